@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -13,7 +13,7 @@ def campaign(
     tasks: int, clusters: Iterable[str] = ("beta",), *, number: int = 0, ended: int = 0, is_idempotent: bool = False
 ) -> Campaign:
     """Return one that goes on; it has no number yet where none is given."""
-    wishes = {name: JdlClusterSettings(exec_file="run") for name in clusters}
+    wishes = {name: JdlSettingsAtCluster(exec_file="run") for name in clusters}
     return Campaign(
         number=number,
         uid=1000,

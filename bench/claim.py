@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from gridbridge.batch import remote_job_claim_script
 from gridbridge.batch.remote_job_script_writer import RemoteJobScriptValues, ShellStartMode, write_remote_job_script
-from gridbridge.model.transfer.claim_and_guard import FOLDER
+from gridbridge.model.transfer.claim_and_guard import CLAIMS_FOLDER
 from tests.lab.grid import Grid
 from tests.lab.transfer.home.claimed import claimed
 
@@ -45,7 +45,7 @@ def by_file() -> tuple[float, float]:
     seconds: dict[str, list[float]] = {"": [], "file": []}
     with TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / FOLDER).mkdir()
+        (folder / CLAIMS_FOLDER).mkdir()
         for turn in range(TURNS):
             for kind, took in seconds.items():
                 took.append(_wrapped(folder, f"{kind}.t{turn}" if kind else ""))

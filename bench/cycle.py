@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from bench.brief import sized
 from bench.rows import Row
-from gridbridge.decisions.campaigns import campaign_cycle
+from gridbridge.decisions.campaigns import campaign_cycle_planning
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     Campaign,
@@ -19,21 +19,21 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.campaign_events import (
-    CampaignEvent,
-    CampaignEventCode,
-    CampaignEventSubject,
-    CampaignSuccessAtCluster,
-)
-from gridbridge.model.campaigns.campaign_sections import FairShareUnit
-from gridbridge.model.campaigns.cycle_plan import (
+from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
+from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacityForCampaigns,
     FairShareInputs,
     JobRatio,
     ListedCampaignTaskCounts,
 )
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.campaign_events import (
+    CampaignEvent,
+    CampaignEventCode,
+    CampaignEventSubject,
+    CampaignSuccessAtCluster,
+)
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 
 CAMPAIGNS, CLUSTERS, TASKS = 200, 50, sized(1_000_000, 100_000)
 ENDED, EVENTS, USERS = 5000, 100, 20
@@ -57,7 +57,7 @@ def _took_s(seen: CampaignCycleSituation) -> float:
 
 def _once_s(seen: CampaignCycleSituation) -> float:
     began = time.process_time()
-    plan = campaign_cycle.plan_campaign_cycle(seen)
+    plan = campaign_cycle_planning.plan_campaign_cycle(seen)
     took_s = time.process_time() - began
     assert plan.sends
     return took_s
@@ -108,7 +108,7 @@ def _campaign(number: int, names: list[str], waiting: int) -> Campaign:
         tasks=2 * waiting,
         ended=waiting,
         digest="",
-        jdl=Jdl(name="bench", clusters={name: JdlClusterSettings(exec_file="run") for name in names}),
+        jdl=Jdl(name="bench", clusters={name: JdlSettingsAtCluster(exec_file="run") for name in names}),
     )
 
 

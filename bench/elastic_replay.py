@@ -26,7 +26,7 @@ from bench.brief import judged, sized
 from gridbridge.elastic.simulation import replay_policy_comparison
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay, make_replay_policy
 from gridbridge.elastic.simulation.synthetic_workload import SyntheticWorkloadSettings, generate_synthetic_workload
-from gridbridge.model.elastic.balance_sections import DemandPolicySection
+from gridbridge.model.elastic.balancer_config_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_tasks_and_results import (
     ComparedReplayRules,
     PolicyReplayResult,

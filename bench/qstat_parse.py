@@ -61,7 +61,7 @@ def read_bare(data: bytes) -> int:
 
 def read_ours(data: bytes) -> int:
     """Parse as the service does; return how many rows were kept."""
-    from gridbridge.batch.gridengine.parse import parse_cluster_snapshot
+    from gridbridge.batch.gridengine.qstat_xml_parser import parse_cluster_snapshot
 
     snapshot = parse_cluster_snapshot(data, cluster="bench", taken_at=datetime.now(UTC))
     return sum(map(len, snapshot.jobs.values()))

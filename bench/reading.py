@@ -17,13 +17,13 @@ from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSitu
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
-from gridbridge.decisions.campaigns.attempt_ends import MissingAttemptJudge
+from gridbridge.decisions.campaigns.task_attempt_outcomes import MissingAttemptOutcomeDecider
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.jobs_and_accounting import JobEnd
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import Policy
-from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 
@@ -61,7 +61,7 @@ def _measured(path: str, arrays: int) -> tuple[float, float]:
     ends = {place: JobEnd(exit_status=0) for place in range(1, 101)}
     vars(updator)["_ends"] = lambda asked, _: dict.fromkeys(asked, ends)
     vars(updator)["_told_within_s"] = lambda clusters: dict.fromkeys(clusters, 0.0)
-    judge = MissingAttemptJudge(campaigns.unfinished(), (), {}, policy.runner.forgotten_s)
+    judge = MissingAttemptOutcomeDecider(campaigns.unfinished(), (), {}, policy.runner.forgotten_s)
 
     def look() -> None:
         updator._missing.begin()

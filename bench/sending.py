@@ -20,7 +20,7 @@ from bench.brief import sized
 from bench.rows import Row
 from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
-from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId
+from gridbridge.model.campaigns.campaign_file_and_array_names import UNIQUE, CampaignArrayId
 from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
 from gridbridge.privileged.campaign_array_job_spec import VerifiedCampaignTasks
 

@@ -10,15 +10,18 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, heapreplace
 
 from bench.bag import campaign
-from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
-from gridbridge.model.campaigns.campaign_sections import JobRatioRule
-from gridbridge.model.campaigns.cycle_plan import (
+from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
+from gridbridge.model.campaigns.campaign_configuration_sections import JobRatioRule
+from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacityForCampaigns,
     JobRatio,
     ListedCampaignTaskCounts,
 )
-from gridbridge.model.campaigns.forecast import CampaignProgressForForecast, CampaignRunTimesAtCluster
+from gridbridge.model.campaigns.campaign_end_forecast import (
+    CampaignProgressForForecast,
+    CampaignRunTimesAtCluster,
+)
 
 CYCLE_S = 15.0
 WINDOW_S = 3600.0

@@ -30,7 +30,7 @@ from bench.rows import Row, show
 from bench.simulated import Cigri, Cluster, Ours, bound, copied, progress, run
 from bench.tail import Straggling
 from gridbridge.decisions.campaigns.campaign_progress_and_forecast import forecast_campaign_end
-from gridbridge.model.campaigns.forecast import CampaignForecast
+from gridbridge.model.campaigns.campaign_end_forecast import CampaignForecast
 
 UNEQUAL = (Cluster("beta", 60), Cluster("gamma", 24, 0.7), Cluster("delta", 12, 1.6))
 HUNDRED = (Cluster("beta", 100),)

@@ -14,17 +14,21 @@ from random import Random
 
 from bench.bag import NOON, campaign
 from bench.simulated import CYCLE_S, Cluster
-from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
+from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_sections import FinalizeSpeculationSection
-from gridbridge.model.campaigns.cycle_plan import (
+from gridbridge.model.campaigns.campaign_configuration_sections import FinalizeSpeculationSection
+from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
     ClusterCapacityForCampaigns,
     JobRatio,
     ListedCampaignTaskCounts,
 )
-from gridbridge.model.campaigns.speculation import CampaignStragglers, CompetingAttempt, LiveAttempt
+from gridbridge.model.campaigns.speculative_attempts import (
+    CampaignLateTasks,
+    CompetingAttempt,
+    RunningTaskAttempt,
+)
 
 UNLUCKY, ALPHA = 0.05, 1.2  # one attempt in 300 takes ten times its task's length
 
@@ -128,7 +132,7 @@ class Straggling:
         one = campaign(tasks, self._places, number=1, ended=ended, is_idempotent=True)
         live = tuple(self._live(now))
         sent_s = now - self._sent_at
-        tail = CampaignStragglers(campaign=1, sent_s=sent_s, durations_s=tuple(self._took[-600:]), live=live)
+        tail = CampaignLateTasks(campaign=1, sent_s=sent_s, durations_s=tuple(self._took[-600:]), live=live)
         return CampaignCycleSituation(
             campaigns=(one,),
             waiting={1: len(self._left)},
@@ -148,12 +152,14 @@ class Straggling:
             finalize=self._limits,
         )
 
-    def _live(self, now: float) -> Iterable[LiveAttempt]:
+    def _live(self, now: float) -> Iterable[RunningTaskAttempt]:
         waiting = {task for one in self._places.values() for task, _ in one.waiting}
         for name, place in self._places.items():
             for one in place.running:
                 if one.task not in self._won and one.task not in waiting:
-                    yield LiveAttempt(task=one.task, attempt=one.attempt, cluster=name, elapsed_s=now - one.start)
+                    yield RunningTaskAttempt(
+                        task=one.task, attempt=one.attempt, cluster=name, elapsed_s=now - one.start
+                    )
 
     def _rivals(self) -> Iterable[CompetingAttempt]:
         for task, attempts in self._attempts.items():

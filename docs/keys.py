@@ -11,7 +11,7 @@ from sphinx.application import Sphinx
 from gridbridge.config import section_parsing
 from gridbridge.config.configuration_file import GROUPS
 from gridbridge.config.section_parsing import NamedSections, UnnamedSection
-from gridbridge.model.key_settings import config_key_description
+from gridbridge.model.config_key_descriptions import config_key_description
 from gridbridge.model.transfer.transfer_config_sections import KINDS
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from gridbridge.batch.embedded.embedded_command_lines_and_answers import (
+from gridbridge.batch.embedded.embedded_program_calls import (
     PrintedEmbeddedJob,
     PrintedEmbeddedJobEnd,
     parse_embedded_cluster_and_jobs,

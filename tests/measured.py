@@ -9,7 +9,7 @@ from gridbridge.decisions.elastic.balancer_round_reports import (
     balancer_figures_if_cell_observed,
     count_balancer_round_figures,
 )
-from gridbridge.elastic.balancer import balancer_round_outputs
+from gridbridge.elastic.balancer import balancer_statistics_and_publication
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
@@ -71,7 +71,7 @@ def site(folder: Path) -> tuple[str, str]:
     published_json.publish_rebalance_round_begin(RebalanceRoundKind.TASKS, ago(7200), str(folder / "published"))
     published_json.publish_rebalance_round_begin(RebalanceRoundKind.DATASETS, ago(7200), str(folder / "published"))
     published_json.publish_rebalance_round_end(RebalanceRoundKind.DATASETS, ago(3600), str(folder / "published"))
-    balancer_round_outputs.write_published_balance(balance(), str(folder / "balance"))
+    balancer_statistics_and_publication.write_published_balance(balance(), str(folder / "balance"))
     return str(folder / "published"), str(folder / "balance")
 
 

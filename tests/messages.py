@@ -1,6 +1,6 @@
 """Reading what a shell has written into a spool."""
 
-from gridbridge.model.transfer_message import TransferMessage, decode_transfer_message
+from gridbridge.model.transfer_messages_in_spool import TransferMessage, decode_transfer_message
 
 
 def decode_in_place(data: bytes) -> TransferMessage:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.model.transfer_message import StarterPhase
+from gridbridge.model.transfer_messages_in_spool import StarterPhase
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.transfer_rows import TransferRows
 from gridbridge.transfer.usage_rows import RemoteUsageRows

@@ -6,7 +6,7 @@ from gridbridge.batch.qstat_state_letters import (
     parse_job_state_letters,
     parse_queue_state_letters,
 )
-from gridbridge.model.states import UNSEEN, JobState, QueueInstanceState
+from gridbridge.model.job_and_queue_states import UNSEEN, JobState, QueueInstanceState
 
 
 def job_state(letters: str) -> JobState:

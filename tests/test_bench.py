@@ -11,7 +11,7 @@ from sqlalchemy import text
 from bench import campaign, cycle, elastic_replay, kept_tasks, ledger, locks, reading, sending
 from bench.rows import Row
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay, make_replay_policy
-from gridbridge.model.elastic.balance_sections import DemandPolicySection
+from gridbridge.model.elastic.balancer_config_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_tasks_and_results import (
     ComparedReplayRules,
     RecordedReplayTask,

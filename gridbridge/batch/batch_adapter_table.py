@@ -12,30 +12,34 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
 
 from gridbridge.batch.batch_submission_outcome import JobSubmissionResult
-from gridbridge.batch.embedded import embedded_command_lines_and_answers as embedded_client
+from gridbridge.batch.embedded import embedded_program_calls as embedded_client
+from gridbridge.batch.embedded import embedded_task_guards as embedded_tasks
 from gridbridge.batch.embedded import status as embedded_status
 from gridbridge.batch.embedded import submit as embedded_submit
-from gridbridge.batch.embedded import tasks as embedded_tasks
 from gridbridge.batch.gridengine import blocked_job_reader as gridengine_crowd
 from gridbridge.batch.gridengine import cell_demand_reader as gridengine_demand
-from gridbridge.batch.gridengine import cell_object_queries, client_commands, qconf
+from gridbridge.batch.gridengine import (
+    cell_object_queries,
+    client_commands,
+    qconf_parser_and_edits,
+)
 from gridbridge.batch.gridengine import execution_hosts as gridengine_tags
+from gridbridge.batch.gridengine import local_task_guards as gridengine_tasks
 from gridbridge.batch.gridengine import status as gridengine_status
 from gridbridge.batch.gridengine import submit as gridengine_submit
-from gridbridge.batch.gridengine import tasks as gridengine_tasks
-from gridbridge.batch.gridengine import user_job_queries_and_changes as gridengine_tools
-from gridbridge.batch.oar import oar_commands, oar_demand
+from gridbridge.batch.gridengine import user_job_queries as gridengine_tools
+from gridbridge.batch.oar import oar_commands, oar_demand_reader
 from gridbridge.batch.oar import oar_node_power_and_tags as oar_nodes
 from gridbridge.batch.oar import status as oar_status
 from gridbridge.batch.oar import submit as oar_submit
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
+from gridbridge.model.job_and_queue_states import JobState
 from gridbridge.model.job_request import JobRequest, JobSpec, Variant
 from gridbridge.model.jobs_and_accounting import JobAccountAndErrors, JobEnd
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.site.site_check_facts import ClusterFacts
 from gridbridge.model.site_configuration import ClusterKind
-from gridbridge.model.states import JobState
 from gridbridge.model.transfer_route import Away, EmbeddedClusterAccess, GridEngineCellAccess, Home, OarServerAccess
 
 if TYPE_CHECKING:
@@ -262,7 +266,7 @@ GRIDENGINE: BatchSystemAdapter[GridEngineCellAccess] = BatchSystemAdapter(
     end_watcher_command=client_commands.end_watcher_command,
     query_job_accounts=gridengine_submit.query_job_accounts,
     query_demand_outputs=gridengine_demand.query_demand_outputs,
-    shell_environment_line=qconf.cell_environment_shell_line,
+    shell_environment_line=qconf_parser_and_edits.cell_environment_shell_line,
     shows_suspension=True,
 )
 OAR: BatchSystemAdapter[OarServerAccess] = BatchSystemAdapter(
@@ -275,7 +279,7 @@ OAR: BatchSystemAdapter[OarServerAccess] = BatchSystemAdapter(
     array_ends=oar_status,
     keeps_tags=oar_nodes,
     listen_for_job_ends=oar_status.listen_for_job_ends,
-    query_demand_outputs=oar_demand.query_demand_outputs,
+    query_demand_outputs=oar_demand_reader.query_demand_outputs,
     has_fixed_nodes=True,
 )
 EMBEDDED: BatchSystemAdapter[EmbeddedClusterAccess] = BatchSystemAdapter(

@@ -21,7 +21,7 @@ from gridbridge.model.jobs_and_accounting import (
     QueueJobAndUserRestrictions,
     RemoteJobRunAccounting,
 )
-from gridbridge.model.qconf_attributes import QconfSettings
+from gridbridge.model.qconf_attribute_parser import QconfSettings
 from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, CellQconfSettings
 from gridbridge.model.transfer_name import TransferAttemptId
 

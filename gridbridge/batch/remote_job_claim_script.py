@@ -28,14 +28,14 @@ def write_remote_job_claim_key(of: str, spool: str, uid: int) -> None:
     """
     if claim_and_guard.split_claim(of)[0] != claim_and_guard.FILE:
         return
-    folder = f"{spool}/{claim_and_guard.FOLDER}"
+    folder = f"{spool}/{claim_and_guard.CLAIMS_FOLDER}"
     name, word = claim_and_guard.claim_key_file_name_and_contents(of, uid)
     try:
         is_services = os.lstat(folder).st_uid == os.stat(spool).st_uid
     except OSError as error:
         raise StateError(f"{folder}: {error.strerror}") from error
     if not is_services:
-        raise StateError(f"{folder}: {claim_and_guard.NOT_SERVICES}")
+        raise StateError(f"{folder}: {claim_and_guard.CLAIMS_FOLDER_NOT_OWNED_BY_SERVICE}")
     replace_file_atomically(f"{folder}/{name}", f"{word}\n".encode(), mode=0o600, durable=False)
 
 
@@ -44,7 +44,7 @@ def remote_job_claim_shell_lines(of: str, route_says: str, spool: str, uid: int)
     kind = claim_and_guard.split_claim(of)[0]
     if kind == claim_and_guard.FILE:
         name, _ = claim_and_guard.claim_key_file_name_and_contents(of, uid)
-        assignments = f"gb_key={quote_for_sh(f'{spool}/{claim_and_guard.FOLDER}/{name}')}\n"
+        assignments = f"gb_key={quote_for_sh(f'{spool}/{claim_and_guard.CLAIMS_FOLDER}/{name}')}\n"
     else:
         _, patience_s, account = route_says.split()
         name = claim_and_guard.claim_file_name(of, uid)

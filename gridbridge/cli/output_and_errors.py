@@ -33,7 +33,7 @@ def print_line(text: str = "") -> None:
     try:
         sys.stdout.write(f"{text}\n")
     except OSError as error:
-        raise _lost(error) from error
+        raise _unwritable_output_error(error) from error
 
 
 def flush_output() -> None:
@@ -42,7 +42,7 @@ def flush_output() -> None:
         if sys.stdout:
             sys.stdout.flush()
     except OSError as error:
-        raise _lost(error) from error
+        raise _unwritable_output_error(error) from error
 
 
 def print_error(text: str) -> None:
@@ -52,7 +52,7 @@ def print_error(text: str) -> None:
             sys.stderr.write(f"{text}\n")
             sys.stderr.flush()
     except OSError:
-        _drop(sys.stderr)
+        _discard_buffered_output(sys.stderr)
 
 
 def show_progress(text: str) -> None:
@@ -110,14 +110,14 @@ def print_table(
         print_line("  ".join(cells).rstrip())
 
 
-def _lost(error: OSError) -> GridbridgeError:
-    _drop(sys.stdout)
+def _unwritable_output_error(error: OSError) -> GridbridgeError:
+    _discard_buffered_output(sys.stdout)
     if isinstance(error, BrokenPipeError):
         return StandardOutputReaderGone()
     return StandardOutputUnwritable(f"standard output: {error.strerror}")
 
 
-def _drop(stream: TextIO) -> None:
+def _discard_buffered_output(stream: TextIO) -> None:
     """Discard buffered output, because the interpreter would report the failed output at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -136,13 +136,13 @@ _log = logging.getLogger(__name__)
 def run_command_reporting_errors(command: click.Command, name: str) -> None:
     """Run a command; report every error as lines, and exit with a documented status."""
     gc.set_threshold(OBJECTS)
-    status = _ended(name, partial(_run, command, name))
-    status = _ended(name, flush_output, status)
+    status = _exit_status_of_step(name, partial(_run_click_command, command, name))
+    status = _exit_status_of_step(name, flush_output, status)
     gc.freeze()  # no garbage collection at exit
     sys.exit(status)
 
 
-def _run(command: click.Command, name: str) -> int:
+def _run_click_command(command: click.Command, name: str) -> int:
     stdout = sys.stdout
     try:
         return command(prog_name=name, standalone_mode=False) or DONE
@@ -154,13 +154,13 @@ def _run(command: click.Command, name: str) -> int:
         raise
 
 
-def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int:
+def _exit_status_of_step(name: str, step: Callable[[], int | None], status: int = DONE) -> int:
     try:
         return step() or status
     except StandardOutputReaderGone:
         return READER_GONE
     except click.NoSuchOption as error:
-        return _report_error(name, _visible(error).format_message(), error.exit_code)
+        return _report_error(name, _option_error_without_hidden(error).format_message(), error.exit_code)
     except click.ClickException as error:
         return _report_error(name, error.format_message(), error.exit_code)
     except click.Abort:
@@ -177,7 +177,7 @@ def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int
         return _report_error(name, f"unexpected {type(error).__name__}: {describe_error(error)}{hint}")
 
 
-def _visible(error: click.NoSuchOption) -> click.NoSuchOption:
+def _option_error_without_hidden(error: click.NoSuchOption) -> click.NoSuchOption:
     if not error.possibilities or not error.ctx:
         return error
     options = [option for option in error.ctx.command.params if isinstance(option, click.Option)]

@@ -23,7 +23,7 @@ ENDINGS = ("png", "svg", "pdf", "svgz", "ps", "eps", "jpg", "jpeg", "tif", "tiff
 
 def require_image_file_suffix(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
     """Refuse a plot's file name that does not end in the suffix of an image format."""
-    if path is not None and _ending(path) not in ENDINGS:
+    if path is not None and _file_suffix(path) not in ENDINGS:
         name = path or "an empty name"
         raise click.BadParameter(f"{name}: not a picture's name; expected the ending .{', .'.join(ENDINGS)}")
     return path
@@ -47,7 +47,7 @@ def save_plot(figure: Figure, path: str, dots: int) -> None:
     folder, name = os.path.split(path)
     beside = os.path.join(folder, f".{name}.{os.getpid()}")
     try:
-        figure.savefig(beside, format=_ending(path), dpi=dots)
+        figure.savefig(beside, format=_file_suffix(path), dpi=dots)
         os.replace(beside, path)
     except OSError as error:
         if os.path.exists(beside):
@@ -55,7 +55,7 @@ def save_plot(figure: Figure, path: str, dots: int) -> None:
         raise StandardOutputUnwritable(f"{path}: {error.strerror or error}") from error
 
 
-def _ending(path: str) -> str:
+def _file_suffix(path: str) -> str:
     return os.path.splitext(path)[1].removeprefix(".").lower()
 
 

@@ -3,19 +3,22 @@
 from collections.abc import Iterator
 
 from gridbridge.config import section_parsing
-from gridbridge.model.campaigns import campaign_sections
-from gridbridge.model.key_settings import CLUSTER_NAME
+from gridbridge.model.campaigns import campaign_configuration_sections
+from gridbridge.model.config_key_descriptions import CLUSTER_NAME
 
 GROUPS: tuple[section_parsing.SectionGroupOfOneName, ...] = (
-    section_parsing.UnnamedSection(name="runner", kind=campaign_sections.CampaignRunnerSection),
-    section_parsing.UnnamedSection(name="metascheduler", kind=campaign_sections.MetaschedulerSection),
+    section_parsing.UnnamedSection(name="runner", kind=campaign_configuration_sections.CampaignRunnerSection),
+    section_parsing.UnnamedSection(name="metascheduler", kind=campaign_configuration_sections.MetaschedulerSection),
     section_parsing.NamedSections(
-        name="campaigns", field="campaigns", kind=campaign_sections.ClusterCampaignsSection, form=CLUSTER_NAME
+        name="campaigns",
+        field="campaigns",
+        kind=campaign_configuration_sections.ClusterCampaignsSection,
+        form=CLUSTER_NAME,
     ),
-    section_parsing.UnnamedSection(name="nikita", kind=campaign_sections.NikitaSection),
-    section_parsing.UnnamedSection(name="failures", kind=campaign_sections.CampaignFailuresSection),
-    section_parsing.UnnamedSection(name="finalize", kind=campaign_sections.FinalizeSpeculationSection),
-    section_parsing.UnnamedSection(name="notifications", kind=campaign_sections.NotificationsSection),
+    section_parsing.UnnamedSection(name="nikita", kind=campaign_configuration_sections.NikitaSection),
+    section_parsing.UnnamedSection(name="failures", kind=campaign_configuration_sections.CampaignFailuresSection),
+    section_parsing.UnnamedSection(name="finalize", kind=campaign_configuration_sections.FinalizeSpeculationSection),
+    section_parsing.UnnamedSection(name="notifications", kind=campaign_configuration_sections.NotificationsSection),
 )
 
 

@@ -47,12 +47,14 @@ def parse_configuration(path: str, raw: bytes) -> Policy:
     try:
         sections = tomllib.loads(raw.decode())
     except ValueError as error:
-        problems = _hidden(error, raw) or [f"{_place(error, raw)}; TOML 1.0 in UTF-8"]
+        problems = _keys_above_overwritten_sections(error, raw) or [
+            f"{_toml_error_with_line(error, raw)}; TOML 1.0 in UTF-8"
+        ]
         raise ConfigError(tuple(f"{path}: {problem}" for problem in problems)) from error
     except RecursionError as error:
         wrong = "values are nested too deeply; expected at most a table of texts as a value"
         raise ConfigError((f"{path}: {wrong}",)) from error
-    problems = list(_problems(sections))
+    problems = list(_configuration_problems(sections))
     if problems:
         raise ConfigError(tuple(f"{path}: {problem}" for problem in problems))
     parts: dict[str, Any] = {
@@ -73,13 +75,13 @@ def read_configuration_bytes(path: str) -> bytes:
                 safe_files.require_trusted_path(os.path.abspath(path), file.fileno(), owner)
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise ConfigError((f"{path}: {error.strerror}{_remedy(path, error)}",)) from error
+        raise ConfigError((f"{path}: {error.strerror}{_unreadable_file_advice(path, error)}",)) from error
     if len(raw) > MAX_BYTES:
         raise ConfigError((f"{path}: too long; at most {MAX_BYTES} bytes are read",))
     return raw
 
 
-def _remedy(path: str, error: OSError) -> str:
+def _unreadable_file_advice(path: str, error: OSError) -> str:
     if path != CONFIG:
         return ""
     if isinstance(error, FileNotFoundError):
@@ -87,7 +89,7 @@ def _remedy(path: str, error: OSError) -> str:
     return f"; expected a readable copy of {SAMPLE}"
 
 
-def _place(error: ValueError, raw: bytes) -> str:
+def _toml_error_with_line(error: ValueError, raw: bytes) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"{error.reason} (at line {raw.count(bytes([10]), 0, error.start) + 1})"
     text = str(error)
@@ -97,7 +99,7 @@ def _place(error: ValueError, raw: bytes) -> str:
     return text.replace("at end of document", f"at line {len(raw.splitlines())}, the end")
 
 
-def _hidden(error: ValueError, raw: bytes) -> list[str]:
+def _keys_above_overwritten_sections(error: ValueError, raw: bytes) -> list[str]:
     if not str(error).startswith(OVERWRITTEN):
         return []
     above = re.split(rb"(?m)^[ \t]*\[", raw, maxsplit=1)[0]
@@ -105,20 +107,20 @@ def _hidden(error: ValueError, raw: bytes) -> list[str]:
     return [problem for _, problem in section_parsing.find_keys_above_sections(sections, GROUPS.values())]
 
 
-def _problems(sections: section_parsing.Table) -> Iterator[str]:
+def _configuration_problems(sections: section_parsing.Table) -> Iterator[str]:
     keys = dict(section_parsing.find_keys_above_sections(sections, GROUPS.values()))
     yield from keys.values()
     sections = {name: content for name, content in sections.items() if name not in keys}
     for name, group in GROUPS.items():
         yield from group.problems(sections.get(name, {}))
     yield from section_parsing.find_misplaced_keys(sections, GROUPS.values())
-    yield from _unknown(name for name in sections if name not in GROUPS)
+    yield from _unknown_section_problems(name for name in sections if name not in GROUPS)
     named_sections = section_parsing.drop_nameless_section_values(sections, GROUPS.values())
     for capability in CAPABILITIES:
         yield from capability.find_config_problems(named_sections)
 
 
-def _unknown(names: Iterable[str]) -> Iterator[str]:
+def _unknown_section_problems(names: Iterable[str]) -> Iterator[str]:
     hint = SECTIONS
     for name in names:
         near = get_close_matches(name, GROUPS, 1)

@@ -42,55 +42,55 @@ def main(argv: list[str] | None = None) -> None:
 
 def put_keys_in_section(raw: bytes, section: Section, lines: list[str]) -> bytes:
     """Return the file with some keys set in a section; a missing section is appended."""
-    document, keys = _document(raw), tomllib.loads("\n".join(lines))
+    document, keys = _parse_toml_document(raw), tomllib.loads("\n".join(lines))
     end = "\r\n" if b"\r\n" in raw else "\n"
     tables = [
         item
-        for _, _, item in _parts(document, section)
+        for _, _, item in _section_parts(document, section)
         if isinstance(item, InlineTable) or (isinstance(item, Table) and not item.is_super_table())
     ]
     expected: dict[str, Any] = document.unwrap()
     expected.setdefault(section[0], {}).setdefault(section[1], {}).update(keys)
     if tables:
-        _change(tables[0], keys, lines, end)
-        return _checked(document.as_string(), expected, section)
+        _change_section_keys(tables[0], keys, lines, end)
+        return _verified_edited_file(document.as_string(), expected, section)
     text = document.as_string()
     apart = "" if text.endswith(("\n\n", "\r\n\r\n")) or not text else end
     start = text if text.endswith("\n") or not text else text + end
-    added = end.join((f"[{_title(section)}]", *lines, ""))
-    return _checked(f"{start}{apart}{added}", expected, section)
+    added = end.join((f"[{_section_title(section)}]", *lines, ""))
+    return _verified_edited_file(f"{start}{apart}{added}", expected, section)
 
 
 def remove_section_and_subsections(raw: bytes, section: Section) -> bytes:
     """Return the file without a section and its subsections; a comment about the next section is kept."""
-    document = _document(raw)
+    document = _parse_toml_document(raw)
     expected: dict[str, Any] = document.unwrap()
     if expected.get(section[0], {}).pop(section[1], None) is None:
         return raw
-    for body, index, item in list(_parts(document, section)):
+    for body, index, item in list(_section_parts(document, section)):
         is_last = document.as_string().endswith(item.as_string())
         body[index] = (None, Whitespace(_comment_of_next(item.as_string(), is_last)))
-    return _checked(document.as_string(), expected, section)
+    return _verified_edited_file(document.as_string(), expected, section)
 
 
-def _document(raw: bytes) -> tomlkit.TOMLDocument:
+def _parse_toml_document(raw: bytes) -> tomlkit.TOMLDocument:
     try:
         return tomlkit.parse(raw.decode())
     except ValueError as error:
         raise ConfigError((f"{error}; TOML 1.0 in UTF-8",)) from error
 
 
-def _parts(within: Container, path: tuple[str, ...]) -> Iterator[tuple[Body, int, Item]]:
+def _section_parts(within: Container, path: tuple[str, ...]) -> Iterator[tuple[Body, int, Item]]:
     for index, (key, item) in enumerate(within.body):
         if key is None or key.key != path[0]:
             continue
         if not path[1:]:
             yield within.body, index, item
         elif isinstance(item, Table | InlineTable):
-            yield from _parts(item.value, path[1:])
+            yield from _section_parts(item.value, path[1:])
 
 
-def _change(table: Item, keys: Mapping[str, object], lines: list[str], end: str) -> None:
+def _change_section_keys(table: Item, keys: Mapping[str, object], lines: list[str], end: str) -> None:
     assert isinstance(table, Table | InlineTable)
     news = [line for line, key in zip(lines, keys, strict=True) if key not in table]
     for key, value in keys.items():
@@ -115,14 +115,14 @@ def _comment_of_next(text: str, is_last: bool) -> str:
     return "".join(lines[start:]) if is_apart or not is_last else ""
 
 
-def _checked(text: str, expected: Mapping[str, Any], section: Section) -> bytes:
+def _verified_edited_file(text: str, expected: Mapping[str, Any], section: Section) -> bytes:
     """Refuse an edited file with unexpected content; people must then edit the section themselves."""
     try:
         content = tomllib.loads(text)
     except ValueError:
         content = {}
     if _without_empty(content, section) != _without_empty(expected, section):
-        raise ConfigError((f"[{_title(section)}] can't be edited by a program; edit the section by hand",))
+        raise ConfigError((f"[{_section_title(section)}] can't be edited by a program; edit the section by hand",))
     return text.encode()
 
 
@@ -130,7 +130,7 @@ def _without_empty(sections: Mapping[str, Any], section: Section) -> Mapping[str
     return {name: table for name, table in sections.items() if table or name != section[0]}
 
 
-def _title(section: Section) -> str:
+def _section_title(section: Section) -> str:
     return ".".join(map(format_toml_key, section))
 
 

@@ -12,7 +12,8 @@ from gridbridge.config.section_parsing import (
     format_toml_key,
     subtable_or_empty,
 )
-from gridbridge.model.elastic.balance_sections import (
+from gridbridge.model.config_key_descriptions import OBJECT_NAME
+from gridbridge.model.elastic.balancer_config_sections import (
     FILE,
     HOST_NAME,
     MAC,
@@ -29,7 +30,6 @@ from gridbridge.model.elastic.balance_sections import (
     ProviderKind,
     SqueezeSection,
 )
-from gridbridge.model.key_settings import OBJECT_NAME
 
 FOR_ALL = ("kind", "timeout_s")
 PROVIDER_DEFAULTS: Mapping[str, object] = {
@@ -49,7 +49,7 @@ class ProviderKindKeys:
 FORMS = {"program": FILE, "broadcast": PLACE, "bmc": PLACE, "mac": MAC, "password_file": FILE}
 
 
-def _keys(needs: tuple[str, ...], *optional: str) -> ProviderKindKeys:
+def _provider_kind_keys(needs: tuple[str, ...], *optional: str) -> ProviderKindKeys:
     has = tuple(dict.fromkeys((*needs, *optional)))
     right = {key: FORMS.get(key, WORD).right.removesuffix(", or empty") for key in needs}
     return ProviderKindKeys(has=has, needs=right)
@@ -57,20 +57,22 @@ def _keys(needs: tuple[str, ...], *optional: str) -> ProviderKindKeys:
 
 OF_CLOUDS = ("region", "credentials", "image", "size", "key_name")
 OF_KIND = {
-    ProviderKind.COMMAND: _keys(("program",)),
-    ProviderKind.EC2: _keys(("region",), *OF_CLOUDS, "endpoint", "user_data", "subnet", "security_groups"),
-    ProviderKind.LIBCLOUD: _keys(("driver",), *OF_CLOUDS, "arguments"),
-    ProviderKind.POWER: _keys((), "way", "program", "broadcast"),
+    ProviderKind.COMMAND: _provider_kind_keys(("program",)),
+    ProviderKind.EC2: _provider_kind_keys(
+        ("region",), *OF_CLOUDS, "endpoint", "user_data", "subnet", "security_groups"
+    ),
+    ProviderKind.LIBCLOUD: _provider_kind_keys(("driver",), *OF_CLOUDS, "arguments"),
+    ProviderKind.POWER: _provider_kind_keys((), "way", "program", "broadcast"),
 }
 OF_WAY = {
-    PowerSwitchMethod.IPMI: _keys(()),
-    PowerSwitchMethod.WAKE: _keys(("broadcast",), "program"),
-    PowerSwitchMethod.COMMAND: _keys(("program",)),
+    PowerSwitchMethod.IPMI: _provider_kind_keys(()),
+    PowerSwitchMethod.WAKE: _provider_kind_keys(("broadcast",), "program"),
+    PowerSwitchMethod.COMMAND: _provider_kind_keys(("program",)),
 }
 OF_HOST = {
-    PowerSwitchMethod.IPMI: _keys(("bmc", "user", "password_file")),
-    PowerSwitchMethod.WAKE: _keys(("mac",)),
-    PowerSwitchMethod.COMMAND: _keys(()),
+    PowerSwitchMethod.IPMI: _provider_kind_keys(("bmc", "user", "password_file")),
+    PowerSwitchMethod.WAKE: _provider_kind_keys(("mac",)),
+    PowerSwitchMethod.COMMAND: _provider_kind_keys(()),
 }
 
 
@@ -83,12 +85,12 @@ def _provider_contradictions(sections: Table) -> Iterator[str]:
             yield from (f"[{title}.{format_toml_key(name)}] {problem}" for problem in problems)
 
 
-def _kind(provider: Table) -> ProviderKind:
+def _provider_kind(provider: Table) -> ProviderKind:
     kind = provider.get("kind", ProviderKind.COMMAND)
     return ProviderKind(str(kind)) if kind in list(ProviderKind) else ProviderKind.COMMAND
 
 
-def _way(provider: Table) -> PowerSwitchMethod:
+def _power_switch_method(provider: Table) -> PowerSwitchMethod:
     way = provider.get("way", PowerSwitchMethod.IPMI)
     return PowerSwitchMethod(str(way)) if way in list(PowerSwitchMethod) else PowerSwitchMethod.IPMI
 
@@ -96,16 +98,18 @@ def _way(provider: Table) -> PowerSwitchMethod:
 def _provider_problems(provider: Table, _: Table) -> Iterator[str]:
     if provider.get("kind", ProviderKind.COMMAND) not in list(ProviderKind):
         return
-    kind = _kind(provider)
+    kind = _provider_kind(provider)
     foreign = tuple(key for key in PROVIDER_DEFAULTS if key not in (*FOR_ALL, *OF_KIND[kind].has))
-    yield from _misplaced(provider, OF_KIND[kind], foreign, f"with kind {kind}")
+    yield from _missing_and_foreign_keys(provider, OF_KIND[kind], foreign, f"with kind {kind}")
     if kind is ProviderKind.POWER and provider.get("way", PowerSwitchMethod.IPMI) in list(PowerSwitchMethod):
-        way = _way(provider)
+        way = _power_switch_method(provider)
         foreign = tuple({"program", "broadcast"} - {*OF_WAY[way].has})
-        yield from _misplaced(provider, OF_WAY[way], foreign, f"with way {way}")
+        yield from _missing_and_foreign_keys(provider, OF_WAY[way], foreign, f"with way {way}")
 
 
-def _misplaced(table: Table, keys: ProviderKindKeys, foreign: tuple[str, ...], wrong: str) -> Iterator[str]:
+def _missing_and_foreign_keys(
+    table: Table, keys: ProviderKindKeys, foreign: tuple[str, ...], wrong: str
+) -> Iterator[str]:
     for key, right in keys.needs.items():
         if not table.get(key):
             yield f"{key}: missing; {right}"
@@ -118,14 +122,18 @@ def _misplaced(table: Table, keys: ProviderKindKeys, foreign: tuple[str, ...], w
 
 def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
     name = pool.get("provider")
-    clouds = tuple(provider_name for provider_name in providers if _makes(subtable_or_empty(providers, provider_name)))
+    clouds = tuple(
+        provider_name
+        for provider_name in providers
+        if _does_provider_make_machines(subtable_or_empty(providers, provider_name))
+    )
     if name and name not in clouds:
         names = ", ".join(clouds) or "none is defined"
         wrong = "makes no machines" if name in providers else "undefined"
         yield f"provider{ConfigKeyProblem(name, wrong, f'a provider ({names})')}"
         return
     provider = subtable_or_empty(providers, str(name))
-    is_cloud = bool(name) and _kind(provider) is not ProviderKind.COMMAND
+    is_cloud = bool(name) and _provider_kind(provider) is not ProviderKind.COMMAND
     for key in POOL_OVERRIDES if is_cloud else ():
         if not (pool.get(key) or provider.get(key)):
             yield f"{key}: missing; here or in [provider.{format_toml_key(str(name))}]"
@@ -135,14 +143,16 @@ def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
             yield f"{key}{ConfigKeyProblem(value, wrong, 'only for a provider of kind ec2 or libcloud')}"
 
 
-def _makes(provider: Table) -> bool:
-    return _kind(provider) is not ProviderKind.POWER
+def _does_provider_make_machines(provider: Table) -> bool:
+    return _provider_kind(provider) is not ProviderKind.POWER
 
 
 def _host_problems(host: Table, providers: Table) -> Iterator[str]:
     name = host.get("provider")
     switches = tuple(
-        provider_name for provider_name in providers if not _makes(subtable_or_empty(providers, provider_name))
+        provider_name
+        for provider_name in providers
+        if not _does_provider_make_machines(subtable_or_empty(providers, provider_name))
     )
     if not name:
         yield "provider: missing; a provider of kind power"
@@ -150,10 +160,10 @@ def _host_problems(host: Table, providers: Table) -> Iterator[str]:
         names = ", ".join(switches) or "none is defined"
         yield f"provider{ConfigKeyProblem(name, 'undefined', f'a provider of kind power ({names})')}"
     else:
-        way = _way(subtable_or_empty(providers, str(name)))
+        way = _power_switch_method(subtable_or_empty(providers, str(name)))
         known_keys = {key for keys in OF_HOST.values() for key in keys.has}
         foreign = tuple(sorted(known_keys - {*OF_HOST[way].has}))
-        yield from _misplaced(host, OF_HOST[way], foreign, f"with way {way}")
+        yield from _missing_and_foreign_keys(host, OF_HOST[way], foreign, f"with way {way}")
 
 
 GROUPS: tuple[SectionGroupOfOneName, ...] = (
@@ -173,7 +183,7 @@ def find_config_problems(sections: Table) -> Iterator[str]:
     least, most = section.get("min_nodes"), section.get("max_nodes")
     if isinstance(least, int) and isinstance(most, int) and 0 < most < least:
         yield f"[balance] min_nodes: {least}; expected at most max_nodes ({most})"
-    yield from _of_schedule(subtable_or_empty(sections, "demand").get("schedule"))
+    yield from _schedule_problems(subtable_or_empty(sections, "demand").get("schedule"))
     section = subtable_or_empty(sections, "squeeze")
     minimal = section.get("minimal_reserve", SqueezeSection().minimal_reserve)
     target = section.get("target_reserve", SqueezeSection().target_reserve)
@@ -191,7 +201,7 @@ def find_config_problems(sections: Table) -> Iterator[str]:
     yield from _provider_contradictions(sections)
 
 
-def _of_schedule(schedule: object) -> Iterator[str]:
+def _schedule_problems(schedule: object) -> Iterator[str]:
     if not isinstance(schedule, str) or not SCHEDULE.holds(schedule):
         return
     for entry in filter(None, schedule.split(", ")):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gridbridge.config import section_parsing
-from gridbridge.model.key_settings import CLUSTER_NAME, OBJECT_NAME
+from gridbridge.model.config_key_descriptions import CLUSTER_NAME, OBJECT_NAME
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
 
 SECTION = section_parsing.UnnamedSection(name="rebalance", kind=RebalanceSection)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 from cattrs import AttributeValidationNote, ClassValidationError, Converter, ForbiddenExtraKeysError
 from cattrs.gen import make_dict_structure_fn, override
 
-from gridbridge.model.key_settings import (
+from gridbridge.model.config_key_descriptions import (
     OBJECT_NAME,
     ConfigTextFormat,
     QueueDefaultRequests,
@@ -154,7 +154,7 @@ class NamedSections(Generic[S]):
         if not isinstance(content, dict):
             yield f"[{self.name}]: {NO_SECTION} {self.title}"
             return
-        if keys := _nameless(content, self.kind):
+        if keys := _keys_without_section_name(content, self.kind):
             written = ", ".join(map(format_toml_key, keys))
             yield f"[{self.name}] {written}: below a section without a name; {self.title}"
         for name, table in content.items():
@@ -257,21 +257,21 @@ def find_problems_within_section(
     try:
         parse_section(table, kind)
     except ClassValidationError as group:
-        yield from (f"[{title}] {problem}" for problem in _all_problems(group.exceptions, kind))
+        yield from (f"[{title}] {problem}" for problem in _section_problems(group.exceptions, kind))
 
 
 def parse_section(table: object, kind: type[S]) -> S:
     """Parse a section; ClassValidationError contains all mistakes."""
-    _register(kind)
+    _register_section_parser(kind)
     return _CONVERTER.structure(table, kind)
 
 
-def _nameless(content: Table, kind: "type[DataclassInstance]") -> list[str]:
+def _keys_without_section_name(content: Table, kind: "type[DataclassInstance]") -> list[str]:
     keys = {key.name for key in fields(kind)}
     return [name for name, part in content.items() if name in keys and not isinstance(part, dict)]
 
 
-def _all_problems(errors: Sequence[Exception], kind: "type[DataclassInstance]") -> Iterator[str]:
+def _section_problems(errors: Sequence[Exception], kind: "type[DataclassInstance]") -> Iterator[str]:
     keys = {key.name: key for key in fields(kind)}
     forbidden = (fault for fault in errors if isinstance(fault, ForbiddenExtraKeysError))
     unknown = sorted(name for fault in forbidden for name in fault.extra_fields)
@@ -288,16 +288,16 @@ def _all_problems(errors: Sequence[Exception], kind: "type[DataclassInstance]") 
 
 
 @cache
-def _register(kind: "type[DataclassInstance]") -> None:
-    hooks: Any = {key.name: override(struct_hook=_hook(key)) for key in fields(kind)}
+def _register_section_parser(kind: "type[DataclassInstance]") -> None:
+    hooks: Any = {key.name: override(struct_hook=_value_checker(key)) for key in fields(kind)}
     _CONVERTER.register_structure_hook(kind, make_dict_structure_fn(kind, _CONVERTER, **hooks))
 
 
-def _hook(key: Field[object]) -> Callable[[object, object], object]:
+def _value_checker(key: Field[object]) -> Callable[[object, object], object]:
     def checked(value: object, _: object) -> object:
         if isinstance(value, dict) and config_key_type(key) in TABLE_TYPES:
-            _check_table(value, key)
-        fault = _fault(value, key)
+            _check_table_of_texts(value, key)
+        fault = _value_fault(value, key)
         if fault:
             raise ConfigKeyProblem(value, fault, describe_allowed_values(key))
         return config_key_type(key)(value)
@@ -305,7 +305,7 @@ def _hook(key: Field[object]) -> Callable[[object, object], object]:
     return checked
 
 
-def _check_table(table: dict[str, object], key: Field[object]) -> None:
+def _check_table_of_texts(table: dict[str, object], key: Field[object]) -> None:
     """Refuse texts of a wrong form, and one account for two users, which would hide a job's owner."""
     form, is_users = config_key_description(key).form, config_key_type(key) is RemoteAccounts
     named = form if is_users else OBJECT_NAME
@@ -316,7 +316,7 @@ def _check_table(table: dict[str, object], key: Field[object]) -> None:
             raise ConfigKeyProblem(value, "the account of two people", form.right, f".{format_toml_key(name)}")
 
 
-def _fault(value: object, key: Field[object]) -> str:
+def _value_fault(value: object, key: Field[object]) -> str:
     kind, description = config_key_type(key), config_key_description(key)
     accepted = int | float if kind is float else str if issubclass(kind, str) else kind
     accepted = dict if kind in TABLE_TYPES else accepted

@@ -13,7 +13,7 @@ from gridbridge.config.section_parsing import (
     format_toml_key,
     subtable_or_empty,
 )
-from gridbridge.model.key_settings import CLUSTER_NAME
+from gridbridge.model.config_key_descriptions import CLUSTER_NAME
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import (
     MAX_PORT,

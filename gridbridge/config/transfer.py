@@ -18,13 +18,13 @@ from gridbridge.config.section_parsing import (
 from gridbridge.config.site import config_keys_of_cluster_kind
 from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts
+from gridbridge.model.config_key_descriptions import CLUSTER_NAME, OBJECT_NAME
 from gridbridge.model.job_request import is_home_only_resource
-from gridbridge.model.key_settings import CLUSTER_NAME, OBJECT_NAME
 from gridbridge.model.site_configuration import why_no_transfer_queues_at_home
 from gridbridge.model.transfer import request_mapping_rules
 from gridbridge.model.transfer.transfer_config_sections import (
     KINDS,
-    THERE,
+    REMOTE_NAME_FORMAT,
     BreakerSection,
     PollerSection,
     ResourceMappingRule,
@@ -48,7 +48,7 @@ def find_request_mapping_problems(sections: Table) -> Iterator[str]:
     """Find mistakes in the mapping rules of every cluster."""
     clusters, local = subtable_or_empty(sections, "cluster"), subtable_or_empty(sections, "site").get("cluster")
     for cluster, kinds in subtable_or_empty(sections, MAPS).items():
-        title, by_rule = f"{MAPS}.{format_toml_key(cluster)}", _asks_by_rule(clusters, cluster)
+        title, by_rule = f"{MAPS}.{format_toml_key(cluster)}", _needs_rule_for_each_resource(clusters, cluster)
         if cluster not in clusters or cluster == local:
             wrong = "the local cluster" if cluster == local else "undefined"
             yield f"[{title}]: {wrong}; the name of a remote [cluster.NAME]"
@@ -73,44 +73,44 @@ def _queue_mapping_problems(sections: Table) -> Iterator[str]:
     for name in queues:
         queue, title = subtable_or_empty(queues, name), f"queue.{format_toml_key(name)}"
         cluster = str(queue.get("cluster"))
-        by_rule, maps = _asks_by_rule(clusters, cluster), subtable_or_empty(sections, MAPS)
+        by_rule, maps = _needs_rule_for_each_resource(clusters, cluster), subtable_or_empty(sections, MAPS)
         for key in () if by_rule else ("oar_queue", "oar_type"):
             if value := queue.get(key):
-                yield _wrong((title, key, value), "the cluster is not OAR", "empty")
+                yield _key_problem((title, key, value), "the cluster is not OAR", "empty")
         rules = subtable_or_empty(subtable_or_empty(maps, cluster), request_mapping_rules.RESOURCE)
         for resource, value in subtable_or_empty(queue, "asks").items():
             entry = (title, f"asks.{format_toml_key(resource)}", value)
             rule = subtable_or_empty(rules, resource)
             yield from _asked_problems(entry, resource, rule)
             if by_rule:
-                yield from _plain_problems(entry, resource, rule)
+                yield from _oar_value_problems(entry, resource, rule)
             if by_rule and resource not in (*rules, WALLTIME):
                 right = f"[{MAPS}.{cluster}.resource.{resource}] has to say what it is there"
-                yield _wrong(entry, "no rule", right)
+                yield _key_problem(entry, "no rule", right)
 
 
 def _spread_problems(title: str, rules: Table) -> Iterator[str]:
     for name in rules:
         if spread := subtable_or_empty(rules, name).get("spread"):
             entry = (f"{title}.{format_toml_key(name)}", "spread", spread)
-            yield _wrong(entry, "not an OAR cluster", "empty: the remote allocation_rule applies")
+            yield _key_problem(entry, "not an OAR cluster", "empty: the remote allocation_rule applies")
 
 
 def _asked_problems(entry: tuple[str, str, object], resource: str, rule: Table) -> Iterator[str]:
     if is_home_only_resource(resource):
-        yield _wrong(entry, "a host or queue at home", "a resource of the remote cluster")
+        yield _key_problem(entry, "a host or queue at home", "a resource of the remote cluster")
     elif rule.get("drop") or rule.get("reject"):
-        yield _wrong(entry, "dropped or rejected by its rule", "a resource whose rule has no drop or reject")
+        yield _key_problem(entry, "dropped or rejected by its rule", "a resource whose rule has no drop or reject")
     else:
         yield from _amount_problems(entry, rule)
 
 
-def _wrong(entry: tuple[str, str, object], wrong: str, right: str) -> str:
+def _key_problem(entry: tuple[str, str, object], wrong: str, right: str) -> str:
     title, key, value = entry
     return f"[{title}] {key}{ConfigKeyProblem(value, wrong, right)}"
 
 
-def _asks_by_rule(clusters: Table, cluster: str) -> bool:
+def _needs_rule_for_each_resource(clusters: Table, cluster: str) -> bool:
     return config_keys_of_cluster_kind(subtable_or_empty(clusters, cluster)).asks_by_rule
 
 
@@ -121,7 +121,9 @@ def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator
         unit, remote_name = rule.get("unit", ""), rule.get("to") or name
         if remote_name in times and unit not in ("", "s", grid_engine_amounts.CLOCK):
             entry = (f"{title}.{format_toml_key(name)}", "unit", unit)
-            yield _wrong(entry, f"{remote_name} is in seconds there", f"s or {grid_engine_amounts.CLOCK}, or empty")
+            yield _key_problem(
+                entry, f"{remote_name} is in seconds there", f"s or {grid_engine_amounts.CLOCK}, or empty"
+            )
 
 
 def _level_problems(title: str, rules: Table) -> Iterator[str]:
@@ -130,35 +132,35 @@ def _level_problems(title: str, rules: Table) -> Iterator[str]:
         rule = subtable_or_empty(rules, name)
         section, remote_name = f"{title}.{format_toml_key(name)}", str(rule.get("to") or name)
         if remote_name in SLOTS:
-            yield _wrong((section, "to", remote_name), "the slots of a job request this level", "another level")
+            yield _key_problem((section, "to", remote_name), "the slots of a job request this level", "another level")
         is_level = remote_name.startswith("/")
         reason = f"{remote_name} is requested by number" if is_level else "a walltime is a limit"
         for key in ("relation", "unit") if is_level else ("relation",):
             if (is_level or remote_name == WALLTIME) and (value := rule.get(key)):
-                yield _wrong((section, key, value), reason, "empty")
-        yield from _plain_problems((section, "default", rule.get("default", "")), name, rule)
+                yield _key_problem((section, key, value), reason, "empty")
+        yield from _oar_value_problems((section, "default", rule.get("default", "")), name, rule)
 
 
-def _plain_problems(entry: tuple[str, str, object], name: str, rule: Table) -> Iterator[str]:
+def _oar_value_problems(entry: tuple[str, str, object], name: str, rule: Table) -> Iterator[str]:
     """Find values that OAR does not accept as a walltime or as a number for `-l`."""
     value, remote_name = str(entry[2]), str(rule.get("to") or name)
     if not value or _is_converted(rule) or grid_engine_amounts.is_unlimited_grid_engine_amount(value):
         return
     if remote_name == WALLTIME and value.strip("0123456789:"):
-        yield _wrong(entry, "not a time", "seconds, or h:m:s")
+        yield _key_problem(entry, "not a time", "seconds, or h:m:s")
     if remote_name.startswith("/") and not (value.isascii() and value.isdecimal() and int(value)):
-        yield _wrong(entry, f"not a number of {remote_name}", "a whole number, 1 or more")
+        yield _key_problem(entry, f"not a number of {remote_name}", "a whole number, 1 or more")
 
 
 def _oar_problems(title: str, rules: Table) -> Iterator[str]:
     for name in rules:
         rule, section = subtable_or_empty(rules, name), f"{title}.{format_toml_key(name)}"
         if relation := rule.get("relation"):
-            yield _wrong(
+            yield _key_problem(
                 (section, "relation", relation), "not an OAR cluster", "empty: Grid Engine defines comparisons"
             )
         if str(remote_name := rule.get("to", "")).startswith("/"):
-            yield _wrong((section, "to", remote_name), "not an OAR cluster", THERE.right)
+            yield _key_problem((section, "to", remote_name), "not an OAR cluster", REMOTE_NAME_FORMAT.right)
 
 
 def _rule_problems(title: str, kind: str, rules: Table) -> Iterator[str]:
@@ -171,7 +173,7 @@ def _rule_problems(title: str, kind: str, rules: Table) -> Iterator[str]:
         yield from mistakes or _contradictions(rule, name, kind, subtable_or_empty(rules, name))
     yield from _cycle_problems(title, rules)
     if kind == request_mapping_rules.RESOURCE:
-        yield from _meeting_problems(title, rules)
+        yield from _same_remote_name_problems(title, rules)
 
 
 def _contradictions(title: str, name: str, kind: str, rule: Table) -> Iterator[str]:
@@ -193,7 +195,7 @@ def _amount_problems(entry: tuple[str, str, object], rule: Table) -> Iterator[st
         if default and _is_converted(rule) and not grid_engine_amounts.is_unlimited_grid_engine_amount(default):
             grid_engine_amounts.parse_grid_engine_amount(default)
     except ParseError as error:
-        yield _wrong(entry, "not an amount that can be scaled or converted", str(error))
+        yield _key_problem(entry, "not an amount that can be scaled or converted", str(error))
 
 
 def _is_converted(rule: Table) -> bool:
@@ -201,7 +203,7 @@ def _is_converted(rule: Table) -> bool:
     return bool(rule.get("unit", usual.unit)) or rule.get("scale", usual.scale) != usual.scale
 
 
-def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
+def _same_remote_name_problems(title: str, rules: Table) -> Iterator[str]:
     sources: dict[str, str] = {}
     for name in rules:
         rule = subtable_or_empty(rules, name)
@@ -210,7 +212,9 @@ def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
         remote_name = str(rule.get("to") or name)
         if remote_name in sources:
             entry = (f"{title}.{format_toml_key(name)}", "to", remote_name)
-            yield _wrong(entry, f"{sources[remote_name]} gets the same name", "another name, or drop one resource")
+            yield _key_problem(
+                entry, f"{sources[remote_name]} gets the same name", "another name, or drop one resource"
+            )
         sources.setdefault(remote_name, name)
 
 
@@ -223,7 +227,7 @@ def _cycle_problems(title: str, rules: Table) -> Iterator[str]:
             path.append(remote_name)
         if remote_name == name == min(path) and len(path) > 1:
             entry = (f"{title}.{format_toml_key(name)}", "to", path[1])
-            yield _wrong(entry, f"a cycle: {', '.join((*path, name))}", "the remote name")
+            yield _key_problem(entry, f"a cycle: {', '.join((*path, name))}", "the remote name")
 
 
 GROUPS: tuple[SectionGroupOfOneName, ...] = (
@@ -266,11 +270,11 @@ def _queue_problems(sections: Table) -> Iterator[str]:
             continue
         if cluster == local or cluster not in clusters:
             wrong = "the local cluster" if cluster == local else "undefined"
-            yield _wrong((title, "cluster", cluster), wrong, f"a remote cluster ({remotes})")
+            yield _key_problem((title, "cluster", cluster), wrong, f"a remote cluster ({remotes})")
             continue
         for key in () if subtable_or_empty(clusters, cluster).get("ssh") else ("stage_in", "stage_out"):
             if value := queue.get(key):
-                yield _wrong((title, key, value), "without ssh", "files are staged only by ssh")
+                yield _key_problem((title, key, value), "without ssh", "files are staged only by ssh")
 
 
 def _staleness_problems(poller: Table) -> Iterator[str]:
@@ -280,4 +284,4 @@ def _staleness_problems(poller: Table) -> Iterator[str]:
         return
     if stale_s <= interval_s:
         entry = ("poller", "stale_s", stale_s)
-        yield _wrong(entry, "queues would close between two polls", f"above {interval_s} s")
+        yield _key_problem(entry, "queues would close between two polls", f"above {interval_s} s")

@@ -1,7 +1,7 @@
 """Interpret how a job's wrapper ended: job.sh of a transfer, or task.sh of a campaign."""
 
 from gridbridge.model.jobs_and_accounting import JobEnd
-from gridbridge.model.transfer_message import ERROR, REQUEUE, TransferFailureCause
+from gridbridge.model.transfer_messages_in_spool import ERROR, REQUEUE, TransferFailureCause
 
 CANNOT_START_STATUS = 200  # the cluster could not start the job; the end message has the reason
 JOB_STATUS_BY_WRAPPER_STATUS = {199: REQUEUE, 200: ERROR}  # wrapper's status for the job's status 99 and 100

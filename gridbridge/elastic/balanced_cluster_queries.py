@@ -6,14 +6,14 @@ from dataclasses import fields
 from datetime import UTC, datetime
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.batch.gridengine import cell_configuration_reader
+from gridbridge.batch.gridengine.accounting_record_parser import parse_task_end_times
 from gridbridge.batch.gridengine.cell_demand_reader import parse_cell_demand
-from gridbridge.batch.gridengine.qacct import parse_task_end_times
-from gridbridge.batch.oar.oar_demand import parse_oar_demand
+from gridbridge.batch.oar.oar_demand_reader import parse_oar_demand
 from gridbridge.errors import ClusterStateUnknown, ConfigError, GridbridgeError, ParseError, StateError
 from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRoundInput, SavedBatchProgramOutputs
-from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, is_same_host
 from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, GridEngineCellSnapshot
 from gridbridge.model.elastic.published_balance import (
@@ -22,7 +22,7 @@ from gridbridge.model.elastic.published_balance import (
     update_learnt_run_times,
 )
 from gridbridge.model.site_configuration import Policy
-from gridbridge.shell import followed_file, safe_files
+from gridbridge.shell import appended_file_lines, safe_files
 from gridbridge.state import published_json
 
 USUAL_QUEUE = BalanceSection().queue
@@ -95,7 +95,7 @@ def add_task_ends_from_accounting(path: str, ends: RecentlyEndedTasks, now: date
     if not ends.place.inode and not os.path.exists(path):
         return ends
     for _ in range(STEPS):
-        step = followed_file.read_appended_lines(path, ends.place, now.timestamp())
+        step = appended_file_lines.read_appended_lines(path, ends.place, now.timestamp())
         new_ends = tuple(parse_task_end_times(step.lines))
         ends = RecentlyEndedTasks(
             place=step.place,

@@ -192,11 +192,11 @@ def _node(row: GanetiTextLine, groups: Mapping[str, int]) -> ganeti_cluster.Gane
     name, group = row.text(0, "the node's name"), row.place(8, "group", groups)
     if "?" in row.fields[1:7]:
         unknown = ("0", "0", "0", "0", "0", "0", "Y", row.fields[8], "0", "", "N", "0", "0", "1.0")
-        return replace(_told_node(replace(row, fields=(name, *unknown)), name, group), is_offline=True)
-    return _told_node(row, name, group)
+        return replace(_parse_online_node(replace(row, fields=(name, *unknown)), name, group), is_offline=True)
+    return _parse_online_node(row, name, group)
 
 
-def _told_node(row: GanetiTextLine, name: str, group: int) -> ganeti_cluster.GanetiNode:
+def _parse_online_node(row: GanetiTextLine, name: str, group: int) -> ganeti_cluster.GanetiNode:
     role = row.fields[7]
     return ganeti_cluster.GanetiNode(
         name=name,

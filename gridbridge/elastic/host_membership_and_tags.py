@@ -10,13 +10,13 @@ from typing import Protocol, cast
 
 from gridbridge import errors
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.batch.gridengine import cell_configuration_reader, execution_hosts, task_rescheduling
 from gridbridge.batch.gridengine.execution_hosts import HostQueueInstance
 from gridbridge.batch.oar import oar_node_power_and_tags
 from gridbridge.batch.privileged_helper_calls import run_gridbridge_as_root
 from gridbridge.elastic.machine_bootstrap import NewMachineBootstrap, resolve_host_address
-from gridbridge.elastic.oar_nodes import OarNodePower
+from gridbridge.elastic.oar_node_power import OarNodeMembership
 from gridbridge.model.elastic import elastic_nodes
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.fixed_paths import AS_ROOT
@@ -258,7 +258,9 @@ def _membership_in_cell(policy: Policy, cluster: Away) -> ExecutionHostMembershi
 
 
 def _oar_node_power(_: Policy, cluster: Away) -> ExecutionHostMembership:
-    return OarNodePower(look_at=partial(oar_node_power_and_tags.query_oar_node_state, cast("OarServerAccess", cluster)))
+    return OarNodeMembership(
+        look_at=partial(oar_node_power_and_tags.query_oar_node_state, cast("OarServerAccess", cluster))
+    )
 
 
 MEMBERSHIPS: Mapping[str, Callable[[Policy, Away], ExecutionHostMembership]] = {

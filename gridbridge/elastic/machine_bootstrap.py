@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from gridbridge.errors import ConfigError
-from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
+from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell
 from gridbridge.model.fixed_paths import BOOTSTRAP
 from gridbridge.model.transfer_route import GridEngineCellAccess

@@ -14,8 +14,8 @@ from gridbridge import errors
 from gridbridge.elastic.host_membership_and_tags import ExecutionHostMembership
 from gridbridge.elastic.providers.provider_protocol_and_validation import HostPowerControl, MachineProvider
 from gridbridge.model.elastic import elastic_nodes
-from gridbridge.model.elastic.balance_sections import NodePoolSection
-from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
+from gridbridge.model.elastic.balancer_config_sections import NodePoolSection
+from gridbridge.model.elastic.standby_and_wake_plan import STANDBY_AUTO
 
 _log = logging.getLogger(__name__)
 

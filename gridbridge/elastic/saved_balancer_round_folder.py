@@ -74,7 +74,7 @@ def read_saved_balancer_round(folder: str) -> tuple[SavedBatchProgramOutputs, Sa
     if not os.path.exists(path):
         written = os.stat(os.path.join(folder, OAR if documents.oar else QSTAT)).st_mtime
         return documents, SavedBalancerRoundInput(now=datetime.fromtimestamp(written, UTC).astimezone())
-    return documents, _State(path, _bytes(folder, STATE)).kept()
+    return documents, _SavedRoundStateParser(path, _bytes(folder, STATE)).kept()
 
 
 def _documents(folder: str) -> SavedBatchProgramOutputs:
@@ -145,7 +145,7 @@ def _moment(text: str) -> datetime:
         raise ValueError from error
 
 
-class _State:
+class _SavedRoundStateParser:
     """Parser of state.json that collects all mistakes; an invalid value gets a placeholder."""
 
     def __init__(self, path: str, data: bytes) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from gridbridge.model.states import OPEN, JobState, QueueInstanceState
+from gridbridge.model.job_and_queue_states import OPEN, JobState, QueueInstanceState
 from gridbridge.model.transfer_name import NO_TASK
 
 

@@ -34,7 +34,7 @@ def parse_grid_engine_amount(text: str) -> float:
     Raises ParseError for a text that is no amount, and for an amount below 0 or above MOST.
     """
     try:
-        number = _seconds(text.split(":")) if ":" in text else _number(text)
+        number = _parse_clock_time_s(text.split(":")) if ":" in text else _parse_number_with_unit(text)
     except ValueError as error:
         raise ParseError(f"{text[:40]!r} is no number, memory or time") from error
     if not 0 <= number <= MOST:
@@ -42,7 +42,7 @@ def parse_grid_engine_amount(text: str) -> float:
     return number
 
 
-def _seconds(parts: list[str]) -> float:
+def _parse_clock_time_s(parts: list[str]) -> float:
     if len(parts) > 3:
         raise ValueError
     total = 0.0
@@ -53,7 +53,7 @@ def _seconds(parts: list[str]) -> float:
     return total
 
 
-def _number(text: str) -> float:
+def _parse_number_with_unit(text: str) -> float:
     multiplier = MULTIPLIERS.get(text[-1:], 1)
     digits = text[:-1] if multiplier > 1 else text
     if digits[:2] in HEXADECIMAL:

@@ -4,7 +4,7 @@ The service asks each cluster for these names and publishes them. A job that req
 its submission. Only starters of jobs with requests load this module.
 """
 
-from gridbridge.model import light_dataclass, transfer_message
+from gridbridge.model import light_dataclass, transfer_messages_in_spool
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
@@ -50,14 +50,14 @@ class NamesOfferedByCluster:
 
 def encode_offered_names(vocabulary: NamesOfferedByCluster) -> bytes:
     """Encode as lines `KIND=NAME NAME ...` the names that a cluster offers."""
-    return transfer_message.encode_key_value_lines(
+    return transfer_messages_in_spool.encode_key_value_lines(
         {kind: " ".join(sorted(getattr(vocabulary, kind))) for kind in NamesOfferedByCluster.KINDS}
     )
 
 
 def decode_offered_names(data: bytes) -> NamesOfferedByCluster:
     """Decode the published names that a cluster offers; ParseError for invalid lines."""
-    read = transfer_message.decode_key_value_lines(data, NamesOfferedByCluster.KINDS) if data else {}
+    read = transfer_messages_in_spool.decode_key_value_lines(data, NamesOfferedByCluster.KINDS) if data else {}
     return NamesOfferedByCluster(**{kind: frozenset(names.split()) for kind, names in read.items()})
 
 
@@ -107,21 +107,23 @@ class NonForwardingQueues:
         """
         words = request.targets.split(",") if request.targets else self.queues.split(",")
         local = [word for word in words if word.partition("@")[0] in self.queues.split(",")]
-        if self.all_say and (local or any(map(_is_pattern, words))):
+        if self.all_say and (local or any(map(_is_queue_name_pattern, words))):
             return request.but(stays=True)
         return request.but(targets=",".join(local)) if local else None
 
 
-def _is_pattern(name: str) -> bool:
+def _is_queue_name_pattern(name: str) -> bool:
     """Say whether a queue name is a pattern, which may match several queues (sge_types(1), wc_queue_list)."""
     return not set("*?[]!&|()").isdisjoint(name)
 
 
 def encode_non_forwarding_queues(queues: NonForwardingQueues) -> bytes:
     """Encode for publication which queues of a cluster send no jobs on to another cluster."""
-    return transfer_message.encode_key_value_lines(vars(queues))
+    return transfer_messages_in_spool.encode_key_value_lines(vars(queues))
 
 
 def decode_non_forwarding_queues(data: bytes) -> NonForwardingQueues:
     """Decode which queues of a cluster send no jobs on to another cluster; ParseError for invalid lines."""
-    return NonForwardingQueues(**{"queues": "", **transfer_message.decode_key_value_lines(data, ("queues", "all_say"))})
+    return NonForwardingQueues(
+        **{"queues": "", **transfer_messages_in_spool.decode_key_value_lines(data, ("queues", "all_say"))}
+    )

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from gridbridge.model.job_and_queue_states import JobState, QueueInstanceState
 from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting
-from gridbridge.model.states import JobState, QueueInstanceState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

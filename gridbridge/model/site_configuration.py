@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from gridbridge.model.campaigns.campaign_sections import (
+from gridbridge.model.campaigns.campaign_configuration_sections import (
     CampaignFailuresSection,
     CampaignRunnerSection,
     ClusterCampaignsSection,
@@ -13,17 +13,7 @@ from gridbridge.model.campaigns.campaign_sections import (
     NikitaSection,
     NotificationsSection,
 )
-from gridbridge.model.elastic.balance_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    MachineBootstrapSection,
-    MachineProviderSection,
-    NodePoolSection,
-    PoweredHostSection,
-    SqueezeSection,
-)
-from gridbridge.model.fixed_paths import SPOOL
-from gridbridge.model.key_settings import (
+from gridbridge.model.config_key_descriptions import (
     ABSOLUTE_PATH,
     FAR_FOLDER,
     LOGIN_NAME,
@@ -33,6 +23,16 @@ from gridbridge.model.key_settings import (
     RemoteAccounts,
     setting,
 )
+from gridbridge.model.elastic.balancer_config_sections import (
+    BalanceSection,
+    DemandPolicySection,
+    MachineBootstrapSection,
+    MachineProviderSection,
+    NodePoolSection,
+    PoweredHostSection,
+    SqueezeSection,
+)
+from gridbridge.model.fixed_paths import SPOOL
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import (

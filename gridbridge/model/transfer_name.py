@@ -58,28 +58,32 @@ def parse_local_job_and_task(job: str) -> tuple[int, int]:
 
 def parse_qstat_task_ranges(text: str) -> tuple[range, ...]:
     """Parse task ranges of qstat, such as `1-9:2,12`; ParseError for any other text."""
-    return tuple(_tasks(part.strip()) for part in text.split(",")) if text else ()
+    return tuple(_parse_task_range(part.strip()) for part in text.split(",")) if text else ()
 
 
-def _tasks(part: str) -> range:
+def _parse_task_range(part: str) -> range:
     ends, has_step, step = part.partition(":")
     cut = ends.find("-", 1)  # a leading minus sign belongs to the number
     first, last = (ends[:cut], ends[cut + 1 :]) if cut > 0 else (ends, "")
     numbers = (first, *([last] if cut > 0 else ()), *([step] if has_step else ()))
-    if (has_step and cut <= 0) or not all(map(_is_count, numbers)):
+    if (has_step and cut <= 0) or not all(map(_is_qstat_task_number, numbers)):
         raise ParseError(f"qstat: {part[:40]!r} is no range of tasks")
-    tasks = range(_count(first), _count(last or first) + 1, _count(step or "1") or 1)
+    tasks = range(
+        _parse_qstat_task_number(first),
+        _parse_qstat_task_number(last or first) + 1,
+        _parse_qstat_task_number(step or "1") or 1,
+    )
     if not tasks or not tasks[0]:
         raise ParseError(f"qstat: {part[:40]!r} is an empty range of tasks")
     return tasks
 
 
-def _is_count(part: str) -> bool:
+def _is_qstat_task_number(part: str) -> bool:
     digits = part.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) <= 10
 
 
-def _count(part: str) -> int:
+def _parse_qstat_task_number(part: str) -> int:
     number = int(part)
     return number + WRAP if number < 0 else number
 

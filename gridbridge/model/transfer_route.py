@@ -4,7 +4,7 @@ The poller publishes the route as lines `key=value`, so that starters read no gr
 gridbridge.toml, so starters trust the values; `gridbridge check` looks for mistakes.
 """
 
-from gridbridge.model import light_dataclass, transfer_message
+from gridbridge.model import light_dataclass, transfer_messages_in_spool
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
@@ -200,12 +200,12 @@ KEYS = tuple(TransferRoute.__annotations__)
 
 def encode_transfer_route(route: TransferRoute) -> bytes:
     """Encode a route for publication."""
-    return transfer_message.encode_key_value_lines(vars(route))
+    return transfer_messages_in_spool.encode_key_value_lines(vars(route))
 
 
 def decode_transfer_route(data: bytes) -> TransferRoute:
     """Decode a published route; ParseError for invalid lines."""
-    return TransferRoute(**transfer_message.decode_key_value_lines(data, KEYS))
+    return TransferRoute(**transfer_messages_in_spool.decode_key_value_lines(data, KEYS))
 
 
 TIMEOUT_S = 15.0

@@ -27,7 +27,7 @@ from functools import partial
 
 from gridbridge.batch.oar import oar_node_power_and_tags
 from gridbridge.config import configuration_file
-from gridbridge.elastic import oar_nodes
+from gridbridge.elastic import oar_node_power
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.privileged import hosts_file_block
@@ -65,18 +65,18 @@ def perform_as_root_request(words: tuple[str, ...], hosts: str = HOSTS, path: st
     """Check all words of a request to gridbridge-as-root, then carry out the request."""
     match words:
         case ("name", name, text):
-            host, address = _host(name), _address(text)
-            leads = set[str]() if _is_nodes(host, path) else _leads_to(host)
+            host, address = _checked_host_name(name), _checked_address(text)
+            leads = set[str]() if _is_node_name(host, path) else _look_up_addresses(host)
             hosts_file_block.replace_hosts_block_locked(
                 hosts, partial(hosts_file_block.hosts_block_with_name, host, address, leads)
             )
         case ("unname", name):
-            host = _host(name)
+            host = _checked_host_name(name)
             hosts_file_block.replace_hosts_block_locked(
                 hosts, lambda _, block: [line for line in block if line.split()[1:] != [host]]
             )
         case ("export" | "unexport" as verb, name):
-            host = _host(name)
+            host = _checked_host_name(name)
             program: str = getattr(configuration_file.load_configuration(path).bootstrap, verb)
             if program:
                 safe_files.require_trusted_path(program, owner=os.geteuid())
@@ -96,23 +96,23 @@ def set_or_tag_oar_node_as_root(words: tuple[str, ...], conf: str = "/etc/oar/oa
             raise AsRootRequestRefusal(f"{conf} has {line[:80]!r}: OAR itself halts and wakes nodes")
     if words == ("owns",):
         return
-    commands = oar_nodes.oar_node_root_commands(words)
+    commands = oar_node_power.oar_node_root_commands(words)
     if not commands:
         raise AsRootRequestRefusal(USAGE)
-    _host(words[1])
+    _checked_host_name(words[1])
     if not oar_node_power_and_tags.TAG_WORDS.fullmatch("".join(words[2:])):
         raise AsRootRequestRefusal(f"{words[2][:80]!r} are invalid tags; expected letters, digits and :._+-")
     for argv in commands:
         run_program(argv, dict(ENV), LIMIT_S).checked()
 
 
-def _host(text: str) -> str:
+def _checked_host_name(text: str) -> str:
     if not HOST.fullmatch(text) or len(text) > 253 or text.lower() == "localhost":
         raise AsRootRequestRefusal(f"{text[:80]!r} is not a host name; expected letters, digits, - and .")
     return text
 
 
-def _address(text: str) -> str:
+def _checked_address(text: str) -> str:
     try:
         address = ipaddress.ip_address(text)
     except ValueError as error:
@@ -125,7 +125,7 @@ def _address(text: str) -> str:
     return str(address)
 
 
-def _is_nodes(host: str, path: str) -> bool:
+def _is_node_name(host: str, path: str) -> bool:
     try:
         policy = configuration_file.load_configuration(path)
     except ConfigError:
@@ -134,7 +134,7 @@ def _is_nodes(host: str, path: str) -> bool:
     return host.startswith(prefix) and host.removeprefix(prefix).isdigit()
 
 
-def _leads_to(host: str) -> set[str]:
+def _look_up_addresses(host: str) -> set[str]:
     """Return all addresses of a host name; empty if the name does not exist.
 
     Raises NameLookupFailure if a name service gives no answer, because the caller may block a name service, for

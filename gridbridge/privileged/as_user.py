@@ -22,13 +22,13 @@ from typing import NoReturn
 
 from gridbridge.batch import load_submit_adapter
 from gridbridge.errors import GridbridgeError, describe_error
-from gridbridge.model import transfer_message
+from gridbridge.model import transfer_messages_in_spool
 from gridbridge.model.fixed_paths import CONFIG, SPOOL
-from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind
+from gridbridge.model.transfer_messages_in_spool import TransferMessage, TransferMessageKind
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.model.transfer_route import remote_cluster_access_of_person
-from gridbridge.privileged import as_user_request_steps as steps
-from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
+from gridbridge.privileged import as_user_refusals_and_user_switch as steps
+from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal
 from gridbridge.shell import program_startup, remote_stage_folder, safe_files
 from gridbridge.state import spool
 
@@ -105,8 +105,8 @@ def read_spool_record_and_owner(name: str) -> tuple[TransferMessage, int]:
     if unique == name or not (unique.isascii() and unique.isalnum()):
         raise AsUserRequestRefusal(f"{name!r} is not the name of a spool record")
     try:
-        data, facts = safe_files.read_file_only_owner_writes(f"{SPOOL}/{name}", transfer_message.MAX_BYTES)
-        record = transfer_message.decode_transfer_message(data)
+        data, facts = safe_files.read_file_only_owner_writes(f"{SPOOL}/{name}", transfer_messages_in_spool.MAX_BYTES)
+        record = transfer_messages_in_spool.decode_transfer_message(data)
         parse_transfer_name(record.transfer)
     except (OSError, GridbridgeError) as error:
         raise AsUserRequestRefusal(f"{name}: {describe_error(error)}") from error

@@ -1,13 +1,16 @@
 """Parses the arguments of gridbridge-as-user about a campaign's arrays."""
 
 from gridbridge.errors import FileWritableByOthers, ParseError
-from gridbridge.model.campaigns.campaign_names import CampaignArrayId
+from gridbridge.model.campaigns.campaign_file_and_array_names import CampaignArrayId
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_array_index_ranges
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.transfer_name import is_valid_cluster_name
 from gridbridge.model.transfer_route import Away, remote_cluster_access_of_person
-from gridbridge.privileged import as_user_request_steps
-from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal, OwnerRequestNotYetPossible
+from gridbridge.privileged import as_user_refusals_and_user_switch
+from gridbridge.privileged.as_user_refusals_and_user_switch import (
+    AsUserRequestRefusal,
+    OwnerRequestNotYetPossible,
+)
 
 SEND, SEND_COPIES, RELEASE, DELETE = "send-arrays", "send-copies", "release-array", "delete-array"
 DELETE_WAITING = "delete-waiting"
@@ -32,7 +35,7 @@ class AsUserArrayArguments:
         campaign = file.removeprefix("c.")
         numbers = words[::2]
         self.tasks = tuple(words[1::2])  # the task attempts of each array, as texts such as `0-9:1,12:2`
-        if not (is_short_ascii_number(campaign) and file != campaign and self._is_whole(numbers)):
+        if not (is_short_ascii_number(campaign) and file != campaign and self._are_arguments_complete(numbers)):
             raise AsUserRequestRefusal(f"usage: gridbridge-as-user {self.verb} c.CAMPAIGN CLUSTER {USAGE[self.verb]}")
         if not isinstance(self.section, dict) or not is_valid_cluster_name(site):
             raise OwnerRequestNotYetPossible(f"{CONFIG}: no cluster {cluster!r}")
@@ -46,11 +49,11 @@ class AsUserArrayArguments:
             except ParseError as error:
                 raise AsUserRequestRefusal(str(error)) from error
 
-    def knows(self, cluster: str) -> bool:
+    def is_configured_cluster(self, cluster: str) -> bool:
         """Say whether the configuration has a cluster."""
         return isinstance(self.config.get("cluster", {}).get(cluster), dict)
 
-    def at(self, cluster: str) -> "AsUserArrayArguments":
+    def with_cluster(self, cluster: str) -> "AsUserArrayArguments":
         """Return these arguments with another configured cluster."""
         from copy import copy  # imported here, because few calls concern several clusters
 
@@ -58,13 +61,13 @@ class AsUserArrayArguments:
         order.cluster, order.section = cluster, self.config["cluster"][cluster]
         return order
 
-    def reached_by(self, person: str) -> "tuple[Away, str]":
+    def access_and_account_of_user(self, person: str) -> "tuple[Away, str]":
         """Return a user's access to the cluster, and the user's remote account."""
         assert isinstance(self.section, dict)
         far = remote_cluster_access_of_person(self.section, self.cluster, person)
         return far, far.login.user if far.login else person
 
-    def _is_whole(self, numbers: list[str]) -> bool:
+    def _are_arguments_complete(self, numbers: list[str]) -> bool:
         words, most = len(self.tasks), 100_000 if self.verb == SEND else 1
         least = 0 if self.verb in (RELEASE, DELETE) else len(numbers)
         expected = 0 if self.verb == RELEASE else len(numbers)
@@ -80,7 +83,7 @@ def is_short_ascii_number(text: str) -> bool:
 def read_config_or_not_yet_possible() -> "dict[str, dict[str, object]]":
     """Read root's configuration; raise OwnerRequestNotYetPossible if the file is invalid."""
     try:
-        return as_user_request_steps.read_root_configuration(CONFIG)
+        return as_user_refusals_and_user_switch.read_root_configuration(CONFIG)
     except (AsUserRequestRefusal, FileWritableByOthers) as error:
         raise OwnerRequestNotYetPossible(str(error)) from error
 
@@ -99,5 +102,5 @@ class ArraySendProgress:
         """Return the line that send-arrays prints: exit status, job id or 0, and error."""
         if not self.error:
             return f"0 {self.job or 0} "
-        status = as_user_request_steps.as_user_exit_status(self.error)
-        return f"{status} {self.job or 0} {as_user_request_steps.limited_error_line(self.error)}"
+        status = as_user_refusals_and_user_switch.as_user_exit_status(self.error)
+        return f"{status} {self.job or 0} {as_user_refusals_and_user_switch.limited_error_line(self.error)}"

@@ -12,10 +12,10 @@ from typing import NoReturn
 
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CampaignFileChanged, RootLedgerUnreadable
-from gridbridge.model.campaigns.campaign_names import campaign_file_name
+from gridbridge.model.campaigns.campaign_file_and_array_names import campaign_file_name
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_array_index_ranges, parse_attempt_ranges
 from gridbridge.model.fixed_paths import CAMPAIGNS
-from gridbridge.privileged import as_user_request_steps
+from gridbridge.privileged import as_user_refusals_and_user_switch
 from gridbridge.privileged.as_user_array_arguments import (
     DELETE,
     DELETE_WAITING,
@@ -25,7 +25,7 @@ from gridbridge.privileged.as_user_array_arguments import (
     is_short_ascii_number,
     read_config_or_not_yet_possible,
 )
-from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
+from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal
 from gridbridge.privileged.campaign_owner_cluster_calls import CampaignOwnerConnection
 from gridbridge.privileged.owner_worker import Answers, CampaignOwnerWorker
 
@@ -33,7 +33,7 @@ from gridbridge.privileged.owner_worker import Answers, CampaignOwnerWorker
 def perform_as_user_array_verb(arguments: list[str]) -> NoReturn:
     """Check the arguments about a campaign, then act as the campaign's owner."""
     if arguments[0] in ("list-arrays", "end-campaign", "take-up"):
-        _leave(_acted_on_campaign(arguments))
+        _print_and_exit(_list_end_or_resume_campaign(arguments))
     order = AsUserArrayArguments(arguments)
     with RootLedgerOfSubmittedTasks(order.campaign) as ledger:
         if order.verb in (SEND, SEND_COPIES):
@@ -41,17 +41,17 @@ def perform_as_user_array_verb(arguments: list[str]) -> NoReturn:
 
             output = "".join(f"{line}\n" for line in send_arrays.send_campaign_arrays(order, ledger))
         else:
-            output = f"{_acted(order, ledger)}\n"
-    _leave(output)
+            output = f"{_release_or_delete_array(order, ledger)}\n"
+    _print_and_exit(output)
 
 
-def _leave(output: str) -> NoReturn:
+def _print_and_exit(output: str) -> NoReturn:
     with os.fdopen(1, "wb", closefd=False) as out:
         out.write(output.encode("utf-8", "replace"))
     os._exit(0)
 
 
-def _acted_on_campaign(arguments: list[str]) -> str:
+def _list_end_or_resume_campaign(arguments: list[str]) -> str:
     verb, file, request = [*arguments, "", ""][:3]
     number = file.removeprefix("c.")
     usage = "c.CAMPAIGN REQUEST" if verb == "take-up" else "c.CAMPAIGN"
@@ -64,7 +64,9 @@ def _acted_on_campaign(arguments: list[str]) -> str:
         if verb == "end-campaign":
             note_campaign_end_in_ledger(campaign, ledger)
         else:
-            from gridbridge.privileged.new_attempt_conditions import require_owner_retry_request
+            from gridbridge.privileged.earlier_attempts_ended_check import (
+                require_owner_retry_request,
+            )
 
             ledger.take_up(require_owner_retry_request(request, campaign, ledger.uid))
     return ""
@@ -72,11 +74,11 @@ def _acted_on_campaign(arguments: list[str]) -> str:
 
 def note_campaign_end_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str = CAMPAIGNS) -> None:
     """Record in root's ledger the end of a campaign that was, or could be, submitted: no more tasks are sent."""
-    if ledger.has_file or _claims_file(campaign, ledger, folder):
+    if ledger.has_file or _claim_campaign_file(campaign, ledger, folder):
         ledger.end()
 
 
-def _claims_file(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str) -> bool:
+def _claim_campaign_file(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str) -> bool:
     """Record the file of an unsubmitted campaign in the ledger; return False for a file that root never accepts.
 
     Root refuses a missing file, and a file of another campaign. If a user has replaced the file, only the campaign's
@@ -92,17 +94,19 @@ def _claims_file(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str)
         return False
     try:
         if (uid := uid_blocking_campaign_file(campaign, folder)) is not None:
-            as_user_request_steps.require_ordinary_account(read_config_or_not_yet_possible(), file, uid)
+            as_user_refusals_and_user_switch.require_ordinary_account(read_config_or_not_yet_possible(), file, uid)
             return True
         brought = RootVerifiedCampaignFiles(campaign, folder)
-        as_user_request_steps.require_ordinary_account(read_config_or_not_yet_possible(), brought.file, brought.uid)
+        as_user_refusals_and_user_switch.require_ordinary_account(
+            read_config_or_not_yet_possible(), brought.file, brought.uid
+        )
         brought.claim(ledger)
     except (AsUserRequestRefusal, CampaignFileChanged):
         return False
     return True
 
 
-def _acted(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> str:
+def _release_or_delete_array(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> str:
     """Release or delete an array; return its job id, empty without a job.
 
     If an array was submitted several times, all its jobs except one are deleted. For `delete-waiting`, the indices of
@@ -112,20 +116,20 @@ def _acted(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> s
         return ""  # no array of the campaign was submitted
     if not ledger.uid:  # only a submitted array can be released
         raise RootLedgerUnreadable(f"{order.file}: root's ledger lacks the campaign")
-    as_user_request_steps.require_ordinary_account(order.config, order.file, ledger.uid)
+    as_user_refusals_and_user_switch.require_ordinary_account(order.config, order.file, ledger.uid)
     (array,) = order.arrays
     if order.verb == DELETE_WAITING:
-        _require_there(order, ledger, array.array)
+        _require_indices_in_array(order, ledger, array.array)
     job = ledger.job(array.array)
     is_repeated = ledger.was_repeated(array.array) or not job
-    worker = CampaignOwnerWorker(ledger.uid, lambda person: _answers(order, person))
+    worker = CampaignOwnerWorker(ledger.uid, lambda person: _array_request_handler(order, person))
     if not job and (job := worker.ask("find", str(array))):
         ledger.submitted(array.array, job)
     begun = worker.ask("act", str(array), str(int(is_repeated)), job)
     return f"{job} {begun}".strip()
 
 
-def _require_there(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks, array: int) -> None:
+def _require_indices_in_array(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks, array: int) -> None:
     """Refuse indices beyond an array's end, because tasks held at these indices would never be released."""
     tasks = next((row[2] for row in ledger.arrays() if row[0] == str(array)), "")
     size = len(parse_attempt_ranges(tasks)) if tasks else 0
@@ -133,13 +137,13 @@ def _require_there(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTas
         raise AsUserRequestRefusal(f"{order.file}: array {array} has only {size} tasks")
 
 
-def _answers(order: AsUserArrayArguments, person: str) -> Answers:
+def _array_request_handler(order: AsUserArrayArguments, person: str) -> Answers:
     site = CampaignOwnerConnection(order, person)
 
     def answer(words: list[str]) -> str:
         verb, name, *arguments = words
         if verb == "find":
-            return site.find(name)
-        return site.act(name, "".join(arguments[1:]), is_repeated=arguments[0] == "1")
+            return site.find_held_array(name)
+        return site.release_or_delete_array(name, "".join(arguments[1:]), is_repeated=arguments[0] == "1")
 
     return answer

@@ -12,14 +12,14 @@ import sys
 from typing import NoReturn
 
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, KEPT_DATASET
-from gridbridge.privileged import as_user_request_steps
-from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
+from gridbridge.privileged import as_user_refusals_and_user_switch
+from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal
 from gridbridge.shell import safe_files
 
 AREAS = {"look": (0, 0), "verify": (0, 0), "copy": (1, 2), "drop": (1, 1)}
 MOST_LOOKED_AT = 50  # maximal number of FILE arguments in one call
 LONG_S = 86400.0  # time limit of a copy or verify; a repeated copy skips files that were copied
-PROGRAM = ("-I", "-m", "gridbridge.rebalance.replicas.owner_program")
+PROGRAM = ("-I", "-m", "gridbridge.rebalance.replicas.dataset_owner_program")
 NAME_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_.+-"
 
 
@@ -31,7 +31,7 @@ def perform_as_user_replica_verb(arguments: list[str]) -> NoReturn:
     files_, names = (words, []) if verb == "look" else (words[:1], words[1:])
     if not 0 < len(files_) <= MOST_LOOKED_AT or not least <= len(names) <= most:
         raise AsUserRequestRefusal(f"usage: gridbridge-as-user {verb} FILE {shown}".rstrip())
-    config = as_user_request_steps.read_root_configuration(CONFIG)
+    config = as_user_refusals_and_user_switch.read_root_configuration(CONFIG)
     areas = config.get("storage", {})
     for name in names:
         if name not in areas:
@@ -40,9 +40,13 @@ def perform_as_user_replica_verb(arguments: list[str]) -> NoReturn:
     if len({uid for _, uid in let}) > 1:
         raise AsUserRequestRefusal("the files have several owners; expected one owner")
     uid = let[0][1]
-    as_user_request_steps.require_ordinary_account(config, files_[0], uid)
-    as_user_request_steps.continue_in_time_limited_child(as_user_request_steps.LIMIT_S if verb == "look" else LONG_S)
-    _run(as_user_request_steps.switch_to_user(uid), verb, [dataset for dataset, _ in let], names)
+    as_user_refusals_and_user_switch.require_ordinary_account(config, files_[0], uid)
+    as_user_refusals_and_user_switch.continue_in_time_limited_child(
+        as_user_refusals_and_user_switch.LIMIT_S if verb == "look" else LONG_S
+    )
+    _become_owner_program(
+        as_user_refusals_and_user_switch.switch_to_user(uid), verb, [dataset for dataset, _ in let], names
+    )
 
 
 def read_delegated_dataset(name: str) -> tuple[str, int]:
@@ -61,22 +65,22 @@ def read_delegated_dataset(name: str) -> tuple[str, int]:
             raise AsUserRequestRefusal(f"{folder}: not owned by uid {int(number)}")
         data, facts = safe_files.read_file_only_owner_writes(f"{CAMPAIGNS}/{name}", 1024, int(number))
         dataset = json.loads(data)["dataset"]
-    except as_user_request_steps.UNREADABLE as error:
+    except as_user_refusals_and_user_switch.UNREADABLE as error:
         raise AsUserRequestRefusal(f"{name}: {error!r}") from error
-    if not _is_dataset(dataset):
+    if not _is_dataset_name(dataset):
         raise AsUserRequestRefusal(f"{name}: the dataset has an invalid name")
     return dataset, facts.st_uid
 
 
-def _is_dataset(name: object) -> bool:
+def _is_dataset_name(name: object) -> bool:
     is_name = isinstance(name, str) and 0 < len(name) <= 100 and name[0].isalnum()
     text = str(name)
     return is_name and text.isascii() and all(letter in NAME_LETTERS for letter in text.lower())
 
 
-def _run(person: str, verb: str, datasets: list[str], names: list[str]) -> NoReturn:
+def _become_owner_program(person: str, verb: str, datasets: list[str], names: list[str]) -> NoReturn:
     import pwd  # imported here, so that refusals are faster
 
-    environment = as_user_request_steps.environment_of_person(person, pwd.getpwnam(person).pw_dir)
+    environment = as_user_refusals_and_user_switch.environment_of_person(person, pwd.getpwnam(person).pw_dir)
     argv = (sys.executable, *PROGRAM, verb, *datasets, *names)
     os.execve(sys.executable, argv, environment)  # noqa: S606 - all words were checked

@@ -6,7 +6,11 @@ from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask, writ
 from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import ParseError, SpeculativeCopyRefusal
-from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId, split_task_parameters
+from gridbridge.model.campaigns.campaign_file_and_array_names import (
+    UNIQUE,
+    CampaignArrayId,
+    split_task_parameters,
+)
 from gridbridge.model.campaigns.requested_host_properties import (
     parse_alternative_host_properties,
     parse_required_host_properties,
@@ -18,8 +22,11 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import (
 )
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
-from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
-from gridbridge.privileged.campaign_prologues import header_of_array, prologue_or_epilogue_tasks
+from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal
+from gridbridge.privileged.campaign_prologue_and_epilogue_tasks import (
+    header_of_array,
+    prologue_or_epilogue_tasks,
+)
 
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
 LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}
@@ -47,7 +54,7 @@ class VerifiedCampaignTasks:
             self._header: Header = header["clusters"][order.cluster] | whole
             is_declared = header.get("is_idempotent") is True or bool(outputs)
             self._asked = tuple(map(parse_attempt_ranges, order.tasks))
-            self._lines = _lines(self._asked, brought, ledger)
+            self._lines = _read_task_lines(self._asked, brought, ledger)
             self._step_tasks = {
                 index: prologue_or_epilogue_tasks(order, header["clusters"], attempts)
                 for index, attempts in enumerate(self._asked)
@@ -78,7 +85,7 @@ class VerifiedCampaignTasks:
         """Return the job spec of an array for the cluster of the request."""
         header, section = header_of_array(self._header, tasks), self._order.section
         text = {key: str(header.get(key, "")) for key in HEADER_KEYS}
-        amounts = {key: _amount(header, key, most) for key, most in LIMITS.items()}
+        amounts = {key: _checked_amount(header, key, most) for key, most in LIMITS.items()}
         assert isinstance(section, dict)
         hosts = str(header.get("properties", ""))
         request = JobRequest(
@@ -87,7 +94,7 @@ class VerifiedCampaignTasks:
             types=("besteffort",) if header.get("is_besteffort") else (),
             project=text["project"],
             targets=text["queue"],
-            groups=_groups(header, amounts["slots"]),
+            groups=_slots_by_node(header, amounts["slots"]),
         )
         return JobSpec(
             transfer=str(array),
@@ -117,7 +124,7 @@ class VerifiedCampaignTasks:
         }
 
 
-def _lines(
+def _read_task_lines(
     attempts: tuple[Attempts, ...], brought: RootVerifiedCampaignFiles, ledger: RootLedgerOfSubmittedTasks
 ) -> dict[int, bytes]:
     """Return tasks' parameters; raise AsUserRequestRefusal if they are too long, KeyError if a task is missing."""
@@ -131,14 +138,14 @@ def _lines(
     return lines
 
 
-def _groups(header: Header, slots: int) -> tuple[tuple[int, int], ...]:
+def _slots_by_node(header: Header, slots: int) -> tuple[tuple[int, int], ...]:
     nodes = header.get("nodes")
     if not isinstance(nodes, int) or nodes < 0 or (nodes and slots % nodes):
         raise AsUserRequestRefusal(f"nodes = {nodes!r}; expected a divisor of {slots} slots")
     return ((nodes, slots // nodes),) if nodes else ((0, slots),)
 
 
-def _amount(header: Header, key: str, most: int) -> int:
+def _checked_amount(header: Header, key: str, most: int) -> int:
     value = header.get(key)
     if not isinstance(value, int) or not 0 < value <= most:
         raise AsUserRequestRefusal(f"{key} = {value!r}; expected 1 to {most}")

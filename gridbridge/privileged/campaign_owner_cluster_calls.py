@@ -3,7 +3,7 @@
 from gridbridge.batch import load_campaign_array_adapter
 from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign_names import released_array_name
+from gridbridge.model.campaigns.campaign_file_and_array_names import released_array_name
 from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     format_array_index_ranges,
     group_into_ranges,
@@ -12,7 +12,7 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import (
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.job_request import JobSpec
 from gridbridge.privileged.as_user_array_arguments import DELETE, DELETE_WAITING, AsUserArrayArguments
-from gridbridge.privileged.as_user_request_steps import (
+from gridbridge.privileged.as_user_refusals_and_user_switch import (
     JobNeverAcceptedByCluster,
     OwnerRequestNotYetPossible,
     require_owned_remote_job,
@@ -31,7 +31,7 @@ class CampaignOwnerConnection:
 
     def __init__(self, order: AsUserArrayArguments, person: str) -> None:
         self._order = order
-        self._far, self._account = order.reached_by(person)
+        self._far, self._account = order.access_and_account_of_user(person)
         self._adapter = load_campaign_array_adapter(self._far)
         self._name = released_array_name(order.campaign)
         if self._far.login:
@@ -39,11 +39,11 @@ class CampaignOwnerConnection:
 
             ssh.set_ssh_request_carrier(ssh_session.SshSessionsOfProgram())
 
-    def find(self, name: str) -> str:
+    def find_held_array(self, name: str) -> str:
         """Return the job id of the held array that was submitted under a name; empty if none exists."""
         return self._adapter.find_held_job(self._far, name, self._account)
 
-    def submit(self, spec: JobSpec) -> str:
+    def submit_held_array(self, spec: JobSpec) -> str:
         """Submit a held array; return its job id."""
         placed = choose_array_parallel_env(spec, self._order.cluster)
         answer = self._adapter.submit_held_job(self._far, keep_array_off_transfer_queues(placed, self._order.cluster))
@@ -51,11 +51,11 @@ class CampaignOwnerConnection:
             raise UNTAKEN.get(answer.result, JobNeverAcceptedByCluster)(answer.reason)
         return answer.remote_id
 
-    def release(self, jobs: list[str]) -> None:
+    def release_new_arrays(self, jobs: list[str]) -> None:
         """Release arrays that were just submitted, so that their tasks may start."""
         self._adapter.release_arrays(self._far, tuple(jobs), self._name)
 
-    def act(self, name: str, job: str, is_repeated: bool) -> str:
+    def release_or_delete_array(self, name: str, job: str, is_repeated: bool) -> str:
         """Delete duplicates, then release or delete the array; return the begun indices for `delete-waiting`."""
         adapter, far, order = self._adapter, self._far, self._order
         if is_repeated:

@@ -30,7 +30,7 @@ def hosts_block_with_name(host: str, address: str, leads: set[str], others: list
     return [*(line for line in block if not {host, address} & set(line.split())), f"{address} {host}"]
 
 
-def _split(text: str) -> tuple[list[str], list[str], list[str]]:
+def _split_at_block(text: str) -> tuple[list[str], list[str], list[str]]:
     """Return the lines before, in and after gridbridge's block; raise AsRootRequestRefusal for half a block."""
     lines = text.removesuffix("\n").split("\n") if text else []  # splitlines() would split at form feeds
     if lines.count(BEGIN) != lines.count(END) or lines.count(BEGIN) > 1:
@@ -53,7 +53,7 @@ def replace_hosts_block_locked(path: str, edit: Callable[[list[str], list[str]],
         fcntl.flock(held, fcntl.LOCK_EX)
         with open(path, "rb") as file:
             text = file.read().decode("utf-8", "surrogateescape")
-        before, block, after = _split(text)
+        before, block, after = _split_at_block(text)
         if block := edit(before + after, block):
             block = [BEGIN, *block, END]
         new_text = "".join(f"{line}\n" for line in (*before, *block, *after))

@@ -12,8 +12,8 @@ from typing import NoReturn
 from gridbridge.errors import CommandFailed
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, WISH
 from gridbridge.model.transfer_name import is_valid_cluster_name
-from gridbridge.privileged import as_user_request_steps
-from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
+from gridbridge.privileged import as_user_refusals_and_user_switch
+from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal
 from gridbridge.shell import safe_files
 from gridbridge.shell.program_runs import run_discarding_output
 
@@ -26,13 +26,13 @@ def run_owner_notification_program(arguments: list[str]) -> NoReturn:
     if len(arguments) < 2 or len(arguments) > 1 + MOST:
         raise AsUserRequestRefusal("usage: gridbridge-as-user notify-owner FILE CAMPAIGN:CODE:CLUSTER:TASKS...")
     name, *words = arguments
-    lines = "".join(f"{_line(word)}\n" for word in words)
-    config = as_user_request_steps.read_root_configuration(CONFIG)
+    lines = "".join(f"{_checked_notification_line(word)}\n" for word in words)
+    config = as_user_refusals_and_user_switch.read_root_configuration(CONFIG)
     path, uid = read_notification_request_file(name)
-    as_user_request_steps.require_ordinary_account(config, name, uid)
-    as_user_request_steps.continue_in_time_limited_child()
-    as_user_request_steps.switch_to_user(uid)
-    _run(path, uid, lines.encode("ascii"))
+    as_user_refusals_and_user_switch.require_ordinary_account(config, name, uid)
+    as_user_refusals_and_user_switch.continue_in_time_limited_child()
+    as_user_refusals_and_user_switch.switch_to_user(uid)
+    _run_owner_program(path, uid, lines.encode("ascii"))
 
 
 def read_notification_request_file(name: str) -> tuple[str, int]:
@@ -44,27 +44,27 @@ def read_notification_request_file(name: str) -> tuple[str, int]:
         data, facts = safe_files.read_file_only_owner_writes(f"{CAMPAIGNS}/{name}", 1 << 16)
         request = json.loads(data)
         verb, way, path = request["verb"], request["way"], request["identity"]
-    except as_user_request_steps.UNREADABLE as error:
+    except as_user_refusals_and_user_switch.UNREADABLE as error:
         raise AsUserRequestRefusal(f"{name}: {error!r}") from error
     if (verb, way) != ("subscribe", "program") or not isinstance(path, str) or path[:1] != "/":
         raise AsUserRequestRefusal(f"{name}: invalid; expected a request for notification by a program")
     return path, facts.st_uid
 
 
-def _run(path: str, uid: int, text: bytes) -> NoReturn:
+def _run_owner_program(path: str, uid: int, text: bytes) -> NoReturn:
     person = pwd.getpwuid(uid)
     os.umask(0o022)
     home = person.pw_dir if os.path.isdir(person.pw_dir) else "/"
     os.chdir(home)
     try:
-        environment = as_user_request_steps.environment_of_person(person.pw_name, home)
+        environment = as_user_refusals_and_user_switch.environment_of_person(person.pw_name, home)
         run_discarding_output((path,), environment, PROGRAM_S, text).checked()
     except CommandFailed as error:
-        as_user_request_steps.print_as_user_error_and_exit(error)
+        as_user_refusals_and_user_switch.print_as_user_error_and_exit(error)
     os._exit(0)
 
 
-def _line(word: str) -> str:
+def _checked_notification_line(word: str) -> str:
     campaign, code, cluster, tasks = parts = (*word.split(":"), "", "", "")[:4]
     are_numbers = all(text.isascii() and text.isdigit() and len(text) < 16 for text in (campaign, tasks))
     letters = code.replace("_", "")

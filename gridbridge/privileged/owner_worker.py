@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
 from gridbridge.model.fixed_paths import NO_OWNER, NOT_NOW, NOT_OURS, REFUSED_THERE
-from gridbridge.privileged import as_user_request_steps
+from gridbridge.privileged import as_user_refusals_and_user_switch
 from gridbridge.privileged.process_scope import UserProcessScope
 from gridbridge.shell.program_runs import ANSWER_BYTES, remaining_ms
 
@@ -21,11 +21,11 @@ Answers = Callable[[list[str]], str]  # answers the words of a request
 Begin = Callable[[str], Answers]  # makes Answers for the owner's login name
 
 ANSWERED: dict[int, type[GridbridgeError]] = {
-    as_user_request_steps.REFUSED: as_user_request_steps.AsUserRequestRefusal,
+    as_user_refusals_and_user_switch.REFUSED: as_user_refusals_and_user_switch.AsUserRequestRefusal,
     NOT_OURS: RemoteJobNotOurs,
-    REFUSED_THERE: as_user_request_steps.JobNeverAcceptedByCluster,
-    NOT_NOW: as_user_request_steps.OwnerRequestNotYetPossible,
-    NO_OWNER: as_user_request_steps.OwnerAccountUnavailable,
+    REFUSED_THERE: as_user_refusals_and_user_switch.JobNeverAcceptedByCluster,
+    NOT_NOW: as_user_refusals_and_user_switch.OwnerRequestNotYetPossible,
+    NO_OWNER: as_user_refusals_and_user_switch.OwnerAccountUnavailable,
 }
 
 
@@ -36,7 +36,7 @@ class OwnerWorkerLoss(GridbridgeError):
 class CampaignOwnerWorker:
     """A process of a campaign's owner that answers requests until root has no more."""
 
-    def __init__(self, uid: int, begin: Begin, limit_s: float = as_user_request_steps.LIMIT_S) -> None:
+    def __init__(self, uid: int, begin: Begin, limit_s: float = as_user_refusals_and_user_switch.LIMIT_S) -> None:
         """Start the owner's process; root ends the process after `limit_s`, because the owner can suspend it."""
         asks, self._ask = os.pipe()
         self._answers, tells = os.pipe()
@@ -46,7 +46,7 @@ class CampaignOwnerWorker:
         if not self.scope.pid:
             os.close(self._ask)
             os.close(self._answers)
-            _serve(uid, begin, asks, tells)
+            _answer_requests_as_owner(uid, begin, asks, tells)
         os.close(asks)
         os.close(tells)
 
@@ -54,12 +54,12 @@ class CampaignOwnerWorker:
         """Send a request to the owner's process; return its answer or raise its error."""
         with suppress(BrokenPipeError):  # an ended process may have sent its error before
             os.write(self._ask, f"{' '.join(words)}\n".encode())
-        status, _, answer = self._line().partition(" ")
+        status, _, answer = self._read_answer_line().partition(" ")
         if status != "0":
             raise ANSWERED.get(int(status), GridbridgeError)(answer)
         return answer
 
-    def _line(self) -> str:
+    def _read_answer_line(self) -> str:
         read = bytearray()
         poll = select.poll()
         poll.register(self._answers, select.POLLIN)
@@ -79,7 +79,7 @@ class CampaignOwnerWorker:
         return read.decode("utf-8", "replace").rstrip("\n")
 
 
-def _serve(uid: int, begin: Begin, asks: int, tells: int) -> NoReturn:
+def _answer_requests_as_owner(uid: int, begin: Begin, asks: int, tells: int) -> NoReturn:
     def answer(answers: Answers, words: list[str]) -> bytes:
         try:
             return f"0 {answers(words)}\n".encode()
@@ -87,19 +87,19 @@ def _serve(uid: int, begin: Begin, asks: int, tells: int) -> NoReturn:
             return _error_line(error)
 
     try:
-        answers = begin(as_user_request_steps.switch_to_user(uid))
+        answers = begin(as_user_refusals_and_user_switch.switch_to_user(uid))
         with os.fdopen(asks) as requests:
             for line in requests:
                 os.write(tells, answer(answers, line.split()))
         os._exit(0)
-    except as_user_request_steps.MissingUserAccount as error:
-        os.write(tells, _error_line(as_user_request_steps.OwnerAccountUnavailable(str(error))))
+    except as_user_refusals_and_user_switch.MissingUserAccount as error:
+        os.write(tells, _error_line(as_user_refusals_and_user_switch.OwnerAccountUnavailable(str(error))))
     except (GridbridgeError, OSError) as error:
         os.write(tells, _error_line(error))
     finally:
-        os._exit(as_user_request_steps.FAILED)
+        os._exit(as_user_refusals_and_user_switch.FAILED)
 
 
 def _error_line(error: Exception) -> bytes:
-    status = as_user_request_steps.as_user_exit_status(error)
-    return f"{status} {as_user_request_steps.limited_error_line(error)}\n".encode("utf-8", "replace")
+    status = as_user_refusals_and_user_switch.as_user_exit_status(error)
+    return f"{status} {as_user_refusals_and_user_switch.limited_error_line(error)}\n".encode("utf-8", "replace")

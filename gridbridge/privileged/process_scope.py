@@ -37,10 +37,10 @@ class UserProcessScope:
             self.pid = os.fork()
             return
         line, self._line = os.pipe()  # the scope ends when the parent closes this pipe
-        self.pid, is_closed = _fork_apart()
+        self.pid, is_closed = _fork_in_new_namespace()
         if not self.pid:
             os.close(self._line)
-            _begin(line, limit_s, is_closed=is_closed)
+            _fork_worker_and_watch(line, limit_s, is_closed=is_closed)
             return
         os.close(line)
         os.write(self._line, BY_SYSTEMD if systemd_scope.limit_processes_by_systemd(self.pid, limit_s) else BY_UID)
@@ -61,13 +61,13 @@ def limit_user_processes() -> None:
     can start a process, and then raised by some spare.
     """
     most = _more // 2
-    while 0 < most < NO_LIMIT and not _may_fork(most):
+    while 0 < most < NO_LIMIT and not _can_fork_below_limit(most):
         most *= 2
     if 0 < most < NO_LIMIT:
         resource.setrlimit(resource.RLIMIT_NPROC, (most + _more // 2,) * 2)
 
 
-def _may_fork(most: int) -> bool:
+def _can_fork_below_limit(most: int) -> bool:
     resource.setrlimit(resource.RLIMIT_NPROC, (most, resource.getrlimit(resource.RLIMIT_NPROC)[1]))
     try:
         pid = os.fork()
@@ -79,7 +79,7 @@ def _may_fork(most: int) -> bool:
     return True
 
 
-def _fork_apart() -> tuple[int, bool]:
+def _fork_in_new_namespace() -> tuple[int, bool]:
     """Fork, into a new PID namespace if possible; return the pid, and whether there is a namespace."""
     import ctypes  # imported here, because transfers need no ctypes
 
@@ -97,7 +97,7 @@ def _fork_apart() -> tuple[int, bool]:
     return pid, is_closed
 
 
-def _begin(line: int, limit_s: float, *, is_closed: bool) -> None:
+def _fork_worker_and_watch(line: int, limit_s: float, *, is_closed: bool) -> None:
     """Fork the process that works, which returns; this process waits for its end, then ends the scope."""
     global _more
     word = os.read(line, 1)
@@ -113,28 +113,28 @@ def _begin(line: int, limit_s: float, *, is_closed: bool) -> None:
     try:
         line = os.dup2(line, 3)  # closes the parent's locks and pipes in this process
         os.closerange(4, os.sysconf("SC_OPEN_MAX"))
-        status = _end_of(main, line)
+        status = _wait_for_end(main, line)
         if not is_closed:
             _kill_children()
     finally:
         os._exit(status if status >= 0 else FIRST_SIGNAL - status)
 
 
-def _end_of(main: int, line: int) -> int:
+def _wait_for_end(main: int, line: int) -> int:
     """Return a process's exit code; -SIGKILL if the parent closes the pipe first."""
     poll = select.poll()
     poll.register(line, select.POLLIN)
     poll.register(os.pidfd_open(main), select.POLLIN)
     while True:
         ready = [end for end, _ in poll.poll(1000)]  # orphaned processes are reaped each second
-        ended = _reaped()
+        ended = _reap_children()
         if main in ended:
             return os.waitstatus_to_exitcode(ended[main])
         if line in ready:
             return -SIGKILL
 
 
-def _reaped() -> dict[int, int]:
+def _reap_children() -> dict[int, int]:
     ended = {}
     with suppress(ChildProcessError):
         while (exited := os.waitpid(-1, os.WNOHANG))[0]:
@@ -149,7 +149,7 @@ def _kill_children() -> None:
         for pid in below:
             with suppress(ProcessLookupError):
                 os.kill(pid, SIGKILL)
-        _reaped()
+        _reap_children()
 
 
 def _descendants(pid: int) -> list[int]:

@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
-from gridbridge.privileged import as_user_request_steps
+from gridbridge.privileged import as_user_refusals_and_user_switch
 from gridbridge.privileged.as_user_array_arguments import ArraySendProgress, AsUserArrayArguments, is_short_ascii_number
-from gridbridge.privileged.as_user_request_steps import OwnerAccountUnavailable
+from gridbridge.privileged.as_user_refusals_and_user_switch import OwnerAccountUnavailable
 from gridbridge.privileged.campaign_array_job_spec import VerifiedCampaignTasks
 from gridbridge.privileged.campaign_owner_cluster_calls import CampaignOwnerConnection
-from gridbridge.privileged.new_attempt_conditions import require_earlier_attempts_ended
+from gridbridge.privileged.earlier_attempts_ended_check import require_earlier_attempts_ended
 from gridbridge.privileged.owner_worker import Answers, CampaignOwnerWorker, OwnerWorkerLoss
 
 INTENDS_S = 10.0  # time limit for recording intents and for queries about earlier attempts
@@ -31,13 +31,13 @@ def send_campaign_arrays(order: AsUserArrayArguments, ledger: RootLedgerOfSubmit
     content = None
     if not all(ledger.job(array.array) for array in order.arrays):
         brought = RootVerifiedCampaignFiles(order.campaign)
-        as_user_request_steps.require_ordinary_account(order.config, brought.file, brought.uid)
+        as_user_refusals_and_user_switch.require_ordinary_account(order.config, brought.file, brought.uid)
         brought.note(ledger)
         content = VerifiedCampaignTasks(order, brought, ledger)
-    as_user_request_steps.require_ordinary_account(order.config, order.file, ledger.uid)
+    as_user_refusals_and_user_switch.require_ordinary_account(order.config, order.file, ledger.uid)
     sending = CampaignArraySender(order, ledger, content)
-    sent = sending.submitted()
-    sending.release(sent)
+    sent = sending.submit_held_arrays()
+    sending.release_submitted_arrays(sent)
     return (sent_array.line() for sent_array in sent)
 
 
@@ -50,21 +50,21 @@ class CampaignArraySender:
         self._order = order
         self._ledger = ledger
         self._content = content
-        self._worker = CampaignOwnerWorker(ledger.uid, self._begin)
+        self._worker = CampaignOwnerWorker(ledger.uid, self._request_handler)
         self._began = time.monotonic()
 
-    def submitted(self) -> list[ArraySendProgress]:
+    def submit_held_arrays(self) -> list[ArraySendProgress]:
         """Record the intents, submit the arrays held, and record the job ids; return the begun arrays."""
         sent_arrays = [ArraySendProgress(array, index) for index, array in enumerate(self._order.arrays)]
         intended: list[ArraySendProgress] = []
-        with self._noted_together(intended):
-            intended.extend(self._act_on(sent_arrays, self._intend, INTENDS_S))
-        begun = list(self._act_on(intended, self._submit, BEGINS_S))
-        with self._noted_together(begun):
-            self._note(begun, intended[len(begun) :])
+        with self._ledger_batch(intended):
+            intended.extend(self._act_until_limit(sent_arrays, self._record_intent, INTENDS_S))
+        begun = list(self._act_until_limit(intended, self._submit_or_adopt, BEGINS_S))
+        with self._ledger_batch(begun):
+            self._record_job_ids(begun, intended[len(begun) :])
         return begun
 
-    def _act_on(
+    def _act_until_limit(
         self, arrays: list[ArraySendProgress], act: Callable[[ArraySendProgress], None], limit_s: float
     ) -> Iterator[ArraySendProgress]:
         """Call `act` for each array, until the time limit or a fatal error; yield the arrays."""
@@ -79,7 +79,7 @@ class CampaignArraySender:
                 return
 
     @contextmanager
-    def _noted_together(self, arrays: list[ArraySendProgress]) -> Iterator[None]:
+    def _ledger_batch(self, arrays: list[ArraySendProgress]) -> Iterator[None]:
         """Write the ledger records of a `with` block together; if the write fails, all arrays have failed."""
         try:
             with self._ledger.batch():
@@ -88,17 +88,17 @@ class CampaignArraySender:
             for sent in arrays:
                 sent.job, sent.error = "", sent.error or error
 
-    def _intend(self, sent: ArraySendProgress) -> None:
+    def _record_intent(self, sent: ArraySendProgress) -> None:
         number, ledger, order = sent.array.array, self._ledger, self._order
         sent.job = ledger.job(number)
         if not (sent.job or order.is_of_copies):
             require_earlier_attempts_ended(order, ledger, sent.place)
         if not sent.job:
-            as_user_request_steps.require_existing_account(ledger.uid)
+            as_user_refusals_and_user_switch.require_existing_account(ledger.uid)
         ledger.intend(number, order.cluster, order.tasks[sent.place], order.is_of_copies)
         sent.is_new = not (sent.job or ledger.was_repeated(number))
 
-    def _submit(self, sent: ArraySendProgress) -> None:
+    def _submit_or_adopt(self, sent: ArraySendProgress) -> None:
         """Submit an array held, or adopt the job that an earlier call submitted."""
         if sent.job:
             return
@@ -107,7 +107,7 @@ class CampaignArraySender:
             raise GridbridgeError(f"{job[:40]!r} is not a job id")
         sent.job = job
 
-    def _note(self, begun: list[ArraySendProgress], unbegun: list[ArraySendProgress]) -> None:
+    def _record_job_ids(self, begun: list[ArraySendProgress], unbegun: list[ArraySendProgress]) -> None:
         """Record new job ids, and withdraw the intents of arrays that were not submitted."""
         for sent in begun:
             if sent.job and not self._ledger.job(sent.array.array):
@@ -116,38 +116,38 @@ class CampaignArraySender:
             if sent.is_new and not sent.error:
                 self._ledger.withdraw(sent.array.array)
 
-    def release(self, sent: list[ArraySendProgress]) -> None:
+    def release_submitted_arrays(self, sent: list[ArraySendProgress]) -> None:
         """Release the submitted arrays, all new arrays by a single call."""
         ready = [sent_array for sent_array in sent if sent_array.job and not sent_array.error]
         new = [sent_array for sent_array in ready if sent_array.is_new]
         if new:
-            self._do(new, RELEASE, *(sent_array.job for sent_array in new))
+            self._ask_and_record_error(new, RELEASE, *(sent_array.job for sent_array in new))
         for sent_array in (sent_array for sent_array in ready if not sent_array.is_new):
             repeated = int(self._ledger.was_repeated(sent_array.array.array))
-            self._do([sent_array], RELEASE_OLD, str(sent_array.array), sent_array.job, str(repeated))
+            self._ask_and_record_error([sent_array], RELEASE_OLD, str(sent_array.array), sent_array.job, str(repeated))
 
-    def _do(self, sent: list[ArraySendProgress], *words: str) -> None:
+    def _ask_and_record_error(self, sent: list[ArraySendProgress], *words: str) -> None:
         try:
             self._worker.ask(*words)
         except (GridbridgeError, OSError) as error:
             for sent_array in sent:
                 sent_array.error = error
 
-    def _begin(self, person: str) -> Answers:
+    def _request_handler(self, person: str) -> Answers:
         site = CampaignOwnerConnection(self._order, person)
 
         def answer(words: list[str]) -> str:
             verb, *arguments = words
             if verb == SUBMIT:
                 array, index = self._order.arrays[int(arguments[0])], int(arguments[0])
-                if arguments[1] == "0" and (job := site.find(str(array))):  # the array is not new
+                if arguments[1] == "0" and (job := site.find_held_array(str(array))):  # the array is not new
                     return job
                 assert self._content
-                return site.submit(self._content.spec(array, self._content.tasks(index), person))
+                return site.submit_held_array(self._content.spec(array, self._content.tasks(index), person))
             if verb == RELEASE:
-                site.release(arguments)
+                site.release_new_arrays(arguments)
             else:
-                site.act(arguments[0], arguments[1], is_repeated=arguments[2] == "1")
+                site.release_or_delete_array(arguments[0], arguments[1], is_repeated=arguments[2] == "1")
             return ""
 
         return answer

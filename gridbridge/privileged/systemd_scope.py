@@ -42,18 +42,18 @@ def limit_processes_by_systemd(pid: int, limit_s: float) -> bool:
     except CommandFailed:  # D-Bus is missing or systemd is busy
         return False
     until = time.monotonic() + MOVE_S
-    while name not in (groups := _groups(pid)) and time.monotonic() < until:
+    while name not in (groups := _cgroups_of_process(pid)) and time.monotonic() < until:
         time.sleep(0.002)
-    return any(_counts(line, name) for line in groups.splitlines())
+    return any(_does_scope_limit_processes(line, name) for line in groups.splitlines())
 
 
-def _counts(line: str, name: str) -> bool:
+def _does_scope_limit_processes(line: str, name: str) -> bool:
     _, controllers, path = line.split(":", 2)
     counts_all = not controllers and os.path.exists(f"{CGROUPS}{path}/pids.max")
     return path.endswith(f"/{name}") and (counts_all or "pids" in controllers.split(","))
 
 
-def _groups(pid: int) -> str:
+def _cgroups_of_process(pid: int) -> str:
     try:
         with open(f"/proc/{pid}/cgroup", encoding="utf-8", errors="replace") as file:
             return file.read()

@@ -12,8 +12,8 @@ from gridbridge.batch.batch_adapter_table import cluster_status_reader
 from gridbridge.decisions.transfer.transfer_queue_admission import find_local_only_queues
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
+from gridbridge.model.config_key_descriptions import RemoteAccounts
 from gridbridge.model.fixed_paths import PUBLISHED
-from gridbridge.model.key_settings import RemoteAccounts
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster, encode_non_forwarding_queues
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
 from gridbridge.model.transfer_route import Away, SshLogin
@@ -249,12 +249,12 @@ def query_result_to_share(
 
 def identify_cluster_query(where: Away, transfer_queues: Iterable[str]) -> str:
     """Return a text that differs for each version, cluster address and list of transfer queues."""
-    return " ".join((__version__, where.kind, *_words(where), *transfer_queues))
+    return " ".join((__version__, where.kind, *_address_words(where), *transfer_queues))
 
 
-def _words(where: Away | SshLogin) -> Iterator[str]:
+def _address_words(where: Away | SshLogin) -> Iterator[str]:
     for name, value in vars(where).items():
-        yield from _words(value) if isinstance(value, SshLogin) else (f"{name}={value}",)
+        yield from _address_words(value) if isinstance(value, SshLogin) else (f"{name}={value}",)
 
 
 FAILED_IN_A_ROW = 2  # number of failed queries that close transfer queues; a single failure may be an accident

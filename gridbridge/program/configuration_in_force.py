@@ -87,7 +87,7 @@ class ReloadableConfiguration:
         self._clock = clock
         # begun before the first read, so that no change is missed
         self._watch = ConfigurationFileWatch(path, clock.steady_s)
-        outcome = _read(path, clock.now())
+        outcome = _read_and_parse_configuration(path, clock.now())
         self.refused: RejectedConfiguration | None = None
         if isinstance(outcome, RejectedConfiguration):
             self.refused = outcome
@@ -164,7 +164,7 @@ def read_config_saved_by_service(now: datetime, path: str = IN_FORCE) -> ActiveC
     """
     try:
         raw, _ = safe_files.read_file_only_owner_writes(path, configuration_file.MAX_BYTES, os.geteuid())
-        return _parsed(path, raw, now)
+        return _parse_trusted_configuration(path, raw, now)
     except (OSError, StateError, ConfigError):
         return None
 
@@ -173,7 +173,7 @@ def load_changed_configuration(
     path: str, in_force: ActiveConfiguration, now: datetime, away_jobs: Iterable[AwayJob] = ()
 ) -> ActiveConfiguration | RejectedConfiguration:
     """Read gridbridge.toml; return its configuration, the reasons to refuse the file, or `in_force` if unchanged."""
-    outcome = _read(path, now, in_force)
+    outcome = _read_and_parse_configuration(path, now, in_force)
     if isinstance(outcome, RejectedConfiguration) or outcome is in_force:
         return outcome
     if problems := find_unreloadable_changes(in_force.policy, outcome.policy, path, away_jobs):
@@ -181,7 +181,7 @@ def load_changed_configuration(
     return outcome
 
 
-def _read(
+def _read_and_parse_configuration(
     path: str, now: datetime, in_force: ActiveConfiguration | None = None
 ) -> ActiveConfiguration | RejectedConfiguration:
     sha256 = ""
@@ -190,12 +190,12 @@ def _read(
         sha256 = sha256_of_file(raw)
         if in_force and sha256 == in_force.sha256:
             return in_force
-        return _parsed(path, raw, now)
+        return _parse_trusted_configuration(path, raw, now)
     except ConfigError as error:
         return RejectedConfiguration(sha256=sha256, problems=error.problems)
 
 
-def _parsed(path: str, raw: bytes, now: datetime) -> ActiveConfiguration:
+def _parse_trusted_configuration(path: str, raw: bytes, now: datetime) -> ActiveConfiguration:
     """Return a configuration, in force from now on; raise ConfigError if the file is invalid or writable by others.
 
     A site that belongs to one user trusts this user's files.

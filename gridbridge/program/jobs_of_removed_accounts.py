@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from gridbridge.batch import load_campaign_array_adapter, load_submit_adapter
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.errors import GridbridgeError, OwnerAccountGone
 from gridbridge.model.site_configuration import Policy
 
@@ -26,7 +26,7 @@ def delete_job_of_removed_account(policy: Policy, cluster: str, owner: str, tran
         if job and far.query_owner_and_account(where, job) == (account, transfer):
             far.delete_job(where, job)
     except GridbridgeError as error:
-        raise _not_deleted(policy, cluster, owner, job, error) from error
+        raise _job_not_deleted_error(policy, cluster, owner, job, error) from error
 
 
 def delete_array_of_removed_account(policy: Policy, cluster: str, owner: str, name: str, ids: Iterable[int]) -> int:
@@ -40,11 +40,13 @@ def delete_array_of_removed_account(policy: Policy, cluster: str, owner: str, na
             if far.query_owner_and_account(where, job) == (account, name):
                 far.delete_array(where, job)
     except GridbridgeError as error:
-        raise _not_deleted(policy, cluster, owner, name, error) from error
+        raise _job_not_deleted_error(policy, cluster, owner, name, error) from error
     return int(job_ids[0] if job_ids else first or 0)
 
 
-def _not_deleted(policy: Policy, cluster: str, owner: str, job: str, error: GridbridgeError) -> OwnerlessJobNotDeleted:
+def _job_not_deleted_error(
+    policy: Policy, cluster: str, owner: str, job: str, error: GridbridgeError
+) -> OwnerlessJobNotDeleted:
     account = policy.clusters[cluster].users.account_of(policy.site.service_account)
     wrong = f"the account of {owner} is gone, and {account} can't delete {job} at {cluster}: {error}"
     sets_up = batch_adapter_of_cluster(configured_cluster_address(policy, cluster)).sets_up

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from cattrs import Converter
 
-from gridbridge.model.states import JobState, QueueInstanceState, StateFacts
-from gridbridge.model.transfer_message import TransferMessage
+from gridbridge.model.job_and_queue_states import JobState, QueueInstanceState, StateFacts
+from gridbridge.model.transfer_messages_in_spool import TransferMessage
 
 T = TypeVar("T")
 

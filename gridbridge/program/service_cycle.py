@@ -17,7 +17,7 @@ from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program.configuration_in_force import ReloadableConfiguration
 from gridbridge.program.threads_and_backoff import double_pause_after_failure, is_thread_start_failure
-from gridbridge.shell import log_rotation_and_quota, poller_lock
+from gridbridge.shell import log_rotation_and_quota, program_lock_file
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import ReopeningLogHandler
 from gridbridge.shell.program_startup import version_with_commit
@@ -79,18 +79,20 @@ class CycleDaemon(Protocol[Seen, Plan]):
 
 def take_program_lock(path: str, program: str, status: int) -> None:
     """Take the program's lock until this process ends; exit if another process holds the lock."""
-    _require_alone(program, status, is_ours=poller_lock.take_poller_lock(path, version_with_commit()))
+    _exit_if_other_instance_runs(
+        program, status, is_ours=program_lock_file.take_lock_until_exit(path, version_with_commit())
+    )
 
 
 @contextmanager
 def hold_program_lock(path: str, program: str, status: int) -> Iterator[None]:
     """Hold the program's lock in a `with` block; exit if another process holds the lock."""
-    with poller_lock.MomentaryPollerLock(path) as is_ours:
-        _require_alone(program, status, is_ours=is_ours)
+    with program_lock_file.MomentaryProgramLock(path) as is_ours:
+        _exit_if_other_instance_runs(program, status, is_ours=is_ours)
         yield
 
 
-def _require_alone(program: str, status: int, *, is_ours: bool) -> None:
+def _exit_if_other_instance_runs(program: str, status: int, *, is_ours: bool) -> None:
     if not is_ours:
         line = log_rotation_and_quota.prefix_lines_with_time(f"{program}: another instance runs", sys.stderr)
         print(line, file=sys.stderr)  # noqa: T201 - no log may exist
@@ -129,16 +131,16 @@ def run_cycles_forever(
     pause_s = 0.0
     while not signals.is_stopped:
         life_sign.beat()
-        before, trouble = trouble, _try(daemon, life_sign, report, has_failed=trouble is not None)
+        before, trouble = trouble, _run_cycle_or_return_error(daemon, life_sign, report, has_failed=trouble is not None)
         if before and not trouble:
             _log.info("event=well_again after=%r", str(before))
         pause_s = double_pause_after_failure(pause_s, FIRST_PAUSE_S, LONGEST_PAUSE_S) if trouble else 0.0
-        news = _News(daemon, trouble)
-        _pause(pause_s or daemon.pause_s, news.wake, signals, life_sign, clock)
+        news = NewsDuringPause(daemon, trouble)
+        _wait_for_next_cycle(pause_s or daemon.pause_s, news.wake, signals, life_sign, clock)
         trouble = news.trouble
 
 
-def _try(
+def _run_cycle_or_return_error(
     daemon: CycleDaemon[Seen, Plan], life_sign: ServiceHeartbeat, report: Callable[[str], None], *, has_failed: bool
 ) -> Exception | None:
     try:
@@ -148,11 +150,11 @@ def _try(
         with daemon.open_cycle() as program:
             run_cycle_once(program, report)
     except FAILURES as error:
-        return _failed(daemon, error)
+        return _release_after_failed_cycle(daemon, error)
     return None
 
 
-def _failed(daemon: CycleDaemon[Seen, Plan], error: Exception) -> Exception:
+def _release_after_failed_cycle(daemon: CycleDaemon[Seen, Plan], error: Exception) -> Exception:
     if isinstance(error, RuntimeError) and not is_thread_start_failure(error):
         raise error
     try:
@@ -163,7 +165,9 @@ def _failed(daemon: CycleDaemon[Seen, Plan], error: Exception) -> Exception:
     return error
 
 
-class _News:
+class NewsDuringPause:
+    """Looks for news while a service pauses between two cycles, and keeps the last error of the look."""
+
     def __init__(self, daemon: CycleDaemon[Seen, Plan], trouble: Exception | None) -> None:
         self._daemon = daemon
         self.trouble = trouble
@@ -173,11 +177,11 @@ class _News:
         try:
             return not self.trouble and self._daemon.has_news()
         except FAILURES as error:
-            self.trouble = _failed(self._daemon, error)
+            self.trouble = _release_after_failed_cycle(self._daemon, error)
             return False
 
 
-def _pause(
+def _wait_for_next_cycle(
     limit_s: float, wakes: Callable[[], bool], signals: StopAndReloadSignals, life_sign: ServiceHeartbeat, clock: Clock
 ) -> None:
     deadline_s = clock.steady_s() + limit_s

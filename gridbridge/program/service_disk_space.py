@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterable
 
 from gridbridge.batch import load_home_job_control
-from gridbridge.batch.configured_cluster_routes import configured_home_address
+from gridbridge.batch.configured_cluster_addresses import configured_home_address
 from gridbridge.decisions.site.service_fault_findings import why_a_folder_takes_no_files
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.model.site.site_check_facts import FolderFreeSpace

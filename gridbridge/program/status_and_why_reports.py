@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.config import configuration_file
 from gridbridge.decisions.site import service_fault_findings
 from gridbridge.decisions.transfer import transfer_status_explanation
@@ -51,7 +51,7 @@ def build_site_status_report(now: datetime, folder: str = PUBLISHED, path: str =
     shown = published_json.read_all_published_files(folder)
     routes = shown.service.routes if shown.service else ()
     return SiteStatusReport(
-        alarm=_alarm(shown, now, folder, path),
+        alarm=_site_warning(shown, now, folder, path),
         clusters=tuple(
             transfer_status_explanation.report_cluster_reachability(cluster, now) for cluster in shown.clusters.values()
         ),
@@ -90,24 +90,29 @@ def explain_transfers_of_local_job(
     more = len(all_tasks) - len(tasks)
     are = number_with_noun(more, f"more task of job {job} is", f"more tasks of job {job} are")
     left_out = f"{are} not shown: name a task, {job}.TASK" if more else ""
-    alarm = "; ".join(part for part in (_alarm(shown, now, folder, path), left_out) if part)
+    alarm = "; ".join(part for part in (_site_warning(shown, now, folder, path), left_out) if part)
     if not tasks:
-        raise JobWithoutTransfers("; ".join(part for part in (_unknown(job, shown, now), alarm) if part))
+        raise JobWithoutTransfers(
+            "; ".join(part for part in (_job_without_transfers_sentence(job, shown, now), alarm) if part)
+        )
     return alarm, tuple(
         LocalTaskExplanation(
             job=task.job,
-            attempts=tuple(explain_transfer_attempt(_newest(history, shown), shown, now) for history in task.attempts),
+            attempts=tuple(
+                explain_transfer_attempt(_history_with_newest_state(history, shown), shown, now)
+                for history in task.attempts
+            ),
             left_out=task.left_out,
         )
         for task in tasks
     )
 
 
-def _alarm(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str) -> str:
+def _site_warning(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str) -> str:
     parts = [transfer_status_explanation.poller_silence_alarm(shown, now)]
     if parts[0]:
         room = local_host_facts.free_bytes_and_files_of_folder(folder)
-        parts += [service_fault_findings.why_folder_takes_no_files(folder, room), _wrong(path)]
+        parts += [service_fault_findings.why_folder_takes_no_files(folder, room), _refused_configuration_reason(path)]
     else:
         parts.append(
             transfer_status_explanation.full_folder_warning(shown)
@@ -117,7 +122,7 @@ def _alarm(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str)
     return "; ".join(filter(None, parts))
 
 
-def _wrong(path: str) -> str:
+def _refused_configuration_reason(path: str) -> str:
     if not os.path.exists(path):
         return ""
     try:
@@ -159,7 +164,9 @@ def home_accounting_records(policy: Policy, job: int) -> tuple[JobRunAccounting,
     return accounts.query_accounting_records(home, job) if accounts else ()
 
 
-def _newest(history: PublishedTransferHistory, shown: PublishedFilesSnapshot) -> PublishedTransferHistory:
+def _history_with_newest_state(
+    history: PublishedTransferHistory, shown: PublishedFilesSnapshot
+) -> PublishedTransferHistory:
     """Return a transfer's history with the newest published state of the transfer.
 
     The list of open transfers is published at each change, a history only at new events.
@@ -170,7 +177,7 @@ def _newest(history: PublishedTransferHistory, shown: PublishedFilesSnapshot) ->
     return replace(history, transfer=next(same, transfer))
 
 
-def _unknown(job: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
+def _job_without_transfers_sentence(job: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
     keep = f" in the last {shown.service.keep_closed_h:g} h" if shown.service else ""
     sentence = f"job {job}: no transfer{keep}"
     routes = shown.service.routes if shown.service else ()
@@ -182,25 +189,25 @@ def _unknown(job: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
 
 def rebalance_round_findings(at: datetime, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
     """Yield findings about rounds of rebalancing that did not end, and about paused rebalancing."""
-    yield from service_fault_findings.rebalance_round_findings(_rounds(folder), at)
-    if since := _quiesced(folder):
+    yield from service_fault_findings.rebalance_round_findings(_published_rebalance_rounds(folder), at)
+    if since := _rebalance_paused_since(folder):
         yield service_fault_findings.paused_rebalance_finding(since, at)
 
 
 def overdue_rebalance_sentences(at: datetime, folder: str = PUBLISHED) -> tuple[str, ...]:
     """Return sentences about overdue rounds of rebalancing, and about paused rebalancing."""
-    since = _quiesced(folder)
+    since = _rebalance_paused_since(folder)
     quiesced = (service_fault_findings.paused_rebalance_sentence(since, at),) if since else ()
-    return (*service_fault_findings.late_rebalance_sentences(_rounds(folder), at), *quiesced)
+    return (*service_fault_findings.late_rebalance_sentences(_published_rebalance_rounds(folder), at), *quiesced)
 
 
-def _quiesced(folder: str) -> datetime | None:
+def _rebalance_paused_since(folder: str) -> datetime | None:
     with suppress(OSError, GridbridgeError):
         return published_json.rebalance_paused_since(folder)
     return None
 
 
-def _rounds(folder: str) -> dict[RebalanceRoundKind, PublishedRebalanceRound]:
+def _published_rebalance_rounds(folder: str) -> dict[RebalanceRoundKind, PublishedRebalanceRound]:
     rounds = {}
     for kind in RebalanceRoundKind:
         with suppress(OSError, GridbridgeError):

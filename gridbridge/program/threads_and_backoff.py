@@ -39,7 +39,7 @@ class ThreadPool(ThreadPoolExecutor):
         """Make a call in a thread; the future fails with ThreadNotStarted if no thread can start."""
         promise: Future[Outcome] = Future()
         try:
-            future = super().submit(_keep, promise, partial(act, *args, **kwargs))
+            future = super().submit(_run_and_keep_result, promise, partial(act, *args, **kwargs))
         except RuntimeError as error:
             if promise.cancel():
                 promise = Future()
@@ -49,7 +49,7 @@ class ThreadPool(ThreadPoolExecutor):
         return promise
 
 
-def _keep(promise: "Future[Outcome]", act: Callable[[], Outcome]) -> None:
+def _run_and_keep_result(promise: "Future[Outcome]", act: Callable[[], Outcome]) -> None:
     if not promise.set_running_or_notify_cancel():
         return
     try:

@@ -5,7 +5,7 @@ import socket
 import time
 from collections.abc import Mapping
 
-from gridbridge.shell import poller_lock
+from gridbridge.shell import program_lock_file
 
 BEAT_S = 2.0
 BEGIN_S = 600.0  # longest start of a service, with an upgrade of the state file
@@ -23,7 +23,7 @@ class ServiceHeartbeat:
     def begin(self, longest_s: float = BEGIN_S) -> None:
         """Announce a step without heartbeats, such as the start, of at most `longest_s` seconds."""
         self._beaten_at = -BEAT_S
-        poller_lock.renew_poller_heartbeat(self._path, longest_s)
+        program_lock_file.renew_lock_file_heartbeat(self._path, longest_s)
         long_us = f"{longest_s * 1e6:.0f}"
         self._tell(f"EXTEND_TIMEOUT_USEC={long_us}\nWATCHDOG=1{self._limited(long_us)}")
 
@@ -32,7 +32,7 @@ class ServiceHeartbeat:
         if time.monotonic() - self._beaten_at < BEAT_S:
             return
         self._beaten_at = time.monotonic()
-        poller_lock.renew_poller_heartbeat(self._path)
+        program_lock_file.renew_lock_file_heartbeat(self._path)
         self._tell(f"READY=1\nWATCHDOG=1{self._limited(self._limit_us)}")
 
     def _limited(self, silence_us: str) -> str:

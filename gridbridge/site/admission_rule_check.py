@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-from gridbridge.campaigns.submission import campaign_admission
+from gridbridge.campaigns.submission import site_admission_rules
 from gridbridge.errors import CommandFailed, ConfigError
 from gridbridge.model.fixed_paths import ADMISSION
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding
@@ -43,7 +43,7 @@ def main() -> None:
     """Load the rules; the last line of standard error is the error message."""
     folder, owner = sys.argv[1:]
     try:
-        campaign_admission.load_site_admission_rules(folder, int(owner))
+        site_admission_rules.load_site_admission_rules(folder, int(owner))
     except ConfigError as error:
         raise SystemExit(" ".join(str(error).split())) from error
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.decisions.site import balancer_setup_requirements
 from gridbridge.decisions.site.sge_configuration_findings import QUEUE_ORDER
-from gridbridge.elastic.balancer import balancer_round_outputs
+from gridbridge.elastic.balancer import balancer_statistics_and_publication
 from gridbridge.errors import CommandFailed, GridbridgeError, StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.fixed_paths import AS_ROOT, BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_SUDOERS, BALANCE_UNIT
@@ -23,7 +23,7 @@ from gridbridge.model.transfer_route import BARE
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import run_program
-from gridbridge.site import capability_checks
+from gridbridge.site import storage_provider_and_runner_checks
 from gridbridge.site.transfer_queue_request import refuse_setup_of_embedded_site
 from gridbridge.site.transfer_queue_setup import (
     SetupStep,
@@ -39,7 +39,7 @@ TRIED = ("unname", "gridbridge-check")  # arguments of gridbridge-as-root in a q
 
 def plan_balancer_setup(policy: Policy) -> tuple[SetupStep, ...]:
     """Return the steps of the balancer's set-up in order; raise GridbridgeError if the qmaster is on another host."""
-    facts = _own_facts(policy)
+    facts = _visible_balancer_facts(policy)
     if master := balancer_setup_requirements.qmaster_host_if_other(facts):
         raise GridbridgeError(f"the balancer runs on the qmaster's host; expected this command on {master}")
     findings = balancer_setup_requirements.balancer_setup_findings(facts, policy)
@@ -48,18 +48,20 @@ def plan_balancer_setup(policy: Policy) -> tuple[SetupStep, ...]:
 
 def plan_balancer_removal(policy: Policy) -> tuple[SetupStep, ...]:
     """Return the steps that remove the balancer's rights from this host."""
-    return setup_steps_of_edits(policy, balancer_setup_requirements.balancer_rights_removal_edits(_own_facts(policy)))
+    return setup_steps_of_edits(
+        policy, balancer_setup_requirements.balancer_rights_removal_edits(_visible_balancer_facts(policy))
+    )
 
 
 def qmaster_on_other_host(policy: Policy) -> str:
     """Return the qmaster's host if it is not this host, else an empty text."""
-    return balancer_setup_requirements.qmaster_host_if_other(_own_facts(policy))
+    return balancer_setup_requirements.qmaster_host_if_other(_visible_balancer_facts(policy))
 
 
 def count_published_balancer_nodes() -> int:
     """Return how many nodes the balancer has; after the balancer's removal no program removes these nodes."""
     with suppress(StateError):
-        published = balancer_round_outputs.read_published_balance()
+        published = balancer_statistics_and_publication.read_published_balance()
         rows = published.nodes if published else ()
         return sum(row.nodes for row in rows if row.pool and row.state not in LEAVING)
     return 0
@@ -71,27 +73,27 @@ def check_balancer(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
     if not balancer_setup_requirements.is_balancer_configured(policy) and not begun:
         return
     try:
-        facts = _facts(policy)
+        facts = _gather_balancer_facts(policy)
     except GridbridgeError as error:
-        yield capability_checks.unchecked_part_finding("balancer", error)
+        yield storage_provider_and_runner_checks.unchecked_part_finding("balancer", error)
         return
     if master := balancer_setup_requirements.qmaster_host_if_other(facts):
         yield CheckFinding.note("balancer", f"not checked here: the balancer runs on {master}")
         return
     yield from balancer_setup_requirements.balancer_setup_findings(facts, policy)
     yield from balancer_setup_requirements.running_balancer_findings(facts, policy, clock.now())
-    yield from capability_checks.check_provider_lists(policy)
+    yield from storage_provider_and_runner_checks.check_provider_lists(policy)
 
 
-def _own_facts(policy: Policy) -> BalancerFacts:
+def _visible_balancer_facts(policy: Policy) -> BalancerFacts:
     refuse_setup_of_embedded_site(policy)
-    facts = _facts(policy)
+    facts = _gather_balancer_facts(policy)
     if facts.hidden:
         raise GridbridgeError(f"{min(facts.hidden)}: not visible to this user; run this command as root")
     return facts
 
 
-def _facts(policy: Policy) -> BalancerFacts:
+def _gather_balancer_facts(policy: Policy) -> BalancerFacts:
     home = configured_cluster_address(policy, policy.site.cluster)
     ours = (*balancer_setup_requirements.FOLDERS, BALANCE_SUDOERS, BALANCE_CRON, policy.bootstrap.key)
     looked = (*filter(None, ours), *balancer_setup_requirements.provider_programs_in_use(policy).values())
@@ -99,7 +101,7 @@ def _facts(policy: Policy) -> BalancerFacts:
     unreadable = {BALANCE_SUDOERS} if local_host_facts.is_file_unreadable(BALANCE_SUDOERS) else set()
     last = None
     with suppress(StateError):
-        if published := balancer_round_outputs.read_published_balance():
+        if published := balancer_statistics_and_publication.read_published_balance():
             last = LastPublishedBalancerRound(
                 at=published.at, is_acting=published.is_acting, sentence=published.sentence, trouble=published.trouble
             )
@@ -111,15 +113,15 @@ def _facts(policy: Policy) -> BalancerFacts:
         sudoers=local_host_facts.read_text_or_empty(BALANCE_SUDOERS),
         cron=local_host_facts.read_text_or_empty(BALANCE_CRON),
         has_unit=os.path.exists(BALANCE_UNIT),
-        cell=_cell(policy),
+        cell=_balancer_cell_facts(policy),
         has_fixed_nodes=batch_adapter_of_cluster(home).has_fixed_nodes,
-        may_be_root=_may_be_root(BALANCE_ACCOUNT),
-        service_may_too=_may_be_root(policy.site.service_account),
+        may_be_root=_may_account_run_as_root(BALANCE_ACCOUNT),
+        service_may_too=_may_account_run_as_root(policy.site.service_account),
         last=last,
     )
 
 
-def _cell(policy: Policy) -> BalancerCellFacts | None:
+def _balancer_cell_facts(policy: Policy) -> BalancerCellFacts | None:
     home = configured_cluster_address(policy, policy.site.cluster)
     makes = batch_adapter_of_cluster(home).makes_queues
     if makes is None:
@@ -136,7 +138,7 @@ def _cell(policy: Policy) -> BalancerCellFacts | None:
     )
 
 
-def _may_be_root(account: str) -> bool | None:
+def _may_account_run_as_root(account: str) -> bool | None:
     if os.geteuid() != 0 or not local_host_facts.uid_of_account(account):
         return None
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.decisions.site import besteffort_findings
 from gridbridge.decisions.site.besteffort_findings import (
     HOSTLIST,
@@ -22,7 +22,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     CheckFinding,
 )
 from gridbridge.model.site_configuration import Policy
-from gridbridge.site import capability_checks
+from gridbridge.site import storage_provider_and_runner_checks
 from gridbridge.site.transfer_queue_request import home_queue_setup_adapter, require_configured_cluster
 from gridbridge.site.transfer_queue_setup import (
     SetupStep,
@@ -35,7 +35,7 @@ from gridbridge.site.transfer_queue_setup import (
 def plan_besteffort_setup(policy: Policy, request: BestEffortSetupRequest) -> tuple[SetupStep, ...]:
     """Return the steps that make a cell's missing best-effort queues, in order."""
     cell = read_besteffort_setup(policy, request.cluster)
-    model = _model(cell, request)
+    model = _besteffort_model_queue(cell, request)
     findings = require_correctable_findings(
         besteffort_findings.besteffort_queue_findings(request.cluster, cell, model, request.most)
     )
@@ -45,7 +45,7 @@ def plan_besteffort_setup(policy: Policy, request: BestEffortSetupRequest) -> tu
 def besteffort_consumable_warnings(policy: Policy, request: BestEffortSetupRequest) -> tuple[str, ...]:
     """Return warnings about consumables by which best-effort tasks can block local jobs."""
     cell = read_besteffort_setup(policy, request.cluster)
-    blocks = BestEffortQueueLayout(cell, _model(cell, request), request.most)
+    blocks = BestEffortQueueLayout(cell, _besteffort_model_queue(cell, request), request.most)
     findings = besteffort_findings.besteffort_consumable_findings(request.cluster, cell, blocks)
     return tuple(f"{finding.item}: {finding.found}: {finding.hint}" for finding in findings)
 
@@ -63,7 +63,7 @@ def check_besteffort_queues(policy: Policy, cluster: str) -> Iterator[CheckFindi
     try:
         cell = read_besteffort_setup(policy, cluster)
     except GridbridgeError as error:
-        yield capability_checks.unchecked_part_finding(f"{cluster}: best-effort queues", error)
+        yield storage_provider_and_runner_checks.unchecked_part_finding(f"{cluster}: best-effort queues", error)
         return
     if strange := foreign_queues_named_besteffort(cell):
         yield from (besteffort_findings.foreign_besteffort_name_finding(cluster, name) for name in strange)
@@ -91,7 +91,7 @@ def _why_no_besteffort_queues(policy: Policy, cluster: str) -> str:
     return f"{cluster}: reached by ssh; expected this command on a host of {cluster}" if section.ssh else ""
 
 
-def _model(cell: BestEffortCellFacts, request: BestEffortSetupRequest) -> str:
+def _besteffort_model_queue(cell: BestEffortCellFacts, request: BestEffortSetupRequest) -> str:
     if strange := foreign_queues_named_besteffort(cell):
         finding = besteffort_findings.foreign_besteffort_name_finding(request.cluster, strange[0])
         raise GridbridgeError(f"queue {strange[0]} has {finding.found}: {finding.hint}")

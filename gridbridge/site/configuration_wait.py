@@ -20,7 +20,7 @@ def main() -> None:
     """Wait until a running service has read gridbridge.toml; print a line if the service does not read the file."""
     clock = Clock()
     try:
-        trouble = wait_for_configuration_reload(_look(clock), clock)
+        trouble = wait_for_configuration_reload(_poller_facts_reader(clock), clock)
     except GridbridgeError as error:
         raise SystemExit(str(error)) from error
     if trouble:
@@ -29,11 +29,11 @@ def main() -> None:
 
 def configuration_lag_reason() -> str:
     """Return why the service has not read the present gridbridge.toml; empty if it has."""
-    facts = _look(Clock())()
+    facts = _poller_facts_reader(Clock())()
     return service_fault_findings.stale_configuration_reason(facts) if facts.configuration else NOBODY
 
 
-def _look(clock: Clock) -> Callable[[], PollerProcessFacts]:
+def _poller_facts_reader(clock: Clock) -> Callable[[], PollerProcessFacts]:
     sha256 = sha256_of_file(configuration_file.read_configuration_bytes(CONFIG))
     return lambda: inspect_poller(sha256, clock.now_s())
 

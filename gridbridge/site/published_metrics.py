@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 from gridbridge.campaigns.store.published_campaign_files import read_campaign_value_by_class
 from gridbridge.decisions.site.service_fault_findings import is_rebalance_round_late
 from gridbridge.decisions.transfer import transfer_status_explanation
-from gridbridge.elastic.balancer import balancer_round_outputs
+from gridbridge.elastic.balancer import balancer_statistics_and_publication
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
 from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaignClusters, ShownCampaigns
@@ -25,7 +25,7 @@ from gridbridge.model.elastic.published_balance import PublishedBalancerFigures
 from gridbridge.model.fixed_paths import BALANCE_PUBLISHED, ELSEWHERE, PUBLISHED
 from gridbridge.model.published_status_and_reports import PublishedFilesSnapshot, PublishedTransfer
 from gridbridge.model.rebalance.published_rebalance_rounds import PublishedRebalanceRound, RebalanceRoundKind
-from gridbridge.model.transfer_message import StarterPhase
+from gridbridge.model.transfer_messages_in_spool import StarterPhase
 from gridbridge.state import published_json
 
 PREFIX = "gridbridge_"
@@ -51,7 +51,7 @@ def metric_family(name: str, means: str, labels: str, values: Iterable[tuple[Lab
     return family
 
 
-def _families(labels: str, rows: Iterable[tuple[Labels, Row]], *columns: Column[Row]) -> Iterator[Metric]:
+def _metrics_of_rows(labels: str, rows: Iterable[tuple[Labels, Row]], *columns: Column[Row]) -> Iterator[Metric]:
     listed = tuple(rows)
     for name, means, value in columns:
         yield metric_family(name, means, labels, ((label_values, value(row)) for label_values, row in listed))
@@ -72,7 +72,7 @@ def transfer_metric_families(shown: PublishedFilesSnapshot, now: datetime) -> It
     report_queue = transfer_status_explanation.report_transfer_queue_status
     failing = "Jobs in a row that failed fast at a cluster"
     answered, could_start = "When a cluster last answered", "Waiting tasks of all users that could start at a cluster"
-    yield from _families(
+    yield from _metrics_of_rows(
         "cluster",
         (((cluster.cluster,), report_cluster(cluster, now)) for cluster in shown.clusters.values()),
         ("cluster_up", "Whether a cluster answered the last query", lambda report: report.answers),
@@ -80,7 +80,7 @@ def transfer_metric_families(shown: PublishedFilesSnapshot, now: datetime) -> It
         ("cluster_waiting_tasks", could_start, lambda report: report.waiting),
         ("cluster_free_slots", "Free slots of a cluster, without transfer queues", lambda report: report.free_slots),
     )
-    yield from _families(
+    yield from _metrics_of_rows(
         "cluster",
         (((name,), name) for name in shown.clusters),
         ("cluster_drained", "Whether a cluster is drained", lambda name: name in shown.drained),
@@ -91,7 +91,7 @@ def transfer_metric_families(shown: PublishedFilesSnapshot, now: datetime) -> It
         ),
     )
     routes = shown.service.routes if shown.service else ()
-    yield from _families(
+    yield from _metrics_of_rows(
         "queue cluster",
         (((route.queue, route.cluster), report_queue(route, shown, now)) for route in routes),
         ("queue_open", "Whether a transfer queue takes jobs", lambda report: report.is_open),
@@ -128,12 +128,12 @@ def _service_families(shown: PublishedFilesSnapshot) -> Iterator[Metric]:
 
 
 def _open_transfer_families(shown: PublishedFilesSnapshot) -> Iterator[Metric]:
-    labelled = [(_target(transfer, shown), transfer) for transfer in shown.transfers]
+    labelled = [(_queue_and_cluster_labels(transfer, shown), transfer) for transfer in shown.transfers]
     yield metric_family(
         "transfers",
         "Open transfers by the state of their remote jobs",
         "queue cluster state",
-        (((*target, _state(transfer)), 1) for target, transfer in labelled),
+        (((*target, _transfer_state_label(transfer)), 1) for target, transfer in labelled),
     )
     yield metric_family(
         "transfers_missing",
@@ -155,14 +155,14 @@ def _open_transfer_families(shown: PublishedFilesSnapshot) -> Iterator[Metric]:
     )
 
 
-def _target(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> tuple[str, str]:
+def _queue_and_cluster_labels(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> tuple[str, str]:
     routes = shown.service.routes if shown.service else ()
     queue = transfer.queue if transfer.queue in {route.queue for route in routes} else OTHER
     clusters = {*shown.clusters, *(route.cluster for route in routes)}
     return queue, transfer.remote if transfer.remote in clusters else OTHER
 
 
-def _state(transfer: PublishedTransfer) -> str:
+def _transfer_state_label(transfer: PublishedTransfer) -> str:
     if transfer.there.is_listed:
         return transfer.there.word
     return UNLISTED if transfer.phase == StarterPhase.RELEASED else SENDING
@@ -174,7 +174,7 @@ def rebalance_metric_families(
     """Yield metrics of rebalancing rounds, for each kind of round that has ever started."""
     ended = "When the last rebalancing round of a kind ended"
     late = "Whether a rebalancing round of a kind takes too long"
-    return _families(
+    return _metrics_of_rows(
         "kind",
         (((kind.value,), (kind, last)) for kind, last in rounds.items()),
         ("rebalance_ended_timestamp_seconds", ended, lambda kind_round: _timestamp(kind_round[1].ended_at)),
@@ -218,7 +218,7 @@ def elastic_metric_families(shown: PublishedBalancerFigures) -> Iterator[Metric]
     states = (((where, row.pool, row.state), row.nodes) for row in shown.nodes)
     yield metric_family("balance_nodes", "Nodes that the balancer added", "cluster pool state", states)
     given_up = "Nodes that failed to join the cluster, or were given up"
-    yield from _families(
+    yield from _metrics_of_rows(
         "cluster pool",
         (((where, row.pool), row) for row in shown.pools),
         ("balance_nodes_added_total", "Nodes that joined the cluster", lambda row: row.added),
@@ -283,7 +283,7 @@ def _campaign_families(shown: ShownCampaigns) -> Iterator[Metric]:
 def _campaign_cluster_families(grid: ShownCampaignClusters) -> Iterator[Metric]:
     answered = "When a cluster last answered the campaign runner"
     counted = "Slots of a cluster, as the campaign runner counts them"
-    yield from _families(
+    yield from _metrics_of_rows(
         "cluster",
         (((cluster.name,), cluster) for cluster in grid.clusters),
         ("campaign_cluster_answered_timestamp_seconds", answered, lambda cluster: _timestamp(cluster.answered_at)),
@@ -335,7 +335,7 @@ def _published_rounds(folder: str) -> dict[RebalanceRoundKind, PublishedRebalanc
 
 
 def _published_elastic_families(folder: str) -> Iterable[Metric]:
-    shown = balancer_round_outputs.read_published_balance(folder)
+    shown = balancer_statistics_and_publication.read_published_balance(folder)
     return elastic_metric_families(shown) if shown else ()
 
 

@@ -5,8 +5,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.batch.gridengine import qconf
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.gridengine import qconf_parser_and_edits
 from gridbridge.errors import StateError
 from gridbridge.model.fixed_paths import FORMER
 from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb, SharedSettingUndo
@@ -29,7 +29,7 @@ def run_setup_edit(edit: SetupEdit, policy: Policy) -> None:
 
 def setup_edit_command(edit: SetupEdit) -> str:
     """Return an edit's command, for a shell with the cluster's environment."""
-    return qconf.setup_edit_shell_line(edit)
+    return qconf_parser_and_edits.setup_edit_shell_line(edit)
 
 
 def cell_environment_line_for_edit(edit: SetupEdit, policy: Policy) -> str:
@@ -48,8 +48,8 @@ def edit_as_standalone_shell_line(edit: SetupEdit, policy: Policy) -> str:
 def record_former_settings(undo: tuple[SharedSettingUndo, ...], path: str = FORMER) -> None:
     """Record how to restore shared settings; if a setting has an earlier record, this record stays."""
     earlier = read_former_settings(path)
-    keys = {_key(setting) for setting in earlier}
-    new = [setting for setting in undo if _key(setting) not in keys]
+    keys = {_edit_without_value(setting) for setting in earlier}
+    new = [setting for setting in undo if _edit_without_value(setting) not in keys]
     if new:
         rows = [asdict(setting) for setting in (*earlier, *new)]
         safe_files.replace_file_atomically(path, json.dumps(rows, indent=1).encode() + b"\n")
@@ -74,7 +74,7 @@ def delete_former_settings(path: str = FORMER) -> None:
     safe_files.remove_file(path)
 
 
-def _key(setting: SharedSettingUndo) -> SetupEdit:
+def _edit_without_value(setting: SharedSettingUndo) -> SetupEdit:
     return replace(setting.done, value="")
 
 

@@ -14,18 +14,24 @@ from dataclasses import replace
 from threading import Lock
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.decisions.site import account_and_file_findings
 from gridbridge.decisions.site.account_and_file_findings import OTHERS_WRITE
 from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeRemoteFolder
+from gridbridge.model.config_key_descriptions import RemoteAccounts
 from gridbridge.model.fixed_paths import CONFIG, HOME, LOCK, PUBLISHED, PYTHON, ROOTS, SPOOL, SUDOERS
-from gridbridge.model.key_settings import RemoteAccounts
+from gridbridge.model.job_and_queue_states import QueueInstanceState
 from gridbridge.model.site import site_check_facts
 from gridbridge.model.site_configuration import ClusterSection, Policy
-from gridbridge.model.states import QueueInstanceState
 from gridbridge.model.transfer_route import BARE, parse_ssh_login_address
 from gridbridge.program.service_disk_space import free_space_of_campaign_filesystem
-from gridbridge.shell import local_host_facts, poller_lock, remote_stage_folder, safe_files, ssh
+from gridbridge.shell import (
+    local_host_facts,
+    program_lock_file,
+    remote_stage_folder,
+    safe_files,
+    ssh,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram, replace_program_runs_by, run_program
 from gridbridge.shell.program_startup import setpriv_command_prefix
@@ -48,7 +54,7 @@ def inspect_local_host(policy: Policy) -> site_check_facts.TransferHostFacts:
         *filter(None, (account_and_file_findings.sqlite_state_file_path(policy.site),)),
     )
     with ThreadPoolExecutor(1) as threads:
-        import_trouble = threads.submit(_import_trouble, account)
+        import_trouble = threads.submit(_starter_import_error, account)
         facts_by_path = {path: local_host_facts.read_owner_mode_and_kind(path) for path in owned}
         facts_by_path |= {  # only symlinks to programs are followed
             path: local_host_facts.read_owner_mode_and_kind(path, follow=True)
@@ -60,7 +66,7 @@ def inspect_local_host(policy: Policy) -> site_check_facts.TransferHostFacts:
             service_uid=local_host_facts.uid_of_account(account),
             is_root=os.geteuid() == 0,
             paths={path: facts for path, facts in facts_by_path.items() if facts},
-            trees={folder: tree for folder in ROOTS if (tree := _tree(folder))},
+            trees={folder: tree for folder in ROOTS if (tree := _non_root_writable_paths(folder))},
             hidden=frozenset(hidden | ({SUDOERS} if local_host_facts.is_file_unreadable(SUDOERS) else set())),
             closed_to_others={
                 path: folder
@@ -99,12 +105,12 @@ def inspect_poller(sha256: str | None, now_s: float) -> site_check_facts.PollerP
         age_s, values = now_s - taken_at_s, frozenset(load_values)
         is_fresh = -1 <= age_s <= stale_s
     return site_check_facts.PollerProcessFacts(
-        is_running=poller_lock.is_poller_lock_held(LOCK),
+        is_running=program_lock_file.is_lock_file_held(LOCK),
         pid=next(filter(None, pids), 0),
         age_s=age_s,
         last_words=local_host_facts.last_log_line(f"{HOME}/poller.log"),
         values=values,
-        configuration=None if sha256 is None or not is_fresh else _configuration(sha256, now_s),
+        configuration=None if sha256 is None or not is_fresh else _running_configuration_facts(sha256, now_s),
     )
 
 
@@ -129,7 +135,7 @@ def transfer_queue_states(policy: Policy) -> dict[str, QueueInstanceState]:
     return {instance.name: instance.state for instance in ours}
 
 
-def _tree(folder: str) -> site_check_facts.NonRootWritablePaths | None:
+def _non_root_writable_paths(folder: str) -> site_check_facts.NonRootWritablePaths | None:
     try:
         above = dict(safe_files.write_risks_along_path(folder))
         within = [doubts for _, doubts in safe_files.write_risks_below_folder(folder)]
@@ -139,7 +145,7 @@ def _tree(folder: str) -> site_check_facts.NonRootWritablePaths | None:
     return site_check_facts.NonRootWritablePaths(files=len(within), wrong=wrong, above=tuple(above.values()))
 
 
-def _import_trouble(account: str) -> str:
+def _starter_import_error(account: str) -> str:
     """Run gridbridge's interpreter as an ordinary user, if there is one; return the error message."""
     if not local_host_facts.uid_of_account(account):
         return ""
@@ -151,7 +157,7 @@ def _import_trouble(account: str) -> str:
     return ""
 
 
-def _configuration(sha256: str, now_s: float) -> site_check_facts.ServiceConfigurationFacts | None:
+def _running_configuration_facts(sha256: str, now_s: float) -> site_check_facts.ServiceConfigurationFacts | None:
     service = None
     with suppress(OSError, GridbridgeError):
         service = published_json.read_published_service_status(PUBLISHED)
@@ -169,14 +175,16 @@ def _configuration(sha256: str, now_s: float) -> site_check_facts.ServiceConfigu
 @contextmanager
 def cache_program_results() -> Iterator[None]:
     """Run each program only once within the context; all threads get the cached result or failure."""
-    replace_program_runs_by(_Answers().answer)
+    replace_program_runs_by(ProgramResultCache().answer)
     try:
         yield
     finally:
         replace_program_runs_by(None)
 
 
-class _Answers:
+class ProgramResultCache:
+    """Runs each program once, and gives the result to all threads that ask for the same program and arguments."""
+
     def __init__(self) -> None:
         self._lock = Lock()
         self._answers: dict[Question, Future[CompletedProgram]] = {}
@@ -217,24 +225,28 @@ RSYNC = "rsync"
 
 def inspect_ssh_keys(policy: Policy) -> tuple[site_check_facts.SshKeyLoginFacts, ...]:
     """Test each user's login to each cluster by ssh; a caller other than root tests only the caller's logins."""
-    logins = [(name, cluster, person) for name, cluster in _by_ssh(policy) for person in _people(policy, cluster.users)]
+    logins = [
+        (name, cluster, person)
+        for name, cluster in _clusters_by_ssh(policy)
+        for person in _people_with_testable_keys(policy, cluster.users)
+    ]
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        return tuple(threads.map(lambda words: _key_login(*words), logins))
+        return tuple(threads.map(lambda words: _test_ssh_key_login(*words), logins))
 
 
 def find_ssh_hosts_without_rsync(policy: Policy) -> dict[str, str]:
     """Return for each cluster by ssh the host that lacks rsync; the name is empty if no host lacks rsync."""
     missing_here = "" if shutil.which(RSYNC, path=BARE["PATH"]) else local_host_facts.this_host_name()
-    return {name: missing_here or _missing(policy, name) for name, _ in _by_ssh(policy)}
+    return {name: missing_here or _host_without_rsync(policy, name) for name, _ in _clusters_by_ssh(policy)}
 
 
 def inspect_ssh_stage_dirs(policy: Policy, of: str = "") -> dict[str, site_check_facts.StageDirFacts]:
     """Return facts about each absolute stage_dir of clusters by ssh; `of` selects one cluster, empty all clusters."""
-    sections = ((name, cluster) for name, cluster in _by_ssh(policy) if of in ("", name))
-    return {name: facts for name, cluster in sections if (facts := _stage(policy, name, cluster.stage_dir))}
+    sections = ((name, cluster) for name, cluster in _clusters_by_ssh(policy) if of in ("", name))
+    return {name: facts for name, cluster in sections if (facts := _stage_dir_facts(policy, name, cluster.stage_dir))}
 
 
-def _stage(policy: Policy, cluster: str, stage_dir: str) -> site_check_facts.StageDirFacts | None:
+def _stage_dir_facts(policy: Policy, cluster: str, stage_dir: str) -> site_check_facts.StageDirFacts | None:
     login = configured_cluster_address(policy, cluster).login
     assert login
     if not stage_dir.startswith("/"):
@@ -248,7 +260,7 @@ def _stage(policy: Policy, cluster: str, stage_dir: str) -> site_check_facts.Sta
     return site_check_facts.StageDirFacts(place=stage_dir, host=login.host)
 
 
-def _missing(policy: Policy, cluster: str) -> str:
+def _host_without_rsync(policy: Policy, cluster: str) -> str:
     login = configured_cluster_address(policy, cluster).login
     assert login
     try:
@@ -260,11 +272,11 @@ def _missing(policy: Policy, cluster: str) -> str:
     return ""
 
 
-def _by_ssh(policy: Policy) -> list[tuple[str, ClusterSection]]:
+def _clusters_by_ssh(policy: Policy) -> list[tuple[str, ClusterSection]]:
     return [(name, cluster) for name, cluster in policy.clusters.items() if cluster.ssh]
 
 
-def _people(policy: Policy, named: RemoteAccounts) -> Iterator[str]:
+def _people_with_testable_keys(policy: Policy, named: RemoteAccounts) -> Iterator[str]:
     """Yield the users whose keys can be tested.
 
     If a cluster lists users, only these users have an account at the cluster.
@@ -276,7 +288,7 @@ def _people(policy: Policy, named: RemoteAccounts) -> Iterator[str]:
         yield caller
 
 
-def _key_login(cluster: str, section: ClusterSection, person: str) -> site_check_facts.SshKeyLoginFacts:
+def _test_ssh_key_login(cluster: str, section: ClusterSection, person: str) -> site_check_facts.SshKeyLoginFacts:
     account, trouble = section.users.account_of(person), ""
     if not local_host_facts.uid_of_account(person):
         trouble = "no such account here"

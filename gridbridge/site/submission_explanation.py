@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.batch_submission_outcome import NOT_INTERACTIVE, ONE_HOP
-from gridbridge.batch.configured_cluster_routes import (
+from gridbridge.batch.configured_cluster_addresses import (
     build_request_mapping,
     build_transfer_queue_route,
     configured_cluster_address,
@@ -16,7 +16,7 @@ from gridbridge.batch.configured_cluster_routes import (
 from gridbridge.decisions.site.transfer_queue_order import describe_queue_order
 from gridbridge.decisions.transfer import transfer_queue_admission
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError, UnmappableRequest, UnstageablePaths
-from gridbridge.model.campaigns.campaign_names import is_campaign_array_name
+from gridbridge.model.campaigns.campaign_file_and_array_names import is_campaign_array_name
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.jobs_and_accounting import JobRequestAndSubmitOptions
@@ -52,7 +52,7 @@ class SubmissionExplanation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class ExplainedJob:
     """The job whose submission is explained."""
 
     job: str  # home job id; empty: not submitted yet
@@ -68,12 +68,12 @@ def explain_submission(words: tuple[str, ...], to: str, path: str = CONFIG) -> S
     does not list, a cluster without a transfer queue, or several transfer queues with different requests.
     """
     policy, wrong = configuration_in_force.load_config_or_one_in_force(path)
-    queue = _queue(to, policy)
-    job = _submitted(words, policy, configured_cluster_address(policy, policy.site.cluster))
-    explanation = _explained(policy, queue, job)
+    queue = _find_transfer_queue(to, policy)
+    job = _query_explained_job(words, policy, configured_cluster_address(policy, policy.site.cluster))
+    explanation = _explain_queue_submission(policy, queue, job)
     if explanation.refused:
         return explanation
-    notes = _in_turn(policy, job.submitted)
+    notes = _queue_order_notes(policy, job.submitted)
     notes += (f"by the older gridbridge.toml, because the service refuses the new file: {wrong}",) if wrong else ()
     return replace(explanation, notes=(*explanation.notes, *map(replace_control_characters, notes)))
 
@@ -86,28 +86,28 @@ def clusters_with_transfer_queues(path: str = CONFIG) -> tuple[str, ...]:
 def transfer_queue_refusals(job: str, policy: Policy) -> Iterator[tuple[str, str]]:
     """Yield each transfer queue with its reason to refuse a home job; the reason is empty if the job is accepted."""
     try:
-        question = _submitted((job,), policy, configured_cluster_address(policy, policy.site.cluster))
+        question = _query_explained_job((job,), policy, configured_cluster_address(policy, policy.site.cluster))
     except GridbridgeError as error:
         yield from ((queue, str(error)) for queue in policy.queues)
         return
     for queue in policy.queues:
         try:
-            answer = _explained(policy, queue, question)
+            answer = _explain_queue_submission(policy, queue, question)
             yield queue, answer.refused or answer.kept
         except GridbridgeError as error:
             yield queue, str(error)
 
 
-def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplanation:
+def _explain_queue_submission(policy: Policy, queue: str, question: ExplainedJob) -> SubmissionExplanation:
     job, name, submitted = question.job, question.name, question.submitted
     remote = policy.queues[queue].cluster
     request, pe, slots = submitted.request, submitted.pe, submitted.slots
     if submitted.is_interactive:
-        return _refused(job, remote, NOT_INTERACTIVE)
+        return _refusal_explanation(job, remote, NOT_INTERACTIVE)
     if is_transfer_name(submitted.account) or is_campaign_array_name(submitted.account):
-        return _refused(job, remote, ONE_HOP)
-    if shut := _unfit(policy, queue, submitted):
-        return _refused(job, remote, shut)
+        return _refusal_explanation(job, remote, ONE_HOP)
+    if shut := _why_queue_refuses_job(policy, queue, submitted):
+        return _refusal_explanation(job, remote, shut)
     rules, far = build_request_mapping(policy, remote, queue), configured_cluster_address(policy, remote)
     vocabulary = read_names_offered_by_cluster(remote)
     try:
@@ -115,9 +115,9 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
         spec, notes = translate_request_for_cluster(home_spec, rules, vocabulary, remote, policy.queues)
         spec = exclude_forwarding_queues(spec, remote)
         account = policy.clusters[remote].users.account_of(request.owner)
-        folder = _carried(build_transfer_queue_route(policy, queue), request, account, name)
+        folder = _staged_job_folder(build_transfer_queue_route(policy, queue), request, account, name)
     except (UnmappableRequest, UnstageablePaths) as error:
-        return _refused(job, remote, str(error))
+        return _refusal_explanation(job, remote, str(error))
     cwd = submitted.cwd or os.path.expanduser(f"~{request.owner}")
     if far.login:
         cwd = folder if folder.startswith("/") or not folder else f"~{account}/{folder}"
@@ -126,7 +126,7 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     spec = spec.but(shell=policy.clusters[remote].shell, cwd=cwd)
     adapter = batch_adapter_of_cluster(far)
     if refused := adapter.explain_request_refusal(spec.request):
-        return _refused(job, remote, refused)
+        return _refusal_explanation(job, remote, refused)
     argv = adapter.build_submission_command(far, spec)
     reason = transfer_queue_admission.why_request_excludes_queue(queue, request)
     notes += (reason,) if reason else ()
@@ -141,23 +141,23 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     )
 
 
-def _refused(job: str, remote: str, why: str) -> SubmissionExplanation:
+def _refusal_explanation(job: str, remote: str, why: str) -> SubmissionExplanation:
     return SubmissionExplanation(job=job, cluster=remote, refused=replace_control_characters(why))
 
 
-def _submitted(words: tuple[str, ...], policy: Policy, home: Away) -> _Asked:
+def _query_explained_job(words: tuple[str, ...], policy: Policy, home: Away) -> ExplainedJob:
     reader = require_job_request_reader(home)
     try:
         job, task = parse_local_job_and_task(" ".join(words))
     except ParseError:
         submitted = reader.preview_submitted_job(home, words, pwd.getpwuid(os.getuid()).pw_name)
-        return _Asked(job="", name=f"gb.{policy.site.cluster}.JOB.0.1", submitted=submitted)
+        return ExplainedJob(job="", name=f"gb.{policy.site.cluster}.JOB.0.1", submitted=submitted)
     transfer = TransferAttemptId(policy.site.cluster, job, task, 1)
     submitted = reader.query_submitted_job(home, job, task)
-    return _Asked(job=transfer.local, name=str(transfer), submitted=submitted)
+    return ExplainedJob(job=transfer.local, name=str(transfer), submitted=submitted)
 
 
-def _unfit(policy: Policy, queue: str, job: JobRequestAndSubmitOptions) -> str:
+def _why_queue_refuses_job(policy: Policy, queue: str, job: JobRequestAndSubmitOptions) -> str:
     remote, owner = policy.queues[queue].cluster, job.request.owner
     users, account = policy.clusters[remote].users, policy.site.service_account
     if why := transfer_queue_admission.why_cluster_refuses_owner(owner, users, account, f"cluster.{remote}.users"):
@@ -171,7 +171,7 @@ def _unfit(policy: Policy, queue: str, job: JobRequestAndSubmitOptions) -> str:
     return transfer_queue_admission.why_queue_refuses_job(queue, limits, job, groups)
 
 
-def _in_turn(policy: Policy, job: JobRequestAndSubmitOptions) -> tuple[str, ...]:
+def _queue_order_notes(policy: Policy, job: JobRequestAndSubmitOptions) -> tuple[str, ...]:
     order = policy.site.queue_order
     if order is QueueOrder.SEQ_NO:
         return ()
@@ -179,11 +179,11 @@ def _in_turn(policy: Policy, job: JobRequestAndSubmitOptions) -> tuple[str, ...]
         offers = transfer_queue_setup.queues_with_cluster_load(policy)
     except GridbridgeError:  # the explanation is printed without the order
         return ()
-    takers = [offer for offer in offers if not _unfit(policy, offer.queue, job)]
+    takers = [offer for offer in offers if not _why_queue_refuses_job(policy, offer.queue, job)]
     return (describe_queue_order(takers, order),) if len(takers) > 1 else ()
 
 
-def _carried(ours: TransferRoute, request: JobRequest, account: str, name: str) -> str:
+def _staged_job_folder(ours: TransferRoute, request: JobRequest, account: str, name: str) -> str:
     """Return the remote folder of a job with staged files; empty for other jobs.
 
     A relative folder is in the account's home. Raises UnstageablePaths for an invalid file list.
@@ -197,7 +197,7 @@ def _carried(ours: TransferRoute, request: JobRequest, account: str, name: str) 
     return f"{folder}/{name}/{remote_stage_folder.WORK}"
 
 
-def _queue(to: str, policy: Policy) -> str:
+def _find_transfer_queue(to: str, policy: Policy) -> str:
     if to in policy.queues:
         return to
     if to not in policy.remotes:

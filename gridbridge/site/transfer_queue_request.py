@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.decisions.site.transfer_queue_findings import queue_slots_and_pending_limit
 from gridbridge.errors import ConfigError
+from gridbridge.model.config_key_descriptions import OBJECT_NAME
 from gridbridge.model.fixed_paths import CONFIG, PYTHON
-from gridbridge.model.key_settings import OBJECT_NAME
-from gridbridge.model.qconf_attributes import is_transfer_queue
+from gridbridge.model.qconf_attribute_parser import is_transfer_queue
 from gridbridge.model.site.setup_findings_and_edits import WantedTransferQueue, queue_runs_gridbridge_starter
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfer_config_sections import (
@@ -49,14 +49,14 @@ def complete_queue_request(
     named = [name for name, queue in policy.queues.items() if queue.cluster == options.cluster]
     name = options.queue or (named[0] if len(named) == 1 else f"transfer-{options.cluster}")
     section = policy.queues.get(name)
-    _refuse(policy, options, name, section)
+    _refuse_invalid_queue_request(policy, options, name, section)
     if must_exist and section is None:
         section = TransferQueueSection(cluster=options.cluster, slots=1, pending_limit=0)
     if section and (must_exist or not options.short_jobs):
         slots = options.slots or section.slots
         limit = section.pending_limit if options.pending_limit is None else options.pending_limit
     else:
-        slots, limit = _share(policy, _like_standing(policy, options, name))
+        slots, limit = _default_slots_and_limit(policy, _request_like_existing_queue(policy, options, name))
     far, service = policy.clusters[options.cluster], policy.site.service_account
     setup_adapter = remote_setup_adapter(configured_cluster_address(policy, options.cluster))
     rules = [(name, rule) for (_, name), rule in policy.maps.get(options.cluster, {}).items()]
@@ -81,7 +81,7 @@ def complete_queue_request(
     )
 
 
-def _like_standing(policy: Policy, options: TransferQueueRequest, name: str) -> TransferQueueRequest:
+def _request_like_existing_queue(policy: Policy, options: TransferQueueRequest, name: str) -> TransferQueueRequest:
     if options.short_jobs:
         return options
     home = configured_cluster_address(policy, policy.site.cluster)
@@ -108,7 +108,9 @@ def require_configured_cluster(policy: Policy, cluster: str) -> None:
         raise ConfigError((f"{CONFIG}: no [cluster.{cluster}]; there are {', '.join(policy.clusters)}",))
 
 
-def _refuse(policy: Policy, options: TransferQueueRequest, queue: str, section: TransferQueueSection | None) -> None:
+def _refuse_invalid_queue_request(
+    policy: Policy, options: TransferQueueRequest, queue: str, section: TransferQueueSection | None
+) -> None:
     require_configured_cluster(policy, options.cluster)
     if options.cluster == policy.site.cluster:
         raise ConfigError((f"{options.cluster}: the local cluster; expected a remote cluster",))
@@ -119,7 +121,7 @@ def _refuse(policy: Policy, options: TransferQueueRequest, queue: str, section: 
             raise ConfigError((f"{name!r}: wrong name; expected {OBJECT_NAME.right}",))
 
 
-def _share(policy: Policy, options: TransferQueueRequest) -> tuple[int, int]:
+def _default_slots_and_limit(policy: Policy, options: TransferQueueRequest) -> tuple[int, int]:
     """Return slots and pending limit, by default 1/4 and 1/10 of the cluster's slots (for short jobs 1/10 and 0)."""
 
     def part(divisor: int) -> int:

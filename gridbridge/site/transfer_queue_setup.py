@@ -5,7 +5,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address, keep_ssh_connections_open
+from gridbridge.batch.configured_cluster_addresses import (
+    configured_cluster_address,
+    keep_ssh_connections_open,
+)
 from gridbridge.decisions.site import (
     account_and_file_findings,
     service_fault_findings,
@@ -19,7 +22,7 @@ from gridbridge.decisions.site.transfer_queue_findings import is_existing_non_tr
 from gridbridge.decisions.site.transfer_queue_setup_findings import transfer_queue_removal_edits
 from gridbridge.errors import CommandFailed, GridbridgeError, StateError
 from gridbridge.model.fixed_paths import ORDERED, PUBLISHED
-from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
+from gridbridge.model.qconf_attribute_parser import QconfSettings, is_transfer_queue
 from gridbridge.model.site.setup_findings_and_edits import (
     CellQconfSettings,
     CheckFinding,
@@ -63,7 +66,7 @@ class SetupStep:
 def plan_transfer_queue_setup(policy: Policy, options: TransferQueueRequest) -> tuple[SetupStep, ...]:
     """Return the steps that make a transfer queue's missing parts, in order."""
     request = complete_queue_request(policy, options)
-    situation = _own_situation(policy, request)
+    situation = _read_setup_of_own_queue(policy, request)
     findings = (
         transfer_queue_findings.queue_section_finding(policy, request),
         *transfer_queue_setup_findings.transfer_setup_findings(situation),
@@ -99,7 +102,7 @@ def plan_transfer_queue_removal(
     warning says that the remote cluster was not changed.
     """
     request = complete_queue_request(policy, options, must_exist=True)
-    situation = _own_situation(policy, request, warn)
+    situation = _read_setup_of_own_queue(policy, request, warn)
     siblings = [name for name, queue in policy.queues.items() if queue.cluster == options.cluster]
     if siblings and request.queue not in {*siblings, *situation.home.queues}:
         raise GridbridgeError(f"queue {request.queue}: no such transfer queue; expected one of: {', '.join(siblings)}")
@@ -108,16 +111,16 @@ def plan_transfer_queue_removal(
     if used := sum(instance.slots_used for instance in instances if instance.queue == request.queue):
         reason = f"jobs use {used} of its slots; run qmod -d {request.queue}, then wait for the jobs or qdel them"
         warn(f"queue {request.queue} can't be removed yet: {reason}")
-    return _removal(policy, situation)
+    return _removal_steps(policy, situation)
 
 
 def plan_queue_leftover_removal(policy: Policy, options: TransferQueueRequest) -> tuple[SetupStep, ...]:
     """Return the steps that remove the remains of a transfer queue after its removal."""
     request = complete_queue_request(policy, options, must_exist=True)
-    return _removal(policy, _own_situation(policy, request, unheard=lambda _: None))
+    return _removal_steps(policy, _read_setup_of_own_queue(policy, request, unheard=lambda _: None))
 
 
-def _removal(policy: Policy, situation: TransferSetupSituation) -> tuple[SetupStep, ...]:
+def _removal_steps(policy: Policy, situation: TransferSetupSituation) -> tuple[SetupStep, ...]:
     edits = [
         *transfer_queue_removal_edits(situation, setup_edits.read_former_settings()),
         *transfer_queue_findings.queue_section_removal_edits(policy, situation.wanted),
@@ -127,7 +130,7 @@ def _removal(policy: Policy, situation: TransferSetupSituation) -> tuple[SetupSt
 
 def setup_steps_of_edits(policy: Policy, edits: Iterable[SetupEdit]) -> tuple[SetupStep, ...]:
     """Turn edits into steps with a description of each edit."""
-    return tuple(_step(policy, edit, _named(edit)) for edit in edits)
+    return tuple(_setup_step_of_edit(policy, edit, _describe_setup_edit(edit)) for edit in edits)
 
 
 def plan_host_setup(policy: Policy) -> tuple[SetupStep, ...]:
@@ -170,7 +173,7 @@ def setup_steps_of_findings(policy: Policy, findings: Iterable[CheckFinding]) ->
             text = f"{finding.item}: {finding.found} -> {finding.right}"
             text = AWAITED if edit == service_fault_findings.AWAIT_RELOAD_EDIT else text
             steps_by_edit[edit] = replace(
-                _step(policy, edit, text),
+                _setup_step_of_edit(policy, edit, text),
                 where=finding.where,
                 undo=tuple(undo for undo in finding.undo if undo.done == edit),
             )
@@ -226,7 +229,7 @@ def read_transfer_queue_setup(
     )
 
 
-def _own_situation(
+def _read_setup_of_own_queue(
     policy: Policy, request: WantedTransferQueue, unheard: Callable[[str], None] | None = None
 ) -> TransferSetupSituation:
     keep_ssh_connections_open(policy)
@@ -244,7 +247,7 @@ def require_correctable_findings(findings: Iterable[CheckFinding]) -> Iterable[C
     return listed
 
 
-def _named(edit: SetupEdit) -> str:
+def _describe_setup_edit(edit: SetupEdit) -> str:
     words = (edit.cell, edit.verb.value, edit.kind, edit.name, edit.attribute)
     if edit.verb == SetupEditVerb.SHELL and edit.name:
         return f"remove {edit.name}"
@@ -253,7 +256,7 @@ def _named(edit: SetupEdit) -> str:
     return " ".join(word for word in words if word)
 
 
-def _step(policy: Policy, edit: SetupEdit, text: str) -> SetupStep:
+def _setup_step_of_edit(policy: Policy, edit: SetupEdit, text: str) -> SetupStep:
     return SetupStep(
         what=text,
         line=setup_edits.setup_edit_command(edit),
@@ -273,7 +276,7 @@ def plan_queue_sequence_numbers(
     order = policy.site.queue_order
     queue_offers = queues_with_cluster_load(policy, folder)
     if order is QueueOrder.SEQ_NO:
-        changed = transfer_queue_order.plan_queue_number_restore(queue_offers, _former(former))
+        changed = transfer_queue_order.plan_queue_number_restore(queue_offers, _former_sequence_numbers(former))
     else:
         changed = transfer_queue_order.plan_queue_renumbering(queue_offers, order)
     findings = []
@@ -295,13 +298,15 @@ def check_queue_order(
 
     Only root can read the queues' original numbers.
     """
-    queue_offers = tuple(_offers(policy, queues, folder))
+    queue_offers = tuple(_queues_with_published_load(policy, queues, folder))
     with suppress(OSError, StateError):
         if len(queue_offers) > 1:
-            yield transfer_queue_order.queue_order_finding(queue_offers, policy.site.queue_order, _former(former))
+            yield transfer_queue_order.queue_order_finding(
+                queue_offers, policy.site.queue_order, _former_sequence_numbers(former)
+            )
 
 
-def _former(path: str) -> dict[str, int]:
+def _former_sequence_numbers(path: str) -> dict[str, int]:
     return {change.undo.name: int(change.undo.value) for change in setup_edits.read_former_settings(path)}
 
 
@@ -320,10 +325,10 @@ def apply_queue_sequence_numbers(
 def queues_with_cluster_load(policy: Policy, folder: str = PUBLISHED) -> tuple[TransferQueueWithClusterLoad, ...]:
     """Return the existing transfer queues with their clusters' last answers; raise CommandFailed if home is silent."""
     home = configured_cluster_address(policy, policy.site.cluster)
-    return tuple(_offers(policy, home_queue_setup_adapter(home).query_queue_settings(home), folder))
+    return tuple(_queues_with_published_load(policy, home_queue_setup_adapter(home).query_queue_settings(home), folder))
 
 
-def _offers(
+def _queues_with_published_load(
     policy: Policy, queues: Mapping[str, QconfSettings], folder: str = PUBLISHED
 ) -> Iterator[TransferQueueWithClusterLoad]:
     heard = {cluster.cluster: cluster for cluster in published_json.read_published_cluster_status(folder)}

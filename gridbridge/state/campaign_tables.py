@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState, TaskAttemptOutcome
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings, JdlDataset
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlDataset, JdlSettingsAtCluster
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster
 from gridbridge.state import column_types
 from gridbridge.state.state_file import StateFile
@@ -31,7 +31,7 @@ class JdlColumn(sa.TypeDecorator[Jdl]):
 
 def jdl_from_json(stored: Mapping[str, Any]) -> Jdl:
     """Return a JDL from the JSON values that the state file has stored."""
-    clusters = {name: JdlClusterSettings(**fields) for name, fields in stored["clusters"].items()}
+    clusters = {name: JdlSettingsAtCluster(**fields) for name, fields in stored["clusters"].items()}
     values = {**stored, "type": CampaignType(stored["type"]), "outputs": tuple(stored["outputs"])}
     datasets = {name: JdlDataset(**fields) for name, fields in stored["datasets"].items()}
     return Jdl(**values | {"clusters": clusters, "datasets": datasets})

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Boolean, Column, LargeBinary, Table, and_, bindparam, delete, insert, select
 
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.states import JobState, QueueInstanceState, StateFacts
+from gridbridge.model.job_and_queue_states import JobState, QueueInstanceState, StateFacts
 from gridbridge.state import column_types
 from gridbridge.state.state_file import StateFile
 

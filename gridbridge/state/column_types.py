@@ -13,9 +13,9 @@ from urllib.parse import quote, unquote
 
 import sqlalchemy as sa
 
-from gridbridge.model import transfer_message
-from gridbridge.model.states import UNSEEN, JobState
-from gridbridge.model.transfer_message import TransferMessage
+from gridbridge.model import transfer_messages_in_spool
+from gridbridge.model.job_and_queue_states import UNSEEN, JobState
+from gridbridge.model.transfer_messages_in_spool import TransferMessage
 
 _PLAIN = printable.replace("%", "")
 
@@ -81,13 +81,15 @@ class TransferMessageColumn(sa.TypeDecorator[TransferMessage]):
 
     def process_bind_param(self, value: TransferMessage | None, dialect: sa.Dialect) -> str | None:
         """Encode the message; a message without fields is empty text."""
-        return None if value is None else transfer_message.encode_transfer_message(value).decode("ascii")
+        return None if value is None else transfer_messages_in_spool.encode_transfer_message(value).decode("ascii")
 
     def process_result_value(self, value: str | None, dialect: sa.Dialect) -> TransferMessage | None:
         """Decode the message."""
         if not value:
             return None if value is None else TransferMessage()
-        fields = transfer_message.decode_key_value_lines(value.encode("ascii"), transfer_message.KEYS)
+        fields = transfer_messages_in_spool.decode_key_value_lines(
+            value.encode("ascii"), transfer_messages_in_spool.KEYS
+        )
         return TransferMessage(**fields)
 
 

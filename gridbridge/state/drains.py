@@ -4,7 +4,7 @@ import os
 from datetime import UTC, datetime
 
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model import transfer_message
+from gridbridge.model import transfer_messages_in_spool
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.published_status_and_reports import PublishedClusterDrain
 from gridbridge.shell import safe_files
@@ -27,7 +27,9 @@ def drain_cluster(cluster: str, drain: PublishedClusterDrain, folder: str = PUBL
     if not os.path.isdir(f"{folder}/{DRAINED}"):
         hint = "expected a restart of gridbridge-poller, which creates the folder"
         raise StateError(f"{folder}/{DRAINED}: no such folder; {hint}")
-    safe_files.replace_file_atomically(f"{folder}/{DRAINED}/{cluster}", transfer_message.encode_key_value_lines(values))
+    safe_files.replace_file_atomically(
+        f"{folder}/{DRAINED}/{cluster}", transfer_messages_in_spool.encode_key_value_lines(values)
+    )
 
 
 def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> bool:
@@ -68,7 +70,7 @@ def read_cluster_drains(folder: str = PUBLISHED) -> dict[str, PublishedClusterDr
         path = f"{folder}/{DRAINED}/{name}"
         try:
             data, _ = safe_files.read_file_only_owner_writes(path, MAX_BYTES)
-            values = transfer_message.decode_key_value_lines(data, KEYS)
+            values = transfer_messages_in_spool.decode_key_value_lines(data, KEYS)
             at = datetime.fromisoformat(values["at"]).astimezone(UTC)
         except FileNotFoundError:  # the drain has just ended
             continue

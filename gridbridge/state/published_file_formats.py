@@ -6,9 +6,9 @@ Only the service account can write the files. Everybody can read the files, whic
 import os
 
 from gridbridge.errors import ParseError, StateError, UnconfiguredTransferQueue
-from gridbridge.model import transfer_message, transfer_route
+from gridbridge.model import transfer_messages_in_spool, transfer_route
 from gridbridge.model.fixed_paths import PUBLISHED
-from gridbridge.model.transfer_message import TransferMessage
+from gridbridge.model.transfer_messages_in_spool import TransferMessage
 from gridbridge.model.transfer_route import TransferRoute
 from gridbridge.shell import safe_files
 
@@ -140,8 +140,8 @@ def remove_routes_of_other_queues(queues: frozenset[str], published: str = PUBLI
 
 def read_verdict_or_reply(path: str) -> TransferMessage | None:
     """Read a verdict on a transfer, or a reply to a starter; None before the publication."""
-    data = _read_if_published(path, transfer_message.MAX_BYTES)
-    return None if data is None else transfer_message.decode_transfer_message(data)
+    data = _read_if_published(path, transfer_messages_in_spool.MAX_BYTES)
+    return None if data is None else transfer_messages_in_spool.decode_transfer_message(data)
 
 
 def count_verdicts_and_replies(uid: int, published: str = PUBLISHED) -> int:
@@ -203,4 +203,4 @@ def parse_load_values_file(path: str, owner: int | None = None) -> tuple[float, 
 
 def encode_load_values(taken_at: float, stale_s: float, values: dict[str, str]) -> bytes:
     """Encode load values: a line with time and maximum age, then `complex=value` lines."""
-    return f"{taken_at:.3f} {stale_s:g}\n".encode() + transfer_message.encode_key_value_lines(values)
+    return f"{taken_at:.3f} {stale_s:g}\n".encode() + transfer_messages_in_spool.encode_key_value_lines(values)

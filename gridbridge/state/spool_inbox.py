@@ -11,7 +11,10 @@ from itertools import islice
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.model.transfer import claim_and_guard
-from gridbridge.model.transfer_message import TransferMessage, shorten_reason_for_storage
+from gridbridge.model.transfer_messages_in_spool import (
+    TransferMessage,
+    shorten_reason_for_storage,
+)
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson
@@ -211,7 +214,7 @@ def _apart(entries: Iterable[os.DirEntry[str]]) -> tuple[list[os.DirEntry[str]],
     for entry in entries:
         if not entry.is_dir(follow_symlinks=False):
             plain_files.append(entry)
-        elif entry.name not in (WAKE, claim_and_guard.FOLDER, os.path.basename(CAMPAIGNS)):
+        elif entry.name not in (WAKE, claim_and_guard.CLAIMS_FOLDER, os.path.basename(CAMPAIGNS)):
             folders.append(entry)
     return folders, plain_files
 

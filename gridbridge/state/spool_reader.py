@@ -8,7 +8,12 @@ from itertools import islice
 from typing import NamedTuple
 
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.transfer_message import MAX_BYTES, TransferMessage, TransferMessageKind, decode_transfer_message
+from gridbridge.model.transfer_messages_in_spool import (
+    MAX_BYTES,
+    TransferMessage,
+    TransferMessageKind,
+    decode_transfer_message,
+)
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell import safe_files
 from gridbridge.state.spool import IN_PLACE

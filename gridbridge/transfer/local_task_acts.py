@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gridbridge.batch.batch_adapter_table import local_task_guard_of_home
-from gridbridge.batch.configured_cluster_routes import configured_home_address
+from gridbridge.batch.configured_cluster_addresses import configured_home_address
 from gridbridge.decisions.transfer import refused_job_stay_home_request
 from gridbridge.errors import ConfigError
 from gridbridge.model.job_request import BALANCE, JobRequest, Variant
@@ -45,23 +45,23 @@ class LocalTaskActs(ReloadablePollerComponent):
     def release(self, action: TransferAction) -> None:
         """Remove the hold or start time that keeps a local task from starting."""
         where, tasks = self._home()
-        tasks.remove_task_guard(where, _task(action.transfer), action.transfer.guard)
+        tasks.remove_task_guard(where, _parse_home_task(action.transfer), action.transfer.guard)
 
     def adopt(self, action: TransferAction) -> None:
         """Let a local task start in its transfer queue only, so that a new starter continues the remote job."""
         transfer = action.transfer
         where, tasks = self._home()
-        tasks.release_into_queue(where, _task(transfer), transfer.queue, transfer.guard)
+        tasks.release_into_queue(where, _parse_home_task(transfer), transfer.queue, transfer.guard)
 
     def guard(self, action: TransferAction) -> None:
         """Keep a local task from starting, by a hold or a start time."""
         where, tasks = self._home()
-        tasks.set_task_guard(where, _task(action.transfer), action.transfer.guard)
+        tasks.set_task_guard(where, _parse_home_task(action.transfer), action.transfer.guard)
 
     def unpin(self, action: TransferAction) -> None:
         """Let a job start in all queues that its owner requested."""
         where, tasks = self._home()
-        tasks.restore_queue_list(where, _task(action.transfer))
+        tasks.restore_queue_list(where, _parse_home_task(action.transfer))
 
     def requests(self, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
         """Return the requests of the given local jobs, without jobs that are gone."""
@@ -100,7 +100,7 @@ class LocalTaskActs(ReloadablePollerComponent):
         other_queues = partial(
             refused_job_stay_home_request.drop_transfer_queues_from_list, transfer_queues=remote_queues
         )
-        tasks.keep_job_off_queues(where, _task(transfer), other_queues)
+        tasks.keep_job_off_queues(where, _parse_home_task(transfer), other_queues)
 
     def give_queues_back(self, name: str) -> None:
         """Let the job of a transfer start in all queues that its owner requested."""
@@ -110,12 +110,12 @@ class LocalTaskActs(ReloadablePollerComponent):
     def check(self, transfer: Transfer) -> None:
         """Raise GridbridgeError if no queue of the home cluster can run a transfer's job."""
         where, tasks = self._home()
-        tasks.require_runnable_variant(where, _task(transfer), self._variants)
+        tasks.require_runnable_variant(where, _parse_home_task(transfer), self._variants)
 
     def rerun(self, transfer: Transfer) -> str:
         """Return yes or no: whether a job without `qsub -r` runs again after its host failed."""
         where, tasks = self._home()
-        return tasks.query_job_rerun(where, _task(transfer), self._queues, _of_queues)
+        return tasks.query_job_rerun(where, _parse_home_task(transfer), self._queues, _rerun_of_request_by_queues)
 
     def _home(self) -> "tuple[Home, LocalTaskGuard[Away]]":
         if self.policy.why_no_queues:
@@ -127,9 +127,9 @@ class LocalTaskActs(ReloadablePollerComponent):
         return refused_job_stay_home_request.stay_home_request_changes(own.hard, own.queues, self._queues)
 
 
-def _task(transfer: Transfer) -> TransferAttemptId:
+def _parse_home_task(transfer: Transfer) -> TransferAttemptId:
     return parse_transfer_name(transfer.name)
 
 
-def _of_queues(request: JobRequest, own: Mapping[str, str]) -> str:
+def _rerun_of_request_by_queues(request: JobRequest, own: Mapping[str, str]) -> str:
     return refused_job_stay_home_request.rerun_policy_by_home_queues(request.hard, request.own_queues, own)

@@ -6,7 +6,7 @@
 from collections.abc import Container
 
 from gridbridge.decisions.transfer.request_mapping import (
-    HomeOrRemoteRequest,
+    MappableJobRequest,
     drop_unoffered_soft_requests,
     map_request_to_remote_cluster,
 )
@@ -57,7 +57,7 @@ def translate_request_for_cluster(
     """
     request = spec.request
     names = (name.partition("@")[0] for name in request.own_queues.split(","))
-    mapped = HomeOrRemoteRequest(
+    mapped = MappableJobRequest(
         hard=tuple(pair for pair in request.hard if not is_home_only_resource(pair[0])),
         soft=tuple(pair for pair in request.soft if not is_home_only_resource(pair[0])),
         pe=spec.pe,
@@ -74,12 +74,12 @@ def translate_request_for_cluster(
         project=remote_request.project,
         targets=",".join(remote_request.queues),
         types=remote_request.types,
-        groups=_groups(remote_request, len(offered.node) if offered else 0),
+        groups=_oar_node_groups(remote_request, len(offered.node) if offered else 0),
     )
     return spec.but(request=asks, pe=remote_request.pe, slots=remote_request.slots), tuple(remote_request.notes)
 
 
-def _groups(remote_request: HomeOrRemoteRequest, nodes: int) -> tuple[tuple[int, int], ...]:
+def _oar_node_groups(remote_request: MappableJobRequest, nodes: int) -> tuple[tuple[int, int], ...]:
     if not remote_request.spread:
         return ()
     # a slow import that few jobs need

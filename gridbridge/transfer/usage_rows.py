@@ -26,7 +26,7 @@ from gridbridge.state import published_file_formats, published_json
 from gridbridge.state.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.state_file import StateFile
 
-ALWAYS = datetime(1, 1, 2, tzinfo=UTC)  # before any record, and valid in every time zone
+EARLIEST_STORED_TIME = datetime(1, 1, 2, tzinfo=UTC)  # before any record, and valid in every time zone
 
 CURSORS = Table(
     "cursors",
@@ -69,7 +69,7 @@ _RECORDS_OF = (
     )
     .order_by(REMOTE_RECORDS.c.ended_at, REMOTE_RECORDS.c.mark)
 )
-READINGS = "readings.json"
+ACCOUNTING_PROGRESS_FILE = "readings.json"
 _TASK = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?\.json")
 
 
@@ -90,7 +90,7 @@ class RemoteUsageRows:
 
     def cursors(self) -> tuple[ClusterAccountingProgress, ...]:
         """Return the position that was reached in each cluster's accounting file."""
-        return tuple(map(_cursor, self._database.rows(select(CURSORS))))
+        return tuple(map(_accounting_progress_of_row, self._database.rows(select(CURSORS))))
 
     def put_record(self, record: RemoteJobRunAccounting, at: datetime) -> tuple[RemoteJobRunAccounting, ...]:
         """Insert or update the usage record of a remote job; return all records of the job's local task.
@@ -99,7 +99,7 @@ class RemoteUsageRows:
         """
         name = parse_transfer_name(record.transfer)
         records = self.records_of(name.cluster, name.job, name.task)
-        other_records = [row for row in records if _key(row) != _key(record)]
+        other_records = [row for row in records if _usage_record_key(row) != _usage_record_key(record)]
         theirs = [row for row in other_records if row.owner == record.owner]
         if [row.transfer for row in theirs].count(record.transfer) >= PER_TRANSFER:
             return records
@@ -115,7 +115,7 @@ class RemoteUsageRows:
 
         With `since`, return only records that were added at or after this time.
         """
-        rows = self._database.rows(_RECORDS_OF, home=home, job=job, task=task, since=since or ALWAYS)
+        rows = self._database.rows(_RECORDS_OF, home=home, job=job, task=task, since=since or EARLIEST_STORED_TIME)
         return tuple(RemoteJobRunAccounting(**{**row, "source": RemoteUsageSource(row["source"])}) for row in rows)
 
     def forget_records(self, before: datetime) -> None:
@@ -123,11 +123,11 @@ class RemoteUsageRows:
         self._database.execute(delete(REMOTE_RECORDS).where(REMOTE_RECORDS.c.kept_at < before))
 
 
-def _key(record: RemoteJobRunAccounting) -> tuple[str, str, str]:
+def _usage_record_key(record: RemoteJobRunAccounting) -> tuple[str, str, str]:
     return record.cluster, record.mark, record.transfer
 
 
-def _cursor(row: RowMapping) -> ClusterAccountingProgress:
+def _accounting_progress_of_row(row: RowMapping) -> ClusterAccountingProgress:
     position = AccountingFilePosition(
         device=int(row["device"]), inode=int(row["inode"]), offset=row["offset"], tail=row["tail"]
     )
@@ -144,15 +144,15 @@ def read_published_task_usage(folder: str, job: int, task: int) -> PublishedRemo
 def read_published_job_usage(folder: str, job: int) -> tuple[PublishedRemoteUsage, ...]:
     """Read the published usage of a job, or of each task of an array, in order of task numbers."""
     around = os.path.dirname(published_file_formats.remote_usage_path(job, 0, folder))
-    tasks = sorted(task for number, task, _ in _tasks(around) if number == job)
+    tasks = sorted(task for number, task, _ in _published_usage_files(around) if number == job)
     usages = (read_published_task_usage(folder, job, task) for task in tasks)
     return tuple(usage for usage in usages if usage)
 
 
 def read_usage_published_since(folder: str, since: datetime | None) -> Iterator[PublishedRemoteUsage]:
     """Read all usage that was published since the given time; all published usage without a time."""
-    for around in _folders(folder):
-        for job, task, changed_s in _tasks(around):
+    for around in _published_usage_folders(folder):
+        for job, task, changed_s in _published_usage_files(around):
             is_new = since is None or changed_s >= since.timestamp()
             if is_new and (usage := read_published_task_usage(folder, job, task)):
                 yield usage
@@ -160,25 +160,27 @@ def read_usage_published_since(folder: str, since: datetime | None) -> Iterator[
 
 def read_accounting_file_states(folder: str) -> tuple[PublishedAccountingProgress, ...]:
     """Read how far the service has read each cluster's accounting file; empty if nothing is published."""
-    published = published_json.read_published_value(f"{folder}/{READINGS}", PublishedAccountingPositions)
+    published = published_json.read_published_value(
+        f"{folder}/{ACCOUNTING_PROGRESS_FILE}", PublishedAccountingPositions
+    )
     return published.readings if published else ()
 
 
 def sweep_old_usage_files(folder: str, before: datetime) -> None:
     """Remove published usage that has not changed since `before`."""
-    for around in _folders(folder):
+    for around in _published_usage_folders(folder):
         for name in os.listdir(around):
             if os.lstat(f"{around}/{name}").st_mtime < before.timestamp():
                 safe_files.remove_file(f"{around}/{name}")
 
 
-def _folders(folder: str) -> Iterator[str]:
+def _published_usage_folders(folder: str) -> Iterator[str]:
     base = f"{folder}/{published_file_formats.ACCOUNTING}"
     if os.path.isdir(base):
         yield from (f"{base}/{name}" for name in sorted(os.listdir(base)))
 
 
-def _tasks(around: str) -> Iterator[tuple[int, int, float]]:
+def _published_usage_files(around: str) -> Iterator[tuple[int, int, float]]:
     if not os.path.isdir(around):
         return
     for entry in os.scandir(around):

@@ -9,7 +9,7 @@ import pytest
 
 from gridbridge.batch import HOT, MARKERS, RECALLERS, load_job_recaller, load_submit_adapter
 from gridbridge.batch.batch_adapter_table import ADAPTERS, BatchSystemAdapter, batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_routes import REACHED
+from gridbridge.batch.configured_cluster_addresses import REACHED
 from gridbridge.config.site import OF_KIND
 from gridbridge.decisions.site.running_site_findings import JUDGES
 from gridbridge.model.job_request import JobRequest, JobSpec

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch import configured_cluster_routes, load_submit_adapter
+from gridbridge.batch import configured_cluster_addresses, load_submit_adapter
 from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.oar import submit as oar
-from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, map_request_to_remote_cluster
+from gridbridge.decisions.transfer.request_mapping import MappableJobRequest, map_request_to_remote_cluster
 from gridbridge.errors import ConfigError, UnmappableRequest
 from gridbridge.model import transfer_route
-from gridbridge.model.key_settings import QueueDefaultRequests, RemoteAccounts
+from gridbridge.model.config_key_descriptions import QueueDefaultRequests, RemoteAccounts
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterKind, ClusterSection, JobEndPushKind, Policy
 from gridbridge.model.transfer import request_mapping_rules
@@ -55,23 +55,23 @@ def a_policy(**more: object) -> Policy:
 
 def rules_of(policy: Policy, queue: str) -> request_mapping_rules.RequestMapping:
     """Return the rules of a queue to the OAR server as starters read them."""
-    built = configured_cluster_routes.build_request_mapping(policy, "gamma", queue)
+    built = configured_cluster_addresses.build_request_mapping(policy, "gamma", queue)
     return request_mapping_rules.decode_request_mapping(request_mapping_rules.encode_request_mapping(built))
 
 
-def asked(hard: dict[str, str], soft: dict[str, str] | None = None) -> HomeOrRemoteRequest:
+def asked(hard: dict[str, str], soft: dict[str, str] | None = None) -> MappableJobRequest:
     """Translate a request."""
     rules = rules_of(a_policy(), "transfer-gamma")
-    request = HomeOrRemoteRequest(hard=tuple(hard.items()), soft=tuple((soft or {}).items()))
+    request = MappableJobRequest(hard=tuple(hard.items()), soft=tuple((soft or {}).items()))
     return map_request_to_remote_cluster(request, rules, "gamma")
 
 
-def asked_of_queue(queue: TransferQueueSection, *queues: str) -> HomeOrRemoteRequest:
+def asked_of_queue(queue: TransferQueueSection, *queues: str) -> MappableJobRequest:
     """Translate what asks for these queues, in a queue to the OAR server."""
     rules = dict(RULES)
     rules["queue", "long.q"], rules["pe", "mpi"] = (QueueMappingRule(to="long"), PeMappingRule(spread="4"))
     policy = replace(a_policy(), queues={"transfer-gamma": queue}, maps={"gamma": rules})
-    request = HomeOrRemoteRequest(queues=queues, pe="mpi", slots=8)
+    request = MappableJobRequest(queues=queues, pe="mpi", slots=8)
     return map_request_to_remote_cluster(request, rules_of(policy, "transfer-gamma"), "gamma")
 
 
@@ -90,7 +90,7 @@ def test_a_queue_has_one_queue_and_types_there_for_all_its_jobs() -> None:
 
 def test_a_starter_reaches_an_oar_server_as_its_job_s_owner() -> None:
     """And only the adapter of its kind is taken."""
-    route = configured_cluster_routes.build_transfer_queue_route(a_policy(), "transfer-gamma")
+    route = configured_cluster_addresses.build_transfer_queue_route(a_policy(), "transfer-gamma")
     told = transfer_route.decode_transfer_route(transfer_route.encode_transfer_route(route))
     there = told.away_as("alice")
 
@@ -103,7 +103,7 @@ def test_a_starter_reaches_an_oar_server_as_its_job_s_owner() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="anybody else asks as themselves")
 def test_root_asks_as_the_service_does() -> None:
-    there = configured_cluster_routes.configured_cluster_address(a_policy(), "gamma")
+    there = configured_cluster_addresses.configured_cluster_address(a_policy(), "gamma")
 
     assert there.login
     assert (there.login.user, there.login.person) == ("gb_gamma", "gridbridge")
@@ -148,7 +148,7 @@ def test_nothing_is_asked_for_softly() -> None:
 def test_a_queue_asks_for_what_its_jobs_do_not(hard: dict[str, str], expected: list[tuple[str, str]]) -> None:
     """In the words of home, which the cluster's rules convert."""
     rules = rules_of(with_big_queue({"mem_free": "64G", "h_rt": "3600"}), "transfer-big")
-    request = HomeOrRemoteRequest(hard=tuple(hard.items()))
+    request = MappableJobRequest(hard=tuple(hard.items()))
 
     assert sorted(map_request_to_remote_cluster(request, rules, "gamma").hard) == sorted(expected)
 
@@ -168,16 +168,16 @@ def test_only_the_jobs_of_that_queue_ask_for_it() -> None:
 
 def test_a_cluster_that_is_configured_no_more_can_not_be_reached() -> None:
     with pytest.raises(ConfigError) as refused:
-        configured_cluster_routes.configured_cluster_address(a_policy(), "beta")
+        configured_cluster_addresses.configured_cluster_address(a_policy(), "beta")
 
     assert str(refused.value) == "/etc/gridbridge/gridbridge.toml has no [cluster.beta]"
 
 
 def test_connections_that_are_kept_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssh, "_carrier", ssh.OpenSshClient())
-    configured_cluster_routes.keep_ssh_connections_open(a_policy())
+    configured_cluster_addresses.keep_ssh_connections_open(a_policy())
     first = ssh._carrier
-    configured_cluster_routes.keep_ssh_connections_open(a_policy())
+    configured_cluster_addresses.keep_ssh_connections_open(a_policy())
 
     assert ssh.uses_persistent_ssh()
     assert ssh._carrier is first
@@ -211,7 +211,7 @@ def test_a_short_program_logs_in_to_each_cluster_by_ssh_before_it_asks(monkeypat
     monkeypatch.setattr(ssh, "_carrier", ssh.OpenSshClient())
     monkeypatch.setattr(IdleSshSessions, "begin", lambda _, login: begun.append(login.host))
 
-    configured_cluster_routes.log_in_to_ssh_clusters(a_policy())
+    configured_cluster_addresses.log_in_to_ssh_clusters(a_policy())
 
     assert begun == ["far"]
     assert isinstance(ssh._carrier, IdleSshSessions)

@@ -6,14 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.batch.gridengine import parse
+from gridbridge.batch.gridengine import qstat_xml_parser
 from gridbridge.batch.qstat_state_letters import (
     parse_job_state_letters,
     parse_queue_state_letters,
     render_job_state_letters,
     render_queue_state_letters,
 )
-from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
+from gridbridge.model.job_and_queue_states import (
+    JobState,
+    JobStateFact,
+    QueueInstanceState,
+    QueueStartBlocker,
+)
 
 QSTAT = " qw hqw Rq hRq Eqw EhRq t r hr hRr s hs ds dhRs dr dhqw"
 WORDS = {
@@ -79,9 +84,9 @@ def test_who_suspended_is_kept(letters: str, expected: set[str]) -> None:
 
 @pytest.mark.parametrize("letters", ["", "X", "qwX", "P"])
 def test_unknown_letters_are_told_once(letters: str, caplog: pytest.LogCaptureFixture) -> None:
-    parse.parse_job_state_log_unknown.cache_clear()
+    qstat_xml_parser.parse_job_state_log_unknown.cache_clear()
     with caplog.at_level(logging.WARNING):
-        words = {parse.parse_job_state_log_unknown(letters).word for _ in range(2)}
+        words = {qstat_xml_parser.parse_job_state_log_unknown(letters).word for _ in range(2)}
 
     assert words == {JobStateFact.UNKNOWN}
     assert caplog.messages == [f"event=unknown_job_state letters={letters!r}"]

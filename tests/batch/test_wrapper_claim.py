@@ -11,7 +11,7 @@ import pytest
 from gridbridge.batch import remote_job_claim_script
 from gridbridge.errors import StateError
 from gridbridge.model.transfer.claim_and_guard import (
-    FOLDER,
+    CLAIMS_FOLDER,
     claim_file_name,
     claim_key_file_name_and_contents,
     is_valid_claim_name,
@@ -28,7 +28,7 @@ ROUNDS, STEP_S = 40, 0.003  # of the race: a wrapper takes 10 to 50 ms to its cl
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     site = make_site(tmp_path)
-    (site.spool / FOLDER).mkdir()
+    (site.spool / CLAIMS_FOLDER).mkdir()
     return site
 
 
@@ -48,7 +48,7 @@ def run_without_key(site: Site, token: str = "t0") -> tuple[int, str]:
 
 def test_a_job_claims_itself_and_runs(site: Site) -> None:
     assert run(site) == (0, "ran\n")
-    assert (site.spool / FOLDER / f"{ME}.t0").read_text() == "77 beta-n1\n"
+    assert (site.spool / CLAIMS_FOLDER / f"{ME}.t0").read_text() == "77 beta-n1\n"
 
 
 def test_a_job_whose_claim_is_home_gives_way(site: Site) -> None:
@@ -67,7 +67,7 @@ def test_a_job_that_its_cluster_starts_again_has_its_claim(site: Site) -> None:
 
 
 def test_a_job_that_can_not_claim_itself_waits_for_an_administrator(site: Site) -> None:
-    (site.spool / FOLDER).rmdir()
+    (site.spool / CLAIMS_FOLDER).rmdir()
 
     assert run_without_key(site) == (200, "")
     (message,) = site.spool.glob("w.*")
@@ -84,7 +84,7 @@ def test_the_script_does_not_tell_the_name_of_the_claim(site: Site) -> None:
     of = remote_job_claim_script.new_remote_job_claim("file")
     lines = remote_job_claim_script.remote_job_claim_shell_lines(of, "file", str(site.spool), ME)
     remote_job_claim_script.write_remote_job_claim_key(of, str(site.spool), ME)
-    (key,) = (site.spool / FOLDER).iterdir()
+    (key,) = (site.spool / CLAIMS_FOLDER).iterdir()
 
     assert str(key) in lines
     assert claim_key_file_name_and_contents(of, ME)[1] not in lines
@@ -94,14 +94,14 @@ def test_the_script_does_not_tell_the_name_of_the_claim(site: Site) -> None:
 
 def test_a_job_without_its_key_gives_way(site: Site) -> None:
     assert run_without_key(site) == (199, "")
-    why = f"reason=fenced: can not claim the job in {site.spool}/{FOLDER}"
+    why = f"reason=fenced: can not claim the job in {site.spool}/{CLAIMS_FOLDER}"
     assert {"outcome=requeue", "claim=fenced", "cause=fenced", why} <= told(site)
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "file"])
 @pytest.mark.skipif(ME != 0, reason="root alone gives files away")
 def test_a_key_that_another_made_is_none(site: Site, kind: str) -> None:
-    key = site.spool / FOLDER / claim_key_file_name_and_contents("file.t0", ME)[0]
+    key = site.spool / CLAIMS_FOLDER / claim_key_file_name_and_contents("file.t0", ME)[0]
     target = site.spool / "his"
     target.write_text("0\n")
     if kind == "pipe":
@@ -117,7 +117,7 @@ def test_a_key_that_another_made_is_none(site: Site, kind: str) -> None:
 @pytest.mark.skipif(ME != 0, reason="root alone gives files away")
 def test_what_another_made_in_its_place_fences_nothing_for_ever(site: Site, kind: str) -> None:
     """It is told as what it is, and neither home's claim nor a fault of the host."""
-    place = site.spool / FOLDER / f"{ME}.t0"
+    place = site.spool / CLAIMS_FOLDER / f"{ME}.t0"
     makers = {"link": lambda: place.symlink_to("x"), "pipe": lambda: os.mkfifo(place)}
     {**makers, "file": place.touch, "folder": place.mkdir}[kind]()
     os.chown(place, BOB, BOB, follow_symlinks=False)
@@ -134,19 +134,19 @@ def test_a_key_is_written_again_and_stays_the_same(site: Site) -> None:
 
 @pytest.mark.skipif(ME != 0, reason="root alone gives files away")
 def test_no_key_is_put_into_a_folder_that_is_not_the_services(site: Site) -> None:
-    os.chown(site.spool / FOLDER, BOB, BOB)
+    os.chown(site.spool / CLAIMS_FOLDER, BOB, BOB)
 
     with pytest.raises(StateError, match="not owned by the service"):
         remote_job_claim_script.write_remote_job_claim_key("file.t0", str(site.spool), ME)
-    assert not [*(site.spool / FOLDER).iterdir()]
+    assert not [*(site.spool / CLAIMS_FOLDER).iterdir()]
 
 
 @pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
 def test_nothing_is_opened_through_homes_claim(site: Site, shell: str) -> None:
     """Whatever others put beside it: set -C alone would open a FIFO or a device."""
     remote_job_claims.take_home_claim(f"{ME}.t0", ME, str(site.spool))
-    os.mkfifo(site.spool / FOLDER / "claimed-by-home")
-    claim_path = str(site.spool / FOLDER / f"{ME}.t0")
+    os.mkfifo(site.spool / CLAIMS_FOLDER / "claimed-by-home")
+    claim_path = str(site.spool / CLAIMS_FOLDER / f"{ME}.t0")
     script = 'set -C; echo 1 2>/dev/null >"$1"; echo $?; [ -L "$1" ] && echo link'
     done = subprocess.run([shell, "-c", script, "sh", claim_path], capture_output=True, text=True, timeout=10)
 
@@ -155,7 +155,7 @@ def test_nothing_is_opened_through_homes_claim(site: Site, shell: str) -> None:
 
 
 def test_what_another_made_decides_nothing(site: Site) -> None:
-    (site.spool / FOLDER / "1001.t0").touch()
+    (site.spool / CLAIMS_FOLDER / "1001.t0").touch()
 
     with pytest.raises(StateError, match=f"made by uid {ME}; expected the job's owner or the service"):
         remote_job_claims.take_home_claim("1001.t0", 1001, str(site.spool))
@@ -164,21 +164,21 @@ def test_what_another_made_decides_nothing(site: Site) -> None:
 def test_what_the_log_tells_of_a_claim_does_not_name_it(site: Site) -> None:
     """Everybody may read the log."""
     name = claim_file_name(of := remote_job_claim_script.new_remote_job_claim("file"), 1001)
-    (site.spool / FOLDER / name).touch()
+    (site.spool / CLAIMS_FOLDER / name).touch()
     half, word = claim_key_file_name_and_contents(of, 1001)
 
     with pytest.raises(StateError) as failed:
         remote_job_claims.take_home_claim(name, 1001, str(site.spool))
     assert word not in str(failed.value)
-    assert f"{FOLDER}/{half.removesuffix('.key')}..." in str(failed.value)
+    assert f"{CLAIMS_FOLDER}/{half.removesuffix('.key')}..." in str(failed.value)
 
 
 def test_a_folder_that_is_not_the_services_is_not_used(site: Site, tmp_path: Path) -> None:
     """Anybody may make a name in the spool, a link to what is the service's as well."""
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious/old").touch()
-    (site.spool / FOLDER).rmdir()
-    (site.spool / FOLDER).symlink_to(tmp_path / "precious")
+    (site.spool / CLAIMS_FOLDER).rmdir()
+    (site.spool / CLAIMS_FOLDER).symlink_to(tmp_path / "precious")
 
     remote_job_claims.remove_old_claim_files((), time.time() + 10 * remote_job_claims.MAX_AGE_S, str(site.spool))
     with pytest.raises(StateError, match="not owned by the service"):
@@ -189,13 +189,13 @@ def test_a_folder_that_is_not_the_services_is_not_used(site: Site, tmp_path: Pat
 def test_old_claims_of_no_transfer_are_swept_but_not_homes(site: Site) -> None:
     remote_job_claims.take_home_claim(f"{ME}.t1", ME, str(site.spool))
     for name in (f"{ME}.t0", f"{ME}.t2"):
-        (site.spool / FOLDER / name).touch()
+        (site.spool / CLAIMS_FOLDER / name).touch()
 
     remote_job_claims.remove_old_claim_files(
         {f"{ME}.t2"}, time.time() + 2 * remote_job_claims.MAX_AGE_S, str(site.spool)
     )
 
-    left = sorted(path.name for path in (site.spool / FOLDER).iterdir())
+    left = sorted(path.name for path in (site.spool / CLAIMS_FOLDER).iterdir())
     assert left == [f"{ME}.t1", f"{ME}.t2"]
 
 
@@ -221,7 +221,7 @@ def test_of_a_wrapper_and_a_recall_exactly_one_has_the_claim(tmp_path: Path) -> 
         folder = tmp_path / str(turn)
         folder.mkdir()
         site = make_site(folder)
-        (site.spool / FOLDER).mkdir()
+        (site.spool / CLAIMS_FOLDER).mkdir()
         with ThreadPoolExecutor() as threads:
             home = threads.submit(take_late, str(site.spool), turn * STEP_S)
             status, ran = run(site)
@@ -268,7 +268,7 @@ def test_an_end_by_a_signal_is_told_of_a_granted_job(site: Site, granted: Path) 
     """What the wait for the grant writes is not taken for the shell's word on the job."""
     granted.parent.mkdir(parents=True)
     granted.touch()
-    (site.spool / FOLDER).rmdir()
+    (site.spool / CLAIMS_FOLDER).rmdir()
     lines = remote_job_claim_script.remote_job_claim_shell_lines("grant.t0", "grant 5 x", "", ME).replace(
         "~x", str(granted.parents[2])
     )

@@ -18,7 +18,7 @@ from gridbridge.batch.remote_job_script_writer import (
 )
 from gridbridge.decisions.wrapper_end import why_job_not_started, wrapper_exit_status
 from gridbridge.model.jobs_and_accounting import JobEnd
-from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage
+from gridbridge.model.transfer_messages_in_spool import TransferFailureCause, TransferMessage
 from tests.messages import decode_in_place
 
 TEXT = st.binary(max_size=60).filter(lambda data: 0 not in data).map(os.fsdecode)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -16,7 +16,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 def made_campaign(*clusters: str, **other: Any) -> Campaign:
     """Return a campaign of alice's that goes on: of a task, which may run at `clusters`, or beta."""
-    jdl = Jdl(name="sweep", clusters={name: JdlClusterSettings(exec_file="run") for name in clusters or ("beta",)})
+    jdl = Jdl(name="sweep", clusters={name: JdlSettingsAtCluster(exec_file="run") for name in clusters or ("beta",)})
     known = {"number": 0, "uid": 1000, "owner": "alice", "state": CampaignState.IN_TREATMENT, "submitted_at": NOON}
     return Campaign(**known | {"tasks": 1, "digest": "", "jdl": jdl} | other)
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from gridbridge.cli import main
 from gridbridge.config import configuration_file
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit
-from gridbridge.shell import poller_lock
+from gridbridge.shell import program_lock_file
 from gridbridge.shell.clock import Clock
 from gridbridge.site.cli import check_command, setup_command
 from gridbridge.site.cli.check_command import CheckReport, CheckReportItem
@@ -118,10 +118,10 @@ def test_a_second_setup_makes_no_change_while_another_one_does(
 ) -> None:
     """Each writes what it read of gridbridge.toml: of two at once one's section was lost."""
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr(poller_lock, "PAUSE_S", 0.0)
-    await_turn = poller_lock.wait_for_poller_lock
-    monkeypatch.setattr(poller_lock, "wait_for_poller_lock", lambda path, tell: await_turn(path, tell, 0.1))
-    assert poller_lock.take_poller_lock(f"{configured}.lock")
+    monkeypatch.setattr(program_lock_file, "PAUSE_S", 0.0)
+    await_turn = program_lock_file.wait_for_lock_until_exit
+    monkeypatch.setattr(program_lock_file, "wait_for_lock_until_exit", lambda path, tell: await_turn(path, tell, 0.1))
+    assert program_lock_file.take_lock_until_exit(f"{configured}.lock")
 
     status = run(monkeypatch, "setup", *what, "--apply")
 

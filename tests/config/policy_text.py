@@ -13,7 +13,7 @@ from gridbridge.config.section_parsing import (
     format_toml_key,
     format_toml_value,
 )
-from gridbridge.model.key_settings import config_key_description
+from gridbridge.model.config_key_descriptions import config_key_description
 from gridbridge.model.site_configuration import ClusterSection, Policy
 
 HEADER = """\

@@ -4,7 +4,7 @@ import pytest
 
 from gridbridge.config import configuration_file
 from gridbridge.errors import ConfigError
-from gridbridge.model.elastic.balance_sections import (
+from gridbridge.model.elastic.balancer_config_sections import (
     MachineProviderSection,
     NodePoolSection,
     PoweredHostSection,

@@ -11,7 +11,7 @@ import pytest
 from gridbridge.config import configuration_file
 from gridbridge.config.section_parsing import SectionGroupOfOneName, Table, UnnamedSection, subtable_or_empty
 from gridbridge.model import site_configuration
-from gridbridge.model.key_settings import setting
+from gridbridge.model.config_key_descriptions import setting
 from gridbridge.model.site import site_section as site_sections
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer import transfer_config_sections

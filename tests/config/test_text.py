@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.config import configuration_file, section_parsing
-from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
-from gridbridge.model.elastic.balance_sections import MachineProviderSection, SqueezeSection
-from gridbridge.model.key_settings import (
+from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCampaignsSection
+from gridbridge.model.config_key_descriptions import (
     ABSOLUTE_PATH,
     ACCOUNT,
     ANY_TEXT,
@@ -26,6 +25,10 @@ from gridbridge.model.key_settings import (
     QueueDefaultRequests,
     RemoteAccounts,
     config_key_description,
+)
+from gridbridge.model.elastic.balancer_config_sections import (
+    MachineProviderSection,
+    SqueezeSection,
 )
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
@@ -59,12 +62,12 @@ TITLES = {
 EXCLUSIVE = ("drop", "require", "reject")  # with nearly every other key of a rule
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,20}"
 TEXTS = {
-    transfer_config_sections.AMOUNT.right: st.sampled_from(["", "1:0:0", "2G", "3"]),
+    transfer_config_sections.AMOUNT_FORMAT.right: st.sampled_from(["", "1:0:0", "2G", "3"]),
     ANY_TEXT.right: st.from_regex(r"[ -~]{0,20}", fullmatch=True),
-    transfer_config_sections.RULE_NAME.right: st.just("*") | st.from_regex(NAME, fullmatch=True),
-    transfer_config_sections.ASKED_FOR.right: st.just("") | st.from_regex(NAME, fullmatch=True),
-    transfer_config_sections.RESOURCE_THERE.right: st.just("") | st.from_regex(NAME, fullmatch=True),
-    transfer_config_sections.THERE.right: st.just("") | st.from_regex(NAME, fullmatch=True),
+    transfer_config_sections.MAPPING_RULE_NAME_FORMAT.right: st.just("*") | st.from_regex(NAME, fullmatch=True),
+    transfer_config_sections.REMOTE_QUEUE_FORMAT.right: st.just("") | st.from_regex(NAME, fullmatch=True),
+    transfer_config_sections.REMOTE_RESOURCE_NAME_FORMAT.right: st.just("") | st.from_regex(NAME, fullmatch=True),
+    transfer_config_sections.REMOTE_NAME_FORMAT.right: st.just("") | st.from_regex(NAME, fullmatch=True),
     ABSOLUTE_PATH.right: st.from_regex(r"/[ -~]{0,20}", fullmatch=True),
     ACCOUNT.right: st.sampled_from(["gridbridge", "_grid", "g-1"]),
     CLUSTER_NAME.right: st.sampled_from(["alpha", "beta"]),
@@ -73,8 +76,8 @@ TEXTS = {
     PATH_OR_NONE.right: st.sampled_from(["", "/a b/accounting"]),
     SSH_PLACE.right: st.sampled_from(["delta-master", "10.0.0.1:2222"]),
     FAR_FOLDER.right: st.sampled_from([".gridbridge/stage", "/scratch/gb"]),
-    transfer_config_sections.STAGED_IN.right: st.sampled_from(["", "a:b%2Cc", "/data/x:."]),
-    transfer_config_sections.STAGED_OUT.right: st.sampled_from(["", ".", "a b:%22"]),
+    transfer_config_sections.STAGE_IN_FORMAT.right: st.sampled_from(["", "a:b%2Cc", "/data/x:."]),
+    transfer_config_sections.STAGE_OUT_FORMAT.right: st.sampled_from(["", ".", "a b:%22"]),
     STATE_URL.right: st.sampled_from(["sqlite:////x y.db", "postgresql://me@db:5432/grid"]),
 }
 

@@ -13,9 +13,9 @@ from typing import Any, Protocol, TypeVar
 
 from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome, JobSubmissionResult
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.job_and_queue_states import JobState
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.jobs_and_accounting import JobEnd
-from gridbridge.model.states import JobState
 from gridbridge.model.transfer_route import EmbeddedClusterAccess, GridEngineCellAccess, OarServerAccess, SshLogin
 from tests.contract import resident
 from tests.contract.resident import HOST

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask, write_campaign_array_script
-from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
+from gridbridge.decisions.campaigns.task_attempt_outcomes import classify_job_end
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery, ClusterArrayLimits, JobEnd

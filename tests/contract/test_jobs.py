@@ -5,9 +5,9 @@ import pytest
 from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
 from gridbridge.batch.remote_job_script_writer import RemoteJobScriptValues, ShellStartMode, write_remote_job_script
 from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.job_request import JobRequest
-from gridbridge.model.states import UNSEEN
-from gridbridge.model.transfer_message import TransferMessage
+from gridbridge.model.transfer_messages_in_spool import TransferMessage
 from tests.contract.conftest import NOT_OAR, OAR, SEVERAL_PEOPLES
 from tests.contract.far import UNKNOWN, Far
 from tests.contract.waiting import stays, until

@@ -3,7 +3,7 @@
 import pytest
 
 from gridbridge.decisions.wrapper_end import why_job_not_started
-from gridbridge.model.states import JobStateFact
+from gridbridge.model.job_and_queue_states import JobStateFact
 from tests.contract.conftest import NOT_OAR, OAR
 from tests.contract.far import Far
 from tests.contract.waiting import until

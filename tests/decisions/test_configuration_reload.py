@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.site.service_fault_findings import find_unreloadable_changes
-from gridbridge.model.key_settings import RemoteAccounts
+from gridbridge.model.config_key_descriptions import RemoteAccounts
 from gridbridge.model.site.site_section import LogLevel, SiteSection
 from gridbridge.model.site_configuration import ClusterKind, ClusterSection, Policy
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import describe_campaign_cycle_plan
+from gridbridge.decisions.campaigns.campaign_cycle_planning import describe_campaign_cycle_plan
 from gridbridge.decisions.campaigns.event_texts_and_notifications import describe_campaign_event
 from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, TaskRetry
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, TaskRetry
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

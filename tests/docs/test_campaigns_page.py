@@ -5,11 +5,13 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from gridbridge.campaigns.submission import campaign_admission
-from gridbridge.decisions.campaigns.admission_decision import apply_campaign_admission_rules
-from gridbridge.model.campaigns.admission import CampaignCandidate
+from gridbridge.campaigns.submission import site_admission_rules
+from gridbridge.decisions.campaigns.admission_rule_application import (
+    apply_campaign_admission_rules,
+)
+from gridbridge.model.campaigns.admission import CampaignForAdmission
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     DROPPED,
     OUTCOME_WORDS,
@@ -21,15 +23,15 @@ from tests.docs.console import ROOT
 
 SERVICE = (ROOT / "docs/how-to/campaign-service.md").read_text()
 REFERENCE = (ROOT / "docs/reference/campaigns.md").read_text()
-WISH = JdlClusterSettings(exec_file="run", is_besteffort=False)
-BROUGHT = CampaignCandidate(user="alice", groups=frozenset(), tasks=9, jdl=Jdl(name="n", clusters={"beta": WISH}))
+WISH = JdlSettingsAtCluster(exec_file="run", is_besteffort=False)
+BROUGHT = CampaignForAdmission(user="alice", groups=frozenset(), tasks=9, jdl=Jdl(name="n", clusters={"beta": WISH}))
 
 
 def test_the_rules_of_the_page_are_loaded_and_applied(tmp_path: Path) -> None:
     """One changes, one refuses, and physics may do what it likes."""
     (text,) = re.findall(r"^```python\n(.*?)^```$", SERVICE, re.MULTILINE | re.DOTALL)
     (tmp_path / "10-site.py").write_text(text)
-    rules = campaign_admission.load_site_admission_rules(str(tmp_path), os.getuid())
+    rules = site_admission_rules.load_site_admission_rules(str(tmp_path), os.getuid())
     slow = replace(BROUGHT.jdl, clusters={"beta": replace(WISH, walltime_s=90000)})
 
     assert apply_campaign_admission_rules(rules, BROUGHT).jdl.clusters["beta"].is_besteffort

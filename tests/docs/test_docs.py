@@ -16,8 +16,8 @@ import pytest
 from gridbridge.batch.privileged_helper_calls import PATIENCE_S
 from gridbridge.cli.main import gridbridge
 from gridbridge.config import configuration_file
+from gridbridge.model.config_key_descriptions import ConfigKeyDescription
 from gridbridge.model.fixed_paths import HOME
-from gridbridge.model.key_settings import ConfigKeyDescription
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection
 from gridbridge.transfer.starter.sensor import HUNG_S

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.cli.relay_and_runner_wait import WAITING
+from gridbridge.campaigns.cli.command_relay_and_runner_wait import WAITING
 from tests.apart import Apart
 from tests.docs.console import PAGES, ROOT, console, matches
 

@@ -12,7 +12,7 @@ import pytest
 
 from gridbridge.elastic.machine_bootstrap import NewMachineBootstrap
 from gridbridge.errors import ConfigError
-from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
+from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell
 from gridbridge.model.transfer_route import GridEngineCellAccess
 

@@ -15,7 +15,7 @@ from gridbridge.elastic import host_membership_and_tags
 from gridbridge.elastic.host_membership_and_tags import GridEngineHostMembership
 from gridbridge.elastic.machine_bootstrap import NewMachineBootstrap
 from gridbridge.errors import NewHostInNoQueue, NewMachineAddressInUse, TasksOnLostHost
-from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
+from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import (
     HostJoinStep,
     HostRemovalProgress,

@@ -32,15 +32,18 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.config import configuration_file
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestVerb
+from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, UNIQUE
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_index_and_attempt_texts import STEPS
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, HOME, LEDGER, PUBLISHED
 from gridbridge.model.site_configuration import Policy
 from gridbridge.privileged import as_user as as_user_program
 from gridbridge.program import service_cycle
-from gridbridge.rebalance.mover.rebalance_decision import HostOrJobToRebalance, RebalanceScope
+from gridbridge.rebalance.mover.rebalance_plan_by_target import (
+    RebalanceTarget,
+    RebalanceTargetKind,
+)
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
@@ -74,7 +77,7 @@ NIKITAS = (
     ),
 )
 MOVERS = (
-    *("rebalance/mover/", "rebalance/replicas/", "rebalance/rebalance_tables", "transfer/transfer_rows"),
+    *("rebalance/mover/", "rebalance/replicas/", "rebalance/replica_act_and_move_tables", "transfer/transfer_rows"),
     "campaigns/store/campaign_task_rows",
 )
 MOVED_BY = ("campaigns/runner/", "campaigns/store/camp")
@@ -185,7 +188,7 @@ def cycles(
             KILLER.begin()
         program = runner(forgotten_s)
         for _ in range(most):
-            program.take_in()
+            program.process_inbox()
             service_cycle.run_cycle_once(program, lambda _: None)
             if is_done(CampaignRows(program.database)):
                 return
@@ -216,7 +219,7 @@ def is_wound_up(campaigns: CampaignRows) -> bool:
 
 def brought(is_idempotent: bool = False) -> None:
     """Bring alice's campaign."""
-    clusters = {name: JdlClusterSettings(exec_file="run") for name in CELLS}
+    clusters = {name: JdlSettingsAtCluster(exec_file="run") for name in CELLS}
     jdl = asdict(Jdl(name="sweep", clusters=clusters, is_idempotent=is_idempotent))
     data = campaign_files_of_owners.encode_campaign_file(jdl | {UNIQUE: "1"}, tuple(map(str, range(TASKS))))
     hers(f"new.{campaign_files_of_owners.write_campaign_file_to_inbox(data)}")
@@ -224,12 +227,12 @@ def brought(is_idempotent: bool = False) -> None:
 
 def whole() -> None:
     """Bring it with a prologue and an epilogue at each cell, and its last tasks as a part."""
-    wish = JdlClusterSettings(exec_file="run", prologue="make", epilogue="clean")
+    wish = JdlSettingsAtCluster(exec_file="run", prologue="make", epilogue="clean")
     jdl = asdict(Jdl(name="sweep", clusters=dict.fromkeys(CELLS, wish))) | {UNIQUE: "1"}
     parameters = tuple(map(str, range(TASKS)))
     data = campaign_files_of_owners.encode_campaign_file(jdl, parameters[:-ADDED])
     hers(f"new.{campaign_files_of_owners.write_campaign_file_to_inbox(data)}")
-    runner().take_in()
+    runner().process_inbox()
     data = campaign_files_of_owners.encode_campaign_file({ADDS_TO: 1}, parameters[-ADDED:])
     hers(f"new.{campaign_files_of_owners.write_campaign_file_to_inbox(data)}")
 
@@ -261,7 +264,7 @@ def cancelled() -> None:
     """Bring it, send an array that is not released, and cancel it."""
     brought()
     program = runner()
-    program.take_in()
+    program.process_inbox()
     campaigns = CampaignRows(program.database)
     array = campaigns.intend(1, "beta", 3, Clock().now())
     assert array
@@ -294,7 +297,7 @@ def rebalancer() -> WaitingTaskRebalancer:
     """Return what moves tasks from beta without waiting for anything."""
     policy = _impatient()
     policy = replace(policy, rebalance=replace(policy.rebalance, least_wait_s=0.0, host_rest_s=0.0))
-    return WaitingTaskRebalancer(policy, Clock(), HostOrJobToRebalance(what=RebalanceScope.HOST, name="beta"))
+    return WaitingTaskRebalancer(policy, Clock(), RebalanceTarget(what=RebalanceTargetKind.HOST, name="beta"))
 
 
 def moving() -> None:
@@ -629,7 +632,7 @@ def restored(each: int) -> Iterator[str]:
 def _restore(early: int, late: int) -> None:
     for number in range(late + 1):
         program = runner()
-        program.take_in()
+        program.process_inbox()
         if number:
             service_cycle.run_cycle_once(program, lambda _: None)
         program.database.close()
@@ -657,7 +660,7 @@ def torn(each: int) -> Iterator[str]:
 
 def _a_cycle(forgotten_s: float = 60.0) -> None:
     program = runner(forgotten_s)
-    program.take_in()
+    program.process_inbox()
     service_cycle.run_cycle_once(program, lambda _: None)
 
 

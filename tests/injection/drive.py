@@ -20,7 +20,7 @@ from typing import NamedTuple
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.model.fixed_paths import AS_USER, CONFIG, HOME, PUBLISHED, SPOOL
 from gridbridge.model.transfer import claim_and_guard
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     DesiredLocalJobState,
     TransferMessage,
     TransferMessageKind,

@@ -6,10 +6,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from gridbridge.model import transfer_message
+from gridbridge.model import transfer_messages_in_spool
 from gridbridge.model.fixed_paths import CONFIG, HOME, PUBLISHED, SPOOL
 from gridbridge.model.transfer import claim_and_guard
-from gridbridge.model.transfer_message import TransferMessage
+from gridbridge.model.transfer_messages_in_spool import TransferMessage
 from gridbridge.model.transfer_route import TransferRoute, encode_transfer_route
 from gridbridge.shell import safe_files
 from gridbridge.state import published_file_formats
@@ -156,7 +156,7 @@ def a_route() -> TransferRoute:
 
 def claim_by_file() -> None:
     """Have jobs be submitted with a claim."""
-    Path(SPOOL, claim_and_guard.FOLDER).mkdir(exist_ok=True)
+    Path(SPOOL, claim_and_guard.CLAIMS_FOLDER).mkdir(exist_ok=True)
     route = a_route()
     route.remote_claim, route.remote_spool = claim_and_guard.FILE, SPOOL
     safe_files.replace_file_atomically(published_file_formats.published_route_path(QUEUE), encode_transfer_route(route))
@@ -164,12 +164,12 @@ def claim_by_file() -> None:
 
 def claims() -> list[str]:
     """Return whose claims there are."""
-    folder = Path(SPOOL, claim_and_guard.FOLDER)
-    made = [path for path in folder.iterdir() if path.suffix != claim_and_guard.KEY]
+    folder = Path(SPOOL, claim_and_guard.CLAIMS_FOLDER)
+    made = [path for path in folder.iterdir() if path.suffix != claim_and_guard.CLAIM_KEY_SUFFIX]
     return [claim_and_guard.HOME if path.is_symlink() else claim_and_guard.JOB for path in made]
 
 
 def messages() -> list[TransferMessage]:
     """Return the finished messages of the spool."""
     names = [name for name in os.listdir(SPOOL) if name.startswith(MESSAGE) and name != MARK]
-    return [transfer_message.decode_transfer_message(Path(SPOOL, name).read_bytes()) for name in names]
+    return [transfer_messages_in_spool.decode_transfer_message(Path(SPOOL, name).read_bytes()) for name in names]

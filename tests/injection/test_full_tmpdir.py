@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     TransferFailureCause,
     TransferMessage,
     TransferMessageKind,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.cli.relay_and_runner_wait import WAITING
+from gridbridge.campaigns.cli.command_relay_and_runner_wait import WAITING
 from tests.docs.console import PAGES, ROOT, Typed, console, matches
 from tests.lab.campaigns import runner
 from tests.lab.grid import LAB, Grid

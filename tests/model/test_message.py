@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import ParseError
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     MAX_BYTES,
     TransferMessage,
     TransferMessageKind,

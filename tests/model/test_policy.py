@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.model.key_settings import (
+from gridbridge.model.config_key_descriptions import (
     ABSOLUTE_PATH,
     ACCOUNT,
     OBJECT_NAME,

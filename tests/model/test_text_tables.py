@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.model.key_settings import RemoteAccounts
+from gridbridge.model.config_key_descriptions import RemoteAccounts
 
 USERS = RemoteAccounts(alice="al", bob="carol")
 

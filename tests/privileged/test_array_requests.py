@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.privileged import new_attempt_conditions
-from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
-from gridbridge.privileged.new_attempt_conditions import require_owner_retry_request
+from gridbridge.privileged import earlier_attempts_ended_check
+from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal
+from gridbridge.privileged.earlier_attempts_ended_check import require_owner_retry_request
 
 ASKS = {"verb": "resubmit", "campaigns": [7], "of": [12]}
 UID = os.getuid()
@@ -16,8 +16,8 @@ UID = os.getuid()
 
 @pytest.fixture(name="spool")
 def _spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(new_attempt_conditions, "CAMPAIGNS", str(tmp_path))
-    monkeypatch.setattr(new_attempt_conditions, "ROOT", -1)
+    monkeypatch.setattr(earlier_attempts_ended_check, "CAMPAIGNS", str(tmp_path))
+    monkeypatch.setattr(earlier_attempts_ended_check, "ROOT", -1)
     (tmp_path / "begun").mkdir()
     return tmp_path / "begun"
 

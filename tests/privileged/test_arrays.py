@@ -12,13 +12,13 @@ import pytest
 from gridbridge.campaigns.store import campaign_files_of_owners
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CampaignEndInRootLedger, GridbridgeError, RemoteJobNotOurs, RootLedgerUnreadable
-from gridbridge.model.campaigns.campaign_names import UNIQUE, split_task_parameters
+from gridbridge.model.campaigns.campaign_file_and_array_names import UNIQUE, split_task_parameters
 from gridbridge.model.fixed_paths import REFUSED_THERE
-from gridbridge.privileged import as_user, as_user_array_verbs, as_user_request_steps
+from gridbridge.privileged import as_user, as_user_array_verbs, as_user_refusals_and_user_switch
 from gridbridge.privileged import as_user_array_arguments as order
 from gridbridge.privileged import owner_worker as worker_module
 from gridbridge.privileged.as_user_array_arguments import ArraySendProgress, AsUserArrayArguments
-from gridbridge.privileged.as_user_request_steps import (
+from gridbridge.privileged.as_user_refusals_and_user_switch import (
     AsUserRequestRefusal,
     JobNeverAcceptedByCluster,
     OwnerRequestNotYetPossible,
@@ -37,13 +37,13 @@ NOBODY = 54321  # a uid that no account has
 
 @pytest.fixture(name="asked")
 def _asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
-    monkeypatch.setattr(order.as_user_request_steps, "read_root_configuration", lambda _: CONFIG)
+    monkeypatch.setattr(order.as_user_refusals_and_user_switch, "read_root_configuration", lambda _: CONFIG)
     return lambda words: AsUserArrayArguments(words.split())
 
 
 @pytest.fixture(autouse=True)
 def _nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(as_user_request_steps, "switch_to_user", lambda uid: f"person {uid}")
+    monkeypatch.setattr(as_user_refusals_and_user_switch, "switch_to_user", lambda uid: f"person {uid}")
 
 
 def test_one_call_sends_several_arrays(asked: Asked) -> None:
@@ -178,7 +178,7 @@ def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Asked) -> None:
         RootLedgerOfSubmittedTasks(12, str(tmp_path / "ledger")) as ledger,
         pytest.raises(RootLedgerUnreadable, match=r"c\.12: root's ledger lacks the campaign"),
     ):
-        as_user_array_verbs._acted(asked("release-array c.12 beta 3"), ledger)
+        as_user_array_verbs._release_or_delete_array(asked("release-array c.12 beta 3"), ledger)
 
 
 @pytest.mark.parametrize("told", ["delete-array c.99 beta 3", "release-array c.99 beta 3"])
@@ -188,7 +188,7 @@ def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(tmp_path: Path
     with RootLedgerOfSubmittedTasks(99, str(folder)) as ledger, suppress(RootLedgerUnreadable):
         assert ledger.arrays() == ()
         as_user_array_verbs.note_campaign_end_in_ledger(99, ledger, str(tmp_path))
-        as_user_array_verbs._acted(asked(told), ledger)
+        as_user_array_verbs._release_or_delete_array(asked(told), ledger)
 
     assert [*folder.iterdir()] == []
 
@@ -197,7 +197,7 @@ def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
     tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked("delete-array c.12 beta 3")  # the configuration can be read
-    monkeypatch.setattr(as_user_request_steps, "require_ordinary_account", lambda *_: None)
+    monkeypatch.setattr(as_user_refusals_and_user_switch, "require_ordinary_account", lambda *_: None)
     folder = tmp_path / "ledger"
     for number in (12, 13):
         (tmp_path / f"c.{number}").write_bytes(campaign_files_of_owners.encode_campaign_file({UNIQUE: "a"}, ("1",)))
@@ -223,7 +223,7 @@ def test_the_end_of_a_campaign_is_noted_whatever_is_put_into_its_files_place(
 ) -> None:
     """Its owner may remove the file; an end that is never noted is told in every cycle."""
     asked("delete-array c.12 beta 3")  # the configuration can be read
-    monkeypatch.setattr(as_user_request_steps, "require_ordinary_account", lambda *_: None)
+    monkeypatch.setattr(as_user_refusals_and_user_switch, "require_ordinary_account", lambda *_: None)
     make(tmp_path / "c.12")
     folder = str(tmp_path / "ledger")
     with RootLedgerOfSubmittedTasks(12, folder) as ledger:
@@ -242,7 +242,7 @@ def test_no_ledger_is_begun_for_what_no_person_put_there(
         raise AsUserRequestRefusal("nothing is done as uid 990")
 
     asked("delete-array c.12 beta 3")  # the configuration can be read
-    monkeypatch.setattr(as_user_request_steps, "require_ordinary_account", refuse)
+    monkeypatch.setattr(as_user_refusals_and_user_switch, "require_ordinary_account", refuse)
     os.mkfifo(tmp_path / "c.12")
     folder = tmp_path / "ledger"
     with RootLedgerOfSubmittedTasks(12, str(folder)) as ledger:
@@ -263,11 +263,11 @@ def test_what_became_of_an_array_is_a_line(asked: Asked) -> None:
 
 def test_who_has_no_account_now_may_have_one_later(monkeypatch: pytest.MonkeyPatch) -> None:
     def nobody(uid: int) -> str:
-        raise as_user_request_steps.MissingUserAccount(f"uid {uid} has no account")
+        raise as_user_refusals_and_user_switch.MissingUserAccount(f"uid {uid} has no account")
 
-    monkeypatch.setattr(as_user_request_steps, "switch_to_user", nobody)
+    monkeypatch.setattr(as_user_refusals_and_user_switch, "switch_to_user", nobody)
 
-    with pytest.raises(as_user_request_steps.OwnerAccountUnavailable, match="uid 7 has no account"):
+    with pytest.raises(as_user_refusals_and_user_switch.OwnerAccountUnavailable, match="uid 7 has no account"):
         CampaignOwnerWorker(7, answers).ask("submit")
 
 
@@ -276,9 +276,9 @@ def test_nothing_is_intended_for_an_owner_without_an_account(tmp_path: Path, ask
     order = asked("send-arrays c.12 beta 3 0-9:1")
     with RootLedgerOfSubmittedTasks(12, str(tmp_path)) as ledger:
         ledger.require(NOBODY, "digest")
-        (sent,) = CampaignArraySender(order, ledger, None).submitted()
+        (sent,) = CampaignArraySender(order, ledger, None).submit_held_arrays()
 
-        assert isinstance(sent.error, as_user_request_steps.OwnerAccountUnavailable)
+        assert isinstance(sent.error, as_user_refusals_and_user_switch.OwnerAccountUnavailable)
         assert ledger.arrays() == ()
 
 
@@ -293,9 +293,9 @@ def test_places_that_an_array_does_not_have_are_refused(tmp_path: Path, asked: A
     with RootLedgerOfSubmittedTasks(12, str(tmp_path)) as ledger:
         ledger.require(1000, "digest")
         ledger.intend(3, "beta", "0-2:1")
-        as_user_array_verbs._require_there(asked("delete-waiting c.12 beta 3 1-3"), ledger, 3)
+        as_user_array_verbs._require_indices_in_array(asked("delete-waiting c.12 beta 3 1-3"), ledger, 3)
         for told in ("3 1-4", "4 1"):
             with pytest.raises(AsUserRequestRefusal, match=r"has only \d tasks"):
-                as_user_array_verbs._require_there(
+                as_user_array_verbs._require_indices_in_array(
                     asked(f"delete-waiting c.12 beta {told}"), ledger, int(told.split()[0])
                 )

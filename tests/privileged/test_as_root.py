@@ -114,7 +114,7 @@ def test_no_other_machine_of_the_site_loses_its_name(
     """A stolen account would have the master mount from a machine of the thief's."""
     settings = hosts.parent / "gridbridge.toml"
     settings.write_text('[site]\ncluster = "alpha"\n')
-    monkeypatch.setattr(as_root, "_leads_to", lambda _: frozenset({leads}))
+    monkeypatch.setattr(as_root, "_look_up_addresses", lambda _: frozenset({leads}))
 
     refusal = nullcontext() if is_named else pytest.raises(AsRootRequestRefusal)
     with refusal:
@@ -263,7 +263,7 @@ def test_what_a_real_resolver_says_in_each_trouble(tmp_path: Path, trouble: str,
 
 
 def test_a_name_of_our_block_may_get_another_address(hosts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(as_root, "_leads_to", lambda _: frozenset({"10.0.0.7"}))
+    monkeypatch.setattr(as_root, "_look_up_addresses", lambda _: frozenset({"10.0.0.7"}))
     hosts.write_text(ONE.replace("7 alpha-n7", "7 big"))
 
     as_root.perform_as_root_request(("name", "big", "10.0.0.8"), str(hosts))

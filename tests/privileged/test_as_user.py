@@ -11,14 +11,14 @@ from gridbridge.batch.embedded import submit as embedded
 from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.oar import submit as oar
 from gridbridge.errors import GridbridgeError
-from gridbridge.privileged import as_user, as_user_request_steps
+from gridbridge.privileged import as_user, as_user_refusals_and_user_switch
 from gridbridge.privileged.process_scope import FIRST_SIGNAL, UserProcessScope
 
 KILLED = (-signal.SIGKILL, FIRST_SIGNAL + signal.SIGKILL)  # the second: of root's scope
 
 
 def a_child(act: Callable[[], object]) -> UserProcessScope:
-    child = UserProcessScope(as_user_request_steps.LIMIT_S)
+    child = UserProcessScope(as_user_refusals_and_user_switch.LIMIT_S)
     if child.pid == 0:
         act()
         os._exit(0)
@@ -29,7 +29,7 @@ def test_a_worker_that_its_owner_stopped_is_killed_at_the_limit() -> None:
     child = a_child(lambda: os.kill(os.getpid(), signal.SIGSTOP))
 
     with pytest.raises(GridbridgeError, match=r"not done within 0\.2 s"):
-        as_user_request_steps.exit_with_child(child, 0.2)
+        as_user_refusals_and_user_switch.exit_with_child(child, 0.2)
     assert os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1]) in KILLED
 
 
@@ -38,12 +38,12 @@ def test_that_a_worker_was_ended_is_told() -> None:
     child = a_child(lambda: os.kill(os.getpid(), signal.SIGKILL))
 
     with pytest.raises(GridbridgeError, match="ended by signal 9"):
-        as_user_request_steps.exit_with_child(child)
+        as_user_refusals_and_user_switch.exit_with_child(child)
 
 
 @pytest.mark.parametrize(("act", "status"), [(lambda: None, 0), (lambda: os._exit(2), 2)], ids=["done", "refused"])
 def test_it_ends_as_the_worker_ends(act: Callable[[], object], status: int) -> None:
-    watcher = a_child(lambda: as_user_request_steps.exit_with_child(a_child(act)))
+    watcher = a_child(lambda: as_user_refusals_and_user_switch.exit_with_child(a_child(act)))
 
     assert os.waitstatus_to_exitcode(os.waitpid(watcher.pid, 0)[1]) == status
 
@@ -54,7 +54,7 @@ def test_it_stays_small_enough_to_be_read_by_whoever_lets_it_run_as_root() -> No
 
 
 def test_who_is_a_person_already_becomes_that_person_without_any_right() -> None:
-    assert as_user_request_steps.switch_to_user(os.geteuid()) == pwd.getpwuid(os.geteuid()).pw_name
+    assert as_user_refusals_and_user_switch.switch_to_user(os.geteuid()) == pwd.getpwuid(os.geteuid()).pw_name
 
 
 @pytest.mark.parametrize("adapter", [embedded, gridengine, oar], ids=["embedded", "gridengine", "oar"])

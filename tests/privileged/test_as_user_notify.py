@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.privileged import notify_owner
-from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
+from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal
 
 PROGRAM = {"verb": "subscribe", "way": "program", "identity": "/home/alice/told"}
 
@@ -16,7 +16,7 @@ PROGRAM = {"verb": "subscribe", "way": "program", "identity": "/home/alice/told"
     ("word", "line"), [("12:BLACKLIST:beta:5", "12 BLACKLIST beta 5"), ("12:NO_CLUSTER::0", "12 NO_CLUSTER - 0")]
 )
 def test_a_word_becomes_a_line(word: str, line: str) -> None:
-    assert notify_owner._line(word) == line
+    assert notify_owner._checked_notification_line(word) == line
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_word_becomes_a_line(word: str, line: str) -> None:
 )
 def test_the_service_says_nothing_in_words_of_its_own(word: str) -> None:
     with pytest.raises(AsUserRequestRefusal):
-        notify_owner._line(word)
+        notify_owner._checked_notification_line(word)
 
 
 @pytest.fixture(name="folder")

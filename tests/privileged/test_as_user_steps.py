@@ -13,12 +13,12 @@ from gridbridge.batch.oar import oar_commands as oar
 from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.campaigns.submission import jdl_reader
-from gridbridge.model.campaigns.campaign_names import CampaignArrayId
+from gridbridge.model.campaigns.campaign_file_and_array_names import CampaignArrayId
 from gridbridge.model.job_request import JobSpec
 from gridbridge.model.transfer_route import GridEngineCellAccess, OarServerAccess
 from gridbridge.privileged import campaign_array_job_spec
 from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
-from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
+from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal
 from gridbridge.privileged.campaign_array_job_spec import VerifiedCampaignTasks
 
 AT: dict[str, Any] = {"exec_file": "run", "slots": 8, "nodes": 1, "environment": "mpi", "walltime_s": 60}

@@ -38,10 +38,12 @@ class Cell:
 
 
 def act(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(as_user_array_arguments.as_user_request_steps, "read_root_configuration", lambda _: CONFIG)
+    monkeypatch.setattr(
+        as_user_array_arguments.as_user_refusals_and_user_switch, "read_root_configuration", lambda _: CONFIG
+    )
     monkeypatch.setattr(campaign_owner_cluster_calls, "load_campaign_array_adapter", lambda _: cell)
     asked = AsUserArrayArguments(["delete-waiting", "c.12", "beta", "3", "1-5"])
-    return CampaignOwnerConnection(asked, "alice").act(NAME, "7", is_repeated=False)
+    return CampaignOwnerConnection(asked, "alice").release_or_delete_array(NAME, "7", is_repeated=False)
 
 
 def test_what_can_not_be_held_goes_on_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError
-from gridbridge.privileged import as_user_array_arguments, new_attempt_conditions
+from gridbridge.privileged import as_user_array_arguments, earlier_attempts_ended_check
 from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
-from gridbridge.privileged.as_user_request_steps import OwnerRequestNotYetPossible
-from gridbridge.privileged.new_attempt_conditions import require_earlier_attempts_ended
+from gridbridge.privileged.as_user_refusals_and_user_switch import OwnerRequestNotYetPossible
+from gridbridge.privileged.earlier_attempts_ended_check import require_earlier_attempts_ended
 
 CLUSTER = {"kind": "embedded", "folder": "/mnt/x"}
 CONFIG = {"site": {"cluster": "alpha"}, "cluster": {"beta": CLUSTER, "gamma": CLUSTER}}
@@ -22,7 +22,9 @@ Ledger = RootLedgerOfSubmittedTasks
 
 @pytest.fixture(name="asked")
 def _asked(monkeypatch: pytest.MonkeyPatch) -> Ask:
-    monkeypatch.setattr(as_user_array_arguments.as_user_request_steps, "read_root_configuration", lambda _: CONFIG)
+    monkeypatch.setattr(
+        as_user_array_arguments.as_user_refusals_and_user_switch, "read_root_configuration", lambda _: CONFIG
+    )
 
     def of(answer: str) -> Asked:
         words: Asked = []
@@ -37,7 +39,7 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> Ask:
                     raise GridbridgeError("no answer")
                 return answer
 
-        monkeypatch.setattr(new_attempt_conditions, "CampaignOwnerWorker", Worker)
+        monkeypatch.setattr(earlier_attempts_ended_check, "CampaignOwnerWorker", Worker)
         return words
 
     return of
@@ -121,14 +123,14 @@ class Adapter:
 def _adapter(monkeypatch: pytest.MonkeyPatch, asked: Ask) -> Adapter:
     del asked
     adapter = Adapter()
-    monkeypatch.setattr(new_attempt_conditions, "load_campaign_array_adapter", lambda _: adapter)
+    monkeypatch.setattr(earlier_attempts_ended_check, "load_campaign_array_adapter", lambda _: adapter)
     monkeypatch.setattr(AsUserArrayArguments, "reached_by", lambda *_: (None, "alice"))
     return adapter
 
 
 def test_every_job_that_may_be_an_array_is_asked_about(adapter: Adapter) -> None:
     del adapter
-    answer = new_attempt_conditions._answers(wanted("5:4"), "alice")
+    answer = earlier_attempts_ended_check._live_index_query(wanted("5:4"), "alice")
 
     assert answer(["1=1001", "2=+", "101=+"]) == "1=1:3:1 2=4:5:1,7:8:1 101="
 
@@ -139,19 +141,19 @@ def test_an_answer_that_is_not_understood_is_no_silence(adapter: Adapter, error:
     adapter.error = error
 
     with pytest.raises(OwnerRequestNotYetPossible, match="beta: "):
-        new_attempt_conditions._answers(wanted("5:4"), "alice")(["2=+"])
+        earlier_attempts_ended_check._live_index_query(wanted("5:4"), "alice")(["2=+"])
 
 
 def test_a_cluster_that_does_not_answer_is_silent(adapter: Adapter) -> None:
     adapter.error = CommandFailed(("qstat",), 1, b"", b"no qmaster")
 
     with pytest.raises(CommandFailed):
-        new_attempt_conditions._answers(wanted("5:4"), "alice")(["2=+"])
+        earlier_attempts_ended_check._live_index_query(wanted("5:4"), "alice")(["2=+"])
 
 
 def test_silent_clusters_do_not_use_up_the_time(asked: Ask, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     words = asked("")
-    monkeypatch.setattr(new_attempt_conditions, "ALL_ASK_S", 0.0)
+    monkeypatch.setattr(earlier_attempts_ended_check, "ALL_ASK_S", 0.0)
     require_earlier_attempts_ended(wanted("5-6:4"), ledger, 0)
 
     assert words == []

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.privileged import as_user_replica_verbs, as_user_request_steps
-from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
+from gridbridge.privileged import as_user_refusals_and_user_switch, as_user_replica_verbs
+from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal
 
 ME = os.getuid()
 FILE = f"u.{ME}/data.0123abcd"
@@ -16,7 +16,9 @@ FILE = f"u.{ME}/data.0123abcd"
 @pytest.fixture(name="folder")
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(as_user_replica_verbs, "CAMPAIGNS", str(tmp_path))
-    monkeypatch.setattr(as_user_request_steps, "read_root_configuration", lambda _: {"storage": {"alpha-data": {}}})
+    monkeypatch.setattr(
+        as_user_refusals_and_user_switch, "read_root_configuration", lambda _: {"storage": {"alpha-data": {}}}
+    )
     (tmp_path / f"u.{ME}").mkdir()
     return tmp_path
 
@@ -115,7 +117,7 @@ def test_anything_but_names_of_areas_is_refused(folder: Path, words: list[str], 
 
 def test_nothing_is_done_for_root(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     let(folder)
-    monkeypatch.setattr(as_user_request_steps, "MIN_UID", ME + 1)
+    monkeypatch.setattr(as_user_refusals_and_user_switch, "MIN_UID", ME + 1)
 
     with pytest.raises(AsUserRequestRefusal, match=f"nothing is done as uid {ME}"):
         as_user_replica_verbs.perform_as_user_replica_verb(["look", FILE])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.privileged import as_user_request_steps, process_scope, systemd_scope
+from gridbridge.privileged import as_user_refusals_and_user_switch, process_scope, systemd_scope
 from gridbridge.privileged.process_scope import MORE, UserProcessScope
 from gridbridge.privileged.systemd_scope import MOST_TASKS, systemd_scope_command
 
@@ -103,7 +103,7 @@ def test_whom_we_have_become_is_limited(monkeypatch: pytest.MonkeyPatch) -> None
     made = UserProcessScope(LONG_S)
     if not made.pid:
         try:
-            as_user_request_steps.switch_to_user(NOBODY)
+            as_user_refusals_and_user_switch.switch_to_user(NOBODY)
             os.write(writes, repr(resource.getrlimit(resource.RLIMIT_NPROC)).encode())
         finally:
             os._exit(0)
@@ -245,7 +245,7 @@ def test_a_scope_counts_where_the_kernel_limits_processes_in_it(
     folder.mkdir(parents=True)
     (folder / "pids.max").touch()
 
-    assert systemd_scope._counts(line, "a.scope") is counts
+    assert systemd_scope._does_scope_limit_processes(line, "a.scope") is counts
 
 
 def test_systemd_is_asked_for_a_scope_with_limits() -> None:

@@ -12,7 +12,11 @@ import pytest
 
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import GridbridgeError
-from gridbridge.privileged import as_user_array_arguments, as_user_request_steps, send_arrays
+from gridbridge.privileged import (
+    as_user_array_arguments,
+    as_user_refusals_and_user_switch,
+    send_arrays,
+)
 from gridbridge.privileged.as_user_array_arguments import ArraySendProgress, AsUserArrayArguments
 from gridbridge.privileged.campaign_array_job_spec import VerifiedCampaignTasks
 from gridbridge.privileged.send_arrays import CampaignArraySender
@@ -73,8 +77,10 @@ class Cluster:
 @pytest.fixture(name="cluster")
 def _cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     cluster = Cluster(tmp_path)
-    monkeypatch.setattr(as_user_array_arguments.as_user_request_steps, "read_root_configuration", lambda _: CONFIG)
-    monkeypatch.setattr(as_user_request_steps, "switch_to_user", lambda uid: f"person {uid}")
+    monkeypatch.setattr(
+        as_user_array_arguments.as_user_refusals_and_user_switch, "read_root_configuration", lambda _: CONFIG
+    )
+    monkeypatch.setattr(as_user_refusals_and_user_switch, "switch_to_user", lambda uid: f"person {uid}")
     monkeypatch.setattr(send_arrays, "CampaignOwnerConnection", lambda *_: cluster)
     return cluster
 
@@ -85,8 +91,8 @@ def send(cluster: Cluster, count: int = MANY) -> list[ArraySendProgress]:
     with RootLedgerOfSubmittedTasks(12, str(cluster.ledger.parent)) as ledger:
         ledger.require(os.getuid(), "digest")
         one = CampaignArraySender(asked, ledger, cast("VerifiedCampaignTasks", cluster))
-        sent = one.submitted()
-        one.release(sent)
+        sent = one.submit_held_arrays()
+        one.release_submitted_arrays(sent)
         one._worker.scope.end()  # it has the ledger, too; after a call its process ends with us
         os.waitpid(one._worker.scope.pid, 0)
     return sent

@@ -11,9 +11,9 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows
 from gridbridge.config import configuration_file
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_sections import FairShareUnit
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, DecayedCampaignUsage
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, DecayedCampaignUsage
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program.configuration_in_force import ReloadableConfiguration
 from gridbridge.program.service_cycle import ReloadingDaemon
@@ -89,7 +89,7 @@ def test_a_cycle_sees_how_its_slots_are_shared(tmp_path: Path) -> None:
         submitted_at=NOON,
         tasks=9,
         digest="",
-        jdl=Jdl(name="sweep", clusters={"alpha": JdlClusterSettings(exec_file="run")}),
+        jdl=Jdl(name="sweep", clusters={"alpha": JdlSettingsAtCluster(exec_file="run")}),
     )
     CampaignRows(database).add(sweep, "token")
     used = DecayedCampaignUsage(campaign=1, cluster="alpha", at=NOON, used_s=80.0)

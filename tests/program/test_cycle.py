@@ -19,7 +19,7 @@ from gridbridge.campaigns.runner.campaign_program_start import log_cycle_sentenc
 from gridbridge.errors import CommandFailed
 from gridbridge.program import service_cycle
 from gridbridge.program.service_cycle import FIRST_PAUSE_S, LONGEST_PAUSE_S, NOTHING
-from gridbridge.shell import poller_lock
+from gridbridge.shell import program_lock_file
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
@@ -334,7 +334,7 @@ def test_a_lock_that_another_holds_is_one_line_and_an_exit_status(
 
     assert (ended.value.code, said) == (3, "gridbridge-balance: another instance runs\n")
     assert capsys.readouterr().err == ""
-    assert poller_lock.poller_lock_holder_version(path) == version_with_commit()
+    assert program_lock_file.lock_file_holder_version(path) == version_with_commit()
 
 
 @pytest.mark.parametrize("acts", ["take_program_lock(PATH, NAME, 3)", "hold_program_lock(PATH, NAME, 3).__enter__()"])

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 
-from gridbridge.program.pushed_job_ends import OarJobEndListener
+from gridbridge.program.pushed_job_end_receivers import OarJobEndListener
 from gridbridge.shell.retry import poll_until
 from tests.program.test_threads import without_room
 

@@ -9,7 +9,7 @@ import pytest
 from gridbridge.batch.gridengine import status
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
-from gridbridge.model.states import UNSEEN
+from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.program.cluster_observer import (

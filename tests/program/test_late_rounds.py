@@ -75,10 +75,13 @@ def test_a_round_that_fails_has_not_ended_unless_somebody_asked_for_it(
         published_json.read_published_rebalance_round,
     ):
         monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
-    with pytest.raises(ZeroDivisionError), rebalance_round_runner._shown(RebalanceRoundKind.TASKS, is_asked=is_asked):
+    with (
+        pytest.raises(ZeroDivisionError),
+        rebalance_round_runner._round_published(RebalanceRoundKind.TASKS, is_asked=is_asked),
+    ):
         raise ZeroDivisionError
     failed = published_json.read_published_rebalance_round(RebalanceRoundKind.TASKS)
-    with rebalance_round_runner._shown(RebalanceRoundKind.TASKS):
+    with rebalance_round_runner._round_published(RebalanceRoundKind.TASKS):
         pass
     last = published_json.read_published_rebalance_round(RebalanceRoundKind.TASKS)
 

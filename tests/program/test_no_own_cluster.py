@@ -15,15 +15,15 @@ from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisti
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.config import configuration_file
-from gridbridge.decisions.campaigns import campaign_cycle as rules
+from gridbridge.decisions.campaigns import campaign_cycle_planning as rules
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason
 from gridbridge.model.campaigns.task_index_and_attempt_texts import FIRST_PROLOGUE_TASK
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits, JobEnd
-from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.state_file import StateFile
@@ -34,7 +34,7 @@ FILE = '[site]\ncluster = "alpha"\n' + "".join(
     f"[cluster.{name}]\nqmaster_port = 6444\nexecd_port = 6445\n" for name in ("beta", "gamma")
 )
 SLOTS = 4
-WISH = JdlClusterSettings(exec_file="run", is_besteffort=False)
+WISH = JdlSettingsAtCluster(exec_file="run", is_besteffort=False)
 
 
 class Cells(Grid):
@@ -99,7 +99,7 @@ class Site:
         type_: CampaignType = CampaignType.DEFAULT,
         *,
         is_idempotent: bool = False,
-        wish: JdlClusterSettings = WISH,
+        wish: JdlSettingsAtCluster = WISH,
     ) -> None:
         """Bring a campaign for both clusters."""
         clusters = dict.fromkeys(("beta", "gamma"), wish)

@@ -123,4 +123,4 @@ def test_what_root_can_do_depends_on_the_batch_system(beta: Beta, tmp_path: Path
     policy = configuration_file.parse_configuration("gridbridge.toml", f"{text}{section}".encode())
     error = GridbridgeError("denied: user is not owner of job 41")
 
-    assert expected in str(jobs_of_removed_accounts._not_deleted(policy, "beta", "alice", "41", error))
+    assert expected in str(jobs_of_removed_accounts._job_not_deleted_error(policy, "beta", "alice", "41", error))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
-from gridbridge.model.states import UNSEEN
+from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.transfer_route import GridEngineCellAccess, OarServerAccess, parse_ssh_login_address
 from gridbridge.program import cluster_observer
 from gridbridge.shell.clock import Clock

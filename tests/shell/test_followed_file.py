@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.errors import StateError
 from gridbridge.model.jobs_and_accounting import AccountingFilePosition
-from gridbridge.shell.followed_file import QUIET_S, AppendedLines, read_appended_lines
+from gridbridge.shell.appended_file_lines import QUIET_S, AppendedLines, read_appended_lines
 
 NOBODY = 65534
 

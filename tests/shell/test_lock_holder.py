@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.shell import lock_holder, poller_lock
+from gridbridge.shell import hung_poller_kill, program_lock_file
 from tests.shell.holders import a_holder
 
 SERVICE = 10000 if os.geteuid() == 0 else os.geteuid()
@@ -39,19 +39,25 @@ def ended(process: "subprocess.Popen[str]") -> int:
 
 def test_the_holder_is_killed_if_it_is_the_accounts(path: Path) -> None:
     process = a_holder(path)
-    found = lock_holder.find_poller_lock_holder(str(path))
-    killed = lock_holder.kill_poller_lock_holder(str(path))
+    found = hung_poller_kill.find_poller_lock_holder(str(path))
+    killed = hung_poller_kill.kill_poller_lock_holder(str(path))
 
     assert (found, killed, process.wait()) == (process.pid, process.pid, -signal.SIGKILL)
-    assert poller_lock.is_poller_lock_held(str(path)) is False
+    assert program_lock_file.is_lock_file_held(str(path)) is False
 
 
 def test_nobody_is_killed_where_nobody_holds_it(path: Path) -> None:
-    assert (lock_holder.find_poller_lock_holder(str(path)), lock_holder.kill_poller_lock_holder(str(path))) == (0, 0)
+    assert (
+        hung_poller_kill.find_poller_lock_holder(str(path)),
+        hung_poller_kill.kill_poller_lock_holder(str(path)),
+    ) == (0, 0)
 
     path.touch()
 
-    assert (lock_holder.find_poller_lock_holder(str(path)), lock_holder.kill_poller_lock_holder(str(path))) == (0, 0)
+    assert (
+        hung_poller_kill.find_poller_lock_holder(str(path)),
+        hung_poller_kill.kill_poller_lock_holder(str(path)),
+    ) == (0, 0)
 
 
 @needs_root
@@ -62,9 +68,9 @@ def test_a_process_of_another_account_is_never_killed(path: Path, uid: int) -> N
     path.parent.chmod(0o777)
     os.chown(path, uid, -1)
     process = a_holder(path, uid)
-    found = lock_holder.find_poller_lock_holder(str(path))
+    found = hung_poller_kill.find_poller_lock_holder(str(path))
 
-    assert (found, lock_holder.kill_poller_lock_holder(str(path)), ended(process)) == (process.pid, 0, 0)
+    assert (found, hung_poller_kill.kill_poller_lock_holder(str(path)), ended(process)) == (process.pid, 0, 0)
 
 
 @needs_root
@@ -72,13 +78,13 @@ def test_nothing_is_killed_for_a_folder_of_root(path: Path) -> None:
     os.chown(path.parent, 0, -1)
     process = a_holder(path)
 
-    assert (lock_holder.kill_poller_lock_holder(str(path)), ended(process)) == (0, 0)
+    assert (hung_poller_kill.kill_poller_lock_holder(str(path)), ended(process)) == (0, 0)
 
 
 def test_what_systemd_watches_is_left_to_systemd(path: Path) -> None:
     process = a_holder(path, environment={"WATCHDOG_USEC": "60000000"})
 
-    assert (lock_holder.kill_poller_lock_holder(str(path)), ended(process)) == (0, 0)
+    assert (hung_poller_kill.kill_poller_lock_holder(str(path)), ended(process)) == (0, 0)
 
 
 def test_a_lock_through_a_link_leads_to_nobody(path: Path) -> None:
@@ -86,7 +92,7 @@ def test_a_lock_through_a_link_leads_to_nobody(path: Path) -> None:
     path.rename(path.with_name("other"))
     path.symlink_to(path.with_name("other"))
 
-    assert (lock_holder.kill_poller_lock_holder(str(path)), ended(process)) == (0, 0)
+    assert (hung_poller_kill.kill_poller_lock_holder(str(path)), ended(process)) == (0, 0)
 
 
 def test_a_lock_of_another_kind_has_no_holder(path: Path) -> None:
@@ -94,4 +100,7 @@ def test_a_lock_of_another_kind_has_no_holder(path: Path) -> None:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
 
-        assert (poller_lock.is_poller_lock_held(str(path)), lock_holder.find_poller_lock_holder(str(path))) == (True, 0)
+        assert (
+            program_lock_file.is_lock_file_held(str(path)),
+            hung_poller_kill.find_poller_lock_holder(str(path)),
+        ) == (True, 0)

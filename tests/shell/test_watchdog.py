@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.shell import poller_lock
+from gridbridge.shell import program_lock_file
 from gridbridge.shell.service_heartbeat import BEGIN_S, ServiceHeartbeat
 
 READY, ALIVE = "READY=1", "WATCHDOG=1"
@@ -67,22 +67,22 @@ def test_systemd_bears_a_long_silence_at_each_begin_and_none_after_it(tmp_path: 
 
 
 def test_a_begin_is_a_sign_from_the_future_and_a_beat_one_of_now(path: str) -> None:
-    before = poller_lock.last_poller_heartbeat(path)
+    before = program_lock_file.last_lock_file_heartbeat(path)
     life_sign = ServiceHeartbeat(path, {})
     life_sign.begin()
-    begun = poller_lock.last_poller_heartbeat(path)
+    begun = program_lock_file.last_lock_file_heartbeat(path)
     life_sign.beat()
 
     assert before == 1
     assert abs(begun - time.time() - BEGIN_S) < 5
-    assert abs(poller_lock.last_poller_heartbeat(path) - time.time()) < 5
+    assert abs(program_lock_file.last_lock_file_heartbeat(path) - time.time()) < 5
 
 
 @pytest.mark.parametrize("name", ["", "vsock:2:1234", "/nobody/listens/here"])
 def test_a_heart_without_a_listener_beats_all_the_same(path: str, name: str) -> None:
     ServiceHeartbeat(path, {"NOTIFY_SOCKET": name}).beat()
 
-    assert poller_lock.last_poller_heartbeat(path) > 1
+    assert program_lock_file.last_lock_file_heartbeat(path) > 1
 
 
 def test_a_listener_that_takes_nothing_does_not_stop_it(tmp_path: Path, path: str) -> None:
@@ -91,10 +91,10 @@ def test_a_listener_that_takes_nothing_does_not_stop_it(tmp_path: Path, path: st
         for _ in range(1000):
             ServiceHeartbeat(path, {"NOTIFY_SOCKET": f"{tmp_path}/full"}).beat()
 
-    assert poller_lock.last_poller_heartbeat(path) > 1
+    assert program_lock_file.last_lock_file_heartbeat(path) > 1
 
 
 def test_a_beat_on_what_is_not_there_is_no_error(tmp_path: Path) -> None:
     ServiceHeartbeat(str(tmp_path / "none"), {}).beat()
 
-    assert poller_lock.last_poller_heartbeat(str(tmp_path / "none")) == 0
+    assert program_lock_file.last_lock_file_heartbeat(str(tmp_path / "none")) == 0

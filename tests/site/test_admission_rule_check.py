@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.submission.campaign_admission import WHO_MENDS
+from gridbridge.campaigns.submission.site_admission_rules import WHO_MENDS
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.site import admission_rule_check
 

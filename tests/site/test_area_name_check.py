@@ -10,8 +10,8 @@ from gridbridge.decisions.site.account_and_file_findings import misowned_account
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site_configuration import Policy
-from gridbridge.site import capability_checks
-from gridbridge.site.capability_checks import check_storage_area_owners
+from gridbridge.site import storage_provider_and_runner_checks
+from gridbridge.site.storage_provider_and_runner_checks import check_storage_area_owners
 from tests.site.test_queue_order_setup import policy
 
 WORD = "11111111-0000-0000-0000-000000000000"
@@ -78,7 +78,7 @@ def test_many_long_names_hide_no_taken_name(tmp_path: Path) -> None:
 def test_it_is_told_that_not_all_names_were_looked_at(
     tmp_path: Path, names: int, is_told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(capability_checks, "MOST", 5)
+    monkeypatch.setattr(storage_provider_and_runner_checks, "MOST", 5)
     for number in range(names):
         (tmp_path / f"{number}").mkdir()
     (finding,) = check_storage_area_owners(area(tmp_path))

@@ -14,7 +14,7 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.site.cli import check_command as service
-from gridbridge.site.cli.check_command import _report
+from gridbridge.site.cli.check_command import _check_report_of_findings
 from gridbridge.site.transfer_queue_setup import HomeTransferQueueSettings
 from tests.site.test_queue_order_setup import policy as brokerage_policy
 
@@ -22,7 +22,7 @@ from tests.site.test_queue_order_setup import policy as brokerage_policy
 def test_what_people_wrote_steers_no_terminal_of_root() -> None:
     """A ProxyCommand's words come to standard error of ssh, and from there into the table."""
     words = "\x1b]0;mine\x07\x1b[2Jall is well\nok"
-    (item,) = _report((CheckFinding.warning("key", words, hint=words),), None).items
+    (item,) = _check_report_of_findings((CheckFinding.warning("key", words, hint=words),), None).items
 
     assert (item.found.isprintable(), item.hint.isprintable()) == (True, True)
     assert "all is well" in item.found
@@ -32,7 +32,7 @@ def test_a_published_file_that_can_not_be_read_hides_no_other_finding(tmp_path: 
     """A stolen service account would have none of them told."""
     os.mkfifo(tmp_path / "transfers.json")
 
-    (finding,) = service._dropped(brokerage_policy("cost"), str(tmp_path))
+    (finding,) = service._check_published_transfers(brokerage_policy("cost"), str(tmp_path))
 
     assert (finding.item, finding.state) == ("published", FindingSeverity.BROKEN)
     assert finding.found == f"{tmp_path}/transfers.json: not a regular file with one hard link"
@@ -88,7 +88,7 @@ def test_a_queue_to_a_cluster_that_lets_a_person_not_in_is_not_judged_for_them(
     seen: Future[TransferSetupSituation] = Future()
     seen.set_exception(error(("ssh",), 255, stderr=b"no"))
 
-    (found,) = service._queue("transfer-delta", seen, None)
+    (found,) = service._check_transfer_queue("transfer-delta", seen, None)
     assert (found.item, found.state) == ("queue transfer-delta", state)
     assert (found.found == "not visible to this user") is (state is FindingSeverity.WARNING)
 

@@ -6,7 +6,7 @@ import pwd
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.key_settings import RemoteAccounts
+from gridbridge.model.config_key_descriptions import RemoteAccounts
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.site import site_inspection

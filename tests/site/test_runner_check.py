@@ -13,7 +13,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampai
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.shell.clock import Clock
-from gridbridge.site import capability_checks
+from gridbridge.site import storage_provider_and_runner_checks
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 Look = Callable[[], list[tuple[FindingSeverity, str]]]
@@ -26,7 +26,9 @@ def _look(tmp_path: Path) -> Look:
 
     def look() -> list[tuple[FindingSeverity, str]]:
         clock = Clock(NOON.timestamp)
-        found = capability_checks.check_runner_activity(clock, str(tmp_path), str(tmp_path / "brought"))
+        found = storage_provider_and_runner_checks.check_runner_activity(
+            clock, str(tmp_path), str(tmp_path / "brought")
+        )
         return [(one.state, one.found) for one in found]
 
     return look

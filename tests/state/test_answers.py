@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.cluster_snapshot import JobListRow, QueueInstanceStatus
-from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
+from gridbridge.model.job_and_queue_states import (
+    JobState,
+    JobStateFact,
+    QueueInstanceState,
+    QueueStartBlocker,
+)
 from gridbridge.state.cluster_query_tables import (
     LastClusterQueryResult,
     LastClusterQueryRows,

@@ -15,9 +15,9 @@ from sqlalchemy import Engine, event
 
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model import jobs_and_accounting
-from gridbridge.model.states import UNSEEN, WORDS, JobState
+from gridbridge.model.job_and_queue_states import UNSEEN, WORDS, JobState
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferEvent
-from gridbridge.model.transfer_message import KEYS, TransferMessage, TransferOutcome
+from gridbridge.model.transfer_messages_in_spool import KEYS, TransferMessage, TransferOutcome
 from gridbridge.state.cluster_query_tables import ClusterQueryLogRows
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile

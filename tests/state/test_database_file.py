@@ -206,7 +206,7 @@ def test_a_server_refuses_changes_where_none_may_be_made(state_url: str) -> None
 
     assert unchanged.all() == campaigns.all()
     with pytest.raises(StateError, match=r"read-?only"):
-        unchanged.drop_waiting(1)
+        unchanged.drop_unsent_tasks(1)
 
 
 @pytest.mark.parametrize(

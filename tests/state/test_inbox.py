@@ -11,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import StateError
-from gridbridge.model.transfer_message import MAX_BYTES, TransferMessage, TransferMessageKind, encode_transfer_message
+from gridbridge.model.transfer_messages_in_spool import (
+    MAX_BYTES,
+    TransferMessage,
+    TransferMessageKind,
+    encode_transfer_message,
+)
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool

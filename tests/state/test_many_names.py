@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind
+from gridbridge.model.transfer_messages_in_spool import TransferMessage, TransferMessageKind
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool, spool_reader
 from gridbridge.state import spool_inbox as inboxes

@@ -43,7 +43,7 @@ class Restored:
         self.campaigns.add(made_campaign("beta", "gamma", tasks=TASKS), "token")
         for cluster, tasks in (("beta", AN_ARRAY), ("gamma", 6), ("beta", 20)):
             self.campaigns.intend(1, cluster, tasks, NOON)
-        self.campaigns.array_is(self.array(1), ArraySubmissionState.RELEASED, 71)
+        self.campaigns.set_array_state(self.array(1), ArraySubmissionState.RELEASED, 71)
 
     def array(self, number: int) -> CampaignArray:
         """Look one up."""

@@ -19,13 +19,13 @@ from gridbridge.batch.embedded.embedded_cluster_rows import (
     EmbeddedJobRequest,
     EmbeddedTransferQueue,
 )
-from gridbridge.batch.embedded.embedded_command_lines_and_answers import (
+from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore, EmbeddedRequestRefusal, NoSuchEmbeddedJob
+from gridbridge.batch.embedded.embedded_program_calls import (
     PrintedEmbeddedCluster,
     PrintedEmbeddedJob,
     PrintedEmbeddedJobEnd,
     encode_embedded_answer,
 )
-from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore, EmbeddedRequestRefusal, NoSuchEmbeddedJob
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.fixed_paths import METHODS
 

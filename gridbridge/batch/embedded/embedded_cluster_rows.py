@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from gridbridge.batch.qstat_state_letters import render_job_state_letters
-from gridbridge.model.states import JobStateFact
+from gridbridge.model.job_and_queue_states import JobStateFact
 
 
 class EmbeddedJob(NamedTuple):

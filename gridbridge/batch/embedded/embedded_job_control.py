@@ -11,11 +11,11 @@ from contextlib import suppress
 from math import inf
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGUSR2
 
-from gridbridge.batch.embedded import job_start_and_queue_methods
+from gridbridge.batch.embedded import embedded_job_start
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd
-from gridbridge.batch.embedded.embedded_command_lines_and_answers import OWN
+from gridbridge.batch.embedded.embedded_job_processes import signal_job_process_group
 from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore, EmbeddedRequestRefusal, NoSuchEmbeddedJob
-from gridbridge.batch.embedded.living_job_processes import signal_job_process_group
+from gridbridge.batch.embedded.embedded_program_calls import OWN
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_array_index_ranges
 
 
@@ -39,7 +39,7 @@ def suspend_embedded_job(database: EmbeddedJobStore, number: int) -> None:
         _signal(job, SIGSTOP)
         held = job.held if job.at else 1
         database.set(job.id, held=held, suspended=int(job.pid > 0))
-    job_start_and_queue_methods.run_embedded_queue_method(database, job, "suspend")
+    embedded_job_start.run_embedded_queue_method(database, job, "suspend")
 
 
 def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
@@ -49,15 +49,15 @@ def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
         _signal(job, SIGCONT)
         held = job.held if job.at else 0
         database.set(job.id, held=held, suspended=0)
-    job_start_and_queue_methods.run_embedded_queue_method(database, job, "resume")
+    embedded_job_start.run_embedded_queue_method(database, job, "resume")
 
 
 def delete_embedded_job(database: EmbeddedJobStore, number: int) -> None:
     """Kill a running job, or remove a waiting job and write no accounting record, as Grid Engine does."""
     with database.change():
         job = database.job(number)
-        _end(database, job)
-    job_start_and_queue_methods.run_embedded_queue_method(database, job, "terminate")
+        _kill_or_remove_job(database, job)
+    embedded_job_start.run_embedded_queue_method(database, job, "terminate")
 
 
 def pin_embedded_job_to_queue(database: EmbeddedJobStore, number: int, queue: str) -> None:
@@ -95,7 +95,7 @@ def delete_embedded_array(database: EmbeddedJobStore, array: int, indices: str) 
     with database.change():
         for job in _tasks(database, array):
             if ranges is None or any(job.place in span for span in ranges):
-                _end(database, job)
+                _kill_or_remove_job(database, job)
 
 
 def _tasks(database: EmbeddedJobStore, array: int) -> list[EmbeddedJob]:
@@ -104,7 +104,7 @@ def _tasks(database: EmbeddedJobStore, array: int) -> list[EmbeddedJob]:
     raise NoSuchEmbeddedJob(f"array {array} does not exist")
 
 
-def _end(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
+def _kill_or_remove_job(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
     _signal(job, SIGKILL)
     if job.pid:
         database.set(job.id, deleting=1)
@@ -181,12 +181,12 @@ def preempt_embedded_tasks(database: EmbeddedJobStore) -> None:
     with database.change():
         first = database.first_in_turn()
         if first and not first.yields:
-            for job in _victims(database, first.slots - (database.slots - database.used)):
+            for job in _choose_tasks_to_preempt(database, first.slots - (database.slots - database.used)):
                 database.set(job.id, way_at=time.time())
-                _tell(job)
+                _announce_preemption(job)
 
 
-def _victims(database: EmbeddedJobStore, needed: int) -> list[EmbeddedJob]:
+def _choose_tasks_to_preempt(database: EmbeddedJobStore, needed: int) -> list[EmbeddedJob]:
     running = database.running_to_yield()
     needed -= sum(job.slots for job in running if job.way_at or job.deleting)
     chosen: list[EmbeddedJob] = []
@@ -197,7 +197,7 @@ def _victims(database: EmbeddedJobStore, needed: int) -> list[EmbeddedJob]:
     return chosen if needed <= 0 else []
 
 
-def _tell(job: EmbeddedJob) -> None:
+def _announce_preemption(job: EmbeddedJob) -> None:
     with suppress(ProcessLookupError):
         if job.array:
             os.kill(job.pid, MAKE_WAY)

@@ -15,17 +15,21 @@ import time
 from collections.abc import Container
 from contextlib import suppress
 
-from gridbridge.batch.embedded import embedded_job_control, job_start_and_queue_methods, living_job_processes
+from gridbridge.batch.embedded import (
+    embedded_job_control,
+    embedded_job_processes,
+    embedded_job_start,
+)
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd
 from gridbridge.batch.embedded.embedded_job_control import EmbeddedWalltimeAndPreemption
-from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore
-from gridbridge.batch.embedded.job_start_and_queue_methods import (
+from gridbridge.batch.embedded.embedded_job_start import (
     SCRIPT,
     TMPDIR,
     EmbeddedJobFirstProcess,
     EmbeddedJobStartFailure,
     embedded_job_private_folder,
 )
+from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore
 
 AGAIN, IN_ERROR = 99, 100  # exit statuses of a starter: rerun, and error state (sge_shepherd(8))
 LOAD_REPORT_S = 40  # period of load sensor calls: load_report_time, sge_conf(5)
@@ -38,19 +42,19 @@ def run_embedded_jobs_in_turn(database: EmbeddedJobStore) -> None:
     for number in SPARED:
         signal.signal(number, signal.SIG_IGN)
     while True:
-        opened = job_start_and_queue_methods.open_embedded_transfer_queues(database)
+        opened = embedded_job_start.open_embedded_transfer_queues(database)
         if not database.next_to_start(opened):
             return
         if started := _start(database, opened):
             start_embedded_keeper_if_needed(database)
-            _see_through(database, *started)
+            _supervise_until_end(database, *started)
 
 
 def start_embedded_keeper_if_needed(database: EmbeddedJobStore) -> None:
     """Start a keeper process if a job could start, and preempt tasks if a job needs slots; ignore failures."""
     with suppress(OSError, sqlite3.OperationalError):
-        if database.next_to_start() or job_start_and_queue_methods.open_embedded_transfer_queues(database):
-            living_job_processes.start_embedded_daemon(database.folder, "keep")
+        if database.next_to_start() or embedded_job_start.open_embedded_transfer_queues(database):
+            embedded_job_processes.start_embedded_daemon(database.folder, "keep")
         embedded_job_control.preempt_embedded_tasks(database)
 
 
@@ -65,7 +69,7 @@ def _start(database: EmbeddedJobStore, opened: Container[str]) -> tuple[Embedded
     try:
         with database.change():
             job = database.next_to_start(opened)
-            child = _make_ready(database, job) if job else None
+            child = _prepare_first_process(database, job) if job else None
     except BaseException:
         if child:
             child.abandon()
@@ -82,11 +86,11 @@ def _start(database: EmbeddedJobStore, opened: Container[str]) -> tuple[Embedded
     return job, child
 
 
-def _make_ready(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedJobFirstProcess | None:
+def _prepare_first_process(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedJobFirstProcess | None:
     database.keepers.take(job.id)
     try:
-        _furnish(database, job)
-        argv, environment = job_start_and_queue_methods.embedded_job_command_line(database, job)
+        _make_private_folder(database, job)
+        argv, environment = embedded_job_start.embedded_job_command_line(database, job)
         child = EmbeddedJobFirstProcess(job, embedded_job_private_folder(database.folder, job.id), argv, environment)
     except EmbeddedJobStartFailure as error:
         database.set(job.id, error=str(error))
@@ -97,17 +101,17 @@ def _make_ready(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedJobFirs
     return child
 
 
-def _furnish(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
+def _make_private_folder(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
     private = embedded_job_private_folder(database.folder, job.id)
     shutil.rmtree(private, ignore_errors=True)  # a keeper may have been killed before the job started
     os.makedirs(f"{private}/{TMPDIR}")
     with open(f"{private}/{SCRIPT}", "wb") as file:
         file.write(database.script(job))
     if job.at:
-        job_start_and_queue_methods.write_embedded_execd_files(job, private)
+        embedded_job_start.write_embedded_execd_files(job, private)
 
 
-def _see_through(database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess) -> None:
+def _supervise_until_end(database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess) -> None:
     """Wait for a job's end and write its accounting record.
 
     The first process is reaped within the database transaction, so that its pid is not reused while the job is recorded
@@ -115,14 +119,14 @@ def _see_through(database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJo
     """
     limits = EmbeddedWalltimeAndPreemption(database, job, child.pid)
     _await_end(database, job, child, limits)
-    job_start_and_queue_methods.run_embedded_queue_method(database, job, "epilog")
+    embedded_job_start.run_embedded_queue_method(database, job, "epilog")
     end = None
     while True:
         try:
             with database.change():
-                end = end or _reap(child)
+                end = end or _kill_group_and_reap(child)
                 now = database.job(job.id)
-                is_over = _end(database, now, limits.judge(now, end))
+                is_over = _account_or_requeue_job(database, now, limits.judge(now, end))
             break
         except sqlite3.OperationalError as error:
             if not database.is_there():
@@ -148,14 +152,14 @@ def _await_end(
     poll.register(end, select.POLLIN)
     while not poll.poll(None if wait_s is None else math.ceil(wait_s * 1000)):
         if job.at:
-            job_start_and_queue_methods.call_embedded_load_sensor(database, job)
+            embedded_job_start.call_embedded_load_sensor(database, job)
         else:
             limits.look()
             wait_s = limits.wait_s
     os.close(end)
 
 
-def _end(database: EmbeddedJobStore, job: EmbeddedJob, end: EmbeddedJobEnd) -> bool:
+def _account_or_requeue_job(database: EmbeddedJobStore, job: EmbeddedJob, end: EmbeddedJobEnd) -> bool:
     """Write an ended job's accounting record, or requeue a job whose starter ended with 99 or 100.
 
     Returns whether the job has ended. The folder and lock of a requeued job may already belong to another keeper.
@@ -165,14 +169,14 @@ def _end(database: EmbeddedJobStore, job: EmbeddedJob, end: EmbeddedJobEnd) -> b
         database.account_for(job, end)
         return True
     database.put_back(
-        job, job_start_and_queue_methods.read_embedded_starter_error(private) if end.exit_status == IN_ERROR else ""
+        job, embedded_job_start.read_embedded_starter_error(private) if end.exit_status == IN_ERROR else ""
     )
     remove_embedded_job_folder(database.folder, job.id)  # another keeper may restart the job after `let_go`
     database.keepers.let_go(job.id)
     return False
 
 
-def _reap(child: EmbeddedJobFirstProcess) -> EmbeddedJobEnd:
+def _kill_group_and_reap(child: EmbeddedJobFirstProcess) -> EmbeddedJobEnd:
     """Kill the rest of the job's process group; return the exit status and usage of its first process."""
     os.killpg(child.pid, signal.SIGKILL)
     _, status, usage = os.wait4(child.pid, 0)

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gridbridge.batch.embedded import living_job_processes
+from gridbridge.batch.embedded import embedded_job_processes
 from gridbridge.batch.embedded.embedded_cluster_rows import (
     EmbeddedArrayTaskEnd,
     EmbeddedJob,
@@ -15,10 +15,10 @@ from gridbridge.batch.embedded.embedded_cluster_rows import (
     EmbeddedJobRequest,
     EmbeddedTransferQueue,
 )
-from gridbridge.batch.embedded.embedded_command_lines_and_answers import OWN
-from gridbridge.batch.embedded.living_job_processes import EmbeddedJobKeeperLocks
+from gridbridge.batch.embedded.embedded_job_processes import EmbeddedJobKeeperLocks
+from gridbridge.batch.embedded.embedded_program_calls import OWN
 from gridbridge.errors import GridbridgeError, StateError
-from gridbridge.model.key_settings import OBJECT_NAME
+from gridbridge.model.config_key_descriptions import OBJECT_NAME
 
 FILE = "jobs.db"
 PATIENCE_S = 10.0  # timeout for the lock of the SQLite file; a transaction takes milliseconds
@@ -340,7 +340,7 @@ class EmbeddedJobStore:
         return [
             job
             for job in self._jobs(" WHERE pid > 0")
-            if not self.keepers.is_kept(job.id) and living_job_processes.unique_process_id(job.pid) != job.birth
+            if not self.keepers.is_kept(job.id) and embedded_job_processes.unique_process_id(job.pid) != job.birth
         ]
 
     def account_for_lost(self) -> Iterable[int]:

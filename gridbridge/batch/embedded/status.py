@@ -5,7 +5,7 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from datetime import UTC, datetime
 
 from gridbridge import __version__
-from gridbridge.batch.embedded.embedded_command_lines_and_answers import (
+from gridbridge.batch.embedded.embedded_program_calls import (
     PrintedEmbeddedJob,
     PrintedEmbeddedJobEnd,
     parse_embedded_cluster_and_jobs,
@@ -14,6 +14,7 @@ from gridbridge.batch.embedded.embedded_command_lines_and_answers import (
 )
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.job_and_queue_states import JobState
 from gridbridge.model.jobs_and_accounting import (
     ArrayEndQuery,
     ClusterArrayLimits,
@@ -22,7 +23,6 @@ from gridbridge.model.jobs_and_accounting import (
     JobKillReason,
 )
 from gridbridge.model.site.site_check_facts import ClusterFacts
-from gridbridge.model.states import JobState
 from gridbridge.model.transfer_name import PREFIX
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
 from gridbridge.shell.program_runs import LIST_BYTES
@@ -40,7 +40,7 @@ def query_cluster_snapshot(
 ) -> tuple[ClusterSnapshot, float]:
     """Return a snapshot of the cluster and of the jobs with given ids, and the query's duration in seconds."""
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _ask(folder, "list")
+    answer = _run_for_output(folder, "list")
     took_s = time.monotonic() - began
     whole, listed = parse_embedded_cluster_and_jobs(answer)
     queue = _queue(f"{QUEUE}={whole.used}/{whole.slots}", whole.host, int(whole.yielding or 0))
@@ -79,7 +79,7 @@ def list_transfer_queues(folder: EmbeddedClusterAccess) -> dict[str, int]:
 
 def query_job_end(folder: EmbeddedClusterAccess, job_id: int, account: str) -> JobEnd | None:
     """Return a job's end, by job id and account; None if the end is unknown."""
-    lines = parse_embedded_job_ends(_ask(folder, "ended", str(job_id)))
+    lines = parse_embedded_job_ends(_run_for_output(folder, "ended", str(job_id)))
     return _end(lines[0]) if lines and lines[0].account == account else None
 
 
@@ -89,14 +89,14 @@ def query_array_ends(
     """Return the ends of array tasks, by the array's account and by task index."""
     ends: dict[str, dict[int, JobEnd | None]] = {}
     for array in arrays:
-        lines = parse_embedded_job_ends(_ask(folder, "ended", str(array.job_id), "--tasks"))
+        lines = parse_embedded_job_ends(_run_for_output(folder, "ended", str(array.job_id), "--tasks"))
         ends[array.account] = {int(line.place): _end(line) for line in lines if line.account == array.account}
     return ends
 
 
 def query_begun_indices(folder: EmbeddedClusterAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return, by array id, the indices of waiting and running tasks; ended arrays are left out."""
-    _, listed = parse_embedded_cluster_and_jobs(_ask(folder, "list"))
+    _, listed = parse_embedded_cluster_and_jobs(_run_for_output(folder, "list"))
     living: dict[int, list[int]] = {}
     for job in listed:
         if job.array and arrays.get(int(job.array)) == job.account:
@@ -124,7 +124,7 @@ def query_array_limits(_: EmbeddedClusterAccess) -> ClusterArrayLimits:
 
 def query_job_details(folder: EmbeddedClusterAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the account and error of a waiting or running job; empty for any other job."""
-    _, listed = parse_embedded_cluster_and_jobs(_ask(folder, "list", f"--job={job_id}"))
+    _, listed = parse_embedded_cluster_and_jobs(_run_for_output(folder, "list", f"--job={job_id}"))
     return tuple(
         JobAccountAndErrors(
             job_id=int(job.id),
@@ -164,5 +164,5 @@ def _status(job: PrintedEmbeddedJob, host: str) -> JobListRow:
     )
 
 
-def _ask(folder: EmbeddedClusterAccess, *words: str) -> bytes:
+def _run_for_output(folder: EmbeddedClusterAccess, *words: str) -> bytes:
     return run_embedded_program(folder, *words, most_bytes=LIST_BYTES).checked().stdout

@@ -7,8 +7,8 @@ from gridbridge.batch.batch_submission_outcome import (
     JobSubmissionResult,
     failed_submission_result,
 )
-from gridbridge.batch.embedded import embedded_command_lines_and_answers
-from gridbridge.batch.embedded.embedded_command_lines_and_answers import (
+from gridbridge.batch.embedded import embedded_program_calls
+from gridbridge.batch.embedded.embedded_program_calls import (
     PrintedEmbeddedJob,
     parse_embedded_cluster_and_jobs,
     run_embedded_program,
@@ -20,7 +20,7 @@ from gridbridge.shell.program_runs import CompletedProgram, run_program
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
-    from gridbridge.model.states import JobState
+    from gridbridge.model.job_and_queue_states import JobState
 
 HAS_QSTAT = False
 HAS_START_TIMES = False
@@ -30,9 +30,9 @@ ANSWERS = {os.EX_DATAERR: JobSubmissionOutcome.REFUSED, os.EX_TEMPFAIL: JobSubmi
 
 def submit_held_job(folder: EmbeddedClusterAccess, spec: JobSpec) -> JobSubmissionResult:
     """Submit a held job; failures are returned, never raised."""
-    if reason := embedded_command_lines_and_answers.explain_request_refusal(spec.request, is_array=spec.tasks > 0):
+    if reason := embedded_program_calls.explain_request_refusal(spec.request, is_array=spec.tasks > 0):
         return JobSubmissionResult(JobSubmissionOutcome.REFUSED, reason=reason)
-    argv = embedded_command_lines_and_answers.submit_held_job_command(folder, spec)
+    argv = embedded_program_calls.submit_held_job_command(folder, spec)
     try:
         answer = run_program(argv, folder.environment(), folder.timeout_s, spec.script)
     except CommandFailed as error:
@@ -50,29 +50,29 @@ def _read_answer(answer: CompletedProgram) -> JobSubmissionResult:
 
 def find_held_job(folder: EmbeddedClusterAccess, transfer: str, owner: str) -> str:
     """Return the id of a user's oldest job or array with this name; empty if none exists."""
-    return next(iter(_named(folder, transfer, owner)), "")
+    return next(iter(_find_jobs_by_name(folder, transfer, owner)), "")
 
 
 def find_duplicate_arrays(folder: EmbeddedClusterAccess, transfer: str, owner: str, array: str) -> list[str]:
     """Return the ids of a user's arrays that have the submission name of an array, without this array."""
-    return [job for job in _named(folder, transfer, owner) if job != array]
+    return [job for job in _find_jobs_by_name(folder, transfer, owner) if job != array]
 
 
-def _named(folder: EmbeddedClusterAccess, name: str, owner: str) -> dict[str, None]:
-    jobs = _jobs(folder, f"--name={name}")
+def _find_jobs_by_name(folder: EmbeddedClusterAccess, name: str, owner: str) -> dict[str, None]:
+    jobs = _query_jobs(folder, f"--name={name}")
     ours = (job for job in jobs if (job.owner, job.account) == (owner, name))
     return dict.fromkeys(job.array or job.id for job in ours)
 
 
 def query_owner_and_account(folder: EmbeddedClusterAccess, job: str) -> tuple[str, str]:
     """Return a job's owner and account; both are empty if the job neither waits nor runs."""
-    jobs = _jobs(folder, f"--job={job}")
+    jobs = _query_jobs(folder, f"--job={job}")
     return (jobs[0].owner, jobs[0].account) if jobs else ("", "")
 
 
 def query_live_indices(folder: EmbeddedClusterAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return, by array id, the indices of waiting and running tasks of the given accounts."""
-    jobs = _jobs(folder)
+    jobs = _query_jobs(folder)
     indices: dict[str, list[range]] = {array: [] for array in arrays}
     for job in jobs:
         if arrays.get(job.array) == job.account:
@@ -82,9 +82,12 @@ def query_live_indices(folder: EmbeddedClusterAccess, arrays: dict[str, str]) ->
 
 def query_job_state(folder: EmbeddedClusterAccess, job: str) -> "JobState":
     """Return a job's state; UNSEEN if the job neither waits nor runs."""
-    from gridbridge.model.states import UNSEEN, JobState  # imported here, because most transfers query no state
+    from gridbridge.model.job_and_queue_states import (
+        UNSEEN,
+        JobState,
+    )  # imported here, because most transfers query no state
 
-    jobs = _jobs(folder, f"--job={job}")
+    jobs = _query_jobs(folder, f"--job={job}")
     return JobState(jobs[0].facts.split(), jobs[0].state) if jobs else UNSEEN
 
 
@@ -101,34 +104,36 @@ def release_arrays(folder: EmbeddedClusterAccess, arrays: tuple[str, ...], name:
 
 def delete_array(folder: EmbeddedClusterAccess, array: str) -> None:
     """Delete all tasks of an array; a missing array is no error."""
-    _unless_gone(folder, "delete-array", array)
+    _run_unless_job_missing(folder, "delete-array", array)
 
 
 def delete_array_tasks(folder: EmbeddedClusterAccess, array: str, _name: str, indices: str) -> None:
     """Delete the array tasks with the given indices; missing tasks are no error."""
-    _unless_gone(folder, "delete-array", array, f"--places={indices}")
+    _run_unless_job_missing(folder, "delete-array", array, f"--places={indices}")
 
 
 def hold_array_tasks(
     folder: EmbeddedClusterAccess, array: str, name: str, indices: tuple[range, ...]
 ) -> tuple[range, ...]:
     """Hold array tasks; return the indices of tasks that still wait and are therefore held."""
-    for job in _at(folder, array, name, indices):
-        _unless_gone(folder, "hold", job.id)
-    held = _at(folder, array, name, indices)
+    for job in _own_tasks_at_indices(folder, array, name, indices):
+        _run_unless_job_missing(folder, "hold", job.id)
+    held = _own_tasks_at_indices(folder, array, name, indices)
     waiting = (int(job.place) for job in held if WAITING in job.facts.split())
     return tuple(range(index, index + 1) for index in waiting)
 
 
 def release_array_tasks(folder: EmbeddedClusterAccess, array: str, indices: tuple[range, ...]) -> None:
     """Release the held array tasks with the given indices."""
-    for job in _jobs(folder):
+    for job in _query_jobs(folder):
         if job.array == array and any(int(job.place) in span for span in indices):
-            _unless_gone(folder, "release", job.id)
+            _run_unless_job_missing(folder, "release", job.id)
 
 
-def _at(folder: EmbeddedClusterAccess, array: str, name: str, indices: tuple[range, ...]) -> list[PrintedEmbeddedJob]:
-    jobs = _jobs(folder)
+def _own_tasks_at_indices(
+    folder: EmbeddedClusterAccess, array: str, name: str, indices: tuple[range, ...]
+) -> list[PrintedEmbeddedJob]:
+    jobs = _query_jobs(folder)
     ours = (job for job in jobs if (job.array, job.account) == (array, name))
     return [job for job in ours if any(int(job.place) in span for span in indices)]
 
@@ -155,22 +160,22 @@ def restore_start_time(folder: EmbeddedClusterAccess, job: str) -> None:
 
 def suspend_or_hold_job(folder: EmbeddedClusterAccess, job: str) -> None:
     """Suspend a running job, or hold a waiting job; a missing job is no error."""
-    _unless_gone(folder, "suspend", job)
+    _run_unless_job_missing(folder, "suspend", job)
 
 
 def resume_or_release_job(folder: EmbeddedClusterAccess, job: str) -> None:
     """Resume or release a job after `suspend_or_hold_job`; a missing job is no error."""
-    _unless_gone(folder, "resume", job)
+    _run_unless_job_missing(folder, "resume", job)
 
 
 def delete_job(folder: EmbeddedClusterAccess, job: str) -> None:
     """Delete a job; a missing job is no error."""
-    _unless_gone(folder, "delete", job)
+    _run_unless_job_missing(folder, "delete", job)
 
 
 def query_job_request(folder: EmbeddedClusterAccess, job: str) -> JobRequest:
     """Return an empty request, because embedded jobs request only slots; raise ParseError if the job has ended."""
-    if not _jobs(folder, f"--job={job}"):
+    if not _query_jobs(folder, f"--job={job}"):
         raise ParseError(f"job {job} neither waits nor runs")
     return JobRequest()
 
@@ -180,11 +185,11 @@ def query_queue_limit(_folder: EmbeddedClusterAccess, _queue: str, _name: str, _
     return ""
 
 
-def _jobs(folder: EmbeddedClusterAccess, *which: str) -> list[PrintedEmbeddedJob]:
+def _query_jobs(folder: EmbeddedClusterAccess, *which: str) -> list[PrintedEmbeddedJob]:
     return parse_embedded_cluster_and_jobs(run_embedded_program(folder, "list", *which).checked().stdout)[1]
 
 
-def _unless_gone(folder: EmbeddedClusterAccess, *words: str) -> None:
+def _run_unless_job_missing(folder: EmbeddedClusterAccess, *words: str) -> None:
     answer = run_embedded_program(folder, *words)
     if answer.status != os.EX_NOINPUT:
         answer.checked()

@@ -10,24 +10,29 @@ from dataclasses import replace
 from datetime import UTC
 
 from gridbridge.batch import qstat_state_letters
-from gridbridge.batch.gridengine import client_commands, parse, qconf, submit
+from gridbridge.batch.gridengine import (
+    client_commands,
+    qconf_parser_and_edits,
+    qstat_xml_parser,
+    submit,
+)
 from gridbridge.batch.gridengine.cell_object_queries import EXCLUSIVE, NOTHING, OF_ALL, OF_HOST, SLOTS
+from gridbridge.batch.gridengine.job_request_parser import parse_job_request
 from gridbridge.batch.gridengine.status import query_in_utc, query_names, query_object
 from gridbridge.batch.gridengine.submit import run_client
-from gridbridge.batch.gridengine.submitted_request import parse_job_request
 from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     Amounts,
     CellRequestsAndResources,
-    QueueInstanceResources,
+    FreeQueueInstanceResources,
     RunningJobWithResources,
     WaitingLocalRequest,
 )
 from gridbridge.model.fixed_paths import BEST_EFFORT
+from gridbridge.model.job_and_queue_states import JobState
 from gridbridge.model.job_request import Pairs
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
-from gridbridge.model.states import JobState
 from gridbridge.model.transfer_name import parse_qstat_task_ranges
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
@@ -39,7 +44,7 @@ WILD = frozenset("*?[")  # wildcard characters in names of parallel environments
 
 def query_blocked_jobs(cell: GridEngineCellAccess) -> CellRequestsAndResources:
     """Return a cell's waiting jobs, running tasks and free consumables."""
-    table = ConsumableTable(qconf.parse_complex_table(query_object(cell, "-sc")).values())
+    table = ConsumableTable(qconf_parser_and_edits.parse_complex_table(query_object(cell, "-sc")).values())
     shown = ",".join((*table.names, "remote", BEST_EFFORT))
     argv = client_commands.list_jobs_command(cell, "-F", shown, "-r", "-u", "*", "-xml")
     return parse_blocked_jobs(query_in_utc(cell, argv).checked().stdout, table)
@@ -54,8 +59,8 @@ def query_possible_instances(cell: GridEngineCellAccess, shortage: WaitingLocalR
     if shortage.job in submit.query_deferred_jobs(cell):
         return frozenset()
     xml = submit.query_job_xml(cell, str(shortage.job))
-    most = parse.parse_array_concurrency_limits(xml).get(shortage.job, 0)
-    if most and len(parse.parse_begun_tasks(xml)) >= most:
+    most = qstat_xml_parser.parse_array_concurrency_limits(xml).get(shortage.job, 0)
+    if most and len(qstat_xml_parser.parse_begun_tasks(xml)) >= most:
         return frozenset()
     environments = [shortage.pe] if shortage.pe else []
     if WILD.intersection(shortage.pe):  # qselect accepts no wildcards
@@ -110,7 +115,7 @@ class ConsumableTable:
 
     def alone_by(self, pairs: Pairs) -> frozenset[str]:
         """Return the exclusive resources by which a job requests a whole host."""
-        return frozenset(name for name, text in pairs if name in self.alone and text in parse.TRUE)
+        return frozenset(name for name, text in pairs if name in self.alone and text in qstat_xml_parser.TRUE)
 
 
 def parse_consumable_amount(text: str) -> float | None:
@@ -127,15 +132,19 @@ def parse_consumable_amount(text: str) -> float | None:
     return -number if text.startswith("-") else number
 
 
-@parse.repaired_qstat_xml
+@qstat_xml_parser.repaired_qstat_xml
 def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CellRequestsAndResources:
     """Parse qstat's list of jobs and queue instances; raise ParseError if the list is incomplete."""
     asked = dict[tuple[object, ...], WaitingLocalRequest]()
     running = list[RunningJobWithResources]()  # running tasks read since the last queue instance
-    holders, places, free_in_cell = list[RunningJobWithResources](), list[QueueInstanceResources](), dict[str, float]()
-    for element in parse.iterate_job_list(data):
+    holders, places, free_in_cell = (
+        list[RunningJobWithResources](),
+        list[FreeQueueInstanceResources](),
+        dict[str, float](),
+    )
+    for element in qstat_xml_parser.iterate_job_list(data):
         leafs = {str(child.tag): child.text or "" for child in element}
-        if element.tag == parse.QUEUE:
+        if element.tag == qstat_xml_parser.QUEUE:
             place, makes_way, free = _queue(element, leafs, table)
             free_in_cell |= free
             host = leafs["name"].rpartition("@")[2]
@@ -144,7 +153,7 @@ def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CellRequestsAndRe
             places += [place] if place else []
             continue
         state, pairs = (
-            parse.parse_job_state_log_unknown(leafs["state"]),
+            qstat_xml_parser.parse_job_state_log_unknown(leafs["state"]),
             tuple((one.get("name") or "", one.text or "") for one in element.iterfind("hard_request")),
         )
         if state.is_running:
@@ -166,7 +175,7 @@ def _holder(leafs: Mapping[str, str], pairs: Pairs, state: JobState, table: Cons
         job=int(leafs["JB_job_number"]),
         task=_first(leafs),
         host="",
-        since=parse.parse_printed_time(leafs.get("JAT_start_time", ""), UTC) if state.has_begun else None,
+        since=qstat_xml_parser.parse_printed_time(leafs.get("JAT_start_time", ""), UTC) if state.has_begun else None,
         amounts={**table.defaults(pairs, slots), **table.amounts(pairs, slots)},
         alone=table.alone_by(pairs),
         is_deleting=state.is_deleting,
@@ -187,24 +196,24 @@ def _waiting_request(leafs: Mapping[str, str], pairs: Pairs, table: ConsumableTa
 
 
 def _queue(
-    element: parse.Element, leafs: Mapping[str, str], table: ConsumableTable
-) -> tuple[QueueInstanceResources | None, bool, dict[str, float]]:
+    element: qstat_xml_parser.Element, leafs: Mapping[str, str], table: ConsumableTable
+) -> tuple[FreeQueueInstanceResources | None, bool, dict[str, float]]:
     """Return an open local queue instance, whether it is a best-effort queue, and the cell's free consumables."""
     values = [(child.get("type"), child.get("name") or "", child.text or "") for child in element]
-    own = {name: text for kind, name, text in values if kind == parse.FIXED}
+    own = {name: text for kind, name, text in values if kind == qstat_xml_parser.FIXED}
     of_host, of_cell, of_queue = (_amounts(kind, values) for kind in (OF_HOST, OF_ALL, OF_QUEUE))
-    makes_way = own.get(BEST_EFFORT) in parse.TRUE
+    makes_way = own.get(BEST_EFFORT) in qstat_xml_parser.TRUE
     is_open = not qstat_state_letters.parse_queue_state_letters(leafs.get("state", "")).facts
     if (
         makes_way
-        or own.get("remote") in parse.TRUE
+        or own.get("remote") in qstat_xml_parser.TRUE
         or not is_open
-        or parse.BATCH not in leafs.get("qtype", parse.BATCH)
+        or qstat_xml_parser.BATCH not in leafs.get("qtype", qstat_xml_parser.BATCH)
     ):
         return None, makes_way, of_cell
     alone = table.alone & of_host.keys()
     used = int(leafs["slots_used"]) + int(leafs.get("slots_resv", "0"))
-    instance = QueueInstanceResources(
+    instance = FreeQueueInstanceResources(
         name=leafs["name"],
         slots=int(leafs["slots_total"]) - used,
         free={name: n for name, n in of_host.items() if name not in alone},

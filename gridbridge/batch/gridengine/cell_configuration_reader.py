@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from gridbridge.batch.gridengine import parse, qconf
+from gridbridge.batch.gridengine import qconf_parser_and_edits, qstat_xml_parser
 from gridbridge.batch.gridengine.status import (
     query_all_queue_settings,
     query_names,
@@ -35,7 +35,7 @@ from gridbridge.model.elastic.grid_engine_cell import (
     parse_access_lists,
     parse_cell_queue,
 )
-from gridbridge.model.qconf_attributes import parse_qconf_words
+from gridbridge.model.qconf_attribute_parser import parse_qconf_words
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell.program_runs import LIST_BYTES
 
@@ -72,7 +72,7 @@ def query_cell_configuration(cell: GridEngineCellAccess, qstat: bytes) -> bytes:
     The number of calls grows with host groups, parallel environments, user lists, waiting arrays and advance
     reservations. Raises CommandFailed or ParseError if a call fails.
     """
-    complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
+    complexes = qconf_parser_and_edits.parse_complex_table(query_object(cell, "-sc"))
     queues = {settings["qname"]: settings for settings in query_all_queue_settings(cell)}
     table = {
         COMPLEXES: {name: {key: str(getattr(row, key)) for key in COMPLEX_KEYS} for name, row in complexes.items()},
@@ -88,7 +88,7 @@ def query_cell_configuration(cell: GridEngineCellAccess, qstat: bytes) -> bytes:
         CAPS: {str(job): most for job, most in sorted(_task_caps(cell, qstat).items())},
         PROMISED: dict(query_advance_reserved_slots(cell)),
     }
-    table |= _access_answers(cell, _layout(table), qstat)
+    table |= _access_answers(cell, _cell_configuration_of_table(table), qstat)
     return f"{json.dumps(table, indent=1, sort_keys=True)}\n".encode()
 
 
@@ -107,18 +107,18 @@ def _access_answers(cell: GridEngineCellAccess, laid_out: CellConfiguration, qst
     if any(access.names_projects for access in accesses):
         answers[PROJECTS] = _projects(cell)
     if names_groups or query_names(cell, "-sckptl"):
-        judged = _judged(cell, qstat)
+        judged = _query_groups_and_ckpts(cell, qstat)
         answers[JOB_GROUPS] = {str(job): group for job, (group, _) in judged.items() if group}
         answers[CHECKPOINTS] = {str(job): name for job, (_, name) in judged.items() if name}
     return answers
 
 
-def _judged(cell: GridEngineCellAccess, qstat: bytes) -> dict[int, tuple[str, str]]:
+def _query_groups_and_ckpts(cell: GridEngineCellAccess, qstat: bytes) -> dict[int, tuple[str, str]]:
     rows = (row for row in qstat.split(ROW_ENDS) if WAITS.search(row))
     numbers = dict.fromkeys(number[1].decode() for row in rows if (number := NUMBER.search(row)))
     judgements = dict[int, tuple[str, str]]()
     for xml in _job_details_in_portions(cell, list(numbers)[:MOST_JUDGED]):
-        judgements |= parse.parse_unix_groups_and_ckpts(xml)
+        judgements |= qstat_xml_parser.parse_unix_groups_and_ckpts(xml)
     return judgements
 
 
@@ -130,14 +130,17 @@ def _job_details_in_portions(cell: GridEngineCellAccess, jobs: Sequence[str]) ->
 def _projects(cell: GridEngineCellAccess) -> dict[str, str]:
     argv = (f"{cell.binaries}/qstat", "-s", "p", "-u", "*", "-ext", "-xml")
     answer = run_client(cell, argv, most_bytes=LIST_BYTES).checked().stdout
-    rows = ((row.findtext("JB_job_number", ""), row.findtext("JB_project")) for row in parse.iterate_job_list(answer))
+    rows = (
+        (row.findtext("JB_job_number", ""), row.findtext("JB_project"))
+        for row in qstat_xml_parser.iterate_job_list(answer)
+    )
     return {job: project for job, project in rows if project}
 
 
 def _task_caps(cell: GridEngineCellAccess, qstat: bytes) -> dict[int, int]:
     jobs, caps = list(map(str, waiting_arrays_in_qstat(qstat)[:MOST_ARRAYS])), dict[int, int]()
     for xml in _job_details_in_portions(cell, jobs):
-        caps |= parse.parse_array_concurrency_limits(xml)
+        caps |= qstat_xml_parser.parse_array_concurrency_limits(xml)
     return caps
 
 
@@ -146,7 +149,7 @@ def waiting_arrays_in_qstat(qstat: bytes) -> list[int]:
     task_counts = dict[int, int]()
     for row in qstat.split(ROW_ENDS):
         if HAS_TASKS in row and WAITS.search(row) and (match := ARRAY.search(row)):
-            tasks = parse.count_tasks_in_ranges(match[2].decode())
+            tasks = qstat_xml_parser.count_tasks_in_ranges(match[2].decode())
             if tasks > 1:
                 task_counts[int(match[1])] = task_counts.get(int(match[1]), 0) + tasks
     return sorted(task_counts, key=lambda job: (-task_counts[job], job))
@@ -175,13 +178,13 @@ def parse_cell_configuration(data: bytes) -> CellConfiguration:
     except (ValueError, RecursionError) as error:
         raise ParseError(f"not JSON: {error}") from error
     if not isinstance(table, dict):
-        raise _wrong("configuration", table, f"a table with {', '.join(KEYS)}")
+        raise _invalid_value_error("configuration", table, f"a table with {', '.join(KEYS)}")
     if strange := [key for key in table if key not in KEYS]:
         raise ParseError(f"{strange[0]}: unknown key; expected {', '.join(KEYS)}")
-    return _layout(table)
+    return _cell_configuration_of_table(table)
 
 
-def _layout(table: Mapping[str, object]) -> CellConfiguration:
+def _cell_configuration_of_table(table: Mapping[str, object]) -> CellConfiguration:
     rows = _tables(table, COMPLEXES)
     resources = [_resource(name, row) for name, row in rows.items()]
     short = {resource.shortcut: resource for resource in resources if resource.shortcut}
@@ -252,13 +255,13 @@ def _environment(name: str, settings: Texts) -> ParallelEnvironment:
 def _tables(table: Mapping[str, object], key: str) -> Tables:
     tables = table.get(key, {})
     if not isinstance(tables, dict):
-        raise _wrong(key, tables, "a table of tables")
+        raise _invalid_value_error(key, tables, "a table of tables")
     return {name: _texts(texts, f"{key}.{name}") for name, texts in tables.items()}
 
 
 def _texts(table: object, where: str) -> dict[str, str]:
     if not isinstance(table, dict):
-        raise _wrong(where, table, "a table of texts")
+        raise _invalid_value_error(where, table, "a table of texts")
     return {key: _text(text, f"{where}.{key}") for key, text in table.items()}
 
 
@@ -267,12 +270,12 @@ def _text(text: object, where: str) -> str:
         return " ".join(_text(part, where) for part in text)
     if isinstance(text, str | int | float):
         return str(text)
-    raise _wrong(where, text, "a text, a number, or a list of texts and numbers")
+    raise _invalid_value_error(where, text, "a text, a number, or a list of texts and numbers")
 
 
 def _numbers(numbers: object, where: str) -> list[int]:
     if not isinstance(numbers, list):
-        raise _wrong(where, numbers, "a list of numbers")
+        raise _invalid_value_error(where, numbers, "a list of numbers")
     return [_number(str(number), where) for number in numbers]
 
 
@@ -287,11 +290,11 @@ def _by_job(table: Mapping[str, object], key: str) -> dict[int, str]:
 
 def _number(text: str, where: str) -> int:
     if not (text.isascii() and text.isdecimal()):
-        raise _wrong(where, text, "a whole number")
+        raise _invalid_value_error(where, text, "a whole number")
     return int(text)
 
 
-def _wrong(where: str, content: object, right: str) -> ParseError:
+def _invalid_value_error(where: str, content: object, right: str) -> ParseError:
     return ParseError(f"{where}: {json.dumps(content)[:60]}; expected {right}")
 
 
@@ -311,7 +314,7 @@ def query_advance_reserved_slots(cell: GridEngineCellAccess) -> Mapping[str, int
         raise
     ids = [
         element.text or ""
-        for element in parse.parse_short_xml(listed.checked().stdout, "qrstat").iterfind("ar_summary/id")
+        for element in qstat_xml_parser.parse_short_xml(listed.checked().stdout, "qrstat").iterfind("ar_summary/id")
     ]
     slots = Counter[str]()
     for start in range(0, len(ids), RESERVATIONS_AT_ONCE):
@@ -326,6 +329,8 @@ def query_advance_reserved_slots(cell: GridEngineCellAccess) -> Mapping[str, int
 def parse_advance_reserved_slots(data: bytes) -> Mapping[str, int]:
     """Parse the output of `qrstat -ar IDS -xml`; raise ParseError for other output."""
     slots = Counter[str]()
-    for element in parse.parse_short_xml(data, "qrstat").iterfind("ar_summary/granted_slots_list/granted_slots"):
+    for element in qstat_xml_parser.parse_short_xml(data, "qrstat").iterfind(
+        "ar_summary/granted_slots_list/granted_slots"
+    ):
         slots[element.get("queue_instance", "")] += int(element.get("slots", "0"))
     return slots

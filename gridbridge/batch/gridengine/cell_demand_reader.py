@@ -11,10 +11,14 @@ from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 from gridbridge.batch import qstat_state_letters
-from gridbridge.batch.gridengine import cell_configuration_reader, client_commands, parse
+from gridbridge.batch.gridengine import (
+    cell_configuration_reader,
+    client_commands,
+    qstat_xml_parser,
+)
 from gridbridge.batch.gridengine.status import query_in_utc, query_object
 from gridbridge.errors import ParseError
-from gridbridge.model.campaigns.campaign_names import is_campaign_job_name
+from gridbridge.model.campaigns.campaign_file_and_array_names import is_campaign_job_name
 from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
 from gridbridge.model.elastic.elastic_nodes import short_host_name
 from gridbridge.model.elastic.grid_engine_cell import (
@@ -54,8 +58,8 @@ def parse_cell_demand(
     qstat: bytes, qhost: bytes, zone: tzinfo = UTC, laid_out: CellConfiguration = NOTHING
 ) -> GridEngineCellSnapshot:
     """Parse the XML of qstat and qhost, which ran in time zone `zone`; raise ParseError unless both are complete."""
-    rows = parse.parse_repaired_xml(qstat, lambda document: _Rows(document, zone, laid_out))
-    hosts = parse.parse_repaired_xml(qhost, parse_qhost, "qhost")
+    rows = qstat_xml_parser.parse_repaired_xml(qstat, lambda document: _QstatRowCollector(document, zone, laid_out))
+    hosts = qstat_xml_parser.parse_repaired_xml(qhost, parse_qhost, "qhost")
     listed = {instance.host for instance in rows.instances}
     if listed and not hosts:
         raise ParseError("qhost: no hosts printed, but qstat printed queue instances")
@@ -75,7 +79,7 @@ def parse_cell_demand(
     )
 
 
-class _Group:
+class _WaitingJobCollection:
     """The waiting jobs that have the same owner, request and state."""
 
     def __init__(self, submitted: str) -> None:
@@ -90,7 +94,7 @@ class _Group:
             self.oldest = submitted  # times in the same format sort as texts
 
 
-class _Key(NamedTuple):
+class _WaitingJobGroupKey(NamedTuple):
     """The owner, state and request that all jobs of a group share."""
 
     owner: str
@@ -101,7 +105,7 @@ class _Key(NamedTuple):
     shape: TaskResourceRequests
 
 
-class _Rows:
+class _QstatRowCollector:
     """Collects jobs, hosts and queue instances from the rows of qstat's list."""
 
     def __init__(self, document: bytes, zone: tzinfo, laid_out: CellConfiguration) -> None:
@@ -118,25 +122,25 @@ class _Rows:
         self._slots_of: Counter[tuple[str, str, str]] = Counter()  # slots by owner, job name and start time
         self._is_taken = False  # whether a task uses the whole host
         self._begun = defaultdict[int, set[str]](set)  # running tasks of arrays with a task limit (qsub -tc)
-        self._groups: dict[_Key, _Group] = {}
-        for element in parse.iterate_job_list(document):
+        self._groups: dict[_WaitingJobGroupKey, _WaitingJobCollection] = {}
+        for element in qstat_xml_parser.iterate_job_list(document):
             self._take(element)
 
     @property
     def waiting(self) -> tuple[WaitingJobGroup, ...]:
         return tuple(self._waiting(key, group) for key, group in self._groups.items())
 
-    def _waiting(self, key: _Key, group: _Group) -> WaitingJobGroup:
+    def _waiting(self, key: _WaitingJobGroupKey, group: _WaitingJobCollection) -> WaitingJobGroup:
         tasks, job = group.kinds.total(), group.jobs[0]
         most = self._laid_out.caps.get(job)
         capped = max(0, tasks + len(self._begun[job]) - most) if most else 0
         return WaitingJobGroup(
             shape=key.shape,
-            state=parse.parse_job_state_log_unknown(key.state),
+            state=qstat_xml_parser.parse_job_state_log_unknown(key.state),
             jobs=tuple(group.jobs),
             tasks=tasks,
-            first_since=parse.parse_printed_time(group.first, self._zone),
-            oldest_since=parse.parse_printed_time(group.oldest, self._zone),
+            first_since=qstat_xml_parser.parse_printed_time(group.first, self._zone),
+            oldest_since=qstat_xml_parser.parse_printed_time(group.oldest, self._zone),
             capped=min(capped, tasks),
             is_deferred=key.is_deferred,
             is_dependent=key.is_dependent,
@@ -144,21 +148,21 @@ class _Rows:
             kinds=tuple((*kind, tasks) for kind, tasks in group.kinds.items()),
         )
 
-    def _take(self, element: parse.Element) -> None:
+    def _take(self, element: qstat_xml_parser.Element) -> None:
         """Read one row; the jobs of a queue instance precede the queue instance."""
         leafs = {str(child.tag): child.text or "" for child in element}
-        if element.tag == parse.QUEUE:
+        if element.tag == qstat_xml_parser.QUEUE:
             self.instances.append(self._instance(leafs))
             self._running, self._is_taken = [], False
             self._slots_of.clear()
             return
-        state = parse.parse_job_state_log_unknown(leafs["state"])
+        state = qstat_xml_parser.parse_job_state_log_unknown(leafs["state"])
         if state.is_running:
             self._run(element, leafs)
         else:
             self._wait(element, leafs)
 
-    def _run(self, element: parse.Element, leafs: Mapping[str, str]) -> None:
+    def _run(self, element: qstat_xml_parser.Element, leafs: Mapping[str, str]) -> None:
         slots = int(leafs["slots"])
         self._running.append(slots)
         begun = leafs.get("JAT_start_time", "")
@@ -184,16 +188,18 @@ class _Rows:
             running=tuple(self._running),
             is_taken=self._is_taken,
             begun=tuple(
-                RunningTaskGroup(owner=owner, name=name, slots=slots, since=parse.parse_printed_time(since, self._zone))
+                RunningTaskGroup(
+                    owner=owner, name=name, slots=slots, since=qstat_xml_parser.parse_printed_time(since, self._zone)
+                )
                 for (owner, name, since), slots in self._slots_of.items()
             ),
             promised=self._laid_out.promised.get(leafs["name"], 0),
         )
 
-    def _wait(self, element: parse.Element, leafs: Mapping[str, str]) -> None:
+    def _wait(self, element: qstat_xml_parser.Element, leafs: Mapping[str, str]) -> None:
         submitted = leafs.get("JB_submission_time", "")
         job, owner = int(leafs["JB_job_number"]), leafs.get("JB_owner", "")
-        key = _Key(
+        key = _WaitingJobGroupKey(
             owner,
             leafs["state"],
             job in self._laid_out.deferred,
@@ -205,9 +211,12 @@ class _Rows:
             key = key._replace(shape=replace(key.shape, array=job))
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = _Group(submitted)
+            group = self._groups[key] = _WaitingJobCollection(submitted)
         group.add(
-            job, parse.count_tasks_in_ranges(leafs.get("tasks", "")), submitted, (owner, leafs.get("JB_name", ""))
+            job,
+            qstat_xml_parser.count_tasks_in_ranges(leafs.get("tasks", "")),
+            submitted,
+            (owner, leafs.get("JB_name", "")),
         )
 
     def _access_identity(self, job: int, owner: str) -> JobAccessIdentity:
@@ -221,7 +230,10 @@ class _Rows:
 
 
 def _shape(
-    element: parse.Element, leafs: Mapping[str, str], long_name: Callable[[str], str], identity: JobAccessIdentity
+    element: qstat_xml_parser.Element,
+    leafs: Mapping[str, str],
+    long_name: Callable[[str], str],
+    identity: JobAccessIdentity,
 ) -> TaskResourceRequests:
     pe, requests, queues = "", list[tuple[str, str]](), list[str]()
     is_range = False
@@ -249,17 +261,17 @@ def _shape(
 
 def parse_qhost(document: bytes) -> tuple[CellExecutionHost, ...]:
     """Parse `qhost -xml`, which shows the whole cell as a host named `global`."""
-    walked = parse.iterate_xml_elements(document, "host")
+    walked = qstat_xml_parser.iterate_xml_elements(document, "host")
     hosts = list[CellExecutionHost]()
     for _, element in walked:
         hosts.append(_host(element))
-        parse.free_parsed_element(element)
+        qstat_xml_parser.free_parsed_element(element)
     if walked.root.tag != "qhost":
         raise ParseError(f"qhost: <{walked.root.tag}> is not a list of hosts")
     return tuple(hosts)
 
 
-def _host(element: parse.Element) -> CellExecutionHost:
+def _host(element: qstat_xml_parser.Element) -> CellExecutionHost:
     values = {child.get("name") or "": child.text or "" for child in element.iterfind("hostvalue")}
     name, resources = element.get("name") or "", list(element.iterfind("resourcevalue"))
     counted = LEFT if name == GLOBAL else LEFT[:1]
@@ -271,7 +283,7 @@ def _host(element: parse.Element) -> CellExecutionHost:
     )
 
 
-def _pair(element: parse.Element) -> tuple[str, str]:
+def _pair(element: qstat_xml_parser.Element) -> tuple[str, str]:
     return element.get("name") or "", element.text or ""
 
 

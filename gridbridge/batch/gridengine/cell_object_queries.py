@@ -7,8 +7,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from gridbridge.batch.gridengine import qconf
-from gridbridge.batch.gridengine.parse import QUEUE, iterate_job_list, repaired_qstat_xml
+from gridbridge.batch.gridengine import qconf_parser_and_edits
+from gridbridge.batch.gridengine.qstat_xml_parser import (
+    QUEUE,
+    iterate_job_list,
+    repaired_qstat_xml,
+)
 from gridbridge.batch.gridengine.status import (
     query_all_queue_settings,
     query_cluster_snapshot,
@@ -20,7 +24,12 @@ from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected, StateError
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
 from gridbridge.model.elastic.elastic_nodes import is_same_host
-from gridbridge.model.qconf_attributes import QconfSettings, is_besteffort_queue, is_transfer_queue, parse_qconf_words
+from gridbridge.model.qconf_attribute_parser import (
+    QconfSettings,
+    is_besteffort_queue,
+    is_transfer_queue,
+    parse_qconf_words,
+)
 from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, CellQconfSettings, QconfComplexRow
 from gridbridge.model.site.site_check_facts import ClusterFacts
 from gridbridge.model.transfer_route import GridEngineCellAccess
@@ -53,7 +62,7 @@ def query_cluster_facts(cell: GridEngineCellAccess, now: float) -> ClusterFacts:
     try:
         query_object(cell, "-sql")
         ahead_s = query_qmaster_clock_offset_s(cell, now)
-        answer = run_client(cell, qconf.qconf_command(cell, "-help"))
+        answer = run_client(cell, qconf_parser_and_edits.qconf_command(cell, "-help"))
         version = (answer.stdout or answer.stderr).decode("utf-8", "replace").partition("\n")[0].strip()
         return ClusterFacts(version=version, ahead_s=ahead_s, master=master)
     except GridbridgeError as error:
@@ -92,7 +101,7 @@ def read_home_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettin
 
     The first query runs alone: if it times out, no other query starts.
     """
-    complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
+    complexes = qconf_parser_and_edits.parse_complex_table(query_object(cell, "-sc"))
     with ThreadPoolExecutor(AT_ONCE) as threads:
         answers: dict[str, Future[Any]] = {
             "queues": threads.submit(query_queue_settings, cell),
@@ -110,7 +119,7 @@ def read_home_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettin
 
 def query_besteffort_cell(cell: GridEngineCellAccess) -> BestEffortCellFacts:
     """Query the queues and other objects that best-effort queues involve."""
-    complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
+    complexes = qconf_parser_and_edits.parse_complex_table(query_object(cell, "-sc"))
     slots: dict[str, dict[str, int]] = {}
     for instance in query_queue_instances(cell, ""):
         slots.setdefault(instance.queue, {})[instance.host] = instance.slots_total
@@ -153,7 +162,7 @@ def query_qmaster_clock_offset_s(cell: GridEngineCellAccess, now: float) -> floa
     """Return the seconds by which the qmaster's clock (qping -info) is ahead of `now`; None if unknown."""
     argv = (f"{cell.binaries}/qping", "-info", read_acting_qmaster(cell), cell.qmaster_port, "qmaster", "1")
     answer = run_client(cell, argv)
-    return qconf.parse_qmaster_clock_offset_s(answer.stdout, now)
+    return qconf_parser_and_edits.parse_qmaster_clock_offset_s(answer.stdout, now)
 
 
 def find_other_qmaster_port(cell: GridEngineCellAccess) -> int:
@@ -196,10 +205,10 @@ def _user_lists(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]:
 
 
 def _host_configuration(cell: GridEngineCellAccess, name: str) -> QconfSettings | None:
-    answer = run_client(cell, qconf.qconf_command(cell, "-sconf", name))
+    answer = run_client(cell, qconf_parser_and_edits.qconf_command(cell, "-sconf", name))
     if answer.status and any(words in answer.stdout + answer.stderr for words in UNDEFINED):
         return None
-    return qconf.parse_object_attributes(answer.checked().stdout)
+    return qconf_parser_and_edits.parse_object_attributes(answer.checked().stdout)
 
 
 def _exec_hosts(cell: GridEngineCellAccess, of_host: str) -> Mapping[str, QconfSettings]:

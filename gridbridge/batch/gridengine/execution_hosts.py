@@ -8,10 +8,10 @@ import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gridbridge.batch.gridengine import qconf
+from gridbridge.batch.gridengine import qconf_parser_and_edits
 from gridbridge.batch.gridengine.cell_demand_reader import parse_qhost
 from gridbridge.batch.gridengine.client_commands import host_queue_instances_command
-from gridbridge.batch.gridengine.parse import TRUE, Element, parse_short_xml
+from gridbridge.batch.gridengine.qstat_xml_parser import TRUE, Element, parse_short_xml
 from gridbridge.batch.gridengine.status import (
     query_all_queue_settings,
     query_names,
@@ -21,7 +21,11 @@ from gridbridge.batch.gridengine.status import (
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
 from gridbridge.model.fixed_paths import BEST_EFFORT
-from gridbridge.model.qconf_attributes import QconfValuesByHost, parse_qconf_values_by_host, parse_qconf_words
+from gridbridge.model.qconf_attribute_parser import (
+    QconfValuesByHost,
+    parse_qconf_values_by_host,
+    parse_qconf_words,
+)
 from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
@@ -106,37 +110,37 @@ def list_execution_hosts(cell: GridEngineCellAccess) -> tuple[str, ...]:
 def add_execution_host(cell: GridEngineCellAccess, host: str) -> None:
     """Add a host as administrative host and as execution host, so that its daemon can register."""
     if host not in query_names(cell, "-sh"):
-        _do(cell, "-ah", host)
+        _run_qconf(cell, "-ah", host)
     if host not in list_execution_hosts(cell):
         lines = "".join(f"{name} NONE\n" for name in ATTRIBUTES)
         text = f"hostname {host}\n{lines}".encode()
-        run_client(cell, qconf.qconf_command(cell, "-Ae", "/dev/stdin"), text).checked()
+        run_client(cell, qconf_parser_and_edits.qconf_command(cell, "-Ae", "/dev/stdin"), text).checked()
 
 
 def set_host_complex_values(cell: GridEngineCellAccess, host: str, values: tuple[tuple[str, str], ...]) -> None:
     """Set a host's complex_values."""
     text = ",".join(f"{name}={value}" for name, value in values)
     if text and query_object_settings(cell, "-se", host).get("complex_values") != text:
-        _do(cell, "-rattr", "exechost", "complex_values", text, host)
+        _run_qconf(cell, "-rattr", "exechost", "complex_values", text, host)
 
 
 def add_host_to_group(cell: GridEngineCellAccess, host: str, group: str) -> None:
     """Add a host to a host group."""
     if host not in _members(cell, group):
-        _do(cell, "-aattr", "hostgroup", "hostlist", host, group)
+        _run_qconf(cell, "-aattr", "hostgroup", "hostlist", host, group)
 
 
 def add_host_to_queue(cell: GridEngineCellAccess, host: str, queue: str) -> None:
     """Add a host by name to a queue, unless the queue already has the host."""
     if queue not in (instance.queue for instance in query_host_queue_instances(cell, host)):
-        _do(cell, "-aattr", "queue", "hostlist", host, queue)
+        _run_qconf(cell, "-aattr", "queue", "hostlist", host, queue)
 
 
 def set_queue_slots(cell: GridEngineCellAccess, host: str, queue: str, slots: int) -> None:
     """Set the number of a queue's slots on a host."""
     setting = query_object_settings(cell, "-sq", queue).get("slots", "")
     if (host, str(slots)) not in parse_qconf_values_by_host(setting).others:
-        _do(cell, "-rattr", "queue", "slots", str(slots), f"{queue}@{host}")
+        _run_qconf(cell, "-rattr", "queue", "slots", str(slots), f"{queue}@{host}")
 
 
 def place_host_last_in_queues(cell: GridEngineCellAccess, host: str, queues: Iterable[str]) -> None:
@@ -156,7 +160,7 @@ def place_host_last_in_queues(cell: GridEngineCellAccess, host: str, queues: Ite
         other_numbers = (int(values.usual) for name, values in numbers.items() if name != queue)
         number = next_queue_seq_no(own, other_numbers)
         if number is not None:
-            _do(cell, "-rattr", "queue", "seq_no", str(number), f"{queue}@{host}")
+            _run_qconf(cell, "-rattr", "queue", "seq_no", str(number), f"{queue}@{host}")
 
 
 def next_queue_seq_no(own: QconfValuesByHost, other_numbers: Iterable[int]) -> int | None:
@@ -176,7 +180,7 @@ def next_queue_seq_no(own: QconfValuesByHost, other_numbers: Iterable[int]) -> i
 
 def disable_host_queues(cell: GridEngineCellAccess, host: str) -> None:
     """Disable all queue instances of a host; raise CommandFailed if a queue instance stays enabled."""
-    _switch(cell, host, "-d", is_disabled=True)
+    _switch_host_queues(cell, host, "-d", is_disabled=True)
 
 
 def enable_host_queues(cell: GridEngineCellAccess, host: str, closed: frozenset[str] = NO_QUEUES) -> tuple[str, ...]:
@@ -188,11 +192,11 @@ def enable_host_queues(cell: GridEngineCellAccess, host: str, closed: frozenset[
     for instance in queue_instances:
         if instance.is_best_effort and instance.is_suspended:
             run_client(cell, (f"{cell.binaries}/qmod", "-usq", f"{instance.queue}@{host}")).checked()
-    _switch(cell, host, "-e", is_disabled=False, but=closed)
+    _switch_host_queues(cell, host, "-e", is_disabled=False, but=closed)
     return tuple(instance.queue for instance in queue_instances if instance.is_disabled and instance.queue in closed)
 
 
-def _switch(
+def _switch_host_queues(
     cell: GridEngineCellAccess, host: str, option: str, *, is_disabled: bool, but: frozenset[str] = NO_QUEUES
 ) -> None:
 
@@ -225,40 +229,40 @@ def remove_host_from_queues(cell: GridEngineCellAccess, host: str) -> None:
     """Remove a host from all queues: first the host's settings, then the host's name."""
     for queue in query_all_queue_settings(cell):
         if any(where == host for value in queue.values() for where, _ in parse_qconf_values_by_host(value).others):
-            _do(cell, "-purge", "queue", "*", f"{queue['qname']}@{host}")
+            _run_qconf(cell, "-purge", "queue", "*", f"{queue['qname']}@{host}")
         if host in parse_qconf_words(queue.get("hostlist", "")):
-            _do(cell, "-dattr", "queue", "hostlist", host, queue["qname"])
+            _run_qconf(cell, "-dattr", "queue", "hostlist", host, queue["qname"])
 
 
 def remove_host_from_groups(cell: GridEngineCellAccess, host: str) -> None:
     """Remove a host from all host groups."""
     for group in query_names(cell, "-shgrpl"):
         if host in _members(cell, group):
-            _do(cell, "-dattr", "hostgroup", "hostlist", host, group)
+            _run_qconf(cell, "-dattr", "hostgroup", "hostlist", host, group)
 
 
 def remove_admin_and_submit_host(cell: GridEngineCellAccess, host: str) -> None:
     """Remove a host from the lists of administrative and submit hosts."""
     for listed, option in (("-sh", "-dh"), ("-ss", "-ds")):
         if host in query_names(cell, listed):
-            _do(cell, option, host)
+            _run_qconf(cell, option, host)
 
 
 def stop_execd(cell: GridEngineCellAccess, host: str) -> None:
     """Stop a host's execution daemon; a stopped daemon is no error."""
-    run_client(cell, qconf.qconf_command(cell, "-ke", host))
+    run_client(cell, qconf_parser_and_edits.qconf_command(cell, "-ke", host))
 
 
 def remove_execution_host(cell: GridEngineCellAccess, host: str) -> str:
     """Remove an execution host; return a message if the host is still in use, else an empty text."""
     if host in list_execution_hosts(cell):
-        answer = run_client(cell, qconf.qconf_command(cell, "-de", host))
+        answer = run_client(cell, qconf_parser_and_edits.qconf_command(cell, "-de", host))
         message = answer.stdout + answer.stderr
         if answer.status and REFERENCED in message:
             return " ".join(message.decode("utf-8", "replace").split())
         answer.checked()
     if host in query_names(cell, "-sconfl"):
-        _do(cell, "-dconf", host)
+        _run_qconf(cell, "-dconf", host)
     return f"{host} is still an execution host" if host in list_execution_hosts(cell) else ""
 
 
@@ -266,8 +270,8 @@ def _members(cell: GridEngineCellAccess, group: str) -> tuple[str, ...]:
     return parse_qconf_words(query_object_settings(cell, "-shgrp", group).get("hostlist", ""))
 
 
-def _do(cell: GridEngineCellAccess, *options: str) -> None:
-    run_client(cell, qconf.qconf_command(cell, *options)).checked()
+def _run_qconf(cell: GridEngineCellAccess, *options: str) -> None:
+    run_client(cell, qconf_parser_and_edits.qconf_command(cell, *options)).checked()
 
 
 NAME = "gb_tags"
@@ -293,14 +297,18 @@ def parse_cell_host_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
 
 def replace_host_tags(cell: GridEngineCellAccess, host: str, host_tags: tuple[str, ...]) -> None:
     """Replace all tags of a host; raise CommandFailed if the cell refuses the change."""
-    complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
+    complexes = qconf_parser_and_edits.parse_complex_table(query_object(cell, "-sc"))
     if NAME not in complexes:
-        line = qconf.setup_edit_shell_line(SetupEdit(verb=SetupEditVerb.SET_COMPLEX, name=NAME, value=COMPLEX))
-        answer = run_client(cell, ("/bin/sh", "-c", f"{qconf.cell_environment_shell_line(cell)}; {line}"))
+        line = qconf_parser_and_edits.setup_edit_shell_line(
+            SetupEdit(verb=SetupEditVerb.SET_COMPLEX, name=NAME, value=COMPLEX)
+        )
+        answer = run_client(
+            cell, ("/bin/sh", "-c", f"{qconf_parser_and_edits.cell_environment_shell_line(cell)}; {line}")
+        )
         if answer.status:
             raise CommandFailed(("qconf", "-Mc"), answer.status, answer.stdout, answer.stderr)
     if host_tags:
         options = ("-mattr", "exechost", VALUES, f"{NAME}={BETWEEN.join(host_tags)}", host)
-        _do(cell, *options)
+        _run_qconf(cell, *options)
     elif host in query_host_tags(cell):
-        _do(cell, "-dattr", "exechost", VALUES, NAME, host)
+        _run_qconf(cell, "-dattr", "exechost", VALUES, NAME, host)

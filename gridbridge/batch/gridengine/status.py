@@ -11,14 +11,16 @@ import time
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from gridbridge.batch.gridengine import client_commands, qconf
-from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_job_detail
-from gridbridge.batch.gridengine.qacct import (
+from gridbridge.batch.gridengine import client_commands, qconf_parser_and_edits
+from gridbridge.batch.gridengine.accounting_record_parser import (
     job_end_of_accounting_record,
     parse_accounting_records,
     parse_array_task_records,
 )
-from gridbridge.batch.gridengine.qacct import read_accounting_lines as read_accounting_lines
+from gridbridge.batch.gridengine.accounting_record_parser import (
+    read_accounting_lines as read_accounting_lines,
+)
+from gridbridge.batch.gridengine.qstat_xml_parser import parse_cluster_snapshot, parse_job_detail
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed, ConflictingRemoteJobEnds
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
@@ -33,7 +35,7 @@ from gridbridge.model.jobs_and_accounting import (
     RemoteJobRunAccounting,
 )
 from gridbridge.model.names_offered_by_cluster import NO_RULE, NamesOfferedByCluster
-from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
+from gridbridge.model.qconf_attribute_parser import QconfSettings, is_transfer_queue
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell.program_runs import LIST_BYTES, CompletedProgram
@@ -97,10 +99,10 @@ def query_array_ends(cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]
     for array in () if is_read else arrays:
         of_job = query_accounting_records(cell, array.job_id)
         by_array.setdefault(array.account, []).extend(record for record in of_job if record.account == array.account)
-    return {account: _ends(array_records) for account, array_records in by_array.items()}
+    return {account: _job_ends_by_task(array_records) for account, array_records in by_array.items()}
 
 
-def _ends(records: Iterable[JobRunAccounting]) -> Ends:
+def _job_ends_by_task(records: Iterable[JobRunAccounting]) -> Ends:
     now, by_task = datetime.now(UTC), dict[int, list[JobRunAccounting]]()
     for record in records:
         by_task.setdefault(record.task, []).append(record)
@@ -127,17 +129,17 @@ def query_array_limits(cell: GridEngineCellAccess) -> ClusterArrayLimits:
         tasks=min(filter(None, of_array), default=0),
         of_person=limits.get("max_u_jobs", 0),
         of_all=limits.get("max_jobs", 0),
-        told_within_s=_flush_s(settings.get("reporting_params", "")),
+        told_within_s=_parse_accounting_flush_s(settings.get("reporting_params", "")),
     )
 
 
-def _flush_s(reporting: str) -> float:
+def _parse_accounting_flush_s(reporting: str) -> float:
     """Return the seconds between two writes of accounting records (sge_conf(5), accounting_flush_time)."""
     settings = dict(word.partition("=")[::2] for word in reporting.split())
     usual = settings.get("flush_time", FLUSH_TIME)
     hours, minutes, seconds = ([*settings.get("accounting_flush_time", usual).split(":"), "", ""])[:3]
     if not all(part.isdigit() for part in (hours, minutes, seconds)):
-        return _flush_s("")
+        return _parse_accounting_flush_s("")
     return 3600.0 * int(hours) + 60.0 * int(minutes) + int(seconds)
 
 
@@ -149,7 +151,7 @@ def query_job_details(cell: GridEngineCellAccess, job_id: int) -> tuple[JobAccou
 
 def query_request_vocabulary(cell: GridEngineCellAccess) -> NamesOfferedByCluster:
     """Return the names of resources, queues, projects and parallel environments that a job may request."""
-    table = qconf.parse_complex_table(query_object(cell, "-sc")).values()
+    table = qconf_parser_and_edits.parse_complex_table(query_object(cell, "-sc")).values()
     requestable = [row for row in table if row.requestable != NOT_REQUESTABLE]
     environments = frozenset(query_names(cell, "-spl"))
     return NamesOfferedByCluster(
@@ -158,7 +160,7 @@ def query_request_vocabulary(cell: GridEngineCellAccess) -> NamesOfferedByCluste
         pe=environments,
         project=frozenset(query_names(cell, "-sprjl")),
         queue=frozenset(query_names(cell, "-sql")),
-        rule=frozenset(_rules(cell, environments)) or frozenset({NO_RULE}),
+        rule=frozenset(_query_allocation_rules(cell, environments)) or frozenset({NO_RULE}),
     )
 
 
@@ -166,7 +168,7 @@ def _names(rows: Iterable[QconfComplexRow]) -> frozenset[str]:
     return frozenset(name for row in rows for name in (row.name, row.shortcut))
 
 
-def _rules(cell: GridEngineCellAccess, environments: frozenset[str]) -> Iterator[str]:
+def _query_allocation_rules(cell: GridEngineCellAccess, environments: frozenset[str]) -> Iterator[str]:
     """Yield NAME=ALLOCATION_RULE for each parallel environment that a local queue uses (sge_pe(5))."""
     own = (queue for queue in query_all_queue_settings(cell) if not is_transfer_queue(queue))
     listed = {name for queue in own for name in ENVIRONMENT.findall(queue.get("pe_list", ""))}
@@ -178,30 +180,30 @@ def _rules(cell: GridEngineCellAccess, environments: frozenset[str]) -> Iterator
 
 def query_object(cell: GridEngineCellAccess, *options: str) -> bytes:
     """Return qconf's output about one object, such as a queue."""
-    return run_client(cell, qconf.qconf_command(cell, *options)).checked().stdout
+    return run_client(cell, qconf_parser_and_edits.qconf_command(cell, *options)).checked().stdout
 
 
 def query_object_settings(cell: GridEngineCellAccess, *options: str) -> QconfSettings:
     """Return the attributes that qconf prints of one object."""
-    return qconf.parse_object_attributes(query_object(cell, *options))
+    return qconf_parser_and_edits.parse_object_attributes(query_object(cell, *options))
 
 
 def query_all_queue_settings(cell: GridEngineCellAccess) -> tuple[QconfSettings, ...]:
     """Return each queue's configuration."""
-    answer = run_client(cell, qconf.qconf_command(cell, "-sq", "*"))
+    answer = run_client(cell, qconf_parser_and_edits.qconf_command(cell, "-sq", "*"))
     if answer.status and not query_names(cell, "-sql"):
         return ()
-    shown = map(qconf.parse_object_attributes, answer.checked().stdout.split(b"\n\n"))
+    shown = map(qconf_parser_and_edits.parse_object_attributes, answer.checked().stdout.split(b"\n\n"))
     return tuple(settings for settings in shown if "qname" in settings)
 
 
 def query_names(cell: GridEngineCellAccess, option: str) -> tuple[str, ...]:
     """Return a list of names from qconf, which reports an empty list as an error."""
-    answer = run_client(cell, qconf.qconf_command(cell, option))
+    answer = run_client(cell, qconf_parser_and_edits.qconf_command(cell, option))
     message = answer.stdout + answer.stderr
     if message.startswith(b"no ") and b"defined" in message:
         return ()
-    return qconf.parse_name_list(answer.checked().stdout)
+    return qconf_parser_and_edits.parse_name_list(answer.checked().stdout)
 
 
 def query_in_utc(cell: GridEngineCellAccess, argv: client_commands.Argv) -> CompletedProgram:
@@ -237,7 +239,7 @@ def final_or_future_job_end(records: Records, now: datetime) -> tuple[JobEnd | F
     future = [record for record in final if record.ended_at and record.ended_at > now + CLOCKS_DIFFER]
     past = [record for record in final if record not in future]
     if future and not any(job_end_of_accounting_record(record).exit_status is not None for record in past):
-        return _future(final, future[-1]), False
+        return _future_dated_job_end(final, future[-1]), False
     ends = [job_end_of_accounting_record(record) for record in past]
     observed = [end for end in ends if not end.is_unseen] or ends
     if len(_kinds(observed)) > 1:
@@ -246,7 +248,7 @@ def final_or_future_job_end(records: Records, now: datetime) -> tuple[JobEnd | F
     return max(reversed(observed), key=lambda end: end.wallclock_s or 0.0, default=None), False
 
 
-def _future(final: Records, last: JobRunAccounting | RemoteJobRunAccounting) -> FutureDatedJobEnd:
+def _future_dated_job_end(final: Records, last: JobRunAccounting | RemoteJobRunAccounting) -> FutureDatedJobEnd:
     ends = [job_end_of_accounting_record(record) for record in final]
     is_one = len(_kinds(ends)) == 1
     at = last.ended_at
@@ -278,13 +280,13 @@ def query_array_accounting_records(
     If the accounting file is missing, as after a rotation, rotated files are read. An incomplete last line is skipped
     until the next call.
     """
-    answer = _searched(cell, arrays)
+    answer = _search_accounting_files(cell, arrays)
     if answer.status not in (NO_LINE, NOT_READ):
         answer.checked()
     return tuple(parse_array_task_records(answer.stdout, arrays)), answer.status != NOT_READ
 
 
-def _searched(cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]) -> CompletedProgram:
+def _search_accounting_files(cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]) -> CompletedProgram:
     accounts = [array.account for array in arrays]
     if since := min((array.looks_since for array in arrays if array.looks_since), default=None):
         try:

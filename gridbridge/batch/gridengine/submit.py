@@ -9,10 +9,10 @@ from gridbridge.batch.batch_submission_outcome import (
     JobSubmissionResult,
     failed_submission_result,
 )
-from gridbridge.batch.gridengine import client_commands, submitted_request
+from gridbridge.batch.gridengine import client_commands, job_request_parser
 from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.errors import CommandFailed, ParseError
-from gridbridge.model.campaigns.campaign_names import PREFIX
+from gridbridge.model.campaigns.campaign_file_and_array_names import PREFIX
 from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.job_request import OWN_START, JobRequest, JobSpec, Pairs
 from gridbridge.model.transfer_name import parse_qstat_task_ranges
@@ -23,7 +23,7 @@ TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gridbridge.model.states import JobState
+    from gridbridge.model.job_and_queue_states import JobState
 
 HAS_QSTAT = True
 HAS_START_TIMES = True
@@ -106,15 +106,15 @@ def _first_line(words: bytes) -> str:
 
 def find_held_job(cell: GridEngineCellAccess, transfer: str, owner: str) -> str:
     """Return the id of a user's oldest job that was submitted under a name; empty if none exists."""
-    return str(min(_named(cell, transfer, owner), default=""))
+    return str(min(_find_jobs_by_submission_name(cell, transfer, owner), default=""))
 
 
 def find_duplicate_arrays(cell: GridEngineCellAccess, transfer: str, owner: str, array: str) -> list[str]:
     """Return the ids of a user's arrays that have the submission name of an array, without this array."""
-    return [str(job) for job in _named(cell, transfer, owner) if str(job) != array]
+    return [str(job) for job in _find_jobs_by_submission_name(cell, transfer, owner) if str(job) != array]
 
 
-def _named(cell: GridEngineCellAccess, transfer: str, owner: str) -> list[int]:
+def _find_jobs_by_submission_name(cell: GridEngineCellAccess, transfer: str, owner: str) -> list[int]:
     """Return the ids of a user's jobs that were submitted under a name.
 
     Only the user's own jobs are queried: in the output of `qstat -j NAME`, other users' jobs could exceed the size
@@ -122,12 +122,12 @@ def _named(cell: GridEngineCellAccess, transfer: str, owner: str) -> list[int]:
     context and arguments, but qalter removes no variable SGE_O_* (measured: 8.1.9).
     """
     listed = run_client(cell, client_commands.list_jobs_command(cell, "-u", owner, "-xml")).checked().stdout
-    shown = query_job_details_xml(cell, submitted_request.parse_job_ids_by_name(listed, transfer, owner))
-    jobs = {number for number, job in shown if submitted_request.parse_owner_and_account(job) == (owner, transfer)}
+    shown = query_job_details_xml(cell, job_request_parser.parse_job_ids_by_name(listed, transfer, owner))
+    jobs = {number for number, job in shown if job_request_parser.parse_owner_and_account(job) == (owner, transfer)}
     if transfer.startswith(OF_ARRAY):
-        for number, job in query_job_details_xml(cell, submitted_request.parse_array_ids(listed)):
-            names = submitted_request.recorded_submit_variable(job, RECORDED_MARK)
-            if submitted_request.parse_owner_and_account(job)[0] == owner and transfer.encode() in names:
+        for number, job in query_job_details_xml(cell, job_request_parser.parse_array_ids(listed)):
+            names = job_request_parser.recorded_submit_variable(job, RECORDED_MARK)
+            if job_request_parser.parse_owner_and_account(job)[0] == owner and transfer.encode() in names:
                 jobs.add(number)
     return sorted(jobs)
 
@@ -137,30 +137,30 @@ def query_owner_and_account(cell: GridEngineCellAccess, job: str) -> tuple[str, 
     xml = query_job_xml(cell, job)
     if UNKNOWN_JOB in xml:
         return "", ""
-    return submitted_request.parse_owner_and_account(xml)
+    return job_request_parser.parse_owner_and_account(xml)
 
 
 def query_live_indices(cell: GridEngineCellAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return, by array id, the indices of the caller's array tasks that wait or run."""
-    return submitted_request.parse_array_indices(_own_jobs(cell), arrays)
+    return job_request_parser.parse_array_indices(_query_own_jobs_xml(cell), arrays)
 
 
 def hold_array_tasks(
     cell: GridEngineCellAccess, array: str, _name: str, indices: tuple[range, ...]
 ) -> tuple[range, ...]:
     """Put a user hold on array tasks; return the indices of all waiting tasks that are held."""
-    for tasks in _in_calls(array, indices):
+    for tasks in _task_ranges_in_portions(array, indices):
         hold_job(cell, tasks, gone_is_fine=True)
-    return submitted_request.parse_array_indices(_own_jobs(cell), (array,), b"pending", "h")[array]
+    return job_request_parser.parse_array_indices(_query_own_jobs_xml(cell), (array,), b"pending", "h")[array]
 
 
 def release_array_tasks(cell: GridEngineCellAccess, array: str, indices: tuple[range, ...]) -> None:
     """Remove the user hold from array tasks."""
-    for tasks in _in_calls(array, indices):
+    for tasks in _task_ranges_in_portions(array, indices):
         release_job(cell, tasks, gone_is_fine=True)
 
 
-def _in_calls(array: str, indices: tuple[range, ...]) -> "Iterator[str]":
+def _task_ranges_in_portions(array: str, indices: tuple[range, ...]) -> "Iterator[str]":
     for begin in range(0, len(indices), A_CALL):
         portion = indices[begin : begin + A_CALL]
         yield ",".join(f"{array}.{span[0]}-{span[-1]}" for span in portion)
@@ -168,18 +168,19 @@ def _in_calls(array: str, indices: tuple[range, ...]) -> "Iterator[str]":
 
 def query_job_request(cell: GridEngineCellAccess, job: str) -> JobRequest:
     """Return a job's request."""
-    return submitted_request.parse_job_request(query_job_xml(cell, job))
+    return job_request_parser.parse_job_request(query_job_xml(cell, job))
 
 
 def query_job_requests(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
     """Return the requests of several jobs by one query; jobs that no longer exist are left out."""
-    return {number: submitted_request.parse_job_request(part) for number, part in query_job_details_xml(cell, jobs)}
+    return {number: job_request_parser.parse_job_request(part) for number, part in query_job_details_xml(cell, jobs)}
 
 
 def query_job_accounts(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> dict[int, str]:
     """Return the accounts of several jobs by one query; jobs that no longer exist are left out."""
     return {
-        number: submitted_request.parse_owner_and_account(part)[1] for number, part in query_job_details_xml(cell, jobs)
+        number: job_request_parser.parse_owner_and_account(part)[1]
+        for number, part in query_job_details_xml(cell, jobs)
     }
 
 
@@ -211,12 +212,12 @@ def query_deferred_jobs(cell: GridEngineCellAccess) -> frozenset[int]:
 
 def hold_job(cell: GridEngineCellAccess, job: str, gone_is_fine: bool = False) -> None:
     """Put a user hold on a job or task."""
-    _do(cell, "qalter", "-h", "u", job, gone_is_fine=gone_is_fine)
+    _run_client_or_raise(cell, "qalter", "-h", "u", job, gone_is_fine=gone_is_fine)
 
 
 def release_job(cell: GridEngineCellAccess, job: str, gone_is_fine: bool = False) -> None:
     """Remove the user hold from a job or task."""
-    _do(cell, "qalter", "-h", "U", job, gone_is_fine=gone_is_fine)
+    _run_client_or_raise(cell, "qalter", "-h", "U", job, gone_is_fine=gone_is_fine)
 
 
 def defer_restart(cell: GridEngineCellAccess, job: str, request: JobRequest) -> None:
@@ -237,7 +238,7 @@ def restore_start_time(cell: GridEngineCellAccess, job: str) -> str:
 
 def rename_and_release(cell: GridEngineCellAccess, job: str, name: str) -> None:
     """Release a held job and give the job its final name."""
-    _do(cell, "qalter", "-N", name, "-h", "U", job)
+    _run_client_or_raise(cell, "qalter", "-N", name, "-h", "U", job)
 
 
 def release_arrays(cell: GridEngineCellAccess, arrays: tuple[str, ...], name: str) -> None:
@@ -247,12 +248,12 @@ def release_arrays(cell: GridEngineCellAccess, arrays: tuple[str, ...], name: st
 
 def delete_array(cell: GridEngineCellAccess, array: str) -> None:
     """Delete all tasks of an array; a missing array is no error."""
-    _do(cell, "qdel", array, gone_is_fine=True)
+    _run_client_or_raise(cell, "qdel", array, gone_is_fine=True)
 
 
 def delete_array_tasks(cell: GridEngineCellAccess, array: str, _name: str, indices: str) -> None:
     """Delete the array tasks with the given indices; missing tasks are no error."""
-    _do(cell, "qdel", array, "-t", indices, gone_is_fine=True)
+    _run_client_or_raise(cell, "qdel", array, "-t", indices, gone_is_fine=True)
 
 
 def pin_job_to_queue(
@@ -277,12 +278,12 @@ def restore_queue_list(cell: GridEngineCellAccess, job: str, queues: str, hard: 
 
 def alter_job(cell: GridEngineCellAccess, job: str, options: Argv) -> None:
     """Change a job's request by options of qalter."""
-    _do(cell, "qalter", *options, job)
+    _run_client_or_raise(cell, "qalter", *options, job)
 
 
 def delete_job(cell: GridEngineCellAccess, job: str) -> None:
     """Delete a job; a missing job is no error."""
-    _do(cell, "qdel", job, gone_is_fine=True)
+    _run_client_or_raise(cell, "qdel", job, gone_is_fine=True)
 
 
 def delete_waiting_job(cell: GridEngineCellAccess, job: str) -> bool | None:
@@ -305,7 +306,7 @@ def suspend_or_hold_job(cell: GridEngineCellAccess, job: str) -> None:
     now = query_job_state(cell, job)
     is_stopped = now.is_waiting or now.is_by_hand or now.is_deleting
     if now.is_listed and not is_stopped:
-        _do(cell, "qmod", "-sj", job, gone_is_fine=True)
+        _run_client_or_raise(cell, "qmod", "-sj", job, gone_is_fine=True)
 
 
 def resume_or_release_job(cell: GridEngineCellAccess, job: str) -> None:
@@ -315,16 +316,16 @@ def resume_or_release_job(cell: GridEngineCellAccess, job: str) -> None:
     """
     now = query_job_state(cell, job)
     if now.is_held and now.is_by_hand:
-        _do(cell, "qmod", "-usj", job, gone_is_fine=True)
+        _run_client_or_raise(cell, "qmod", "-usj", job, gone_is_fine=True)
     release_job(cell, job, gone_is_fine=True)
 
 
 def query_job_state(cell: GridEngineCellAccess, job: str) -> "JobState":
     """Return the state of a job, or of a task such as `12.3`; UNSEEN if the job does not exist."""
     from gridbridge.batch.qstat_state_letters import parse_job_state_letters
-    from gridbridge.model.states import UNSEEN
+    from gridbridge.model.job_and_queue_states import UNSEEN
 
-    xml = _own_jobs(cell)
+    xml = _query_own_jobs_xml(cell)
     if not xml.rstrip().endswith(b"</job_info>"):
         raise ParseError("qstat -xml: the answer is truncated")
     number, _, task = job.partition(".")
@@ -347,11 +348,11 @@ def query_queue_limit(cell: GridEngineCellAccess, queue: str, name: str, host: s
     return own.partition("]")[0] if own else general
 
 
-def _own_jobs(cell: GridEngineCellAccess) -> bytes:
+def _query_own_jobs_xml(cell: GridEngineCellAccess) -> bytes:
     return run_client(cell, client_commands.list_jobs_command(cell, "-xml")).checked().stdout
 
 
-def _do(cell: GridEngineCellAccess, program: str, *words: str, gone_is_fine: bool = False) -> None:
+def _run_client_or_raise(cell: GridEngineCellAccess, program: str, *words: str, gone_is_fine: bool = False) -> None:
     answer = run_client(cell, (f"{cell.binaries}/{program}", *words))
     is_gone = any(sign in answer.stdout + answer.stderr for sign in DENIED_UNKNOWN)
     if answer.status and not (gone_is_fine and is_gone):

@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.batch.oar import oar_commands, oar_server_queries
 from gridbridge.batch.oar.oar_commands import Argv
-from gridbridge.batch.oar.oar_output import MAY_REST, parse_oar_resources, parse_oarstat_jobs, split_combined_oar_answer
+from gridbridge.batch.oar.oar_output_parser import (
+    MAY_REST,
+    parse_oar_resources,
+    parse_oarstat_jobs,
+    split_combined_oar_answer,
+)
 from gridbridge.batch.oar.submit import run_client
 from gridbridge.model.transfer_route import OarServerAccess
 

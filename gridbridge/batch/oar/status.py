@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from gridbridge.batch.oar import oar_commands, oar_server_queries
 from gridbridge.batch.oar.oar_commands import HERE
-from gridbridge.batch.oar.oar_output import (
+from gridbridge.batch.oar.oar_output_parser import (
     ACTIVE,
     DELETED,
     OarJob,
@@ -29,6 +29,11 @@ from gridbridge.batch.oar.submit import run_client
 from gridbridge.batch.qstat_state_letters import render_queue_state_letters
 from gridbridge.errors import GridbridgeError, ParseError, SshAccessRejected
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.job_and_queue_states import (
+    JobStateFact,
+    QueueInstanceState,
+    QueueStartBlocker,
+)
 from gridbridge.model.jobs_and_accounting import (
     ArrayEndQuery,
     ClusterArrayLimits,
@@ -39,7 +44,6 @@ from gridbridge.model.jobs_and_accounting import (
 from gridbridge.model.names_offered_by_cluster import ANY, NamesOfferedByCluster
 from gridbridge.model.site.setup_findings_and_edits import CellQconfSettings
 from gridbridge.model.site.site_check_facts import ClusterFacts
-from gridbridge.model.states import JobStateFact, QueueInstanceState, QueueStartBlocker
 from gridbridge.model.transfer_name import PREFIX, job_ids_in_pushed_report
 from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell import ssh
@@ -75,7 +79,7 @@ def query_cluster_snapshot(
     MOST_LINES waiting jobs are counted.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _ask(server, oar_server_queries.oar_status_query_command(server, job_ids, uncounted))
+    answer = _query_output(server, oar_server_queries.oar_status_query_command(server, job_ids, uncounted))
     took_s = time.monotonic() - began
     nodes, waiting, active, counted = split_combined_oar_answer(answer, oar_server_queries.PARTS_OF_STATUS)
     resources, listed = parse_oar_resources(nodes), parse_oar_jobs_without_details(waiting) + parse_oarstat_jobs(active)
@@ -147,14 +151,14 @@ def _query_client_host_clock_s(server: OarServerAccess) -> float:
 
 def count_batch_slots(server: OarServerAccess) -> int:
     """Return the number of slots of all nodes, without a query about jobs."""
-    resources = parse_oar_resources(_ask(server, oar_commands.show_nodes_command(server)))
+    resources = parse_oar_resources(_query_output(server, oar_commands.show_nodes_command(server)))
     return sum(queue.slots_total for queue in _queues(resources, (), time.time()))
 
 
 def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd | None:
     """Return a job's end, by job id and account; None if unknown, or if the job was deleted before its start."""
     show = oar_commands.show_job_end_and_usage_command if server.ends else oar_commands.show_job_command
-    jobs, used = parse_oar_job_end_and_usage(_ask(server, show(server, str(job_id))))
+    jobs, used = parse_oar_job_end_and_usage(_query_output(server, show(server, str(job_id))))
     if not jobs or not jobs[0].is_over or jobs[0].account != account:
         return None
     return _end_of(jobs[0], used.get(jobs[0].owner, NOT_TOLD))
@@ -163,7 +167,8 @@ def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd 
 def query_array_ends(server: OarServerAccess, arrays: Sequence[ArrayEndQuery]) -> dict[str, dict[int, JobEnd | None]]:
     """Return the ends of array tasks, by the array's account and by task index."""
     answers = (
-        _ask(server, oar_commands.show_ended_array_tasks_command(server, question)) for question in _questions(arrays)
+        _query_output(server, oar_commands.show_ended_array_tasks_command(server, question))
+        for question in _questions(arrays)
     )
     jobs = [job for answer in answers for job in parse_oarstat_jobs(answer)]
     return {
@@ -186,7 +191,9 @@ def _questions(arrays: Iterable[ArrayEndQuery]) -> Iterator[list[tuple[int, tupl
 def query_begun_indices(server: OarServerAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return, by array id, the indices of waiting and running tasks; ended arrays are left out."""
     living: dict[int, list[int]] = {}
-    for job in parse_oarstat_jobs(_ask(server, oar_commands.show_live_array_tasks_command(server, *map(str, arrays)))):
+    for job in parse_oarstat_jobs(
+        _query_output(server, oar_commands.show_live_array_tasks_command(server, *map(str, arrays)))
+    ):
         if arrays.get(int(job.array)) == job.account and not job.is_over:
             living.setdefault(int(job.array), []).append(job.place)
     return {array: frozenset(indices) for array, indices in living.items()}
@@ -199,7 +206,7 @@ def query_array_limits(_: OarServerAccess) -> ClusterArrayLimits:
 
 def query_job_details(server: OarServerAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the account and message of a waiting or running job; empty for any other job."""
-    jobs = parse_oarstat_jobs(_ask(server, oar_commands.show_job_command(server, str(job_id))))
+    jobs = parse_oarstat_jobs(_query_output(server, oar_commands.show_job_command(server, str(job_id))))
     return tuple(
         JobAccountAndErrors(
             job_id=int(job.id),
@@ -256,7 +263,7 @@ def _queues(resources: list[OarResource], yielding: Container[str], now: float) 
 def _status(job: OarJob) -> JobListRow:
     state = job.known
     if JobStateFact.UNKNOWN in state.facts:
-        _warn(job.state)
+        _warn_of_unknown_state(job.state)
     is_active = job.state in ACTIVE
     return JobListRow(
         job_id=int(job.id),
@@ -270,7 +277,7 @@ def _status(job: OarJob) -> JobListRow:
 
 
 @lru_cache(maxsize=256)
-def _warn(state: str) -> None:
+def _warn_of_unknown_state(state: str) -> None:
     _LOG.warning("event=unknown_job_state state=%r", state)
 
 
@@ -327,7 +334,7 @@ def query_request_vocabulary(server: OarServerAccess) -> NamesOfferedByCluster:
     Suspected nodes are included: OAR accepts requests for them, and most come back soon. OAR's admission rules check
     all other names.
     """
-    answer, now = _ask(server, oar_commands.show_nodes_command(server)), time.time()
+    answer, now = _query_output(server, oar_commands.show_nodes_command(server)), time.time()
     slots = [resource for resource in parse_oar_resources(answer) if resource.is_slot and not resource.is_drained]
     everything = frozenset({ANY})
     return NamesOfferedByCluster(
@@ -340,7 +347,7 @@ def query_request_vocabulary(server: OarServerAccess) -> NamesOfferedByCluster:
     )
 
 
-def _ask(server: OarServerAccess, argv: oar_commands.Argv) -> bytes:
+def _query_output(server: OarServerAccess, argv: oar_commands.Argv) -> bytes:
     """Return a program's output; raise ParseError for a failed database query, which only stderr shows (DBI(3))."""
     answer = run_client(server, argv, most_bytes=LIST_BYTES).checked()
     if QUERY_FAILED in answer.stderr:

@@ -22,8 +22,8 @@ TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gridbridge.batch.oar.oar_output import OarJob
-    from gridbridge.model.states import JobState
+    from gridbridge.batch.oar.oar_output_parser import OarJob
+    from gridbridge.model.job_and_queue_states import JobState
 
 HAS_QSTAT = False
 ID = b"OAR_JOB_ID="
@@ -86,7 +86,7 @@ def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
 
     Released jobs, whose name OAR can't change, and jobs whose script did not arrive in time are not returned.
     """
-    held = _held(server, transfer, owner)
+    held = _find_held_jobs_and_scripts(server, transfer, owner)
     if not held:
         return ""
     answer = run_client(server, oar_commands.oar_frontend_script_command(server, "ls", "."))
@@ -96,11 +96,11 @@ def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
 
 def find_duplicate_arrays(server: OarServerAccess, transfer: str, owner: str, array: str) -> list[str]:
     """Return the ids of a user's held arrays that have the submission name of an array, without this array."""
-    return [job for job in _held(server, transfer, owner) if job != array]
+    return [job for job in _find_held_jobs_and_scripts(server, transfer, owner) if job != array]
 
 
-def _held(server: OarServerAccess, transfer: str, owner: str) -> dict[str, str]:
-    jobs = _jobs(server, oar_commands.show_named_jobs_command(server, transfer, owner, "state = 'Hold'"))
+def _find_held_jobs_and_scripts(server: OarServerAccess, transfer: str, owner: str) -> dict[str, str]:
+    jobs = _query_jobs(server, oar_commands.show_named_jobs_command(server, transfer, owner, "state = 'Hold'"))
     return {job.array if job.is_of_array else job.id: job.script for job in jobs if job.is_new}
 
 
@@ -109,16 +109,16 @@ def query_owner_and_account(server: OarServerAccess, job: str) -> tuple[str, str
 
     For an ended job that OAR has resubmitted, the new job is queried, which has the same owner and name.
     """
-    oar_job = _listed(server, job) or next(iter(_copies(server, job)), None)
-    oar_job = oar_job or _living(server, job)
+    oar_job = _query_live_job(server, job) or next(iter(_find_resubmitted_jobs(server, job)), None)
+    oar_job = oar_job or _find_live_array_task(server, job)
     return (oar_job.owner, oar_job.account) if oar_job else ("", "")
 
 
 def query_job_state(server: OarServerAccess, job: str) -> "JobState":
     """Return a job's state; UNSEEN if the job neither waits nor runs."""
-    from gridbridge.model.states import UNSEEN
+    from gridbridge.model.job_and_queue_states import UNSEEN
 
-    oar_job = _listed(server, job)
+    oar_job = _query_live_job(server, job)
     return oar_job.known if oar_job else UNSEEN
 
 
@@ -173,7 +173,7 @@ def release_array_tasks(server: OarServerAccess, array: str, indices: tuple[rang
 
 
 def _live_tasks(server: OarServerAccess, *arrays: str) -> "list[OarJob]":
-    jobs = _jobs(server, oar_commands.show_live_array_tasks_command(server, *arrays))
+    jobs = _query_jobs(server, oar_commands.show_live_array_tasks_command(server, *arrays))
     return [job for job in jobs if not job.is_over]
 
 
@@ -197,7 +197,7 @@ def _deletion(server: OarServerAccess, verb: str, about: str, *words: str) -> oa
 def hold_job(server: OarServerAccess, job: str) -> None:
     """Hold a waiting job."""
     answer = _run_oar(server, "oarhold", job)
-    oar_job = _settled(server, job, lambda current: not current.is_waiting)
+    oar_job = _wait_for_job_state(server, job, lambda current: not current.is_waiting)
     if answer.status and (oar_job is None or not oar_job.is_held):
         answer.checked()
 
@@ -223,18 +223,18 @@ def suspend_or_hold_job(server: OarServerAccess, job: str) -> None:
 
     keeper.pl stops the job's processes, because `oarhold -r` needs cpusets and gives the job's resources to other jobs.
     """
-    oar_job = _listed(server, job)
+    oar_job = _query_live_job(server, job)
     if oar_job and oar_job.is_waiting:
         _run_oar(server, "oarhold", job)  # oarhold rejects a job that has just started
     if oar_job and oar_job.is_starting:
-        oar_job = _settled(server, job, lambda current: not current.is_starting)
+        oar_job = _wait_for_job_state(server, job, lambda current: not current.is_starting)
     if oar_job and oar_job.is_running and not oar_job.is_suspended:
         _signal(server, job, oar_commands.SUSPEND)
 
 
 def resume_or_release_job(server: OarServerAccess, job: str) -> None:
     """Resume or release a job after `suspend_or_hold_job`; a missing job is no error."""
-    oar_job = _listed(server, job)
+    oar_job = _query_live_job(server, job)
     if oar_job and oar_job.is_running and oar_job.is_suspended:
         _signal(server, job, oar_commands.RESUME)
     elif oar_job and (oar_job.is_held or oar_job.is_suspended):
@@ -243,42 +243,42 @@ def resume_or_release_job(server: OarServerAccess, job: str) -> None:
 
 def delete_job(server: OarServerAccess, job: str) -> None:
     """Delete a job; if the job has ended, delete the jobs into which OAR has resubmitted the job."""
-    if not _unless_over(server, job, _deletion(server, "delete", job, job), KILLED_BEFORE):
-        for copy in _copies(server, job):
-            _unless_over(server, copy.id, _deletion(server, "delete", copy.id, copy.id), KILLED_BEFORE)
+    if not _run_unless_job_ended(server, job, _deletion(server, "delete", job, job), KILLED_BEFORE):
+        for copy in _find_resubmitted_jobs(server, job):
+            _run_unless_job_ended(server, copy.id, _deletion(server, "delete", copy.id, copy.id), KILLED_BEFORE)
 
 
 def _signal(server: OarServerAccess, job: str, signal: str) -> None:
     """Signal the first process of a running job."""
-    _unless_over(server, job, oar_commands.time_limited_oar_command(server, "oardel", "-s", signal, job))
+    _run_unless_job_ended(server, job, oar_commands.time_limited_oar_command(server, "oardel", "-s", signal, job))
 
 
-def _unless_over(server: OarServerAccess, job: str, argv: oar_commands.Argv, fine: int = 0) -> bool:
+def _run_unless_job_ended(server: OarServerAccess, job: str, argv: oar_commands.Argv, fine: int = 0) -> bool:
     """Run a command about a job, and say whether it succeeded; an ended job is no error."""
     answer = run_client(server, argv)
-    if answer.status not in (0, fine) and _listed(server, job):
+    if answer.status not in (0, fine) and _query_live_job(server, job):
         answer.checked()
     return answer.status == 0
 
 
-def _copies(server: OarServerAccess, job: str) -> "list[OarJob]":
+def _find_resubmitted_jobs(server: OarServerAccess, job: str) -> "list[OarJob]":
     """Return the live jobs into which OAR has resubmitted an ended job, in one or several steps."""
-    jobs = _jobs(server, oar_commands.show_job_command(server, job))
+    jobs = _query_jobs(server, oar_commands.show_job_command(server, job))
     if not jobs or not jobs[0].is_over:
         return []
     argv = oar_commands.show_named_jobs_command(server, jobs[0].name, jobs[0].owner, oar_commands.LIVE_COPY)
-    return _jobs(server, argv)
+    return _query_jobs(server, argv)
 
 
-def _living(server: OarServerAccess, array: str) -> "OarJob | None":
-    first = _jobs(server, oar_commands.show_job_command(server, array))
+def _find_live_array_task(server: OarServerAccess, array: str) -> "OarJob | None":
+    first = _query_jobs(server, oar_commands.show_job_command(server, array))
     return next(iter(_live_tasks(server, array)), None) if first and first[0].is_of_array else None
 
 
-def _settled(server: OarServerAccess, job: str, is_settled: "Callable[[OarJob], bool]") -> "OarJob | None":
+def _wait_for_job_state(server: OarServerAccess, job: str, is_settled: "Callable[[OarJob], bool]") -> "OarJob | None":
     """Wait until OAR has changed a job; return None if the job has ended. Raises CommandFailed after the time limit."""
     deadline = time.monotonic() + server.timeout_s
-    while (oar_job := _listed(server, job)) and not is_settled(oar_job):
+    while (oar_job := _query_live_job(server, job)) and not is_settled(oar_job):
         if time.monotonic() > deadline:
             words = f"OAR has not yet changed the state of job {job}: {oar_job.state}".encode()
             raise CommandFailed(("oarstat",), None, b"", words, transient=True)
@@ -286,13 +286,13 @@ def _settled(server: OarServerAccess, job: str, is_settled: "Callable[[OarJob], 
     return oar_job
 
 
-def _listed(server: OarServerAccess, job: str) -> "OarJob | None":
-    jobs = _jobs(server, oar_commands.show_job_command(server, job))
+def _query_live_job(server: OarServerAccess, job: str) -> "OarJob | None":
+    jobs = _query_jobs(server, oar_commands.show_job_command(server, job))
     return jobs[0] if jobs and not jobs[0].is_over else None
 
 
-def _jobs(server: OarServerAccess, argv: oar_commands.Argv) -> "list[OarJob]":
-    from gridbridge.batch.oar.oar_output import parse_oarstat_jobs  # imports json, which submissions do not need
+def _query_jobs(server: OarServerAccess, argv: oar_commands.Argv) -> "list[OarJob]":
+    from gridbridge.batch.oar.oar_output_parser import parse_oarstat_jobs  # imports json, which submissions do not need
 
     return parse_oarstat_jobs(run_client(server, argv).checked().stdout)
 

@@ -101,27 +101,29 @@ def explain_campaign_or_task(text: str, folder: str = PUBLISHED) -> CampaignExpl
         return None
     shown = campaign_client.find_published_campaign(campaign, folder) if os.path.isdir(folder) else None
     if not shown or not is_task:
-        return _of_campaign(shown, folder) if shown else None
+        return _explain_campaign(shown, folder) if shown else None
     task = campaign_client.find_published_task(shown, number, folder)
-    return _of_task(shown, task, folder) if task else None
+    return _explain_task(shown, task, folder) if task else None
 
 
-def _of_campaign(campaign: ShownCampaign, folder: str) -> CampaignExplanation:
+def _explain_campaign(campaign: ShownCampaign, folder: str) -> CampaignExplanation:
     sent = max(0, campaign.tasks - campaign.ended - campaign.waiting) if campaign.state.is_alive else 0
     are = number_with_noun(sent, "is at a cluster or on its way", "are at clusters or on their way")
     sent_text = f"{are} there, " if sent else ""
     wait = number_with_noun(campaign.waiting, "waits to be sent", "wait to be sent")
     head = f"{campaign.ended} of {number_with_noun(campaign.tasks, 'task')} ended, {sent_text}{wait}"
-    explanation = _explain(campaign, None, head, folder, does_wait=bool(campaign.waiting))
-    return replace(explanation, sentences=(*explanation.sentences, *_of_failed(campaign, folder)))
+    explanation = _explain_from_last_cycle(campaign, None, head, folder, does_wait=bool(campaign.waiting))
+    return replace(explanation, sentences=(*explanation.sentences, *_describe_failed_tasks(campaign, folder)))
 
 
-def _of_task(campaign: ShownCampaign, task: PublishedCampaignTask, folder: str) -> CampaignExplanation:
-    explanation = _explain(campaign, task, _state(task), folder, does_wait=task.is_waiting)
-    return replace(explanation, sentences=(*explanation.sentences, *_of_attempts(campaign, task)))
+def _explain_task(campaign: ShownCampaign, task: PublishedCampaignTask, folder: str) -> CampaignExplanation:
+    explanation = _explain_from_last_cycle(
+        campaign, task, _describe_task_state(task), folder, does_wait=task.is_waiting
+    )
+    return replace(explanation, sentences=(*explanation.sentences, *_describe_task_attempts(campaign, task)))
 
 
-def _of_failed(campaign: ShownCampaign, folder: str) -> Iterator[str]:
+def _describe_failed_tasks(campaign: ShownCampaign, folder: str) -> Iterator[str]:
     published = campaign_client.published_events(folder)
     events = [event for event in published if event.campaign == campaign.number and not event.closed_at]
     is_open = any(event.kind is CampaignEventSubject.TASK for event in events)
@@ -135,7 +137,7 @@ def _of_failed(campaign: ShownCampaign, folder: str) -> Iterator[str]:
         yield f"{failed_tasks} failed: gridstat {campaign.number} --failed shows how{again}"
 
 
-def _explain(
+def _explain_from_last_cycle(
     campaign: ShownCampaign, task: PublishedCampaignTask | None, head: str, folder: str, *, does_wait: bool
 ) -> CampaignExplanation:
     events = tuple(event for event in campaign_client.published_events(folder) if not event.closed_at)
@@ -147,26 +149,28 @@ def _explain(
         is_good = task is not None and task.has_ended and not task.has_failed
         clusters = ("", task.cluster) if task and task.has_ended else None
         about = [event for event in events if clusters is None or event.cluster in clusters]
-        sentences = (head, state, *(() if is_good else _open(campaign, about)))
+        sentences = (head, state, *(() if is_good else _describe_open_events(campaign, about)))
         return CampaignExplanation(campaign=campaign, task=task, sentences=tuple(filter(None, sentences)))
     last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, folder)
     published = last.reasons if last else ()
     reasons = tuple(reason for reason in published if reason.campaign == campaign.number)
-    sentences = (head, *_sentences(reasons, events), *_open(campaign, events))
+    sentences = (head, *_describe_send_reasons(reasons, events), *_describe_open_events(campaign, events))
     at = last.at if last else None
     return CampaignExplanation(campaign=campaign, task=task, at=at, reasons=reasons, sentences=sentences)
 
 
-def _sentences(reasons: tuple[TaskSendExplanation, ...], events: tuple[CampaignEvent, ...]) -> Iterator[str]:
+def _describe_send_reasons(
+    reasons: tuple[TaskSendExplanation, ...], events: tuple[CampaignEvent, ...]
+) -> Iterator[str]:
     for reason in reasons:
-        refusal = _refusal(reason, events)
+        refusal = _find_refusal_event_number(reason, events)
         words = NOT_TAKEN if refusal else SENTENCES[reason.cause]
-        yield f"{reason.cluster}: {words.format(**_numbers(reason, events), refusal=refusal)}"
+        yield f"{reason.cluster}: {words.format(**_format_reason_numbers(reason, events), refusal=refusal)}"
     if not reasons:
         yield "the runner's next cycle decides about the waiting tasks"
 
 
-def _refusal(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> int:
+def _find_refusal_event_number(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> int:
     """Return the number of the open event that says why a cluster refused the last arrays; 0 without an event."""
     if reason.cause is not TaskSentOrUnsentCause.SENT:
         return 0
@@ -175,7 +179,7 @@ def _refusal(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> 
     return next((event.number for event in refused if event.what[1:3] == pair), 0)
 
 
-def _numbers(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> dict[str, object]:
+def _format_reason_numbers(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> dict[str, object]:
     numbers = {field.name: getattr(reason, field.name) for field in fields(reason)}
     silent = (event for event in events if event.what[:3] == (CampaignEventCode.GET_JOBS, 0, reason.cluster))
     since = next((f" since {event.opened_at:%Y-%m-%d %H:%M} UTC" for event in silent), "")
@@ -190,10 +194,10 @@ def _numbers(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> 
     )
     closing_event = f", event {number}" if number else ""
     texts = {"since": since, "what": closing_event, "stressed": stressed, "ratio": ratio, "cure": cure}
-    return numbers | texts | _counted(reason) | {"others": _served_before(reason)}
+    return numbers | texts | _format_counted_nouns(reason) | {"others": _describe_campaigns_served_first(reason)}
 
 
-def _counted(reason: TaskSendExplanation) -> dict[str, object]:
+def _format_counted_nouns(reason: TaskSendExplanation) -> dict[str, object]:
     nouns = {
         "sent_there": (reason.sent, "of its tasks was sent there", "of its tasks were sent there"),
         "sent_to_it": (reason.sent, "of its tasks was", "of its tasks were"),
@@ -206,7 +210,7 @@ def _counted(reason: TaskSendExplanation) -> dict[str, object]:
     return {key: number_with_noun(*words) for key, words in nouns.items()}
 
 
-def _served_before(reason: TaskSendExplanation) -> str:
+def _describe_campaigns_served_first(reason: TaskSendExplanation) -> str:
     if not reason.order:
         return "go to other campaigns first; when they have enough, this campaign is next"
     several, are = ("campaigns", "are") if len(reason.before) > 1 else ("campaign", "is")
@@ -215,7 +219,7 @@ def _served_before(reason: TaskSendExplanation) -> str:
     return ORDERS[reason.order].format(before=before, are=are, cluster=reason.cluster, **numbers)
 
 
-def _open(campaign: ShownCampaign, events: Iterable[CampaignEvent]) -> Iterator[str]:
+def _describe_open_events(campaign: ShownCampaign, events: Iterable[CampaignEvent]) -> Iterator[str]:
     for event in events:
         is_dropped = event.code is CampaignEventCode.DROPPED and event.cluster in campaign.clusters
         if event.campaign == campaign.number or is_dropped:
@@ -223,7 +227,7 @@ def _open(campaign: ShownCampaign, events: Iterable[CampaignEvent]) -> Iterator[
             yield f"event {event.number}, {event.code}: {words}"
 
 
-def _state(task: PublishedCampaignTask) -> str:
+def _describe_task_state(task: PublishedCampaignTask) -> str:
     again = f" (attempt {task.attempt} ended as {task.outcome})" if task.attempt else ""
     if task.is_waiting:
         return f"it waits to be sent{again}"
@@ -237,13 +241,13 @@ def _state(task: PublishedCampaignTask) -> str:
     return f"it ended at {task.cluster} ({job}): {task.word}{ended}"
 
 
-def _of_attempts(campaign: ShownCampaign, task: PublishedCampaignTask) -> Iterator[str]:
+def _describe_task_attempts(campaign: ShownCampaign, task: PublishedCampaignTask) -> Iterator[str]:
     if task.beyond_s is not None:
-        yield f"this attempt is a copy{_made_for(task.beyond_s)}"
+        yield f"this attempt is a copy{_describe_run_time_before_copy(task.beyond_s)}"
     for copy in task.copies:
         kind = "another attempt" if copy.beyond_s is None else "a copy"
         state = f"is at {copy.cluster}" if copy.is_live else f"was at {copy.cluster}, and did not count"
-        yield f"{kind} of the task {state} (attempt {copy.attempt}){_made_for(copy.beyond_s)}"
+        yield f"{kind} of the task {state} (attempt {copy.attempt}){_describe_run_time_before_copy(copy.beyond_s)}"
     for preemption in task.made_way:
         whom = f"job {preemption.job}, which lacked {', '.join(preemption.lacked)}"
         yield f"attempt {preemption.attempt} was preempted at {preemption.cluster} for {whom}"
@@ -254,5 +258,5 @@ def _of_attempts(campaign: ShownCampaign, task: PublishedCampaignTask) -> Iterat
         yield f"gridstat -j {campaign.number}.{task.number} -E shows the task's standard error to the owner"
 
 
-def _made_for(beyond_s: int | None) -> str:
+def _describe_run_time_before_copy(beyond_s: int | None) -> str:
     return f": when it was made, the task had run longer than {beyond_s} s" if beyond_s else ""

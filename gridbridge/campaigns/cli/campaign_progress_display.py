@@ -44,7 +44,11 @@ def watch_campaigns_until_end(
     """Show the progress of campaigns until each campaign has ended."""
     with ExitStack() as stack:
         is_terminal = sys.stdout.isatty() and not print_line
-        show = stack.enter_context(_Bars()).show if is_terminal else _Lines(print_line or _print_line).show
+        show = (
+            stack.enter_context(_CampaignProgressBars()).show
+            if is_terminal
+            else _ChangedCampaignLines(print_line or _print_and_flush_line).show
+        )
         while True:
             campaigns = look()
             show(campaigns)
@@ -53,7 +57,7 @@ def watch_campaigns_until_end(
             pause(PAUSE_S)
 
 
-class _Bars(Progress):
+class _CampaignProgressBars(Progress):
     """Progress bars that fit the terminal, and a line with the number of hidden campaigns."""
 
     def __init__(self) -> None:
@@ -62,11 +66,11 @@ class _Bars(Progress):
         super().__init__(*COLUMNS, console=Console(), transient=False)
 
     def show(self, campaigns: Sequence[ShownCampaign]) -> None:
-        chosen = _chosen(campaigns, self.console.height)
+        chosen = _choose_campaigns_for_height(campaigns, self.console.height)
         for campaign in campaigns:
             if campaign.number not in self._known:
                 self._known[campaign.number] = self.add_task("", number=0, state="", told="", visible=False)
-            self._set(campaign, is_visible=campaign.number in chosen)
+            self._update_campaign_bar(campaign, is_visible=campaign.number in chosen)
         self._hidden = len(campaigns) - len(chosen)
 
     def get_renderables(self) -> Iterator[RenderableType]:
@@ -74,7 +78,7 @@ class _Bars(Progress):
         if self._hidden:
             yield Text(f"and {self._hidden} more: gridstat shows all")
 
-    def _set(self, campaign: ShownCampaign, *, is_visible: bool) -> None:
+    def _update_campaign_bar(self, campaign: ShownCampaign, *, is_visible: bool) -> None:
         least, most = NAME
         width = max(least, min(most, self.console.width - REST))
         self.update(
@@ -89,7 +93,7 @@ class _Bars(Progress):
         )
 
 
-def _chosen(campaigns: Sequence[ShownCampaign], lines: int) -> frozenset[int]:
+def _choose_campaigns_for_height(campaigns: Sequence[ShownCampaign], lines: int) -> frozenset[int]:
     numbers = [campaign.number for campaign in campaigns]
     if len(numbers) < lines:  # the cursor needs one line
         return frozenset(numbers)
@@ -98,12 +102,12 @@ def _chosen(campaigns: Sequence[ShownCampaign], lines: int) -> frozenset[int]:
     return frozenset((living + ended)[: max(1, lines - 2)])
 
 
-def _print_line(line: str) -> None:
+def _print_and_flush_line(line: str) -> None:
     output_and_errors.print_line(line)
     output_and_errors.flush_output()
 
 
-class _Lines:
+class _ChangedCampaignLines:
     def __init__(self, print_line: Callable[[str], None]) -> None:
         self._print_line = print_line
         self._before: dict[int, str] = {}
@@ -134,16 +138,18 @@ def campaign_progress_figure(
     """Return the progress plot of a campaign with at least one ended task."""
     figure = Figure(figsize=SIZE_INCHES, dpi=DOTS, layout="constrained")
     axes = figure.add_subplot()
-    _stacks(axes, campaign, ends, now)
+    _draw_ended_tasks_by_cluster(axes, campaign, ends, now)
     if len(band) == 2 and campaign.ended < campaign.tasks:
         begin, ended = max(now, *(end.at for end in ends)), sum(end.tasks for end in ends)
         x, y = [begin, min(band), max(band)], [ended, campaign.tasks, campaign.tasks]
         axes.fill(x, y, color="0.6", alpha=0.35, label="forecast: P50 to P90")
-    _frame(axes, campaign)
+    _draw_axes_and_legend(axes, campaign)
     return figure
 
 
-def _stacks(axes: Axes, campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts], now: datetime) -> None:
+def _draw_ended_tasks_by_cluster(
+    axes: Axes, campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts], now: datetime
+) -> None:
     """Draw a step for each cycle of the runner, because ends of tasks are known only by cycle."""
     moments = sorted({end.at for end in ends})
     shown = (moments[-1] - campaign.submitted_at) * SEEN  # visible width of the last step
@@ -151,24 +157,24 @@ def _stacks(axes: Axes, campaign: ShownCampaign, ends: Sequence[CampaignTaskEndC
     times = [campaign.submitted_at, *moments, last]
     at = list(map(time_axis_position, times))
     clusters = sorted({end.cluster for end in ends})
-    stacks = [_sums(times, [end for end in ends if end.cluster == name]) for name in clusters]
+    stacks = [_cumulate_ended_tasks(times, [end for end in ends if end.cluster == name]) for name in clusters]
     colours = [COLOURS[n % len(COLOURS)] for n in range(len(clusters))]
     names = [f"{name}: {stack[-1]}" for name, stack in zip(clusters, stacks, strict=True)]
     axes.stackplot(at, stacks, labels=names, colors=colours, step="post", alpha=0.85)
     if any(end.failed for end in ends):
-        failed = _sums(times, [replace(end, tasks=end.failed) for end in ends])
+        failed = _cumulate_ended_tasks(times, [replace(end, tasks=end.failed) for end in ends])
         label = f"failed, of all: {failed[-1]}"
         axes.step(at, failed, where="post", color="#B22222", linestyle="--", label=label)
 
 
-def _sums(times: Sequence[datetime], ends: Sequence[CampaignTaskEndCounts]) -> list[int]:
+def _cumulate_ended_tasks(times: Sequence[datetime], ends: Sequence[CampaignTaskEndCounts]) -> list[int]:
     by_moment = Counter[datetime]()
     for end in ends:
         by_moment[end.at] += end.tasks
     return list(accumulate(by_moment.pop(at, 0) for at in times))
 
 
-def _frame(axes: Axes, campaign: ShownCampaign) -> None:
+def _draw_axes_and_legend(axes: Axes, campaign: ShownCampaign) -> None:
     axes.axhline(campaign.tasks, color="0.4", linewidth=0.8)
     axes.set_ylim(0, campaign.tasks * 1.05 or 1)
     axes.set_xlim(left=time_axis_position(campaign.submitted_at))

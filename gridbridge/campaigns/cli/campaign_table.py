@@ -78,10 +78,10 @@ def cluster_progress_rows(campaign: ShownCampaign) -> list[tuple[str, ...]]:
         (at.cluster or "(never sent)", at.waiting, at.running, at.ended or 0, at.failed or 0, at.ended_per_h, at.mean_s)
         for at in campaign.at
     ]
-    return [tuple(map(_figure, row)) for row in (*rows, of_all)]
+    return [tuple(map(_format_table_value, row)) for row in (*rows, of_all)]
 
 
-def _figure(value: str | float | None) -> str:
+def _format_table_value(value: str | float | None) -> str:
     if value is None:
         return "-"
     return f"{value:.1f}" if isinstance(value, float) else str(value)
@@ -102,7 +102,7 @@ def parse_campaign_range(text: str) -> Callable[[int], bool]:
 
 def format_task_for_display(task: PublishedCampaignTask, parameters: Sequence[str]) -> str:
     """Return a task's line of text, with the task's parameters if `parameters` has them."""
-    return "{:<10} {:<15} {:<12} {:>7} {:>4} {:>7}  {}".format(*_cells(task, parameters)).rstrip()
+    return "{:<10} {:<15} {:<12} {:>7} {:>4} {:>7}  {}".format(*_task_row_values(task, parameters)).rstrip()
 
 
 def print_task_lines(
@@ -120,7 +120,7 @@ def print_task_lines(
 
 def print_campaigns_csv(campaigns: Iterable[ShownCampaign], is_headless: bool, *, is_summary: bool) -> None:
     """Print campaigns, or with `is_summary` CiGri's columns of them, as comma-separated values."""
-    head, row = (SUMMARY_HEAD, campaign_summary_row) if is_summary else (CSV_HEAD, _csv_row)
+    head, row = (SUMMARY_HEAD, campaign_summary_row) if is_summary else (CSV_HEAD, _campaign_csv_row)
     _print_csv(head, map(row, campaigns), is_headless)
 
 
@@ -128,7 +128,7 @@ def print_tasks_csv(
     published_tasks: Iterable[PublishedCampaignTask], parameters: Sequence[str], is_headless: bool
 ) -> None:
     """Print tasks as comma-separated values."""
-    rows = (_cells(task, parameters, is_whole=True) for task in published_tasks)
+    rows = (_task_row_values(task, parameters, is_whole=True) for task in published_tasks)
     _print_csv(TASK_CSV_HEAD, rows, is_headless)
 
 
@@ -151,7 +151,9 @@ def task_json(task: PublishedCampaignTask, parameters: Sequence[str]) -> dict[st
     return row
 
 
-def _cells(task: PublishedCampaignTask, parameters: Sequence[str], is_whole: bool = False) -> tuple[object, ...]:
+def _task_row_values(
+    task: PublishedCampaignTask, parameters: Sequence[str], is_whole: bool = False
+) -> tuple[object, ...]:
     words = parameters[task.number] if task.number < len(parameters) else ""
     status = "-" if task.exit_status is None else task.exit_status
     wallclock = "-" if task.wallclock_s is None else task.wallclock_s
@@ -160,7 +162,7 @@ def _cells(task: PublishedCampaignTask, parameters: Sequence[str], is_whole: boo
     return (task.number, word, task.cluster or "-", task.attempt, status, wallclock, text)
 
 
-def _csv_row(campaign: ShownCampaign) -> tuple[object, ...]:
+def _campaign_csv_row(campaign: ShownCampaign) -> tuple[object, ...]:
     moment = campaign.submitted_at.isoformat()
     numbers = (campaign.ended, campaign.failed, campaign.waiting, campaign.tasks)
     return (campaign.number, campaign.name, campaign.owner, moment, campaign.state.value, *numbers)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import click
 
-from gridbridge.campaigns.cli import relay_and_runner_wait
+from gridbridge.campaigns.cli import command_relay_and_runner_wait
 from gridbridge.campaigns.cli.campaign_table import MOMENT
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli import output_and_errors
@@ -51,21 +51,21 @@ def gridclusters(is_infos: bool, is_more: bool, is_usage: bool, is_bars: bool, i
     drained = drains.list_drained_clusters(folder)
     is_infos = is_infos or is_more or is_usage or is_bars
     for number, cluster in enumerate(clusters, start=1):
-        info = _info(cluster, events, is_drained=cluster.name in drained) if is_infos else ""
+        info = _describe_cluster(cluster, events, is_drained=cluster.name in drained) if is_infos else ""
         output_and_errors.print_line(f"{number}: {cluster.name}{info}")
         if is_more:
-            _list(asdict(cluster))
-            _list_events(cluster.name, events)
+            _print_indented_values(asdict(cluster))
+            _print_open_cluster_events(cluster.name, events)
         if is_bars:
-            output_and_errors.print_line(_bar(cluster))
+            output_and_errors.print_line(_cluster_usage_bar(cluster))
         elif is_usage:
-            _list(_usage(cluster))
+            _print_indented_values(_cluster_slot_usage(cluster))
     return 0
 
 
-def _info(cluster: ShownCampaignCluster, events: tuple[CampaignEvent, ...], *, is_drained: bool) -> str:
+def _describe_cluster(cluster: ShownCampaignCluster, events: tuple[CampaignEvent, ...], *, is_drained: bool) -> str:
     is_down, numbers = campaign_client.cluster_silence_and_closures(events, cluster.name)
-    words = [cluster.kind, f"free:{_text(cluster.free)}/{_text(cluster.slots)}"]
+    words = [cluster.kind, f"free:{_format_published_value(cluster.free)}/{_format_published_value(cluster.slots)}"]
     words += ["BLACKLISTED"] if is_down else []
     words += ["not queried: no campaign uses the cluster"] if cluster.slots is None and not is_down else []
     words += ["drained"] if is_drained else []
@@ -73,7 +73,7 @@ def _info(cluster: ShownCampaignCluster, events: tuple[CampaignEvent, ...], *, i
     return f" ({', '.join(words)})"
 
 
-def _usage(cluster: ShownCampaignCluster) -> dict[str, object]:
+def _cluster_slot_usage(cluster: ShownCampaignCluster) -> dict[str, object]:
     unavailable = None if cluster.slots is None else cluster.slots - (cluster.used or 0) - (cluster.free or 0)
     return {
         "max_resources": cluster.slots,
@@ -83,7 +83,7 @@ def _usage(cluster: ShownCampaignCluster) -> dict[str, object]:
     }
 
 
-def _bar(cluster: ShownCampaignCluster) -> str:
+def _cluster_usage_bar(cluster: ShownCampaignCluster) -> str:
     if not cluster.slots:
         return ""
     used = min(cluster.used or 0, cluster.slots)
@@ -96,12 +96,12 @@ def _bar(cluster: ShownCampaignCluster) -> str:
     return bar.ljust(BAR, AWAY)
 
 
-def _list(values: dict[str, object]) -> None:
+def _print_indented_values(values: dict[str, object]) -> None:
     for key, value in values.items():
-        output_and_errors.print_line(f"    {key}: {_text(value)}")
+        output_and_errors.print_line(f"    {key}: {_format_published_value(value)}")
 
 
-def _list_events(cluster: str, events: tuple[CampaignEvent, ...]) -> None:
+def _print_open_cluster_events(cluster: str, events: tuple[CampaignEvent, ...]) -> None:
     for event in events:
         if event.cluster == cluster and not event.closed_at:
             owner = f"campaign {event.campaign}: " if event.campaign else ""
@@ -109,7 +109,7 @@ def _list_events(cluster: str, events: tuple[CampaignEvent, ...]) -> None:
             output_and_errors.print_line(f"    event {event.number}, {event.code}: {owner}{text}")
 
 
-def _text(value: object) -> str:
+def _format_published_value(value: object) -> str:
     if isinstance(value, datetime):
         return value.astimezone().strftime(MOMENT)
     return "unknown" if value is None else str(value)
@@ -117,4 +117,4 @@ def _text(value: object) -> str:
 
 def main() -> None:
     """Run gridclusters on this host, or by ssh on the transfer host."""
-    relay_and_runner_wait.run_here_or_on_transfer_host(gridclusters, "gridclusters")
+    command_relay_and_runner_wait.run_here_or_on_transfer_host(gridclusters, "gridclusters")

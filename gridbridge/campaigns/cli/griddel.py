@@ -2,12 +2,15 @@
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, relay_and_runner_wait
+from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, command_relay_and_runner_wait
 from gridbridge.campaigns.cli.gridstat import parse_campaign_dot_task
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import VERBOSE, VERSION
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
+from gridbridge.model.campaigns.campaign_owner_request import (
+    CampaignOwnerRequestReply,
+    CampaignOwnerRequestVerb,
+)
 
 SAID = {
     CampaignOwnerRequestVerb.CANCEL: "cancelled",
@@ -86,11 +89,15 @@ def griddel(
     verb, task = chosen[0], 0
     if job is not None:
         campaign, task = parse_campaign_dot_task(job)
-    campaigns = _numbers(words) if job is None else (campaign,)
-    return relay_and_runner_wait.exit_status_of_request("griddel", lambda: _request(verb, campaigns, task, job))
+    campaigns = _parse_campaign_ids(words) if job is None else (campaign,)
+    return command_relay_and_runner_wait.exit_status_of_request(
+        "griddel", lambda: _request_change_of_campaigns(verb, campaigns, task, job)
+    )
 
 
-def _request(verb: CampaignOwnerRequestVerb, campaigns: tuple[int, ...], task: int, job: str | None) -> int:
+def _request_change_of_campaigns(
+    verb: CampaignOwnerRequestVerb, campaigns: tuple[int, ...], task: int, job: str | None
+) -> int:
     answers = campaign_client.ask_runner_to_act_on_campaigns(verb, campaigns, task=task)
     for number, reply in answers.items():
         if reply is CampaignOwnerRequestReply.DONE:
@@ -101,15 +108,15 @@ def _request(verb: CampaignOwnerRequestVerb, campaigns: tuple[int, ...], task: i
     return 0 if {*answers.values()} <= {CampaignOwnerRequestReply.DONE} else REFUSED
 
 
-def _numbers(words: list[str]) -> tuple[int, ...]:
-    if tasks := [word for word in words if _is_task(word)]:
+def _parse_campaign_ids(words: list[str]) -> tuple[int, ...]:
+    if tasks := [word for word in words if _is_task_id(word)]:
         raise click.UsageError(f"{tasks[0]} is a task: griddel -j {tasks[0]}")
     if not words or not all(word.isascii() and word.isdigit() for word in words):
         raise click.UsageError("no id of a campaign; expected ids as gridstat shows them: griddel 12 13")
     return tuple(dict.fromkeys(map(campaign_client.parse_campaign_number, words)))
 
 
-def _is_task(word: str) -> bool:
+def _is_task_id(word: str) -> bool:
     try:
         campaign_client.parse_cigri_job_id(word)
     except ValueError:
@@ -119,4 +126,4 @@ def _is_task(word: str) -> bool:
 
 def main() -> None:
     """Run griddel on this host, or by ssh on the transfer host."""
-    relay_and_runner_wait.run_here_or_on_transfer_host(griddel, "griddel", UNREACHABLE, changes=lambda _: True)
+    command_relay_and_runner_wait.run_here_or_on_transfer_host(griddel, "griddel", UNREACHABLE, changes=lambda _: True)

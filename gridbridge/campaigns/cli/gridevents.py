@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, relay_and_runner_wait
+from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, command_relay_and_runner_wait
 from gridbridge.campaigns.cli.campaign_table import MOMENT
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli import output_and_errors
@@ -17,7 +17,10 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventCode,
     CampaignEventSubject,
 )
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
+from gridbridge.model.campaigns.campaign_owner_request import (
+    CampaignOwnerRequestReply,
+    CampaignOwnerRequestVerb,
+)
 from gridbridge.state.published_json import to_json_types
 
 NOT_DONE = {
@@ -83,7 +86,7 @@ def gridevents(
     events = campaign_client.select_published_events(
         campaign_client.published_events(folder), campaign, number, is_global=is_global, is_all=is_all
     )
-    if problem := _missing(events, campaign, number, folder):
+    if problem := _explain_missing_event(events, campaign, number, folder):
         output_and_errors.print_error(f"gridevents: {problem}")
         return REFUSED
     if (is_fix or is_again) and not events:
@@ -93,21 +96,25 @@ def gridevents(
         return 0
     if is_fix or is_again:
         verb = CampaignOwnerRequestVerb.RESUBMIT if is_again else CampaignOwnerRequestVerb.FIX
-        return relay_and_runner_wait.exit_status_of_request("gridevents", lambda: _close(events, verb))
+        return command_relay_and_runner_wait.exit_status_of_request("gridevents", lambda: _close_events(events, verb))
     states = {shown.number: shown.state for shown in campaign_client.published_campaigns(folder)}
     print_events(events, states, is_json, is_one=number is not None)
     return 0
 
 
-def _missing(events: tuple[CampaignEvent, ...], campaign: int | None, number: int | None, folder: str) -> str:
+def _explain_missing_event(
+    events: tuple[CampaignEvent, ...], campaign: int | None, number: int | None, folder: str
+) -> str:
     if number is not None and not events:
         return f"no event {number}"
     numbers = {shown.number for shown in campaign_client.published_campaigns(folder)}
     return "" if campaign is None or campaign in numbers else f"no campaign {campaign}"
 
 
-def _close(events: tuple[CampaignEvent, ...], verb: CampaignOwnerRequestVerb) -> int:
-    sent_again = {event.number for event in events if verb is CampaignOwnerRequestVerb.RESUBMIT and _has_tasks(event)}
+def _close_events(events: tuple[CampaignEvent, ...], verb: CampaignOwnerRequestVerb) -> int:
+    sent_again = {
+        event.number for event in events if verb is CampaignOwnerRequestVerb.RESUBMIT and _concerns_failed_tasks(event)
+    }
     campaigns = tuple({event.campaign for event in events})
     answers = campaign_client.ask_runner_to_act_on_campaigns(
         verb, tuple(event.number for event in events), of=campaigns
@@ -123,13 +130,13 @@ def _close(events: tuple[CampaignEvent, ...], verb: CampaignOwnerRequestVerb) ->
     return 0 if is_done else REFUSED
 
 
-def _has_tasks(event: CampaignEvent) -> bool:
+def _concerns_failed_tasks(event: CampaignEvent) -> bool:
     return event.kind is CampaignEventSubject.TASK or event.code in OF_LOST_TASKS
 
 
 def main() -> None:
     """Run gridevents on this host, or by ssh on the transfer host."""
-    relay_and_runner_wait.run_here_or_on_transfer_host(
+    command_relay_and_runner_wait.run_here_or_on_transfer_host(
         gridevents, "gridevents", UNREACHABLE, changes=lambda options: options["is_fix"] or options["is_again"]
     )
 
@@ -146,7 +153,7 @@ def print_events(
         output_and_errors.print_json(to_json_types(events))
         return
     output_and_errors.print_table(
-        EVENT_HEAD, [_event_row(event, states) for event in events], numbers=("Event", "Campaign")
+        EVENT_HEAD, [_event_table_row(event, states) for event in events], numbers=("Event", "Campaign")
     )
     for event in events if is_one else ():
         parameters, words = campaign_client.first_failed_task_details(event)
@@ -156,11 +163,11 @@ def print_events(
             output_and_errors.print_line(f"  {word}")
         if folder := campaign_client.failed_start_directory(event):
             output_and_errors.print_line(f"its exec_directory at {event.cluster}: {folder}")
-        if not event.closed_at and (cure := _cure(event)):
+        if not event.closed_at and (cure := _describe_event_cure(event)):
             output_and_errors.print_line(cure)
 
 
-def _cure(event: CampaignEvent) -> str:
+def _describe_event_cure(event: CampaignEvent) -> str:
     if event.kind is CampaignEventSubject.TASK:
         return (
             f"after the cause is fixed: gridevents -c {event.campaign} -r retries the failed"
@@ -173,7 +180,7 @@ def _cure(event: CampaignEvent) -> str:
     return ""
 
 
-def _event_row(event: CampaignEvent, states: Mapping[int, CampaignState]) -> tuple[str, ...]:
+def _event_table_row(event: CampaignEvent, states: Mapping[int, CampaignState]) -> tuple[str, ...]:
     is_tried = event.until and not event.closed_at and event.code not in OF_LOST_TASKS
     again = f"; it is tried again at {event.until.astimezone():{MOMENT}}" if event.until and is_tried else ""
     state = "closed" if event.closed_at else "open"

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, relay_and_runner_wait
+from gridbridge.campaigns.cli import REFUSED, command_relay_and_runner_wait
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
 from gridbridge.cli import output_and_errors
@@ -34,7 +34,7 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
       gridfetch 12
       gridfetch 12 ~/results
     """
-    from gridbridge.campaigns.cli import own_task_outputs  # its imports are slow
+    from gridbridge.campaigns.cli import task_output_reading_and_fetching  # its imports are slow
 
     campaign_client.require_published_files(folder)
     campaign = campaign_client.find_published_campaign(number, folder)
@@ -43,9 +43,9 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
         return REFUSED
     ended = [task for task in campaign_client.list_published_tasks(campaign, 0, folder) if task.has_ended]
     try:
-        locations = own_task_outputs.own_campaign_output_folders(number)
+        locations = task_output_reading_and_fetching.own_campaign_output_folders(number)
         folder_here = to or f"campaign.{number}"
-        results = own_task_outputs.fetch_task_outputs(ended, folder_here, locations, is_chosen=bool(to))
+        results = task_output_reading_and_fetching.fetch_task_outputs(ended, folder_here, locations, is_chosen=bool(to))
     except ForeignOrMissingCampaignFile as error:
         output_and_errors.print_error(f"gridfetch: {error}")
         return REFUSED
@@ -63,13 +63,15 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     return REFUSED if any(result.problem for result in results) else 0
 
 
-def _outputs(options: Mapping[str, Any], _: Sequence[str]) -> relay_and_runner_wait.RelayedCommandOutputFiles:
+def _relayed_output_files(
+    options: Mapping[str, Any], _: Sequence[str]
+) -> command_relay_and_runner_wait.RelayedCommandOutputFiles:
     number, to = options["number"], options["to"]
-    return relay_and_runner_wait.RelayedCommandOutputFiles(
+    return command_relay_and_runner_wait.RelayedCommandOutputFiles(
         words=(str(number), "out"), to=to or f"campaign.{number}", is_chosen=bool(to)
     )
 
 
 def main() -> None:
     """Run gridfetch on this host, or by ssh on the transfer host."""
-    relay_and_runner_wait.run_here_or_on_transfer_host(gridfetch, "gridfetch", writes=_outputs)
+    command_relay_and_runner_wait.run_here_or_on_transfer_host(gridfetch, "gridfetch", writes=_relayed_output_files)

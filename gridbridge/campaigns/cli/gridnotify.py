@@ -4,13 +4,19 @@ import os
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, relay_and_runner_wait
+from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, command_relay_and_runner_wait
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import VERSION
 from gridbridge.errors import ParseError
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
-from gridbridge.model.campaigns.subscriptions import NotificationChannel, NotificationSeverity
+from gridbridge.model.campaigns.campaign_owner_request import (
+    CampaignOwnerRequestReply,
+    CampaignOwnerRequestVerb,
+)
+from gridbridge.model.campaigns.notification_subscriptions import (
+    NotificationChannel,
+    NotificationSeverity,
+)
 from gridbridge.model.published_status_and_reports import replace_control_characters
 
 NOT_DONE = {
@@ -61,12 +67,17 @@ def gridnotify(
     chosen = [(way, text) for way, text in identities if text is not None]
     if len(chosen) + is_list != 1:
         raise click.UsageError("give one of -m ADDRESS, -j IDENTITY, -p PROGRAM and -l")
-    return relay_and_runner_wait.exit_status_of_request(
-        "gridnotify", lambda: _list(is_json) if is_list else _change(*chosen[0], severity, is_end, is_verbose)
+    return command_relay_and_runner_wait.exit_status_of_request(
+        "gridnotify",
+        lambda: (
+            _print_own_subscriptions(is_json)
+            if is_list
+            else _subscribe_or_unsubscribe(*chosen[0], severity, is_end, is_verbose)
+        ),
     )
 
 
-def _list(is_json: bool) -> int:
+def _print_own_subscriptions(is_json: bool) -> int:
     subscriptions = campaign_client.own_notify_subscriptions()
     if is_json:
         output_and_errors.print_json(subscriptions)
@@ -81,7 +92,9 @@ def _list(is_json: bool) -> int:
     return 0
 
 
-def _change(way: NotificationChannel, identity: str, severity: str | None, is_end: bool, is_verbose: bool) -> int:
+def _subscribe_or_unsubscribe(
+    way: NotificationChannel, identity: str, severity: str | None, is_end: bool, is_verbose: bool
+) -> int:
     try:
         campaign_client.require_valid_notify_address(way, identity)
     except ParseError as error:
@@ -105,6 +118,6 @@ def _change(way: NotificationChannel, identity: str, severity: str | None, is_en
 
 def main() -> None:
     """Run gridnotify on this host, or by ssh on the transfer host."""
-    relay_and_runner_wait.run_here_or_on_transfer_host(
+    command_relay_and_runner_wait.run_here_or_on_transfer_host(
         gridnotify, "gridnotify", UNREACHABLE, changes=lambda options: not options["is_list"]
     )

@@ -9,7 +9,12 @@ from typing import Any
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, campaign_table, gridevents, relay_and_runner_wait
+from gridbridge.campaigns.cli import (
+    REFUSED,
+    campaign_table,
+    command_relay_and_runner_wait,
+    gridevents,
+)
 from gridbridge.campaigns.cli.campaign_table import HEAD, SUMMARY_HEAD, campaign_summary_row, cigri_campaign_line
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
@@ -26,12 +31,12 @@ LAST_BYTES, LAST_LINES = 2000, 5  # at most this much of a failed task's standar
 MOST_FAILED = 1000  # the standard error of at most this many failed tasks is read
 
 
-class NothingToShow(GridbridgeError):
+class NoSuchCampaignOrTask(GridbridgeError):
     """The campaign or task does not exist, or no task has ended that a plot could show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GridstatOutputOptions:
+class GridstatOutputFormat:
     """Output options of gridstat: the folder to read, the header line, JSON or CSV."""
 
     folder: str
@@ -40,9 +45,9 @@ class GridstatOutputOptions:
     is_csv: bool = False
 
 
-def _print_campaigns(campaigns: Sequence[ShownCampaign], view: GridstatOutputOptions, *, is_summary: bool) -> None:
+def _print_campaigns(campaigns: Sequence[ShownCampaign], view: GridstatOutputFormat, *, is_summary: bool) -> None:
     if view.is_json:
-        output_and_errors.print_json([_plain(campaign) for campaign in campaigns])
+        output_and_errors.print_json([_campaign_as_json(campaign) for campaign in campaigns])
     elif view.is_csv:
         campaign_table.print_campaigns_csv(campaigns, view.is_headless, is_summary=is_summary)
     elif is_summary:
@@ -54,7 +59,7 @@ def _print_campaigns(campaigns: Sequence[ShownCampaign], view: GridstatOutputOpt
             output_and_errors.print_line(line)
 
 
-def _print_campaign_with_clusters(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
+def _print_campaign_with_clusters(campaign: ShownCampaign, view: GridstatOutputFormat) -> None:
     campaign = campaign_client.campaign_with_cluster_progress(campaign, view.folder)
     _print_campaigns([campaign], view, is_summary=False)
     if not (view.is_json or view.is_csv or view.is_headless):
@@ -62,19 +67,19 @@ def _print_campaign_with_clusters(campaign: ShownCampaign, view: GridstatOutputO
         output_and_errors.print_table(head, campaign_table.cluster_progress_rows(campaign), numbers=head[1:])
 
 
-def _plain(campaign: ShownCampaign) -> dict[str, object]:
+def _campaign_as_json(campaign: ShownCampaign) -> dict[str, object]:
     fields = to_json_types(campaign)
     assert isinstance(fields, dict)
     return fields | {"running": campaign.tasks_running}
 
 
-def _print_campaign_with_tasks(campaign: ShownCampaign, first: int, view: GridstatOutputOptions) -> None:
+def _print_campaign_with_tasks(campaign: ShownCampaign, first: int, view: GridstatOutputFormat) -> None:
     parameters = campaign_client.own_task_parameters(campaign.number)
     tasks = campaign_client.list_published_tasks(campaign, first, view.folder)
     counted = campaign_client.campaign_with_cluster_progress(campaign, view.folder)
     if view.is_json:
         output_and_errors.print_json(
-            _plain(counted) | {"jobs": [campaign_table.task_json(task, parameters) for task in tasks]}
+            _campaign_as_json(counted) | {"jobs": [campaign_table.task_json(task, parameters) for task in tasks]}
         )
     elif view.is_csv:
         campaign_table.print_tasks_csv(tasks, parameters, view.is_headless)
@@ -86,11 +91,11 @@ def _print_campaign_with_tasks(campaign: ShownCampaign, first: int, view: Gridst
         campaign_table.print_task_lines(tasks, parameters, view.is_headless)
 
 
-def _print_failed_tasks(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
+def _print_failed_tasks(campaign: ShownCampaign, view: GridstatOutputFormat) -> None:
     bad = campaign_client.finally_failed_tasks(campaign, view.folder)
     tasks = tuple(task for task in bad if not is_task_cancelled_by_owner(task.outcome, campaign.state))
     parameters = campaign_client.own_task_parameters(campaign.number)
-    texts, problems = _errors(campaign.number, tasks[:MOST_FAILED])
+    texts, problems = _read_standard_error_ends(campaign.number, tasks[:MOST_FAILED])
     if view.is_json:
         rows = [campaign_table.task_json(task, parameters) | {"stderr": texts.get(task.number)} for task in tasks]
         output_and_errors.print_json(rows)
@@ -107,23 +112,23 @@ def _print_failed_tasks(campaign: ShownCampaign, view: GridstatOutputOptions) ->
         output_and_errors.print_error(f"gridstat: {problem}")
 
 
-def _print_open_events(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
+def _print_open_events(campaign: ShownCampaign, view: GridstatOutputFormat) -> None:
     published = campaign_client.published_events(view.folder)
     chosen = campaign_client.select_published_events(published, campaign.number, None, is_global=False, is_all=False)
     gridevents.print_events(chosen, {campaign.number: campaign.state}, view.is_json)
 
 
-def _print_task_or_output(
-    number: int, task: int, view: GridstatOutputOptions, is_there: bool, is_output: bool, is_error: bool
+def _print_task_or_task_output(
+    number: int, task: int, view: GridstatOutputFormat, is_there: bool, is_output: bool, is_error: bool
 ) -> int:
     campaign = campaign_client.find_published_campaign(number, view.folder)
     published_task = campaign_client.find_published_task(campaign, task, view.folder) if campaign else None
     if not published_task:
-        raise NothingToShow(f"no job {number}.{task}")
+        raise NoSuchCampaignOrTask(f"no job {number}.{task}")
     if (is_there or is_output or is_error) and not published_task.job_id:
-        raise NothingToShow(f"job {number}.{task} has no job at a cluster yet")
+        raise NoSuchCampaignOrTask(f"job {number}.{task} has no job at a cluster yet")
     if is_output or is_error:
-        return _stream(number, published_task, is_error=is_error)
+        return _print_task_output(number, published_task, is_error=is_error)
     parameters = campaign_client.own_task_parameters(number)
     if view.is_json:
         output_and_errors.print_json(campaign_table.task_json(published_task, parameters))
@@ -138,31 +143,33 @@ def _print_task_or_output(
     return 0
 
 
-def _plot_campaign_task_ends(shown: ShownCampaign, path: str, view: GridstatOutputOptions) -> None:
+def _plot_campaign_task_ends(shown: ShownCampaign, path: str, view: GridstatOutputFormat) -> None:
     ends = campaign_client.task_end_times_and_clusters(shown, view.folder)
     if not ends:
-        raise NothingToShow(f"campaign {shown.number}: none of its tasks has ended yet")
+        raise NoSuchCampaignOrTask(f"campaign {shown.number}: none of its tasks has ended yet")
     band = (shown.p50_at, shown.p90_at) if shown.p50_at and shown.p90_at else ()
-    _display().write_campaign_progress_plot(shown, ends, datetime.now(UTC), band, path)
+    _import_progress_display().write_campaign_progress_plot(shown, ends, datetime.now(UTC), band, path)
     output_and_errors.print_line(path)
 
 
-def _display() -> ModuleType:
+def _import_progress_display() -> ModuleType:
     from gridbridge.campaigns.cli import campaign_progress_display  # this import takes half a second
 
     return campaign_progress_display
 
 
-def _stream(number: int, task: PublishedCampaignTask, *, is_error: bool) -> int:
-    from gridbridge.campaigns.cli import own_task_outputs  # its imports are slow
+def _print_task_output(number: int, task: PublishedCampaignTask, *, is_error: bool) -> int:
+    from gridbridge.campaigns.cli import task_output_reading_and_fetching  # its imports are slow
 
-    stream = own_task_outputs.ERR if is_error else own_task_outputs.OUT
-    locations = own_task_outputs.own_campaign_output_folders(number)
-    texts, problems = own_task_outputs.read_task_output_tails([task], stream, MOST_BYTES, locations)
+    stream = task_output_reading_and_fetching.ERR if is_error else task_output_reading_and_fetching.OUT
+    locations = task_output_reading_and_fetching.own_campaign_output_folders(number)
+    texts, problems = task_output_reading_and_fetching.read_task_output_tails([task], stream, MOST_BYTES, locations)
     for problem in problems:
         output_and_errors.print_error(f"gridstat: {problem}")
     if not texts and not problems:
-        path = f"{locations[task.cluster].folder}/{own_task_outputs.task_output_file_name(task, stream)}"
+        path = (
+            f"{locations[task.cluster].folder}/{task_output_reading_and_fetching.task_output_file_name(task, stream)}"
+        )
         none = f"no {path} at {task.cluster}: the task has not started, or the file was removed"
         output_and_errors.print_error(f"gridstat: job {number}.{task.number}: {none}")
     for text in filter(None, texts.values()):
@@ -170,14 +177,16 @@ def _stream(number: int, task: PublishedCampaignTask, *, is_error: bool) -> int:
     return 0 if texts else 1
 
 
-def _errors(number: int, tasks: Sequence[PublishedCampaignTask]) -> tuple[dict[int, str], list[str]]:
-    from gridbridge.campaigns.cli import own_task_outputs
+def _read_standard_error_ends(number: int, tasks: Sequence[PublishedCampaignTask]) -> tuple[dict[int, str], list[str]]:
+    from gridbridge.campaigns.cli import task_output_reading_and_fetching
 
     try:
-        locations = own_task_outputs.own_campaign_output_folders(number)
+        locations = task_output_reading_and_fetching.own_campaign_output_folders(number)
     except ForeignOrMissingCampaignFile:
         return {}, []
-    return own_task_outputs.read_task_output_tails(tasks, own_task_outputs.ERR, LAST_BYTES, locations)
+    return task_output_reading_and_fetching.read_task_output_tails(
+        tasks, task_output_reading_and_fetching.ERR, LAST_BYTES, locations
+    )
 
 
 OF_ONE = "-f, -e, -J, --failed"
@@ -247,9 +256,9 @@ def gridstat(
       gridstat -j 12.0 -E
       gridstat -s 10-*
     """
-    view = GridstatOutputOptions(folder=folder, is_headless=is_headless, is_json=is_json, is_csv=is_csv)
+    view = GridstatOutputFormat(folder=folder, is_headless=is_headless, is_json=is_json, is_csv=is_csv)
     chosen = number if campaign is None else campaign
-    if problem := _problem(context.params):
+    if problem := _find_option_conflict(context.params):
         raise click.UsageError(problem)
     try:
         is_in = campaign_table.parse_campaign_range(range_ or "*-*")
@@ -266,21 +275,21 @@ def gridstat(
     campaign_client.require_published_files(folder)
     try:
         if job is not None:
-            return _print_task_or_output(*parse_campaign_dot_task(job), view, is_there, is_output, is_error)
-        _show(context.params, look, chosen, view)
-    except (ForeignOrMissingCampaignFile, NothingToShow) as error:
+            return _print_task_or_task_output(*parse_campaign_dot_task(job), view, is_there, is_output, is_error)
+        _show_chosen_view(context.params, look, chosen, view)
+    except (ForeignOrMissingCampaignFile, NoSuchCampaignOrTask) as error:
         output_and_errors.print_error(f"gridstat: {error}")
         return REFUSED
     return 0
 
 
-def _show(options: Mapping[str, Any], look: Look, chosen: int | None, view: GridstatOutputOptions) -> None:
+def _show_chosen_view(options: Mapping[str, Any], look: Look, chosen: int | None, view: GridstatOutputFormat) -> None:
     campaigns, range_ = look(), options["range_"]
     if not campaigns and (chosen is not None or (range_ and range_.isdigit())):
-        raise NothingToShow(f"no campaign {range_ if chosen is None else chosen}")
+        raise NoSuchCampaignOrTask(f"no campaign {range_ if chosen is None else chosen}")
     picture, offset = options["picture"], options["offset"]
     acts: tuple[tuple[object, Callable[[], None]], ...] = (
-        (options["is_watch"], lambda: _display().watch_campaigns_until_end(look)),
+        (options["is_watch"], lambda: _import_progress_display().watch_campaigns_until_end(look)),
         (picture, lambda: _plot_campaign_task_ends(campaigns[0], picture, view)),
         (options["is_jdl"], lambda: output_and_errors.print_json(campaign_client.read_own_jdl(campaigns[0].number))),
         (options["is_failed"], lambda: _print_failed_tasks(campaigns[0], view)),
@@ -292,7 +301,7 @@ def _show(options: Mapping[str, Any], look: Look, chosen: int | None, view: Grid
     next(act for is_wanted, act in acts if is_wanted)()
 
 
-def _problem(options: Mapping[str, Any]) -> str:
+def _find_option_conflict(options: Mapping[str, Any]) -> str:
     numbers = {options["number"], options["campaign"]} - {None}
     of_task = sum(options[option] for option in ("is_there", "is_output", "is_error"))
     of_one = sum(bool(options[option]) for option in ("is_full", "is_events", "is_jdl", "is_failed", "picture"))
@@ -313,19 +322,21 @@ def _problem(options: Mapping[str, Any]) -> str:
     return next((message for is_wrong, message in wrong if is_wrong), "")
 
 
-def _picture(
+def _relayed_plot_file(
     options: Mapping[str, Any], words: Sequence[str]
-) -> relay_and_runner_wait.RelayedCommandOutputFiles | None:
+) -> command_relay_and_runner_wait.RelayedCommandOutputFiles | None:
     folder, name = os.path.split(options["picture"] or "")
     if not name:
         return None
     drawn = (*words, "--plot", f"out/{name}")  # if an option is repeated, click uses the last value
-    return relay_and_runner_wait.RelayedCommandOutputFiles(words=drawn, to=folder or ".", says=options["picture"])
+    return command_relay_and_runner_wait.RelayedCommandOutputFiles(
+        words=drawn, to=folder or ".", says=options["picture"]
+    )
 
 
 def main() -> None:
     """Run gridstat on this host, or by ssh on the transfer host."""
-    relay_and_runner_wait.run_here_or_on_transfer_host(gridstat, "gridstat", writes=_picture)
+    command_relay_and_runner_wait.run_here_or_on_transfer_host(gridstat, "gridstat", writes=_relayed_plot_file)
 
 
 def parse_campaign_dot_task(text: str) -> tuple[int, int]:

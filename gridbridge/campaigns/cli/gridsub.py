@@ -7,7 +7,13 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, gridsub_campaign_source, gridwait, relay_and_runner_wait
+from gridbridge.campaigns.cli import (
+    REFUSED,
+    UNREACHABLE,
+    command_relay_and_runner_wait,
+    gridsub_campaign_source,
+    gridwait,
+)
 from gridbridge.campaigns.cli.gridsub_campaign_source import CampaignSourceOptions
 from gridbridge.campaigns.store import campaign_client, campaign_files_of_owners
 from gridbridge.campaigns.store.campaign_client import (
@@ -16,7 +22,7 @@ from gridbridge.campaigns.store.campaign_client import (
     RunnerAnswerTimeout,
 )
 from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
-from gridbridge.campaigns.submission import campaign_admission, qsub_directives
+from gridbridge.campaigns.submission import qsub_directive_parser, site_admission_rules
 from gridbridge.campaigns.submission.campaigns_without_jdl import CampaignWithoutJdlOptions
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import output_and_errors
@@ -29,7 +35,7 @@ TYPES = [campaign_type.value for campaign_type in CampaignType]
 KINDS = ["best-effort", "normal"]  # kinds of tasks: values of a JDL's `type`
 
 
-def _type(_: click.Context, __: click.Parameter, word: str | None) -> str | None:
+def _require_campaign_type(_: click.Context, __: click.Parameter, word: str | None) -> str | None:
     """Return a campaign's type; refuse a number, which is a task range in the -t of qsub."""
     if word is None:
         return None
@@ -43,14 +49,14 @@ def _type(_: click.Context, __: click.Parameter, word: str | None) -> str | None
     return word
 
 
-def _named(context: click.Context, _: click.Parameter, clusters: str) -> str:
+def _require_named_cluster(context: click.Context, _: click.Parameter, clusters: str) -> str:
     is_said = context.get_parameter_source("clusters") is ParameterSource.COMMANDLINE
     if is_said and not clusters.strip(" ,"):
         raise click.UsageError(f"--clusters {clusters!r}: no cluster named; expected e.g. --clusters a,b")
     return clusters
 
 
-class _Gridsub(click.Command):
+class _GridsubCommand(click.Command):
     """The gridsub command, which tells users that an option of qsub belongs into the job script."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -59,15 +65,15 @@ class _Gridsub(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            misplaced = [word for word in typed if word in qsub_directives.OF_SCRIPTS and word not in ours]
-            if not misplaced or not _is_of_qsub(error):
+            misplaced = [word for word in typed if word in qsub_directive_parser.OF_SCRIPTS and word not in ours]
+            if not misplaced or not _may_be_qsub_option(error):
                 raise
             line = f"write it into the script, as a line #$ {misplaced[0]}"
             message = f"{misplaced[0]} is an option of qsub, not of gridsub: {line}"
             raise click.UsageError(message, ctx) from error
 
 
-def _is_of_qsub(error: click.UsageError) -> bool:
+def _may_be_qsub_option(error: click.UsageError) -> bool:
     """Say whether a qsub option may have caused a usage error: click reads -cwd as -c wd."""
     if isinstance(error, click.NoSuchOption):
         return not error.option_name.startswith("--")
@@ -75,7 +81,7 @@ def _is_of_qsub(error: click.UsageError) -> bool:
 
 
 @click.command(
-    cls=_Gridsub,
+    cls=_GridsubCommand,
     context_settings={
         "help_option_names": ["-h", "--help"],
         "allow_interspersed_args": False,  # words after a job script are the script's arguments
@@ -93,7 +99,9 @@ def _is_of_qsub(error: click.UsageError) -> bool:
 @click.option("--array", "numbers", metavar="N-M[:STEP]", help="Run a command for each number.")
 @click.option("--each-line", "lines", metavar="FILE", help="Run a command for each non-blank line of a file.")
 @click.option("--retry-failed", "retried", metavar="ID", type=int, help="Submit the failed tasks of a campaign again.")
-@click.option("--clusters", metavar="A,B", default="", callback=_named, help="Without a JDL: the clusters.")
+@click.option(
+    "--clusters", metavar="A,B", default="", callback=_require_named_cluster, help="Without a JDL: the clusters."
+)
 @click.option(
     "-l",
     "resources",
@@ -106,7 +114,7 @@ def _is_of_qsub(error: click.UsageError) -> bool:
     "-t",
     "type_",
     metavar="|".join(TYPES),
-    callback=_type,
+    callback=_require_campaign_type,
     help="The campaign's type: test sends one task to each cluster.",
 )
 @click.option(
@@ -180,41 +188,43 @@ def gridsub(
     try:
         with output_and_errors.print_traceback_if_debug(is_debug):
             if added_to is not None:
-                return _add(typed, added_to, added_file, added_text, options)
+                return _add_tasks_to_campaign(typed, added_to, added_file, added_text, options)
             if (added_file, added_text) != (None, None):
                 raise click.UsageError(gridsub_campaign_source.USAGE)
-            return _submit(typed, options, is_ready=is_ready)
+            return _submit_or_check_campaign(typed, options, is_ready=is_ready)
     except (ConfigError, ForeignOrMissingCampaignFile, CampaignSubmissionRefusal) as error:
         for line in str(error).splitlines():
             output_and_errors.print_error(f"gridsub: {line}")
         return output_and_errors.ERROR if isinstance(error, CommandLineMistake) else REFUSED
     except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
-        return relay_and_runner_wait.report_missing_runner_answer("gridsub", error)
+        return command_relay_and_runner_wait.report_missing_runner_answer("gridsub", error)
 
 
-def _submit(typed: CampaignSourceOptions, options: list[str], *, is_ready: bool) -> int:
-    if (again := typed.retry()) and (transfer_host := relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS)):
-        return _relay(transfer_host, again, options, None)
+def _submit_or_check_campaign(typed: CampaignSourceOptions, options: list[str], *, is_ready: bool) -> int:
+    if (again := typed.retry_options_to_relay()) and (
+        transfer_host := command_relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS)
+    ):
+        return _relay_to_transfer_host(transfer_host, again, options, None)
     data = sys.stdin.buffer.read() if is_ready else b""
-    parsed = gridsub_campaign_source.decode_jdl_from_login_node(data) if is_ready else typed.read()
+    parsed = gridsub_campaign_source.decode_jdl_from_login_node(data) if is_ready else typed.read_campaign()
     for warning in parsed.warnings:
         output_and_errors.print_error(f"gridsub: {warning}")
-    if transfer_host := relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS):
+    if transfer_host := command_relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS):
         encoded = campaign_files_of_owners.encode_campaign_file(asdict(parsed.jdl), parsed.parameters)
-        return _relay(transfer_host, ["--ready"], options, encoded)
+        return _relay_to_transfer_host(transfer_host, ["--ready"], options, encoded)
     if "--check" in options:
         from gridbridge.campaigns.cli import gridsub_check_preview  # modules of decisions are slow to load
 
         return gridsub_check_preview.print_submission_check(parsed)
-    admitted = campaign_admission.admit_campaign_by_site_rules(parsed)
-    number = _submitted(admitted)
-    more = [relay_and_runner_wait.stored_campaign_json(number, admitted)] if "--details" in options else []
+    admitted = site_admission_rules.admit_campaign_by_site_rules(parsed)
+    number = _send_campaign_to_runner(admitted)
+    more = [command_relay_and_runner_wait.stored_campaign_json(number, admitted)] if "--details" in options else []
     lines = ("Campaign successfully submitted", *more, f"CAMPAIGN_ID={number}")
-    status = relay_and_runner_wait.print_stored_submission("gridsub", lines, f"campaign {number} is stored")
-    return status or _waited(number, "--wait" in options)
+    status = command_relay_and_runner_wait.print_stored_submission("gridsub", lines, f"campaign {number} is stored")
+    return status or _wait_for_campaign_if_asked(number, "--wait" in options)
 
 
-def _submitted(admitted: ParsedJdl) -> int:
+def _send_campaign_to_runner(admitted: ParsedJdl) -> int:
     if admitted.jdl.datasets:
         from gridbridge.rebalance.replicas import delegated_datasets  # few campaigns have datasets
 
@@ -224,31 +234,33 @@ def _submitted(admitted: ParsedJdl) -> int:
             raise NoRunnerForRequest(str(error)) from error
         except GridbridgeError as error:
             raise CampaignSubmissionRefusal(str(error)) from error
-    with relay_and_runner_wait.report_late_runner_answer("gridsub"):
+    with command_relay_and_runner_wait.report_late_runner_answer("gridsub"):
         return campaign_client.submit_campaign(admitted)
 
 
-def _add(typed: CampaignSourceOptions, number: int, file: str | None, text: str | None, options: list[str]) -> int:
+def _add_tasks_to_campaign(
+    typed: CampaignSourceOptions, number: int, file: str | None, text: str | None, options: list[str]
+) -> int:
     if not typed.is_nothing or (file is None) == (text is None):
         raise click.UsageError(gridsub_campaign_source.USAGE)
-    if transfer_host := relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS):
+    if transfer_host := command_relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS):
         words = ["-c", str(number), *(("-F", "-") if file is not None else ("-J", str(text)))]
         lines = "" if file is None else gridsub_campaign_source.read_jdl_or_script(file)
         data = None if file is None else lines.encode("utf-8", "surrogateescape")
-        return _relay(transfer_host, words, options, data)
+        return _relay_to_transfer_host(transfer_host, words, options, data)
     is_check = "--check" in options
     status = gridsub_campaign_source.add_campaign_tasks(
         number, file, text, is_check=is_check, is_details="--details" in options
     )
-    return status or _waited(number, "--wait" in options and not is_check)
+    return status or _wait_for_campaign_if_asked(number, "--wait" in options and not is_check)
 
 
-def _waited(number: int, is_wait: bool) -> int:
+def _wait_for_campaign_if_asked(number: int, is_wait: bool) -> int:
     return gridwait.wait_for_campaign_end("gridsub", number) if is_wait else 0
 
 
-def _relay(transfer_host: str, words: list[str], options: list[str], stdin: bytes | None) -> int:
-    return relay_and_runner_wait.run_on_transfer_host(
+def _relay_to_transfer_host(transfer_host: str, words: list[str], options: list[str], stdin: bytes | None) -> int:
+    return command_relay_and_runner_wait.run_on_transfer_host(
         transfer_host, "gridsub", words + options, UNREACHABLE, stdin, changes="--check" not in options
     )
 

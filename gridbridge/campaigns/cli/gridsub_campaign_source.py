@@ -10,15 +10,20 @@ from dataclasses import dataclass, replace
 
 import click
 
-from gridbridge.campaigns.cli import relay_and_runner_wait
+from gridbridge.campaigns.cli import command_relay_and_runner_wait
 from gridbridge.campaigns.store import campaign_client, campaign_files_of_owners
 from gridbridge.campaigns.store.campaign_client import CampaignSubmissionRefusal
 from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
-from gridbridge.campaigns.submission import campaign_admission, campaigns_without_jdl, jdl_and_task_files, jdl_reader
+from gridbridge.campaigns.submission import (
+    campaigns_without_jdl,
+    jdl_reader,
+    jdl_writer_and_task_files,
+    site_admission_rules,
+)
 from gridbridge.campaigns.submission.campaigns_without_jdl import CampaignWithoutJdlOptions
-from gridbridge.campaigns.submission.jdl_and_task_files import FILE_BYTES, is_json_jdl
 from gridbridge.campaigns.submission.jdl_reader import CLUSTERS, ParsedJdl
 from gridbridge.campaigns.submission.jdl_value_parsers import PARAMETERS
+from gridbridge.campaigns.submission.jdl_writer_and_task_files import FILE_BYTES, is_json_jdl
 from gridbridge.cli import output_and_errors
 from gridbridge.config.site import OF_KIND
 from gridbridge.errors import CommandLineMistake, ConfigError
@@ -35,7 +40,7 @@ def read_jdl(path: str, text: str, type_: str, config: str = CONFIG) -> ParsedJd
     """Read a JDL; raises ConfigError with all mistakes, which on a login node exclude unknown clusters."""
     folder = os.path.dirname(path) or "."
     return jdl_reader.parse_jdl(
-        path, text, type_=CampaignType(type_), folder=folder, site_clusters=_site_clusters(config)
+        path, text, type_=CampaignType(type_), folder=folder, site_clusters=_configured_cluster_names(config)
     )
 
 
@@ -63,13 +68,13 @@ def campaign_with_added_tasks(
     header, before = campaign_files_of_owners.read_own_campaign_file(number, folder, is_run=True)
     earlier = tuple(before)
     lines = (
-        jdl_and_task_files.read_added_task_file(str(file))
+        jdl_writer_and_task_files.read_added_task_file(str(file))
         if text is None
-        else jdl_and_task_files.parse_added_tasks_json("-J", text)
+        else jdl_writer_and_task_files.parse_added_tasks_json("-J", text)
     )
-    new = jdl_and_task_files.make_task_names_unique(lines, earlier)
+    new = jdl_writer_and_task_files.make_task_names_unique(lines, earlier)
     option = "-F" if text is None else "-J"
-    warnings = tuple(f"{option}: {note}" for note in jdl_and_task_files.task_line_warnings(lines, new))
+    warnings = tuple(f"{option}: {note}" for note in jdl_writer_and_task_files.task_line_warnings(lines, new))
     return ParsedJdl(jdl=model_value_from_json(header, Jdl), parameters=earlier + new, warnings=warnings), new
 
 
@@ -82,14 +87,14 @@ def decode_jdl_from_login_node(data: bytes) -> ParsedJdl:
         raise ConfigError((f"standard input: not what gridsub sends: {error!r:.200}",)) from error
 
 
-def _cluster_kinds(path: str) -> dict[str, ClusterKind]:
+def _configured_cluster_kinds(path: str) -> dict[str, ClusterKind]:
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     return {name: cluster.kind for name, cluster in policy.clusters.items()}
 
 
-def _site_clusters(path: str) -> tuple[str, ...]:
+def _configured_cluster_names(path: str) -> tuple[str, ...]:
     try:
-        return tuple(sorted(_cluster_kinds(path)))
+        return tuple(sorted(_configured_cluster_kinds(path)))
     except ConfigError:
         return ()
 
@@ -98,7 +103,7 @@ def choose_clusters_of_campaign(options: CampaignWithoutJdlOptions, path: str = 
     """Return options with all clusters that accept array jobs, if none is named; raises CommandLineMistake."""
     chosen = options.clusters
     try:
-        kinds = _cluster_kinds(path)
+        kinds = _configured_cluster_kinds(path)
     except ConfigError as error:
         if not chosen:
             raise ConfigError((*error.problems, "or name the clusters: --clusters a,b")) from error
@@ -138,10 +143,10 @@ class CampaignSourceOptions:
     @property
     def is_nothing(self) -> bool:
         """Whether the command line has no option about the source or the properties of a campaign."""
-        return not self.words and self._sources == 0 and self.wishes == CampaignWithoutJdlOptions()
+        return not self.words and self._count_source_options == 0 and self.wishes == CampaignWithoutJdlOptions()
 
     @property
-    def _sources(self) -> int:
+    def _count_source_options(self) -> int:
         options = (self.path, self.text, self.numbers, self.lines, self.retried)
         return sum(option is not None for option in options)
 
@@ -149,41 +154,41 @@ class CampaignSourceOptions:
     def _is_command(self) -> bool:
         return self.numbers is not None or self.lines is not None
 
-    def retry(self) -> list[str]:
+    def retry_options_to_relay(self) -> list[str]:
         """Return the options that retry failed tasks of a campaign; empty without --retry-failed."""
         if self.retried is None:
             return []
-        self._weigh()
-        self._refuse_wishes()
+        self._require_single_source()
+        self._refuse_options_beside_jdl()
         return ["--retry-failed", str(self.retried), *(("-t", self.type_) if self.type_ else ())]
 
-    def read(self) -> ParsedJdl:
+    def read_campaign(self) -> ParsedJdl:
         """Read the campaign; raises click.UsageError if the options do not name exactly one source."""
-        self._weigh()
+        self._require_single_source()
         if self._is_command:
-            return self._command()
+            return self._campaign_of_command()
         if self.words and self.words[0] != STANDARD_INPUT:
             file = self.words[0]
             text = read_jdl_or_script(file)
             if file.lower().endswith((".json", ".toml", ".jdl")) or looks_like_jdl(text):  # sh would run the JDL
                 raise click.UsageError(f"{file}: it is a JDL and no job script; expected gridsub -f {file}")
-            _weigh_options(file, self.words[1:])
+            _check_options_after_script(file, self.words[1:])
             options = choose_clusters_of_campaign(self.wishes)
             return campaigns_without_jdl.campaign_of_job_script(file, text, self.words[1:], options)
         if len(self.words) > 1:
             raise click.UsageError(SOURCES)
-        self._refuse_wishes()
+        self._refuse_options_beside_jdl()
         if self.retried is not None:
             return campaign_of_failed_tasks(self.retried, self.type_ or "")
         source = "the JDL of -j" if self.text is not None else self.path or STANDARD_INPUT
         text = self.text if self.text is not None else read_jdl_or_script(source)
         return read_jdl(source, text, self.wishes.type_)
 
-    def _weigh(self) -> None:
-        if self._sources + (bool(self.words) and not self._is_command) != 1:
+    def _require_single_source(self) -> None:
+        if self._count_source_options + (bool(self.words) and not self._is_command) != 1:
             raise click.UsageError(SOURCES)
 
-    def _command(self) -> ParsedJdl:
+    def _campaign_of_command(self) -> ParsedJdl:
         if not self.words:
             option = "--array 1-9" if self.numbers is not None else f"--each-line {self.lines}"
             raise click.UsageError(f"no command stands after --; expected gridsub {option} -- CMD {{}}")
@@ -193,12 +198,12 @@ class CampaignSourceOptions:
         file = "/dev/stdin" if self.lines == STANDARD_INPUT else str(self.lines)
         return campaigns_without_jdl.campaign_with_task_per_line(file, self.words, options)
 
-    def _refuse_wishes(self) -> None:
+    def _refuse_options_beside_jdl(self) -> None:
         if self.wishes != CampaignWithoutJdlOptions(type_=self.wishes.type_):
             raise click.UsageError("--clusters, -l, -N, --type and --idempotent exclude a JDL, whose keys say this")
 
 
-def _weigh_options(file: str, words: tuple[str, ...]) -> None:
+def _check_options_after_script(file: str, words: tuple[str, ...]) -> None:
     """Refuse --check after a job script, and warn about gridsub's options there, which are the script's arguments."""
     if CHECK in words:
         raise click.UsageError(
@@ -215,7 +220,7 @@ def _weigh_options(file: str, words: tuple[str, ...]) -> None:
 def read_jdl_or_script(path: str) -> str:
     """Return the text of a JDL or script; raises click.UsageError if the file can't be read."""
     try:
-        data = _bytes_of(path).removeprefix(BOM_UTF8)
+        data = _read_file_or_stdin(path).removeprefix(BOM_UTF8)
         text = data.decode()
     except OSError as error:
         raise click.UsageError(f"{path}: {error.strerror}") from error
@@ -227,7 +232,7 @@ def read_jdl_or_script(path: str) -> str:
     return io.StringIO(text, newline=None).read()
 
 
-def _bytes_of(path: str) -> bytes:
+def _read_file_or_stdin(path: str) -> bytes:
     if path == STANDARD_INPUT:
         return sys.stdin.buffer.read(FILE_BYTES + 1)
     with open(path, "rb") as file:
@@ -250,16 +255,16 @@ def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_ch
         raise CampaignSubmissionRefusal(f"no campaign {number}") from error
     for warning in parsed.warnings:
         output_and_errors.print_error(f"gridsub: {warning}")
-    campaign_admission.require_unchanged_by_site_rules(parsed)
+    site_admission_rules.require_unchanged_by_site_rules(parsed)
     if is_check:
         output_and_errors.print_line(f"campaign {number}: {number_with_noun(len(new), 'task')} more, nothing is stored")
         return 0
-    with relay_and_runner_wait.report_late_runner_answer("gridsub"):
+    with command_relay_and_runner_wait.report_late_runner_answer("gridsub"):
         campaign_client.add_tasks_to_campaign(number, new)
     added = number_with_noun(len(new), "task")
-    more = [relay_and_runner_wait.stored_campaign_json(number, parsed)] if is_details else []
+    more = [command_relay_and_runner_wait.stored_campaign_json(number, parsed)] if is_details else []
     lines = (f"{added} successfully added", *more, f"CAMPAIGN_ID={number}")
-    return relay_and_runner_wait.print_stored_submission(
+    return command_relay_and_runner_wait.print_stored_submission(
         "gridsub", lines, f"{added} more of campaign {number} are stored"
     )
 

@@ -7,18 +7,21 @@ from datetime import UTC, datetime
 
 from gridbridge.campaigns.cli import REFUSED
 from gridbridge.campaigns.store import campaign_client, published_campaign_files
-from gridbridge.campaigns.submission import campaign_admission
+from gridbridge.campaigns.submission import site_admission_rules
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import output_and_errors
 from gridbridge.config.site import OF_KIND
-from gridbridge.decisions.campaigns import campaign_cycle
+from gridbridge.decisions.campaigns import campaign_cycle_planning
 from gridbridge.decisions.transfer.request_mapping import list_names_not_offered
 from gridbridge.errors import ConfigError
 from gridbridge.model import names_offered_by_cluster
 from gridbridge.model.campaigns.admission import CampaignAdmissionResult
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacityForCampaigns
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacityForCampaigns,
+)
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.published_status_and_reports import (
@@ -68,18 +71,18 @@ def preview_tasks_by_cluster(
     parsed: ParsedJdl, admission: CampaignAdmissionResult, folder: str = PUBLISHED, path: str = CONFIG
 ) -> SubmissionPreview:
     """Return how many tasks of an admitted campaign each cluster would get now."""
-    policy = _policy(admission.jdl, path)
-    campaign_admission.refuse_unsupported_properties(replace(parsed, jdl=admission.jdl), path, folder)
+    policy = _load_configuration_for_jdl(admission.jdl, path)
+    site_admission_rules.refuse_unsupported_properties(replace(parsed, jdl=admission.jdl), path, folder)
     tasks = len(parsed.parameters)
     is_test = admission.jdl.type is CampaignType.TEST
     tasks = min(tasks, len(admission.jdl.clusters)) if is_test else tasks
     requests = admission.jdl.clusters.items()
     last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, folder)
-    free = {name: _free(name, folder, request.is_besteffort, last) for name, request in requests}
+    free = {name: _published_free_slots(name, folder, request.is_besteffort, last) for name, request in requests}
     drained, stressed = drains.list_drained_clusters(folder), last.stressed if last else ()
     slots = {cluster.name: cluster.slots or 0 for cluster in campaign_client.published_campaign_clusters(folder)}
     lacks = {name: (request.slots, slots[name]) for name, request in requests if 0 < slots.get(name, 0) < request.slots}
-    unknown = {name: _unknown(request, name, folder) for name, request in requests}
+    unknown = {name: _requested_objects_not_offered(request, name, folder) for name, request in requests}
     room = {
         name: ClusterCapacityForCampaigns(free_slots=slots, is_drained=name in drained, is_stressed=name in stressed)
         for name, slots in free.items()
@@ -87,7 +90,9 @@ def preview_tasks_by_cluster(
     }
     sent = {
         send.cluster: send.tasks
-        for send in campaign_cycle.plan_campaign_cycle(_alone(admission.jdl, tasks, room)).sends
+        for send in campaign_cycle_planning.plan_campaign_cycle(
+            _situation_of_previewed_campaign(admission.jdl, tasks, room)
+        ).sends
     }
     return SubmissionPreview(
         admitted=admission,
@@ -110,7 +115,7 @@ def preview_tasks_by_cluster(
     )
 
 
-def _unknown(request: JdlClusterSettings, cluster: str, folder: str) -> tuple[str, ...]:
+def _requested_objects_not_offered(request: JdlSettingsAtCluster, cluster: str, folder: str) -> tuple[str, ...]:
     """Return requested queues, projects and environments that a cluster lacks; empty before its first answer."""
     published = published_file_formats.read_offered_names(cluster, folder)
     if published is None:
@@ -125,14 +130,16 @@ def _unknown(request: JdlClusterSettings, cluster: str, folder: str) -> tuple[st
     return (*missing, names_offered_by_cluster.missing_parallel_env_reason(request.nodes, per_host).removeprefix("no "))
 
 
-def _may_be_spread(request: JdlClusterSettings, cluster: str, policy: Policy, folder: str) -> bool:
+def _may_be_spread(request: JdlSettingsAtCluster, cluster: str, policy: Policy, folder: str) -> bool:
     """Say whether a task may get slots on more hosts than requested: its parallel environment is not known yet."""
     is_by_environment = OF_KIND[policy.clusters[cluster].kind].has_environments
     asks = request.nodes > 0 and request.slots > 1 and not request.environment
     return is_by_environment and asks and published_file_formats.read_offered_names(cluster, folder) is None
 
 
-def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterCapacityForCampaigns]) -> CampaignCycleSituation:
+def _situation_of_previewed_campaign(
+    jdl: Jdl, tasks: int, room: dict[str, ClusterCapacityForCampaigns]
+) -> CampaignCycleSituation:
     jdl = replace(jdl, clusters={name: replace(request, prologue="") for name, request in jdl.clusters.items()})
     state, uid = CampaignState.IN_TREATMENT, os.getuid()
     campaign = Campaign(number=0, uid=uid, owner="", state=state, submitted_at=NEVER, tasks=tasks, digest="", jdl=jdl)
@@ -140,7 +147,9 @@ def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterCapacityForCampaigns]) -
     return CampaignCycleSituation(campaigns=(campaign,), waiting=waiting, arrays=(), room=room, max_tasks=tasks)
 
 
-def _free(cluster: str, folder: str, is_besteffort: bool, last: ShownTaskSendExplanations | None) -> int | None:
+def _published_free_slots(
+    cluster: str, folder: str, is_besteffort: bool, last: ShownTaskSendExplanations | None
+) -> int | None:
     if last and is_besteffort and cluster in last.besteffort_slots:
         return last.besteffort_slots[cluster]
     if last and cluster in last.free_slots:
@@ -151,7 +160,7 @@ def _free(cluster: str, folder: str, is_besteffort: bool, last: ShownTaskSendExp
     return polled.free_slots if polled and not polled.trouble else None
 
 
-def _policy(jdl: Jdl, path: str) -> Policy:
+def _load_configuration_for_jdl(jdl: Jdl, path: str) -> Policy:
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     unknown = sorted(jdl.clusters.keys() - policy.clusters.keys())
     if unknown:
@@ -162,7 +171,7 @@ def _policy(jdl: Jdl, path: str) -> Policy:
 
 def print_submission_check(parsed: ParsedJdl) -> int:
     """Print the changes by admission rules and the tasks for each cluster; return 1 for a refusal."""
-    admission = campaign_admission.apply_site_admission_rules(parsed)
+    admission = site_admission_rules.apply_site_admission_rules(parsed)
     for fired in admission.fired:
         for change in fired.changes:
             output_and_errors.print_line(f"rule {fired.rule} changes {replace_control_characters(change)}")
@@ -173,12 +182,12 @@ def print_submission_check(parsed: ParsedJdl) -> int:
     name = replace_control_characters(admission.jdl.name)
     output_and_errors.print_line(f"{name}: {number_with_noun(previewed.tasks, 'task')}, nothing is stored")
     for cluster in previewed.there:
-        output_and_errors.print_line(_sentence(cluster))
+        output_and_errors.print_line(_describe_cluster_preview(cluster))
         if cluster.may_be_spread:
             output_and_errors.print_line(SPREAD.format(cluster.cluster))
     waiting = previewed.tasks - sum(cluster.tasks for cluster in previewed.there)
     if waiting:
-        output_and_errors.print_line(f"{waiting} would wait {_for_what(previewed.there)}")
+        output_and_errors.print_line(f"{waiting} would wait {_what_unsent_tasks_await(previewed.there)}")
     if previewed.before:
         before = number_with_noun(previewed.before, "task")
         verbs = "waits as well, and goes" if previewed.before == 1 else "wait as well, and go"
@@ -186,13 +195,13 @@ def print_submission_check(parsed: ParsedJdl) -> int:
     return 0
 
 
-def _for_what(clusters: Sequence[CampaignPreviewAtCluster]) -> str:
+def _what_unsent_tasks_await(clusters: Sequence[CampaignPreviewAtCluster]) -> str:
     if all(cluster.lacks for cluster in clusters):
         return "for ever: no cluster of the campaign is large enough for a task"
     return NOWHERE if all(cluster.lacks or cluster.unknown for cluster in clusters) else "for free slots"
 
 
-def _sentence(cluster: CampaignPreviewAtCluster) -> str:
+def _describe_cluster_preview(cluster: CampaignPreviewAtCluster) -> str:
     if cluster.lacks:
         needed, has = cluster.lacks
         needs = f"a task needs {number_with_noun(needed, 'slot')}, and the cluster has {has}"

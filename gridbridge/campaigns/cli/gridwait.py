@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, relay_and_runner_wait
+from gridbridge.campaigns.cli import REFUSED, command_relay_and_runner_wait
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
@@ -36,7 +36,7 @@ def gridwait(numbers: tuple[int, ...], folder: str) -> int:
 
 def main() -> None:
     """Run gridwait on this host, or by ssh on the transfer host."""
-    relay_and_runner_wait.run_here_or_on_transfer_host(gridwait, "gridwait")
+    command_relay_and_runner_wait.run_here_or_on_transfer_host(gridwait, "gridwait")
 
 
 PAUSE_S = 1.0
@@ -53,13 +53,13 @@ def wait_for_campaign_end(
         return REFUSED
     while campaign := campaign_client.find_published_campaign(number, folder):
         if not campaign.state.is_alive:
-            return _report_end(program, campaign)
+            return _report_campaign_end(program, campaign)
         pause(PAUSE_S)
     output_and_errors.print_error(f"{program}: {GONE.format(number)}")
     return REFUSED
 
 
-def _report_end(program: str, campaign: ShownCampaign) -> int:
+def _report_campaign_end(program: str, campaign: ShownCampaign) -> int:
     bad = {"failed": campaign.failed, "were cancelled": campaign.cancelled}
     of_them = "".join(f", {tasks} of them {how}" for how, tasks in bad.items() if tasks)
     tasks = number_with_noun(campaign.tasks, "task")

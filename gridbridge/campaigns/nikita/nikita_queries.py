@@ -8,16 +8,16 @@ from datetime import datetime, timedelta
 from itertools import groupby
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler, Do, execute_owner_request
 from gridbridge.campaigns.store import campaign_files_of_owners
-from gridbridge.campaigns.store.campaign_task_rows import LocalJobPreemptionRows, Marked
-from gridbridge.decisions.campaigns import task_preemption_planning
+from gridbridge.campaigns.store.campaign_task_rows import DeletionMarksByArray, LocalJobPreemptionRows
+from gridbridge.decisions.campaigns import preemption_for_local_jobs
 from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.campaigns import task_deletions_and_preemptions as deletions
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.fixed_paths import CAMPAIGNS, NIKITA_CLOCKS, PUBLISHED, RUNNER_LOCK
 from gridbridge.model.host_clocks import (
@@ -27,7 +27,7 @@ from gridbridge.model.host_clocks import (
     shift_past_time_by_clock_jumps,
 )
 from gridbridge.model.site_configuration import Policy
-from gridbridge.shell import poller_lock, safe_files
+from gridbridge.shell import program_lock_file, safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 
@@ -44,10 +44,10 @@ def campaign_tasks_in_snapshots(
     arrays: Iterable[CampaignArray],
     answers: Mapping[str, ClusterSnapshot],
     campaigns: Mapping[int, Campaign],
-    marks: Marked,
+    marks: DeletionMarksByArray,
     leaps: Iterable[ClockJump] = (),
     steps: Container[tuple[int, int]] = (),
-) -> Iterator[deletions.ArrayTasksInSameState]:
+) -> Iterator[deletions.ArrayTasksWithSameStateAndAge]:
     """Yield the campaign tasks that wait or run at clusters that answered.
 
     Tasks that are being deleted, and waiting prologues and epilogues (`steps`) without a deletion mark, are left out.
@@ -87,13 +87,13 @@ def _split(
     row: JobListRow,
     since: datetime,
     marks: Mapping[int, deletions.TaskDeletionMark],
-) -> Iterator[deletions.ArrayTasksInSameState]:
+) -> Iterator[deletions.ArrayTasksWithSameStateAndAge]:
     by_mark: dict[deletions.NikitaDeletionReason | None, list[range]] = {}
     for task_range in row.tasks or (range(1, array.size + 1),):
         for wiped_for, indices in _runs(task_range, marks):
             by_mark.setdefault(wiped_for, []).append(indices)
     for marked, ranges in by_mark.items():
-        yield deletions.ArrayTasksInSameState(
+        yield deletions.ArrayTasksWithSameStateAndAge(
             campaign=array.campaign,
             array=array.number,
             cluster=array.cluster,
@@ -140,9 +140,9 @@ class BlockedLocalJobFinder:
         self,
         arrays: Iterable[CampaignArray],
         answers: Mapping[str, ClusterSnapshot],
-        marks: Marked,
+        marks: DeletionMarksByArray,
         cancelled: Set[int],
-    ) -> tuple[deletions.BlockedLocalRequest, ...]:
+    ) -> tuple[deletions.LocalRequestBlockedByCampaigns, ...]:
         """Return the blocked local jobs for which tasks of these arrays may be preempted."""
         self._ours = {name: {} for name, snapshot in answers.items() if snapshot.pending}
         for array in arrays:
@@ -156,13 +156,17 @@ class BlockedLocalJobFinder:
                     is_ending=array.campaign in cancelled,
                 )
         now = self._clock.now()
-        recent = task_preemption_planning.requests_with_recent_preemption(self._ways.tried(now - KEPT), now)
+        recent = preemption_for_local_jobs.requests_with_recent_preemption(self._ways.tried(now - KEPT), now)
         crowded = (name for name, ours in self._ours.items() if ours)
         return tuple(request for name in crowded for request in self._at(name, recent))
 
-    def _at(self, cluster: str, recent: Set[deletions.LocalRequestId]) -> Iterator[deletions.BlockedLocalRequest]:
+    def _at(
+        self, cluster: str, recent: Set[deletions.LocalRequestId]
+    ) -> Iterator[deletions.LocalRequestBlockedByCampaigns]:
         cell = self._ask(cluster)
-        for request in task_preemption_planning.find_blocked_local_requests(cluster, cell, self._ours[cluster], recent):
+        for request in preemption_for_local_jobs.find_blocked_local_requests(
+            cluster, cell, self._ours[cluster], recent
+        ):
             where = configured_cluster_address(self._policy, cluster)
             shows = batch_adapter_of_cluster(where).shows_crowd
             try:
@@ -175,7 +179,7 @@ class BlockedLocalJobFinder:
 
     def still(self, way: deletions.TasksPreemptedForRequest) -> deletions.TasksPreemptedForRequest | None:
         """Query the cluster again; return the preemption if it is still needed, else None."""
-        return task_preemption_planning.recheck_preemption(way, self._ask(way.cluster), self._ours[way.cluster])
+        return preemption_for_local_jobs.recompute_preemption(way, self._ask(way.cluster), self._ours[way.cluster])
 
     def _ask(self, cluster: str) -> deletions.CellRequestsAndResources:
         where = configured_cluster_address(self._policy, cluster)
@@ -224,7 +228,7 @@ def execute_cancel_requests(
         verb: CampaignOwnerRequestHandler(database, clock, folder, published).do
     }
     done = 0
-    with poller_lock.MomentaryPollerLock(runners) as is_ours:
+    with program_lock_file.MomentaryProgramLock(runners) as is_ours:
         for request in campaign_files_of_owners.take_owner_requests(listed, folder) if is_ours else ():
             try:
                 done += execute_owner_request(request, does, folder, published)

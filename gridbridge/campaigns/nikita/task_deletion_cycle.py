@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from gridbridge.batch.configured_cluster_routes import keep_ssh_connections_open
+from gridbridge.batch.configured_cluster_addresses import keep_ssh_connections_open
 from gridbridge.campaigns.nikita.nikita_queries import (
     TO_GO,
     BlockedLocalJobFinder,
@@ -30,14 +30,14 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import LocalJobPreemptionRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns import nikita_deletion_planning
-from gridbridge.decisions.campaigns.remaining_cluster_capacity import max_waiting_tasks
-from gridbridge.decisions.campaigns.task_preemption_planning import (
-    is_preemption_for_request,
+from gridbridge.decisions.campaigns.preemption_for_local_jobs import (
     preemption_deletions_by_array,
+    was_preempted_for_request,
 )
+from gridbridge.decisions.campaigns.remaining_cluster_capacity import max_waiting_tasks
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState
-from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
+from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCampaignsSection
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     REASONS_OF_MOVES,
     REASONS_ONLY_WAITING,
@@ -160,9 +160,9 @@ class NikitaDeletionCycle:
             self._delete(wipe)
         for way in plan.ways:
             if now := self._crowds.still(way):
-                self._make_way(now)
+                self._preempt_tasks_for_local_job(now)
 
-    def _make_way(self, way: TasksPreemptedForRequest) -> None:
+    def _preempt_tasks_for_local_job(self, way: TasksPreemptedForRequest) -> None:
         self._ways.put(way, self._clock.now())
         for wipe in preemption_deletions_by_array(way):
             self._marks.put(wipe)
@@ -243,7 +243,7 @@ def nikita_journal_entry(
     decisive = tuple(
         request
         for request in situation.contests
-        if any(request.cluster == way.cluster and is_preemption_for_request(request.asked, way) for way in plan.ways)
+        if any(request.cluster == way.cluster and was_preempted_for_request(request.asked, way) for way in plan.ways)
     )
     seen = model_value_to_json(replace(situation, contests=decisive))
     return make_journal_entry(NIKITA_PROGRAM, now, {"seen": seen}, sentences)

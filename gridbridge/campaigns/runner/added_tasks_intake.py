@@ -8,7 +8,7 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import AddedTaskRows
 from gridbridge.campaigns.store.campaign_file_verification import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_files_of_owners import NewCampaignOrAddedTasksFile
 from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TasksAddedToCampaign
+from gridbridge.model.campaigns.campaign import AdditionalCampaignTasks, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.model.published_status_and_reports import number_with_noun
@@ -41,7 +41,7 @@ class AddedTasksIntake:
         grown, self._grown = frozenset(self._grown), set()
         return grown
 
-    def keep(self, new_file: NewCampaignOrAddedTasksFile) -> TasksAddedToCampaign | str:
+    def keep(self, new_file: NewCampaignOrAddedTasksFile) -> AdditionalCampaignTasks | str:
         """Store a file of added tasks as a new part of the campaign; return the part or a refusal."""
         campaign = self._campaigns.find(new_file.adds_to or 0)
         if part := self._parts.of_token(new_file.token):
@@ -73,8 +73,8 @@ class AddedTasksIntake:
         is_given = self._given.has(campaign.number, new_file.uid, new_file.digest, part)
         return replace(new_file, token=safe_files.random_file_name()) if is_given else None
 
-    def _add(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> TasksAddedToCampaign:
-        part = TasksAddedToCampaign(
+    def _add(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> AdditionalCampaignTasks:
+        part = AdditionalCampaignTasks(
             campaign=campaign.number,
             number=self._parts.last(campaign.number) + 1,
             tasks=new_file.tasks,

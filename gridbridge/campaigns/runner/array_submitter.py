@@ -20,8 +20,11 @@ from gridbridge.model.campaigns.campaign import (
     RootLedgerArray,
     TaskAttempt,
 )
-from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
-from gridbridge.model.campaigns.cycle_plan import PlannedCampaignTaskSend, TaskCountByExclusions
+from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    PlannedCampaignTaskSend,
+    TaskCountByExclusions,
+)
 from gridbridge.shell.clock import Clock
 
 
@@ -168,7 +171,7 @@ class CampaignArraySubmitter:
             if array.state is ArraySubmissionState.INTENDED:
                 self._campaigns.is_repeated(array)
                 if not self._campaigns.pending(array):
-                    self._campaigns.array_is(array, ArraySubmissionState.RELEASED)
+                    self._campaigns.set_array_state(array, ArraySubmissionState.RELEASED)
                     continue
                 key = array.campaign, array.cluster, array.is_of_copies
                 begun.setdefault(key, []).append(array)

@@ -15,22 +15,28 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import AddedTaskRows
 from gridbridge.campaigns.store.campaign_file_verification import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_files_of_owners import NewCampaignOrAddedTasksFile
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
-from gridbridge.campaigns.submission import campaign_admission
-from gridbridge.campaigns.submission.campaign_admission import campaign_file_jdl_mismatch, jdl_limit_violation
+from gridbridge.campaigns.submission import site_admission_rules
 from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
-from gridbridge.decisions.campaigns import admission_decision
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
+from gridbridge.campaigns.submission.site_admission_rules import (
+    campaign_file_jdl_mismatch,
+    jdl_limit_violation,
+)
+from gridbridge.decisions.campaigns import admission_rule_application
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
-from gridbridge.model.campaigns.admission import CampaignAdmissionRule, CampaignCandidate
+from gridbridge.model.campaigns.admission import CampaignAdmissionRule, CampaignForAdmission
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.campaign_configuration_sections import (
+    CampaignRunnerSection,
+    NotificationsSection,
+)
 from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS, CampaignEventCode, CampaignEventSubject
-from gridbridge.model.campaigns.campaign_sections import CampaignRunnerSection, NotificationsSection
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED, RUNNER_CLOCKS
 from gridbridge.model.host_clocks import sum_clock_jumps
 from gridbridge.model.published_status_and_reports import number_with_noun
-from gridbridge.model.transfer_message import shorten_reason_for_storage
+from gridbridge.model.transfer_messages_in_spool import shorten_reason_for_storage
 from gridbridge.program.model_values_as_json import model_value_from_json
 from gridbridge.shell import local_host_facts, safe_files
 from gridbridge.shell.clock import Clock
@@ -61,7 +67,7 @@ class CampaignAndRequestIntake:
         clock: Clock,
         folder: str = CAMPAIGNS,
         published: str = PUBLISHED,
-        rules: Callable[[], tuple[CampaignAdmissionRule, ...]] = campaign_admission.load_site_admission_rules,
+        rules: Callable[[], tuple[CampaignAdmissionRule, ...]] = site_admission_rules.load_site_admission_rules,
         notifications: NotificationsSection = NO_WISHES,
         limits: CampaignRunnerSection = USUAL,
         begin: Begin = lambda _: None,
@@ -135,15 +141,15 @@ class CampaignAndRequestIntake:
             for grown in self.parts.recover():
                 _log.warning("event=parts_forgotten campaign=%s", grown)
                 self._tell_restored(grown, is_paused=True)
-            self._tell_of_tries()
+            self._open_events_of_lost_retries()
 
-    def _tell_of_tries(self) -> None:
+    def _open_events_of_lost_retries(self) -> None:
         """Open events for campaigns whose retries a restored state file lacks."""
         since_s = (self._clock.now() - KEPT).timestamp()
-        for number, token in self._given.again_since(since_s):
+        for number, token in self._given.retries_since(since_s):
             campaign = self._campaigns.find(number)
             is_purged = not campaign or campaign.state is CampaignState.PURGED
-            if not is_purged and not self._campaigns.has_done(token, number):
+            if not is_purged and not self._campaigns.has_executed_request(token, number):
                 _log.warning("event=tries_forgotten campaign=%s", number)
                 self._tell_restored(number, TRIED)
                 # the retry is recorded as executed, so that its event opens once
@@ -184,9 +190,9 @@ class CampaignAndRequestIntake:
         self._watch.keep()
         for number in self._campaigns.ended_before(before):
             campaign_files_of_owners.remove_campaign_files(number, self._folder)
-        self._events.close_of_ended(before, now, but=ROOT_EVENTS)
+        self._events.close_events_of_ended_campaigns(before, now, but=ROOT_EVENTS)
         self._events.forget(before)
-        self._campaigns.forget_done(before)
+        self._campaigns.delete_old_request_records(before)
         if kept_d := self._limits.keep_campaigns_d:
             long_ago = before + KEPT - timedelta(days=kept_d)
             self.requests.purge_ended(long_ago, PURGED_AT_ONCE)
@@ -199,7 +205,7 @@ class CampaignAndRequestIntake:
             return self._take_part(new_file)
         existing = self._campaigns.of_token(token)
         campaign = existing or (
-            new_file if isinstance(new_file, str) else self._too_much(new_file) or self._campaign(new_file)
+            new_file if isinstance(new_file, str) else self._file_limit_violation(new_file) or self._campaign(new_file)
         )
         if existing and (
             isinstance(new_file, str) or (existing.uid, existing.digest) != (new_file.uid, new_file.digest)
@@ -242,7 +248,7 @@ class CampaignAndRequestIntake:
         campaign_files_of_owners.publish_answer_to_sender(token, {"refused": message}, self._published)
         campaign_files_of_owners.remove_refused_inbox_file(token, self._folder)
 
-    def _too_much(self, new_file: NewCampaignOrAddedTasksFile) -> str:
+    def _file_limit_violation(self, new_file: NewCampaignOrAddedTasksFile) -> str:
         parts = self._kept_parts.of_person(new_file.uid)
         held, size = campaign_files_of_owners.measure_person_campaign_files(parts, new_file.uid, self._folder)
         most, most_mb = self._limits.files_per_uid, self._limits.mb_per_uid
@@ -265,7 +271,7 @@ class CampaignAndRequestIntake:
         if new_file.tasks > MOST_TASKS:
             return f"the campaign has {new_file.tasks} tasks; expected at most {MOST_TASKS}"
         misfit = jdl_limit_violation(jdl) or campaign_file_jdl_mismatch(new_file.header, jdl)
-        if problem := misfit or self._unsettled(new_file, jdl):
+        if problem := misfit or self._admission_violation(new_file, jdl):
             return problem
         is_test = jdl.type is CampaignType.TEST
         return Campaign(
@@ -281,13 +287,13 @@ class CampaignAndRequestIntake:
 
     def _part_problem(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> str:
         whole = replace(new_file, tasks=campaign.tasks + new_file.tasks)
-        return self._too_much(new_file) or self._unsettled(whole, campaign.jdl)
+        return self._file_limit_violation(new_file) or self._admission_violation(whole, campaign.jdl)
 
-    def _unsettled(self, new_file: NewCampaignOrAddedTasksFile, jdl: Jdl) -> str:
+    def _admission_violation(self, new_file: NewCampaignOrAddedTasksFile, jdl: Jdl) -> str:
         """Return why the site's rules refuse a campaign file, which any program may have written; empty if accepted."""
         groups = frozenset(local_host_facts.groups_of_account(new_file.owner))
-        candidate = CampaignCandidate(user=new_file.owner, groups=groups, tasks=new_file.tasks, jdl=jdl)
+        candidate = CampaignForAdmission(user=new_file.owner, groups=groups, tasks=new_file.tasks, jdl=jdl)
         try:
-            return admission_decision.explain_admission_violation(self._rules(), candidate)
+            return admission_rule_application.explain_admission_violation(self._rules(), candidate)
         except ConfigError as error:
             return f"the site's admission rules are wrong: {error}"

@@ -16,13 +16,13 @@ from gridbridge.campaigns.store.event_and_subscription_rows import (
 )
 from gridbridge.decisions.campaigns import event_texts_and_notifications
 from gridbridge.errors import GridbridgeError, describe_error
-from gridbridge.model.campaigns.campaign_sections import NotificationsSection
-from gridbridge.model.campaigns.owner_request import (
+from gridbridge.model.campaigns.campaign_configuration_sections import NotificationsSection
+from gridbridge.model.campaigns.campaign_owner_request import (
     CampaignOwnerRequest,
     CampaignOwnerRequestReply,
     CampaignOwnerRequestVerb,
 )
-from gridbridge.model.campaigns.subscriptions import (
+from gridbridge.model.campaigns.notification_subscriptions import (
     IDENTITIES,
     CampaignNotification,
     NotifiableEvent,
@@ -160,12 +160,14 @@ class CampaignNotifier:
         """Record finished deliveries, then start due deliveries and wait up to two seconds for them."""
         self._note(0.0)
         now = self._clock.now()
-        subscriptions = [self._set_back(subscription, now) for subscription in self._subscriptions.all()]
+        subscriptions = [
+            self._correct_future_subscription_times(subscription, now) for subscription in self._subscriptions.all()
+        ]
         free = [subscription for subscription in subscriptions if subscription.number not in self._sendings]
         if not free:
             return
         messages = event_texts_and_notifications.compose_due_notifications(
-            free, self._happened(min(subscription.told_until for subscription in free)), now
+            free, self._notifiable_events_since(min(subscription.told_until for subscription in free)), now
         )
         for message in messages[:AT_ONCE]:
             self._send(message, now)
@@ -179,14 +181,16 @@ class CampaignNotifier:
         """Wait for all started deliveries; raise GridbridgeError if a result cannot be recorded."""
         self._note(stress_and_mail_programs.LONGEST_S)
 
-    def _set_back(self, subscription: NotificationSubscription, now: datetime) -> NotificationSubscription:
+    def _correct_future_subscription_times(
+        self, subscription: NotificationSubscription, now: datetime
+    ) -> NotificationSubscription:
         """Correct times that a fast clock set into the future, before which no notification would be sent."""
         corrected = event_texts_and_notifications.drop_future_subscription_times(subscription, now, self._policy)
         if corrected != subscription:
             self._subscriptions.note(corrected)
         return corrected
 
-    def _happened(self, since: datetime) -> list[NotifiableEvent]:
+    def _notifiable_events_since(self, since: datetime) -> list[NotifiableEvent]:
         texts = event_texts_and_notifications
         found = [
             texts.build_event_notification(event, self._campaigns.find(event.campaign))

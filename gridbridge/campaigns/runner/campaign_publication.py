@@ -12,11 +12,14 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.published_campaign_files import A_FILE
-from gridbridge.decisions.campaigns import send_explanation
+from gridbridge.decisions.campaigns import task_send_explanation
 from gridbridge.model.campaigns import published_campaigns_and_tasks as publications
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    CampaignCyclePlan,
+    CampaignCycleSituation,
+)
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, ShownCampaignEvents
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
@@ -81,7 +84,7 @@ class CampaignPublisher:
             at=self._clock.now(),
             free_slots={name: capacity.free_slots for name, capacity in room},
             besteffort_slots={name: capacity.free(is_besteffort=True) for name, capacity in room},
-            reasons=send_explanation.explain_campaign_task_sends(situation, plan),
+            reasons=task_send_explanation.explain_campaign_task_sends(situation, plan),
             stressed=tuple(name for name, capacity in room if capacity.is_stressed),
         )
         published_campaign_files.publish_campaign_value_by_class(cycle, self._folder)
@@ -91,7 +94,7 @@ class CampaignPublisher:
         self._killed |= published_campaign_files.campaigns_half_published(self._folder) - self._begun
         before, self._there = self._there, published_campaign_files.campaigns_with_published_tasks(self._folder)
         if before is None or not before <= self._there:
-            self._killed |= self._tasks.sent_of() - self._there
+            self._killed |= self._tasks.campaigns_with_submitted_tasks() - self._there
         self._begun |= {*campaigns}
         published_campaign_files.mark_campaigns_being_published(self._begun | self._killed, self._folder)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from gridbridge.batch.configured_cluster_routes import keep_ssh_connections_open
+from gridbridge.batch.configured_cluster_addresses import keep_ssh_connections_open
 from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
 from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier
@@ -18,7 +18,7 @@ from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignP
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows, CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
-from gridbridge.decisions.campaigns import campaign_cycle
+from gridbridge.decisions.campaigns import campaign_cycle_planning
 from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
     add_ended_tasks_to_usage,
     decay_usage,
@@ -26,8 +26,8 @@ from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
 )
 from gridbridge.errors import ConfigError, GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, TaskAttempt, pair_attempts_with_clusters
-from gridbridge.model.campaigns.campaign_sections import FairShareUnit
-from gridbridge.model.campaigns.cycle_plan import (
+from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
+from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
     DecayedCampaignUsage,
@@ -106,7 +106,7 @@ class CampaignRunnerCycle:
         self._sweeps_at_s = 0.0
         self.is_urgent = False  # whether the next cycle must start at once
 
-    def take_in(self) -> int:
+    def process_inbox(self) -> int:
         """Accept new campaigns and owners' requests, and publish the changes; return how many were accepted."""
         intake_count = self._intake.take()
         if touched := self._intake.requests.touched():  # an unfinished request may have changed tasks
@@ -129,7 +129,7 @@ class CampaignRunnerCycle:
 
     def decide(self, situation: CampaignCycleSituation) -> CampaignCyclePlan:
         """Decide which tasks of all campaigns are submitted, retried or deleted in this cycle."""
-        return campaign_cycle.plan_campaign_cycle(situation)
+        return campaign_cycle_planning.plan_campaign_cycle(situation)
 
     def entry(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> DecisionJournalEntry | None:
         """Return the cycle's entry for the journal of decisions; None if the cycle does nothing."""
@@ -204,7 +204,7 @@ class CampaignRunnerDaemon:
     def open_cycle(self) -> Iterator[CampaignRunnerCycle]:
         """Process the inbox, then provide the runner for one cycle."""
         if not self._is_dry:
-            take_in_inbox_before_cycle(self.runner.take_in, self.runner.untaken, self._clock)
+            take_in_inbox_before_cycle(self.runner.process_inbox, self.runner.untaken, self._clock)
         elif untaken := self.runner.untaken():
             print(UNTAKEN.format(len(untaken)))  # noqa: T201 - dry runs print their sentences
         self._has_taken = False
@@ -213,7 +213,7 @@ class CampaignRunnerDaemon:
 
     def has_news(self) -> bool:
         """Process the inbox; return whether the next cycle should start before its time."""
-        self._has_taken |= self.runner.take_in() > 0
+        self._has_taken |= self.runner.process_inbox() > 0
         # each cycle queries clusters, so new campaigns wait some seconds; tasks that rebalancing moved do not wait
         is_due = self._has_taken and self._clock.steady_s() - self._ended_s >= 5.0
         return self.runner.is_urgent or is_due
@@ -303,7 +303,7 @@ def campaign_cycle_journal_entry(
     situation: CampaignCycleSituation, plan: CampaignCyclePlan, now: datetime
 ) -> DecisionJournalEntry | None:
     """Return a cycle's entry for the journal of decisions, without scripts; None if the cycle does nothing."""
-    sentences = campaign_cycle.describe_campaign_cycle_plan(plan)
+    sentences = campaign_cycle_planning.describe_campaign_cycle_plan(plan)
     if not sentences:
         return None
     campaigns = tuple(replace(campaign, jdl=campaign.jdl.outline) for campaign in situation.campaigns)
@@ -313,6 +313,6 @@ def campaign_cycle_journal_entry(
 
 def replay_campaign_cycle_decision(row: Mapping[str, Any]) -> list[str]:
     """Repeat a decision from the input stored in the journal of decisions; return the decided actions."""
-    return campaign_cycle.describe_campaign_cycle_plan(
-        campaign_cycle.plan_campaign_cycle(model_value_from_json(row["seen"], CampaignCycleSituation))
+    return campaign_cycle_planning.describe_campaign_cycle_plan(
+        campaign_cycle_planning.plan_campaign_cycle(model_value_from_json(row["seen"], CampaignCycleSituation))
     )

@@ -18,10 +18,14 @@ from gridbridge.campaigns.runner.plan_execution_and_root_ledger import RootLedge
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.campaign_task_rows import Marked, TaskDeletionMarkRows, TaskMissingAtClusterRows
+from gridbridge.campaigns.store.campaign_task_rows import (
+    DeletionMarksByArray,
+    TaskDeletionMarkRows,
+    TaskMissingAtClusterRows,
+)
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
-from gridbridge.decisions.campaigns import attempt_ends
+from gridbridge.decisions.campaigns import task_attempt_outcomes
 from gridbridge.decisions.campaigns.campaign_event_rules import select_clusters_declared_lost
 from gridbridge.decisions.campaigns.task_retries_and_copies import group_attempts_by_task
 from gridbridge.model.campaigns.campaign import (
@@ -33,7 +37,10 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacityForCampaigns
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacityForCampaigns,
+)
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.task_deletions_and_preemptions import REASONS_OF_WAITING
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
@@ -147,15 +154,17 @@ class CampaignSituationGatherer:
         situation: CampaignCycleSituation,
         released: Iterable[CampaignArray],
         of_tasks: Iterable[CampaignArray],
-        marks: Marked,
+        marks: DeletionMarksByArray,
     ) -> CampaignCycleSituation:
         campaigns, arrays, events = situation.campaigns, situation.arrays, situation.events
         lost_clusters = select_clusters_declared_lost(events, situation.dropped)
         lost = tuple(array for array in arrays if array.cluster in lost_clusters)
-        judge = attempt_ends.MissingAttemptJudge(campaigns, events, marks, self._policy.runner.forgotten_s)
+        judge = task_attempt_outcomes.MissingAttemptOutcomeDecider(
+            campaigns, events, marks, self._policy.runner.forgotten_s
+        )
         attempts, over = self._ended(released, self.answers, judge)
         self._missing.keep(arrays)
-        attempts = (*attempts, *self._written_off(lost, marks))
+        attempts = (*attempts, *self._close_attempts_at_lost_clusters(lost, marks))
         ended = tuple(attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task))
         by_task, now = group_attempts_by_task(situation.rivals), self._clock.now()
         last_arrays = self._tries.last_arrays
@@ -174,7 +183,7 @@ class CampaignSituationGatherer:
             last_arrays={
                 one.number: last_arrays(one.number, one.jdl.clusters) for one in campaigns if one.jdl.has_steps
             },
-            behind=self._restored.behind_campaigns(campaigns, events),
+            behind=self._restored.campaigns_behind_root_ledger(campaigns, events),
         )
 
     def _room(
@@ -191,35 +200,43 @@ class CampaignSituationGatherer:
         self,
         arrays: Iterable[CampaignArray],
         answers: dict[str, ClusterSnapshot],
-        judge: attempt_ends.MissingAttemptJudge,
+        judge: task_attempt_outcomes.MissingAttemptOutcomeDecider,
     ) -> tuple[tuple[TaskAttempt, ...], tuple[CampaignArray, ...]]:
         self._missing.begin()
         self._restored.begin()
         looks = [*filter(None, (self._look_at(array, answers[array.cluster]) for array in arrays))]
         by_array = {look.array: look for look in looks}
         indices = self._indices_to_query(looks, judge)
-        reported = self._told_ends(looks, indices)
+        reported = self._query_ends_of_missing_tasks(looks, indices)
         missing = {
             look.array: {at: for_s for at, for_s in look.missing.items() if at.place in indices[look.array]}
             for look in looks
             if look.array in reported
         }
-        ends = {array: judge.believed(array, absent, reported[array]) for array, absent in missing.items()}
-        living = self._living(array for array, absent in missing.items() if judge.late(absent, ends[array]))
+        ends = {
+            array: judge.filter_believed_job_ends(array, absent, reported[array]) for array, absent in missing.items()
+        }
+        living = self._living(
+            array for array, absent in missing.items() if judge.list_attempts_missing_too_long(absent, ends[array])
+        )
         counted: dict[CampaignArray, tuple[TaskAttempt, ...]] = {}
         self._disputed.clear()
         for array, absent in missing.items():
-            self._tell_disputed(array.cluster, attempt_ends.select_attempts_with_conflicting_ends(absent, ends[array]))
-            self._tell_future(array.cluster, reported[array])
-            missing_array = attempt_ends.ArrayWithMissingTasks(
+            self._log_contradictory_ends(
+                array.cluster, task_attempt_outcomes.select_attempts_with_conflicting_ends(absent, ends[array])
+            )
+            self._log_future_ends(array.cluster, reported[array])
+            missing_array = task_attempt_outcomes.ArrayWithMissingTasks(
                 is_listed=by_array[array].is_listed,
                 lives=living.get(array),
                 ran=self._missing.ran(array),
                 sent_s=(self._clock.now() - array.intended_at).total_seconds(),
             )
-            attempts = judge.ended(array, absent, ends[array], missing_array)
+            attempts = judge.list_ended_attempts(array, absent, ends[array], missing_array)
             # ends are dropped that gridbridge may have caused by a deletion that the state file lacks
-            is_dropped = judge.doubts(array, attempts) and not self._restored.may_count(array.campaign)
+            is_dropped = judge.may_lack_deletion_marks(array, attempts) and not self._restored.may_record_task_ends(
+                array.campaign
+            )
             counted[array] = () if is_dropped else attempts
         return self._settled(looks, counted)
 
@@ -237,25 +254,25 @@ class CampaignSituationGatherer:
         return tuple(ended), tuple(over)
 
     def _indices_to_query(
-        self, looks: Iterable[UnlistedArrayAttempts], judge: attempt_ends.MissingAttemptJudge
+        self, looks: Iterable[UnlistedArrayAttempts], judge: task_attempt_outcomes.MissingAttemptOutcomeDecider
     ) -> dict[CampaignArray, tuple[int, ...]]:
         """Return the array indices of missing tasks whose accounting records are due, or that never started."""
         missing = [look for look in looks if look.missing]
-        within_s = self._told_within_s({look.array.cluster for look in missing})
+        within_s = self._accounting_delays_by_cluster({look.array.cluster for look in missing})
         indices: dict[CampaignArray, tuple[int, ...]] = {}
         for look in missing:
-            least_s, left = within_s[look.array.cluster], judge.left(look.array)
+            least_s, left = within_s[look.array.cluster], judge.list_tasks_deleted_while_held(look.array)
             if due := [at.place for at, for_s in look.missing.items() if for_s >= least_s or at.place in left]:
                 indices[look.array] = tuple(sorted(due))
         return indices
 
-    def _told_within_s(self, clusters: Set[str]) -> dict[str, float]:
+    def _accounting_delays_by_cluster(self, clusters: Set[str]) -> dict[str, float]:
         limits, usual_s = self._limits.of(clusters), 15.0  # Grid Engine's usual time to write an accounting record
         return {name: limits[name].told_within_s if name in limits else usual_s for name in clusters}
 
-    def _told_ends(
+    def _query_ends_of_missing_tasks(
         self, looks: Iterable[UnlistedArrayAttempts], indices: Mapping[CampaignArray, Sequence[int]]
-    ) -> dict[CampaignArray, attempt_ends.ReportedEnds]:
+    ) -> dict[CampaignArray, task_attempt_outcomes.ReportedEnds]:
         """Query the ends of missing tasks; before a task counts as lost, all records are searched once."""
         most_s = self._policy.runner.forgotten_s
         late = {
@@ -271,7 +288,7 @@ class CampaignSituationGatherer:
 
     def _ends(
         self, indices: Mapping[CampaignArray, Sequence[int]], late: Container[CampaignArray]
-    ) -> dict[CampaignArray, attempt_ends.ReportedEnds]:
+    ) -> dict[CampaignArray, task_attempt_outcomes.ReportedEnds]:
         return queries.query_array_task_ends(self._policy, indices, late)
 
     def _living(self, arrays: Iterable[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
@@ -286,14 +303,16 @@ class CampaignSituationGatherer:
         missing = self._missing.for_s(self._tries.pending_at(array, pending - listed))
         return UnlistedArrayAttempts(array=array, missing=missing, pending=len(pending), is_listed=bool(listed))
 
-    def _written_off(self, arrays: Iterable[CampaignArray], marks: Marked) -> Iterator[TaskAttempt]:
+    def _close_attempts_at_lost_clusters(
+        self, arrays: Iterable[CampaignArray], marks: DeletionMarksByArray
+    ) -> Iterator[TaskAttempt]:
         for array in arrays:
-            of_array = marks.get(array.key, attempt_ends.NO_CANCELLATION_MARKS)
-            yield from attempt_ends.close_attempts_without_end(
+            of_array = marks.get(array.key, task_attempt_outcomes.NO_CANCELLATION_MARKS)
+            yield from task_attempt_outcomes.close_attempts_without_end(
                 self._campaigns.pending(array), TaskAttemptOutcome.SITE_FAULT, of_array
             )
 
-    def _tell_disputed(self, cluster: str, attempts: Iterable[TaskAttempt]) -> None:
+    def _log_contradictory_ends(self, cluster: str, attempts: Iterable[TaskAttempt]) -> None:
         """Log each task with contradictory accounting records once, because a record may be forged."""
         for attempt in attempts:
             self._disputed.append(AttemptOutcomeAtCluster.of(attempt, cluster))
@@ -302,8 +321,8 @@ class CampaignSituationGatherer:
                 name = f"{attempt.campaign}.{attempt.array}"
                 _log.warning("event=disputed array=%s at=%s place=%s", name, cluster, attempt.place)
 
-    def _tell_future(self, cluster: str, ends: attempt_ends.ReportedEnds) -> None:
-        for end in attempt_ends.select_future_ends(ends):
+    def _log_future_ends(self, cluster: str, ends: task_attempt_outcomes.ReportedEnds) -> None:
+        for end in task_attempt_outcomes.select_future_ends(ends):
             if (key := (cluster, end.host)) not in self._fast:
                 self._fast.add(key)
                 ahead_s = (end.ended_at - self._clock.now()).total_seconds()
@@ -316,7 +335,7 @@ def _used(campaigns: Iterable[Campaign], arrays: Iterable[CampaignArray]) -> set
     return used | {array.cluster for array in arrays}
 
 
-def _wiped(arrays: Iterable[CampaignArray], marks: Marked) -> frozenset[tuple[int, str]]:
+def _wiped(arrays: Iterable[CampaignArray], marks: DeletionMarksByArray) -> frozenset[tuple[int, str]]:
     reasons = {key: {mark.wiped_for for mark in marked.values()} for key, marked in marks.items()}
     waiting = {key for key, of_array in reasons.items() if of_array & {*REASONS_OF_WAITING}}
     return frozenset((array.campaign, array.cluster) for array in arrays if array.key in waiting)

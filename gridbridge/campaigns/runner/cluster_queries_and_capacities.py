@@ -9,15 +9,19 @@ from math import inf, isfinite
 from typing import TypeVar
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster, cluster_status_reader
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.batch.optional_adapter_protocols import CampaignArrayEndReader
 from gridbridge.campaigns.runner.array_commands_as_owner import array_job_name, snapshot_without_foreign_jobs
-from gridbridge.decisions.campaigns.attempt_ends import ReportedEnds
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import SLOT_KEPT_S
+from gridbridge.decisions.campaigns.task_attempt_outcomes import ReportedEnds
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
-from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
-from gridbridge.model.campaigns.cycle_plan import NO_LIMITS, ClusterCapacityForCampaigns, ListedCampaignTaskCounts
+from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCampaignsSection
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    NO_LIMITS,
+    ClusterCapacityForCampaigns,
+    ListedCampaignTaskCounts,
+)
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery, ClusterArrayLimits
 from gridbridge.model.site_configuration import Policy

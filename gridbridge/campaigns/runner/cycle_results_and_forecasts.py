@@ -10,12 +10,15 @@ from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisti
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows, TaskMissingAtClusterRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows
-from gridbridge.decisions.campaigns.attempt_ends import NO_CANCELLATION_MARKS, close_attempts_without_end
-from gridbridge.decisions.campaigns.campaign_cycle import split_cycle_plan_by_transaction
+from gridbridge.decisions.campaigns.campaign_cycle_planning import split_cycle_plan_by_transaction
 from gridbridge.decisions.campaigns.campaign_progress_and_forecast import (
     forecast_campaign_end,
     forecast_error_share,
     summarize_forecast_errors,
+)
+from gridbridge.decisions.campaigns.task_attempt_outcomes import (
+    NO_CANCELLATION_MARKS,
+    close_attempts_without_end,
 )
 from gridbridge.decisions.campaigns.task_retries_and_copies import (
     AttemptsByTask,
@@ -24,8 +27,12 @@ from gridbridge.decisions.campaigns.task_retries_and_copies import (
     select_final_task_ends,
 )
 from gridbridge.model.campaigns import campaign as campaign_model
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, ListedCampaignTaskCounts
-from gridbridge.model.campaigns.forecast import (
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    CampaignCyclePlan,
+    CampaignCycleSituation,
+    ListedCampaignTaskCounts,
+)
+from gridbridge.model.campaigns.campaign_end_forecast import (
     CampaignForecast,
     CampaignProgressForForecast,
     CampaignRunTimesAtCluster,
@@ -112,10 +119,10 @@ class TaskAndCampaignEndRecorder:
             )
             again[retry.campaign].append(batch)
         for campaign, batches in again.items():
-            self._campaigns.wait_again(campaign, *batches)
+            self._campaigns.add_unsent_tasks(campaign, *batches)
         self._count(select_final_task_ends(plan.ended, plan.again))
         for array in plan.over:
-            self._campaigns.array_is(array, campaign_model.ArraySubmissionState.OVER)
+            self._campaigns.set_array_state(array, campaign_model.ArraySubmissionState.OVER)
         for number in plan.finished:
             self._campaigns.is_now(number, campaign_model.CampaignState.TERMINATED, self._clock.now())
         for number in plan.wound_up:
@@ -145,9 +152,9 @@ class TaskAndCampaignEndRecorder:
     def close(self, array: campaign_model.CampaignArray, outcome: campaign_model.TaskAttemptOutcome) -> None:
         """Give all unfinished tasks of an array this outcome, and mark the array as ended."""
         with self._database.transaction():
-            self.ends(self.none_ran(array, outcome))
+            self.ends(self.plan_end_of_unfinished_attempts(array, outcome))
 
-    def none_ran(
+    def plan_end_of_unfinished_attempts(
         self, array: campaign_model.CampaignArray, outcome: campaign_model.TaskAttemptOutcome
     ) -> CampaignCyclePlan:
         """Plan this outcome for an array's unfinished attempts, or COPY beside another unfinished attempt."""

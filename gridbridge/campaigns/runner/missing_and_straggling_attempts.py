@@ -25,8 +25,12 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.campaign_sections import FinalizeSpeculationSection
-from gridbridge.model.campaigns.speculation import CampaignStragglers, CompetingAttempt, LiveAttempt
+from gridbridge.model.campaigns.campaign_configuration_sections import FinalizeSpeculationSection
+from gridbridge.model.campaigns.speculative_attempts import (
+    CampaignLateTasks,
+    CompetingAttempt,
+    RunningTaskAttempt,
+)
 from gridbridge.model.campaigns.task_deletions_and_preemptions import TaskMissingSince
 from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     format_array_index_ranges,
@@ -175,7 +179,7 @@ class CampaignStragglerFinder:
         answers: Answers,
         rivals: AttemptsByTask,
         now: datetime,
-    ) -> tuple[CampaignStragglers, ...]:
+    ) -> tuple[CampaignLateTasks, ...]:
         """Return the long-running attempts of each campaign near its end."""
         going = (campaign for campaign in campaigns if campaign.state is CampaignState.IN_TREATMENT)
         able = [campaign for campaign in going if self._limits.copies and campaign.jdl.may_be_copied]
@@ -200,10 +204,10 @@ class CampaignStragglerFinder:
         answers: Answers,
         rivals: AttemptsByTask,
         now: datetime,
-    ) -> CampaignStragglers:
+    ) -> CampaignLateTasks:
         durations = self._campaigns.durations(campaign.number).values()
         by_number = {array.number: array for array in arrays}
-        late: dict[int, tuple[LiveAttempt, ...]] = {}
+        late: dict[int, tuple[RunningTaskAttempt, ...]] = {}
         attempts: list[TaskAttempt] = []
         for array, indices in self._late_places(by_number.values(), answers, now):
             for attempt in self._tries.pending_at(array, indices):
@@ -219,7 +223,7 @@ class CampaignStragglerFinder:
                     )
         all_late = [live for live in late.values() if _least_s(live) >= self._limits.least_s]
         all_late.sort(key=lambda live: -_least_s(live))
-        return CampaignStragglers(
+        return CampaignLateTasks(
             campaign=campaign.number,
             sent_s=_sent_s(arrays, now),
             durations_s=tuple(duration_s for cluster_durations in durations for duration_s in cluster_durations),
@@ -279,12 +283,12 @@ def _elapsed_s(array: CampaignArray, index: int, answers: Answers, now: datetime
 
 def _live(
     attempt: TaskAttempt | CompetingAttempt, array: CampaignArray, answers: Answers, now: datetime
-) -> LiveAttempt:
+) -> RunningTaskAttempt:
     elapsed_s = max(0.0, _elapsed_s(array, attempt.place, answers, now))
-    return LiveAttempt(task=attempt.task, attempt=attempt.attempt, cluster=array.cluster, elapsed_s=elapsed_s)
+    return RunningTaskAttempt(task=attempt.task, attempt=attempt.attempt, cluster=array.cluster, elapsed_s=elapsed_s)
 
 
-def _least_s(attempts: Iterable[LiveAttempt]) -> float:
+def _least_s(attempts: Iterable[RunningTaskAttempt]) -> float:
     return min((attempt.elapsed_s for attempt in attempts), default=0.0)
 
 

@@ -16,7 +16,7 @@ from gridbridge.campaigns.store.campaign_file_verification import CampaignNumber
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
-from gridbridge.decisions.campaigns.campaign_cycle import ENDS_PER_TRANSACTION
+from gridbridge.decisions.campaigns.campaign_cycle_planning import ENDS_PER_TRANSACTION
 from gridbridge.decisions.campaigns.campaign_event_rules import EVENT_OF_OUTCOME
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
@@ -27,12 +27,12 @@ from gridbridge.model.campaigns.campaign import (
     WaitingTaskRange,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignSuccessAtCluster
-from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.owner_request import (
+from gridbridge.model.campaigns.campaign_owner_request import (
     CampaignOwnerRequest,
     CampaignOwnerRequestReply,
     CampaignOwnerRequestVerb,
 )
+from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED
 from gridbridge.shell import program_runs
 from gridbridge.shell.clock import Clock
@@ -136,7 +136,7 @@ class CampaignOwnerRequestHandler:
         is_retry = request.verb is CampaignOwnerRequestVerb.RESUBMIT
         if request.uid == ROOT:
             _log.info("event=by_root verb=%s numbers=%s", request.verb, ",".join(map(str, request.numbers)))
-        if is_retry and not self._begin_again(request):
+        if is_retry and not self._reopen_campaigns_of_retry(request):
             return dict.fromkeys(request.numbers, CampaignOwnerRequestReply.NOT_TAKEN_UP)
         is_whole = not is_retry and request.verb is not CampaignOwnerRequestVerb.PURGE
         replies: dict[int, CampaignOwnerRequestReply] = {}
@@ -147,21 +147,21 @@ class CampaignOwnerRequestHandler:
                     program_runs.run_program_end_callback()
         if is_retry:
             done = [number for number, reply in replies.items() if reply is CampaignOwnerRequestReply.DONE]
-            self._note_again(request.token, done)
+            self._record_retries(request.token, done)
         return replies
 
-    def _note_again(self, token: str, events: Iterable[int]) -> None:
+    def _record_retries(self, token: str, events: Iterable[int]) -> None:
         """Record a retry in the service's register, which survives a restore of the state file."""
         now = self._clock.now()
         for campaign in self._campaigns_of(events):
-            if not self._campaigns.has_done(token, campaign):
+            if not self._campaigns.has_executed_request(token, campaign):
                 self._campaigns.note_done(token, campaign, now)
-                self._register.note_again(campaign, token, int(now.timestamp()))
+                self._register.record_retry_request(campaign, token, int(now.timestamp()))
 
     def _campaigns_of(self, events: Iterable[int]) -> list[int]:
         return sorted({event.campaign for event in map(self._events.find, events) if event})
 
-    def _begin_again(self, request: CampaignOwnerRequest) -> bool:
+    def _reopen_campaigns_of_retry(self, request: CampaignOwnerRequest) -> bool:
         """Have root reopen the ended campaigns of a retry; refuse too many, because other requests would wait."""
         campaigns = [
             campaign
@@ -182,7 +182,7 @@ class CampaignOwnerRequestHandler:
             except GridbridgeError as error:
                 _log.warning("event=not_taken_up campaign=%d why=%r", number, str(error))
                 return False
-            self._campaigns.end_is_noted(number, is_noted=False)
+            self._campaigns.record_end_in_ledger(number, is_noted=False)
         return True
 
     def touched(self) -> tuple[TaskAttempt, ...]:
@@ -192,7 +192,7 @@ class CampaignOwnerRequestHandler:
 
     def _do_campaign(self, request: CampaignOwnerRequest, number: int) -> CampaignOwnerRequestReply:
         """Execute a request for one campaign once, even if a kill repeats the request."""
-        if self._campaigns.has_done(request.token, number):
+        if self._campaigns.has_executed_request(request.token, number):
             return CampaignOwnerRequestReply.DONE
         campaign = self._campaigns.find(number)
         if not campaign or campaign.state is CampaignState.PURGED:
@@ -210,7 +210,7 @@ class CampaignOwnerRequestHandler:
         if request.verb is CampaignOwnerRequestVerb.CANCEL_TASK:
             return self._cancel_task(campaign, request.task)
         if request.verb is CampaignOwnerRequestVerb.ABANDON:
-            return self._abandon(campaign, request.uid)
+            return self._mark_campaign_as_abandoned(campaign, request.uid)
         if request.verb is CampaignOwnerRequestVerb.CANCEL and (campaign.state.is_alive or campaign.is_winding_up):
             return self._cancel(campaign)
         match campaign.state, request.verb:
@@ -227,11 +227,11 @@ class CampaignOwnerRequestHandler:
         now = self._clock.now()
         is_over = campaign.is_winding_up or not campaign.jdl.has_epilogue
         self._campaigns.is_now(campaign.number, CampaignState.CANCELLED, now if is_over else None)
-        self._campaigns.drop_waiting(campaign.number)
+        self._campaigns.drop_unsent_tasks(campaign.number)
         self._events.close(campaign.number, now)
         return CampaignOwnerRequestReply.DONE
 
-    def _abandon(self, campaign: Campaign, uid: int) -> CampaignOwnerRequestReply:
+    def _mark_campaign_as_abandoned(self, campaign: Campaign, uid: int) -> CampaignOwnerRequestReply:
         """Mark a cancelled campaign as ended although root must delete remaining tasks; only root may do this."""
         if uid not in self._rulers:
             return CampaignOwnerRequestReply.NOT_ROOTS
@@ -290,7 +290,7 @@ class CampaignOwnerRequestHandler:
         if request.uid not in (campaign.uid if campaign else ROOT, *self._rulers):
             return CampaignOwnerRequestReply.NOT_THEIRS
         if event.closed_at:
-            return self._do_closed(request, event)
+            return self._execute_for_closed_event(request, event)
         is_retry = request.verb is CampaignOwnerRequestVerb.RESUBMIT
         if is_retry and event.code is CampaignEventCode.SINK:
             return CampaignOwnerRequestReply.NOT_AGAIN
@@ -300,18 +300,20 @@ class CampaignOwnerRequestHandler:
             return CampaignOwnerRequestReply.DONE
         if is_retry and campaign and (why := self._why_not(campaign, event)):
             return why
-        waits = is_retry and self._try_again(event, request.token)
+        waits = is_retry and self._queue_failed_tasks_again(event, request.token)
         with self._database.transaction():
             stored_campaign = self._campaigns.find(event.campaign)
             if waits and stored_campaign and stored_campaign.state is CampaignState.TERMINATED:
                 self._campaigns.is_now(event.campaign, CampaignState.IN_TREATMENT)
             self._events.put([replace(event, closed_at=self._clock.now())])
-            self._events.is_closed_by(number, request.token)
+            self._events.record_closing_request(number, request.token)
             self._trust(event)
             self._tries.close(event, _outcomes_of(event))
         return CampaignOwnerRequestReply.DONE
 
-    def _do_closed(self, request: CampaignOwnerRequest, event: CampaignEvent) -> CampaignOwnerRequestReply:
+    def _execute_for_closed_event(
+        self, request: CampaignOwnerRequest, event: CampaignEvent
+    ) -> CampaignOwnerRequestReply:
         """Clear a black-hole cluster for a campaign although the event is already closed."""
         if self._events.closed_by(event.number) == request.token:
             return CampaignOwnerRequestReply.DONE  # a kill repeated the request
@@ -339,7 +341,7 @@ class CampaignOwnerRequestHandler:
     def _is_refused(self, campaign: int) -> bool:
         return self._events.find_open(CampaignEventCode.FILE_REFUSED, campaign, "") is not None
 
-    def _try_again(self, event: CampaignEvent, token: str = "") -> bool:
+    def _queue_failed_tasks_again(self, event: CampaignEvent, token: str = "") -> bool:
         """Queue the failed tasks of an event for a retry; return whether the event has failed tasks."""
         outcomes = _outcomes_of(event)
         waiting = self._campaigns.waiting_of(event.campaign)
@@ -350,8 +352,8 @@ class CampaignOwnerRequestHandler:
             failed = [attempt for attempt in portion if attempt.task not in waits]
             last = self._tries.last(event.campaign, [attempt.task for attempt in failed])
             with self._database.transaction():
-                self._tries.judge_anew(event.campaign, [*last])
-                self._campaigns.wait_again(event.campaign, *_in_ranges(last))
+                self._tries.set_attempts_past(event.campaign, [*last])
+                self._campaigns.add_unsent_tasks(event.campaign, *_in_ranges(last))
                 self._campaigns.count(event.campaign, -len(failed), -len(failed))
             self._touched += failed
             if self._clock.steady_s() > self._until_s:

@@ -34,10 +34,10 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
+from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan
 from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS, CampaignEvent, CampaignEventCode
-from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan
-from gridbridge.model.campaigns.speculation import SupersededAttempts
+from gridbridge.model.campaigns.speculative_attempts import SupersededAttempts
 from gridbridge.model.campaigns.task_deletions_and_preemptions import ArrayTaskDeletion, NikitaDeletionReason
 from gridbridge.model.campaigns.task_index_and_attempt_texts import MAX_ARRAY_TASKS
 from gridbridge.shell.clock import Clock
@@ -68,7 +68,7 @@ class RootLedgerCampaignCloser:
                 if isinstance(error, CampaignFileUnreadable):
                     continue
                 return
-            self._campaigns.end_is_noted(campaign)
+            self._campaigns.record_end_in_ledger(campaign)
         self._last = campaigns[-1] if len(campaigns) == AT_ONCE else 0
 
 
@@ -85,19 +85,21 @@ class RootLedgerStateComparison:
         """Start a new cycle, in which each campaign is compared again."""
         self._waits, self.behind = {}, []
 
-    def may_count(self, campaign: int) -> bool:
+    def may_record_task_ends(self, campaign: int) -> bool:
         """Return whether ends of a campaign's tasks may be recorded: not while the state file lacks arrays."""
         if campaign not in self._waits:
             self._waits[campaign] = self._must_wait(campaign)
         return not self._waits[campaign]
 
-    def behind_campaigns(self, campaigns: Iterable[Campaign], events: Iterable[CampaignEvent]) -> tuple[int, ...]:
+    def campaigns_behind_root_ledger(
+        self, campaigns: Iterable[Campaign], events: Iterable[CampaignEvent]
+    ) -> tuple[int, ...]:
         """Return the campaigns of which root's ledger has arrays that the state file lacks."""
         restored = {event.campaign for event in events if event.code is CampaignEventCode.RESTORED}
         for campaign in campaigns:
             is_sending = campaign.number in restored and campaign.state is CampaignState.IN_TREATMENT
             if is_sending and not self._campaigns.arrays_of(campaign.number):
-                self.may_count(campaign.number)
+                self.may_record_task_ends(campaign.number)
         return tuple(self.behind)
 
     def _must_wait(self, campaign: int) -> bool:
@@ -150,10 +152,10 @@ class CampaignPlanExecutor:
     def do(self, plan: CampaignCyclePlan) -> None:
         """Record ends, delete arrays, resume interrupted submissions, then submit new tasks."""
         self._turns.begin()
-        plan = self._caught_up(plan)
+        plan = self._import_ledger_arrays(plan)
         for array in plan.over:
             if array.is_repeated:
-                self._leave_nothing(array)
+                self._delete_jobs_of_array(array)
         self._noting.all(plan)
         for array in plan.deleted:
             self._delete(array)
@@ -168,7 +170,7 @@ class CampaignPlanExecutor:
         self._send(plan)
         self._ends.close_ended()
 
-    def _caught_up(self, plan: CampaignCyclePlan) -> CampaignCyclePlan:
+    def _import_ledger_arrays(self, plan: CampaignCyclePlan) -> CampaignCyclePlan:
         """Import arrays from root's ledger, and drop the planned submissions of the imported campaigns."""
         for campaign in plan.behind:
             self._answers.take_over(campaign)
@@ -213,17 +215,19 @@ class CampaignPlanExecutor:
     def _delete(self, array: CampaignArray, unsent: TaskAttemptOutcome = TaskAttemptOutcome.CANCELLED) -> None:
         """Delete an array; tasks of a never submitted array get the outcome `unsent`."""
         try:
-            job_id = self._turns.take(array, partial(self._leave_nothing, array), lambda deleted_id: deleted_id is None)
+            job_id = self._turns.take(
+                array, partial(self._delete_jobs_of_array, array), lambda deleted_id: deleted_id is None
+            )
         except OwnerCallPostponement:
             return  # a later cycle deletes the array
         if job_id is None or array.state is ArraySubmissionState.RELEASED:
             return
         if job_id:  # root has submitted the intended array, so the next cycle queries the ends of its tasks
-            self._campaigns.array_is(array, ArraySubmissionState.RELEASED, job_id)
+            self._campaigns.set_array_state(array, ArraySubmissionState.RELEASED, job_id)
         else:
             self._noting.close(array, unsent)
 
-    def _leave_nothing(self, array: CampaignArray) -> int | None:
+    def _delete_jobs_of_array(self, array: CampaignArray) -> int | None:
         """Delete every job with an array's name; return the job id, 0 without a job, None after a failure."""
         try:
             try:
@@ -234,7 +238,7 @@ class CampaignPlanExecutor:
                 job_id = self._ownerless(array)
         except GridbridgeError as error:
             log_array_failure("event=not_deleted", array, error)
-            self._troubles.note_undeleted(array, error)
+            self._troubles.record_undeleted_array(array, error)
             return None
         self._troubles.close(ROOT_EVENTS, array)
         return job_id

@@ -21,7 +21,7 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.campaign_event_rules import EVENT_OF_OUTCOME, record_failed_task_events
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     OpenCampaignEventsInCycle,
     new_campaign_event,
     repeat_event_with_longer_pause,
@@ -32,6 +32,8 @@ from gridbridge.decisions.campaigns.task_retries_and_copies import (
     plan_task_retries,
 )
 from gridbridge.model.campaigns import campaign as campaign_model
+from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
+from gridbridge.model.campaigns.campaign_cycle_plan import TaskRetry
 from gridbridge.model.campaigns.campaign_events import (
     ROOT_EVENTS,
     SUBMISSION_EVENTS,
@@ -40,8 +42,6 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventSubject,
     EventsChangedInCycle,
 )
-from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
-from gridbridge.model.campaigns.cycle_plan import TaskRetry
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.shell.clock import Clock
@@ -64,7 +64,7 @@ class ArrayFailureEventRecorder:
         event = repeat_event_with_longer_pause(self._open_event(array, code), code, pair, now, self._failures)
         self._events.put([replace(event, tasks=event.tasks + array.size, why=one_line_error_message(error))])
 
-    def note_undeleted(self, array: campaign_model.CampaignArray, error: errors.GridbridgeError) -> None:
+    def record_undeleted_array(self, array: campaign_model.CampaignArray, error: errors.GridbridgeError) -> None:
         """Record a failed deletion of an array once, if root has to repair the cause."""
         code = event_code_of_array_error(error)
         if code in ROOT_EVENTS and not self._open_event(array, code):
@@ -127,11 +127,11 @@ class ArraySubmissionResultRecorder:
         """Record the result of an array's submission; the next cycle continues from the recorded result."""
         try:
             if sent.job_id and not isinstance(sent.error, errors.ArrayTasksAlreadyInLedger):
-                self._campaigns.array_is(array, campaign_model.ArraySubmissionState.SUBMITTED, sent.job_id)
+                self._campaigns.set_array_state(array, campaign_model.ArraySubmissionState.SUBMITTED, sent.job_id)
                 array = replace(array, state=campaign_model.ArraySubmissionState.SUBMITTED, job_id=sent.job_id)
             if not sent.error:
                 with self._database.transaction():
-                    self._campaigns.array_is(array, campaign_model.ArraySubmissionState.RELEASED)
+                    self._campaigns.set_array_state(array, campaign_model.ArraySubmissionState.RELEASED)
                     self._troubles.close(SUBMISSION_EVENTS, array)
         except errors.StateError as error:  # the cause is the state file, not the cluster
             log_array_failure("event=not_noted", array, error)
@@ -143,13 +143,13 @@ class ArraySubmissionResultRecorder:
         match error:
             case RootCampaignRefusal():
                 log_array_failure("event=campaign_refused", array, error)
-                (self._try_elsewhere if array.is_of_copies else self._refuse_everywhere)(array, error)
+                (self._retry_refused_array if array.is_of_copies else self._fail_refused_campaign)(array, error)
             case EndedCampaignRefusal():
                 log_array_failure("event=ended_before", array, error)
-                self._end_as_before(array)
+                self._end_campaign_as_in_ledger(array)
             case PermanentArrayRefusal():
                 log_array_failure("event=array_refused", array, error)
-                self._try_elsewhere(array, error)
+                self._retry_refused_array(array, error)
             case errors.ArrayTasksAlreadyInLedger():
                 log_array_failure("event=state_is_older", array, error)
                 self.take_over(array.campaign, array)
@@ -161,16 +161,16 @@ class ArraySubmissionResultRecorder:
                 log_array_failure("event=not_sent", array, error)
                 self._troubles.note(array, event_code_of_array_error(error), error)
 
-    def _try_elsewhere(self, array: campaign_model.CampaignArray, error: errors.GridbridgeError) -> None:
+    def _retry_refused_array(self, array: campaign_model.CampaignArray, error: errors.GridbridgeError) -> None:
         with self._database.transaction():
             if not array.is_of_copies:
                 self._troubles.note(array, CampaignEventCode.RUNNER_SUBMIT_ERROR, error)
-            none = self._noting.none_ran(array, campaign_model.TaskAttemptOutcome.SETUP_ERROR)
+            none = self._noting.plan_end_of_unfinished_attempts(array, campaign_model.TaskAttemptOutcome.SETUP_ERROR)
             again, book = self._again(array, none.ended), OpenCampaignEventsInCycle(self._events.open())
             retried = {(retry.campaign, retry.task) for retry in again}
             ended = [(attempt, array.cluster) for attempt in none.ended]
             record_failed_task_events(book, ended, retried, self._clock.now())
-            self._noting.ends(replace(none, again=again, changes=EventsChangedInCycle(events=book.changed)))
+            self._noting.ends(replace(none, again=again, changes=EventsChangedInCycle(events=book.changed_events)))
 
     def _again(
         self, array: campaign_model.CampaignArray, ended: tuple[campaign_model.TaskAttempt, ...]
@@ -183,20 +183,20 @@ class ArraySubmissionResultRecorder:
         retries = plan_task_retries(tried, self._tries.earlier(ended, rivals), clusters, self._failures)
         return assign_retry_numbers_above_attempts(retries, rivals)
 
-    def _refuse_everywhere(self, array: campaign_model.CampaignArray, error: errors.GridbridgeError) -> None:
+    def _fail_refused_campaign(self, array: campaign_model.CampaignArray, error: errors.GridbridgeError) -> None:
         """Mark a campaign and its unsent tasks as failed, because root refuses the campaign's file."""
         with self._database.transaction():
-            retried = self._tries.take_back(array, EVENT_OF_OUTCOME)
+            retried = self._tries.delete_unfinished_retries(array, EVENT_OF_OUTCOME)
             self._noting.noted += retried
             self._noting.close(array, campaign_model.TaskAttemptOutcome.SETUP_ERROR)
             failed = self._campaigns.waiting().get(array.campaign, 0) + len(retried)
-            self._tries.judge_as_before(array.campaign)
-            self._campaigns.drop_waiting(array.campaign)
+            self._tries.unmark_past_attempts(array.campaign)
+            self._campaigns.drop_unsent_tasks(array.campaign)
             self._campaigns.count(array.campaign, failed, failed)
             refusal = self._new_event(CampaignEventCode.FILE_REFUSED, array.campaign, one_line_error_message(error))
             self._events.open_once(refusal)
 
-    def _end_as_before(self, array: campaign_model.CampaignArray) -> None:
+    def _end_campaign_as_in_ledger(self, array: campaign_model.CampaignArray) -> None:
         """End a campaign that has ended in root's ledger of submitted tasks but goes on in an old state file."""
         with self._database.transaction():
             campaign = self._campaigns.find(array.campaign)
@@ -205,7 +205,7 @@ class ArraySubmissionResultRecorder:
                 self._campaigns.is_now(array.campaign, campaign_model.CampaignState.CANCELLED, self._clock.now())
             self._noting.close(array, campaign_model.TaskAttemptOutcome.CANCELLED)
             if not has_ended:
-                self._campaigns.drop_waiting(array.campaign)
+                self._campaigns.drop_unsent_tasks(array.campaign)
                 self._events.open_once(self._new_event(CampaignEventCode.RESTORED, array.campaign))
 
     def _new_event(self, code: CampaignEventCode, campaign: int, why: str = "") -> CampaignEvent:

@@ -9,23 +9,23 @@ from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, updat
 
 from gridbridge.campaigns.store.campaign_statistics_rows import FORECASTS
 from gridbridge.model.campaigns.campaign import (
+    AdditionalCampaignTasks,
     ArraySubmissionState,
     Campaign,
     CampaignArray,
     CampaignState,
     TaskAttempt,
     TaskAttemptOutcome,
-    TasksAddedToCampaign,
     WaitingTaskRange,
 )
-from gridbridge.model.campaigns.cycle_plan import TaskCountByExclusions
+from gridbridge.model.campaigns.campaign_cycle_plan import TaskCountByExclusions
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.task_index_and_attempt_texts import FIRST_PROLOGUE_TASK
 from gridbridge.state.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, DONE, IS_GOING, IS_OPEN, PARTS, WAITING
 from gridbridge.state.state_file import StateFile
 
 AT_A_TIME = 500  # at most this many campaigns in one query
-_PART = select(*(PARTS.c[field.name] for field in fields(TasksAddedToCampaign)))
+_PART = select(*(PARTS.c[field.name] for field in fields(AdditionalCampaignTasks)))
 
 
 class CampaignRows:
@@ -40,7 +40,7 @@ class CampaignRows:
         with self.database.transaction():
             values = {field.name: getattr(campaign, field.name) for field in fields(Campaign)}
             self.database.execute(insert(CAMPAIGNS), values | {"token": token, "number": number})
-            self.wait_again(number, WaitingTaskRange(first=0, last=campaign.tasks - 1))
+            self.add_unsent_tasks(number, WaitingTaskRange(first=0, last=campaign.tasks - 1))
         return number
 
     def last_number(self) -> int:
@@ -151,7 +151,7 @@ class CampaignRows:
         self.database.execute(insert(ATTEMPTS), rows)
         return array
 
-    def array_is(self, array: CampaignArray, state: ArraySubmissionState, job_id: int = 0) -> None:
+    def set_array_state(self, array: CampaignArray, state: ArraySubmissionState, job_id: int = 0) -> None:
         """Record an array's state, and the array's job id if the id is known."""
         self._update_array(array, state=state, **({"job_id": job_id} if job_id else {}))
 
@@ -165,7 +165,7 @@ class CampaignRows:
         if rows:
             self.database.execute(ENDED, rows)
 
-    def wait_again(self, campaign: int, *waiting: WaitingTaskRange) -> None:
+    def add_unsent_tasks(self, campaign: int, *waiting: WaitingTaskRange) -> None:
         """Add task ranges to the unsent tasks of a campaign."""
         names = ("avoid", "never")
         rows = [
@@ -175,12 +175,12 @@ class CampaignRows:
         if rows:
             self.database.execute(insert(WAITING), rows)
 
-    def wait_no_longer(self, campaign: int, waiting: Iterable[WaitingTaskRange]) -> None:
+    def remove_unsent_tasks(self, campaign: int, waiting: Iterable[WaitingTaskRange]) -> None:
         """Remove task ranges from the unsent tasks of a campaign."""
         if rows := [{"of_campaign": campaign, "of_first": batch.first} for batch in waiting]:
             self.database.execute(TAKEN, rows)
 
-    def drop_waiting(self, campaign: int) -> None:
+    def drop_unsent_tasks(self, campaign: int) -> None:
         """Remove all unsent tasks of a campaign."""
         self.database.execute(delete(WAITING).where(WAITING.c.campaign == campaign))
 
@@ -193,7 +193,7 @@ class CampaignRows:
         """Store a campaign's state and time of end; the end is recorded in root's ledger later."""
         self._update(campaign, {"state": state, "ended_at": ended_at, "is_end_noted": False})
 
-    def has_done(self, token: str, campaign: int) -> bool:
+    def has_executed_request(self, token: str, campaign: int) -> bool:
         """Return whether a request was already executed for a campaign."""
         return bool(
             self.database.rows(select(DONE.c.campaign).where(DONE.c.token == token, DONE.c.campaign == campaign))
@@ -203,7 +203,7 @@ class CampaignRows:
         """Record an executed request, in the transaction that executes it."""
         self.database.execute(insert(DONE), {"token": token, "campaign": campaign, "done_at": at})
 
-    def forget_done(self, before: datetime) -> None:
+    def delete_old_request_records(self, before: datetime) -> None:
         """Delete the records of requests executed before a time."""
         self.database.execute(delete(DONE).where(DONE.c.done_at < before))
 
@@ -212,7 +212,7 @@ class CampaignRows:
         query = UNNOTED.where(CAMPAIGNS.c.number > after).limit(most)
         return tuple(row["number"] for row in self.database.rows(query))
 
-    def end_is_noted(self, campaign: int, *, is_noted: bool = True) -> None:
+    def record_end_in_ledger(self, campaign: int, *, is_noted: bool = True) -> None:
         """Record whether root's ledger of submitted tasks has a campaign's end."""
         self._update(campaign, {"is_end_noted": is_noted})
 
@@ -246,7 +246,7 @@ class CampaignRows:
                 break
         if consumed:
             self.database.execute(TAKEN, consumed)
-        self.wait_again(campaign, *remainders)
+        self.add_unsent_tasks(campaign, *remainders)
         return attempts
 
 
@@ -267,15 +267,15 @@ class AddedTaskRows:
         self._database = database
         self._campaigns = campaigns
 
-    def of_token(self, token: str) -> TasksAddedToCampaign | None:
+    def of_token(self, token: str) -> AdditionalCampaignTasks | None:
         """Return the added tasks of the file with this token; None if the file is unknown."""
-        return next(iter(self._database.read(TasksAddedToCampaign, _PART.where(PARTS.c.token == token))), None)
+        return next(iter(self._database.read(AdditionalCampaignTasks, _PART.where(PARTS.c.token == token))), None)
 
-    def all(self) -> tuple[tuple[TasksAddedToCampaign, int], ...]:
+    def all(self) -> tuple[tuple[AdditionalCampaignTasks, int], ...]:
         """Return all added tasks, each entry with the uid of the campaign's owner."""
         query = _PART.add_columns(CAMPAIGNS.c.uid).join(CAMPAIGNS, CAMPAIGNS.c.number == PARTS.c.campaign)
         rows = (dict(row) for row in self._database.rows(query))
-        return tuple((TasksAddedToCampaign(**row), uid) for row in rows for uid in (row.pop("uid"),))
+        return tuple((AdditionalCampaignTasks(**row), uid) for row in rows for uid in (row.pop("uid"),))
 
     def of_person(self, uid: int) -> tuple[tuple[int, int], ...]:
         """Return campaign and part numbers of a person's campaign files, first files as part 0, except purged ones."""
@@ -290,13 +290,15 @@ class AddedTaskRows:
         query = select(func.max(PARTS.c.number).label("number")).where(PARTS.c.campaign == campaign)
         return int(self._database.rows(query)[0]["number"] or 0)
 
-    def add(self, campaign: Campaign, part: TasksAddedToCampaign, token: str) -> None:
+    def add(self, campaign: Campaign, part: AdditionalCampaignTasks, token: str) -> None:
         """Store added tasks as unsent tasks of a campaign, and delete the campaign's outdated forecast."""
         first, this = campaign.tasks, CAMPAIGNS.c.number == campaign.number
         with self._database.transaction():
             self._database.execute(insert(PARTS), asdict(part) | {"token": token})
             self._database.execute(update(CAMPAIGNS).where(this).values(tasks=CAMPAIGNS.c.tasks + part.tasks))
-            self._campaigns.wait_again(campaign.number, WaitingTaskRange(first=first, last=first + part.tasks - 1))
+            self._campaigns.add_unsent_tasks(
+                campaign.number, WaitingTaskRange(first=first, last=first + part.tasks - 1)
+            )
             self._database.execute(delete(FORECASTS).where(FORECASTS.c.campaign == campaign.number))
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
 from gridbridge.campaigns.store.campaign_files_of_owners import HIGHEST, ForeignOrMissingCampaignFile
 from gridbridge.campaigns.store.published_campaign_files import A_FILE
-from gridbridge.campaigns.submission.jdl_and_task_files import campaign_to_jdl_table
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
+from gridbridge.campaigns.submission.jdl_writer_and_task_files import campaign_to_jdl_table
 from gridbridge.decisions.campaigns import campaign_progress_and_forecast
 from gridbridge.decisions.campaigns.event_texts_and_notifications import describe_campaign_event
 from gridbridge.errors import GridbridgeError, ParseError, StateError
@@ -24,9 +24,17 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventSubject,
     ShownCampaignEvents,
 )
-from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
+from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, UNIQUE
+from gridbridge.model.campaigns.campaign_owner_request import (
+    CampaignOwnerRequestReply,
+    CampaignOwnerRequestVerb,
+)
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
+from gridbridge.model.campaigns.notification_subscriptions import (
+    IDENTITIES,
+    NotificationChannel,
+    NotificationSeverity,
+)
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     DROPPED,
     CampaignTaskEndCounts,
@@ -37,7 +45,6 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     ShownCampaigns,
     ShownForecastErrors,
 )
-from gridbridge.model.campaigns.subscriptions import IDENTITIES, NotificationChannel, NotificationSeverity
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, ELSEWHERE, HOME, PUBLISHED, SPOOL
 from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
 from gridbridge.program.model_values_as_json import model_value_from_json
@@ -342,7 +349,7 @@ def finally_failed_tasks(campaign: ShownCampaign, folder: str = PUBLISHED) -> tu
 def campaign_with_cluster_progress(campaign: ShownCampaign, folder: str = PUBLISHED) -> ShownCampaign:
     """Return a campaign with the number of ended tasks at each cluster."""
     ends = task_end_times_and_clusters(campaign, folder)
-    return campaign_progress_and_forecast.campaign_with_ended_task_counts(campaign, ends)
+    return campaign_progress_and_forecast.add_ended_task_counts_to_campaign(campaign, ends)
 
 
 def task_end_times_and_clusters(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[CampaignTaskEndCounts, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from gridbridge.errors import CampaignFileChanged, CampaignFileUnreadable, StateError, describe_error
-from gridbridge.model.campaigns.campaign_names import ADDS_TO, campaign_file_name
+from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, campaign_file_name
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.shell import safe_files
 
@@ -190,12 +190,12 @@ class CampaignNumberRegister:
         self._add(f"{campaign_file_name(campaign, part)} {uid} {digest}\n")
         self._known[campaign, part] = (uid, digest)
 
-    def note_again(self, campaign: int, token: str, at_s: int) -> None:
+    def record_retry_request(self, campaign: int, token: str, at_s: int) -> None:
         """Record that a request retried failed tasks of a campaign."""
         self._add(f"{campaign_file_name(campaign)} {AGAIN} {token} {at_s}\n")
         self._again[campaign, token] = at_s
 
-    def again_since(self, at_s: float) -> Iterator[tuple[int, str]]:
+    def retries_since(self, at_s: float) -> Iterator[tuple[int, str]]:
         """Yield the campaign numbers and request tokens of retries since a time."""
         return (pair for pair, noted_s in self._again.items() if noted_s >= at_s)
 

@@ -17,7 +17,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     RebalancedTaskAttempt,
     TaskPreemption,
 )
-from gridbridge.model.campaigns.speculation import ShownCompetingAttempt
+from gridbridge.model.campaigns.speculative_attempts import ShownCompetingAttempt
 from gridbridge.model.campaigns.task_index_and_attempt_texts import FIRST_PROLOGUE_TASK
 from gridbridge.state import column_types
 from gridbridge.state.campaign_tables import (
@@ -50,7 +50,7 @@ WAYS = Table(
     Column("at", column_types.UtcTimeColumn, nullable=False, index=True),
 )
 _UNWANTED = MARKS.c.wiped_for == deletions.NikitaDeletionReason.UNWANTED
-Marked = Mapping[
+DeletionMarksByArray = Mapping[
     tuple[int, int], Mapping[int, deletions.TaskDeletionMark]
 ]  # marks by (campaign, array), then by array index
 MISSING = Table(
@@ -68,7 +68,7 @@ class TaskDeletionMarkRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def all(self) -> Marked:
+    def all(self) -> DeletionMarksByArray:
         """Return all deletion marks, by (campaign, array) and by array index."""
         marks: dict[tuple[int, int], dict[int, deletions.TaskDeletionMark]] = {}
         for row in self._database.rows(select(MARKS)):
@@ -216,7 +216,7 @@ class CampaignTaskRows:
         (row,) = self._database.rows(_LAST, of_campaign=campaign)
         return -1 if row["task"] is None else int(row["task"])
 
-    def sent_of(self) -> frozenset[int]:
+    def campaigns_with_submitted_tasks(self) -> frozenset[int]:
         """Return the numbers of campaigns with submitted tasks."""
         return frozenset(row["campaign"] for row in self._database.rows(select(ARRAYS.c.campaign).distinct()))
 
@@ -260,7 +260,7 @@ def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> PublishedCamp
         row["cluster"] = row["cluster"] or ""
     row, lesser = attempts[0], []
     for attempt in attempts[1:]:
-        lower, row = (row, attempt) if _says_more(attempt, row) else (attempt, row)
+        lower, row = (row, attempt) if _is_published_instead(attempt, row) else (attempt, row)
         lesser.append(lower)
     return PublishedCampaignTask(
         **_pick(row, "number", "attempt", "outcome", "place", "exit_status", "wallclock_s", "cluster"),
@@ -295,7 +295,7 @@ def _pick(row: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: row[name] for name in names}
 
 
-def _says_more(later: dict[str, Any], earlier: dict[str, Any]) -> bool:
+def _is_published_instead(later: dict[str, Any], earlier: dict[str, Any]) -> bool:
     """Return whether the later of two attempts is published in place of the earlier attempt."""
     ranks = RANKS.get(later["outcome"], 1), RANKS.get(earlier["outcome"], 1)
     return ranks[0] > ranks[1] or ranks == (1, 1)

@@ -14,7 +14,11 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventSubject,
     CampaignSuccessAtCluster,
 )
-from gridbridge.model.campaigns.subscriptions import NotificationChannel, NotificationSeverity, NotificationSubscription
+from gridbridge.model.campaigns.notification_subscriptions import (
+    NotificationChannel,
+    NotificationSeverity,
+    NotificationSubscription,
+)
 from gridbridge.state import column_types
 from gridbridge.state.campaign_tables import ARRAYS, CAMPAIGNS, IS_OPEN
 from gridbridge.state.state_file import StateFile
@@ -111,7 +115,7 @@ class EventAndSuccessRecordRows:
         query = sa.select(EVENTS.c.closed_by).where(EVENTS.c.number == number)
         return str(self._database.rows(query)[0]["closed_by"])
 
-    def is_closed_by(self, number: int, token: str) -> None:
+    def record_closing_request(self, number: int, token: str) -> None:
         """Record the token of the request that closed an event."""
         self._database.execute(sa.update(EVENTS).where(EVENTS.c.number == number).values(closed_by=token))
 
@@ -140,7 +144,7 @@ class EventAndSuccessRecordRows:
         of = (EVENTS.c.campaign == campaign, EVENTS.c.closed_at.is_(None))
         self._database.execute(sa.update(EVENTS).where(*of).values(closed_at=at))
 
-    def close_of_ended(self, before: datetime, at: datetime, but: Iterable[CampaignEventCode]) -> None:
+    def close_events_of_ended_campaigns(self, before: datetime, at: datetime, but: Iterable[CampaignEventCode]) -> None:
         """Close events, except codes in `but`, of campaigns that ended before a time and have no open array."""
         ended = sa.select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.ended_at < before)
         of = (

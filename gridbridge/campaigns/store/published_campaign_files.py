@@ -19,7 +19,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     TaskPreemption,
 )
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
-from gridbridge.model.campaigns.speculation import ShownCompetingAttempt
+from gridbridge.model.campaigns.speculative_attempts import ShownCompetingAttempt
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.shell import safe_files
 from gridbridge.state import published_files, published_json

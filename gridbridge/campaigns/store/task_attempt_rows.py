@@ -12,14 +12,20 @@ from gridbridge.model.campaigns.campaign import (
     AttemptOutcomeAtCluster,
     Campaign,
     CampaignArray,
+    CampaignTasksInStateFile,
     LedgerRecoveryStep,
-    StoredCampaignTasks,
     TaskAttempt,
     TaskAttemptOutcome,
 )
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    CampaignPrologueOrEpilogueStart,
+    LastPrologueOrEpilogueAttempt,
+)
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
-from gridbridge.model.campaigns.cycle_plan import CampaignPrologueOrEpilogueStart, LastPrologueOrEpilogueAttempt
-from gridbridge.model.campaigns.speculation import CompetingAttempt, SpeculativeAttemptsAtCluster
+from gridbridge.model.campaigns.speculative_attempts import (
+    CompetingAttempt,
+    SpeculativeAttemptsAtCluster,
+)
 from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     FIRST_PROLOGUE_TASK,
     prologue_or_epilogue_task_number,
@@ -165,7 +171,9 @@ class TaskAttemptRows:
         """Mark an event's failed attempts as past, so that no event counts them again; tasks that wait need no mark."""
         self._database.execute(_CLOSED, _of(event, outcomes))
 
-    def take_back(self, array: CampaignArray, outcomes: Iterable[TaskAttemptOutcome]) -> tuple[TaskAttempt, ...]:
+    def delete_unfinished_retries(
+        self, array: CampaignArray, outcomes: Iterable[TaskAttemptOutcome]
+    ) -> tuple[TaskAttempt, ...]:
         """Delete and return an array's unfinished retries of failed tasks; these tasks get back earlier outcomes."""
         had_ended = sa.exists().where(
             _EARLIER.c.campaign == ATTEMPTS.c.campaign,
@@ -177,15 +185,15 @@ class TaskAttemptRows:
         of = {"of_campaign": array.campaign, "of_array": array.number}
         attempts = self._database.read(TaskAttempt, retried.order_by(ATTEMPTS.c.place), **of)
         delete_rows_of_attempts(self._database, ATTEMPTS, map(asdict, attempts))
-        self.judge_anew(array.campaign, [attempt.task for attempt in attempts], is_past=False)
+        self.set_attempts_past(array.campaign, [attempt.task for attempt in attempts], is_past=False)
         return attempts
 
-    def judge_as_before(self, campaign: int) -> None:
+    def unmark_past_attempts(self, campaign: int) -> None:
         """Count past attempts of unsent tasks again, because the retries of these tasks are dropped."""
         these = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.is_past, _WAITS)
         self._database.execute(sa.update(ATTEMPTS).values(is_past=False).where(*these))
 
-    def judge_anew(self, campaign: int, tasks: Sequence[int], *, is_past: bool = True) -> None:
+    def set_attempts_past(self, campaign: int, tasks: Sequence[int], *, is_past: bool = True) -> None:
         """Mark the present attempts of tasks as past, so that later decisions ignore them, or as not past."""
         these = sa.update(ATTEMPTS).values(is_past=is_past).where(ATTEMPTS.c.campaign == campaign)
         for portion in _portions(tasks):
@@ -227,13 +235,13 @@ class TaskAttemptRows:
         portions = (self._database.rows(_LAST, of_campaign=campaign, tasks=portion) for portion in _portions(tasks))
         return {row["task"]: row["attempt"] for rows in portions for row in rows}
 
-    def stored_campaign(self, campaign: int) -> StoredCampaignTasks:
+    def stored_campaign(self, campaign: int) -> CampaignTasksInStateFile:
         """Return the stored arrays, attempts and unsent tasks of a campaign."""
         pending = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING)
         query = sa.select(ATTEMPTS).where(*pending).order_by(ATTEMPTS.c.array, ATTEMPTS.c.place)
         attempts = self._database.read(TaskAttempt, query)
         stored_campaign = self._campaigns.find(campaign)
-        return StoredCampaignTasks(
+        return CampaignTasksInStateFile(
             waiting=self._campaigns.waiting_of(campaign),
             arrays=self._campaigns.arrays_of(campaign),
             attempts=attempts,
@@ -254,8 +262,8 @@ class TaskAttemptRows:
                 if new:
                     self._database.execute(sa.insert(table), [asdict(row) for row in new])
             self._campaigns.ended(adoption.superseded)
-            self._campaigns.wait_no_longer(campaign, adoption.no_longer)
-            self._campaigns.wait_again(campaign, *adoption.waiting, *adoption.again)
+            self._campaigns.remove_unsent_tasks(campaign, adoption.no_longer)
+            self._campaigns.add_unsent_tasks(campaign, *adoption.waiting, *adoption.again)
             for task in unwanted:
                 TaskDeletionMarkRows(self._database).cancel(campaign, task)
 

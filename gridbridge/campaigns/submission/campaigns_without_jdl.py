@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from gridbridge.campaigns.submission import jdl_reader, qsub_directives
-from gridbridge.campaigns.submission.jdl_and_task_files import read_task_lines
+from gridbridge.campaigns.submission import jdl_reader, qsub_directive_parser
 from gridbridge.campaigns.submission.jdl_host_conditions import parse_host_conditions
 from gridbridge.campaigns.submission.jdl_reader import CLUSTERS, ParsedJdl
 from gridbridge.campaigns.submission.jdl_value_parsers import LEVELS, MOST_TASKS
+from gridbridge.campaigns.submission.jdl_writer_and_task_files import read_task_lines
 from gridbridge.errors import CommandLineMistake, ConfigError, ParseError
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.published_status_and_reports import number_with_noun
@@ -55,13 +55,15 @@ class CampaignWithoutJdlOptions:
 def campaign_with_task_per_number(numbers: str, words: tuple[str, ...], typed: CampaignWithoutJdlOptions) -> ParsedJdl:
     """Return a campaign that runs a command for each number; raises CommandLineMistake for a wrong option."""
     try:
-        indices = qsub_directives.parse_qsub_task_range(numbers)
+        indices = qsub_directive_parser.parse_qsub_task_range(numbers)
     except ParseError as error:
         raise CommandLineMistake((f"{COMMAND_LINE}: --array {numbers}: {error}",)) from error
     if len(indices) > MOST_TASKS:
         wrong = f"{len(indices)} tasks; expected at most {MOST_TASKS}"
         raise CommandLineMistake((f"{COMMAND_LINE}: --array {numbers}: {wrong}",))
-    return _campaign(shell_command_with_task_words(words, "$1"), _name(words), tuple(map(str, indices)), typed)
+    return _make_campaign_from_options(
+        shell_command_with_task_words(words, "$1"), _campaign_name_of_command(words), tuple(map(str, indices)), typed
+    )
 
 
 def campaign_with_task_per_line(path: str, words: tuple[str, ...], typed: CampaignWithoutJdlOptions) -> ParsedJdl:
@@ -71,7 +73,9 @@ def campaign_with_task_per_line(path: str, words: tuple[str, ...], typed: Campai
     option is wrong, and ConfigError with all mistakes in the file.
     """
     parameters = tuple(f"{number} {quote_for_sh(line)}" for number, line in read_task_lines(path))
-    return _campaign(shell_command_with_task_words(words, "$2"), _name(words), parameters, typed)
+    return _make_campaign_from_options(
+        shell_command_with_task_words(words, "$2"), _campaign_name_of_command(words), parameters, typed
+    )
 
 
 def campaign_of_job_script(
@@ -81,15 +85,15 @@ def campaign_of_job_script(
 
     Raises CommandLineMistake if the script is valid and an option beside the script is wrong.
     """
-    read = qsub_directives.JobScriptParser(path)
-    read.read(text)
+    read = qsub_directive_parser.JobScriptParser(path)
+    read.parse_directives(text)
     problems, request = read.problems, read.asked
     if len(text.encode("utf-8", "surrogateescape")) > SCRIPT_BYTES or "\0" in text:
         wrong = "the script is too long, or has a NUL byte"
         problems.append(f"{path}: {wrong}; expected text of at most {SCRIPT_BYTES} bytes")
     if not text.strip():
         problems.append(f"{path}: the script is empty; expected a script with a command")
-    if wrong := _wrong_limit(request, len(typed.clusters)):
+    if wrong := _explain_invalid_task_limit(request, len(typed.clusters)):
         problems.append(f"{request.places['max_jobs']}: {wrong}")
     if problems:
         raise ConfigError(tuple(problems))
@@ -97,11 +101,13 @@ def campaign_of_job_script(
         read.warnings.append(f"{path}: each task gets a walltime of one hour; {TIME} changes the walltime")
     parameters = tuple(map(str, request.array or range(1, 2)))
     name = typed.name or request.name or path.rpartition("/")[2]
-    parsed = _campaign(_script_line(text, arguments, request, name), name, parameters, typed, request)
+    parsed = _make_campaign_from_options(
+        _embed_job_script_in_command(text, arguments, request, name), name, parameters, typed, request
+    )
     return ParsedJdl(jdl=parsed.jdl, parameters=parameters, warnings=(*read.warnings, *parsed.warnings))
 
 
-def _wrong_limit(request: qsub_directives.JobScriptRequest, clusters: int) -> str:
+def _explain_invalid_task_limit(request: qsub_directive_parser.JobScriptRequest, clusters: int) -> str:
     if 0 < request.most < clusters:
         return (
             f"{clusters} clusters share this limit;"
@@ -121,7 +127,9 @@ def shell_command_with_task_words(words: tuple[str, ...], word: str) -> str:
     return f"gb_run() {{ {command}; }}; gb_run"
 
 
-def _script_line(text: str, arguments: tuple[str, ...], request: qsub_directives.JobScriptRequest, name: str) -> str:
+def _embed_job_script_in_command(
+    text: str, arguments: tuple[str, ...], request: qsub_directive_parser.JobScriptRequest, name: str
+) -> str:
     first = text.partition("\n")[0]
     interpreter = [request.shell] if request.shell else first[2:].split() if first[:2] == "#!" else []
     end = "gb-end"
@@ -138,19 +146,19 @@ def _script_line(text: str, arguments: tuple[str, ...], request: qsub_directives
     return (
         f"gb_run() {{\nexport {values} SGE_TASK_ID={number}\n"
         'export NSLOTS="$CIGRI_RESOURCES" JOB_ID="${JOB_ID:-$OAR_JOB_ID}"\n'
-        f"{_redirected(request)}{argv} 3<<'{end}'\n{body}{end}\n}}; gb_run"
+        f"{_output_redirection_shell_lines(request)}{argv} 3<<'{end}'\n{body}{end}\n}}; gb_run"
     )
 
 
-def _redirected(request: qsub_directives.JobScriptRequest) -> str:
+def _output_redirection_shell_lines(request: qsub_directive_parser.JobScriptRequest) -> str:
     end = ".$SGE_TASK_ID" if request.array else ""
-    lines = _to(">>", request.output, "o", end) if request.output else ""
+    lines = _redirect_stream_to_file(">>", request.output, "o", end) if request.output else ""
     if request.is_joined:
         return f"{lines}exec 2>&1\n"
-    return lines + (_to("2>>", request.error, "e", end) if request.error else "")
+    return lines + (_redirect_stream_to_file("2>>", request.error, "e", end) if request.error else "")
 
 
-def _to(sign: str, path: str, letter: str, end: str) -> str:
+def _redirect_stream_to_file(sign: str, path: str, letter: str, end: str) -> str:
     """Return sh lines that append an output stream to a file, tested first, since `exec` names no option."""
     home, target, at = "~/", "", 0
     path = f"$HOME/{path.removeprefix(home)}" if path.startswith(home) else path
@@ -167,27 +175,27 @@ def _to(sign: str, path: str, letter: str, end: str) -> str:
     )
 
 
-def _campaign(
+def _make_campaign_from_options(
     line: str,
     name: str,
     parameters: tuple[str, ...],
     typed: CampaignWithoutJdlOptions,
-    request: qsub_directives.JobScriptRequest | None = None,
+    request: qsub_directive_parser.JobScriptRequest | None = None,
 ) -> ParsedJdl:
-    request = request or qsub_directives.JobScriptRequest()
+    request = request or qsub_directive_parser.JobScriptRequest()
     table: dict[str, Any] = {"name": typed.name or name, "exec_file": line}
     table["idempotent"] = typed.is_idempotent
     table |= {"type": "normal"} if typed.is_normal else {}
     if request.slots > 1 or request.environment:
         table |= {"resources": f"/nodes=1/core={request.slots}", "pe": request.environment}
     if request.folder is not None:
-        table["exec_directory"] = _at_home(_absolute(request.folder))
+        table["exec_directory"] = _replace_home_by_variable(_absolute_working_directory(request.folder))
     if request.most:
         table["max_jobs"] = max(1, request.most // max(1, len(typed.clusters)))
     of_script = {*request.places.values()}
-    warnings = _add_resources(table, typed.resources, request)
-    warnings += _take_soft(table, request)
-    warnings += _add_clusters(table, typed, request)
+    warnings = _parse_resource_options(table, typed.resources, request)
+    warnings += _use_soft_walltime(table, request)
+    warnings += _add_clusters_with_conditions(table, typed, request)
     if request.walltime_s:
         hours, seconds = divmod(request.walltime_s, 3600)
         table["walltime"] = f"{hours}:{seconds // 60:02}:{seconds % 60:02}"
@@ -203,10 +211,10 @@ def _campaign(
     return ParsedJdl(jdl=parsed.jdl, parameters=parameters, warnings=(*warnings, *parsed.warnings))
 
 
-def _add_clusters(
-    table: dict[str, Any], typed: CampaignWithoutJdlOptions, request: qsub_directives.JobScriptRequest
+def _add_clusters_with_conditions(
+    table: dict[str, Any], typed: CampaignWithoutJdlOptions, request: qsub_directive_parser.JobScriptRequest
 ) -> list[str]:
-    conditions = [_condition(resource) for resource in request.resources]
+    conditions = [_host_condition_of_resource(resource) for resource in request.resources]
     own = {"properties": ",".join(conditions)} if conditions else {}
     table["clusters"] = {cluster: own if cluster in typed.by_resource else {} for cluster in typed.clusters}
     unaffected = ", ".join(cluster for cluster in typed.clusters if cluster not in typed.by_resource)
@@ -214,26 +222,26 @@ def _add_clusters(
     return [f"{resource.place}: -l {resource.text}: changes nothing at {unaffected}" for resource in ignored]
 
 
-def _condition(resource: qsub_directives.JobScriptResourceRequest) -> str:
+def _host_condition_of_resource(resource: qsub_directive_parser.JobScriptResourceRequest) -> str:
     """Return a resource of qsub -l as a host condition of a JDL; a name without a value must be true."""
     name, is_set, value = resource.text.partition("=")
     if is_set and not AMOUNT.fullmatch(value):
-        raise _no_resource(resource)
+        raise _invalid_resource_error(resource)
     text = f"{name}='{value}'" if is_set else f"{name}=TRUE"
     try:
         parse_host_conditions(text)
     except ValueError as error:
-        raise _no_resource(resource) from error
+        raise _invalid_resource_error(resource) from error
     return text
 
 
-def _no_resource(resource: qsub_directives.JobScriptResourceRequest) -> ConfigError:
-    wrong = f"{resource.place}: -l {resource.text}: {qsub_directives.RESOURCE_RIGHT}"
+def _invalid_resource_error(resource: qsub_directive_parser.JobScriptResourceRequest) -> ConfigError:
+    wrong = f"{resource.place}: -l {resource.text}: {qsub_directive_parser.RESOURCE_RIGHT}"
     return (CommandLineMistake if resource.place == COMMAND_LINE else ConfigError)((wrong,))
 
 
-def _add_resources(
-    table: dict[str, Any], words: tuple[str, ...], request: qsub_directives.JobScriptRequest
+def _parse_resource_options(
+    table: dict[str, Any], words: tuple[str, ...], request: qsub_directive_parser.JobScriptRequest
 ) -> list[str]:
     """Parse option -l in the form of oarsub (/core=2,walltime=1:0:0) or of qsub (h_rt=600)."""
     idle: list[str] = []
@@ -248,7 +256,7 @@ def _add_resources(
             request.places["walltime"] = f"{COMMAND_LINE}: -l {word}"
         else:
             try:
-                idle += qsub_directives.parse_qsub_resource_option(request, word)
+                idle += qsub_directive_parser.parse_qsub_resource_option(request, word)
             except ParseError as error:
                 raise CommandLineMistake((f"{COMMAND_LINE}: -l {word}: {error}",)) from error
     warnings = [f"{COMMAND_LINE}: -l {word}" for word in idle]
@@ -259,17 +267,17 @@ def _add_resources(
     ]
 
 
-def _take_soft(table: dict[str, Any], request: qsub_directives.JobScriptRequest) -> list[str]:
+def _use_soft_walltime(table: dict[str, Any], request: qsub_directive_parser.JobScriptRequest) -> list[str]:
     """Use the soft time limit s_rt as walltime if the script has no other time limit; otherwise warn."""
     if not request.soft_walltime_s:
         return []
     if request.walltime_s or "walltime" in table:
-        return [f"{request.places[qsub_directives.SOFT]}: changes nothing yet"]
-    request.walltime_s, request.places["walltime"] = request.soft_walltime_s, request.places[qsub_directives.SOFT]
+        return [f"{request.places[qsub_directive_parser.SOFT]}: changes nothing yet"]
+    request.walltime_s, request.places["walltime"] = request.soft_walltime_s, request.places[qsub_directive_parser.SOFT]
     return []
 
 
-def _absolute(folder: str) -> str:
+def _absolute_working_directory(folder: str) -> str:
     """Return a folder as an absolute path, except after ~ or $HOME, which the task's host expands."""
     if folder[:1] in ("~", "$"):
         return folder
@@ -280,11 +288,11 @@ def _absolute(folder: str) -> str:
         raise CommandLineMistake((f"-cwd or -wd: {problem}; expected an existing folder",)) from error
 
 
-def _at_home(folder: str) -> str:
+def _replace_home_by_variable(folder: str) -> str:
     home = os.path.expanduser("~")
     inside = folder == home or folder.startswith(f"{home}/")
     return f"$HOME{folder.removeprefix(home)}" if inside else folder
 
 
-def _name(words: tuple[str, ...]) -> str:
+def _campaign_name_of_command(words: tuple[str, ...]) -> str:
     return (words[0].rpartition("/")[2] or "campaign")[:255]

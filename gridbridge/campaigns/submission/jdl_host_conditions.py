@@ -34,26 +34,26 @@ Condition = Callable[[bool], Clauses]  # returns the clauses of a condition; wit
 Tokens = list[str | Condition]
 
 
-def _host_condition(name: str, relation: str, value: str = "") -> Condition:
+def _make_host_condition(name: str, relation: str, value: str = "") -> Condition:
     word = value.strip("'")
     return lambda is_not: [(f"{name}{OPPOSITE[relation] if is_not else relation}{word}",)]
 
 
-def _negated(condition: Condition) -> Condition:
+def _negate_condition(condition: Condition) -> Condition:
     return lambda is_not: condition(not is_not)
 
 
-def _and_or(parts: Sequence[Condition], *, is_any: bool) -> Condition:
+def _join_conditions(parts: Sequence[Condition], *, is_any: bool) -> Condition:
     """Join conditions by AND (all must hold) or by OR (one must hold); negations follow De Morgan's rule."""
 
     def clauses(is_not: bool) -> Clauses:
         by_part = [part(is_not) for part in parts]
         if is_any is is_not:
-            return _bounded([clause for part in by_part for clause in part])
+            return _refuse_too_many_conditions([clause for part in by_part for clause in part])
         joined = by_part[0]
         for other in by_part[1:]:
             both = [tuple(dict.fromkeys((*first, *second))) for first, second in product(joined, other)]
-            joined = _bounded(list(dict.fromkeys(both)))
+            joined = _refuse_too_many_conditions(list(dict.fromkeys(both)))
         return joined
 
     return clauses
@@ -65,22 +65,22 @@ def parse_host_conditions(value: object) -> str:
         raise TypeError("no text")
     if not value.strip():
         return ""
-    tokens = [*_tokens(value)]
+    tokens = [*_split_into_tokens(value)]
     if len(tokens) > 2 * MOST:
         raise ValueError("too many conditions")
-    condition = _joined(tokens, ",")
+    condition = _parse_joined_conditions(tokens, ",")
     if tokens:
         raise ValueError("it can't be read")
     return ALL.join(ANY.join(clause) for clause in condition(False))
 
 
-def _bounded(clauses: Clauses) -> Clauses:
+def _refuse_too_many_conditions(clauses: Clauses) -> Clauses:
     if sum(map(len, clauses)) > MOST:
         raise ValueError("too many conditions")
     return clauses
 
 
-def _tokens(text: str) -> Iterator[str | Condition]:
+def _split_into_tokens(text: str) -> Iterator[str | Condition]:
     at, end = 0, len(text.rstrip())
     while at < end:
         match = TOKEN.match(text, at, end)
@@ -88,39 +88,39 @@ def _tokens(text: str) -> Iterator[str | Condition]:
             raise ValueError("it can't be read")
         at = match.end()
         joined = match["join"] or match["comma"] or ""
-        yield match["word"] or joined.upper() or _condition(match)
+        yield match["word"] or joined.upper() or _condition_of_token(match)
 
 
-def _condition(match: "re.Match[str]") -> Condition:
+def _condition_of_token(match: "re.Match[str]") -> Condition:
     name = match["name"]
     if name in TIMES or is_home_only_resource(name):
         raise ValueError(f"{name} is not allowed in properties")
     if match["relation"]:
-        return _host_condition(name, match["relation"].replace("!=", "<>"), match["value"])
+        return _make_host_condition(name, match["relation"].replace("!=", "<>"), match["value"])
     if not (match["like"] or match["list"]):
-        return _host_condition(name, NOT_NULL if match["present"] else IS_NULL)
+        return _make_host_condition(name, NOT_NULL if match["present"] else IS_NULL)
     values = re.findall(VALUE, match["list"] or "", re.ASCII)
-    is_listed = _and_or([_host_condition(name, "=", value) for value in values], is_any=True)
-    condition = _host_condition(name, LIKE, match["like"]) if match["like"] else is_listed
-    return _negated(condition) if match["not"] else condition
+    is_listed = _join_conditions([_make_host_condition(name, "=", value) for value in values], is_any=True)
+    condition = _make_host_condition(name, LIKE, match["like"]) if match["like"] else is_listed
+    return _negate_condition(condition) if match["not"] else condition
 
 
-def _joined(tokens: Tokens, join: str) -> Condition:
+def _parse_joined_conditions(tokens: Tokens, join: str) -> Condition:
     """Parse conditions with this join: a comma (a list of `qsub -l`) binds less than OR, and OR less than AND."""
     inner = {",": "OR", "OR": "AND"}.get(join)
-    parts = [_joined(tokens, inner) if inner else _operand(tokens)]
+    parts = [_parse_joined_conditions(tokens, inner) if inner else _parse_condition_operand(tokens)]
     while tokens[:1] == [join]:
         del tokens[0]
-        parts.append(_joined(tokens, inner) if inner else _operand(tokens))
-    return parts[0] if len(parts) == 1 else _and_or(parts, is_any=join == "OR")
+        parts.append(_parse_joined_conditions(tokens, inner) if inner else _parse_condition_operand(tokens))
+    return parts[0] if len(parts) == 1 else _join_conditions(parts, is_any=join == "OR")
 
 
-def _operand(tokens: Tokens) -> Condition:
+def _parse_condition_operand(tokens: Tokens) -> Condition:
     first = tokens.pop(0) if tokens else ")"
     if first == "NOT":
-        return _negated(_operand(tokens))
+        return _negate_condition(_parse_condition_operand(tokens))
     if first == "(":
-        group = _joined(tokens, ",")
+        group = _parse_joined_conditions(tokens, ",")
         if tokens[:1] != [")"]:
             raise ValueError("it can't be read")
         del tokens[0]

@@ -116,7 +116,7 @@ def _regex_text_parser(form: "re.Pattern[str]") -> Callable[[object], str]:
     def read(value: object) -> str:
         if not isinstance(value, str) or not form.fullmatch(value):
             raise ValueError("wrong form")
-        return _encodable(value)
+        return _require_unicode_text(value)
 
     return read
 
@@ -154,7 +154,7 @@ def _ends_in_comment(command: str) -> bool:
     return is_comment
 
 
-def _encodable(text: str) -> str:
+def _require_unicode_text(text: str) -> str:
     """Return a text; raises ValueError for lone surrogates, which JSON allows and no file can hold."""
     try:
         text.encode()
@@ -163,7 +163,7 @@ def _encodable(text: str) -> str:
     return text
 
 
-def _directory(value: object) -> str:
+def _parse_working_directory(value: object) -> str:
     """Parse a folder; only $HOME, {HOME} and ~, the owner's home at the cluster, are expanded."""
     text = _regex_text_parser(PATH)(value)
     home = re.match(r"(~|\$HOME|\$?\{HOME\})(/|$)", text)
@@ -191,7 +191,7 @@ def _require_normal_cigri_jobs_type(value: object) -> None:
         raise ValueError("not supported")
 
 
-def _count(low: int, high: int) -> Callable[[object], int]:
+def _whole_number_parser(low: int, high: int) -> Callable[[object], int]:
     def read(value: object) -> int:
         if isinstance(value, str) and NUMBER.fullmatch(value):
             value = int(value)  # CiGri accepts numbers as text
@@ -204,7 +204,7 @@ def _count(low: int, high: int) -> Callable[[object], int]:
     return read
 
 
-def _is_besteffort(value: object) -> bool:
+def _parse_task_type(value: object) -> bool:
     if value not in TYPES:
         raise ValueError("not supported yet" if value in LATER_TYPES else "unknown word")
     return value in BEST_EFFORT
@@ -229,17 +229,17 @@ def _parse_output_file_list(value: object) -> tuple[str, ...]:
 def _parse_jdl_datasets(value: object) -> dict[str, JdlDataset]:
     if not isinstance(value, dict) or not 0 < len(value) <= MOST_DATASETS:
         raise TypeError("no table of datasets")
-    return {name: _dataset(name, table) for name, table in value.items()}
+    return {name: _parse_dataset(name, table) for name, table in value.items()}
 
 
-def _dataset(name: str, table: object) -> JdlDataset:
+def _parse_dataset(name: str, table: object) -> JdlDataset:
     if not DATASET_NAME.holds(name):
         raise ValueError(f"{name}: {DATASET_NAME.right}")
     if not isinstance(table, dict) or not {"path"} <= set(table) <= {"path", "replicas"}:
         raise TypeError(f"{name}: path and replicas, no other key")
     try:
         path = _regex_text_parser(PATH)(table["path"])
-        replicas = _count(1, MOST_REPLICAS)(table.get("replicas", 1))
+        replicas = _whole_number_parser(1, MOST_REPLICAS)(table.get("replicas", 1))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{name}: {error}") from error
     if not path:
@@ -247,7 +247,7 @@ def _dataset(name: str, table: object) -> JdlDataset:
     return JdlDataset(path=path, replicas=replicas)
 
 
-def _texts(value: object) -> tuple[str, ...]:
+def _parse_task_parameter_list(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not value or not all(isinstance(entry, str) for entry in value):
         raise ValueError("it is not a list of texts")
     text = "\0\0".join(value)
@@ -255,7 +255,7 @@ def _texts(value: object) -> tuple[str, ...]:
         raise ValueError("it has a line feed")
     if text.count("\0") != 2 * (len(value) - 1):
         raise ValueError(NUL)
-    _encodable(text)
+    _require_unicode_text(text)
     entries = tuple(map(str.strip, value))
     if empty := [number for number, entry in enumerate(entries, start=1) if not entry]:
         listed = ", ".join(map(str, empty[:PLACES_TOLD]))
@@ -264,7 +264,7 @@ def _texts(value: object) -> tuple[str, ...]:
     return entries
 
 
-def _lines(value: object) -> str:
+def _parse_shell_lines(value: object) -> str:
     lines = value if isinstance(value, list) else [value]
     if not lines or not all(isinstance(line, str) for line in lines):
         raise TypeError("no list of lines")
@@ -279,19 +279,19 @@ def join_choices_with_or(words: Iterable[str]) -> str:
 
 KEYS: Mapping[str, JdlClusterKey] = {
     "exec_file": JdlClusterKey("exec_file", parse_task_command, "expected a command line"),
-    "exec_directory": JdlClusterKey("exec_directory", _directory, "expected a folder, $HOME/... or /..."),
+    "exec_directory": JdlClusterKey("exec_directory", _parse_working_directory, "expected a folder, $HOME/... or /..."),
     "resources": JdlClusterKey(TOGETHER, parse_oar_resource_request, LAYOUT),
     "walltime": JdlClusterKey("walltime_s", parse_walltime_s, TIME),
-    "type": JdlClusterKey("is_besteffort", _is_besteffort, f"expected {join_choices_with_or(TYPES)}"),
+    "type": JdlClusterKey("is_besteffort", _parse_task_type, f"expected {join_choices_with_or(TYPES)}"),
     "project": JdlClusterKey("project", _regex_text_parser(WORD), "expected a project's name"),
     "queue": JdlClusterKey("queue", _regex_text_parser(WORD), "expected a queue's name"),
     "pe": JdlClusterKey("environment", _regex_text_parser(WORD), "expected a parallel environment of Grid Engine"),
     "properties": JdlClusterKey("properties", parse_host_conditions, PROPERTIES),
-    "prologue": JdlClusterKey("prologue", _lines, LINES),
+    "prologue": JdlClusterKey("prologue", _parse_shell_lines, LINES),
     "prologue_walltime": JdlClusterKey("prologue_walltime_s", parse_walltime_s, TIME),
-    "epilogue": JdlClusterKey("epilogue", _lines, LINES),
+    "epilogue": JdlClusterKey("epilogue", _parse_shell_lines, LINES),
     "epilogue_walltime": JdlClusterKey("epilogue_walltime_s", parse_walltime_s, TIME),
-    "max_jobs": JdlClusterKey("max_jobs", _count(1, MOST_TASKS), TASKS),
+    "max_jobs": JdlClusterKey("max_jobs", _whole_number_parser(1, MOST_TASKS), TASKS),
 }
 # keys for the whole campaign: parser, expected value, and default; an empty text as default: the key is needed
 CAMPAIGN_KEYS: Mapping[str, tuple[Callable[[Any], Any], str, Any]] = {
@@ -303,8 +303,8 @@ CAMPAIGN_KEYS: Mapping[str, tuple[Callable[[Any], Any], str, Any]] = {
     "jobs_type": (_require_normal_cigri_jobs_type, f"expected {JOBS_TYPES}", None),
 }
 PARAMETERS: Mapping[str, tuple[Callable[[object], Any], str]] = {
-    "nb_jobs": (lambda value: tuple(map(str, range(_count(1, MOST_TASKS)(value)))), TASKS),
-    "params": (_texts, 'expected ["FIRST TASK", "SECOND TASK"]'),
+    "nb_jobs": (lambda value: tuple(map(str, range(_whole_number_parser(1, MOST_TASKS)(value)))), TASKS),
+    "params": (_parse_task_parameter_list, 'expected ["FIRST TASK", "SECOND TASK"]'),
     "param_file": (_regex_text_parser(PATH), "expected a file with one line for each task"),
 }
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Set
 from dataclasses import replace
 from datetime import datetime
 
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     STARTED_OUTCOMES,
     OpenCampaignEventsInCycle,
     derive_cluster_blacklist,
@@ -19,13 +19,14 @@ from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
     select_arrays_sent_before_outage,
     update_success_records,
 )
-from gridbridge.decisions.campaigns.task_backlog import has_unplaceable_tasks
+from gridbridge.decisions.campaigns.unsent_task_backlog import has_unplaceable_tasks
 from gridbridge.model.campaigns.campaign import (
     CampaignCluster,
     TaskAttempt,
     TaskAttemptOutcome,
     pair_attempts_with_clusters,
 )
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, TaskRetry
 from gridbridge.model.campaigns.campaign_events import (
     BLACKLISTING_EVENTS,
     ROOT_EVENTS,
@@ -34,7 +35,6 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventSubject,
     CampaignSuccessAtCluster,
 )
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, TaskRetry
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 
 LOST_JOB_REASON = "the cluster has no trace of job {job}"
@@ -62,26 +62,26 @@ def update_events_and_successes(
     alive = situation.uncancelled
     ended_alive = (attempt for attempt in situation.ended if attempt.campaign in alive)
     ended = pair_attempts_with_clusters(ended_alive, situation.arrays)
-    _note_clusters(book, situation)
+    _update_silent_cluster_events(book, situation)
     _update_removed_cluster_events(book, situation)
     update_conflicting_end_events(book, situation)
     record_failed_task_events(book, ended, {(retry.campaign, retry.task) for retry in again}, situation.at)
-    _note_starts(book, ended, situation)
+    _update_failed_start_events(book, ended, situation)
     records = update_success_records(situation.records, ended, select_arrays_sent_before_outage(situation))
     all_records = {(record.campaign, record.cluster): record for record in (*situation.records, *records)}
-    _note_records(book, tuple(all_records.values()), situation)
-    _note_campaigns(book, situation, frozenset(finished))
+    _open_blacklist_and_sink_events(book, tuple(all_records.values()), situation)
+    _update_campaigns_without_cluster_events(book, situation, frozenset(finished))
     return book, records
 
 
-def _note_clusters(book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation) -> None:
+def _update_silent_cluster_events(book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation) -> None:
     for name in sorted(situation.asked):
-        event = book.find(CampaignEventCode.GET_JOBS, 0, name)
+        event = book.find_event(CampaignEventCode.GET_JOBS, 0, name)
         if name in situation.room:
-            book.close(event, situation.at)
+            book.close_event(event, situation.at)
         elif not event:
             event = new_campaign_event(CampaignEventSubject.CLUSTER, CampaignEventCode.GET_JOBS, 0, name, situation.at)
-            book.put(replace(event, why=situation.silent.get(name, "")))
+            book.put_event(replace(event, why=situation.silent.get(name, "")))
 
 
 def record_failed_task_events(
@@ -99,58 +99,58 @@ def record_failed_task_events(
             first_task=attempt.task,
             why=LOST_JOB_REASON.format(job=attempt.forgotten_job) if attempt.forgotten_job else "",
         )
-        event = book.equal_to(fresh) or fresh
-        book.put(replace(event, tasks=event.tasks + 1, last_at=at))
+        event = book.find_equal_event(fresh) or fresh
+        book.put_event(replace(event, tasks=event.tasks + 1, last_at=at))
 
 
-def _note_starts(
+def _update_failed_start_events(
     book: OpenCampaignEventsInCycle, ended: Iterable[tuple[TaskAttempt, str]], situation: CampaignCycleSituation
 ) -> None:
     sent_at = {array.key: array.intended_at for array in situation.arrays}
     code = CampaignEventCode.SETUP_ERROR
     for attempt, cluster in ended:
         pair, is_started = (attempt.campaign, cluster), attempt.outcome in STARTED_OUTCOMES
-        event = book.find(code, *pair)
+        event = book.find_event(code, *pair)
         if attempt.outcome is TaskAttemptOutcome.SETUP_ERROR:
             event = event or repeat_event_with_longer_pause(None, code, pair, situation.at, situation.failures)
             first = attempt.task if event.first_task is None else event.first_task
-            book.put(replace(event, tasks=event.tasks + 1, first_task=first, last_at=situation.at))
+            book.put_event(replace(event, tasks=event.tasks + 1, first_task=first, last_at=situation.at))
         elif event and is_started and sent_at[attempt.campaign, attempt.array] > event.opened_at:
-            book.close(event, situation.at)
+            book.close_event(event, situation.at)
 
 
-def _note_records(
+def _open_blacklist_and_sink_events(
     book: OpenCampaignEventsInCycle, records: tuple[CampaignSuccessAtCluster, ...], situation: CampaignCycleSituation
 ) -> None:
     black_holes = find_black_hole_clusters(records)
     for record in records:
         pair = record.campaign, record.cluster
         is_bad = record.errors_in_row >= situation.failures.program_errors
-        if is_bad and not book.find(CampaignEventCode.BLACKLIST, *pair):
+        if is_bad and not book.find_event(CampaignEventCode.BLACKLIST, *pair):
             event = new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.BLACKLIST, *pair, situation.at)
-            book.put(replace(event, tasks=record.errors_in_row, host=record.error_host))
-        if pair in black_holes and not book.find(CampaignEventCode.SINK, *pair):
+            book.put_event(replace(event, tasks=record.errors_in_row, host=record.error_host))
+        if pair in black_holes and not book.find_event(CampaignEventCode.SINK, *pair):
             event = new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.SINK, *pair, situation.at)
-            book.put(replace(event, tasks=record.successes))
+            book.put_event(replace(event, tasks=record.successes))
 
 
-def _note_campaigns(
+def _update_campaigns_without_cluster_events(
     book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation, finished: frozenset[int]
 ) -> None:
-    barred = derive_cluster_blacklist(book.open, situation.at, situation.failures)
+    barred = derive_cluster_blacklist(book.open_events, situation.at, situation.failures)
     lasting, code = {campaign.number for campaign in situation.campaigns}, CampaignEventCode.NO_CLUSTER
     for campaign in situation.campaigns:
-        event = book.find(code, campaign.number)
+        event = book.find_event(code, campaign.number)
         stuck = has_unplaceable_tasks(campaign, situation, barred)
         if stuck is False:
-            book.close(event, situation.at)
+            book.close_event(event, situation.at)
         elif stuck and not event:
-            book.put(new_campaign_event(CampaignEventSubject.CAMPAIGN, code, campaign.number, "", situation.at))
+            book.put_event(new_campaign_event(CampaignEventSubject.CAMPAIGN, code, campaign.number, "", situation.at))
     ending = {code, *BLACKLISTING_EVENTS} - {CampaignEventCode.SINK}
-    for event in book.open:
+    for event in book.open_events:
         is_over = event.campaign in finished and event.code in ending
         if is_over or (event.code in ROOT_EVENTS and event.campaign not in lasting):
-            book.close(event, situation.at)
+            book.close_event(event, situation.at)
 
 
 def update_conflicting_end_events(book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation) -> None:
@@ -160,13 +160,13 @@ def update_conflicting_end_events(book: OpenCampaignEventsInCycle, situation: Ca
         of[attempt.campaign, attempt.cluster].append(attempt.task)
     for pair, tasks in of.items():
         fresh = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, *pair, situation.at)
-        event = book.find(code, *pair) or fresh
+        event = book.find_event(code, *pair) or fresh
         if event.tasks != len(tasks):
             first = min((task for task in tasks if not is_prologue_or_epilogue_task(task)), default=None)
-            book.put(replace(event, tasks=len(tasks), first_task=first, last_at=situation.at))
-    for event in book.open:
+            book.put_event(replace(event, tasks=len(tasks), first_task=first, last_at=situation.at))
+    for event in book.open_events:
         if event.code is code and (event.campaign, event.cluster) not in of and event.cluster in situation.room:
-            book.close(event, situation.at)
+            book.close_event(event, situation.at)
 
 
 def find_given_up_conflicting_ends(events: Iterable[CampaignEvent]) -> frozenset[CampaignCluster]:
@@ -177,12 +177,14 @@ def find_given_up_conflicting_ends(events: Iterable[CampaignEvent]) -> frozenset
 
 def _update_removed_cluster_events(book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation) -> None:
     for name in sorted(situation.dropped):
-        book.close(book.find(CampaignEventCode.GET_JOBS, 0, name), situation.at)
-        if not book.find(CampaignEventCode.DROPPED, 0, name):
-            book.put(new_campaign_event(CampaignEventSubject.CLUSTER, CampaignEventCode.DROPPED, 0, name, situation.at))
-    for event in book.open:
+        book.close_event(book.find_event(CampaignEventCode.GET_JOBS, 0, name), situation.at)
+        if not book.find_event(CampaignEventCode.DROPPED, 0, name):
+            book.put_event(
+                new_campaign_event(CampaignEventSubject.CLUSTER, CampaignEventCode.DROPPED, 0, name, situation.at)
+            )
+    for event in book.open_events:
         if event.code is CampaignEventCode.DROPPED and event.cluster not in situation.dropped:
-            book.close(event, situation.at)
+            book.close_event(event, situation.at)
 
 
 def select_clusters_declared_lost(events: Iterable[CampaignEvent], dropped: Set[str]) -> frozenset[str]:

@@ -13,8 +13,12 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_sections import FairShareUnit
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, DecayedCampaignUsage, FairShareInputs
+from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    CampaignCycleSituation,
+    DecayedCampaignUsage,
+    FairShareInputs,
+)
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
 
@@ -42,12 +46,12 @@ def rank_campaigns_for_clusters(situation: CampaignCycleSituation) -> tuple[tupl
     )
     tests = [campaign for campaign in ranked if campaign.jdl.type is CampaignType.TEST]
     usual = [campaign for campaign in ranked if campaign.jdl.type is not CampaignType.TEST]
-    first, last = _tests(tests, situation)
+    first, last = _rank_test_campaigns(tests, situation)
     near, far = (
         tuple(
             ClustersOfferedToCampaign(campaign, clusters)
             for campaign in usual
-            if (clusters := _clusters(campaign, situation, is_affine))
+            if (clusters := _answering_clusters_by_affinity(campaign, situation, is_affine))
         )
         for is_affine in (True, False)
     )
@@ -59,13 +63,13 @@ def max_test_campaigns_served_first(situation: CampaignCycleSituation, cluster: 
     return max(MIN_PRIOR_TESTS, situation.room[cluster].max_slots // SLOTS_PER_PRIOR_TEST)
 
 
-def _tests(
+def _rank_test_campaigns(
     ranked: Sequence[Campaign], situation: CampaignCycleSituation
 ) -> tuple[tuple[ClustersOfferedToCampaign, ...], tuple[ClustersOfferedToCampaign, ...]]:
-    ahead = _with_tests(situation)
+    ahead = _count_test_campaigns_by_owner(situation)
     first, last = list[ClustersOfferedToCampaign](), list[ClustersOfferedToCampaign]()
     for campaign in ranked:
-        clusters = _clusters(campaign, situation, None)
+        clusters = _answering_clusters_by_affinity(campaign, situation, None)
         tried = situation.tried.get(campaign.number, ())
         more = [
             name
@@ -79,7 +83,7 @@ def _tests(
     return tuple(first), tuple(last)
 
 
-def _with_tests(situation: CampaignCycleSituation) -> Counter[tuple[str, str]]:
+def _count_test_campaigns_by_owner(situation: CampaignCycleSituation) -> Counter[tuple[str, str]]:
     owners, tests = {campaign.number: campaign.owner for campaign in situation.campaigns}, situation.tests
     tested = {(array.campaign, array.cluster) for array in situation.unfinished_arrays}
     return Counter((owners[campaign], cluster) for campaign, cluster in tested if campaign in tests)
@@ -145,7 +149,9 @@ def is_owner_in_affinity_list(owner: str, affinity: str, sharing: FairShareInput
     return not names.isdisjoint(affinity.split())
 
 
-def _clusters(campaign: Campaign, situation: CampaignCycleSituation, is_affine: bool | None) -> tuple[str, ...]:
+def _answering_clusters_by_affinity(
+    campaign: Campaign, situation: CampaignCycleSituation, is_affine: bool | None
+) -> tuple[str, ...]:
     """Return a campaign's clusters that answered; `is_affine` selects clusters by their affinity to the owner."""
     return tuple(
         name
@@ -186,12 +192,12 @@ def fair_share_tasks_by_campaign(
     granted = dict.fromkeys((request.campaign for request in requests), 0)
     levels = {request.claimant: used_s.get(request.claimant, 0.0) for request in requests}
     firsts = [replace(request, tasks=min(request.first, request.tasks)) for request in requests]
-    remaining = _serve(max(0, free_slots), firsts, levels, granted, ahead)
-    _serve(remaining, (*firsts, *requests), levels, granted, dict.fromkeys(levels, remaining))
+    remaining = _grant_slots_by_least_usage(max(0, free_slots), firsts, levels, granted, ahead)
+    _grant_slots_by_least_usage(remaining, (*firsts, *requests), levels, granted, dict.fromkeys(levels, remaining))
     return granted
 
 
-def _serve(
+def _grant_slots_by_least_usage(
     remaining: int,
     requests: Iterable[FairShareRequest],
     levels: dict[str, float],
@@ -207,7 +213,7 @@ def _serve(
     heapify(turns)
     while turns:
         level, name = heappop(turns)
-        if chosen := _next(queues[name], granted, remaining):
+        if chosen := _next_request_that_fits(queues[name], granted, remaining):
             granted[chosen.campaign] += 1
             remaining -= chosen.slots
             served[name] += 1
@@ -239,7 +245,9 @@ def add_ended_tasks_to_usage(
     )
 
 
-def _next(queue: deque[FairShareRequest], granted: Mapping[int, int], free_slots: int) -> FairShareRequest | None:
+def _next_request_that_fits(
+    queue: deque[FairShareRequest], granted: Mapping[int, int], free_slots: int
+) -> FairShareRequest | None:
     while queue and (granted[queue[0].campaign] >= queue[0].tasks or queue[0].slots > free_slots):
         queue.popleft()
     return queue[0] if queue else None

@@ -11,7 +11,7 @@ from itertools import groupby
 from math import exp, inf, log, log1p, sqrt
 from statistics import median
 
-from gridbridge.model.campaigns.forecast import (
+from gridbridge.model.campaigns.campaign_end_forecast import (
     CampaignForecast,
     CampaignProgressForForecast,
     CampaignRunTimesAtCluster,
@@ -41,37 +41,37 @@ class RunTimeSurvivalCurve:
     @property
     def mean(self) -> float:
         """The mean run time in seconds."""
-        return sum(share * length for share, length in self._pieces())
+        return sum(share * length for share, length in self._shares_and_step_lengths())
 
     @property
     def variation(self) -> float:
         """The standard deviation of run times, divided by the mean; near 1 if few tasks have ended."""
-        return sqrt((self.own_variance * self.count + 2) / (self.count + 2))
+        return sqrt((self.squared_variation_of_ended_tasks * self.count + 2) / (self.count + 2))
 
     @property
-    def own_variance(self) -> float:
+    def squared_variation_of_ended_tasks(self) -> float:
         """The variance of run times, divided by the square of the mean."""
         square, reached = 0.0, 0.0
-        for share, length in self._pieces():
+        for share, length in self._shares_and_step_lengths():
             square += share * ((reached + length) ** 2 - reached**2)
             reached += length
         mean = self.mean
         return max(0.0, square / mean**2 - 1) if mean > INSTANT_S else 0.0
 
-    def mean_left(self, elapsed: float) -> float:
+    def mean_remaining_run_time(self, elapsed: float) -> float:
         """Return the mean remaining run time of a task that has run for `elapsed` seconds."""
-        still, mean, reached = self.left_after(elapsed), 0.0, 0.0
-        for share, length in self._pieces():
+        still, mean, reached = self.share_running_longer(elapsed), 0.0, 0.0
+        for share, length in self._shares_and_step_lengths():
             mean += share * max(0.0, reached + length - max(reached, elapsed))
             reached += length
         return mean / still if still else 0.0
 
-    def _pieces(self) -> Iterable[tuple[float, float]]:
+    def _shares_and_step_lengths(self) -> Iterable[tuple[float, float]]:
         starts = (0.0, *self.times)
         lengths = (end - start for start, end in zip(starts, self.times, strict=False))
         return zip((1.0, *self.shares), lengths, strict=False)
 
-    def left_after(self, time: float) -> float:
+    def share_running_longer(self, time: float) -> float:
         """Return the share of tasks that run longer than `time` seconds."""
         step = bisect_right(self.times, time)
         return self.shares[step - 1] if step else 1.0
@@ -98,26 +98,26 @@ def estimate_survival_curve(
     count = sum(is_end for _, is_end in endings)
     one_end_s = sum(time for time, _ in endings) / max(1, count)
     young_s = max(one_end_s, caution * endings[-1][0]) if endings else one_end_s
-    return _with_tail(*_thinned(times[1:], shares[1:]), count, young_s)
+    return _extend_survival_curve(*_thin_out_survival_curve(times[1:], shares[1:]), count, young_s)
 
 
 def _mix_survival_curves(curves: Iterable[tuple[RunTimeSurvivalCurve, float]]) -> RunTimeSurvivalCurve:
     parts = [(curve, part) for curve, part in curves if part > 0]
     whole = sum(part for _, part in parts)
     times = sorted({time for curve, _ in parts for time in curve.times})
-    shares = [sum(curve.left_after(time) * part for curve, part in parts) / whole for time in times]
-    times, shares = _thinned(times, shares)
+    shares = [sum(curve.share_running_longer(time) * part for curve, part in parts) / whole for time in times]
+    times, shares = _thin_out_survival_curve(times, shares)
     return RunTimeSurvivalCurve(tuple(times), tuple(shares), sum(curve.count for curve, _ in parts))
 
 
-def _thinned(times: list[float], shares: list[float]) -> tuple[list[float], list[float]]:
+def _thin_out_survival_curve(times: list[float], shares: list[float]) -> tuple[list[float], list[float]]:
     step = -(-len(times) // MOST_STEPS) if times else 1
     first = (len(times) - 1) % step
     kept_times = [times[max(0, at - step // 2)] for at in range(first, len(times), step)]
     return [*kept_times[:-1], *times[-1:]], shares[first::step]
 
 
-def _with_tail(times: list[float], shares: list[float], count: int, young_s: float) -> RunTimeSurvivalCurve:
+def _extend_survival_curve(times: list[float], shares: list[float], count: int, young_s: float) -> RunTimeSurvivalCurve:
     """Extend a curve: a share of 2 / (n + 2) may run longer than n ended tasks, a larger share for `young_s`."""
     beyond = 2 / (count + 2)
     last, last_share = (times[-1], shares[-1]) if times else (0.0, 1.0)
@@ -148,17 +148,17 @@ def forecast_campaign_end(progress: CampaignProgressForForecast) -> CampaignFore
     services = [throughput for throughput in progress.services if throughput.elapsed_s or throughput.durations_s]
     if not any(throughput.durations_s for throughput in services):
         return CampaignForecast()
-    likely, late = (_expected(progress, services, caution) for caution in (0.0, CAUTION))
+    likely, late = (_campaign_completion_chance(progress, services, caution) for caution in (0.0, CAUTION))
     if not (likely and late):
         return CampaignForecast()
     pause_s = progress.pause_s if progress.left else progress.pause_s / 2
-    p50_s, p90_s = likely.by(0.5) + pause_s, late.by(0.9) + pause_s
+    p50_s, p90_s = likely.time_until_probability(0.5) + pause_s, late.time_until_probability(0.9) + pause_s
     if p90_s > LONGEST_S:
         return CampaignForecast(throughput=likely.rate)
     return CampaignForecast(throughput=likely.rate, p50_s=p50_s, p90_s=max(p50_s, p90_s))
 
 
-def _expected(
+def _campaign_completion_chance(
     progress: CampaignProgressForForecast, services: Sequence[CampaignRunTimesAtCluster], caution: float
 ) -> "_CompletionChance | None":
     pooled = [time for throughput in services for time in throughput.durations_s]
@@ -169,11 +169,11 @@ def _expected(
         else estimate_survival_curve(throughput.durations_s, throughput.elapsed_s, caution)
         for throughput in services
     ]
-    rates = list(map(_rate, services, curves))
+    rates = list(map(_rate_of_ended_tasks, services, curves))
     rate = sum(rates)
     if not rate or not any(throughput.elapsed_s for throughput in services):
         return None
-    tasks = [task for pair in zip(services, curves, strict=True) for task in _sampled(*pair)]
+    tasks = [task for pair in zip(services, curves, strict=True) for task in _sample_running_tasks(*pair)]
     return _CompletionChance(tasks, _mix_survival_curves(zip(curves, rates, strict=True)), progress.left, rate)
 
 
@@ -208,35 +208,39 @@ class _CompletionChance:
 
     def __init__(self, running: Sequence[Weighed], curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> None:
         self.rate = rate  # number of tasks that end per second
-        self._ahead_s = _ahead_s(running, rate)
-        self._running = [(curve_of_task, at, curve_of_task.left_after(at), many) for curve_of_task, at, many in running]
+        self._ahead_s = _running_tasks_delay_s(running, rate)
+        self._running = [
+            (curve_of_task, at, curve_of_task.share_running_longer(at), many) for curve_of_task, at, many in running
+        ]
         self._curve = curve
         self._waiting = waiting
-        spread = _spread(curve, max(1, waiting), rate)
+        spread = _last_start_time_deviation(curve, max(1, waiting), rate)
         self._rates = [rate * exp(deviation * spread) for deviation in NORMAL]
 
-    def by(self, chance: float) -> float:
+    def time_until_probability(self, chance: float) -> float:
         """Return the time in seconds by which all tasks have ended with probability `chance`."""
         ahead_s = max(0.0, self._ahead_s)
         low, high = 0.0, ahead_s + self._curve.times[-1] + self._waiting / self._rates[0]
         for _ in range(HALVINGS):
             middle = (low + high) / 2
-            low, high = (low, middle) if self._chance(middle) >= chance else (middle, high)
+            low, high = (low, middle) if self._probability_at_time(middle) >= chance else (middle, high)
         return high
 
-    def _chance(self, time: float) -> float:
-        of_running = exp(sum(self._log_of_task(*task, time) for task in self._running))
+    def _probability_at_time(self, time: float) -> float:
+        of_running = exp(sum(self._log_probability_of_running_task(*task, time) for task in self._running))
         if not self._waiting or not of_running:
             return of_running
-        of_left = sum(exp(self._log_of_waiting(rate, time - self._ahead_s)) for rate in self._rates)
+        of_left = sum(exp(self._log_probability_of_unsent_tasks(rate, time - self._ahead_s)) for rate in self._rates)
         return of_running * of_left / len(self._rates)
 
     @staticmethod
-    def _log_of_task(curve: RunTimeSurvivalCurve, elapsed: float, before: float, many: float, time: float) -> float:
-        still = curve.left_after(elapsed + time) / before if before else 0.0
+    def _log_probability_of_running_task(
+        curve: RunTimeSurvivalCurve, elapsed: float, before: float, many: float, time: float
+    ) -> float:
+        still = curve.share_running_longer(elapsed + time) / before if before else 0.0
         return many * log(1 - still) if still < 1 else -inf
 
-    def _log_of_waiting(self, rate: float, time: float) -> float:
+    def _log_probability_of_unsent_tasks(self, rate: float, time: float) -> float:
         """Return the logarithm of the probability that all unsent tasks have ended after `time` seconds.
 
         The j-th unsent task starts at j / rate, if running tasks end at even intervals. Tasks that start in
@@ -254,30 +258,30 @@ class _CompletionChance:
         return logarithm
 
 
-def _spread(curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> float:
+def _last_start_time_deviation(curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> float:
     """Return the deviation of the logarithm of the last start: by chance, few known run times, and rounds of tasks."""
     by_chance = curve.variation**2 * (1 / waiting + 2 / max(1, curve.count))
-    round_s = curve.mean * max(0.0, 1 - sqrt(curve.own_variance))
+    round_s = curve.mean * max(0.0, 1 - sqrt(curve.squared_variation_of_ended_tasks))
     return sqrt(log1p(by_chance + (round_s * rate / waiting) ** 2 / 12))
 
 
-def _ahead_s(running: Iterable[Weighed], rate: float) -> float:
+def _running_tasks_delay_s(running: Iterable[Weighed], rate: float) -> float:
     """Return how many seconds later running tasks end than tasks that started at even intervals (renewal theory)."""
     late = sum(
-        many * (curve.mean_left(elapsed) / curve.mean - (1 + curve.own_variance) / 2)
+        many * (curve.mean_remaining_run_time(elapsed) / curve.mean - (1 + curve.squared_variation_of_ended_tasks) / 2)
         for curve, elapsed, many in running
         if curve.mean
     )
     return late / rate
 
 
-def _rate(throughput: CampaignRunTimesAtCluster, curve: RunTimeSurvivalCurve) -> float:
+def _rate_of_ended_tasks(throughput: CampaignRunTimesAtCluster, curve: RunTimeSurvivalCurve) -> float:
     if throughput.ended >= RATED and throughput.watched_s >= WATCHED * curve.mean:
         return throughput.ended / throughput.watched_s
     return len(throughput.elapsed_s) / curve.mean if curve.mean else 0.0
 
 
-def _sampled(throughput: CampaignRunTimesAtCluster, curve: RunTimeSurvivalCurve) -> Iterable[Weighed]:
+def _sample_running_tasks(throughput: CampaignRunTimesAtCluster, curve: RunTimeSurvivalCurve) -> Iterable[Weighed]:
     elapsed = sorted(throughput.elapsed_s, reverse=True)
     step = -(-len(elapsed) // SAMPLE) if elapsed else 1
     return [(curve, elapsed_s, float(step)) for elapsed_s in elapsed[::step]]
@@ -286,7 +290,7 @@ def _sampled(throughput: CampaignRunTimesAtCluster, curve: RunTimeSurvivalCurve)
 HOUR = timedelta(hours=1)
 
 
-def campaign_with_ended_task_counts(campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts]) -> ShownCampaign:
+def add_ended_task_counts_to_campaign(campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts]) -> ShownCampaign:
     """Add the ended tasks and mean run times by cluster to a shown campaign.
 
     `ends` are in the order of time. The rate of an ended campaign covers its whole life; a campaign
@@ -303,13 +307,13 @@ def campaign_with_ended_task_counts(campaign: ShownCampaign, ends: Sequence[Camp
     total = sum_task_end_counts_by_cluster((replace(end, cluster="") for end in ends), last)
     return replace(
         campaign,
-        at=tuple(_at(campaign, sums, per_h)),
+        at=tuple(_ended_task_counts_by_cluster(campaign, sums, per_h)),
         mean_s=total[0].mean_s if total else None,
         ended_per_h=campaign.ended_per_h if campaign.state.is_alive else sum(per_h.values()) or None,
     )
 
 
-def _at(
+def _ended_task_counts_by_cluster(
     campaign: ShownCampaign, sums: dict[str, CampaignTaskEndCounts], per_h: dict[str, float]
 ) -> Iterator[ShownCampaignAtCluster]:
     """Yield the counts of each cluster; cluster "" stands for tasks that ended without being sent."""

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import count_tasks_by_job_ratio
 from gridbridge.model.campaigns.campaign import Campaign
-from gridbridge.model.campaigns.cycle_plan import JobRatioUpdate
+from gridbridge.model.campaigns.campaign_cycle_plan import JobRatioUpdate
 from gridbridge.model.campaigns.jdl import CampaignType
 
 

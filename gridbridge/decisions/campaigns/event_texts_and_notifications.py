@@ -9,14 +9,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.campaign_configuration_sections import NotificationsSection
 from gridbridge.model.campaigns.campaign_events import (
     ROOT_EVENTS,
     CampaignEvent,
     CampaignEventCode,
     CampaignEventSubject,
 )
-from gridbridge.model.campaigns.campaign_sections import NotificationsSection
-from gridbridge.model.campaigns.subscriptions import (
+from gridbridge.model.campaigns.notification_subscriptions import (
     CampaignNotification,
     NotifiableEvent,
     NotificationChannel,
@@ -170,16 +170,19 @@ def compose_due_notifications(
     past = (event for event in happened if event.at <= now)  # a clock that ran fast gave times in the future
     events = sorted(past, key=lambda event: (event.at, event.campaign, event.code))
     due = (subscription for subscription in subscriptions if subscription.next_at <= now)
-    relevant = ((subscription, [event for event in events if _is_for(subscription, event)]) for subscription in due)
-    return tuple(_message(subscription, of_it, now) for subscription, of_it in relevant if of_it)
+    relevant = (
+        (subscription, [event for event in events if _is_event_for_subscription(subscription, event)])
+        for subscription in due
+    )
+    return tuple(_compose_event_notification(subscription, of_it, now) for subscription, of_it in relevant if of_it)
 
 
-def _is_for(subscription: NotificationSubscription, event: NotifiableEvent) -> bool:
+def _is_event_for_subscription(subscription: NotificationSubscription, event: NotifiableEvent) -> bool:
     is_new = event.at > subscription.told_until
     return is_new and event.uid == subscription.uid and event.severity.rank >= subscription.severity.rank
 
 
-def _message(
+def _compose_event_notification(
     subscription: NotificationSubscription, events: list[NotifiableEvent], now: datetime
 ) -> CampaignNotification:
     lines = [event.text for event in events[:MAX_LINES]]

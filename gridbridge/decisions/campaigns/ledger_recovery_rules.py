@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from datetime import datetime
 
-from gridbridge.decisions.campaigns.campaign_cycle import ENDS_PER_TRANSACTION
+from gridbridge.decisions.campaigns.campaign_cycle_planning import ENDS_PER_TRANSACTION
 from gridbridge.decisions.campaigns.task_retries_and_copies import (
     choose_clusters_retry_avoids,
     list_walltime_overrun_clusters,
@@ -15,9 +15,9 @@ from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     AttemptOutcomeAtCluster,
     CampaignArray,
+    CampaignTasksInStateFile,
     LedgerRecoveryStep,
     RootLedgerArray,
-    StoredCampaignTasks,
     TaskAttempt,
     TaskAttemptOutcome,
     WaitingTaskRange,
@@ -33,7 +33,7 @@ def is_ledger_ahead_of_state_file(arrays: Iterable[CampaignArray], ledger: Itera
 
 def plan_recovery_from_root_ledger(
     campaign: int,
-    stored: StoredCampaignTasks,
+    stored: CampaignTasksInStateFile,
     entries: Iterable[RootLedgerArray],
     at: datetime,
     *,
@@ -53,23 +53,25 @@ def plan_recovery_from_root_ledger(
     sent again, the array is given up, and the remaining tasks of the array are sent again.
     """
     ledger = {array.number: array for array in entries}
-    undone = [array for array in stored.arrays if _differs(array, stored, ledger)]
+    undone = [array for array in stored.arrays if _differs_from_root_ledger(array, stored, ledger)]
     is_new = refused and refused.number not in {array.number for array in undone}
     undone += [refused] if refused and is_new else []
     intact = {array.number for array in stored.arrays} - {array.number for array in undone}
     lost = [ledger[number] for number in sorted(ledger.keys() - intact, reverse=True)]
     first = {task: attempt for array in ledger.values() if not array.is_of_copies for task, attempt in array.tasks}
-    lost_first = _alive(lost, first).keys()
-    undone_steps = [_undone(array, stored) for array in sorted(undone, key=lambda array: array.number)]
-    waiting = sorted((*stored.waiting, *(span for step in undone_steps for span in step.waiting)), key=_first)
+    lost_first = _last_attempts_of_arrays(lost, first).keys()
+    undone_steps = [_undo_unsubmitted_array(array, stored) for array in sorted(undone, key=lambda array: array.number)]
+    waiting = sorted(
+        (*stored.waiting, *(span for step in undone_steps for span in step.waiting)), key=_first_task_of_range
+    )
     before = defaultdict[int, list[TaskAttempt]](list)
     for attempt in stored.attempts:
         before[attempt.task] += [attempt] if attempt.array in intact else []
     steps = [
         LedgerRecoveryStep(
             campaign=campaign,
-            arrays=tuple(_array(campaign, entry, at, first) for entry in group),
-            attempts=tuple(attempt for entry in group for attempt in _attempts(campaign, entry, first)),
+            arrays=tuple(_array_of_ledger_entry(campaign, entry, at, first) for entry in group),
+            attempts=tuple(attempt for entry in group for attempt in _attempts_of_ledger_entry(campaign, entry, first)),
             superseded=tuple(
                 replace(previous, outcome=TaskAttemptOutcome.SITE_FAULT)
                 for task, attempt in alive.items()
@@ -78,24 +80,24 @@ def plan_recovery_from_root_ledger(
             ),
             no_longer=no_longer,
             waiting=parts,
-            again=tuple(_again(group, first)),
+            again=tuple(_tasks_of_arrays_given_up(group, first)),
         )
-        for group in _in_groups(lost, most)
-        for alive in [_alive(group, first)]
-        for copied in [_copied(group, first) - lost_first]
-        for no_longer, parts in [_without_tasks(waiting, alive.keys() | copied)]
+        for group in _group_arrays_by_transaction(lost, most)
+        for alive in [_last_attempts_of_arrays(group, first)]
+        for copied in [_tasks_with_live_copies(group, first) - lost_first]
+        for no_longer, parts in [_replace_waiting_task_ranges(waiting, alive.keys() | copied)]
     ]
     return (*undone_steps, *steps)
 
 
-def _undone(array: CampaignArray, stored: StoredCampaignTasks) -> LedgerRecoveryStep:
+def _undo_unsubmitted_array(array: CampaignArray, stored: CampaignTasksInStateFile) -> LedgerRecoveryStep:
     of_array = () if array.is_of_copies else (attempt for attempt in stored.attempts if attempt.array == array.number)
     returning = (attempt for attempt in of_array if not is_prologue_or_epilogue_task(attempt.task))
-    waiting = tuple(_waiting(returning, stored))
+    waiting = tuple(_make_attempts_wait_again(returning, stored))
     return LedgerRecoveryStep(campaign=array.campaign, undone=(array.number,), waiting=waiting)
 
 
-def _in_groups(lost: Iterable[RootLedgerArray], most: int) -> Iterator[list[RootLedgerArray]]:
+def _group_arrays_by_transaction(lost: Iterable[RootLedgerArray], most: int) -> Iterator[list[RootLedgerArray]]:
     group: list[RootLedgerArray] = []
     tasks = 0
     for array in lost:
@@ -108,7 +110,7 @@ def _in_groups(lost: Iterable[RootLedgerArray], most: int) -> Iterator[list[Root
         yield group
 
 
-def _alive(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> dict[int, int]:
+def _last_attempts_of_arrays(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> dict[int, int]:
     return {
         task: attempt
         for array in arrays
@@ -118,47 +120,53 @@ def _alive(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> dict[
     }
 
 
-def _is_given_up(array: RootLedgerArray, first: Mapping[int, int]) -> bool:
+def _is_array_given_up(array: RootLedgerArray, first: Mapping[int, int]) -> bool:
     """Say whether an array is given up: all of its tasks were sent again, or it has no job id and some were."""
     old = [attempt < first.get(task, 0) for task, attempt in array.tasks]
     return all(old) or (not array.job_id and any(old))
 
 
-def _again(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> Iterator[WaitingTaskRange]:
-    for task, attempt in _alive((array for array in arrays if _is_given_up(array, first)), first).items():
+def _tasks_of_arrays_given_up(
+    arrays: Iterable[RootLedgerArray], first: Mapping[int, int]
+) -> Iterator[WaitingTaskRange]:
+    for task, attempt in _last_attempts_of_arrays(
+        (array for array in arrays if _is_array_given_up(array, first)), first
+    ).items():
         if not is_prologue_or_epilogue_task(task):
             yield WaitingTaskRange(first=task, last=task, attempt=attempt + 1)
 
 
-def _copied(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> Set[int]:
+def _tasks_with_live_copies(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> Set[int]:
     return {
         task
         for array in arrays
-        if array.is_of_copies and not _is_given_up(array, first)
+        if array.is_of_copies and not _is_array_given_up(array, first)
         for task, attempt in array.tasks
         if attempt >= first.get(task, 0)
     }
 
 
-def _without_tasks(
+def _replace_waiting_task_ranges(
     waiting: list[WaitingTaskRange], tasks: Iterable[int]
 ) -> tuple[tuple[WaitingTaskRange, ...], tuple[WaitingTaskRange, ...]]:
     these = sorted(task for task in tasks if not is_prologue_or_epilogue_task(task))
     if not these:
         return (), ()
-    begin = max(0, bisect_right(waiting, these[0], key=_first) - 1)
-    end = bisect_right(waiting, these[-1], key=_first)
+    begin = max(0, bisect_right(waiting, these[0], key=_first_task_of_range) - 1)
+    end = bisect_right(waiting, these[-1], key=_first_task_of_range)
     before, after = waiting[begin:end], subtract_from_waiting_ranges(waiting[begin:end], {*these})
     waiting[begin:end] = after
     stays = {*before} & {*after}
     return (tuple(span for span in before if span not in stays), tuple(span for span in after if span not in stays))
 
 
-def _first(span: WaitingTaskRange) -> int:
+def _first_task_of_range(span: WaitingTaskRange) -> int:
     return span.first
 
 
-def _waiting(attempts: Iterable[TaskAttempt], stored: StoredCampaignTasks) -> Iterable[WaitingTaskRange]:
+def _make_attempts_wait_again(
+    attempts: Iterable[TaskAttempt], stored: CampaignTasksInStateFile
+) -> Iterable[WaitingTaskRange]:
     tried = defaultdict[int, list[AttemptOutcomeAtCluster]](list)
     for earlier in sorted(stored.earlier, key=lambda earlier: earlier.attempt):
         tried[earlier.task].append(earlier)
@@ -175,11 +183,11 @@ def subtract_from_waiting_ranges(waiting: Iterable[WaitingTaskRange], tasks: Set
     return tuple(
         replace(span, first=part[0], last=part[-1])
         for span in waiting
-        for part in _parts(span, these[bisect_left(these, span.first) :])
+        for part in _split_range_at_tasks(span, these[bisect_left(these, span.first) :])
     )
 
 
-def _parts(span: WaitingTaskRange, tasks: list[int]) -> Iterable[range]:
+def _split_range_at_tasks(span: WaitingTaskRange, tasks: list[int]) -> Iterable[range]:
     begin = span.first
     for task in tasks:
         if begin <= task <= span.last:
@@ -190,7 +198,9 @@ def _parts(span: WaitingTaskRange, tasks: list[int]) -> Iterable[range]:
         yield range(begin, span.last + 1)
 
 
-def _differs(array: CampaignArray, stored: StoredCampaignTasks, ledger: "dict[int, RootLedgerArray]") -> bool:
+def _differs_from_root_ledger(
+    array: CampaignArray, stored: CampaignTasksInStateFile, ledger: "dict[int, RootLedgerArray]"
+) -> bool:
     if array.state is not ArraySubmissionState.INTENDED:
         return False
     entry = ledger.get(array.number)
@@ -198,9 +208,11 @@ def _differs(array: CampaignArray, stored: StoredCampaignTasks, ledger: "dict[in
     return not entry or (array.cluster, ours) != (entry.cluster, entry.tasks)
 
 
-def _array(campaign: int, entry: RootLedgerArray, at: datetime, first: Mapping[int, int]) -> CampaignArray:
+def _array_of_ledger_entry(
+    campaign: int, entry: RootLedgerArray, at: datetime, first: Mapping[int, int]
+) -> CampaignArray:
     """Return an array to restore. An array that is given up is RELEASED, so that its jobs are found and deleted."""
-    is_given_up = _is_given_up(entry, first)
+    is_given_up = _is_array_given_up(entry, first)
     sent = ArraySubmissionState.SUBMITTED if entry.job_id else ArraySubmissionState.INTENDED
     return CampaignArray(
         campaign=campaign,
@@ -215,8 +227,8 @@ def _array(campaign: int, entry: RootLedgerArray, at: datetime, first: Mapping[i
     )
 
 
-def _attempts(campaign: int, entry: RootLedgerArray, first: "dict[int, int]") -> Iterable[TaskAttempt]:
-    is_given_up = _is_given_up(entry, first)
+def _attempts_of_ledger_entry(campaign: int, entry: RootLedgerArray, first: "dict[int, int]") -> Iterable[TaskAttempt]:
+    is_given_up = _is_array_given_up(entry, first)
     for index, (task, attempt) in enumerate(entry.tasks, start=1):
         is_alive = attempt >= first.get(task, 0) and not is_given_up
         yield TaskAttempt(

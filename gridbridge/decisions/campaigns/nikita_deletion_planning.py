@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from gridbridge.decisions.campaigns import task_preemption_planning
+from gridbridge.decisions.campaigns import preemption_for_local_jobs
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     REASONS_OF_MOVES,
     ArrayTaskDeletion,
-    ArrayTasksInSameState,
+    ArrayTasksWithSameStateAndAge,
     NikitaDeletionPlan,
     NikitaDeletionReason,
     NikitaSituation,
@@ -39,29 +39,45 @@ def plan_nikita_deletions(listing: NikitaSituation) -> NikitaDeletionPlan:
     going = [part for part in listing.parts if not part.is_cancelled]
     new = [part for part in going if part.marked is None]
     waiting = [part for part in new if part.is_waiting and not part.is_test]
-    late = [part for part in waiting if _age_s(part, listing) > listing.patience.waiting_s]
-    in_time = [part for part in waiting if _age_s(part, listing) <= listing.patience.waiting_s]
+    late = [part for part in waiting if _age_of_array_tasks_s(part, listing) > listing.patience.waiting_s]
+    in_time = [part for part in waiting if _age_of_array_tasks_s(part, listing) <= listing.patience.waiting_s]
     marked = [part for part in going if part.marked not in (None, NikitaDeletionReason.UNWANTED)]
     moved = [part for part in marked if part.marked in REASONS_OF_MOVES and part.is_waiting]
     followed = [part for part in marked if part.marked not in REASONS_OF_MOVES or not part.is_waiting]
     return NikitaDeletionPlan(
-        wipes=_together(
-            *(_cancel(part, NikitaDeletionReason.OVERRAN) for part in new if _overran(part, listing)),
-            *(_cancel(part, NikitaDeletionReason.WAITED) for part in late),
-            *_overflow(in_time, listing),
+        wipes=_merge_deletions_by_array(
+            *(
+                _make_array_task_deletion(part, NikitaDeletionReason.OVERRAN)
+                for part in new
+                if _has_overrun_walltime(part, listing)
+            ),
+            *(_make_array_task_deletion(part, NikitaDeletionReason.WAITED) for part in late),
+            *_deletions_above_flood_rate(in_time, listing),
         ),
-        repeated=_together(*(_cancel(part, part.marked) for part in followed if not _is_spared(part))),
-        spared=_together(*(_cancel(part, part.marked) for part in followed if _is_spared(part))),
-        moved=_together(*(_cancel(part, part.marked) for part in moved)),
-        cancelled=_together(
-            *(_cancel(part, NikitaDeletionReason.CANCELLED) for part in listing.parts if part.is_cancelled),
-            *(_cancel(part, part.marked) for part in going if part.marked is NikitaDeletionReason.UNWANTED),
+        repeated=_merge_deletions_by_array(
+            *(_make_array_task_deletion(part, part.marked) for part in followed if not _has_started_since_marked(part))
         ),
-        ways=task_preemption_planning.plan_preemptions(listing.contests),
+        spared=_merge_deletions_by_array(
+            *(_make_array_task_deletion(part, part.marked) for part in followed if _has_started_since_marked(part))
+        ),
+        moved=_merge_deletions_by_array(*(_make_array_task_deletion(part, part.marked) for part in moved)),
+        cancelled=_merge_deletions_by_array(
+            *(
+                _make_array_task_deletion(part, NikitaDeletionReason.CANCELLED)
+                for part in listing.parts
+                if part.is_cancelled
+            ),
+            *(
+                _make_array_task_deletion(part, part.marked)
+                for part in going
+                if part.marked is NikitaDeletionReason.UNWANTED
+            ),
+        ),
+        ways=preemption_for_local_jobs.plan_preemptions(listing.contests),
     )
 
 
-def _together(*wipes: ArrayTaskDeletion) -> tuple[ArrayTaskDeletion, ...]:
+def _merge_deletions_by_array(*wipes: ArrayTaskDeletion) -> tuple[ArrayTaskDeletion, ...]:
     by_array = defaultdict[tuple[int, int, NikitaDeletionReason], list[ArrayTaskDeletion]](list)
     for cancellation in wipes:
         by_array[cancellation.campaign, cancellation.array, cancellation.wiped_for].append(cancellation)
@@ -79,54 +95,62 @@ def describe_nikita_deletions(plan: NikitaDeletionPlan) -> list[str]:
 
     return [
         *(f"wiped: {what(wipe)}, which {REASON_WORDS[wipe.wiped_for]}" for wipe in (*plan.cancelled, *plan.wipes)),
-        *map(task_preemption_planning.describe_preemption, plan.ways),
+        *map(preemption_for_local_jobs.describe_preemption, plan.ways),
         *(f"moved: {what(wipe)}, which {REASON_WORDS[wipe.wiped_for]}" for wipe in plan.moved),
         *(f"wiped again: {what(wipe)}" for wipe in plan.repeated),
         *(f"left alone: {what(wipe)}, which {'runs' if wipe.tasks == 1 else 'run'} now" for wipe in plan.spared),
     ]
 
 
-def _overran(part: ArrayTasksInSameState, listing: NikitaSituation) -> bool:
-    return not part.is_waiting and _age_s(part, listing) > part.walltime_s + listing.patience.over_walltime_s
+def _has_overrun_walltime(part: ArrayTasksWithSameStateAndAge, listing: NikitaSituation) -> bool:
+    return (
+        not part.is_waiting
+        and _age_of_array_tasks_s(part, listing) > part.walltime_s + listing.patience.over_walltime_s
+    )
 
 
-def _age_s(part: ArrayTasksInSameState, listing: NikitaSituation) -> float:
+def _age_of_array_tasks_s(part: ArrayTasksWithSameStateAndAge, listing: NikitaSituation) -> float:
     return (listing.now - part.since).total_seconds()
 
 
-def _is_spared(part: ArrayTasksInSameState) -> bool:
+def _has_started_since_marked(part: ArrayTasksWithSameStateAndAge) -> bool:
     return part.marked not in (NikitaDeletionReason.OVERRAN, NikitaDeletionReason.MADE_WAY) and not part.is_waiting
 
 
-def _overflow(waiting: Iterable[ArrayTasksInSameState], listing: NikitaSituation) -> Iterator[ArrayTaskDeletion]:
-    old = [part for part in waiting if _age_s(part, listing) > listing.patience.grace_s]
+def _deletions_above_flood_rate(
+    waiting: Iterable[ArrayTasksWithSameStateAndAge], listing: NikitaSituation
+) -> Iterator[ArrayTaskDeletion]:
+    old = [part for part in waiting if _age_of_array_tasks_s(part, listing) > listing.patience.grace_s]
     for cluster in sorted({part.cluster for part in old}):
         at_cluster = [part for part in old if part.cluster == cluster]
         if cluster in listing.to_wide:
-            at_cluster = _but_one_that_is_wide(at_cluster)
-        beyond = sum(_count(part) for part in at_cluster) - listing.allowed[cluster]
-        for part in sorted(at_cluster, key=_newest_first):
-            indices = _last(part.places, beyond)
+            at_cluster = _spare_oldest_multislot_task(at_cluster)
+        beyond = sum(_count_array_tasks(part) for part in at_cluster) - listing.allowed[cluster]
+        for part in sorted(at_cluster, key=_newest_array_first_key):
+            indices = _last_array_indices(part.places, beyond)
             if indices:
                 beyond -= sum(map(len, indices))
-                yield _cancel(part, NikitaDeletionReason.OVERFLOW, indices)
+                yield _make_array_task_deletion(part, NikitaDeletionReason.OVERFLOW, indices)
 
 
-def _but_one_that_is_wide(arrays: list[ArrayTasksInSameState]) -> list[ArrayTasksInSameState]:
+def _spare_oldest_multislot_task(arrays: list[ArrayTasksWithSameStateAndAge]) -> list[ArrayTasksWithSameStateAndAge]:
     """Leave out the oldest waiting multi-slot task: a single multi-slot task may wait above the flood rate."""
-    oldest = max((part for part in arrays if part.slots > 1), key=_newest_first, default=None)
-    return [replace(part, places=_last(part.places, _count(part) - 1)) if part is oldest else part for part in arrays]
+    oldest = max((part for part in arrays if part.slots > 1), key=_newest_array_first_key, default=None)
+    return [
+        replace(part, places=_last_array_indices(part.places, _count_array_tasks(part) - 1)) if part is oldest else part
+        for part in arrays
+    ]
 
 
-def _newest_first(part: ArrayTasksInSameState) -> tuple[float, int, int]:
+def _newest_array_first_key(part: ArrayTasksWithSameStateAndAge) -> tuple[float, int, int]:
     return -part.since.timestamp(), -part.campaign, -part.array
 
 
-def _count(part: ArrayTasksInSameState) -> int:
+def _count_array_tasks(part: ArrayTasksWithSameStateAndAge) -> int:
     return sum(map(len, part.places))
 
 
-def _last(indices: tuple[range, ...], count: int) -> tuple[range, ...]:
+def _last_array_indices(indices: tuple[range, ...], count: int) -> tuple[range, ...]:
     spans: list[range] = []
     for span in sorted(indices, key=lambda span: -span.start):
         chosen_span = span[max(0, len(span) - count) :] if count > 0 else span[:0]
@@ -136,8 +160,8 @@ def _last(indices: tuple[range, ...], count: int) -> tuple[range, ...]:
     return tuple(reversed(spans))
 
 
-def _cancel(
-    part: ArrayTasksInSameState, wiped_for: NikitaDeletionReason | None, indices: tuple[range, ...] = ()
+def _make_array_task_deletion(
+    part: ArrayTasksWithSameStateAndAge, wiped_for: NikitaDeletionReason | None, indices: tuple[range, ...] = ()
 ) -> ArrayTaskDeletion:
     assert wiped_for  # the caller gives a reason for tasks without a mark
     return ArrayTaskDeletion(

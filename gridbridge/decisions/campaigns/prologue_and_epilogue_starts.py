@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     ClusterClosureOrProbe,
     OpenCampaignEventsInCycle,
     new_campaign_event,
@@ -16,13 +16,13 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
-from gridbridge.model.campaigns.cycle_plan import (
+from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
     CampaignPrologueOrEpilogueStart,
     LastPrologueOrEpilogueAttempt,
     PlannedCampaignTaskSend,
 )
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE, PROLOGUE, STEPS
 
 MAX_EPILOGUE_ATTEMPTS = 3  # an epilogue gets at most this many attempts if the cluster ends every attempt
@@ -61,11 +61,11 @@ class PrologueAndEpilogueProgress:
         self._over = {campaign.number for campaign in situation.campaigns if campaign.state is CampaignState.TERMINATED}
         self._of_epilogues = {(phase.campaign, phase.array) for phase in situation.steps if phase.step == EPILOGUE}
 
-    def of_tasks(self, arrays: Iterable[CampaignArray]) -> tuple[CampaignArray, ...]:
+    def arrays_of_tasks(self, arrays: Iterable[CampaignArray]) -> tuple[CampaignArray, ...]:
         """Return the arrays that hold tasks; arrays of prologues and epilogues are left out."""
         return tuple(array for array in arrays if array.key not in self._arrays)
 
-    def is_wanted(self, array: CampaignArray) -> bool:
+    def is_array_wanted(self, array: CampaignArray) -> bool:
         """Say whether an array must still run; a cancelled campaign needs only its epilogues."""
         return array.campaign in self._alive or (array.campaign in self._winding_up and self.is_epilogue(array))
 
@@ -73,46 +73,58 @@ class PrologueAndEpilogueProgress:
         """Say whether an array holds an epilogue instead of tasks."""
         return array.key in self._of_epilogues
 
-    def preparing(self) -> dict[CampaignCluster, ClusterClosureOrProbe]:
+    def clusters_with_unfinished_steps(self) -> dict[CampaignCluster, ClusterClosureOrProbe]:
         """Return the campaigns and clusters at which a prologue or epilogue is unfinished."""
         return {
-            _pair(phase): ClusterClosureOrProbe.CLOSED
+            _campaign_and_cluster_of_step(phase): ClusterClosureOrProbe.CLOSED
             for phase in self._now
             if phase.outcome is TaskAttemptOutcome.PENDING
         }
 
-    def unready(self) -> frozenset[CampaignCluster]:
+    def clusters_that_need_prologue(self) -> frozenset[CampaignCluster]:
         """Return the campaigns and clusters at which a prologue must run before the tasks."""
         pairs = ((number, name) for number, of in self._clusters.items() for name in of)
-        return frozenset(pair for pair in pairs if not self._is_ready(*pair))
+        return frozenset(pair for pair in pairs if not self._has_prologue_succeeded(*pair))
 
-    def first(
+    def split_sends_by_prologue(
         self, sends: Iterable[PlannedCampaignTaskSend]
     ) -> tuple[tuple[PlannedCampaignTaskSend, ...], tuple[CampaignPrologueOrEpilogueStart, ...]]:
         """Split tasks into tasks to send now, and tasks whose campaign's prologue starts first at the cluster."""
         going, early = list[PlannedCampaignTaskSend](), list[PlannedCampaignTaskSend]()
         for send in sends:
-            (going if self._is_ready(send.campaign, send.cluster) else early).append(send)
-        return tuple(going), tuple(self._next(send.campaign, send.cluster, PROLOGUE) for send in early)
+            (going if self._has_prologue_succeeded(send.campaign, send.cluster) else early).append(send)
+        return tuple(going), tuple(self._next_step_attempt(send.campaign, send.cluster, PROLOGUE) for send in early)
 
-    def last(self, campaigns: Iterable[int]) -> tuple[tuple[int, ...], tuple[CampaignPrologueOrEpilogueStart, ...]]:
+    def end_campaigns_or_start_epilogues(
+        self, campaigns: Iterable[int]
+    ) -> tuple[tuple[int, ...], tuple[CampaignPrologueOrEpilogueStart, ...]]:
         """Return the campaigns that end now, and the epilogues to start; a running prologue is awaited."""
-        ending, steps, preparing = [], [], self.preparing()
+        ending, steps, preparing = [], [], self.clusters_with_unfinished_steps()
         for number in campaigns:
-            unfinished = [name for name in self._epilogues(number) if not self._is_over(number, name)]
+            unfinished = [
+                name for name in self._clusters_that_need_epilogue(number) if not self._is_epilogue_over(number, name)
+            ]
             ending += [] if unfinished else [number]
-            steps += [self._next(number, name, EPILOGUE) for name in unfinished if (number, name) not in preparing]
+            steps += [
+                self._next_step_attempt(number, name, EPILOGUE)
+                for name in unfinished
+                if (number, name) not in preparing
+            ]
         return tuple(ending), tuple(steps)
 
-    def unneeded(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
+    def waiting_unneeded_prologues(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
         """Return the waiting prologues that no task of the campaigns needs any more."""
-        return tuple(array for array in self._in_vain(campaigns) if array.key in self._situation.idle_steps)
+        return tuple(
+            array for array in self._list_unneeded_prologues(campaigns) if array.key in self._situation.idle_steps
+        )
 
-    def unsent(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
+    def unsubmitted_unneeded_prologues(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
         """Return the prologues that no task needs any more and no cluster has accepted yet."""
-        return tuple(array for array in self._in_vain(campaigns) if array.state is ArraySubmissionState.INTENDED)
+        return tuple(
+            array for array in self._list_unneeded_prologues(campaigns) if array.state is ArraySubmissionState.INTENDED
+        )
 
-    def _in_vain(self, campaigns: Iterable[int]) -> Iterator[CampaignArray]:
+    def _list_unneeded_prologues(self, campaigns: Iterable[int]) -> Iterator[CampaignArray]:
         ended = self._over.union(campaigns)
         pending = {
             (phase.campaign, phase.array)
@@ -121,7 +133,7 @@ class PrologueAndEpilogueProgress:
         }
         return (array for array in self._situation.arrays if array.key in pending)
 
-    def noted(self, book: OpenCampaignEventsInCycle) -> OpenCampaignEventsInCycle:
+    def note_failed_steps(self, book: OpenCampaignEventsInCycle) -> OpenCampaignEventsInCycle:
         """Open events for failed prologues and epilogues; a successful prologue closes the event."""
         campaigns = self._winding_up.union(
             campaign.number for campaign in self._situation.campaigns if campaign.state.is_alive
@@ -131,24 +143,33 @@ class PrologueAndEpilogueProgress:
                 continue
             if phase.step == PROLOGUE and phase.campaign in self._alive:
                 self._note_prologue(book, phase)
-            elif phase.step == EPILOGUE and phase.outcome is not TaskAttemptOutcome.SUCCESS and _is_over(phase):
+            elif (
+                phase.step == EPILOGUE
+                and phase.outcome is not TaskAttemptOutcome.SUCCESS
+                and _is_step_finally_over(phase)
+            ):
                 code, at = CampaignEventCode.EPILOG_EXIT_ERROR, self._situation.at
-                event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, *_pair(phase), at)
+                event = new_campaign_event(
+                    CampaignEventSubject.CAMPAIGN, code, *_campaign_and_cluster_of_step(phase), at
+                )
                 why = ENDED_BY_CLUSTER.get(phase.outcome, "")
-                book.put(replace(event, exit_status=phase.exit_status, why=why))
+                book.put_event(replace(event, exit_status=phase.exit_status, why=why))
         return book
 
     def _note_prologue(self, book: OpenCampaignEventsInCycle, phase: LastPrologueOrEpilogueAttempt) -> None:
-        event, at = book.find(CampaignEventCode.SETUP_ERROR, *_pair(phase)), self._situation.at
+        event, at = (
+            book.find_event(CampaignEventCode.SETUP_ERROR, *_campaign_and_cluster_of_step(phase)),
+            self._situation.at,
+        )
         if phase.outcome is TaskAttemptOutcome.SUCCESS:
-            book.close(event, at)
+            book.close_event(event, at)
         elif phase.outcome not in ENDED_BY_CLUSTER:
             begun = event or repeat_event_with_longer_pause(
-                None, CampaignEventCode.SETUP_ERROR, _pair(phase), at, self._situation.failures
+                None, CampaignEventCode.SETUP_ERROR, _campaign_and_cluster_of_step(phase), at, self._situation.failures
             )
-            book.put(replace(begun, last_at=at))
+            book.put_event(replace(begun, last_at=at))
 
-    def _is_ready(self, campaign: int, cluster: str) -> bool:
+    def _has_prologue_succeeded(self, campaign: int, cluster: str) -> bool:
         if not self._clusters[campaign][cluster].prologue:
             return True
         prologue, after = (self._last.get((campaign, cluster, step)) for step in STEPS)
@@ -156,35 +177,35 @@ class PrologueAndEpilogueProgress:
             return False
         return after is None or after.array <= prologue.array
 
-    def _next(self, campaign: int, cluster: str, step: str) -> CampaignPrologueOrEpilogueStart:
+    def _next_step_attempt(self, campaign: int, cluster: str, step: str) -> CampaignPrologueOrEpilogueStart:
         previous = self._last.get((campaign, cluster, step))
         attempt = previous.attempt + 1 if previous else 1
         return CampaignPrologueOrEpilogueStart(campaign=campaign, cluster=cluster, step=step, attempt=attempt)
 
-    def _epilogues(self, campaign: int) -> Iterator[str]:
+    def _clusters_that_need_epilogue(self, campaign: int) -> Iterator[str]:
         visited = self._situation.last_arrays.get(campaign, {})
         for name, request in self._clusters[campaign].items():
             is_there = request.epilogue and name in visited and name in self._situation.asked
-            if is_there and not self._never_began(campaign, name):
+            if is_there and not self._has_prologue_never_started(campaign, name):
                 yield name
 
-    def _never_began(self, campaign: int, cluster: str) -> bool:
+    def _has_prologue_never_started(self, campaign: int, cluster: str) -> bool:
         prologue = self._last.get((campaign, cluster, PROLOGUE))
         if prologue is None or prologue.outcome is not TaskAttemptOutcome.MOVED:
             return False
         return prologue.attempt == 1 and prologue.array >= self._situation.last_arrays[campaign][cluster]
 
-    def _is_over(self, campaign: int, cluster: str) -> bool:
+    def _is_epilogue_over(self, campaign: int, cluster: str) -> bool:
         epilogue = self._last.get((campaign, cluster, EPILOGUE))
         last = self._situation.last_arrays[campaign][cluster]
-        return epilogue is not None and _is_over(epilogue) and epilogue.array >= last
+        return epilogue is not None and _is_step_finally_over(epilogue) and epilogue.array >= last
 
 
-def _is_over(phase: LastPrologueOrEpilogueAttempt) -> bool:
+def _is_step_finally_over(phase: LastPrologueOrEpilogueAttempt) -> bool:
     if phase.outcome is TaskAttemptOutcome.PENDING:
         return False
     return phase.outcome not in ENDED_BY_CLUSTER or phase.attempt >= MAX_EPILOGUE_ATTEMPTS
 
 
-def _pair(phase: LastPrologueOrEpilogueAttempt) -> CampaignCluster:
+def _campaign_and_cluster_of_step(phase: LastPrologueOrEpilogueAttempt) -> CampaignCluster:
     return phase.campaign, phase.cluster

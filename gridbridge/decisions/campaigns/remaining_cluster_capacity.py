@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from math import floor
 
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
-from gridbridge.model.campaigns.cycle_plan import NO_LIMITS, CampaignCycleSituation, ClusterCapacityForCampaigns
-from gridbridge.model.campaigns.jdl import JdlClusterSettings
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    NO_LIMITS,
+    CampaignCycleSituation,
+    ClusterCapacityForCampaigns,
+)
+from gridbridge.model.campaigns.jdl import JdlSettingsAtCluster
 
 UNLIMITED = 1_000_000  # arrays; more than any cluster accepts
 
@@ -23,11 +27,11 @@ class FreeClusterSlots:
         self._ordinary = {name: cluster_room.free_slots for name, cluster_room in room.items()}
         self._besteffort = {name: cluster_room.free(is_besteffort=True) for name, cluster_room in room.items()}
 
-    def of(self, cluster: str, request: JdlClusterSettings) -> int:
+    def free_slots_for_request(self, cluster: str, request: JdlSettingsAtCluster) -> int:
         """Return the free slots of a cluster for a request; 0 without an answer, negative if too many were taken."""
         return (self._besteffort if request.is_besteffort else self._ordinary).get(cluster, 0)
 
-    def take(self, cluster: str, request: JdlClusterSettings, tasks: int) -> None:
+    def take_slots(self, cluster: str, request: JdlSettingsAtCluster, tasks: int) -> None:
         """Subtract the slots of tasks that a cycle sends to a cluster."""
         for free in (self._ordinary, self._besteffort):
             free[cluster] = free.get(cluster, 0) - tasks * request.slots
@@ -47,16 +51,16 @@ class RemainingArraysByCluster:
         self._of_person: Counter[tuple[int | None, str]] = Counter()
         self._of_all: Counter[str] = Counter()
         for array in arrays:
-            self.take(array.campaign, array.cluster, 1)
+            self.take_accepted_arrays(array.campaign, array.cluster, 1)
 
-    def of(self, campaign: int, cluster: str) -> int:
+    def remaining_arrays(self, campaign: int, cluster: str) -> int:
         """Return how many more arrays of a campaign a cluster accepts."""
         limits = self._limits.get(cluster, NO_LIMITS)
         of_person = self._of_person[self._owners.get(campaign), cluster]
         used = ((limits.of_person, of_person), (limits.of_all, self._of_all[cluster]))
         return max(0, min((most - in_use for most, in_use in used if most), default=UNLIMITED))
 
-    def take(self, campaign: int, cluster: str, arrays: int) -> None:
+    def take_accepted_arrays(self, campaign: int, cluster: str, arrays: int) -> None:
         """Count the arrays that a campaign sends to a cluster."""
         self._of_person[self._owners.get(campaign), cluster] += arrays
         self._of_all[cluster] += arrays
@@ -76,7 +80,7 @@ def may_multislot_task_wait(max_slots: int, flood_rate: float, slots: int) -> bo
 
 
 SLOT_KEPT_S = 300.0  # how long free slots are kept for a waiting task
-UNKNOWN_REQUEST = JdlClusterSettings(exec_file="")  # request at a cluster that the campaign no longer names
+UNKNOWN_REQUEST = JdlSettingsAtCluster(exec_file="")  # request at a cluster that the campaign no longer names
 
 
 @dataclass(slots=True)
@@ -112,12 +116,12 @@ def remaining_capacity_of_clusters(
     }
     for array in begun:
         request = requests.get((array.campaign, array.cluster), UNKNOWN_REQUEST)
-        free.take(array.cluster, request, array.size)
+        free.take_slots(array.cluster, request, array.size)
     closed_to_wide = {name for name, room in situation.room.items() if room.is_closed}
     tests, unkept = situation.tests, dict[CampaignCluster, int]()
     for view in (view for view in situation.there if view.cluster in may_wait):
         request = requests.get(view.pair, UNKNOWN_REQUEST)
-        free.take(view.cluster, request, view.able - view.old)
+        free.take_slots(view.cluster, request, view.able - view.old)
         unkept[view.pair] = (view.held + view.old) * request.slots
         counts = view.able - (view.old if view.campaign in tests else 0)
         may_wait[view.cluster] -= counts

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import ceil, inf
 
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import count_starved_tasks_by_cluster
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
+    count_starved_tasks_by_cluster,
+)
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
     RemainingClusterCapacity,
     max_array_tasks,
@@ -18,9 +20,17 @@ from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
 )
 from gridbridge.decisions.campaigns.task_retries_and_copies import AttemptsByTask
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_sections import FinalizeSpeculationSection
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, PlannedCampaignTaskSend, TaskRetry
-from gridbridge.model.campaigns.speculation import CampaignStragglers, LiveAttempt, SpeculativeAttemptsAtCluster
+from gridbridge.model.campaigns.campaign_configuration_sections import FinalizeSpeculationSection
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    CampaignCycleSituation,
+    PlannedCampaignTaskSend,
+    TaskRetry,
+)
+from gridbridge.model.campaigns.speculative_attempts import (
+    CampaignLateTasks,
+    RunningTaskAttempt,
+    SpeculativeAttemptsAtCluster,
+)
 
 MIN_ENDED_TASKS = 3  # fewest ended tasks for a percentile
 RUN_TIME_QUANTILE = 0.95  # share of ended tasks with shorter run times
@@ -36,7 +46,7 @@ class CampaignNearEnd:
     sent_s: float  # time since the last task was sent
     free: Mapping[str, int]  # number of tasks that fit into free slots; best cluster first
     durations_s: Sequence[float]  # run times of ended tasks
-    live: Sequence[LiveAttempt]  # live attempts: all live attempts of a task, or none
+    live: Sequence[RunningTaskAttempt]  # live attempts: all live attempts of a task, or none
     made: Mapping[int, int]  # number of speculative attempts so far, by task
     limits: FinalizeSpeculationSection
     failed_at: Mapping[int, Sequence[str]] = field(default_factory=dict)  # clusters where a task failed, by task
@@ -48,7 +58,7 @@ def choose_speculative_attempts(end: CampaignNearEnd) -> tuple[SpeculativeAttemp
     A task gets one speculative attempt per cycle, and a second attempt only after the first has run too long. A cluster
     gets no attempt of a task that already runs at the cluster or failed there.
     """
-    beyond_s, free = run_time_p95_s(end.durations_s), dict(end.free)
+    beyond_s, free = run_time_percentile_95_s(end.durations_s), dict(end.free)
     is_end = is_campaign_near_end(end.left, end.unsent, sum(free.values()), end.sent_s, end.limits)
     if beyond_s is None or not is_end:
         return ()
@@ -71,7 +81,7 @@ def is_campaign_near_end(
     return unfinished < free or (not unsent and sent_s >= limits.limit_s)
 
 
-def run_time_p95_s(durations_s: Sequence[float]) -> float | None:
+def run_time_percentile_95_s(durations_s: Sequence[float]) -> float | None:
     """Return the 95th percentile of run times; None if too few tasks have ended."""
     if len(durations_s) < MIN_ENDED_TASKS:
         return None
@@ -79,7 +89,7 @@ def run_time_p95_s(durations_s: Sequence[float]) -> float | None:
 
 
 def _late_tasks_with_excluded_clusters(end: CampaignNearEnd, beyond_s: float) -> Iterable[tuple[int, Set[str]]]:
-    of_task = defaultdict[int, list[LiveAttempt]](list)
+    of_task = defaultdict[int, list[RunningTaskAttempt]](list)
     for attempt in end.live:
         of_task[attempt.task].append(attempt)
     youngest = {task: min(attempt.elapsed_s for attempt in attempts) for task, attempts in of_task.items()}
@@ -88,7 +98,7 @@ def _late_tasks_with_excluded_clusters(end: CampaignNearEnd, beyond_s: float) ->
             yield task, {attempt.cluster for attempt in of_task[task]}.union(end.failed_at.get(task, ()))
 
 
-class _CampaignCounts:
+class _TaskCountsForSpeculation:
     def __init__(
         self,
         situation: CampaignCycleSituation,
@@ -126,26 +136,31 @@ def plan_speculative_attempts(
     if not situation.tails:
         return
     campaigns = {campaign.number: campaign for campaign in situation.campaigns}
-    remaining, counted = remaining_capacity_of_clusters(situation), _CampaignCounts(situation, sends, again, rivals)
+    remaining, counted = (
+        remaining_capacity_of_clusters(situation),
+        _TaskCountsForSpeculation(situation, sends, again, rivals),
+    )
     for send in sends:
-        remaining.free.take(send.cluster, campaigns[send.campaign].jdl.clusters[send.cluster], send.tasks)
-        remaining.arrays.take(send.campaign, send.cluster, -(-send.tasks // max_array_tasks(situation, send.cluster)))
+        remaining.free.take_slots(send.cluster, campaigns[send.campaign].jdl.clusters[send.cluster], send.tasks)
+        remaining.arrays.take_accepted_arrays(
+            send.campaign, send.cluster, -(-send.tasks // max_array_tasks(situation, send.cluster))
+        )
     for tail in situation.tails:
         campaign = campaigns[tail.campaign]
         if not campaign.jdl.may_be_copied:
             continue
-        free = _room_by_cluster(campaign, situation, barred, remaining, counted)
-        end = _campaign_near_end(campaign, tail, counted, free, over, situation.finalize)
+        free = _count_fitting_tasks_by_cluster(campaign, situation, barred, remaining, counted)
+        end = _make_campaign_near_end(campaign, tail, counted, free, over, situation.finalize)
         for copy in choose_speculative_attempts(end):
-            remaining.free.take(copy.cluster, campaign.jdl.clusters[copy.cluster], len(copy.tasks))
-            remaining.arrays.take(copy.campaign, copy.cluster, 1)
+            remaining.free.take_slots(copy.cluster, campaign.jdl.clusters[copy.cluster], len(copy.tasks))
+            remaining.arrays.take_accepted_arrays(copy.campaign, copy.cluster, 1)
             yield copy
 
 
-def _campaign_near_end(
+def _make_campaign_near_end(
     campaign: Campaign,
-    tail: CampaignStragglers,
-    counted: _CampaignCounts,
+    tail: CampaignLateTasks,
+    counted: _TaskCountsForSpeculation,
     free: Mapping[str, int],
     over: Mapping[int, int],
     limits: FinalizeSpeculationSection,
@@ -169,22 +184,22 @@ def _campaign_near_end(
     )
 
 
-def _room_by_cluster(
+def _count_fitting_tasks_by_cluster(
     campaign: Campaign,
     situation: CampaignCycleSituation,
     barred: Set[CampaignCluster],
     remaining: RemainingClusterCapacity,
-    counted: _CampaignCounts,
+    counted: _TaskCountsForSpeculation,
 ) -> Mapping[str, int]:
     """Return how many tasks fit at each cluster: fastest first, and last where nikita deleted waiting tasks."""
     number, mean_s = campaign.number, situation.sharing.mean_s.get(campaign.number, {})
     room = dict[str, int]()
     for name, request in campaign.jdl.clusters.items():
-        if name in situation.room and (number, name) not in barred and remaining.arrays.of(number, name):
+        if name in situation.room and (number, name) not in barred and remaining.arrays.remaining_arrays(number, name):
             most = max_array_tasks(situation, name)
             if request.max_jobs:
                 most = min(most, request.max_jobs - counted.there[number, name])
-            room[name] = min(remaining.free.of(name, request) // request.slots, most)
+            room[name] = min(remaining.free.free_slots_for_request(name, request) // request.slots, most)
 
     def order(name: str) -> tuple[int, float, int, str]:
         return counted.in_vain.get((number, name), 0), mean_s.get(name, inf), -room[name], name

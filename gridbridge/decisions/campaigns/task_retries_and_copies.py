@@ -15,9 +15,9 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
-from gridbridge.model.campaigns.cycle_plan import TaskRetry
-from gridbridge.model.campaigns.speculation import CompetingAttempt, SupersededAttempts
+from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
+from gridbridge.model.campaigns.campaign_cycle_plan import TaskRetry
+from gridbridge.model.campaigns.speculative_attempts import CompetingAttempt, SupersededAttempts
 from gridbridge.model.campaigns.task_index_and_attempt_texts import group_into_ranges
 
 CampaignTask = tuple[int, int]  # campaign number, task number
@@ -38,7 +38,7 @@ def may_retry_task(
     attempts = [now, *earlier]
     if now.outcome in NEVER_STARTED_OUTCOMES:
         return True
-    if now.outcome is TaskAttemptOutcome.WALLTIME and clusters <= _clusters_overrun(attempts):
+    if now.outcome is TaskAttemptOutcome.WALLTIME and clusters <= _clusters_with_overrun_walltime(attempts):
         return False
     budgets = {
         TaskAttemptOutcome.RESUBMIT: policy.asked,
@@ -68,7 +68,7 @@ def choose_clusters_retry_avoids(
 
 def list_walltime_overrun_clusters(attempts: Iterable[AttemptOutcomeAtCluster], clusters: Set[str]) -> tuple[str, ...]:
     """Return the clusters where a task overran its walltime; empty if the task overran it at all its clusters."""
-    overran = _clusters_overrun(attempts) & clusters
+    overran = _clusters_with_overrun_walltime(attempts) & clusters
     return () if clusters <= overran else tuple(sorted(overran))
 
 
@@ -112,7 +112,7 @@ def _clusters_with_outcome(tried: Iterable[AttemptOutcomeAtCluster], outcomes: S
     return {attempt.cluster for attempt in tried if attempt.outcome in outcomes}
 
 
-def _clusters_overrun(tried: Iterable[AttemptOutcomeAtCluster]) -> set[str]:
+def _clusters_with_overrun_walltime(tried: Iterable[AttemptOutcomeAtCluster]) -> set[str]:
     return {
         attempt.cluster for attempt in tried if attempt.outcome is TaskAttemptOutcome.WALLTIME or attempt.is_overrun
     }
@@ -136,7 +136,7 @@ def mark_ended_attempts_as_copies(ended: Sequence[TaskAttempt], rivals: Attempts
     now: dict[CampaignTask, list[TaskAttempt]] = defaultdict(list)
     for attempt in ended:
         now[attempt.campaign, attempt.task].append(attempt)
-    decides = {task: _deciding(of_task, rivals[task]) for task, of_task in now.items() if rivals.get(task)}
+    decides = {task: _attempt_that_counts(of_task, rivals[task]) for task, of_task in now.items() if rivals.get(task)}
     return tuple(
         replace(attempt, outcome=TaskAttemptOutcome.COPY, is_overrun=attempt.outcome is TaskAttemptOutcome.WALLTIME)
         if decides.get((attempt.campaign, attempt.task), attempt.attempt) != attempt.attempt
@@ -145,7 +145,7 @@ def mark_ended_attempts_as_copies(ended: Sequence[TaskAttempt], rivals: Attempts
     )
 
 
-def _deciding(ended: Iterable[TaskAttempt], rivals: Iterable[CompetingAttempt]) -> int:
+def _attempt_that_counts(ended: Iterable[TaskAttempt], rivals: Iterable[CompetingAttempt]) -> int:
     """Return the number of the attempt that counts; 0 while another attempt lives or has succeeded."""
     outcomes = {rival.attempt: rival.outcome for rival in rivals}
     if TaskAttemptOutcome.SUCCESS in outcomes.values():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from math import floor
 
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import STARTED_OUTCOMES
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import STARTED_OUTCOMES
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
     ROUNDING,
     FreeClusterSlots,
@@ -17,8 +17,8 @@ from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
     may_multislot_task_wait,
 )
 from gridbridge.model.campaigns.campaign import CampaignCluster, CampaignState, pair_attempts_with_clusters
-from gridbridge.model.campaigns.campaign_sections import JobRatioRule
-from gridbridge.model.campaigns.cycle_plan import (
+from gridbridge.model.campaigns.campaign_configuration_sections import JobRatioRule
+from gridbridge.model.campaigns.campaign_cycle_plan import (
     NO_TASKS,
     CampaignCycleSituation,
     ClusterCapacityForCampaigns,
@@ -27,7 +27,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     JobRatioUpdate,
     PlannedCampaignTaskSend,
 )
-from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import CampaignType, JdlSettingsAtCluster
 from gridbridge.model.published_status_and_reports import number_with_noun
 
 MAX_RATIO = 4.0  # in tasks per free slot; CiGri's specification has no limit
@@ -48,7 +48,7 @@ def next_job_ratio(law: JobRatioRule, terms: JobRatioInputs) -> float:
         new = DECREASES[law](old, terms)
     else:
         new = old if terms.fresh else INCREASES[law](old, terms)
-    low = 0.0 if law is JobRatioRule.TWO_WAY else _one_a_cluster(terms)
+    low = 0.0 if law is JobRatioRule.TWO_WAY else _ratio_of_one_task_per_cluster(terms)
     high = 1.0 if law is JobRatioRule.MEASURED else MAX_RATIO
     return max(low, min(high, new)) / terms.slots
 
@@ -63,28 +63,28 @@ def count_tasks_by_job_ratio(ratio: float, free_slots: int, slots: float) -> int
     return 0 if ratio <= 0 or free_slots < slots else max(1, floor(ratio * free_slots + ROUNDING))
 
 
-def _one_a_cluster(terms: JobRatioInputs) -> float:
+def _ratio_of_one_task_per_cluster(terms: JobRatioInputs) -> float:
     return min(1.0, terms.slots / max(1, terms.max_slots))
 
 
-def _kept_share(_: float, terms: JobRatioInputs) -> float:
+def _share_of_tasks_within_limit(_: float, terms: JobRatioInputs) -> float:
     """Return (S - E) / S for S submitted tasks, of which E tasks wait above the allowed number."""
     excess = terms.waiting - terms.allowed
     return max(0.0, (terms.submitted - excess) / terms.submitted) if terms.submitted else 0.0
 
 
-def _doubled(old: float, terms: JobRatioInputs) -> float:
-    return 2 * max(old, _one_a_cluster(terms)) if terms.submitted else old
+def _double_job_ratio(old: float, terms: JobRatioInputs) -> float:
+    return 2 * max(old, _ratio_of_one_task_per_cluster(terms)) if terms.submitted else old
 
 
-def _submitted_for_each_running(old: float, terms: JobRatioInputs) -> float:
+def _submitted_tasks_per_running_task(old: float, terms: JobRatioInputs) -> float:
     if old == 0 or not terms.submitted:
         return old or 1.0
     running = min(terms.running, terms.submitted)  # without tasks that were submitted earlier
     return terms.submitted / running if running else 2 * old
 
 
-def _one_step_up(old: float, terms: JobRatioInputs) -> float:
+def _raise_job_ratio_by_step(old: float, terms: JobRatioInputs) -> float:
     """Return the next higher job ratio if a slot is free, tasks start and no task of any campaign waits."""
     does_begin = terms.running or terms.ended
     is_held = terms.waiting or terms.others or terms.is_wiped
@@ -92,25 +92,27 @@ def _one_step_up(old: float, terms: JobRatioInputs) -> float:
 
 
 DECREASES: Mapping[JobRatioRule, RatioChange] = {
-    JobRatioRule.MEASURED: lambda old, terms: old * _kept_share(old, terms) if terms.submitted else old,
-    JobRatioRule.SLOW_START: lambda _, terms: _one_a_cluster(terms),
-    JobRatioRule.TWO_WAY: _kept_share,
-    JobRatioRule.ADAPTIVE: _kept_share,
+    JobRatioRule.MEASURED: lambda old, terms: (
+        old * _share_of_tasks_within_limit(old, terms) if terms.submitted else old
+    ),
+    JobRatioRule.SLOW_START: lambda _, terms: _ratio_of_one_task_per_cluster(terms),
+    JobRatioRule.TWO_WAY: _share_of_tasks_within_limit,
+    JobRatioRule.ADAPTIVE: _share_of_tasks_within_limit,
 }
 INCREASES: Mapping[JobRatioRule, RatioChange] = {
-    JobRatioRule.MEASURED: _one_step_up,
-    JobRatioRule.SLOW_START: _doubled,
-    JobRatioRule.TWO_WAY: _submitted_for_each_running,
-    JobRatioRule.ADAPTIVE: _doubled,
+    JobRatioRule.MEASURED: _raise_job_ratio_by_step,
+    JobRatioRule.SLOW_START: _double_job_ratio,
+    JobRatioRule.TWO_WAY: _submitted_tasks_per_running_task,
+    JobRatioRule.ADAPTIVE: _double_job_ratio,
 }
 
 
 def predict_job_ratios(situation: CampaignCycleSituation) -> dict[CampaignCluster, JobRatioUpdate]:
     """Return the job ratio of each campaign with unsent tasks, except tests, at each cluster that answered."""
-    predictor = _CyclePredictor(situation)
+    predictor = _JobRatioPredictor(situation)
     sending = (campaign for campaign in situation.campaigns if campaign.state is CampaignState.IN_TREATMENT)
     return {
-        (campaign.number, cluster): predictor.predict((campaign.number, cluster), request)
+        (campaign.number, cluster): predictor.predict_job_ratio((campaign.number, cluster), request)
         for campaign in sending
         if campaign.number in situation.waiting and campaign.jdl.type is not CampaignType.TEST
         for cluster, request in campaign.jdl.clusters.items()
@@ -146,7 +148,7 @@ def describe_job_ratio_changes(predicted: Iterable[JobRatioUpdate]) -> list[str]
     ]
 
 
-class _CyclePredictor:
+class _JobRatioPredictor:
     def __init__(self, situation: CampaignCycleSituation) -> None:
         self._situation = situation
         self._free = FreeClusterSlots(situation.room)
@@ -162,7 +164,7 @@ class _CyclePredictor:
             (attempt.campaign, cluster) for attempt, cluster in ended if attempt.outcome in STARTED_OUTCOMES
         )
 
-    def predict(self, pair: CampaignCluster, request: JdlClusterSettings) -> JobRatioUpdate:
+    def predict_job_ratio(self, pair: CampaignCluster, request: JdlSettingsAtCluster) -> JobRatioUpdate:
         room, before, view = self._situation.room[pair[1]], self._ratios.get(pair), self._views.get(pair, NO_TASKS)
         slots = view.slots if room.law is JobRatioRule.MEASURED and view.slots else float(request.slots)
         waiting = view.able - view.fresh
@@ -171,11 +173,11 @@ class _CyclePredictor:
             old=before.ratio if before else initial_job_ratio(room.law, slots, room.max_slots),
             slots=slots,
             max_slots=room.max_slots,
-            free=self._free.of(pair[1], request),
+            free=self._free.free_slots_for_request(pair[1], request),
             submitted=before.submitted if before else 0,
             running=view.listed - view.waiting,
             waiting=waiting,
-            allowed=_allowed(request, room, waiting_of_others),
+            allowed=_max_waiting_tasks_of_campaign(request, room, waiting_of_others),
             fresh=view.fresh,
             others=waiting_of_others,
             ended=self._ended[pair],
@@ -191,7 +193,9 @@ class _CyclePredictor:
         )
 
 
-def _allowed(request: JdlClusterSettings, room: ClusterCapacityForCampaigns, waiting_of_others: int) -> int:
+def _max_waiting_tasks_of_campaign(
+    request: JdlSettingsAtCluster, room: ClusterCapacityForCampaigns, waiting_of_others: int
+) -> int:
     all_may = max_waiting_tasks(room.max_slots, room.flood_rate)
     most = max(0, all_may - waiting_of_others) if room.law is JobRatioRule.MEASURED else all_may
     return max(most, int(may_multislot_task_wait(room.max_slots, room.flood_rate, request.slots)))

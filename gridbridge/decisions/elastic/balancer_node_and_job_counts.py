@@ -13,11 +13,11 @@ from gridbridge.model.elastic.balance_plan import (
     NodeAddOrRemoveRefusal,
     NodeAddOrRemoveRefusalCause,
 )
-from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host, short_host_name
 from gridbridge.model.elastic.grid_engine_cell import QueueInstance, TaskResourceRequests, WaitingJobGroup
+from gridbridge.model.job_and_queue_states import QueueStartBlocker
 from gridbridge.model.job_request import QNAME, resource_long_name
-from gridbridge.model.states import QueueStartBlocker
 
 UNREADY_PART, UNREADY_HOSTS = 0.45, 3
 NOT_COUNTED = (ElasticNodeState.STANDBY, ElasticNodeState.DRAINING, ElasticNodeState.REMOVING)
@@ -73,7 +73,7 @@ def requested_qname_expressions(shape: TaskResourceRequests) -> tuple[str, ...]:
     return tuple(text for name, text in shape.requests if resource_long_name(name) == QNAME)
 
 
-def why_waiting_jobs_are_no_demand(row: WaitingJobGroup) -> NodeAddOrRemoveRefusalCause | None:
+def why_no_node_is_added_for_jobs(row: WaitingJobGroup) -> NodeAddOrRemoveRefusalCause | None:
     """Return why no node is added for waiting jobs; None if nodes may be added."""
     state = row.state
     if row.is_inner and state.can_start:

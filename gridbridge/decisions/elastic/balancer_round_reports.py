@@ -14,7 +14,7 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
     NodeAddOrRemoveRefusal,
 )
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, NodeStateCause
 from gridbridge.model.elastic.published_balance import (
     BalanceRoundStatistics,
@@ -94,7 +94,7 @@ def describe_balance_plan(
     With `is_alone=False` the round acts beyond this plan, and an empty plan reads `nothing more is done`.
     `ended` is the master's machine if the round destroys this machine.
     """
-    words = _words(plan, rules, demand)
+    words = _sentence_words(plan, rules, demand)
     why = f", {HINDRANCES[plan.hindrance].format(**words)}" if plan.hindrance else ""
     verdict = SENTENCES[plan.verdict].format(**words, hindrance=why)
     act = "nothing is done" if is_alone else "nothing more is done"
@@ -122,7 +122,7 @@ def explain_no_new_node_or_removal(refused: NodeAddOrRemoveRefusal, rules: Balan
     )
 
 
-def _words(plan: BalancePlan, rules: BalanceSection, demand: DemandPolicySection) -> dict[str, object]:
+def _sentence_words(plan: BalancePlan, rules: BalanceSection, demand: DemandPolicySection) -> dict[str, object]:
     figures = plan.figures
     more = number_with_noun(figures.leaving, "more node is", "more nodes are")
     return {
@@ -140,12 +140,14 @@ def _words(plan: BalancePlan, rules: BalanceSection, demand: DemandPolicySection
         "wait_min": rules.job_wait_time_s / 60,
         "need": f"{number_with_noun(figures.wanted, 'slot')} wanted and {figures.free} free",
         "idle": f"{number_with_noun(len(plan.remove), 'node')} idle",
-        **_limits(figures, rules, demand),
-        **_of_demand(figures, demand),
+        **_node_limit_words(figures, rules, demand),
+        **_demand_sentence_words(figures, demand),
     }
 
 
-def _limits(figures: BalancePlanFigures, rules: BalanceSection, demand: DemandPolicySection) -> dict[str, object]:
+def _node_limit_words(
+    figures: BalancePlanFigures, rules: BalanceSection, demand: DemandPolicySection
+) -> dict[str, object]:
     most = rules.max_nodes if figures.most is None else figures.most
     least = rules.min_nodes if figures.least is None else figures.least
     return {
@@ -157,7 +159,7 @@ def _limits(figures: BalancePlanFigures, rules: BalanceSection, demand: DemandPo
     }
 
 
-def _of_demand(figures: BalancePlanFigures, demand: DemandPolicySection) -> dict[str, object]:
+def _demand_sentence_words(figures: BalancePlanFigures, demand: DemandPolicySection) -> dict[str, object]:
     tasks, room = figures.tasks, number_with_noun(figures.free, "free slot")
     on_way = number_with_noun(figures.coming, "node on its way", "nodes on their way")
     coming = f" and {on_way}" if figures.coming else ""
@@ -229,7 +231,7 @@ def balancer_figures_if_cell_observed(
     outcome: BalancerRoundNodeChanges,
 ) -> PublishedBalancerFigures:
     """Return the published figures after a round that could read the whole cell."""
-    last, figures = _begun(before, cluster, situation.now), plan.figures
+    last, figures = _last_or_new_figures(before, cluster, situation.now), plan.figures
     nodes = Counter((node.pool, node.state.value) for node in situation.nodes)
     refused = Counter(refusal.cause.name.lower() for refusal in plan.refused if refusal.job)
     return replace(
@@ -252,7 +254,7 @@ def balancer_figures_if_cell_observed(
         nodes=tuple(
             PublishedNodeCount(pool=pool, state=state, nodes=nodes[pool, state]) for pool, state in sorted(nodes)
         ),
-        pools=_pools(last, outcome),
+        pools=_updated_pool_counters(last, outcome),
         refused=tuple(PublishedNewNodeRefusalCount(cause=cause, jobs=refused[cause]) for cause in sorted(refused)),
     )
 
@@ -261,19 +263,23 @@ def balancer_figures_if_cell_unobserved(
     before: PublishedBalancerFigures | None, cluster: str, now: datetime, trouble: str
 ) -> PublishedBalancerFigures:
     """Return the figures after a round that could not read the cell, with the last known hosts and tasks."""
-    last = _begun(before, cluster, now)
+    last = _last_or_new_figures(before, cluster, now)
     return replace(
         last, at=now, took_s=0.0, trouble=trouble, rounds=last.rounds + 1, blind_rounds=last.blind_rounds + 1
     )
 
 
-def _begun(before: PublishedBalancerFigures | None, cluster: str, now: datetime) -> PublishedBalancerFigures:
+def _last_or_new_figures(
+    before: PublishedBalancerFigures | None, cluster: str, now: datetime
+) -> PublishedBalancerFigures:
     if before and before.cluster == cluster:
         return before
     return PublishedBalancerFigures(cluster=cluster, at=now)
 
 
-def _pools(last: PublishedBalancerFigures, outcome: BalancerRoundNodeChanges) -> tuple[PublishedPoolNodeCounters, ...]:
+def _updated_pool_counters(
+    last: PublishedBalancerFigures, outcome: BalancerRoundNodeChanges
+) -> tuple[PublishedPoolNodeCounters, ...]:
     before = {pool.pool: pool for pool in last.pools}
     names = sorted({*before, *outcome.added, *outcome.removed, *outcome.failed})
     pools = [before.get(name, PublishedPoolNodeCounters(pool=name)) for name in names]

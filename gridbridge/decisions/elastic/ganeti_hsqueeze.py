@@ -19,7 +19,7 @@ from gridbridge.model.elastic.ganeti_cluster import (
     GanetiSqueezeAction,
     GanetiSqueezePlan,
 )
-from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
+from gridbridge.model.elastic.standby_and_wake_plan import STANDBY_AUTO
 
 
 def plan_ganeti_power_changes(cluster: GanetiCluster, minimal: float, target: float) -> GanetiSqueezePlan:

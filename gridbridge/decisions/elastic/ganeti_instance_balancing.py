@@ -25,8 +25,8 @@ from gridbridge.decisions.elastic.ganeti_placement_score import (
     OFFLINE_PRIMARY,
     SPREAD,
     WEIGHTS,
-    ChangedNodeLoads,
     GanetiInstancePlacement,
+    GanetiNodeLoadsAfterMove,
     GanetiNodeScoreShare,
     ganeti_loads_after_unmirrored_move,
     ganeti_node_score_share,
@@ -62,8 +62,8 @@ class GanetiMoveScoreSums:
         self.sums = [sum(values) for values in offsets]
         self.squares = [sum(value**2 for value in values) for values in offsets]
         offline = (load for load, is_online in zip(self.at.loads, self.at.is_online, strict=True) if not is_online)
-        self.away = sum(map(_offline_terms, offline))
-        self.linear = self.away + sum(_linear(contribution) for contribution in contributions)
+        self.away = sum(map(_offline_node_penalty, offline))
+        self.linear = self.away + sum(_summed_score_terms(contribution) for contribution in contributions)
         self.terms = [self._term(k, 0.0, 0.0) for k in STANDING]
         self.spread = sum(self.terms)
 
@@ -88,14 +88,14 @@ class GanetiMoveScoreSums:
     def change(self, node: int, load: GanetiNodeLoad) -> ScoreChange:
         """Return how the score sums change if a Ganeti node gets another load."""
         if not self.at.is_online[node]:
-            return _offline_terms(load) - _offline_terms(self.at.loads[node]), ()
+            return _offline_node_penalty(load) - _offline_node_penalty(self.at.loads[node]), ()
         old, new = (self.at.contributions[node], ganeti_node_score_share(self.at.hardware[node], load))
         spreads = []
         for k in STANDING:
             before, after = old[k] - self.centre[k], new[k] - self.centre[k]
             if before != after or k in MOVED:
                 spreads.append((k, after - before, after * after - before * before))
-        return _linear(new) - _linear(old), tuple(spreads)
+        return _summed_score_terms(new) - _summed_score_terms(old), tuple(spreads)
 
     def nearest(
         self, source: ScoreChange, targets: list[tuple[int, ScoreChange]], least: float
@@ -154,7 +154,7 @@ class GanetiMoveScoreSums:
         return WEIGHTS[k] * sqrt(variance) if variance > 0 else 0.0
 
 
-def _linear(contribution: GanetiNodeScoreShare) -> float:
+def _summed_score_terms(contribution: GanetiNodeScoreShare) -> float:
     return (
         contribution.failing * FAILING
         + contribution.conflicts * CONFLICT
@@ -163,14 +163,14 @@ def _linear(contribution: GanetiNodeScoreShare) -> float:
     )
 
 
-def _offline_terms(load: GanetiNodeLoad) -> float:
+def _offline_node_penalty(load: GanetiNodeLoad) -> float:
     return OFFLINE * (load.primaries + load.secondaries) + OFFLINE_PRIMARY * load.primaries
 
 
 Home = tuple[int, int]
 
 
-class CandidateGanetiMove(NamedTuple):
+class GanetiMoveWithEstimatedScore(NamedTuple):
     """A candidate for the best move of an instance, with its estimated score."""
 
     nearly: float
@@ -178,7 +178,7 @@ class CandidateGanetiMove(NamedTuple):
     kind: GanetiInstanceMoveKind
     target: int
     home: Home
-    changed: ChangedNodeLoads | None  # None: not computed yet, for a move to any node
+    changed: GanetiNodeLoadsAfterMove | None  # None: not computed yet, for a move to any node
 
 
 def balance_ganeti_instances(at: GanetiInstancePlacement) -> tuple[GanetiInstanceMove, ...]:
@@ -206,9 +206,9 @@ def balance_ganeti_instances(at: GanetiInstancePlacement) -> tuple[GanetiInstanc
 
 def _best_move(
     at: GanetiInstancePlacement, changes: GanetiMoveScoreSums, now: float
-) -> tuple[float, CandidateGanetiMove, ChangedNodeLoads] | None:
+) -> tuple[float, GanetiMoveWithEstimatedScore, GanetiNodeLoadsAfterMove] | None:
     """Return the first move with the lowest exact score; None if no move improves the score."""
-    best: tuple[float, CandidateGanetiMove, ChangedNodeLoads] | None = None
+    best: tuple[float, GanetiMoveWithEstimatedScore, GanetiNodeLoadsAfterMove] | None = None
     least = now
     for step in _moves_near_best_score(at, changes, now):
         changed = step.changed or ganeti_loads_after_unmirrored_move(at, step.instance, step.target)
@@ -220,13 +220,13 @@ def _best_move(
 
 def _moves_near_best_score(
     at: GanetiInstancePlacement, changes: GanetiMoveScoreSums, now: float
-) -> list[CandidateGanetiMove]:
+) -> list[GanetiMoveWithEstimatedScore]:
     """Return the moves whose estimated score is close to the best, in hbal's order.
 
     Moves away from offline nodes improve the score so much that other moves need not be tried.
     """
     leaving, staying = _distinct_instances(at)
-    candidates: list[CandidateGanetiMove] = []
+    candidates: list[GanetiMoveWithEstimatedScore] = []
     least = _collect_moves_near_best(at, changes, leaving, now, candidates)
     if least + EQUAL >= changes.away:
         least = _collect_moves_near_best(at, changes, staying, least, candidates)
@@ -254,7 +254,7 @@ def _collect_moves_near_best(
     changes: GanetiMoveScoreSums,
     instances: Iterable[int],
     least: float,
-    candidates: list[CandidateGanetiMove],
+    candidates: list[GanetiMoveWithEstimatedScore],
 ) -> float:
     """Collect moves of Ganeti instances with a score close to the lowest so far; return the lowest score."""
     for instance in instances:
@@ -267,15 +267,15 @@ def _collect_moves_near_best(
 
 def _moves_of_instance(
     at: GanetiInstancePlacement, changes: GanetiMoveScoreSums, instance: int, least: float
-) -> Iterator[CandidateGanetiMove]:
+) -> Iterator[GanetiMoveWithEstimatedScore]:
     if instance not in at.mirrored:
         secondary, kind = at.homes[instance][1], GanetiInstanceMoveKind.TO_ANY
         for nearly, target in _targets_near_best(at, changes, instance, least):
-            yield CandidateGanetiMove(nearly, instance, kind, target, (target, secondary), None)
+            yield GanetiMoveWithEstimatedScore(nearly, instance, kind, target, (target, secondary), None)
         return
     for kind, target, home, changed in possible_ganeti_instance_moves(at, instance, changes.online):
         nearly = at.score(changed) if at.has_pairs else changes.of_all(changed)
-        yield CandidateGanetiMove(nearly, instance, kind, target, home, changed)
+        yield GanetiMoveWithEstimatedScore(nearly, instance, kind, target, home, changed)
 
 
 def _targets_near_best(

@@ -111,7 +111,7 @@ def _standard_deviation(values: Sequence[float]) -> float:
     return sqrt(_sum_in_order([(value - mean) * (value - mean) for value in values]) / count)
 
 
-ChangedNodeLoads = dict[int, GanetiNodeLoad]  # new loads of changed nodes, by node index
+GanetiNodeLoadsAfterMove = dict[int, GanetiNodeLoad]  # new loads of changed nodes, by node index
 
 
 @dataclass(slots=True, kw_only=True)
@@ -163,7 +163,7 @@ class GanetiInstancePlacement:
                 pairs.update((load or self.loads[node]).pairs)
         return ganeti_imbalance_score(contributions, offline, pairs)
 
-    def apply(self, instance: int, home: tuple[int, int], changed: ChangedNodeLoads) -> None:
+    def apply(self, instance: int, home: tuple[int, int], changed: GanetiNodeLoadsAfterMove) -> None:
         """Record that an instance has moved to new nodes, with the changed loads of nodes."""
         for node, load in changed.items():
             self.loads[node] = load
@@ -216,7 +216,7 @@ VIA_SECONDARY = (  # moves in which the secondary node runs the instance at firs
 
 def possible_ganeti_instance_moves(
     at: GanetiInstancePlacement, instance: int, online: tuple[int, ...]
-) -> Iterator[tuple[GanetiInstanceMoveKind, int, tuple[int, int], ChangedNodeLoads]]:
+) -> Iterator[tuple[GanetiInstanceMoveKind, int, tuple[int, int], GanetiNodeLoadsAfterMove]]:
     """Yield all moves of an instance with a second copy, in hbal's order.
 
     Each item has the kind of move, the target node, the new primary and secondary nodes, and the changed
@@ -247,8 +247,8 @@ def _loads_after_mirrored_move(
     instance: int,
     kind: GanetiInstanceMoveKind,
     home: tuple[int, int],
-    freed: ChangedNodeLoads,
-) -> ChangedNodeLoads | None:
+    freed: GanetiNodeLoadsAfterMove,
+) -> GanetiNodeLoadsAfterMove | None:
     """Return the changed node loads after a move; None without room. `freed` has the loads without the instance."""
     (old_p, old_s), (new_p, new_s), hardware = at.homes[instance], home, at.hardware
     is_via_secondary = kind in VIA_SECONDARY
@@ -278,7 +278,9 @@ def _loads_after_mirrored_move(
     return secondary and {**loads, new_p: primary, new_s: secondary}
 
 
-def ganeti_loads_after_unmirrored_move(at: GanetiInstancePlacement, instance: int, target: int) -> ChangedNodeLoads:
+def ganeti_loads_after_unmirrored_move(
+    at: GanetiInstancePlacement, instance: int, target: int
+) -> GanetiNodeLoadsAfterMove:
     """Return the changed node loads after an instance without a second copy moved; empty without room."""
     primary, _ = at.homes[instance]
     burden = at.burdens[instance]

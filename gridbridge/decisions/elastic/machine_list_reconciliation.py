@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from gridbridge.decisions.elastic import host_standby_and_waking
+from gridbridge.decisions.elastic import site_host_power_lifecycle
 from gridbridge.model.elastic.elastic_nodes import (
     MASTER_TAG,
     BalancerNodeAct,
@@ -160,7 +160,9 @@ def acts_to_adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[Due
     for pool, machine in _unknown_machines(world):
         if pool in world.switched:
             host = world.host_of(machine.name)
-            site_host = host_standby_and_waking.node_of_adopted_powered_host(machine, pool, host, world.now, world.tags)
+            site_host = site_host_power_lifecycle.node_of_adopted_powered_host(
+                machine, pool, host, world.now, world.tags
+            )
             if site_host is not None and machine.name not in names:
                 names.add(machine.name)
                 yield DueNodeAct(node=site_host)
@@ -222,7 +224,7 @@ def is_machine_missing_briefly(node: BalancerOwnedNode, world: BalancerNodesSnap
     return (world.now - since).total_seconds() < LISTED_S
 
 
-def unknown_machines_named_as_hosts(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
+def machines_without_node_named_as_hosts(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
     """Return this cluster's machines that have no node, but have the name of a host in the cell."""
     names = {node.name for node in world.kept}
     return tuple(
@@ -233,9 +235,9 @@ def unknown_machines_named_as_hosts(world: BalancerNodesSnapshot) -> tuple[Provi
     )
 
 
-def machines_named_like_another_host(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
+def machines_named_as_host_with_other_address(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
     """Return the machines that have no node, but the name of a host with another address."""
-    return tuple(machine for machine in unknown_machines_named_as_hosts(world) if _is_other_host(machine, world))
+    return tuple(machine for machine in machines_without_node_named_as_hosts(world) if _is_other_host(machine, world))
 
 
 def _is_other_host(machine: ProviderMachine, world: BalancerNodesSnapshot) -> bool:

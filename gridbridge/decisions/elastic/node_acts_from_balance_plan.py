@@ -6,11 +6,15 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gridbridge.decisions.elastic import host_standby_and_waking, machine_list_reconciliation, node_and_master_lifecycle
+from gridbridge.decisions.elastic import (
+    machine_list_reconciliation,
+    node_and_master_lifecycle,
+    site_host_power_lifecycle,
+)
 from gridbridge.decisions.elastic.demand.free_capacity import has_running_or_reserved_slots, ordinary_queues_by_host
 from gridbridge.decisions.elastic.node_and_master_lifecycle import NodeLifecycleTimeouts
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import (
     BalancerNodeAct,
     BalancerNodesSnapshot,
@@ -22,8 +26,11 @@ from gridbridge.model.elastic.elastic_nodes import (
     NodeStateCause,
     short_host_name,
 )
-from gridbridge.model.elastic.standby_hosts import StandbyOrWakePlan, StandbyOrWakePlanCause
-from gridbridge.model.states import QueueStartBlocker
+from gridbridge.model.elastic.standby_and_wake_plan import (
+    StandbyOrWakePlan,
+    StandbyOrWakePlanCause,
+)
+from gridbridge.model.job_and_queue_states import QueueStartBlocker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +94,7 @@ def plan_due_node_acts(
             decided[node] = DueNodeAct(node=node, before=node)
     due = [*(act for act in first if act.before not in decided), *decided.values()]
     due = [replace(act, before=wished[act.before]) if act.before else act for act in due]
-    for name in names_for_new_nodes(world, rules.prefix_at(world.cluster), plan.add):
+    for name in unused_names_for_new_nodes(world, rules.prefix_at(world.cluster), plan.add):
         node = BalancerOwnedNode(name=name, pool=plan.pool, state=ElasticNodeState.REQUESTED, since=world.now)
         due.append(DueNodeAct(node=node, act=BalancerNodeAct.CREATE))
     return tuple(due)
@@ -103,12 +110,12 @@ def _squeeze_act(
     if node.state is ElasticNodeState.READY and name in off and not node.is_kept:
         host = world.host_of(node.name)
         is_busy = host is not None and host.is_busy
-        due = host_standby_and_waking.act_to_put_host_on_standby(
+        due = site_host_power_lifecycle.act_to_put_host_on_standby(
             node, world.now, is_busy=is_busy, is_moved=name in moved
         )
-        return host_standby_and_waking.add_standby_tag_to_act(due, world.tags)
+        return site_host_power_lifecycle.add_standby_tag_to_act(due, world.tags)
     if node.state is ElasticNodeState.STANDBY and name in on:
-        return host_standby_and_waking.act_to_wake_host(node, world.now)
+        return site_host_power_lifecycle.act_to_wake_host(node, world.now)
     return None
 
 
@@ -132,7 +139,9 @@ def apply_administrator_node_request(
     return node
 
 
-def nodes_as_policies_see(nodes: Iterable[BalancerOwnedNode], world: BalancerNodesSnapshot) -> tuple[ElasticNode, ...]:
+def elastic_nodes_for_policies(
+    nodes: Iterable[BalancerOwnedNode], world: BalancerNodesSnapshot
+) -> tuple[ElasticNode, ...]:
     """Return the facts about nodes for policies; a ready node without a listed machine is unreachable."""
     ours = machine_list_reconciliation.MachinesOfOwnedNodes(world)
 
@@ -182,7 +191,7 @@ def _drain_act(node: BalancerOwnedNode, world: BalancerNodesSnapshot, cause: Nod
     return DueNodeAct(node=draining, before=node, act=act)
 
 
-def names_for_new_nodes(world: BalancerNodesSnapshot, prefix: str, count: int) -> tuple[str, ...]:
+def unused_names_for_new_nodes(world: BalancerNodesSnapshot, prefix: str, count: int) -> tuple[str, ...]:
     """Return unused names, numbered after the highest number of at most nine digits that a host or machine has."""
     named = re.compile(f"{re.escape(prefix)}0*([0-9]{{1,9}})")
     machines = (machine.name for machines in world.machines.values() for machine in machines)

@@ -6,10 +6,10 @@ Nodes of a pool without a complete machine list get no act.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from gridbridge.decisions.elastic import host_standby_and_waking, machine_list_reconciliation
+from gridbridge.decisions.elastic import machine_list_reconciliation, site_host_power_lifecycle
 from gridbridge.decisions.elastic.machine_list_reconciliation import LISTED_S
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import (
     MASTER_TAG,
     BalancerNodeAct,
@@ -40,11 +40,11 @@ class NodeLifecycleTimeouts:
 
 def due_node_acts(world: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts) -> tuple[DueNodeAct, ...]:
     """Return the acts that are due for all nodes, sorted by node name."""
-    acts = [*_of_kept(world, patience), *machine_list_reconciliation.acts_to_adopt_unknown_machines(world)]
+    acts = [*_acts_of_known_nodes(world, patience), *machine_list_reconciliation.acts_to_adopt_unknown_machines(world)]
     return tuple(sorted(acts, key=lambda act: (act.node.name, act.node.machine)))
 
 
-def _of_kept(world: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts) -> Iterator[DueNodeAct]:
+def _acts_of_known_nodes(world: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts) -> Iterator[DueNodeAct]:
     successors = machine_list_reconciliation.replaced_nodes_with_successors(world)
     ours = machine_list_reconciliation.MachinesOfOwnedNodes(world)
     anothers = {  # listed machines without this cluster's owner tag
@@ -58,19 +58,19 @@ def _of_kept(world: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts) -> I
             gone = node.entering(ElasticNodeState.GONE, world.now, NodeStateCause.ANOTHERS)
             yield DueNodeAct(node=gone, before=node, is_over=True)
         elif node.pool in world.released:
-            yield replace(host_standby_and_waking.act_to_release_powered_host(node, world.now), before=node)
+            yield replace(site_host_power_lifecycle.act_to_release_powered_host(node, world.now), before=node)
         elif node in successors:
             if not machine_list_reconciliation.is_machine_missing_briefly(node, world):
                 yield replace(machine_list_reconciliation.act_to_adopt_node(successors[node]), before=node)
         elif node.pool in world.machines:
-            case = _Case(node, ours.of(node), world, patience)
-            rule = _switched if node.pool in world.switched else RULES.get(node.state)
+            case = _NodeLifecycleCase(node, ours.of(node), world, patience)
+            rule = _act_of_powered_host if node.pool in world.switched else RULES.get(node.state)
             if rule is not None and (act := rule(case)):
                 yield replace(act, before=node)
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class _NodeLifecycleCase:
     """A node with its machine, and the facts that decide about the node's next act."""
 
     node: BalancerOwnedNode
@@ -114,9 +114,9 @@ class _Case:
         return self.node.entering(state, self.world.now, cause)
 
 
-def _switched(case: _Case) -> DueNodeAct | None:
-    act = host_standby_and_waking.due_act_of_powered_host(
-        host_standby_and_waking.PoweredHostFacts(
+def _act_of_powered_host(case: _NodeLifecycleCase) -> DueNodeAct | None:
+    act = site_host_power_lifecycle.due_act_of_powered_host(
+        site_host_power_lifecycle.PoweredHostFacts(
             node=case.node,
             machine=case.machine,
             host=case.host,
@@ -125,10 +125,10 @@ def _switched(case: _Case) -> DueNodeAct | None:
             boot_s=case.patience.boot_s,
         )
     )
-    return host_standby_and_waking.add_standby_tag_to_act(act, case.world.tags) if act else None
+    return site_host_power_lifecycle.add_standby_tag_to_act(act, case.world.tags) if act else None
 
 
-def _requested(case: _Case) -> DueNodeAct | None:
+def _requested(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Let a listed machine boot, or forget a node without a machine after LISTED_S, or repeat a postponed request."""
     if case.machine is not None:
         booting = case.as_(ElasticNodeState.BOOTING)
@@ -141,7 +141,7 @@ def _requested(case: _Case) -> DueNodeAct | None:
     return None
 
 
-def _booting(case: _Case) -> DueNodeAct | None:
+def _booting(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Let a running machine join the cell; destroy a machine that does not boot in time."""
     if case.machine is None:
         if case.is_in_doubt:
@@ -158,7 +158,7 @@ def _booting(case: _Case) -> DueNodeAct | None:
     return DueNodeAct(node=node)
 
 
-def _joining(case: _Case) -> DueNodeAct | None:
+def _joining(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Continue to add a node to the cell; remove the node after the timeout, or if the machine is gone.
 
     A busy node never times out, because an earlier round may have stopped after the last step. After a long
@@ -167,7 +167,7 @@ def _joining(case: _Case) -> DueNodeAct | None:
     if case.is_in_doubt:
         return None
     if case.machine is None or case.is_out:
-        return _lost(case)
+        return _act_after_machine_loss(case)
     is_busy = case.host is not None and case.host.is_busy
     if case.was_late and not is_busy:
         removing = case.as_(ElasticNodeState.REMOVING, NodeStateCause.NEVER_JOINED)
@@ -176,7 +176,7 @@ def _joining(case: _Case) -> DueNodeAct | None:
     return DueNodeAct(node=node, act=BalancerNodeAct.JOIN)
 
 
-def _ready(case: _Case) -> DueNodeAct | None:
+def _ready(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Record the start of a node's idle time, and remove a node whose machine is gone.
 
     A silent node may still run tasks. A silent node is therefore removed only if the node was idle, has been
@@ -187,7 +187,7 @@ def _ready(case: _Case) -> DueNodeAct | None:
     if case.is_in_doubt:
         return None
     if case.is_out:
-        return _lost(case)
+        return _act_after_machine_loss(case)
     is_busy = host is not None and host.is_busy
     node = replace(node, idle_since=None if is_busy else node.idle_since or now)
     idle_s = (now - node.idle_since).total_seconds() if node.idle_since else 0.0
@@ -201,16 +201,16 @@ def _ready(case: _Case) -> DueNodeAct | None:
     return DueNodeAct(node=node) if node != case.node else None
 
 
-def _draining(case: _Case) -> DueNodeAct | None:
+def _draining(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Close a node, and remove the node if the node is still idle or the machine is gone."""
     if case.is_in_doubt:
         return None
     if case.is_out:
-        return _lost(case)
+        return _act_after_machine_loss(case)
     return DueNodeAct(node=case.node, act=BalancerNodeAct.REMOVE)
 
 
-def _removing(case: _Case) -> DueNodeAct | None:
+def _removing(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Repeat the removal until neither the cell nor the provider has the node.
 
     The node's name and file export are removed last. A node whose machine seemed to be gone joins the cell
@@ -227,14 +227,14 @@ def _removing(case: _Case) -> DueNodeAct | None:
     return DueNodeAct(node=case.node, act=BalancerNodeAct.EVICT)
 
 
-def _lost(case: _Case) -> DueNodeAct:
+def _act_after_machine_loss(case: _NodeLifecycleCase) -> DueNodeAct:
     """Remove a node whose machine is gone or stopped; a stopped node that an administrator keeps goes into standby."""
     if case.machine is not None and case.node.is_kept:
         return DueNodeAct(node=case.as_(ElasticNodeState.STANDBY))
     return DueNodeAct(node=case.as_(ElasticNodeState.REMOVING, NodeStateCause.VANISHED), act=BalancerNodeAct.EVICT)
 
 
-def _failed(case: _Case) -> DueNodeAct | None:
+def _failed(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Destroy the machine of a failed node; a host of the same name may belong to another node."""
     if case.machine is None:
         if case.is_out_briefly:
@@ -243,7 +243,7 @@ def _failed(case: _Case) -> DueNodeAct | None:
     return DueNodeAct(node=case.node, act=BalancerNodeAct.DESTROY)
 
 
-def _standby(case: _Case) -> DueNodeAct | None:
+def _standby(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Let a restarted node join the cell again; remove a stopped node that no administrator keeps.
 
     A restarted node gets the machine's new address, because another machine may have the old address.
@@ -251,7 +251,7 @@ def _standby(case: _Case) -> DueNodeAct | None:
     if case.is_in_doubt:
         return None
     if case.machine is None or (case.is_out and not case.node.is_kept):
-        return _lost(case)
+        return _act_after_machine_loss(case)
     if case.machine.state is ProviderMachineState.RUNNING and case.machine.address:
         joining = replace(case.as_(ElasticNodeState.JOINING), step=HostJoinStep.NONE)
         node = machine_list_reconciliation.update_node_from_machine(joining, case.machine, case.world)
@@ -259,7 +259,7 @@ def _standby(case: _Case) -> DueNodeAct | None:
     return None
 
 
-RULES: Mapping[ElasticNodeState, Callable[[_Case], DueNodeAct | None]] = {
+RULES: Mapping[ElasticNodeState, Callable[[_NodeLifecycleCase], DueNodeAct | None]] = {
     ElasticNodeState.REQUESTED: _requested,
     ElasticNodeState.BOOTING: _booting,
     ElasticNodeState.JOINING: _joining,

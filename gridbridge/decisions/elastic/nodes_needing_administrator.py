@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Container, Iterable, Mapping
 
 from gridbridge.decisions.elastic import machine_list_reconciliation
-from gridbridge.model.elastic.balance_sections import MachineProviderSection, ProviderKind
+from gridbridge.model.elastic.balancer_config_sections import MachineProviderSection, ProviderKind
 from gridbridge.model.elastic.elastic_nodes import (
     MASTER_TAG,
     BalancerNodesSnapshot,
@@ -18,7 +18,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     is_host_reporting,
     short_host_name,
 )
-from gridbridge.model.elastic.standby_hosts import has_standby_tag
+from gridbridge.model.elastic.standby_and_wake_plan import has_standby_tag
 
 HOSTS = (ElasticNodeState.JOINING, ElasticNodeState.READY, ElasticNodeState.DRAINING, ElasticNodeState.STANDBY)
 

@@ -20,7 +20,7 @@ from gridbridge.model.elastic.balance_plan import (
     NodeAddOrRemoveRefusal,
     NodeAddOrRemoveRefusalCause,
 )
-from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host, short_host_name
 from gridbridge.model.grid_engine_amounts import DAY_S
 
@@ -95,7 +95,7 @@ def _nodes_wanted(
 def _refused_jobs(situation: BalanceSituation, queue: str) -> tuple[NodeAddOrRemoveRefusal, ...]:
     refused = list[NodeAddOrRemoveRefusal]()
     for row in situation.cell.waiting:
-        cause = balancer_node_and_job_counts.why_waiting_jobs_are_no_demand(row)
+        cause = balancer_node_and_job_counts.why_no_node_is_added_for_jobs(row)
         if (
             cause is None
             and row.can_start

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from gridbridge.decisions.rebalance import move_plan_draft
+from gridbridge.decisions.rebalance import move_plan_draft_and_refusals
+from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement
 from gridbridge.decisions.rebalance.host_rebalancing import plan_projected_host_balance
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import draft_job_repair_or_spread, is_job_unevenly_spread
-from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, describe_moves
-from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
+from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import (
+    MovePlanDraft,
+    describe_moves,
+)
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
@@ -45,14 +48,14 @@ def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -
         if host.state is PlacementHostState.DISK_FULL and not board.is_full(host):
             continue  # the disk is no longer full
         draft = MovePlanDraft(board, 0, None)
-        tried.append(draft.advice(draft_host_evacuation(draft, host)))
+        tried.append(draft.finished_plan(draft_host_evacuation(draft, host)))
         if tried[-1].moves:
             return last_plan_with_all_rejections(tried)
-        board.renew()
+        board.undo_projected_moves()
     words = [advice.sentence for advice in tried]
     words.append(why_host_balancing_waits(snapshot) if rules.level else LEVEL_0)
     if not words[-1]:
-        for plan_balance in (plan_lightest_or_heaviest_host, _even_jobs):
+        for plan_balance in (plan_lightest_or_heaviest_host, _plan_first_uneven_job):
             tried.append(plan_balance(board))
             if tried[-1].moves:
                 return last_plan_with_all_rejections(tried)
@@ -62,13 +65,13 @@ def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -
     return replace(last_plan_with_all_rejections(tried), sentence="; ".join(filter(None, words)))
 
 
-def _even_jobs(board: ProjectedPlacement) -> RebalanceMovePlan:
+def _plan_first_uneven_job(board: ProjectedPlacement) -> RebalanceMovePlan:
     draft, words = MovePlanDraft(board, board.rules.tasks_per_round, board.rules.bytes_per_round), ""
-    for job in _jobs(board, board.rules):
+    for job in _autobalanced_jobs(board, board.rules):
         words = draft_job_repair_or_spread(draft, job, is_asked=False)
         if draft.moves:
             break
-    return draft.advice(words)
+    return draft.finished_plan(words)
 
 
 def plan_lightest_or_heaviest_host(board: ProjectedPlacement) -> RebalanceMovePlan:
@@ -77,7 +80,7 @@ def plan_lightest_or_heaviest_host(board: ProjectedPlacement) -> RebalanceMovePl
     hosts = sorted(live, key=lambda host: (board.score(host), host.name))
     tried = list[RebalanceMovePlan]()
     for host in dict.fromkeys((*hosts[:1], *hosts[-1:])):
-        board.renew()
+        board.undo_projected_moves()
         tried.append(plan_projected_host_balance(board, host.name))
         if tried[-1].moves:
             break
@@ -99,15 +102,15 @@ def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
     moves = PlacementTaskState.MOVING  # a local name is read faster, and there may be a million tasks
     if moving := sum(task.state is moves for task in snapshot.tasks):
         return f"{number_with_noun(moving, 'task is', 'tasks are')} being moved: no other move begins"
-    awaited = _awaited(snapshot)
-    first = min((host for host in snapshot.hosts if host.name in awaited), key=_turn, default=None)
+    awaited = _failed_hosts_with_waiting_tasks(snapshot)
+    first = min((host for host in snapshot.hosts if host.name in awaited), key=_evacuation_order, default=None)
     if not first:
         return ""
     state = "dead" if first.state is PlacementHostState.DEAD else "drained"
     return f"{first.name} is {state}: `gridbridge rebalance fail {first.name}` comes first"
 
 
-def _awaited(snapshot: PlacementSnapshot) -> set[str]:
+def _failed_hosts_with_waiting_tasks(snapshot: PlacementSnapshot) -> set[str]:
     """Return the dead and drained hosts with waiting tasks; a lost task is not waited for."""
     blocking = (PlacementHostState.DEAD, PlacementHostState.DRAIN)  # a full disk may stay full
     hosts = {host.name: host for host in snapshot.hosts if host.state in blocking}
@@ -127,14 +130,14 @@ def _awaited(snapshot: PlacementSnapshot) -> set[str]:
 def failed_hosts_with_copies(board: ProjectedPlacement) -> list[PlacementHost]:
     """Return the dead, full and drained hosts that have tasks or replicas, in order of evacuation."""
     served = (host for host in board.snapshot.hosts if host.state in EVACUATED_STATES)
-    return sorted((host for host in served if board.at(host.name)), key=_turn)
+    return sorted((host for host in served if board.tasks_at_host_before_moves(host.name)), key=_evacuation_order)
 
 
-def _turn(host: PlacementHost) -> tuple[int, str]:
+def _evacuation_order(host: PlacementHost) -> tuple[int, str]:
     return EVACUATED_STATES.index(host.state), host.name
 
 
-def _jobs(board: ProjectedPlacement, rules: RebalanceSection) -> list[PlacementJobOrDataset]:
+def _autobalanced_jobs(board: ProjectedPlacement, rules: RebalanceSection) -> list[PlacementJobOrDataset]:
     """Return the jobs that an automatic round may rebalance, the job with the largest tasks first."""
     now, pause = board.snapshot.now, timedelta(seconds=rules.job_rest_s)
     resting = {name for name, at in board.snapshot.recent.jobs.items() if happened_within(at, now, pause)}
@@ -157,7 +160,7 @@ def plan_host_evacuation(snapshot: PlacementSnapshot, name: str, rules: Rebalanc
     """Plan the evacuation of a host; copies on a dead or down host are made again from other hosts."""
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
-    return draft.advice(draft_host_evacuation(draft, board.hosts[name]))
+    return draft.finished_plan(draft_host_evacuation(draft, board.hosts[name]))
 
 
 def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
@@ -166,19 +169,19 @@ def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
     is_full = host.state == PlacementHostState.DISK_FULL and host.is_up
     draft.most = (rules.moves_from_full if is_full else rules.moves_from_failed) - under_way
     is_lost = host.name not in board.readable
-    if why := "" if is_full else _why_not(board, host, is_lost=is_lost):
+    if why := "" if is_full else _why_host_not_evacuated(board, host, is_lost=is_lost):
         return f"{host.name}: {why}"
-    tasks = [task for task in board.at(host.name) if task.job in board.jobs]
+    tasks = [task for task in board.tasks_at_host_before_moves(host.name) if task.job in board.jobs]
     before, lost = len(draft.moves), 0
     if is_lost:
-        lost = _replace(draft, host, tasks)
+        lost = _draft_replacements_of_lost_copies(draft, host, tasks)
     else:
-        _move_off(draft, host, tasks, is_full=is_full)
+        _draft_moves_off_host(draft, host, tasks, is_full=is_full)
     moves = draft.moves[before:]
     staying = len(tasks) - len({(move.job, move.number) for move in moves}) - lost
     words = [
         describe_moves(moves),
-        _room(board, host),
+        _describe_disk_use_without_host(board, host),
         f"{number_with_noun(under_way, 'copy is', 'copies are')} under way already" if under_way else "",
         f"{number_with_noun(lost, 'task')} can't be saved" if lost else "",
         describe_lost_datasets(board, host),
@@ -196,28 +199,34 @@ def describe_lost_datasets(board: ProjectedPlacement, host: PlacementHost) -> st
     return f"{number_with_noun(many, 'dataset')} without another whole replica; originals may exist"
 
 
-def _why_not(board: ProjectedPlacement, host: PlacementHost, *, is_lost: bool) -> str:
+def _why_host_not_evacuated(board: ProjectedPlacement, host: PlacementHost, *, is_lost: bool) -> str:
     """Return why a host is not evacuated, else empty. Disks with other files are not compared by used bytes."""
-    other_hosts, used, most = _disks(board, host)
+    other_hosts, used, most = _other_hosts_and_disk_bytes(board, host)
     are_sizes_known = host.max_bytes and all(other_host.max_bytes for other_host in other_hosts)
     if not host.is_shared and are_sizes_known and used >= most:
-        return f"the other hosts have no room for {move_plan_draft.format_gigabytes(host.used_bytes)}: nothing is moved"
-    for name in (name for task in board.at(host.name) for name in task.hosts if is_lost and name != host.name):
+        used_text = move_plan_draft_and_refusals.format_gigabytes(host.used_bytes)
+        return f"the other hosts have no room for {used_text}: nothing is moved"
+    for name in (
+        name
+        for task in board.tasks_at_host_before_moves(host.name)
+        for name in task.hosts
+        if is_lost and name != host.name
+    ):
         other_host = board.hosts.get(name)
         if other_host and not other_host.is_up and other_host.state != PlacementHostState.DEAD:
             return f"{name} is down and has copies of the same tasks: start {name} first, or mark it as dead"
     return ""
 
 
-def _disks(board: ProjectedPlacement, host: PlacementHost) -> tuple[list[PlacementHost], int, int]:
+def _other_hosts_and_disk_bytes(board: ProjectedPlacement, host: PlacementHost) -> tuple[list[PlacementHost], int, int]:
     """Return the usable hosts besides `host`, the bytes used on them and on `host`, and the capacity without `host`."""
-    other_hosts = [other_host for other_host in board.live(host.kind) if other_host.name != host.name]
+    other_hosts = [other_host for other_host in board.usable_hosts_of_kind(host.kind) if other_host.name != host.name]
     used = host.used_bytes + sum(other_host.used_bytes for other_host in other_hosts)
     return other_hosts, used, sum(other_host.max_bytes for other_host in other_hosts)
 
 
-def _room(board: ProjectedPlacement, host: PlacementHost) -> str:
-    other_hosts, used, most = _disks(board, host)
+def _describe_disk_use_without_host(board: ProjectedPlacement, host: PlacementHost) -> str:
+    other_hosts, used, most = _other_hosts_and_disk_bytes(board, host)
     if not other_hosts:
         return "no other host takes copies now"
     if not most or not host.max_bytes:
@@ -225,7 +234,7 @@ def _room(board: ProjectedPlacement, host: PlacementHost) -> str:
     return f"disks {used / (most + host.max_bytes):.0%} full with {host.name}, {used / most:.0%} without"
 
 
-def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask]) -> int:
+def _draft_replacements_of_lost_copies(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask]) -> int:
     """Plan replacements of a lost host's tasks and replicas; return the number of lost tasks."""
     lost = 0
     for task in sorted(tasks, key=lambda task: (task.size_bytes, task.key)):
@@ -233,48 +242,58 @@ def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTas
         other_copies = [name for name in task.hosts if name in draft.board.readable]  # `host` is not readable
         is_silent = task.state is PlacementTaskState.STAYING and task.stays is TaskNotMovedReason.SILENT
         if is_silent or task.state in (PlacementTaskState.MOVING, PlacementTaskState.BUSY):
-            draft.refuse(task, "", move_plan_draft.why_task_state_forbids_move(task))
+            draft.refuse(task, "", move_plan_draft_and_refusals.why_task_state_forbids_move(task))
         elif other_copies:
-            if not draft.is_over:
-                _replace_from(draft, job, task, host, other_copies[0])
+            if not draft.has_reached_move_limit:
+                _draft_replacement_from_copy(draft, job, task, host, other_copies[0])
         elif task.size_bytes == 0 and task.state == PlacementTaskState.WAITING:
-            _off(draft, job, task, host)
+            _draft_move_off_host(draft, job, task, host)
         else:
             lost += 1
             draft.refuse(task, "", "the task has no replica: its data are lost")
     return lost
 
 
-def _replace_from(
+def _draft_replacement_from_copy(
     draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost, source: str
 ) -> None:
     """Plan the replacement of a lost task or replica by its copy at `source`, and a new replica for this copy."""
     if task.live == host.name:
         draft.add(PlacementMoveKind.LIVE, task, host.name, source)
     if host.name in draft.board.task(task).replicas:
-        draft.board.forget(task, host.name)
-    if not draft.is_over and len(draft.board.task(task).replicas) < job.replicas:
-        move_plan_draft.draft_new_task_copy(draft, job, task, source)
+        draft.board.forget_replica_on_lost_host(task, host.name)
+    if not draft.has_reached_move_limit and len(draft.board.task(task).replicas) < job.replicas:
+        move_plan_draft_and_refusals.draft_new_task_copy(draft, job, task, source)
 
 
-def _move_off(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask], *, is_full: bool) -> None:
+def _draft_moves_off_host(
+    draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask], *, is_full: bool
+) -> None:
     def advise(task: PlacementTask) -> None:
         job = draft.board.jobs[task.job]
         if is_full and not draft.board.is_full(host):
             return
-        reason = move_plan_draft.why_task_is_not_moved(draft.board, task, is_asked=True) or draft.again_reason(task)
+        reason = move_plan_draft_and_refusals.why_task_is_not_moved(
+            draft.board, task, is_asked=True
+        ) or draft.why_already_moved_this_round(task)
         if reason or (job.spare and is_full):
             draft.refuse(task, "", reason or "the task has spare copies, which stay at this host")
         elif job.spare:
             draft.add(PlacementMoveKind.DELETE, task, host.name)
         else:
-            _off(draft, job, task, host)
+            _draft_move_off_host(draft, job, task, host)
 
-    move_plan_draft.draft_moves_owner_round_robin(draft, tasks, advise)
+    move_plan_draft_and_refusals.draft_moves_owner_round_robin(draft, tasks, advise)
 
 
-def _off(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost) -> None:
-    for target in move_plan_draft.rank_copy_target_hosts(draft, job, task) if not draft.is_over else ():
-        reason = move_plan_draft.why_copy_is_forbidden(draft.board, task, host.name, target)
+def _draft_move_off_host(
+    draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost
+) -> None:
+    for target in (
+        move_plan_draft_and_refusals.rank_copy_target_hosts(draft, job, task)
+        if not draft.has_reached_move_limit
+        else ()
+    ):
+        reason = move_plan_draft_and_refusals.why_copy_is_forbidden(draft.board, task, host.name, target)
         if target.name != host.name and draft.add_or_refuse(reason, task, host.name, target.name):
             return

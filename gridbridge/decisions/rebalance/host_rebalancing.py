@@ -9,10 +9,13 @@ from datetime import timedelta
 from functools import partial
 from math import ceil
 
-from gridbridge.decisions.rebalance import move_plan_draft
+from gridbridge.decisions.rebalance import move_plan_draft_and_refusals
+from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import JobCopyRedistribution
-from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, describe_moves
-from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
+from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import (
+    MovePlanDraft,
+    describe_moves,
+)
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     HostLoadBeforeAfter,
     PlacementHost,
@@ -35,48 +38,52 @@ def plan_projected_host_balance(board: ProjectedPlacement, name: str) -> Rebalan
     host, rules, snapshot = board.hosts[name], board.rules, board.snapshot
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
     if name not in board.readable:
-        return draft.advice(f"{name} is {'dead' if host.is_up else 'down'}: nothing is moved")
+        return draft.finished_plan(f"{name} is {'dead' if host.is_up else 'down'}: nothing is moved")
     disk = board.disk(host)
-    for task in board.at(name):
+    for task in board.tasks_at_host_before_moves(name):
         if task.job not in board.jobs:  # such a task is not moved, as in Hydra's document
             draft.refuse(
-                task, "", move_plan_draft.why_task_state_forbids_move(task) or "the snapshot lacks the task's job"
+                task,
+                "",
+                move_plan_draft_and_refusals.why_task_state_forbids_move(task) or "the snapshot lacks the task's job",
             )
-    if _is_heavy(board, host):
-        _push_off(draft, host)
-        return draft.advice(_sentence(draft, host, disk, "is full of copies"))
+    if _must_copies_leave_host(board, host):
+        _draft_moves_to_emptier_disks(draft, host)
+        return draft.finished_plan(_describe_host_balance(draft, host, disk, "is full of copies"))
     if board.is_disk_light(host):
-        _pull_onto(draft, host)
+        _draft_moves_from_fuller_disks(draft, host)
         if draft.moves:
-            return draft.advice(_sentence(draft, host, disk, "has room"))
+            return draft.finished_plan(_describe_host_balance(draft, host, disk, "has room"))
     is_light, lately = board.is_disk_light(host), timedelta(seconds=rules.active_s)
     active = (job for job in snapshot.jobs if job.last_run and snapshot.now - job.last_run < lately)
     for job in sorted(active, key=lambda job: job.name):
         draft_host_fair_job_share(draft, host, job)
     light = "has a lightly used disk, and no copy can be moved there"
-    return draft.advice(_sentence(draft, host, disk, light if is_light else "has an average disk usage"))
+    return draft.finished_plan(
+        _describe_host_balance(draft, host, disk, light if is_light else "has an average disk usage")
+    )
 
 
 def draft_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: PlacementJobOrDataset) -> None:
     """Plan moves until a host has its fair share of a job's copies; the share of a busy host is one copy less."""
     board, spread = draft.board, partial(JobCopyRedistribution, draft, job, host.kind, is_asked=False)
-    share = board.share(job, host)
-    while not draft.is_over and board.count(job.name, host.name) > share:
-        if not spread().push(host):
+    share = board.fair_share_of_job(job, host)
+    while not draft.has_reached_move_limit and board.count(job.name, host.name) > share:
+        if not spread().move_copy_off_host(host):
             return
-    while not draft.is_over and board.count(job.name, host.name) < share - 1:
-        if not spread().pull(host):
+    while not draft.has_reached_move_limit and board.count(job.name, host.name) < share - 1:
+        if not spread().move_copy_onto_host(host):
             return
     count = board.count(job.name, host.name)
-    if draft.is_over:
+    if draft.has_reached_move_limit:
         return
     if board.is_busy(host) and count == share:
-        spread().push(host, is_extra=True)
+        spread().move_copy_off_host(host, is_extra=True)
     elif board.is_quiet(host) and count == share - 1:
-        spread().pull(host, is_extra=True)
+        spread().move_copy_onto_host(host, is_extra=True)
 
 
-def _is_heavy(board: ProjectedPlacement, host: PlacementHost) -> bool:
+def _must_copies_leave_host(board: ProjectedPlacement, host: PlacementHost) -> bool:
     """Say whether tasks or replicas have to leave a host: a drained host, or a host with a full or heavy disk."""
     if host.state == PlacementHostState.DRAIN or board.is_full(host):
         return True
@@ -84,52 +91,61 @@ def _is_heavy(board: ProjectedPlacement, host: PlacementHost) -> bool:
     return host.max_bytes > 0 and is_short
 
 
-def _emptiest(board: ProjectedPlacement, hosts: Iterable[PlacementHost]) -> list[PlacementHost]:
-    return sorted(hosts, key=lambda host: (-board.offered(host), host.name))
+def _hosts_by_offered_bytes(board: ProjectedPlacement, hosts: Iterable[PlacementHost]) -> list[PlacementHost]:
+    return sorted(hosts, key=lambda host: (-board.bytes_offered_to_copies(host), host.name))
 
 
-def _extreme_others(board: ProjectedPlacement, host: PlacementHost, *, is_fullest: bool) -> list[PlacementHost]:
+def _extreme_other_hosts(board: ProjectedPlacement, host: PlacementHost, *, is_fullest: bool) -> list[PlacementHost]:
     """Return the part other_extreme of the usable hosts, without `host`: the fullest hosts or the emptiest hosts."""
-    others = _emptiest(board, (other for other in board.live(host.kind) if other.name != host.name))
+    others = _hosts_by_offered_bytes(
+        board, (other for other in board.usable_hosts_of_kind(host.kind) if other.name != host.name)
+    )
     return others[:: -1 if is_fullest else 1][: ceil(board.rules.other_extreme * (len(others) + 1))]
 
 
-def _push_off(draft: MovePlanDraft, host: PlacementHost) -> None:
-    board, first = draft.board, next(iter(draft.board.at(host.name)), None)
+def _draft_moves_to_emptier_disks(draft: MovePlanDraft, host: PlacementHost) -> None:
+    board, first = draft.board, next(iter(draft.board.tasks_at_host_before_moves(host.name)), None)
     targets = []
-    for target in _extreme_others(board, host, is_fullest=False):
-        if not (reason := move_plan_draft.why_host_takes_no_copy(board, target)):
+    for target in _extreme_other_hosts(board, host, is_fullest=False):
+        if not (reason := move_plan_draft_and_refusals.why_host_takes_no_copy(board, target)):
             targets.append(target)
         elif first:
             draft.refuse(first, target.name, reason)
-    for task in _movable(draft, host.name):
+    for task in _tasks_movable_between_disks(draft, host.name):
         is_short = board.is_full(host) or board.free(host) < board.rules.min_free_bytes
         is_above = board.disk(host) > board.mean_disk(host.kind)
-        if draft.is_over or not (host.state == PlacementHostState.DRAIN or is_short or is_above):
+        if draft.has_reached_move_limit or not (host.state == PlacementHostState.DRAIN or is_short or is_above):
             return
-        any(_goes(draft, task, host, target) for target in _emptiest(board, targets))
+        any(
+            _draft_move_to_emptier_disk(draft, task, host, target) for target in _hosts_by_offered_bytes(board, targets)
+        )
 
 
-def _pull_onto(draft: MovePlanDraft, host: PlacementHost) -> None:
+def _draft_moves_from_fuller_disks(draft: MovePlanDraft, host: PlacementHost) -> None:
     board = draft.board
-    sources = _extreme_others(board, host, is_fullest=True)
-    if reason := move_plan_draft.why_host_takes_no_copy(board, host):
-        if first := next((task for source in sources for task in board.at(source.name)), None):
+    sources = _extreme_other_hosts(board, host, is_fullest=True)
+    if reason := move_plan_draft_and_refusals.why_host_takes_no_copy(board, host):
+        if first := next((task for source in sources for task in board.tasks_at_host_before_moves(source.name)), None):
             draft.refuse(first, host.name, reason)
         return
     for source in sources:
-        if draft.is_over or board.disk(host) >= board.mean_disk(host.kind):
+        if draft.has_reached_move_limit or board.disk(host) >= board.mean_disk(host.kind):
             return
-        any(_goes(draft, task, source, host) for task in _movable(draft, source.name))
+        any(
+            _draft_move_to_emptier_disk(draft, task, source, host)
+            for task in _tasks_movable_between_disks(draft, source.name)
+        )
 
 
-def _goes(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost) -> bool:
+def _draft_move_to_emptier_disk(
+    draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
+) -> bool:
     """Plan a move to a disk that stays emptier than the source's disk, or to any disk if the source is drained."""
     board = draft.board
     reason = (
-        draft.limit_reason(task)
-        or move_plan_draft.why_copy_is_forbidden(board, task, source.name, target)
-        or move_plan_draft.why_host_takes_no_more_of_job(board, board.jobs[task.job], target)
+        draft.why_beyond_round_limits(task)
+        or move_plan_draft_and_refusals.why_copy_is_forbidden(board, task, source.name, target)
+        or move_plan_draft_and_refusals.why_host_takes_no_more_of_job(board, board.jobs[task.job], target)
     )
     is_worse = board.disk(target, task.size_bytes) >= board.disk(source)
     if not reason and is_worse and source.state != PlacementHostState.DRAIN:
@@ -137,22 +153,22 @@ def _goes(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, targ
     return draft.add_or_refuse(reason, task, source.name, target.name)
 
 
-def _movable(draft: MovePlanDraft, host: str) -> Iterator[PlacementTask]:
+def _tasks_movable_between_disks(draft: MovePlanDraft, host: str) -> Iterator[PlacementTask]:
     board = draft.board
     smallest = board.rules.min_task_bytes
-    for task in board.at(host):
+    for task in board.tasks_at_host_before_moves(host):
         if task.job not in board.jobs:
             continue
-        reason = move_plan_draft.why_task_is_not_moved(board, task, is_asked=False)
+        reason = move_plan_draft_and_refusals.why_task_is_not_moved(board, task, is_asked=False)
         if not reason and task.size_bytes < smallest:
-            reason = f"the copy has less than {move_plan_draft.format_gigabytes(smallest)}"
+            reason = f"the copy has less than {move_plan_draft_and_refusals.format_gigabytes(smallest)}"
         if reason:
             draft.refuse(task, "", reason)
         else:
             yield task
 
 
-def _sentence(draft: MovePlanDraft, host: PlacementHost, disk: float, standing: str) -> str:
+def _describe_host_balance(draft: MovePlanDraft, host: PlacementHost, disk: float, standing: str) -> str:
     used = f" {standing} ({disk:.0%} of the disk used, {draft.board.mean_disk(host.kind):.0%} in the mean)"
     return f"{host.name}{used if host.max_bytes > 0 else ''}: {describe_moves(draft.moves)}"
 
@@ -167,7 +183,7 @@ def host_loads_before_after(
     moved = {(move.job, move.number) for move in advice.moves}
     tasks = {task.key: task for task in snapshot.tasks if task.key in moved}
     for move in advice.moves:
-        board.take(move, tasks[move.job, move.number])
+        board.apply_move(move, tasks[move.job, move.number])
     return tuple(
         HostLoadBeforeAfter(
             host=host.name, disk=disk, score=score, disk_after=board.disk(host), score_after=board.score(host)

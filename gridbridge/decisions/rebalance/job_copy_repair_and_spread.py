@@ -5,7 +5,8 @@ Source: Hydra's document "Spawn Balancing", section "Job Rebalancing".
 
 from collections.abc import Iterator
 
-from gridbridge.decisions.rebalance.move_plan_draft import (
+from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement
+from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import (
     MovePlanDraft,
     describe_moves,
     draft_new_task_copy,
@@ -13,7 +14,6 @@ from gridbridge.decisions.rebalance.move_plan_draft import (
     why_host_takes_no_more_of_job,
     why_task_state_forbids_move,
 )
-from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
@@ -33,7 +33,7 @@ def plan_job_repair_or_spread(
     """Plan the repair or even spread of a job; the owner can't forbid moves that a person requested (`is_asked`)."""
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
-    return draft.advice(draft_job_repair_or_spread(draft, board.jobs[name], is_asked=is_asked))
+    return draft.finished_plan(draft_job_repair_or_spread(draft, board.jobs[name], is_asked=is_asked))
 
 
 def draft_job_repair_or_spread(draft: MovePlanDraft, job: PlacementJobOrDataset, *, is_asked: bool) -> str:
@@ -48,11 +48,11 @@ def draft_job_repair_or_spread(draft: MovePlanDraft, job: PlacementJobOrDataset,
         return f"job {job.name} is not whole, and is not spread: {still_wrong}"
     if job.name in draft.board.waiting or not is_job_unevenly_spread(draft.board, job):
         for kind in draft.board.kinds:
-            while not draft.is_over and _spread_one(draft, job, kind, is_asked=is_asked):
+            while not draft.has_reached_move_limit and _draft_spreading_move(draft, job, kind, is_asked=is_asked):
                 pass
     else:
         for task in draft.board.of_job[job.name]:
-            if not draft.is_listing:
+            if not draft.may_record_rejections:
                 break
             draft.refuse(task, "", why_task_state_forbids_move(task))
     is_uneven = is_job_unevenly_spread(draft.board, job)
@@ -63,18 +63,23 @@ def draft_job_repair_or_spread(draft: MovePlanDraft, job: PlacementJobOrDataset,
 def draft_job_repair(draft: MovePlanDraft, job: PlacementJobOrDataset) -> int:
     """Plan the repair of a job, without the limit of moved bytes; return the number of tasks that remain damaged."""
     board = draft.board
-    tasks = _lacking(board, job)
-    repairable = [task for task in sorted(tasks, key=lambda task: task.number) if not draft.again_reason(task)]
-    for step in (_make_live, _drop_wrong), (_add_missing, _drop_spoilt):
+    tasks = _tasks_to_repair(board, job)
+    repairable = [
+        task for task in sorted(tasks, key=lambda task: task.number) if not draft.why_already_moved_this_round(task)
+    ]
+    for step in (
+        (_draft_main_copy, _draft_removal_of_wrong_replicas),
+        (_draft_missing_replica, _draft_removal_of_damaged_replicas),
+    ):
         for task in repairable:
-            if draft.is_over:
+            if draft.has_reached_move_limit:
                 break
             for repair in step:
                 repair(draft, job, task)
     return sum(not _is_whole(board, job, task) for task in tasks)
 
 
-def _lacking(board: ProjectedPlacement, job: PlacementJobOrDataset) -> list[PlacementTask]:
+def _tasks_to_repair(board: ProjectedPlacement, job: PlacementJobOrDataset) -> list[PlacementTask]:
     """Return the tasks that had missing or wrong copies before the planned moves; there may be a million tasks."""
     readable, wanted = board.readable, job.replicas
     return [
@@ -95,14 +100,14 @@ def _is_whole(board: ProjectedPlacement, job: PlacementJobOrDataset, task: Place
 
 def is_job_unevenly_spread(board: ProjectedPlacement, job: PlacementJobOrDataset) -> bool:
     """Say whether some host is above its share of a job's tasks and replicas, or at least two below its share."""
-    surpluses = (above for kind in board.kinds for _, above in board.above(job, kind))
+    surpluses = (above for kind in board.kinds for _, above in board.surplus_by_host(job, kind))
     return any(above > 0 or above < -1 for above in surpluses)
 
 
-def _make_live(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
+def _draft_main_copy(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
     """If a task has no main copy, make its first readable replica the main copy, or copy the original."""
     first = next((name for name in task.replicas if name in draft.board.readable), "")
-    if draft.is_over or task.live in draft.board.hosts:
+    if draft.has_reached_move_limit or task.live in draft.board.hosts:
         return
     if why := why_task_state_forbids_move(task):
         draft.refuse(task, "", why)
@@ -112,21 +117,21 @@ def _make_live(draft: MovePlanDraft, job: PlacementJobOrDataset, task: Placement
         draft_new_task_copy(draft, job, task, "", PlacementMoveKind.LIVE)
 
 
-def _drop_wrong(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
+def _draft_removal_of_wrong_replicas(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
     """Remove second copies on a host, copies on hosts outside the snapshot, and surplus replicas, the last first."""
     now = draft.board.task(task)
     hosts = {now.live}
     for host in now.replicas:
         if host in hosts or host not in draft.board.hosts:
-            _delete(draft, task, host)
+            _draft_removal(draft, task, host)
         hosts.add(host)
     extra = len(draft.board.task(task).replicas) - job.replicas
     for host in reversed(draft.board.task(task).replicas[-extra:] if extra > 0 else ()):
-        _delete(draft, task, host)
+        _draft_removal(draft, task, host)
 
 
-def _delete(draft: MovePlanDraft, task: PlacementTask, host: str) -> None:
-    if draft.is_over:
+def _draft_removal(draft: MovePlanDraft, task: PlacementTask, host: str) -> None:
+    if draft.has_reached_move_limit:
         return
     if task.state == PlacementTaskState.WAITING:
         draft.add(PlacementMoveKind.DELETE, task, host)
@@ -134,30 +139,34 @@ def _delete(draft: MovePlanDraft, task: PlacementTask, host: str) -> None:
         draft.refuse(task, "", f"the task is {task.state.value}")
 
 
-def _add_missing(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
+def _draft_missing_replica(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
     now = draft.board.task(task)
-    if draft.is_over or len(now.replicas) >= job.replicas or draft.again_reason(task):
+    if draft.has_reached_move_limit or len(now.replicas) >= job.replicas or draft.why_already_moved_this_round(task):
         return
     draft_new_task_copy(draft, job, task, now.live if now.live in draft.board.readable else "")
 
 
-def _drop_spoilt(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
+def _draft_removal_of_damaged_replicas(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
     now = draft.board.task(task)
-    if not now.live or len(now.replicas) < job.replicas or draft.again_reason(task):
+    if not now.live or len(now.replicas) < job.replicas or draft.why_already_moved_this_round(task):
         return
     for host in now.spoilt:
         if host not in now.hosts:
-            _delete(draft, task, host)
+            _draft_removal(draft, task, host)
 
 
-def _spread_one(draft: MovePlanDraft, job: PlacementJobOrDataset, kind: str, *, is_asked: bool) -> bool:
+def _draft_spreading_move(draft: MovePlanDraft, job: PlacementJobOrDataset, kind: str, *, is_asked: bool) -> bool:
     board, spread = draft.board, JobCopyRedistribution(draft, job, kind, is_asked=is_asked)
     above, most_first = spread.above, spread.order[::-1]
     fair = [host for host in most_first if above[host.name] == 0]
     return (
-        any(spread.push(host) for host in most_first if above[host.name] > 0)
-        or any(spread.pull(host) for host in spread.order if above[host.name] < -1)
-        or any(spread.push(host, is_extra=True) for host in fair if board.is_disk_heavy(host) or board.is_busy(host))
+        any(spread.move_copy_off_host(host) for host in most_first if above[host.name] > 0)
+        or any(spread.move_copy_onto_host(host) for host in spread.order if above[host.name] < -1)
+        or any(
+            spread.move_copy_off_host(host, is_extra=True)
+            for host in fair
+            if board.is_disk_heavy(host) or board.is_busy(host)
+        )
     )
 
 
@@ -165,7 +174,7 @@ class JobCopyRedistribution:
     """Plans one move that spreads a job's tasks and replicas more evenly; each further move needs a new object."""
 
     def __init__(self, draft: MovePlanDraft, job: PlacementJobOrDataset, kind: str, *, is_asked: bool) -> None:
-        board, above = draft.board, dict(draft.board.above(job, kind))
+        board, above = draft.board, dict(draft.board.surplus_by_host(job, kind))
         self.above = above
         # hosts furthest below their share of the job come first; equal hosts are sorted by load
         self.order = sorted(board.by_load(kind), key=lambda host: above[host.name])
@@ -175,42 +184,42 @@ class JobCopyRedistribution:
         self._reasons: dict[str, str] = {}  # for each host: why the host takes no task of the job, or empty
         self._is_told = False
 
-    def push(self, source: PlacementHost, *, is_extra: bool = False) -> bool:
+    def move_copy_off_host(self, source: PlacementHost, *, is_extra: bool = False) -> bool:
         """Plan the move of one task or replica off a host, to the host with the fewest tasks of the job.
 
         With `is_extra` a busy host gives a task although the host has its share; a busy target would return the task,
         and is excluded.
         """
         targets: list[PlacementHost] | None = None
-        reason = self._draft.taken_reason(self._job, source.name)
+        reason = self._draft.why_source_gives_no_more(self._job, source.name)
         for task in self._movable(source):
             if reason:
                 self._draft.refuse(task, "", reason)
                 return False
             if targets is None:
                 busy = self._draft.board.is_busy if is_extra else lambda _: False
-                targets = [host for host in self._taking() if host.name != source.name and not busy(host)]
+                targets = [host for host in self._hosts_taking_job() if host.name != source.name and not busy(host)]
             for target in targets:
-                if _goes(self._draft, task, source, target):
-                    self._refuse_up_to(task, target.name)
+                if _draft_move_unless_disks_uneven(self._draft, task, source, target):
+                    self._record_rejecting_hosts(task, target.name)
                     return True
-            self._refuse_up_to(task)
+            self._record_rejecting_hosts(task)
             if not targets:
                 return False
         return False
 
-    def pull(self, target: PlacementHost, *, is_extra: bool = False) -> bool:
+    def move_copy_onto_host(self, target: PlacementHost, *, is_extra: bool = False) -> bool:
         """Plan the move of one task or replica to a host, from the host with the most tasks of the job.
 
         Hosts below their share are no sources. With `is_extra`, hosts with few used slots are no sources either.
         """
         draft, job, empty = self._draft, self._job, set[str]()
-        reason = _target_reason(draft, job, target)
+        reason = _why_host_takes_none_of_job(draft, job, target)
         for source in self._givers:
             if source.name == target.name or (is_extra and draft.board.is_quiet(source)):
                 continue
             task = None
-            taken_reason = draft.taken_reason(job, source.name)
+            taken_reason = draft.why_source_gives_no_more(job, source.name)
             for task in self._movable(source):
                 if reason:
                     draft.refuse(task, target.name, reason)
@@ -218,7 +227,7 @@ class JobCopyRedistribution:
                 if taken_reason:
                     draft.refuse(task, "", taken_reason)
                     break
-                if _goes(draft, task, source, target):
+                if _draft_move_unless_disks_uneven(draft, task, source, target):
                     return True
             if task is None:
                 empty.add(source.name)
@@ -226,15 +235,17 @@ class JobCopyRedistribution:
         return False
 
     def _movable(self, host: PlacementHost) -> Iterator[PlacementTask]:
-        return self._draft.movable(self._job, host.name, is_asked=self._is_asked)
+        return self._draft.movable_tasks_at_host(self._job, host.name, is_asked=self._is_asked)
 
-    def _taking(self) -> list[PlacementHost]:
+    def _hosts_taking_job(self) -> list[PlacementHost]:
         if self._takers is None:
-            self._reasons = {host.name: _target_reason(self._draft, self._job, host) for host in self.order}
+            self._reasons = {
+                host.name: _why_host_takes_none_of_job(self._draft, self._job, host) for host in self.order
+            }
             self._takers = [host for host in self.order if not self._reasons[host.name]]
         return self._takers
 
-    def _refuse_up_to(self, task: PlacementTask, until: str = "") -> None:
+    def _record_rejecting_hosts(self, task: PlacementTask, until: str = "") -> None:
         """In the first call, record the hosts before `until` that reject the task, with their reasons."""
         for name, reason in self._reasons.items() if not self._is_told else ():
             if name == until:
@@ -244,7 +255,9 @@ class JobCopyRedistribution:
         self._is_told = True
 
 
-def _goes(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost) -> bool:
+def _draft_move_unless_disks_uneven(
+    draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
+) -> bool:
     """Plan a move, unless disks would be far from the mean after the move: the next round would undo the move."""
     board, size_bytes = draft.board, task.size_bytes
     reason = why_copy_is_forbidden(board, task, source.name, target)
@@ -255,14 +268,14 @@ def _goes(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, targ
     return draft.add_or_refuse(reason, task, source.name, target.name)
 
 
-def _target_reason(draft: MovePlanDraft, job: PlacementJobOrDataset, target: PlacementHost) -> str:
+def _why_host_takes_none_of_job(draft: MovePlanDraft, job: PlacementJobOrDataset, target: PlacementHost) -> str:
     """Return why a host takes no task or replica of a job; empty if the host takes some.
 
     A host far busier than the mean takes none (Hydra, "Job Rebalancing"), unless the number of free slots is known:
     the free slots are checked for each task.
     """
     board = draft.board
-    reason = draft.host_reason(target) or draft.given_reason(job, target.name)
+    reason = draft.why_host_takes_nothing(target) or draft.why_target_gets_no_more(job, target.name)
     if reason := reason or why_host_takes_no_more_of_job(board, job, target):
         return reason
     if target.room is None and board.is_busy(target):

@@ -19,9 +19,16 @@ from gridbridge.decisions.rebalance.automatic_round_and_evacuation import (
     last_plan_with_all_rejections,
     plan_lightest_or_heaviest_host,
 )
+from gridbridge.decisions.rebalance.host_loads_after_planned_moves import (
+    ProjectedPlacement,
+    task_after_move,
+)
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import draft_job_repair
-from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, describe_moves, draft_moves_owner_round_robin
-from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement, task_after_move
+from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import (
+    MovePlanDraft,
+    describe_moves,
+    draft_moves_owner_round_robin,
+)
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.datasets import (
     Dataset,
@@ -54,17 +61,19 @@ MOST_DOUBLED = 6  # how often the pause after failures in a row is doubled at mo
 def datasets_as_placement_snapshot(storage_state: DatasetStorageSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
     """Return storage areas and datasets in the form that rebalancing plans need."""
     areas = {area.storage: area for area in storage_state.areas}
-    hosts = tuple(_host(areas[name], storage_state) for name in sorted(areas))
+    hosts = tuple(_storage_area_as_host(areas[name], storage_state) for name in sorted(areas))
     datasets = sorted(storage_state.kept, key=lambda delegated: delegated.name)
     going = {carried.dataset for carried in storage_state.carried if carried.ended_at is None}
-    resting = _resting(storage_state, rules)
-    known_areas = _Areas(
+    resting = _areas_resting_after_failures(storage_state, rules)
+    known_areas = StorageAreaNamesByState(
         every=frozenset(areas),
         down=frozenset(host.name for host in hosts if not host.is_up),
         drained=frozenset(host.name for host in hosts if host.state is PlacementHostState.DRAIN),
     )
     tasks = tuple(
-        _task(delegated, known_areas, resting[delegated.name], storage_state, is_going=delegated.name in going)
+        _dataset_as_task(
+            delegated, known_areas, resting[delegated.name], storage_state, is_going=delegated.name in going
+        )
         for delegated in datasets
     )
     came = [carried for carried in storage_state.carried if carried.target and not carried.why]
@@ -72,7 +81,7 @@ def datasets_as_placement_snapshot(storage_state: DatasetStorageSnapshot, rules:
         now=storage_state.now,
         hosts=hosts,
         jobs=tuple(
-            _job(delegated, task, known_areas, resting[delegated.name])
+            _dataset_as_job(delegated, task, known_areas, resting[delegated.name])
             for delegated, task in zip(datasets, tasks, strict=True)
         ),
         tasks=tasks,
@@ -99,15 +108,15 @@ def plan_dataset_rebalance_round(snapshot: PlacementSnapshot, rules: RebalanceSe
     if draft.moves[evacuations:]:
         words.append(f"datasets are repaired first: {describe_moves(draft.moves[evacuations:], '')}")
     if draft.moves:
-        return draft.advice("; ".join(words))
+        return draft.finished_plan("; ".join(words))
     carried = f"{number_with_noun(moving, 'dataset is', 'datasets are')} being moved: no other move begins"
     words.append((carried if moving else "") if rules.level else LEVEL_0)
-    tried = [draft.advice("")]
+    tried = [draft.finished_plan("")]
     tried += [] if words[-1] else [plan_lightest_or_heaviest_host(board)]
     if tried[-1].moves:
         return last_plan_with_all_rejections(tried)
-    counted = f"{number_with_noun(len(board.live(KIND)), 'area')} and {number_with_noun(len(board.jobs), 'dataset')}"
-    words.append(f"{counted}: nothing to move")
+    areas = number_with_noun(len(board.usable_hosts_of_kind(KIND)), "area")
+    words.append(f"{areas} and {number_with_noun(len(board.jobs), 'dataset')}: nothing to move")
     return replace(last_plan_with_all_rejections(tried), sentence="; ".join(filter(None, words)))
 
 
@@ -137,7 +146,7 @@ def dataset_changes_for_moves(
     return tuple(acts)
 
 
-def _host(area: MeasuredStorageArea, storage_state: DatasetStorageSnapshot) -> PlacementHost:
+def _storage_area_as_host(area: MeasuredStorageArea, storage_state: DatasetStorageSnapshot) -> PlacementHost:
     is_drained = {area.storage, area.cluster} & storage_state.drained
     return PlacementHost(
         name=area.storage,
@@ -153,7 +162,7 @@ def _host(area: MeasuredStorageArea, storage_state: DatasetStorageSnapshot) -> P
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Areas:
+class StorageAreaNamesByState:
     """The names of all storage areas, of unreachable areas, and of drained areas."""
 
     every: frozenset[str]
@@ -165,9 +174,9 @@ class _Areas:
         return self.down.union(replica.storage for replica in delegated.dataset.replicas if replica.is_away)
 
 
-def _task(
+def _dataset_as_task(
     delegated: DelegatedDataset,
-    areas: _Areas,
+    areas: StorageAreaNamesByState,
     resting: frozenset[str],
     storage_state: DatasetStorageSnapshot,
     *,
@@ -203,8 +212,8 @@ def _task(
     )
 
 
-def _job(
-    delegated: DelegatedDataset, task: PlacementTask, areas: _Areas, resting: frozenset[str]
+def _dataset_as_job(
+    delegated: DelegatedDataset, task: PlacementTask, areas: StorageAreaNamesByState, resting: frozenset[str]
 ) -> PlacementJobOrDataset:
     """Return a dataset as a job; automatic rounds don't move a dataset with more replicas than wanted."""
     down = areas.down_for(delegated)
@@ -223,7 +232,9 @@ def _job(
     )
 
 
-def _resting(storage_state: DatasetStorageSnapshot, rules: RebalanceSection) -> Mapping[str, frozenset[str]]:
+def _areas_resting_after_failures(
+    storage_state: DatasetStorageSnapshot, rules: RebalanceSection
+) -> Mapping[str, frozenset[str]]:
     """Return for each dataset the areas where an action failed a short time ago.
 
     The dataset avoids an area for a pause after the end of the failed action, because a copy may take hours. Each
@@ -263,7 +274,7 @@ def choose_next_replica_area(
     }
     refused = tuple(RefusedAreaOrDataset(what=name, reason=why) for name, why in reasons.items() if why)
     fit = [area for area in areas if not reasons[area.storage]]
-    held = {area.cluster for area in areas if area.storage in dataset.whole}
+    held = {area.cluster for area in areas if area.storage in dataset.areas_with_whole_replica}
 
     def rank(area: MeasuredStorageArea) -> tuple[bool, bool, bool, int, str]:
         is_unbegun, is_new = area.storage not in dataset.begun, area.storage not in dataset.storages
@@ -277,7 +288,7 @@ def why_area_takes_no_replica(dataset: Dataset, area: MeasuredStorageArea, rules
     """Return why an area can't take a replica, else empty; a begun copy needs space for its missing bytes only."""
     most = int(area.free_bytes * rules.disk_share)
     missing_bytes = max(0, dataset.size_bytes - area.begun_bytes)
-    if area.storage in dataset.whole:
+    if area.storage in dataset.areas_with_whole_replica:
         return "the area has a whole replica"
     if area.fault:
         return area.fault

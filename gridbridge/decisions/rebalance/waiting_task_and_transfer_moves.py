@@ -10,8 +10,11 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import EVACUATED_STATES
-from gridbridge.decisions.rebalance.move_plan_draft import why_host_takes_no_copy, why_task_is_not_moved
-from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
+from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement
+from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import (
+    why_host_takes_no_copy,
+    why_task_is_not_moved,
+)
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
@@ -45,7 +48,7 @@ def tasks_as_placement_snapshot(observed: TasksObservedAtClusters) -> PlacementS
         # a task that moves to another cluster reserves slots at the target cluster
         if transferred.target not in ("", transferred.cluster):
             waiting[transferred.target] += transferred.slots
-    unsent = _unsent(observed)
+    unsent = _slots_of_unsent_tasks(observed)
     campaign_numbers = {task.campaign for task in observed.tasks}
     moved = [
         campaign
@@ -56,19 +59,23 @@ def tasks_as_placement_snapshot(observed: TasksObservedAtClusters) -> PlacementS
     return PlacementSnapshot(
         now=observed.now,
         hosts=tuple(
-            _host(name, answer, waiting[name] + unsent[name], observed)
+            _cluster_as_host(name, answer, waiting[name] + unsent[name], observed)
             for name, answer in sorted(observed.answers.items())
         ),
-        jobs=(*(_job(campaign, observed) for campaign in moved), *_sent_jobs(observed)),
+        jobs=(*(_campaign_as_job(campaign, observed) for campaign in moved), *_transferred_jobs(observed)),
         tasks=(
-            *(_task(task) for task in unique_tasks_by_key(observed.tasks).values() if task.campaign in moved_numbers),
-            *map(_task, unique_tasks_by_key(observed.away).values()),
+            *(
+                _observed_task_as_task(task)
+                for task in unique_tasks_by_key(observed.tasks).values()
+                if task.campaign in moved_numbers
+            ),
+            *map(_observed_task_as_task, unique_tasks_by_key(observed.away).values()),
         ),
         recent=observed.recent,
     )
 
 
-def _unsent(observed: TasksObservedAtClusters) -> Counter[str]:
+def _slots_of_unsent_tasks(observed: TasksObservedAtClusters) -> Counter[str]:
     unsent = Counter[str]()
     moved = Counter((task.campaign, task.cluster) for task in observed.tasks if task.is_moving)
     of = Counter(task.campaign for task in observed.tasks if task.is_moving)
@@ -80,7 +87,7 @@ def _unsent(observed: TasksObservedAtClusters) -> Counter[str]:
     return unsent
 
 
-def _host(
+def _cluster_as_host(
     name: str, answer: ClusterSnapshot | None, slots_taken: int, observed: TasksObservedAtClusters
 ) -> PlacementHost:
     state = PlacementHostState.DRAIN if name in observed.drained else PlacementHostState.ALIVE
@@ -97,7 +104,7 @@ def _host(
     )
 
 
-def _job(campaign: Campaign, observed: TasksObservedAtClusters) -> PlacementJobOrDataset:
+def _campaign_as_job(campaign: Campaign, observed: TasksObservedAtClusters) -> PlacementJobOrDataset:
     requests = campaign.jdl.clusters.items()
     open_requests = {name: request for name, request in requests if (campaign.number, name) not in observed.closed}
     open_to = set()
@@ -115,7 +122,7 @@ def _job(campaign: Campaign, observed: TasksObservedAtClusters) -> PlacementJobO
     )
 
 
-def _sent_jobs(observed: TasksObservedAtClusters) -> Iterator[PlacementJobOrDataset]:
+def _transferred_jobs(observed: TasksObservedAtClusters) -> Iterator[PlacementJobOrDataset]:
     for name, task in sorted({job: task for (job, _), task in unique_tasks_by_key(observed.away).items()}.items()):
         answers = ((cluster, observed.answers.get(cluster)) for cluster in observed.reached)
         open_to = {cluster for cluster, answer in answers if answer and answer.free_slots >= task.slots}
@@ -134,7 +141,7 @@ def _free_slots(answer: ClusterSnapshot, *, is_besteffort: bool = True) -> int:
     return answer.free_slots if besteffort is None else besteffort
 
 
-def _task(task: CampaignTaskAtCluster | TransferredTask) -> PlacementTask:
+def _observed_task_as_task(task: CampaignTaskAtCluster | TransferredTask) -> PlacementTask:
     job, number = task.key
     state = PlacementTaskState.WAITING if task.is_waiting else PlacementTaskState.STAYING
     state = PlacementTaskState.RUNNING if task.is_running else state
@@ -159,8 +166,8 @@ def recheck_waiting_task_moves(
     came, held, dropped = Counter[str](), list[PlacementMove](), list[RejectedMove]()
     for move in moves:
         task, is_urgent = tasks.get((move.job, move.number)), is_asked or move.source in served
-        if reason := _why_not(move, task, board, came[move.target], is_urgent=is_urgent):
-            dropped.append(_dropped(move, reason))
+        if reason := _why_move_not_valid(move, task, board, came[move.target], is_urgent=is_urgent):
+            dropped.append(_dropped_move(move, reason))
             continue
         assert task
         came[move.target] += task.slots
@@ -168,7 +175,7 @@ def recheck_waiting_task_moves(
     return ValidAndDroppedMoves(moves=tuple(held), dropped=tuple(dropped))
 
 
-def _why_not(
+def _why_move_not_valid(
     move: PlacementMove, task: PlacementTask | None, board: ProjectedPlacement, came: int, *, is_urgent: bool
 ) -> str:
     """Return why a move is no longer valid; else empty. `came` is how many slots earlier moves take at the target."""
@@ -190,8 +197,8 @@ def _why_not(
 
 def drop_all_planned_moves(moves: Iterable[PlacementMove], reason: str) -> ValidAndDroppedMoves:
     """Return all moves as dropped moves with one reason."""
-    return ValidAndDroppedMoves(dropped=tuple(_dropped(move, reason) for move in moves))
+    return ValidAndDroppedMoves(dropped=tuple(_dropped_move(move, reason) for move in moves))
 
 
-def _dropped(move: PlacementMove, reason: str) -> RejectedMove:
+def _dropped_move(move: PlacementMove, reason: str) -> RejectedMove:
     return RejectedMove(job=move.job, number=move.number, target=move.target, reason=reason)

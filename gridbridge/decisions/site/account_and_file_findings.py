@@ -34,10 +34,10 @@ def account_folder_findings(
     symlink while root works on the path.
     """
     for path, mode in modes.items():
-        yield _folder(path, mode, paths.get(path), owner, hidden, is_within=path.startswith(f"{home}/"))
+        yield _account_folder_finding(path, mode, paths.get(path), owner, hidden, is_within=path.startswith(f"{home}/"))
 
 
-def _folder(
+def _account_folder_finding(
     path: str, mode: int, facts: PathFacts | None, owner: tuple[str, int], hidden: Set[str], *, is_within: bool
 ) -> CheckFinding:
     item, (name, uid), quoted = f"folder {path}", owner, shlex.quote(path)
@@ -187,10 +187,10 @@ def service_account_finding(uid: int, site: SiteSection) -> CheckFinding:
 
 def program_file_findings(facts: TransferHostFacts) -> Iterator[CheckFinding]:
     """Check the programs that Grid Engine and sudo run, and gridbridge.toml."""
-    yield from (_program(path, facts) for path in PROGRAMS)
-    yield from (_tree(top, facts_of_tree) for top, facts_of_tree in facts.trees.items())
-    yield _interpreter(facts)
-    yield _configuration(facts)
+    yield from (_program_finding(path, facts) for path in PROGRAMS)
+    yield from (_root_folder_finding(top, facts_of_tree) for top, facts_of_tree in facts.trees.items())
+    yield _interpreter_finding(facts)
+    yield _configuration_file_finding(facts)
 
 
 def state_file_privacy_finding(facts: TransferHostFacts, site: SiteSection) -> CheckFinding:
@@ -223,7 +223,7 @@ def service_sudoers_line(site: SiteSection) -> str:
     return f"{site.service_account} ALL=(root) NOPASSWD: {AS_USER}"
 
 
-def _program(path: str, facts: TransferHostFacts) -> CheckFinding:
+def _program_finding(path: str, facts: TransferHostFacts) -> CheckFinding:
     item, path_facts, name = f"program {path}", facts.paths.get(path), shlex.quote(path)
     if closed := facts.closed_to_others.get(path):
         mend = SetupEdit.shell(f"chmod a+rx {shlex.quote(closed)}")
@@ -236,7 +236,7 @@ def _program(path: str, facts: TransferHostFacts) -> CheckFinding:
     return CheckFinding.judge(is_right, item, path_facts.rights, "root's, readable and executable by all users", mend)
 
 
-def _tree(top: str, tree: NonRootWritablePaths) -> CheckFinding:
+def _root_folder_finding(top: str, tree: NonRootWritablePaths) -> CheckFinding:
     """Check files that root runs: a user who can change a file becomes root."""
     item, name = f"folder {top}", shlex.quote(top)
     if not tree.wrong:
@@ -249,13 +249,13 @@ def _tree(top: str, tree: NonRootWritablePaths) -> CheckFinding:
     return CheckFinding.broken(item, f"{tree.wrong[0]}{more}", right, mend, hint=hint)
 
 
-def _interpreter(facts: TransferHostFacts) -> CheckFinding:
+def _interpreter_finding(facts: TransferHostFacts) -> CheckFinding:
     folder, trouble = PYTHON.removesuffix("/bin/python3"), facts.import_trouble
     mend = SetupEdit.shell(f"chown -hR root:root {folder}/ && chmod -R a+rX,go-w {folder}/")
     return CheckFinding.judge(not trouble, "programs run as a user", trouble or "yes", "yes", mend)
 
 
-def _configuration(facts: TransferHostFacts) -> CheckFinding:
+def _configuration_file_finding(facts: TransferHostFacts) -> CheckFinding:
     item, path_facts = f"file {CONFIG}", facts.paths.get(CONFIG)
     if path_facts is None:
         copy = "install -D -m 0644 /opt/gridbridge/conf/gridbridge.toml"

@@ -13,7 +13,10 @@ from gridbridge.decisions.site.sge_configuration_findings import (
     QUEUE_ORDER,
     scheduler_setting_finding,
 )
-from gridbridge.model.elastic.balance_sections import BalanceSection, MachineBootstrapSection
+from gridbridge.model.elastic.balancer_config_sections import (
+    BalanceSection,
+    MachineBootstrapSection,
+)
 from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.fixed_paths import (
     AS_ROOT,
@@ -53,8 +56,8 @@ def balancer_setup_findings(facts: BalancerFacts, policy: Policy) -> Iterator[Ch
         FOLDERS, BALANCE_HOME, facts.paths, (BALANCE_ACCOUNT, facts.uid), facts.hidden
     )
     if cell := facts.cell:
-        yield _admitted(cell, "admin host", "admin", facts.host, cell.admin_hosts)
-        yield _admitted(cell, "manager", "manager", BALANCE_ACCOUNT, cell.managers)
+        yield _admission_finding(cell, "admin host", "admin", facts.host, cell.admin_hosts)
+        yield _admission_finding(cell, "manager", "manager", BALANCE_ACCOUNT, cell.managers)
         if policy.balance.fill_first:  # fill_first needs queues in the order of their seq_no
             item, values = f"{cell.name}: queue order", (cell.queue_order, BY_NUMBER)
             yield scheduler_setting_finding(item, cell.name, QUEUE_ORDER, values, FindingSeverity.BROKEN, undo=False)
@@ -63,8 +66,8 @@ def balancer_setup_findings(facts: BalancerFacts, policy: Policy) -> Iterator[Ch
         yield account_and_file_findings.sudoers_file_finding(
             BALANCE_SUDOERS, SUDOERS_LINE, path_facts, facts.sudoers, facts.hidden
         )
-    yield from _key(facts, policy.bootstrap)
-    yield _started(facts)
+    yield from _bootstrap_key_findings(facts, policy.bootstrap)
+    yield _balancer_start_finding(facts)
 
 
 def running_balancer_findings(facts: BalancerFacts, policy: Policy, now: datetime) -> Iterator[CheckFinding]:
@@ -83,10 +86,10 @@ def running_balancer_findings(facts: BalancerFacts, policy: Policy, now: datetim
         yield CheckFinding.broken(
             f"account {service}", f"may run {AS_ROOT} as root", f"only {BALANCE_ACCOUNT}", hint=hint
         )
-    yield from _programs(facts, policy)
+    yield from _provider_program_findings(facts, policy)
     if facts.cell:
-        yield from _missing_queues(facts.cell, policy)
-    yield _last(facts, policy.balance, now)
+        yield from _missing_queue_findings(facts.cell, policy)
+    yield _last_round_finding(facts, policy.balance, now)
 
 
 def provider_programs_in_use(policy: Policy) -> dict[str, str]:
@@ -97,7 +100,7 @@ def provider_programs_in_use(policy: Policy) -> dict[str, str]:
     return {name: program for name, program in by_provider.items() if program}
 
 
-def _missing_queues(cell: BalancerCellFacts, policy: Policy) -> Iterator[CheckFinding]:
+def _missing_queue_findings(cell: BalancerCellFacts, policy: Policy) -> Iterator[CheckFinding]:
     named = {("queue", policy.balance.queue): "[balance] queue"}
     for name, pool in policy.pools.items():
         for key, kind, text in (("queues", "queue", pool.queues), ("hostgroups", "host group", pool.hostgroups)):
@@ -115,7 +118,7 @@ def _missing_queues(cell: BalancerCellFacts, policy: Policy) -> Iterator[CheckFi
             )
 
 
-def _programs(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
+def _provider_program_findings(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
     for name, program in provider_programs_in_use(policy).items():
         item, path_facts = f"provider {name}: {program}", facts.paths.get(program)
         if program in facts.hidden:
@@ -140,27 +143,29 @@ def balancer_rights_removal_edits(facts: BalancerFacts) -> Iterator[SetupEdit]:
     """
     if facts.has_unit:
         stop = f"systemctl disable --now {BALANCE_UNIT.rpartition('/')[2]}"
-        yield _taken_away(BALANCE_UNIT, f"{stop} && rm -f {BALANCE_UNIT} && systemctl daemon-reload")
+        yield _file_removal_edit(BALANCE_UNIT, f"{stop} && rm -f {BALANCE_UNIT} && systemctl daemon-reload")
     for path in (BALANCE_CRON, BALANCE_SUDOERS):
         if path in facts.paths:
-            yield _taken_away(path, f"rm -f {path}")
+            yield _file_removal_edit(path, f"rm -f {path}")
     if facts.cell and not qmaster_host_if_other(facts) and BALANCE_ACCOUNT in facts.cell.managers:
         name = facts.cell.name
         yield SetupEdit(verb=SetupEditVerb.DISMISS, cell=name, kind="manager", name=BALANCE_ACCOUNT)
 
 
-def _taken_away(path: str, line: str) -> SetupEdit:
+def _file_removal_edit(path: str, line: str) -> SetupEdit:
     return SetupEdit(verb=SetupEditVerb.SHELL, name=f"file {path}", value=line)
 
 
-def _admitted(cell: BalancerCellFacts, role: str, kind: str, name: str, admitted: tuple[str, ...]) -> CheckFinding:
+def _admission_finding(
+    cell: BalancerCellFacts, role: str, kind: str, name: str, admitted: tuple[str, ...]
+) -> CheckFinding:
     is_admitted = any(is_same_host(name, admitted_name) for admitted_name in admitted)
     edit = SetupEdit(verb=SetupEditVerb.ADMIT, cell=cell.name, kind=kind, name=name)
     actual = "admitted" if is_admitted else "not admitted"
     return CheckFinding.judge(is_admitted, f"{cell.name}: {role} {name}", actual, "admitted", edit)
 
 
-def _key(facts: BalancerFacts, bootstrap: MachineBootstrapSection) -> Iterator[CheckFinding]:
+def _bootstrap_key_findings(facts: BalancerFacts, bootstrap: MachineBootstrapSection) -> Iterator[CheckFinding]:
     path, owner = bootstrap.key, BALANCE_ACCOUNT
     if not bootstrap.steps or not path:
         return
@@ -180,7 +185,7 @@ def _key(facts: BalancerFacts, bootstrap: MachineBootstrapSection) -> Iterator[C
         yield CheckFinding.judge(is_right, item, path_facts.rights, right, mend)
 
 
-def _started(facts: BalancerFacts) -> CheckFinding:
+def _balancer_start_finding(facts: BalancerFacts) -> CheckFinding:
     item, right = f"file {BALANCE_CRON}", "a round each minute"
     if facts.has_unit:
         return CheckFinding.ok(item, "not needed: systemd runs the balancer")
@@ -192,7 +197,7 @@ def _started(facts: BalancerFacts) -> CheckFinding:
     return CheckFinding.ok(item, "there")
 
 
-def _last(facts: BalancerFacts, balance: BalanceSection, now: datetime) -> CheckFinding:
+def _last_round_finding(facts: BalancerFacts, balance: BalanceSection, now: datetime) -> CheckFinding:
     item, last = "balancer", facts.last
     acts = balance.apply or facts.has_unit  # the systemd unit runs with --apply
     if (last is None or not last.is_acting or not acts) and balance.apply:

@@ -15,7 +15,7 @@ from operator import attrgetter
 
 from gridbridge.decisions.site.transfer_queue_prerequisites import complex_finding
 from gridbridge.model.fixed_paths import BEST_EFFORT, METHODS
-from gridbridge.model.qconf_attributes import (
+from gridbridge.model.qconf_attribute_parser import (
     QconfSettings,
     is_besteffort_queue,
     is_transfer_queue,
@@ -88,7 +88,7 @@ class BestEffortQueueLayout:
 
     def __init__(self, cell: BestEffortCellFacts, model: str, most: int | None) -> None:
         self.slots = cell.slots.get(model, {})
-        self._shared = _shared(cell, frozenset(self.slots))
+        self._shared = _queues_sharing_hosts(cell, frozenset(self.slots))
         largest = max(self.slots.values(), default=0)
         numbers = [int(name.removeprefix("gb-be")) for name in own_besteffort_queues(cell)]
         present = max(cell.slots.get("gb-be1", {}).values(), default=0)
@@ -112,7 +112,7 @@ class BestEffortQueueLayout:
         return dict(zip(self.names(), used, strict=True))
 
 
-def _shared(cell: BestEffortCellFacts, hosts: frozenset[str]) -> frozenset[str]:
+def _queues_sharing_hosts(cell: BestEffortCellFacts, hosts: frozenset[str]) -> frozenset[str]:
     local = non_gridbridge_queue_names(cell)
     on = Counter(host for name in local for host in cell.slots.get(name, {}))
     return frozenset(name for name in local if any(on[host] > 1 for host in hosts & cell.slots.get(name, {}).keys()))
@@ -147,16 +147,16 @@ def besteffort_queue_findings(
     blocks = BestEffortQueueLayout(cell, model, most)
     numbers = range(1, blocks.count + 1)
     return (
-        _resource(cluster, cell),
-        *(_quota(cluster, name, text) for name, text in cell.quotas.items()),
-        *(finding for n in numbers for finding in _queue(cluster, cell, model, blocks, n)),
+        _besteffort_complex_finding(cluster, cell),
+        *(_quota_exemption_finding(cluster, name, text) for name, text in cell.quotas.items()),
+        *(finding for n in numbers for finding in _single_besteffort_queue_findings(cluster, cell, model, blocks, n)),
         *(
             finding
             for name in non_gridbridge_queue_names(cell)
             if blocks.slots.keys() & cell.slots.get(name, {}).keys()  # jobs of the queue preempt tasks
-            for finding in _subordinates(cluster, cell, blocks, name)
+            for finding in _subordinate_list_findings(cluster, cell, blocks, name)
         ),
-        *(_slots(cluster, cell, blocks, n) for n in numbers),
+        *(_queue_slots_finding(cluster, cell, blocks, n) for n in numbers),
         *besteffort_consumable_findings(cluster, cell, blocks),
     )
 
@@ -168,12 +168,12 @@ def foreign_besteffort_name_finding(cluster: str, name: str) -> CheckFinding:
     return CheckFinding.warning(f"{cluster}: queue {name}", actual, "no ordinary queue of this name", hint=hint)
 
 
-def _resource(cluster: str, cell: BestEffortCellFacts) -> CheckFinding:
+def _besteffort_complex_finding(cluster: str, cell: BestEffortCellFacts) -> CheckFinding:
     row, key = cell.complexes.get(BEST_EFFORT), attrgetter("type", "relation", "requestable", "consumable")
     return complex_finding(cluster, row, RESOURCE, row is not None and key(row) == key(RESOURCE))
 
 
-def _quota(cluster: str, name: str, text: str) -> CheckFinding:
+def _quota_exemption_finding(cluster: str, name: str, text: str) -> CheckFinding:
     item = f"resource quota {name}"
     rules = [line.split() for line in text.splitlines() if line.split()[:1] == ["limit"]]
     if rules and " ".join(rules[0][1:3]) == RULE_NAME:
@@ -182,12 +182,12 @@ def _quota(cluster: str, name: str, text: str) -> CheckFinding:
     return CheckFinding.broken(item, "counts best-effort tasks as well", f"first {RULE}", edit)
 
 
-def _queue(
+def _single_besteffort_queue_findings(
     cluster: str, cell: BestEffortCellFacts, model: str, blocks: BestEffortQueueLayout, number: int
 ) -> Iterator[CheckFinding]:
     """Check a best-effort queue except its slots; a new queue has 0 slots."""
     name = f"gb-be{number}"
-    item, settings, right = f"queue {name}", cell.queues.get(name), _right(cell, model)
+    item, settings, right = f"queue {name}", cell.queues.get(name), _expected_queue_attributes(cell, model)
     if settings is None:
         seq_no = str(SEQ_NO + blocks.count - number)
         values = {"qname": name, "seq_no": seq_no, "priority": NICE, "slots": "0", **right}
@@ -196,10 +196,10 @@ def _queue(
         yield CheckFinding.broken(item, "missing", f"like {model}, for preemptible tasks", edit)
         return
     for key, value in right.items():
-        yield from _attributes(cluster, name, key, settings.get(key, ""), value)
+        yield from _queue_attribute_findings(cluster, name, key, settings.get(key, ""), value)
 
 
-def _right(cell: BestEffortCellFacts, model: str) -> dict[str, str]:
+def _expected_queue_attributes(cell: BestEffortCellFacts, model: str) -> dict[str, str]:
     queue = cell.queues[model]
     remote = ("remote=FALSE",) if "remote" in cell.complexes else ()
     return {
@@ -211,12 +211,12 @@ def _right(cell: BestEffortCellFacts, model: str) -> dict[str, str]:
         "suspend_thresholds": "NONE",
         "subordinate_list": "NONE",
         "complex_values": ",".join((f"{BEST_EFFORT}=TRUE", *remote)),
-        "pe_list": ",".join(_environments(cell, model)),
+        "pe_list": ",".join(_whole_job_environments(cell, model)),
         **{name: queue.get(name, "NONE") for name in ACCESS},
     }
 
 
-def _environments(cell: BestEffortCellFacts, model: str) -> Iterator[str]:
+def _whole_job_environments(cell: BestEffortCellFacts, model: str) -> Iterator[str]:
     rules = {name: settings.get("allocation_rule") for name, settings in cell.environments.items()}
     values = parse_qconf_values_by_host(cell.queues[model].get("pe_list", "NONE"))
     for where, listed in (("", values.usual), *values.others):
@@ -224,7 +224,9 @@ def _environments(cell: BestEffortCellFacts, model: str) -> Iterator[str]:
         yield f"[{where}={whole}]" if where else whole
 
 
-def _attributes(cluster: str, queue: str, name: str, actual_text: str, right: str) -> Iterator[CheckFinding]:
+def _queue_attribute_findings(
+    cluster: str, queue: str, name: str, actual_text: str, right: str
+) -> Iterator[CheckFinding]:
     actual_values, right_values = dict(qconf_queue_value_by_host(actual_text)), dict(qconf_queue_value_by_host(right))
     is_list, usual = name == "complex_values", right_values[""]  # default value of the attribute after the edit
     for where in dict.fromkeys((*actual_values, *right_values)):
@@ -233,10 +235,12 @@ def _attributes(cluster: str, queue: str, name: str, actual_text: str, right: st
         edit = SetupEdit.of_queue(verb, cluster, f"{queue}{where}", name, value)
         if where not in right_values and not is_list:
             edit = replace(edit, verb=SetupEditVerb.PURGE, value="")
-        yield CheckFinding.judge(_same(name, actual, value), f"queue {queue}{where}: {name}", actual, value, edit)
+        yield CheckFinding.judge(
+            _is_same_attribute_value(name, actual, value), f"queue {queue}{where}: {name}", actual, value, edit
+        )
 
 
-def _same(name: str, actual: str, right: str) -> bool:
+def _is_same_attribute_value(name: str, actual: str, right: str) -> bool:
     """Compare two attribute values without regard to case or to the order of a list."""
     if name == "complex_values":
         as_said = {key: value.upper() for key, value in parse_qconf_pairs(right).items()}
@@ -246,7 +250,7 @@ def _same(name: str, actual: str, right: str) -> bool:
     return actual.upper() == right.upper()
 
 
-def _subordinates(
+def _subordinate_list_findings(
     cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayout, queue: str
 ) -> Iterator[CheckFinding]:
     right = blocks.subordinates(queue)
@@ -263,7 +267,9 @@ def _subordinates(
             yield CheckFinding.judge(not lacking, item, actual, lacking, edit)
 
 
-def _slots(cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayout, number: int) -> CheckFinding:
+def _queue_slots_finding(
+    cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayout, number: int
+) -> CheckFinding:
     name, right = f"gb-be{number}", blocks.slots_of(number)
     actual = {host: n for host, n in cell.slots.get(name, {}).items() if host in right}
     shown, wanted = format_queue_slots_by_host(actual), format_queue_slots_by_host(right)
@@ -284,10 +290,12 @@ def besteffort_consumable_findings(
             hosts_text = ", ".join(touched[:3]) + (f" and {len(touched) - 3} more" if touched[3:] else "")
             actual = f"best-effort tasks use {name} at {hosts_text}, and no queue exempts the tasks"
             right = "no consumable that every job uses"
-            yield CheckFinding.warning(f"{cluster}: consumable {name}", actual, right, hint=_instead(name, cell))
+            yield CheckFinding.warning(
+                f"{cluster}: consumable {name}", actual, right, hint=_consumable_advice(name, cell)
+            )
 
 
-def _instead(name: str, cell: BestEffortCellFacts) -> str:
+def _consumable_advice(name: str, cell: BestEffortCellFacts) -> str:
     if name == "slots":
         return (
             "a resource quota such as `limit hosts {*} to slots=$num_proc` instead of the hosts'"
@@ -310,7 +318,7 @@ def besteffort_removal_edits(cluster: str, cell: BestEffortCellFacts) -> Iterato
         listed = f"qstat -s rs -u '*' -q {','.join(queues)} | grep -q ."
         wait = f"timeout {GONE_S} sh -c {shlex.quote(f'while {listed}; do sleep 1; done')}"
         yield SetupEdit.shell(wait, cluster)
-    yield from _subordination(cluster, cell, queues)
+    yield from _subordinate_list_removal_edits(cluster, cell, queues)
     for name in queues:
         yield SetupEdit(verb=SetupEditVerb.DROP_QUEUE, cell=cluster, name=name)
     for name, text in cell.quotas.items():
@@ -321,7 +329,9 @@ def besteffort_removal_edits(cluster: str, cell: BestEffortCellFacts) -> Iterato
         yield SetupEdit(verb=SetupEditVerb.DROP_COMPLEX, cell=cluster, name=BEST_EFFORT)
 
 
-def _subordination(cluster: str, cell: BestEffortCellFacts, queues: tuple[str, ...]) -> Iterator[SetupEdit]:
+def _subordinate_list_removal_edits(
+    cluster: str, cell: BestEffortCellFacts, queues: tuple[str, ...]
+) -> Iterator[SetupEdit]:
     for queue, settings in cell.queues.items():
         for suffix, subordinates in subordinate_lists_by_host(settings):
             listed = [f"{name}={n}" for name, n in parse_qconf_pairs(subordinates).items() if name in queues]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
+from gridbridge.model.job_and_queue_states import JobStateFact
 from gridbridge.model.published_status_and_reports import format_duration, number_with_noun
-from gridbridge.model.states import JobStateFact
 
 MOST_TOLD = 5  # limit of printed reasons; a large cell gives a thousand
 NOT_TOLD = "the scheduler gives no reason for the wait"
@@ -25,7 +25,7 @@ UNKNOWN = ("is in an unknown state", "are in an unknown state")
 
 def describe_home_job_state(job: ListedJobStatus, now: datetime) -> tuple[str, ...]:
     """Describe a job's task states, errors, and reasons why tasks don't start."""
-    return (*(_row_sentence(row, now) for row in job.rows), *_errors(job), *_hindrances(job))
+    return (*(_row_sentence(row, now) for row in job.rows), *_error_sentences(job), *_waiting_reason_sentences(job))
 
 
 def _row_sentence(row: JobListRow, now: datetime) -> str:
@@ -39,13 +39,13 @@ def _row_sentence(row: JobListRow, now: datetime) -> str:
     return f"{subject} {verb}{at}{since} ({row.state.text})"
 
 
-def _errors(job: ListedJobStatus) -> Iterator[str]:
+def _error_sentences(job: ListedJobStatus) -> Iterator[str]:
     yield from (f"error: {text}" for text in dict.fromkeys(job.errors))
     if any(row.state.is_error for row in job.rows):
         yield f"qmod -cj {job.job_id} clears the error, and Grid Engine tries the job again"
 
 
-def _hindrances(job: ListedJobStatus) -> Iterator[str]:
+def _waiting_reason_sentences(job: ListedJobStatus) -> Iterator[str]:
     if any(row.state.is_waiting and row.state.is_held for row in job.rows):
         yield f"qrls {job.job_id} ends a user's hold; qstat -j {job.job_id} names jobs to wait for"
     yield from (f"the job can't start: {text}" for text in job.hindrances[:MOST_TOLD])

@@ -10,6 +10,7 @@ from gridbridge.decisions.site import service_fault_findings
 from gridbridge.decisions.site.account_and_file_findings import UNSEEN
 from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh
 from gridbridge.model.fixed_paths import CONFIG, HOME, METHODS, PYTHON
+from gridbridge.model.job_and_queue_states import QueueInstanceState, QueueStartBlocker
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.model.site.site_check_facts import (
@@ -19,7 +20,6 @@ from gridbridge.model.site.site_check_facts import (
     TransferHostFacts,
 )
 from gridbridge.model.site_configuration import ClusterKind, Policy
-from gridbridge.model.states import QueueInstanceState, QueueStartBlocker
 
 MAX_SKEW_S = 5.0  # load values with a timestamp in the future are rejected
 TriedVersion = tuple[re.Pattern[str], str, str]  # pattern, expected version, and advice about other versions
@@ -37,7 +37,7 @@ NEEDS_SOMEBODY = frozenset((QueueStartBlocker.ERROR, QueueStartBlocker.DISABLED,
 
 def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[CheckFinding]:
     """Check the poller, clusters, keys, rsync and queues of a running site."""
-    yield _poller(facts.poller, policy)
+    yield _poller_finding(facts.poller, policy)
     yield from service_fault_findings.stale_configuration_findings(facts.poller)
     for name, cell in facts.cells.items():
         cluster = policy.clusters.get(name)
@@ -56,7 +56,7 @@ def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[
         yield missing if host else CheckFinding.ok(f"{name}: rsync", "on both hosts")
     yield from (stage_dir_finding(name, stage) for name, stage in facts.stages.items())
     for queue, state in facts.queues.items():
-        yield from _queue(queue, state, policy)
+        yield from _queue_state_findings(queue, state, policy)
 
 
 def worst_finding_state(findings: tuple[CheckFinding, ...]) -> FindingSeverity:
@@ -82,7 +82,7 @@ def no_transfer_queue_findings(policy: Policy) -> Iterator[CheckFinding]:
         yield CheckFinding.warning(item, "no [queue.NAME]", "at least one", hint=hint)
 
 
-def _poller(poller: PollerProcessFacts, policy: Policy) -> CheckFinding:
+def _poller_finding(poller: PollerProcessFacts, policy: Policy) -> CheckFinding:
     age, is_fresh = _age_of_load_values(poller, policy)
     first = ""
     if poller.is_running is False:
@@ -108,7 +108,7 @@ def _age_of_load_values(poller: PollerProcessFacts, policy: Policy) -> tuple[str
     return f"values of {poller.age_s:.0f} s ago", are_load_values_fresh(poller.age_s, policy.poller.stale_s)
 
 
-def _answering(
+def _answer_version_and_clock_findings(
     name: str, cell: ClusterFacts, answer: CheckFinding, tried_version: TriedVersion
 ) -> Iterator[CheckFinding]:
     yield answer
@@ -116,19 +116,21 @@ def _answering(
         tried, right, hint = tried_version
         outdated = CheckFinding.warning(f"{name}: version", cell.version or "unknown", right, hint=hint)
         yield CheckFinding.ok(f"{name}: version", cell.version) if tried.match(cell.version) else outdated
-        yield _clock(name, cell)
+        yield _clock_finding(name, cell)
 
 
 JUDGES: Mapping[ClusterKind, Callable[[str, ClusterFacts, str], Iterator[CheckFinding]]] = {
-    ClusterKind.GRIDENGINE: lambda name, cell, host: _answering(
-        name, cell, _qmaster_answer(name, cell, host), TRIED_SGE
+    ClusterKind.GRIDENGINE: lambda name, cell, host: _answer_version_and_clock_findings(
+        name, cell, _qmaster_finding(name, cell, host), TRIED_SGE
     ),
-    ClusterKind.OAR: lambda name, cell, _: _answering(name, cell, _oar_answer(name, cell), TRIED_OAR),
+    ClusterKind.OAR: lambda name, cell, _: _answer_version_and_clock_findings(
+        name, cell, _oar_server_finding(name, cell), TRIED_OAR
+    ),
     ClusterKind.EMBEDDED: lambda name, cell, _: iter((embedded_cluster_finding(name, cell),)),
 }
 
 
-def _qmaster_answer(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
+def _qmaster_finding(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
     item, ports = f"{name}: qmaster", f"compare the ports of [cluster.{name}]"
     if not cell.trouble:
         return CheckFinding.ok(item, f"answers from {cell.master}")
@@ -144,24 +146,24 @@ def _qmaster_answer(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
         # a second qmaster does harm
         hint = f"run this command only if no qmaster runs on {cell.master}; {ports} first"
     if not cell.master:
-        return CheckFinding.broken(item, cell.trouble, "an answer", hint=_hint(name, cell))
+        return CheckFinding.broken(item, cell.trouble, "an answer", hint=_cluster_access_hint(name, cell))
     return CheckFinding.broken(item, cell.trouble, "an answer", edit, where=cell.master, hint=hint)
 
 
-def _oar_answer(name: str, cell: ClusterFacts) -> CheckFinding:
+def _oar_server_finding(name: str, cell: ClusterFacts) -> CheckFinding:
     item = f"{name}: OAR server"
     if not cell.trouble:
         return CheckFinding.ok(item, f"answers on {cell.master}, {number_with_noun(cell.slots or 0, 'slot')}")
     is_login = cell.trouble.startswith(BY_SSH)
-    hint = _hint(name, cell) if is_login else f"check the server of [cluster.{name}] and its database"
+    hint = _cluster_access_hint(name, cell) if is_login else f"check the server of [cluster.{name}] and its database"
     return CheckFinding.broken(item, cell.trouble, "an answer", hint=hint)
 
 
-def _hint(name: str, cell: ClusterFacts) -> str:
+def _cluster_access_hint(name: str, cell: ClusterFacts) -> str:
     return f"correct the {'login' if cell.trouble.startswith(BY_SSH) else 'cell'} in [cluster.{name}] of {CONFIG}"
 
 
-def _clock(name: str, cell: ClusterFacts) -> CheckFinding:
+def _clock_finding(name: str, cell: ClusterFacts) -> CheckFinding:
     item, right = f"{name}: clock", f"within {MAX_SKEW_S:g} s"
     if cell.ahead_s is None:
         hint = f"compare `date` here and on {cell.master}"
@@ -182,7 +184,7 @@ def stage_dir_finding(name: str, stage: StageDirFacts) -> CheckFinding:
     return CheckFinding.broken(item, stage.wrong, right, SetupEdit.shell(stage.mend), where=stage.host, hint=hint)
 
 
-def _queue(queue: str, state: QueueInstanceState, policy: Policy) -> Iterator[CheckFinding]:
+def _queue_state_findings(queue: str, state: QueueInstanceState, policy: Policy) -> Iterator[CheckFinding]:
     item, home = f"queue {queue}: state", policy.site.cluster
     if QueueStartBlocker.ERROR in state.facts:
         clear = SetupEdit(verb=SetupEditVerb.CLEAR, cell=home, name=queue)
@@ -215,7 +217,7 @@ def embedded_site_findings(
         yield embedded_cluster_finding(name, cell)
     if not cells[policy.site.cluster].trouble:
         for name in policy.queues:
-            yield _embedded_queue(name, slots, policy)
+            yield _embedded_queue_finding(name, slots, policy)
 
 
 def embedded_cluster_finding(name: str, cell: ClusterFacts) -> CheckFinding:
@@ -225,7 +227,7 @@ def embedded_cluster_finding(name: str, cell: ClusterFacts) -> CheckFinding:
     return CheckFinding.judge(not cell.trouble, f"{name}: cluster", actual, "an answer", make)
 
 
-def _embedded_queue(name: str, slots: Mapping[str, int], policy: Policy) -> CheckFinding:
+def _embedded_queue_finding(name: str, slots: Mapping[str, int], policy: Policy) -> CheckFinding:
     section = policy.queues[name]
     actual = number_with_noun(slots[name], "slot") if name in slots else "missing"
     right = number_with_noun(section.slots, "slot")

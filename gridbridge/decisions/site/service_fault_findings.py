@@ -75,7 +75,9 @@ class RunningProgramVersion:
 
 def program_version_finding(running: Mapping[str, RunningProgramVersion], installed: str) -> CheckFinding:
     """Report running programs whose version is not the installed version."""
-    outdated = {program: process for program, process in running.items() if not _is_same(process.version, installed)}
+    outdated = {
+        program: process for program, process in running.items() if not _is_same_version(process.version, installed)
+    }
     if not outdated:
         return CheckFinding.ok("version", installed)
     differing = ", ".join(f"{program} runs {process.version or UNKNOWN}" for program, process in outdated.items())
@@ -89,7 +91,7 @@ def program_version_finding(running: Mapping[str, RunningProgramVersion], instal
     return CheckFinding.broken("version", differing, installed, hint=hint)
 
 
-def _is_same(running: str, installed: str) -> bool:
+def _is_same_version(running: str, installed: str) -> bool:
     """Compare two versions; commits are compared only if both versions name a commit."""
     (version, _, commit), (right, _, commit_there) = running.partition("+"), installed.partition("+")
     return version == right and (commit == commit_there or not (commit and commit_there))
@@ -112,21 +114,25 @@ def find_unreloadable_changes(
         "[site] cluster": (before.site.cluster, after.site.cluster),
         "[site] service_account": (before.site.service_account, after.site.service_account),
         "[site] state": (before.site.state, after.site.state),
-        f"[cluster.{after.site.cluster}] kind": (_kind(before), _kind(after)),
+        f"[cluster.{after.site.cluster}] kind": (_home_cluster_kind(before), _home_cluster_kind(after)),
     }
     fixed = (
         f'{path}: {key} = "{new}": the running service uses "{old}"; restart the poller when no transfer is open'
         for key, (old, new) in changed.items()
         if old != new
     )
-    return (*fixed, *_accounts(before, after, path, stays), *_queues(before, after, path, stays))
+    return (
+        *fixed,
+        *_changed_account_problems(before, after, path, stays),
+        *_changed_queue_problems(before, after, path, stays),
+    )
 
 
-def _kind(policy: Policy) -> str:
+def _home_cluster_kind(policy: Policy) -> str:
     return policy.local.kind.value if policy.local else "none"
 
 
-def _accounts(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob]) -> Iterator[str]:
+def _changed_account_problems(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob]) -> Iterator[str]:
     for person, cluster in sorted({(person, cluster) for person, cluster, _ in jobs}):
         if cluster not in before.clusters or cluster not in after.clusters:
             continue
@@ -138,7 +144,7 @@ def _accounts(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob])
             )
 
 
-def _queues(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob]) -> Iterator[str]:
+def _changed_queue_problems(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob]) -> Iterator[str]:
     for name, old in sorted({(queue, cluster) for _, cluster, queue in jobs}):
         if name not in before.queues or name not in after.queues:
             continue
@@ -164,10 +170,10 @@ def rebalance_round_findings(
     """Check for each kind of rebalancing round whether the last round is late."""
     for kind, last in rounds.items():
         hangs = is_rebalance_round_late(kind, last, at)
-        age = _age(at - ((not last.is_open and last.ended_at) or last.began_at))
+        age = _format_age(at - ((not last.is_open and last.ended_at) or last.began_at))
         ended = f"the last round ended {age} ago"
         actual = f"no round has ended since a round began {age} ago" if last.is_open else ended
-        right = f"a round that ends within {_age(LONGEST_ROUND[kind])}"
+        right = f"a round that ends within {_format_age(LONGEST_ROUND[kind])}"
         yield CheckFinding.judge(
             not hangs, f"rebalancing: {kind.value}", actual, right, is_warning=True, hint=LATE_ROUND_HINT
         )
@@ -175,13 +181,13 @@ def rebalance_round_findings(
 
 def paused_rebalance_finding(since: datetime, at: datetime) -> CheckFinding:
     """Return the finding that rebalancing is paused, with the command that resumes the moves."""
-    actual = f"moves have been paused for {_age(at - since)}"
+    actual = f"moves have been paused for {_format_age(at - since)}"
     return CheckFinding.note("rebalancing: quiesce", actual, "moves resumed", hint=f"to resume: {RESUME_COMMAND}")
 
 
 def paused_rebalance_sentence(since: datetime, at: datetime) -> str:
     """Return one line about paused rebalancing moves, with the command that resumes the moves."""
-    return f"rebalancing: moves have been paused for {_age(at - since)}, until `{RESUME_COMMAND}`"
+    return f"rebalancing: moves have been paused for {_format_age(at - since)}, until `{RESUME_COMMAND}`"
 
 
 def is_rebalance_round_late(kind: RebalanceRoundKind, last: PublishedRebalanceRound, at: datetime) -> bool:
@@ -194,13 +200,13 @@ def late_rebalance_sentences(
 ) -> tuple[str, ...]:
     """Return a sentence for each kind of rebalancing round that is late."""
     return tuple(
-        f"rebalancing: no {WORDS[kind]} has ended since a round began {_age(at - last.began_at)} ago"
+        f"rebalancing: no {WORDS[kind]} has ended since a round began {_format_age(at - last.began_at)} ago"
         for kind, last in rounds.items()
         if is_rebalance_round_late(kind, last, at)
     )
 
 
-def _age(passed: timedelta) -> str:
+def _format_age(passed: timedelta) -> str:
     minutes = max(0, int(passed / timedelta(minutes=1)))
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"
 

@@ -13,7 +13,7 @@ from itertools import count as counting
 
 from gridbridge.model.fixed_paths import METHODS
 from gridbridge.model.published_status_and_reports import number_with_noun
-from gridbridge.model.qconf_attributes import parse_qconf_pairs, parse_qconf_words
+from gridbridge.model.qconf_attribute_parser import parse_qconf_pairs, parse_qconf_words
 from gridbridge.model.site.setup_findings_and_edits import (
     CheckFinding,
     FindingSeverity,
@@ -23,7 +23,11 @@ from gridbridge.model.site.setup_findings_and_edits import (
     TransferSetupSituation,
 )
 from gridbridge.model.site.site_check_facts import PollerProcessFacts
-from gridbridge.model.transfer.load_values import PENDING, UP, load_value_complex_attribute
+from gridbridge.model.transfer.transfer_queue_load_values import (
+    PENDING,
+    UP,
+    load_value_complex_attribute,
+)
 
 QUEUE_ORDER, BY_NUMBER = "queue_sort_method", "seqno"
 DEFAULT_DECAYS = ("0:7:30", "00:07:30")  # Grid Engine's default, meant for np_load_avg
@@ -38,13 +42,13 @@ def sge_scheduler_findings(situation: TransferSetupSituation) -> tuple[CheckFind
     Each transferred job counts as waiting at the remote cluster until the load sensor reports the job. Without this
     damping, jobs fill all slots in the seconds after the queue opens.
     """
-    order = _setting(situation, "queue order", QUEUE_ORDER, BY_NUMBER, FindingSeverity.BROKEN)
+    order = _scheduler_setting_finding_at_home(situation, "queue order", QUEUE_ORDER, BY_NUMBER, FindingSeverity.BROKEN)
     if not situation.wanted.pending_limit:
         return (order,)
-    return (order, _adjustment(situation), _decay(situation))
+    return (order, _load_adjustment_finding(situation), _load_adjustment_decay_finding(situation))
 
 
-def _setting(
+def _scheduler_setting_finding_at_home(
     situation: TransferSetupSituation, item: str, attribute: str, right: str, state: FindingSeverity, undo: bool = True
 ) -> CheckFinding:
     cell, actual = situation.wanted.home, situation.home.scheduler.get(attribute, "")
@@ -69,7 +73,7 @@ def scheduler_setting_finding(
     return replace(finding, undo=(former,)) if undo and finding.mend else finding
 
 
-def _adjustment(situation: TransferSetupSituation) -> CheckFinding:
+def _load_adjustment_finding(situation: TransferSetupSituation) -> CheckFinding:
     actual = right = situation.home.scheduler.get("job_load_adjustments", "NONE")
     own = load_value_complex_attribute(situation.wanted.remote, PENDING)
     thresholds = (parse_qconf_pairs(queue.get("load_thresholds", "")) for queue in situation.home.queues.values())
@@ -77,14 +81,18 @@ def _adjustment(situation: TransferSetupSituation) -> CheckFinding:
     for name in dict.fromkeys((own, *names)):
         if name not in parse_qconf_pairs(actual):
             right = f"{name}=1" if right.upper() == "NONE" else f"{right},{name}=1"
-    return _setting(situation, "damping", "job_load_adjustments", right, FindingSeverity.WARNING, undo=False)
+    return _scheduler_setting_finding_at_home(
+        situation, "damping", "job_load_adjustments", right, FindingSeverity.WARNING, undo=False
+    )
 
 
-def _decay(situation: TransferSetupSituation) -> CheckFinding:
+def _load_adjustment_decay_finding(situation: TransferSetupSituation) -> CheckFinding:
     """Check load_adjustment_decay_time; a value chosen by the site is kept."""
     actual = situation.home.scheduler.get("load_adjustment_decay_time", "")
     right = DECAY if actual in (*DEFAULT_DECAYS, *NO_DECAYS) else actual
-    return _setting(situation, "damping time", "load_adjustment_decay_time", right, FindingSeverity.WARNING)
+    return _scheduler_setting_finding_at_home(
+        situation, "damping time", "load_adjustment_decay_time", right, FindingSeverity.WARNING
+    )
 
 
 SENSOR = f"{METHODS}/sensor"
@@ -101,18 +109,18 @@ def transfer_host_sge_conf_findings(situation: TransferSetupSituation) -> tuple[
         actual = f"no execution host of {situation.wanted.home}"
         hint = f"start sge_execd on {host}, or give another --host"
         return (CheckFinding.broken(f"host {host}", actual, "an execution host", hint=hint),)
-    return (_gid_range(situation), _report_time(situation), _sensor(situation))
+    return (_gid_range_finding(situation), _load_report_time_finding(situation), _load_sensor_finding(situation))
 
 
-def _sensor(situation: TransferSetupSituation) -> CheckFinding:
+def _load_sensor_finding(situation: TransferSetupSituation) -> CheckFinding:
     present = [sensor for sensor in situation.home.effective("load_sensor").split(",") if parse_qconf_words(sensor)]
     if SENSOR in present:
         return CheckFinding.ok("load sensor", ",".join(present))
     right = ",".join([*present, SENSOR])
-    return _host_conf_setting(situation, "load sensor", "load_sensor", ",".join(present) or "none", right)
+    return _host_setting_finding(situation, "load sensor", "load_sensor", ",".join(present) or "none", right)
 
 
-def _host_conf_setting(
+def _host_setting_finding(
     situation: TransferSetupSituation, item: str, attribute: str, actual: str, right: str
 ) -> CheckFinding:
     request = situation.wanted
@@ -124,30 +132,30 @@ def _host_conf_setting(
     return replace(finding, undo=(SharedSettingUndo(done=edit, undo=undo),))
 
 
-def _report_time(situation: TransferSetupSituation) -> CheckFinding:
+def _load_report_time_finding(situation: TransferSetupSituation) -> CheckFinding:
     actual, item = situation.home.effective("load_report_time"), "load report time"
-    if _seconds(actual) <= REPORT_S:
+    if _parse_duration_s(actual) <= REPORT_S:
         return CheckFinding.ok(item, actual)
-    return _host_conf_setting(situation, item, "load_report_time", actual, f"00:00:{REPORT_S:02}")
+    return _host_setting_finding(situation, item, "load_report_time", actual, f"00:00:{REPORT_S:02}")
 
 
-def _seconds(text: str) -> int:
+def _parse_duration_s(text: str) -> int:
     parts = [int(part) for part in text.split(":") if part.isdigit()]
     return sum(part * 60**power for power, part in enumerate(reversed(parts)))
 
 
-def _gid_range(situation: TransferSetupSituation) -> CheckFinding:
+def _gid_range_finding(situation: TransferSetupSituation) -> CheckFinding:
     actual, item = situation.home.effective("gid_range"), "gid_range"
     slots = situation.wanted.slots + situation.other_slots
-    free = len(_gids(actual) - situation.gids)
+    free = len(_parse_gid_range(actual) - situation.gids)
     if free >= slots + SPARE_GROUPS:
         return CheckFinding.ok(item, f"{actual}, {free} free")
     right = widen_gid_range(actual, slots + SPARE_GROUPS, situation.gids)
     few = f"{actual}, {free} free for {number_with_noun(slots, 'slot')} of all queues on the host"
-    return _host_conf_setting(situation, item, "gid_range", few, right)
+    return _host_setting_finding(situation, item, "gid_range", few, right)
 
 
-def _gids(text: str) -> set[int]:
+def _parse_gid_range(text: str) -> set[int]:
     """Parse a gid_range such as `20000-20100,30000-30010`."""
     gids: set[int] = set()
     for part in text.split(","):
@@ -159,7 +167,7 @@ def _gids(text: str) -> set[int]:
 
 def widen_gid_range(actual: str, needed: int, used: frozenset[int]) -> str:
     """Return gid_range extended to `needed` ids, or the first free range of `needed` ids."""
-    present = _gids(actual)
+    present = _parse_gid_range(actual)
     starts = [min(present)] if present else []
     gids = used | {NOGROUP}
     blocks = (range(first, first + needed) for first in chain(starts, counting(FIRST_GID, 100)))
@@ -181,15 +189,17 @@ def unreported_load_value_findings(
     name = load_value_complex_attribute(situation.wanted.remote, UP)
     if name in values:
         return (CheckFinding.ok(VALUES, f"{name}={values[name]}"),)
-    return (_unreported(situation, poller, name),)
+    return (_unreported_load_value_finding(situation, poller, name),)
 
 
-def _unreported(situation: TransferSetupSituation, poller: PollerProcessFacts, value: str) -> CheckFinding:
+def _unreported_load_value_finding(
+    situation: TransferSetupSituation, poller: PollerProcessFacts, value: str
+) -> CheckFinding:
     if value not in poller.values:
         right = "published after the service has read this gridbridge.toml"
         return CheckFinding.warning(VALUES, f"the service publishes no {value}: the queue is closed", right)
-    if late := _late(situation, poller):
-        right = f"{value} is reported within {_patience_s(situation)} s"
+    if late := _why_load_values_are_late(situation, poller):
+        right = f"{value} is reported within {_load_value_delay_s(situation)} s"
         return CheckFinding.warning(VALUES, f"none yet: {late}", right)
     actual = f"{situation.wanted.host} reports no {value}: the queue is closed"
     right = "reported; execd has to be started after its first load_sensor was set"
@@ -198,8 +208,8 @@ def _unreported(situation: TransferSetupSituation, poller: PollerProcessFacts, v
     return CheckFinding.broken(VALUES, actual, right, hint="start sge_execd")
 
 
-def _late(situation: TransferSetupSituation, poller: PollerProcessFacts) -> str:
-    patience_s, configuration = _patience_s(situation), poller.configuration
+def _why_load_values_are_late(situation: TransferSetupSituation, poller: PollerProcessFacts) -> str:
+    patience_s, configuration = _load_value_delay_s(situation), poller.configuration
     if situation.execd and situation.execd.age_s < patience_s:
         return f"execd was started {situation.execd.age_s:.0f} s ago"
     if configuration and configuration.for_s < patience_s:
@@ -207,8 +217,8 @@ def _late(situation: TransferSetupSituation, poller: PollerProcessFacts) -> str:
     return ""
 
 
-def _patience_s(situation: TransferSetupSituation) -> int:
-    return 2 * _seconds(situation.home.effective("load_report_time"))
+def _load_value_delay_s(situation: TransferSetupSituation) -> int:
+    return 2 * _parse_duration_s(situation.home.effective("load_report_time"))
 
 
 def restart_execd_edit(situation: TransferSetupSituation) -> SetupEdit:

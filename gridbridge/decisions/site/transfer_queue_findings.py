@@ -14,7 +14,7 @@ from gridbridge.decisions.site.transfer_queue_prerequisites import (
 from gridbridge.decisions.transfer.transfer_queue_closing import transfer_queue_load_thresholds
 from gridbridge.model.fixed_paths import CONFIG, METHODS, PYTHON
 from gridbridge.model.published_status_and_reports import number_with_noun
-from gridbridge.model.qconf_attributes import (
+from gridbridge.model.qconf_attribute_parser import (
     QconfSettings,
     is_besteffort_queue,
     is_transfer_queue,
@@ -34,8 +34,12 @@ from gridbridge.model.site.setup_findings_and_edits import (
     queue_runs_gridbridge_starter,
 )
 from gridbridge.model.site_configuration import Policy
-from gridbridge.model.transfer.load_values import PENDING, UP, load_value_complex_attribute
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
+from gridbridge.model.transfer.transfer_queue_load_values import (
+    PENDING,
+    UP,
+    load_value_complex_attribute,
+)
 
 SEQ_NO = 100
 SEQ_NO_STEP = 10  # distance above the highest seq_no of local queues
@@ -50,13 +54,13 @@ def transfer_queue_findings(situation: TransferSetupSituation) -> tuple[CheckFin
     actual = situation.home.queues.get(request.queue)
     right = transfer_queue_attributes(situation)
     if actual is None:
-        return (_missing(situation, right),)
+        return (_missing_queue_finding(situation, right),)
     return (
-        *(_attribute(request, name, actual.get(name, ""), value) for name, value in right.items()),
-        _remote(request, actual),
+        *(_queue_attribute_finding(request, name, actual.get(name, ""), value) for name, value in right.items()),
+        _queue_remote_value_finding(request, actual),
         *mapped_resource_value_findings(situation, actual),
         *queue_user_list_findings(situation, actual),
-        *_environments(situation, actual),
+        *_parallel_environment_findings(situation, actual),
     )
 
 
@@ -81,7 +85,7 @@ def transfer_queue_attributes(situation: TransferSetupSituation) -> Mapping[str,
     methods = {f"{name}_method": f"{METHODS}/{name}" for name in ("starter", "suspend", "resume", "terminate")}
     return {
         "hostlist": request.host,
-        "seq_no": _seq_no(situation),
+        "seq_no": _expected_seq_no(situation),
         "load_thresholds": transfer_queue_load_thresholds(request.remote, request.pending_limit),
         "suspend_thresholds": "NONE",
         "qtype": "BATCH",
@@ -95,27 +99,27 @@ def transfer_queue_attributes(situation: TransferSetupSituation) -> Mapping[str,
     }
 
 
-def _seq_no(situation: TransferSetupSituation) -> str:
+def _expected_seq_no(situation: TransferSetupSituation) -> str:
     numbers = [
         int(number)
         for name, queue in situation.home.queues.items()
         if name != situation.wanted.queue and not is_transfer_queue(queue) and not is_besteffort_queue(queue)
-        for number in _numbers(queue.get("seq_no", "0"))
+        for number in _parse_seq_numbers(queue.get("seq_no", "0"))
     ]
     highest = max(numbers, default=0)
     present = situation.home.queues.get(situation.wanted.queue, {}).get("seq_no", "")
-    if any(map(int, _numbers(present))):
+    if any(map(int, _parse_seq_numbers(present))):
         return present
     return str(SEQ_NO if highest < SEQ_NO else highest + SEQ_NO_STEP)
 
 
-def _numbers(value: str) -> Iterator[str]:
+def _parse_seq_numbers(value: str) -> Iterator[str]:
     """Return the numbers of a seq_no value such as `0,[@big=10]`."""
     parts = (part.rpartition("=")[2].strip("] ") for part in value.split(","))
     return (part for part in parts if part.isdigit())
 
 
-def _missing(situation: TransferSetupSituation, right: Mapping[str, str]) -> CheckFinding:
+def _missing_queue_finding(situation: TransferSetupSituation, right: Mapping[str, str]) -> CheckFinding:
     """Return the finding whose edits make a missing transfer queue.
 
     The first edit waits until the service has read the queue's section in gridbridge.toml. Otherwise old load values
@@ -136,14 +140,18 @@ def _missing(situation: TransferSetupSituation, right: Mapping[str, str]) -> Che
     return CheckFinding.broken(f"queue {request.queue}", "missing", right_words, AWAIT_RELOAD_EDIT, edit)
 
 
-def _attribute(request: WantedTransferQueue, name: str, actual: str, right: str) -> CheckFinding:
-    wrong = [where for where, value in qconf_queue_value_by_host(actual) if _plain(value) != _plain(right)]
-    is_right = not wrong or _plain(actual) == _plain(right)
-    edits = _edit(request, SetupEditVerb.REPLACE, name, right).of_each_host(wrong)
+def _queue_attribute_finding(request: WantedTransferQueue, name: str, actual: str, right: str) -> CheckFinding:
+    wrong = [
+        where
+        for where, value in qconf_queue_value_by_host(actual)
+        if _canonical_attribute_value(value) != _canonical_attribute_value(right)
+    ]
+    is_right = not wrong or _canonical_attribute_value(actual) == _canonical_attribute_value(right)
+    edits = _queue_edit(request, SetupEditVerb.REPLACE, name, right).of_each_host(wrong)
     return CheckFinding.judge(is_right, f"queue {request.queue}: {name}", actual, right, *edits)
 
 
-def _plain(value: str) -> str:
+def _canonical_attribute_value(value: str) -> str:
     """Return a canonical form of an attribute value: 0:0:60 and 00:01:00 are equal."""
     words = value.replace(" ", "").lower()
     parts = words.split(":")
@@ -153,11 +161,11 @@ def _plain(value: str) -> str:
     return str(hours * 3600 + minutes * 60 + seconds)
 
 
-def _edit(request: WantedTransferQueue, verb: SetupEditVerb, attribute: str, value: str) -> SetupEdit:
+def _queue_edit(request: WantedTransferQueue, verb: SetupEditVerb, attribute: str, value: str) -> SetupEdit:
     return SetupEdit.of_queue(verb, request.home, request.queue, attribute, value)
 
 
-def _remote(request: WantedTransferQueue, queue: Mapping[str, str]) -> CheckFinding:
+def _queue_remote_value_finding(request: WantedTransferQueue, queue: Mapping[str, str]) -> CheckFinding:
     item = f"queue {request.queue}: remote"
     values_by_host = parse_qconf_pairs_by_host(queue.get("complex_values", ""))
     wrong = [(where, values) for where, values in values_by_host if not is_true_in_qconf(values.get("remote", ""))]
@@ -165,7 +173,7 @@ def _remote(request: WantedTransferQueue, queue: Mapping[str, str]) -> CheckFind
         return CheckFinding.ok(item, f"remote={values_by_host[0][1]['remote']}")
     where, values = wrong[0]
     actual = f"remote={values['remote']}" if "remote" in values else "no value of remote"
-    edit = _edit(request, SetupEditVerb.MERGE, "complex_values", "remote=TRUE")
+    edit = _queue_edit(request, SetupEditVerb.MERGE, "complex_values", "remote=TRUE")
     edits = edit.of_each_host(where for where, _ in wrong)
     return CheckFinding.broken(item, f"{actual} on {where[1:]}" if where else actual, "remote=TRUE", *edits)
 
@@ -173,10 +181,10 @@ def _remote(request: WantedTransferQueue, queue: Mapping[str, str]) -> CheckFind
 def sendable_parallel_environments(situation: TransferSetupSituation) -> tuple[str, ...]:
     """Return the home parallel environments whose jobs may be transferred."""
     home = situation.home.environments
-    return tuple(name for name in home if not _unsuitable(name, situation))
+    return tuple(name for name in home if not _why_environment_is_unsuitable(name, situation))
 
 
-def _unsuitable(name: str, situation: TransferSetupSituation) -> str:
+def _why_environment_is_unsuitable(name: str, situation: TransferSetupSituation) -> str:
     request = situation.wanted
     if reason := request.rejected.get(name, ""):
         return f"the mapping to {request.remote} rejects this environment: {reason}"
@@ -195,18 +203,20 @@ def _unsuitable(name: str, situation: TransferSetupSituation) -> str:
     return f"{' and '.join(run)} would run on {request.host}" if run else ""
 
 
-def _environments(situation: TransferSetupSituation, queue: Mapping[str, str]) -> Iterator[CheckFinding]:
+def _parallel_environment_findings(
+    situation: TransferSetupSituation, queue: Mapping[str, str]
+) -> Iterator[CheckFinding]:
     request = situation.wanted
     listed = {where: parse_qconf_words(value) for where, value in qconf_queue_value_by_host(queue.get("pe_list", ""))}
     for name in dict.fromkeys(name for names in listed.values() for name in names):
-        if why := _unsuitable(name, situation):
-            edit = _edit(request, SetupEditVerb.DROP, "pe_list", name)
+        if why := _why_environment_is_unsuitable(name, situation):
+            edit = _queue_edit(request, SetupEditVerb.DROP, "pe_list", name)
             edits = edit.of_each_host(where for where, names in listed.items() if name in names)
             yield CheckFinding.warning(f"queue {request.queue}: pe {name}", why, "not in pe_list", *edits)
     for name in sendable_parallel_environments(situation):
         wrong = [where for where, names in listed.items() if name not in names]
         actual = ("not in pe_list" if wrong else "in pe_list") + (f" on {wrong[0][1:]}" if any(wrong[:1]) else "")
-        edits = _edit(request, SetupEditVerb.MERGE, "pe_list", name).of_each_host(wrong)
+        edits = _queue_edit(request, SetupEditVerb.MERGE, "pe_list", name).of_each_host(wrong)
         item = f"queue {request.queue}: pe {name}"
         yield CheckFinding.judge(not wrong, item, actual, "in pe_list", *edits, is_warning=True)
 
@@ -229,7 +239,13 @@ def queue_section_finding(policy: Policy, request: WantedTransferQueue) -> Check
     lines = (f"{name} = {json.dumps(new)}" for name, old, new in pairs if old != new)
     edit = _section_edit("put", request.queue, *lines)
     item = f"file {CONFIG}: [queue.{request.queue}]"
-    return CheckFinding.judge(section == right, item, _shown(section) if section else "missing", _shown(right), edit)
+    return CheckFinding.judge(
+        section == right,
+        item,
+        _describe_queue_section(section) if section else "missing",
+        _describe_queue_section(right),
+        edit,
+    )
 
 
 def user_spool_limit_finding(policy: Policy, slots: int) -> CheckFinding:
@@ -252,7 +268,7 @@ def queue_section_removal_edits(policy: Policy, request: WantedTransferQueue) ->
     return (_section_edit("drop", request.queue),) if request.queue in policy.queues else ()
 
 
-def _shown(queue: TransferQueueSection) -> str:
+def _describe_queue_section(queue: TransferQueueSection) -> str:
     return f"{number_with_noun(queue.slots, 'slot')}, pending_limit {queue.pending_limit}"
 
 

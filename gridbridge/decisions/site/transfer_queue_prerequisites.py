@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.job_request import is_home_only_resource
-from gridbridge.model.qconf_attributes import (
+from gridbridge.model.qconf_attribute_parser import (
     QconfSettings,
     is_transfer_queue,
     parse_qconf_pairs,
@@ -30,21 +30,26 @@ from gridbridge.model.site.setup_findings_and_edits import (
     TransferSetupSituation,
     WantedTransferQueue,
 )
-from gridbridge.model.transfer.load_values import FREE, PENDING, UP, load_value_complex_attribute
+from gridbridge.model.transfer.transfer_queue_load_values import (
+    FREE,
+    PENDING,
+    UP,
+    load_value_complex_attribute,
+)
 
 
 def home_and_remote_rights_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
     """Check the rights of the service account and the transfer host in both cells."""
     request = situation.wanted
-    home = _in_cell(request.home, situation.home, situation)
+    home = _cell_rights_findings(request.home, situation.home, situation)
     if not request.has_operators:
         return home
     if request.far_account:
-        return (_by_ssh(situation), *home)
-    return (*_in_cell(request.remote, situation.away, situation), *home)
+        return (_operator_finding_by_ssh(situation), *home)
+    return (*_cell_rights_findings(request.remote, situation.away, situation), *home)
 
 
-def _by_ssh(situation: TransferSetupSituation) -> CheckFinding:
+def _operator_finding_by_ssh(situation: TransferSetupSituation) -> CheckFinding:
     """Check the service account's operator right at a remote cluster that is reached by ssh.
 
     Only the remote cluster's administrators can grant the right. Without the right, a held remote job that belongs to
@@ -59,19 +64,21 @@ def _by_ssh(situation: TransferSetupSituation) -> CheckFinding:
     return CheckFinding.warning(item, actual, "yes", hint=hint)
 
 
-def _in_cell(cluster: str, cell: CellQconfSettings, situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+def _cell_rights_findings(
+    cluster: str, cell: CellQconfSettings, situation: TransferSetupSituation
+) -> tuple[CheckFinding, ...]:
     account, host = situation.wanted.service_account, situation.wanted.host
     is_admin = any(is_same_host(host, name) for name in cell.admin_hosts)
     is_submit = any(is_same_host(host, name) for name in cell.submit_hosts)
     where = "" if is_admin else cell.master
     return (
-        _right(cluster, "admin", host, is_admin, where),
-        _right(cluster, "submit", host, is_submit, where),
-        _right(cluster, "operator", account, account in (*cell.operators, *cell.managers), where),
+        _right_finding(cluster, "admin", host, is_admin, where),
+        _right_finding(cluster, "submit", host, is_submit, where),
+        _right_finding(cluster, "operator", account, account in (*cell.operators, *cell.managers), where),
     )
 
 
-def _right(cluster: str, kind: str, name: str, holds: bool, where: str) -> CheckFinding:
+def _right_finding(cluster: str, kind: str, name: str, holds: bool, where: str) -> CheckFinding:
     item = f"{cluster}: {kind if kind == 'operator' else f'{kind} host'} {name}"
     if holds:
         return CheckFinding.ok(item, "yes")
@@ -142,7 +149,9 @@ def complexes_of_transfer_queue(request: WantedTransferQueue) -> tuple[QconfComp
 def complex_definition_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
     """Check the complexes: a wrong relation closes a transfer queue for ever."""
     rows = ((situation.home.complexes.get(row.name), row) for row in complexes_of_transfer_queue(situation.wanted))
-    return tuple(complex_finding(situation.wanted.home, actual, row, _fits(actual, row)) for actual, row in rows)
+    return tuple(
+        complex_finding(situation.wanted.home, actual, row, _does_complex_fit(actual, row)) for actual, row in rows
+    )
 
 
 def complex_finding(
@@ -153,7 +162,7 @@ def complex_finding(
     return CheckFinding.judge(is_right, f"complex {right.name}", actual.row if actual else "missing", right.row, edit)
 
 
-def _fits(actual: QconfComplexRow | None, right: QconfComplexRow) -> bool:
+def _does_complex_fit(actual: QconfComplexRow | None, right: QconfComplexRow) -> bool:
     if actual is None:
         return False
     may_ask = BOTH if right.requestable == "YES" else (right.requestable,)
@@ -167,14 +176,14 @@ def remote_complex_value_findings(situation: TransferSetupSituation) -> tuple[Ch
     A value on a host or on `global` would contradict the transfer queue's value.
     """
     queues = (
-        _home_queue(name, values.get("complex_values", ""), situation)
+        _home_queue_remote_finding(name, values.get("complex_values", ""), situation)
         for name, values in situation.home.queues.items()
         if name != situation.wanted.queue and not is_transfer_queue(values)
     )
-    return (*queues, *_contradictions(situation))
+    return (*queues, *_host_remote_value_findings(situation))
 
 
-def _home_queue(name: str, values: str, situation: TransferSetupSituation) -> CheckFinding:
+def _home_queue_remote_finding(name: str, values: str, situation: TransferSetupSituation) -> CheckFinding:
     values_by_host = parse_qconf_pairs_by_host(values)
     lacking = [where for where, values_of_host in values_by_host if REMOTE not in values_of_host]
     if not lacking:
@@ -188,7 +197,7 @@ def _home_queue(name: str, values: str, situation: TransferSetupSituation) -> Ch
     return CheckFinding.broken(f"queue {name}", actual, right, *edit.of_each_host(lacking))
 
 
-def _contradictions(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
+def _host_remote_value_findings(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
     for host, values in situation.home.exec_hosts.items():
         remote = parse_qconf_pairs(values.get("complex_values", "")).get(REMOTE)
         if remote is not None:
@@ -207,21 +216,21 @@ MOST: Mapping[str, str] = MappingProxyType(
 
 def new_queue_complex_values(situation: TransferSetupSituation) -> tuple[str, ...]:
     """Return the complex_values of a new transfer queue: a value for each resource of the mapping."""
-    rows = _needed(situation, {})
-    return tuple(f"{row.name}={value}" for row in rows if (value := _most(row)))
+    rows = _resources_without_value(situation, {})
+    return tuple(f"{row.name}={value}" for row in rows if (value := _value_satisfying_all_requests(row)))
 
 
 def mapped_resource_value_findings(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[CheckFinding]:
     """Check that the mapping's resources have values on the queue or its host."""
-    for row in _needed(situation, queue):
-        yield _missing(row, situation, queue)
-    for name, value in parse_qconf_pairs(_values_on_host(situation, queue)).items():
+    for row in _resources_without_value(situation, queue):
+        yield _missing_resource_value_finding(row, situation, queue)
+    for name, value in parse_qconf_pairs(_complex_values_on_host(situation, queue)).items():
         if name in situation.wanted.resources:
             yield CheckFinding.ok(f"queue {situation.wanted.queue}: resource {name}", f"{name}={value}")
 
 
-def _needed(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[QconfComplexRow]:
-    present = {*queue, *parse_qconf_pairs(_values_on_host(situation, queue))}
+def _resources_without_value(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[QconfComplexRow]:
+    present = {*queue, *parse_qconf_pairs(_complex_values_on_host(situation, queue))}
     for host in situation.home.exec_hosts.values():
         present |= parse_qconf_pairs(host.get("complex_values", "")).keys()
         present |= parse_qconf_pairs(host.get("load_values", "")).keys()
@@ -231,13 +240,13 @@ def _needed(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator
             yield row
 
 
-def _values_on_host(situation: TransferSetupSituation, queue: QconfSettings) -> str:
+def _complex_values_on_host(situation: TransferSetupSituation, queue: QconfSettings) -> str:
     values = parse_qconf_values_by_host(queue.get("complex_values", ""))
     groups = {where for where, _ in values.others if where.startswith("@")}
     return values.on(situation.wanted.host, groups)
 
 
-def _most(row: QconfComplexRow) -> str:
+def _value_satisfying_all_requests(row: QconfComplexRow) -> str:
     """Return a complex's value that satisfies every request; empty if no value does."""
     if row.type == "BOOL":
         return "TRUE"
@@ -246,8 +255,10 @@ def _most(row: QconfComplexRow) -> str:
     return ""
 
 
-def _missing(row: QconfComplexRow, situation: TransferSetupSituation, queue: QconfSettings) -> CheckFinding:
-    request, value = situation.wanted, _most(row)
+def _missing_resource_value_finding(
+    row: QconfComplexRow, situation: TransferSetupSituation, queue: QconfSettings
+) -> CheckFinding:
+    request, value = situation.wanted, _value_satisfying_all_requests(row)
     own = [where for where, _ in parse_qconf_values_by_host(queue.get("complex_values", "")).others]
     name = f"{request.queue}@{request.host}" if request.host in own else request.queue
     item = f"queue {request.queue}: resource {row.name}"

@@ -24,7 +24,7 @@ from gridbridge.decisions.site.transfer_queue_prerequisites import (
     user_list_removal_edits,
 )
 from gridbridge.model.elastic.elastic_nodes import is_same_host
-from gridbridge.model.qconf_attributes import (
+from gridbridge.model.qconf_attribute_parser import (
     is_transfer_queue,
     is_true_in_qconf,
     parse_qconf_pairs,
@@ -39,7 +39,10 @@ from gridbridge.model.site.setup_findings_and_edits import (
     SharedSettingUndo,
     TransferSetupSituation,
 )
-from gridbridge.model.transfer.load_values import PENDING, load_value_complex_attribute
+from gridbridge.model.transfer.transfer_queue_load_values import (
+    PENDING,
+    load_value_complex_attribute,
+)
 
 
 def transfer_setup_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
@@ -65,19 +68,23 @@ def transfer_queue_removal_edits(
     """Return the edits that remove a transfer queue; the queue goes first, because qconf removes no queue with jobs."""
     request, queues = situation.wanted, situation.home.queues
     other_queues = [name for name, queue in queues.items() if is_transfer_queue(queue) and name != request.queue]
-    shared = () if other_queues else (*_remote(situation), *_restored(situation, former))
+    shared = (
+        ()
+        if other_queues
+        else (*_remote_complex_removal_edits(situation), *_former_setting_restore_edits(situation, former))
+    )
     drop = SetupEdit(verb=SetupEditVerb.DROP_QUEUE, cell=request.home, name=request.queue)
     return (
         *((drop,) if request.queue in queues else ()),
         *user_list_removal_edits(situation),
-        *_sensor(situation, other_queues),
-        *_damping(situation),
+        *_load_sensor_removal_edits(situation, other_queues),
+        *_load_adjustment_removal_edits(situation),
         *shared,
-        *_values(situation, other_queues),
+        *_load_value_removal_edits(situation, other_queues),
     )
 
 
-def _sensor(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
+def _load_sensor_removal_edits(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
     """Remove the load sensor unless another transfer queue of the host needs the sensor.
 
     execd does not notice a deleted host configuration. So the sensor first leaves the list of sensors. A wait then lets
@@ -99,16 +106,16 @@ def _sensor(situation: TransferSetupSituation, other_queues: list[str]) -> Itera
         yield replace(setting, verb=SetupEditVerb.DROP_HOST)
 
 
-def _damping(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
+def _load_adjustment_removal_edits(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
     name, attribute = load_value_complex_attribute(situation.wanted.remote, PENDING), "job_load_adjustments"
     listed = parse_qconf_pairs(situation.home.scheduler.get(attribute, "NONE"))
-    if name in listed and not _is_needed(name, situation):
+    if name in listed and not _does_other_queue_need_value(name, situation):
         rest = ",".join(f"{key}={value}" for key, value in listed.items() if key != name) or "NONE"
         cell = situation.wanted.home
         yield SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=rest)
 
 
-def _remote(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
+def _remote_complex_removal_edits(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
     for name, queue in situation.home.queues.items():
         for where, values in parse_qconf_pairs_by_host(queue.get("complex_values", "")):
             if REMOTE in values and not is_true_in_qconf(values[REMOTE]):
@@ -118,7 +125,7 @@ def _remote(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
         yield SetupEdit(verb=SetupEditVerb.DROP_COMPLEX, cell=situation.wanted.home, name=REMOTE)
 
 
-def _values(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
+def _load_value_removal_edits(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
     """Remove the complexes of load values together with the last transfer queue.
 
     Grid Engine can't remove a complex that a host reports. The load sensor reports a queue's values until the last edit
@@ -126,24 +133,26 @@ def _values(situation: TransferSetupSituation, other_queues: list[str]) -> Itera
     """
     ours = (name for name in situation.home.complexes if VALUE.fullmatch(name))
     for name in () if other_queues else ours:
-        if not _is_needed(name, situation):
+        if not _does_other_queue_need_value(name, situation):
             yield SetupEdit(verb=SetupEditVerb.DROP_COMPLEX, cell=situation.wanted.home, name=name)
 
 
-def _is_needed(value: str, situation: TransferSetupSituation) -> bool:
+def _does_other_queue_need_value(value: str, situation: TransferSetupSituation) -> bool:
     other_queues = (queue for name, queue in situation.home.queues.items() if name != situation.wanted.queue)
     return any(value in parse_qconf_pairs(queue.get("load_thresholds", "")) for queue in other_queues)
 
 
-def _restored(situation: TransferSetupSituation, former: Iterable[SharedSettingUndo]) -> Iterator[SetupEdit]:
+def _former_setting_restore_edits(
+    situation: TransferSetupSituation, former: Iterable[SharedSettingUndo]
+) -> Iterator[SetupEdit]:
     cells = {situation.wanted.home: situation.home, situation.wanted.remote: situation.away}
     for setting in reversed(list(former)):
         cell = cells.get(setting.done.cell)
-        if cell and setting.done.attribute != "load_sensor" and _is_ours(setting.done, cell):
+        if cell and setting.done.attribute != "load_sensor" and _is_setting_as_setup_made(setting.done, cell):
             yield setting.undo
 
 
-def _is_ours(edit: SetupEdit, cell: CellQconfSettings) -> bool:
+def _is_setting_as_setup_made(edit: SetupEdit, cell: CellQconfSettings) -> bool:
     if edit.verb == SetupEditVerb.SET_SCHEDULER:
         return cell.scheduler.get(edit.attribute) == edit.value
     if edit.verb == SetupEditVerb.SET_HOST:

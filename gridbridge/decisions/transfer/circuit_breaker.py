@@ -10,7 +10,12 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.published_status_and_reports import PublishedClusterBreaker, PublishedFastJobFailure
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
-from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause, TransferOutcome
+from gridbridge.model.transfer_messages_in_spool import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferFailureCause,
+    TransferOutcome,
+)
 from gridbridge.model.transfer_name import parse_transfer_name
 
 CLUSTER_FAULTS = frozenset(
@@ -23,7 +28,7 @@ CLUSTER_FAULTS = frozenset(
         TransferFailureCause.HOST,
     }
 )
-_WORDS: Mapping[str, str] = {
+FAILURE_CAUSE_WORDS: Mapping[str, str] = {
     TransferFailureCause.UNREACHED: "{} did not accept these jobs",
     TransferFailureCause.DENIED: "{} rejects all jobs of this site",
     TransferFailureCause.BLOCKED: "{} put these jobs into error state",
@@ -36,11 +41,11 @@ _WORDS: Mapping[str, str] = {
 
 def describe_failure_cause(cause: str, cluster: str) -> str:
     """Describe why jobs failed at a remote cluster."""
-    return _WORDS.get(cause, "these jobs failed at {}").format(cluster)
+    return FAILURE_CAUSE_WORDS.get(cause, "these jobs failed at {}").format(cluster)
 
 
 MAX_DOUBLINGS = 32
-SEVERAL = 2  # largest number of job owners stored with a count of failures
+MOST_STORED_OWNERS = 2  # largest number of job owners stored with a count of failures
 
 
 class BreakerEvidenceKind(Enum):
@@ -170,7 +175,7 @@ def count_failure_and_close_queues(
     )
     failed = (*(failure for failure in breaker.failed if failure.job != observation.job), fresh)[-policy.failures :]
     owners = {*breaker.owners, *(failure.owner for failure in failed)}
-    is_shared = len(owners) >= SEVERAL
+    is_shared = len(owners) >= MOST_STORED_OWNERS
     borne = 1 if breaker.times and is_shared else policy.failures
     if len(failed) < borne or (has_others and not is_shared):
         return replace(breaker, failed=failed, cause=observation.cause)
@@ -178,7 +183,7 @@ def count_failure_and_close_queues(
     pause_s = policy.pause_s * 2 ** min(before, MAX_DOUBLINGS)
     return PublishedClusterBreaker(
         cluster=breaker.cluster,
-        owners=tuple(sorted(owners)[:SEVERAL]),
+        owners=tuple(sorted(owners)[:MOST_STORED_OWNERS]),
         times=before + 1,
         failures=breaker.failures + len(failed),
         until=now + timedelta(seconds=min(pause_s, policy.pause_max_s)),

@@ -12,14 +12,19 @@ from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs, find_home_task_of_transfer
 from gridbridge.errors import ParseError
-from gridbridge.model import transfer_message
+from gridbridge.model import transfer_messages_in_spool
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.job_and_queue_states import JobState
 from gridbridge.model.job_request import JobRequest
-from gridbridge.model.states import JobState
 from gridbridge.model.transfer import claim_and_guard
 from gridbridge.model.transfer.claim_and_guard import HOME, HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import OrphanRemoteJob, Transfer, TransferAction, TransferActKind
-from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferMessage, TransferOutcome
+from gridbridge.model.transfer_messages_in_spool import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferMessage,
+    TransferOutcome,
+)
 from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_transfer_name
 
 NO_GRACE = timedelta()  # a job that waits after its end is about to run twice
@@ -33,8 +38,8 @@ def plan_outliving_job_deletions(
 ) -> Iterator[TransferAction]:
     """Plan to delete each remote job that its cluster still lists after the job's recorded end."""
     for transfer in ended:
-        remote = _fresh(transfer, situation)
-        row = _row(transfer, remote, situation) if remote else None
+        remote = _remote_list_after_last_change(transfer, situation)
+        row = _remote_job_or_copy_row(transfer, remote, situation) if remote else None
         if not remote or not row or row.state.is_deleting:
             continue
         if row.state.is_waiting or transfer.claimed == HOME:  # the remote job runs no process
@@ -58,7 +63,7 @@ def find_orphan_jobs(transfers: Iterable[Transfer], situation: TransferDecisionI
     open_names = frozenset((name, owner) for name, owner, _ in recorded)
     for remote in situation.snapshots.values():
         for row in (row for rows in remote.jobs.values() for row in rows):
-            is_ours = _our_name(row, situation.home) and row.state.is_held and not row.state.is_deleting
+            is_ours = _transfer_name_of_home(row, situation.home) and row.state.is_held and not row.state.is_deleting
             name = (row.name, row.owner)
             if not is_ours or {(*name, row.job_id), (*name, 0)} & recorded:
                 continue
@@ -72,8 +77,8 @@ def find_orphan_jobs(transfers: Iterable[Transfer], situation: TransferDecisionI
 
 def is_remote_job_unlisted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     """Say whether a remote job list that was queried after the transfer's last change lacks the job."""
-    remote = _fresh(transfer, situation)
-    return remote is not None and _row(transfer, remote, situation) is None
+    remote = _remote_list_after_last_change(transfer, situation)
+    return remote is not None and _remote_job_or_copy_row(transfer, remote, situation) is None
 
 
 def may_remote_folder_have_outputs(transfer: Transfer) -> bool:
@@ -85,12 +90,14 @@ def may_remote_folder_have_outputs(transfer: Transfer) -> bool:
     return may_have_run and transfer.desired != DesiredLocalJobState.DEAD
 
 
-def _fresh(transfer: Transfer, situation: TransferDecisionInputs) -> ClusterSnapshot | None:
+def _remote_list_after_last_change(transfer: Transfer, situation: TransferDecisionInputs) -> ClusterSnapshot | None:
     remote = situation.snapshots.get(transfer.remote)
     return remote if remote and transfer.is_older_than(remote.taken_at) else None
 
 
-def _row(transfer: Transfer, remote: ClusterSnapshot, situation: TransferDecisionInputs) -> JobListRow | None:
+def _remote_job_or_copy_row(
+    transfer: Transfer, remote: ClusterSnapshot, situation: TransferDecisionInputs
+) -> JobListRow | None:
     """Return the row of the remote job, or of the copy that OAR made after a failed launch."""
     if transfer.remote_id and (row := situation.row(transfer)):
         return row
@@ -98,7 +105,7 @@ def _row(transfer: Transfer, remote: ClusterSnapshot, situation: TransferDecisio
     return next((row for row in remote.copies if (row.name, row.owner) == name_and_owner), None)
 
 
-def _our_name(row: JobListRow, home: str) -> TransferAttemptId | None:
+def _transfer_name_of_home(row: JobListRow, home: str) -> TransferAttemptId | None:
     if not row.name.startswith(f"{PREFIX}.{home}."):
         return None
     try:
@@ -107,7 +114,7 @@ def _our_name(row: JobListRow, home: str) -> TransferAttemptId | None:
         return None
 
 
-FOLLOWING = (StarterPhase.HELD, StarterPhase.RELEASED)  # phases with a known remote job
+PHASES_WITH_REMOTE_JOB = (StarterPhase.HELD, StarterPhase.RELEASED)  # phases with a known remote job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,41 +142,41 @@ def find_suspension_mismatch(
     `shows` are the clusters whose job lists show that the service suspended a job.
     """
     home, state = situation.snapshots.get(situation.home), transfer.local_state
-    if not _may_follow(transfer, situation) or not home or not transfer.is_older_than(home.taken_at):
+    if not _may_starter_follow_suspension(transfer, situation) or not home or not transfer.is_older_than(home.taken_at):
         return None
-    if not state.is_running or _is_ending(state):
+    if not state.is_running or _is_job_waiting_or_ending(state):
         return None
     is_now = DesiredLocalJobState.SUSPENDED if state.is_suspended else DesiredLocalJobState.RUNNING
     intended = transfer.desired or DesiredLocalJobState.RUNNING
     if is_now != intended:
         why = f"qstat at home shows the job as {is_now}; the last method set {intended}"
         return SuspensionMismatch(desired=is_now, at=(home.taken_at,), why=why)
-    if transfer.remote in shows and transfer.seen_at and _is_otherwise(transfer, is_now):
+    if transfer.remote in shows and transfer.seen_at and _is_remote_job_state_opposite(transfer, is_now):
         why = f"the job is {is_now} at home and {transfer.remote_state.text} at {transfer.remote}"
         return SuspensionMismatch(desired=is_now, at=(home.taken_at, transfer.seen_at), why=why)
     return None
 
 
-def _may_follow(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
+def _may_starter_follow_suspension(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     is_free = not transfer.is_over and transfer.verdict is None and transfer.desired != DesiredLocalJobState.DEAD
-    return is_free and transfer.phase in FOLLOWING and transfer.wake in situation.asleep
+    return is_free and transfer.phase in PHASES_WITH_REMOTE_JOB and transfer.wake in situation.asleep
 
 
-def _is_otherwise(transfer: Transfer, is_now: str) -> bool:
+def _is_remote_job_state_opposite(transfer: Transfer, is_now: str) -> bool:
     """Say whether a remote job runs while its job at home is suspended, or the reverse.
 
     A remote job that is suspended without the service's hold was suspended by a remote administrator.
     """
     is_fresh = transfer.seen_at is not None and transfer.is_older_than(transfer.seen_at) and not transfer.missed_polls
     state = transfer.remote_state
-    if not is_fresh or not state.is_listed or _is_ending(state):
+    if not is_fresh or not state.is_listed or _is_job_waiting_or_ending(state):
         return False
     if is_now == DesiredLocalJobState.SUSPENDED:
         return state.is_running and not state.is_suspended
     return state.is_held and state.is_by_hand  # both facts: the service suspended the job
 
 
-def _is_ending(state: JobState) -> bool:
+def _is_job_waiting_or_ending(state: JobState) -> bool:
     return state.is_waiting or state.is_deleting or state.is_error
 
 
@@ -186,7 +193,10 @@ def may_home_have_missed_task_end(ended: Transfer) -> bool:
     if ended.verdict is None or ended.desired == DesiredLocalJobState.DEAD:
         return False
     if ended.verdict.outcome == TransferOutcome.EXIT:
-        return int(ended.verdict.exit_status) not in (transfer_message.REQUEUE, transfer_message.ERROR)
+        return int(ended.verdict.exit_status) not in (
+            transfer_messages_in_spool.REQUEUE,
+            transfer_messages_in_spool.ERROR,
+        )
     return ended.verdict.outcome == TransferOutcome.SIGNAL
 
 
@@ -216,13 +226,17 @@ def is_home_answer_after_task_end(ended: Transfer, local: ClusterSnapshot) -> bo
 def transfers_lacking_home_hold(transfers: Iterable[Transfer], local: ClusterSnapshot) -> frozenset[str]:
     """Return the names of transfers whose running local task has lost the hold against a second start."""
     guarded = (transfer for transfer in transfers if transfer.guard == HomeStartGuard.HOLD)
-    running = ((transfer.name, _running(transfer, local)) for transfer in guarded)
+    running = ((transfer.name, _running_home_task_row(transfer, local)) for transfer in guarded)
     return frozenset(name for name, row in running if row and not row.state.is_held)
 
 
 def jobs_with_guard_besides_hold(transfers: Iterable[Transfer], local: ClusterSnapshot) -> tuple[int, ...]:
     """Return the local jobs whose start times must be queried, because qstat does not show start times."""
-    hidden = (transfer for transfer in transfers if transfer.guard != HomeStartGuard.HOLD and _running(transfer, local))
+    hidden = (
+        transfer
+        for transfer in transfers
+        if transfer.guard != HomeStartGuard.HOLD and _running_home_task_row(transfer, local)
+    )
     return tuple(sorted({parse_transfer_name(transfer.name).job for transfer in hidden}))
 
 
@@ -251,7 +265,7 @@ def may_restored_guard_be_stale(closed: Transfer) -> bool:
     return closed.reguarded and closed.is_over and not may_home_have_missed_task_end(closed)
 
 
-def _running(transfer: Transfer, local: ClusterSnapshot) -> JobListRow | None:
+def _running_home_task_row(transfer: Transfer, local: ClusterSnapshot) -> JobListRow | None:
     """Return the row of a running task in the home job list, if the remote job is to go on; else None."""
     row = find_home_task_of_transfer(transfer, local)
     is_ending = transfer.verdict or transfer.pinned or transfer.desired == DesiredLocalJobState.DEAD

@@ -13,15 +13,15 @@ from typing import TypeAlias
 
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs, find_home_task_of_transfer
 from gridbridge.model.cluster_snapshot import JobListRow
+from gridbridge.model.job_and_queue_states import JobStateFact
 from gridbridge.model.published_status_and_reports import format_duration, number_with_noun
-from gridbridge.model.states import JobStateFact
 from gridbridge.model.transfer.claim_and_guard import JOB, does_claim_need_home_grant
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase
+from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, StarterPhase
 
-FRESH = timedelta(seconds=60)  # largest age of a job list that shows which tasks wait
-SETTLING = timedelta(seconds=10)  # time in which a released remote job may still start at once
+FRESH_JOB_LIST_AGE = timedelta(seconds=60)  # largest age of a job list that shows which tasks wait
+START_DELAY_AFTER_RELEASE = timedelta(seconds=10)  # time in which a released remote job may still start at once
 
 RecallCandidate: TypeAlias = tuple[Transfer, int, str, str]  # transfer, slots, reason, and text on the cluster's load
 
@@ -47,7 +47,7 @@ def plan_recalls_into_home_slots(
     Owners are in the order of their longest waits, and so are the tasks of each owner. `troubles` has the reason for
     each cluster that gets no more jobs.
     """
-    for transfer, slots, why, state in _recallable(transfers, situation, queues, troubles):
+    for transfer, slots, why, state in _tasks_to_recall_in_turn(transfers, situation, queues, troubles):
         if slots <= free:
             are = "is" if free == 1 else "are"
             room = f"the task needs {number_with_noun(slots, 'slot')} and {free} {are} free here"
@@ -56,7 +56,7 @@ def plan_recalls_into_home_slots(
             free -= slots
 
 
-def _recallable(
+def _tasks_to_recall_in_turn(
     transfers: Iterable[Transfer],
     situation: TransferDecisionInputs,
     queues: Mapping[str, TransferQueueSection],
@@ -81,40 +81,40 @@ def _recall_need(
 
     A task with 0 slots or an empty reason is not brought home.
     """
-    if why := _why_silent(transfer, situation, queue):
+    if why := _why_cluster_is_silent_too_long(transfer, situation, queue):
         home_row, state = situation.at_home(transfer), ""
         slots = home_row.slots if home_row else 0
-    elif row := _waiting(transfer, situation):
+    elif row := _waiting_remote_job_row(transfer, situation):
         remote = situation.snapshots[transfer.remote]
         state = f" ({remote.pending} waiting and {remote.free_slots} free there)"
-        slots, why = row.slots, _why(transfer, situation, queue, trouble)
+        slots, why = row.slots, _why_waited_too_long(transfer, situation, queue, trouble)
     else:
         return 0, "", ""
     return slots, why, state
 
 
-def _waiting(transfer: Transfer, situation: TransferDecisionInputs) -> JobListRow | None:
+def _waiting_remote_job_row(transfer: Transfer, situation: TransferDecisionInputs) -> JobListRow | None:
     """Return the row of a remote job that waits in a fresh job list and whose starter sleeps; else None."""
     row = situation.row(transfer)
-    if row is None or not transfer.since or not _sleeps(transfer, situation, (StarterPhase.RELEASED,)):
+    if row is None or not transfer.since or not _does_starter_sleep(transfer, situation, (StarterPhase.RELEASED,)):
         return None
-    is_fresh = situation.now - situation.snapshots[transfer.remote].taken_at < FRESH
+    is_fresh = situation.now - situation.snapshots[transfer.remote].taken_at < FRESH_JOB_LIST_AGE
     return row if is_fresh and row.state.word == JobStateFact.WAITING else None
 
 
 def is_waiting_task_recallable(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     """Say whether a fresh job list shows a task as waiting at its remote cluster, so that the task may return home."""
-    is_settled = transfer.since is not None and situation.now - transfer.since >= SETTLING
-    return is_settled and _waiting(transfer, situation) is not None
+    is_settled = transfer.since is not None and situation.now - transfer.since >= START_DELAY_AFTER_RELEASE
+    return is_settled and _waiting_remote_job_row(transfer, situation) is not None
 
 
-def _why(
+def _why_waited_too_long(
     transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueueSection | None, trouble: str
 ) -> str:
     assert transfer.since
     waited = situation.now - transfer.since
     limit = timedelta(seconds=queue.recall_wait_s if queue else 0)
-    if not limit or waited < SETTLING:
+    if not limit or waited < START_DELAY_AFTER_RELEASE:
         return ""
     if trouble:
         return f"{trouble}, and the task waited there for {format_duration(waited)}"
@@ -129,20 +129,22 @@ def does_claim_allow_recall(transfer: Transfer) -> bool:
     return bool(transfer.claim) and transfer.claimed != JOB and is_waiting
 
 
-def _why_silent(transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueueSection | None) -> str:
+def _why_cluster_is_silent_too_long(
+    transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueueSection | None
+) -> str:
     if queue is None or not queue.recall_wait_s or not does_claim_allow_recall(transfer):
         return ""
     remote = situation.snapshots.get(transfer.remote)
     answers = (transfer.seen_at, transfer.created_at, remote.taken_at if remote else None)
     silent = situation.now - max(situation.since, *(moment for moment in answers if moment))
     limit = timedelta(seconds=queue.recall_unreachable_s)
-    if silent < limit or not _sleeps(transfer, situation, (StarterPhase.HELD, StarterPhase.RELEASED)):
+    if silent < limit or not _does_starter_sleep(transfer, situation, (StarterPhase.HELD, StarterPhase.RELEASED)):
         return ""
     passed = format_duration(silent)
     return f"{transfer.remote} has not answered for {passed}, {format_duration(limit)} is the limit"
 
 
-def _sleeps(transfer: Transfer, situation: TransferDecisionInputs, phases: tuple[str, ...]) -> bool:
+def _does_starter_sleep(transfer: Transfer, situation: TransferDecisionInputs, phases: tuple[str, ...]) -> bool:
     is_wanted = transfer.desired in ("", DesiredLocalJobState.RUNNING) and not (transfer.verdict or transfer.is_over)
     is_there = transfer.phase in phases and transfer.missed_polls == 0
     return is_wanted and is_there and transfer.wake in situation.asleep

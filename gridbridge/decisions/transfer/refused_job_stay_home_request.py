@@ -28,10 +28,12 @@ def drop_transfer_queues_from_list(queues: str, transfer_queues: Collection[str]
     """Return a job's queue list without transfer queues; '' if no queue remains."""
     without = "&".join(f"!{queue}" for queue in sorted(transfer_queues))
     words = queues.split(",") if queues else [""]
-    return ",".join(word for queue_word in words for word in _home_queues(queue_word, transfer_queues, without))
+    return ",".join(
+        word for queue_word in words for word in _home_part_of_queue_word(queue_word, transfer_queues, without)
+    )
 
 
-def _home_queues(word: str, transfer_queues: Collection[str], without: str) -> Iterator[str]:
+def _home_part_of_queue_word(word: str, transfer_queues: Collection[str], without: str) -> Iterator[str]:
     queue, at, host = word.partition("@")
     if queue in transfer_queues:
         return

@@ -8,7 +8,7 @@ from gridbridge.decisions.wrapper_end import why_job_not_started, wrapper_exit_s
 from gridbridge.model.jobs_and_accounting import JobEnd, RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.model.transfer.claim_and_guard import FENCED, JOB, does_claim_need_home_grant
 from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     TransferFailureCause,
     TransferMessage,
     TransferMessageKind,
@@ -29,9 +29,9 @@ def home_verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMes
         transfer=transfer.name,
         remote_id=str(transfer.remote_id),
         host=end.host,
-        user_s=_amount_text(end.user_s),
-        system_s=_amount_text(end.system_s),
-        wallclock_s=_amount_text(end.wallclock_s),
+        user_s=_format_usage_amount(end.user_s),
+        system_s=_format_usage_amount(end.system_s),
+        wallclock_s=_format_usage_amount(end.wallclock_s),
         max_rss_kb="" if end.max_rss_kb is None else f"{end.max_rss_kb:.0f}",
     )
     has_no_grant = does_claim_need_home_grant(transfer.claim) and transfer.claimed != JOB
@@ -47,10 +47,10 @@ def home_verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMes
     reason = f"{transfer.remote} says {end.reason}"
     if end.signal is not None:
         return verdict.but(outcome=TransferOutcome.SIGNAL, signal=str(end.signal), reason=reason)
-    return _verdict_unseen(verdict, transfer, end, reason)
+    return _verdict_of_unseen_end(verdict, transfer, end, reason)
 
 
-def _verdict_unseen(verdict: TransferMessage, transfer: Transfer, end: JobEnd, reason: str) -> TransferMessage:
+def _verdict_of_unseen_end(verdict: TransferMessage, transfer: Transfer, end: JobEnd, reason: str) -> TransferMessage:
     cause, killed = TransferFailureCause.LOST, "killed with the job's host: "
     if end.is_preempted:
         cause, killed = TransferFailureCause.PREEMPTED, "killed: "
@@ -62,14 +62,14 @@ def _verdict_unseen(verdict: TransferMessage, transfer: Transfer, end: JobEnd, r
     return verdict.but(outcome=TransferOutcome.SIGNAL, signal="9", cause=cause, reason=f"{killed}{reason}")
 
 
-def _amount_text(amount: float | None) -> str:
+def _format_usage_amount(amount: float | None) -> str:
     """Format an amount; an unknown amount is an empty text, never 0."""
     return "" if amount is None else f"{amount:g}"
 
 
-SIGNALLED = 128  # an exit status above 128 stands for a signal
-MOST = 1e15  # the largest valid usage amount
-SHEPHERDS = {  # fields of a usage record, by name in the shepherd's `usage` file
+SIGNAL_STATUS_OFFSET = 128  # an exit status above 128 stands for a signal
+LARGEST_USAGE_AMOUNT = 1e15  # the largest valid usage amount
+USAGE_FIELDS_BY_SHEPHERD_NAME = {  # fields of a usage record, by name in the shepherd's `usage` file
     "ru_wallclock": "wallclock_s",
     "ru_utime": "user_s",
     "ru_stime": "system_s",
@@ -87,7 +87,7 @@ def usage_from_verdict(transfer: Transfer) -> RemoteJobRunAccounting | None:
         return None
     is_message = verdict.kind == TransferMessageKind.ENDED
     ended_by = int(verdict.signal or 0)
-    status = SIGNALLED + ended_by if ended_by else int(verdict.exit_status or 0)
+    status = SIGNAL_STATUS_OFFSET + ended_by if ended_by else int(verdict.exit_status or 0)
     return RemoteJobRunAccounting(
         transfer=transfer.name,
         cluster=transfer.remote,
@@ -99,26 +99,26 @@ def usage_from_verdict(transfer: Transfer) -> RemoteJobRunAccounting | None:
         submitted_at=transfer.created_at,
         ended_at=transfer.updated_at,
         exit_status=status,
-        wallclock_s=_amount(verdict.wallclock_s),
-        user_s=_amount(verdict.user_s),
-        system_s=_amount(verdict.system_s),
-        max_rss_kb=_amount(verdict.max_rss_kb),
+        wallclock_s=_parse_usage_amount(verdict.wallclock_s),
+        user_s=_parse_usage_amount(verdict.user_s),
+        system_s=_parse_usage_amount(verdict.system_s),
+        max_rss_kb=_parse_usage_amount(verdict.max_rss_kb),
     )
 
 
-def _amount(text: str) -> float | None:
+def _parse_usage_amount(text: str) -> float | None:
     """Parse a usage amount such as 62.5 or the shell's `1m2.5s`; None if invalid."""
     minutes, is_times, seconds = text.rpartition("m")
     try:
         amount = float(minutes or 0) * 60 + float(seconds.removesuffix("s") if is_times else text)
     except ValueError:
         return None
-    return amount if isfinite(amount) and 0 <= amount < MOST else None
+    return amount if isfinite(amount) and 0 <= amount < LARGEST_USAGE_AMOUNT else None
 
 
 def format_shepherd_usage(record: RemoteJobRunAccounting) -> dict[str, str]:
     """Return the known amounts of a usage record by the shepherd's names, as plain decimal numbers."""
-    amounts = {name: getattr(record, key) for name, key in SHEPHERDS.items()}
+    amounts = {name: getattr(record, key) for name, key in USAGE_FIELDS_BY_SHEPHERD_NAME.items()}
     return {name: f"{amount:.6f}".rstrip("0").rstrip(".") for name, amount in amounts.items() if amount is not None}
 
 

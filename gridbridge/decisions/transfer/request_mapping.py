@@ -16,12 +16,12 @@ from gridbridge.model.names_offered_by_cluster import ANY, NamesOfferedByCluster
 from gridbridge.model.transfer import request_mapping_rules
 from gridbridge.model.transfer.request_mapping_rules import RequestMapping, RequestMappingRule
 
-ORDERS = (">=", "<=", ">", "<")  # SQL relations that compare numbers
+ORDER_RELATIONS = (">=", "<=", ">", "<")  # SQL relations that compare numbers
 Pairs = tuple[tuple[str, str], ...]
 
 
 @light_dataclass(kw_only=True)
-class HomeOrRemoteRequest:
+class MappableJobRequest:
     """A job's request: resources, slots, project and queues, at home or at the remote cluster."""
 
     hard: Pairs = ()
@@ -34,35 +34,35 @@ class HomeOrRemoteRequest:
     spread: str = ""  # placement of the slots on OAR's nodes; empty: all slots on one node
     types: tuple[str, ...] = ()  # OAR job types
 
-    def but(self, **changed: object) -> "HomeOrRemoteRequest":
+    def but(self, **changed: object) -> "MappableJobRequest":
         """Return a copy of the request with some fields replaced."""
-        return HomeOrRemoteRequest(**vars(self) | changed)
+        return MappableJobRequest(**vars(self) | changed)
 
     def __eq__(self, request: object) -> bool:
-        return all(getattr(self, key) == getattr(request, key, None) for key in HomeOrRemoteRequest.__annotations__)
+        return all(getattr(self, key) == getattr(request, key, None) for key in MappableJobRequest.__annotations__)
 
 
 def map_request_to_remote_cluster(
-    request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str
-) -> HomeOrRemoteRequest:
+    request: MappableJobRequest, mapping: RequestMapping, remote: str
+) -> MappableJobRequest:
     """Translate a job's request for a remote cluster; UnmappableRequest if no rule allows the request."""
-    hard = tuple(pair for resource in request.hard for pair in _hard(*resource, mapping, remote))
+    hard = tuple(pair for resource in request.hard for pair in _map_hard_resource(*resource, mapping, remote))
     notes: list[str] = []
-    pe, slots, spread = _parallel(request, mapping, remote)
-    return HomeOrRemoteRequest(
-        hard=_with_defaults(_met(hard), request, mapping, remote),
-        soft=tuple(pair for resource in request.soft for pair in _soft(*resource, mapping, remote, notes)),
+    pe, slots, spread = _map_parallel_environment(request, mapping, remote)
+    return MappableJobRequest(
+        hard=_add_default_resources(_merge_requests_of_one_resource(hard), request, mapping, remote),
+        soft=tuple(pair for resource in request.soft for pair in _map_soft_resource(*resource, mapping, remote, notes)),
         pe=pe,
         slots=slots,
-        project=_project(request.project, mapping, remote),
-        queues=_queues(request.queues, mapping, remote),
+        project=_map_project(request.project, mapping, remote),
+        queues=_map_queues(request.queues, mapping, remote),
         notes=tuple(notes),
         spread=spread,
         types=tuple(rule.to for _, rule in mapping.of(request_mapping_rules.TYPE)),
     )
 
 
-def _with_defaults(mapped: Pairs, request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str) -> Pairs:
+def _add_default_resources(mapped: Pairs, request: MappableJobRequest, mapping: RequestMapping, remote: str) -> Pairs:
     """Add the mapping's default resources that the job does not request.
 
     A request by the resource's name or shortcut replaces the default; an unlimited amount counts as no request.
@@ -80,39 +80,39 @@ def _with_defaults(mapped: Pairs, request: HomeOrRemoteRequest, mapping: Request
     for name, rule in missing:
         if rule.require:
             raise UnmappableRequest(f"{remote} requires a hard request for {name}; qsub -l {name}=")
-    defaults = [_pair(name, rule.default, rule) for name, rule in missing if rule.default]
+    defaults = [_convert_resource_request(name, rule.default, rule) for name, rule in missing if rule.default]
     names_mapped = {resource_long_name(name) for name, _ in mapped}
     more = (pair for pairs in defaults for pair in pairs)
     return mapped + tuple(pair for pair in more if resource_long_name(pair[0]) not in names_mapped)
 
 
-def _met(hard: Pairs) -> Pairs:
+def _merge_requests_of_one_resource(hard: Pairs) -> Pairs:
     most: dict[str, tuple[str, str]] = {}
     for name, value in hard:
         first_name, before = most.get(resource_long_name(name), (name, value))
         try:
-            larger = value if before == value else max(before, value, key=_size)
+            larger = value if before == value else max(before, value, key=_amount_or_infinity)
         except ParseError as error:
             raise UnmappableRequest(f"{name} is requested as both {before!r} and {value!r}") from error
         most[resource_long_name(name)] = first_name, larger
     return tuple(most.values())
 
 
-def _size(value: str) -> float:
+def _amount_or_infinity(value: str) -> float:
     is_unlimited = grid_engine_amounts.is_unlimited_grid_engine_amount(value)
     return float("inf") if is_unlimited else grid_engine_amounts.parse_grid_engine_amount(value)
 
 
-def _hard(name: str, value: str, mapping: RequestMapping, remote: str) -> Pairs:
+def _map_hard_resource(name: str, value: str, mapping: RequestMapping, remote: str) -> Pairs:
     rule = mapping.rule(request_mapping_rules.RESOURCE, name) or RequestMappingRule()
     if rule.reject:
         raise UnmappableRequest(f"{remote} has no {name}: {rule.reject}")
-    return () if rule.drop else _pair(name, value, rule)
+    return () if rule.drop else _convert_resource_request(name, value, rule)
 
 
-def _soft(name: str, value: str, mapping: RequestMapping, remote: str, notes: list[str]) -> Pairs:
+def _map_soft_resource(name: str, value: str, mapping: RequestMapping, remote: str, notes: list[str]) -> Pairs:
     try:
-        mapped = _hard(name, value, mapping, remote)
+        mapped = _map_hard_resource(name, value, mapping, remote)
         if mapped and mapping.is_closed:
             raise UnmappableRequest(f"{remote} accepts no soft requests")
         return mapped
@@ -121,14 +121,14 @@ def _soft(name: str, value: str, mapping: RequestMapping, remote: str, notes: li
         return ()
 
 
-def _pair(name: str, value: str, rule: RequestMappingRule) -> Pairs:
+def _convert_resource_request(name: str, value: str, rule: RequestMappingRule) -> Pairs:
     """Return a resource request with name and unit of the remote cluster; empty for an unlimited amount."""
     target = (rule.to or name) + rule.relation
-    is_ordered = rule.relation in ORDERS
+    is_ordered = rule.relation in ORDER_RELATIONS
     if grid_engine_amounts.is_unlimited_grid_engine_amount(value) and (rule.scale or rule.unit or is_ordered):
         return ()
     if not rule.scale and not rule.unit:
-        return ((target, _plain(value) if is_ordered else value),)
+        return ((target, _convert_amount_to_plain_number(value) if is_ordered else value),)
     try:
         number = grid_engine_amounts.parse_grid_engine_amount(value) * float(rule.scale or 1)
     except ParseError as error:
@@ -137,7 +137,7 @@ def _pair(name: str, value: str, rule: RequestMappingRule) -> Pairs:
     return ((target, grid_engine_amounts.strip_memory_unit(amount) if rule.relation else amount),)
 
 
-def _plain(value: str) -> str:
+def _convert_amount_to_plain_number(value: str) -> str:
     """Convert a memory amount to bytes, or a time to seconds; return other text unchanged."""
     if ":" not in value and value[-1:] not in grid_engine_amounts.MULTIPLIERS:
         return value
@@ -147,7 +147,9 @@ def _plain(value: str) -> str:
         return value
 
 
-def _parallel(request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str) -> tuple[str, int, str]:
+def _map_parallel_environment(
+    request: MappableJobRequest, mapping: RequestMapping, remote: str
+) -> tuple[str, int, str]:
     if not request.pe:
         return "", request.slots, ""
     rule = mapping.rule(request_mapping_rules.PE, request.pe) or RequestMappingRule()
@@ -157,7 +159,7 @@ def _parallel(request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str
     return rule.to or request.pe, slots, rule.spread
 
 
-def _project(project: str, mapping: RequestMapping, remote: str) -> str:
+def _map_project(project: str, mapping: RequestMapping, remote: str) -> str:
     """Return the project at the remote cluster; the rule `*` also covers jobs without a project."""
     rule = mapping.rule(request_mapping_rules.PROJECT, project) or RequestMappingRule()
     if rule.reject:
@@ -166,7 +168,7 @@ def _project(project: str, mapping: RequestMapping, remote: str) -> str:
     return "" if rule.drop else rule.to or project
 
 
-def _queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -> tuple[str, ...]:
+def _map_queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -> tuple[str, ...]:
     """Return a job's queues at the remote cluster; a queue without a rule exists only at home.
 
     A job whose queues have no rule gets the queue of the rule for all jobs, if this rule exists.
@@ -192,37 +194,41 @@ def spread_slots_over_oar_nodes(slots: int, spread: str, nodes: int) -> Groups:
     """
     if request_mapping_rules.is_fixed_slots_per_node(spread):
         full, remainder = divmod(slots, int(spread))
-        return _nonempty((full, int(spread)), (1, remainder))
+        return _without_empty_groups((full, int(spread)), (1, remainder))
     if spread == request_mapping_rules.ROUND_ROBIN:
         used = min(slots, nodes or slots)
         per_node, more = divmod(slots, used)
-        return _nonempty((used, per_node), (more, 1))
+        return _without_empty_groups((used, per_node), (more, 1))
     return ((0, slots),) if spread == request_mapping_rules.FILL_UP else ONE_NODE
 
 
-def _nonempty(*pairs: tuple[int, int]) -> Groups:
+def _without_empty_groups(*pairs: tuple[int, int]) -> Groups:
     return tuple(pair for pair in pairs if all(pair))
 
 
-WILD = frozenset("*?[")
+PE_PATTERN_CHARACTERS = frozenset("*?[")
 LEVEL = "/"  # prefix of an OAR resource level
 
 
 def drop_unoffered_soft_requests(
-    request: HomeOrRemoteRequest, vocabulary: NamesOfferedByCluster, remote: str
-) -> HomeOrRemoteRequest:
+    request: MappableJobRequest, vocabulary: NamesOfferedByCluster, remote: str
+) -> MappableJobRequest:
     """Return a job's request without soft resources that the remote cluster does not have.
 
     Raises UnmappableRequest if the cluster lacks a hard resource, queue, project or parallel environment. A parallel
     environment may be a pattern (`mpi*`). Names of OAR properties ignore case, as SQL does.
     """
-    hard = (_bare(resource) for resource, _ in request.hard)
-    missing = [f"resource {name}" for name in hard if not _is_in(name, vocabulary.resource)]
+    hard = (_resource_name_without_relation(resource) for resource, _ in request.hard)
+    missing = [f"resource {name}" for name in hard if not _is_name_offered(name, vocabulary.resource)]
     missing += list_names_not_offered(vocabulary, pe=request.pe, project=request.project)
-    missing += [f"queue {name}" for name in request.queues if not _is_in(name, vocabulary.queue)]
+    missing += [f"queue {name}" for name in request.queues if not _is_name_offered(name, vocabulary.queue)]
     if missing:
         raise UnmappableRequest(f"{remote} has no {missing[0]}")
-    unknown = tuple(pair for pair in request.soft if not _is_in(_bare(pair[0]), vocabulary.resource))
+    unknown = tuple(
+        pair
+        for pair in request.soft
+        if not _is_name_offered(_resource_name_without_relation(pair[0]), vocabulary.resource)
+    )
     return request.but(
         soft=tuple(pair for pair in request.soft if pair not in unknown),
         notes=(
@@ -237,9 +243,9 @@ def list_names_not_offered(
 ) -> tuple[str, ...]:
     """Return the requested names that a cluster does not have, each with its kind, such as queue."""
     offers = (
-        (f"parallel environment {pe}", not pe or _is_pe(pe, vocabulary)),
-        (f"project {project}", not project or _is_in(project, vocabulary.project)),
-        (f"queue {queue}", not queue or _is_in(queue, vocabulary.queue)),
+        (f"parallel environment {pe}", not pe or _is_parallel_environment_offered(pe, vocabulary)),
+        (f"project {project}", not project or _is_name_offered(project, vocabulary.project)),
+        (f"queue {queue}", not queue or _is_name_offered(queue, vocabulary.queue)),
     )
     return tuple(name for name, is_there in offers if not is_there)
 
@@ -253,7 +259,7 @@ def conditions_sge_cannot_express(vocabulary: NamesOfferedByCluster, request: Jo
 
     def is_number(pair: tuple[str, str]) -> bool:
         bare = split_property_and_sql_relation(pair[0])[0]
-        return _is_in(bare, vocabulary.resource) and not _is_in(bare, vocabulary.string)
+        return _is_name_offered(bare, vocabulary.resource) and not _is_name_offered(bare, vocabulary.string)
 
     split = [(pair, *split_property_and_sql_relation(pair[0])) for pair in request.hard]
     names = [name for _, name, _ in split]
@@ -262,18 +268,18 @@ def conditions_sge_cannot_express(vocabulary: NamesOfferedByCluster, request: Jo
     return tuple(dict.fromkeys(format_sql_condition_for_people(*pair) for pair in conditions if is_number(pair)))
 
 
-def _is_pe(name: str, vocabulary: NamesOfferedByCluster) -> bool:
-    if WILD.isdisjoint(name) or ANY in vocabulary.pe:
-        return _is_in(name, vocabulary.pe)
+def _is_parallel_environment_offered(name: str, vocabulary: NamesOfferedByCluster) -> bool:
+    if PE_PATTERN_CHARACTERS.isdisjoint(name) or ANY in vocabulary.pe:
+        return _is_name_offered(name, vocabulary.pe)
     from fnmatch import fnmatchcase  # this import takes 5 ms, and few requests have a pattern
 
     return any(fnmatchcase(environment, name) for environment in vocabulary.pe)
 
 
-def _bare(name: str) -> str:
+def _resource_name_without_relation(name: str) -> str:
     bare = split_property_and_sql_relation(name)[0].removeprefix(LEVEL)
     return bare if bare == name else bare.lower()
 
 
-def _is_in(name: str, names: frozenset[str]) -> bool:
+def _is_name_offered(name: str, names: frozenset[str]) -> bool:
     return name in names or ANY in names

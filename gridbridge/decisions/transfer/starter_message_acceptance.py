@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from gridbridge.model import transfer_message
+from gridbridge.model import transfer_messages_in_spool
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard, is_valid_claim_name
 from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessage, Transfer
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     DesiredLocalJobState,
     StarterPhase,
     TransferMessage,
@@ -63,24 +63,24 @@ def apply_starter_message(received: ReceivedStarterMessage) -> Transfer | Reject
     """Return a transfer as changed by a starter's message from the right home cluster and queue."""
     message, transfer, now = received.message, received.known, received.now
     if reason := invalid_message_value(message):
-        return _refuse(message, reason)
-    message = message.but(reason=transfer_message.shorten_reason_for_storage(message.reason))
+        return _reject_message(message, reason)
+    message = message.but(reason=transfer_messages_in_spool.shorten_reason_for_storage(message.reason))
     if message.kind == TransferMessageKind.RECORD:
         if transfer and transfer.record == received.record:
             return transfer  # a restarted poller reads this file a second time
-        return _record(received, message)
+        return _apply_record_message(received, message)
     if transfer is None:
-        return _refuse(message, f"{message.kind} message for a transfer without a record")
+        return _reject_message(message, f"{message.kind} message for a transfer without a record")
     if message.kind in (TransferMessageKind.INTENT, TransferMessageKind.SPARED):
-        return _intent(transfer, message, now)
+        return _apply_intent_message(transfer, message, now)
     if message.kind == TransferMessageKind.ENDED:
-        return _ended(transfer, message, now)
+        return _apply_end_message(transfer, message, now)
     if message.kind == TransferMessageKind.CLOSED:
-        return _closed(transfer, message, now)
-    return _refuse(message, f"unknown kind {message.kind!r}")
+        return _apply_closing_message(transfer, message, now)
+    return _reject_message(message, f"unknown kind {message.kind!r}")
 
 
-def _refuse(message: TransferMessage, reason: str) -> RejectedStarterMessage:
+def _reject_message(message: TransferMessage, reason: str) -> RejectedStarterMessage:
     return RejectedStarterMessage(what=message.transfer, reason=reason)
 
 
@@ -89,9 +89,9 @@ def reject_wrong_route(
 ) -> RejectedStarterMessage | None:
     """Reject a message from another home cluster, or with a wrong pair of transfer queue and cluster."""
     if parse_transfer_name(message.transfer).cluster != home:
-        return _refuse(message, f"the transfer is not of cluster {home}")
+        return _reject_message(message, f"the transfer is not of cluster {home}")
     if message.kind == TransferMessageKind.RECORD and (message.queue, message.remote) not in routes:
-        return _refuse(message, f"no transfer queue {message.queue!r} leads to {message.remote!r}")
+        return _reject_message(message, f"no transfer queue {message.queue!r} leads to {message.remote!r}")
     return None
 
 
@@ -107,7 +107,7 @@ def transfer_for_restarted_task(
     if any(transfer.desired == DesiredLocalJobState.DEAD for transfer in live):
         return None
     if live:
-        last = max(live, key=_attempt)
+        last = max(live, key=_attempt_number)
         if last.wake != message.wake and last.wake in asleep:
             return None
         return TransferMessage(
@@ -122,7 +122,7 @@ def transfer_for_restarted_task(
             claim=last.claim,
         )
     transfer_id = parse_transfer_name(message.transfer)
-    transfer_id.attempt = max(map(_attempt, transfers), default=0) + 1
+    transfer_id.attempt = max(map(_attempt_number, transfers), default=0) + 1
     return TransferMessage(kind=TransferMessageKind.RECORD, transfer=str(transfer_id))
 
 
@@ -159,7 +159,7 @@ def invalid_message_value(message: TransferMessage) -> str:
         return "the guard is unknown"
     if message.kind == TransferMessageKind.RECORD and message.claim and not is_valid_claim_name(message.claim):
         return "the claim is invalid; expected KIND.TOKEN"
-    key = transfer_message.find_key_of_too_long_value(message)
+    key = transfer_messages_in_spool.find_key_of_too_long_value(message)
     return f"the value of {key} is too long" if key else ""
 
 
@@ -168,14 +168,16 @@ def is_fifo_name(name: str) -> bool:
     return name.isascii() and name.isalnum() and len(name) <= MAX_WAKE_CHARACTERS
 
 
-def _attempt(transfer: Transfer) -> int:
+def _attempt_number(transfer: Transfer) -> int:
     return parse_transfer_name(transfer.name).attempt
 
 
-def _record(received: ReceivedStarterMessage, message: TransferMessage) -> Transfer | RejectedStarterMessage:
+def _apply_record_message(
+    received: ReceivedStarterMessage, message: TransferMessage
+) -> Transfer | RejectedStarterMessage:
     transfer, record, now = received.known, received.record, received.now
     if message.phase not in PHASE_ORDER:
-        return _refuse(message, f"unknown phase {message.phase!r}")
+        return _reject_message(message, f"unknown phase {message.phase!r}")
     fresh = Transfer(
         name=message.transfer,
         uid=received.uid,
@@ -192,13 +194,13 @@ def _record(received: ReceivedStarterMessage, message: TransferMessage) -> Trans
         created_at=now,
         updated_at=now,
         cause=message.cause,
-        reason=_progress(message),
+        reason=_describe_submission_progress(message),
     )
     if transfer is None:
         return fresh
     if transfer.is_over or PHASE_ORDER.index(message.phase) < PHASE_ORDER.index(transfer.phase):
-        return _refuse(message, "the message is older than the stored transfer")
-    if _is_repeated(transfer, fresh):
+        return _reject_message(message, "the message is older than the stored transfer")
+    if _is_same_record(transfer, fresh):
         latest = fresh if message.reason else transfer
         return transfer.but(record=record, cause=latest.cause, reason=latest.reason)
     return fresh.but(
@@ -210,12 +212,12 @@ def _record(received: ReceivedStarterMessage, message: TransferMessage) -> Trans
     )
 
 
-def _is_repeated(transfer: Transfer, fresh: Transfer) -> bool:
+def _is_same_record(transfer: Transfer, fresh: Transfer) -> bool:
     facts = (fresh.phase, fresh.wake, fresh.claim, fresh.remote_id or transfer.remote_id, fresh.rerun or transfer.rerun)
     return facts == (transfer.phase, transfer.wake, transfer.claim, transfer.remote_id, transfer.rerun)
 
 
-def _progress(message: TransferMessage) -> str:
+def _describe_submission_progress(message: TransferMessage) -> str:
     if message.cause and message.reason:
         return message.reason
     added = f"; {message.reason}" if message.reason else ""
@@ -224,21 +226,25 @@ def _progress(message: TransferMessage) -> str:
     return f"submitted to {message.remote} as {message.remote_id}, {message.phase}{added}"
 
 
-def _intent(transfer: Transfer, message: TransferMessage, now: datetime) -> Transfer | RejectedStarterMessage:
+def _apply_intent_message(
+    transfer: Transfer, message: TransferMessage, now: datetime
+) -> Transfer | RejectedStarterMessage:
     if message.kind == TransferMessageKind.SPARED:
         return transfer if transfer.is_over else transfer.but(reason=SPARED_REASON)
     if message.desired not in INTENT_REASONS:
-        return _refuse(message, f"unknown intent {message.desired!r}")
+        return _reject_message(message, f"unknown intent {message.desired!r}")
     if transfer.is_over or transfer.desired == DesiredLocalJobState.DEAD:
         return transfer
     return transfer.but(desired=message.desired, updated_at=now, reason=INTENT_REASONS[message.desired])
 
 
-def _ended(transfer: Transfer, message: TransferMessage, now: datetime) -> Transfer | RejectedStarterMessage:
+def _apply_end_message(
+    transfer: Transfer, message: TransferMessage, now: datetime
+) -> Transfer | RejectedStarterMessage:
     if not transfer.remote_id or message.remote_id != str(transfer.remote_id):
-        return _refuse(message, f"remote job {message.remote_id} is not the recorded job")
-    if not _is_end(message):
-        return _refuse(message, f"invalid job end: {message.outcome!r}")
+        return _reject_message(message, f"remote job {message.remote_id} is not the recorded job")
+    if not _has_valid_end(message):
+        return _reject_message(message, f"invalid job end: {message.outcome!r}")
     if transfer.verdict or transfer.is_over:
         return transfer
     return transfer.but(
@@ -250,7 +256,7 @@ def _ended(transfer: Transfer, message: TransferMessage, now: datetime) -> Trans
     )
 
 
-def _is_end(message: TransferMessage) -> bool:
+def _has_valid_end(message: TransferMessage) -> bool:
     if message.outcome == TransferOutcome.EXIT:
         return bool(message.exit_status) and not message.signal
     if message.outcome == TransferOutcome.SIGNAL:
@@ -258,7 +264,7 @@ def _is_end(message: TransferMessage) -> bool:
     return message.outcome in (TransferOutcome.REQUEUE, TransferOutcome.ERROR)
 
 
-def _closed(transfer: Transfer, message: TransferMessage, now: datetime) -> Transfer:
+def _apply_closing_message(transfer: Transfer, message: TransferMessage, now: datetime) -> Transfer:
     """Close a transfer by a message of its starter, unless a new starter continues the transfer.
 
     A task uses a transfer name again (qmod -cj) if no message of its first attempt has been read. After -notify the

@@ -7,9 +7,9 @@ from collections.abc import Container, Iterable, Set
 from fnmatch import fnmatchcase
 
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
+from gridbridge.model.config_key_descriptions import RemoteAccounts
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.jobs_and_accounting import JobRequestAndSubmitOptions, QueueJobAndUserRestrictions
-from gridbridge.model.key_settings import RemoteAccounts
 from gridbridge.model.names_offered_by_cluster import NonForwardingQueues
 from gridbridge.model.transfer.claim_and_guard import OPERATORS, asks_for_home
 

@@ -11,16 +11,24 @@ from gridbridge.decisions.transfer.circuit_breaker import describe_failure_cause
 from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh, closing_load_value
 from gridbridge.model import published_status_and_reports as reports
 from gridbridge.model.fixed_paths import CONFIG
+from gridbridge.model.job_and_queue_states import JobStateFact, QueueStartBlocker
 from gridbridge.model.published_status_and_reports import PublishedFilesSnapshot, PublishedTransfer, format_duration
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding
-from gridbridge.model.states import JobStateFact, QueueStartBlocker
-from gridbridge.model.transfer.load_values import PENDING, UP, load_value_complex_attribute
-from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause
+from gridbridge.model.transfer.transfer_queue_load_values import (
+    PENDING,
+    UP,
+    load_value_complex_attribute,
+)
+from gridbridge.model.transfer_messages_in_spool import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferFailureCause,
+)
 from gridbridge.model.transfer_name import parse_transfer_name
 
 NOT_YET_REPORTED = "the load values are fine: the queue opens at the next load report"
 
-_CLOSED = (  # reason for each fact; the first fact that a queue has is shown
+CLOSED_QUEUE_REASONS = (  # reason for each fact; the first fact that a queue has is shown
     (QueueStartBlocker.ERROR, "in error state: after the repair, qmod -cq clears the state"),
     (QueueStartBlocker.DISABLED, "disabled"),
     (QueueStartBlocker.OFF_HOURS, "disabled"),
@@ -116,7 +124,7 @@ def report_transfer_queue_status(
     home = shown.clusters.get(shown.service.cluster) if shown.service else None
     queues = home.queues if home else ()
     mine = tuple(queue for queue in queues if queue.name.partition("@")[0] == route.queue)
-    why = _why_closed(route, mine, shown, now)
+    why = _why_queue_is_closed(route, mine, shown, now)
     return reports.TransferQueueReport(
         queue=route.queue,
         cluster=route.cluster,
@@ -127,7 +135,7 @@ def report_transfer_queue_status(
     )
 
 
-def _why_closed(
+def _why_queue_is_closed(
     route: reports.PublishedTransferQueue,
     instances: tuple[reports.PublishedQueueOnHost, ...],
     shown: PublishedFilesSnapshot,
@@ -140,7 +148,7 @@ def _why_closed(
     if any(not queue.known.facts and queue.used < queue.total for queue in instances):
         return ""
     facts = {fact for queue in instances for fact in queue.known.facts}
-    return next((words for fact, words in _CLOSED if fact in facts), "every slot is used")
+    return next((words for fact, words in CLOSED_QUEUE_REASONS if fact in facts), "every slot is used")
 
 
 def _closing_threshold(route: reports.PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime) -> str:
@@ -183,7 +191,7 @@ def unconfigured_cluster_findings(
         )
 
 
-_SUSPENDERS = (  # text for each fact; the first fact that a job has is shown
+SUSPENSION_REASONS = (  # text for each fact; the first fact that a job has is shown
     (JobStateFact.BY_HAND, "by hand"),
     (JobStateFact.BY_QUEUE, "with its queue"),
     (JobStateFact.BY_THRESHOLD, "by its queue's suspend threshold"),
@@ -198,8 +206,8 @@ def explain_transfer_attempt(
     return reports.TransferAttemptExplanation(
         transfer=transfer,
         where=describe_job_location(transfer),
-        here=_state_at_home(transfer, now),
-        there=_state_away(transfer, now),
+        here=_describe_home_state(transfer, now),
+        there=_describe_remote_state(transfer, now),
         waits_for=explain_transfer_wait(transfer, shown, now),
         events=history.events,
         left_out=history.left_out,
@@ -217,7 +225,7 @@ def describe_job_location(transfer: PublishedTransfer) -> str:
     return f"{job} is at {transfer.remote} as job {transfer.remote_id}"
 
 
-def _state_at_home(transfer: PublishedTransfer, now: datetime) -> str:
+def _describe_home_state(transfer: PublishedTransfer, now: datetime) -> str:
     if transfer.closed_at:
         return transfer.reason
     state = transfer.local_state or ("ending" if transfer.outcome else "not listed")
@@ -225,7 +233,7 @@ def _state_at_home(transfer: PublishedTransfer, now: datetime) -> str:
     return f"{state} in {transfer.queue}{since}"
 
 
-def _state_away(transfer: PublishedTransfer, now: datetime) -> str:
+def _describe_remote_state(transfer: PublishedTransfer, now: datetime) -> str:
     if transfer.outcome:
         return transfer.outcome
     if transfer.closed_at or not transfer.remote_state:
@@ -244,10 +252,10 @@ def explain_transfer_wait(transfer: PublishedTransfer, shown: PublishedFilesSnap
     if transfer.cause == TransferFailureCause.DROPPED:
         until = f"until then nobody queries {transfer.remote}, and the job counts as alive"
         return f"[cluster.{transfer.remote}] to be in {CONFIG} again: {until}"
-    return _waits_away(transfer, shown, now)
+    return _explain_wait_for_remote_cluster(transfer, shown, now)
 
 
-def _waits_away(transfer: PublishedTransfer, shown: PublishedFilesSnapshot, now: datetime) -> str:
+def _explain_wait_for_remote_cluster(transfer: PublishedTransfer, shown: PublishedFilesSnapshot, now: datetime) -> str:
     if transfer.desired == DesiredLocalJobState.DEAD:
         return f"{transfer.remote} to delete the remote job, because the local job was deleted"
     if quiet := describe_cluster_silence(shown.clusters.get(transfer.remote), now):
@@ -260,43 +268,43 @@ def _waits_away(transfer: PublishedTransfer, shown: PublishedFilesSnapshot, now:
         return f"the accounting of {job}, which {transfer.remote} has not listed for {missing_for}"
     if transfer.phase == StarterPhase.HELD and transfer.desired != DesiredLocalJobState.SUSPENDED:
         return f"the starter, to release the job at {transfer.remote}{tried}"
-    return _remote(transfer, shown)
+    return _explain_wait_for_remote_job(transfer, shown)
 
 
-def _remote(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> str:
+def _explain_wait_for_remote_job(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> str:
     if transfer.desired == DesiredLocalJobState.SUSPENDED and not transfer.there.is_suspended:
-        return f"{_own_resume(transfer)}: your suspend holds the job at {transfer.remote}"
+        return f"{_resume_command_words(transfer)}: your suspend holds the job at {transfer.remote}"
     if not transfer.remote_state:
         return f"the next answer of {transfer.remote}"
-    if _is_unheard(transfer, shown):
+    if _is_remote_host_unreachable(transfer, shown):
         return f"news of host {transfer.remote_host}, which does not report to {transfer.remote}"
     if transfer.there.word == JobStateFact.SUSPENDED and transfer.desired == DesiredLocalJobState.SUSPENDED:
-        return f"{_own_resume(transfer)}: the job is suspended at {transfer.remote} by your suspend"
+        return f"{_resume_command_words(transfer)}: the job is suspended at {transfer.remote} by your suspend"
     if transfer.there.word == JobStateFact.SUSPENDED:
-        suspender = next((f" {words}" for fact, words in _SUSPENDERS if fact in transfer.there.facts), "")
+        suspender = next((f" {words}" for fact, words in SUSPENSION_REASONS if fact in transfer.there.facts), "")
         return f"a resume: the job is suspended at {transfer.remote}{suspender}"
-    return _WAITS[transfer.there.word](transfer, shown)
+    return WAIT_TEXT_BY_REMOTE_STATE[transfer.there.word](transfer, shown)
 
 
-def _own_resume(transfer: PublishedTransfer) -> str:
+def _resume_command_words(transfer: PublishedTransfer) -> str:
     return f"a resume (qmod -usj {parse_transfer_name(transfer.transfer).local})"
 
 
-def _is_unheard(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> bool:
+def _is_remote_host_unreachable(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> bool:
     cluster = shown.clusters.get(transfer.remote)
     queues = cluster.queues if cluster else ()
     return any(queue.host == transfer.remote_host and QueueStartBlocker.UNREACHABLE in queue.facts for queue in queues)
 
 
-def _slot(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> str:
+def _describe_wait_for_slot(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> str:
     cluster = shown.clusters.get(transfer.remote)
     if cluster is None or cluster.pending is None:
         return "a free slot"
     return f"a free slot ({cluster.pending} waiting, {cluster.free_slots} free)"
 
 
-_WAITS: Mapping[str, Callable[[PublishedTransfer, PublishedFilesSnapshot], str]] = {
-    JobStateFact.WAITING: _slot,
+WAIT_TEXT_BY_REMOTE_STATE: Mapping[str, Callable[[PublishedTransfer, PublishedFilesSnapshot], str]] = {
+    JobStateFact.WAITING: _describe_wait_for_slot,
     JobStateFact.HELD: lambda transfer, _: f"a release of the remote job's hold at {transfer.remote}",
     JobStateFact.RUNNING: lambda _, __: "its end",
     JobStateFact.DELETING: lambda transfer, _: f"{transfer.remote} to delete the remote job",

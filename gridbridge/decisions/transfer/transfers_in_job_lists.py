@@ -13,10 +13,10 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting
 from gridbridge.model.published_status_and_reports import FIRST_EVENTS, LAST_EVENTS
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer, TransferKey
-from gridbridge.model.transfer_message import DesiredLocalJobState
+from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState
 from gridbridge.model.transfer_name import parse_transfer_name
 
-EVER = datetime.min.replace(tzinfo=UTC)
+BEGINNING_OF_TIME = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class TransferDecisionInputs:
     dropped: frozenset[str] = frozenset()  # names of clusters removed from gridbridge.toml
     queues: frozenset[str] = frozenset()  # names of the home cluster's transfer queues
     with_new_starter: frozenset[TransferKey] = frozenset()  # transfers whose task has a new starter
-    since: datetime = EVER  # begin of the service's queries
+    since: datetime = BEGINNING_OF_TIME  # begin of the service's queries
     deleted_at_home: Mapping[str, datetime] = field(default_factory=dict)  # deletion time by transfer name
     reused_ids: frozenset[TransferKey] = frozenset()  # transfers whose remote job id now belongs to another job
 
@@ -50,18 +50,18 @@ class TransferDecisionInputs:
         if remote is None or transfer.key in self.reused_ids:
             return None
         if transfer.remote_id:
-            return _own(remote.find(transfer.remote_id), transfer)
+            return _row_of_transfer_owner(remote.find(transfer.remote_id), transfer)
         rows = (row for rows in remote.jobs.values() for row in rows)
-        return next((row for row in rows if row.name == transfer.name and _own(row, transfer)), None)
+        return next((row for row in rows if row.name == transfer.name and _row_of_transfer_owner(row, transfer)), None)
 
 
 def find_home_task_of_transfer(transfer: Transfer, local: ClusterSnapshot) -> JobListRow | None:
     """Return the row of a transfer's task in the home job list, if the owners match; else None."""
     name = parse_transfer_name(transfer.name)
-    return _own(local.find(name.job, name.task), transfer)
+    return _row_of_transfer_owner(local.find(name.job, name.task), transfer)
 
 
-def _own(row: JobListRow | None, transfer: Transfer) -> JobListRow | None:
+def _row_of_transfer_owner(row: JobListRow | None, transfer: Transfer) -> JobListRow | None:
     return row if row and row.owner == transfer.owner else None
 
 
@@ -77,7 +77,7 @@ def keep_rows_deciding_transfers(
     return replace(
         situation,
         snapshots={
-            name: _rows(snapshot, transfers, local_ids if name == situation.home else set())
+            name: _keep_snapshot_rows_of_transfers(snapshot, transfers, local_ids if name == situation.home else set())
             for name, snapshot in situation.snapshots.items()
             if name == situation.home or any(transfer.remote == name for transfer in transfers)
         },
@@ -89,7 +89,9 @@ def keep_rows_deciding_transfers(
     )
 
 
-def _rows(snapshot: ClusterSnapshot, transfers: Collection[Transfer], ids: set[int]) -> ClusterSnapshot:
+def _keep_snapshot_rows_of_transfers(
+    snapshot: ClusterSnapshot, transfers: Collection[Transfer], ids: set[int]
+) -> ClusterSnapshot:
     at_cluster = [transfer for transfer in transfers if transfer.remote == snapshot.cluster]
     ids = ids | {transfer.remote_id for transfer in at_cluster}
     names = {transfer.name for transfer in at_cluster}

@@ -28,7 +28,7 @@ from gridbridge.state.state_file import StateFile
 MOST_LOOKED_AT = 10_000  # newest journal entries to search
 
 
-def load_balancer_overview(now: datetime, path: str = BALANCE_STATE) -> BalancerStateOverview:
+def read_balancer_state_overview(now: datetime, path: str = BALANCE_STATE) -> BalancerStateOverview:
     """Load nodes, pool failures, costs and requests; raise StateError if there is no readable state file."""
     with _opened(path, is_unchanged=True) as database:
         memory = BalancerStateRows(database)
@@ -126,7 +126,7 @@ def _alert_about_nodes(
 
 
 def _alert_about_machines(world: elastic_nodes.BalancerNodesSnapshot, site: SiteBalancerSettings) -> None:
-    for machine in machine_list_reconciliation.machines_named_like_another_host(world):
+    for machine in machine_list_reconciliation.machines_named_as_host_with_other_address(world):
         hint = f"have {machine.name} lead to {machine.address} here if the machine is that host, else "
         hint = hint if machine.address and not world.addresses.get(machine.name, "") else ""
         mend = f"{hint}rename the machine, or {site.ending(machine.pool, machine.id)}"

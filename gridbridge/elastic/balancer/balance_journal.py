@@ -8,9 +8,9 @@ from gridbridge.decisions.elastic.node_acts_from_balance_plan import Administrat
 from gridbridge.decisions.elastic.node_and_master_lifecycle import NodeLifecycleTimeouts
 from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan
 from gridbridge.model.elastic.balance_plan import BalancePlan
-from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import BalancerNodesSnapshot
-from gridbridge.model.elastic.standby_hosts import StandbyOrWakePlan
+from gridbridge.model.elastic.standby_and_wake_plan import StandbyOrWakePlan
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.state.decision_journal import DecisionJournalEntry, make_journal_entry
 

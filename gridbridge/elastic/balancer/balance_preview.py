@@ -12,10 +12,13 @@ from gridbridge.elastic import host_membership_and_tags
 from gridbridge.elastic.balancer import balance_situation_sources, balancer_round_decision
 from gridbridge.errors import ClusterStateUnknown, ConfigError
 from gridbridge.model.elastic.balance_plan import BalancePolicyName, BalanceSituation
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, is_same_host
 from gridbridge.model.elastic.published_balance import BalancePlanReport, BalancerJobOrHostExplanation
-from gridbridge.model.elastic.standby_hosts import HostTagsAndMovableTasks, tags_by_short_host_name
+from gridbridge.model.elastic.standby_and_wake_plan import (
+    HostTagsAndMovableTasks,
+    tags_by_short_host_name,
+)
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.grid_engine_amounts import HOUR_S
 from gridbridge.model.site_configuration import Policy
@@ -80,12 +83,12 @@ def _silent(policy: Policy) -> tuple[Mapping[str, str], tuple[str, ...]]:
     """Return the pools without a machine list, with reasons, and a note if no provider was queried."""
     if not any(pool.provider for pool in policy.pools.values()):
         return {}, ()
-    from gridbridge.elastic.balancer import machine_lists  # imports all providers
+    from gridbridge.elastic.balancer import machine_list_failures  # imports all providers
 
     drop_root_to_account(BALANCE_ACCOUNT)  # the account owns the providers' secret files
-    if not machine_lists.may_query_providers():
+    if not machine_list_failures.may_query_providers():
         return {}, (LISTS_UNASKED,)
-    return {pool: why for pool, why in machine_lists.query_machine_list_failures(policy).items() if why}, ()
+    return {pool: why for pool, why in machine_list_failures.query_machine_list_failures(policy).items() if why}, ()
 
 
 def _decided(

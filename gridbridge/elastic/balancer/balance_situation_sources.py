@@ -13,7 +13,7 @@ from gridbridge.decisions.elastic.node_costs_and_pool_choice import paused_pools
 from gridbridge.elastic import balanced_cluster_queries, saved_balancer_round_folder
 from gridbridge.errors import ClusterStateUnknown, StandardOutputUnwritable, StateError
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState
 from gridbridge.model.fixed_paths import BALANCE_ENDS, BALANCE_STATE, PUBLISHED
 from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
@@ -110,7 +110,7 @@ def is_balancer_state_unreadable(path: str = "") -> bool:
     return os.path.exists(path) or not os.access(home, os.X_OK)
 
 
-def load_balancer_nodes(path: str) -> tuple[BalancerOwnedNode, ...]:
+def read_stored_balancer_nodes(path: str) -> tuple[BalancerOwnedNode, ...]:
     """Return the balancer's stored nodes; empty if the state file is unreadable."""
     if not os.access(path, os.R_OK):
         return ()

@@ -5,13 +5,11 @@ from dataclasses import dataclass, field, replace
 
 from gridbridge.decisions.elastic import balancer_round_reports, node_acts_from_balance_plan
 from gridbridge.decisions.elastic.demand import demand_policy
-from gridbridge.decisions.elastic.host_standby_and_waking import (
-    describe_standby_or_wake_plan,
-)
 from gridbridge.decisions.elastic.nodes_needing_administrator import manual_machine_removal_command
+from gridbridge.decisions.elastic.site_host_power_lifecycle import describe_standby_or_wake_plan
 from gridbridge.decisions.elastic.standby_host_policy import wakeable_standby_nodes
 from gridbridge.decisions.elastic.starcluster_policy import plan_balance_by_starcluster
-from gridbridge.model.elastic import balance_sections, elastic_nodes
+from gridbridge.model.elastic import balancer_config_sections, elastic_nodes
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalancePlanReason,
@@ -22,10 +20,13 @@ from gridbridge.model.elastic.balance_plan import (
 )
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.elastic.published_balance import BalancePlanReport, NewNodeOrRemovalRefusalReport
-from gridbridge.model.elastic.standby_hosts import HostTagsAndMovableTasks, StandbyOrWakePlan
+from gridbridge.model.elastic.standby_and_wake_plan import (
+    HostTagsAndMovableTasks,
+    StandbyOrWakePlan,
+)
 
-USUAL_DEMAND = balance_sections.DemandPolicySection()
-NO_POOLS: Mapping[str, balance_sections.NodePoolSection] = {}
+USUAL_DEMAND = balancer_config_sections.DemandPolicySection()
+NO_POOLS: Mapping[str, balancer_config_sections.NodePoolSection] = {}
 UNSAID = {
     BalancePlanReason.SPARE: BalancePlanReason.NO_NEED,
     BalancePlanReason.IDLE: BalancePlanReason.NONE_IDLE,
@@ -34,9 +35,9 @@ UNSAID = {
 
 def decide_and_report_balance(
     situation: BalanceSituation,
-    rules: balance_sections.BalanceSection,
-    demand: balance_sections.DemandPolicySection = USUAL_DEMAND,
-    pools: Mapping[str, balance_sections.NodePoolSection] = NO_POOLS,
+    rules: balancer_config_sections.BalanceSection,
+    demand: balancer_config_sections.DemandPolicySection = USUAL_DEMAND,
+    pools: Mapping[str, balancer_config_sections.NodePoolSection] = NO_POOLS,
     *,
     is_faithful: bool = False,
 ) -> BalancePlanReport:
@@ -48,9 +49,9 @@ def decide_and_report_balance(
 
 def decide_balance_plan(
     situation: BalanceSituation,
-    rules: balance_sections.BalanceSection,
-    demand: balance_sections.DemandPolicySection = USUAL_DEMAND,
-    pools: Mapping[str, balance_sections.NodePoolSection] = NO_POOLS,
+    rules: balancer_config_sections.BalanceSection,
+    demand: balancer_config_sections.DemandPolicySection = USUAL_DEMAND,
+    pools: Mapping[str, balancer_config_sections.NodePoolSection] = NO_POOLS,
     *,
     is_faithful: bool = False,
 ) -> BalancePlan:
@@ -62,8 +63,8 @@ def decide_balance_plan(
 
 def balance_plan_report(
     plan: BalancePlan,
-    rules: balance_sections.BalanceSection,
-    demand: balance_sections.DemandPolicySection = USUAL_DEMAND,
+    rules: balancer_config_sections.BalanceSection,
+    demand: balancer_config_sections.DemandPolicySection = USUAL_DEMAND,
     *,
     is_alone: bool = True,
     ended: str = "",
@@ -141,21 +142,23 @@ class SiteBalancerSettings:
     """The balancer's settings at a site: rules, pools and hosts with power control."""
 
     cluster: str
-    rules: balance_sections.BalanceSection
-    demand: balance_sections.DemandPolicySection
-    pools: Mapping[str, balance_sections.NodePoolSection]
+    rules: balancer_config_sections.BalanceSection
+    demand: balancer_config_sections.DemandPolicySection
+    pools: Mapping[str, balancer_config_sections.NodePoolSection]
     needs_key: bool = False
     is_faithful: bool = False
     kills_master: bool = False  # whether to destroy the master's machine when the cluster is empty and idle
-    squeeze: balance_sections.SqueezeSection | None = None  # None: hosts of the site are never switched off or on
+    squeeze: balancer_config_sections.SqueezeSection | None = (
+        None  # None: hosts of the site are never switched off or on
+    )
     switched: frozenset[str] = frozenset()  # pools of hosts with power control
     released: frozenset[str] = frozenset()  # pools of hosts with power control that no squeeze switches
     own_hosts: frozenset[str] = frozenset()  # short names of all hosts with power control
-    sections: Mapping[str, balance_sections.MachineProviderSection] = field(default_factory=dict)
+    sections: Mapping[str, balancer_config_sections.MachineProviderSection] = field(default_factory=dict)
 
     def provider_of(self, pool: str) -> str:
         """Return the provider of a pool; empty for a pool that is not configured."""
-        return self.pools.get(pool, balance_sections.NodePoolSection()).provider
+        return self.pools.get(pool, balancer_config_sections.NodePoolSection()).provider
 
     def ending(self, pool: str, machine: str) -> str:
         """Return the command by which an administrator destroys a machine of a pool."""

@@ -18,10 +18,8 @@ from gridbridge.decisions.elastic.clock_step_correction import (
     limit_time_to_now,
 )
 from gridbridge.decisions.elastic.demand.free_capacity import queues_closed_by_hand
-from gridbridge.decisions.elastic.demand.new_node_offers import is_pool_paused_after_failure
-from gridbridge.decisions.elastic.host_standby_and_waking import (
-    hosts_in_unclear_power_state,
-    is_host_changing_power_state,
+from gridbridge.decisions.elastic.demand.new_nodes_each_pool_could_give import (
+    is_pool_paused_after_failure,
 )
 from gridbridge.decisions.elastic.node_and_master_lifecycle import NodeLifecycleTimeouts, master_machine_to_terminate
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import (
@@ -29,6 +27,10 @@ from gridbridge.decisions.elastic.node_costs_and_pool_choice import (
     node_costs_since_last_round,
     pools_closed_to_new_nodes,
     update_pool_failure_records,
+)
+from gridbridge.decisions.elastic.site_host_power_lifecycle import (
+    hosts_in_unclear_power_state,
+    is_host_changing_power_state,
 )
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
 from gridbridge.elastic import machine_bootstrap
@@ -45,9 +47,13 @@ from gridbridge.elastic.providers.provider_protocol_and_validation import Machin
 from gridbridge.errors import ClusterStateUnknown, GridbridgeError
 from gridbridge.model.elastic import elastic_nodes
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, WaitingJobsHistory
-from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
+from gridbridge.model.elastic.balancer_config_sections import StandbyNodeSelection
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
-from gridbridge.model.elastic.standby_hosts import HostTagsAndMovableTasks, StandbyOrWakePlan, tags_by_short_host_name
+from gridbridge.model.elastic.standby_and_wake_plan import (
+    HostTagsAndMovableTasks,
+    StandbyOrWakePlan,
+    tags_by_short_host_name,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 
@@ -108,7 +114,7 @@ class BalancerRoundRunner:
         )
         situation = replace(
             remembered,
-            nodes=node_acts_from_balance_plan.nodes_as_policies_see(wished, world),
+            nodes=node_acts_from_balance_plan.elastic_nodes_for_policies(wished, world),
             failed={**remembered.failed, **dict.fromkeys(pools_closed_to_new_nodes(world), cell.now)},
         )
         if self._site.squeeze is not None and self._site.switched:
@@ -161,7 +167,7 @@ class BalancerRoundRunner:
         world = replace(world, kept=(*world.kept, *machine_list_reconciliation.newly_adopted_site_hosts(world)))
         addresses = {
             machine.name: self._address_of(machine.name)
-            for machine in machine_list_reconciliation.unknown_machines_named_as_hosts(world)
+            for machine in machine_list_reconciliation.machines_without_node_named_as_hosts(world)
         }
         world = replace(world, addresses=addresses)
         return replace(
@@ -234,7 +240,7 @@ class BalancerRoundRunner:
         nodes = _after(view.world.kept, self.done)
         after = [node for node in nodes if node.state is not elastic_nodes.ElasticNodeState.GONE]
         changes = [(due.before, due.node) for due in self.done]
-        is_changed = bool(plan.plan.add or plan.plan.remove) or any(map(_is_turn, dues))
+        is_changed = bool(plan.plan.add or plan.plan.remove) or any(map(_switches_host_power, dues))
         self._note(view, after, changes, plan.plan.watched, is_changed=is_changed)
         _tell(changes)
         if plan.ended:
@@ -329,7 +335,7 @@ def _try(due: elastic_nodes.DueNodeAct, acts: NodeActRunner) -> elastic_nodes.Du
         return due
 
 
-def _is_turn(due: elastic_nodes.DueNodeAct) -> bool:
+def _switches_host_power(due: elastic_nodes.DueNodeAct) -> bool:
     """Return whether an act switches a host off or on."""
     is_new = due.before is not None and due.before.state is not due.node.state
     return is_new and due.act in (elastic_nodes.BalancerNodeAct.REST, elastic_nodes.BalancerNodeAct.WAKE)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gridbridge.decisions.elastic.host_standby_and_waking import (
+from gridbridge.decisions.elastic.site_host_power_lifecycle import (
     latest_oar_power_request_by_node,
     unfinished_oar_power_requests,
 )
@@ -17,7 +17,7 @@ from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol_and_validation import HostPowerControl
 from gridbridge.errors import GridbridgeError, ProviderOutcomeUnknown, StateError
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
-from gridbridge.model.elastic.standby_hosts import OarPowerRequest, OarRequestedPowerState
+from gridbridge.model.elastic.standby_and_wake_plan import OarPowerRequest, OarRequestedPowerState
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program import service_cycle
@@ -91,7 +91,7 @@ def apply_oar_power_requests(
     notes = read_oar_power_requests(folder)
     if not is_acting:
         requests = sorted(latest_oar_power_request_by_node(notes, now.timestamp()).items())
-        return tuple(_outcome_before_switch(policy, *request) for request in requests)
+        return tuple(_outcome_unless_switched(policy, *request) for request in requests)
     with service_cycle.hold_program_lock(create_power_request_lock_file(folder), PROGRAM_NAME, LOCKED):
         return _settled(policy, folder, now.timestamp())
 
@@ -101,7 +101,10 @@ def _settled(policy: Policy, folder: str, now_s: float) -> tuple[OarPowerRequest
     notes = read_oar_power_requests(folder)
     requests = sorted(latest_oar_power_request_by_node(notes, now_s).items())
     own = {policy.powered[host].provider for host, _ in requests if host in policy.powered}
-    supplies, site = provider_registry.make_selected_power_controls(policy, own), home_cluster_host_membership(policy)
+    supplies, site = (
+        provider_registry.make_power_controls_by_provider(policy, own),
+        home_cluster_host_membership(policy),
+    )
     with ThreadPoolExecutor(AT_ONCE, "power") as threads:
         outcomes = tuple(threads.map(lambda request: _switch(policy, site, supplies, *request), requests))
     unsettled = {outcome.host: outcome.wish for outcome in outcomes if outcome.is_later}
@@ -110,7 +113,7 @@ def _settled(policy: Policy, folder: str, now_s: float) -> tuple[OarPowerRequest
     return outcomes
 
 
-def _outcome_before_switch(policy: Policy, host: str, requested: OarRequestedPowerState) -> OarPowerRequestOutcome:
+def _outcome_unless_switched(policy: Policy, host: str, requested: OarRequestedPowerState) -> OarPowerRequestOutcome:
     """Return a request's outcome as long as nothing is switched: a failure if no provider switches the host."""
     lack = f"no provider switches the host; expected a section [power.{host}]"
     return OarPowerRequestOutcome(host=host, wish=requested, why="" if host in policy.powered else lack)
@@ -123,7 +126,7 @@ def _switch(
     host: str,
     requested: OarRequestedPowerState,
 ) -> OarPowerRequestOutcome:
-    outcome = _outcome_before_switch(policy, host, requested)
+    outcome = _outcome_unless_switched(policy, host, requested)
     if outcome.why:
         return outcome
     machine = ProviderMachine(id=host, name=host, state=ProviderMachineState.UNKNOWN)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from gridbridge.decisions.elastic import node_acts_from_balance_plan
-from gridbridge.decisions.elastic.host_standby_and_waking import (
+from gridbridge.decisions.elastic.machine_list_reconciliation import newly_adopted_site_hosts
+from gridbridge.decisions.elastic.site_host_power_lifecycle import (
     describe_standby_or_wake_plan,
     standby_and_wake_steps_of_plan,
 )
-from gridbridge.decisions.elastic.machine_list_reconciliation import newly_adopted_site_hosts
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
 from gridbridge.elastic import host_membership_and_tags
 from gridbridge.elastic.balancer import balance_situation_sources, balancer_round_decision
@@ -18,10 +18,10 @@ from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.host_power_provider import ReportUnknownPower
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.balance_sections import SqueezeSection, StandbyNodeSelection
+from gridbridge.model.elastic.balancer_config_sections import SqueezeSection, StandbyNodeSelection
 from gridbridge.model.elastic.elastic_nodes import BalancerNodesSnapshot
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
-from gridbridge.model.elastic.standby_hosts import (
+from gridbridge.model.elastic.standby_and_wake_plan import (
     STANDBY,
     HostStandbyOrWakeStep,
     HostTagsAndMovableTasks,
@@ -109,7 +109,7 @@ def query_tasks_squeeze_may_move(
 
 def _with_own(situation: BalanceSituation, policy: Policy, note_untold: ReportUnknownPower) -> BalanceSituation:
     """Return the situation with all hosts under power control as nodes; idle hosts count as long idle."""
-    providers = provider_registry.make_all_power_controls(policy, note_untold)
+    providers = provider_registry.make_power_controls_or_raise(policy, note_untold)
     world = BalancerNodesSnapshot(
         now=situation.now,
         cluster=policy.site.cluster,

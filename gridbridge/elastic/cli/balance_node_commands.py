@@ -46,7 +46,7 @@ def status(is_json: bool) -> None:
     from gridbridge.elastic.balancer import administrator_alerts_and_requests  # loading takes a quarter of a second
 
     now = datetime.now(UTC)
-    overview = administrator_alerts_and_requests.load_balancer_overview(now)
+    overview = administrator_alerts_and_requests.read_balancer_state_overview(now)
     if is_json:
         output_and_errors.print_json(_overview(overview))
         return
@@ -91,7 +91,7 @@ def explain(what: str, folder: str, path: str, is_json: bool) -> None:
     now = datetime.now(UTC)
     nodes: tuple[BalancerOwnedNode, ...] = ()
     with suppress(StateError):  # the state file may be unreadable
-        nodes = () if folder else administrator_alerts_and_requests.load_balancer_overview(now).nodes
+        nodes = () if folder else administrator_alerts_and_requests.read_balancer_state_overview(now).nodes
     explanation = exit_75_without_cluster_answer(
         lambda: service.explain_balance_of_job_or_host(what, now, nodes, folder, path)
     )

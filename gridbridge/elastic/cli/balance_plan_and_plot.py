@@ -15,7 +15,7 @@ from gridbridge.cli.command_groups_and_options import (
     config_path_unless_from_folder,
     exit_75_without_cluster_answer,
 )
-from gridbridge.elastic.balancer import balance_preview, balancer_round_outputs
+from gridbridge.elastic.balancer import balance_preview, balancer_statistics_and_publication
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_PLOTS, BALANCE_STATS
@@ -174,7 +174,7 @@ def plot(stats: str, folder: str) -> None:
 
 def plot_balancer_statistics_file(stats: str, folder: str) -> tuple[str, ...]:
     """Draw a statistics file, and report invalid lines on standard error; return the plots' paths."""
-    rows, left_out = balancer_round_outputs.read_balancer_statistics(stats)
+    rows, left_out = balancer_statistics_and_publication.read_balancer_statistics(stats)
     if left_out:
         count = f"{len(left_out)} lines are" if len(left_out) > 1 else "1 line is"
         output_and_errors.print_error(f"gridbridge: {stats}: {count} invalid; the first is line {left_out[0]}")

@@ -32,7 +32,7 @@ from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
 from gridbridge.shell.log_rotation_and_quota import prefix_lines_with_time
 
 if TYPE_CHECKING:
-    from gridbridge.elastic.balancer.balance_service import BalancerRunOptions
+    from gridbridge.elastic.balancer.balancer_daemon import BalancerRunOptions
     from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan
     from gridbridge.model.site_configuration import Policy
     from gridbridge.shell.log_rotation_and_quota import StreamLogFile
@@ -101,7 +101,10 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
       gridbridge-balance --max-nodes 20
       gridbridge-balance --apply --dump-stats
     """
-    from gridbridge.elastic.balancer import balance_service, balancer_loop  # loading takes half a second
+    from gridbridge.elastic.balancer import (
+        balancer_configuration_reload,
+        balancer_daemon,
+    )  # loading takes half a second
     from gridbridge.program.configuration_in_force import load_config_with_home_cluster
     from gridbridge.shell.log_rotation_and_quota import STREAMS, StreamLogFile
 
@@ -117,9 +120,9 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
             files = tuple(map(StreamLogFile, STREAMS))
             report = (lambda _: None) if own.is_quiet else partial(_print_round, files, is_json=is_json)
             renew = partial(_again, cluster, own, command_options, report)
-            balancer_loop.run_balancer_forever(replace(options, tell=report), path, renew)
+            balancer_configuration_reload.run_balancer_forever(replace(options, tell=report), path, renew)
             return
-        plan = balance_service.run_one_balancer_round(options)
+        plan = balancer_daemon.run_one_balancer_round(options)
     except ClusterStateUnknown as error:
         _complain(error)
         raise SystemExit(EXIT_NO_ANSWER) from error
@@ -176,7 +179,7 @@ def _options_of(
     cluster: str, own: BalanceProgramOptions, command_options: dict[str, Any], policy: "Policy"
 ) -> "BalancerRunOptions":
     from gridbridge.elastic.balancer import balance_preview
-    from gridbridge.elastic.balancer.balance_service import BalancerRunOptions
+    from gridbridge.elastic.balancer.balancer_daemon import BalancerRunOptions
 
     rules, demand = balance_preview.apply_command_line_rules(
         policy, balance_preview.BalanceRuleOverrides(**command_options)

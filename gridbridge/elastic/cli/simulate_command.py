@@ -12,7 +12,7 @@ from gridbridge.cli import output_and_errors, plot_files
 from gridbridge.cli.command_groups_and_options import JSON, FiniteNumberRange, Option, add_options
 from gridbridge.elastic.simulation import replay_policy_comparison
 from gridbridge.elastic.simulation.synthetic_workload import SyntheticWorkloadSettings
-from gridbridge.model.elastic.balance_sections import DemandPolicySection
+from gridbridge.model.elastic.balancer_config_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_tasks_and_results import (
     ComparedReplayRules,
     PolicyReplayResult,

@@ -14,8 +14,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from gridbridge import errors
-from gridbridge.elastic.providers import provider_protocol_and_validation, site_program_and_secret_files
-from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection
+from gridbridge.elastic.providers import provider_protocol_and_validation, site_program_provider
+from gridbridge.model.elastic.balancer_config_sections import (
+    MachineProviderSection,
+    NodePoolSection,
+)
 from gridbridge.model.elastic.elastic_nodes import HOST_KEY_TAG, OWNER_TAG, ProviderMachine, ProviderMachineState
 from gridbridge.shell.clock import Clock
 
@@ -140,14 +143,14 @@ class Ec2MachineProvider:
         from botocore.exceptions import ClientError
 
         try:
-            (instance,) = self._patiently(request, token)["Instances"]
+            (instance,) = self._create_instance_despite_throttling(request, token)["Instances"]
         except ClientError as error:
             if _code(error) == ENDED:
                 return None
             raise
         return provider_protocol_and_validation.require_valid_provider_machine(machine_from_ec2_instance(instance))
 
-    def _patiently(self, request: Mapping[str, object], token: str) -> Any:
+    def _create_instance_despite_throttling(self, request: Mapping[str, object], token: str) -> Any:
         """Request a machine; retry after pauses while EC2 throttles requests."""
         from botocore.exceptions import ClientError
 
@@ -162,12 +165,12 @@ class Ec2MachineProvider:
 
     def _with_keys(self, machines: list[ProviderMachine]) -> Iterator[ProviderMachine]:
         """Yield the machines, with host keys from tags or consoles."""
-        keyless = [machine for machine in machines if self._is_keyless(machine)]
+        keyless = [machine for machine in machines if self._may_console_show_host_key(machine)]
         newest = sorted(keyless, key=lambda machine: str(machine.created), reverse=True)[:CONSOLES]
         keys = {machine.id: self._learn(machine.id) for machine in newest}
         yield from (replace(machine, host_key=keys.get(machine.id, machine.host_key)) for machine in machines)
 
-    def _is_keyless(self, machine: ProviderMachine) -> bool:
+    def _may_console_show_host_key(self, machine: ProviderMachine) -> bool:
         """Return whether a host key is unknown and may still appear on the machine's console."""
         is_up = machine.state is ProviderMachineState.RUNNING
         is_young = machine.created is None or self.now() - machine.created < TELLS
@@ -213,7 +216,7 @@ def make_ec2_provider(section: MachineProviderSection, pool: NodePoolSection, cl
         from botocore.config import Config
     except ImportError as error:
         raise errors.ProviderPermanentFailure(MISSING) from error
-    secrets = site_program_and_secret_files.read_private_credentials(section.credentials) if section.credentials else {}
+    secrets = site_program_provider.read_private_credentials(section.credentials) if section.credentials else {}
     config = Config(
         connect_timeout=section.timeout_s, read_timeout=section.timeout_s, retries={"total_max_attempts": 1}
     )
@@ -282,7 +285,7 @@ def _content(path: str) -> str:
     if not path:
         return ""
     try:
-        with open(site_program_and_secret_files.require_trusted_provider_file(path), encoding="utf-8") as file:
+        with open(site_program_provider.require_trusted_provider_file(path), encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise errors.ProviderPermanentFailure(f"{path}: {errors.describe_error(error)}") from error

@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
-from gridbridge.elastic.providers import site_program_and_secret_files
+from gridbridge.elastic.providers import site_program_provider
 from gridbridge.errors import ProviderOutcomeUnknown, ProviderOutOfMachines, ProviderPermanentFailure, describe_error
-from gridbridge.model.elastic.balance_sections import MachineProviderSection, PoweredHostSection, PowerSwitchMethod
+from gridbridge.model.elastic.balancer_config_sections import (
+    MachineProviderSection,
+    PoweredHostSection,
+    PowerSwitchMethod,
+)
 from gridbridge.model.elastic.elastic_nodes import OWNER_TAG, POOL_TAG, ProviderMachine, ProviderMachineState
 
 AT_ONCE = 32  # hosts that are queried in parallel
@@ -85,7 +89,7 @@ class HostPowerProvider:
 def _state_of(printed: bytes, words: Mapping[bytes, ProviderMachineState]) -> ProviderMachineState:
     state = words.get(printed.strip())
     if state is None:
-        text = site_program_and_secret_files.printable_program_output(printed.decode(errors="replace").strip())
+        text = site_program_provider.printable_program_output(printed.decode(errors="replace").strip())
         right = " or ".join(word.decode() for word in words)
         raise ProviderPermanentFailure(f"the host's state is {text!r}; expected {right}")
     return state
@@ -115,12 +119,12 @@ class IpmiPowerSwitch:
 
     def _ask(self, word: str) -> bytes:
         """Run ipmitool; raise ProviderOutcomeUnknown, since a refusal and an unreachable controller look alike."""
-        site_program_and_secret_files.read_secret_file(self.password_file)
+        site_program_provider.read_secret_file(self.password_file)
         host, _, port = self.bmc.partition(":")
         connection = ("-I", "lanplus", "-H", host, "-p", port or IPMI_PORT)
         argv = (self.tool, *connection, "-U", self.user, "-f", self.password_file)
         try:
-            return site_program_and_secret_files.run_provider_program((*argv, "chassis", "power", word), self.timeout_s)
+            return site_program_provider.run_provider_program((*argv, "chassis", "power", word), self.timeout_s)
         except ProviderPermanentFailure as error:
             raise ProviderOutcomeUnknown(str(error)) from error
 
@@ -147,7 +151,7 @@ class ProgramPowerSwitch:
 
     def _ask(self, word: str) -> bytes:
         argv = (self.program, word, self.host)
-        return site_program_and_secret_files.run_provider_program(argv, self.timeout_s)
+        return site_program_provider.run_provider_program(argv, self.timeout_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +210,7 @@ def _make_power_switch(section: MachineProviderSection, name: str, host: Powered
         return IpmiPowerSwitch(bmc=host.bmc, user=host.user, password_file=host.password_file, timeout_s=limit_s)
     by_program = None
     if section.program or section.way is PowerSwitchMethod.COMMAND:
-        program = site_program_and_secret_files.require_trusted_provider_file(section.program)
+        program = site_program_provider.require_trusted_provider_file(section.program)
         by_program = ProgramPowerSwitch(program=program, host=name, timeout_s=limit_s)
     if by_program and section.way is PowerSwitchMethod.COMMAND:
         return by_program

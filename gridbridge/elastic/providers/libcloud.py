@@ -14,8 +14,11 @@ from threading import RLock
 from typing import Any
 
 from gridbridge import errors
-from gridbridge.elastic.providers import provider_protocol_and_validation, site_program_and_secret_files
-from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection
+from gridbridge.elastic.providers import provider_protocol_and_validation, site_program_provider
+from gridbridge.model.elastic.balancer_config_sections import (
+    MachineProviderSection,
+    NodePoolSection,
+)
 from gridbridge.model.elastic.elastic_nodes import HOST_KEY_TAG, ProviderMachine, ProviderMachineState
 
 MISSING = "apache-libcloud is not installed; pip install 'gridbridge[libcloud]' in gridbridge's environment"
@@ -122,7 +125,7 @@ def make_libcloud_provider(
     except ImportError as error:
         raise errors.ProviderPermanentFailure(MISSING) from error
     drivers: Any = providers
-    secrets = site_program_and_secret_files.read_private_credentials(section.credentials) if section.credentials else {}
+    secrets = site_program_provider.read_private_credentials(section.credentials) if section.credentials else {}
     location = {"region": section.region} if section.region else {}
     with translate_libcloud_errors("begin"):
         driver = drivers.get_driver(section.driver)

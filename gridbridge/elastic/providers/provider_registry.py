@@ -5,12 +5,16 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NoReturn, TypeVar
 
-from gridbridge.elastic.providers import ec2, host_power_provider, libcloud, site_program_and_secret_files
+from gridbridge.elastic.providers import ec2, host_power_provider, libcloud, site_program_provider
 from gridbridge.elastic.providers.host_power_provider import ReportUnknownPower, log_unknown_power_state
 from gridbridge.elastic.providers.provider_protocol_and_validation import HostPowerControl, MachineProvider
-from gridbridge.elastic.providers.site_program_and_secret_files import SiteProgramProvider
+from gridbridge.elastic.providers.site_program_provider import SiteProgramProvider
 from gridbridge.errors import GridbridgeError, ProviderPermanentFailure
-from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection, ProviderKind
+from gridbridge.model.elastic.balancer_config_sections import (
+    MachineProviderSection,
+    NodePoolSection,
+    ProviderKind,
+)
 from gridbridge.model.site_configuration import Policy
 
 Made = TypeVar("Made")
@@ -43,20 +47,20 @@ def make_power_control_of_host(
     )
 
 
-def make_all_power_controls(
+def make_power_controls_or_raise(
     settings: Policy, note_untold: ReportUnknownPower = log_unknown_power_state
 ) -> dict[str, HostPowerControl]:
     """Return the power controls of all sections; raise ProviderPermanentFailure for a misconfigured section."""
     return {name: make_power_control_of_host(settings, host, note_untold) for name, host in _one_of_each(settings)}
 
 
-def make_pool_providers(settings: Policy) -> dict[str, MachineProvider]:
+def make_machine_providers_by_pool(settings: Policy) -> dict[str, MachineProvider]:
     """Return the provider of each pool; a misconfigured provider raises an error at each call."""
     names = [name for name, pool in settings.pools.items() if pool.provider]
     return {name: _made_or_not(make_provider_of_pool, settings, name) for name in names}
 
 
-def make_selected_power_controls(settings: Policy, own: Set[str]) -> dict[str, HostPowerControl]:
+def make_power_controls_by_provider(settings: Policy, own: Set[str]) -> dict[str, HostPowerControl]:
     """Return the power controls of the sections in `own`; a misconfigured section raises at each call."""
     hosts = [pair for pair in _one_of_each(settings) if pair[0] in own]
     return {name: _made_or_not(make_power_control_of_host, settings, host) for name, host in hosts}
@@ -88,7 +92,7 @@ class MisconfiguredProvider:
 
 def _command(section: MachineProviderSection, _pool: NodePoolSection, cluster: str) -> MachineProvider:
     return SiteProgramProvider(
-        program=site_program_and_secret_files.require_trusted_provider_file(section.program),
+        program=site_program_provider.require_trusted_provider_file(section.program),
         timeout_s=section.timeout_s,
         cluster=cluster,
     )

@@ -5,7 +5,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gridbridge.decisions.elastic.elastic_replay_rules import plan_balance_like_cyclecloud, seconds_to_next_rule_timeout
+from gridbridge.decisions.elastic.cyclecloud_policy_and_replay_timeouts import (
+    plan_balance_like_cyclecloud,
+    seconds_to_next_rule_timeout,
+)
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
 from gridbridge.elastic.balancer import balancer_round_decision
 from gridbridge.elastic.simulation.simulated_nodes_and_queue import (
@@ -17,7 +20,11 @@ from gridbridge.elastic.simulation.simulated_nodes_and_queue import (
     replay_seconds_to_datetime,
 )
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePolicyName, BalanceSituation
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
+from gridbridge.model.elastic.balancer_config_sections import (
+    BalanceSection,
+    DemandPolicySection,
+    NodePoolSection,
+)
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell import RunningTaskGroup
 from gridbridge.model.elastic.replay_tasks_and_results import (
@@ -28,7 +35,7 @@ from gridbridge.model.elastic.replay_tasks_and_results import (
     ReplayNodePropertiesAndPrices,
     ReplayPolicy,
 )
-from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO, HostTagsAndMovableTasks
+from gridbridge.model.elastic.standby_and_wake_plan import STANDBY_AUTO, HostTagsAndMovableTasks
 from gridbridge.model.grid_engine_amounts import HOUR_S
 
 LATE_S = 60.0
@@ -267,11 +274,11 @@ def decision_function_for_replay(way: ReplayPolicy, terms: ReplayNodePropertiesA
     balance = replace(way.balance, policy=by_rules)
     pools = {POOL: NodePoolSection(slots=terms.slots, price=terms.price, boot_s=terms.boot_s)}
     if way.rules is ComparedReplayRules.SQUEEZE:
-        return lambda situation: _squeezed(situation, way, balance, pools)
+        return lambda situation: _decide_with_squeeze(situation, way, balance, pools)
     return lambda situation: balancer_round_decision.decide_balance_plan(situation, balance, way.demand, pools)
 
 
-def _squeezed(
+def _decide_with_squeeze(
     situation: BalanceSituation, way: ReplayPolicy, balance: BalanceSection, pools: Mapping[str, NodePoolSection]
 ) -> BalancePlan:
     """Decide by policy demand, then let a squeeze choose hosts; missing nodes count as switched-off hosts."""

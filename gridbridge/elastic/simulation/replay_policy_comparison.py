@@ -4,11 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from gridbridge.decisions.elastic.elastic_replay_rules import drop_waits_unexplained_by_slots
+from gridbridge.decisions.elastic.cyclecloud_policy_and_replay_timeouts import (
+    drop_waits_unexplained_by_slots,
+)
 from gridbridge.elastic.simulation import replay_workload, synthetic_workload
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay, make_replay_policy
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.balance_sections import DemandPolicySection
+from gridbridge.model.elastic.balancer_config_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_tasks_and_results import (
     ComparedReplayRules,
     PolicyReplayResult,
@@ -81,7 +83,7 @@ def load_workload_to_replay(path: str, begin_s: float | None, end_s: float | Non
     )
     if not tasks:
         raise ParseError(f"{path}: no task was submitted between --from and --to")
-    return _without(read, tasks, ReplayExclusionReason.OUTSIDE)
+    return _workload_without_tasks(read, tasks, ReplayExclusionReason.OUTSIDE)
 
 
 def generate_workload_to_replay(distribution: synthetic_workload.SyntheticWorkloadSettings) -> ReplayWorkload:
@@ -105,7 +107,7 @@ def compare_policies_by_replay(
     """Replay a workload by each policy, without tasks that need more slots than the largest cluster has."""
     most = terms.max_nodes * terms.slots
     narrow = tuple(task for task in workload.tasks if task.slots <= most)
-    fit = _without(workload, narrow, ReplayExclusionReason.TOO_WIDE)
+    fit = _workload_without_tasks(workload, narrow, ReplayExclusionReason.TOO_WIDE)
     if not fit.tasks:
         nodes, slots = number_with_noun(terms.max_nodes, "node"), number_with_noun(terms.slots, "slot")
         raise ParseError(f"{name}: no task fits into {nodes} of {slots}")
@@ -117,7 +119,7 @@ def compare_policies_by_replay(
     return ReplayPolicyComparison(name=name, workload=fit, outcomes=outcomes, frontier=best)
 
 
-def _without(
+def _workload_without_tasks(
     workload: ReplayWorkload, tasks: tuple[RecordedReplayTask, ...], why: ReplayExclusionReason
 ) -> ReplayWorkload:
     missing = len(workload.tasks) - len(tasks)

@@ -10,7 +10,14 @@ from dataclasses import replace
 from io import BufferedIOBase, BufferedReader
 from itertools import chain
 
-from gridbridge.batch.gridengine.qacct import HEAD, JSON, NONE, TIMES, parse_accounting_line, parse_epoch_seconds
+from gridbridge.batch.gridengine.accounting_record_parser import (
+    HEAD,
+    JSON,
+    NONE,
+    TIMES,
+    parse_accounting_line,
+    parse_epoch_seconds,
+)
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.elastic.replay_tasks_and_results import (
     RecordedReplayTask,
@@ -45,8 +52,8 @@ def read_workload_file(path: str) -> ReplayWorkload:
     try:
         with open(path, "rb") as file:
             too_long = list[int]()
-            file_lines = iterate_bounded_lines(_plain(file, path), path, too_long)
-            begin = _begin(file_lines)
+            file_lines = iterate_bounded_lines(_decompressed_file(file, path), path, too_long)
+            begin = _lines_up_to_first_content(file_lines)
             is_standard = is_standard_workload_line(begin[-1])
             parse = parse_standard_workload_tasks if is_standard else parse_accounting_tasks
             workload = _workload(parse(chain(begin, file_lines)))
@@ -69,13 +76,13 @@ def read_workload_file(path: str) -> ReplayWorkload:
     return workload
 
 
-def _plain(file: BufferedReader, path: str) -> BufferedIOBase:
+def _decompressed_file(file: BufferedReader, path: str) -> BufferedIOBase:
     """Return the content of a plain or gzip or xz file; raises ParseError for other compressions and tar."""
     begin = file.peek(AT_TAR + len(TAR))
     if begin.startswith(GZIP):
-        return _plain(BufferedReader(gzip.GzipFile(fileobj=file)), path)
+        return _decompressed_file(BufferedReader(gzip.GzipFile(fileobj=file)), path)
     if begin.startswith(XZ):
-        return _plain(BufferedReader(lzma.LZMAFile(file)), path)
+        return _decompressed_file(BufferedReader(lzma.LZMAFile(file)), path)
     packer = next((name for mark, name in OTHERS.items() if begin.startswith(mark)), "")
     if begin[AT_TAR:].startswith(TAR):
         packer = "tar"
@@ -84,7 +91,7 @@ def _plain(file: BufferedReader, path: str) -> BufferedIOBase:
     return file
 
 
-def _begin(file_lines: Iterator[bytes]) -> list[bytes]:
+def _lines_up_to_first_content(file_lines: Iterator[bytes]) -> list[bytes]:
     """Return the lines up to the first non-empty line, which shows the format; a pipe cannot be read twice."""
     beginning = list[bytes]()
     for line in file_lines:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from gridbridge.model.elastic import grid_engine_cell
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.replay_tasks_and_results import RecordedReplayTask, ReplayNodePropertiesAndPrices
-from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState
+from gridbridge.model.job_and_queue_states import JobState, JobStateFact, QueueInstanceState
 
 QUEUE, POOL, ENVIRONMENT = "all.q", "replayed", "any"
 OPEN, WAITS = QueueInstanceState(), JobState((JobStateFact.WAITING,), "qw")

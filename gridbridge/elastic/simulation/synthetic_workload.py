@@ -43,7 +43,7 @@ def generate_synthetic_workload(distribution: SyntheticWorkloadSettings) -> Repl
         is_busy = at.weekday() < 5 and 8 <= at.hour < 20
         if random.random() < (BUSY if is_busy else QUIET) / BUSY:
             tasks.extend(_burst(random, now_s, kinds, distribution))
-    return ReplayWorkload(tasks=_loaded(tasks, distribution))
+    return ReplayWorkload(tasks=_scale_run_times_to_load(tasks, distribution))
 
 
 def _burst(
@@ -64,7 +64,9 @@ def _burst(
     ]
 
 
-def _loaded(tasks: list[RecordedReplayTask], distribution: SyntheticWorkloadSettings) -> tuple[RecordedReplayTask, ...]:
+def _scale_run_times_to_load(
+    tasks: list[RecordedReplayTask], distribution: SyntheticWorkloadSettings
+) -> tuple[RecordedReplayTask, ...]:
     used = sum(task.run_s * task.slots for task in tasks)
     if not (distribution.load and used):
         return tuple(tasks)

@@ -7,7 +7,7 @@ from gridbridge.model.campaigns.jdl import Jdl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignCandidate:
+class CampaignForAdmission:
     """A submitted campaign, before admission rules accept or refuse the campaign."""
 
     user: str
@@ -23,7 +23,7 @@ class AdmissionRefusal:
     reason: str
 
 
-Judge = Callable[[CampaignCandidate], object]  # returns a changed Jdl, an AdmissionRefusal, or None to accept
+Judge = Callable[[CampaignForAdmission], object]  # returns a changed Jdl, an AdmissionRefusal, or None to accept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,7 +90,7 @@ class Campaign:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TasksAddedToCampaign:
+class AdditionalCampaignTasks:
     """Tasks that an owner added to a campaign with an additional campaign file."""
 
     campaign: int
@@ -206,7 +206,7 @@ class AttemptOutcomeAtCluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredCampaignTasks:
+class CampaignTasksInStateFile:
     """The waiting tasks, arrays and live attempts of a campaign in the state file."""
 
     waiting: tuple[WaitingTaskRange, ...]

@@ -17,7 +17,7 @@ class CampaignType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JdlClusterSettings:
+class JdlSettingsAtCluster:
     """The settings of a campaign's JDL for the tasks at one cluster."""
 
     exec_file: str  # shell command to which a task's parameters are appended
@@ -51,7 +51,7 @@ class Jdl:
 
     name: str
     type: CampaignType = CampaignType.DEFAULT
-    clusters: Mapping[str, JdlClusterSettings] = field(default_factory=dict)
+    clusters: Mapping[str, JdlSettingsAtCluster] = field(default_factory=dict)
     is_idempotent: bool = False  # several attempts of a task may run at once
     outputs: tuple[str, ...] = ()
     datasets: Mapping[str, JdlDataset] = field(default_factory=dict)
@@ -70,7 +70,10 @@ class Jdl:
     @property
     def outline(self) -> "Jdl":
         """The JDL without shell lines and other texts that only running tasks need."""
-        return replace(self, clusters={name: _outline(request) for name, request in self.clusters.items()})
+        return replace(
+            self,
+            clusters={name: _cluster_settings_without_shell_lines(request) for name, request in self.clusters.items()},
+        )
 
     @property
     def may_be_copied(self) -> bool:
@@ -82,7 +85,7 @@ class Jdl:
         return self.clusters[cluster].slots if cluster in self.clusters else 1
 
 
-def _outline(request: JdlClusterSettings) -> JdlClusterSettings:
+def _cluster_settings_without_shell_lines(request: JdlSettingsAtCluster) -> JdlSettingsAtCluster:
     return replace(
         request,
         exec_file="",

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome, is_task_cancelled_by_owner
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.speculation import ShownCompetingAttempt
+from gridbridge.model.campaigns.speculative_attempts import ShownCompetingAttempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

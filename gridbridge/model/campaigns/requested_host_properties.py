@@ -17,16 +17,16 @@ def parse_required_host_properties(text: str) -> tuple[Pair, ...]:
     The name ends with the relation, as in `mem>=`, except for the relation `=`.
     """
     conditions = dict.fromkeys(text.split(ALL))
-    return tuple(_pair(condition) for condition in conditions if condition and ANY not in condition)
+    return tuple(_parse_host_property(condition) for condition in conditions if condition and ANY not in condition)
 
 
 def parse_alternative_host_properties(text: str) -> tuple[tuple[Pair, ...], ...]:
     """Return the requested host properties with alternatives as pairs (name, value)."""
     clauses = (clause.split(ANY) for clause in text.split(ALL) if ANY in clause)
-    return tuple(tuple(map(_pair, clause)) for clause in clauses)
+    return tuple(tuple(map(_parse_host_property, clause)) for clause in clauses)
 
 
-def _pair(text: str) -> Pair:
+def _parse_host_property(text: str) -> Pair:
     at = min((text.index(sign) for sign in RELATIONS if sign in text), default=len(text))
     value = text[at:].lstrip(RELATIONS)
     relation = text[at : len(text) - len(value)]

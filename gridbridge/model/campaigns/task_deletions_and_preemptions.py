@@ -26,7 +26,7 @@ class WaitingLocalRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueInstanceResources:
+class FreeQueueInstanceResources:
     """A queue instance at which local jobs may start now, with its free resources."""
 
     name: str  # queue instance, such as all.q@host
@@ -61,7 +61,7 @@ class CellRequestsAndResources:
 
     asked: tuple[WaitingLocalRequest, ...] = ()  # requests in the scheduler's order
     holders: tuple[RunningJobWithResources, ...] = ()
-    places: tuple[QueueInstanceResources, ...] = ()
+    places: tuple[FreeQueueInstanceResources, ...] = ()
     free: Amounts = field(default_factory=dict)  # free amounts of the whole cluster
 
 
@@ -90,12 +90,12 @@ class PreemptibleTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockedLocalRequest:
+class LocalRequestBlockedByCampaigns:
     """A local request that could start if best-effort tasks were preempted."""
 
     cluster: str
     asked: WaitingLocalRequest
-    places: tuple[QueueInstanceResources, ...]
+    places: tuple[FreeQueueInstanceResources, ...]
     free: Amounts = field(default_factory=dict)  # free amounts of the whole cluster
     tasks: tuple[PreemptibleTask, ...]
     others: frozenset[str] = frozenset()  # hosts with running jobs that were submitted without gridbridge
@@ -160,7 +160,7 @@ class TaskMissingSince:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayTasksInSameState:
+class ArrayTasksWithSameStateAndAge:
     """Tasks of an array that have been in the same state since the same time."""
 
     campaign: int
@@ -190,11 +190,13 @@ class NikitaSituation:
     """The facts from which one cycle of nikita decides."""
 
     now: datetime
-    parts: tuple[ArrayTasksInSameState, ...]
+    parts: tuple[ArrayTasksWithSameStateAndAge, ...]
     allowed: Mapping[str, int]  # number of tasks that may wait, by cluster
     patience: NikitaTimeouts
     to_wide: frozenset[str] = frozenset()  # clusters at which a multi-slot task may wait above `allowed`
-    contests: tuple[BlockedLocalRequest, ...] = ()  # local requests that wait for resources of best-effort tasks
+    contests: tuple[
+        LocalRequestBlockedByCampaigns, ...
+    ] = ()  # local requests that wait for resources of best-effort tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

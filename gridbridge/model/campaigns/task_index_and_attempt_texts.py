@@ -16,7 +16,7 @@ Attempts = tuple[tuple[int, int], ...]
 
 def parse_attempt_ranges(text: str) -> Attempts:
     """Parse a text of task attempts such as `0-9:1,12:2`; raises ParseError for any other text."""
-    parts = [_read(part) for part in text.split(",")]
+    parts = [_parse_attempt_range(part) for part in text.split(",")]
     # the limit is checked before the tuples are built
     if sum(len(tasks) for tasks, _ in parts) > MAX_ARRAY_TASKS:
         raise ParseError(f"{text[:40]!r}: too many attempts; expected at most {MAX_ARRAY_TASKS} attempts")
@@ -39,7 +39,7 @@ def format_attempt_ranges(attempts: Attempts) -> str:
 
 def parse_array_index_ranges(text: str) -> tuple[range, ...]:
     """Parse a text of array indices such as `1-5,9`; raises ParseError for any other text."""
-    spans = tuple(_span(part) for part in text.split(","))
+    spans = tuple(_parse_array_index_range(part) for part in text.split(","))
     if sum(map(len, spans)) > MAX_ARRAY_TASKS:
         raise ParseError(f"{text[:40]!r}: too many array indices; expected at most {MAX_ARRAY_TASKS}")
     return spans
@@ -61,7 +61,7 @@ def group_into_ranges(indices: "Iterable[int]") -> tuple[range, ...]:
     return tuple(spans)
 
 
-def _span(part: str) -> range:
+def _parse_array_index_range(part: str) -> range:
     first, dash, last = part.partition("-")
     numbers = (first, last if dash else first)
     if not all(number.isascii() and number.isdigit() and len(number) < 10 for number in numbers):
@@ -72,7 +72,7 @@ def _span(part: str) -> range:
     return span
 
 
-def _read(part: str) -> tuple[range, int]:
+def _parse_attempt_range(part: str) -> tuple[range, int]:
     tasks, _, attempt = part.partition(":")
     first, _, last = tasks.partition("-")
     numbers = (first, last or first, attempt)

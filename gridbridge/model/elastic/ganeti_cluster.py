@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 
-from gridbridge.model.elastic.standby_hosts import STANDBY
+from gridbridge.model.elastic.standby_and_wake_plan import STANDBY
 
 NO_NODE = -1  # node index that stands for no secondary node
 

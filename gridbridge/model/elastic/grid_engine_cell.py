@@ -9,11 +9,11 @@ from datetime import datetime
 from enum import Enum, StrEnum
 from fnmatch import fnmatchcase
 
-from gridbridge.model import qconf_attributes
+from gridbridge.model import qconf_attribute_parser
 from gridbridge.model.elastic.elastic_nodes import short_host_name
 from gridbridge.model.fixed_paths import BEST_EFFORT
+from gridbridge.model.job_and_queue_states import JobState, QueueInstanceState, QueueStartBlocker
 from gridbridge.model.job_request import resource_long_name
-from gridbridge.model.states import JobState, QueueInstanceState, QueueStartBlocker
 
 USERS, BARRED_USERS = "user_lists", "xuser_lists"
 PROJECTS, BARRED_PROJECTS = "projects", "xprojects"
@@ -99,7 +99,7 @@ ANYBODY, TO_ALL = JobAccessIdentity(), QueueAccessLists()
 
 def parse_access_lists(settings: Mapping[str, str]) -> QueueAccessLists:
     """Parse the access lists of a queue or parallel environment from its attributes."""
-    named = {key: qconf_attributes.parse_qconf_words(settings.get(key, "")) for key in ACCESS}
+    named = {key: qconf_attribute_parser.parse_qconf_words(settings.get(key, "")) for key in ACCESS}
     return QueueAccessLists(
         users=named[USERS],
         barred_users=named[BARRED_USERS],
@@ -174,7 +174,7 @@ class CellQueue:
     is_away: bool = False  # a transfer queue, which sends tasks to another cluster
     access: QueueAccessLists = TO_ALL
     varying: tuple[
-        tuple[str, qconf_attributes.QconfValuesByHost], ...
+        tuple[str, qconf_attribute_parser.QconfValuesByHost], ...
     ] = ()  # attribute values by host, if any value differs
 
     @property
@@ -186,7 +186,7 @@ class CellQueue:
     def offered(self) -> frozenset[str]:
         """The names of resources and limits that the queue has on any host."""
         lists = (value for key, value in self.varying if key == COMPLEX_VALUES)
-        own = (qconf_attributes.parse_qconf_pairs(text) for value in lists for _, text in value.others)
+        own = (qconf_attribute_parser.parse_qconf_pairs(text) for value in lists for _, text in value.others)
         return frozenset(name for name, _ in self.values).union(*own)
 
     @property
@@ -210,17 +210,19 @@ MEMORY = ("s_stack", "h_stack", "s_core", "h_core", "s_rss", "h_rss", "s_vmem", 
 
 def parse_cell_queue(name: str, settings: Mapping[str, str]) -> CellQueue:
     """Parse a queue from the attributes that qconf(1) prints."""
-    values = {key: qconf_attributes.parse_qconf_values_by_host(text) for key, text in settings.items() if key != HOSTS}
+    values = {
+        key: qconf_attribute_parser.parse_qconf_values_by_host(text) for key, text in settings.items() if key != HOSTS
+    }
     usual = {key: value.usual for key, value in values.items()}
     limits = {key: usual[key] for key in (*LIMITS, *MEMORY) if key in usual}
     return CellQueue(
         name=name,
-        hosts=qconf_attributes.parse_qconf_words(settings.get(HOSTS, "")),
-        environments=qconf_attributes.parse_qconf_words(usual.get("pe_list", "")),
-        values=tuple((limits | qconf_attributes.parse_qconf_pairs(usual.get(COMPLEX_VALUES, ""))).items()),
-        is_batch="BATCH" in qconf_attributes.parse_qconf_words(usual.get("qtype", "BATCH")),
-        is_best_effort=qconf_attributes.is_besteffort_queue(usual),
-        is_away=qconf_attributes.is_transfer_queue(usual),
+        hosts=qconf_attribute_parser.parse_qconf_words(settings.get(HOSTS, "")),
+        environments=qconf_attribute_parser.parse_qconf_words(usual.get("pe_list", "")),
+        values=tuple((limits | qconf_attribute_parser.parse_qconf_pairs(usual.get(COMPLEX_VALUES, ""))).items()),
+        is_batch="BATCH" in qconf_attribute_parser.parse_qconf_words(usual.get("qtype", "BATCH")),
+        is_best_effort=qconf_attribute_parser.is_besteffort_queue(usual),
+        is_away=qconf_attribute_parser.is_transfer_queue(usual),
         access=parse_access_lists(usual),
         varying=tuple(values.items()) if any(value.others for value in values.values()) else (),
     )

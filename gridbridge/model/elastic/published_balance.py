@@ -134,11 +134,11 @@ def update_learnt_run_times(
         by_name[owner, name] = LearntTaskRunTime(
             owner=owner, name=name, tasks=run.tasks * share + 1.0, run_s=run.run_s * share + run_s
         )
-    return _newest(tuple(by_name.values()))
+    return _newest_run_times_by_owner(tuple(by_name.values()))
 
 
-def _newest(runs: tuple[LearntTaskRunTime, ...]) -> tuple[LearntTaskRunTime, ...]:
-    share = _share(sorted(Counter(run.owner for run in runs).values()))
+def _newest_run_times_by_owner(runs: tuple[LearntTaskRunTime, ...]) -> tuple[LearntTaskRunTime, ...]:
+    share = _stored_names_per_owner(sorted(Counter(run.owner for run in runs).values()))
     newest, of_owner = list[LearntTaskRunTime](), Counter[str]()
     for run in reversed(runs):
         if of_owner[run.owner] < share:
@@ -147,7 +147,7 @@ def _newest(runs: tuple[LearntTaskRunTime, ...]) -> tuple[LearntTaskRunTime, ...
     return tuple(reversed(newest[:MOST_NAMES]))
 
 
-def _share(names: Sequence[int]) -> int:
+def _stored_names_per_owner(names: Sequence[int]) -> int:
     """Return how many job names are stored for each owner, so that at most MOST_NAMES are stored in all."""
     unshared = MOST_NAMES
     for number, count in enumerate(names):

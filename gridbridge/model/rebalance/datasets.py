@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gridbridge.errors import ParseError
-from gridbridge.model.key_settings import ConfigTextFormat
+from gridbridge.model.config_key_descriptions import ConfigTextFormat
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 
 DATASET_NAME = ConfigTextFormat(
@@ -54,12 +54,12 @@ class Dataset:
     begun: tuple[str, ...] = ()  # storage areas with an unfinished copy
 
     @property
-    def whole(self) -> tuple[str, ...]:
+    def areas_with_whole_replica(self) -> tuple[str, ...]:
         """The storage areas with a complete, readable replica."""
         return tuple(replica.storage for replica in self.replicas if replica.is_whole_now)
 
     @property
-    def touched(self) -> tuple[str, ...]:
+    def areas_with_replica_or_copy(self) -> tuple[str, ...]:
         """The storage areas with a replica or an unfinished copy of the dataset."""
         return tuple(dict.fromkeys((*self.storages, *self.begun)))
 
@@ -68,23 +68,23 @@ class Dataset:
         """The storage areas with a replica, complete or damaged."""
         return tuple(replica.storage for replica in self.replicas)
 
-    def holding(self, replica: DatasetReplica) -> "Dataset":
+    def with_replica(self, replica: DatasetReplica) -> "Dataset":
         """Return the dataset with a replica's new record, which replaces the old record of the storage area."""
         other_replicas = tuple(held for held in self.replicas if held.storage != replica.storage)
         return replace(self, replicas=(*other_replicas, replica))
 
-    def beginning(self, storage: str) -> "Dataset":
+    def with_unfinished_copy(self, storage: str) -> "Dataset":
         """Return the dataset with an unfinished copy in a storage area."""
         return replace(self, begun=tuple(dict.fromkeys((*self.begun, storage))))
 
-    def ended(self, storage: str) -> "Dataset":
+    def without_unfinished_copy(self, storage: str) -> "Dataset":
         """Return the dataset without the unfinished copy in a storage area."""
         return replace(self, begun=tuple(area for area in self.begun if area != storage))
 
-    def without(self, storage: str) -> "Dataset":
+    def without_storage_area(self, storage: str) -> "Dataset":
         """Return the dataset without any replica or unfinished copy in a storage area."""
         other_replicas = tuple(replica for replica in self.replicas if replica.storage != storage)
-        return replace(self.ended(storage), replicas=other_replicas)
+        return replace(self.without_unfinished_copy(storage), replicas=other_replicas)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from math import inf
 
 from gridbridge.model.fixed_paths import METHODS
-from gridbridge.model.qconf_attributes import QconfSettings
+from gridbridge.model.qconf_attribute_parser import QconfSettings
 
 
 class FindingSeverity(StrEnum):

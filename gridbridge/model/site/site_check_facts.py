@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from gridbridge.model.states import QueueInstanceState
+from gridbridge.model.job_and_queue_states import QueueInstanceState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

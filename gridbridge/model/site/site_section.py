@@ -3,7 +3,14 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gridbridge.model.key_settings import ACCOUNT, CLUSTER_NAME, SSH_PLACE, STATE_URL, config_key_metadata, setting
+from gridbridge.model.config_key_descriptions import (
+    ACCOUNT,
+    CLUSTER_NAME,
+    SSH_PLACE,
+    STATE_URL,
+    config_key_metadata,
+    setting,
+)
 
 MAX_UID = 2**32 - 2  # (uid_t)-1 means "no such uid" to the kernel
 

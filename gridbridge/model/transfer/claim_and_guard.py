@@ -15,9 +15,9 @@ FILE, GRANT = "file", "grant"
 HOME, JOB = "home", "job"  # the two possible holders of a claim
 FENCED = "fenced"  # the remote job ended because nobody could tell who holds the claim
 MAX_TOKEN = 64
-FOLDER = "claims"  # folder of claim files, below the spool folder
-NOT_SERVICES = "not owned by the service; `gridbridge setup host` makes the folder"
-KEY = ".key"
+CLAIMS_FOLDER = "claims"  # folder of claim files, below the spool folder
+CLAIMS_FOLDER_NOT_OWNED_BY_SERVICE = "not owned by the service; `gridbridge setup host` makes the folder"
+CLAIM_KEY_SUFFIX = ".key"
 
 
 def split_claim(claim: str) -> tuple[str, str]:
@@ -35,7 +35,7 @@ def claim_key_file_name_and_contents(claim: str, uid: int) -> tuple[str, str]:
     """Return name and contents of the file with the secret half of a claim's token."""
     token = split_claim(claim)[1]
     half = len(token) // 2
-    return f"{uid}.{token[:half]}{KEY}", token[half:]
+    return f"{uid}.{token[:half]}{CLAIM_KEY_SUFFIX}", token[half:]
 
 
 def is_valid_claim_name(text: str) -> bool:

@@ -4,7 +4,7 @@ The service publishes a queue's rules as lines `KIND/NAME/KEY=value`, so a start
 """
 
 from gridbridge.errors import ParseError
-from gridbridge.model import grid_engine_amounts, transfer_message
+from gridbridge.model import grid_engine_amounts, transfer_messages_in_spool
 
 ANY = "*"  # name of the rule for all names that have no rule of their own
 
@@ -67,7 +67,7 @@ def is_fixed_slots_per_node(spread: str) -> bool:
 
 def encode_request_mapping(mapping: RequestMapping) -> bytes:
     """Encode the mapping rules of a remote cluster as lines that starters read."""
-    return transfer_message.encode_key_value_lines(
+    return transfer_messages_in_spool.encode_key_value_lines(
         {
             f"{kind}/{name}/{key}": value
             for (kind, name), rule in mapping.rules.items()
@@ -80,7 +80,7 @@ def decode_request_mapping(data: bytes) -> RequestMapping:
     """Decode published mapping rules; ParseError names the first invalid line."""
     words = {"unit": grid_engine_amounts.UNITS, "relation": RELATIONS}
     read: dict[tuple[str, str], dict[str, str]] = {}
-    for path, value in transfer_message.decode_key_value_lines(data, None).items():
+    for path, value in transfer_messages_in_spool.decode_key_value_lines(data, None).items():
         kind, _, rule_path = path.partition("/")
         name, slash, key = rule_path.rpartition("/")
         is_right = value in words.get(key, (value,)) and (

@@ -7,10 +7,10 @@ colon separates paths. `%XX` encodes a byte that would end a path or that qsub i
 from gridbridge.errors import UnstageablePaths
 
 IN, OUT = "stage_in", "stage_out"
-BETWEEN = ":"
-HERE = "."  # the whole working directory
+PATH_SEPARATOR = ":"
+WHOLE_WORKING_DIRECTORY = "."  # the whole working directory
 HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
-CODED = "%2C is a comma, %3A a colon, %25 a percent sign"
+PERCENT_CODE_EXAMPLES = "%2C is a comma, %3A a colon, %25 a percent sign"
 
 
 def job_stage_in_and_out_paths(stage_in: str, stage_out: str, context: tuple[tuple[str, str], ...]) -> dict[str, str]:
@@ -21,7 +21,7 @@ def job_stage_in_and_out_paths(stage_in: str, stage_out: str, context: tuple[tup
 
 def decode_staging_path_list(key: str, text: str) -> tuple[str, ...]:
     """Decode a list of paths of files to copy; UnstageablePaths names an invalid path."""
-    decoded = tuple(_decoded(key, word) for word in text.split(BETWEEN)) if text else ()
+    decoded = tuple(_decode_percent_codes(key, word) for word in text.split(PATH_SEPARATOR)) if text else ()
     for path in decoded:
         parts = path.split("/")
         if "\0" in path or not path or not any(parts):
@@ -38,8 +38,8 @@ def path_in_remote_job_folder(path: str) -> str:
 
     A relative path stays as it is; an absolute path becomes its last component.
     """
-    parts = [part for part in path.split("/") if part not in ("", HERE)]
-    return parts[-1] if path.startswith("/") else "/".join(parts) or HERE
+    parts = [part for part in path.split("/") if part not in ("", WHOLE_WORKING_DIRECTORY)]
+    return parts[-1] if path.startswith("/") else "/".join(parts) or WHOLE_WORKING_DIRECTORY
 
 
 def staging_path_list_problem(key: str, text: str) -> str:
@@ -52,9 +52,9 @@ def staging_path_list_problem(key: str, text: str) -> str:
     return f"{key}: two paths have the same remote name {twice[0]!r}" if twice else ""
 
 
-def _decoded(key: str, word: str) -> str:
+def _decode_percent_codes(key: str, word: str) -> str:
     head, *coded = word.encode("utf-8", "surrogateescape").split(b"%")
     if not all(len(part) >= 2 and HEX_DIGITS.issuperset(part[:2]) for part in coded):
-        raise UnstageablePaths(f"{key}={word}: expected two hexadecimal digits after %; {CODED}")
+        raise UnstageablePaths(f"{key}={word}: expected two hexadecimal digits after %; {PERCENT_CODE_EXAMPLES}")
     raw = head + b"".join(bytes((int(part[:2], 16),)) + part[2:] for part in coded)
     return raw.decode("utf-8", "surrogateescape")

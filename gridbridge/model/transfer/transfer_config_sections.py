@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from gridbridge.model import grid_engine_amounts
-from gridbridge.model.key_settings import (
+from gridbridge.model.config_key_descriptions import (
     ANY_TEXT,
     ASKED,
     CLUSTER_NAME,
@@ -22,11 +22,11 @@ from gridbridge.model.key_settings import (
 )
 from gridbridge.model.transfer import request_mapping_rules, staged_paths
 
-STAGED_IN = ConfigTextFormat(
+STAGE_IN_FORMAT = ConfigTextFormat(
     holds=lambda text: not staged_paths.staging_path_list_problem(staged_paths.IN, text) and ANY_TEXT.holds(text),
     right="paths with : between them, as -ac stage_in takes them",
 )
-STAGED_OUT = ConfigTextFormat(
+STAGE_OUT_FORMAT = ConfigTextFormat(
     holds=lambda text: not staged_paths.staging_path_list_problem(staged_paths.OUT, text) and ANY_TEXT.holds(text),
     right="paths below the working directory with : between them, as -ac stage_out takes them",
 )
@@ -54,8 +54,10 @@ class TransferQueueSection:
     remote_usage: bool = setting(True, "whether an epilog adds a remote job's usage to the local accounting")
     identity: JobIdVariableSource = setting(JobIdVariableSource.HOME, "the cluster whose job id is in JOB_ID")
     staged: bool = setting(True, "by ssh: whether every job's standard output and error are copied home")
-    stage_in: str = setting("", "by ssh: the default list of files copied to the cluster for a job", form=STAGED_IN)
-    stage_out: str = setting("", "by ssh: the default list of files copied home after a job", form=STAGED_OUT)
+    stage_in: str = setting(
+        "", "by ssh: the default list of files copied to the cluster for a job", form=STAGE_IN_FORMAT
+    )
+    stage_out: str = setting("", "by ssh: the default list of files copied home after a job", form=STAGE_OUT_FORMAT)
     recall_wait_s: float = setting(600.0, "remote wait after which a task comes home; 0: never", "s", 0, YEAR_S)
     recall_limit: int = setting(2, "how often at most a task is brought home", "recalls", 1, 100)
     recall_unreachable_s: float = setting(300.0, "silence of a cluster after which tasks come home", "s", 10, YEAR_S)
@@ -93,25 +95,25 @@ class RetentionSection:
     accounting_d: float = setting(400.0, "how long the service keeps the usage of a remote job", "d", 1, 36500)
 
 
-THERE = ConfigTextFormat(
+REMOTE_NAME_FORMAT = ConfigTextFormat(
     holds=lambda name: not name or OBJECT_NAME.holds(name), right=f"{OBJECT_NAME.right}; empty: the local name"
 )
-RESOURCE_THERE = ConfigTextFormat(
-    holds=lambda name: THERE.holds(name.removeprefix("/")),
+REMOTE_RESOURCE_NAME_FORMAT = ConfigTextFormat(
+    holds=lambda name: REMOTE_NAME_FORMAT.holds(name.removeprefix("/")),
     right=f"{OBJECT_NAME.right}; for OAR / and a level of oarsub -l, too; empty: the local name",
 )
-SPREAD = ConfigTextFormat(
+SLOT_SPREAD_FORMAT = ConfigTextFormat(
     holds=lambda text: (
         text in ("", *request_mapping_rules.SPREADS) or request_mapping_rules.is_fixed_slots_per_node(text)
     ),
     right=f"{', '.join(request_mapping_rules.SPREADS)}, or slots per node; empty for {request_mapping_rules.PE_SLOTS}",
 )
-ASKED_FOR = ConfigTextFormat(holds=THERE.holds, right=f"{OBJECT_NAME.right}; empty: no queue")
-RULE_NAME = ConfigTextFormat(  # a name, or * for the rule of all projects or queues
+REMOTE_QUEUE_FORMAT = ConfigTextFormat(holds=REMOTE_NAME_FORMAT.holds, right=f"{OBJECT_NAME.right}; empty: no queue")
+MAPPING_RULE_NAME_FORMAT = ConfigTextFormat(  # a name, or * for the rule of all projects or queues
     holds=lambda name: name == request_mapping_rules.ANY or OBJECT_NAME.holds(name),
     right=f'{OBJECT_NAME.right}; or "*"',
 )
-AMOUNT = ConfigTextFormat(holds=re.compile(r"[!-+\x2d-~]*").fullmatch, right="one value as qsub -l takes it")
+AMOUNT_FORMAT = ConfigTextFormat(holds=re.compile(r"[!-+\x2d-~]*").fullmatch, right="one value as qsub -l takes it")
 
 
 class RemoteAmountUnit(StrEnum):
@@ -147,11 +149,11 @@ class OarPropertyRelation(StrEnum):
 class ResourceMappingRule:
     """The mapping rule for a resource that a job requests with `-l`."""
 
-    to: str = setting("", "the resource's name at the remote cluster", form=RESOURCE_THERE)
+    to: str = setting("", "the resource's name at the remote cluster", form=REMOTE_RESOURCE_NAME_FORMAT)
     scale: float = setting(1.0, "the factor by which the requested amount is multiplied", "", 1e-06, 1000000.0)
     unit: RemoteAmountUnit = setting(RemoteAmountUnit.AS_IT_IS, "the unit of the amount at the remote cluster")
     relation: OarPropertyRelation = setting(OarPropertyRelation.AS_USUAL, "for OAR: a property's comparison; empty: =")
-    default: str = setting("", "the requested value for jobs without such a request", form=AMOUNT)
+    default: str = setting("", "the requested value for jobs without such a request", form=AMOUNT_FORMAT)
     drop: bool = setting(False, "whether the remote request omits the resource")
     require: bool = setting(False, "whether each job must request the resource")
     reject: str = setting("", "the reason for refusing jobs that request the resource", form=ANY_TEXT)
@@ -161,9 +163,9 @@ class ResourceMappingRule:
 class PeMappingRule:
     """The mapping rule for a parallel environment that a job requests."""
 
-    to: str = setting("", "the parallel environment's name at the remote cluster", form=THERE)
+    to: str = setting("", "the parallel environment's name at the remote cluster", form=REMOTE_NAME_FORMAT)
     scale: float = setting(1.0, "the factor by which granted slots are multiplied", "", 0.001, 1000.0)
-    spread: str = setting("", "for OAR: how slots are placed on nodes (allocation_rule)", form=SPREAD)
+    spread: str = setting("", "for OAR: how slots are placed on nodes (allocation_rule)", form=SLOT_SPREAD_FORMAT)
     reject: str = setting("", "the reason for refusing jobs that request the parallel environment", form=ANY_TEXT)
 
 
@@ -171,7 +173,7 @@ class PeMappingRule:
 class ProjectMappingRule:
     """The mapping rule for a project; the rule `*` also covers jobs without a project."""
 
-    to: str = setting("", "the project's name at the remote cluster", form=THERE)
+    to: str = setting("", "the project's name at the remote cluster", form=REMOTE_NAME_FORMAT)
     drop: bool = setting(False, "whether remote jobs have no project")
     reject: str = setting("", "the reason for refusing jobs of the project", form=ANY_TEXT)
 
@@ -180,7 +182,7 @@ class ProjectMappingRule:
 class QueueMappingRule:
     """The mapping rule for a queue that a job requests; a queue without a rule exists only at home."""
 
-    to: str = setting("", "the queue that is requested at the remote cluster", form=ASKED_FOR)
+    to: str = setting("", "the queue that is requested at the remote cluster", form=REMOTE_QUEUE_FORMAT)
     reject: str = setting("", "the reason for refusing jobs that request the queue", form=ANY_TEXT)
 
 
@@ -191,7 +193,7 @@ KINDS: Mapping[str, tuple[type[AnyRule], ConfigTextFormat]] = MappingProxyType(
     {
         request_mapping_rules.RESOURCE: (ResourceMappingRule, OBJECT_NAME),
         request_mapping_rules.PE: (PeMappingRule, OBJECT_NAME),
-        request_mapping_rules.PROJECT: (ProjectMappingRule, RULE_NAME),
-        request_mapping_rules.QUEUE: (QueueMappingRule, RULE_NAME),
+        request_mapping_rules.PROJECT: (ProjectMappingRule, MAPPING_RULE_NAME_FORMAT),
+        request_mapping_rules.QUEUE: (QueueMappingRule, MAPPING_RULE_NAME_FORMAT),
     }
 )

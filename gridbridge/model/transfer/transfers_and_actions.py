@@ -5,12 +5,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
 
-from gridbridge.model.states import UNSEEN, JobState
+from gridbridge.model.job_and_queue_states import UNSEEN, JobState
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
-from gridbridge.model.transfer_message import TransferMessage
+from gridbridge.model.transfer_messages_in_spool import TransferMessage
 
 TransferKey = tuple[str, int]  # a transfer's name and its owner's uid
-MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # fields that are compared with times of cluster queries
+QUERY_TIME_FIELDS = (
+    "updated_at",
+    "since",
+    "missing_since",
+    "seen_at",
+)  # fields that are compared with times of cluster queries
 
 
 class OwnerSeenInHomeJobList:
@@ -77,7 +82,7 @@ class Transfer:
         return self._with_moments(lambda moment: min(moment, now))
 
     def _with_moments(self, change: Callable[[datetime], datetime]) -> "Transfer":
-        moments = {name: moment for name in MOMENTS if (moment := getattr(self, name))}
+        moments = {name: moment for name in QUERY_TIME_FIELDS if (moment := getattr(self, name))}
         return self.but(**{name: change(moment) for name, moment in moments.items()})
 
     def is_older_than(self, asked_at: datetime) -> bool:
@@ -149,7 +154,7 @@ class TransferActKind(Enum):
     GIVE_UP = "give up"  # delete a remote job in error state and report its error
 
 
-WORDS = {  # the name of each act for people
+TRANSFER_ACT_WORDS = {  # the name of each act for people
     TransferActKind.PUBLISH: "telling the starter",
     TransferActKind.CLOSE: "closing the transfer",
     TransferActKind.DELETE_REMOTE: "deleting the remote job",

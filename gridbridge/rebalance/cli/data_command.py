@@ -61,7 +61,7 @@ def add(name: str, source: str, replicas: int, is_fixed: bool, is_later: bool, r
         from gridbridge.rebalance.replicas import delegated_datasets
 
         delegated_datasets.require_below_delegation_limit((name,))
-    let = partial(_let, name, records, is_later=is_later)
+    let = partial(_delegate_dataset_or_warn, name, records, is_later=is_later)
     result = datasets.add(name, source, replicas, may_move=not is_fixed, is_later=is_later, notify=let)
     return dataset_report.print_dataset_outcome(result)
 
@@ -125,7 +125,7 @@ def replicate(name: str, to: str, records: str, path: str) -> int:
     """
     from gridbridge.rebalance.cli import dataset_report
 
-    result = _datasets(path, records).replicate(name, to, notify=partial(_let, name, records))
+    result = _datasets(path, records).replicate(name, to, notify=partial(_delegate_dataset_or_warn, name, records))
     return dataset_report.print_dataset_outcome(result)
 
 
@@ -186,7 +186,7 @@ def _datasets(config: str, records: str) -> "OwnerDatasets":
     return owner_datasets.open_owner_datasets(policy, records, output_and_errors.show_progress)
 
 
-def _let(name: str, records: str, *, is_later: bool = False) -> None:
+def _delegate_dataset_or_warn(name: str, records: str, *, is_later: bool = False) -> None:
     """Delegate a dataset to the service; print why the service does not maintain the dataset.
 
     The service reads only the default folder of records. With `is_later` the command makes no replicas, and prints a

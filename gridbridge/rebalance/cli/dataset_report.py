@@ -20,10 +20,10 @@ from gridbridge.model.rebalance.datasets import (
     printable_file_name,
 )
 from gridbridge.program import configuration_in_force
-from gridbridge.rebalance.mover.rebalance_service_account import load_policy_as_service_account
-from gridbridge.rebalance.rebalance_tables import ReplicaActRows
+from gridbridge.rebalance.mover.service_account_and_policy import load_policy_as_service_account
+from gridbridge.rebalance.replica_act_and_move_tables import ReplicaActRows
 from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets
-from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
+from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetCommandOutcome
 from gridbridge.state.state_file import StateFile
 
 
@@ -41,17 +41,19 @@ def report_dataset(name: str, path: str) -> DatasetReport:
     """Report a dataset of the caller, or for root of any OWNER/NAME; raise GridbridgeError for an unknown dataset."""
     owner, slash, own = name.partition("/")
     if slash and owner != pwd.getpwuid(os.getuid()).pw_name:
-        return _anybodys(name, path)
+        return _report_delegated_dataset(name, path)
     name = own if slash else name
     served = owner_datasets.open_owner_datasets(configuration_in_force.load_config_or_one_in_force(path)[0])
     if not served.records.has(name):
         names = ", ".join(dataset.name for dataset in served.listed()) or "none"
         raise GridbridgeError(f"{name}: no job, campaign or dataset of yours; datasets: {names}")
     dataset, is_busy = served.records.load(name), served.records.is_busy(name)
-    return DatasetReport(dataset=dataset, name=name, done=tuple(served.records.done(name)), is_busy=is_busy)
+    return DatasetReport(
+        dataset=dataset, name=name, done=tuple(served.records.actions_of_service(name)), is_busy=is_busy
+    )
 
 
-def _anybodys(name: str, path: str) -> DatasetReport:
+def _report_delegated_dataset(name: str, path: str) -> DatasetReport:
     policy = load_policy_as_service_account(path)
     let = [
         delegation
@@ -104,9 +106,13 @@ def print_drain_result(result: DatasetCommandOutcome | RefusedAreaOrDataset) -> 
 
 def describe_dataset(dataset: Dataset) -> str:
     """Describe a dataset: its size and the storage areas with whole replicas."""
-    where = f": {', '.join(map(replace_control_characters, sorted(dataset.whole)))}" if dataset.whole else ""
+    where = (
+        f": {', '.join(map(replace_control_characters, sorted(dataset.areas_with_whole_replica)))}"
+        if dataset.areas_with_whole_replica
+        else ""
+    )
     size = f"{number_with_noun(dataset.files, 'file')}, {format_bytes(dataset.size_bytes)}"
-    whole = f"{len(dataset.whole)} of {number_with_noun(dataset.wished, 'replica')} whole{where}"
+    whole = f"{len(dataset.areas_with_whole_replica)} of {number_with_noun(dataset.wished, 'replica')} whole{where}"
     return f"{dataset.name}: {size}, {whole}"
 
 
@@ -132,7 +138,7 @@ def print_datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
             dataset.name,
             str(dataset.size_bytes),
             str(dataset.files),
-            str(len(dataset.whole)),
+            str(len(dataset.areas_with_whole_replica)),
             str(dataset.wished),
             ",".join(map(replace_control_characters, sorted(dataset.storages))) or "-",
             printable_file_name(dataset.path),
@@ -157,7 +163,7 @@ def print_replicas(result: DatasetCommandOutcome, now: datetime, *, is_json: boo
                 format_local_time(replica.checked_at, now),
                 replace_control_characters(replica.why),
             )
-            for replica in _sorted(result.dataset)
+            for replica in _replicas_by_area(result.dataset)
         ]
         output_and_errors.print_table(("STORAGE", "BYTES", "WHOLE", "CHECKED", "WHY"), rows, numbers=("BYTES",))
     return DONE if result.is_done else NOT_ALL
@@ -181,7 +187,7 @@ def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool)
     output_and_errors.print_line(describe_dataset(report.dataset) if report.dataset else f"{report.name}: gone")
     if report.is_busy:
         output_and_errors.print_line("  a command is working on this dataset")
-    for replica in _sorted(report.dataset) if report.dataset else ():
+    for replica in _replicas_by_area(report.dataset) if report.dataset else ():
         state = "whole" if replica.is_whole_now else f"not whole: {replace_control_characters(replica.why)}"
         storage = replace_control_characters(replica.storage)
         output_and_errors.print_line(f"  {storage}: {state} (as of {format_local_time(replica.checked_at, now)})")
@@ -212,10 +218,10 @@ def dataset_json(dataset: Dataset) -> dict[str, object]:
                 "checked_at": replica.checked_at.isoformat(),
                 "why": replica.why or None,
             }
-            for replica in _sorted(dataset)
+            for replica in _replicas_by_area(dataset)
         ],
     }
 
 
-def _sorted(dataset: Dataset) -> list[DatasetReplica]:
+def _replicas_by_area(dataset: Dataset) -> list[DatasetReplica]:
     return sorted(dataset.replicas, key=lambda replica: replica.storage)

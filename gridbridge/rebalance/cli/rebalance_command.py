@@ -11,10 +11,10 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     RejectedMove,
     ValidAndDroppedMoves,
 )
-from gridbridge.rebalance.mover.rebalance_decision import (
-    HostOrJobToRebalance,
+from gridbridge.rebalance.mover.rebalance_plan_by_target import (
     RebalancePlanWithInputs,
-    RebalanceScope,
+    RebalanceTarget,
+    RebalanceTargetKind,
     describe_move,
 )
 from gridbridge.shell import log_rotation_and_quota
@@ -41,7 +41,9 @@ def rebalance() -> None:
 
 
 @rebalance.command()
-@click.argument("what", required=False, type=click.Choice([request.value for request in RebalanceScope if request]))
+@click.argument(
+    "what", required=False, type=click.Choice([request.value for request in RebalanceTargetKind if request])
+)
 @click.argument("name", required=False, metavar="[NAME]")
 @click.option("--from", "source", metavar="FILE", help="Plan for the hosts, jobs and tasks in FILE.")
 @click.option(
@@ -71,13 +73,15 @@ def plan(what: str | None, name: str | None, source: str | None, picture: str | 
     """
     if what and not name:
         raise click.UsageError(f"{what}: no name; expected {what} NAME")
-    question = HostOrJobToRebalance(what=RebalanceScope(what or ""), name=name or "")
+    question = RebalanceTarget(what=RebalanceTargetKind(what or ""), name=name or "")
     if source:
         from gridbridge.rebalance.mover import snapshot_file_plan
 
         planned = snapshot_file_plan.plan_from_snapshot_file(source, question.what, question.name)
     else:
-        from gridbridge.rebalance.mover.rebalance_service_account import load_policy_begin_ssh_logins
+        from gridbridge.rebalance.mover.service_account_and_policy import (
+            load_policy_begin_ssh_logins,
+        )
 
         policy = load_policy_begin_ssh_logins(path)
         from gridbridge.rebalance.mover import rebalance_round_runner  # the import takes a third of a second
@@ -90,7 +94,7 @@ def plan(what: str | None, name: str | None, source: str | None, picture: str | 
     print_move_plan(planned, None, is_json=is_json)
 
 
-def _acting(word: str, question: HostOrJobToRebalance, help_text: str) -> None:
+def _add_acting_command(word: str, question: RebalanceTarget, help_text: str) -> None:
     @rebalance.command(word, help=help_text.format(ends=ENDS))
     @click.option("--apply", "is_acting", is_flag=True, help="Make the planned moves.")
     @CONFIG_FILE
@@ -106,9 +110,9 @@ def _acting(word: str, question: HostOrJobToRebalance, help_text: str) -> None:
         act.params.insert(0, click.Argument(["name"]))
 
 
-_acting(
+_add_acting_command(
     "auto",
-    HostOrJobToRebalance(),
+    RebalanceTarget(),
     """Run one round: repairs after failures, then the lightest and the heaviest host, then a job.
 
     Without --apply the command only prints its plan. Let cron run the rounds. {ends}
@@ -119,9 +123,9 @@ _acting(
       gridbridge rebalance auto --apply
     """,
 )
-_acting(
+_add_acting_command(
     "data",
-    HostOrJobToRebalance(is_of_data=True),
+    RebalanceTarget(is_of_data=True),
     """Run one round about datasets: repairs after failures, then missing replicas, then uneven disks.
 
     Without --apply the command only prints its plan. With --apply the command waits for its copies,
@@ -134,9 +138,9 @@ _acting(
       gridbridge rebalance data --apply
     """,
 )
-_acting(
+_add_acting_command(
     "host",
-    HostOrJobToRebalance(what=RebalanceScope.HOST),
+    RebalanceTarget(what=RebalanceTargetKind.HOST),
     """Even a host out: move tasks until the host has its share of each job.
 
     Without --apply the command only prints its plan. {ends}
@@ -146,9 +150,9 @@ _acting(
       gridbridge rebalance host beta --apply
     """,
 )
-_acting(
+_add_acting_command(
     "job",
-    HostOrJobToRebalance(what=RebalanceScope.JOB),
+    RebalanceTarget(what=RebalanceTargetKind.JOB),
     """Spread the waiting tasks of a job evenly.
 
     The name of a campaign is its number. The name of alpha's job 12 with transferred tasks is
@@ -160,9 +164,9 @@ _acting(
       gridbridge rebalance job gb.alpha.12 --apply
     """,
 )
-_acting(
+_add_acting_command(
     "fail",
-    HostOrJobToRebalance(what=RebalanceScope.FAIL),
+    RebalanceTarget(what=RebalanceTargetKind.FAIL),
     """Move all waiting tasks or replicas off a drained or failed host.
 
     Without --apply the command only prints its plan. {ends}
@@ -212,31 +216,31 @@ def print_move_plan(planned: RebalancePlanWithInputs, checked: ValidAndDroppedMo
             }
             for move in advice.moves
         ]
-        table = {"moves": moves, "rejected": [*map(_rejected, advice.rejected)], "sentence": advice.sentence}
-        made = {"moved": len(checked.moves), "dropped": [*map(_rejected, checked.dropped)]} if checked else {}
+        table = {"moves": moves, "rejected": [*map(_rejected_move_json, advice.rejected)], "sentence": advice.sentence}
+        made = {"moved": len(checked.moves), "dropped": [*map(_rejected_move_json, checked.dropped)]} if checked else {}
         output_and_errors.print_json(table | made)
         return
-    _say(advice.sentence)
+    _print_line_with_time(advice.sentence)
     for move in advice.moves:
-        _say(f"  {describe_move(move)}")
+        _print_line_with_time(f"  {describe_move(move)}")
     for rejected in advice.rejected[:MOST_SHOWN]:
-        _say(f"  not {_named(rejected)}: {rejected.reason}")
+        _print_line_with_time(f"  not {_name_rejected_move(rejected)}: {rejected.reason}")
     if (more := len(advice.rejected) - MOST_SHOWN) > 0:
-        _say(f"  and {more} more that are not moved; --json lists all")
+        _print_line_with_time(f"  and {more} more that are not moved; --json lists all")
     if checked:
-        _say(f"moved: {len(checked.moves)}, dropped: {len(checked.dropped)}")
+        _print_line_with_time(f"moved: {len(checked.moves)}, dropped: {len(checked.dropped)}")
         for rejected in checked.dropped:
-            _say(f"  not {_named(rejected)} any more: {rejected.reason}")
+            _print_line_with_time(f"  not {_name_rejected_move(rejected)} any more: {rejected.reason}")
 
 
-def _say(text: str) -> None:
+def _print_line_with_time(text: str) -> None:
     """Print a line, which begins with the time if standard output is a log file."""
     output_and_errors.print_line(log_rotation_and_quota.prefix_lines_with_time(text, sys.stdout))
 
 
-def _rejected(rejected: RejectedMove) -> dict[str, object]:
+def _rejected_move_json(rejected: RejectedMove) -> dict[str, object]:
     return {"job": rejected.job, "number": rejected.number, "to": rejected.target or None, "reason": rejected.reason}
 
 
-def _named(rejected: RejectedMove) -> str:
+def _name_rejected_move(rejected: RejectedMove) -> str:
     return f"{rejected.job} {rejected.number}{f' to {rejected.target}' if rejected.target else ''}"

@@ -8,10 +8,10 @@ from typing import Any
 from gridbridge.model.rebalance.placement_snapshot_and_moves import PlacementSnapshot
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
-from gridbridge.rebalance.mover.rebalance_decision import (
-    HostOrJobToRebalance,
+from gridbridge.rebalance.mover.rebalance_plan_by_target import (
     RebalancePlanWithInputs,
-    RebalanceScope,
+    RebalanceTarget,
+    RebalanceTargetKind,
     describe_move_plan,
     plan_moves_for_target,
 )
@@ -22,13 +22,13 @@ MOST_ROWS = 10_000  # limit of hosts, jobs and tasks in one journal entry, about
 
 
 def rebalance_journal_entry(
-    planned: RebalancePlanWithInputs, question: HostOrJobToRebalance, now: datetime
+    planned: RebalancePlanWithInputs, question: RebalanceTarget, now: datetime
 ) -> DecisionJournalEntry | None:
     """Return the journal entry of a rebalancing plan; None for a plan without moves."""
     if not planned.advice.moves:
         return None
     snapshot = planned.snapshot
-    if question.what is RebalanceScope.JOB:
+    if question.what is RebalanceTargetKind.JOB:
         jobs = tuple(job for job in snapshot.jobs if job.name == question.name)
         tasks = tuple(task for task in snapshot.tasks if task.job == question.name)
         snapshot = replace(snapshot, jobs=jobs, tasks=tasks)
@@ -50,5 +50,5 @@ def replay_rebalance_decision(situation: Mapping[str, Any]) -> list[str]:
         )
     snapshot = model_value_from_json(situation["snapshot"], PlacementSnapshot)
     rules = model_value_from_json(situation["rules"], RebalanceSection)
-    question = model_value_from_json(situation["asked"], HostOrJobToRebalance)
+    question = model_value_from_json(situation["asked"], RebalanceTarget)
     return [*describe_move_plan(plan_moves_for_target(snapshot, rules, question))]

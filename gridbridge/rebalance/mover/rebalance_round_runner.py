@@ -19,20 +19,24 @@ from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRound
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program import service_cycle
-from gridbridge.rebalance.mover.rebalance_decision import HostOrJobToRebalance, RebalancePlanWithInputs, RebalanceScope
-from gridbridge.rebalance.mover.rebalance_service_account import load_policy_as_service_account
+from gridbridge.rebalance.mover.rebalance_plan_by_target import (
+    RebalancePlanWithInputs,
+    RebalanceTarget,
+    RebalanceTargetKind,
+)
+from gridbridge.rebalance.mover.service_account_and_policy import load_policy_as_service_account
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
-from gridbridge.rebalance.rebalance_tables import RebalanceNoteRows
+from gridbridge.rebalance.replica_act_and_move_tables import RebalanceNoteRows
 from gridbridge.rebalance.replicas import delegated_datasets
 from gridbridge.rebalance.replicas.replica_reconciler import ReplicaReconciler, merge_rebalance_plans
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.poller_lock import MomentaryPollerLock
+from gridbridge.shell.program_lock_file import MomentaryProgramLock
 from gridbridge.state import published_json
 from gridbridge.state.state_file import StateFile
 
 
 def run_rebalance_round(
-    question: HostOrJobToRebalance, path: str, *, is_acting: bool
+    question: RebalanceTarget, path: str, *, is_acting: bool
 ) -> tuple[RebalancePlanWithInputs, ValidAndDroppedMoves | None]:
     """Plan a rebalancing of tasks or datasets, and apply the plan if `is_acting`.
 
@@ -41,29 +45,31 @@ def run_rebalance_round(
     replicas takes longer than a round.
     """
     policy = load_policy_as_service_account(path)
-    is_of_data = question.is_of_data or _is_of_data(question, policy)
+    is_of_data = question.is_of_data or _is_target_area_or_dataset(question, policy)
     if not is_acting:
-        return _run(policy, question, is_of_data=is_of_data, is_acting=False)
+        return _run_round_of_tasks_or_datasets(policy, question, is_of_data=is_of_data, is_acting=False)
     lock = REPLICAS_LOCK if is_of_data else REBALANCE_LOCK
     kind = RebalanceRoundKind.DATASETS if is_of_data else RebalanceRoundKind.TASKS
     with ExitStack() as going, ExitStack() as alone:
         alone.enter_context(service_cycle.hold_program_lock(lock, "gridbridge rebalance", 1))
-        alone.enter_context(_shown(kind, is_asked=bool(question.what)))
-        let_go = partial(_let_go, going, alone)
-        outcome = _run(policy, question, is_of_data=is_of_data, is_acting=True, let_go=let_go)
+        alone.enter_context(_round_published(kind, is_asked=bool(question.what)))
+        let_go = partial(_release_lock_while_copying, going, alone)
+        outcome = _run_round_of_tasks_or_datasets(
+            policy, question, is_of_data=is_of_data, is_acting=True, let_go=let_go
+        )
     if is_of_data and not question.what:
-        _read(policy)
+        _verify_replicas_if_alone(policy)
     return outcome
 
 
-def plan_rebalance_round(question: HostOrJobToRebalance, policy: Policy) -> RebalancePlanWithInputs:
+def plan_rebalance_round(question: RebalanceTarget, policy: Policy) -> RebalancePlanWithInputs:
     """Plan the rebalancing of a host, a job or everything, without acting."""
     if question.what or not policy.storage:
-        is_of_data = _is_of_data(question, policy)
-        return _run(policy, question, is_of_data=is_of_data, is_acting=False)[0]
+        is_of_data = _is_target_area_or_dataset(question, policy)
+        return _run_round_of_tasks_or_datasets(policy, question, is_of_data=is_of_data, is_acting=False)[0]
     with ThreadPoolExecutor(2) as threads:
         tasks, replicas = (
-            threads.submit(_run, policy, question, is_of_data=is_of_data, is_acting=False)
+            threads.submit(_run_round_of_tasks_or_datasets, policy, question, is_of_data=is_of_data, is_acting=False)
             for is_of_data in (False, True)
         )
     return merge_rebalance_plans(tasks.result()[0], replicas.result()[0])
@@ -73,14 +79,14 @@ def pause_or_resume_rebalancing(path: str, *, is_quiesced: bool) -> None:
     """Pause all moves of tasks and replicas, or resume them."""
     since = Clock().now() if is_quiesced else None
     with closing(StateFile.open(load_policy_as_service_account(path).site.state)) as database:
-        RebalanceNoteRows(database).quiesce(since)
+        RebalanceNoteRows(database).record_pause(since)
     published_json.publish_rebalance_pause(since)
 
 
-def _let_go(going: ExitStack, alone: ExitStack) -> bool:
+def _release_lock_while_copying(going: ExitStack, alone: ExitStack) -> bool:
     """Release the round's lock while copies still run; say whether the next round may begin."""
     try:
-        is_known = going.enter_context(MomentaryPollerLock(CARRYING_LOCK, is_shared=True))
+        is_known = going.enter_context(MomentaryProgramLock(CARRYING_LOCK, is_shared=True))
     except StateError:  # the disk is full, so the next round waits for the copies
         return False
     if is_known:
@@ -88,9 +94,9 @@ def _let_go(going: ExitStack, alone: ExitStack) -> bool:
     return is_known
 
 
-def _run(
+def _run_round_of_tasks_or_datasets(
     policy: Policy,
-    question: HostOrJobToRebalance,
+    question: RebalanceTarget,
     *,
     is_of_data: bool,
     is_acting: bool,
@@ -108,15 +114,15 @@ def _run(
     return planned, mover.checked if is_acting else None
 
 
-def _read(policy: Policy) -> None:
-    with MomentaryPollerLock(READING_LOCK) as is_ours:
+def _verify_replicas_if_alone(policy: Policy) -> None:
+    with MomentaryProgramLock(READING_LOCK) as is_ours:
         if is_ours:
-            with _shown(RebalanceRoundKind.READING), closing(StateFile.open(policy.site.state)) as database:
+            with _round_published(RebalanceRoundKind.READING), closing(StateFile.open(policy.site.state)) as database:
                 verify_overdue_replicas(policy.rebalance, database, Clock())
 
 
 @contextmanager
-def _shown(kind: RebalanceRoundKind, *, is_asked: bool = False) -> Iterator[None]:
+def _round_published(kind: RebalanceRoundKind, *, is_asked: bool = False) -> Iterator[None]:
     """Publish the begin of a round, and the end unless an automatic round fails; ignore a failure to publish."""
     clock, is_to_publish = Clock(), is_asked
     with suppress(StateError):
@@ -130,9 +136,9 @@ def _shown(kind: RebalanceRoundKind, *, is_asked: bool = False) -> Iterator[None
                 published_json.publish_rebalance_round_end(kind, clock.now())
 
 
-def _is_of_data(question: HostOrJobToRebalance, policy: Policy) -> bool:
+def _is_target_area_or_dataset(question: RebalanceTarget, policy: Policy) -> bool:
     """Say whether a target is a storage area or dataset; raise ConfigError for a host that is no cluster or area."""
-    if question.what in (RebalanceScope.HOST, RebalanceScope.FAIL):
+    if question.what in (RebalanceTargetKind.HOST, RebalanceTargetKind.FAIL):
         names = (*sorted(policy.clusters), *sorted(policy.storage))
         if question.name not in names:
             hint = f"expected one of: {', '.join(names)}"
@@ -150,21 +156,25 @@ _log = logging.getLogger(__name__)
 def verify_overdue_replicas(rules: RebalanceSection, database: StateFile, clock: Clock) -> None:
     """Verify the datasets not read for `verify_every_s`, some owners in parallel, and record each attempt."""
     notes = RebalanceNoteRows(database)
-    if notes.quiesced() is not None:
+    if notes.paused_since() is not None:
         return
     now = clock.now()
-    tried = {name: past_moment_or_never(at, now) for name, at in notes.read().items()}
-    unread = {name: past_moment_or_never(at, now) for name, at in notes.unread().items()}
+    tried = {name: past_moment_or_never(at, now) for name, at in notes.last_verifications().items()}
+    unread = {name: past_moment_or_never(at, now) for name, at in notes.failed_verifications().items()}
     # a dataset that was unreadable counts as overdue after a pause
     again = {name for name, at in unread.items() if at <= now - timedelta(seconds=AGAIN_S)}
     due = now - timedelta(seconds=rules.verify_every_s)
     datasets = delegated_datasets.query_owners_for_datasets(delegated_datasets.list_dataset_delegations())
     with ThreadPoolExecutor(rules.copies_at_once) as pool:
-        for read, failed in pool.map(partial(_verified, clock, now), _lines(datasets, tried, due, now, again)):
-            notes.note_read(read, failed, clock.now())
+        for read, failed in pool.map(
+            partial(_verify_datasets_of_owner, clock, now), _overdue_datasets_by_owner(datasets, tried, due, now, again)
+        ):
+            notes.record_verifications(read, failed, clock.now())
 
 
-def _verified(clock: Clock, began_at: datetime, line: list[DelegatedDataset]) -> tuple[list[str], list[str]]:
+def _verify_datasets_of_owner(
+    clock: Clock, began_at: datetime, line: list[DelegatedDataset]
+) -> tuple[list[str], list[str]]:
     """Verify an owner's datasets until one fails; return the names of verified and of failed datasets."""
     read: list[str] = []
     for delegated in line:
@@ -177,7 +187,7 @@ def _verified(clock: Clock, began_at: datetime, line: list[DelegatedDataset]) ->
     return read, []
 
 
-def _lines(
+def _overdue_datasets_by_owner(
     datasets: list[DelegatedDataset], tried: Mapping[str, datetime], due: datetime, now: datetime, again: Container[str]
 ) -> list[list[DelegatedDataset]]:
     """Return each owner's overdue datasets, the oldest check first; recently served owners come last."""

@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import partial
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster, cluster_status_reader
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.campaigns.runner.array_commands_as_owner import snapshot_without_foreign_jobs
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
@@ -18,6 +18,7 @@ from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, Camp
 from gridbridge.model.campaigns.task_deletions_and_preemptions import REASONS_OF_MOVES
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.job_and_queue_states import JobStateFact
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     AHEAD,
     NEVER,
@@ -29,7 +30,6 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     happened_within,
 )
 from gridbridge.model.site_configuration import Policy
-from gridbridge.model.states import JobStateFact
 from gridbridge.model.transfer.claim_and_guard import JOB
 from gridbridge.model.transfer.transfers_and_actions import (
     OwnerSeenInHomeJobList,
@@ -37,9 +37,13 @@ from gridbridge.model.transfer.transfers_and_actions import (
     Transfer,
     TransferKey,
 )
-from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause
+from gridbridge.model.transfer_messages_in_spool import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferFailureCause,
+)
 from gridbridge.model.transfer_name import parse_transfer_name
-from gridbridge.rebalance.rebalance_tables import RebalanceNoteRows
+from gridbridge.rebalance.replica_act_and_move_tables import RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
@@ -72,15 +76,18 @@ class RebalanceTaskObserver:
         by_number = {campaign.number: campaign for campaign in campaigns}
         arrays = [array for array in self._campaigns.open_arrays() if array.campaign in by_number]
         transfers = self._sent_away.transfers()
-        answers = self._ask(arrays, {transfer.remote_id for transfer in transfers if transfer.remote_id})
-        dead = self._dead(transfers, answers)
-        sent = tuple(self._sent_away.listed(transfers, answers, dead))
-        staying, reached = self._at_home(sent, answers)
+        answers = self._query_all_clusters(arrays, {transfer.remote_id for transfer in transfers if transfer.remote_id})
+        dead = self._clusters_silent_too_long(transfers, answers)
+        sent = tuple(self._sent_away.transferred_tasks(transfers, answers, dead))
+        staying, reached = self._staying_jobs_and_open_targets(sent, answers)
         return TasksObservedAtClusters(
             now=self._clock.now(),
             answers=answers,
             campaigns=campaigns,
-            tasks=(*self._listed(by_number, arrays, answers), *self._unheard_of(by_number, arrays, dead)),
+            tasks=(
+                *self._listed_campaign_tasks(by_number, arrays, answers),
+                *self._tasks_at_silent_clusters(by_number, arrays, dead),
+            ),
             away=sent,
             staying=staying,
             reached=reached,
@@ -93,7 +100,9 @@ class RebalanceTaskObserver:
             recent=self._notes.recent(),
         )
 
-    def _dead(self, transfers: Iterable[Transfer], answers: Mapping[str, ClusterSnapshot | None]) -> frozenset[str]:
+    def _clusters_silent_too_long(
+        self, transfers: Iterable[Transfer], answers: Mapping[str, ClusterSnapshot | None]
+    ) -> frozenset[str]:
         """Return the clusters that were silent longer than the recall timeout of their queues, but answered before."""
         heard = {
             event.cluster: event.opened_at for event in self._events.open() if event.code is CampaignEventCode.GET_JOBS
@@ -110,31 +119,35 @@ class RebalanceTaskObserver:
             name for name in silent if now - heard[name] >= timedelta(seconds=max(limits_s[name], default=SILENT_S))
         )
 
-    def _unheard_of(
+    def _tasks_at_silent_clusters(
         self, by_number: Mapping[int, Campaign], arrays: Iterable[CampaignArray], dead: Set[str]
     ) -> Iterator[CampaignTaskAtCluster]:
         """Yield the recorded campaign tasks at silent clusters, which may still start these tasks."""
         for array in arrays:
             if array.cluster not in dead or array.is_of_copies or not array.job_id:
                 continue
-            listed = _of(array, by_number[array.campaign])
+            listed = _campaign_task_maker(array, by_number[array.campaign])
             for attempt in self._campaigns.pending(array):
                 if not is_prologue_or_epilogue_task(attempt.task):
                     yield listed(
                         task=attempt.task, place=attempt.place, is_waiting=False, stays=TaskNotMovedReason.SILENT
                     )
 
-    def _at_home(
+    def _staying_jobs_and_open_targets(
         self, sent: Iterable[TransferredTask], answers: Mapping[str, ClusterSnapshot | None]
     ) -> tuple[frozenset[str], frozenset[str]]:
         """Return the jobs whose owners forbid moves, and possible targets; both are empty if home is silent."""
         try:
-            return self._sent_away.staying(sent), self._sent_away.reached(answers)
+            return self._sent_away.jobs_whose_owners_forbid_moves(sent), self._sent_away.clusters_open_to_transfers(
+                answers
+            )
         except (GridbridgeError, OSError) as error:
             _log.warning("event=no_answer cluster=%s why=%r", self._policy.site.cluster, describe_error(error))
             return frozenset(), frozenset()
 
-    def _ask(self, arrays: Iterable[CampaignArray], job_ids: Set[int]) -> dict[str, ClusterSnapshot | None]:
+    def _query_all_clusters(
+        self, arrays: Iterable[CampaignArray], job_ids: Set[int]
+    ) -> dict[str, ClusterSnapshot | None]:
         submitted = [array for array in arrays if array.job_id]
         addresses = {name: configured_cluster_address(self._policy, name) for name in sorted(self._policy.clusters)}
         names = [name for name, where in addresses.items() if batch_adapter_of_cluster(where).array_ends]
@@ -152,7 +165,7 @@ class RebalanceTaskObserver:
         with ThreadPoolExecutor(max_workers=max(1, len(names))) as threads:
             return dict(zip(names, threads.map(query, names, sent), strict=True))
 
-    def _listed(
+    def _listed_campaign_tasks(
         self,
         by_number: Mapping[int, Campaign],
         arrays: Iterable[CampaignArray],
@@ -162,16 +175,16 @@ class RebalanceTaskObserver:
 
         A move that takes longer than STUCK no longer blocks other moves: the owner's ssh key may be gone.
         """
-        marks, moved_at, now = self._marks.all(), self._notes.moved(), self._clock.now()
+        marks, moved_at, now = self._marks.all(), self._notes.marked_campaign_tasks(), self._clock.now()
         for array in arrays:
             snapshot = answers.get(array.cluster)
             if snapshot is None or array.state is not ArraySubmissionState.RELEASED or array.is_of_copies:
                 continue
-            listed = _of(array, by_number[array.campaign])
+            listed = _campaign_task_maker(array, by_number[array.campaign])
             at = {attempt.place: attempt.task for attempt in self._campaigns.pending(array)}
             marked = marks.get((array.campaign, array.number), {})
             moved = dict.fromkeys(index for index, mark in marked.items() if mark.wiped_for in REASONS_OF_MOVES)
-            for index, row in (moved | dict(_places(array, snapshot))).items():
+            for index, row in (moved | dict(_listed_array_indices(array, snapshot))).items():
                 if index in at and not is_prologue_or_epilogue_task(at[index]):
                     since = moved_at.get((array.campaign, array.number, index), NEVER)
                     is_moved = index in moved
@@ -192,7 +205,7 @@ class RebalanceTaskObserver:
         return is_free and not happened_within(array.intended_at, self._clock.now(), least)
 
 
-def _of(array: CampaignArray, campaign: Campaign) -> Callable[..., CampaignTaskAtCluster]:
+def _campaign_task_maker(array: CampaignArray, campaign: Campaign) -> Callable[..., CampaignTaskAtCluster]:
     return partial(
         CampaignTaskAtCluster,
         campaign=array.campaign,
@@ -202,7 +215,7 @@ def _of(array: CampaignArray, campaign: Campaign) -> Callable[..., CampaignTaskA
     )
 
 
-def _places(array: CampaignArray, snapshot: ClusterSnapshot) -> Iterator[tuple[int, JobListRow]]:
+def _listed_array_indices(array: CampaignArray, snapshot: ClusterSnapshot) -> Iterator[tuple[int, JobListRow]]:
     whole = (range(1, array.size + 1),)
     for row in snapshot.jobs.get(array.job_id, ()):
         for span in row.tasks or whole:
@@ -232,7 +245,7 @@ class TransferredTaskReader:
             transfer for transfer in self._transfers.open() if transfer.listed == proved and not transfer.verdict
         )
 
-    def listed(
+    def transferred_tasks(
         self, transfers: Iterable[Transfer], answers: Mapping[str, ClusterSnapshot | None], dead: Set[str] = frozenset()
     ) -> Iterator[TransferredTask]:
         """Yield the transferred tasks that a cluster lists, that are being moved, or that are at a `dead` cluster.
@@ -241,22 +254,26 @@ class TransferredTaskReader:
         blocks other moves: the task's owner may have stopped the starter.
         """
         now, listed = self._clock.now(), set[_Task]()
-        all_moves = {_task(move.key): move for move in self._moves.in_flight()}
+        all_moves = {_home_task_of_transfer(move.key): move for move in self._moves.in_flight()}
         moves = {key: move for key, move in all_moves.items() if happened_within(move.asked_at, now, STUCK)}
         dropped = self._moves.dropped(now - AGAIN, now + AHEAD)
         for transfer in transfers:
             snapshot = answers.get(transfer.remote)
-            task = _task(transfer.key)
+            task = _home_task_of_transfer(transfer.key)
             seen = partial(TransferredTask, transfer=transfer.name, uid=transfer.uid, cluster=transfer.remote)
             if transfer.remote in dead and transfer.remote_id and task not in all_moves:
                 yield seen(slots=1, is_waiting=False, stays=TaskNotMovedReason.SILENT)
                 continue
-            row = self._own(transfer, snapshot.find(transfer.remote_id)) if snapshot and transfer.remote_id else None
+            row = (
+                self._row_if_owned(transfer, snapshot.find(transfer.remote_id))
+                if snapshot and transfer.remote_id
+                else None
+            )
             if row is not None:
                 listed.add(task)
                 move = moves.get(task)
                 is_stuck = task in all_moves and move is None
-                stays = TaskNotMovedReason.STUCK if is_stuck else self._stays(transfer, row, dropped)
+                stays = TaskNotMovedReason.STUCK if is_stuck else self._why_task_stays(transfer, row, dropped)
                 yield seen(
                     slots=row.slots,
                     is_waiting=move is None and stays is None,
@@ -276,13 +293,13 @@ class TransferredTaskReader:
                 target=move.target,
             )
 
-    def staying(self, tasks: Iterable[TransferredTask]) -> frozenset[str]:
+    def jobs_whose_owners_forbid_moves(self, tasks: Iterable[TransferredTask]) -> frozenset[str]:
         """Return the jobs whose owners forbid automatic moves; raise GridbridgeError if the home cluster is silent."""
         jobs = {parse_transfer_name(task.transfer).job: task.key[0] for task in tasks if task.is_waiting}
         staying = self._home_tasks.kept_where_they_are(jobs) if jobs else ()
         return frozenset(jobs[number] for number in staying)
 
-    def reached(self, answers: Mapping[str, ClusterSnapshot | None]) -> frozenset[str]:
+    def clusters_open_to_transfers(self, answers: Mapping[str, ClusterSnapshot | None]) -> frozenset[str]:
         """Return the home cluster and each cluster with an open transfer queue; empty if the home cluster is silent."""
         home = self._policy.site.cluster
         if (snapshot := answers.get(home)) is None:
@@ -291,14 +308,16 @@ class TransferredTaskReader:
         open_to = (queue.queue for queue in snapshot.queues if queue.takes_work and queue.queue in queues)
         return frozenset({home, *(queues[name].cluster for name in open_to)})
 
-    def _own(self, transfer: Transfer, row: JobListRow | None) -> JobListRow | None:
+    def _row_if_owned(self, transfer: Transfer, row: JobListRow | None) -> JobListRow | None:
         cluster = self._policy.clusters.get(transfer.remote)
         if row is None or cluster is None:
             return None
         owner = cluster.users.person_of(row.owner, transfer.remote) if cluster.ssh else row.owner
         return row if owner == transfer.owner else None
 
-    def _stays(self, transfer: Transfer, row: JobListRow, dropped: Set[TransferKey]) -> TaskNotMovedReason | None:
+    def _why_task_stays(
+        self, transfer: Transfer, row: JobListRow, dropped: Set[TransferKey]
+    ) -> TaskNotMovedReason | None:
         if not self._waits(transfer, row):
             return TaskNotMovedReason.HELD
         if transfer.key in dropped:
@@ -325,7 +344,7 @@ class TransferredTaskReader:
         return may_come and is_wanted and transfer.phase == StarterPhase.RELEASED
 
 
-def _task(key: TransferKey) -> _Task:
+def _home_task_of_transfer(key: TransferKey) -> _Task:
     """Return the key that all attempts to transfer one task have in common."""
     name = parse_transfer_name(key[0])
     return name.cluster, name.job, name.task, key[1]

@@ -19,10 +19,10 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     RecentPlacementMoveTimes,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.rebalance.mover.rebalance_decision import (
-    HostOrJobToRebalance,
+from gridbridge.rebalance.mover.rebalance_plan_by_target import (
     RebalancePlanWithInputs,
-    RebalanceScope,
+    RebalanceTarget,
+    RebalanceTargetKind,
     check_target_and_plan_moves,
 )
 
@@ -55,16 +55,16 @@ HYDRAS: Mapping[str, tuple[str, float]] = {  # for each key of Hydra: key of gri
 
 
 def plan_from_snapshot_file(
-    path: str, request: RebalanceScope = RebalanceScope.NONE, name: str = ""
+    path: str, request: RebalanceTargetKind = RebalanceTargetKind.NONE, name: str = ""
 ) -> RebalancePlanWithInputs:
     """Plan the moves for a snapshot file; raise ParseError for invalid JSON, and ConfigError with all faults."""
     snapshot, policy = read_placement_snapshot_file(path)
     return check_target_and_plan_moves(
-        path, snapshot, _rules(path, policy), HostOrJobToRebalance(what=request, name=name)
+        path, snapshot, _read_policy(path, policy), RebalanceTarget(what=request, name=name)
     )
 
 
-def _rules(path: str, policy: Mapping[str, object]) -> RebalanceSection:
+def _read_policy(path: str, policy: Mapping[str, object]) -> RebalanceSection:
     table: Any = {}
     names: dict[str, str] = {}
     problems = []
@@ -143,11 +143,11 @@ def _number(number: object, most: int) -> float:
     return number
 
 
-def _part(number: object) -> float:
+def _fraction(number: object) -> float:
     return float(_number(number, 1))
 
 
-def _whole(number: object) -> int:
+def _whole_number(number: object) -> int:
     if (value := _number(number, 10**18)) != int(value):
         raise ValueError
     return int(value)
@@ -177,8 +177,8 @@ RIGHT: Mapping[Callable[[object], object], str] = {  # for each reader: what the
     **dict.fromkeys((_name, _text, _host_state, _task_state), "a name: 1 to 255 printable characters"),
     _names: "a list of names",
     _bool: "true or false",
-    _whole: "a whole number, 0 to 1e18",
-    _part: "a number, 0 to 1",
+    _whole_number: "a whole number, 0 to 1e18",
+    _fraction: "a number, 0 to 1",
     _time: "an ISO 8601 time with its zone, such as 2026-11-25T12:00:00+00:00",
 }
 OF_HOST: Fields = {
@@ -187,25 +187,25 @@ OF_HOST: Fields = {
     "up": ("is_up", _bool),
     "read_only": ("is_read_only", _bool),
     "state": ("state", _host_state),
-    **{name: (name, _whole) for name in ("used_bytes", "max_bytes", "slots")},
-    "mean_active": ("mean_active", _part),
+    **{name: (name, _whole_number) for name in ("used_bytes", "max_bytes", "slots")},
+    "mean_active": ("mean_active", _fraction),
     "zone": ("zone", _text),
 }
 OF_JOB: Fields = {
     "name": ("name", _name),
     "autobalance": ("is_autobalanced", _bool),
-    "replicas": ("replicas", _whole),
+    "replicas": ("replicas", _whole_number),
     "last_run": ("last_run", _time),
-    "max_per_host": ("max_per_host", _whole),
+    "max_per_host": ("max_per_host", _whole_number),
 }
 OF_TASK: Fields = {
     "job": ("job", _name),
-    "number": ("number", _whole),
-    "bytes": ("size_bytes", _whole),
+    "number": ("number", _whole_number),
+    "bytes": ("size_bytes", _whole_number),
     "state": ("state", _task_state),
     "live": ("live", _name),
     "replicas": ("replicas", _names),
-    "slots": ("slots", _whole),
+    "slots": ("slots", _whole_number),
 }
 
 
@@ -218,7 +218,7 @@ def read_placement_snapshot_file(path: str) -> tuple[PlacementSnapshot, Row]:
         raise ParseError(f"{path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise ParseError(f"{path}: no JSON: {error}") from error
-    reading = _Reading(path)
+    reading = PlacementSnapshotFileParser(path)
     parts = reading.snapshot(content), reading.policy(content)
     if problems := reading.problems:
         more = len(problems) - MOST_TOLD
@@ -226,7 +226,7 @@ def read_placement_snapshot_file(path: str) -> tuple[PlacementSnapshot, Row]:
     return parts
 
 
-class _Reading:
+class PlacementSnapshotFileParser:
     """Parses a snapshot file and collects all faults."""
 
     def __init__(self, path: str) -> None:
@@ -234,13 +234,14 @@ class _Reading:
         self.problems: list[str] = []
 
     def snapshot(self, content: object) -> PlacementSnapshot:
+        """Return the file's content as a snapshot, and collect all mistakes in `problems`."""
         top = self._table(content, "", ("now", "policy", "hosts", "jobs", "tasks", "recent"))
         snapshot = PlacementSnapshot(
             **self._values("", top, {"now": ("now", _time)}, {"now": NEVER}),
             hosts=tuple(PlacementHost(**host) for host in self._rows(top, "hosts", OF_HOST, {"name": ""})),
             jobs=tuple(PlacementJobOrDataset(**job) for job in self._rows(top, "jobs", OF_JOB, {"name": ""})),
             tasks=tuple(PlacementTask(**task) for task in self._rows(top, "tasks", OF_TASK, {"job": "", "number": 0})),
-            recent=self._recent(_inner_table(top, "recent")),
+            recent=self._recent(_table_or_empty(top, "recent")),
         )
         self._twice("hosts", [host.name for host in snapshot.hosts if host.name])
         self._twice("jobs", [job.name for job in snapshot.jobs if job.name])
@@ -249,13 +250,13 @@ class _Reading:
 
     def policy(self, content: object) -> Row:
         """Return the policy values of a snapshot file under the names that the file uses."""
-        table = _inner_table(content, "policy") if isinstance(content, dict) else {}
+        table = _table_or_empty(content, "policy") if isinstance(content, dict) else {}
         return self._table(table, "policy", None)
 
     def _recent(self, content: object) -> RecentPlacementMoveTimes:
         table, times = self._table(content, "recent", ("hosts", "replicated", "jobs")), {}
         for key in ("hosts", "replicated", "jobs"):
-            row = self._table(_inner_table(table, key), f"recent.{key}", None)
+            row = self._table(_table_or_empty(table, key), f"recent.{key}", None)
             times[key] = self._values(f"recent.{key}", row, {name: (name, _time) for name in row}, {})
         return RecentPlacementMoveTimes(**times)
 
@@ -304,6 +305,6 @@ class _Reading:
         self.problems.append(f"{self._path}: {key.lstrip('.')}: {words}; expected {right}")
 
 
-def _inner_table(table: Row, key: str) -> object:
+def _table_or_empty(table: Row, key: str) -> object:
     inner = table.get(key)
     return {} if inner is None else inner

@@ -19,15 +19,15 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import WaitingTaskMove
 from gridbridge.rebalance.mover import rebalance_journal
-from gridbridge.rebalance.mover.rebalance_decision import (
-    HostOrJobToRebalance,
+from gridbridge.rebalance.mover.rebalance_plan_by_target import (
     RebalancePlanWithInputs,
-    RebalanceScope,
+    RebalanceTarget,
+    RebalanceTargetKind,
     check_target_and_plan_moves,
     why_not_rebalanced_now,
 )
 from gridbridge.rebalance.mover.rebalance_task_observer import RebalanceTaskObserver
-from gridbridge.rebalance.rebalance_tables import HOST, JOB, RebalanceNoteRows
+from gridbridge.rebalance.replica_act_and_move_tables import HOST, JOB, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
@@ -44,7 +44,7 @@ TaskRebalanceInputs = tuple[TasksObservedAtClusters, bool]  # the observed tasks
 class WaitingTaskRebalancer:
     """Runs one rebalancing of waiting tasks: gathers facts, plans, records, and requests moves."""
 
-    def __init__(self, policy: Policy, clock: Clock, question: HostOrJobToRebalance, *, is_dry: bool = False) -> None:
+    def __init__(self, policy: Policy, clock: Clock, question: RebalanceTarget, *, is_dry: bool = False) -> None:
         """Open the state file; raise StateError if opening fails."""
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
@@ -59,7 +59,7 @@ class WaitingTaskRebalancer:
 
     def gather(self) -> TaskRebalanceInputs:
         """Query the clusters for waiting and running tasks."""
-        return self._looking.look(), self._notes.quiesced() is not None
+        return self._looking.look(), self._notes.paused_since() is not None
 
     def decide(self, situation: TaskRebalanceInputs) -> RebalancePlanWithInputs:
         """Plan the moves of tasks, none while moves are paused; raise ConfigError for an unknown host or job."""
@@ -79,7 +79,7 @@ class WaitingTaskRebalancer:
         if not plan.advice.moves:
             return
         now = self._looking.look()
-        is_asked = self._asked.what in (RebalanceScope.JOB, RebalanceScope.FAIL)
+        is_asked = self._asked.what in (RebalanceTargetKind.JOB, RebalanceTargetKind.FAIL)
         seen_now = waiting_task_and_transfer_moves.tasks_as_placement_snapshot(now)
         checked = waiting_task_and_transfer_moves.recheck_waiting_task_moves(
             plan.advice.moves, seen_now, self._rules, is_asked=is_asked
@@ -87,7 +87,7 @@ class WaitingTaskRebalancer:
         at = waiting_task_and_transfer_moves.unique_tasks_by_key(now.tasks)
         sent = waiting_task_and_transfer_moves.unique_tasks_by_key(now.away)
         with self.database.transaction():
-            if self._notes.quiesced() is not None:
+            if self._notes.paused_since() is not None:
                 checked = waiting_task_and_transfer_moves.drop_all_planned_moves(plan.advice.moves, QUIESCED)
             self.checked = checked
             for move in checked.moves:
@@ -103,11 +103,11 @@ class WaitingTaskRebalancer:
                         )
                     )
                 else:
-                    self._mark(at[move.job, move.number])
+                    self._mark_task_for_move(at[move.job, move.number])
             if checked.moves:
-                self._note(checked.moves)
+                self._record_recent_moves(checked.moves)
 
-    def _mark(self, task: CampaignTaskAtCluster) -> None:
+    def _mark_task_for_move(self, task: CampaignTaskAtCluster) -> None:
         """Mark a campaign's task: nikita deletes the marked task, and the runner submits the task elsewhere."""
         deletion = ArrayTaskDeletion(
             campaign=task.campaign,
@@ -119,10 +119,10 @@ class WaitingTaskRebalancer:
         self._marks.put(deletion)
         self._notes.note_moved([(task.campaign, task.array, task.place)], self._clock.now())
 
-    def _note(self, moves: tuple[PlacementMove, ...]) -> None:
+    def _record_recent_moves(self, moves: tuple[PlacementMove, ...]) -> None:
         now = self._clock.now()
         self._notes.note(HOST, sorted({move.target for move in moves}), now)
-        if self._asked.what in (RebalanceScope.JOB, RebalanceScope.NONE):
+        if self._asked.what in (RebalanceTargetKind.JOB, RebalanceTargetKind.NONE):
             self._notes.note(JOB, sorted({move.job for move in moves}), now)
         longest_s = max(self._rules.host_rest_s, self._rules.job_rest_s, self._rules.verify_every_s)
         self._notes.forget(now - max(KEPT, timedelta(seconds=longest_s)))

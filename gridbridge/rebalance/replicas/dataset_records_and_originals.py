@@ -18,9 +18,12 @@ from typing import Any
 from gridbridge.errors import GridbridgeError, ParseError, StateError, StorageAreaUnusable
 from gridbridge.model.rebalance import datasets
 from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica, ServiceReplicaActInOwnerFile, Sums
-from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount, list_account_folders_in_area
+from gridbridge.rebalance.replicas.storage_area_shell_scripts import (
+    StorageAreaForAccount,
+    list_account_folders_in_area,
+)
 from gridbridge.shell import rsync, safe_files
-from gridbridge.shell.poller_lock import MomentaryPollerLock
+from gridbridge.shell.program_lock_file import MomentaryProgramLock
 
 RECORD, SUMS, RELAY, LOCK, DONE = ".json", ".sums", ".relay", ".lock", ".done"
 MOST_DONE = 100  # limit of recorded actions on a dataset
@@ -42,7 +45,7 @@ class OwnerDatasetRecords:
 
     def has(self, name: str) -> bool:
         """Say whether a dataset exists; raise StateError if the folder can't be read."""
-        return _is_there(self._path(name, RECORD))
+        return _does_path_exist(self._path(name, RECORD))
 
     def is_gone(self, name: str) -> bool:
         """Say whether a dataset certainly does not exist; raise StateError for an unreadable folder.
@@ -56,7 +59,7 @@ class OwnerDatasetRecords:
         try:
             if os.fstat(end).st_uid != os.geteuid():
                 raise StateError(f"{self._folder}: the folder belongs to another account")
-            return not _is_there(f"{name}{RECORD}", end)
+            return not _does_path_exist(f"{name}{RECORD}", end)
         finally:
             os.close(end)
 
@@ -109,22 +112,22 @@ class OwnerDatasetRecords:
         """Say whether a command is working on a dataset."""
         if not os.path.lexists(self._hidden(name, LOCK)):
             return False
-        with MomentaryPollerLock(self._hidden(name, LOCK)) as is_ours:
+        with MomentaryProgramLock(self._hidden(name, LOCK)) as is_ours:
             return not is_ours
 
-    def note_done(self, name: str, newest: ServiceReplicaActInOwnerFile) -> None:
+    def record_action_of_service(self, name: str, newest: ServiceReplicaActInOwnerFile) -> None:
         """Record an action of the service on a dataset; delete all but the newest records of actions."""
-        outcomes = [*self.done(name), newest][-MOST_DONE:]
+        outcomes = [*self.actions_of_service(name), newest][-MOST_DONE:]
         rows = "".join(f"{json.dumps(asdict(outcome) | {'at': outcome.at.isoformat()})}\n" for outcome in outcomes)
         safe_files.replace_file_atomically(self._hidden(name, DONE), rows.encode(), 0o600)
 
-    def done(self, name: str) -> list[ServiceReplicaActInOwnerFile]:
+    def actions_of_service(self, name: str) -> list[ServiceReplicaActInOwnerFile]:
         """Return the service's actions on a dataset, the newest last."""
         path = self._hidden(name, DONE)
         try:
             data, _ = safe_files.read_file_only_owner_writes(path, MOST_BYTES, os.geteuid())
             rows = map(json.loads, data.splitlines())
-            return [ServiceReplicaActInOwnerFile(**row | {"at": _moment(row["at"])}) for row in rows]
+            return [ServiceReplicaActInOwnerFile(**row | {"at": _parse_time_with_zone(row["at"])}) for row in rows]
         except FileNotFoundError:
             return []
         except NO_RECORD as error:
@@ -139,24 +142,24 @@ class OwnerDatasetRecords:
         rsync.remove_folder_tree(self.relay(name))
 
     @contextmanager
-    def alone(self, name: str) -> Iterator[None]:
+    def dataset_lock(self, name: str) -> Iterator[None]:
         """Lock a dataset; raise GridbridgeError while another command works on the dataset."""
         try:
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
             safe_files.forbid_others_to_write(self._folder)
         except OSError as error:
             raise StateError(f"{self._folder}: {error.strerror}") from error
-        with MomentaryPollerLock(self._hidden(name, LOCK)) as is_ours:
+        with MomentaryProgramLock(self._hidden(name, LOCK)) as is_ours:
             if not is_ours:
                 raise GridbridgeError(f"{name}: another command of yours works on this dataset; wait for its end")
             yield
 
     @contextmanager
-    def turn(self, storage: str, most: int) -> Iterator[None]:
+    def copy_slot_of_area(self, storage: str, most: int) -> Iterator[None]:
         """Count as one of at most `most` copies into a storage area; raise StorageAreaUnusable above this limit."""
         with ExitStack() as stack:
             paths = (f"{self._folder}/.into.{storage}.{number}" for number in range(most))
-            if not any(stack.enter_context(_released(path)) for path in paths):
+            if not any(stack.enter_context(_lock_released_in_spite_of_errors(path)) for path in paths):
                 raise StorageAreaUnusable(f"{most} of your copies to this area are running already (copies_at_once)")
             yield
 
@@ -167,7 +170,7 @@ class OwnerDatasetRecords:
         return f"{self._folder}/.{name}{kind}"
 
 
-def _is_there(path: str, folder: int | None = None) -> bool:
+def _does_path_exist(path: str, folder: int | None = None) -> bool:
     """Say whether a path exists; raise StateError if the path can't be checked."""
     try:
         os.lstat(path, dir_fd=folder)
@@ -179,8 +182,8 @@ def _is_there(path: str, folder: int | None = None) -> bool:
 
 
 @contextmanager
-def _released(path: str) -> Iterator[bool]:
-    held = MomentaryPollerLock(path)
+def _lock_released_in_spite_of_errors(path: str) -> Iterator[bool]:
+    held = MomentaryProgramLock(path)
     is_ours = held.__enter__()
     try:
         yield is_ours
@@ -202,7 +205,7 @@ def decode_dataset_record(name: str, record: dict[str, Any]) -> Dataset:
     if record["name"] != name:
         raise ValueError(f"the record names the dataset {record['name']!r}")
     replicas = tuple(
-        DatasetReplica(**_plain_values(DatasetReplica, row), checked_at=_moment(row["checked_at"]))
+        DatasetReplica(**_plain_values(DatasetReplica, row), checked_at=_parse_time_with_zone(row["checked_at"]))
         for row in record["replicas"]
     )
     return Dataset(**_plain_values(Dataset, record), replicas=replicas, begun=tuple(map(str, record["begun"])))
@@ -214,7 +217,7 @@ def _plain_values(model: type[Dataset] | type[DatasetReplica], row: dict[str, An
     return {field.name: plain[field.type](row[field.name]) for field in fields(model) if field.type in plain}
 
 
-def _moment(text: str) -> datetime:
+def _parse_time_with_zone(text: str) -> datetime:
     """Parse a time; raise ValueError without a zone, and for the first and last year, which conversions overflow."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None or not MINYEAR < moment.year < MAXYEAR:
@@ -250,10 +253,10 @@ def checksum_original_files(path: str) -> DatasetOriginalFiles:
         top = dataset_top_folder(path, is_tree=is_tree)
         if is_tree and os.path.lexists(mark := f"{top}/{datasets.REPLICA_MARK}"):
             raise GridbridgeError(f"{mark}: this file marks the folder as a replica of a dataset; {RIGHT}")
-        names = sorted(_names(path)) if is_tree else [os.path.basename(path)]
+        names = sorted(_file_names_below(path)) if is_tree else [os.path.basename(path)]
         if not names:
             raise GridbridgeError(f"{path}: the folder has no file; {RIGHT}")
-        read = {name: _read(f"{top}/{name}") for name in names}
+        read = {name: _checksum_and_size(f"{top}/{name}") for name in names}
     except OSError as error:
         raise GridbridgeError(f"{error.filename or path}: {error.strerror}; {RIGHT}") from error
     sums = {name: digest for name, (digest, _) in read.items()}
@@ -280,7 +283,7 @@ def files_match_checksums(path: str, sums: Sums) -> bool:
         return False
 
 
-def _names(top: str) -> Iterator[str]:
+def _file_names_below(top: str) -> Iterator[str]:
     """Yield the names of all files; raise GridbridgeError for a symlink to a folder above."""
     # a list, because folders may nest deeper than Python recurses: name, (device, inode) of each parent folder
     pending: list[tuple[str, tuple[tuple[int, int], ...]]] = [("", ())]
@@ -298,7 +301,7 @@ def _names(top: str) -> Iterator[str]:
                 yield name
 
 
-def _read(path: str) -> tuple[str, int]:
+def _checksum_and_size(path: str) -> tuple[str, int]:
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise GridbridgeError(f"{path}: neither a file nor a folder; {RIGHT}")
     with open(path, "rb") as file:

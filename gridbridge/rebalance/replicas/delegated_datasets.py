@@ -51,7 +51,7 @@ def require_below_delegation_limit(datasets: Iterable[str], folder: str = CAMPAI
         return
     file_names = safe_files.list_folder_or_empty(campaign_inbox.find_own_inbox_folder(folder))
     own_files = {name for name in file_names if campaign_inbox.is_inbox_file_name(name, KEPT_DATASET)}
-    if len(own_files.union(map(_file_of, datasets))) > MOST:
+    if len(own_files.union(map(_delegation_file_name, datasets))) > MOST:
         raise StateError(
             f"{len(own_files)} of your datasets are delegated to the service; expected at most {MOST}:"
             " gridbridge data drop NAME removes a dataset"
@@ -63,13 +63,13 @@ def list_dataset_delegations(folder: str = CAMPAIGNS) -> list[DatasetDelegationF
     delegations: list[DatasetDelegationFile] = []
     for paths in campaign_inbox.list_kept_inbox_files_by_uid(KEPT_DATASET, MOST, folder).values():
         of_one: dict[str, DatasetDelegationFile] = {}
-        for delegation in (let for path in paths for let in _read(path, folder)):
+        for delegation in (let for path in paths for let in _read_delegation(path, folder)):
             of_one.setdefault(delegation.dataset, delegation)
         delegations += of_one.values()
     return delegations
 
 
-def _read(path: str, folder: str) -> Iterator[DatasetDelegationFile]:
+def _read_delegation(path: str, folder: str) -> Iterator[DatasetDelegationFile]:
     with suppress(OSError, GridbridgeError, *NO_FILE):
         person = path.partition("/")[0]
         data, facts = safe_files.read_file_only_owner_writes(f"{folder}/{path}", MAX_BYTES, int(person.split(".")[1]))
@@ -79,7 +79,7 @@ def _read(path: str, folder: str) -> Iterator[DatasetDelegationFile]:
             yield DatasetDelegationFile(uid=facts.st_uid, owner=owner, file=path, dataset=name)
 
 
-def _file_of(dataset: str) -> str:
+def _delegation_file_name(dataset: str) -> str:
     return f"{KEPT_DATASET}{hashlib.sha256(dataset.encode()).hexdigest()[:32]}"
 
 
@@ -89,7 +89,7 @@ def delegate_dataset_or_why_not(name: str, folder: str = CAMPAIGNS) -> str:
         return f"{folder}: no such folder"
     try:
         require_below_delegation_limit((name,), folder)
-        path = f"{campaign_inbox.make_own_inbox_folder(folder)}/{_file_of(name)}"
+        path = f"{campaign_inbox.make_own_inbox_folder(folder)}/{_delegation_file_name(name)}"
         safe_files.replace_file_atomically(path, json.dumps({"dataset": name}).encode(), mode=0o640)
     except StateError as error:
         return str(error)
@@ -108,7 +108,7 @@ def try_revoke_dataset_delegation(name: str, folder: str = CAMPAIGNS) -> None:
     """Revoke the delegation of the caller's dataset; ignore a failure."""
     with suppress(StateError):
         if mine := campaign_inbox.find_own_inbox_folder(folder):
-            safe_files.remove_file(f"{mine}/{_file_of(name)}")
+            safe_files.remove_file(f"{mine}/{_delegation_file_name(name)}")
 
 
 def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG) -> None:
@@ -156,15 +156,15 @@ def query_owners_for_datasets(let: Iterable[DatasetDelegationFile]) -> list[Dele
     delegations = sorted(let, key=lambda delegation: (delegation.uid, delegation.file))
     by_owner = [list(of_one) for _, of_one in groupby(delegations, lambda delegation: delegation.uid)]
     with ThreadPoolExecutor(OWNERS_AT_ONCE) as pool:
-        return [dataset for datasets in pool.map(_of_owner, by_owner) for dataset in datasets]
+        return [dataset for datasets in pool.map(_query_owner, by_owner) for dataset in datasets]
 
 
-def _of_owner(let: list[DatasetDelegationFile]) -> list[DelegatedDataset]:
+def _query_owner(let: list[DatasetDelegationFile]) -> list[DelegatedDataset]:
     datasets: list[DelegatedDataset] = []
     for portion in (let[first : first + AT_ONCE] for first in range(0, len(let), AT_ONCE)):
-        if (rows := _ask(portion)) is None:
+        if (rows := _look_at_datasets_as_owner(portion)) is None:
             break
-        datasets += _datasets_of(portion, rows)
+        datasets += _valid_datasets_of_answer(portion, rows)
     return datasets
 
 
@@ -173,11 +173,11 @@ def verify_dataset_as_owner(delegation: DatasetDelegationFile | DelegatedDataset
 
     A killed process and a damaged replica may give the same exit status, so success also needs an answer.
     """
-    status, report, words = _long("verify", delegation.file)
+    status, report, words = _run_long_owner_request("verify", delegation.file)
     is_told = isinstance(report, dict) and isinstance(report.get("done"), bool)
     if is_told and status in (DONE, NOT_DONE):
         return ""
-    return _line(words.rpartition("\n")[2], status)
+    return _reason_on_one_line(words.rpartition("\n")[2], status)
 
 
 def copy_replica_as_owner(delegation: DatasetDelegationFile | DelegatedDataset, to: str, leaving: str) -> str:
@@ -190,7 +190,7 @@ def drop_replica_as_owner(delegation: DatasetDelegationFile | DelegatedDataset, 
     return _why_not_done("drop", delegation.file, storage)
 
 
-def _long(*words: str) -> tuple[int, Any, str]:
+def _run_long_owner_request(*words: str) -> tuple[int, Any, str]:
     try:
         answer = privileged_helper_calls.run_gridbridge_as_user(*words, patience_s=LONG_S, most_bytes=ANSWER_BYTES)
     except GridbridgeError as error:
@@ -203,19 +203,19 @@ def _long(*words: str) -> tuple[int, Any, str]:
 
 
 def _why_not_done(*request: str) -> str:
-    status, report, words = _long(*request)
+    status, report, words = _run_long_owner_request(*request)
     if status == DONE:
         return ""
     refused = report.get("refused") if isinstance(report, dict) else None
     reasons = refused.values() if isinstance(refused, dict) else ()
-    return _line("; ".join(reason for reason in reasons if isinstance(reason, str)) or words, status)
+    return _reason_on_one_line("; ".join(reason for reason in reasons if isinstance(reason, str)) or words, status)
 
 
-def _line(words: str, status: int) -> str:
+def _reason_on_one_line(words: str, status: int) -> str:
     return replace_control_characters(" ".join((words or f"exit status {status}").split())[:1000])
 
 
-def _ask(portion: list[DatasetDelegationFile]) -> list[Any] | None:
+def _look_at_datasets_as_owner(portion: list[DatasetDelegationFile]) -> list[Any] | None:
     files = [delegation.file for delegation in portion]
     try:
         answer = privileged_helper_calls.run_gridbridge_as_user("look", *files, most_bytes=ANSWER_BYTES).checked()
@@ -228,19 +228,19 @@ def _ask(portion: list[DatasetDelegationFile]) -> list[Any] | None:
     return rows
 
 
-def _datasets_of(portion: list[DatasetDelegationFile], rows: list[Any]) -> Iterator[DelegatedDataset]:
+def _valid_datasets_of_answer(portion: list[DatasetDelegationFile], rows: list[Any]) -> Iterator[DelegatedDataset]:
     for delegation, row in zip(portion, rows, strict=True):
         if isinstance(row, dict) and row.get("gone"):
             continue
         try:
-            yield _dataset_of(delegation, row)
+            yield _parse_owner_answer(delegation, row)
         except NO_RECORD as error:
             fault = row.get("fault") if isinstance(row, dict) else None
             why = (fault if isinstance(fault, str) and fault else repr(error))[:300]
             _log.warning("event=dataset_unread file=%s why=%r", delegation.file, why)
 
 
-def _dataset_of(delegation: DatasetDelegationFile, row: dict[str, Any]) -> DelegatedDataset:
+def _parse_owner_answer(delegation: DatasetDelegationFile, row: dict[str, Any]) -> DelegatedDataset:
     dataset = decode_dataset_record(delegation.dataset, row["dataset"])
     sizes = (dataset.size_bytes, *(replica.size_bytes for replica in dataset.replicas))
     is_right = all(0 <= size <= 10**18 for size in sizes) and 0 < dataset.wished <= MOST_REPLICAS

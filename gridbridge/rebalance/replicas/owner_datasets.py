@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.datasets import (
@@ -23,10 +23,13 @@ from gridbridge.model.rebalance.datasets import (
 from gridbridge.model.rebalance.placement_snapshot_and_moves import happened_within
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.site_configuration import Policy
-from gridbridge.rebalance.replicas import dataset_records_and_originals, owner_replicas
+from gridbridge.rebalance.replicas import (
+    dataset_records_and_originals,
+    owner_replica_copies_and_checks,
+)
 from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
-from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
-from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount
+from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetCommandOutcome
+from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 
@@ -45,12 +48,12 @@ class OwnerDatasets:
         records: OwnerDatasetRecords,
         areas: Mapping[str, StorageAreaForAccount],
         rules: RebalanceSection,
-        copier: owner_replicas.ReplicaCopier,
+        copier: owner_replica_copies_and_checks.ReplicaCopier,
     ) -> None:
         self.records = records
         self._areas = areas
         self._clock = copier.clock
-        self._replicas = owner_replicas.OwnerReplicaManager(records, areas, rules, copier)
+        self._replicas = owner_replica_copies_and_checks.OwnerReplicaManager(records, areas, rules, copier)
 
     def listed(self) -> list[Dataset]:
         """Return all datasets of the account as of their last check."""
@@ -71,7 +74,7 @@ class OwnerDatasets:
         if not 0 < wished <= MOST_REPLICAS:
             raise GridbridgeError(f"{number_with_noun(wished, 'replica')}; expected 1 to {MOST_REPLICAS}")
         self._require_areas()
-        with self.records.alone(name):
+        with self.records.dataset_lock(name):
             if self.records.has(name):
                 raise GridbridgeError(
                     f"{name}: you already have a dataset of this name; expected another name, or"
@@ -93,15 +96,17 @@ class OwnerDatasets:
             notify()
             if is_later:
                 return DatasetCommandOutcome(dataset=dataset, is_done=True)
-            source = owner_replicas.LocalOrSshFolder(login=None, folder=original.top)
-            return self._replicas.fill(dataset, original.sums, source=source)
+            source = owner_replica_copies_and_checks.LocalOrSshFolder(login=None, folder=original.top)
+            return self._replicas.make_missing_replicas(dataset, original.sums, source=source)
 
     def verify(self, name: str) -> DatasetCommandOutcome:
         """Read every replica of a dataset, and record which replicas are whole."""
-        with self._opened(name) as (dataset, sums):
-            dataset = self._replicas.looked(dataset, sums)
-            is_whole = len(dataset.whole) == len(dataset.replicas)
-            return DatasetCommandOutcome(dataset=dataset, is_done=is_whole and len(dataset.whole) >= dataset.wished)
+        with self._locked_dataset_and_checksums(name) as (dataset, sums):
+            dataset = self._replicas.with_verified_replicas(dataset, sums)
+            is_whole = len(dataset.areas_with_whole_replica) == len(dataset.replicas)
+            return DatasetCommandOutcome(
+                dataset=dataset, is_done=is_whole and len(dataset.areas_with_whole_replica) >= dataset.wished
+            )
 
     def replicate(self, name: str, to: str = "", *, notify: Noted = lambda: None) -> DatasetCommandOutcome:
         """Make missing replicas of a dataset, and repair damaged replicas.
@@ -110,11 +115,15 @@ class OwnerDatasets:
         called before the first copy.
         """
         if to:
-            self._require(to)
-        with self._opened(name) as (dataset, sums):
+            self._require_area(to)
+        with self._locked_dataset_and_checksums(name) as (dataset, sums):
             notify()
-            dataset = self._replicas.looked(dataset, sums)
-            return self._replicas.to(dataset, sums, to) if to else self._replicas.fill(dataset, sums)
+            dataset = self._replicas.with_verified_replicas(dataset, sums)
+            return (
+                self._replicas.make_replica_in_area(dataset, sums, to)
+                if to
+                else self._replicas.make_missing_replicas(dataset, sums)
+            )
 
     def drop(
         self, name: str, storage: str = "", *, is_lost: bool = False, notify: Noted = lambda: None
@@ -125,37 +134,39 @@ class OwnerDatasets:
         record of a replica is deleted even if the replica can't be removed. Before the removal of a whole dataset
         `notify` is called.
         """
-        with self._alone(name) as dataset:
+        with self._locked_dataset(name) as dataset:
             if not storage:
                 notify()
                 refusals: tuple[RefusedAreaOrDataset, ...] = ()
-                for area in dataset.touched:
-                    dataset, refused = self._replicas.dropped(dataset, area, is_lost=is_lost)
+                for area in dataset.areas_with_replica_or_copy:
+                    dataset, refused = self._replicas.without_replica_in_area(dataset, area, is_lost=is_lost)
                     refusals += refused
                 if not refusals:
                     self.records.remove(name)
                 return DatasetCommandOutcome(dataset=dataset, refused=refusals, is_done=not refusals)
-            if storage not in dataset.touched:
+            if storage not in dataset.areas_with_replica_or_copy:
                 held = f"expected {' or '.join(dataset.storages)}" if dataset.storages else "the dataset has no replica"
                 raise GridbridgeError(f"{storage}: no replica of {name} in this area; {held}")
-            dataset = self._replicas.looked(dataset, self.records.sums(dataset))
-            _require_another(dataset, storage, is_lost=is_lost)
+            dataset = self._replicas.with_verified_replicas(dataset, self.records.sums(dataset))
+            _require_no_last_whole_replica(dataset, storage, is_lost=is_lost)
             return self._dropped(dataset, storage, is_lost=is_lost)
 
     def drain(self, storage: str) -> Iterator[DatasetCommandOutcome | RefusedAreaOrDataset]:
         """Remove a person's replicas from an area if enough other replicas are whole; report skipped datasets."""
-        if storage not in self._areas and not self._replicas.is_known(storage):
-            self._require(storage)
+        if storage not in self._areas and not self._replicas.has_used_area(storage):
+            self._require_area(storage)
         for name in self.records.names():
             try:
-                if storage in self.records.load(name).touched:
+                if storage in self.records.load(name).areas_with_replica_or_copy:
                     yield self._drained(name, storage)
             except GridbridgeError as error:
                 yield RefusedAreaOrDataset(what=name, reason=str(error))
 
     def _drained(self, name: str, storage: str) -> DatasetCommandOutcome:
-        with self._opened(name) as (dataset, sums):
-            filled = self._replicas.fill(self._replicas.looked(dataset, sums), sums, leaving=storage)
+        with self._locked_dataset_and_checksums(name) as (dataset, sums):
+            filled = self._replicas.make_missing_replicas(
+                self._replicas.with_verified_replicas(dataset, sums), sums, leaving=storage
+            )
             outcome = self._dropped_if_spare(filled.dataset, storage)
             if _is_spare(filled.dataset, storage):
                 return outcome
@@ -163,7 +174,7 @@ class OwnerDatasets:
             return replace(outcome, refused=(*outcome.refused, *others))
 
     def _dropped(self, dataset: Dataset, storage: str, *, is_lost: bool) -> DatasetCommandOutcome:
-        dataset, refused = self._replicas.dropped(dataset, storage, is_lost=is_lost)
+        dataset, refused = self._replicas.without_replica_in_area(dataset, storage, is_lost=is_lost)
         return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=not refused)
 
     def _dropped_if_spare(self, dataset: Dataset, storage: str) -> DatasetCommandOutcome:
@@ -171,23 +182,25 @@ class OwnerDatasets:
         if _is_spare(dataset, storage):
             return self._dropped(dataset, storage, is_lost=False)
         are = number_with_noun(dataset.wished, "replica is", "replicas are")
-        why = f"{len(set(dataset.whole) - {storage})} of {are} whole in other areas: the replica stays"
+        why = (
+            f"{len(set(dataset.areas_with_whole_replica) - {storage})} of {are} whole in other areas: the replica stays"
+        )
         refused = (RefusedAreaOrDataset(what=storage, reason=why),)
         return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=False)
 
     @contextmanager
-    def _alone(self, name: str) -> Iterator[Dataset]:
+    def _locked_dataset(self, name: str) -> Iterator[Dataset]:
         _require_name(name)
         self.records.load(name)  # raises for an unknown dataset, before a lock file is made
-        with self.records.alone(name):
+        with self.records.dataset_lock(name):
             yield self.records.load(name)
 
     @contextmanager
-    def _opened(self, name: str) -> Iterator[tuple[Dataset, Sums]]:
-        with self._alone(name) as dataset:
+    def _locked_dataset_and_checksums(self, name: str) -> Iterator[tuple[Dataset, Sums]]:
+        with self._locked_dataset(name) as dataset:
             yield dataset, self.records.sums(dataset)
 
-    def _require(self, storage: str) -> None:
+    def _require_area(self, storage: str) -> None:
         self._require_areas()
         if storage not in self._areas:
             raise GridbridgeError(f"{storage}: no storage area; expected {' or '.join(self._areas)}")
@@ -201,46 +214,46 @@ class OwnerDatasets:
 
         If the replica in `to` is whole already, the copy counts as made if `leaving` is given, and is refused if not.
         """
-        self._require(to)
-        self._require_turn(name)
-        with self._opened(name) as (dataset, sums):
-            dataset = self._replicas.looked(dataset, sums)
-            if to in dataset.whole and leaving:
+        self._require_area(to)
+        self._require_below_daily_actions(name)
+        with self._locked_dataset_and_checksums(name) as (dataset, sums):
+            dataset = self._replicas.with_verified_replicas(dataset, sums)
+            if to in dataset.areas_with_whole_replica and leaving:
                 return DatasetCommandOutcome(dataset=dataset, is_done=True)
-            whole_elsewhere = len(set(dataset.whole) - {leaving})
+            whole_elsewhere = len(set(dataset.areas_with_whole_replica) - {leaving})
             is_met = whole_elsewhere >= dataset.wished
-            if to in dataset.whole or is_met:
+            if to in dataset.areas_with_whole_replica or is_met:
                 are = number_with_noun(dataset.wished, "replica is", "replicas are")
                 has = f"{whole_elsewhere} of {are} whole" if is_met else "the area has a whole replica"
-                dataset = self._replicas.swept(dataset, is_met=is_met)
+                dataset = self._replicas.without_abandoned_copies(dataset, is_met=is_met)
                 refused = (RefusedAreaOrDataset(what=to, reason=f"{has}: the copy is not needed"),)
                 return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=False)
-            outcome = self._replicas.to(dataset, sums, to)
-            self._note(outcome, target=to, source=leaving)
+            outcome = self._replicas.make_replica_in_area(dataset, sums, to)
+            self._record_action_of_service(outcome, target=to, source=leaving)
             return outcome
 
     def drop_spare(self, name: str, storage: str) -> DatasetCommandOutcome:
         """Remove a replica if enough replicas are whole in other storage areas."""
-        self._require_turn(name)
-        with self._opened(name) as (dataset, sums):
+        self._require_below_daily_actions(name)
+        with self._locked_dataset_and_checksums(name) as (dataset, sums):
             if storage not in dataset.storages:
                 return DatasetCommandOutcome(dataset=dataset, is_done=True)
-            outcome = self._dropped_if_spare(self._replicas.looked(dataset, sums), storage)
-            self._note(outcome, source=storage)
+            outcome = self._dropped_if_spare(self._replicas.with_verified_replicas(dataset, sums), storage)
+            self._record_action_of_service(outcome, source=storage)
             return outcome
 
-    def _require_turn(self, name: str) -> None:
-        now, outcomes = self._clock.now(), self.records.done(name)
+    def _require_below_daily_actions(self, name: str) -> None:
+        now, outcomes = self._clock.now(), self.records.actions_of_service(name)
         if sum(happened_within(outcome.at, now, timedelta(days=1)) for outcome in outcomes) >= MOST_A_DAY:
             raise GridbridgeError(
                 f"{name}: the service acted {MOST_A_DAY} times on this dataset in a day; expected fewer"
             )
 
-    def _note(self, outcome: DatasetCommandOutcome, target: str = "", source: str = "") -> None:
+    def _record_action_of_service(self, outcome: DatasetCommandOutcome, target: str = "", source: str = "") -> None:
         why = "" if outcome.is_done else "; ".join(refusal.reason for refusal in outcome.refused)
         record = ServiceReplicaActInOwnerFile(at=self._clock.now(), target=target, source=source, why=why)
         with suppress(GridbridgeError):  # a full disk must not fail an action that is already done
-            self.records.note_done(outcome.dataset.name, record)
+            self.records.record_action_of_service(outcome.dataset.name, record)
 
 
 def _require_name(name: str) -> None:
@@ -248,10 +261,10 @@ def _require_name(name: str) -> None:
         raise GridbridgeError(f"{name!r}: no name of a dataset; expected {DATASET_NAME.right}")
 
 
-def _require_another(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
+def _require_no_last_whole_replica(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
     """Raise GridbridgeError if an area has the last replica that is whole, or was whole before an outage."""
     last = next((replica for replica in dataset.replicas if replica.storage == storage and replica.is_whole), None)
-    if not last or set(dataset.whole) - {storage} or (is_lost and last.is_away):
+    if not last or set(dataset.areas_with_whole_replica) - {storage} or (is_lost and last.is_away):
         return
     caveat = f", as of the last check ({last.why})" if last.is_away else ""
     raise GridbridgeError(
@@ -261,21 +274,21 @@ def _require_another(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
 
 
 def _is_spare(dataset: Dataset, storage: str) -> bool:
-    return len(set(dataset.whole) - {storage}) >= dataset.wished
+    return len(set(dataset.areas_with_whole_replica) - {storage}) >= dataset.wished
 
 
 def open_owner_datasets(
     policy: Policy,
     records: str = "",
-    tell: owner_replicas.Tell = lambda _: None,
-    carry: owner_replicas.FileCopyFunction = owner_replicas.copy_files_by_rsync,
+    tell: owner_replica_copies_and_checks.Tell = lambda _: None,
+    carry: owner_replica_copies_and_checks.FileCopyFunction = owner_replica_copies_and_checks.copy_files_by_rsync,
 ) -> OwnerDatasets:
     """Return the account's datasets, by default of ~/.gridbridge/data; raise GridbridgeError if root needs ssh."""
     me = pwd.getpwuid(os.geteuid())
     by_name = storage_areas_of_account(policy)
     if not me.pw_uid and any(area.login for area in by_name.values()):
         raise GridbridgeError("root has no datasets; expected sudo -u OWNER gridbridge data ...")
-    copier = owner_replicas.ReplicaCopier(clock=Clock(), tell=tell, carry=carry)
+    copier = owner_replica_copies_and_checks.ReplicaCopier(clock=Clock(), tell=tell, carry=carry)
     folder = OwnerDatasetRecords(os.path.abspath(records) if records else f"{me.pw_dir}/{RECORDS}")
     return OwnerDatasets(folder, by_name, policy.rebalance, copier)
 

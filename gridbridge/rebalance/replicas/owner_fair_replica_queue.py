@@ -68,7 +68,7 @@ class OwnerFairReplicaActQueue:
     def end(self, group: list[ServiceReplicaAct]) -> None:
         """Record that a group of replica actions has ended."""
         self._going[_owner(group)] -= 1
-        self._come.subtract(_comes(group))
+        self._come.subtract(_copies_into_areas(group))
 
     def left(self) -> list[list[ServiceReplicaAct]]:
         """Remove and return all waiting groups of replica actions."""
@@ -78,14 +78,16 @@ class OwnerFairReplicaActQueue:
 
     def _begin(self, group: list[ServiceReplicaAct]) -> None:
         self._going[_owner(group)] += 1
-        self._come.update(_comes(group))
+        self._come.update(_copies_into_areas(group))
 
     def _may_begin(self, group: list[ServiceReplicaAct]) -> bool:
         is_free = self._going[_owner(group)] < self._most
-        return is_free and all(self._come[key] < self._into.get(key[1], self._most) for key in _comes(group))
+        return is_free and all(
+            self._come[key] < self._into.get(key[1], self._most) for key in _copies_into_areas(group)
+        )
 
 
-def _comes(group: list[ServiceReplicaAct]) -> set[tuple[str, str]]:
+def _copies_into_areas(group: list[ServiceReplicaAct]) -> set[tuple[str, str]]:
     return {(_owner(group), carried.target) for carried in group if carried.target}
 
 

@@ -24,18 +24,22 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 from gridbridge.model.site_configuration import Policy
 from gridbridge.rebalance.mover import rebalance_journal
-from gridbridge.rebalance.mover.rebalance_decision import (
-    HostOrJobToRebalance,
+from gridbridge.rebalance.mover.rebalance_plan_by_target import (
     RebalancePlanWithInputs,
+    RebalanceTarget,
     check_target_and_plan_moves,
     why_not_rebalanced_now,
 )
-from gridbridge.rebalance.rebalance_tables import RebalanceNoteRows, ReplicaActRows
-from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets, storage_area_access
+from gridbridge.rebalance.replica_act_and_move_tables import RebalanceNoteRows, ReplicaActRows
+from gridbridge.rebalance.replicas import (
+    delegated_datasets,
+    owner_datasets,
+    storage_area_shell_scripts,
+)
 from gridbridge.rebalance.replicas.owner_fair_replica_queue import OwnerFairReplicaActQueue, owner_of_replica_act
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.poller_lock import MomentaryPollerLock
+from gridbridge.shell.program_lock_file import MomentaryProgramLock
 from gridbridge.state import drains
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
@@ -64,7 +68,7 @@ class ReplicaReconciler:
         self,
         policy: Policy,
         clock: Clock,
-        question: HostOrJobToRebalance,
+        question: RebalanceTarget,
         *,
         is_dry: bool = False,
         carrying: str = CARRYING_LOCK,
@@ -88,9 +92,9 @@ class ReplicaReconciler:
             now=self._clock.now(),
             kept=tuple(delegated_datasets.query_owners_for_datasets(delegated_datasets.list_dataset_delegations())),
             areas=self._measured(),
-            drained=_drained(self._policy),
+            drained=_drained_areas_and_clusters(self._policy),
             carried=self._carried.all(),
-            leaving=self._notes.leaving(),
+            leaving=self._notes.replicas_to_remove(),
         )
         return stored, self._is_quiesced()
 
@@ -113,20 +117,20 @@ class ReplicaReconciler:
             return
         now, most = self._clock.now(), self._rules.copies_at_once
         datasets = {delegated.name: delegated for delegated in stored.kept}
-        with MomentaryPollerLock(self._carrying) as is_alone:
+        with MomentaryProgramLock(self._carrying) as is_alone:
             pass  # an earlier round holds the lock while its copies run
         begun, earlier = list[ServiceReplicaAct](), list[list[ServiceReplicaAct]]()
         if is_alone:
-            begun = self._continued(stored, datasets)
+            begun = self._interrupted_acts(stored, datasets)
         else:
-            earlier = [*_by_dataset(carried for carried in stored.carried if carried.ended_at is None)]
-        self._forget_left(stored, datasets)
+            earlier = [*_acts_by_dataset(carried for carried in stored.carried if carried.ended_at is None)]
+        self._update_replicas_to_remove(stored, datasets)
         advised = (
             replace(act, token=safe_files.random_file_name(), began_at=now)
             for act in storage_area_rebalancing.dataset_changes_for_moves(plan.snapshot, plan.advice.moves)
         )
         turns = OwnerFairReplicaActQueue(
-            _by_dataset([*begun, *advised]),
+            _acts_by_dataset([*begun, *advised]),
             stored.carried,
             earlier=earlier,
             most=most,
@@ -134,31 +138,33 @@ class ReplicaReconciler:
         )
         # if one owner has all running actions, one more dataset may begin, so that other owners don't wait
         is_one_owners = len({owner_of_replica_act(group[0]) for group in earlier}) == 1
-        self._do(turns, datasets, max(most - len(earlier), int(is_one_owners)))
+        self._carry_out_in_parallel(turns, datasets, max(most - len(earlier), int(is_one_owners)))
         self._carried.forget(now - max(KEPT, storage_area_rebalancing.max_pause_after_replica_act(self._rules)))
 
-    def _do(self, turns: OwnerFairReplicaActQueue, datasets: Mapping[str, DelegatedDataset], most: int) -> None:
+    def _carry_out_in_parallel(
+        self, turns: OwnerFairReplicaActQueue, datasets: Mapping[str, DelegatedDataset], most: int
+    ) -> None:
         """Carry out actions on several datasets in parallel; drop actions that wait for copies of earlier rounds."""
         going = dict[Future[list[ReplicaActOutcome]], list[ServiceReplicaAct]]()
         outcomes = list[tuple[ServiceReplicaAct, str]]()
         until_s, is_alone = self._clock.steady_s() + BEGINS_S, True
         with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
             while turns or going:
-                why = self._why_none(until_s)
+                why = self._why_no_act_begins(until_s)
                 while not why and len(going) < most and (group := turns.next()):
                     self._carried.begin(group)
-                    going[pool.submit(self._act, datasets[group[0].dataset], group)] = group
-                    why = self._why_none(until_s)
+                    going[pool.submit(self._carry_out_group, datasets[group[0].dataset], group)] = group
+                    why = self._why_no_act_begins(until_s)
                 if why or not going:
                     outcomes += [(carried, why or TAKEN) for group in turns.left() for carried in group]
                 for future in wait(going, timeout=LOOK_S, return_when=FIRST_COMPLETED).done:
                     turns.end(group := going.pop(future))
-                    outcomes += self._ended(group, future.result())
+                    outcomes += self._record_ends_of_group(group, future.result())
                 if going and self._clock.steady_s() > until_s:
                     is_alone = is_alone and not self._let_go()
         only = storage_area_rebalancing.ONLY
         self.checked = ValidAndDroppedMoves(
-            moves=tuple(_move(carried) for carried, why in outcomes if not why),
+            moves=tuple(_act_as_move(carried) for carried, why in outcomes if not why),
             dropped=tuple(
                 RejectedMove(job=carried.dataset, number=only, target=carried.target, reason=why)
                 for carried, why in outcomes
@@ -166,25 +172,25 @@ class ReplicaReconciler:
             ),
         )
 
-    def _why_none(self, until_s: float) -> str:
+    def _why_no_act_begins(self, until_s: float) -> str:
         if self._is_quiesced():
             return QUIESCED
         return LATE if self._clock.steady_s() > until_s else ""
 
-    def _ended(
+    def _record_ends_of_group(
         self, group: list[ServiceReplicaAct], ends: list[ReplicaActOutcome]
     ) -> list[tuple[ServiceReplicaAct, str]]:
         """Record the ends of actions, and whether replaced replicas must still be removed."""
         for carried, (why, is_left) in zip(group, ends, strict=True):
             replaced = carried.dataset, carried.source
             if carried.source and not why:
-                self._notes.left(*replaced)
-            elif carried.source and (is_left or replaced in self._notes.leaving()):
-                self._notes.leave(*replaced, self._clock.now())
-            self._end(carried, why)
+                self._notes.record_replica_removed(*replaced)
+            elif carried.source and (is_left or replaced in self._notes.replicas_to_remove()):
+                self._notes.record_replica_to_remove(*replaced, self._clock.now())
+            self._record_end(carried, why)
         return [(carried, why) for carried, (why, _) in zip(group, ends, strict=True)]
 
-    def _act(self, delegated: DelegatedDataset, group: list[ServiceReplicaAct]) -> list[ReplicaActOutcome]:
+    def _carry_out_group(self, delegated: DelegatedDataset, group: list[ServiceReplicaAct]) -> list[ReplicaActOutcome]:
         """Carry out the actions on a dataset's replicas; after a failure skip the remaining actions."""
         ends: list[ReplicaActOutcome] = []
         for carried in group:
@@ -195,7 +201,7 @@ class ReplicaReconciler:
 
     def _carry_out(self, delegated: DelegatedDataset, carried: ServiceReplicaAct) -> ReplicaActOutcome:
         area = self._policy.storage.get(carried.target)
-        if area and {carried.target, area.cluster} & _drained(self._policy):
+        if area and {carried.target, area.cluster} & _drained_areas_and_clusters(self._policy):
             return f"{carried.target} is drained", False
         why = carried.target and delegated_datasets.copy_replica_as_owner(delegated, carried.target, carried.source)
         if why:
@@ -203,14 +209,14 @@ class ReplicaReconciler:
         why = carried.source and delegated_datasets.drop_replica_as_owner(delegated, carried.source)
         return why, bool(why and carried.target)
 
-    def _end(self, carried: ServiceReplicaAct, why: str) -> None:
+    def _record_end(self, carried: ServiceReplicaAct, why: str) -> None:
         self._carried.end(carried.token, self._clock.now(), why)
         _log.info(
             "event=replica_carried dataset=%s to=%s from=%s why=%r",
             *(carried.dataset, carried.target or "-", carried.source or "-", why),
         )
 
-    def _continued(
+    def _interrupted_acts(
         self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]
     ) -> list[ServiceReplicaAct]:
         """Return a killed round's actions to continue; record the ends of actions that owners' processes finished."""
@@ -220,30 +226,32 @@ class ReplicaReconciler:
             if of is None or of.is_busy:
                 if stored.now - carried.began_at > LONGEST:
                     self._carried.end(carried.token, stored.now, "the action was interrupted")
-            elif not carried.source and carried.target in of.dataset.whole:
-                self._end(carried, "")
+            elif not carried.source and carried.target in of.dataset.areas_with_whole_replica:
+                self._record_end(carried, "")
             else:
                 begun.append(carried)
         return begun
 
-    def _forget_left(self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]) -> None:
+    def _update_replicas_to_remove(
+        self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]
+    ) -> None:
         """Update the records of replicas to be removed; delete the records of replicas that no longer exist."""
         for dataset, area in stored.leaving:
             delegated = datasets.get(dataset)  # None: the dataset was removed, or its owner's process did not answer
             if delegated and area in delegated.dataset.storages:
-                self._notes.leave(dataset, area, stored.now)
+                self._notes.record_replica_to_remove(dataset, area, stored.now)
             elif delegated:
-                self._notes.left(dataset, area)
+                self._notes.record_replica_removed(dataset, area)
         self._notes.forget_leaving(stored.now - KEPT)
 
     def _is_quiesced(self) -> bool:
-        return self._notes.quiesced() is not None
+        return self._notes.paused_since() is not None
 
     def _measured(self) -> tuple[MeasuredStorageArea, ...]:
         """Measure the areas; write permissions are not checked, because only an owner's process knows them."""
         areas = owner_datasets.storage_areas_of_account(self._policy).values()
         with ThreadPoolExecutor(max_workers=max(1, len(areas))) as pool:
-            return tuple(pool.map(storage_area_access.measure_whole_area, areas))
+            return tuple(pool.map(storage_area_shell_scripts.measure_whole_area, areas))
 
 
 def merge_rebalance_plans(plan: RebalancePlanWithInputs, addition: RebalancePlanWithInputs) -> RebalancePlanWithInputs:
@@ -259,18 +267,18 @@ def merge_rebalance_plans(plan: RebalancePlanWithInputs, addition: RebalancePlan
     return RebalancePlanWithInputs(snapshot=snapshot, rules=plan.rules, advice=advice)
 
 
-def _drained(policy: Policy) -> frozenset[str]:
+def _drained_areas_and_clusters(policy: Policy) -> frozenset[str]:
     return drains.list_drained_clusters() | {name for name, area in policy.storage.items() if area.drained}
 
 
-def _by_dataset(carried: Iterable[ServiceReplicaAct]) -> Iterable[list[ServiceReplicaAct]]:
+def _acts_by_dataset(carried: Iterable[ServiceReplicaAct]) -> Iterable[list[ServiceReplicaAct]]:
     groups: dict[str, list[ServiceReplicaAct]] = {}
     for replica in carried:
         groups.setdefault(replica.dataset, []).append(replica)
     return groups.values()
 
 
-def _move(carried: ServiceReplicaAct) -> PlacementMove:
+def _act_as_move(carried: ServiceReplicaAct) -> PlacementMove:
     return PlacementMove(
         kind=PlacementMoveKind.REPLICA if carried.target else PlacementMoveKind.DELETE,
         job=carried.dataset,

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 
 import click
 
-from gridbridge.batch.configured_cluster_routes import log_in_to_ssh_clusters
+from gridbridge.batch.configured_cluster_addresses import log_in_to_ssh_clusters
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import CONFIG_FILE
 from gridbridge.config import configuration_file
@@ -24,12 +24,12 @@ from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh
 from gridbridge.errors import ConfigError, FileWritableByOthers, GridbridgeError, describe_error
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
+from gridbridge.model.job_and_queue_states import QueueInstanceState
 from gridbridge.model.published_status_and_reports import replace_control_characters
-from gridbridge.model.qconf_attributes import QconfSettings, parse_qconf_words
+from gridbridge.model.qconf_attribute_parser import QconfSettings, parse_qconf_words
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, TransferSetupSituation
 from gridbridge.model.site.site_check_facts import ClusterFacts, PollerProcessFacts, StageDirFacts
 from gridbridge.model.site_configuration import Policy
-from gridbridge.model.states import QueueInstanceState
 from gridbridge.program import status_and_why_reports
 from gridbridge.program.configuration_in_force import sha256_of_file
 from gridbridge.program.service_disk_space import free_space_of_starter_tmpdirs
@@ -39,9 +39,9 @@ from gridbridge.site import (
     admission_rule_check,
     balancer_setup,
     besteffort_setup,
-    capability_checks,
     setup_edits,
     site_inspection,
+    storage_provider_and_runner_checks,
     transfer_queue_setup,
 )
 from gridbridge.site.site_inspection import (
@@ -105,22 +105,24 @@ def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
     except ConfigError as error:
         poller = inspect_poller(sha256, clock.now_s())
         stale = service_fault_findings.stale_configuration_findings(poller, is_right=False)
-        return _report((*_unreadable(error), *stale), None)
+        return _check_report_of_findings((*_configuration_error_findings(error), *stale), None)
     if service_fault_findings.is_new_configuration_refused(poller := inspect_poller(sha256, clock.now_s())):
         uid = local_host_facts.uid_of_account(policy.site.service_account)
         account = () if policy.is_personal else (account_and_file_findings.service_account_finding(uid, policy.site),)
-        return _report((*service_fault_findings.stale_configuration_findings(poller), *account), policy)
+        return _check_report_of_findings(
+            (*service_fault_findings.stale_configuration_findings(poller), *account), policy
+        )
     log_in_to_ssh_clusters(policy)
-    return _report(tuple(collect_check_findings(policy, sha256, clock)), policy)
+    return _check_report_of_findings(tuple(collect_check_findings(policy, sha256, clock)), policy)
 
 
 def collect_check_findings(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
     """Yield the findings of all checks, this host first; `sha256` is the configuration's digest."""
     with site_inspection.cache_program_results():  # checks of several queues send the same queries
-        yield from (_folders if policy.is_personal else _site)(policy, sha256, clock)
+        yield from (_check_embedded_site if policy.is_personal else _check_site_with_rights)(policy, sha256, clock)
 
 
-def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
+def _check_site_with_rights(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
     if os.geteuid() != 0:
         yield NO_ROOT
     with ThreadPoolExecutor(AT_ONCE) as threads:  # the threads mostly wait for answers
@@ -129,11 +131,13 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
             name: threads.submit(query_cell_version_and_clock, name, policy, clock) for name in policy.clusters
         }
         keys = threads.submit(inspect_ssh_keys, policy)
-        situations = {queue: threads.submit(_situation, policy, queue, home) for queue in policy.queues}
+        situations = {
+            queue: threads.submit(_read_queue_setup_situation, policy, queue, home) for queue in policy.queues
+        }
         besteffort = besteffort_setup.check_besteffort_queues
         best = {name: threads.submit(_listed, besteffort, policy, name) for name in policy.clusters}
-        states = threads.submit(_states, policy, cell_futures)
-        files = threads.submit(_files, policy)
+        states = threads.submit(_transfer_queue_states, policy, cell_futures)
+        files = threads.submit(_check_files_at_clusters, policy)
         own = threads.submit(_listed, balancer_setup.check_balancer, policy, clock)
         rules = admission_rule_check.check_admission_rules_load
         admitting = threads.submit(_listed, rules, policy.site.service_account)
@@ -147,7 +151,7 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
     without_rsync, stages, names = files.result()
     facts = replace(facts, keys=keys.result(), without_rsync=without_rsync, stages=stages, queues=states.result())
     yield from running_site_findings.no_transfer_queue_findings(policy)
-    yield from _dropped(policy)
+    yield from _check_published_transfers(policy)
     yield from running_site_findings.running_site_findings(facts, policy)
     queues: Mapping[str, QconfSettings] = {}
     with suppress(GridbridgeError):
@@ -158,27 +162,29 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
     yield from (finding for name in answering for finding in best[name].result())
     yield from own.result()
     yield from admitting.result()
-    yield from capability_checks.check_runner_activity(clock)
+    yield from storage_provider_and_runner_checks.check_runner_activity(clock)
     yield from status_and_why_reports.rebalance_round_findings(clock.now())
     yield from names
-    yield capability_checks.check_running_versions()
-    yield from _tmpdirs(queues, policy)
+    yield storage_provider_and_runner_checks.check_running_versions()
+    yield from _check_tmpdirs(queues, policy)
     if policy.queues:
         slots = transfer_queue_findings.total_transfer_slots(policy)
         yield transfer_queue_findings.user_spool_limit_finding(policy, slots)
     age_s = facts.poller.age_s
     has_values = age_s is not None and are_load_values_fresh(age_s, policy.poller.stale_s)
     for queue, situation in situations.items():
-        yield from _queue(queue, situation, facts.poller if has_values else None)
+        yield from _check_transfer_queue(queue, situation, facts.poller if has_values else None)
 
 
-def _files(policy: Policy) -> tuple[dict[str, str], dict[str, StageDirFacts], tuple[CheckFinding, ...]]:
+def _check_files_at_clusters(
+    policy: Policy,
+) -> tuple[dict[str, str], dict[str, StageDirFacts], tuple[CheckFinding, ...]]:
     """Check files at clusters one after the other, because parallel sessions would need more logins."""
     without_rsync, stages = find_ssh_hosts_without_rsync(policy), inspect_ssh_stage_dirs(policy)
-    return without_rsync, stages, tuple(capability_checks.check_storage_area_owners(policy))
+    return without_rsync, stages, tuple(storage_provider_and_runner_checks.check_storage_area_owners(policy))
 
 
-def _dropped(policy: Policy, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
+def _check_published_transfers(policy: Policy, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
     """Check published transfers; an unreadable file is one finding and hides no other finding."""
     try:
         transfers = published_json.read_published_transfers(folder)
@@ -193,13 +199,15 @@ def _listed(check: Callable[..., Iterable[CheckFinding]], *arguments: object) ->
     return tuple(check(*arguments))
 
 
-def _states(policy: Policy, cells: Mapping[str, Future[ClusterFacts]]) -> Mapping[str, QueueInstanceState]:
+def _transfer_queue_states(
+    policy: Policy, cells: Mapping[str, Future[ClusterFacts]]
+) -> Mapping[str, QueueInstanceState]:
     if policy.why_no_queues or cells[policy.site.cluster].result().trouble:
         return {}
     return transfer_queue_states(policy)
 
 
-def _tmpdirs(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[CheckFinding]:
+def _check_tmpdirs(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[CheckFinding]:
     written = frozenset(filter(is_writable_by_others, transfer_queue_findings.queues_by_tmpdir(queues)))
     yield from transfer_queue_findings.writable_tmpdir_findings(policy.site.cluster, queues, written)
     ours = {name: queue for name, queue in queues.items() if name in policy.queues}
@@ -207,7 +215,7 @@ def _tmpdirs(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[Ch
     yield from service_fault_findings.disk_space_findings(rooms)
 
 
-def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
+def _check_embedded_site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
     names = tuple(policy.clusters)
     with ThreadPoolExecutor(AT_ONCE) as threads:
         facts = threads.map(lambda name: query_cell_version_and_clock(name, policy, clock), names)
@@ -217,12 +225,12 @@ def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Check
     yield from service_fault_findings.disk_space_findings(free_space_of_state_folders())
     yield from running_site_findings.embedded_site_findings(inspect_poller(sha256, clock.now_s()), cells, slots, policy)
     yield from admission_rule_check.check_admission_rules_load("")
-    yield from capability_checks.check_runner_activity(clock)
+    yield from storage_provider_and_runner_checks.check_runner_activity(clock)
     yield from status_and_why_reports.rebalance_round_findings(clock.now())
-    yield capability_checks.check_running_versions()
+    yield storage_provider_and_runner_checks.check_running_versions()
 
 
-def _queue(
+def _check_transfer_queue(
     queue: str, future: Future[TransferSetupSituation], poller: PollerProcessFacts | None
 ) -> Iterator[CheckFinding]:
     try:
@@ -230,12 +238,14 @@ def _queue(
         yield from transfer_queue_setup_findings.transfer_setup_findings(situation)
         yield from unreported_load_value_findings(situation, poller) if poller else ()
     except GridbridgeError as error:
-        yield capability_checks.unchecked_part_finding(
+        yield storage_provider_and_runner_checks.unchecked_part_finding(
             f"queue {queue}", error, FindingSeverity.BROKEN, "restore the qmasters' answers first"
         )
 
 
-def _situation(policy: Policy, queue: str, home: Future[HomeTransferQueueSettings]) -> TransferSetupSituation:
+def _read_queue_setup_situation(
+    policy: Policy, queue: str, home: Future[HomeTransferQueueSettings]
+) -> TransferSetupSituation:
     options = TransferQueueRequest(cluster=policy.queues[queue].cluster, queue=queue)
     request = complete_queue_request(policy, options)
     situation = read_transfer_queue_setup(policy, request, home.result())
@@ -246,7 +256,7 @@ def _situation(policy: Policy, queue: str, home: Future[HomeTransferQueueSetting
     return situation
 
 
-def _unreadable(error: ConfigError) -> Iterator[CheckFinding]:
+def _configuration_error_findings(error: ConfigError) -> Iterator[CheckFinding]:
     if isinstance(error, FileWritableByOthers):
         yield account_and_file_findings.non_root_writable_file_finding(error.path, error.wrong, error.mend)
         return
@@ -256,7 +266,7 @@ def _unreadable(error: ConfigError) -> Iterator[CheckFinding]:
         yield CheckFinding.broken(f"file {path}", wrong, hint=hint)
 
 
-def _report(findings: tuple[CheckFinding, ...], policy: Policy | None) -> CheckReport:
+def _check_report_of_findings(findings: tuple[CheckFinding, ...], policy: Policy | None) -> CheckReport:
     """Make the findings safe to print on root's terminal: users may have chosen a finding's text."""
     return CheckReport(
         items=tuple(
@@ -307,22 +317,22 @@ def check(is_json: bool, is_all: bool, path: str) -> None:
     if is_json:
         output_and_errors.print_json(asdict(report))
     else:
-        _show(report, is_all)
+        _print_check_report(report, is_all)
     raise SystemExit(STATUS[report.worst])
 
 
-def _show(report: CheckReport, is_all: bool) -> None:
+def _print_check_report(report: CheckReport, is_all: bool) -> None:
     shown = [item for item in report.items if is_all or item.state != FindingSeverity.OK]
     if shown:
         rows = [(item.state.value, item.name, item.found, item.right) for item in shown]
         output_and_errors.print_table(HEAD, rows, lambda row: output_and_errors.STYLES[row[0]])
-    for paragraph in dict.fromkeys(_mend(item) for item in shown if item.commands or item.hint):
+    for paragraph in dict.fromkeys(_format_correcting_commands(item) for item in shown if item.commands or item.hint):
         output_and_errors.print_line(paragraph)
     right = sum(item.state in (FindingSeverity.OK, FindingSeverity.NOTE) for item in report.items)
     output_and_errors.print_line(f"{report.worst.value}: {right} of {len(report.items)} items are right")
 
 
-def _mend(item: CheckReportItem) -> str:
+def _format_correcting_commands(item: CheckReportItem) -> str:
     where = f" (to be run on {item.where})" if item.where else ""
     title = f"\n# {item.name}{where}" + (f": {item.hint}" if item.hint else "")
     return "\n".join((title, *item.commands))

@@ -16,7 +16,7 @@ from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import FOLDER
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.fixed_paths import BALANCE_PUBLISHED
-from gridbridge.shell import poller_lock, safe_files
+from gridbridge.shell import program_lock_file, safe_files
 from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.site import published_metrics
 
@@ -25,7 +25,9 @@ MOST_PORT = 65535
 SUFFIX = ".prom"  # node_exporter's textfile collector reads no other files
 
 
-def _address(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, int] | None:
+def _parse_listen_address(
+    _context: click.Context, _parameter: click.Parameter, value: str | None
+) -> tuple[str, int] | None:
     if value is None:
         return None
     host, _, port = value.rpartition(":")
@@ -39,7 +41,10 @@ def _address(_context: click.Context, _parameter: click.Parameter, value: str | 
 @click.command()
 @click.option("--textfile", metavar="FILE", help="Write the metrics into this file, NAME.prom.")
 @click.option(
-    "--listen", callback=_address, metavar="ADDRESS", help="Serve the metrics by HTTP at this address, for ever."
+    "--listen",
+    callback=_parse_listen_address,
+    metavar="ADDRESS",
+    help="Serve the metrics by HTTP at this address, for ever.",
 )
 @FOLDER
 @click.option(
@@ -71,11 +76,11 @@ def metrics(textfile: str | None, listen: tuple[str, int] | None, folder: str, b
         raise click.UsageError(f"--textfile {textfile}: wrong name; expected a name that ends with {SUFFIX}")
     if listen:
         if state_folder := os.environ.get("RUNTIME_DIRECTORY"):  # of systemd; `gridbridge check` reads the version
-            poller_lock.take_poller_lock(f"{state_folder}/lock", version_with_commit())
-        watch = _Watch(folder, balance)
-        serve_metrics(watch.measure, *listen, announce=lambda port: _tell(listen[0], port))
+            program_lock_file.take_lock_until_exit(f"{state_folder}/lock", version_with_commit())
+        watch = MetricsWithErrorReports(folder, balance)
+        serve_metrics(watch.measure, *listen, announce=lambda port: _print_metrics_url(listen[0], port))
     families, troubles = published_metrics.collect_published_metrics(datetime.now(UTC), folder, balance)
-    _complain(troubles)
+    _print_metrics_errors(troubles)
     text = published_metrics.format_prometheus_text(families)
     if textfile is None:
         output_and_errors.print_line(text.decode().removesuffix("\n"))
@@ -83,7 +88,7 @@ def metrics(textfile: str | None, listen: tuple[str, int] | None, folder: str, b
         safe_files.replace_file_atomically(os.path.abspath(textfile), text, durable=False)
 
 
-class _Watch:
+class MetricsWithErrorReports:
     """Collects the metrics for each request, and reports each error once."""
 
     def __init__(self, folder: str, balance: str) -> None:
@@ -98,17 +103,17 @@ class _Watch:
             families = (published_metrics.readability_metric({"transfers": False, "elastic": False}),)
             troubles = (str(error),)
         if troubles != self._told:
-            _complain(troubles)
+            _print_metrics_errors(troubles)
         self._told = troubles
         return families
 
 
-def _complain(troubles: Iterable[str]) -> None:
+def _print_metrics_errors(troubles: Iterable[str]) -> None:
     for trouble in troubles:
         output_and_errors.print_error(f"gridbridge: {trouble}")
 
 
-def _tell(host: str, port: int) -> None:
+def _print_metrics_url(host: str, port: int) -> None:
     shown = f"[{host}]" if ":" in host else host
     output_and_errors.print_line(f"http://{shown}:{port}/metrics")
     output_and_errors.flush_output()
@@ -135,14 +140,14 @@ def serve_metrics(measure: published_metrics.Measure, host: str, port: int, anno
     except OSError as error:
         raise MetricsAddressUnavailable(f"{host}:{port}: {error.strerror}") from error
     server.RequestHandlerClass = _time_limited_handler(
-        IDLE_CLIENT_S, REQUEST_LIMIT_S, _ConnectionLimit(MAX_CONNECTIONS)
+        IDLE_CLIENT_S, REQUEST_LIMIT_S, OpenConnectionLimit(MAX_CONNECTIONS)
     )
     server.socket.listen(MAX_CONNECTIONS)  # with the default of 5, a sixth client would wait for a second
     announce(server.server_port)
     threading.Event().wait()
 
 
-class _ConnectionLimit:
+class OpenConnectionLimit:
     """The open connections; a connection above the limit disconnects the oldest connection."""
 
     def __init__(self, most: int) -> None:
@@ -157,7 +162,7 @@ class _ConnectionLimit:
             if len(self._open) > self._most:
                 oldest = next(iter(self._open))
                 del self._open[oldest]
-                _disconnect(oldest)
+                _shut_connection_down(oldest)
         try:
             yield
         finally:
@@ -165,17 +170,17 @@ class _ConnectionLimit:
                 self._open.pop(connection, None)
 
 
-def _disconnect(connection: socket.socket) -> None:
+def _shut_connection_down(connection: socket.socket) -> None:
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
 
 
-def _time_limited_handler(patience_s: float, longest_s: float, few: _ConnectionLimit) -> type[WSGIRequestHandler]:
+def _time_limited_handler(patience_s: float, longest_s: float, few: OpenConnectionLimit) -> type[WSGIRequestHandler]:
     class Brief(WSGIRequestHandler):
         timeout = patience_s
 
         def handle(self) -> None:
-            late = threading.Timer(longest_s, _disconnect, (self.connection,))
+            late = threading.Timer(longest_s, _shut_connection_down, (self.connection,))
             late.daemon = True
             late.start()
             try:

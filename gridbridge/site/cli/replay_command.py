@@ -66,7 +66,7 @@ class DecisionReplay:
 
 def replay_decision(number: int, path: str = CONFIG, *, is_balancers: bool = False) -> DecisionReplay:
     """Repeat a decision from the journal, without acting; the balancer's decisions are numbered separately."""
-    with closing(_balancers() if is_balancers else _open(path)) as database:
+    with closing(_open_balancer_state_file() if is_balancers else _open_service_state_file(path)) as database:
         decision = DecisionJournal(database).find(number)
     if decision is None:
         raise UnknownDecision(f"decision {number}: no decision of this number in the journal")
@@ -81,7 +81,7 @@ def replay_decision(number: int, path: str = CONFIG, *, is_balancers: bool = Fal
     return DecisionReplay(decision=decision, kept=actions, now=tuple(now))
 
 
-def _open(path: str) -> StateFile:
+def _open_service_state_file(path: str) -> StateFile:
     policy = configuration_file.load_configuration(path)
     if not policy.is_personal:
         switch_process_to_account(policy.site.service_account)
@@ -91,7 +91,7 @@ def _open(path: str) -> StateFile:
     return StateFile.open(url)
 
 
-def _balancers() -> StateFile:
+def _open_balancer_state_file() -> StateFile:
     switch_process_to_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if not os.path.exists(BALANCE_STATE):
         raise StateError(f"{BALANCE_STATE}: no round of gridbridge-balance has acted yet")
@@ -128,7 +128,7 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
       gridbridge replay --balancer 12
     """
     if number is None:
-        with closing(_balancers() if is_balancers else _open(path)) as database:
+        with closing(_open_balancer_state_file() if is_balancers else _open_service_state_file(path)) as database:
             print_decision_list(DecisionJournal(database).last(LISTED), is_json)
         return
     try:
@@ -137,7 +137,9 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
         output_and_errors.print_error(f"gridbridge: {error}")
         raise SystemExit(DIFFERS) from error
     if is_json:
-        output_and_errors.print_json({**_plain(result.decision), "actions": list(result.kept), "now": list(result.now)})
+        output_and_errors.print_json(
+            {**_decision_as_json(result.decision), "actions": list(result.kept), "now": list(result.now)}
+        )
     else:
         print_replayed_decision(result)
     raise SystemExit(0 if result.is_same else DIFFERS)
@@ -146,7 +148,7 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
 def print_decision_list(decisions: tuple[JournalledProgramDecision, ...], is_json: bool) -> None:
     """Print a line for each decision in the journal."""
     if is_json:
-        output_and_errors.print_json([_plain(decision) for decision in decisions])
+        output_and_errors.print_json([_decision_as_json(decision) for decision in decisions])
         return
     now = datetime.now(UTC)
     rows = [
@@ -171,7 +173,7 @@ def print_replayed_decision(result: DecisionReplay) -> None:
             output_and_errors.print_line(replace_control_characters(sign + action))
 
 
-def _plain(decision: JournalledProgramDecision) -> dict[str, object]:
+def _decision_as_json(decision: JournalledProgramDecision) -> dict[str, object]:
     return {
         "decision": decision.number,
         "at": decision.at.isoformat(),

@@ -14,7 +14,7 @@ from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.site.setup_findings_and_edits import BestEffortSetupRequest
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfer_config_sections import MAX_SLOTS
-from gridbridge.shell import local_host_facts, poller_lock, safe_files
+from gridbridge.shell import local_host_facts, program_lock_file, safe_files
 from gridbridge.site import balancer_setup, besteffort_setup, configuration_wait, transfer_queue_setup
 from gridbridge.site.transfer_queue_request import TransferQueueRequest
 from gridbridge.site.transfer_queue_setup import (
@@ -25,14 +25,14 @@ from gridbridge.site.transfer_queue_setup import (
 )
 
 
-def _in_turn(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
+def _wait_for_other_setup(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
     """Allow only one setup at a time on this host; the lock is held until the process ends.
 
     Each setup reads and rewrites gridbridge.toml, so two setups at once could lose a section.
     """
     if is_applied and os.geteuid() == safe_files.ROOT and os.path.exists(CONFIG):
         path = f"{CONFIG}.lock"
-        if not poller_lock.wait_for_poller_lock(
+        if not program_lock_file.wait_for_lock_until_exit(
             path, lambda: output_and_errors.print_error("setup: waiting for the end of another setup")
         ):
             raise GridbridgeError(f"another setup still runs, and holds {path}; repeat this command later")
@@ -41,7 +41,11 @@ def _in_turn(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
 
 ApplySteps = Callable[[Sequence[SetupStep], Policy, Callable[[SetupStep], None]], None]
 APPLY = click.option(
-    "--apply", "is_applied", is_flag=True, callback=_in_turn, help="Make the changes instead of printing them."
+    "--apply",
+    "is_applied",
+    is_flag=True,
+    callback=_wait_for_other_setup,
+    help="Make the changes instead of printing them.",
 )
 
 
@@ -126,7 +130,7 @@ def transfer(
     options = TransferQueueRequest(
         cluster=cluster, queue=queue, host=host, slots=slots, pending_limit=pending_limit, short_jobs=short_jobs
     )
-    steps = _planned(policy, options, is_removed)
+    steps = _plan_queue_setup_or_removal(policy, options, is_removed)
     if not apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
         return
     if is_removed:
@@ -135,7 +139,7 @@ def transfer(
     refuse_remaining_setup_steps(plan_rest(configuration_file.load_configuration(CONFIG), options))
     is_new_here = not is_removed and host in (None, local_host_facts.this_host_name())
     if is_new_here and (closed := configuration_wait.configuration_lag_reason()):
-        _warn(closed)
+        _print_warning(closed)
 
 
 @setup.command(name="besteffort")
@@ -170,7 +174,7 @@ def setup_besteffort(
     request = BestEffortSetupRequest(cluster=cluster or policy.site.cluster, like=like, most=most)
     planned = besteffort_setup.plan_besteffort_removal if is_removed else besteffort_setup.plan_besteffort_setup
     for warning in () if is_removed else besteffort_setup.besteffort_consumable_warnings(policy, request):
-        _warn(warning)
+        _print_warning(warning)
     if apply_or_print_setup_steps(planned(policy, request), policy, is_applied=is_applied):
         refuse_remaining_setup_steps(planned(policy, request))
 
@@ -215,26 +219,28 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
     steps = planned(policy)
     if is_removed and (master := balancer_setup.qmaster_on_other_host(policy)):
         stays = f"the manager {BALANCE_ACCOUNT} stays, because a balancer on {master} needs it"
-        _warn(f"the qmaster runs on {master}: {stays}")
+        _print_warning(f"the qmaster runs on {master}: {stays}")
     elif is_removed and (nodes := balancer_setup.count_published_balancer_nodes()):
         whom = "it" if nodes == 1 else "them"
-        _warn(f"the last round saw {number_with_noun(nodes, 'node')} of pools: nobody will remove {whom}")
+        _print_warning(f"the last round saw {number_with_noun(nodes, 'node')} of pools: nobody will remove {whom}")
     if is_applied and steps and os.geteuid() != safe_files.ROOT:
         raise GridbridgeError("--apply: not root; expected root, or no --apply to print the changes")
     if apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
         refuse_remaining_setup_steps(planned(policy))
 
 
-def _planned(policy: Policy, options: TransferQueueRequest, is_removed: bool) -> Sequence[SetupStep]:
+def _plan_queue_setup_or_removal(
+    policy: Policy, options: TransferQueueRequest, is_removed: bool
+) -> Sequence[SetupStep]:
     if is_removed:
-        return transfer_queue_setup.plan_transfer_queue_removal(policy, options, _warn)
+        return transfer_queue_setup.plan_transfer_queue_removal(policy, options, _print_warning)
     steps = plan_transfer_queue_setup(policy, options)
     for warning in transfer_queue_setup.uncorrectable_queue_warnings(policy, options):
-        _warn(warning)
+        _print_warning(warning)
     return steps
 
 
-def _warn(text: str) -> None:
+def _print_warning(text: str) -> None:
     output_and_errors.print_error(f"warning: {text}")
 
 

@@ -49,22 +49,22 @@ def print_status_report(report: SiteStatusReport, now: datetime) -> None:
         output_and_errors.print_line(f"{report.alarm}\n")
     shown = output_and_errors.number_or_dash
     clusters = [
-        (cluster.cluster, _yes(cluster.answers), shown(cluster.waiting), shown(cluster.free_slots), cluster.why)
+        (cluster.cluster, _yes_or_no(cluster.answers), shown(cluster.waiting), shown(cluster.free_slots), cluster.why)
         for cluster in report.clusters
     ]
-    output_and_errors.print_table(CLUSTERS, clusters, _style)
+    output_and_errors.print_table(CLUSTERS, clusters, _table_row_style)
     output_and_errors.print_line()
     queues = [
-        (queue.queue, queue.cluster, _yes(queue.is_open), f"{queue.used} of {queue.total}", queue.why)
+        (queue.queue, queue.cluster, _yes_or_no(queue.is_open), f"{queue.used} of {queue.total}", queue.why)
         for queue in report.queues
     ]
     if queues:
-        output_and_errors.print_table(QUEUES, queues, _style)
+        output_and_errors.print_table(QUEUES, queues, _table_row_style)
     else:
         output_and_errors.print_line("no transfer queue")
     output_and_errors.print_line()
     if report.transfers:
-        rows = [_transfer(transfer, now) for transfer in report.transfers]
+        rows = [_transfer_table_row(transfer, now) for transfer in report.transfers]
         output_and_errors.print_table(TRANSFERS, rows, unbroken=TRANSFERS[:-1])
     else:
         output_and_errors.print_line("no open transfer")
@@ -72,7 +72,7 @@ def print_status_report(report: SiteStatusReport, now: datetime) -> None:
         output_and_errors.print_line(f"\n{line}")
 
 
-def _transfer(report: TransferAndAwaitedEvent, now: datetime) -> tuple[str, ...]:
+def _transfer_table_row(report: TransferAndAwaitedEvent, now: datetime) -> tuple[str, ...]:
     shown = report.transfer
     return (
         *(report.job, shown.owner, shown.local_state or "-"),
@@ -82,9 +82,9 @@ def _transfer(report: TransferAndAwaitedEvent, now: datetime) -> tuple[str, ...]
     )
 
 
-def _yes(fact: bool) -> str:
+def _yes_or_no(fact: bool) -> str:
     return "yes" if fact else "no"
 
 
-def _style(row: Sequence[str]) -> str:
+def _table_row_style(row: Sequence[str]) -> str:
     return output_and_errors.STYLES["warning"] if "no" in row[1:3] else ""

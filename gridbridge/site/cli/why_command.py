@@ -11,7 +11,7 @@ from typing import NoReturn
 import click
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.campaigns.cli import campaign_explanation
 from gridbridge.campaigns.cli.campaign_explanation import CampaignExplanation
 from gridbridge.cli import output_and_errors
@@ -81,7 +81,7 @@ def find_untransferred_home_job(
         standing = shows.query_job_standing(home, number) if shows else None
     except GridbridgeError as error:
         raise HomeBatchSystemSilent(f"{policy.site.cluster}: no answer: {error}") from error
-    standing = _only(standing, task, policy.queues if was_sent else ()) if standing else None
+    standing = _keep_listed_task(standing, task, policy.queues if was_sent else ()) if standing else None
     if not standing or not standing.rows:
         return None
     does_wait = any(row.state.is_waiting for row in standing.rows)
@@ -90,12 +90,12 @@ def find_untransferred_home_job(
         owner=standing.owner,
         submitted_at=standing.submitted_at,
         sentences=tuple(map(replace_control_characters, describe_home_job_state(standing, now))),
-        queues=tuple(_queues(job, policy, now, folder)) if does_wait else (),
+        queues=tuple(_transfer_queue_verdicts(job, policy, now, folder)) if does_wait else (),
         was_sent=was_sent,
     )
 
 
-def _only(standing: ListedJobStatus, task: int, left_out: Container[str]) -> ListedJobStatus:
+def _keep_listed_task(standing: ListedJobStatus, task: int, left_out: Container[str]) -> ListedJobStatus:
     rows = [row for row in standing.rows if row.queue.partition("@")[0] not in left_out]
     if not task:
         return replace(standing, rows=tuple(rows))
@@ -104,7 +104,7 @@ def _only(standing: ListedJobStatus, task: int, left_out: Container[str]) -> Lis
     return replace(standing, rows=tuple(of_task), errors=standing.errors if is_wrong else ())
 
 
-def _queues(job: str, policy: Policy, now: datetime, folder: str) -> Iterator[TransferQueueVerdict]:
+def _transfer_queue_verdicts(job: str, policy: Policy, now: datetime, folder: str) -> Iterator[TransferQueueVerdict]:
     from gridbridge.site.submission_explanation import transfer_queue_refusals
 
     shown = published_json.read_all_published_files(folder)
@@ -155,7 +155,7 @@ def why(job: str, folder: str, path: str, is_json: bool) -> int:
         from gridbridge.rebalance.cli import dataset_report
 
         return dataset_report.print_dataset_report(dataset_report.report_dataset(job, path), now, is_json=is_json)
-    matches = _gather(job, now, folder, path)
+    matches = _find_job_number_matches(job, now, folder, path)
     if matches.trouble:
         output_and_errors.print_error(f"gridbridge: job {job}: {matches.trouble}")
     if is_json:
@@ -192,35 +192,35 @@ class JobNumberMatches:
             events = (event.at for task in self.tasks for attempt in task.attempts for event in attempt.events)
             parts.append((min(events, default=OLD), self._show_sent))
         elif self.home:
-            parts.append((self.home.submitted_at or OLD, partial(_show_home, self.home)))
+            parts.append((self.home.submitted_at or OLD, partial(_print_home_job, self.home)))
         if self.campaign:
-            parts.append((self.campaign.campaign.submitted_at, partial(_show_campaign, self.campaign)))
+            parts.append((self.campaign.campaign.submitted_at, partial(_print_campaign, self.campaign)))
         return [part for _, part in sorted(parts, key=itemgetter(0), reverse=True)]
 
     def _show_sent(self, now: datetime) -> None:
         if self.home:
-            _show_home(self.home, now)
+            _print_home_job(self.home, now)
             output_and_errors.print_line()
         print_task_attempts(self.alarm, self.tasks, now)
 
 
-def _gather(job: str, now: datetime, folder: str, path: str) -> JobNumberMatches:
+def _find_job_number_matches(job: str, now: datetime, folder: str, path: str) -> JobNumberMatches:
     campaign = campaign_explanation.explain_campaign_or_task(job, folder)
     try:
         alarm, tasks = status_and_why_reports.explain_transfers_of_local_job(job, now, folder)
     except (status_and_why_reports.JobWithoutTransfers, ParseError, StateError) as error:
         is_unknown = isinstance(error, status_and_why_reports.JobWithoutTransfers)
-        home, trouble = _at_home(job, now, folder, path) if is_unknown else (None, "")
+        home, trouble = _find_home_job_or_silence(job, now, folder, path) if is_unknown else (None, "")
         if not campaign and not home:
-            _refuse(job, error, trouble)
+            _report_unknown_number(job, error, trouble)
         return JobNumberMatches(home=home, trouble=trouble, campaign=campaign)
     newest = [attempt.transfer for task in tasks for attempt in task.attempts[-1:]]
     is_back = any(transfer.closed_at for transfer in newest)
-    home, trouble = _at_home(job, now, folder, path, was_sent=True) if is_back else (None, "")
+    home, trouble = _find_home_job_or_silence(job, now, folder, path, was_sent=True) if is_back else (None, "")
     return JobNumberMatches(alarm=alarm, tasks=tasks, home=home, trouble=trouble, campaign=campaign)
 
 
-def _at_home(
+def _find_home_job_or_silence(
     job: str, now: datetime, folder: str, path: str, *, was_sent: bool = False
 ) -> tuple[UntransferredHomeJob | None, str]:
     try:
@@ -229,7 +229,7 @@ def _at_home(
         return None, str(error)
 
 
-def _refuse(job: str, error: GridbridgeError, trouble: str) -> NoReturn:
+def _report_unknown_number(job: str, error: GridbridgeError, trouble: str) -> NoReturn:
     if not isinstance(error, status_and_why_reports.JobWithoutTransfers):
         raise error
     if trouble:
@@ -240,7 +240,7 @@ def _refuse(job: str, error: GridbridgeError, trouble: str) -> NoReturn:
     raise SystemExit(UNKNOWN) from error
 
 
-def _show_home(job: UntransferredHomeJob, _: datetime) -> None:
+def _print_home_job(job: UntransferredHomeJob, _: datetime) -> None:
     end = " now" if job.was_sent else ": the job was not sent to another cluster"
     output_and_errors.print_line(f"job {job.job} of {job.owner} is at home{end}")
     for sentence in job.sentences:
@@ -252,7 +252,7 @@ def _show_home(job: UntransferredHomeJob, _: datetime) -> None:
         output_and_errors.print_line(f"  {queue.queue} (to {queue.cluster}) {would}{open_}{why}")
 
 
-def _show_campaign(answer: CampaignExplanation, now: datetime) -> None:
+def _print_campaign(answer: CampaignExplanation, now: datetime) -> None:
     campaign = answer.campaign
     task = "" if answer.task is None else f", task {answer.task.number}"
     moment = ""
@@ -269,16 +269,16 @@ def print_task_attempts(alarm: str, tasks: tuple[LocalTaskExplanation, ...], now
     """Print a paragraph for each attempt of each task, the newest last."""
     if alarm:
         output_and_errors.print_line(f"{alarm}\n")
-    print_paragraphs(partial(_show_task, task, now) for task in tasks)
+    print_paragraphs(partial(_print_task, task, now) for task in tasks)
 
 
-def _show_task(task: LocalTaskExplanation, now: datetime) -> None:
+def _print_task(task: LocalTaskExplanation, now: datetime) -> None:
     if task.left_out:
         output_and_errors.print_line(f"job {task.job}: {task.left_out} earlier transfers are not shown\n")
-    print_paragraphs(partial(_show, attempt, now) for attempt in task.attempts)
+    print_paragraphs(partial(_print_attempt, attempt, now) for attempt in task.attempts)
 
 
-def _show(attempt: TransferAttemptExplanation, now: datetime) -> None:
+def _print_attempt(attempt: TransferAttemptExplanation, now: datetime) -> None:
     output_and_errors.print_line(attempt.where)
     facts = (("here", attempt.here), ("there", attempt.there), ("waits for", attempt.waits_for))
     for title, text in facts:

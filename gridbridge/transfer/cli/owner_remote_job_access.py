@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gridbridge.batch import load_submit_adapter
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.errors import GridbridgeError, ParseError
 from gridbridge.model.published_status_and_reports import PublishedTransfer
 from gridbridge.model.site_configuration import Policy

@@ -19,7 +19,7 @@ from gridbridge.model.published_status_and_reports import (
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_local_job_and_task, parse_transfer_name
 from gridbridge.program import configuration_in_force, status_and_why_reports
-from gridbridge.shell import followed_file, safe_files
+from gridbridge.shell import appended_file_lines, safe_files
 from gridbridge.state import published_json
 from gridbridge.transfer import usage_rows
 from gridbridge.transfer.poller.remote_usage_records import remote_job_usage_records
@@ -78,7 +78,9 @@ def read_home_remote_accounting(
     notes: list[str] = []
     if not kept_records:
         owners = accounted | {transfer.owner for of_task in transfers.values() for transfer in of_task}
-        kept_records, searched = _sought(policy, number, owners or {safe_files.account_name_or_uid(os.getuid())})
+        kept_records, searched = _search_remote_accounting_files(
+            policy, number, owners or {safe_files.account_name_or_uid(os.getuid())}
+        )
         notes += () if transfers else searched  # only if no transfer is known
     locals_: dict[str, tuple[JobRunAccounting, ...]] = {}
     for record in records:
@@ -90,7 +92,7 @@ def read_home_remote_accounting(
         is_local = f"job {job}: no transfer is known; qacct -j shows the local usage"
         raise NoAccountedJob(is_local if locals_ else f"job {job}: no accounting record, at home or away")
     tasks = tuple(
-        _joined(
+        _join_task_accounting(
             name, policy.site.cluster, locals_.get(name, ()), transfers.get(name, ()), kept_records.get(name, ()), notes
         )
         for name in chosen
@@ -98,7 +100,7 @@ def read_home_remote_accounting(
     concerned = {transfer.remote for task in tasks for transfer in task.transfers}
     concerned |= {record.cluster for task in tasks for record in task.remote}
     gaps = _accounting_gaps(concerned & policy.clusters.keys(), folder, now)
-    return tasks, (*_alarm(shown, now), *dict.fromkeys(notes), *gaps)
+    return tasks, (*_silent_poller_alarm(shown, now), *dict.fromkeys(notes), *gaps)
 
 
 def sum_remote_usage(
@@ -114,28 +116,28 @@ def sum_remote_usage(
             is_recent = since is None or (record.ended_at is not None and record.ended_at >= since)
             if owner in (record.owner, ANYBODY) and is_recent:
                 sums.setdefault((record.owner, record.cluster), []).append(record)
-    rows = tuple(_total(*pair, of) for pair, of in sorted(sums.items()))
-    return rows, (*_alarm(shown, now), *_accounting_gaps(policy.remotes, folder, now))
+    rows = tuple(_sum_owner_cluster_usage(*pair, of) for pair, of in sorted(sums.items()))
+    return rows, (*_silent_poller_alarm(shown, now), *_accounting_gaps(policy.remotes, folder, now))
 
 
-def _total(owner: str, cluster: str, records: list[RemoteJobRunAccounting]) -> RemoteUsageTotal:
+def _sum_owner_cluster_usage(owner: str, cluster: str, records: list[RemoteJobRunAccounting]) -> RemoteUsageTotal:
     return RemoteUsageTotal(
         owner=owner,
         cluster=cluster,
         jobs=len({record.job_id for record in records}),
-        wallclock_s=_sum(record.wallclock_s for record in records),
-        user_s=_sum(record.user_s for record in records),
-        system_s=_sum(record.system_s for record in records),
+        wallclock_s=_sum_of_known_amounts(record.wallclock_s for record in records),
+        user_s=_sum_of_known_amounts(record.user_s for record in records),
+        system_s=_sum_of_known_amounts(record.system_s for record in records),
         max_rss_kb=max(record.max_rss_kb or 0.0 for record in records),
     )
 
 
-def _sum(amounts: Iterable[float | None]) -> float | None:
+def _sum_of_known_amounts(amounts: Iterable[float | None]) -> float | None:
     values = [amount for amount in amounts if amount is not None]
     return sum(values) if values else None
 
 
-def _joined(
+def _join_task_accounting(
     job: str,
     cluster: str,
     local: tuple[JobRunAccounting, ...],
@@ -155,7 +157,7 @@ def _joined(
     )
 
 
-def _sought(
+def _search_remote_accounting_files(
     policy: Policy, job: int, owners: Container[str]
 ) -> tuple[dict[str, tuple[RemoteJobRunAccounting, ...]], list[str]]:
     """Search the remote accounting files for a job of which the service has no usage records.
@@ -166,7 +168,7 @@ def _sought(
     searched: list[str] = []
     for name, cluster in policy.clusters.items():
         if cluster.accounting and name != policy.site.cluster:
-            once = {record.mark: record for record in _in_file(policy, name, job, owners)}
+            once = {record.mark: record for record in _read_job_records_in_file(policy, name, job, owners)}
             for record in once.values():  # without records that a rotated file repeats
                 local = parse_transfer_name(record.transfer).local
                 records[local] = (*records.get(local, ()), record)
@@ -174,12 +176,14 @@ def _sought(
     return records, searched
 
 
-def _in_file(policy: Policy, name: str, job: int, owners: Container[str]) -> Iterator[RemoteJobRunAccounting]:
+def _read_job_records_in_file(
+    policy: Policy, name: str, job: int, owners: Container[str]
+) -> Iterator[RemoteJobRunAccounting]:
     cluster, position = policy.clusters[name], AccountingFilePosition()
     accounts = ADAPTERS[cluster.kind].accounts
     while accounts:
         try:
-            step = followed_file.read_appended_lines(cluster.accounting, position, 0.0)
+            step = appended_file_lines.read_appended_lines(cluster.accounting, position, 0.0)
         except StateError:
             return  # the caller may not read the accounting file
         lines, _ = accounts.read_accounting_lines(step.lines, f"{PREFIX}.{policy.site.cluster}.{job}.")
@@ -189,7 +193,7 @@ def _in_file(policy: Policy, name: str, job: int, owners: Container[str]) -> Ite
         position = step.place
 
 
-def _alarm(shown: PublishedFilesSnapshot, now: datetime) -> tuple[str, ...]:
+def _silent_poller_alarm(shown: PublishedFilesSnapshot, now: datetime) -> tuple[str, ...]:
     alarm = transfer_status_explanation.poller_silence_alarm(shown, now)
     return (alarm,) if alarm else ()
 

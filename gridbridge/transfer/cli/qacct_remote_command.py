@@ -20,11 +20,11 @@ from gridbridge.transfer.cli import qacct_remote as service
 from gridbridge.transfer.cli.qacct_remote import ANYBODY, HomeAndRemoteAccounting, RemoteUsageTotal
 
 UNKNOWN = 1
-HEAD = (
+ACCOUNTING_COLUMNS = (
     *("JOB", "OWNER", "CLUSTER", "ID", "HOST", "STARTED", "ENDED"),
     *("WAITED", "WALLCLOCK", "CPU", "MAXRSS", "FAILED", "EXIT", "TOLD BY"),
 )
-TOTALS = ("OWNER", "CLUSTER", "JOBS", "WALLCLOCK", "UTIME", "STIME", "CPU", "MAXRSS")
+USAGE_TOTAL_COLUMNS = ("OWNER", "CLUSTER", "JOBS", "WALLCLOCK", "UTIME", "STIME", "CPU", "MAXRSS")
 NUMBERS = ("WAITED", "WALLCLOCK", "CPU", "MAXRSS", "FAILED", "EXIT", "JOBS", "UTIME", "STIME")
 
 MOST_DAYS = 36500.0
@@ -76,8 +76,13 @@ def qacct_remote(job: str | None, owner: str | None, days: float | None, path: s
     if is_json:
         output_and_errors.print_json({"notes": notes, "totals": to_json_types(totals)})
         return
-    output_and_errors.print_table(TOTALS, [_total(total) for total in totals], unbroken=TOTALS, numbers=NUMBERS)
-    _note(notes)
+    output_and_errors.print_table(
+        USAGE_TOTAL_COLUMNS,
+        [_usage_total_row(total) for total in totals],
+        unbroken=USAGE_TOTAL_COLUMNS,
+        numbers=NUMBERS,
+    )
+    _print_notes(notes)
 
 
 def main() -> None:
@@ -99,19 +104,19 @@ def _print_job(job: str, now: datetime, path: str, folder: str, is_json: bool) -
 
 def print_home_and_remote_usage(tasks: Sequence[HomeAndRemoteAccounting], notes: Sequence[str], now: datetime) -> None:
     """Print the accounting records of all tasks as a table, and the notes on standard error."""
-    rows = [row for task in tasks for row in _rows(task, now)]
-    output_and_errors.print_table(HEAD, rows, unbroken=HEAD[:-1], numbers=NUMBERS)
-    _note(notes)
+    rows = [row for task in tasks for row in _accounting_rows_of_task(task, now)]
+    output_and_errors.print_table(ACCOUNTING_COLUMNS, rows, unbroken=ACCOUNTING_COLUMNS[:-1], numbers=NUMBERS)
+    _print_notes(notes)
 
 
-def _note(notes: Sequence[str]) -> None:
+def _print_notes(notes: Sequence[str]) -> None:
     for note in notes:
         output_and_errors.print_error(f"qacct_remote: {note}")
 
 
-def _rows(task: HomeAndRemoteAccounting, now: datetime) -> list[tuple[str, ...]]:
-    rows = [_row(task.job, task.cluster, record, "accounting", now) for record in task.local]
-    rows += [_row(task.job, record.cluster, record, record.source.value, now) for record in task.remote]
+def _accounting_rows_of_task(task: HomeAndRemoteAccounting, now: datetime) -> list[tuple[str, ...]]:
+    rows = [_accounting_row(task.job, task.cluster, record, "accounting", now) for record in task.local]
+    rows += [_accounting_row(task.job, record.cluster, record, record.source.value, now) for record in task.remote]
     shown_transfers = {record.transfer for record in task.remote}
     rows += [
         (task.job, transfer.owner, transfer.remote, str(transfer.remote_id or "-"), transfer.remote_host or "-")
@@ -123,7 +128,7 @@ def _rows(task: HomeAndRemoteAccounting, now: datetime) -> list[tuple[str, ...]]
     return rows
 
 
-def _row(
+def _accounting_row(
     job: str, cluster: str, record: JobRunAccounting | RemoteJobRunAccounting, by: str, now: datetime
 ) -> tuple[str, ...]:
     waited_s = None
@@ -132,9 +137,13 @@ def _row(
     return (
         *(job, record.owner, cluster, str(record.job_id), record.host or "-"),
         *(format_local_time(record.started_at, now), format_local_time(record.ended_at, now)),
-        *(_seconds(waited_s), _seconds(record.wallclock_s), _cpu(record.user_s, record.system_s)),
         *(
-            _size(record.max_rss_kb),
+            _format_seconds(waited_s),
+            _format_seconds(record.wallclock_s),
+            _format_cpu_time(record.user_s, record.system_s),
+        ),
+        *(
+            _format_memory(record.max_rss_kb),
             output_and_errors.number_or_dash(record.failed),
             output_and_errors.number_or_dash(record.exit_status),
             by,
@@ -142,22 +151,26 @@ def _row(
     )
 
 
-def _total(total: RemoteUsageTotal) -> tuple[str, ...]:
+def _usage_total_row(total: RemoteUsageTotal) -> tuple[str, ...]:
     return (
-        *(total.owner, total.cluster, str(total.jobs), _seconds(total.wallclock_s)),
-        *(_cpu(total.user_s), _cpu(total.system_s), _cpu(total.user_s, total.system_s)),
-        _size(total.max_rss_kb),
+        *(total.owner, total.cluster, str(total.jobs), _format_seconds(total.wallclock_s)),
+        *(
+            _format_cpu_time(total.user_s),
+            _format_cpu_time(total.system_s),
+            _format_cpu_time(total.user_s, total.system_s),
+        ),
+        _format_memory(total.max_rss_kb),
     )
 
 
-def _seconds(amount: float | None) -> str:
+def _format_seconds(amount: float | None) -> str:
     return "-" if amount is None else f"{amount:.0f} s"
 
 
-def _cpu(*amounts: float | None) -> str:
+def _format_cpu_time(*amounts: float | None) -> str:
     seconds = [amount for amount in amounts if amount is not None]
     return f"{sum(seconds):.2f} s" if len(seconds) == len(amounts) else "-"
 
 
-def _size(amount_kb: float | None) -> str:
+def _format_memory(amount_kb: float | None) -> str:
     return "-" if not amount_kb else f"{amount_kb / 1024:.1f} MB"

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from gridbridge.batch import load_submit_adapter
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_routes import build_request_mapping
+from gridbridge.batch.configured_cluster_addresses import build_request_mapping
 from gridbridge.cli import output_and_errors
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.job_request import JobSpec, Pairs, is_home_only_resource
 from gridbridge.model.published_status_and_reports import PublishedTransfer, replace_control_characters
 from gridbridge.model.site_configuration import Policy
-from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase
+from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, StarterPhase
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.model.transfer_route import Away
 from gridbridge.program import configuration_in_force
@@ -59,11 +59,11 @@ def alter_remote_tasks(
     Raises ParseError for an invalid id, ConfigError without a valid configuration, StateError without published files.
     """
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
-    act = partial(_alter, change=change, policy=policy, folder=folder, is_dry=is_dry)
+    act = partial(_alter_remote_job, change=change, policy=policy, folder=folder, is_dry=is_dry)
     return owner_remote_job_access.act_on_remote_tasks(job, folder, f"qalter {job} changes", act)
 
 
-def _alter(
+def _alter_remote_job(
     transfer: PublishedTransfer, change: RemoteJobRequestChange, policy: Policy, folder: str, is_dry: bool
 ) -> str:
     me = pwd.getpwuid(os.getuid()).pw_name
@@ -73,7 +73,7 @@ def _alter(
         raise RemoteJobActNotDone(why)
     where = owner_remote_job_access.reach_cluster_as_caller(policy, transfer.remote)
     alters = require_job_alterer(where, transfer.remote)
-    options = _options(transfer, change, policy, folder, alters)
+    options = _alter_options(transfer, change, policy, folder, alters)
     owner_remote_job_access.require_own_remote_job(where, transfer, me)
     job, local = str(transfer.remote_id), parse_transfer_name(transfer.transfer).local
     state = load_submit_adapter(where).query_job_state(where, job)
@@ -106,7 +106,7 @@ def why_remote_job_unalterable(transfer: PublishedTransfer, change: RemoteJobReq
     return ""
 
 
-def _options(
+def _alter_options(
     transfer: PublishedTransfer,
     change: RemoteJobRequestChange,
     policy: Policy,
@@ -117,13 +117,17 @@ def _options(
     if change.priority is not None:
         options += ("-p", str(change.priority))
     if change.resources is not None:
-        options += alters.build_resource_options(*_resources(transfer, change.resources, policy, folder))
+        options += alters.build_resource_options(
+            *_translate_changed_resources(transfer, change.resources, policy, folder)
+        )
     if change.hold is not None:
         options += ("-h", change.hold)
     return options
 
 
-def _resources(transfer: PublishedTransfer, pairs: Pairs, policy: Policy, folder: str) -> tuple[Pairs, Pairs, bool]:
+def _translate_changed_resources(
+    transfer: PublishedTransfer, pairs: Pairs, policy: Policy, folder: str
+) -> tuple[Pairs, Pairs, bool]:
     """Translate a job's changed request for the remote cluster, as its starter translates requests.
 
     Return the hard and the soft resources, and whether the remote job must avoid transfer queues.
@@ -156,7 +160,7 @@ def delete_transferred_tasks(
     """
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     return owner_remote_job_access.act_on_remote_tasks(
-        job, folder, f"qdel {job} deletes", lambda transfer: _delete(transfer, policy, is_dry)
+        job, folder, f"qdel {job} deletes", lambda transfer: _delete_transferred_job(transfer, policy, is_dry)
     )
 
 
@@ -173,11 +177,11 @@ def delete_owner_transferred_jobs(
     if not transfers:
         yield RemoteJobActResult(job="", is_done=False, text=f"no job of {owner} is away")
     yield from owner_remote_job_access.act_on_transfers_remote_jobs(
-        transfers, lambda transfer: _delete(transfer, policy, is_dry)
+        transfers, lambda transfer: _delete_transferred_job(transfer, policy, is_dry)
     )
 
 
-def _delete(transfer: PublishedTransfer, policy: Policy, is_dry: bool) -> str:
+def _delete_transferred_job(transfer: PublishedTransfer, policy: Policy, is_dry: bool) -> str:
     local, me = parse_transfer_name(transfer.transfer).local, pwd.getpwuid(os.getuid()).pw_name
     if transfer.owner != me:
         raise RemoteJobActNotDone(f"owned by {transfer.owner}, not by you; an operator uses qdel {local}")

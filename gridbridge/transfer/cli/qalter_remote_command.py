@@ -7,8 +7,11 @@ from gridbridge.cli.command_groups_and_options import CONFIG_FILE, FOLDER, JSON,
 from gridbridge.model.job_request import Pairs
 from gridbridge.transfer.cli import owner_remote_job_access, qalter_and_qdel_remote
 
-OWN = (*("-p", "-l", "-h", "--hold", "--release", "--dry-run"), *("--config", "--published", "--json", "--version"))
-INSTEAD = {  # hint for each option of qalter that qalter_remote does not have
+SUPPORTED_OPTIONS = (
+    *("-p", "-l", "-h", "--hold", "--release", "--dry-run"),
+    *("--config", "--published", "--json", "--version"),
+)
+HINT_BY_QALTER_OPTION = {  # hint for each option of qalter that qalter_remote does not have
     "-N": "the remote job's name is a copy: qalter -N changes the local job's name",
     "-P": "the mapping sets the remote project ([map.CLUSTER.project.NAME])",
     "-q": "the mapping sets the remote queues ([map.CLUSTER.queue.NAME])",
@@ -33,13 +36,13 @@ class QalterRemoteCommand(click.Command):
             raise click.UsageError("-h needs u, U or n, as of qalter; the help is --help")
         for word in args:
             name = word.partition("=")[0] if word.startswith("--") else word
-            if word.startswith("-") and name not in (*OWN, "--help", "-help") and not word[1:].isdigit():
+            if word.startswith("-") and name not in (*SUPPORTED_OPTIONS, "--help", "-help") and not word[1:].isdigit():
                 hint = "expected -p, -l or -h, for a remote job that waits"
-                raise click.UsageError(f"no {word}: {INSTEAD.get(word, hint)}")
+                raise click.UsageError(f"no {word}: {HINT_BY_QALTER_OPTION.get(word, hint)}")
         return super().parse_args(ctx, args)
 
 
-def _resources(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> Pairs | None:
+def _parse_resource_requests(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> Pairs | None:
     words = [word for text in value for word in text.split(",")]
     pairs = tuple((name, amount) for name, _, amount in (word.partition("=") for word in words))
     if not all(name for name, _ in pairs):
@@ -54,7 +57,7 @@ def _resources(_: click.Context, __: click.Parameter, value: tuple[str, ...]) ->
     *("-l", "resources"),
     metavar="NAME=VALUE,...",
     multiple=True,
-    callback=_resources,
+    callback=_parse_resource_requests,
     help="Replace all hard resource requests, by their names at home.",
 )
 @click.option(*("-h", "hold"), type=click.Choice(["u", "U", "n"]), help="u: hold; U or n: release.")

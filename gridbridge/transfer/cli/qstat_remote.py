@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from gridbridge.batch.batch_adapter_table import cluster_status_reader
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
+from gridbridge.model.job_and_queue_states import JobState
 from gridbridge.model.published_status_and_reports import (
     PublishedTransfer,
     TransferAndAwaitedEvent,
@@ -17,14 +18,13 @@ from gridbridge.model.published_status_and_reports import (
     format_duration,
     replace_control_characters,
 )
-from gridbridge.model.states import JobState
 from gridbridge.program import configuration_in_force, status_and_why_reports
 from gridbridge.state import published_json
 from gridbridge.transfer.cli.owner_remote_job_access import reach_cluster_as_caller
 
-EVERY = "a"
-NOTHING_TOLD = "There are no messages available"
-MOST_ASKED = 20  # largest number of queried remote jobs in one command
+ALL_STATES = "a"
+NO_MESSAGES_TEXT = "There are no messages available"
+MOST_QUERIED_JOBS = 20  # largest number of queried remote jobs in one command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class TransferFilter:
     """The owners, states and cluster by which a user selects transfers."""
 
     users: tuple[str, ...]  # login names or patterns, as in qstat(1)
-    states: str = EVERY  # letters of qstat -s
+    states: str = ALL_STATES  # letters of qstat -s
     cluster: str | None = None
 
 
@@ -73,7 +73,7 @@ def matches_transfer_filter(report: TransferAndAwaitedEvent, choice: TransferFil
 
 def matches_qstat_state_letters(state: JobState, selection: str) -> bool:
     """Say whether letters of `qstat -s` select the state of a remote job."""
-    if EVERY in selection:
+    if ALL_STATES in selection:
         return True
     facts = {
         "p": state.is_waiting or not state.is_listed,  # no cluster lists a job during its submission
@@ -90,13 +90,13 @@ class SingleRemoteJobQueries:
     def __init__(self, path: str = CONFIG) -> None:
         self.path = path
         self._policy, _ = configuration_in_force.load_config_or_one_in_force(path)
-        self._left = MOST_ASKED
+        self._left = MOST_QUERIED_JOBS
         self._silent: dict[str, str] = {}
 
     def ask(self, transfer: PublishedTransfer) -> tuple[tuple[str, ...], str]:
         """Query a cluster's messages about a remote job; return the messages, or the reason for the failure."""
         if self._left == 0:
-            return (), f"not queried: at most {MOST_ASKED} jobs a command; name a task"
+            return (), f"not queried: at most {MOST_QUERIED_JOBS} jobs a command; name a task"
         if transfer.remote in self._silent:
             return (), self._silent[transfer.remote]
         self._left -= 1
@@ -113,7 +113,7 @@ class SingleRemoteJobQueries:
         # errors, and reasons for the wait if the job waits; qstat -j shows messages about other jobs, too (qstat(1))
         waits = matches_qstat_state_letters(transfer.there, "p")
         words = dict.fromkeys((*ours[0].errors, *(ours[0].messages if waits else ())))
-        return tuple(replace_control_characters(message) for message in words if message != NOTHING_TOLD), ""
+        return tuple(replace_control_characters(message) for message in words if message != NO_MESSAGES_TEXT), ""
 
 
 def query_remote_task_details(

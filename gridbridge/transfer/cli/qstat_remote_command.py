@@ -16,12 +16,12 @@ from gridbridge.transfer.cli.qstat_remote import TaskWithRemoteMessages, Transfe
 from gridbridge.transfer.starter.local_task import own_login_name
 
 UNKNOWN = 1
-HEAD = ("JOB", "USER", "CLUSTER", "ID", "STATE", "SINCE", "HOST", "HERE", "WAITS FOR")
+TRANSFER_COLUMNS = ("JOB", "USER", "CLUSTER", "ID", "STATE", "SINCE", "HOST", "HERE", "WAITS FOR")
 STATES = "prsha"
-ME = "$user"  # stands for the calling user in option -u of qstat(1)
+CALLING_USER = "$user"  # stands for the calling user in option -u of qstat(1)
 
 
-def _states(_: click.Context, __: click.Parameter, value: str) -> str:
+def _check_state_letters(_: click.Context, __: click.Parameter, value: str) -> str:
     if not value or set(value) - set(STATES):
         raise click.BadParameter(
             f"{value!r}: unknown state; expected p (waiting), r (running), s (suspended), h (held) or a (all)"
@@ -40,7 +40,7 @@ def _states(_: click.Context, __: click.Parameter, value: str) -> str:
 @click.option(
     *("-s", "states"),
     metavar="p|r|s|h|a",
-    callback=_states,
+    callback=_check_state_letters,
     default="a",
     help="Show remote jobs in these states: waiting, running, suspended, held, all.",
 )
@@ -77,7 +77,7 @@ def qstat_remote(
         _print_jobs(owner_remote_job_access.parse_job_list(jobs), now, path, folder, is_json)
         return
     named = tuple(name for words in users for name in words.split(",") if name)
-    owners = tuple(own_login_name() if name == ME else name for name in named or (ME,))
+    owners = tuple(own_login_name() if name == CALLING_USER else name for name in named or (CALLING_USER,))
     choice = TransferFilter(users=owners, states=states, cluster=cluster)
     rows, notes = service.list_open_transfers(choice, now, folder)
     if is_json:
@@ -86,7 +86,9 @@ def qstat_remote(
     for note in notes:
         output_and_errors.print_line(f"{note}\n")
     if rows:
-        output_and_errors.print_table(HEAD, [_row(report, now) for report in rows], unbroken=HEAD[:-1])
+        output_and_errors.print_table(
+            TRANSFER_COLUMNS, [_transfer_row(report, now) for report in rows], unbroken=TRANSFER_COLUMNS[:-1]
+        )
 
 
 def main() -> None:
@@ -108,14 +110,14 @@ def _print_jobs(jobs: tuple[str, ...], now: datetime, path: str, folder: str, is
     if is_json:
         output_and_errors.print_json({"notes": [alarm] if alarm else [], "tasks": to_json_types(tuple(tasks))})
     else:
-        _show(tasks, alarm, now)
+        _print_task_details(tasks, alarm, now)
     for problem in unknown:
         output_and_errors.print_error(f"qstat_remote: {problem}")
     if unknown:
         raise SystemExit(UNKNOWN)
 
 
-def _show(tasks: Sequence[TaskWithRemoteMessages], alarm: str, now: datetime) -> None:
+def _print_task_details(tasks: Sequence[TaskWithRemoteMessages], alarm: str, now: datetime) -> None:
     if alarm:
         output_and_errors.print_line(f"{alarm}\n")
     for count, task in enumerate(tasks):
@@ -140,7 +142,7 @@ def _show_task(task: TaskWithRemoteMessages, now: datetime) -> None:
             output_and_errors.print_line(f"  {title:<{width}}  {text}")
 
 
-def _row(report: TransferAndAwaitedEvent, now: datetime) -> tuple[str, ...]:
+def _transfer_row(report: TransferAndAwaitedEvent, now: datetime) -> tuple[str, ...]:
     transfer = report.transfer
     return (
         *(report.job, transfer.owner, transfer.remote, str(transfer.remote_id or "-")),

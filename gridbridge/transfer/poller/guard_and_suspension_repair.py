@@ -26,7 +26,7 @@ from gridbridge.model.job_request import JobRequest
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction, TransferActKind, TransferKey
-from gridbridge.model.transfer_message import TransferMessage, TransferOutcome
+from gridbridge.model.transfer_messages_in_spool import TransferMessage, TransferOutcome
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.program.threads_and_backoff import AT_ONCE, BackoffBySubject, OwnerThreadPools, RepeatedBackgroundQuery
@@ -39,9 +39,9 @@ from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.transfer_rows import TransferRows
 
 RESTORE_AFTER_S = 60.0
-RESTORED_WHY = "the guard was removed by hand"
-WHY = "the guard may have been restored after the task's release"
-LOOK_S = 60.0
+RESTORE_REASON = "the guard was removed by hand"
+RELEASE_REASON = "the guard may have been restored after the task's release"
+COPIED_GUARD_QUERY_INTERVAL_S = 60.0
 _log = logging.getLogger(__name__)
 
 
@@ -79,14 +79,14 @@ class MissingGuardRestorer(ReloadablePollerComponent):
         unheld = home_and_remote_mismatches.transfers_lacking_home_hold(self._ledger.all(), local)
         for transfer in tuple(self._ledger.all()):
             if transfer.name in unheld & self._unheld:
-                self._put_back(transfer, HomeStartGuard.HOLD)
+                self._record_missing_guard(transfer, HomeStartGuard.HOLD)
         self._unheld = unheld
         if reply := self._look.answer():
-            self._take(reply[1])
+            self._take_start_times(reply[1])
         if self._look.may_ask():
-            self._ask(home_and_remote_mismatches.jobs_with_guard_besides_hold(self._ledger.all(), local))
+            self._query_start_times(home_and_remote_mismatches.jobs_with_guard_besides_hold(self._ledger.all(), local))
 
-    def _ask(self, jobs: tuple[int, ...]) -> None:
+    def _query_start_times(self, jobs: tuple[int, ...]) -> None:
         """Query the start times of at most a hundred local jobs; other jobs follow in the next query."""
         next_ones = [job for job in jobs if job > self._after]
         due = next_ones if next_ones and len(jobs) > AT_ONCE else list(jobs)
@@ -94,16 +94,16 @@ class MissingGuardRestorer(ReloadablePollerComponent):
             self._after = batch[-1]
             self._look.ask(batch)
 
-    def _take(self, requests: dict[int, JobRequest]) -> None:
+    def _take_start_times(self, requests: dict[int, JobRequest]) -> None:
         for transfer in tuple(self._ledger.all()):
             request = requests.get(parse_transfer_name(transfer.name).job)
             guard = (
                 home_and_remote_mismatches.guard_to_restore(transfer, request, self.policy.queues) if request else ""
             )
             if guard and not transfer.verdict:
-                self._put_back(transfer, guard)
+                self._record_missing_guard(transfer, guard)
 
-    def _put_back(self, transfer: Transfer, guard: str) -> None:
+    def _record_missing_guard(self, transfer: Transfer, guard: str) -> None:
         transfer = transfer.but(guard=guard, reguarded=True)
         self._ledger.keep(transfer)
         self._missing.append(transfer)
@@ -112,7 +112,7 @@ class MissingGuardRestorer(ReloadablePollerComponent):
         """Set the holds and start times that the state file has recorded."""
         missing, self._missing = self._missing, []
         for transfer in missing:
-            self._act(TransferAction(act=TransferActKind.GUARD_LOCAL, transfer=transfer, why=RESTORED_WHY))
+            self._act(TransferAction(act=TransferActKind.GUARD_LOCAL, transfer=transfer, why=RESTORE_REASON))
 
 
 class StaleGuardRemover:
@@ -147,7 +147,7 @@ class StaleGuardRemover:
             if is_ended_task_gone_from_home(transfer, local) or newest.name != transfer.name:
                 self.forget_released(transfer)
             elif is_home_answer_after_task_end(transfer, local):
-                action = TransferAction(act=TransferActKind.RELEASE_LOCAL, transfer=transfer, why=WHY)
+                action = TransferAction(act=TransferActKind.RELEASE_LOCAL, transfer=transfer, why=RELEASE_REASON)
                 guarding = replace(action, act=TransferActKind.GUARD_LOCAL)
                 # a thread may be about to set the guard
                 if self._dispatcher.may_begin(action) and self._dispatcher.may_begin(guarding):
@@ -174,7 +174,9 @@ class CopiedGuardRemover:
         self._ledger = ledger
         self._tasks = tasks
         self._others: frozenset[int] = frozenset()  # waiting jobs that are no copies
-        self._look = RepeatedBackgroundQuery(workers, self._home, "look_for_copies", self._free_copies, clock, LOOK_S)
+        self._look = RepeatedBackgroundQuery(
+            workers, self._home, "look_for_copies", self._remove_copied_guards, clock, COPIED_GUARD_QUERY_INTERVAL_S
+        )
 
     def take_answers(self, came: tuple[ClusterQueryResult, ...]) -> None:
         """Look for copied start times once a minute, while the home cluster answers."""
@@ -184,7 +186,7 @@ class CopiedGuardRemover:
             if self._look.may_ask():
                 self._look.ask(frozenset(parse_transfer_name(transfer.name).job for transfer in self._ledger.all()))
 
-    def _free_copies(self, remote_jobs: frozenset[int]) -> frozenset[int]:
+    def _remove_copied_guards(self, remote_jobs: frozenset[int]) -> frozenset[int]:
         """Remove the copied start time of each copy; return the other jobs that wait for a start time."""
         waiting = self._tasks.deferred()
         new = tuple(sorted(waiting - self._others)[:AT_ONCE])
@@ -201,10 +203,10 @@ class CopiedGuardRemover:
         return waiting & self._others.union(new).difference(copies)
 
 
-AGAIN_S = 60.0  # first pause between two requests to a starter
-SELDOM_S = 3600.0  # longest pause between two requests to a starter
-FEW = 3  # after this number of requests the history says that the starter does nothing
-WHAT_FOLLOWS = (
+FIRST_SUSPENSION_REQUEST_PAUSE_S = 60.0  # first pause between two requests to a starter
+LONGEST_SUSPENSION_REQUEST_PAUSE_S = 3600.0  # longest pause between two requests to a starter
+REQUESTS_BEFORE_WARNING = 3  # after this number of requests the history says that the starter does nothing
+UNHEEDED_SUSPENSION_WARNING = (
     "the starter does not act on suspension requests; later requests come less often, at most hourly;"
     " qdel of the local job still deletes the remote job, after half a minute"
 )
@@ -221,7 +223,7 @@ class SuspensionReconciler(ReloadablePollerComponent):
         self._verdicts = verdicts
         self._seen: dict[TransferKey, SuspensionMismatch] = {}
         self._out: dict[TransferKey, SuspensionMismatch] = {}
-        self._backoff = BackoffBySubject(clock, AGAIN_S, SELDOM_S)
+        self._backoff = BackoffBySubject(clock, FIRST_SUSPENSION_REQUEST_PAUSE_S, LONGEST_SUSPENSION_REQUEST_PAUSE_S)
         self._times: Counter[TransferKey] = Counter()
 
     def forget(self) -> None:
@@ -242,7 +244,7 @@ class SuspensionReconciler(ReloadablePollerComponent):
             if transfer.key not in busy and (shown := find_suspension_mismatch(transfer, situation, shows))
         }
         for key in self._out.keys() - mismatches.keys():
-            self._take_back(key, busy)
+            self._withdraw_request(key, busy)
         before, self._seen = self._seen, mismatches
         for key, shown in mismatches.items():
             if key in before and shown.follows(before[key]):
@@ -254,16 +256,16 @@ class SuspensionReconciler(ReloadablePollerComponent):
         """Publish a request to a starter to suspend or resume its job, again after growing pauses."""
         last = self._out.get(key)
         if last and last.desired != shown.desired:
-            self._forget(key)
+            self._forget_request_pauses(key)
         if not self._backoff.may_try(key):
             return
         transfer = self._ledger.open[key]
         self._out[key] = shown
         self._times[key] += 1
-        if self._times[key] <= FEW:
+        if self._times[key] <= REQUESTS_BEFORE_WARNING:
             self._ledger.note(transfer, f"suspension request to the starter: {shown.why}")
-        elif self._times[key] == FEW + 1:
-            self._ledger.note(transfer, WHAT_FOLLOWS)
+        elif self._times[key] == REQUESTS_BEFORE_WARNING + 1:
+            self._ledger.note(transfer, UNHEEDED_SUSPENSION_WARNING)
         message = TransferMessage(
             transfer=transfer.name,
             outcome=TransferOutcome.AGREE,
@@ -274,14 +276,14 @@ class SuspensionReconciler(ReloadablePollerComponent):
         action = TransferAction(act=TransferActKind.PUBLISH, transfer=transfer, why=shown.why, verdict=message)
         self._verdicts.publish(action)
 
-    def _take_back(self, key: TransferKey, busy: Container[TransferKey]) -> None:
+    def _withdraw_request(self, key: TransferKey, busy: Container[TransferKey]) -> None:
         """Withdraw a request to a starter, unless a result of the remote job has replaced the request."""
         del self._out[key]
-        self._forget(key)
+        self._forget_request_pauses(key)
         transfer = self._ledger.open.get(key)
         if transfer and not transfer.verdict and key not in busy:
             self._verdicts.retract(transfer.name, transfer.uid)
 
-    def _forget(self, key: TransferKey) -> None:
+    def _forget_request_pauses(self, key: TransferKey) -> None:
         self._backoff.forget(key)
         self._times.pop(key, None)

@@ -6,7 +6,7 @@ from gridbridge.model.fixed_paths import SPOOL
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.program.cluster_observer import ClusterObserver, LastClusterSnapshots
-from gridbridge.program.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
+from gridbridge.program.pushed_job_end_receivers import OarJobEndListener, QeventJobEndReceiver
 from gridbridge.program.service_disk_space import FullServiceFolderWatch, StarterTmpdirQuery
 from gridbridge.program.threads_and_backoff import OwnerThreadPools
 from gridbridge.shell.clock import Clock
@@ -15,18 +15,27 @@ from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller import guard_and_suspension_repair
 from gridbridge.transfer.poller.answers_to_starters import StarterWakerAfterSilence, UndeliveredTaskEndTracker
-from gridbridge.transfer.poller.breakers import ClusterBreakers
-from gridbridge.transfer.poller.decision_input_gatherer import ReusedRemoteJobIdDetector, TransferDecisionInputGatherer
-from gridbridge.transfer.poller.leftover_removal import OldTransferDataSweeper, OrphanRemoteJobCleaner
-from gridbridge.transfer.poller.planned_act_runner import PollRoundActionRunner
+from gridbridge.transfer.poller.cluster_failure_breakers import ClusterBreakers
+from gridbridge.transfer.poller.leftover_remote_job_removal import (
+    OldTransferDataSweeper,
+    OrphanRemoteJobCleaner,
+)
+from gridbridge.transfer.poller.planned_transfer_act_runner import PlannedTransferActRunner
 from gridbridge.transfer.poller.poller_decision_journal import TransferPlanJournal
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
 from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
-from gridbridge.transfer.poller.starter_messages import StarterMessageReader
+from gridbridge.transfer.poller.starter_message_reader import StarterMessageReader
 from gridbridge.transfer.poller.transfer_acts import TransferActDispatcher, TransferActRunner
+from gridbridge.transfer.poller.transfer_decision_input_gatherer import (
+    ReusedRemoteJobIdDetector,
+    TransferDecisionInputGatherer,
+)
 from gridbridge.transfer.poller.transfer_ledger import TaskHistoryPublisher, TransferLedger
-from gridbridge.transfer.poller.waiting_task_recalls import WaitingTaskMoveService, WaitingTaskRecallService
+from gridbridge.transfer.poller.waiting_task_recalls_and_moves import (
+    WaitingTaskMoveService,
+    WaitingTaskRecallService,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +87,7 @@ class PollerComponents:
         self.late_guards = guard_and_suspension_repair.StaleGuardRemover(
             at.database, self.ledger, self.dispatcher, at.clock
         )
-        self.actions = PollRoundActionRunner(
+        self.actions = PlannedTransferActRunner(
             *(policy, self.ledger, at.acts.verdicts, self.dispatcher, self.usage_records, self.claims),
             *(self.late_guards, at.observers, self._forget_closed, at.clock),
         )

@@ -12,7 +12,10 @@ from dataclasses import replace
 from functools import partial
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address, keep_ssh_connections_open
+from gridbridge.batch.configured_cluster_addresses import (
+    configured_cluster_address,
+    keep_ssh_connections_open,
+)
 from gridbridge.decisions.site.service_fault_findings import AwayJob
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.fixed_paths import HOME, LOCK, SPOOL
@@ -21,7 +24,7 @@ from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.program import service_cycle
 from gridbridge.program.cluster_observer import ClusterObserver
 from gridbridge.program.configuration_in_force import ReloadableConfiguration, read_config_saved_by_service
-from gridbridge.program.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
+from gridbridge.program.pushed_job_end_receivers import OarJobEndListener, QeventJobEndReceiver
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.service_heartbeat import ServiceHeartbeat
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
@@ -49,7 +52,7 @@ def run_poller(signals: StopAndReloadSignals) -> None:
     service_cycle.take_program_lock(LOCK, "gridbridge-poller", ANOTHER_RUNS)
     # go on with the last valid configuration if the new file is invalid or lacks parts that open transfers need
     if earlier := read_config_saved_by_service(clock.now()):
-        configuration.go_on_from(earlier, _away_jobs)
+        configuration.go_on_from(earlier, _read_away_jobs)
     configuration.tell()
     life_sign = ServiceHeartbeat(LOCK)
     life_sign.begin()
@@ -60,7 +63,7 @@ def run_poller(signals: StopAndReloadSignals) -> None:
     os._exit(0)  # threads may still wait for silent clusters
 
 
-def _away_jobs(policy: Policy) -> Iterable[AwayJob]:
+def _read_away_jobs(policy: Policy) -> Iterable[AwayJob]:
     try:
         with closing(StateFile.open(policy.site.state)) as database:
             return frozenset(map(config_sections_of_transfer, TransferRows(database).open()))
@@ -115,7 +118,7 @@ class PollerDaemon:
 
 
 _USUAL = ClusterSection()
-UNASKED = {  # cluster keys that do not affect a status query
+CLUSTER_KEYS_WITHOUT_EFFECT_ON_QUERIES = {  # cluster keys that do not affect a status query
     key: getattr(_USUAL, key)
     for key in (
         *("shell", "spool_shared", "remote_spool_dir", "stage_dir", "accounting"),
@@ -130,7 +133,7 @@ def build_transfer_service(configuration: ReloadableConfiguration, clock: Clock)
     keep_ssh_connections_open(policy)
     database = StateFile.open(policy.site.state)
     try:
-        clusters = _clusters(policy, (*TransferRows(database).open(), *TransferRows(database).ended()))
+        clusters = _clusters_to_query(policy, (*TransferRows(database).open(), *TransferRows(database).ended()))
     except GridbridgeError:
         database.close()
         raise
@@ -139,13 +142,13 @@ def build_transfer_service(configuration: ReloadableConfiguration, clock: Clock)
         inbox=SpoolInbox(SPOOL, policy.poller.spool_files_per_uid, clock),
         acts=TransferActRunner(policy),
         views=TransferStatePublisher(policy, clock, configuration=configuration.shown()),
-        observers={name: _observer(policy, name, clock) for name in clusters},
+        observers={name: _make_cluster_observer(policy, name, clock) for name in clusters},
         clock=clock,
     )
     service = TransferService(policy, resources)
     try:
-        for name in filter(partial(_pushes, policy), clusters):
-            resources.pushes[name] = _push(policy, name, clock)
+        for name in filter(partial(_does_cluster_push_job_ends, policy), clusters):
+            resources.pushes[name] = _make_job_end_receiver(policy, name, clock)
         service.load()
     except GridbridgeError:
         service.shut_down()
@@ -157,32 +160,39 @@ def reload_transfer_service(service: TransferService, policy: Policy) -> None:
     """Apply a changed configuration to the running service; StateError if a file can't be published."""
     keep_ssh_connections_open(policy)
     ledger, observers = service.ledger, service.resources.observers
-    clusters = _clusters(policy, (*ledger.all(), *ledger.ended.values()))
+    clusters = _clusters_to_query(policy, (*ledger.all(), *ledger.ended.values()))
     same = frozenset(
         name
         for name in clusters & observers.keys()
-        if replace(service.policy.clusters[name], **UNASKED) == replace(policy.clusters[name], **UNASKED)
+        if replace(service.policy.clusters[name], **CLUSTER_KEYS_WITHOUT_EFFECT_ON_QUERIES)
+        == replace(policy.clusters[name], **CLUSTER_KEYS_WITHOUT_EFFECT_ON_QUERIES)
     )
-    _follow_observers(service, policy, clusters, same)
-    _follow_pushes(service, policy, clusters, same)
+    _reload_cluster_observers(service, policy, clusters, same)
+    _reload_job_end_receivers(service, policy, clusters, same)
     if any(transfer.remote in clusters - same for transfer in ledger.all()):
         service.situations.listen_anew()
     service.follow(policy)
     service.show_routes()
 
 
-def _follow_observers(service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]) -> None:
+def _reload_cluster_observers(
+    service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]
+) -> None:
     observers = service.resources.observers
     for name in observers.keys() - same:
         observers.pop(name).dismiss()
         service.answers.forget(name)
     for name in same:
-        observers[name].follow(configured_cluster_address(policy, name), policy.poller, _own_queues(policy, name))
+        observers[name].follow(
+            configured_cluster_address(policy, name), policy.poller, _transfer_queues_of_home(policy, name)
+        )
     for name in clusters - same:
-        observers[name] = _observer(policy, name, service.resources.clock)
+        observers[name] = _make_cluster_observer(policy, name, service.resources.clock)
 
 
-def _follow_pushes(service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]) -> None:
+def _reload_job_end_receivers(
+    service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]
+) -> None:
     pushes, clock = service.resources.pushes, service.resources.clock
     before, after = service.policy.clusters, policy.clusters
     kept = ("push", "push_limit_per_s")
@@ -190,30 +200,30 @@ def _follow_pushes(service: TransferService, policy: Policy, clusters: frozenset
     for name in pushes.keys() - alike:
         pushes.pop(name).stop()
     for name in clusters - alike:
-        if _pushes(policy, name):
-            pushes[name] = _push(policy, name, clock)
+        if _does_cluster_push_job_ends(policy, name):
+            pushes[name] = _make_job_end_receiver(policy, name, clock)
 
 
-def _pushes(policy: Policy, name: str) -> bool:
+def _does_cluster_push_job_ends(policy: Policy, name: str) -> bool:
     return policy.clusters[name].push is not JobEndPushKind.NONE
 
 
-def _observer(policy: Policy, name: str, clock: Clock) -> ClusterObserver:
+def _make_cluster_observer(policy: Policy, name: str, clock: Clock) -> ClusterObserver:
     return ClusterObserver(
         name,
         configured_cluster_address(policy, name),
         policy.poller,
         clock,
         users=policy.clusters[name].users,
-        transfer_queues=_own_queues(policy, name),
+        transfer_queues=_transfer_queues_of_home(policy, name),
     )
 
 
-def _own_queues(policy: Policy, name: str) -> tuple[str, ...]:
+def _transfer_queues_of_home(policy: Policy, name: str) -> tuple[str, ...]:
     return tuple(policy.queues) if name == policy.site.cluster else ()
 
 
-def _push(policy: Policy, name: str, clock: Clock) -> QeventJobEndReceiver | OarJobEndListener:
+def _make_job_end_receiver(policy: Policy, name: str, clock: Clock) -> QeventJobEndReceiver | OarJobEndListener:
     cluster, far = policy.clusters[name], configured_cluster_address(policy, name)
     adapter, limit_per_s = batch_adapter_of_cluster(far), cluster.push_limit_per_s
     if adapter.listen_for_job_ends:
@@ -224,7 +234,7 @@ def _push(policy: Policy, name: str, clock: Clock) -> QeventJobEndReceiver | Oar
     return QeventJobEndReceiver(argv, far.environment(), limit_per_s, folder, clock.steady_s)
 
 
-def _clusters(policy: Policy, transfers: Iterable[Transfer]) -> frozenset[str]:
+def _clusters_to_query(policy: Policy, transfers: Iterable[Transfer]) -> frozenset[str]:
     """Return the clusters to query: home, and each cluster of a transfer queue or transfer.
 
     In a site without transfer queues, campaigns may use any cluster, so all clusters are queried.

@@ -5,22 +5,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gridbridge.decisions.transfer import recall_policy, transfer_decisions
+from gridbridge.decisions.transfer import recall_policy, transfer_act_decisions
 from gridbridge.decisions.transfer.recall_policy import TaskRecall
 from gridbridge.decisions.transfer.starter_message_acceptance import ReceivedStarterMessage, accept_or_reject_message
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs, keep_rows_deciding_transfers
 from gridbridge.model.transfer import transfers_and_actions
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction, TransferActKind, TransferKey
-from gridbridge.model.transfer_message import shorten_reason_for_storage
+from gridbridge.model.transfer_messages_in_spool import shorten_reason_for_storage
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson
 from gridbridge.state.decision_journal import ROWS, DecisionJournal, DecisionJournalEntry, make_journal_entry
 
 PLAN_PROGRAM = "poller"
-FIRST = 3  # number of transfers that a sentence names
-KEPT = re.compile(f"({'|'.join(act.value for act in TransferActKind)}) (gb[^ ]+): (.*)", re.DOTALL)
+MOST_NAMED_TRANSFERS = 3  # number of transfers that a sentence names
+STORED_ACT_SENTENCE = re.compile(f"({'|'.join(act.value for act in TransferActKind)}) (gb[^ ]+): (.*)", re.DOTALL)
 
 
 class TransferPlanJournal:
@@ -78,7 +78,7 @@ def decode_transfer_journal_row(row: Mapping[str, Any]) -> tuple[list[Transfer],
 def replay_transfer_plan(row: Mapping[str, Any]) -> list[str]:
     """Repeat a stored decision about transfers; return a sentence for each act."""
     transfers, situation = decode_transfer_journal_row(row)
-    planned = transfer_decisions.update_and_plan_transfers(
+    planned = transfer_act_decisions.update_and_plan_transfers(
         transfers, situation, model_value_from_json(row["policy"], PollerSection)
     )
     return [transfer_action_sentence(action) for action in planned.actions]
@@ -93,19 +93,20 @@ def summarize_transfer_actions(actions: Sequence[str]) -> list[str]:
     """Summarize the acts of a journal entry: one sentence for all acts of one kind and reason."""
     alike: dict[tuple[str, str, str], list[str]] = {}
     for action in actions:
-        if match := KEPT.fullmatch(action):
+        if match := STORED_ACT_SENTENCE.fullmatch(action):
             alike.setdefault((match[1], match[3], ""), []).append(match[2])
         else:
             alike.setdefault(("", "", action), []).append("")
-    return [_folded(*same, names) for same, names in alike.items()]
+    return [_fold_acts_into_sentence(*same, names) for same, names in alike.items()]
 
 
-def _folded(act: str, why: str, single: str, names: Sequence[str]) -> str:
+def _fold_acts_into_sentence(act: str, why: str, single: str, names: Sequence[str]) -> str:
     if single:
         return single
     transfers = names[0] if len(names) == 1 else f"{len(names)} transfers"
-    listed = f" ({', '.join(names[:FIRST])}{', ...' * (len(names) > FIRST)})"
-    return f"{transfers}: {transfers_and_actions.WORDS[TransferActKind(act)]}: {why}{listed * (len(names) > 1)}"
+    listed = f" ({', '.join(names[:MOST_NAMED_TRANSFERS])}{', ...' * (len(names) > MOST_NAMED_TRANSFERS)})"
+    words = transfers_and_actions.TRANSFER_ACT_WORDS[TransferActKind(act)]
+    return f"{transfers}: {words}: {why}{listed * (len(names) > 1)}"
 
 
 RECALL_PROGRAM = "poller recall"
@@ -145,7 +146,7 @@ def _recall_sentence(recall: TaskRecall) -> str:
 
 
 REFUSAL_PROGRAM = "poller refusal"
-AN_HOUR = 20  # largest number of stored rejections an hour for one person
+MOST_REJECTIONS_AN_HOUR = 20  # largest number of stored rejections an hour for one person
 
 
 class RefusedStarterMessageJournal:
@@ -153,7 +154,7 @@ class RefusedStarterMessageJournal:
 
     def __init__(self, journal: DecisionJournal, clock: Clock) -> None:
         self._journal = journal
-        self._quota = LogLineQuotaByPerson(clock.steady_s, AN_HOUR, 3600.0)
+        self._quota = LogLineQuotaByPerson(clock.steady_s, MOST_REJECTIONS_AN_HOUR, 3600.0)
 
     def keep(self, received: ReceivedStarterMessage, refusal: transfers_and_actions.RejectedStarterMessage) -> None:
         """Store a rejected message with all inputs of the rejection."""

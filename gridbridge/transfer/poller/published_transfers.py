@@ -5,12 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.batch.configured_cluster_routes import build_request_mapping, build_transfer_queue_route
+from gridbridge.batch.configured_cluster_addresses import (
+    build_request_mapping,
+    build_transfer_queue_route,
+)
 from gridbridge.decisions.transfer import transfers_in_job_lists
 from gridbridge.decisions.transfer.starter_message_acceptance import describe_job_end
 from gridbridge.decisions.transfer.transfer_queue_closing import remote_cluster_load_values
 from gridbridge.errors import StateError
-from gridbridge.model import names_offered_by_cluster, transfer_message
+from gridbridge.model import names_offered_by_cluster, transfer_messages_in_spool
 from gridbridge.model import published_status_and_reports as reports
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import PUBLISHED
@@ -59,11 +62,11 @@ def published_row_with_all_fields(transfer: Transfer, home: ClusterSnapshot | No
 def published_task_history(local: str, attempts: Sequence[History], is_proved: bool) -> reports.PublishedTaskTransfers:
     """Return the history of a local task's last transfers, as it is published."""
     last, left_out = transfers_in_job_lists.drop_oldest_attempts(attempts)
-    histories = tuple(map(_history, last))
+    histories = tuple(map(_published_transfer_history, last))
     return reports.PublishedTaskTransfers(job=local, attempts=histories, left_out=left_out, is_proved=is_proved)
 
 
-def _history(history: History) -> reports.PublishedTransferHistory:
+def _published_transfer_history(history: History) -> reports.PublishedTransferHistory:
     events, left_out = transfers_in_job_lists.drop_middle_events(history[1])
     shown = tuple(
         reports.PublishedTransferEvent(at=event.at, text=reports.replace_control_characters(event.text))
@@ -102,7 +105,7 @@ def published_cluster_row(
     )
 
 
-FRESHEN_S = 2.0  # the poller rewrites load values this often, to show that the poller lives
+LOAD_VALUE_REWRITE_INTERVAL_S = 2.0  # the poller rewrites load values this often, to show that the poller lives
 
 UNLISTED = timedelta(minutes=1)  # time for the home job list to show the task of a new transfer
 
@@ -122,7 +125,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
         self.folder = folder
         self._configuration = configuration
         self._started_at = self._clock.now()
-        self._loaded_at = -FRESHEN_S
+        self._loaded_at = -LOAD_VALUE_REWRITE_INTERVAL_S
         self._values: dict[str, str] = {}
         self._full = ""
 
@@ -166,7 +169,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
             stale_s = max(self.policy.poller.stale_s, 2 * observers[name].interval_s)
             remote = None if name in shut else snapshots.get(name)
             values |= remote_cluster_load_values(remote, name, now, timedelta(seconds=stale_s))
-        is_due = self._clock.steady_s() - self._loaded_at >= FRESHEN_S
+        is_due = self._clock.steady_s() - self._loaded_at >= LOAD_VALUE_REWRITE_INTERVAL_S
         if values == self._values and not is_due:
             return
         self._loaded_at, self._values = self._clock.steady_s(), values
@@ -249,11 +252,11 @@ class TransferStatePublisher(ReloadablePollerComponent):
     def epilog_usage(self, local: str, owner: str, figures: dict[str, str]) -> None:
         """Publish a remote job's usage for the epilog that root runs after the local job."""
         path = published_file_formats.root_epilog_usage_path(local, owner, self.folder)
-        publish_file(path, transfer_message.encode_key_value_lines(figures))
+        publish_file(path, transfer_messages_in_spool.encode_key_value_lines(figures))
 
     def readings(self, readings: Iterable[reports.PublishedAccountingProgress]) -> None:
         """Publish how far the service has read each cluster's accounting file."""
-        self._put(usage_rows.READINGS, reports.PublishedAccountingPositions(readings=tuple(readings)))
+        self._put(usage_rows.ACCOUNTING_PROGRESS_FILE, reports.PublishedAccountingPositions(readings=tuple(readings)))
 
     def sweep(self, before: datetime, living: Iterable[Transfer]) -> None:
         """Remove histories that are older than the given time, except histories of open transfers."""

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.batch.remote_job_claim_script import GRANTS
 from gridbridge.decisions.transfer.recall_policy import does_job_wait_for_claim_grant
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
@@ -22,7 +22,12 @@ from gridbridge.model.fixed_paths import SPOOL
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer import claim_and_guard
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
-from gridbridge.model.transfer_message import REQUEUE, TransferFailureCause, TransferMessage, TransferOutcome
+from gridbridge.model.transfer_messages_in_spool import (
+    REQUEUE,
+    TransferFailureCause,
+    TransferMessage,
+    TransferOutcome,
+)
 from gridbridge.model.transfer_route import BARE, Away
 from gridbridge.program.threads_and_backoff import BackoffBySubject, OwnerThreadPools
 from gridbridge.shell import safe_files, ssh
@@ -33,14 +38,14 @@ from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 MAX_AGE_S = 86400  # age at which the claim file of a job without a transfer is removed
 # All users must see a grant, because a job can't tell a hidden grant from a missing grant.
-GIVE = f"""umask 022
+GRANT_SCRIPT = f"""umask 022
 mkdir -p {GRANTS} && chmod a+x .gridbridge && chmod a+rx {GRANTS} || exit
 case $(ls -ld .) in
     ?????????[xt]*) ;;
     *) echo "$PWD has to let jobs pass to {GRANTS}: chmod a+x" >&2; exit 1 ;;
 esac
 for name; do true >"{GRANTS}/$name" || exit; done"""
-REMOVE = f'rm -f -- "{GRANTS}/$1"'
+GRANT_REMOVAL_SCRIPT = f'rm -f -- "{GRANTS}/$1"'
 
 
 def take_home_claim(name: str, uid: int, spool: str = SPOOL) -> bool:
@@ -48,45 +53,49 @@ def take_home_claim(name: str, uid: int, spool: str = SPOOL) -> bool:
 
     Raises StateError if nobody can tell who has the claim.
     """
-    path = f"{spool}/{claim_and_guard.FOLDER}/{name}"
+    path = f"{spool}/{claim_and_guard.CLAIMS_FOLDER}/{name}"
     try:
-        _refuse_foreign(f"{spool}/{claim_and_guard.FOLDER}")
+        _require_own_claims_folder(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
         os.symlink(name, path)
     except FileExistsError:
-        return _is_homes(path, uid)
+        return _is_claim_of_home(path, uid)
     except OSError as error:
-        raise StateError(f"{_shown(path)}: {error.strerror}") from error
+        raise StateError(f"{_claim_path_without_secret(path)}: {error.strerror}") from error
     return True
 
 
-def _shown(path: str) -> str:
+def _claim_path_without_secret(path: str) -> str:
     """Return the path of a claim file for messages, without the secret part of its name."""
     return f"{path[: -len(path.rpartition('.')[2]) // 2]}..."
 
 
-def _is_homes(path: str, uid: int) -> bool:
+def _is_claim_of_home(path: str, uid: int) -> bool:
     try:
         facts = os.lstat(path)
     except OSError as error:
-        raise StateError(f"{_shown(path)}: {error.strerror}") from error
+        raise StateError(f"{_claim_path_without_secret(path)}: {error.strerror}") from error
     is_link = stat.S_ISLNK(facts.st_mode)
     if facts.st_uid != (os.geteuid() if is_link else uid):
-        raise StateError(f"{_shown(path)}: made by uid {facts.st_uid}; expected the job's owner or the service")
+        raise StateError(
+            f"{_claim_path_without_secret(path)}: made by uid {facts.st_uid}; expected the job's owner or the service"
+        )
     return is_link
 
 
-def _refuse_foreign(folder: str) -> None:
+def _require_own_claims_folder(folder: str) -> None:
     facts = os.lstat(folder)
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
-        raise StateError(f"{folder}: {claim_and_guard.NOT_SERVICES}")
+        raise StateError(f"{folder}: {claim_and_guard.CLAIMS_FOLDER_NOT_OWNED_BY_SERVICE}")
 
 
 def remove_claim(name: str, spool: str = SPOOL) -> None:
     """Remove the file by which a remote job has claimed its task, once the job can't run any more."""
     try:
-        safe_files.remove_file(f"{spool}/{claim_and_guard.FOLDER}/{name}")
+        safe_files.remove_file(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}/{name}")
     except OSError as error:
-        raise StateError(f"{_shown(f'{spool}/{claim_and_guard.FOLDER}/{name}')}: {error.strerror}") from error
+        raise StateError(
+            f"{_claim_path_without_secret(f'{spool}/{claim_and_guard.CLAIMS_FOLDER}/{name}')}: {error.strerror}"
+        ) from error
 
 
 def remove_old_claim_files(
@@ -98,17 +107,17 @@ def remove_old_claim_files(
     `names` continues where this call ended.
     """
     try:
-        _refuse_foreign(f"{spool}/{claim_and_guard.FOLDER}")
-        entries = (names or ResumableFolderScan()).take(f"{spool}/{claim_and_guard.FOLDER}")
+        _require_own_claims_folder(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
+        entries = (names or ResumableFolderScan()).take(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
         strange = [entry.path for entry in entries if entry.name not in claimed]
     except (OSError, StateError):
         return  # no cluster uses claims
     for path in strange:
         with suppress(OSError):  # the claim's owner may have removed the file
-            _remove_old(path, now_s)
+            _remove_claim_if_old(path, now_s)
 
 
-def _remove_old(path: str, now_s: float) -> None:
+def _remove_claim_if_old(path: str, now_s: float) -> None:
     facts = os.lstat(path)
     is_homes = stat.S_ISLNK(facts.st_mode) and facts.st_uid == os.geteuid()
     is_file = not stat.S_ISDIR(facts.st_mode)
@@ -116,7 +125,7 @@ def _remove_old(path: str, now_s: float) -> None:
         safe_files.remove_file(path)
 
 
-def _ask(remote: Away, script: str, names: tuple[str, ...]) -> None:
+def _run_grant_script(remote: Away, script: str, names: tuple[str, ...]) -> None:
     if not all(name.isascii() and name.replace(".", "0").isalnum() for name in names):
         raise ParseError(f"{names!r}: expected names of grants")
     argv = ("/bin/sh", "-c", script, "sh", *names)
@@ -155,12 +164,12 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
         Raises CommandFailed unless all files exist.
         """
         names = tuple(claim_and_guard.claim_file_name(transfer.claim, transfer.uid) for transfer in transfers)
-        _ask(configured_cluster_address(self.policy, cluster), GIVE, names)
+        _run_grant_script(configured_cluster_address(self.policy, cluster), GRANT_SCRIPT, names)
 
     def remove_grant(self, transfer: Transfer) -> None:
         """Remove the file that let a remote job run, once the job is gone."""
         name = claim_and_guard.claim_file_name(transfer.claim, transfer.uid)
-        _ask(configured_cluster_address(self.policy, transfer.remote), REMOVE, (name,))
+        _run_grant_script(configured_cluster_address(self.policy, transfer.remote), GRANT_REMOVAL_SCRIPT, (name,))
 
 
 AT_ONCE = 500  # largest number of jobs in one command
@@ -208,7 +217,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
     def send(self) -> None:
         """Send the recorded grants (permissions to run), with one command at a time for each cluster."""
         for cluster in tuple(self._sent):
-            self._take(cluster)
+            self._take_grant_result(cluster)
         for cluster, due in tuple(self._due.items()):
             due = {key: transfer for key, transfer in due.items() if key in self._ledger.open}
             self._due[cluster] = due
@@ -247,7 +256,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
 
     def limited(self, transfer: Transfer, end: TransferMessage) -> TransferMessage:
         """Return the result of a remote job; an error if too many remote jobs of the task got no permission to run."""
-        self._doubt(transfer, end)
+        self._log_unseen_grant(transfer, end)
         queue = self.policy.queues.get(transfer.queue)
         if end.claim != claim_and_guard.FENCED or queue is None:
             return end
@@ -258,7 +267,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
             return end
         return end.but(outcome=TransferOutcome.ERROR, reason=f"{end.reason}, {times} times")
 
-    def _doubt(self, transfer: Transfer, end: TransferMessage) -> None:
+    def _log_unseen_grant(self, transfer: Transfer, end: TransferMessage) -> None:
         """Log a remote job that ended for lack of its permission to run, although the permission was sent."""
         cluster = self.policy.clusters.get(transfer.remote)
         if (
@@ -319,7 +328,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
         )
         self._files.sweep(names, self._clock.now_s())
 
-    def _take(self, cluster: str) -> None:
+    def _take_grant_result(self, cluster: str) -> None:
         batch, sent = self._sent[cluster]
         if not sent.done():
             return

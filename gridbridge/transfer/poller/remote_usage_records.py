@@ -27,7 +27,7 @@ from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
 from gridbridge.model.transfer_name import PREFIX, is_transfer_name, parse_transfer_name
 from gridbridge.program.threads_and_backoff import ThreadNotStarted, ThreadPool
-from gridbridge.shell import followed_file
+from gridbridge.shell import appended_file_lines
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer import usage_rows
@@ -103,7 +103,7 @@ class RemoteAccountingFileReader:
         """Read the new lines of the accounting file; an error is part of the result."""
         before = self.cursor
         try:
-            step = followed_file.read_appended_lines(before.path, before.place, self._clock.now_s())
+            step = appended_file_lines.read_appended_lines(before.path, before.place, self._clock.now_s())
             records, skipped = self.accounts.read_accounting_lines(step.lines, self._prefix)
             return AccountingFileReadResult(
                 cursor=replace(before, place=step.place, skipped=before.skipped + skipped),
@@ -139,14 +139,16 @@ def remote_job_usage_records(
                 transfer=record.account,
                 cluster=name,
                 source=RemoteUsageSource.ACCOUNTING,
-                mark=followed_file.blake2b_hex_digest(line.encode("utf-8", "replace")),
+                mark=appended_file_lines.blake2b_hex_digest(line.encode("utf-8", "replace")),
                 owner=cluster.users.person_of(record.owner, name) if cluster.ssh else record.owner,
             )
 
 
-MOST_TOLD = 1000  # stored job ends per hour and person at most, for jobs that no home job list has shown
-UNHEARD = timedelta(minutes=1)  # longest usual time between two answers of a cluster
-FRESHEN = timedelta(seconds=20)  # unchanged positions are published again after this time
+MOST_UNPROVED_ENDS_AN_HOUR = (
+    1000  # stored job ends per hour and person at most, for jobs that no home job list has shown
+)
+LONGEST_ANSWER_INTERVAL = timedelta(minutes=1)  # longest usual time between two answers of a cluster
+POSITION_REPUBLISH_INTERVAL = timedelta(seconds=20)  # unchanged positions are published again after this time
 
 
 @dataclass(slots=True, kw_only=True)
@@ -186,10 +188,10 @@ class RemoteUsageService:
         for name, cluster in clusters.items():
             accounts = ADAPTERS[cluster.kind].accounts
             if name not in self.readers and accounts:
-                self._begin(name, cluster, accounts)
+                self._begin_accounting_file(name, cluster, accounts)
         self.views.readings(self.readings.values())
 
-    def _begin(self, name: str, cluster: ClusterSection, accounts: "JobAccountingReader[Away]") -> None:
+    def _begin_accounting_file(self, name: str, cluster: ClusterSection, accounts: "JobAccountingReader[Away]") -> None:
         cursor = self.cursors.get(name) or ClusterAccountingProgress(cluster=name, path="")
         cursor = replace(cursor, path=cluster.accounting)
         prefix = f"{PREFIX}.{self.policy.site.cluster}."
@@ -216,10 +218,10 @@ class RemoteUsageService:
             self.accounting.put_cursor(look.cursor)
             self.cursors[look.cursor.cluster] = look.cursor
         for local, records in changed.items():
-            self._show(local, records)
-        self._note(look)
+            self._publish_task_usage(local, records)
+        self._publish_reading_progress(look)
 
-    def _show(self, local: str, records: tuple[RemoteJobRunAccounting, ...]) -> None:
+    def _publish_task_usage(self, local: str, records: tuple[RemoteJobRunAccounting, ...]) -> None:
         """Publish the usage records of a task, without records of jobs of other owners."""
         if len({(record.owner, record.job_id) for record in records}) > 1:
             name = parse_transfer_name(records[0].transfer)
@@ -227,7 +229,7 @@ class RemoteUsageService:
             records = tuple(transfers_in_job_lists.usage_records_of_proved_owner(records, transfers))
         self.views.usage(local, records)
 
-    def _note(self, look: AccountingFileReadResult) -> None:
+    def _publish_reading_progress(self, look: AccountingFileReadResult) -> None:
         name = look.cursor.cluster
         before = self.readings[name]
         if look.lost:
@@ -242,7 +244,7 @@ class RemoteUsageService:
             skipped=look.cursor.skipped,
         )
         is_changed = replace(before, read_at=after.read_at) != after or (before.read_at is None and after.read_at)
-        is_old = before.read_at and after.read_at and after.read_at - before.read_at > FRESHEN
+        is_old = before.read_at and after.read_at and after.read_at - before.read_at > POSITION_REPUBLISH_INTERVAL
         if is_changed or is_old:
             self.readings[name] = after
             self.views.readings(self.readings.values())
@@ -260,14 +262,14 @@ class RemoteUsageService:
         if transfer.remote not in self.readers:
             return None
         accounts = self.readers[transfer.remote].accounts
-        end, is_disputed = accounts.settle_job_end(self._accounted(transfer), self.clock.now())
+        end, is_disputed = accounts.settle_job_end(self._newest_accounting_records(transfer), self.clock.now())
         if end is None:
             self.readers[transfer.remote].hasten()
         if is_disputed:
             raise ConflictingRemoteJobEnds(f"two records of {transfer.remote} disagree on how {transfer.name} ended")
         return end
 
-    def _accounted(self, transfer: Transfer) -> list[RemoteJobRunAccounting]:
+    def _newest_accounting_records(self, transfer: Transfer) -> list[RemoteJobRunAccounting]:
         """Return a job's accounting records that are newer than the last job list with the job."""
         name = parse_transfer_name(transfer.name)
         records = self.accounting.records_of(name.cluster, name.job, name.task, remote_job_last_listed_at(transfer))
@@ -290,18 +292,18 @@ class RemoteUsageService:
         if is_accounted and not has_epilog:
             return
         record = usage_from_verdict(transfer)
-        if record is None or not self._may_tell(transfer):
+        if record is None or not self._may_store_end_usage(transfer):
             return
         local = parse_transfer_name(transfer.name).local
         if not is_accounted:
-            self._show(local, self.accounting.put_record(record, self.clock.now()))
+            self._publish_task_usage(local, self.accounting.put_record(record, self.clock.now()))
         if has_epilog:
             try:
                 self.views.epilog_usage(local, record.owner, format_shepherd_usage(record))
             except StateError as error:
                 _log.warning("event=no_epilog_usage name=%s why=%r", record.transfer, str(error))
 
-    def _may_tell(self, transfer: Transfer) -> bool:
+    def _may_store_end_usage(self, transfer: Transfer) -> bool:
         """Return whether to store the usage in a job's end message; the number of unproved jobs is limited.
 
         A short job may end before the home job list shows the job, and anybody may invent a job.
@@ -309,7 +311,7 @@ class RemoteUsageService:
         if transfer.listed:
             return transfer.listed == OwnerSeenInHomeJobList.YES
         self.told[transfer.uid] = self.told.get(transfer.uid, 0) + 1
-        return self.told[transfer.uid] <= MOST_TOLD
+        return self.told[transfer.uid] <= MOST_UNPROVED_ENDS_AN_HOUR
 
     def sweep(self) -> None:
         """Delete old usage records, and begin to count unproved job ends anew."""
@@ -333,5 +335,5 @@ def remote_job_last_listed_at(transfer: Transfer) -> datetime | None:
     if not transfer.remote_state.is_listed:
         return None
     if transfer.missing_since:
-        return transfer.missing_since - UNHEARD
+        return transfer.missing_since - LONGEST_ANSWER_INTERVAL
     return transfer.seen_at

@@ -9,7 +9,7 @@ from functools import partial
 
 from gridbridge.batch import load_submit_adapter, privileged_helper_calls
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster, cluster_status_reader
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.decisions.transfer.remote_accounting_verdicts import home_verdict_from_accounting
 from gridbridge.errors import (
     ConflictingRemoteJobEnds,
@@ -28,7 +28,7 @@ from gridbridge.model.transfer.transfers_and_actions import (
     TransferActKind,
     TransferKey,
 )
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     TransferFailureCause,
     TransferMessage,
     TransferOutcome,
@@ -62,7 +62,7 @@ class RemoteJobActs(ReloadablePollerComponent):
                 load_submit_adapter(where).delete_job(where, job)
             return
         try:
-            _as_owner("delete", transfer)
+            _run_as_transfer_owner("delete", transfer)
         except OwnerAccountGone:
             jobs_of_removed_accounts.delete_job_of_removed_account(
                 self.policy, transfer.remote, transfer.owner, transfer.name, str(transfer.remote_id or "")
@@ -107,10 +107,10 @@ class RemoteJobActs(ReloadablePollerComponent):
 
     def unstage(self, transfer: Transfer) -> None:
         """Remove the files that were copied to the remote cluster for a closed transfer."""
-        _as_owner("unstage", transfer)
+        _run_as_transfer_owner("unstage", transfer)
 
 
-def _as_owner(verb: str, transfer: Transfer) -> None:
+def _run_as_transfer_owner(verb: str, transfer: Transfer) -> None:
     """Run a verb of gridbridge-as-user as a transfer's owner; CommandFailed on failure.
 
     Raises OwnerAccountGone if the owner has no account, and RemoteJobNotOurs if the id now belongs to another job.
@@ -147,7 +147,7 @@ class TransferActRunner:
 AGAIN_S = 2.0  # pause before the first retry of a failed act; each retry doubles the pause
 LONGEST_S = 60.0  # longest pause before a retry
 
-Name = tuple[TransferActKind, str, int]
+TransferActKey = tuple[TransferActKind, str, int]
 
 _log = logging.getLogger(__name__)
 
@@ -163,18 +163,18 @@ class TransferActDispatcher:
 
     def __post_init__(self) -> None:
         self._backoff = BackoffBySubject(self._clock)  # pauses between two look-ups of a job's end
-        self._failing: dict[Name, BackoffBySubject] = {}  # pauses before retries of failed self._acts
+        self._failing: dict[TransferActKey, BackoffBySubject] = {}  # pauses before retries of failed self._acts
         self.disputed: set[TransferKey] = set()  # transfers whose accounting records show different ends
         self.not_ours: list[Transfer] = []  # transfers whose remote job id belongs to another job
         self.not_deleted: list[tuple[Transfer, str]] = []  # transfers of removed accounts, with the deletion's error
-        self.open: dict[Name, tuple[TransferAction, Future[TransferMessage | None]]] = {}
+        self.open: dict[TransferActKey, tuple[TransferAction, Future[TransferMessage | None]]] = {}
 
     def may_begin(self, action: TransferAction) -> bool:
         """Return whether an act may begin: its pause is over, and no thread runs the act.
 
         A failed act and a look-up of a job's end are repeated after growing pauses.
         """
-        name = _name(action)
+        name = _act_key(action)
         failing = self._failing.get(name)
         if name in self.open or (failing and not failing.may_try(name)):
             return False
@@ -182,7 +182,7 @@ class TransferActDispatcher:
 
     def begin(self, action: TransferAction) -> None:
         """Start an act in a thread of the job's owner; a job's end in the usage records needs no thread."""
-        self.open[_name(action)] = action, self._future(action)
+        self.open[_act_key(action)] = action, self._start_act(action)
 
     def take_done(self) -> Iterator[tuple[TransferAction, TransferMessage | None]]:
         """Yield each finished act, with the remote job's result if the act found one; log failed acts."""
@@ -197,18 +197,18 @@ class TransferActDispatcher:
             except RemoteJobNotOurs as error:
                 _log.warning("event=not_ours act=%s why=%r", action.act.value, shorten_reason_for_storage(str(error)))
                 self.not_ours.append(action.transfer)
-                self._pause(name)
+                self._pause_failed_act(name)
             except OwnerlessJobNotDeleted as error:
                 self.not_deleted.append((action.transfer, str(error)))
-                self._pause(name)
+                self._pause_failed_act(name)
             except (GridbridgeError, OSError) as error:
                 _log.warning(
                     "event=failed act=%s why=%r", action.act.value, shorten_reason_for_storage(describe_error(error))
                 )
-                self._pause(name)
+                self._pause_failed_act(name)
             except Exception:  # a fault in one act must not stop the round
                 _log.exception("event=fault act=%s name=%s", action.act.value, action.transfer.name)
-                self._pause(name)
+                self._pause_failed_act(name)
             else:
                 self._failing.pop(name, None)
                 yield action, verdict
@@ -224,13 +224,13 @@ class TransferActDispatcher:
         """Forget the pauses of all failed acts, because a silent cluster answers again."""
         self._failing.clear()
 
-    def _pause(self, name: Name) -> None:
+    def _pause_failed_act(self, name: TransferActKey) -> None:
         """Make a failed act wait before its retry; the release of a local task is retried at once."""
         if name not in self._failing and name[0] is not TransferActKind.RELEASE_LOCAL:
             self._failing[name] = BackoffBySubject(self._clock, AGAIN_S, LONGEST_S)
             self._failing[name].may_try(name)
 
-    def _future(self, action: TransferAction) -> "Future[TransferMessage | None]":
+    def _start_act(self, action: TransferAction) -> "Future[TransferMessage | None]":
         is_sought = action.act is TransferActKind.LOOK_UP_END
         done: Future[TransferMessage | None] = Future()
         try:
@@ -249,5 +249,5 @@ class TransferActDispatcher:
         return done
 
 
-def _name(action: TransferAction) -> Name:
+def _act_key(action: TransferAction) -> TransferActKey:
     return (action.act, *action.transfer.key)

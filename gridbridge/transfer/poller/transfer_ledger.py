@@ -20,7 +20,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson, WithheldLogLines
 from gridbridge.state import published_json
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.poller.breakers import ClusterBreakers
+from gridbridge.transfer.poller.cluster_failure_breakers import ClusterBreakers
 from gridbridge.transfer.poller.published_transfers import History, TransferStatePublisher
 from gridbridge.transfer.transfer_rows import TransferRows
 
@@ -35,7 +35,7 @@ class TaskHistoryPublisher:
         self._transfers = TransferRows(database)
         self._views = views
         self._behind: set[str] = set()
-        self._known: dict[str, dict[TransferKey, _Attempt]] = {}  # transfers by local task
+        self._known: dict[str, dict[TransferKey, _TransferWithEvents]] = {}  # transfers by local task
 
     def load(self) -> None:
         """Mark for publication all histories that an earlier process may not have published."""
@@ -54,7 +54,7 @@ class TaskHistoryPublisher:
     def keep(self, before: Transfer | None, after: Transfer) -> None:
         """Put a changed transfer into its task's history, and mark the history for publication."""
         if attempts := self._attempts(after.name):
-            attempts.setdefault(after.key, _Attempt(after)).transfer = after
+            attempts.setdefault(after.key, _TransferWithEvents(after)).transfer = after
         if before and before.but(seen_at=after.seen_at, missed_polls=after.missed_polls) != after:
             self.touch(after)
 
@@ -63,7 +63,7 @@ class TaskHistoryPublisher:
         if attempt := self._attempts(event.name).get((event.name, event.uid)):
             attempt.events.append(event)
 
-    def _attempts(self, transfer: str) -> "dict[TransferKey, _Attempt]":
+    def _attempts(self, transfer: str) -> "dict[TransferKey, _TransferWithEvents]":
         """Return the cached transfers of a transfer's task; empty if the task was not published yet."""
         name = parse_transfer_name(transfer)
         return self._known.get(name.local, {}) if name.cluster == self._cluster else {}
@@ -71,21 +71,21 @@ class TaskHistoryPublisher:
     def publish(self) -> None:
         """Publish the history of each task that was marked."""
         for local in self._behind:
-            self._show(local)
+            self._publish_task_history(local)
         self._behind.clear()
 
-    def _show(self, local: str) -> None:
+    def _publish_task_history(self, local: str) -> None:
         job, _, task = local.partition(".")
         attempts = self._known.pop(local, None) or {
-            transfer.key: _Attempt(transfer, list(self._transfers.events(transfer.name, transfer.uid)))
+            transfer.key: _TransferWithEvents(transfer, list(self._transfers.events(transfer.name, transfer.uid)))
             for transfer in self._transfers.of_task(self._cluster, int(job), int(task or 0))
         }
         transfers = tuple(attempt.transfer for attempt in attempts.values())
         unproved = transfers_in_job_lists.uids_claiming_unproved_task(transfers)
         if proved := transfers_in_job_lists.proved_owner_uids(transfers):
-            self._views.task(local, _of(attempts, proved))
+            self._views.task(local, _histories_of_uids(attempts, proved))
         for uid in {transfer.uid for transfer in transfers}:
-            self._views.unproved_task(local, uid, _of(attempts, unproved & {uid}))
+            self._views.unproved_task(local, uid, _histories_of_uids(attempts, unproved & {uid}))
         if not all(attempt.transfer.is_over for attempt in attempts.values()):
             self._known[local] = attempts
 
@@ -95,7 +95,7 @@ class TaskHistoryPublisher:
         self._views.sweep(before, living)
 
 
-def _of(attempts: "dict[TransferKey, _Attempt]", uids: frozenset[int]) -> list[History]:
+def _histories_of_uids(attempts: "dict[TransferKey, _TransferWithEvents]", uids: frozenset[int]) -> list[History]:
     theirs = (attempt for attempt in attempts.values() if attempt.transfer.uid in uids)
     return [
         (attempt.transfer, attempt.events) for attempt in theirs if attempt.transfer.listed != OwnerSeenInHomeJobList.NO
@@ -103,7 +103,7 @@ def _of(attempts: "dict[TransferKey, _Attempt]", uids: frozenset[int]) -> list[H
 
 
 @dataclass(slots=True)
-class _Attempt:
+class _TransferWithEvents:
     """One transfer of a task, with the events of its history in order."""
 
     transfer: Transfer
@@ -186,7 +186,7 @@ class TransferLedger:
         self._breakers.take_news(before, transfer, self.open.values())
         self._transfers.put(transfer)
         self.open[transfer.key] = transfer
-        self._tell_withheld(transfer)
+        self._log_withheld_lines(transfer)
 
     def reopen(self, ended: Transfer) -> None:
         """Open a closed transfer again because home missed its end, unless the task was sent again since."""
@@ -202,7 +202,7 @@ class TransferLedger:
             self._transfers.put(transfer)
             self._job_history.keep(None, transfer)
             self._job_history.touch(transfer)
-            self._tell_withheld(transfer)
+            self._log_withheld_lines(transfer)
         if closed.key in self.ended:
             self.ended[closed.key] = self.ended[closed.key].but(listed=closed.listed)
 
@@ -240,7 +240,7 @@ class TransferLedger:
         else:
             self._withheld.keep(transfer.uid, transfer.key, text)
 
-    def _tell_withheld(self, transfer: Transfer) -> None:
+    def _log_withheld_lines(self, transfer: Transfer) -> None:
         """Log the lines that were withheld until the home job list proved the transfer's owner."""
         is_proved = transfer.listed == OwnerSeenInHomeJobList.YES
         if is_proved or (transfer.listed and transfer.is_over):

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from gridbridge.decisions.transfer import transfer_decisions
+from gridbridge.decisions.transfer import transfer_act_decisions
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferRoundPlan
-from gridbridge.model.transfer_message import TransferFailureCause
+from gridbridge.model.transfer_messages_in_spool import TransferFailureCause
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.transfer.poller.poller_components import PollerComponents
@@ -76,7 +76,7 @@ class PollRoundSteps:
         if round_input.situation is None:
             return TransferRoundPlan()
         poller = self._parts.policy.poller
-        return transfer_decisions.update_and_plan_transfers(round_input.concerned, round_input.situation, poller)
+        return transfer_act_decisions.update_and_plan_transfers(round_input.concerned, round_input.situation, poller)
 
     def entry(self, round_input: PollRoundInput, plan: TransferRoundPlan) -> DecisionJournalEntry | None:
         """Return a journal entry of the round's new decisions; None if nothing new was decided."""

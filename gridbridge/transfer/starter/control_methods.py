@@ -10,7 +10,7 @@ import select
 import sys
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.transfer_message import DesiredLocalJobState, TransferOutcome
+from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, TransferOutcome
 from gridbridge.shell import safe_files
 from gridbridge.shell.program_runs import SIGKILL
 from gridbridge.state import published_file_formats
@@ -59,7 +59,7 @@ def terminate_local_job(task: LocalTask) -> None:
         doubt = task_notes.note_termination_check(task.private)
     except (GridbridgeError, OSError) as error:
         log_step_error(error)
-    if not _is_deleted(task) and not task.is_dead():
+    if not _is_job_deleted_or_unknown(task) and not task.is_dead():
         safe_files.remove_file(doubt)
         task.tell_spared()
         return
@@ -73,7 +73,7 @@ def terminate_local_job(task: LocalTask) -> None:
     starter.end_within(PATIENCE_S)
 
 
-def _is_deleted(task: LocalTask) -> bool:
+def _is_job_deleted_or_unknown(task: LocalTask) -> bool:
     from gridbridge.transfer.starter import time_limit_or_deletion  # few jobs need this import
 
     try:

@@ -8,10 +8,10 @@ import errno
 import os
 
 from gridbridge.errors import GridbridgeError, UnstageablePaths
-from gridbridge.model import transfer_message
+from gridbridge.model import transfer_messages_in_spool
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.transfer import staged_paths
-from gridbridge.model.transfer_message import MAX_BYTES
+from gridbridge.model.transfer_messages_in_spool import MAX_BYTES
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import remote_stage_folder, rsync, safe_files
 from gridbridge.transfer.starter import starter_step_context, task_notes
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
 STDIN, STREAMS = "stdin", ("stdout", "stderr")  # file names in the remote folder
-HOME = "home"  # note that all outputs are at home
-CARRIED = "carried"  # note that all inputs are at the remote cluster
-NOTE = "stage"
-BEHIND = "/./"  # rsync recreates the part of a path after this mark (rsync(1), --relative)
+OUTPUTS_FETCHED_NOTE = "home"  # note that all outputs are at home
+INPUTS_COPIED_NOTE = "carried"  # note that all inputs are at the remote cluster
+STAGING_NOTE = "stage"
+RSYNC_RELATIVE_MARK = "/./"  # rsync recreates the part of a path after this mark (rsync(1), --relative)
 SHORT_BYTES = 1 << 20  # a larger standard stream is fetched by rsync
 LONG_S = 40.0  # timeout of a command that lists or removes a remote folder
 
@@ -48,13 +48,13 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
     If an earlier starter already submitted the job, only the note is written. Raises UnstageablePaths, before the
     folder is created, for a wrong list or a missing input.
     """
-    stage = _declared(step, request, config)
+    stage = _staging_folder_of_job(step, request, config)
     step.record = step.record.but(stage=stage.folder)
-    _note(step.task, stage)
+    _write_staging_note(step.task, stage)
     if step.record.remote_id:
         # A released remote job has all its inputs.
-        if not step.far.find_held_job(step.away, step.record.transfer, _login(step).user):
-            step.task.note_done(CARRIED)
+        if not step.far.find_held_job(step.away, step.record.transfer, _ssh_login(step).user):
+            step.task.note_done(INPUTS_COPIED_NOTE)
         return ""
     for key in (staged_paths.IN, staged_paths.OUT):
         if wrong := staged_paths.staging_path_list_problem(key, getattr(stage, key)):
@@ -62,15 +62,15 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
     _refuse_missing(step.task, stage)
     step.note()
     try:
-        return remote_stage_folder.make_remote_stage_folder(_login(step), stage.folder, step.away.timeout_s)
+        return remote_stage_folder.make_remote_stage_folder(_ssh_login(step), stage.folder, step.away.timeout_s)
     except UnstageablePaths as error:
         if not stage.folder.startswith("/"):
             raise
         starter_step_context.log_step_error(error)
         stage.folder = f"{remote_stage_folder.STAGE_DIR}/{step.record.transfer}"  # below the account's home directory
-        _note(step.task, stage)
+        _write_staging_note(step.task, stage)
         step.note(stage=stage.folder)
-        return remote_stage_folder.make_remote_stage_folder(_login(step), stage.folder, step.away.timeout_s)
+        return remote_stage_folder.make_remote_stage_folder(_ssh_login(step), stage.folder, step.away.timeout_s)
 
 
 def carry_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
@@ -78,20 +78,23 @@ def carry_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
 
     Raises UnstageablePaths if an input is gone, CommandFailed if the copy must be retried.
     """
-    task, login, at = step.task, _login(step), step.record.stage
-    if task.is_done(CARRIED):
+    task, login, at = step.task, _ssh_login(step), step.record.stage
+    if task.is_done(INPUTS_COPIED_NOTE):
         return True
-    stage = _staging_note(task)
+    stage = _read_staging_note(task)
     _refuse_missing(task, stage)
-    source = _standard_input(task)
-    names = [_source(stage, path) for path in staged_paths.decode_staging_path_list(staged_paths.IN, stage.stage_in)]
+    source = _standard_input_file(task)
+    names = [
+        _rsync_source_path(stage, path)
+        for path in staged_paths.decode_staging_path_list(staged_paths.IN, stage.stage_in)
+    ]
     if source or names:
         remote_stage_folder.restore_remote_stage_folder(login, at, step.away.timeout_s)
     if source and not rsync.rsync_file_to_remote_path(login, source, f"{at}/{STDIN}", task.is_dead):
         return False
     if names and not rsync.rsync_files_to_host(login, names, f"{at}/{remote_stage_folder.WORK}/", task.is_dead):
         return False
-    task.note_done(CARRIED)
+    task.note_done(INPUTS_COPIED_NOTE)
     return True
 
 
@@ -101,9 +104,9 @@ def fetch_remote_outputs_home(step: "StarterStepContext", has_run: bool) -> bool
     If the job has not run and its cluster is unreachable, the service removes the folder later.
     """
     try:
-        if has_run and not _bring_home(step):
+        if has_run and not _copy_outputs_home(step):
             return False
-        remote_stage_folder.remove_remote_stage_folder(_login(step), step.record.stage, LONG_S)
+        remote_stage_folder.remove_remote_stage_folder(_ssh_login(step), step.record.stage, LONG_S)
         step.note(stage="")
     except GridbridgeError as error:
         if has_run:
@@ -112,15 +115,15 @@ def fetch_remote_outputs_home(step: "StarterStepContext", has_run: bool) -> bool
     return True
 
 
-def _bring_home(step: "StarterStepContext") -> bool:
+def _copy_outputs_home(step: "StarterStepContext") -> bool:
     """Copy the outputs home once; False if the local job was deleted meanwhile.
 
     Missing outputs are skipped. A symlink is copied as the file or folder to which the symlink leads.
     """
-    task, login, at = step.task, _login(step), step.record.stage
-    if task.is_done(HOME):
+    task, login, at = step.task, _ssh_login(step), step.record.stage
+    if task.is_done(OUTPUTS_FETCHED_NOTE):
         return True
-    stage = _staging_note(task)
+    stage = _read_staging_note(task)
     outputs = [
         staged_paths.path_in_remote_job_folder(path)
         for path in staged_paths.decode_staging_path_list(staged_paths.OUT, stage.stage_out)
@@ -128,7 +131,7 @@ def _bring_home(step: "StarterStepContext") -> bool:
     names = (*STREAMS, *(f"{remote_stage_folder.WORK}/{name}" for name in outputs))
     present = remote_stage_folder.find_remote_files(login, at, names, LONG_S) or {}
     streams = [name for name in STREAMS if name in present]
-    long = [name for name in streams if not _fetch(task, login, at, name)]
+    long = [name for name in streams if not _fetch_short_stream(task, login, at, name)]
     if long and not rsync.rsync_files_from_host(login, long, at, f"{task.private}/", task.is_dead):
         return False
     links = {name: present.get(f"{remote_stage_folder.WORK}/{name}") for name in outputs}
@@ -138,12 +141,12 @@ def _bring_home(step: "StarterStepContext") -> bool:
         if paths and not rsync.rsync_files_from_host(login, paths, work, cwd, task.is_dead, leads):
             return False
     for name in streams:
-        _append_once(f"{task.private}/{name}", task.env[f"SGE_{name.upper()}_PATH"])
-    task.note_done(HOME)
+        _append_stream_once(f"{task.private}/{name}", task.env[f"SGE_{name.upper()}_PATH"])
+    task.note_done(OUTPUTS_FETCHED_NOTE)
     return True
 
 
-def _fetch(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
+def _fetch_short_stream(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
     data = remote_stage_folder.read_remote_file(login, at, name, SHORT_BYTES + 1, LONG_S)
     is_whole = len(data) <= SHORT_BYTES
     if is_whole:
@@ -151,10 +154,12 @@ def _fetch(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
     return is_whole
 
 
-def _declared(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> RemoteStagingFolder:
+def _staging_folder_of_job(
+    step: "StarterStepContext", request: JobRequest, config: dict[str, str]
+) -> RemoteStagingFolder:
     route = step.route
     lists = staged_paths.job_stage_in_and_out_paths(route.stage_in, route.stage_out, request.context)
-    base = remote_stage_folder.remote_stage_parent(route.remote_stage_dir, _login(step).user or own_login_name())
+    base = remote_stage_folder.remote_stage_parent(route.remote_stage_dir, _ssh_login(step).user or own_login_name())
     return RemoteStagingFolder(
         folder=step.record.stage or f"{base}/{step.record.transfer}",
         cwd=config["cwd"],
@@ -163,68 +168,73 @@ def _declared(step: "StarterStepContext", request: JobRequest, config: dict[str,
     )
 
 
-def _note(task: LocalTask, stage: RemoteStagingFolder) -> None:
-    text = transfer_message.encode_key_value_lines({key: getattr(stage, key) for key in RemoteStagingFolder.__slots__})
-    task_notes.write_note(f"{task.private}/{NOTE}", text)
+def _write_staging_note(task: LocalTask, stage: RemoteStagingFolder) -> None:
+    text = transfer_messages_in_spool.encode_key_value_lines(
+        {key: getattr(stage, key) for key in RemoteStagingFolder.__slots__}
+    )
+    task_notes.write_note(f"{task.private}/{STAGING_NOTE}", text)
 
 
-def _staging_note(task: LocalTask) -> RemoteStagingFolder:
-    data, _ = safe_files.read_file_only_owner_writes(f"{task.private}/{NOTE}", 16 * MAX_BYTES, os.getuid())
-    return RemoteStagingFolder(**transfer_message.decode_key_value_lines(data, RemoteStagingFolder.__slots__))
+def _read_staging_note(task: LocalTask) -> RemoteStagingFolder:
+    data, _ = safe_files.read_file_only_owner_writes(f"{task.private}/{STAGING_NOTE}", 16 * MAX_BYTES, os.getuid())
+    return RemoteStagingFolder(**transfer_messages_in_spool.decode_key_value_lines(data, RemoteStagingFolder.__slots__))
 
 
-def _login(step: "StarterStepContext") -> SshLogin:
+def _ssh_login(step: "StarterStepContext") -> SshLogin:
     login = step.away.login
     assert login  # files are copied over ssh only
     return login
 
 
-def _standard_input(task: LocalTask) -> str:
+def _standard_input_file(task: LocalTask) -> str:
     path = task.env["SGE_STDIN_PATH"]
     return "" if path.startswith("/dev/") else path
 
 
-def _source(stage: RemoteStagingFolder, path: str) -> str:
+def _rsync_source_path(stage: RemoteStagingFolder, path: str) -> str:
     """Return an input's path for rsync, with `/./` before the part that rsync recreates."""
     name = staged_paths.path_in_remote_job_folder(path)
     above = os.path.dirname(os.path.normpath(path)) if path.startswith("/") else stage.cwd
-    return f"{os.path.normpath(above)}{BEHIND}{name}"
+    return f"{os.path.normpath(above)}{RSYNC_RELATIVE_MARK}{name}"
 
 
 def _refuse_missing(task: LocalTask, stage: RemoteStagingFolder) -> None:
-    declared = [_source(stage, path) for path in staged_paths.decode_staging_path_list(staged_paths.IN, stage.stage_in)]
-    for source in filter(None, [*declared, _standard_input(task)]):
-        path = source.replace(BEHIND, "/")
-        if wrong := _wrong(path):
+    declared = [
+        _rsync_source_path(stage, path)
+        for path in staged_paths.decode_staging_path_list(staged_paths.IN, stage.stage_in)
+    ]
+    for source in filter(None, [*declared, _standard_input_file(task)]):
+        path = source.replace(RSYNC_RELATIVE_MARK, "/")
+        if wrong := _why_input_is_uncopyable(path):
             raise UnstageablePaths(f"{staged_paths.IN}: {path}: {wrong}")
 
 
-def _wrong(path: str) -> str:
+def _why_input_is_uncopyable(path: str) -> str:
     if not os.path.exists(path):
         return "a dangling symlink" if os.path.islink(path) else "no such file or folder"
     if not (os.path.isfile(path) or os.path.isdir(path)):
         return "neither a file nor a folder"
     if not os.access(path, os.R_OK):
         return "not readable"
-    endless = next(_endless(path), "") if os.path.isdir(path) else ""
+    endless = next(_endless_symlinks(path), "") if os.path.isdir(path) else ""
     return f"symlink {endless} leads to its parent folder" if endless else ""
 
 
-def _endless(top: str) -> "Iterator[str]":
+def _endless_symlinks(top: str) -> "Iterator[str]":
     """Yield symlinks that lead to a parent folder, which rsync would follow forever.
 
     Unreadable folders are skipped, because rsync reports them.
     """
-    path, above = os.path.realpath(top), {_identity("/")}
+    path, above = os.path.realpath(top), {_device_and_inode("/")}
     while path != "/":
-        above.add(_identity(path))
+        above.add(_device_and_inode(path))
         path = os.path.dirname(path)
     pending = [(top, frozenset(above))]
     while pending:
         path, above_it = pending.pop()
         try:
             below = [entry.path for entry in os.scandir(path) if entry.is_dir()]
-            folders = [(child, _identity(child)) for child in below]
+            folders = [(child, _device_and_inode(child)) for child in below]
         except OSError:
             continue
         for child, identity in folders:
@@ -234,12 +244,12 @@ def _endless(top: str) -> "Iterator[str]":
                 pending.append((child, above_it | {identity}))
 
 
-def _identity(path: str) -> tuple[int, int]:
+def _device_and_inode(path: str) -> tuple[int, int]:
     status = os.stat(path)
     return status.st_dev, status.st_ino
 
 
-def _append_once(fetched: str, path: str) -> None:
+def _append_stream_once(fetched: str, path: str) -> None:
     """Append a standard stream to the owner's file, to which other programs may write as well.
 
     A note has the file's size before the first write, so a repeated step continues after the bytes that a killed step
@@ -249,17 +259,17 @@ def _append_once(fetched: str, path: str) -> None:
     try:
         with open(fetched, "rb") as source, open(path, "ab") as target:
             if target.seekable():
-                _lock(target.fileno())
+                _lock_output_file(target.fileno())
                 if (begun := task_notes.read_note_number(note)) is None:
                     task_notes.write_note(note, b"%d" % target.seek(0, os.SEEK_END))
-                source.seek(0 if begun is None else _agreeing(fetched, path, int(begun)))
+                source.seek(0 if begun is None else _count_bytes_already_written(fetched, path, int(begun)))
             while chunk := source.read(1 << 20):
                 target.write(chunk)
     except OSError as error:
         raise GridbridgeError(f"{path}: {error.strerror}") from error
 
 
-def _lock(descriptor: int) -> None:
+def _lock_output_file(descriptor: int) -> None:
     """Lock the output file against other tasks, if its filesystem has locks."""
     import fcntl
 
@@ -270,7 +280,7 @@ def _lock(descriptor: int) -> None:
             raise
 
 
-def _agreeing(fetched: str, path: str, begun: int) -> int:
+def _count_bytes_already_written(fetched: str, path: str, begun: int) -> int:
     """Return how many bytes of the stream the output file already has after position `begun`.
 
     Returns 0 if other programs have written since, because duplicate output is better than lost output.

@@ -3,9 +3,13 @@
 from gridbridge.model.job_request import OWN_HOLD, OWN_START
 from gridbridge.model.transfer import claim_and_guard
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
-from gridbridge.model.transfer_message import StarterPhase, TransferMessage, TransferMessageKind
+from gridbridge.model.transfer_messages_in_spool import (
+    StarterPhase,
+    TransferMessage,
+    TransferMessageKind,
+)
 from gridbridge.state import published_file_formats, spool
-from gridbridge.transfer.starter import submission_step
+from gridbridge.transfer.starter import remote_job_submission_step
 from gridbridge.transfer.starter.local_task import GUARDED
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
@@ -54,7 +58,7 @@ def write_first_transfer_note(step: "StarterStepContext") -> bool:
     """
     wake = step.record.wake or spool.create_starter_wake_fifo(step.task.our_spool)
     step.record = TransferMessage(remote=step.route.remote, queue=step.task.queue, wake=wake)
-    if step.task.was_sent_before() and not _learn_of_the_last(step):
+    if step.task.was_sent_before() and not _ask_service_for_last_transfer(step):
         return False
     if step.route.remote_claim and not step.record.phase:
         from gridbridge.batch import remote_job_claim_script
@@ -62,14 +66,14 @@ def write_first_transfer_note(step: "StarterStepContext") -> bool:
         step.record = step.record.but(claim=remote_job_claim_script.new_remote_job_claim(step.route.remote_claim))
     phase = step.record.phase or StarterPhase.SUBMITTING
     if step.record.remote_id and step.away.login:
-        submission_step.make_remote_staging_folder(step, step.request, step.task.config())
+        remote_job_submission_step.make_remote_staging_folder(step, step.request, step.task.config())
     name = step.record.transfer or str(step.task.transfer(step.route, attempt=1))
     fields = {"transfer": name, "guard": choose_local_task_guard(step), "submitted": step.request.submitted}
     step.note(kind=TransferMessageKind.RECORD, phase=phase, **fields)
     return True
 
 
-def _learn_of_the_last(step: "StarterStepContext") -> bool:
+def _ask_service_for_last_transfer(step: "StarterStepContext") -> bool:
     """Ask the service whether the task gets a new transfer or continues its last transfer."""
     reply = published_file_formats.read_verdict_or_reply(step.task.verdict(step.record.wake))
     if reply is None:

@@ -8,10 +8,13 @@ import os
 import pwd
 import time
 
-from gridbridge.batch.gridengine.submitted_request import parse_execd_config, parse_execd_environment
+from gridbridge.batch.gridengine.job_request_parser import (
+    parse_execd_config,
+    parse_execd_environment,
+)
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.fixed_paths import PUBLISHED, SPOOL
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     MAX_BYTES,
     DesiredLocalJobState,
     TransferMessage,
@@ -181,12 +184,12 @@ class LocalTask:
         safe_files.remove_file(f"{self.private}/{INTENT}")
         note = task_notes.newest_intent_note(self.private)
         desired = task_notes.desired_state_in_note(note)
-        if note.startswith(task_notes.ASKED):
+        if note.startswith(task_notes.NEW_INTENT_PREFIX):
             self.report_intent(desired)
             task_notes.mark_intent_reported(self.private, note)
         return desired
 
-    def learn(self, desired: str, order: task_notes.Order) -> None:
+    def learn(self, desired: str, order: task_notes.NoteSortKey) -> None:
         """Note the local job's state as a method would, because no method has noted the state."""
         if task_notes.is_intent_older(task_notes.newest_intent_note(self.private), order):
             task_notes.note_method_intent(self.private, desired, order)

@@ -8,7 +8,12 @@ import time
 
 from gridbridge.batch import load_submit_adapter
 from gridbridge.errors import RemoteJobNotOurs
-from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferMessage, TransferMessageKind
+from gridbridge.model.transfer_messages_in_spool import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferMessage,
+    TransferMessageKind,
+)
 from gridbridge.model.transfer_route import Away
 from gridbridge.transfer.starter import task_notes
 from gridbridge.transfer.starter.local_task import WARNED, own_login_name
@@ -34,15 +39,17 @@ def match_remote_job_state(step: "StarterStepContext", message: TransferMessage 
         step.task.note_done(WARNED)
         delete_remote_job(step.away, step.record)
         return True
-    _learn(step, message, now)
-    if step.record.phase == StarterPhase.HELD and not _release(step):
+    _note_known_local_states(step, message, now)
+    if step.record.phase == StarterPhase.HELD and not _release_remote_job(step):
         return False
     if step.record.phase == StarterPhase.RELEASED:
-        _act(step, step.task.desired())
+        _suspend_or_resume_remote_job(step, step.task.desired())
     return True
 
 
-def _learn(step: "StarterStepContext", message: TransferMessage | None, now: task_notes.Order) -> None:
+def _note_known_local_states(
+    step: "StarterStepContext", message: TransferMessage | None, now: task_notes.NoteSortKey
+) -> None:
     """Note, in order of time, the local job's states that this step and the service know."""
     desired = step.task.desired()
     # The transfer was suspended, and its rescheduled task runs.
@@ -54,28 +61,28 @@ def _learn(step: "StarterStepContext", message: TransferMessage | None, now: tas
         step.task.learn(message.desired, task_notes.boot_clock_sort_key(time.time() - float(message.at)))
 
 
-def _release(step: "StarterStepContext") -> bool:
+def _release_remote_job(step: "StarterStepContext") -> bool:
     """Release the remote job if the local job is to run; False while a method checks whether the job is to end.
 
     Copying the inputs may take hours, so the local job's state is read again afterwards.
     """
-    if not _is_to_run(step):
+    if not _is_local_job_to_run(step):
         return True
-    _make_sure(step)
-    is_carried = _is_carried(step)
+    _check_remote_job_once(step)
+    is_carried = _are_inputs_copied(step)
     if task_notes.is_termination_check_running(step.task.private):  # a deletion is noted before the check ends
         return False
-    if is_carried and _is_to_run(step):
+    if is_carried and _is_local_job_to_run(step):
         step.far.rename_and_release(step.away, step.record.remote_id, step.task.env["JOB_NAME"])
         step.note(phase=StarterPhase.RELEASED)
     return True
 
 
-def _is_to_run(step: "StarterStepContext") -> bool:
+def _is_local_job_to_run(step: "StarterStepContext") -> bool:
     return step.task.desired() in ("", DesiredLocalJobState.RUNNING)
 
 
-def _is_carried(step: "StarterStepContext") -> bool:
+def _are_inputs_copied(step: "StarterStepContext") -> bool:
     """Copy the declared inputs to the remote cluster; False if the job was deleted."""
     if not step.record.stage:
         return True
@@ -84,17 +91,17 @@ def _is_carried(step: "StarterStepContext") -> bool:
     return file_staging.carry_inputs_to_remote_folder(step)
 
 
-def _act(step: "StarterStepContext", desired: str) -> None:
+def _suspend_or_resume_remote_job(step: "StarterStepContext", desired: str) -> None:
     if desired not in (DesiredLocalJobState.SUSPENDED, DesiredLocalJobState.RUNNING):
         return
-    _make_sure(step)
+    _check_remote_job_once(step)
     if desired == DesiredLocalJobState.SUSPENDED:
         step.far.suspend_or_hold_job(step.away, step.record.remote_id)
     elif not step.task.is_dead():
         step.far.resume_or_release_job(step.away, step.record.remote_id)
 
 
-def _make_sure(step: "StarterStepContext") -> None:
+def _check_remote_job_once(step: "StarterStepContext") -> None:
     """Check the remote job's owner and account name once in a step; RemoteJobNotOurs on a mismatch."""
     if not step.is_sure:
         is_remote_job_known(step.away, step.record)
@@ -103,7 +110,7 @@ def _make_sure(step: "StarterStepContext") -> None:
 
 def find_held_remote_job(remote: Away, record: TransferMessage) -> str:
     """Return the id of the held remote job with a transfer's name; empty without such a job."""
-    return load_submit_adapter(remote).find_held_job(remote, record.transfer, _owner(remote))
+    return load_submit_adapter(remote).find_held_job(remote, record.transfer, _remote_account(remote))
 
 
 def delete_remote_job(remote: Away, record: TransferMessage) -> None:
@@ -124,7 +131,7 @@ def is_remote_job_known(remote: Away, record: TransferMessage) -> bool:
     Raises RemoteJobNotOurs if the id belongs to another owner or transfer, as after a reset of the cluster's job ids.
     """
     owner_account = load_submit_adapter(remote).query_owner_and_account(remote, record.remote_id)
-    if owner_account[0] and owner_account != (_owner(remote), record.transfer):
+    if owner_account[0] and owner_account != (_remote_account(remote), record.transfer):
         raise RemoteJobNotOurs(
             f"job {record.remote_id} of {record.remote} is {owner_account[0]}'s,"
             f" account {owner_account[1]!r}: not {record.transfer}"
@@ -132,5 +139,5 @@ def is_remote_job_known(remote: Away, record: TransferMessage) -> bool:
     return bool(owner_account[0])
 
 
-def _owner(remote: Away) -> str:
+def _remote_account(remote: Away) -> str:
     return remote.login.user if remote.login else own_login_name()

@@ -10,8 +10,8 @@ import time
 
 from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.fixed_paths import HOME, PYTHON, SENSOR_LOG
-from gridbridge.model.transfer.load_values import queue_closing_load_values
-from gridbridge.shell import poller_lock
+from gridbridge.model.transfer.transfer_queue_load_values import queue_closing_load_values
+from gridbridge.shell import program_lock_file
 from gridbridge.state import published_file_formats
 
 START_AGAIN_S = 10  # shortest time between two starts of the poller
@@ -86,9 +86,9 @@ class HostLoadSensor:
     def see_to_poller(self) -> None:
         """Start a missing poller, at most every 10 s, and kill a hung poller."""
         path = f"{self._home}/poller.lock"
-        if self._hangs(poller_lock.last_poller_heartbeat(path), time.time(), time.monotonic()):
+        if self._hangs(program_lock_file.last_lock_file_heartbeat(path), time.time(), time.monotonic()):
             self._replace(path)
-        if time.monotonic() - self._started < START_AGAIN_S or poller_lock.is_poller_lock_held(path):
+        if time.monotonic() - self._started < START_AGAIN_S or program_lock_file.is_lock_file_held(path):
             return
         self._started = time.monotonic()
         try:
@@ -109,10 +109,10 @@ class HostLoadSensor:
         return self._silent_s > self._hung_s
 
     def _replace(self, path: str) -> None:
-        from gridbridge.shell import lock_holder  # rarely needed
+        from gridbridge.shell import hung_poller_kill  # rarely needed
 
         self._silent_s = 0.0
-        if pid := lock_holder.kill_poller_lock_holder(path):
+        if pid := hung_poller_kill.kill_poller_lock_holder(path):
             self._log_trouble(f"poller {pid} gave no sign of life for {self._hung_s:g} s: killed")
 
     def _log_trouble(self, trouble: str) -> None:

@@ -11,7 +11,7 @@ import sys
 from gridbridge import errors
 from gridbridge.batch import load_job_recaller
 from gridbridge.batch.batch_submission_outcome import NOT_INTERACTIVE, JobSubmissionOutcome
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     ERROR,
     REQUEUE,
     DesiredLocalJobState,
@@ -23,7 +23,11 @@ from gridbridge.model.transfer_message import (
 )
 from gridbridge.shell.program_runs import SIGKILL
 from gridbridge.state import published_file_formats, spool
-from gridbridge.transfer.starter import first_note_and_guard, starter_step_context, submission_step
+from gridbridge.transfer.starter import (
+    first_note_and_guard,
+    remote_job_submission_step,
+    starter_step_context,
+)
 from gridbridge.transfer.starter.local_task import BACK, WARNED, LocalTask, message_timestamp
 from gridbridge.transfer.starter.remote_job_state_match import (
     delete_remote_job,
@@ -91,7 +95,7 @@ class DueStarterStep(StarterStepContext):
             return self.end_deleted()
         if self.noted == LOOK:
             return self.send_record_again()
-        if submission_step.is_interactive_job(self.task.env):
+        if remote_job_submission_step.is_interactive_job(self.task.env):
             return starter_step_context.put_job_in_error_state(self.task, NOT_INTERACTIVE)
         if self.record.kind != TransferMessageKind.RECORD:
             self.task.require_room()
@@ -149,7 +153,7 @@ class DueStarterStep(StarterStepContext):
         """
         spool.ensure_starter_wake_fifo(self.record.wake, self.task.our_spool)
         self.note()
-        submission_step.write_claim_key(self)
+        remote_job_submission_step.write_claim_key(self)
         return self.wait()
 
     def wait(self) -> str:
@@ -163,16 +167,16 @@ class DueStarterStep(StarterStepContext):
         """
         try:
             remote_id = find_held_remote_job(self.away, self.record) if self.may_be_there else ""
-            answer = None if remote_id else submission_step.submit_remote_job(self)
+            answer = None if remote_id else remote_job_submission_step.submit_remote_job(self)
         except errors.SshLoginRefused as error:
-            if not submission_step.is_owner_barred(self):
+            if not remote_job_submission_step.is_owner_barred(self):
                 raise
             self.note(stage="")
             return self.refused(str(error), TransferFailureCause.BARRED)
         except errors.UnmappableRequest as error:
             return self.refused(str(error), TransferFailureCause.UNMAPPABLE)
         if answer:
-            cause = submission_step.CAUSES.get(answer.result, "")
+            cause = remote_job_submission_step.CAUSES.get(answer.result, "")
             if answer.result in (JobSubmissionOutcome.REFUSED, JobSubmissionOutcome.DENIED):
                 return self.refused(f"{self.route.remote} refused the job: {answer.reason}", cause)
             if answer.result != JobSubmissionOutcome.ACCEPTED:

@@ -4,10 +4,10 @@ import os
 
 from gridbridge import errors
 from gridbridge.batch import load_home_job_control, load_submit_adapter
-from gridbridge.model import transfer_message
+from gridbridge.model import transfer_messages_in_spool
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.job_request import JobRequest
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     TransferFailureCause,
     TransferMessage,
     TransferMessageKind,
@@ -66,12 +66,12 @@ class StarterStepContext:
 
 RETRY_S = 5  # pause before the first retry of a step; each retry doubles the pause
 RETRY_MAX_S = 60
-EARLY = "early"  # note with the time when the service first had no cluster for the job's queue
+MISSING_ROUTE_NOTE = "early"  # note with the time when the service first had no cluster for the job's queue
 EARLY_S = 60  # the service loads a changed gridbridge.toml within this time
 ROOM_S = 20  # an unsent job waits at most this time for space in TMPDIR
 ROOM_AGAIN_S = 10  # pause between two tries to write notes
-UNABLE = 3  # number of tries if a client program dies at its start
-NOT_LOADED = b"error while loading shared libraries"  # the linker prints this if memory is short
+MOST_CLIENT_PROGRAM_FAILURES = 3  # number of tries if a client program dies at its start
+LIBRARY_NOT_LOADED = b"error while loading shared libraries"  # the linker prints this if memory is short
 
 
 def end_or_retry_after_error(task: LocalTask, error: errors.GridbridgeError) -> str:
@@ -80,8 +80,8 @@ def end_or_retry_after_error(task: LocalTask, error: errors.GridbridgeError) -> 
     if isinstance(error, errors.UnconfiguredTransferQueue):
         return end_without_route(task, error)
     if isinstance(error, errors.CommandFailed) and not task.is_done(GUARDED):
-        is_unable = (error.status or 0) < 0 or NOT_LOADED in error.stderr
-        if is_unable and task.tries("unable") >= UNABLE:
+        is_unable = (error.status or 0) < 0 or LIBRARY_NOT_LOADED in error.stderr
+        if is_unable and task.tries("unable") >= MOST_CLIENT_PROGRAM_FAILURES:
             reason = f"{error.reason}: can't run within h_vmem, h_data or h_cpu of this job?"
             return put_job_in_error_state(task, reason)
     return retry_step_later(task, task.excuse(str(error), failure_cause_of_step_error(error)))
@@ -103,7 +103,7 @@ def end_without_route(task: LocalTask, error: Exception, configuration: str = CO
     """
     record = task.record()
     may_lead = published_file_formats.may_queue_get_route_soon(task.queue, task.published, configuration)
-    if record or (may_lead and task.known_for_s(EARLY) < EARLY_S):
+    if record or (may_lead and task.known_for_s(MISSING_ROUTE_NOTE) < EARLY_S):
         return retry_step_later(task, record or TransferMessage())
     return put_job_in_error_state(task, str(error))
 
@@ -120,7 +120,7 @@ def wait_for_tmpdir_space(task: LocalTask, error: errors.JobTmpdirFull) -> str:
 def put_job_in_error_state(task: LocalTask, reason: str) -> str:
     """Tell the starter's shell to put the job into the error state, for the given reason."""
     write_job_error_reason(task, reason)
-    return f"exit {transfer_message.ERROR}"
+    return f"exit {transfer_messages_in_spool.ERROR}"
 
 
 def write_job_error_reason(task: LocalTask, reason: str) -> None:
@@ -156,5 +156,8 @@ def tell_starter_shell_to_sleep(task: LocalTask, verb: str, how_long_s: int, rec
 
 def verdict_exit_status(verdict: TransferMessage) -> int:
     """Return the exit status by which the starter reports the transfer's result to the shepherd."""
-    fixed = {TransferOutcome.REQUEUE: transfer_message.REQUEUE, TransferOutcome.ERROR: transfer_message.ERROR}
+    fixed = {
+        TransferOutcome.REQUEUE: transfer_messages_in_spool.REQUEUE,
+        TransferOutcome.ERROR: transfer_messages_in_spool.ERROR,
+    }
     return fixed.get(verdict.outcome) or int(verdict.exit_status or 0)

@@ -9,7 +9,11 @@ import os
 import time
 
 from gridbridge.errors import JobTmpdirFull, ParseError, StateError
-from gridbridge.model.transfer_message import MAX_BYTES, TransferMessage, decode_transfer_message
+from gridbridge.model.transfer_messages_in_spool import (
+    MAX_BYTES,
+    TransferMessage,
+    decode_transfer_message,
+)
 from gridbridge.shell import safe_files
 
 NO_ROOM = (28, 122)  # ENOSPC and EDQUOT (errno(3)); an import would be slow
@@ -46,22 +50,25 @@ def tmpdir_full_error_of(error: BaseException | None, path: str) -> JobTmpdirFul
     return JobTmpdirFull(f"no room in $TMPDIR: {path}: {error.strerror}")
 
 
-ASKED, TOLD = "asked", "told"  # prefixes of notes of methods: new, and reported to the service
-DOUBT = "doubt"  # prefix of notes that a method checks whether the job is to end
+NEW_INTENT_PREFIX, REPORTED_INTENT_PREFIX = (
+    "asked",
+    "told",
+)  # prefixes of notes of methods: new, and reported to the service
+TERMINATION_CHECK_PREFIX = "doubt"  # prefix of notes that a method checks whether the job is to end
 START = 19  # index of starttime after the process name in /proc/PID/stat
 TICKS = os.sysconf("SC_CLK_TCK")  # clock ticks in a second
 
-Order = tuple[int, int]  # sort key of a note: clock ticks since the host's boot, and a pid
+NoteSortKey = tuple[int, int]  # sort key of a note: clock ticks since the host's boot, and a pid
 
 
-def process_start_ticks_and_pid(pid: int) -> Order:
+def process_start_ticks_and_pid(pid: int) -> NoteSortKey:
     """Return the start time of a process in clock ticks since the host's boot, and its pid."""
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
         fields = file.read().rpartition(")")[2].split()
     return int(fields[START]), pid
 
 
-def boot_clock_sort_key(age_s: float = 0.0) -> Order:
+def boot_clock_sort_key(age_s: float = 0.0) -> NoteSortKey:
     """Return the sort key of an event `age_s` seconds ago, in clock ticks since the host's boot.
 
     A negative age counts as 0, because a note from the future would override later notes.
@@ -69,28 +76,28 @@ def boot_clock_sort_key(age_s: float = 0.0) -> Order:
     return int((time.clock_gettime(time.CLOCK_BOOTTIME) - max(0.0, age_s)) * TICKS), 0
 
 
-def note_method_intent(folder: str, desired: str, order: Order) -> None:
+def note_method_intent(folder: str, desired: str, order: NoteSortKey) -> None:
     """Note what a method wants of the local job: running, suspended or dead."""
-    write_note(f"{folder}/{ASKED}.{order[0]}.{order[1]}.{desired}")
+    write_note(f"{folder}/{NEW_INTENT_PREFIX}.{order[0]}.{order[1]}.{desired}")
 
 
 def note_termination_check(folder: str) -> str:
     """Note that this process checks whether the local job is to end; return the note's path."""
     start, pid = process_start_ticks_and_pid(os.getpid())
-    path = f"{folder}/{DOUBT}.{start}.{pid}"
+    path = f"{folder}/{TERMINATION_CHECK_PREFIX}.{start}.{pid}"
     write_note(path)
     return path
 
 
 def is_termination_check_running(folder: str) -> bool:
     """Say whether a living process still checks whether the local job is to end."""
-    names = (name.split(".") for name in os.listdir(folder) if name.startswith(f"{DOUBT}."))
-    return any(_lives((int(start), int(pid))) for _, start, pid in names)
+    names = (name.split(".") for name in os.listdir(folder) if name.startswith(f"{TERMINATION_CHECK_PREFIX}."))
+    return any(_is_process_alive((int(start), int(pid))) for _, start, pid in names)
 
 
 def newest_intent_note(folder: str) -> str:
     """Return the name of the latest note of a method about the local job; empty without a note."""
-    return max(_notes(folder), key=_order, default="")
+    return max(_intent_note_names(folder), key=_intent_note_sort_key, default="")
 
 
 def desired_state_in_note(name: str) -> str:
@@ -98,32 +105,34 @@ def desired_state_in_note(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def is_intent_older(name: str, order: Order) -> bool:
+def is_intent_older(name: str, order: NoteSortKey) -> bool:
     """Say whether a method's note is more than 1 s older than `order`; true for an empty name."""
-    return not name or _order(name)[0] + TICKS < order[0]
+    return not name or _intent_note_sort_key(name)[0] + TICKS < order[0]
 
 
 def mark_intent_reported(folder: str, name: str) -> None:
     """Mark a method's note as reported to the service, and remove older notes."""
-    settled = f"{TOLD}{name.removeprefix(ASKED)}"
+    settled = f"{REPORTED_INTENT_PREFIX}{name.removeprefix(NEW_INTENT_PREFIX)}"
     os.rename(f"{folder}/{name}", f"{folder}/{settled}")
-    for note in _notes(folder):
-        if note != settled and _order(note) <= _order(settled):
+    for note in _intent_note_names(folder):
+        if note != settled and _intent_note_sort_key(note) <= _intent_note_sort_key(settled):
             safe_files.remove_file(f"{folder}/{note}")
 
 
-def _lives(order: Order) -> bool:
+def _is_process_alive(order: NoteSortKey) -> bool:
     try:
         return process_start_ticks_and_pid(order[1]) == order
     except OSError:
         return False
 
 
-def _notes(folder: str) -> list[str]:
-    return [name for name in os.listdir(folder) if name.startswith((f"{ASKED}.", f"{TOLD}."))]
+def _intent_note_names(folder: str) -> list[str]:
+    return [
+        name for name in os.listdir(folder) if name.startswith((f"{NEW_INTENT_PREFIX}.", f"{REPORTED_INTENT_PREFIX}."))
+    ]
 
 
-def _order(name: str) -> tuple[int, int, bool]:
+def _intent_note_sort_key(name: str) -> tuple[int, int, bool]:
     """Return the sort key of a method's note: start time and pid of the method, and whether the note is unreported."""
     word, ticks, pid, _ = name.split(".")
-    return int(ticks), int(pid), word == ASKED
+    return int(ticks), int(pid), word == NEW_INTENT_PREFIX

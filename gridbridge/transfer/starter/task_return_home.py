@@ -10,9 +10,13 @@ from collections.abc import Collection
 from gridbridge.batch import load_home_job_control, load_refused_job_marker
 from gridbridge.decisions.transfer.refused_job_stay_home_request import stay_home_request_changes
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.states import JobStateFact
+from gridbridge.model.job_and_queue_states import JobStateFact
 from gridbridge.model.transfer.claim_and_guard import asks_for_home
-from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage, TransferOutcome
+from gridbridge.model.transfer_messages_in_spool import (
+    TransferFailureCause,
+    TransferMessage,
+    TransferOutcome,
+)
 from gridbridge.model.transfer_route import Away, Home
 from gridbridge.shell import safe_files
 from gridbridge.transfer.starter import remote_job_state_match
@@ -49,7 +53,7 @@ def do_recall_step(
         begun = wished.but(at=message_timestamp())
         task.keep_recall(begun)
     if begun.phase == GONE:
-        return _confirm(cell, remote, remote_id, begun)
+        return _confirm_remote_job_gone(cell, remote, remote_id, begun)
     # This query raises RemoteJobNotOurs if another job has the remote id.
     remote_job_state_match.is_remote_job_known(remote, record)
     cell.hold_job(remote, remote_id, gone_is_fine=True)
@@ -57,24 +61,24 @@ def do_recall_step(
     if begun.phase == DELETING and (not state.is_listed or state.is_deleting):
         return CONFIRM_S  # the service looks up whether the remote job ran
     if not state.is_listed or not state.facts <= WAITING:
-        return _let_be(cell, task, remote, remote_id)
+        return _give_up_recall(cell, task, remote, remote_id)
     if time.time() - float(begun.at) < SETTLE_S:
         return SETTLE_S
-    return _delete(cell, task, remote, remote_id, begun)
+    return _delete_waiting_remote_job(cell, task, remote, remote_id, begun)
 
 
-def _delete(
+def _delete_waiting_remote_job(
     cell: "WaitingRemoteJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str, begun: TransferMessage
 ) -> TransferMessage | int:
     begun = begun.but(phase=DELETING)
     task.keep_recall(begun)
     had_waited = cell.delete_waiting_job(remote, remote_id)
     if had_waited is None:
-        return _let_be(cell, task, remote, remote_id)
+        return _give_up_recall(cell, task, remote, remote_id)
     reason = begun.reason if had_waited else f"{begun.reason}; {KILLED}"
     begun = begun.but(phase=GONE, reason=reason)
     task.keep_recall(begun)
-    return _confirm(cell, remote, remote_id, begun)
+    return _confirm_remote_job_gone(cell, remote, remote_id, begun)
 
 
 def task_end_after_recall(begun: TransferMessage, verdict: TransferMessage) -> TransferMessage | None:
@@ -91,7 +95,7 @@ def task_end_after_recall(begun: TransferMessage, verdict: TransferMessage) -> T
     return TransferMessage(outcome=TransferOutcome.REQUEUE, cause=TransferFailureCause.RECALLED, reason=reason)
 
 
-def _confirm(
+def _confirm_remote_job_gone(
     cell: "WaitingRemoteJobRecaller[Away]", remote: Away, remote_id: str, begun: TransferMessage
 ) -> TransferMessage | int:
     if cell.query_job_state(remote, remote_id).is_listed:
@@ -99,14 +103,14 @@ def _confirm(
     return TransferMessage(outcome=TransferOutcome.REQUEUE, cause=TransferFailureCause.RECALLED, reason=begun.reason)
 
 
-def _let_be(cell: "WaitingRemoteJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str) -> int:
+def _give_up_recall(cell: "WaitingRemoteJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str) -> int:
     """Give up a task's return home, and release the remote job, which has started or ended."""
     cell.release_job(remote, remote_id, gone_is_fine=True)
     safe_files.remove_file(f"{task.private}/recall")
     return SETTLE_S
 
 
-NOBODY = "no local queue can run the job either"
+NO_HOME_QUEUE = "no local queue can run the job either"
 
 
 def send_refused_job_home(home: Home, job: str, own_queues: Collection[str], reason: str) -> TransferMessage:
@@ -122,4 +126,4 @@ def send_refused_job_home(home: Home, job: str, own_queues: Collection[str], rea
     variants = stay_home_request_changes(own.hard, own.queues, own_queues)
     if is_marked or marker.keep_refused_job_home(home, job, own, variants, reason):
         return TransferMessage(outcome=TransferOutcome.REQUEUE, reason=reason)
-    return TransferMessage(outcome=TransferOutcome.ERROR, reason=f"{reason}; {NOBODY}")
+    return TransferMessage(outcome=TransferOutcome.ERROR, reason=f"{reason}; {NO_HOME_QUEUE}")

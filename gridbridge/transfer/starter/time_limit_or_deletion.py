@@ -7,7 +7,7 @@ USR1 before a suspension and for s_rt, and USR2 before a deletion.
 
 from gridbridge.batch import load_home_job_control
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.transfer_message import DesiredLocalJobState
+from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState
 from gridbridge.model.transfer_route import Home
 from gridbridge.shell import safe_files
 from gridbridge.transfer.starter.local_task import BACK, LocalTask, parse_time_limit_s

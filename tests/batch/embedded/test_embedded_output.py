@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.batch.embedded import embedded_command_lines_and_answers
-from gridbridge.batch.embedded.embedded_command_lines_and_answers import (
+from gridbridge.batch.embedded import embedded_program_calls
+from gridbridge.batch.embedded.embedded_program_calls import (
     PrintedEmbeddedCluster,
     PrintedEmbeddedJob,
     PrintedEmbeddedJobEnd,
@@ -67,7 +67,7 @@ def test_no_end_is_an_answer_and_silence_is_none() -> None:
     ids=["nothing", "a place at home", "a load value", "a limit", "notify", "checkpointing"],
 )
 def test_what_a_cluster_has_not_is_named(request_: JobRequest, lacks: str) -> None:
-    reason = embedded_command_lines_and_answers.explain_request_refusal(request_)
+    reason = embedded_program_calls.explain_request_refusal(request_)
 
     assert reason == (f"an embedded cluster has no {lacks}" if lacks else "")
 
@@ -75,7 +75,7 @@ def test_what_a_cluster_has_not_is_named(request_: JobRequest, lacks: str) -> No
 def test_words_of_others_are_never_options() -> None:
     """A name or path may begin with a dash, or be empty."""
     spec = JobSpec(transfer="-gb", request=JobRequest(), shell="--held")
-    argv = embedded_command_lines_and_answers.submit_held_job_command(FOLDER, spec)
+    argv = embedded_program_calls.submit_held_job_command(FOLDER, spec)
 
     assert {"--name=-gb", "--shell=--held", "--cwd="} <= set(argv)
 
@@ -83,4 +83,4 @@ def test_words_of_others_are_never_options() -> None:
 def test_a_job_has_the_slots_that_it_was_granted() -> None:
     spec = JobSpec(transfer="gb", request=JobRequest(), pe="smp", slots=4)
 
-    assert "--slots=4" in embedded_command_lines_and_answers.submit_held_job_command(FOLDER, spec)
+    assert "--slots=4" in embedded_program_calls.submit_held_job_command(FOLDER, spec)

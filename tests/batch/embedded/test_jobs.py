@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
-from gridbridge.batch.embedded import living_job_processes, status, submit
+from gridbridge.batch.embedded import embedded_job_processes, status, submit
 from gridbridge.batch.embedded.embedded_job_store import VERSION, EmbeddedJobStore
 from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.job_request import JobRequest, JobSpec
@@ -106,7 +106,7 @@ def test_what_a_job_leaves_in_its_process_group_ends_with_it(site: Site) -> None
     site.end(job)
     left = int((site.path / "left").read_text())
 
-    until(lambda: not living_job_processes.unique_process_id(left), "the process to be gone")
+    until(lambda: not embedded_job_processes.unique_process_id(left), "the process to be gone")
 
 
 def test_output_is_appended(site: Site) -> None:
@@ -180,14 +180,16 @@ def test_thousands_of_waiting_jobs_are_listed_quickly(site: Site) -> None:
 def test_a_signal_meets_only_the_process_that_was_meant(site: Site) -> None:
     """A number that another process has by now, or has on another host, is left alone."""
     with subprocess.Popen(["sleep", "100"], start_new_session=True) as other:
-        living_job_processes.signal_job_process_group(
-            other.pid, f"{living_job_processes.boot_and_pid_namespace_id()} 12345", 9
+        embedded_job_processes.signal_job_process_group(
+            other.pid, f"{embedded_job_processes.boot_and_pid_namespace_id()} 12345", 9
         )
         with pytest.raises(StateError, match="another host"):
-            living_job_processes.signal_job_process_group(other.pid, "a-boot pid:[1] 12345", 9)
+            embedded_job_processes.signal_job_process_group(other.pid, "a-boot pid:[1] 12345", 9)
         with pytest.raises(subprocess.TimeoutExpired):  # a signal takes a moment
             other.wait(0.5)
-        living_job_processes.signal_job_process_group(other.pid, living_job_processes.unique_process_id(other.pid), 9)
+        embedded_job_processes.signal_job_process_group(
+            other.pid, embedded_job_processes.unique_process_id(other.pid), 9
+        )
 
     assert other.returncode == -9
 

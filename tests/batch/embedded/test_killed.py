@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.embedded import living_job_processes
+from gridbridge.batch.embedded import embedded_job_processes
 from gridbridge.batch.embedded.embedded_job_store import LOST
 from tests.batch.embedded.site import PROGRAM, Site
 from tests.contract.waiting import stays, until
@@ -119,7 +119,7 @@ def test_a_job_without_a_keeper_is_suspended_resumed_and_deleted(site: Site, is_
     site.run("delete", str(job))
 
     assert site.end(job).reason == LOST
-    until(lambda: not living_job_processes.unique_process_id(pid), "its process to be gone")
+    until(lambda: not embedded_job_processes.unique_process_id(pid), "its process to be gone")
 
 
 def test_what_waits_is_started_by_the_next_question_after_all_keepers_were_killed(site: Site) -> None:
@@ -129,7 +129,7 @@ def test_what_waits_is_started_by_the_next_question_after_all_keepers_were_kille
     pid = site.until_running(job)
     site.kill_keeper(job)
     os.killpg(pid, signal.SIGKILL)
-    until(lambda: not living_job_processes.unique_process_id(pid), "the job's process to be gone")
+    until(lambda: not embedded_job_processes.unique_process_id(pid), "the job's process to be gone")
     assert site.run("list").returncode == 0
 
     until(lambda: site.times_run(waiting), "the waiting job to run")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.embedded import embedded_job_store, job_start_and_queue_methods, submit
+from gridbridge.batch.embedded import embedded_job_start, embedded_job_store, submit
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobRequest, EmbeddedTransferQueue
 from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore, EmbeddedRequestRefusal
 from gridbridge.errors import ParseError
@@ -148,14 +148,14 @@ def test_a_queue_is_open_as_the_load_sensor_says(site: Site, values: dict[str, s
     sensor.chmod(0o755)
     site.database.set(add(site), pid=os.getpid())  # its own slot is taken
     add(site)
-    opened = job_start_and_queue_methods.open_embedded_transfer_queues(site.database)
+    opened = embedded_job_start.open_embedded_transfer_queues(site.database)
 
     assert opened == (frozenset([AWAY]) if is_open else frozenset())
 
 
 def test_a_sensor_that_can_not_run_closes_the_queue(site: Site) -> None:
     add(site, queue=AWAY)
-    opened = job_start_and_queue_methods.open_embedded_transfer_queues(site.database)
+    opened = embedded_job_start.open_embedded_transfer_queues(site.database)
 
     assert opened == frozenset()
 

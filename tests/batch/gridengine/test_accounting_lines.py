@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import client_commands
-from gridbridge.batch.gridengine.qacct import (
+from gridbridge.batch.gridengine.accounting_record_parser import (
     parse_accounting_line,
     parse_accounting_records,
     parse_array_task_records,

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
-from gridbridge.batch.gridengine import client_commands, qconf
+from gridbridge.batch.gridengine import client_commands, qconf_parser_and_edits
 from gridbridge.batch.gridengine.cell_object_queries import parse_hosts_of_consumables, query_queue_rerun_settings
-from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_repaired_xml
+from gridbridge.batch.gridengine.qstat_xml_parser import (
+    parse_cluster_snapshot,
+    parse_repaired_xml,
+)
 from gridbridge.batch.gridengine.submit import submit_held_job
 from gridbridge.decisions.site.besteffort_findings import RULE, RULE_NAME
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
@@ -179,5 +182,6 @@ def test_a_quota_is_changed_by_one_line_and_gets_it_once(cell: GridEngineCellAcc
 
 
 def _make(edit: SetupEdit, cell: GridEngineCellAccess) -> None:
-    line = f"{qconf.cell_environment_shell_line(cell)}; {qconf.setup_edit_shell_line(edit)}"
+    environment = qconf_parser_and_edits.cell_environment_shell_line(cell)
+    line = f"{environment}; {qconf_parser_and_edits.setup_edit_shell_line(edit)}"
     subprocess.run(["/bin/sh", "-c", line], check=True)

@@ -12,7 +12,7 @@ from gridbridge.batch.gridengine.cell_configuration_reader import (
     waiting_arrays_in_qstat,
 )
 from gridbridge.batch.gridengine.cell_demand_reader import parse_cell_demand, parse_qhost, query_demand_outputs
-from gridbridge.batch.gridengine.parse import parse_array_concurrency_limits
+from gridbridge.batch.gridengine.qstat_xml_parser import parse_array_concurrency_limits
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.grid_engine_cell import (
     CellResourceDefinition,
@@ -24,7 +24,7 @@ from gridbridge.model.elastic.grid_engine_cell import (
     ParallelSlotDistribution,
     RequestedValueComparison,
 )
-from gridbridge.model.qconf_attributes import parse_qconf_values_by_host
+from gridbridge.model.qconf_attribute_parser import parse_qconf_values_by_host
 from tests.batch.gridengine.cells import cell_of_scripts
 
 HOSTS = b"<qhost><host name='n1'/></qhost>"

@@ -9,7 +9,7 @@ from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     CellRequestsAndResources,
-    QueueInstanceResources,
+    FreeQueueInstanceResources,
     WaitingLocalRequest,
 )
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
@@ -76,7 +76,7 @@ def test_places_are_of_local_queues_with_what_is_free_there(cell: CellRequestsAn
     places = {one.name: one for one in cell.places}
 
     assert {"all.q@beta-n1", "all.q@beta-n2"} == {*places}
-    assert places["all.q@beta-n1"] == QueueInstanceResources(
+    assert places["all.q@beta-n1"] == FreeQueueInstanceResources(
         name="all.q@beta-n1", slots=2, free={"mem": G, "boot": 3}, alone=frozenset({"alone"})
     )
     assert places["all.q@beta-n2"].slots == 1

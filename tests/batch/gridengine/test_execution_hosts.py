@@ -13,7 +13,7 @@ from gridbridge.batch.gridengine.execution_hosts import (
     query_host_queue_instances,
 )
 from gridbridge.errors import CommandFailed, ParseError
-from gridbridge.model.qconf_attributes import parse_qconf_values_by_host
+from gridbridge.model.qconf_attribute_parser import parse_qconf_values_by_host
 from tests.batch.gridengine.cells import cell_of_scripts
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"

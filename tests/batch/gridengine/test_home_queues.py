@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import client_commands, home_job_verification
-from gridbridge.batch.gridengine.submitted_request import parse_job_request, parse_slot_ranges
+from gridbridge.batch.gridengine.job_request_parser import parse_job_request, parse_slot_ranges
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
 CELL = GridEngineCellAccess(root="/r", cell="alpha", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)

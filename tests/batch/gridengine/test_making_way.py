@@ -8,7 +8,7 @@ import pytest
 from gridbridge.elastic.host_membership_and_tags import GridEngineHostMembership
 from gridbridge.elastic.machine_bootstrap import NewMachineBootstrap
 from gridbridge.errors import CommandFailed
-from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
+from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import HostJoinStep
 from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.transfer_route import GridEngineCellAccess

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.parse import parse_job_detail
+from gridbridge.batch.gridengine.qstat_xml_parser import parse_job_detail
 from gridbridge.errors import ParseError
 from gridbridge.model.jobs_and_accounting import JobAccountAndErrors
 

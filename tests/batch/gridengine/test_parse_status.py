@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.batch.gridengine.parse import count_tasks_in_ranges, parse_cluster_snapshot
+from gridbridge.batch.gridengine.qstat_xml_parser import (
+    count_tasks_in_ranges,
+    parse_cluster_snapshot,
+)
 from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.states import QueueStartBlocker
+from gridbridge.model.job_and_queue_states import QueueStartBlocker
 from gridbridge.model.transfer_name import parse_qstat_task_ranges
 from tests.lab.campaigns.faults.reversed_answer import turned
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.qacct import (
+from gridbridge.batch.gridengine.accounting_record_parser import (
     JobRunAccounting,
     job_end_of_accounting_record,
     parse_accounting_records,
     parse_array_task_records,
     read_accounting_lines,
 )
-from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
+from gridbridge.decisions.campaigns.task_attempt_outcomes import classify_job_end
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine import qconf
+from gridbridge.batch.gridengine import qconf_parser_and_edits
 from gridbridge.errors import ParseError
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow, SetupEdit, SetupEditVerb
 from gridbridge.model.transfer_route import GridEngineCellAccess
@@ -41,7 +41,8 @@ def cell(tmp_path: Path) -> GridEngineCellAccess:
 
 
 def make(edit: SetupEdit, cell: GridEngineCellAccess) -> int:
-    line = f"{qconf.cell_environment_shell_line(cell)}; {qconf.setup_edit_shell_line(edit)}"
+    environment = qconf_parser_and_edits.cell_environment_shell_line(cell)
+    line = f"{environment}; {qconf_parser_and_edits.setup_edit_shell_line(edit)}"
     return subprocess.run(["/bin/sh", "-c", line], stderr=subprocess.DEVNULL, check=False).returncode
 
 
@@ -56,11 +57,17 @@ def write(cell: GridEngineCellAccess, name: str, text: str) -> None:
 def test_folded_values_are_read_whole() -> None:
     shown = b"#h:\nload_sensor   /a, \\\n       /b\nparams   x=1 \\\n    y=2\nempty\n\n"
 
-    assert qconf.parse_object_attributes(shown) == {"load_sensor": "/a,/b", "params": "x=1 y=2", "empty": ""}
+    assert qconf_parser_and_edits.parse_object_attributes(shown) == {
+        "load_sensor": "/a,/b",
+        "params": "x=1 y=2",
+        "empty": "",
+    }
 
 
 def test_the_table_of_complexes_is_read_and_written_alike() -> None:
-    rows = qconf.parse_complex_table(b"#name shortcut\n#---\nremote  rm BOOL  == YES  NO  0  0\n# >#<\n")
+    rows = qconf_parser_and_edits.parse_complex_table(
+        b"#name shortcut\n#---\nremote  rm BOOL  == YES  NO  0  0\n# >#<\n"
+    )
 
     expected = QconfComplexRow(name="remote", shortcut="rm", type="BOOL", relation="==", requestable="YES")
     assert rows == {"remote": expected}
@@ -70,19 +77,19 @@ def test_the_table_of_complexes_is_read_and_written_alike() -> None:
 @pytest.mark.parametrize("shown", [b"", b"#name\n", b"denied: no permission\n"])
 def test_a_table_that_is_none_is_refused(shown: bytes) -> None:
     with pytest.raises(ParseError):
-        qconf.parse_complex_table(shown)
+        qconf_parser_and_edits.parse_complex_table(shown)
 
 
 @pytest.mark.parametrize(("shown", "expected"), [(b"a\nb\n", ("a", "b")), (b"no operator defined\n", ())])
 def test_a_list_of_names_may_be_a_sentence(shown: bytes, expected: tuple[str, ...]) -> None:
-    assert qconf.parse_name_list(shown) == expected
+    assert qconf_parser_and_edits.parse_name_list(shown) == expected
 
 
 def test_the_qmasters_clock_is_its_start_and_how_long_it_runs() -> None:
     said = b"start time:    11/20/2026 22:15:18 (1000)\nrun time [s]:    30\n"
 
-    assert qconf.parse_qmaster_clock_offset_s(said, now=1028.0) == 2.0
-    assert qconf.parse_qmaster_clock_offset_s(b"endpoint is not up\n", now=0.0) is None
+    assert qconf_parser_and_edits.parse_qmaster_clock_offset_s(said, now=1028.0) == 2.0
+    assert qconf_parser_and_edits.parse_qmaster_clock_offset_s(b"endpoint is not up\n", now=0.0) is None
 
 
 def test_a_complex_is_added_and_replaced_among_the_others(cell: GridEngineCellAccess) -> None:

@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.submitted_request import parse_job_cwd, parse_job_request, parse_parallel_request
-from gridbridge.batch.gridengine.user_job_queries_and_changes import convert_qsub_verify_to_xml
+from gridbridge.batch.gridengine.job_request_parser import (
+    parse_job_cwd,
+    parse_job_request,
+    parse_parallel_request,
+)
+from gridbridge.batch.gridengine.user_job_queries import convert_qsub_verify_to_xml
 from gridbridge.errors import ParseError
 
 TOLD = (Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "verified.txt").read_bytes()

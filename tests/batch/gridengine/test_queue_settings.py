@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine import cell_object_queries, user_job_queries_and_changes
+from gridbridge.batch.gridengine import cell_object_queries, user_job_queries
 from gridbridge.errors import CommandFailed
 from gridbridge.model.jobs_and_accounting import QueueJobAndUserRestrictions
 from gridbridge.model.transfer_route import GridEngineCellAccess
@@ -68,4 +68,4 @@ def test_limits_that_differ_by_host_are_those_of_the_only_host(
     (tmp_path / "qconf.-sq").write_text(f"qname far\n{queue}\n")
     (tmp_path / "qconf.-su").write_text("name staff\nentries bob,@physics\n")
 
-    assert user_job_queries_and_changes.query_queue_admission(cell, "far") == found
+    assert user_job_queries.query_queue_admission(cell, "far") == found

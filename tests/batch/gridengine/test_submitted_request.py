@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.batch.gridengine.submitted_request import (
+from gridbridge.batch.gridengine.job_request_parser import (
     parse_array_indices,
     parse_execd_config,
     parse_execd_environment,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.oar import oar_commands
-from gridbridge.batch.oar.oar_output import parse_oar_job_end_and_usage
+from gridbridge.batch.oar.oar_output_parser import parse_oar_job_end_and_usage
 from gridbridge.batch.oar.status import LISTENER
 from gridbridge.model.transfer_name import job_ids_in_pushed_report
 from gridbridge.model.transfer_route import OarServerAccess

@@ -8,15 +8,15 @@ import pytest
 
 from gridbridge.batch.oar import oar_node_power_and_tags
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
-from gridbridge.batch.oar.oar_demand import encode_reachable_hosts, parse_oar_demand
-from gridbridge.batch.oar.oar_output import MAY_REST
-from gridbridge.batch.oar.oar_request_slots import WAYS, smallest_oar_slot_alternative
+from gridbridge.batch.oar.oar_demand_reader import encode_reachable_hosts, parse_oar_demand
+from gridbridge.batch.oar.oar_output_parser import MAY_REST
+from gridbridge.batch.oar.oar_request_slot_parser import WAYS, smallest_oar_slot_alternative
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, NodeAddOrRemoveRefusalCause
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection
 from gridbridge.model.elastic.grid_engine_cell import ParallelSlotDistribution, RunningTaskGroup, TaskResourceRequests
-from gridbridge.model.states import QueueStartBlocker
+from gridbridge.model.job_and_queue_states import QueueStartBlocker
 from tests.batch.oar.test_oar_output import shown
 
 QUEUE = "all.q"

@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.batch.oar import status
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
-from gridbridge.batch.oar.oar_output import (
+from gridbridge.batch.oar.oar_output_parser import (
     OarJob,
     parse_oar_property_names,
     parse_oar_resources,
@@ -16,7 +16,7 @@ from gridbridge.batch.oar.oar_output import (
     parse_oarstat_lines,
     split_combined_oar_answer,
 )
-from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
+from gridbridge.decisions.campaigns.task_attempt_outcomes import classify_job_end
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.jobs_and_accounting import JobEnd
@@ -187,7 +187,7 @@ def test_what_a_job_used_its_owner_alone_can_tell(
     monkeypatch: pytest.MonkeyPatch, told: bytes, expected: tuple[float | None, float | None]
 ) -> None:
     ended = shown(state="Terminated", exit_code=0, owner="al_gamma")
-    monkeypatch.setattr(status, "_ask", lambda *_: answer(ended) + BREAK + told)
+    monkeypatch.setattr(status, "_query_output", lambda *_: answer(ended) + BREAK + told)
     server = OarServerAccess(timeout_s=15, ends="/tmp/gridbridge.gb/ends")
     end = status.query_job_end(server, 13, str(ended["name"]))
 
@@ -299,7 +299,7 @@ def test_what_oar_made_of_our_jobs_is_told_apart_from_them(monkeypatch: pytest.M
         shown(Job_Id=16, state="Waiting", resubmit_job_id=2, name="theirs"),
     ]
     told = status_of([resource(1, "n1")], jobs[1:], jobs[:1])
-    monkeypatch.setattr(status, "_ask", lambda *_: told)
+    monkeypatch.setattr(status, "_query_output", lambda *_: told)
 
     seen, _ = status.query_cluster_snapshot(OarServerAccess(timeout_s=15), "gamma", {13})
 
@@ -406,7 +406,7 @@ def test_its_nodes_are_those_that_run_jobs_or_soon_will(monkeypatch: pytest.Monk
         resource(6, "n6", state="Dead"),
         resource(7, "n7", type="licence"),
     )
-    monkeypatch.setattr(status, "_ask", lambda *_: told)
+    monkeypatch.setattr(status, "_query_output", lambda *_: told)
 
     assert {"n1", "n2", "n4"} == status.query_request_vocabulary(OarServerAccess(timeout_s=5)).node
 
@@ -416,7 +416,7 @@ def test_what_makes_way_leaves_its_slots_to_others(monkeypatch: pytest.MonkeyPat
     slots = [resource(1, "n1", jobs="1"), resource(2, "n1", jobs="2"), resource(4, "n1")]
     slots += [resource(3, "n1", jobs="2, 6")]
     lines = (line(2, "R", "besteffort"), line(6, "L", "besteffort"), line(3, "W"))
-    monkeypatch.setattr(status, "_ask", lambda *_: status_of(slots, lines=lines))
+    monkeypatch.setattr(status, "_query_output", lambda *_: status_of(slots, lines=lines))
 
     seen, _ = status.query_cluster_snapshot(OarServerAccess(timeout_s=15), "gamma", ())
 
@@ -428,7 +428,7 @@ def test_a_job_that_starts_between_two_answers_runs(monkeypatch: pytest.MonkeyPa
     waits = shown(state="Waiting", assigned_resources=[], events=None, exit_code=None)
     brief = {name: value for name, value in waits.items() if name not in ("events", "exit_code")}
     told = status_of([resource(1, "n1")], [brief], [shown()])
-    monkeypatch.setattr(status, "_ask", lambda *_: told)
+    monkeypatch.setattr(status, "_query_output", lambda *_: told)
 
     seen, _ = status.query_cluster_snapshot(OarServerAccess(timeout_s=15), "gamma", {13})
 

@@ -8,7 +8,7 @@ from itertools import count, pairwise
 import pytest
 
 from gridbridge.batch.oar import oar_server_queries
-from gridbridge.batch.oar.oar_demand import parse_oar_demand
+from gridbridge.batch.oar.oar_demand_reader import parse_oar_demand
 from gridbridge.model.transfer_route import OarServerAccess
 from tests.batch.oar.test_oar_demand import TWO, document
 from tests.batch.oar.test_oar_output import shown

@@ -9,11 +9,14 @@ import pytest
 from gridbridge.campaigns.store import campaign_client, campaign_files_of_owners
 from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
+from gridbridge.model.campaigns.campaign_owner_request import (
+    CampaignOwnerRequestReply,
+    CampaignOwnerRequestVerb,
+)
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.shell.retry import poll_until
 
-SAID = ParsedJdl(jdl=Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="x")}), parameters=("a",))
+SAID = ParsedJdl(jdl=Jdl(name="n", clusters={"beta": JdlSettingsAtCluster(exec_file="x")}), parameters=("a",))
 LONG_S = 20.0
 
 

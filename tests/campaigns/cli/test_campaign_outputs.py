@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from gridbridge.campaigns.cli import gridfetch as module
-from gridbridge.campaigns.cli import gridsub_campaign_source, own_task_outputs
+from gridbridge.campaigns.cli import gridsub_campaign_source, task_output_reading_and_fetching
 from gridbridge.campaigns.cli.gridfetch import gridfetch
-from gridbridge.campaigns.cli.own_task_outputs import (
+from gridbridge.campaigns.cli.task_output_reading_and_fetching import (
     ERR,
     OUT,
     TaskOutputFolderAtCluster,
@@ -24,7 +24,7 @@ from gridbridge.campaigns.store import campaign_files_of_owners, published_campa
 from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
 from gridbridge.errors import CommandFailed, ConfigError, StateError
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedCampaignTask,
     ShownCampaigns,
@@ -238,7 +238,7 @@ def bring(folder: Path, number: int, jdl: Jdl, *parameters: str) -> None:
 )
 def test_the_folder_is_below_the_home_of_each_cluster(tmp_path: Path, directory: str, local: str, far: str) -> None:
     """As task.sh makes it; where there is a login, from the home there."""
-    wish = JdlClusterSettings(exec_file="x", exec_directory=directory)
+    wish = JdlSettingsAtCluster(exec_file="x", exec_directory=directory)
     bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": wish, "gamma": wish, "gone": wish}))
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
 
@@ -251,7 +251,7 @@ def test_the_folder_is_below_the_home_of_each_cluster(tmp_path: Path, directory:
 
 
 def test_root_is_told_whose_home_has_the_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": JdlClusterSettings(exec_file="x")}))
+    bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": JdlSettingsAtCluster(exec_file="x")}))
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
     monkeypatch.setattr(campaign_files_of_owners, "uid_of_campaign_owner", lambda *_: 1)
     monkeypatch.setattr("os.geteuid", lambda: 0)
@@ -276,11 +276,11 @@ def test_gridfetch_tells_what_it_fetched_from_each_cluster(
     published: str, beta: TaskOutputFolderAtCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And ends with 1 where something could not be read."""
-    monkeypatch.setattr(own_task_outputs, "own_campaign_output_folders", lambda _: {"beta": beta})
+    monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {"beta": beta})
     argv = ["7", f"{tmp_path}/to", "--published", published]
 
     done = CliRunner().invoke(gridfetch, argv, standalone_mode=False)
-    monkeypatch.setattr(own_task_outputs, "own_campaign_output_folders", lambda _: {})
+    monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {})
     again = CliRunner().invoke(gridfetch, argv, standalone_mode=False)
 
     assert (done.return_value, done.output) == (0, "beta: 3 files\n")
@@ -291,7 +291,9 @@ def test_gridfetch_tells_what_it_fetched_from_each_cluster(
 def test_gridfetch_of_anothers_campaign_is_refused(
     published: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(own_task_outputs.own_campaign_output_folders, "__defaults__", (str(tmp_path), "/none"))
+    monkeypatch.setattr(
+        task_output_reading_and_fetching.own_campaign_output_folders, "__defaults__", (str(tmp_path), "/none")
+    )
 
     theirs = CliRunner().invoke(gridfetch, ["7", "--published", published], standalone_mode=False)
     none = CliRunner().invoke(gridfetch, ["8", "--published", published], standalone_mode=False)
@@ -303,7 +305,7 @@ def test_gridfetch_of_anothers_campaign_is_refused(
 
 
 def test_failed_tasks_are_brought_again_as_a_campaign(published: str, tmp_path: Path) -> None:
-    jdl = Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run", slots=2)})
+    jdl = Jdl(name="sweep", clusters={"beta": JdlSettingsAtCluster(exec_file="run", slots=2)})
     bring(tmp_path, 7, jdl, "a 1", "b 'it is'", "c")
 
     said = gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), published)
@@ -316,7 +318,7 @@ def test_failed_tasks_are_brought_again_as_a_campaign(published: str, tmp_path: 
 def test_failed_tasks_are_brought_as_the_type_that_is_asked_for(
     published: str, tmp_path: Path, before: CampaignType
 ) -> None:
-    clusters = {"beta": JdlClusterSettings(exec_file="run")}
+    clusters = {"beta": JdlSettingsAtCluster(exec_file="run")}
     bring(tmp_path, 7, Jdl(name="sweep", type=before, clusters=clusters), "a", "b", "c")
 
     types = [
@@ -330,7 +332,7 @@ def test_failed_tasks_are_brought_as_the_type_that_is_asked_for(
 def test_a_task_that_we_cancelled_is_not_brought_again(published: str, tmp_path: Path) -> None:
     unwanted = replace(ENDED, outcome=TaskAttemptOutcome.UNWANTED)
     deleted = replace(ENDED, number=1, outcome=TaskAttemptOutcome.CANCELLED)
-    bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")}), "a", "b")
+    bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlSettingsAtCluster(exec_file="run")}), "a", "b")
     published_campaign_files.publish_campaign_task_file(7, 0, (unwanted, deleted), published)
 
     assert [one.word for one in (unwanted, deleted)] == ["cancelled", "cancelled"]
@@ -349,7 +351,7 @@ def test_tasks_that_root_refused_to_send_have_failed(
         ShownCampaigns(at=NOON, campaigns=(replace(SWEEP, tasks=3, state=state),)), folder
     )
     published_campaign_files.publish_campaign_task_file(7, 0, TASKS, folder)
-    bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")}), "a", "b", "c")
+    bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlSettingsAtCluster(exec_file="run")}), "a", "b", "c")
 
     assert gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), folder).parameters == again
 
@@ -357,7 +359,7 @@ def test_tasks_that_root_refused_to_send_have_failed(
 def test_what_somebody_else_put_in_a_campaigns_place_is_not_obeyed(
     published: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="evil")}), "a", "b", "c")
+    bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlSettingsAtCluster(exec_file="evil")}), "a", "b", "c")
     monkeypatch.setattr(campaign_files_of_owners.os, "geteuid", lambda: 41000)
 
     with pytest.raises(ForeignOrMissingCampaignFile, match="owned by another user"):
@@ -386,12 +388,12 @@ def test_another_persons_campaign_is_told_as_that(tmp_path: Path, monkeypatch: p
 
 def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:
     names = ("../../.bashrc", "/etc/passwd", "a/../../b", "fine/one.txt")
-    clusters = {"alpha": JdlClusterSettings(exec_file="run", exec_directory="/tmp")}
+    clusters = {"alpha": JdlSettingsAtCluster(exec_file="run", exec_directory="/tmp")}
     bring(tmp_path, 7, Jdl(name="n", clusters=clusters, outputs=names), "a")
 
     config = tmp_path / "gridbridge.toml"
     config.write_text(CONFIG)
-    found = own_task_outputs.own_campaign_output_folders(7, str(tmp_path), str(config))
+    found = task_output_reading_and_fetching.own_campaign_output_folders(7, str(tmp_path), str(config))
 
     assert [place.outputs for place in found.values()] == [("fine/one.txt",)]
 

@@ -22,8 +22,8 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventSubject,
     ShownCampaignEvents,
 )
-from gridbridge.model.campaigns.campaign_names import campaign_file_name
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply
+from gridbridge.model.campaigns.campaign_file_and_array_names import campaign_file_name
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     ShownCampaignCluster,
     ShownCampaignClusters,

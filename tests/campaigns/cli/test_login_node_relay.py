@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from gridbridge.campaigns.cli import UNANSWERED, UNREACHABLE, gridsub_campaign_source, relay_and_runner_wait
+from gridbridge.campaigns.cli import (
+    UNANSWERED,
+    UNREACHABLE,
+    command_relay_and_runner_wait,
+    gridsub_campaign_source,
+)
 from gridbridge.campaigns.cli.griddel import main as griddel
 from gridbridge.campaigns.cli.gridevents import main as gridevents
 from gridbridge.campaigns.cli.gridfetch import main as gridfetch
@@ -19,7 +24,7 @@ from gridbridge.campaigns.cli.gridsub import gridsub as gridsub_command
 from gridbridge.campaigns.cli.gridsub import main as gridsub
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 
 JDL = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
 SITE = '[site]\ncluster = "alpha"\n{}[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n'
@@ -41,7 +46,7 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return 3
 
     monkeypatch.setattr("gridbridge.shell.ssh.run_by_callers_ssh", run)
-    monkeypatch.setattr(relay_and_runner_wait, "transfer_host_to_relay_to", lambda *_: "alpha-master")
+    monkeypatch.setattr(command_relay_and_runner_wait, "transfer_host_to_relay_to", lambda *_: "alpha-master")
     return asked
 
 
@@ -49,10 +54,12 @@ def test_a_command_goes_where_the_service_is(tmp_path: Path) -> None:
     """Here where its folder is, also by a mount; else where gridbridge.toml says."""
     path = configured(tmp_path)
 
-    assert relay_and_runner_wait.transfer_host_to_relay_to(str(tmp_path), path) == ""
-    assert relay_and_runner_wait.transfer_host_to_relay_to(str(tmp_path / "no"), path) == "alpha-master"
-    assert relay_and_runner_wait.transfer_host_to_relay_to(str(tmp_path / "no"), str(tmp_path / "none.toml")) == ""
-    assert relay_and_runner_wait.transfer_host_to_relay_to(str(tmp_path / "no"), configured(tmp_path, "")) == ""
+    assert command_relay_and_runner_wait.transfer_host_to_relay_to(str(tmp_path), path) == ""
+    assert command_relay_and_runner_wait.transfer_host_to_relay_to(str(tmp_path / "no"), path) == "alpha-master"
+    assert (
+        command_relay_and_runner_wait.transfer_host_to_relay_to(str(tmp_path / "no"), str(tmp_path / "none.toml")) == ""
+    )
+    assert command_relay_and_runner_wait.transfer_host_to_relay_to(str(tmp_path / "no"), configured(tmp_path, "")) == ""
 
 
 def test_a_campaign_goes_with_all_that_it_needs(asked: list[Any], tmp_path: Path) -> None:
@@ -65,7 +72,7 @@ def test_a_campaign_goes_with_all_that_it_needs(asked: list[Any], tmp_path: Path
     ((host, program, *options, data),) = asked
     assert (done.return_value, host, options) == (3, "alpha-master", ["--ready", "--wait"])
     assert program == "/opt/gridbridge/bin/gridsub"
-    jdl = Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="x")})
+    jdl = Jdl(name="n", clusters={"beta": JdlSettingsAtCluster(exec_file="x")})
     assert gridsub_campaign_source.decode_jdl_from_login_node(data) == ParsedJdl(
         jdl=jdl, parameters=("a 1", "b \u00e9")
     )
@@ -86,7 +93,7 @@ def test_failed_tasks_are_looked_for_where_the_service_is(asked: list[Any]) -> N
         CliRunner().invoke(gridsub_command, words, standalone_mode=False)
 
     assert [one[2:] for one in asked] == [
-        ("--retry-failed", "12", relay_and_runner_wait.HANDED_OVER),
+        ("--retry-failed", "12", command_relay_and_runner_wait.HANDED_OVER),
         ("--retry-failed", "12", "-t", "test", "--check", None),
     ]
 
@@ -157,7 +164,7 @@ def test_what_is_written_there_is_brought_here(
     (tmp_path / "new").mkdir()
     (tmp_path / "new/a.png").write_text("old")
     monkeypatch.setattr("gridbridge.shell.ssh.run_remotely_and_fetch_files", bring)
-    monkeypatch.setattr(relay_and_runner_wait, "transfer_host_to_relay_to", lambda *_: "alpha-master")
+    monkeypatch.setattr(command_relay_and_runner_wait, "transfer_host_to_relay_to", lambda *_: "alpha-master")
     monkeypatch.setattr("sys.argv", ["program", *words])
 
     with pytest.raises(SystemExit) as ended:
@@ -184,10 +191,10 @@ def test_nothing_is_brought_into_what_others_may_have_put_there(
     to.mkdir()
     (to / "0").symlink_to(mine)
 
-    asked = relay_and_runner_wait.RelayedCommandOutputFiles(words=(), to=str(to))
-    linked = relay_and_runner_wait.relay_and_fetch_output_files("alpha-master", "gridfetch", asked)
+    asked = command_relay_and_runner_wait.RelayedCommandOutputFiles(words=(), to=str(to))
+    linked = command_relay_and_runner_wait.relay_and_fetch_output_files("alpha-master", "gridfetch", asked)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    unchosen = relay_and_runner_wait.relay_and_fetch_output_files(
+    unchosen = command_relay_and_runner_wait.relay_and_fetch_output_files(
         "alpha-master", "gridfetch", replace(asked, is_chosen=False)
     )
 
@@ -239,7 +246,7 @@ def test_a_lost_connection_is_not_called_a_host_that_is_not_reached(
     (tmp_path / "ssh").chmod(0o755)
     defaults = (None, str(tmp_path / "ssh"), 1)
     monkeypatch.setattr("gridbridge.shell.ssh.run_by_callers_ssh.__defaults__", defaults)
-    monkeypatch.setattr(relay_and_runner_wait, "transfer_host_to_relay_to", lambda *_: "alpha-master")
+    monkeypatch.setattr(command_relay_and_runner_wait, "transfer_host_to_relay_to", lambda *_: "alpha-master")
     monkeypatch.setattr("sys.argv", ["program", *words])
 
     with pytest.raises(SystemExit) as ended:

@@ -4,7 +4,7 @@ from threading import Event
 
 import pytest
 
-from gridbridge.campaigns.cli import relay_and_runner_wait
+from gridbridge.campaigns.cli import command_relay_and_runner_wait
 from gridbridge.cli import output_and_errors
 
 
@@ -17,7 +17,7 @@ def test_a_long_wait_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(output_and_errors, "print_error", complain)
 
-    with relay_and_runner_wait.report_late_runner_answer("griddel", after_s=0.0):
+    with command_relay_and_runner_wait.report_late_runner_answer("griddel", after_s=0.0):
         assert told.wait(10.0)
 
     assert lines == ["griddel: waiting for gridbridge-runner, 90 s at most (from cron it comes once a minute)"]
@@ -32,14 +32,14 @@ def test_a_wait_for_what_was_taken_is_told(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(output_and_errors, "print_error", complain)
 
-    with relay_and_runner_wait.report_late_runner_answer("griddel", after_s=3600.0, taken_s=0.0):
+    with command_relay_and_runner_wait.report_late_runner_answer("griddel", after_s=3600.0, taken_s=0.0):
         assert told.wait(10.0)
 
     assert lines == ["griddel: gridbridge-runner took the request and has not answered; waiting on, 600 s at most"]
 
 
 def test_a_short_wait_is_not_told(capsys: pytest.CaptureFixture[str]) -> None:
-    with relay_and_runner_wait.report_late_runner_answer("griddel", after_s=3600.0):
+    with command_relay_and_runner_wait.report_late_runner_answer("griddel", after_s=3600.0):
         pass
 
     assert capsys.readouterr() == ("", "")

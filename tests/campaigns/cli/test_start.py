@@ -5,7 +5,14 @@ import sys
 
 import pytest
 
-SLOW = {"rich", "matplotlib", "sqlalchemy", "lxml", "paramiko", "gridbridge.decisions.campaigns.campaign_cycle"}
+SLOW = {
+    "rich",
+    "matplotlib",
+    "sqlalchemy",
+    "lxml",
+    "paramiko",
+    "gridbridge.decisions.campaigns.campaign_cycle_planning",
+}
 SELDOM_USED = {"tenacity", "gridbridge.config.configuration_file"}
 LOADED = "import sys, gridbridge.campaigns.cli.{}; print(*sys.modules)"
 

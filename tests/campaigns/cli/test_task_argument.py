@@ -12,15 +12,19 @@ from typing import Self
 import pytest
 from click.testing import CliRunner, Result
 
-from gridbridge.campaigns.cli import campaign_progress_display, campaign_table, own_task_outputs
+from gridbridge.campaigns.cli import (
+    campaign_progress_display,
+    campaign_table,
+    task_output_reading_and_fetching,
+)
 from gridbridge.campaigns.cli.campaign_table import parse_campaign_range
 from gridbridge.campaigns.cli.gridfetch import gridfetch
 from gridbridge.campaigns.cli.gridstat import gridstat
-from gridbridge.campaigns.cli.own_task_outputs import TaskOutputFolderAtCluster
+from gridbridge.campaigns.cli.task_output_reading_and_fetching import TaskOutputFolderAtCluster
 from gridbridge.campaigns.store import campaign_client, campaign_files_of_owners, published_campaign_files
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     CampaignTaskEndCounts,
     PublishedCampaignTask,
@@ -28,7 +32,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     ShownCampaignAtCluster,
     ShownCampaigns,
 )
-from gridbridge.model.campaigns.speculation import ShownCompetingAttempt
+from gridbridge.model.campaigns.speculative_attempts import ShownCompetingAttempt
 from tests.campaigns.cli.published_builder import make_shown_campaign
 
 pytestmark = pytest.mark.usefixtures("utc")
@@ -79,7 +83,7 @@ class Site:
 
     def bring(self) -> None:
         """Have the campaign's file be ours."""
-        sweep = Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")})
+        sweep = Jdl(name="sweep", clusters={"beta": JdlSettingsAtCluster(exec_file="run")})
         data = campaign_files_of_owners.encode_campaign_file(asdict(sweep), tuple(PARAMETERS))
         (self.files / "c.7").write_bytes(data)
         (self.files / "c.7").chmod(0o640)
@@ -95,7 +99,9 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     for function in (campaign_client.own_task_parameters, campaign_client.read_own_jdl):
         monkeypatch.setattr(function, "__defaults__", (str(site.files),))
     monkeypatch.setattr(
-        own_task_outputs.own_campaign_output_folders, "__defaults__", (str(site.files), "/nonexistent.toml")
+        task_output_reading_and_fetching.own_campaign_output_folders,
+        "__defaults__",
+        (str(site.files), "/nonexistent.toml"),
     )
     return site
 
@@ -143,8 +149,8 @@ def test_a_task_that_is_not_there_ends_with_1(site: Site, job: str) -> None:
 
 
 def test_an_output_that_is_not_there_is_told(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = own_task_outputs.TaskOutputFolderAtCluster(login=None, folder=str(tmp_path), timeout_s=9)
-    monkeypatch.setattr(own_task_outputs, "own_campaign_output_folders", lambda _: {"beta": place})
+    place = task_output_reading_and_fetching.TaskOutputFolderAtCluster(login=None, folder=str(tmp_path), timeout_s=9)
+    monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {"beta": place})
     Path(tmp_path, "0.1.err").write_text("")
 
     there, gone = site.stat("-j", "7.0", "-E"), site.stat("-j", "7.0", "-O")
@@ -205,7 +211,7 @@ def test_the_jdl_is_one_that_can_be_submitted(site: Site, tmp_path: Path) -> Non
     said = jdl_reader.parse_jdl("JDL", text)
 
     assert said.parameters == tuple(PARAMETERS)
-    assert said.jdl == Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")})
+    assert said.jdl == Jdl(name="sweep", clusters={"beta": JdlSettingsAtCluster(exec_file="run")})
 
 
 def test_failed_tasks_are_shown_to_all_without_their_output(site: Site) -> None:
@@ -220,7 +226,7 @@ def test_an_owner_sees_the_last_lines_of_what_failed(
     site.bring()
     (tmp_path / "1.1.err").write_text("".join(f"line {n}\x1b[31m\n" for n in range(9)))
     place = TaskOutputFolderAtCluster(login=None, folder=str(tmp_path), timeout_s=9)
-    monkeypatch.setattr(own_task_outputs, "own_campaign_output_folders", lambda _: {"gamma": place})
+    monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {"gamma": place})
 
     lines = site.stat("-H", "--failed", "7").output.splitlines()
 
@@ -231,7 +237,7 @@ def test_an_owner_sees_the_last_lines_of_what_failed(
 def test_a_cluster_that_can_not_be_read_is_told(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     site.bring()
     place = TaskOutputFolderAtCluster(login=None, folder=f"{tmp_path}/none", timeout_s=9)
-    monkeypatch.setattr(own_task_outputs, "own_campaign_output_folders", lambda _: {"gamma": place})
+    monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {"gamma": place})
 
     told = site.stat("-H", "--failed", "7").output
 
@@ -270,8 +276,8 @@ def test_what_succeeded_at_a_sink_is_marked(site: Site) -> None:
 
 def test_fetched_results_of_a_sink_are_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.show(replace(SWEEP, sinks=("beta",)))
-    monkeypatch.setattr(own_task_outputs, "own_campaign_output_folders", lambda _: {})
-    monkeypatch.setattr(own_task_outputs, "fetch_task_outputs", lambda *_, **__: ())
+    monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {})
+    monkeypatch.setattr(task_output_reading_and_fetching, "fetch_task_outputs", lambda *_, **__: ())
     site.bring()
 
     run = CliRunner().invoke(gridfetch, ["7", "--published", site.published], standalone_mode=False)

@@ -14,15 +14,18 @@ from gridbridge.campaigns.store import campaign_files_of_owners, campaign_inbox
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_file_verification import NAME, CampaignNumberRegister
 from gridbridge.model.campaigns.admission import CampaignAdmissionRule
-from gridbridge.model.campaigns.campaign_names import UNIQUE, campaign_file_name
-from gridbridge.model.campaigns.campaign_sections import CampaignRunnerSection
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
+from gridbridge.model.campaigns.campaign_configuration_sections import CampaignRunnerSection
+from gridbridge.model.campaigns.campaign_file_and_array_names import UNIQUE, campaign_file_name
+from gridbridge.model.campaigns.campaign_owner_request import (
+    CampaignOwnerRequestReply,
+    CampaignOwnerRequestVerb,
+)
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_tables import CAMPAIGNS
 from gridbridge.state.state_file import StateFile
 
-SWEEP = Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")})
+SWEEP = Jdl(name="sweep", clusters={"beta": JdlSettingsAtCluster(exec_file="run")})
 
 
 class Site:

@@ -18,19 +18,19 @@ from gridbridge.campaigns.store.campaign_file_verification import MAX_FIRST_BYTE
 from gridbridge.campaigns.store.campaign_inbox import A_SCAN
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
 from gridbridge.decisions.campaigns.event_texts_and_notifications import describe_campaign_event
 from gridbridge.errors import StateError
-from gridbridge.model.campaigns.admission import AdmissionRefusal, CampaignAdmissionRule, CampaignCandidate
+from gridbridge.model.campaigns.admission import AdmissionRefusal, CampaignAdmissionRule, CampaignForAdmission
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignState, WaitingTaskRange
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome as Outcome
+from gridbridge.model.campaigns.campaign_configuration_sections import CampaignRunnerSection
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
-from gridbridge.model.campaigns.campaign_names import ADDS_TO
-from gridbridge.model.campaigns.campaign_sections import CampaignRunnerSection
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply as Reply
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestVerb as Verb
+from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequest
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply as Reply
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb as Verb
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason, TaskDeletionMark
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import LINES
@@ -115,7 +115,7 @@ def test_that_tasks_were_tried_again_after_a_backup_is_told(
     site.taken("a")
     site.campaigns.is_now(1, CampaignState.TERMINATED, datetime.now(UTC))
     at = datetime.now(UTC) - timedelta(days=days)
-    CampaignNumberRegister(str(site.brought)).note_again(1, TOKEN, int(at.timestamp()))
+    CampaignNumberRegister(str(site.brought)).record_retry_request(1, TOKEN, int(at.timestamp()))
     if is_known:
         site.campaigns.note_done(TOKEN, 1, at)
 
@@ -137,7 +137,7 @@ def test_that_is_told_once_though_its_owner_closes_the_event(site: Site) -> None
     site.taken("a")
     site.campaigns.is_now(1, CampaignState.TERMINATED, datetime.now(UTC))
     at = datetime.now(UTC).timestamp()
-    CampaignNumberRegister(str(site.brought)).note_again(1, TOKEN, int(at))
+    CampaignNumberRegister(str(site.brought)).record_retry_request(1, TOKEN, int(at))
     site.again().intake.recover()
     (event,) = EventAndSuccessRecordRows(site.database).open()
 
@@ -290,7 +290,7 @@ def test_a_campaign_that_ended_a_year_ago_is_purged(site: Site, kept_d: float, l
 
     known = [one.number for one in site.campaigns.all() if one.state is not CampaignState.PURGED]
     assert (known, site.files()) == (left, ["c.4"])
-    site.campaigns.array_is(array, ArraySubmissionState.OVER)
+    site.campaigns.set_array_state(array, ArraySubmissionState.OVER)
     site.intake.sweep()
     assert site.ask(Verb.PAUSE, 3) is (Reply.CANCELLED if not kept_d else Reply.UNKNOWN)
 
@@ -327,7 +327,7 @@ def test_an_event_lasts_while_something_of_its_campaign_is_to_be_deleted(
     site.taken("a 1")
     long_ago = datetime.now(UTC) - timedelta(days=31)
     array = site.campaigns.intend(1, "beta", 1, long_ago)
-    site.campaigns.array_is(array, ArraySubmissionState.OVER if is_deleted else ArraySubmissionState.RELEASED)
+    site.campaigns.set_array_state(array, ArraySubmissionState.OVER if is_deleted else ArraySubmissionState.RELEASED)
     site.campaigns.is_now(1, CampaignState.CANCELLED, long_ago)
     events = EventAndSuccessRecordRows(site.campaigns.database)
     events.put([new_campaign_event(CampaignEventSubject.CAMPAIGN, code, 1, "beta", long_ago)])
@@ -365,7 +365,7 @@ def test_of_many_answers_the_newest_are_kept(site: Site, monkeypatch: pytest.Mon
 
 def test_a_test_campaign_has_a_task_a_cluster(site: Site) -> None:
     """The rest of its tasks are dropped (CiGri scheduler specification)."""
-    clusters = {name: JdlClusterSettings(exec_file="run") for name in ("beta", "gamma")}
+    clusters = {name: JdlSettingsAtCluster(exec_file="run") for name in ("beta", "gamma")}
     site.bring(asdict(Jdl(name="test", type=CampaignType.TEST, clusters=clusters)), "a", "b", "c")
 
     site.intake.take()
@@ -546,7 +546,7 @@ def test_what_did_not_come_by_gridsub_meets_the_rules_here(site: Site, said: Adm
 
 def test_what_the_rules_leave_as_it_is_is_taken(site: Site) -> None:
     """They see who brings it, by the kernel's word."""
-    seen: list[CampaignCandidate] = []
+    seen: list[CampaignForAdmission] = []
     site.rules = (CampaignAdmissionRule(name="10.py:rule", judge=seen.append),)
     site.bring(asdict(SWEEP), "a 1", "b 2")
 
@@ -577,7 +577,7 @@ def test_an_owner_changes_a_campaign(site: Site, verbs: list[Verb], told: Reply,
 
 def test_a_cancelled_campaign_keeps_its_epilogue_until_it_is_cancelled_once_more(site: Site) -> None:
     """So an epilogue that hangs can be ended."""
-    wish = JdlClusterSettings(exec_file="run", epilogue="clean")
+    wish = JdlSettingsAtCluster(exec_file="run", epilogue="clean")
     site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
     site.intake.take()
 
@@ -591,7 +591,7 @@ def test_a_cancelled_campaign_keeps_its_epilogue_until_it_is_cancelled_once_more
 
 def test_a_cancellation_that_comes_again_after_a_kill_is_not_a_second_one(site: Site) -> None:
     """Its file is removed last; the epilogues are still to run."""
-    wish = JdlClusterSettings(exec_file="run", epilogue="clean")
+    wish = JdlSettingsAtCluster(exec_file="run", epilogue="clean")
     site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
     site.intake.take()
     requests = CampaignOwnerRequestHandler(site.database, Clock())
@@ -611,7 +611,7 @@ def test_root_abandons_what_nobody_can_delete_of_a_cancelled_campaign(
     site.taken("a", "b", "c")
     now = datetime.now(UTC)
     _, living = (site.campaigns.intend(1, "beta", 1, now) for _ in range(2))
-    site.campaigns.array_is(living, ArraySubmissionState.RELEASED, 41)
+    site.campaigns.set_array_state(living, ArraySubmissionState.RELEASED, 41)
 
     told = [site.ask(verb, 1) for verb in (Verb.ABANDON, Verb.CANCEL)]
     is_left = site.campaigns.is_unfinished(1)
@@ -687,8 +687,8 @@ def test_a_task_that_was_sent_is_marked_until_it_has_ended(site: Site) -> None:
 def test_a_task_that_waits_for_its_second_attempt_is_cancelled(site: Site) -> None:
     """Its first attempt stays what it was."""
     site.taken("a", "b")
-    site.campaigns.drop_waiting(1)
-    site.campaigns.wait_again(1, WaitingTaskRange(first=1, last=1, attempt=2))
+    site.campaigns.drop_unsent_tasks(1)
+    site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=1, last=1, attempt=2))
 
     assert site.ask(Verb.CANCEL_TASK, 1, 1) is Reply.DONE
     assert [one.attempt for one in site.intake.requests.touched()] == [2]

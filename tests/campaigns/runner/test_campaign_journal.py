@@ -4,21 +4,21 @@ import json
 from dataclasses import replace
 
 from gridbridge.campaigns.runner import campaign_runner
-from gridbridge.decisions.campaigns import campaign_cycle as rules
+from gridbridge.decisions.campaigns import campaign_cycle_planning as rules
 from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.cycle_plan import (
+from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacityForCampaigns,
     ListedCampaignTaskCounts,
 )
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from tests.builders.campaigns import NOON, made_campaign, released_array
 
 CAMPAIGN = made_campaign(
     number=1,
     tasks=9,
     digest="abc",
-    jdl=Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run", max_jobs=5)}),
+    jdl=Jdl(name="sweep", clusters={"beta": JdlSettingsAtCluster(exec_file="run", max_jobs=5)}),
 )
 
 
@@ -50,7 +50,7 @@ def test_what_was_kept_leads_to_the_same_decision() -> None:
 
 def test_what_a_campaign_runs_is_not_kept_with_each_decision() -> None:
     """A script of 60 kB in each cycle would push all other decisions out of the journal."""
-    wish = JdlClusterSettings(exec_file="s" * 60_000, prologue="p" * 60_000, max_jobs=5)
+    wish = JdlSettingsAtCluster(exec_file="s" * 60_000, prologue="p" * 60_000, max_jobs=5)
     one = replace(CAMPAIGN, jdl=Jdl(name="sweep", clusters={"beta": wish}))
     room = {"beta": ClusterCapacityForCampaigns(free_slots=4)}
     seen = CampaignCycleSituation(campaigns=(one,), waiting={1: 7}, arrays=(), room=room, max_tasks=100)

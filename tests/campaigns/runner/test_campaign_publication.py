@@ -16,13 +16,16 @@ from gridbridge.campaigns.store import published_campaign_files as files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
-from gridbridge.model.campaigns import cycle_plan
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
+from gridbridge.model.campaigns import campaign_cycle_plan
 from gridbridge.model.campaigns.campaign import CampaignArray, CampaignState, TaskAttempt, WaitingTaskRange
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome as Outcome
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject, CampaignSuccessAtCluster
+from gridbridge.model.campaigns.campaign_owner_request import (
+    CampaignOwnerRequest,
+    CampaignOwnerRequestVerb,
+)
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedCampaignTask,
     ShownCampaignClusters,
@@ -98,7 +101,7 @@ def test_each_task_is_shown_by_its_last_attempt(site: Site) -> None:
     _, (first, second, third) = site.send(3)
     failed = site.ended(first, Outcome.PROGRAM_ERROR)
     again = site.ended(second, Outcome.PREEMPTED)
-    site.campaigns.wait_again(1, WaitingTaskRange(first=1, last=1, attempt=2))
+    site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=1, last=1, attempt=2))
 
     site.publication.begin([1])
     site.publication.end([failed, again, third])
@@ -226,12 +229,12 @@ def test_a_sink_is_shown_until_its_owner_trusts_it(site: Site) -> None:
 def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
     """`gridsub --check` tells of them."""
     room = {
-        "beta": cycle_plan.ClusterCapacityForCampaigns(free_slots=1, is_stressed=True),
-        "gamma": cycle_plan.ClusterCapacityForCampaigns(free_slots=2),
+        "beta": campaign_cycle_plan.ClusterCapacityForCampaigns(free_slots=1, is_stressed=True),
+        "gamma": campaign_cycle_plan.ClusterCapacityForCampaigns(free_slots=2),
     }
-    seen = cycle_plan.CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room=room, max_tasks=1)
+    seen = campaign_cycle_plan.CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room=room, max_tasks=1)
 
-    site.publication.show_cycle(seen, cycle_plan.CampaignCyclePlan())
+    site.publication.show_cycle(seen, campaign_cycle_plan.CampaignCyclePlan())
 
     shown = files.read_campaign_value_by_class(ShownTaskSendExplanations, site.folder)
     assert (shown.stressed, shown.free_slots) == (("beta",), {"beta": 1, "gamma": 2})
@@ -240,9 +243,9 @@ def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
 def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
     """Where a cluster does not tell how many slots each has, so many as were asked for."""
     (one,) = site.campaigns.all()
-    known = cycle_plan.ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=2, listed=6, slots=2.5)
-    untold = cycle_plan.ListedCampaignTaskCounts(campaign=one.number, cluster="beta", waiting=0, listed=3)
-    seen = cycle_plan.CampaignCycleSituation(
+    known = campaign_cycle_plan.ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=2, listed=6, slots=2.5)
+    untold = campaign_cycle_plan.ListedCampaignTaskCounts(campaign=one.number, cluster="beta", waiting=0, listed=3)
+    seen = campaign_cycle_plan.CampaignCycleSituation(
         campaigns=(one,), waiting={}, arrays=(), room={}, max_tasks=1, there=(known, untold)
     )
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
@@ -260,7 +263,7 @@ def test_a_cluster_of_no_campaign_is_shown_as_others_saw_it(site: Site) -> None:
     beta = ClusterSnapshot(cluster="beta", taken_at=NOON, queues=(queue,), jobs={}, pending=0, free_slots=3)
     clusters = {"beta": ClusterSection(), "gamma": ClusterSection()}
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
-    seen = cycle_plan.CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=1)
+    seen = campaign_cycle_plan.CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=1)
 
     EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).show_clusters(seen, {"beta": beta})
 
@@ -312,7 +315,7 @@ def test_what_is_tried_again_is_taken_back(site: Site) -> None:
     assert counts == [("beta", 3, 2), ("beta", -2, -2)]
     array = site.campaigns.add_array(1, "beta", [(0, 2), (1, 2)], NOON)
     again = site.campaigns.pending(array)
-    site.campaigns.drop_waiting(1)
+    site.campaigns.drop_unsent_tasks(1)
     site.publication.end(map(site.ended, again, (Outcome.SUCCESS, Outcome.PROGRAM_ERROR)))
     ends = files.read_published_task_end_counts(1, site.folder)
     assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (3, 1)

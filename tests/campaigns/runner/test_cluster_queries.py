@@ -14,10 +14,10 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery, ClusterArrayLimits, JobEnd
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
-from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.state.state_file import StateFile
@@ -65,7 +65,7 @@ class Site:
     def send(self, job_id: int, state: ArraySubmissionState = ArraySubmissionState.RELEASED) -> CampaignArray:
         """Note an array of two tasks."""
         made = self.campaigns.intend(1, "beta", 2, NOON)
-        self.campaigns.array_is(made, state, job_id)
+        self.campaigns.set_array_state(made, state, job_id)
         return made
 
     def ask(self, limit_s: float = 5.0) -> dict[str, ClusterSnapshot]:
@@ -164,7 +164,7 @@ def test_others_learn_what_was_sent_to_a_cluster(site: Site) -> None:
     """Even before it is released; where no campaign is under way nobody wants to know."""
     site.send(7)
     site.send(8, ArraySubmissionState.SUBMITTED)
-    site.campaigns.array_is(site.send(9), ArraySubmissionState.OVER)
+    site.campaigns.set_array_state(site.send(9), ArraySubmissionState.OVER)
     sent = live_campaign_jobs_at(site.database, "beta")
     elsewhere = live_campaign_jobs_at(site.database, "gamma")
     site.campaigns.is_now(1, CampaignState.TERMINATED)

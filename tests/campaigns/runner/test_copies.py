@@ -21,30 +21,33 @@ from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisti
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
-from gridbridge.decisions.campaigns import campaign_cycle as cycle
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
+from gridbridge.decisions.campaigns import campaign_cycle_planning as cycle
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
 from gridbridge.decisions.campaigns.task_retries_and_copies import group_attempts_by_task
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState as ArrayState
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState, TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
-from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection, FinalizeSpeculationSection
-from gridbridge.model.campaigns.cycle_plan import (
+from gridbridge.model.campaigns.campaign_configuration_sections import (
+    CampaignFailuresSection,
+    FinalizeSpeculationSection,
+)
+from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
     ClusterCapacityForCampaigns,
     PlannedCampaignTaskSend,
     TaskCountByExclusions,
 )
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.speculation import (
-    CampaignStragglers,
-    LiveAttempt,
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
+from gridbridge.model.campaigns.speculative_attempts import (
+    CampaignLateTasks,
+    RunningTaskAttempt,
     ShownCompetingAttempt,
     SpeculativeAttemptsAtCluster,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.states import JobState, JobStateFact
+from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 from tests.builders.campaigns import NOON, made_campaign, made_snapshot, site_fixture
@@ -77,7 +80,7 @@ class Site:
         self.grid = Copying()
         learnt = CycleStatisticsRecorder(self.database)
         self.actions = CampaignPlanExecutor(self.database, learnt, Clock(), CampaignFailuresSection(), self.grid)
-        clusters = {name: JdlClusterSettings(exec_file="run") for name in ("beta", "gamma")}
+        clusters = {name: JdlSettingsAtCluster(exec_file="run") for name in ("beta", "gamma")}
         one = made_campaign(tasks=2, jdl=Jdl(name="sweep", clusters=clusters, is_idempotent=True))
         self.campaigns.add(one, "token")
         self.actions.do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2),)))
@@ -301,12 +304,12 @@ def test_a_failed_task_is_tried_again_under_a_number_that_no_copy_had(site: Site
     site.cycle((1, 1, TaskAttemptOutcome.PROGRAM_ERROR))
     event = new_campaign_event(CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
 
-    CampaignOwnerRequestHandler(site.database, Clock(), str(tmp_path))._try_again(event)
+    CampaignOwnerRequestHandler(site.database, Clock(), str(tmp_path))._queue_failed_tasks_again(event)
 
     assert [one.attempt for one in site.campaigns.waiting_of(1)] == [3]
 
 
-def look(site: Site, *rows: JobListRow, waiting: bool = False) -> tuple[LiveAttempt, ...]:
+def look(site: Site, *rows: JobListRow, waiting: bool = False) -> tuple[RunningTaskAttempt, ...]:
     """Return what is known of the end after two minutes, when beta lists these rows."""
     found = tails(site, {71: rows}, waiting=waiting)
     return found[0].live if found else ()
@@ -314,7 +317,7 @@ def look(site: Site, *rows: JobListRow, waiting: bool = False) -> tuple[LiveAtte
 
 def tails(
     site: Site, jobs: dict[int, tuple[JobListRow, ...]], *, waiting: bool = False
-) -> tuple[CampaignStragglers, ...]:
+) -> tuple[CampaignLateTasks, ...]:
     """Return the end of the campaign after two minutes, when beta lists these jobs."""
     answers = {
         name: made_snapshot(cluster=name, taken_at=NOON + 2 * MINUTE, jobs=jobs if name == "beta" else {}, free_slots=9)
@@ -337,7 +340,7 @@ def row(place: int, state: JobState = RUNNING, minutes: int = 0) -> JobListRow:
 
 def test_the_end_of_a_campaign_is_seen_with_what_runs_long(site: Site) -> None:
     """A task that waits, or that began just now, or is not listed, is none of these."""
-    late = LiveAttempt(task=0, attempt=1, cluster="beta", elapsed_s=120.0)
+    late = RunningTaskAttempt(task=0, attempt=1, cluster="beta", elapsed_s=120.0)
 
     assert look(site, row(1), row(2, minutes=2)) == (late,)
     assert look(site, row(1), row(2, WAITING)) == (late,)

@@ -21,8 +21,8 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
-from gridbridge.decisions.campaigns.campaign_cycle import ENDS_PER_TRANSACTION
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
+from gridbridge.decisions.campaigns.campaign_cycle_planning import ENDS_PER_TRANSACTION
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
 from gridbridge.model.campaigns.campaign import (
     PRIORITY_AT_ONCE,
     ArraySubmissionResult,
@@ -34,10 +34,14 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     WaitingTaskRange,
 )
+from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan as Plan
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    PlannedCampaignTaskSend,
+    TaskCountByExclusions,
+    TaskRetry,
+)
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
-from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan as Plan
-from gridbridge.model.campaigns.cycle_plan import PlannedCampaignTaskSend, TaskCountByExclusions, TaskRetry
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
@@ -264,10 +268,10 @@ def test_a_task_does_not_go_back_where_it_was_refused(site: Site) -> None:
 
 def test_as_many_of_each_kind_are_taken_as_is_told(site: Site) -> None:
     """However urgent others are: those that are free to go to beta are left for it."""
-    site.campaigns.drop_waiting(1)
+    site.campaigns.drop_unsent_tasks(1)
     free = WaitingTaskRange(first=0, last=9, attempt=2, priority=PRIORITY_AT_ONCE)
     off_beta = WaitingTaskRange(first=10, last=19, attempt=2, avoid=("beta",))
-    site.campaigns.wait_again(1, free, off_beta)
+    site.campaigns.add_unsent_tasks(1, free, off_beta)
     kinds = (TaskCountByExclusions(tasks=5, avoid=("beta",)),)
 
     site.do(send("gamma", 6, kept_off=kinds, array_tasks=4))
@@ -361,8 +365,8 @@ def test_what_root_refuses_to_try_again_is_counted_by_its_event_as_before(site: 
         for one in site.campaigns.pending(only(site.campaigns))
     ]
     site.do(Plan(ended=tuple(ended), over=(only(site.campaigns),)))
-    tries.judge_anew(1, [0, 1])
-    site.campaigns.wait_again(1, WaitingTaskRange(first=0, last=1, attempt=2))
+    tries.set_attempts_past(1, [0, 1])
+    site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=0, last=1, attempt=2))
     site.campaigns.count(1, -2, -2)
     site.grid.failing["submit"] = RootCampaignRefusal("not the file")
 

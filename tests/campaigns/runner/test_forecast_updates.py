@@ -14,10 +14,10 @@ from gridbridge.decisions.campaigns.campaign_progress_and_forecast import (
     forecast_error_share,
     summarize_forecast_errors,
 )
-from gridbridge.model.campaigns import cycle_plan
-from gridbridge.model.campaigns.campaign import CampaignState, TaskAttempt, TaskAttemptOutcome, TasksAddedToCampaign
-from gridbridge.model.campaigns.campaign_sections import JobRatioRule
-from gridbridge.model.campaigns.forecast import HalfwayForecast
+from gridbridge.model.campaigns import campaign_cycle_plan
+from gridbridge.model.campaigns.campaign import AdditionalCampaignTasks, CampaignState, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign_configuration_sections import JobRatioRule
+from gridbridge.model.campaigns.campaign_end_forecast import HalfwayForecast
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownForecastErrors
 from gridbridge.shell.clock import Clock
@@ -25,8 +25,10 @@ from gridbridge.state.state_file import StateFile
 from tests.builders.campaigns import NOON, made_campaign, site_fixture
 
 BETA = (1, "beta")
-TERMS = cycle_plan.JobRatioInputs(old=1.0, slots=1.0, max_slots=9, free=4, submitted=0, running=0, waiting=0, allowed=0)
-RATIO = cycle_plan.JobRatioUpdate(
+TERMS = campaign_cycle_plan.JobRatioInputs(
+    old=1.0, slots=1.0, max_slots=9, free=4, submitted=0, running=0, waiting=0, allowed=0
+)
+RATIO = campaign_cycle_plan.JobRatioUpdate(
     campaign=1, cluster="beta", law=JobRatioRule.MEASURED, terms=TERMS, ratio=0.5, submitted=3
 )
 
@@ -56,22 +58,24 @@ class Site:
         self.campaigns.ended(ended)
         self.campaigns.count(1, tasks, 0)
         learnt = CycleStatisticsRecorder(self.database)
-        learnt.keep(cycle_plan.CampaignCyclePlan(ended=ended, arrays=(array,)), self.now)
+        learnt.keep(campaign_cycle_plan.CampaignCyclePlan(ended=ended, arrays=(array,)), self.now)
 
     def look(self, elapsed_s: tuple[float, ...], *, is_over: bool = False) -> None:
         """Have a cycle that sees so many tasks run."""
         found = self.campaigns.find(1)
-        there = cycle_plan.ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=0, listed=len(elapsed_s))
-        seen = cycle_plan.CampaignCycleSituation(
+        there = campaign_cycle_plan.ListedCampaignTaskCounts(
+            campaign=1, cluster="beta", waiting=0, listed=len(elapsed_s)
+        )
+        seen = campaign_cycle_plan.CampaignCycleSituation(
             campaigns=(found,),
             waiting=self.campaigns.waiting(),
             arrays=(),
             room={},
             max_tasks=100,
             there=(there,),
-            ratios=(cycle_plan.JobRatio(campaign=1, cluster="beta", ratio=0.5),),
+            ratios=(campaign_cycle_plan.JobRatio(campaign=1, cluster="beta", ratio=0.5),),
         )
-        plan = cycle_plan.CampaignCyclePlan(finished=(1,) if is_over else ())
+        plan = campaign_cycle_plan.CampaignCyclePlan(finished=(1,) if is_over else ())
         self.forecasts.look(seen, plan, {BETA: elapsed_s})
         CycleStatisticsRecorder(self.database).keep(plan, self.now)
 
@@ -170,7 +174,7 @@ def test_what_was_foretold_of_fewer_tasks_is_forgotten(site: Site) -> None:
     found = campaigns.find(1)
     assert site.predictions.forecasts()
 
-    part = TasksAddedToCampaign(campaign=1, number=1, tasks=100, digest="abc")
+    part = AdditionalCampaignTasks(campaign=1, number=1, tasks=100, digest="abc")
     AddedTaskRows(site.database, campaigns).add(found, part, "token")
     site.forecasts.forget([1])
     site.look((30.0,) * 10)
@@ -237,7 +241,7 @@ def test_job_ratios_are_kept_for_the_campaigns_that_are_asked_for(site: Site) ->
     for campaign in (1, 2):
         site.predictions.keep([replace(RATIO, campaign=campaign)])
 
-    kept = cycle_plan.JobRatio(campaign=2, cluster="beta", ratio=0.5, free=4, submitted=3)
+    kept = campaign_cycle_plan.JobRatio(campaign=2, cluster="beta", ratio=0.5, free=4, submitted=3)
     assert site.predictions.ratios([2, 3]) == (kept,)
     assert site.predictions.ratios([]) == ()
 

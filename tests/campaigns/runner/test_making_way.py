@@ -18,16 +18,16 @@ from gridbridge.model.campaigns import task_deletions_and_preemptions as deletio
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttemptOutcome
 from gridbridge.model.campaigns.published_campaigns_and_tasks import TaskPreemption
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
-from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from tests.builders.campaigns import NOON, made_campaign, made_snapshot
 
 RUNNING = JobState([JobStateFact.RUNNING])
 QUEUE = QueueInstanceStatus(name="gb-be1@n1", slots_used=3, slots_reserved=0, slots_total=3, is_besteffort=True)
 LOCAL = QueueInstanceStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=3)
-PLACE = deletions.QueueInstanceResources(name="all.q@n1", slots=3, free={"mem": 0})
+PLACE = deletions.FreeQueueInstanceResources(name="all.q@n1", slots=3, free={"mem": 0})
 
 
 def tasks(*places: int) -> tuple[deletions.RunningJobWithResources, ...]:
@@ -93,7 +93,7 @@ class Site:
         campaigns = CampaignRows(self.nikita.database)
         campaigns.add(made_campaign(tasks=3), "token")
         array = campaigns.intend(1, "beta", 3, NOON)
-        campaigns.array_is(array, ArraySubmissionState.RELEASED, 77)
+        campaigns.set_array_state(array, ArraySubmissionState.RELEASED, 77)
 
 
 @pytest.fixture(name="site")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.batch.gridengine import status
 from gridbridge.campaigns.nikita import task_deletion_cycle
 from gridbridge.campaigns.nikita.nikita_queries import execute_cancel_requests
@@ -20,8 +20,8 @@ from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns import campaign as campaign_model
-from gridbridge.model.campaigns.cycle_plan import CampaignPrologueOrEpilogueStart
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignPrologueOrEpilogueStart
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     NikitaDeletionPlan,
@@ -31,11 +31,16 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason as Reason
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE, PROLOGUE
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.job_and_queue_states import (
+    JobState,
+    JobStateFact,
+    QueueInstanceState,
+    QueueStartBlocker,
+)
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
-from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
 from gridbridge.program.cluster_observer import ClusterSnapshotSharing, identify_cluster_query, query_result_to_share
-from gridbridge.shell import poller_lock
+from gridbridge.shell import program_lock_file
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from tests.builders.campaigns import NOON, made_campaign, made_snapshot, site_fixture
@@ -83,7 +88,7 @@ class Site:
         campaigns = CampaignRows(self.nikita.database)
         campaigns.add(campaign(), "token")
         made = campaigns.intend(1, "beta", 5, NOON)
-        campaigns.array_is(made, campaign_model.ArraySubmissionState.RELEASED, 77)
+        campaigns.set_array_state(made, campaign_model.ArraySubmissionState.RELEASED, 77)
         return replace(made, state=campaign_model.ArraySubmissionState.RELEASED, job_id=77)
 
 
@@ -92,7 +97,9 @@ _site = site_fixture(Site)
 
 def campaign(type_: CampaignType = CampaignType.DEFAULT) -> campaign_model.Campaign:
     """Return a campaign of nine tasks."""
-    return made_campaign(tasks=9, jdl=Jdl(name="n", type=type_, clusters={"beta": JdlClusterSettings(exec_file="run")}))
+    return made_campaign(
+        tasks=9, jdl=Jdl(name="n", type=type_, clusters={"beta": JdlSettingsAtCluster(exec_file="run")})
+    )
 
 
 def row(places: range, state: JobState = WAITING, **other: Any) -> JobListRow:
@@ -303,11 +310,11 @@ def test_a_cancelled_task_is_deleted_where_no_work_can_start(
 def begun(nikita: NikitaDeletionCycle, step: str) -> campaign_model.CampaignArray:
     """Return the array of a campaign's prologue or epilogue at beta."""
     campaigns = CampaignRows(nikita.database)
-    wish = JdlClusterSettings(exec_file="run", prologue="make", epilogue="clean")
+    wish = JdlSettingsAtCluster(exec_file="run", prologue="make", epilogue="clean")
     campaigns.add(replace(campaign(), jdl=Jdl(name="n", clusters={"beta": wish})), "token")
     tries = TaskAttemptRows(nikita.database, campaigns)
     made = tries.intend_step(CampaignPrologueOrEpilogueStart(campaign=1, cluster="beta", step=step, attempt=1), NOON)
-    campaigns.array_is(made, campaign_model.ArraySubmissionState.RELEASED, 77)
+    campaigns.set_array_state(made, campaign_model.ArraySubmissionState.RELEASED, 77)
     return replace(made, job_id=77)
 
 
@@ -423,7 +430,7 @@ def test_nobody_kills_anothers_campaign(site: Site) -> None:
 def test_a_kill_is_left_to_a_runner_that_runs(site: Site) -> None:
     assert site.array
     ask(site.folder, "cancel")
-    with poller_lock.MomentaryPollerLock(str(site.folder.parent / "runner.lock")) as is_ours:
+    with program_lock_file.MomentaryProgramLock(str(site.folder.parent / "runner.lock")) as is_ours:
         taken = cancelled(site)
 
     assert (is_ours, taken, state(site.nikita)) == (True, 0, campaign_model.CampaignState.IN_TREATMENT)

@@ -7,9 +7,15 @@ import pytest
 
 from gridbridge.campaigns.runner.stress_and_mail_programs import deliver_notification
 from gridbridge.errors import CommandFailed
-from gridbridge.model.campaigns.campaign_sections import NotificationsSection
-from gridbridge.model.campaigns.subscriptions import CampaignNotification, NotificationChannel, NotificationSeverity
-from gridbridge.model.campaigns.subscriptions import NotificationSubscription as Subscription
+from gridbridge.model.campaigns.campaign_configuration_sections import NotificationsSection
+from gridbridge.model.campaigns.notification_subscriptions import (
+    CampaignNotification,
+    NotificationChannel,
+    NotificationSeverity,
+)
+from gridbridge.model.campaigns.notification_subscriptions import (
+    NotificationSubscription as Subscription,
+)
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -21,14 +21,21 @@ from gridbridge.campaigns.store.event_and_subscription_rows import (
     EventAndSuccessRecordRows,
     NotificationSubscriptionRows,
 )
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.campaign_configuration_sections import NotificationsSection
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
-from gridbridge.model.campaigns.campaign_sections import NotificationsSection
+from gridbridge.model.campaigns.campaign_owner_request import (
+    CampaignOwnerRequestReply,
+    CampaignOwnerRequestVerb,
+)
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
-from gridbridge.model.campaigns.subscriptions import CampaignNotification, NotificationChannel, NotificationSeverity
+from gridbridge.model.campaigns.notification_subscriptions import (
+    CampaignNotification,
+    NotificationChannel,
+    NotificationSeverity,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.retry import poll_until
 from gridbridge.state.state_file import StateFile

@@ -5,24 +5,30 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.campaigns.runner.cluster_queries_and_capacities import (
     campaign_capacity_by_cluster,
     clusters_accepting_campaign_tasks,
     count_listed_tasks_by_cluster,
 )
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection, JobRatioRule
-from gridbridge.model.campaigns.cycle_plan import ClusterCapacityForCampaigns, ListedCampaignTaskCounts
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.campaign_configuration_sections import (
+    ClusterCampaignsSection,
+    JobRatioRule,
+)
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    ClusterCapacityForCampaigns,
+    ListedCampaignTaskCounts,
+)
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterKind, ClusterSection, Policy
-from gridbridge.model.states import JobState, JobStateFact
 from tests.builders.campaigns import NOON, made_campaign, released_array
 
-WISH = JdlClusterSettings(exec_file="run")
+WISH = JdlSettingsAtCluster(exec_file="run")
 ONE = made_campaign(
     number=1,
     submitted_at=datetime(2026, 1, 1, tzinfo=UTC),

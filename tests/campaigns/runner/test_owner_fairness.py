@@ -10,10 +10,13 @@ from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSucce
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionResult, CampaignArray, RootLedgerArray, TaskAttempt
 from gridbridge.model.campaigns.campaign import ArraySubmissionState as ArrayState
+from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    CampaignCyclePlan,
+    PlannedCampaignTaskSend,
+)
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
-from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, PlannedCampaignTaskSend
-from gridbridge.model.campaigns.speculation import SupersededAttempts
+from gridbridge.model.campaigns.speculative_attempts import SupersededAttempts
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 from tests.builders.campaigns import made_campaign, site_fixture
@@ -101,7 +104,7 @@ def sent(campaigns: CampaignRows, cluster: str = "gamma") -> tuple[CampaignArray
     """Return arrays of all campaigns that run there."""
     for number in (*BOBS, ALICES):
         array = campaigns.intend(number, cluster, 1, NOON)
-        campaigns.array_is(array, ArrayState.RELEASED, 7)
+        campaigns.set_array_state(array, ArrayState.RELEASED, 7)
     return campaigns.open_arrays()
 
 

@@ -16,23 +16,23 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_file_verification import CampaignNumberRegister
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
-from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
+from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
 from gridbridge.model.campaigns.campaign import CampaignState, WaitingTaskRange
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome as Outcome
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, TaskRetry
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventSubject, CampaignSuccessAtCluster
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode as Code
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, TaskRetry
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply as Reply
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestVerb as Verb
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequest
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply as Reply
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb as Verb
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.shell import program_runs
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 from tests.builders.campaigns import NOON, made_campaign, site_fixture
 
 ALICE, BOB, ROOT = 41000, 41001, 0
-CLUSTERS = {name: JdlClusterSettings(exec_file="run") for name in ("beta", "gamma")}
+CLUSTERS = {name: JdlSettingsAtCluster(exec_file="run") for name in ("beta", "gamma")}
 AS_OWNER = {  # of a campaign that goes on, whose first task was sent
     Verb.RESUME: Reply.NOT_PAUSED,
     Verb.PURGE: Reply.NOT_ENDED,
@@ -251,8 +251,8 @@ def test_that_tasks_are_tried_again_is_noted_outside_the_state_file_once(site: S
     for token in ("t", "t", "u"):
         site.ask(Verb.RESUBMIT, number, token=token)
 
-    assert [*CampaignNumberRegister(site.folder).again_since(0)] == [(1, "t")]
-    assert site.campaigns.has_done("t", 1)
+    assert [*CampaignNumberRegister(site.folder).retries_since(0)] == [(1, "t")]
+    assert site.campaigns.has_executed_request("t", 1)
 
 
 def test_whose_tasks_are_tried_again_is_told_before_they_are(site: Site) -> None:
@@ -304,7 +304,7 @@ def test_what_its_owner_closed_is_not_tried_again_when_another_task_fails_alike(
 def test_what_waits_again_counts_its_tries_though_its_owner_closed_the_event(site: Site) -> None:
     """That is about what had failed for good."""
     site.run(Outcome.SITE_FAULT)
-    site.campaigns.wait_again(1, WaitingTaskRange(first=4, last=4, attempt=2))
+    site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=4, last=4, attempt=2))
 
     site.ask(Verb.FIX, site.open(Code.SITE_FAULT, kind=CampaignEventSubject.TASK, tasks=1))
 
@@ -326,8 +326,8 @@ def test_what_is_tried_again_is_judged_anew(
 ) -> None:
     """Its owner has put right what was wrong: beta is as good as gamma, and no try is lost."""
     for attempt in range(1, times + 1):
-        site.campaigns.drop_waiting(1)
-        site.campaigns.wait_again(1, WaitingTaskRange(first=4, last=4, attempt=attempt))
+        site.campaigns.drop_unsent_tasks(1)
+        site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=4, last=4, attempt=attempt))
         site.run(outcome)
     number = site.open(code, kind=CampaignEventSubject.TASK, tasks=1)
 
@@ -364,7 +364,7 @@ def test_root_is_asked_to_let_a_campaign_go_on_that_has_ended(site: Site) -> Non
     assert site.taken_up == []
     number = site.open(Code.BLACKLIST)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
-    site.campaigns.end_is_noted(1)
+    site.campaigns.record_end_in_ledger(1)
 
     assert site.ask(Verb.RESUBMIT, number, BOB) is Reply.NOT_THEIRS
     assert site.taken_up == []

@@ -21,13 +21,13 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
-from gridbridge.model.campaigns.cycle_plan import (
+from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
+from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCyclePlan,
     CampaignPrologueOrEpilogueStart,
     PlannedCampaignTaskSend,
 )
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     EPILOGUE,
     PROLOGUE,
@@ -38,7 +38,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 from tests.builders.campaigns import made_campaign, site_fixture
 
-WISH = JdlClusterSettings(exec_file="run", prologue="make", epilogue="clean")
+WISH = JdlSettingsAtCluster(exec_file="run", prologue="make", epilogue="clean")
 BETA_PROLOGUE, GAMMA_PROLOGUE, GAMMA_EPILOGUE = 990_000_000, 990_000_002, 990_000_003
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.runner import stress_and_mail_programs
-from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
+from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCampaignsSection
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.store import campaign_files_of_owners
-from gridbridge.model.campaigns.admission import AdmissionRefusal, CampaignAdmissionRule, CampaignCandidate
+from gridbridge.model.campaigns.admission import AdmissionRefusal, CampaignAdmissionRule, CampaignForAdmission
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.campaign_names import ADDS_TO
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
+from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO
+from gridbridge.model.campaigns.campaign_owner_request import (
+    CampaignOwnerRequestReply,
+    CampaignOwnerRequestVerb,
+)
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from tests.campaigns.runner.intake_site import SWEEP, Site
 
 ENDED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -128,7 +131,7 @@ def test_what_adds_nothing_is_refused(site: Site) -> None:
 def test_the_rules_see_all_tasks_that_it_will_have(site: Site) -> None:
     """Many small parts pass by no limit."""
 
-    def few(candidate: CampaignCandidate) -> AdmissionRefusal | None:
+    def few(candidate: CampaignForAdmission) -> AdmissionRefusal | None:
         return AdmissionRefusal(reason=f"{candidate.tasks} are too many") if candidate.tasks > 3 else None
 
     site.rules = (CampaignAdmissionRule(name="10.py:few", judge=few),)
@@ -206,7 +209,7 @@ def test_what_has_ended_is_purged_with_its_parts(site: Site) -> None:
 
 def test_a_part_of_another_cluster_is_no_campaign(site: Site) -> None:
     """What says that it adds to a campaign brings none, whatever else it says."""
-    clusters = {"beta": JdlClusterSettings(exec_file="evil")}
+    clusters = {"beta": JdlSettingsAtCluster(exec_file="evil")}
     header = asdict(Jdl(name="n", clusters=clusters)) | {ADDS_TO: 1}
     site.bring(header, "c")
     site.intake.take()

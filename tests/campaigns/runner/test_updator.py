@@ -15,8 +15,11 @@ from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisti
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
-from gridbridge.decisions.campaigns.attempt_ends import MissingAttemptJudge, ReportedEnds
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
+from gridbridge.decisions.campaigns.task_attempt_outcomes import (
+    MissingAttemptOutcomeDecider,
+    ReportedEnds,
+)
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
@@ -27,18 +30,25 @@ from gridbridge.model.campaigns.campaign import (
     WaitingTaskRange,
 )
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome as Outcome
+from gridbridge.model.campaigns.campaign_configuration_sections import (
+    CampaignFailuresSection,
+    FinalizeSpeculationSection,
+)
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    CampaignPrologueOrEpilogueStart,
+    JobRatio,
+    TaskCountByExclusions,
+)
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventSubject, CampaignSuccessAtCluster
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode as Code
-from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection, FinalizeSpeculationSection
-from gridbridge.model.campaigns.cycle_plan import CampaignPrologueOrEpilogueStart, JobRatio, TaskCountByExclusions
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_deletions_and_preemptions import ArrayTaskDeletion, NikitaDeletionReason
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE
 from gridbridge.model.cluster_snapshot import JobListRow
+from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, JobKillReason
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.site_configuration import Policy
-from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 from tests.builders.campaigns import NOON, made_campaign, made_snapshot
@@ -56,7 +66,7 @@ class Site:
         self.one = one
         self.campaigns.add(one, "token")
         array = self.campaigns.intend(1, "beta", 5, NOON)
-        self.campaigns.array_is(array, ArraySubmissionState.RELEASED, 7)
+        self.campaigns.set_array_state(array, ArraySubmissionState.RELEASED, 7)
         (self.array,) = self.campaigns.open_arrays()
         policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
         self.others: list[CampaignArray] = []  # arrays of the campaign at beta, of which nothing is listed
@@ -99,7 +109,7 @@ class Site:
         within_s = {"beta": self.within_s}
         vars(self.updator)["_told_within_s"] = lambda _: within_s
         marks = self.updator._marks.all()
-        judge = MissingAttemptJudge(self.campaigns.unfinished(), self.events, marks, 60.0)
+        judge = MissingAttemptOutcomeDecider(self.campaigns.unfinished(), self.events, marks, 60.0)
         arrays = [self.array, *self.others]
         found, over = self.updator._ended(arrays, {"beta": seen}, judge)
         self.campaigns.ended(found)
@@ -248,10 +258,10 @@ def test_a_cycle_sees_where_nikita_deletes_tasks_that_waited(
 
 def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
     """What was learnt, what went wrong, what waits where, and what the site says of each."""
-    database, cleaned = (site.campaigns.database, JdlClusterSettings(exec_file="run", epilogue="clean"))
+    database, cleaned = (site.campaigns.database, JdlSettingsAtCluster(exec_file="run", epilogue="clean"))
     jdl = Jdl(name="sweep", clusters={"beta": cleaned})
     site.campaigns.add(replace(site.one, jdl=jdl), "another")
-    site.campaigns.wait_again(1, WaitingTaskRange(first=0, last=2, attempt=2, avoid=("beta",)))
+    site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=0, last=2, attempt=2, avoid=("beta",)))
     tries = TaskAttemptRows(database, site.campaigns)
     tries.intend_step(CampaignPrologueOrEpilogueStart(campaign=2, cluster="beta", step=EPILOGUE, attempt=1), NOON)
     predictions = CampaignStatisticsRows(database)
@@ -385,14 +395,14 @@ def test_a_restored_campaign_is_taken_over_before_anything_is_sent(
     ledger = tuple(site.ledger[:arrays])
     look = RootLedgerStateComparison(site.campaigns, lambda campaign: ledger if campaign == 2 else ())
 
-    assert look.behind_campaigns([known, restored], events if is_restored else []) == tuple(behind)
+    assert look.campaigns_behind_root_ledger([known, restored], events if is_restored else []) == tuple(behind)
 
 
 def test_no_end_counts_in_the_cycle_in_which_the_ledger_is_taken_over(site: Site) -> None:
     """By its end a task would wait for another attempt, which the ledger has already."""
-    site.campaigns.wait_again(1, WaitingTaskRange(first=7, last=8))
+    site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=7, last=8))
     other = site.campaigns.intend(1, "beta", 2, NOON)
-    site.campaigns.array_is(other, ArraySubmissionState.RELEASED, 8)
+    site.campaigns.set_array_state(other, ArraySubmissionState.RELEASED, 8)
     site.others = [one for one in site.campaigns.open_arrays() if one.number == 2]
     site.ledger += [replace(site.ledger[0], number=number) for number in (2, 3)]
     ends = {1: JobEnd(exit_status=66), 2: DELETED}

@@ -10,9 +10,17 @@ from gridbridge.campaigns.runner.campaign_runner import NEVER_S, FairShareUsageA
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows
 from gridbridge.model.campaigns import campaign as campaign_model
-from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection, FairShareUnit, MetaschedulerSection
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, DecayedCampaignUsage
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.campaign_configuration_sections import (
+    ClusterCampaignsSection,
+    FairShareUnit,
+    MetaschedulerSection,
+)
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    CampaignCyclePlan,
+    CampaignCycleSituation,
+    DecayedCampaignUsage,
+)
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import Policy
 from gridbridge.shell.clock import Clock
@@ -56,7 +64,7 @@ def campaign(owner: str, number: int = 0) -> campaign_model.Campaign:
         number=number,
         owner=owner,
         tasks=9,
-        jdl=Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run", slots=2)}),
+        jdl=Jdl(name="sweep", clusters={"beta": JdlSettingsAtCluster(exec_file="run", slots=2)}),
     )
 
 

@@ -11,9 +11,9 @@ import pytest
 from gridbridge.campaigns.store import campaign_file_verification, campaign_files_of_owners
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CampaignFileChanged, CampaignFileUnreadable
-from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
+from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, UNIQUE
 from gridbridge.model.fixed_paths import NO_FILE
-from gridbridge.privileged.as_user_request_steps import as_user_exit_status
+from gridbridge.privileged.as_user_refusals_and_user_switch import as_user_exit_status
 
 
 class Files:

@@ -16,7 +16,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     WaitingTaskRange,
 )
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.state.state_file import StateFile
 from tests.builders.campaigns import NOON, made_campaign
@@ -24,7 +24,7 @@ from tests.builders.campaigns import NOON, made_campaign
 SWEEP = made_campaign(
     tasks=10,
     digest="abc",
-    jdl=Jdl(name="sweep é'", type=CampaignType.TEST, clusters={"beta": JdlClusterSettings(exec_file="run")}),
+    jdl=Jdl(name="sweep é'", type=CampaignType.TEST, clusters={"beta": JdlSettingsAtCluster(exec_file="run")}),
 )
 
 
@@ -68,8 +68,8 @@ def test_a_task_that_is_tried_again_comes_when_it_asked_to(campaigns: CampaignRo
     campaigns.add(SWEEP, "token")
     attempts(campaigns, 3)
 
-    campaigns.wait_again(1, WaitingTaskRange(first=1, last=1, attempt=2, priority=PRIORITY_LAST))
-    campaigns.wait_again(1, WaitingTaskRange(first=2, last=2, attempt=2, priority=PRIORITY_AT_ONCE))
+    campaigns.add_unsent_tasks(1, WaitingTaskRange(first=1, last=1, attempt=2, priority=PRIORITY_LAST))
+    campaigns.add_unsent_tasks(1, WaitingTaskRange(first=2, last=2, attempt=2, priority=PRIORITY_AT_ONCE))
 
     assert attempts(campaigns, 2) == [(2, 2, 1), (3, 1, 2)]
     assert attempts(campaigns, 99)[-1] == (1, 2, 7)
@@ -79,7 +79,7 @@ def test_what_ended_is_no_longer_pending(campaigns: CampaignRows) -> None:
     """An array is over when that is noted."""
     campaigns.add(SWEEP, "token")
     array = campaigns.intend(1, "beta", 2, NOON)
-    campaigns.array_is(array, ArraySubmissionState.SUBMITTED, 77)
+    campaigns.set_array_state(array, ArraySubmissionState.SUBMITTED, 77)
     first, second = campaigns.pending(array)
 
     campaigns.ended((replace(first, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3, wallclock_s=5),))
@@ -90,7 +90,7 @@ def test_what_ended_is_no_longer_pending(campaigns: CampaignRows) -> None:
     assert campaigns.open_arrays() == (kept,)
     assert live_campaign_jobs_at(campaigns.database, "beta").jobs == {77}
     assert live_campaign_jobs_at(campaigns.database, "gamma").jobs == frozenset()
-    campaigns.array_is(array, ArraySubmissionState.OVER)
+    campaigns.set_array_state(array, ArraySubmissionState.OVER)
     assert live_campaign_jobs_at(campaigns.database, "beta").jobs == frozenset()
     assert campaigns.open_arrays() == ()
     assert TaskAttemptRows(campaigns.database, campaigns).tried(1) == {"beta"}

@@ -20,9 +20,9 @@ from gridbridge.campaigns.store.campaign_task_rows import (
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, WaitingTaskRange
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome as Outcome
-from gridbridge.model.campaigns.cycle_plan import CampaignPrologueOrEpilogueStart
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.speculation import SpeculativeAttemptsAtCluster
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignPrologueOrEpilogueStart
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
+from gridbridge.model.campaigns.speculative_attempts import SpeculativeAttemptsAtCluster
 from gridbridge.model.campaigns.task_deletions_and_preemptions import ArrayTaskDeletion, TaskMissingSince
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason as Reason
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE
@@ -37,7 +37,7 @@ SIZE = 50  # tasks of an array
 FEW, MANY = 500, 5000
 MOST_TIMES = 1.2  # of what it takes with a tenth of the tasks
 DEEPER = 10  # steps, of an index that has a level more
-BOTH = {name: JdlClusterSettings(exec_file="run", epilogue="true") for name in ("beta", "gamma")}
+BOTH = {name: JdlSettingsAtCluster(exec_file="run", epilogue="true") for name in ("beta", "gamma")}
 
 
 class Site:
@@ -63,7 +63,7 @@ class Site:
         """Have so many more tasks sent, in arrays that run."""
         arrays = [self.intend() for _ in range(tasks // SIZE)]
         for array in arrays:
-            self.campaigns.array_is(array, ArraySubmissionState.RELEASED, array.number)
+            self.campaigns.set_array_state(array, ArraySubmissionState.RELEASED, array.number)
         return arrays
 
     def intend(self) -> CampaignArray:
@@ -76,7 +76,7 @@ class Site:
             ended = self.campaigns.pending(array)
             known = {"outcome": outcome, "exit_status": 0, "wallclock_s": 60}
             self.campaigns.ended(replace(one, **known) for one in ended)  # type: ignore[arg-type]
-            self.campaigns.array_is(array, ArraySubmissionState.OVER)
+            self.campaigns.set_array_state(array, ArraySubmissionState.OVER)
 
     def settle(self) -> None:
         """Have an array run of which tasks are copied, missing and marked, and one an epilogue."""
@@ -136,7 +136,7 @@ READ: dict[str, Callable[[Site], object]] = {
     "missing tasks that ended": lambda site: site.missing.note([]),
     "ends of the last hour": lambda site: CampaignStatisticsRows(site.database).ended_since(1, NOON),
     "a page of tasks": lambda site: CampaignTaskRows(site.database).sent(1, 20, 39),
-    "campaigns with tasks": lambda site: CampaignTaskRows(site.database).sent_of(),
+    "campaigns with tasks": lambda site: CampaignTaskRows(site.database).campaigns_with_submitted_tasks(),
 }
 OF_OPEN_ARRAYS: dict[str, Callable[[Site], object]] = {
     "all that a cycle looks at": lambda site: site.updator.look(),
@@ -146,7 +146,7 @@ OF_OPEN_ARRAYS: dict[str, Callable[[Site], object]] = {
 CHANGED: dict[str, Callable[[Site], object]] = {
     "an array is intended": lambda site: site.intend(),
     "its tasks end": lambda site: site.end(site.send(SIZE)),
-    "tasks wait again": lambda site: site.campaigns.wait_again(1),
+    "tasks wait again": lambda site: site.campaigns.add_unsent_tasks(1),
 }
 
 
@@ -163,7 +163,7 @@ def running(site: Site, tasks: int) -> None:
 
 def waiting(site: Site, tasks: int) -> None:
     """Have more tasks that wait."""
-    site.campaigns.wait_again(1, WaitingTaskRange(first=200 * MANY, last=200 * MANY + tasks))
+    site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=200 * MANY, last=200 * MANY + tasks))
 
 
 Sites = tuple[Site, Site]

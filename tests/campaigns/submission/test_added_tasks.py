@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.submission import jdl_and_task_files
-from gridbridge.campaigns.submission.jdl_and_task_files import make_task_names_unique, task_line_warnings
+from gridbridge.campaigns.submission import jdl_writer_and_task_files
+from gridbridge.campaigns.submission.jdl_writer_and_task_files import (
+    make_task_names_unique,
+    task_line_warnings,
+)
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.campaign_names import split_task_parameters
+from gridbridge.model.campaigns.campaign_file_and_array_names import split_task_parameters
 
 BEFORE = ("a 1", "b 2", "b#2 3")
 
@@ -16,7 +19,7 @@ def test_the_lines_of_a_file_that_are_not_blank_are_added(tmp_path: Path) -> Non
     """A name that the campaign has gets a number that no other has."""
     (tmp_path / "more").write_text("  c 4 \n\na 5\nb 6\nb 7\n")
 
-    lines = jdl_and_task_files.read_added_task_file(f"{tmp_path}/more")
+    lines = jdl_writer_and_task_files.read_added_task_file(f"{tmp_path}/more")
 
     assert lines == ("c 4", "a 5", "b 6", "b 7")
     assert make_task_names_unique(lines, BEFORE) == ("c 4", "a#2 5", "b#3 6", "b#4 7")
@@ -36,24 +39,24 @@ def test_a_file_that_is_a_json_list_is_read_as_one(tmp_path: Path, text: str, li
     """As CiGri's -F; lines that only look like one are tasks."""
     (tmp_path / "more").write_text(text)
 
-    assert jdl_and_task_files.read_added_task_file(f"{tmp_path}/more") == lines
+    assert jdl_writer_and_task_files.read_added_task_file(f"{tmp_path}/more") == lines
 
 
 def test_a_file_with_a_list_of_other_things_is_refused(tmp_path: Path) -> None:
     (tmp_path / "more").write_text("[1, 2]")
 
     with pytest.raises(ConfigError):
-        jdl_and_task_files.read_added_task_file(f"{tmp_path}/more")
+        jdl_writer_and_task_files.read_added_task_file(f"{tmp_path}/more")
 
 
 def test_a_json_list_is_added() -> None:
-    assert jdl_and_task_files.parse_added_tasks_json("-J", '["c 4", "a"]') == ("c 4", "a")
+    assert jdl_writer_and_task_files.parse_added_tasks_json("-J", '["c 4", "a"]') == ("c 4", "a")
 
 
 @pytest.mark.parametrize("text", ["", "[", "{}", "[]", "[1]", '["a\\nb"]', '["\\u0000"]'])
 def test_what_is_no_list_of_parameters_is_told(text: str) -> None:
     with pytest.raises(ConfigError) as rename_warning:
-        jdl_and_task_files.parse_added_tasks_json("-J", text)
+        jdl_writer_and_task_files.parse_added_tasks_json("-J", text)
 
     assert '["FIRST TASK", "SECOND TASK"]' in str(rename_warning.value)
     assert len(str(rename_warning.value).splitlines()) == 1
@@ -74,7 +77,7 @@ def test_every_wrong_line_is_told(tmp_path: Path, data: bytes | None, problem: s
         (tmp_path / "more").write_bytes(data)
 
     with pytest.raises(ConfigError) as rename_warning:
-        jdl_and_task_files.read_added_task_file(f"{tmp_path}/more")
+        jdl_writer_and_task_files.read_added_task_file(f"{tmp_path}/more")
 
     assert problem in str(rename_warning.value)
 

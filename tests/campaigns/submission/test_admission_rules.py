@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.submission import campaign_admission
+from gridbridge.campaigns.submission import site_admission_rules
 from gridbridge.errors import ConfigError, FileWritableByOthers
-from gridbridge.model.campaigns.admission import AdmissionRefusal, CampaignCandidate
+from gridbridge.model.campaigns.admission import AdmissionRefusal, CampaignForAdmission
 from gridbridge.model.campaigns.jdl import Jdl
 
 RULES = '''"""Of this site."""
@@ -45,7 +45,7 @@ def put(folder: Path, name: str, text: str, mode: int = 0o644) -> Path:
 
 
 def test_a_site_without_the_folder_has_no_rules(tmp_path: Path) -> None:
-    assert campaign_admission.load_site_admission_rules(f"{tmp_path}/none", ME) == ()
+    assert site_admission_rules.load_site_admission_rules(f"{tmp_path}/none", ME) == ()
 
 
 def test_the_functions_of_the_files_are_the_rules(folder: Path) -> None:
@@ -55,10 +55,10 @@ def test_the_functions_of_the_files_are_the_rules(folder: Path) -> None:
     put(folder, "README", "no python")
     put(folder, ".30-hidden.py", "no python")
 
-    found = campaign_admission.load_site_admission_rules(str(folder), ME)
+    found = site_admission_rules.load_site_admission_rules(str(folder), ME)
 
     assert [each.name for each in found] == ["10-first.py:first", "20-names.py:few", "20-names.py:named"]
-    many = CampaignCandidate(user="alice", groups=frozenset(), tasks=4, jdl=Jdl(name="n"))
+    many = CampaignForAdmission(user="alice", groups=frozenset(), tasks=4, jdl=Jdl(name="n"))
     assert found[1].judge(many) == AdmissionRefusal(reason="too many")
     assert found[2].judge(many) == Jdl(name="site-alice")
 
@@ -69,14 +69,14 @@ def test_what_others_can_write_is_refused_with_what_mends_it(folder: Path, mode:
     (folder / what).chmod(mode)
 
     with pytest.raises(FileWritableByOthers, match=f"chmod go-w {folder / what}"):
-        campaign_admission.load_site_admission_rules(str(folder), ME)
+        site_admission_rules.load_site_admission_rules(str(folder), ME)
 
 
 def test_an_empty_folder_that_others_can_write_is_refused(folder: Path) -> None:
     folder.chmod(0o777)
 
     with pytest.raises(FileWritableByOthers):
-        campaign_admission.load_site_admission_rules(str(folder), ME)
+        site_admission_rules.load_site_admission_rules(str(folder), ME)
 
 
 @pytest.mark.skipif(ME != 0, reason="only root gives files away")
@@ -86,7 +86,7 @@ def test_what_belongs_to_another_is_refused(folder: Path, what: str) -> None:
     os.chown(folder / what, 12345, 0)
 
     with pytest.raises(FileWritableByOthers, match=f"chown root {folder / what}"):
-        campaign_admission.load_site_admission_rules(str(folder))
+        site_admission_rules.load_site_admission_rules(str(folder))
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_a_file_that_cant_be_loaded_is_told_by_its_line(folder: Path, text: str,
     path = put(folder, "10.py", text)
 
     with pytest.raises(ConfigError) as raised:
-        campaign_admission.load_site_admission_rules(str(folder), ME)
+        site_admission_rules.load_site_admission_rules(str(folder), ME)
     assert str(raised.value).startswith(f"{path}{told}")
-    assert str(raised.value).endswith(f"; {campaign_admission.WHO_MENDS}")
+    assert str(raised.value).endswith(f"; {site_admission_rules.WHO_MENDS}")
     assert len(str(raised.value).splitlines()) == 1
 
 
@@ -116,4 +116,4 @@ def test_a_file_that_ends_the_program_is_told_by_its_line(folder: Path) -> None:
     path = put(folder, "10.py", "import sys\nsys.exit('no')\n")
 
     with pytest.raises(ConfigError, match=f"{path}:2: SystemExit: no; "):
-        campaign_admission.load_site_admission_rules(str(folder), ME)
+        site_admission_rules.load_site_admission_rules(str(folder), ME)

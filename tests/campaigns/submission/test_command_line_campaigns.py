@@ -14,7 +14,7 @@ from gridbridge.campaigns.submission import campaigns_without_jdl
 from gridbridge.campaigns.submission.campaigns_without_jdl import CampaignWithoutJdlOptions
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.errors import CommandLineMistake, ConfigError
-from gridbridge.model.campaigns.campaign_names import split_task_parameters
+from gridbridge.model.campaigns.campaign_file_and_array_names import split_task_parameters
 
 AT = CampaignWithoutJdlOptions(clusters=("beta", "gamma"))
 KNOWN = replace(AT, by_resource=frozenset({"beta"}))  # beta is a Grid Engine cluster

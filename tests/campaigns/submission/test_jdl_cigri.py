@@ -8,10 +8,10 @@ import pytest
 from gridbridge.batch.gridengine import client_commands as gridengine
 from gridbridge.batch.oar import oar_commands as oar
 from gridbridge.campaigns.submission import jdl_reader
-from gridbridge.campaigns.submission.jdl_and_task_files import campaign_to_jdl_table
 from gridbridge.campaigns.submission.jdl_value_parsers import KEYS
+from gridbridge.campaigns.submission.jdl_writer_and_task_files import campaign_to_jdl_table
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.jdl import JdlClusterSettings
+from gridbridge.model.campaigns.jdl import JdlSettingsAtCluster
 from gridbridge.model.campaigns.requested_host_properties import (
     parse_alternative_host_properties,
     parse_required_host_properties,
@@ -102,7 +102,7 @@ def test_an_empty_text_is_the_default_of_each_key(tmp_path: Path) -> None:
 
     said = jdl_reader.parse_jdl("n", text, folder=str(tmp_path))
 
-    assert said.jdl.clusters["beta"] == JdlClusterSettings(exec_file="x")
+    assert said.jdl.clusters["beta"] == JdlSettingsAtCluster(exec_file="x")
     assert said.jdl.clusters["gamma"].slots == 4
     assert (said.parameters, said.jdl.may_move) == (("0", "1"), True)
 
@@ -173,7 +173,7 @@ def test_what_is_empty_is_the_default_as_in_cigri() -> None:
         for clusters in ({"b": {}}, own)
     ]
 
-    assert [one.clusters["b"] for one in said] == [JdlClusterSettings(exec_file="x")] * 2
+    assert [one.clusters["b"] for one in said] == [JdlSettingsAtCluster(exec_file="x")] * 2
     assert (said[0].outputs, said[0].datasets) == ((), {})
 
 

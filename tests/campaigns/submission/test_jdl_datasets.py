@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.submission import campaign_admission, jdl_and_task_files, jdl_reader
+from gridbridge.campaigns.submission import (
+    jdl_reader,
+    jdl_writer_and_task_files,
+    site_admission_rules,
+)
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import Jdl, JdlDataset
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
@@ -73,7 +77,7 @@ def test_datasets_are_kept_with_the_campaign_and_said_again() -> None:
 
     assert model_value_from_json(model_value_to_json(found), Jdl) == found
     assert jdl_from_json(json.loads(json.dumps(asdict(found)))) == found
-    said = jdl_and_task_files.campaign_to_jdl_table(found, ["0"])
+    said = jdl_writer_and_task_files.campaign_to_jdl_table(found, ["0"])
     assert jdl_reader.parse_jdl("n", json.dumps(said)).jdl.datasets == found.datasets
 
 
@@ -89,5 +93,5 @@ def test_datasets_are_kept_with_the_campaign_and_said_again() -> None:
 def test_a_file_of_another_program_asks_for_nothing_else(name: str, wish: JdlDataset) -> None:
     right = load({})
 
-    assert campaign_admission.jdl_limit_violation(right) == ""
-    assert campaign_admission.jdl_limit_violation(Jdl(name="n", datasets={name: wish})).startswith("datasets.")
+    assert site_admission_rules.jdl_limit_violation(right) == ""
+    assert site_admission_rules.jdl_limit_violation(Jdl(name="n", datasets={name: wish})).startswith("datasets.")

@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.cli.gridsub_campaign_source import looks_like_jdl
-from gridbridge.campaigns.submission import campaigns_without_jdl, jdl_and_task_files, jdl_reader
+from gridbridge.campaigns.submission import (
+    campaigns_without_jdl,
+    jdl_reader,
+    jdl_writer_and_task_files,
+)
 from gridbridge.campaigns.submission.campaigns_without_jdl import CampaignWithoutJdlOptions
 from gridbridge.errors import CommandLineMistake, ConfigError
 
@@ -58,7 +62,7 @@ def test_an_empty_entry_of_params_is_told_with_its_place(entries: list[str], pro
     """No task vanishes without a word; a list that is added is held to the same."""
     said = {key: value for key, value in PLAIN.items() if key != "nb_jobs"} | {"params": entries}
     with pytest.raises(ConfigError, match=rf": {problem}; expected \["):
-        jdl_and_task_files.parse_added_tasks_json("-J", json.dumps(entries))
+        jdl_writer_and_task_files.parse_added_tasks_json("-J", json.dumps(entries))
 
     (told,) = told_of(said)
 
@@ -208,7 +212,7 @@ def test_a_file_that_has_no_line_is_told_with_what_is_right(tmp_path: Path) -> N
     with pytest.raises(CommandLineMistake, match="No such file or directory; expected a readable file"):
         campaigns_without_jdl.campaign_with_task_per_line(f"{tmp_path}/none", ("x",), AT)
     with pytest.raises(CommandLineMistake, match="no plain file; expected a file with one line for each task"):
-        jdl_and_task_files.read_added_task_file("/dev/zero")
+        jdl_writer_and_task_files.read_added_task_file("/dev/zero")
 
     assert refused.value.problems == (f"{tmp_path}/empty: {right}",)
     assert not isinstance(refused.value, CommandLineMistake)

@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.submission import campaign_admission, jdl_and_task_files, jdl_reader, jdl_value_parsers
-from gridbridge.campaigns.submission.jdl_and_task_files import MOST_TOLD, TaskFileReader
+from gridbridge.campaigns.submission import (
+    jdl_reader,
+    jdl_value_parsers,
+    jdl_writer_and_task_files,
+    site_admission_rules,
+)
+from gridbridge.campaigns.submission.jdl_writer_and_task_files import MOST_TOLD, TaskFileReader
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 
 SWEEP = """{
   "name": "sweep", "nb_jobs": 3, "walltime": "00:10:00",
@@ -22,7 +27,7 @@ def test_a_global_key_holds_for_each_cluster_that_has_none_of_its_own() -> None:
     """Keys are CiGri's in any case of letters; nb_jobs numbers the tasks from 0."""
     said = jdl_reader.parse_jdl("sweep.json", SWEEP)
 
-    both = JdlClusterSettings(exec_file="$HOME/run.sh", slots=8, nodes=2, walltime_s=600)
+    both = JdlSettingsAtCluster(exec_file="$HOME/run.sh", slots=8, nodes=2, walltime_s=600)
     beta = replace(both, is_besteffort=False)
     gamma = replace(both, exec_file="/bin/other", max_jobs=5)
     assert said.jdl == Jdl(name="sweep", clusters={"beta": beta, "gamma": gamma})
@@ -39,7 +44,7 @@ def test_a_prologue_is_lines_of_sh(value: object, lines: str) -> None:
 
     clusters = jdl_reader.parse_jdl("n.json", json.dumps(known)).jdl.clusters
 
-    assert clusters["beta"] == JdlClusterSettings(exec_file="x", prologue=lines, epilogue_walltime_s=300)
+    assert clusters["beta"] == JdlSettingsAtCluster(exec_file="x", prologue=lines, epilogue_walltime_s=300)
     assert clusters["gamma"].prologue == ""
 
 
@@ -82,7 +87,7 @@ def test_properties_are_those_of_oarsub_or_qsub(value: str, kept: str) -> None:
 
     clusters = jdl_reader.parse_jdl("n.json", json.dumps(known)).jdl.clusters
 
-    assert clusters["beta"] == JdlClusterSettings(exec_file="x", properties=kept)
+    assert clusters["beta"] == JdlSettingsAtCluster(exec_file="x", properties=kept)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +132,7 @@ def test_resources_are_slots_on_so_many_nodes(value: str, slots: int, nodes: int
 
     there = jdl_reader.parse_jdl("n.json", json.dumps(known)).jdl.clusters["b"]
 
-    assert there == JdlClusterSettings(exec_file="x", slots=slots, nodes=nodes)
+    assert there == JdlSettingsAtCluster(exec_file="x", slots=slots, nodes=nodes)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +161,9 @@ def test_toml_says_the_same() -> None:
 
     said = jdl_reader.parse_jdl("sweep.toml", text, type_=CampaignType.TEST)
 
-    assert said.jdl == Jdl(name="sweep", type=CampaignType.TEST, clusters={"beta": JdlClusterSettings(exec_file="run")})
+    assert said.jdl == Jdl(
+        name="sweep", type=CampaignType.TEST, clusters={"beta": JdlSettingsAtCluster(exec_file="run")}
+    )
 
 
 def test_a_parameter_file_is_a_line_a_task(tmp_path: Path) -> None:
@@ -317,7 +324,7 @@ def test_of_a_million_wrong_lines_some_are_told_and_the_others_counted(tmp_path:
     (tmp_path / "lines").write_bytes(b"\xe9\n" * MILLION)
     file = TaskFileReader("lines", str(tmp_path))
 
-    assert list(file.numbered()) == []
+    assert list(file.read_numbered_lines()) == []
     assert file.problems[MOST_TOLD - 1 :] == [
         f"lines:{MOST_TOLD}: unexpected end of data; expected text in UTF-8",
         f"lines: {MILLION - MOST_TOLD} more wrong lines after these",
@@ -378,11 +385,11 @@ def test_a_campaign_with_outputs_may_be_copied() -> None:
 
 def test_every_field_of_a_clusters_wishes_has_its_range() -> None:
     """A file that another program wrote is held to what a JDL may ask for."""
-    kinds = {one.name for one in fields(JdlClusterSettings)}
+    kinds = {one.name for one in fields(JdlSettingsAtCluster)}
 
-    assert kinds - {"is_besteffort"} == {*campaign_admission.FIELDS}
-    plain = Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")})
-    assert campaign_admission.jdl_limit_violation(plain) == ""
+    assert kinds - {"is_besteffort"} == {*site_admission_rules.FIELDS}
+    plain = Jdl(name="n", clusters={"beta": JdlSettingsAtCluster(exec_file="run")})
+    assert site_admission_rules.jdl_limit_violation(plain) == ""
 
 
 @pytest.mark.parametrize(("path", "wrong"), [("/dev/zero", "no plain file"), (".", "directory")])
@@ -393,11 +400,11 @@ def test_a_param_file_is_a_plain_file(path: str, wrong: str, tmp_path: Path) -> 
 
 
 def test_a_param_file_has_a_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jdl_and_task_files, "FILE_BYTES", 9)
+    monkeypatch.setattr(jdl_writer_and_task_files, "FILE_BYTES", 9)
     (tmp_path / "a.txt").write_bytes(b"a\n" * 5)
     file = TaskFileReader("a.txt", str(tmp_path))
 
-    assert len(list(file.numbered())) == 4
+    assert len(list(file.read_numbered_lines())) == 4
     assert file.problems == ["a.txt:5: the file is too large; expected at most 9 bytes"]
 
 

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from gridbridge.campaigns.submission import jdl_reader
-from gridbridge.campaigns.submission.jdl_and_task_files import campaign_to_jdl_table
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.campaigns.submission.jdl_writer_and_task_files import campaign_to_jdl_table
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 
-ALL = JdlClusterSettings(
+ALL = JdlSettingsAtCluster(
     exec_file="echo $1 '{}'",
     exec_directory="$HOME/a b",
     slots=8,
@@ -32,12 +32,12 @@ MANY = ",".join(f"a{number}=1;b{number}=2" for number in range(32))
 @pytest.mark.parametrize(
     "campaign",
     [
-        Jdl(name="a b", clusters={"beta": JdlClusterSettings(exec_file="x")}),
+        Jdl(name="a b", clusters={"beta": JdlSettingsAtCluster(exec_file="x")}),
         Jdl(name="é", clusters={"beta": ALL}, outputs=("a", "b/c")),
-        Jdl(name="x", clusters={"b": JdlClusterSettings(exec_file="y")}, may_move=False),
-        Jdl(name="x", clusters={"b": ALL, "c": JdlClusterSettings(exec_file="y")}, is_idempotent=True),
-        Jdl(name="x", clusters={"b": JdlClusterSettings(exec_file="y", slots=8, nodes=0)}),
-        Jdl(name="x", clusters={"b": JdlClusterSettings(exec_file="y", properties=MANY)}),
+        Jdl(name="x", clusters={"b": JdlSettingsAtCluster(exec_file="y")}, may_move=False),
+        Jdl(name="x", clusters={"b": ALL, "c": JdlSettingsAtCluster(exec_file="y")}, is_idempotent=True),
+        Jdl(name="x", clusters={"b": JdlSettingsAtCluster(exec_file="y", slots=8, nodes=0)}),
+        Jdl(name="x", clusters={"b": JdlSettingsAtCluster(exec_file="y", properties=MANY)}),
     ],
     ids=["plain", "every key", "not to be moved", "two clusters", "any nodes", "many conditions"],
 )

@@ -6,7 +6,10 @@ import pytest
 
 from gridbridge.campaigns.submission import campaigns_without_jdl
 from gridbridge.campaigns.submission.campaigns_without_jdl import CampaignWithoutJdlOptions
-from gridbridge.campaigns.submission.qsub_directives import JobScriptParser, JobScriptRequest
+from gridbridge.campaigns.submission.qsub_directive_parser import (
+    JobScriptParser,
+    JobScriptRequest,
+)
 from gridbridge.errors import ConfigError
 from tests.campaigns.submission import qsub_lines
 from tests.campaigns.submission.qsub_lines import REFUSED, TAKEN
@@ -21,7 +24,7 @@ def script(lines: str) -> str:
 
 def read(lines: str) -> JobScriptParser:
     found = JobScriptParser("job.sh")
-    found.read(script(lines))
+    found.parse_directives(script(lines))
     return found
 
 

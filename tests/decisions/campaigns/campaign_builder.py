@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation
 from gridbridge.model.campaigns.jdl import Jdl
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

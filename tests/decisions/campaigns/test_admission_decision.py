@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.campaigns.admission_decision import (
+from gridbridge.decisions.campaigns.admission_rule_application import (
     apply_campaign_admission_rules,
     explain_admission_violation,
 )
@@ -12,16 +12,16 @@ from gridbridge.model.campaigns.admission import (
     AdmissionRefusal,
     AdmissionRuleChanges,
     CampaignAdmissionRule,
-    CampaignCandidate,
+    CampaignForAdmission,
     Judge,
 )
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 
-NORMAL = JdlClusterSettings(exec_file="run", is_besteffort=False)
+NORMAL = JdlSettingsAtCluster(exec_file="run", is_besteffort=False)
 SWEEP = Jdl(name="sweep", clusters={"beta": NORMAL, "gamma": NORMAL})
 
 
-def best_effort(candidate: CampaignCandidate) -> Jdl | None:
+def best_effort(candidate: CampaignForAdmission) -> Jdl | None:
     if "physics" in candidate.groups:
         return None
     clusters = candidate.jdl.clusters.items()
@@ -29,16 +29,16 @@ def best_effort(candidate: CampaignCandidate) -> Jdl | None:
     return replace(candidate.jdl, clusters=changed)
 
 
-def small(candidate: CampaignCandidate) -> AdmissionRefusal | None:
+def small(candidate: CampaignForAdmission) -> AdmissionRefusal | None:
     return AdmissionRefusal(reason="at most 10 tasks") if candidate.tasks > 10 else None
 
 
-def of_best_effort_alone(candidate: CampaignCandidate) -> AdmissionRefusal | None:
+def of_best_effort_alone(candidate: CampaignForAdmission) -> AdmissionRefusal | None:
     clusters = candidate.jdl.clusters.values()
     return None if all(each.is_besteffort for each in clusters) else AdmissionRefusal(reason="no")
 
 
-def fails(candidate: CampaignCandidate) -> Jdl | None:
+def fails(candidate: CampaignForAdmission) -> Jdl | None:
     raise KeyError(candidate.user)
 
 
@@ -46,8 +46,8 @@ def rules(*judges: Judge) -> tuple[CampaignAdmissionRule, ...]:
     return tuple(CampaignAdmissionRule(name=getattr(each, "__name__", "?"), judge=each) for each in judges)
 
 
-def candidate(tasks: int = 5, *groups: str) -> CampaignCandidate:
-    return CampaignCandidate(user="alice", groups=frozenset(groups), tasks=tasks, jdl=SWEEP)
+def candidate(tasks: int = 5, *groups: str) -> CampaignForAdmission:
+    return CampaignForAdmission(user="alice", groups=frozenset(groups), tasks=tasks, jdl=SWEEP)
 
 
 def test_a_rule_changes_what_the_next_one_sees() -> None:
@@ -72,15 +72,15 @@ def test_a_rule_changes_what_the_next_one_sees() -> None:
         ((lambda _: 7,), candidate(), "<lambda>: the rule returned 7, so tell your administrator"),
     ],
 )
-def test_a_refusal_names_its_rule(judges: tuple[Judge, ...], who: CampaignCandidate, why: str) -> None:
+def test_a_refusal_names_its_rule(judges: tuple[Judge, ...], who: CampaignForAdmission, why: str) -> None:
     assert apply_campaign_admission_rules(rules(*judges), who).refusal.startswith(why)
 
 
 def test_rules_that_leave_no_cluster_are_named_with_what_they_took() -> None:
-    def no_beta(candidate: CampaignCandidate) -> Jdl:
+    def no_beta(candidate: CampaignForAdmission) -> Jdl:
         return _without(candidate.jdl, "beta")
 
-    def no_gamma(candidate: CampaignCandidate) -> Jdl:
+    def no_gamma(candidate: CampaignForAdmission) -> Jdl:
         return _without(candidate.jdl, "gamma")
 
     both = rules(no_beta, best_effort, no_gamma)

@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
-from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
-from gridbridge.model.campaigns.campaign_sections import FairShareUnit
-from gridbridge.model.campaigns.cycle_plan import (
+from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
+from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
+from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacityForCampaigns,
     FairShareInputs,
     TaskCountByExclusions,
 )
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from tests.decisions.campaigns.campaign_builder import make_cycle_situation
 from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign
 

@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
+from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    CampaignCycleSituation,
+    ListedCampaignTaskCounts,
+)
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ListedCampaignTaskCounts
 from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign, room
 
 BEGUN = CampaignArray(

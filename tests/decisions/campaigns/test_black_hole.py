@@ -2,7 +2,9 @@
 
 import pytest
 
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import find_black_hole_clusters
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
+    find_black_hole_clusters,
+)
 from gridbridge.model.campaigns.campaign_events import CampaignSuccessAtCluster
 
 

@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.task_preemption_planning import (
+from gridbridge.decisions.campaigns.preemption_for_local_jobs import (
     MAX_REQUESTS,
     PREEMPTION_GRACE_S,
     describe_preemption,
     find_blocked_local_requests,
     plan_preemptions,
     preemption_deletions_by_array,
-    recheck_preemption,
+    recompute_preemption,
     requests_with_recent_preemption,
 )
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     CampaignArrayJob,
     CellRequestsAndResources,
+    FreeQueueInstanceResources,
     NikitaDeletionReason,
-    QueueInstanceResources,
     RunningJobWithResources,
     TasksPreemptedForRequest,
     WaitingLocalRequest,
@@ -29,7 +29,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
 OURS = {31: CampaignArrayJob(campaign=5, array=2)}
-PLACE = QueueInstanceResources(name="all.q@n1", slots=4, free={"mem": 0}, alone=frozenset({"alone"}))
+PLACE = FreeQueueInstanceResources(name="all.q@n1", slots=4, free={"mem": 0}, alone=frozenset({"alone"}))
 
 
 def holder(task: int, **other: Any) -> RunningJobWithResources:
@@ -139,10 +139,10 @@ def test_what_no_longer_holds_is_not_done() -> None:
 
     left = replace(CELL, asked=(asked(7, 2),), holders=(holder(1), holder(2)))
     freed = replace(left, places=(replace(PLACE, free={"mem": 1}),))
-    now = recheck_preemption(found, replace(freed, holders=(holder(1), holder(2), holder(3))), OURS)
+    now = recompute_preemption(found, replace(freed, holders=(holder(1), holder(2), holder(3))), OURS)
     assert now
     assert [one.place for one in now.tasks] == [3]
-    assert recheck_preemption(found, freed, OURS) is not None
-    assert recheck_preemption(found, left, OURS) is None
-    assert recheck_preemption(found, replace(CELL, asked=(asked(8, 2),)), OURS) is None
-    assert recheck_preemption(found, CellRequestsAndResources(), OURS) is None
+    assert recompute_preemption(found, freed, OURS) is not None
+    assert recompute_preemption(found, left, OURS) is None
+    assert recompute_preemption(found, replace(CELL, asked=(asked(8, 2),)), OURS) is None
+    assert recompute_preemption(found, CellRequestsAndResources(), OURS) is None

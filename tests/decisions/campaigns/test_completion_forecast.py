@@ -9,7 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.campaigns.campaign_progress_and_forecast import estimate_survival_curve, forecast_campaign_end
-from gridbridge.model.campaigns.forecast import CampaignForecast, CampaignProgressForForecast, CampaignRunTimesAtCluster
+from gridbridge.model.campaigns.campaign_end_forecast import (
+    CampaignForecast,
+    CampaignProgressForForecast,
+    CampaignRunTimesAtCluster,
+)
 
 UNKNOWN = CampaignForecast()
 
@@ -99,7 +103,7 @@ def test_the_rate_of_an_hour_tells_when_ninety_more_will_have_ended() -> None:
 def test_short_tasks_that_ended_first_don_t_deceive() -> None:
     curve = estimate_survival_curve([10.0] * 3, [30.0] * 7)
 
-    assert curve.left_after(20.0) == pytest.approx(0.7)
+    assert curve.share_running_longer(20.0) == pytest.approx(0.7)
     assert curve.mean > 25
 
 

@@ -5,17 +5,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.campaigns.attempt_ends import (
+from gridbridge.decisions.campaigns.campaign_cycle_planning import split_cycle_plan_by_transaction
+from gridbridge.decisions.campaigns.task_attempt_outcomes import (
     DELETED_BEFORE_START,
     ArrayWithMissingTasks,
-    MissingAttemptJudge,
+    MissingAttemptOutcomeDecider,
     close_attempts_without_end,
     mark_future_ends_as_disputed,
     outcomes_of_missing_attempts,
     select_attempts_still_alive,
     select_attempts_with_conflicting_ends,
 )
-from gridbridge.decisions.campaigns.campaign_cycle import split_cycle_plan_by_transaction
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     CampaignArray,
@@ -23,15 +23,15 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, TaskRetry
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, TaskRetry
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason, TaskDeletionMark
 from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, JobKillReason
 from tests.decisions.campaigns.campaign_builder import make_campaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GONE = ArrayWithMissingTasks(is_listed=False, lives=None)
-SWEEP = make_campaign(tasks=3, jdl=Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")}))
+SWEEP = make_campaign(tasks=3, jdl=Jdl(name="sweep", clusters={"beta": JdlSettingsAtCluster(exec_file="run")}))
 ARRAY = CampaignArray(
     campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=3, job_id=8, intended_at=NOON
 )
@@ -103,11 +103,11 @@ def test_what_was_held_and_deleted_has_ended_at_once_whatever_a_record_tells(
         campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=3, intended_at=NOON
     )
     marks = {1: TaskDeletionMark(wiped_for=held), 2: TaskDeletionMark(wiped_for=held)}
-    judge = MissingAttemptJudge((), (), {(1, 1): {**marks, 3: TaskDeletionMark(wiped_for=wiped_for)}}, 60.0)
-    ends = judge.believed(array, {}, {1: JobEnd(exit_status=0)})
+    judge = MissingAttemptOutcomeDecider((), (), {(1, 1): {**marks, 3: TaskDeletionMark(wiped_for=wiped_for)}}, 60.0)
+    ends = judge.filter_believed_job_ends(array, {}, {1: JobEnd(exit_status=0)})
     missing = {attempt(place): 0.0 for place in (1, 2, 3)}
 
-    found = judge.ended(array, missing, ends, ArrayWithMissingTasks(is_listed=False, lives=None))
+    found = judge.list_ended_attempts(array, missing, ends, ArrayWithMissingTasks(is_listed=False, lives=None))
 
     assert [(one.place, one.outcome) for one in found] == [(1, outcome), (2, outcome)]
 
@@ -121,7 +121,9 @@ def test_a_signal_that_ends_a_cancelled_campaigns_task_is_its_cancellation(
 ) -> None:
     ends = {1: JobEnd(signal=9), 2: JobEnd(exit_status=0), 3: JobEnd(exit_status=3)}
     missing = {attempt(place): 0.0 for place in ends}
-    found = MissingAttemptJudge([replace(SWEEP, state=state)], (), {}, 60.0).ended(ARRAY, missing, ends, GONE)
+    found = MissingAttemptOutcomeDecider([replace(SWEEP, state=state)], (), {}, 60.0).list_ended_attempts(
+        ARRAY, missing, ends, GONE
+    )
 
     assert [one.outcome for one in found] == [outcome, TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.PROGRAM_ERROR]
 
@@ -162,7 +164,9 @@ def test_a_plan_without_ends_is_one_portion() -> None:
 def test_an_end_that_is_told_in_two_ways_is_none_and_is_not_forgotten() -> None:
     missing = {attempt(1): 9999.0, attempt(2): 9999.0}
 
-    assert MissingAttemptJudge((), (), {}, 60.0).late(missing, {1: None}) == (attempt(2),)
+    assert MissingAttemptOutcomeDecider((), (), {}, 60.0).list_attempts_missing_too_long(missing, {1: None}) == (
+        attempt(2),
+    )
     assert [one.place for one in outcomes_of_missing_attempts(missing, {1: None}, 600, 60.0)] == [2]
 
 
@@ -195,7 +199,7 @@ def test_an_end_that_is_to_come_is_not_judged_and_is_not_forgotten() -> None:
     found = outcomes_of_missing_attempts(missing, ends, 600, 60.0)
 
     assert [(one.place, one.outcome) for one in found] == [(2, TaskAttemptOutcome.SUCCESS)]
-    assert MissingAttemptJudge((), (), {}, 60.0).late(missing, ends) == (attempt(2),)
+    assert MissingAttemptOutcomeDecider((), (), {}, 60.0).list_attempts_missing_too_long(missing, ends) == (attempt(2),)
 
 
 def test_an_end_that_is_to_come_and_contradicts_another_is_disputed_after_a_while() -> None:
@@ -235,20 +239,20 @@ def test_an_end_that_is_to_come_and_contradicts_another_is_disputed_after_a_whil
 def test_what_ran_and_vanished_without_a_record_was_lost_by_its_cluster(
     state: CampaignState, expected: list[tuple[int, TaskAttemptOutcome, int]]
 ) -> None:
-    judge = MissingAttemptJudge([replace(SWEEP, state=state)], (), {}, 60.0)
+    judge = MissingAttemptOutcomeDecider([replace(SWEEP, state=state)], (), {}, 60.0)
     missing = dict.fromkeys(map(attempt, (1, 2, 3)), 61.0)
 
-    found = judge.ended(ARRAY, missing, {3: JobEnd(exit_status=0)}, replace(GONE, ran={1, 3}))
+    found = judge.list_ended_attempts(ARRAY, missing, {3: JobEnd(exit_status=0)}, replace(GONE, ran={1, 3}))
 
     assert [(one.place, one.outcome, one.forgotten_job) for one in found] == expected
 
 
 def test_what_nikita_deleted_and_left_no_record_was_not_lost_by_its_cluster() -> None:
-    judge = MissingAttemptJudge(
+    judge = MissingAttemptOutcomeDecider(
         [SWEEP], (), {(1, 1): {1: TaskDeletionMark(wiped_for=NikitaDeletionReason.OVERRAN)}}, 60.0
     )
 
-    (found,) = judge.ended(ARRAY, {attempt(1): 61.0}, {}, replace(GONE, ran={1}))
+    (found,) = judge.list_ended_attempts(ARRAY, {attempt(1): 61.0}, {}, replace(GONE, ran={1}))
 
     assert (found.outcome, found.forgotten_job) == (TaskAttemptOutcome.WALLTIME, 0)
 
@@ -278,7 +282,7 @@ def test_no_task_has_run_for_longer_than_since_it_was_sent(told_s: float, sent_s
     """What a record says of it is charged to its owner, and others may have written it."""
     ends = {1: JobEnd(exit_status=0, wallclock_s=told_s)}
 
-    (found,) = MissingAttemptJudge([SWEEP], (), {}, 60.0).ended(
+    (found,) = MissingAttemptOutcomeDecider([SWEEP], (), {}, 60.0).list_ended_attempts(
         ARRAY, {attempt(1): 20.0}, ends, replace(GONE, sent_s=sent_s)
     )
 

@@ -5,12 +5,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import describe_campaign_cycle_plan, plan_campaign_cycle
+from gridbridge.decisions.campaigns.campaign_cycle_planning import (
+    describe_campaign_cycle_plan,
+    plan_campaign_cycle,
+)
 from gridbridge.decisions.campaigns.campaign_event_rules import (
     find_given_up_conflicting_ends,
     select_clusters_declared_lost,
 )
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import repeat_event_with_longer_pause
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
+    repeat_event_with_longer_pause,
+)
 from gridbridge.decisions.campaigns.event_texts_and_notifications import describe_campaign_event
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
@@ -20,27 +25,27 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
+from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacityForCampaigns,
+    ListedCampaignTaskCounts,
+    PlannedCampaignTaskSend,
+)
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
     CampaignEventSubject,
     CampaignSuccessAtCluster,
 )
-from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
-from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCycleSituation,
-    ClusterCapacityForCampaigns,
-    ListedCampaignTaskCounts,
-    PlannedCampaignTaskSend,
-)
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_deletions_and_preemptions import TaskMissingSince
 from tests.decisions.campaigns.campaign_builder import make_campaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 NO_TRIES = {"asked": 0, "preempted": 0, "site_fault": 0, "walltime": 0, "setup_error": -1}
-CLUSTERS = {name: JdlClusterSettings(exec_file="run") for name in ("beta", "gamma")}
+CLUSTERS = {name: JdlSettingsAtCluster(exec_file="run") for name in ("beta", "gamma")}
 SWEEP = make_campaign(jdl=Jdl(name="sweep", clusters=CLUSTERS))
 
 

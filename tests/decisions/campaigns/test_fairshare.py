@@ -16,7 +16,7 @@ from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
     fair_share_tasks_by_campaign,
 )
 from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.cycle_plan import DecayedCampaignUsage
+from gridbridge.model.campaigns.campaign_cycle_plan import DecayedCampaignUsage
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

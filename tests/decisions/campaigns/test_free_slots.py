@@ -3,11 +3,11 @@
 import pytest
 
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots
-from gridbridge.model.campaigns.cycle_plan import ClusterCapacityForCampaigns
-from gridbridge.model.campaigns.jdl import JdlClusterSettings
+from gridbridge.model.campaigns.campaign_cycle_plan import ClusterCapacityForCampaigns
+from gridbridge.model.campaigns.jdl import JdlSettingsAtCluster
 
-ORDINARY = JdlClusterSettings(exec_file="run", is_besteffort=False)
-YIELDING = JdlClusterSettings(exec_file="run", slots=2)
+ORDINARY = JdlSettingsAtCluster(exec_file="run", is_besteffort=False)
+YIELDING = JdlSettingsAtCluster(exec_file="run", slots=2)
 
 
 @pytest.mark.parametrize(
@@ -22,21 +22,24 @@ YIELDING = JdlClusterSettings(exec_file="run", slots=2)
 def test_each_kind_of_task_has_its_own_room(room: ClusterCapacityForCampaigns, ordinary: int, besteffort: int) -> None:
     free = FreeClusterSlots({"beta": room})
 
-    assert (free.of("beta", ORDINARY), free.of("beta", YIELDING)) == (ordinary, besteffort)
+    assert (free.free_slots_for_request("beta", ORDINARY), free.free_slots_for_request("beta", YIELDING)) == (
+        ordinary,
+        besteffort,
+    )
 
 
 def test_a_core_is_given_once() -> None:
     free = FreeClusterSlots({"beta": ClusterCapacityForCampaigns(free_slots=5, besteffort_slots=4)})
 
-    free.take("beta", YIELDING, 1)
-    free.take("beta", ORDINARY, 1)
+    free.take_slots("beta", YIELDING, 1)
+    free.take_slots("beta", ORDINARY, 1)
 
-    assert (free.of("beta", ORDINARY), free.of("beta", YIELDING)) == (2, 1)
+    assert (free.free_slots_for_request("beta", ORDINARY), free.free_slots_for_request("beta", YIELDING)) == (2, 1)
 
 
 def test_a_cluster_that_does_not_answer_has_none() -> None:
     free = FreeClusterSlots({})
-    free.take("beta", ORDINARY, 1)
+    free.take_slots("beta", ORDINARY, 1)
 
-    assert free.of("gamma", ORDINARY) == 0
-    assert free.of("beta", YIELDING) < 0
+    assert free.free_slots_for_request("gamma", ORDINARY) == 0
+    assert free.free_slots_for_request("beta", YIELDING) < 0

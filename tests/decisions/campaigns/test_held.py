@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
+from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
 from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import predict_job_ratios
-from gridbridge.model.campaigns.cycle_plan import (
+from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacityForCampaigns,
     ListedCampaignTaskCounts,

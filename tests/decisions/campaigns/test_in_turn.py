@@ -6,16 +6,16 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns import campaign_cycle, nikita_deletion_planning
+from gridbridge.decisions.campaigns import campaign_cycle_planning, nikita_deletion_planning
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import SLOT_KEPT_S
-from gridbridge.model.campaigns.cycle_plan import (
+from gridbridge.model.campaigns.campaign_cycle_plan import (
     ClusterCapacityForCampaigns,
     JobRatio,
     ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
-    ArrayTasksInSameState,
+    ArrayTasksWithSameStateAndAge,
     NikitaSituation,
     NikitaTimeouts,
 )
@@ -32,7 +32,7 @@ class Stuck:
 
     def __init__(self, campaigns: int) -> None:
         self.campaigns = tuple(campaign(n, {"beta": at()}) for n in range(1, campaigns + 1))
-        self.parts: list[ArrayTasksInSameState] = []
+        self.parts: list[ArrayTasksWithSameStateAndAge] = []
         self.ratios: dict[int, JobRatio] = {}
         self.sent = self.wiped = 0
 
@@ -63,7 +63,7 @@ class Stuck:
             there=tuple(self._there(one.number) for one in self.campaigns),
             ratios=tuple(self.ratios.values()),
         )
-        plan = campaign_cycle.plan_campaign_cycle(seen)
+        plan = campaign_cycle_planning.plan_campaign_cycle(seen)
         for one in plan.predicted:
             known = {"campaign": one.campaign, "cluster": "beta", "submitted": one.submitted}
             self.ratios[one.campaign] = JobRatio(**known, ratio=one.ratio)  # type: ignore[arg-type]
@@ -71,8 +71,8 @@ class Stuck:
             self.sent += send.tasks
             self.parts.append(self._part(send.campaign, send.tasks))
 
-    def _part(self, number: int, tasks: int) -> ArrayTasksInSameState:
-        return ArrayTasksInSameState(
+    def _part(self, number: int, tasks: int) -> ArrayTasksWithSameStateAndAge:
+        return ArrayTasksWithSameStateAndAge(
             campaign=number,
             array=self.sent,
             cluster="beta",
@@ -92,16 +92,16 @@ class Stuck:
         )
 
 
-def _is_of(part: ArrayTasksInSameState, wipe: ArrayTaskDeletion) -> bool:
+def _is_of(part: ArrayTasksWithSameStateAndAge, wipe: ArrayTaskDeletion) -> bool:
     return (part.campaign, part.array) == (wipe.campaign, wipe.array)
 
 
-def _without(part: ArrayTasksInSameState, gone: Set[int]) -> ArrayTasksInSameState:
+def _without(part: ArrayTasksWithSameStateAndAge, gone: Set[int]) -> ArrayTasksWithSameStateAndAge:
     left = (place for places in part.places for place in places if place not in gone)
     return replace(part, places=tuple(range(place, place + 1) for place in left))
 
 
-def _count(parts: Iterable[ArrayTasksInSameState]) -> int:
+def _count(parts: Iterable[ArrayTasksWithSameStateAndAge]) -> int:
     return sum(len(places) for part in parts for places in part.places)
 
 

@@ -15,8 +15,8 @@ from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import (
     is_known_if_sent_tasks_start,
     next_job_ratio,
 )
-from gridbridge.model.campaigns.campaign_sections import JobRatioRule
-from gridbridge.model.campaigns.cycle_plan import JobRatioInputs
+from gridbridge.model.campaigns.campaign_configuration_sections import JobRatioRule
+from gridbridge.model.campaigns.campaign_cycle_plan import JobRatioInputs
 
 SLOW, TWO_WAY, ADAPTIVE, MEASURED = (
     JobRatioRule.SLOW_START,

@@ -14,9 +14,9 @@ from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     AttemptOutcomeAtCluster,
     CampaignArray,
+    CampaignTasksInStateFile,
     LedgerRecoveryStep,
     RootLedgerArray,
-    StoredCampaignTasks,
     TaskAttempt,
     TaskAttemptOutcome,
     WaitingTaskRange,
@@ -38,7 +38,7 @@ def attempts(array: int, *tasks: tuple[int, int]) -> tuple[TaskAttempt, ...]:
 
 
 def whole(
-    kept: StoredCampaignTasks, noted: Iterable[RootLedgerArray], refused: CampaignArray, most: int = 3
+    kept: CampaignTasksInStateFile, noted: Iterable[RootLedgerArray], refused: CampaignArray, most: int = 3
 ) -> LedgerRecoveryStep:
     """Return all portions of what becomes of a campaign as one, with what waits in the end."""
     waiting = [*kept.waiting]
@@ -84,7 +84,7 @@ def test_tasks_are_taken_out_of_ranges(tasks: set[int], left: list[tuple[int, in
 
 def test_lost_arrays_are_known_again_and_what_took_their_place_is_undone() -> None:
     """Array 2 was submitted with other tasks; array 3 had a task's second attempt."""
-    kept = StoredCampaignTasks(
+    kept = CampaignTasksInStateFile(
         waiting=(WaitingTaskRange(first=6, last=9),),
         arrays=(array(1, ArraySubmissionState.RELEASED), array(2)),
         attempts=(*attempts(1, (0, 1), (1, 1)), *attempts(2, (4, 1), (5, 1))),
@@ -116,7 +116,7 @@ def test_a_task_that_waits_again_keeps_off_the_clusters_that_it_kept_off() -> No
     overran = AttemptOutcomeAtCluster(
         campaign=1, task=4, attempt=1, cluster="gamma", outcome=TaskAttemptOutcome.WALLTIME
     )
-    kept = StoredCampaignTasks(
+    kept = CampaignTasksInStateFile(
         waiting=(),
         arrays=(array(2),),
         attempts=attempts(2, (4, 2), (5, 1)),
@@ -133,7 +133,7 @@ def test_a_task_that_waits_again_keeps_off_the_clusters_that_it_kept_off() -> No
 
 
 def test_an_array_that_is_in_the_ledger_as_it_is_stays() -> None:
-    kept = StoredCampaignTasks(
+    kept = CampaignTasksInStateFile(
         waiting=(), arrays=(array(1, size=1), array(2, size=1)), attempts=(*attempts(1, (0, 1)), *attempts(2, (1, 1)))
     )
     noted = (
@@ -150,7 +150,7 @@ def test_an_array_that_is_in_the_ledger_as_it_is_stays() -> None:
 
 def test_an_array_that_the_ledger_does_not_know_is_undone() -> None:
     """It was never submitted, and its tasks may be in an array that is lost."""
-    kept = StoredCampaignTasks(
+    kept = CampaignTasksInStateFile(
         waiting=(), arrays=(array(2), array(3)), attempts=(*attempts(2, (0, 1), (1, 1)), *attempts(3, (2, 1), (3, 1)))
     )
     noted = (RootLedgerArray(number=2, cluster="gamma", tasks=((1, 1), (2, 1)), job_id=72),)
@@ -164,7 +164,7 @@ def test_an_array_that_the_ledger_does_not_know_is_undone() -> None:
 
 def test_a_lost_copy_runs_beside_the_attempt_that_is_known() -> None:
     """Nothing is superseded by it; what was begun as a copy in its place does not wait."""
-    kept = StoredCampaignTasks(
+    kept = CampaignTasksInStateFile(
         waiting=(),
         arrays=(array(1, ArraySubmissionState.RELEASED), replace(array(2, size=1), copies_beyond_s=60)),
         attempts=(*attempts(1, (0, 1), (1, 1)), *attempts(2, (0, 2))),
@@ -198,7 +198,7 @@ def test_of_an_array_that_never_ran_what_others_did_not_get_waits_again(
     """Its cluster refused it, say: as it stands in the ledger nobody may send it any more."""
     never = RootLedgerArray(number=1, cluster="beta", tasks=tasks, job_id=job_id)
     since = RootLedgerArray(number=2, cluster="gamma", tasks=((4, 2),), job_id=8)
-    kept = StoredCampaignTasks(waiting=(WaitingTaskRange(first=0, last=9),), arrays=(), attempts=())
+    kept = CampaignTasksInStateFile(waiting=(WaitingTaskRange(first=0, last=9),), arrays=(), attempts=())
 
     (found,) = plan_recovery_from_root_ledger(1, kept, [never, since], NOON)
 
@@ -212,11 +212,13 @@ def test_of_an_array_that_never_ran_what_others_did_not_get_waits_again(
 
 def test_a_task_that_waits_since_it_was_copied_waits_no_more() -> None:
     """Its first attempt ended meanwhile, unknown to whom that it had a copy: the copy decides."""
-    kept = StoredCampaignTasks(waiting=(WaitingTaskRange(first=3, last=5, attempt=2),), arrays=(), attempts=())
+    kept = CampaignTasksInStateFile(waiting=(WaitingTaskRange(first=3, last=5, attempt=2),), arrays=(), attempts=())
     copies = RootLedgerArray(number=2, cluster="gamma", tasks=((4, 2),), job_id=8, is_of_copies=True)
 
     found = whole(kept, [RootLedgerArray(number=1, cluster="beta", tasks=((4, 1),)), copies], array(2))
-    known = StoredCampaignTasks(waiting=kept.waiting, arrays=(array(1, ArraySubmissionState.RELEASED),), attempts=())
+    known = CampaignTasksInStateFile(
+        waiting=kept.waiting, arrays=(array(1, ArraySubmissionState.RELEASED),), attempts=()
+    )
     after = whole(known, [RootLedgerArray(number=1, cluster="beta", tasks=((4, 1),)), copies], array(2))
 
     assert [(one.first, one.last) for one in after.waiting] == [(3, 3), (5, 5)]
@@ -225,7 +227,7 @@ def test_a_task_that_waits_since_it_was_copied_waits_no_more() -> None:
 
 
 def test_a_task_that_was_lost_with_its_copy_has_both() -> None:
-    kept = StoredCampaignTasks(
+    kept = CampaignTasksInStateFile(
         waiting=(WaitingTaskRange(first=2, last=2),),
         arrays=(array(1, ArraySubmissionState.RELEASED, 1),),
         attempts=attempts(1, (1, 1)),

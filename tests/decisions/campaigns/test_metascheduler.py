@@ -13,9 +13,13 @@ from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
     sum_usage_by_claimant,
 )
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
-from gridbridge.model.campaigns.campaign_sections import FairShareUnit
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacityForCampaigns, FairShareInputs
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacityForCampaigns,
+    FairShareInputs,
+)
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
 from tests.decisions.campaigns.campaign_builder import make_campaign, make_cycle_situation
 
@@ -24,7 +28,7 @@ GROUPS = {"alice": ("users", "staff"), "bob": ("users",)}
 
 
 def campaign(number: int, owner: str, *clusters: str, type_: CampaignType = CampaignType.DEFAULT) -> Campaign:
-    wish = JdlClusterSettings(exec_file="run", project=f"of {owner}")
+    wish = JdlSettingsAtCluster(exec_file="run", project=f"of {owner}")
     jdl = Jdl(name="sweep", type=type_, clusters=dict.fromkeys(clusters, wish))
     return make_campaign(number=number, owner=owner, jdl=jdl)
 

@@ -7,10 +7,10 @@ import pytest
 
 from gridbridge.decisions.campaigns import event_texts_and_notifications
 from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.campaign_configuration_sections import NotificationsSection
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
-from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.subscriptions import (
+from gridbridge.model.campaigns.notification_subscriptions import (
     IDENTITIES,
     NotifiableEvent,
     NotificationChannel,

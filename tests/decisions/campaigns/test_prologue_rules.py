@@ -5,8 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns import send_explanation as why
-from gridbridge.decisions.campaigns.campaign_cycle import describe_campaign_cycle_plan, plan_campaign_cycle
+from gridbridge.decisions.campaigns import task_send_explanation as why
+from gridbridge.decisions.campaigns.campaign_cycle_planning import (
+    describe_campaign_cycle_plan,
+    plan_campaign_cycle,
+)
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     Campaign,
@@ -15,8 +18,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.campaign_events import CampaignEventCode
-from gridbridge.model.campaigns.cycle_plan import (
+from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
     CampaignPrologueOrEpilogueStart,
@@ -24,14 +26,15 @@ from gridbridge.model.campaigns.cycle_plan import (
     LastPrologueOrEpilogueAttempt,
     PlannedCampaignTaskSend,
 )
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.send_reasons import TaskSentOrUnsentCause
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE, PROLOGUE, prologue_or_epilogue_task_number
 from tests.decisions.campaigns.campaign_builder import make_campaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-WISH = JdlClusterSettings(exec_file="run", prologue="make", epilogue="rm -r data")
-CLUSTERS = {"beta": WISH, "gamma": JdlClusterSettings(exec_file="run")}
+WISH = JdlSettingsAtCluster(exec_file="run", prologue="make", epilogue="rm -r data")
+CLUSTERS = {"beta": WISH, "gamma": JdlSettingsAtCluster(exec_file="run")}
 ONE = make_campaign(tasks=20, jdl=Jdl(name="n", clusters={"beta": WISH}))
 CANCELLED = replace(ONE, state=CampaignState.CANCELLED)
 BOTH = replace(ONE, jdl=Jdl(name="n", clusters=CLUSTERS))

@@ -12,8 +12,8 @@ from gridbridge.decisions.campaigns.task_retries_and_copies import (
     plan_task_retries,
 )
 from gridbridge.model.campaigns.campaign import AttemptOutcomeAtCluster, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
-from gridbridge.model.campaigns.cycle_plan import TaskRetry
+from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
+from gridbridge.model.campaigns.campaign_cycle_plan import TaskRetry
 
 BOTH = {"beta", "gamma"}
 POLICY = CampaignFailuresSection(asked=2, preempted=3, site_fault=2, walltime=2, setup_error=1)

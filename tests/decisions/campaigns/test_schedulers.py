@@ -13,8 +13,8 @@ from gridbridge.decisions.campaigns.campaign_schedulers import (
     TaskPerClusterScheduler,
     WorkqueueScheduler,
 )
-from gridbridge.model.campaigns.campaign_sections import JobRatioRule
-from gridbridge.model.campaigns.cycle_plan import JobRatioInputs, JobRatioUpdate
+from gridbridge.model.campaigns.campaign_configuration_sections import JobRatioRule
+from gridbridge.model.campaigns.campaign_cycle_plan import JobRatioInputs, JobRatioUpdate
 from gridbridge.model.campaigns.jdl import CampaignType
 from tests.decisions.campaigns.test_slot_distribution import at, campaign
 

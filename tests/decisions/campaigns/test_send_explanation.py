@@ -5,16 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns.send_explanation import explain_campaign_task_sends
+from gridbridge.decisions.campaigns.task_send_explanation import explain_campaign_task_sends
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
-from gridbridge.model.campaigns.campaign_events import (
-    CampaignEvent,
-    CampaignEventCode,
-    CampaignEventSubject,
-    EventsChangedInCycle,
-)
-from gridbridge.model.campaigns.campaign_sections import FairShareUnit
-from gridbridge.model.campaigns.cycle_plan import (
+from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
+from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
     ClusterCapacityForCampaigns,
@@ -24,7 +18,13 @@ from gridbridge.model.campaigns.cycle_plan import (
     PlannedCampaignTaskSend,
     TaskCountByExclusions,
 )
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.campaign_events import (
+    CampaignEvent,
+    CampaignEventCode,
+    CampaignEventSubject,
+    EventsChangedInCycle,
+)
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason, TaskSendExplanation, TaskSentOrUnsentCause
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 from tests.decisions.campaigns.campaign_builder import make_campaign
@@ -32,7 +32,7 @@ from tests.decisions.campaigns.campaign_builder import make_campaign
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def campaign(wish: JdlClusterSettings, type_: CampaignType = CampaignType.DEFAULT, **other: object) -> Campaign:
+def campaign(wish: JdlSettingsAtCluster, type_: CampaignType = CampaignType.DEFAULT, **other: object) -> Campaign:
     return make_campaign(tasks=9, jdl=Jdl(name="sweep", type=type_, clusters={"beta": wish}), **other)
 
 
@@ -42,7 +42,7 @@ def seen(one: Campaign, free: int | None = 4, **other: object) -> CampaignCycleS
     return CampaignCycleSituation(campaigns=(one,), **(known | other))  # type: ignore[arg-type]
 
 
-WISH = JdlClusterSettings(exec_file="run", slots=2, max_jobs=3)
+WISH = JdlSettingsAtCluster(exec_file="run", slots=2, max_jobs=3)
 THERE = (ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=1, listed=3),)
 
 
@@ -63,7 +63,7 @@ HOUR = NOON + timedelta(hours=1)
 RATIO = JobRatio(campaign=1, cluster="beta", ratio=0.25, free=4, submitted=0)
 ONE_WAITS = (ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=1, listed=1, fresh=1),)
 THREE_WAIT = (ListedCampaignTaskCounts(campaign=2, cluster="beta", waiting=3, listed=3),)
-ONE = JdlClusterSettings(exec_file="run")
+ONE = JdlSettingsAtCluster(exec_file="run")
 LIMITED = {"beta": ClusterCapacityForCampaigns(free_slots=4, limits=ClusterArrayLimits(of_person=1))}
 OURS = CampaignArray(
     campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=1, intended_at=NOON

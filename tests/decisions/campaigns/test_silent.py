@@ -5,15 +5,18 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
+from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState, TaskAttemptOutcome
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, ClusterCapacityForCampaigns
-from gridbridge.model.campaigns.jdl import JdlClusterSettings
-from gridbridge.model.campaigns.speculation import CompetingAttempt
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    CampaignCyclePlan,
+    ClusterCapacityForCampaigns,
+)
+from gridbridge.model.campaigns.jdl import JdlSettingsAtCluster
+from gridbridge.model.campaigns.speculative_attempts import CompetingAttempt
 from tests.decisions.campaigns.campaign_builder import make_cycle_situation
 from tests.decisions.campaigns.test_slot_distribution import NOON, campaign
 
-WISH = JdlClusterSettings(exec_file="run")
+WISH = JdlSettingsAtCluster(exec_file="run")
 STATES = [ArraySubmissionState.INTENDED, ArraySubmissionState.SUBMITTED, ArraySubmissionState.RELEASED]
 
 

@@ -20,7 +20,7 @@ from bench.simulation import (
     lengths,
     waiting_at,
 )
-from gridbridge.model.campaigns.campaign_sections import JobRatioRule
+from gridbridge.model.campaigns.campaign_configuration_sections import JobRatioRule
 from tests.docs.console import ROOT
 
 

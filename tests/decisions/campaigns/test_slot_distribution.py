@@ -6,20 +6,23 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.campaigns import slot_distribution
-from gridbridge.decisions.campaigns.campaign_cycle import describe_campaign_cycle_plan, plan_campaign_cycle
+from gridbridge.decisions.campaigns import slot_distribution_to_campaigns
+from gridbridge.decisions.campaigns.campaign_cycle_planning import (
+    describe_campaign_cycle_plan,
+    plan_campaign_cycle,
+)
 from gridbridge.decisions.campaigns.campaign_order_and_fairshare import COMMITTED_USE_S
 from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import predict_job_ratios
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
-from gridbridge.model.campaigns.campaign_sections import FairShareUnit
-from gridbridge.model.campaigns.cycle_plan import (
+from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
+from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacityForCampaigns,
     FairShareInputs,
     ListedCampaignTaskCounts,
     PlannedCampaignTaskSend,
 )
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 from tests.decisions.campaigns.campaign_builder import make_campaign, make_cycle_situation
 
@@ -28,19 +31,19 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 def campaign(
     number: int,
-    clusters: Mapping[str, JdlClusterSettings],
+    clusters: Mapping[str, JdlSettingsAtCluster],
     type_: CampaignType = CampaignType.DEFAULT,
     state: CampaignState = CampaignState.IN_TREATMENT,
 ) -> Campaign:
     return make_campaign(number=number, state=state, jdl=Jdl(name="sweep", type=type_, clusters=clusters))
 
 
-def at(slots: int = 1, max_jobs: int = 0) -> JdlClusterSettings:
-    return JdlClusterSettings(exec_file="run", slots=slots, max_jobs=max_jobs)
+def at(slots: int = 1, max_jobs: int = 0) -> JdlSettingsAtCluster:
+    return JdlSettingsAtCluster(exec_file="run", slots=slots, max_jobs=max_jobs)
 
 
 def sends(seen: CampaignCycleSituation) -> tuple[PlannedCampaignTaskSend, ...]:
-    return slot_distribution.distribute_slots_to_campaigns(seen, predict_job_ratios(seen))
+    return slot_distribution_to_campaigns.distribute_slots_to_campaigns(seen, predict_job_ratios(seen))
 
 
 def room(**free: int) -> dict[str, ClusterCapacityForCampaigns]:

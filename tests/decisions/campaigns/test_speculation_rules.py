@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns import campaign_cycle
+from gridbridge.decisions.campaigns import campaign_cycle_planning
 from gridbridge.decisions.campaigns.task_retries_and_copies import (
     assign_retry_numbers_above_attempts,
     group_attempts_by_task,
@@ -19,8 +19,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.campaign_events import CampaignEventCode
-from gridbridge.model.campaigns.cycle_plan import (
+from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
     ClusterCapacityForCampaigns,
@@ -30,10 +29,11 @@ from gridbridge.model.campaigns.cycle_plan import (
     PlannedCampaignTaskSend,
     TaskRetry,
 )
-from gridbridge.model.campaigns.speculation import (
-    CampaignStragglers,
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode
+from gridbridge.model.campaigns.speculative_attempts import (
+    CampaignLateTasks,
     CompetingAttempt,
-    LiveAttempt,
+    RunningTaskAttempt,
     SpeculativeAttemptsAtCluster,
     SupersededAttempts,
 )
@@ -136,11 +136,11 @@ def seen(*rivals: CompetingAttempt, **known: Any) -> CampaignCycleSituation:
 def test_the_loser_is_ended_and_the_campaign_ends_with_the_first_success() -> None:
     look = seen(rival(1), rival(2), ended=(ended(2, S),), over=(array(2),))
 
-    plan = campaign_cycle.plan_campaign_cycle(look)
+    plan = campaign_cycle_planning.plan_campaign_cycle(look)
 
     losers = (SupersededAttempts(array=array(1), places=(range(1, 2),), is_whole=False),)
     assert (plan.losers, plan.finished, plan.again) == (losers, (1,), ())
-    assert "superseded: 1 attempt of campaign 1 at beta" in campaign_cycle.describe_campaign_cycle_plan(plan)
+    assert "superseded: 1 attempt of campaign 1 at beta" in campaign_cycle_planning.describe_campaign_cycle_plan(plan)
 
 
 def test_a_loser_is_ended_again_until_it_has_ended() -> None:
@@ -148,15 +148,15 @@ def test_a_loser_is_ended_again_until_it_has_ended() -> None:
     over = replace(SWEEP, state=CampaignState.TERMINATED, ended=100)
     look = seen(rival(1), rival(2, S), campaigns=(over,), arrays=(array(1),))
 
-    again = campaign_cycle.plan_campaign_cycle(look)
-    last = campaign_cycle.plan_campaign_cycle(
+    again = campaign_cycle_planning.plan_campaign_cycle(look)
+    last = campaign_cycle_planning.plan_campaign_cycle(
         replace(look, ended=(ended(1, TaskAttemptOutcome.CANCELLED),), over=(array(1),))
     )
 
     assert [one.array.number for one in again.losers] == [1]
     assert (again.finished, last.finished, last.losers) == ((), (), ())
     assert [one.outcome for one in last.ended] == [COPY]
-    assert campaign_cycle.describe_campaign_cycle_plan(last) == ["1 surplus attempt ended"]
+    assert campaign_cycle_planning.describe_campaign_cycle_plan(last) == ["1 surplus attempt ended"]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_copies_that_nobody_wants_any_more_are_not_released(
     copies = array(2, state)
     look = seen(rival(1, S), rival(2), *others, arrays=(array(1), copies))
 
-    plan = campaign_cycle.plan_campaign_cycle(look)
+    plan = campaign_cycle_planning.plan_campaign_cycle(look)
 
     assert (copies in [one.array for one in plan.losers]) is lost
     assert (copies in plan.resumed) is is_resumed
@@ -183,7 +183,7 @@ def test_copies_that_nobody_wants_any_more_are_not_released(
 def test_a_copy_that_fails_is_no_event_and_no_failure() -> None:
     look = seen(rival(1), rival(2), ended=(ended(2, E),), over=(array(2),))
 
-    plan = campaign_cycle.plan_campaign_cycle(look)
+    plan = campaign_cycle_planning.plan_campaign_cycle(look)
 
     assert (plan.changes.events, plan.changes.records[:0], plan.again) == ((), (), ())
     assert [one.outcome for one in plan.ended] == [COPY]
@@ -194,31 +194,31 @@ def test_the_last_one_that_fails_is_judged_as_any_other() -> None:
     """The host of the original was lost after its copy had failed: the task runs again."""
     look = seen(rival(1), rival(2, COPY), ended=(ended(1, LOST),), over=(array(1),))
 
-    plan = campaign_cycle.plan_campaign_cycle(look)
+    plan = campaign_cycle_planning.plan_campaign_cycle(look)
 
     again = TaskRetry(campaign=1, task=TASK, attempt=2, outcome=LOST, avoid=("beta",))
     assert (plan.again, plan.finished) == ((again,), ())
 
 
-TAIL = CampaignStragglers(
+TAIL = CampaignLateTasks(
     campaign=1,
     sent_s=100,
     durations_s=(10.0, 11.0, 12.0),
-    live=(LiveAttempt(task=TASK, attempt=1, cluster="beta", elapsed_s=400),),
+    live=(RunningTaskAttempt(task=TASK, attempt=1, cluster="beta", elapsed_s=400),),
 )
 FIRST = SpeculativeAttemptsAtCluster(campaign=1, cluster="gamma", tasks=(TASK,), beyond_s=60)
 
 
 def copied(look: CampaignCycleSituation) -> tuple[SpeculativeAttemptsAtCluster, ...]:
-    return campaign_cycle.plan_campaign_cycle(look).copies
+    return campaign_cycle_planning.plan_campaign_cycle(look).copies
 
 
 def test_a_task_that_runs_long_is_copied_to_another_cluster() -> None:
     """The sentence tells beyond which time, and the same rows tell it again."""
-    plan = campaign_cycle.plan_campaign_cycle(seen(tails=(TAIL,)))
+    plan = campaign_cycle_planning.plan_campaign_cycle(seen(tails=(TAIL,)))
 
     assert plan.copies == (FIRST,)
-    assert campaign_cycle.describe_campaign_cycle_plan(plan) == [
+    assert campaign_cycle_planning.describe_campaign_cycle_plan(plan) == [
         "copied to gamma: 1 task of campaign 1 with a run time above 60 s"
     ]
 
@@ -259,7 +259,9 @@ def test_a_copy_goes_only_where_the_prologue_has_run(
     jdl = replace(campaign.jdl, clusters={**campaign.jdl.clusters, "gamma": gamma})
     step = {"campaign": 1, "cluster": "gamma", "step": PROLOGUE, "attempt": 1, "array": 9}
     steps = (LastPrologueOrEpilogueAttempt(**step, outcome=outcome),) if outcome else ()  # type: ignore[arg-type]
-    plan = campaign_cycle.plan_campaign_cycle(replace(look, campaigns=(replace(campaign, jdl=jdl),), steps=steps))
+    plan = campaign_cycle_planning.plan_campaign_cycle(
+        replace(look, campaigns=(replace(campaign, jdl=jdl),), steps=steps)
+    )
 
     assert (plan.copies, plan.steps) == (expected, ())
 
@@ -269,7 +271,7 @@ def test_copies_take_what_all_campaigns_tasks_have_left() -> None:
     look = seen(tails=(TAIL,), waiting={2: 6})
     look = replace(look, campaigns=(*look.campaigns, other))
 
-    plan = campaign_cycle.plan_campaign_cycle(look)
+    plan = campaign_cycle_planning.plan_campaign_cycle(look)
 
     assert PlannedCampaignTaskSend(campaign=2, cluster="gamma", tasks=2) in plan.sends
     assert plan.copies == (FIRST,)
@@ -279,7 +281,7 @@ def test_copies_take_what_all_campaigns_tasks_have_left() -> None:
 def test_a_cycle_without_copies_is_as_before() -> None:
     one = Campaign(**{name: getattr(SWEEP, name) for name in SWEEP.__slots__})
 
-    assert campaign_cycle.plan_campaign_cycle(seen(campaigns=(one,), arrays=())) == replace(
+    assert campaign_cycle_planning.plan_campaign_cycle(seen(campaigns=(one,), arrays=())) == replace(
         CampaignCyclePlan(), finished=(1,)
     )
 

@@ -10,20 +10,23 @@ from gridbridge.decisions.campaigns.speculative_attempt_planning import (
     CampaignNearEnd,
     choose_speculative_attempts,
     is_campaign_near_end,
-    run_time_p95_s,
+    run_time_percentile_95_s,
 )
-from gridbridge.model.campaigns.campaign_sections import FinalizeSpeculationSection
+from gridbridge.model.campaigns.campaign_configuration_sections import FinalizeSpeculationSection
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
-from gridbridge.model.campaigns.speculation import LiveAttempt, SpeculativeAttemptsAtCluster
+from gridbridge.model.campaigns.speculative_attempts import (
+    RunningTaskAttempt,
+    SpeculativeAttemptsAtCluster,
+)
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "campaign-schedulers.md"
 
 
-def live(task: int, elapsed_s: float, cluster: str = "beta", attempt: int = 1) -> LiveAttempt:
-    return LiveAttempt(task=task, attempt=attempt, cluster=cluster, elapsed_s=elapsed_s)
+def live(task: int, elapsed_s: float, cluster: str = "beta", attempt: int = 1) -> RunningTaskAttempt:
+    return RunningTaskAttempt(task=task, attempt=attempt, cluster=cluster, elapsed_s=elapsed_s)
 
 
-def end(*tasks: LiveAttempt, **known: Any) -> CampaignNearEnd:
+def end(*tasks: RunningTaskAttempt, **known: Any) -> CampaignNearEnd:
     """Return a campaign with two tasks left; of a hundred that ended most took up to 95 s."""
     usual: dict[str, Any] = {
         "campaign": 1,
@@ -93,7 +96,7 @@ def test_a_copy_says_what_it_was_made_for() -> None:
     ("durations", "expected"), [((), None), ((5, 5), None), ((1, 9, 2), 9), (range(1, 21), 19), (range(1, 101), 95)]
 )
 def test_how_long_most_tasks_take(durations: tuple[float, ...], expected: float | None) -> None:
-    assert run_time_p95_s(durations) == expected
+    assert run_time_percentile_95_s(durations) == expected
 
 
 @pytest.mark.parametrize(

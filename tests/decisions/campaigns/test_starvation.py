@@ -5,17 +5,17 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import update_success_records
+from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import update_success_records
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_events import CampaignSuccessAtCluster
-from gridbridge.model.campaigns.campaign_sections import FairShareUnit
-from gridbridge.model.campaigns.cycle_plan import (
+from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
+from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacityForCampaigns,
     FairShareInputs,
     ListedCampaignTaskCounts,
 )
+from gridbridge.model.campaigns.campaign_events import CampaignSuccessAtCluster
 from tests.decisions.campaigns.campaign_builder import make_cycle_situation
 from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign
 

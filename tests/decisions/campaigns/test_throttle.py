@@ -15,7 +15,7 @@ from gridbridge.decisions.campaigns.nikita_deletion_planning import (
 )
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
-    ArrayTasksInSameState,
+    ArrayTasksWithSameStateAndAge,
     NikitaDeletionPlan,
     NikitaDeletionReason,
     NikitaSituation,
@@ -26,17 +26,17 @@ NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
 PATIENCE = NikitaTimeouts(grace_s=60, waiting_s=900, over_walltime_s=1800)
 
 
-def part(age_s: float, places: range = range(1, 6), **other: Any) -> ArrayTasksInSameState:
+def part(age_s: float, places: range = range(1, 6), **other: Any) -> ArrayTasksWithSameStateAndAge:
     known: dict[str, Any] = {"campaign": 1, "array": 1, "cluster": "beta", "is_waiting": True}
     since = NOON - timedelta(seconds=age_s)
-    return ArrayTasksInSameState(**known | {"places": (places,), "since": since, "walltime_s": 3600} | other)
+    return ArrayTasksWithSameStateAndAge(**known | {"places": (places,), "since": since, "walltime_s": 3600} | other)
 
 
-def running(age_s: float, **other: Any) -> ArrayTasksInSameState:
+def running(age_s: float, **other: Any) -> ArrayTasksWithSameStateAndAge:
     return part(age_s, is_waiting=False, **other)
 
 
-def wiping(*parts: ArrayTasksInSameState, allowed: Mapping[str, int] | None = None) -> NikitaDeletionPlan:
+def wiping(*parts: ArrayTasksWithSameStateAndAge, allowed: Mapping[str, int] | None = None) -> NikitaDeletionPlan:
     found = allowed or {"beta": 0}
     return plan_nikita_deletions(NikitaSituation(now=NOON, parts=parts, allowed=found, patience=PATIENCE))
 

@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import ClusterClosureOrProbe
-from gridbridge.decisions.campaigns.task_backlog import has_unplaceable_tasks
+from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import ClusterClosureOrProbe
+from gridbridge.decisions.campaigns.unsent_task_backlog import has_unplaceable_tasks
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_events import CampaignEventCode
-from gridbridge.model.campaigns.cycle_plan import (
+from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacityForCampaigns,
     TaskCountByExclusions,
 )
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from tests.decisions.campaigns.test_event_rules import array, ended, event, seen, told
 from tests.decisions.campaigns.test_slot_distribution import at, campaign
 

@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.campaigns.task_preemption_planning import choose_preemption_victims, list_lacking_resources
+from gridbridge.decisions.campaigns.preemption_for_local_jobs import (
+    choose_preemption_victims,
+    list_lacking_resources,
+)
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
-    BlockedLocalRequest,
+    FreeQueueInstanceResources,
+    LocalRequestBlockedByCampaigns,
     PreemptibleTask,
-    QueueInstanceResources,
     WaitingLocalRequest,
 )
 
@@ -25,19 +28,19 @@ def task(place: int, host: str = "n1", **amounts: float) -> PreemptibleTask:
     )
 
 
-def contest(*tasks: PreemptibleTask, **other: Any) -> BlockedLocalRequest:
+def contest(*tasks: PreemptibleTask, **other: Any) -> LocalRequestBlockedByCampaigns:
     """Return a request for 3 of the memory of n1, where 1 is free."""
     known: dict[str, Any] = {"cluster": "beta", "tasks": tasks, "asked": WaitingLocalRequest(job=7)}
     known["places"] = (place(mem=1),)
     known["asked"] = WaitingLocalRequest(job=7, amounts={"mem": 3})
-    return BlockedLocalRequest(**known | other)
+    return LocalRequestBlockedByCampaigns(**known | other)
 
 
-def place(host: str = "n1", slots: int = 2, alone: tuple[str, ...] = (), **free: float) -> QueueInstanceResources:
-    return QueueInstanceResources(name=f"all.q@{host}", slots=slots, free=free, alone=frozenset(alone))
+def place(host: str = "n1", slots: int = 2, alone: tuple[str, ...] = (), **free: float) -> FreeQueueInstanceResources:
+    return FreeQueueInstanceResources(name=f"all.q@{host}", slots=slots, free=free, alone=frozenset(alone))
 
 
-def ended(one: BlockedLocalRequest) -> list[int]:
+def ended(one: LocalRequestBlockedByCampaigns) -> list[int]:
     choice = choose_preemption_victims(one)
     return [each.place for each in choice[1]] if choice else []
 
@@ -73,7 +76,7 @@ ALONE = WaitingLocalRequest(job=7, alone=frozenset({"alone"}))
         "where the fewest end",
     ],
 )
-def test_memory_of_a_host(one: BlockedLocalRequest, places: list[int]) -> None:
+def test_memory_of_a_host(one: LocalRequestBlockedByCampaigns, places: list[int]) -> None:
     assert ended(one) == places
 
 
@@ -107,7 +110,7 @@ def test_slots_of_a_host_count_only_where_hosts_have_them() -> None:
     tasks = [task(n, slots=1) for n in (1, 2)]
 
     assert ended(contest(*tasks, asked=asked, places=(place(slots=2),))) == []
-    with_slots = QueueInstanceResources(name="all.q@n1", slots=2, free={"slots": 0})
+    with_slots = FreeQueueInstanceResources(name="all.q@n1", slots=2, free={"slots": 0})
     assert ended(contest(*tasks, asked=asked, places=(with_slots,))) == [2, 1]
 
 
@@ -123,7 +126,7 @@ FREE = st.tuples(AMOUNT, AMOUNT)
 
 
 @st.composite
-def contests(draw: st.DrawFn) -> BlockedLocalRequest:
+def contests(draw: st.DrawFn) -> LocalRequestBlockedByCampaigns:
     tasks = tuple(
         PreemptibleTask(
             campaign=1,
@@ -139,7 +142,7 @@ def contests(draw: st.DrawFn) -> BlockedLocalRequest:
     )
     mem, lic = draw(FREE)
     wants_alone = draw(st.booleans())
-    return BlockedLocalRequest(
+    return LocalRequestBlockedByCampaigns(
         cluster="beta",
         asked=WaitingLocalRequest(
             job=7, amounts={"mem": mem, "lic": lic}, alone=frozenset({"alone"} if wants_alone else ())
@@ -151,7 +154,7 @@ def contests(draw: st.DrawFn) -> BlockedLocalRequest:
     )
 
 
-def starts(one: BlockedLocalRequest, gone: set[int]) -> bool:
+def starts(one: LocalRequestBlockedByCampaigns, gone: set[int]) -> bool:
     """Say, in the plainest way, whether the request starts somewhere once these have ended."""
     left = [each for each in one.tasks if each.place not in gone]
     lic = one.free["lic"] + sum(t.amounts["lic"] for t in one.tasks if t.place in gone)
@@ -170,7 +173,7 @@ def starts(one: BlockedLocalRequest, gone: set[int]) -> bool:
 
 
 @given(contests())
-def test_tasks_end_exactly_where_that_helps_and_none_of_them_in_vain(one: BlockedLocalRequest) -> None:
+def test_tasks_end_exactly_where_that_helps_and_none_of_them_in_vain(one: LocalRequestBlockedByCampaigns) -> None:
     ending = {each.place for each in one.tasks if each.is_ending}
     may_end = {each.place for each in one.tasks} - ending
     helps = any(starts(one, ending | set(some)) for n in range(len(may_end) + 1) for some in combinations(may_end, n))

@@ -5,8 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
+from gridbridge.model.config_key_descriptions import QueueDefaultRequests
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
+from gridbridge.model.elastic.balancer_config_sections import (
+    BalanceSection,
+    DemandPolicySection,
+    NodePoolSection,
+)
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell import (
     ANYBODY,
@@ -26,7 +31,6 @@ from gridbridge.model.elastic.grid_engine_cell import (
     parse_access_lists,
     parse_cell_queue,
 )
-from gridbridge.model.key_settings import QueueDefaultRequests
 from tests.decisions.elastic.cells import MASTER, NOON, instance, node, waiting
 
 PES = "smp fill round pairs"

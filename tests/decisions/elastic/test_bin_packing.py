@@ -9,10 +9,15 @@ import pytest
 
 from gridbridge.decisions.elastic.balancer_round_reports import explain_no_new_node_or_removal
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
+from gridbridge.model.config_key_descriptions import QueueDefaultRequests
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_plan import BalancePlanReason as Reason
 from gridbridge.model.elastic.balance_plan import NodeAddOrRemoveRefusalCause as Cause
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
+from gridbridge.model.elastic.balancer_config_sections import (
+    BalanceSection,
+    DemandPolicySection,
+    NodePoolSection,
+)
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.grid_engine_cell import (
     CellConfiguration,
@@ -23,7 +28,6 @@ from gridbridge.model.elastic.grid_engine_cell import (
     RunningTaskGroup,
     WaitingJobGroup,
 )
-from gridbridge.model.key_settings import QueueDefaultRequests
 from tests.decisions.elastic.cells import MASTER, NOON, ago, begun, cases, instance, node, waiting
 from tests.decisions.elastic.demand_cells import F4, FAR, LAYOUT, PLAIN, RULES, after, cell, full, plan
 

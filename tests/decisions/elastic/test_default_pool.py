@@ -4,7 +4,7 @@ import pytest
 
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import choose_pool_for_new_nodes
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanFigures, BalancePlanReason
-from gridbridge.model.elastic.balance_sections import NodePoolSection
+from gridbridge.model.elastic.balancer_config_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState
 from tests.decisions.elastic.cells import NOON
 

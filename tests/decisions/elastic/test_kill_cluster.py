@@ -5,7 +5,7 @@ from dataclasses import replace
 from gridbridge.decisions.elastic import node_and_master_lifecycle
 from gridbridge.decisions.elastic.node_acts_from_balance_plan import busy_or_silent_state_by_host
 from gridbridge.elastic.balancer.balancer_round_decision import decide_balance_plan
-from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import (
     MASTER_TAG,
     BalancerNodesSnapshot,

@@ -9,7 +9,7 @@ from gridbridge.decisions.elastic.nodes_needing_administrator import (
     explain_how_to_wake_host,
     manual_machine_removal_command,
 )
-from gridbridge.model.elastic.balance_sections import MachineProviderSection, ProviderKind
+from gridbridge.model.elastic.balancer_config_sections import MachineProviderSection, ProviderKind
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, NodeStateCause
 
 COMMAND = MachineProviderSection(program="/opt/site/rent node")

@@ -10,12 +10,12 @@ import pytest
 
 from gridbridge.decisions.elastic import machine_list_reconciliation, node_acts_from_balance_plan
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
-from gridbridge.decisions.elastic.host_standby_and_waking import standby_and_wake_steps_of_plan
 from gridbridge.decisions.elastic.node_and_master_lifecycle import NodeLifecycleTimeouts
+from gridbridge.decisions.elastic.site_host_power_lifecycle import standby_and_wake_steps_of_plan
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake, wakeable_standby_nodes
 from gridbridge.decisions.elastic.starcluster_policy import plan_balance_by_starcluster as by_starcluster
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason, BalanceSituation
-from gridbridge.model.elastic.balance_sections import (
+from gridbridge.model.elastic.balancer_config_sections import (
     BalanceSection,
     DemandPolicySection,
     NodePoolSection,
@@ -32,7 +32,11 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachine,
     ProviderMachineState,
 )
-from gridbridge.model.elastic.standby_hosts import HostTagsAndMovableTasks, StandbyOrWakePlan, StandbyOrWakePlanCause
+from gridbridge.model.elastic.standby_and_wake_plan import (
+    HostTagsAndMovableTasks,
+    StandbyOrWakePlan,
+    StandbyOrWakePlanCause,
+)
 from tests.decisions.elastic.cells import NOON, ago, instance, situation
 from tests.measured import FIGURES
 
@@ -67,7 +71,9 @@ def world() -> BalancerNodesSnapshot:
 @pytest.fixture(scope="module")
 def seen(world: BalancerNodesSnapshot) -> BalanceSituation:
     """Return their cell."""
-    return situation(*map(instance, NAMES), nodes=node_acts_from_balance_plan.nodes_as_policies_see(world.kept, world))
+    return situation(
+        *map(instance, NAMES), nodes=node_acts_from_balance_plan.elastic_nodes_for_policies(world.kept, world)
+    )
 
 
 def test_each_node_is_decided_about_by_itself(world: BalancerNodesSnapshot, seen: BalanceSituation) -> None:
@@ -75,7 +81,7 @@ def test_each_node_is_decided_about_by_itself(world: BalancerNodesSnapshot, seen
     patience = NodeLifecycleTimeouts(boot_s=300, join_s=300, silent_s=300)
     done: dict[str, Callable[[], int]] = {
         "starcluster": lambda: len(by_starcluster(seen, RULES).remove),
-        "shown": lambda: len(node_acts_from_balance_plan.nodes_as_policies_see(world.kept, world)),
+        "shown": lambda: len(node_acts_from_balance_plan.elastic_nodes_for_policies(world.kept, world)),
         "dues": lambda: sum(
             one.act is BalancerNodeAct.REMOVE
             for one in node_acts_from_balance_plan.plan_due_node_acts(world, plan, RULES, patience)

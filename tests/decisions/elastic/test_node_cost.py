@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import node_costs_since_last_round
-from gridbridge.model.elastic.balance_sections import NodePoolSection
+from gridbridge.model.elastic.balancer_config_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState
 from tests.decisions.elastic.cells import NOON, ago
 

@@ -331,7 +331,7 @@ def test_a_machine_named_as_a_host_of_the_site_is_left_alone(host: BusyOrSilentH
 
     assert ((), ["m-1"]) == (
         due(known),
-        [one.id for one in machine_list_reconciliation.machines_named_like_another_host(known)],
+        [one.id for one in machine_list_reconciliation.machines_named_as_host_with_other_address(known)],
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from gridbridge.decisions.elastic.balancer_round_reports import describe_balance_plan
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanFigures
 from gridbridge.model.elastic.balance_plan import BalancePlanReason as Reason
-from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection
 from tests.measured import FIGURES
 
 ONE = replace(FIGURES, nodes=1, tasks=1, fit=1, free=1, coming=1, most=1, least=1, waited_s=60.0)

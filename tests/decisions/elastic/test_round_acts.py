@@ -29,7 +29,7 @@ def test_a_node_is_idle_since_a_round_saw_it_so(
 ) -> None:
     kept = node(state, up_since=LONG_AGO, idle_since=noted)
 
-    (shown,) = node_acts_from_balance_plan.nodes_as_policies_see([kept], world(kept, (RUNNING,), IDLE))
+    (shown,) = node_acts_from_balance_plan.elastic_nodes_for_policies([kept], world(kept, (RUNNING,), IDLE))
 
     assert expected == shown.idle_since
 
@@ -50,7 +50,7 @@ def test_who_lists_no_machine_of_a_node_that_is_ready_would_not_end_it(
     state: elastic_nodes.ElasticNodeState, machines: tuple[elastic_nodes.ProviderMachine, ...], expected: bool
 ) -> None:
     kept = node(state)
-    (shown,) = node_acts_from_balance_plan.nodes_as_policies_see([kept], world(kept, machines, IDLE))
+    (shown,) = node_acts_from_balance_plan.elastic_nodes_for_policies([kept], world(kept, machines, IDLE))
 
     assert expected == shown.is_unreachable
 
@@ -61,7 +61,7 @@ def test_a_new_node_never_gets_a_name_that_is_in_use() -> None:
     beyond = replace(last, id="m-9", name="alpha-n1000000000")
     known = world(node(S.READY), (RUNNING, last, beyond))
 
-    assert node_acts_from_balance_plan.names_for_new_nodes(known, "alpha-n", 2) == (
+    assert node_acts_from_balance_plan.unused_names_for_new_nodes(known, "alpha-n", 2) == (
         "alpha-n1000000001",
         "alpha-n1000000002",
     )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.elastic.host_standby_and_waking import (
+from gridbridge.decisions.elastic.site_host_power_lifecycle import (
     describe_standby_or_wake_plan,
     standby_and_wake_steps_of_plan,
 )
@@ -17,6 +17,7 @@ from gridbridge.decisions.elastic.standby_host_policy import (
     wakeable_standby_nodes,
 )
 from gridbridge.elastic.balancer.balancer_round_decision import drop_acts_replaced_by_squeeze
+from gridbridge.model.config_key_descriptions import QueueDefaultRequests
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalancePlanFigures,
@@ -24,13 +25,20 @@ from gridbridge.model.elastic.balance_plan import (
     NodeAddOrRemoveRefusalCause,
 )
 from gridbridge.model.elastic.balance_plan import BalancePlanReason as Reason
-from gridbridge.model.elastic.balance_sections import BalanceSection, SqueezeSection, StandbyNodeSelection
+from gridbridge.model.elastic.balancer_config_sections import (
+    BalanceSection,
+    SqueezeSection,
+    StandbyNodeSelection,
+)
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
-from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO, HostTagsAndMovableTasks, StandbyOrWakePlan
-from gridbridge.model.elastic.standby_hosts import StandbyOrWakePlanCause as SqueezeCause
-from gridbridge.model.elastic.standby_hosts import StandbyOrWakeStepKind as Step
-from gridbridge.model.key_settings import QueueDefaultRequests
+from gridbridge.model.elastic.standby_and_wake_plan import (
+    STANDBY_AUTO,
+    HostTagsAndMovableTasks,
+    StandbyOrWakePlan,
+)
+from gridbridge.model.elastic.standby_and_wake_plan import StandbyOrWakePlanCause as SqueezeCause
+from gridbridge.model.elastic.standby_and_wake_plan import StandbyOrWakeStepKind as Step
 from tests.decisions.elastic import demand_cells
 from tests.decisions.elastic.cells import MASTER, cases, instance, node, situation
 

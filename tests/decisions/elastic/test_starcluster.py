@@ -12,7 +12,7 @@ from gridbridge.decisions.elastic.starcluster_policy import plan_balance_by_star
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_plan import BalancePlanReason as Reason
 from gridbridge.model.elastic.balance_plan import NodeAddOrRemoveRefusalCause as Cause
-from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, CellExecutionHost, CellQueue
 from tests.decisions.elastic.cells import MASTER, ago, cases, cluster, instance, node, situation, waiting

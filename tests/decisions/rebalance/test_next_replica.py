@@ -28,10 +28,14 @@ HURT_B = replica("b", is_whole=False)
 NEXT = {
     "most room": (DATASET, (A, B, A2), "a2"),
     "most room, in another order": (DATASET, (A2, B, A), "a2"),
-    "a cluster without a replica": (DATASET.holding(replica("a")), (A, B, A2), "b"),
-    "the only cluster": (DATASET.holding(replica("a")), (A, A2), "a2"),
-    "a damaged replica": (DATASET.holding(replica("a", is_whole=False)), (A, B, A2), "a"),
-    "a copy that was begun": (DATASET.beginning("a").holding(replica("a2")).holding(HURT_B), (A, B, A2), "a"),
+    "a cluster without a replica": (DATASET.with_replica(replica("a")), (A, B, A2), "b"),
+    "the only cluster": (DATASET.with_replica(replica("a")), (A, A2), "a2"),
+    "a damaged replica": (DATASET.with_replica(replica("a", is_whole=False)), (A, B, A2), "a"),
+    "a copy that was begun": (
+        DATASET.with_unfinished_copy("a").with_replica(replica("a2")).with_replica(HURT_B),
+        (A, B, A2),
+        "a",
+    ),
     "three quarters of what is free": (DATASET, (replace(A, free_bytes=40 * GB),), "a"),
 }
 
@@ -53,7 +57,7 @@ def test_the_best_area_comes_first(dataset: Dataset, areas: tuple[MeasuredStorag
     ],
 )
 def test_only_the_rest_of_a_copy_that_was_begun_has_to_fit(free: int, begun: int, why: str) -> None:
-    dataset = replace(DATASET, size_bytes=60 * GB).beginning("a")
+    dataset = replace(DATASET, size_bytes=60 * GB).with_unfinished_copy("a")
     area = replace(A, free_bytes=free * GB, begun_bytes=begun * GB)
 
     found, refused = choose_next_replica_area(dataset, (area,), RULES, {})

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round, plan_host_evacuation
+from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import draft_job_repair, plan_job_repair_or_spread
-from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft
-from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
+from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import MovePlanDraft
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementHostState,
@@ -150,7 +150,7 @@ def test_no_job_is_spread_so_that_the_host_with_most_of_it_gets_more(seen: Place
     for job, advice in spreads(seen):
         before, after = ProjectedPlacement(seen, RULE), ProjectedPlacement(done(seen, advice), RULE)
         for kind in {one.kind for one in seen.hosts}:
-            live = before.live(kind)
+            live = before.usable_hosts_of_kind(kind)
             assert _most(after, job, live) <= max(0, _most(before, job, live))
             fullest = max((before.disk(one) for one in live), default=0.0)
             highest = max(fullest, before.mean_disk(kind) * RULE.extreme_ratio)
@@ -158,7 +158,7 @@ def test_no_job_is_spread_so_that_the_host_with_most_of_it_gets_more(seen: Place
 
 
 def _most(board: ProjectedPlacement, job: PlacementJobOrDataset, live: tuple[PlacementHost, ...]) -> int:
-    above = (board.count(job.name, one.name) - board.share(job, one) for one in live)
+    above = (board.count(job.name, one.name) - board.fair_share_of_job(job, one) for one in live)
     return max(above, default=0)
 
 
@@ -187,7 +187,7 @@ def test_a_round_makes_no_disk_fuller_than_the_fullest_or_far_above_the_mean(see
         return
     before, later = ProjectedPlacement(seen, RULE), ProjectedPlacement(done(seen, advice), RULE)
     for kind in {one.kind for one in seen.hosts}:
-        live = before.live(kind)
+        live = before.usable_hosts_of_kind(kind)
         fullest = max((before.disk(one) for one in live), default=0.0)
         highest = max(fullest, before.mean_disk(kind) * RULE.extreme_ratio)
         assert all(later.disk(later.hosts[one.name]) <= highest + 1e-9 for one in live)

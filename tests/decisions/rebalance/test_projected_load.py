@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
+from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement
 from gridbridge.model.rebalance.placement_snapshot_and_moves import PlacementSnapshot, RecentPlacementMoveTimes
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import DISK, GB, NOW, host, job, snapshot, tasks
@@ -49,7 +49,7 @@ def test_a_fair_share_rounds_up(count: int, replicas: int, hosts: int, share: in
     one = job(replicas=replicas)
     seen = snapshot(places, tasks({"h0": count}), [one])
 
-    assert {share} == {board(seen).share(one, place) for place in places}
+    assert {share} == {board(seen).fair_share_of_job(one, place) for place in places}
 
 
 def test_a_share_goes_by_slots_and_not_above_the_jobs_own_maximum() -> None:
@@ -57,15 +57,15 @@ def test_a_share_goes_by_slots_and_not_above_the_jobs_own_maximum() -> None:
     capped = job(max_per_host=5)
     seen = snapshot([large, small], tasks({"large": 8}), [job()])
 
-    assert (6, 2) == (board(seen).share(job(), large), board(seen).share(job(), small))
-    assert 5 == board(seen).share(capped, large)
+    assert (6, 2) == (board(seen).fair_share_of_job(job(), large), board(seen).fair_share_of_job(job(), small))
+    assert 5 == board(seen).fair_share_of_job(capped, large)
 
 
 def test_hosts_that_can_hold_nothing_have_no_share() -> None:
     places = [host("a"), host("b"), host("down", is_up=False)]
     seen = snapshot(places, tasks({"a": 6}))
 
-    assert 3 == board(seen).share(job(), places[0])
+    assert 3 == board(seen).fair_share_of_job(job(), places[0])
 
 
 def test_hosts_are_compared_with_their_own_kind_alone() -> None:
@@ -98,5 +98,5 @@ def test_half_of_what_is_free_is_offered_just_after_a_replica() -> None:
     lately = board(snapshot([one], recent=RecentPlacementMoveTimes(replicated={"a": NOW - timedelta(minutes=5)})))
     long_ago = board(snapshot([one], recent=RecentPlacementMoveTimes(replicated={"a": NOW - timedelta(minutes=15)})))
 
-    assert (510 * GB, 255 * GB) == (lately.free(one), lately.offered(one))
-    assert (510 * GB, 510 * GB) == (long_ago.free(one), long_ago.offered(one))
+    assert (510 * GB, 255 * GB) == (lately.free(one), lately.bytes_offered_to_copies(one))
+    assert (510 * GB, 510 * GB) == (long_ago.free(one), long_ago.bytes_offered_to_copies(one))

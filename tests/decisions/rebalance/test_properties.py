@@ -8,9 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round, plan_host_evacuation
+from gridbridge.decisions.rebalance.host_loads_after_planned_moves import (
+    ProjectedPlacement,
+    task_after_move,
+)
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import plan_job_repair_or_spread
-from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement, task_after_move
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementHostState,
@@ -164,7 +167,7 @@ def test_a_copy_goes_only_to_a_host_that_rested_and_where_it_takes_its_part_of_w
                 if target.max_bytes > 0:
                     assert board.free(target) > RULES.min_free_bytes
                     assert now.size_bytes <= RULES.disk_share * board.free(target)
-            board.take(move, now)
+            board.apply_move(move, now)
 
 
 def _rests(seen: PlacementSnapshot, host: str) -> bool:

@@ -63,7 +63,7 @@ def acts(seen: DatasetStorageSnapshot, rules: RebalanceSection = RULES) -> list[
 
 def away(one: DelegatedDataset) -> DelegatedDataset:
     """Return a dataset of which the replica at b can't be read."""
-    return replace(one, dataset=one.dataset.holding(replace(one.dataset.replicas[1], is_away=True)))
+    return replace(one, dataset=one.dataset.with_replica(replace(one.dataset.replicas[1], is_away=True)))
 
 
 B_DOWN = (area("a"), area("b", fault="no answer"), area("c"))

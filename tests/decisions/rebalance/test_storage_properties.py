@@ -96,10 +96,10 @@ def done(seen: DatasetStorageSnapshot, every: Iterable[ServiceReplicaAct]) -> Da
         if act.target:
             free[act.target] -= 0 if act.target in one.storages else one.size_bytes
             new = DatasetReplica(storage=act.target, size_bytes=one.size_bytes, is_whole=True, checked_at=NOW)
-            one = one.holding(new)
+            one = one.with_replica(new)
         if act.source:
             free[act.source] += one.size_bytes
-            one = one.without(act.source)
+            one = one.without_storage_area(act.source)
         known[act.dataset] = replace(known[act.dataset], dataset=one)
     return replace(
         seen,
@@ -110,7 +110,7 @@ def done(seen: DatasetStorageSnapshot, every: Iterable[ServiceReplicaAct]) -> Da
 
 def safe(one: DelegatedDataset, seen: DatasetStorageSnapshot) -> set[str]:
     up = {each.storage for each in seen.areas if not each.fault}
-    return up.intersection(one.dataset.whole)
+    return up.intersection(one.dataset.areas_with_whole_replica)
 
 
 def emptied(seen: DatasetStorageSnapshot) -> tuple[set[str], set[str]]:
@@ -133,7 +133,7 @@ def test_a_replica_comes_only_to_where_none_is_and_one_can_be(seen: DatasetStora
         assert not one.is_busy
         if act.target:
             area = at[act.target]
-            assert act.target not in one.dataset.whole
+            assert act.target not in one.dataset.areas_with_whole_replica
             assert not area.fault
             assert not area.is_read_only
             assert area.storage not in seen.drained
@@ -147,7 +147,7 @@ def test_a_replica_comes_only_to_where_none_is_and_one_can_be(seen: DatasetStora
 def test_no_replica_is_carried_twice_and_no_round_does_more_than_it_may(seen: DatasetStorageSnapshot) -> None:
     found = acts(seen)
     touched = [(one.dataset, name) for one in found for name in (one.target, one.source) if name]
-    whole = {one.name: one.dataset.whole for one in seen.kept}
+    whole = {one.name: one.dataset.areas_with_whole_replica for one in seen.kept}
     drained, failed = emptied(seen)
     leaving = [one for one in found if one.source in failed and one.source in whole[one.dataset]]
     most = RULES.moves_from_failed if drained else RULES.moves_from_full

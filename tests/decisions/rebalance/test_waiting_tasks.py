@@ -13,7 +13,7 @@ from gridbridge.decisions.rebalance.waiting_task_and_transfer_moves import (
     tasks_as_placement_snapshot,
 )
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     CampaignTaskAtCluster,
@@ -39,7 +39,7 @@ def answer(name: str, free: int, slots: int = 8, besteffort: int | None = None) 
 
 
 def campaign(number: int, *clusters: str, slots: int = 1, type_: CampaignType = CampaignType.DEFAULT) -> Campaign:
-    wishes = {name: JdlClusterSettings(exec_file="run", slots=slots) for name in clusters}
+    wishes = {name: JdlSettingsAtCluster(exec_file="run", slots=slots) for name in clusters}
     return Campaign(
         number=number,
         uid=1,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from gridbridge.decisions.site.transfer_queue_findings import transfer_queue_attributes
 from gridbridge.decisions.site.transfer_queue_prerequisites import complexes_of_transfer_queue
-from gridbridge.model.qconf_attributes import QconfSettings
+from gridbridge.model.qconf_attribute_parser import QconfSettings
 from gridbridge.model.site.setup_findings_and_edits import (
     CellQconfSettings,
     QconfComplexRow,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.batch.gridengine import qconf
+from gridbridge.batch.gridengine import qconf_parser_and_edits
 from gridbridge.decisions.site.transfer_queue_setup_findings import (
     transfer_queue_removal_edits,
     transfer_setup_findings,
@@ -27,7 +27,7 @@ def lines(situation: TransferSetupSituation) -> list[str]:
     edits = (
         edit for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK for edit in each.mend
     )
-    return list(map(qconf.setup_edit_shell_line, edits))
+    return list(map(qconf_parser_and_edits.setup_edit_shell_line, edits))
 
 
 ADD = "qconf -mattr queue user_lists gb_beta_users transfer-beta"
@@ -81,4 +81,4 @@ def test_the_list_goes_with_the_last_queue_that_has_it(others: str, expected: bo
     shared = at_home(situation, queues={**situation.home.queues, "transfer-too": other})
 
     edits: tuple[SetupEdit, ...] = transfer_queue_removal_edits(shared, ())
-    assert expected == ("qconf -dul gb_beta_users" in map(qconf.setup_edit_shell_line, edits))
+    assert expected == ("qconf -dul gb_beta_users" in map(qconf_parser_and_edits.setup_edit_shell_line, edits))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.decisions.site import balancer_setup_requirements
-from gridbridge.model.elastic.balance_sections import (
+from gridbridge.model.elastic.balancer_config_sections import (
     BalanceSection,
     MachineBootstrapSection,
     MachineProviderSection,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.batch.gridengine import qconf
+from gridbridge.batch.gridengine import qconf_parser_and_edits
 from gridbridge.decisions.site.besteffort_findings import (
     METHOD,
     RESOURCE,
@@ -16,7 +16,7 @@ from gridbridge.decisions.site.besteffort_findings import (
     format_queue_slots_by_host,
     subordinate_lists_by_host,
 )
-from gridbridge.model.qconf_attributes import QconfSettings
+from gridbridge.model.qconf_attribute_parser import QconfSettings
 from gridbridge.model.site.setup_findings_and_edits import (
     BestEffortCellFacts,
     FindingSeverity,
@@ -311,7 +311,9 @@ def test_a_value_for_a_host_that_the_model_lacks_is_taken_back(attribute: str, v
     queue = cell.queues["gb-be1"] | {attribute: value}
     done = edits(replace(cell, queues={**cell.queues, "gb-be1": queue}))
 
-    assert [qconf.setup_edit_shell_line(edit) for edit in done] == [f"qconf -purge queue {attribute} gb-be1@n1"]
+    assert [qconf_parser_and_edits.setup_edit_shell_line(edit) for edit in done] == [
+        f"qconf -purge queue {attribute} gb-be1@n1"
+    ]
 
 
 def test_lists_of_names_are_equal_in_any_order_on_each_host() -> None:

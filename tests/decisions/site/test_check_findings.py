@@ -19,6 +19,7 @@ from gridbridge.decisions.site.running_site_findings import (
     worst_finding_state,
 )
 from gridbridge.model.fixed_paths import CONFIG, SPOOL, SUDOERS
+from gridbridge.model.job_and_queue_states import OPEN
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.site.site_check_facts import (
     ClusterFacts,
@@ -31,7 +32,6 @@ from gridbridge.model.site.site_check_facts import (
 )
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterKind, ClusterSection, Policy
-from gridbridge.model.states import OPEN
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from tests.states import queue_state
 

@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.decisions.site.home_job_description import MOST_TOLD, NOT_TOLD, describe_home_job_state
 from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
-from gridbridge.model.states import JobState, JobStateFact
+from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SINCE = NOON - timedelta(minutes=5)

@@ -15,8 +15,8 @@ from gridbridge.decisions.site.transfer_queue_findings import (
     total_transfer_slots,
     user_spool_limit_finding,
 )
+from gridbridge.model.config_key_descriptions import QueueDefaultRequests
 from gridbridge.model.fixed_paths import CONFIG, PYTHON
-from gridbridge.model.key_settings import QueueDefaultRequests
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy

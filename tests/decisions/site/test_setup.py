@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.batch.gridengine import qconf
+from gridbridge.batch.gridengine import qconf_parser_and_edits
 from gridbridge.decisions.site.sge_configuration_findings import (
     unreported_load_value_findings,
     widen_gid_range,
@@ -82,7 +82,7 @@ def test_each_list_for_a_host_says_remote_false_too(values: str, names: list[str
     (found,) = (each for each in transfer_setup_findings(situation) if each.item == "queue low.q")
 
     assert (found.state is FindingSeverity.OK, [edit.name for edit in found.mend]) == (not names, names)
-    assert [qconf.setup_edit_shell_line(edit) for edit in found.mend] == [
+    assert [qconf_parser_and_edits.setup_edit_shell_line(edit) for edit in found.mend] == [
         f"qconf -mattr queue complex_values remote=FALSE {name}" for name in names
     ]
     assert all(name.partition("@")[2] in found.found for name in names if names[0] != "low.q")
@@ -230,7 +230,7 @@ def a_mapped_situation(row: str, **home: object) -> TransferSetupSituation:
     """Return a ready situation whose mapping names the resource of a row of `qconf -sc`."""
     name = row.split()[0]
     situation = a_ready_situation(replace(WANTED, resources=(name,)))
-    complexes = {**situation.home.complexes, **qconf.parse_complex_table(row.encode())}
+    complexes = {**situation.home.complexes, **qconf_parser_and_edits.parse_complex_table(row.encode())}
     return at_home(situation, **{"complexes": complexes, **home})
 
 

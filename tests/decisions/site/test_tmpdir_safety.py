@@ -1,6 +1,6 @@
 """Where execd makes TMPDIR nobody but root should write; most sites have /tmp."""
 
-from gridbridge.batch.gridengine.qconf import setup_edit_shell_line
+from gridbridge.batch.gridengine.qconf_parser_and_edits import setup_edit_shell_line
 from gridbridge.decisions.site.running_site_findings import worst_finding_state
 from gridbridge.decisions.site.transfer_queue_findings import (
     MAKE_SAFE_TMPDIR,

@@ -14,11 +14,11 @@ from gridbridge.decisions.transfer.circuit_breaker import (
     describe_failure_cause,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.published_status_and_reports import PublishedClusterBreaker, PublishedFastJobFailure
-from gridbridge.model.states import UNSEEN
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     CAUSES,
     DesiredLocalJobState,
     StarterPhase,

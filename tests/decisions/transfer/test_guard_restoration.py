@@ -11,7 +11,7 @@ from gridbridge.decisions.transfer.home_and_remote_mismatches import (
 from gridbridge.model.job_request import FAR_S, OWN_JOB, JobRequest
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.model.transfer_message import DesiredLocalJobState
+from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState
 from tests.decisions.transfer.test_transfer_policy import NAME, VERDICT, a_row, a_snapshot, a_transfer
 
 TASK = "gb.alpha.7.3.1"

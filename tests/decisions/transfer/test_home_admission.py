@@ -7,9 +7,9 @@ from gridbridge.decisions.transfer.transfer_queue_admission import (
     why_queue_refuses_job,
     why_request_excludes_queue,
 )
+from gridbridge.model.config_key_descriptions import RemoteAccounts
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.jobs_and_accounting import JobRequestAndSubmitOptions, QueueJobAndUserRestrictions
-from gridbridge.model.key_settings import RemoteAccounts
 
 PEOPLE = QueueJobAndUserRestrictions(people=("bob", "@physics"))
 

@@ -19,7 +19,7 @@ from gridbridge.decisions.transfer.starter_message_acceptance import (
 )
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessage, Transfer
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     KEYS,
     DesiredLocalJobState,
     StarterPhase,

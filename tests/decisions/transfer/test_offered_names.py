@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, drop_unoffered_soft_requests
+from gridbridge.decisions.transfer.request_mapping import MappableJobRequest, drop_unoffered_soft_requests
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.names_offered_by_cluster import ANY, NamesOfferedByCluster
 
@@ -17,28 +17,28 @@ KNOWN = NamesOfferedByCluster(
 @pytest.mark.parametrize(
     "asked",
     [
-        HomeOrRemoteRequest(),
-        HomeOrRemoteRequest(hard=(("h_rt", "60"), ("mf", "1G")), pe="smp", slots=4, project="chem"),
-        HomeOrRemoteRequest(pe="mpi*", slots=16, queues=("long.q",), soft=(("mem_free", "1G"),)),
+        MappableJobRequest(),
+        MappableJobRequest(hard=(("h_rt", "60"), ("mf", "1G")), pe="smp", slots=4, project="chem"),
+        MappableJobRequest(pe="mpi*", slots=16, queues=("long.q",), soft=(("mem_free", "1G"),)),
     ],
     ids=["nothing", "all of it", "a pattern of environments"],
 )
-def test_what_the_cluster_knows_is_asked_for_as_it_is(asked: HomeOrRemoteRequest) -> None:
+def test_what_the_cluster_knows_is_asked_for_as_it_is(asked: MappableJobRequest) -> None:
     assert drop_unoffered_soft_requests(asked, KNOWN, "beta") == asked
 
 
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (HomeOrRemoteRequest(hard=(("gpu", "1"),)), "beta has no resource gpu"),
-        (HomeOrRemoteRequest(pe="orte", slots=2), "beta has no parallel environment orte"),
-        (HomeOrRemoteRequest(pe="open*", slots=2), "beta has no parallel environment open*"),
-        (HomeOrRemoteRequest(pe="smp.", slots=2), "beta has no parallel environment smp."),
-        (HomeOrRemoteRequest(project="phys"), "beta has no project phys"),
-        (HomeOrRemoteRequest(queues=("long.q", "short.q")), "beta has no queue short.q"),
+        (MappableJobRequest(hard=(("gpu", "1"),)), "beta has no resource gpu"),
+        (MappableJobRequest(pe="orte", slots=2), "beta has no parallel environment orte"),
+        (MappableJobRequest(pe="open*", slots=2), "beta has no parallel environment open*"),
+        (MappableJobRequest(pe="smp.", slots=2), "beta has no parallel environment smp."),
+        (MappableJobRequest(project="phys"), "beta has no project phys"),
+        (MappableJobRequest(queues=("long.q", "short.q")), "beta has no queue short.q"),
     ],
 )
-def test_what_it_does_not_know_refuses_the_job(asked: HomeOrRemoteRequest, words: str) -> None:
+def test_what_it_does_not_know_refuses_the_job(asked: MappableJobRequest, words: str) -> None:
     with pytest.raises(UnmappableRequest) as refused:
         drop_unoffered_soft_requests(asked, KNOWN, "beta")
 
@@ -53,7 +53,7 @@ OAR = NamesOfferedByCluster(
 def test_of_an_oar_server_only_properties_are_known() -> None:
     """Under their relations and levels, in any case; of the rest everything may be asked for."""
     hard = (("MemNode>=", "1"), ("/gpu", "2"), ("h_rt", "60"))
-    asked = HomeOrRemoteRequest(hard=hard, pe="mpi*", slots=2, project="chem", queues=("besteffort",))
+    asked = MappableJobRequest(hard=hard, pe="mpi*", slots=2, project="chem", queues=("besteffort",))
 
     assert drop_unoffered_soft_requests(asked, OAR, "gamma") == asked
 
@@ -61,11 +61,11 @@ def test_of_an_oar_server_only_properties_are_known() -> None:
 @pytest.mark.parametrize("name", ["nonesuch=", "/nonesuch", "nonesuch<"])
 def test_a_property_that_no_resource_has_refuses_the_job(name: str) -> None:
     with pytest.raises(UnmappableRequest, match=r"^gamma has no resource nonesuch$"):
-        drop_unoffered_soft_requests(HomeOrRemoteRequest(hard=((name, "1"),)), OAR, "gamma")
+        drop_unoffered_soft_requests(MappableJobRequest(hard=((name, "1"),)), OAR, "gamma")
 
 
 def test_a_soft_request_that_it_does_not_know_is_left_out_with_a_note() -> None:
-    asked = HomeOrRemoteRequest(soft=(("gpu", "1"), ("mf", "1G")), notes=("before",), slots=1)
+    asked = MappableJobRequest(soft=(("gpu", "1"), ("mf", "1G")), notes=("before",), slots=1)
     there = drop_unoffered_soft_requests(asked, KNOWN, "beta")
 
     assert there.soft == (("mf", "1G"),)

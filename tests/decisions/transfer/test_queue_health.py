@@ -19,7 +19,7 @@ from gridbridge.model.published_status_and_reports import (
     PublishedFilesSnapshot,
     format_duration,
 )
-from gridbridge.model.transfer_message import TransferFailureCause
+from gridbridge.model.transfer_messages_in_spool import TransferFailureCause
 from tests.shown import NOW, OPEN, cluster, load, queue, service, shown
 
 ROUTE = service().routes[0]

@@ -8,10 +8,15 @@ import pytest
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.states import UNSEEN
+from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferMessage, TransferOutcome
+from gridbridge.model.transfer_messages_in_spool import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferMessage,
+    TransferOutcome,
+)
 from tests.decisions.transfer.test_transfer_policy import a_transfer
 from tests.states import job_state
 

@@ -13,7 +13,12 @@ from gridbridge.model.jobs_and_accounting import JobEnd
 from gridbridge.model.transfer.claim_and_guard import FENCED, HOME, JOB
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferMessage, TransferOutcome
+from gridbridge.model.transfer_messages_in_spool import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferMessage,
+    TransferOutcome,
+)
 from tests.decisions.transfer.test_recall_policy import NOW, QUEUE, waiting
 from tests.states import job_state
 

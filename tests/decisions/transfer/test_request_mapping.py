@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, map_request_to_remote_cluster
+from gridbridge.decisions.transfer.request_mapping import MappableJobRequest, map_request_to_remote_cluster
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.transfer.request_mapping_rules import (
     ANY,
@@ -17,7 +17,7 @@ from gridbridge.model.transfer.request_mapping_rules import (
 H_RT = (("h_rt", "1:0:0"),)
 
 
-def there(asked: HomeOrRemoteRequest, **rules: RequestMappingRule) -> HomeOrRemoteRequest:
+def there(asked: MappableJobRequest, **rules: RequestMappingRule) -> MappableJobRequest:
     """Translate by rules that are named `KIND_NAME`; `_any` is the one for all."""
     named = {tuple(name.split("_", 1)): rule for name, rule in rules.items()}
     mapping = {(kind, ANY if name == "any" else name): rule for (kind, name), rule in named.items()}
@@ -49,13 +49,13 @@ def there(asked: HomeOrRemoteRequest, **rules: RequestMappingRule) -> HomeOrRemo
     ],
 )
 def test_a_resource_is_renamed_scaled_converted_or_dropped(asked: str, rule: RequestMappingRule, hard: str) -> None:
-    translated = there(HomeOrRemoteRequest(hard=(("h_rt", asked),)), resource_h_rt=rule)
+    translated = there(MappableJobRequest(hard=(("h_rt", asked),)), resource_h_rt=rule)
 
     assert ",".join("=".join(pair) for pair in translated.hard) == hard
 
 
 def test_what_has_no_rule_stays_as_it_is() -> None:
-    asked = HomeOrRemoteRequest(hard=(("arch", "lx-*"), ("gpu", "")), soft=H_RT, pe="smp", slots=3, project="chem")
+    asked = MappableJobRequest(hard=(("arch", "lx-*"), ("gpu", "")), soft=H_RT, pe="smp", slots=3, project="chem")
 
     assert there(asked) == asked
 
@@ -63,43 +63,43 @@ def test_what_has_no_rule_stays_as_it_is() -> None:
 def test_what_a_job_does_not_ask_for_has_its_default_in_the_words_of_home() -> None:
     rule = RequestMappingRule(to="walltime", unit="s", default="0:10:0")
 
-    assert there(HomeOrRemoteRequest(), resource_h_rt=rule).hard == (("walltime", "600"),)
-    assert there(HomeOrRemoteRequest(hard=H_RT), resource_h_rt=rule).hard == (("walltime", "3600"),)
+    assert there(MappableJobRequest(), resource_h_rt=rule).hard == (("walltime", "600"),)
+    assert there(MappableJobRequest(hard=H_RT), resource_h_rt=rule).hard == (("walltime", "3600"),)
 
 
 @pytest.mark.parametrize(
     ("asked", "rules", "words"),
     [
-        (HomeOrRemoteRequest(), {"resource_h_rt": RequestMappingRule(require="yes")}, "qsub -l h_rt="),
+        (MappableJobRequest(), {"resource_h_rt": RequestMappingRule(require="yes")}, "qsub -l h_rt="),
         (
-            HomeOrRemoteRequest(soft=H_RT),
+            MappableJobRequest(soft=H_RT),
             {"resource_h_rt": RequestMappingRule(require="yes")},
             "hard request for h_rt; qsub -l h_rt=",
         ),
         (
-            HomeOrRemoteRequest(hard=(("h_rt", "INFINITY"),)),
+            MappableJobRequest(hard=(("h_rt", "INFINITY"),)),
             {"resource_h_rt": RequestMappingRule(require="yes", unit="s")},
             "requires a hard request for h_rt",
         ),
-        (HomeOrRemoteRequest(), {"project_any": RequestMappingRule(reject="no")}, "no job without a project: no"),
+        (MappableJobRequest(), {"project_any": RequestMappingRule(reject="no")}, "no job without a project: no"),
         (
-            HomeOrRemoteRequest(hard=(("a", "x"), ("b", "y"))),
+            MappableJobRequest(hard=(("a", "x"), ("b", "y"))),
             {"resource_a": RequestMappingRule(to="b")},
             "b is requested as both 'x' and 'y'",
         ),
-        (HomeOrRemoteRequest(hard=H_RT), {"resource_h_rt": RequestMappingRule(reject="no limits")}, "h_rt: no limits"),
+        (MappableJobRequest(hard=H_RT), {"resource_h_rt": RequestMappingRule(reject="no limits")}, "h_rt: no limits"),
         (
-            HomeOrRemoteRequest(hard=(("h_rt", "soon"),)),
+            MappableJobRequest(hard=(("h_rt", "soon"),)),
             {"resource_h_rt": RequestMappingRule(unit="s")},
             "'soon' is no number",
         ),
-        (HomeOrRemoteRequest(pe="mpi"), {"pe_mpi": RequestMappingRule(reject="slow network")}, "mpi: slow network"),
-        (HomeOrRemoteRequest(project="x"), {"project_x": RequestMappingRule(reject="secret")}, "project x: secret"),
-        (HomeOrRemoteRequest(queues=("gpu.q",)), {"queue_gpu.q": RequestMappingRule(reject="no GPU")}, "gpu.q: no GPU"),
+        (MappableJobRequest(pe="mpi"), {"pe_mpi": RequestMappingRule(reject="slow network")}, "mpi: slow network"),
+        (MappableJobRequest(project="x"), {"project_x": RequestMappingRule(reject="secret")}, "project x: secret"),
+        (MappableJobRequest(queues=("gpu.q",)), {"queue_gpu.q": RequestMappingRule(reject="no GPU")}, "gpu.q: no GPU"),
     ],
 )
 def test_a_hard_request_that_can_not_be_met_refuses_the_job(
-    asked: HomeOrRemoteRequest, rules: dict[str, RequestMappingRule], words: str
+    asked: MappableJobRequest, rules: dict[str, RequestMappingRule], words: str
 ) -> None:
     with pytest.raises(UnmappableRequest, match=r"beta|soon|both") as refused:
         there(asked, **rules)
@@ -121,13 +121,13 @@ def test_what_two_resources_become_is_asked_for_once_for_the_larger_amount(asked
     """A default yields to what is asked for."""
     pairs = tuple((name, value) for name, _, value in (one.partition("=") for one in asked.split()))
     rule = RequestMappingRule(to="h_vmem", unit="M", default="0.5G")
-    translated = there(HomeOrRemoteRequest(hard=pairs), resource_mem_free=rule)
+    translated = there(MappableJobRequest(hard=pairs), resource_mem_free=rule)
 
     assert " ".join("=".join(pair) for pair in translated.hard) == hard
 
 
 def test_a_soft_request_that_can_not_be_met_is_left_out_with_a_note() -> None:
-    asked = HomeOrRemoteRequest(soft=(("gpu", "1"), ("arch", "lx-*")))
+    asked = MappableJobRequest(soft=(("gpu", "1"), ("arch", "lx-*")))
     translated = there(asked, resource_gpu=RequestMappingRule(reject="none there"))
 
     assert translated.soft == (("arch", "lx-*"),)
@@ -146,7 +146,7 @@ def test_a_soft_request_that_can_not_be_met_is_left_out_with_a_note() -> None:
 def test_a_parallel_environment_is_renamed_and_its_slots_are_scaled(
     rule: RequestMappingRule, parallel: tuple[str, int]
 ) -> None:
-    translated = there(HomeOrRemoteRequest(pe="mpi", slots=3), pe_mpi=rule)
+    translated = there(MappableJobRequest(pe="mpi", slots=3), pe_mpi=rule)
 
     assert (translated.pe, translated.slots) == parallel
 
@@ -160,11 +160,11 @@ def test_foreign_jobs_have_the_project_that_was_made_for_them(project: str, name
         "project_x": RequestMappingRule(drop="yes"),
         "project_any": RequestMappingRule(to="foreign"),
     }
-    assert there(HomeOrRemoteRequest(project=project), **rules).project == name
+    assert there(MappableJobRequest(project=project), **rules).project == name
 
 
 def test_only_queues_with_a_rule_are_asked_for() -> None:
-    asked = HomeOrRemoteRequest(queues=("transfer-beta", "long.q", "longer.q"))
+    asked = MappableJobRequest(queues=("transfer-beta", "long.q", "longer.q"))
     rules = {"queue_long.q": RequestMappingRule(to="batch.q"), "queue_longer.q": RequestMappingRule(to="batch.q")}
 
     assert there(asked, **rules).queues == ("batch.q",)
@@ -174,7 +174,7 @@ def test_only_queues_with_a_rule_are_asked_for() -> None:
 def test_every_kind_has_rules_of_its_own() -> None:
     """A resource and a project may bear one name."""
     rules = {(kind, "x"): RequestMappingRule(to=f"{kind}-x") for kind in (RESOURCE, PE, PROJECT, QUEUE)}
-    asked = HomeOrRemoteRequest(hard=(("x", "1"),), pe="x", project="x", queues=("x",))
+    asked = MappableJobRequest(hard=(("x", "1"),), pe="x", project="x", queues=("x",))
     translated = map_request_to_remote_cluster(asked, RequestMapping(rules), "beta")
 
     assert (translated.hard, translated.pe) == ((("resource-x", "1"),), "pe-x")
@@ -183,9 +183,9 @@ def test_every_kind_has_rules_of_its_own() -> None:
 
 def test_a_shortcut_and_its_resource_are_one_request() -> None:
     """An amount suits both; a default is for a job that asks for neither."""
-    both = there(HomeOrRemoteRequest(hard=(("vf", "1G"), ("virtual_free", "2G"))), resource_h_rt=RequestMappingRule())
-    asked = there(HomeOrRemoteRequest(hard=(("virtual_free", "2G"),)), resource_vf=RequestMappingRule(default="4G"))
-    silent = there(HomeOrRemoteRequest(), resource_vf=RequestMappingRule(default="4G"))
+    both = there(MappableJobRequest(hard=(("vf", "1G"), ("virtual_free", "2G"))), resource_h_rt=RequestMappingRule())
+    asked = there(MappableJobRequest(hard=(("virtual_free", "2G"),)), resource_vf=RequestMappingRule(default="4G"))
+    silent = there(MappableJobRequest(), resource_vf=RequestMappingRule(default="4G"))
 
     assert both.hard == (("vf", "2G"),)
     assert asked.hard == (("virtual_free", "2G"),)

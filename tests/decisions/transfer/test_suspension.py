@@ -8,7 +8,12 @@ from gridbridge.decisions.transfer.home_and_remote_mismatches import SuspensionM
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferMessage, TransferOutcome
+from gridbridge.model.transfer_messages_in_spool import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferMessage,
+    TransferOutcome,
+)
 from tests.states import read_states
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -8,7 +8,7 @@ from gridbridge.model.published_status_and_reports import (
     PublishedTransfer,
     PublishedTransferHistory,
 )
-from gridbridge.model.transfer_message import TransferFailureCause
+from gridbridge.model.transfer_messages_in_spool import TransferFailureCause
 from tests.shown import NOW, ago, cluster, queue, shown, transfer
 
 SILENT = shown(clusters={"beta": cluster("beta", trouble="qstat: no answer in time")})

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.transfer.remote_accounting_verdicts import home_verdict_from_accounting
-from gridbridge.decisions.transfer.transfer_decisions import (
+from gridbridge.decisions.transfer.transfer_act_decisions import (
     NUMBER_REUSED,
     decide_transfer_actions,
     is_home_task_deleted,
@@ -25,7 +25,7 @@ from gridbridge.model.jobs_and_accounting import JobEnd
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferActKind
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     DesiredLocalJobState,
     StarterPhase,
     TransferFailureCause,

@@ -35,7 +35,7 @@ def ask(world: World, request: AdministratorNodeRequestKind, host: str = "alpha-
 
 def test_the_nodes_and_what_was_asked_of_them_are_shown(world: World) -> None:
     ask(world, AdministratorNodeRequestKind.KEEP)
-    told = administrator_alerts_and_requests.load_balancer_overview(world.now, place(world))
+    told = administrator_alerts_and_requests.read_balancer_state_overview(world.now, place(world))
 
     assert [("alpha-n10", "ready")] == [(one.name, one.state.value) for one in told.nodes]
     assert (("alpha-n10", "keep"),) == told.asked
@@ -92,7 +92,7 @@ def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
 
     assert {"alpha-n10": "joining"} == first
     assert {"alpha-n10": "draining"} == world.nodes()
-    assert () == administrator_alerts_and_requests.load_balancer_overview(world.now, place(world)).asked
+    assert () == administrator_alerts_and_requests.read_balancer_state_overview(world.now, place(world)).asked
 
 
 def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
@@ -137,7 +137,9 @@ def test_a_host_that_is_no_node_is_refused(world: World) -> None:
 
 def test_before_the_first_round_nothing_is_known(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="no round of gridbridge-balance has acted yet"):
-        administrator_alerts_and_requests.load_balancer_overview(World(tmp_path, Trouble()).now, f"{tmp_path}/none.db")
+        administrator_alerts_and_requests.read_balancer_state_overview(
+            World(tmp_path, Trouble()).now, f"{tmp_path}/none.db"
+        )
 
 
 def test_history_tells_what_was_done_oldest_first(world: World) -> None:
@@ -189,5 +191,5 @@ def test_who_keeps_a_node_too_late_is_told_in_the_log_once(
     assert ["event=kept_too_late node=alpha-n10"] == told
     assert ({}, ()) == (
         world.nodes(),
-        administrator_alerts_and_requests.load_balancer_overview(world.now, place(world)).asked,
+        administrator_alerts_and_requests.read_balancer_state_overview(world.now, place(world)).asked,
     )

@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from gridbridge.decisions.elastic.balancer_round_reports import BalancerRoundNodeChanges, count_balancer_round_figures
-from gridbridge.elastic.balancer import balancer_round_outputs
-from gridbridge.elastic.balancer.balancer_round_outputs import publish_balancer_round, publish_round_without_cell_answer
+from gridbridge.elastic.balancer import balancer_statistics_and_publication
+from gridbridge.elastic.balancer.balancer_statistics_and_publication import (
+    publish_balancer_round,
+    publish_round_without_cell_answer,
+)
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
 from gridbridge.site.published_metrics import elastic_metric_families
@@ -29,7 +32,7 @@ def test_rounds_are_published_one_after_the_other_for_everybody(tmp_path: Path) 
     publish(folder, BalancerRoundNodeChanges(added={"usual": 1}))
     publish_round_without_cell_answer("alpha", NOON, "no answer", folder=str(folder))
 
-    found = balancer_round_outputs.read_published_balance(str(folder))
+    found = balancer_statistics_and_publication.read_published_balance(str(folder))
     assert found is not None
     assert (found.rounds, found.blind_rounds, found.pools[0].added) == (3, 1, 3)
     assert (folder / "balance.json").stat().st_mode & 0o777 == 0o644
@@ -39,7 +42,7 @@ def test_rounds_are_published_one_after_the_other_for_everybody(tmp_path: Path) 
 def test_blind_rounds_are_among_all_rounds_in_numbers(tmp_path: Path) -> None:
     publish(tmp_path, BalancerRoundNodeChanges())
     publish_round_without_cell_answer("alpha", NOON, "no answer", folder=str(tmp_path))
-    shown = balancer_round_outputs.read_published_balance(str(tmp_path))
+    shown = balancer_statistics_and_publication.read_published_balance(str(tmp_path))
     assert shown is not None
     told = {sample.name: [sample.value] for family in elastic_metric_families(shown) for sample in family.samples}
 
@@ -51,7 +54,7 @@ def test_counters_begin_anew_after_a_file_that_nobody_can_read(tmp_path: Path) -
     (tmp_path / "balance.json").write_text("{")
     publish(tmp_path, BalancerRoundNodeChanges(added={"usual": 2}))
 
-    found = balancer_round_outputs.read_published_balance(str(tmp_path))
+    found = balancer_statistics_and_publication.read_published_balance(str(tmp_path))
     assert found is not None
     assert (found.rounds, found.pools[0].added) == (1, 2)
 

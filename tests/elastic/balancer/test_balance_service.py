@@ -14,12 +14,20 @@ from unittest.mock import Mock
 import pytest
 
 from gridbridge.config import configuration_file
-from gridbridge.elastic.balancer import balance_service, balance_situation_sources, balancer_round_outputs
-from gridbridge.elastic.balancer.balance_service import BalancerDaemon, BalancerRunOptions, PublishingBalancerRound
+from gridbridge.elastic.balancer import (
+    balance_situation_sources,
+    balancer_daemon,
+    balancer_statistics_and_publication,
+)
+from gridbridge.elastic.balancer.balancer_daemon import (
+    BalancerDaemon,
+    BalancerRunOptions,
+    PublishedBalancerRoundRunner,
+)
 from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan
 from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.errors import ClusterStateUnknown, ConfigError
-from gridbridge.model.elastic.balance_sections import ProviderKind
+from gridbridge.model.elastic.balancer_config_sections import ProviderKind
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, HostJoinStep
 from gridbridge.model.elastic.published_balance import PublishedPoolNodeCounters
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
@@ -86,12 +94,14 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalancerRunOption
 
 
 @pytest.fixture
-def reported(wanted: BalancerRunOptions, tmp_path: Path) -> PublishingBalancerRound:
-    return PublishingBalancerRound(wanted, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db")))
+def reported(wanted: BalancerRunOptions, tmp_path: Path) -> PublishedBalancerRoundRunner:
+    return PublishedBalancerRoundRunner(
+        wanted, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+    )
 
 
 def test_a_provider_that_can_t_be_made_leaves_the_others_their_round(
-    reported: PublishingBalancerRound, caplog: pytest.LogCaptureFixture
+    reported: PublishedBalancerRoundRunner, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
         seen = reported.gather()
@@ -105,7 +115,7 @@ def test_where_none_can_be_made_the_round_ends_as_one_that_saw_nothing(
     wanted: BalancerRunOptions, tmp_path: Path
 ) -> None:
     (tmp_path / "works").chmod(0o775)
-    blind = PublishingBalancerRound(
+    blind = PublishedBalancerRoundRunner(
         wanted, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     )
 
@@ -120,20 +130,20 @@ def test_nobody_acts_away_from_the_qmaster(
     monkeypatch.setattr(local_host_facts, "is_this_host", lambda _: False)
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
 
-    assert PublishingBalancerRound(wanted, Clock(), memory).gather()
+    assert PublishedBalancerRoundRunner(wanted, Clock(), memory).gather()
     with pytest.raises(ClusterStateUnknown, match="the qmaster runs on master, and not on "):
-        PublishingBalancerRound(replace(wanted, is_acting=True), Clock(), memory).gather()
+        PublishedBalancerRoundRunner(replace(wanted, is_acting=True), Clock(), memory).gather()
 
 
 def test_root_looks_as_the_balancers_account_whose_files_providers_need(
     wanted: BalancerRunOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_root = Mock()
-    monkeypatch.setattr(balance_service, "drop_root_to_account", leave_root)
-    monkeypatch.setattr(balance_service, "BalancerDaemon", Mock(side_effect=ClusterStateUnknown("enough")))
+    monkeypatch.setattr(balancer_daemon, "drop_root_to_account", leave_root)
+    monkeypatch.setattr(balancer_daemon, "BalancerDaemon", Mock(side_effect=ClusterStateUnknown("enough")))
 
     with pytest.raises(ClusterStateUnknown):
-        balance_service.run_one_balancer_round(wanted)
+        balancer_daemon.run_one_balancer_round(wanted)
 
     leave_root.assert_called_once_with(BALANCE_ACCOUNT)
 
@@ -156,7 +166,7 @@ def test_hosts_of_a_rack_of_which_none_is_told_any_more_are_let_go(
     boots = BalancerOwnedNode(name="alpha-n9", pool="rack", machine="alpha-n9", since=NOON, state=BOOTS)
     memory.nodes.replace((rests, boots))
     policy = configuration_file.parse_configuration("FILE", text.encode())
-    round_ = PublishingBalancerRound(replace(wanted, policy=policy), Clock(), memory)
+    round_ = PublishedBalancerRoundRunner(replace(wanted, policy=policy), Clock(), memory)
     plan = round_.decide(round_.gather())
 
     assert "event=left_off node=alpha-n8 command=\"qmod -e '*@alpha-n8'\"" in caplog.text
@@ -178,7 +188,7 @@ def test_a_host_with_a_section_is_never_told_as_lost_though_nobody_squeezes(
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     memory.keep_silent({f"{name.partition('.')[0]} ": NOON - timedelta(days=1) for name in names})
     policy = configuration_file.parse_configuration("FILE", text.encode())
-    PublishingBalancerRound(replace(wanted, policy=policy), Clock(), memory).gather()
+    PublishedBalancerRoundRunner(replace(wanted, policy=policy), Clock(), memory).gather()
 
     assert re.findall(r"event=no_machine host=(\S+)", caplog.text) == ["alpha-n8"]
 
@@ -194,14 +204,14 @@ def test_no_pool_has_the_name_of_what_switches_hosts(wanted: BalancerRunOptions,
     policy = configuration_file.parse_configuration("FILE", f'{text}[pool.rack]\nprovider = "works"\n'.encode())
 
     with pytest.raises(ConfigError, match=r"\[pool\.rack\] has the name of a provider of hosts"):
-        balance_service.require_balancer_can_act(replace(wanted, policy=policy, rules=policy.balance))
+        balancer_daemon.require_balancer_can_act(replace(wanted, policy=policy, rules=policy.balance))
 
 
 def test_where_nobody_makes_nodes_any_more_those_left_are_told(
     wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All sections of pools, providers and hosts were taken out at once: hosts stay closed then."""
-    monkeypatch.setattr(balance_service, "BALANCE_STATE", str(tmp_path / "state.db"))
+    monkeypatch.setattr(balancer_daemon, "BALANCE_STATE", str(tmp_path / "state.db"))
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     own = BalancerOwnedNode(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
     works = replace(own, name="alpha-n7", machine="alpha-n7", state=ElasticNodeState.READY)
@@ -211,7 +221,7 @@ def test_where_nobody_makes_nodes_any_more_those_left_are_told(
     policy = configuration_file.parse_configuration("FILE", bare.encode())
 
     with pytest.raises(ConfigError) as found:
-        balance_service.require_balancer_can_act(replace(wanted, policy=policy, rules=policy.balance))
+        balancer_daemon.require_balancer_can_act(replace(wanted, policy=policy, rules=policy.balance))
     _, *left = found.value.problems
 
     assert [
@@ -255,19 +265,19 @@ def test_calls_of_a_libcloud_driver_last_as_long_as_one_after_the_other(wanted: 
 
     steps_s = 2 * len(policy.bootstrap.steps.split()) * policy.bootstrap.timeout_s
     expected = 600 + section.timeout_s + 17 * 3 * section.timeout_s + steps_s
-    assert balance_service.balancer_watchdog_limit_s(slow) == expected
+    assert balancer_daemon.balancer_watchdog_limit_s(slow) == expected
 
 
 def acting(
     wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: ElasticNodeState
-) -> PublishingBalancerRound:
+) -> PublishedBalancerRoundRunner:
     """Return a round that acts and publishes, with one node in that state and its machine."""
-    monkeypatch.setattr(balance_service, "BALANCE_PUBLISHED", str(tmp_path / "published"))
-    monkeypatch.setattr(balance_service, "BALANCE_ENDS", str(tmp_path / "ends.json"))
+    monkeypatch.setattr(balancer_daemon, "BALANCE_PUBLISHED", str(tmp_path / "published"))
+    monkeypatch.setattr(balancer_daemon, "BALANCE_ENDS", str(tmp_path / "ends.json"))
     (tmp_path / "list").write_text(json.dumps([MACHINE]))
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     memory.nodes.replace([BalancerOwnedNode(name="alpha-n1", pool="usual", state=state, since=NOON, machine="m-1")])
-    return PublishingBalancerRound(replace(wanted, is_acting=True), Clock(), memory)
+    return PublishedBalancerRoundRunner(replace(wanted, is_acting=True), Clock(), memory)
 
 
 def test_what_is_published_counts_nodes_and_not_requests(
@@ -281,7 +291,7 @@ def test_what_is_published_counts_nodes_and_not_requests(
     plan = run_cycle_once(round_, str)
     round_.report()
 
-    found = balancer_round_outputs.read_published_balance(str(tmp_path / "published"))
+    found = balancer_statistics_and_publication.read_published_balance(str(tmp_path / "published"))
     assert found is not None
     assert 7 == plan.plan.add
     assert (PublishedPoolNodeCounters(pool="usual", added=1),) == found.pools
@@ -291,14 +301,16 @@ def test_what_is_published_counts_nodes_and_not_requests(
 def test_a_round_adds_its_row_by_the_lookback_and_then_draws(
     wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(balance_service, "BALANCE_ENDS", str(tmp_path / "ends.json"))
-    note = Mock(wraps=balance_service.balancer_round_outputs.record_balancer_statistics)
-    monkeypatch.setattr(balance_service.balancer_round_outputs, "record_balancer_statistics", note)
+    monkeypatch.setattr(balancer_daemon, "BALANCE_ENDS", str(tmp_path / "ends.json"))
+    note = Mock(wraps=balancer_daemon.balancer_statistics_and_publication.record_balancer_statistics)
+    monkeypatch.setattr(balancer_daemon.balancer_statistics_and_publication, "record_balancer_statistics", note)
     stats, there = tmp_path / "own.csv", list[bool]()
 
     told = replace(wanted, lookback=timedelta(minutes=7), stats=str(stats))
     told = replace(told, after=lambda: there.append(stats.exists()))
-    round_ = PublishingBalancerRound(told, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db")))
+    round_ = PublishedBalancerRoundRunner(
+        told, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+    )
     run_cycle_once(round_, str)
     round_.report()
 
@@ -309,14 +321,14 @@ def test_a_round_adds_its_row_by_the_lookback_and_then_draws(
 def test_a_round_that_saw_nothing_is_published_where_rounds_act(
     wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(balance_service, "BALANCE_PUBLISHED", str(tmp_path / "published"))
-    monkeypatch.setattr(balance_service, "BALANCE_STATE", str(tmp_path / "state.db"))
+    monkeypatch.setattr(balancer_daemon, "BALANCE_PUBLISHED", str(tmp_path / "published"))
+    monkeypatch.setattr(balancer_daemon, "BALANCE_STATE", str(tmp_path / "state.db"))
     for is_acting in (True, False):
         daemon = BalancerDaemon(replace(wanted, is_acting=is_acting), Clock())
         with pytest.raises(ClusterStateUnknown), daemon.open_cycle():
             raise ClusterStateUnknown("no answer")
 
-    found = balancer_round_outputs.read_published_balance(str(tmp_path / "published"))
+    found = balancer_statistics_and_publication.read_published_balance(str(tmp_path / "published"))
     assert found
     assert (1, 1) == (found.blind_rounds, found.rounds)
 
@@ -329,7 +341,7 @@ def test_a_failed_node_has_its_price_for_as_long_as_its_machine_is_there(
     run_cycle_once(round_, str)
     round_.report()
 
-    found = balancer_round_outputs.read_published_balance(str(tmp_path / "published"))
+    found = balancer_statistics_and_publication.read_published_balance(str(tmp_path / "published"))
     assert found is not None
     assert 0.5 == found.cost_hour
 
@@ -342,15 +354,17 @@ def test_the_master_s_machine_is_not_to_be_ended_where_no_tag_names_it(
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     kills = replace(wanted, policy=one_list, kills_master=True)
     with pytest.raises(ConfigError, match="gridbridge-master = alpha: --kill-master needs exactly"):
-        PublishingBalancerRound(kills, Clock(), memory).gather()
+        PublishedBalancerRoundRunner(kills, Clock(), memory).gather()
 
-    assert PublishingBalancerRound(replace(wanted, kills_master=True), Clock(), memory).gather()
+    assert PublishedBalancerRoundRunner(replace(wanted, kills_master=True), Clock(), memory).gather()
     master = {**MACHINE, "tags": {"gridbridge-master": "alpha"}}
     (tmp_path / "list").write_text(json.dumps([master]))
-    assert PublishingBalancerRound(kills, Clock(), memory).gather()
+    assert PublishedBalancerRoundRunner(kills, Clock(), memory).gather()
 
 
-def test_a_round_that_only_looks_decides_and_keeps_nothing(reported: PublishingBalancerRound, tmp_path: Path) -> None:
+def test_a_round_that_only_looks_decides_and_keeps_nothing(
+    reported: PublishedBalancerRoundRunner, tmp_path: Path
+) -> None:
     plan = run_cycle_once(reported, str)
 
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
@@ -361,7 +375,7 @@ def test_a_round_that_only_looks_decides_and_keeps_nothing(reported: PublishingB
 def test_a_round_that_is_over_is_told_whatever_it_did(wanted: BalancerRunOptions, tmp_path: Path) -> None:
     told = list[BalancerRoundPlan]()
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
-    round_ = PublishingBalancerRound(replace(wanted, tell=told.append), Clock(), memory)
+    round_ = PublishedBalancerRoundRunner(replace(wanted, tell=told.append), Clock(), memory)
     plan = run_cycle_once(round_, str)
     round_.report()
 

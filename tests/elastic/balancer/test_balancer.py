@@ -12,7 +12,7 @@ import pytest
 from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.errors import HostNotReached
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
-from gridbridge.model.elastic.balance_sections import NodePoolSection
+from gridbridge.model.elastic.balancer_config_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import (
     AdministratorNodeRequestKind,
     BalancerNodeAct,

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.decisions.elastic import clock_step_correction
-from gridbridge.elastic.balancer import balance_service
-from gridbridge.elastic.balancer.balance_service import BalancerDaemon, BalancerRunOptions
+from gridbridge.elastic.balancer import balancer_daemon
+from gridbridge.elastic.balancer.balancer_daemon import BalancerDaemon, BalancerRunOptions
 from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, PoolFailureRecord
@@ -114,13 +114,13 @@ def test_a_round_follows_the_clock_and_tells_so(
     wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One that only looks keeps nothing, and so moves nothing."""
-    monkeypatch.setattr(balance_service, "BALANCE_STATE", str(tmp_path / "state.db"))
-    monkeypatch.setattr(balance_service, "BALANCE_PUBLISHED", str(tmp_path))
+    monkeypatch.setattr(balancer_daemon, "BALANCE_STATE", str(tmp_path / "state.db"))
+    monkeypatch.setattr(balancer_daemon, "BALANCE_PUBLISHED", str(tmp_path))
     ahead = NOON + DAYS_AHEAD
     for wall, is_acting in ((NOON, True), (ahead, False), (ahead, True), (ahead, True)):
         clock = Clock(wall.timestamp, lambda: 0.0)
         with (
-            caplog.at_level(logging.WARNING, balance_service.__name__),
+            caplog.at_level(logging.WARNING, balancer_daemon.__name__),
             BalancerDaemon(replace(wanted, is_acting=is_acting), clock).open_cycle(),
         ):
             pass

@@ -8,14 +8,14 @@ from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_de
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
 from gridbridge.elastic.balancer import balancer_round_decision
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.balance_sections import (
+from gridbridge.model.elastic.balancer_config_sections import (
     BalanceSection,
     DemandPolicySection,
     SqueezeSection,
     StandbyNodeSelection,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
-from gridbridge.model.elastic.standby_hosts import (
+from gridbridge.model.elastic.standby_and_wake_plan import (
     STANDBY_AUTO,
     HostTagsAndMovableTasks,
     StandbyOrWakePlan,

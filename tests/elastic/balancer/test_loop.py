@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.balancer.balance_service import BalancerDaemon, BalancerRunOptions
-from gridbridge.elastic.balancer.balancer_loop import ReloadingBalancer
+from gridbridge.elastic.balancer.balancer_configuration_reload import ReloadingBalancer
+from gridbridge.elastic.balancer.balancer_daemon import BalancerDaemon, BalancerRunOptions
 from gridbridge.errors import ConfigError
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program.configuration_in_force import ReloadableConfiguration

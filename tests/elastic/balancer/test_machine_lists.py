@@ -9,7 +9,7 @@ from gridbridge.elastic.balancer import balance_preview, balance_situation_sourc
 from gridbridge.elastic.balancer.balance_preview import BalanceRuleOverrides
 from gridbridge.errors import ClusterStateUnknown
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
-from gridbridge.site import capability_checks
+from gridbridge.site import storage_provider_and_runner_checks
 from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
 
 SITE = """
@@ -55,12 +55,14 @@ def pool(site: Path, name: str, provider: str, priority: int = 0) -> None:
 
 
 def judged(site: Path) -> dict[str, FindingSeverity]:
-    found = capability_checks.check_provider_lists(configuration_file.load_configuration(str(site)), str(site))
+    found = storage_provider_and_runner_checks.check_provider_lists(
+        configuration_file.load_configuration(str(site)), str(site)
+    )
     return {each.item: each.state for each in found}
 
 
 def test_a_list_that_takes_too_long_is_not_judged(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(capability_checks, "LIST_LIMIT_S", 0.01)
+    monkeypatch.setattr(storage_provider_and_runner_checks, "LIST_LIMIT_S", 0.01)
     pool(site, "usual", "works")
 
     assert judged(site) == {"lists of providers": FindingSeverity.WARNING}

@@ -10,10 +10,10 @@ import pytest
 
 from gridbridge.batch.oar import oar_node_power_and_tags
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
-from gridbridge.batch.oar.oar_demand import encode_reachable_hosts
-from gridbridge.batch.oar.oar_output import MAY_REST
+from gridbridge.batch.oar.oar_demand_reader import encode_reachable_hosts
+from gridbridge.batch.oar.oar_output_parser import MAY_REST
 from gridbridge.elastic import balanced_cluster_queries
-from gridbridge.elastic.oar_nodes import OarNodePower
+from gridbridge.elastic.oar_node_power import OarNodeMembership
 from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRoundInput, SavedBatchProgramOutputs
 from tests.elastic.balancer.world import Killed, Trouble, World
@@ -171,7 +171,7 @@ class OarWorld(World):
     def __init__(self, folder: Path, trouble: Trouble) -> None:
         super().__init__(folder, trouble, own=4, max_nodes=9)
         self.server = Server(self, {name: Row() for name in self.cell.hosts})
-        self.membership = OarNodePower(look_at=self.server.look, root=self.server.root, pause=lambda _: None)
+        self.membership = OarNodeMembership(look_at=self.server.look, root=self.server.root, pause=lambda _: None)
         self.look, self.tags, self.tag = (self.server.situation, self.server.tags, self.server.tag)
 
     @property
@@ -239,7 +239,7 @@ def test_a_change_that_oar_does_not_take_up_ends_the_act(world: OarWorld) -> Non
         is_listed=True, is_idle=True, is_drained=True, is_alive=True, is_halted=False, is_settled=False
     )
     asked = list[tuple[str, ...]]()
-    one = OarNodePower(look_at=lambda _: stuck, root=lambda *words: asked.append(words), pause=lambda _: None)
+    one = OarNodeMembership(look_at=lambda _: stuck, root=lambda *words: asked.append(words), pause=lambda _: None)
 
     with pytest.raises(CommandFailed, match="did not apply the change"):
         one.close("alpha-n1")

@@ -10,7 +10,7 @@ from gridbridge.elastic.balancer.balance_situation_sources import load_saved_bal
 from gridbridge.elastic.balancer.balancer_round_decision import decide_and_report_balance
 from gridbridge.errors import ClusterStateUnknown
 from gridbridge.model.elastic.balance_plan import SavedBalancerRoundInput, SavedBatchProgramOutputs
-from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"

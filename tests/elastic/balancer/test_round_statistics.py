@@ -12,8 +12,11 @@ import pytest
 
 from gridbridge.elastic import saved_balancer_round_folder
 from gridbridge.elastic.balanced_cluster_queries import read_stored_task_ends
-from gridbridge.elastic.balancer import balance_situation_sources, balancer_round_outputs
-from gridbridge.elastic.balancer.balancer_round_outputs import (
+from gridbridge.elastic.balancer import (
+    balance_situation_sources,
+    balancer_statistics_and_publication,
+)
+from gridbridge.elastic.balancer.balancer_statistics_and_publication import (
     BalancerStatisticsPaths,
     local_accounting_file_path,
     record_balancer_statistics,
@@ -87,7 +90,7 @@ def test_a_row_has_starclusters_columns_and_a_time_with_its_zone(cell: Round) ->
 def test_rows_are_added_and_read_again(cell: Round) -> None:
     found = [cell.note(timedelta(minutes=n)) for n in range(3)]
 
-    assert balancer_round_outputs.read_balancer_statistics(str(cell.stats)) == (
+    assert balancer_statistics_and_publication.read_balancer_statistics(str(cell.stats)) == (
         tuple(replace(one, load=round(one.load, 2)) for one in found),
         (),
     )
@@ -239,7 +242,7 @@ def test_rows_with_other_columns_stay_and_are_left_out(cell: Round) -> None:
     cell.stats.write_text(older)
     cell.note()
 
-    found, left_out = balancer_round_outputs.read_balancer_statistics(str(cell.stats))
+    found, left_out = balancer_statistics_and_publication.read_balancer_statistics(str(cell.stats))
     assert ([one.at for one in found], left_out) == ([NOW], (1, 2))
     assert cell.stats.read_text().startswith(older)
 
@@ -248,7 +251,7 @@ def test_half_a_row_spoils_no_other(cell: Round) -> None:
     cell.stats.write_text("2026-03-01T11:59:30+00:00,3,1")
     cell.note()
 
-    found, left_out = balancer_round_outputs.read_balancer_statistics(str(cell.stats))
+    found, left_out = balancer_statistics_and_publication.read_balancer_statistics(str(cell.stats))
     assert ([one.at for one in found], left_out) == ([NOW], (1,))
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalancePolicyName
-from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
+from gridbridge.model.elastic.balancer_config_sections import StandbyNodeSelection
 from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind, ElasticNodeState, NodeStateCause
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
-from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
+from gridbridge.model.elastic.standby_and_wake_plan import STANDBY_AUTO
 from tests.elastic.balancer.world import Trouble, World
 
 SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(6, 150))]

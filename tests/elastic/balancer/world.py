@@ -26,7 +26,7 @@ from gridbridge.errors import (
     ProviderRequestRepeatable,
 )
 from gridbridge.model.elastic.balance_plan import BalancePlanFigures, BalancePolicyName, BalanceSituation
-from gridbridge.model.elastic.balance_sections import (
+from gridbridge.model.elastic.balancer_config_sections import (
     BalanceSection,
     DemandPolicySection,
     MachineProviderSection,

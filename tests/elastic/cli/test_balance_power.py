@@ -8,15 +8,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.elastic.host_standby_and_waking import (
+from gridbridge.decisions.elastic.site_host_power_lifecycle import (
     latest_oar_power_request_by_node,
     unfinished_oar_power_requests,
 )
 from gridbridge.elastic.balancer import oar_power_requests
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import HostCheckBeforeRemoval
-from gridbridge.model.elastic.standby_hosts import OarPowerRequest, OarRequestedPowerState
-from gridbridge.shell.poller_lock import MomentaryPollerLock
+from gridbridge.model.elastic.standby_and_wake_plan import OarPowerRequest, OarRequestedPowerState
+from gridbridge.shell.program_lock_file import MomentaryProgramLock
 from tests.batch.test_power_hooks import call
 
 SWITCH = """#!/bin/sh
@@ -164,7 +164,7 @@ def test_a_folder_that_is_not_there_is_told(rack: Rack) -> None:
 def test_one_call_at_a_time_switches_nodes(rack: Rack) -> None:
     """Of two the slower one would undo what was wanted meanwhile."""
     rack.asks("wake-up", "n1", -20)
-    with MomentaryPollerLock(f"{rack.spool}/.lock"):
+    with MomentaryProgramLock(f"{rack.spool}/.lock"):
         other = rack.settle("--apply")
     after = rack.settle("--apply")
 

@@ -15,18 +15,18 @@ from unittest.mock import Mock
 import pytest
 from click.testing import CliRunner, Result
 
-from gridbridge.elastic.balancer import balance_service as service
-from gridbridge.elastic.balancer import balancer_loop
-from gridbridge.elastic.balancer.balance_service import BalancerRunOptions
+from gridbridge.elastic.balancer import balancer_configuration_reload
+from gridbridge.elastic.balancer import balancer_daemon as service
+from gridbridge.elastic.balancer.balancer_daemon import BalancerRunOptions
 from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan
 from gridbridge.elastic.cli.balance_program import balance
 from gridbridge.errors import ClusterStateUnknown
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanFigures, BalancePlanReason
-from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
 from gridbridge.model.site_configuration import Policy
-from gridbridge.shell.poller_lock import MomentaryPollerLock
+from gridbridge.shell.program_lock_file import MomentaryProgramLock
 from gridbridge.shell.program_startup import version_with_commit
 
 SITE = """
@@ -198,7 +198,9 @@ def test_rounds_that_go_on_read_the_file_again_where_it_was_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read_again = list[str]()
-    monkeypatch.setattr(balancer_loop, "run_balancer_forever", lambda _, path, __: read_again.append(path))
+    monkeypatch.setattr(
+        balancer_configuration_reload, "run_balancer_forever", lambda _, path, __: read_again.append(path)
+    )
     (tmp_path / "own.toml").write_text(SITE.format(balance="apply = true"))
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(balance, ["--config", "own.toml", "--loop"])
@@ -220,7 +222,7 @@ def test_rounds_that_go_on_say_each_what_they_do(
         wanted.tell(quiet)
         renew(wanted.policy).tell(quiet)
 
-    monkeypatch.setattr(balancer_loop, "run_balancer_forever", rounds)
+    monkeypatch.setattr(balancer_configuration_reload, "run_balancer_forever", rounds)
     done = run(tmp_path, "--loop", *words, balance_keys="apply = true")
 
     assert (0, printed) == (done.exit_code, done.stdout)
@@ -274,7 +276,7 @@ def test_a_second_one_that_acts_ends_with_3(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(service, "BALANCE_LOCK", f"{tmp_path}/lock")
     monkeypatch.setattr(service, "switch_process_to_account", lambda *_: None)
     monkeypatch.setattr(service.service_cycle, "start_service_log_on_stderr", lambda _: None)
-    with MomentaryPollerLock(f"{tmp_path}/lock"):
+    with MomentaryProgramLock(f"{tmp_path}/lock"):
         done = run(tmp_path, "--apply", balance_keys=PROVIDED)
 
     assert (3, "gridbridge-balance: another instance runs\n") == (done.exit_code, done.stderr)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.providers import site_program_and_secret_files
-from gridbridge.elastic.providers.site_program_and_secret_files import SiteProgramProvider
+from gridbridge.elastic.providers import site_program_provider
+from gridbridge.elastic.providers.site_program_provider import SiteProgramProvider
 from gridbridge.errors import (
     ProviderOutcomeUnknown,
     ProviderOutOfMachines,
@@ -192,7 +192,7 @@ def test_of_a_program_that_hangs_nobody_knows_what_came(by: Make) -> None:
 
 
 def test_a_program_that_prints_without_end_is_stopped(by: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(site_program_and_secret_files, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(site_program_provider, "MOST_BYTES", 1 << 20)
     with pytest.raises(ProviderPermanentFailure, match="it printed more than the 1 MiB"):
         by("yes").machines()
 

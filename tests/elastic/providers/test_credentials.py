@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.providers import site_program_and_secret_files
+from gridbridge.elastic.providers import site_program_provider
 from gridbridge.errors import ProviderPermanentFailure
 
 SECRET = "hush%(x)s"
@@ -22,7 +22,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_file_of_our_own_is_read(path: Path) -> None:
-    assert {"key": "me", "Secret": SECRET} == site_program_and_secret_files.read_private_credentials(str(path))
+    assert {"key": "me", "Secret": SECRET} == site_program_provider.read_private_credentials(str(path))
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
@@ -30,7 +30,7 @@ def test_a_file_that_others_can_read_is_refused(path: Path, mode: int) -> None:
     path.chmod(mode)
 
     with pytest.raises(ProviderPermanentFailure, match=f"^{path}: .*chmod") as refused:
-        site_program_and_secret_files.read_private_credentials(str(path))
+        site_program_provider.read_private_credentials(str(path))
     assert SECRET not in str(refused.value)
 
 
@@ -50,7 +50,7 @@ def test_a_file_of_another_form_is_refused_without_its_secret(path: Path, conten
     path.write_bytes(content.encode(errors="surrogateescape"))
 
     with pytest.raises(ProviderPermanentFailure, match=f"^{path}: .*{words}") as refused:
-        site_program_and_secret_files.read_private_credentials(str(path))
+        site_program_provider.read_private_credentials(str(path))
     assert SECRET not in str(refused.value)
 
 
@@ -60,7 +60,7 @@ def test_a_link_a_folder_and_nothing_are_refused(path: Path) -> None:
 
     for wrong in (link, path.parent, missing):
         with pytest.raises(ProviderPermanentFailure, match=f"^{wrong}: "):
-            site_program_and_secret_files.read_secret_file(str(wrong))
+            site_program_provider.read_secret_file(str(wrong))
 
 
 @pytest.mark.root
@@ -68,4 +68,4 @@ def test_a_file_of_somebody_else_is_refused(path: Path) -> None:
     os.chown(path, 1, 1)
 
     with pytest.raises(ProviderPermanentFailure, match="owned by uid 1, not 0"):
-        site_program_and_secret_files.read_secret_file(str(path))
+        site_program_provider.read_secret_file(str(path))

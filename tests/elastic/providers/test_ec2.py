@@ -19,7 +19,7 @@ from gridbridge.errors import (
     ProviderPermanentFailure,
     ProviderRequestRepeatable,
 )
-from gridbridge.model.elastic.balance_sections import NodePoolSection
+from gridbridge.model.elastic.balancer_config_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import HOST_KEY_TAG, ProviderMachineState
 from tests.elastic.providers.cloud import Gate
 from tests.elastic.providers.test_console_host_key import ED25519, PRINTED

@@ -22,7 +22,7 @@ from gridbridge.errors import (
     ProviderPermanentFailure,
     ProviderRequestRepeatable,
 )
-from gridbridge.model.elastic.balance_sections import NodePoolSection
+from gridbridge.model.elastic.balancer_config_sections import NodePoolSection
 
 TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import configuration_file
-from gridbridge.elastic.providers.site_program_and_secret_files import SiteProgramProvider
+from gridbridge.elastic.providers.site_program_provider import SiteProgramProvider
 from gridbridge.errors import ProviderOutOfMachines
 from gridbridge.model.elastic.elastic_nodes import ProviderMachineState
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.providers import site_program_and_secret_files as programs
+from gridbridge.elastic.providers import site_program_provider as programs
 from gridbridge.elastic.providers.provider_protocol_and_validation import MachineLister
 from gridbridge.elastic.providers.provider_registry import (
-    make_pool_providers,
+    make_machine_providers_by_pool,
+    make_power_controls_by_provider,
     make_provider_of_pool,
-    make_selected_power_controls,
 )
-from gridbridge.elastic.providers.site_program_and_secret_files import SiteProgramProvider
+from gridbridge.elastic.providers.site_program_provider import SiteProgramProvider
 from gridbridge.errors import FileWritableByOthers, ProviderPermanentFailure
-from gridbridge.model.elastic.balance_sections import (
+from gridbridge.model.elastic.balancer_config_sections import (
     MachineProviderSection,
     NodePoolSection,
     PoweredHostSection,
@@ -124,7 +124,10 @@ def test_a_provider_that_can_t_be_made_hides_no_other(tmp_path: Path) -> None:
         powered={"n1": PoweredHostSection(provider="rack")},
     )
 
-    found: dict[str, MachineLister] = {**make_pool_providers(policy), **make_selected_power_controls(policy, {"rack"})}
+    found: dict[str, MachineLister] = {
+        **make_machine_providers_by_pool(policy),
+        **make_power_controls_by_provider(policy, {"rack"}),
+    }
 
     assert ["large", "rack", "small"] == sorted(found)
     assert () == found["small"].machines()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.qacct import parse_task_end_times
+from gridbridge.batch.gridengine.accounting_record_parser import parse_task_end_times
 from gridbridge.elastic.simulation.replay_workload import parse_accounting_tasks
 from gridbridge.model.elastic.replay_tasks_and_results import (
     RecordedReplayTask,

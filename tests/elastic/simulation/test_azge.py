@@ -4,10 +4,12 @@ from collections.abc import Iterable
 
 import pytest
 
-from gridbridge.decisions.elastic.elastic_replay_rules import plan_balance_like_cyclecloud
+from gridbridge.decisions.elastic.cyclecloud_policy_and_replay_timeouts import (
+    plan_balance_like_cyclecloud,
+)
 from gridbridge.elastic.simulation.replay_engine import make_replay_policy
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.balance_sections import DemandPolicySection
+from gridbridge.model.elastic.balancer_config_sections import DemandPolicySection
 from gridbridge.model.elastic.grid_engine_cell import WaitingJobGroup
 from gridbridge.model.elastic.replay_tasks_and_results import ComparedReplayRules, ReplayNodePropertiesAndPrices
 from tests.decisions.elastic.cells import instance, node, situation, waiting

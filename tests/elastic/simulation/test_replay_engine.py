@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay, make_replay_policy
 from gridbridge.elastic.simulation.replay_policy_comparison import find_cost_wait_frontier, vary_policy_settings
 from gridbridge.elastic.simulation.synthetic_workload import SyntheticWorkloadSettings, generate_synthetic_workload
-from gridbridge.model.elastic.balance_sections import DemandPolicySection
+from gridbridge.model.elastic.balancer_config_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_tasks_and_results import ComparedReplayRules as Rules
 from gridbridge.model.elastic.replay_tasks_and_results import PolicyReplayResult, RecordedReplayTask
 from gridbridge.model.elastic.replay_tasks_and_results import ReplayNodePropertiesAndPrices as Terms

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gridbridge.campaigns.cli.relay_and_runner_wait import WAITING
+from gridbridge.campaigns.cli.command_relay_and_runner_wait import WAITING
 from tests.lab.campaigns.runner import HOST, start, stop, submit, until_state
 from tests.lab.configured import configured
 from tests.lab.grid import Grid

@@ -27,7 +27,7 @@ from gridbridge.batch import privileged_helper_calls as root
 from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell
-from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
+from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
 name, address, key, dies_after, calls = json.loads(sys.argv[1])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.model.transfer_message import StarterPhase
+from gridbridge.model.transfer_messages_in_spool import StarterPhase
 
 TOLD = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

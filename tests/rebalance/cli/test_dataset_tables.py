@@ -8,7 +8,7 @@ import pytest
 from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica, RefusedAreaOrDataset
 from gridbridge.rebalance.cli import dataset_report
 from gridbridge.rebalance.cli.dataset_report import DatasetReport
-from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
+from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetCommandOutcome
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ODD = "a\x1b[2J\nb"

@@ -22,7 +22,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.mover import rebalance_round_runner
-from gridbridge.rebalance.mover.rebalance_decision import RebalancePlanWithInputs
+from gridbridge.rebalance.mover.rebalance_plan_by_target import RebalancePlanWithInputs
 
 AT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ "
 MAIN = "from gridbridge.cli.main import main; main()"

@@ -13,13 +13,23 @@ from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, Re
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.program import service_cycle
-from gridbridge.rebalance.mover.rebalance_decision import HostOrJobToRebalance, RebalancePlanWithInputs
+from gridbridge.rebalance.mover.rebalance_plan_by_target import (
+    RebalancePlanWithInputs,
+    RebalanceTarget,
+)
 from gridbridge.rebalance.mover.rebalance_round_runner import verify_overdue_replicas
-from gridbridge.rebalance.replicas import delegated_datasets, owner_program, replica_reconciler
+from gridbridge.rebalance.replicas import (
+    dataset_owner_program,
+    delegated_datasets,
+    replica_reconciler,
+)
 from gridbridge.rebalance.replicas.delegated_datasets import DatasetDelegationFile
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasets
 from gridbridge.rebalance.replicas.replica_reconciler import ReplicaReconciler
-from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount, measure_whole_area
+from gridbridge.rebalance.replicas.storage_area_shell_scripts import (
+    StorageAreaForAccount,
+    measure_whole_area,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
 from tests.rebalance.mover.areas import Site
@@ -49,7 +59,7 @@ class Desk:
         monkeypatch.setattr(delegated_datasets, "list_dataset_delegations", self._let)
         monkeypatch.setattr(replica_reconciler.drains, "list_drained_clusters", lambda: frozenset(self.drained))
         monkeypatch.setattr(replica_reconciler.owner_datasets, "storage_areas_of_account", lambda _: self.site.areas)
-        monkeypatch.setattr(replica_reconciler.storage_area_access, "measure_whole_area", self._measure)
+        monkeypatch.setattr(replica_reconciler.storage_area_shell_scripts, "measure_whole_area", self._measure)
 
     @property
     def policy(self) -> Policy:
@@ -71,13 +81,13 @@ class Desk:
         return self.site.datasets
 
     def round(
-        self, asked: HostOrJobToRebalance | None = None, *, is_dry: bool = False
+        self, asked: RebalanceTarget | None = None, *, is_dry: bool = False
     ) -> tuple[RebalancePlanWithInputs, ReplicaReconciler]:
         """Do a round; return what was advised, and who did it."""
         one = ReplicaReconciler(
             self.policy,
             self.clock,
-            asked or HostOrJobToRebalance(),
+            asked or RebalanceTarget(),
             is_dry=is_dry,
             carrying=self.carrying,
             let_go=self.let_go,
@@ -113,11 +123,11 @@ class Desk:
         verb, file, *rest = words
         names = [one.rpartition("data.")[2] for one in (file, *rest)]
         if verb == "look":
-            told: object = [owner_program._looked(self.served, name) for name in names]
+            told: object = [dataset_owner_program._report_dataset(self.served, name) for name in names]
             return CompletedProgram(words, 0, json.dumps(told).encode(), b"")
         try:
-            outcome = owner_program.VERBS[verb][2](self.served, names[0], *rest)
+            outcome = dataset_owner_program.VERBS[verb][2](self.served, names[0], *rest)
         except GridbridgeError as error:
             return CompletedProgram(words, 2, b"", str(error).encode())
-        answer = json.dumps(owner_program.dataset_outcome_json(outcome)).encode()
+        answer = json.dumps(dataset_owner_program.dataset_outcome_json(outcome)).encode()
         return CompletedProgram(words, 0 if outcome.is_done else 1, answer, b"")

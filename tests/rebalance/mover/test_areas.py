@@ -17,9 +17,12 @@ from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.transfer_route import SshLogin
-from gridbridge.rebalance.replicas import owner_datasets, storage_area_access
-from gridbridge.rebalance.replicas.owner_replicas import LocalOrSshFolder, ReplicaCopier
-from gridbridge.rebalance.replicas.storage_area_access import (
+from gridbridge.rebalance.replicas import owner_datasets, storage_area_shell_scripts
+from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import (
+    LocalOrSshFolder,
+    ReplicaCopier,
+)
+from gridbridge.rebalance.replicas.storage_area_shell_scripts import (
     measure_area_and_begun_copy,
     measure_area_for_account,
     measure_whole_area,
@@ -54,16 +57,16 @@ def test_what_counts_many_files_has_its_time_once_the_area_answers(
     site: Site, monkeypatch: pytest.MonkeyPatch, max_bytes: int, begun: str, limits: list[int]
 ) -> None:
     """A million files are not counted in the time of a status command; one that hangs is told."""
-    real, given = storage_area_access.ssh.run_over_ssh, list[float]()
+    real, given = storage_area_shell_scripts.ssh.run_over_ssh, list[float]()
     hangs = 10**9  # the call that gets no answer
 
     def run(login: object, argv: tuple[str, ...], env: object, limit_s: float, **_: int) -> CompletedProgram:
         given.append(limit_s)
         if len(given) > hangs:
             raise HostNotReached(argv, None, stderr=b"no answer in time")
-        return real(None, argv, dict(storage_area_access.BARE), limit_s)
+        return real(None, argv, dict(storage_area_shell_scripts.BARE), limit_s)
 
-    monkeypatch.setattr(storage_area_access.ssh, "run_over_ssh", run)
+    monkeypatch.setattr(storage_area_shell_scripts.ssh, "run_over_ssh", run)
     one = replace(site.areas["beta-disk"], max_bytes=max_bytes)
     measure = partial(measure_area_and_begun_copy, one, begun) if begun else partial(measure_area_for_account, one)
     found = measure()
@@ -83,13 +86,13 @@ def test_first_copies_into_an_area_make_its_folder_together(site: Site) -> None:
     ]
 
     def prepare(dataset: Dataset) -> None:
-        storage_area_access.prepare_new_replica_folder(one, dataset, is_known=False)
+        storage_area_shell_scripts.prepare_new_replica_folder(one, dataset, is_known=False)
 
     with ThreadPoolExecutor(len(made)) as pool:
         for _ in range(10):
             list(pool.map(prepare, made))
             names = sorted(path.name for path in Path(one.own).iterdir())
-            assert names == sorted([storage_area_access.AREA_MARK, *(f".{name}.part" for name in "abcdefgh")])
+            assert names == sorted([storage_area_shell_scripts.AREA_MARK, *(f".{name}.part" for name in "abcdefgh")])
             shutil.rmtree(one.own)
 
 
@@ -176,7 +179,7 @@ def test_an_area_that_hangs_is_not_waited_for_as_long_as_one_that_is_read(
     seen = site.datasets.verify("reads").dataset
 
     assert limits == [site.areas["beta-disk"].timeout_s]
-    assert set(seen.whole) == {"alpha-disk", "gamma-disk"}
+    assert set(seen.areas_with_whole_replica) == {"alpha-disk", "gamma-disk"}
     (away,) = (one for one in seen.replicas if one.storage == "beta-disk")
     assert (away.is_whole, away.is_away, away.why) == (True, True, "no answer in time")
 
@@ -201,7 +204,7 @@ def test_many_small_files_have_as_long_to_be_read_as_they_take(
 
     done = site.datasets.add("reads", site.tree(), 3)
     monkeypatch.setattr(ssh, "run_over_ssh", run)
-    storage_area_access.checksum_replica(
+    storage_area_shell_scripts.checksum_replica(
         site.areas["beta-disk"], "reads", replace(done.dataset, files=files, size_bytes=size_bytes)
     )
 

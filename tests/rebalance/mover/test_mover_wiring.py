@@ -20,9 +20,9 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
-from gridbridge.rebalance.mover import rebalance_round_runner, rebalance_service_account
-from gridbridge.rebalance.mover.rebalance_decision import RebalancePlanWithInputs
-from gridbridge.shell.poller_lock import MomentaryPollerLock
+from gridbridge.rebalance.mover import rebalance_round_runner, service_account_and_policy
+from gridbridge.rebalance.mover.rebalance_plan_by_target import RebalancePlanWithInputs
+from gridbridge.shell.program_lock_file import MomentaryProgramLock
 from gridbridge.state import published_json
 
 TASKS, DATA = "tasks.lock", "data.lock"
@@ -50,7 +50,7 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         storage={"disk": StorageAreaSection(cluster="alpha", path="/scratch")},
     )
     monkeypatch.setattr(rebalance_round_runner, "load_policy_as_service_account", lambda _: policy)
-    monkeypatch.setattr(rebalance_service_account, "load_policy_begin_ssh_logins", lambda _: policy)
+    monkeypatch.setattr(service_account_and_policy, "load_policy_begin_ssh_logins", lambda _: policy)
     monkeypatch.setattr(rebalance_round_runner, "REBALANCE_LOCK", str(tmp_path / TASKS))
     monkeypatch.setattr(rebalance_round_runner, "REPLICAS_LOCK", str(tmp_path / DATA))
     monkeypatch.setattr(rebalance_round_runner, "CARRYING_LOCK", str(tmp_path / "carrying.lock"))
@@ -61,8 +61,8 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         published_json.read_published_rebalance_round,
     ):
         monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
-    monkeypatch.setattr(rebalance_round_runner, "_run", decided)
-    monkeypatch.setattr(rebalance_round_runner, "_read", lambda _: None)
+    monkeypatch.setattr(rebalance_round_runner, "_run_round_of_tasks_or_datasets", decided)
+    monkeypatch.setattr(rebalance_round_runner, "_verify_replicas_if_alone", lambda _: None)
     return begun
 
 
@@ -71,11 +71,11 @@ def test_a_round_about_datasets_gives_its_lock_back_while_its_copies_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next one begins, and knows that they do; nobody takes the first one to be stuck."""
-    decided, rounds_open, shared = rebalance_round_runner._run, list[bool](), list[bool]()
+    decided, rounds_open, shared = rebalance_round_runner._run_round_of_tasks_or_datasets, list[bool](), list[bool]()
 
     def carry(*words: Any, let_go: Callable[[], bool], **known: Any) -> Any:
         is_first = not shared
-        with MomentaryPollerLock(str(tmp_path / "carrying.lock")) as is_ours:
+        with MomentaryProgramLock(str(tmp_path / "carrying.lock")) as is_ours:
             shared.append(not is_ours)
         if is_first:
             assert let_go()
@@ -84,7 +84,7 @@ def test_a_round_about_datasets_gives_its_lock_back_while_its_copies_go_on(
         rounds_open.append(shown is not None and shown.is_open)
         return decided(*words, **known)
 
-    monkeypatch.setattr(rebalance_round_runner, "_run", carry)
+    monkeypatch.setattr(rebalance_round_runner, "_run_round_of_tasks_or_datasets", carry)
     result = call("data", "--apply")
 
     assert result.exit_code == 0
@@ -115,10 +115,10 @@ def test_a_second_round_of_a_kind_ends_with_1(
 ) -> None:
     other = {TASKS: DATA, DATA: TASKS}[lock]
 
-    with MomentaryPollerLock(str(tmp_path / lock)):
+    with MomentaryProgramLock(str(tmp_path / lock)):
         refused = call(*words, "--apply")
         told = call(*words)
-    with MomentaryPollerLock(str(tmp_path / other)):
+    with MomentaryProgramLock(str(tmp_path / other)):
         done = call(*words, "--apply")
 
     assert (refused.exit_code, "another instance runs" in refused.output) == (1, True)
@@ -137,13 +137,13 @@ def test_a_name_of_no_host_is_told_with_the_clusters_and_the_areas(words: tuple[
 def test_a_plan_looks_at_tasks_and_at_datasets_at_the_same_time(
     monkeypatch: pytest.MonkeyPatch, begun: list[bool]
 ) -> None:
-    decided, both = rebalance_round_runner._run, Barrier(2, timeout=20)
+    decided, both = rebalance_round_runner._run_round_of_tasks_or_datasets, Barrier(2, timeout=20)
 
     def meet(*words: Any, **known: Any) -> Any:
         both.wait()
         return decided(*words, **known)
 
-    monkeypatch.setattr(rebalance_round_runner, "_run", meet)
+    monkeypatch.setattr(rebalance_round_runner, "_run_round_of_tasks_or_datasets", meet)
 
     assert call("plan").output == "decided; decided\n"
     assert sorted(begun) == [False, True]

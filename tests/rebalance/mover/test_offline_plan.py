@@ -20,7 +20,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.mover import snapshot_file_plan
-from gridbridge.rebalance.mover.rebalance_decision import RebalanceScope
+from gridbridge.rebalance.mover.rebalance_plan_by_target import RebalanceTargetKind
 from gridbridge.rebalance.mover.snapshot_file_plan import plan_from_snapshot_file
 
 TASK = {"job": "align", "number": 1, "bytes": 60_000_000_000, "state": "IDLE", "live": "alpha"}
@@ -53,7 +53,7 @@ def mistakes(folder: Path, **more: object) -> list[str]:
 def test_a_file_leads_to_moves(tmp_path: Path, what: str, name: str) -> None:
     hosts = [*WHOLE["hosts"], {"name": "gamma", "used_bytes": 400e9, "max_bytes": 2000e9}]
 
-    (move,) = plan_from_snapshot_file(told(tmp_path, hosts=hosts), RebalanceScope(what), name).advice.moves
+    (move,) = plan_from_snapshot_file(told(tmp_path, hosts=hosts), RebalanceTargetKind(what), name).advice.moves
 
     assert ("align", 1, "alpha") == (move.job, move.number, move.source)
 
@@ -105,7 +105,7 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
 def test_the_rules_of_the_file_count(tmp_path: Path) -> None:
     path = told(tmp_path, policy={"min_task_bytes": 70_000_000_000})
 
-    advice = plan_from_snapshot_file(path, RebalanceScope.HOST, "alpha").advice
+    advice = plan_from_snapshot_file(path, RebalanceTargetKind.HOST, "alpha").advice
 
     assert () == advice.moves
     assert ["the copy has less than 70 GB"] == [one.reason for one in advice.rejected]
@@ -117,7 +117,7 @@ def test_the_rules_of_the_file_count(tmp_path: Path) -> None:
 def test_a_state_that_nobody_knows_moves_nothing(tmp_path: Path, state: str, moves: int) -> None:
     path = told(tmp_path, tasks=[TASK | {"state": state}])
 
-    assert moves == len(plan_from_snapshot_file(path, RebalanceScope.HOST, "alpha").advice.moves)
+    assert moves == len(plan_from_snapshot_file(path, RebalanceTargetKind.HOST, "alpha").advice.moves)
 
 
 def test_every_mistake_is_told_with_its_place_and_what_would_be_right(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_many_mistakes_are_counted(tmp_path: Path) -> None:
 
 def test_a_name_that_the_file_does_not_have_is_told_with_those_that_it_has(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="hosts: no gamma; there are alpha, beta"):
-        plan_from_snapshot_file(told(tmp_path), RebalanceScope.HOST, "gamma")
+        plan_from_snapshot_file(told(tmp_path), RebalanceTargetKind.HOST, "gamma")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "[" * 100_000, '{"now": 1}'])
@@ -228,7 +228,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_loads_are_told_before_and_after(tmp_path: Path) -> None:
-    alpha, beta = plan_from_snapshot_file(told(tmp_path), RebalanceScope.HOST, "alpha").loads
+    alpha, beta = plan_from_snapshot_file(told(tmp_path), RebalanceTargetKind.HOST, "alpha").loads
 
     assert ("alpha", "beta") == (alpha.host, beta.host)
     assert alpha.disk > alpha.disk_after > beta.disk_after > beta.disk

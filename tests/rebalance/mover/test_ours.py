@@ -14,9 +14,15 @@ import pytest
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
-from gridbridge.rebalance.replicas import owner_replicas, storage_area_access
-from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome, LocalOrSshFolder
-from gridbridge.rebalance.replicas.storage_area_access import AREA_MARK
+from gridbridge.rebalance.replicas import (
+    owner_replica_copies_and_checks,
+    storage_area_shell_scripts,
+)
+from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import (
+    DatasetCommandOutcome,
+    LocalOrSshFolder,
+)
+from gridbridge.rebalance.replicas.storage_area_shell_scripts import AREA_MARK
 from gridbridge.shell.rsync import RsyncLimitAndProgress
 from tests.rebalance.mover.areas import NAMES, Carrier, Site
 
@@ -60,7 +66,7 @@ def test_what_its_owner_has_in_an_area_is_neither_replaced_nor_removed(site: Sit
 
     done = site.datasets.add("reads", site.tree(), 3)
 
-    assert {"alpha-disk", "gamma-disk"} == set(done.dataset.whole)
+    assert {"alpha-disk", "gamma-disk"} == set(done.dataset.areas_with_whole_replica)
     assert "a file or folder of the dataset's name is no replica" in reasons(done)["beta-disk"]
     assert [] == list(site.datasets.drain("beta-disk"))
     assert site.datasets.drop("reads").is_done
@@ -134,14 +140,14 @@ def test_two_records_that_have_one_replica_leave_it_to_whose_it_is(lone: Site) -
     other = second(lone)
     records = other.datasets.records
     other.datasets.add("reads", f"{other.folder}/reads", 1, is_later=True)
-    records.save(records.load("reads").holding(replica))
+    records.save(records.load("reads").with_replica(replica))
 
     done = other.datasets.replicate("reads")
 
-    assert (False, ()) == (done.is_done, done.dataset.whole)
+    assert (False, ()) == (done.is_done, done.dataset.areas_with_whole_replica)
     assert "is no replica of the dataset" in reasons(done)["beta-disk"]
     assert other.datasets.drop("reads").is_done
-    assert ("beta-disk",) == lone.datasets.verify("reads").dataset.whole
+    assert ("beta-disk",) == lone.datasets.verify("reads").dataset.areas_with_whole_replica
 
 
 def test_a_replica_with_a_mark_of_long_ago_is_that_datasets(lone: Site) -> None:
@@ -172,13 +178,13 @@ def test_a_replica_of_another_dataset_that_was_copied_there_is_not_ours(lone: Si
 def test_a_copy_that_was_killed_before_it_was_noted_leaves_nothing(
     lone: Site, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    real = storage_area_access.install_finished_replica
+    real = storage_area_shell_scripts.install_finished_replica
 
     def die(*words: object, **more: object) -> None:
         real(*words, **more)  # type: ignore[arg-type]
         raise Killed
 
-    monkeypatch.setattr(storage_area_access, "install_finished_replica", die)
+    monkeypatch.setattr(storage_area_shell_scripts, "install_finished_replica", die)
     with pytest.raises(Killed):
         lone.datasets.add("reads", lone.tree(), 1)
     monkeypatch.undo()
@@ -207,7 +213,7 @@ def test_a_removal_that_was_killed_half_way_is_ended_by_the_next(lone: Site) -> 
     lone.carrier.dies_after = 1
     lone.datasets.add("reads", lone.tree(), 1)
     part = f"{lone.areas['beta-disk'].own}/.reads.part"
-    lines = f"{storage_area_access.REMOVE}rm() {{ exit 9; }}\nemptied {part}"
+    lines = f"{storage_area_shell_scripts.REMOVE}rm() {{ exit 9; }}\nemptied {part}"
     subprocess.run(["sh", "-c", lines], check=False)
     was = os.listdir(part)
 
@@ -241,7 +247,7 @@ def test_an_original_where_replicas_lie_is_refused(site: Site, where: Callable[[
 
 def test_a_replica_is_no_original(site: Site) -> None:
     """Also where nobody sees that it lies in an area, as below a bind mount."""
-    (storage,) = site.datasets.add("reads", site.tree(), 1).dataset.whole
+    (storage,) = site.datasets.add("reads", site.tree(), 1).dataset.areas_with_whole_replica
     moved = f"{site.folder}/elsewhere"
     os.rename(site.replica(storage, "reads"), moved)
 
@@ -261,16 +267,16 @@ def test_two_areas_in_one_place_count_as_one(site: Site, is_link: bool) -> None:
 
     done = site.datasets.add("reads", site.tree(), 2)
 
-    (first,) = done.dataset.whole
+    (first,) = done.dataset.areas_with_whole_replica
     (other,) = {"alpha-disk", "beta-disk"} - {first}
     assert not done.is_done
     assert "the folder belongs to another storage area" in reasons(done)[other]
     told = replace(done.dataset.replicas[0], storage=other)
-    site.datasets.records.save(done.dataset.holding(told))
+    site.datasets.records.save(done.dataset.with_replica(told))
     dropped = site.datasets.drop("reads", other)
-    assert (False, {first}) == (dropped.is_done, set(dropped.dataset.whole))
-    assert {first} == set(site.datasets.drop("reads", other, is_lost=True).dataset.whole)
-    assert {first} == set(site.datasets.verify("reads").dataset.whole)
+    assert (False, {first}) == (dropped.is_done, set(dropped.dataset.areas_with_whole_replica))
+    assert {first} == set(site.datasets.drop("reads", other, is_lost=True).dataset.areas_with_whole_replica)
+    assert {first} == set(site.datasets.verify("reads").dataset.areas_with_whole_replica)
 
 
 def test_an_area_that_was_renamed_is_used_again_after_the_line_that_is_told(lone: Site) -> None:
@@ -282,7 +288,7 @@ def test_an_area_that_was_renamed_is_used_again_after_the_line_that_is_told(lone
     subprocess.run(["sh", "-c", line], check=True)
     done = lone.datasets.replicate("reads")
 
-    assert {"new"} == set(done.dataset.whole)
+    assert {"new"} == set(done.dataset.areas_with_whole_replica)
     assert ["reads"] == entries(lone, "new")
 
 
@@ -306,10 +312,12 @@ def half_copied(lone: Site) -> DatasetCommandOutcome:
 def offer(monkeypatch: pytest.MonkeyPatch, free_bytes: Callable[[str], int]) -> None:
     """Have each area measured with so many free bytes."""
 
-    def measured(area: storage_area_access.StorageAreaForAccount) -> MeasuredStorageArea:
+    def measured(area: storage_area_shell_scripts.StorageAreaForAccount) -> MeasuredStorageArea:
         return MeasuredStorageArea(storage=area.name, cluster=area.cluster, free_bytes=free_bytes(area.name))
 
-    monkeypatch.setattr(owner_replicas.storage_area_access, "measure_area_for_account", measured)
+    monkeypatch.setattr(
+        owner_replica_copies_and_checks.storage_area_shell_scripts, "measure_area_for_account", measured
+    )
 
 
 def test_what_a_failed_copy_left_goes_when_enough_replicas_are_elsewhere(site: Site) -> None:
@@ -317,7 +325,7 @@ def test_what_a_failed_copy_left_goes_when_enough_replicas_are_elsewhere(site: S
 
     done = site.datasets.add("reads", site.tree(), 1)
 
-    assert {NAMES[2]} == set(done.dataset.whole)
+    assert {NAMES[2]} == set(done.dataset.areas_with_whole_replica)
     assert () == done.dataset.begun
     assert [] == [each for name in NAMES[:2] if Path(site.areas[name].own).exists() for each in entries(site, name)]
 
@@ -339,7 +347,7 @@ def test_the_next_copy_goes_on_where_there_is_room_for_the_rest(site: Site, monk
     site.carrier = Carrier()
     done = site.datasets.replicate("reads")
 
-    assert {"beta-disk"} == set(done.dataset.whole)
+    assert {"beta-disk"} == set(done.dataset.areas_with_whole_replica)
     assert 2 == len(site.carrier.carried)
 
 
@@ -437,7 +445,7 @@ def test_a_dataset_that_is_busy_or_wrong_keeps_no_other_from_being_drained(site:
         site.datasets.replicate(name, "beta-disk")
     (site.folder / "records/a-wrong.json").write_text("?")
 
-    with site.datasets.records.alone("busy"):
+    with site.datasets.records.dataset_lock("busy"):
         told = list(site.datasets.drain("beta-disk"))
 
     refused = {one.what: one.reason for one in told if not isinstance(one, DatasetCommandOutcome)}

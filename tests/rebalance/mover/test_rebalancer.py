@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from gridbridge.batch.gridengine import local_task_guards as home_tasks
 from gridbridge.batch.gridengine import status
-from gridbridge.batch.gridengine import tasks as home_tasks
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
@@ -24,14 +24,14 @@ from gridbridge.model.campaigns.campaign import (
     WaitingTaskRange,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.published_campaigns_and_tasks import RebalancedTaskAttempt
 from gridbridge.model.campaigns.task_deletions_and_preemptions import ArrayTaskDeletion, NikitaDeletionReason
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
-from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import (
     OwnerSeenInHomeJobList,
@@ -39,14 +39,22 @@ from gridbridge.model.transfer.transfers_and_actions import (
     Transfer,
     WaitingTaskMove,
 )
-from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause, TransferMessage
-from gridbridge.model.transfer_message import TransferOutcome as HowItEnds
+from gridbridge.model.transfer_messages_in_spool import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferFailureCause,
+    TransferMessage,
+)
+from gridbridge.model.transfer_messages_in_spool import TransferOutcome as HowItEnds
 from gridbridge.program import service_cycle
 from gridbridge.rebalance.mover import rebalance_journal, rebalance_task_observer, task_rebalancer
-from gridbridge.rebalance.mover.rebalance_decision import HostOrJobToRebalance, RebalanceScope
+from gridbridge.rebalance.mover.rebalance_plan_by_target import (
+    RebalanceTarget,
+    RebalanceTargetKind,
+)
 from gridbridge.rebalance.mover.rebalance_task_observer import TransferredTaskReader
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
-from gridbridge.rebalance.rebalance_tables import HOST, RebalanceNoteRows
+from gridbridge.rebalance.replica_act_and_move_tables import HOST, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal, InputsNotJournalled
 from gridbridge.state.state_file import StateFile
@@ -76,7 +84,7 @@ class Site:
         self.starts_when_asked = 0  # at this look place 1 runs
         with closing(StateFile.open(self.policy.site.state)) as database:
             campaigns = CampaignRows(database)
-            wishes = {name: JdlClusterSettings(exec_file="run") for name in ("beta", "gamma")}
+            wishes = {name: JdlSettingsAtCluster(exec_file="run") for name in ("beta", "gamma")}
             one = Campaign(
                 number=0,
                 uid=1000,
@@ -90,7 +98,7 @@ class Site:
             campaigns.add(one, "token")
             array = campaigns.intend(1, "beta", TASKS, NOON)
             assert array
-            campaigns.array_is(array, ArraySubmissionState.RELEASED, 7)
+            campaigns.set_array_state(array, ArraySubmissionState.RELEASED, 7)
         monkeypatch.setattr(status, "query_cluster_snapshot", self._snapshot)
         monkeypatch.setattr(rebalance_task_observer.drains, "list_drained_clusters", lambda: frozenset())
 
@@ -113,11 +121,11 @@ class Site:
         )
         return seen, 0.0
 
-    def rebalance(self, asked: HostOrJobToRebalance | None = None, *, is_dry: bool = False) -> tuple[Any, Any]:
+    def rebalance(self, asked: RebalanceTarget | None = None, *, is_dry: bool = False) -> tuple[Any, Any]:
         """Do a round; return what was advised, and what came of it."""
         clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
         one = WaitingTaskRebalancer(
-            self.policy, clock, asked or HostOrJobToRebalance(what=RebalanceScope.HOST, name="beta"), is_dry=is_dry
+            self.policy, clock, asked or RebalanceTarget(what=RebalanceTargetKind.HOST, name="beta"), is_dry=is_dry
         )
         planned = service_cycle.run_cycle_once(one, lambda _: None, is_dry=is_dry)
         one.database.close()
@@ -178,7 +186,7 @@ def test_a_decision_about_more_than_is_kept_says_so_when_it_is_to_be_made_again(
 
 
 def test_of_a_decision_about_a_job_its_own_tasks_are_kept(sent_site: "SentSite") -> None:
-    sent_site.rebalance(HostOrJobToRebalance(what=RebalanceScope.JOB, name="gb.alpha.7"))
+    sent_site.rebalance(RebalanceTarget(what=RebalanceTargetKind.JOB, name="gb.alpha.7"))
     with closing(sent_site.database()) as database:
         (kept,) = DecisionJournal(database).last(9)
 
@@ -244,7 +252,7 @@ def test_no_mark_takes_the_place_of_an_owners_and_none_takes_that_off(site: Site
 def test_nothing_is_moved_once_it_is_quiesced_after_the_plan(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     def quiesce() -> None:
         with closing(site.database()) as database:
-            RebalanceNoteRows(database).quiesce(NOON)
+            RebalanceNoteRows(database).record_pause(NOON)
 
     _at_second_look(site, monkeypatch, quiesce)
 
@@ -270,13 +278,13 @@ def test_a_target_that_got_a_task_after_the_plan_gets_no_other(site: Site, monke
 @pytest.mark.parametrize(
     ("asked", "moved"),
     [
-        (HostOrJobToRebalance(what=RebalanceScope.HOST, name="beta"), 1),
-        (HostOrJobToRebalance(what=RebalanceScope.JOB, name="gb.alpha.7"), 1),
+        (RebalanceTarget(what=RebalanceTargetKind.HOST, name="beta"), 1),
+        (RebalanceTarget(what=RebalanceTargetKind.JOB, name="gb.alpha.7"), 1),
     ],
     ids=["host", "job"],
 )
 def test_a_job_whose_owner_says_after_the_plan_that_it_stays_is_not_moved(
-    sent_site: "SentSite", monkeypatch: pytest.MonkeyPatch, asked: HostOrJobToRebalance, moved: int
+    sent_site: "SentSite", monkeypatch: pytest.MonkeyPatch, asked: RebalanceTarget, moved: int
 ) -> None:
     def stay() -> None:
         sent_site.contexts[7] = (("gridbridge_balance", "no"),)
@@ -287,7 +295,7 @@ def test_a_job_whose_owner_says_after_the_plan_that_it_stays_is_not_moved(
 
     stays = [one.reason for one in checked.dropped]
     assert len(checked.moves) == moved
-    assert stays == (["the owner wants the job to stay"] if asked.what is RebalanceScope.HOST else [])
+    assert stays == (["the owner wants the job to stay"] if asked.what is RebalanceTargetKind.HOST else [])
 
 
 def _at_second_look(site: Site, monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
@@ -304,7 +312,7 @@ def _at_second_look(site: Site, monkeypatch: pytest.MonkeyPatch, act: Callable[[
 
 def test_what_is_marked_is_on_its_way(site: Site) -> None:
     site.rebalance()
-    planned, _ = site.rebalance(HostOrJobToRebalance())
+    planned, _ = site.rebalance(RebalanceTarget())
 
     assert planned.advice.sentence == "4 tasks are being moved: no other move begins"
     assert site.marked() == [1, 2, 3, 4]
@@ -356,7 +364,7 @@ def test_what_is_deleted_to_be_moved_is_on_its_way_until_it_is_sent(site: Site, 
     site.gone = {1, 2, 3, 4}
     site.now += timedelta(seconds=site.policy.rebalance.host_rest_s)
 
-    planned, _ = site.rebalance(HostOrJobToRebalance())
+    planned, _ = site.rebalance(RebalanceTarget())
 
     assert planned.advice.sentence == "4 tasks are being moved: no other move begins"
 
@@ -373,7 +381,7 @@ def test_a_task_that_waits_for_a_moment_is_left_alone(site: Site) -> None:
 def test_of_a_cluster_that_does_not_answer_nothing_is_decided(site: Site, silent: str) -> None:
     site.silent = {silent}
 
-    site.rebalance(HostOrJobToRebalance())
+    site.rebalance(RebalanceTarget())
 
     assert site.marked() == []
 
@@ -394,7 +402,7 @@ def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
         )
         EventAndSuccessRecordRows(database).put([event])
 
-    for asked in (HostOrJobToRebalance(), HostOrJobToRebalance(what=RebalanceScope.FAIL, name="beta")):
+    for asked in (RebalanceTarget(), RebalanceTarget(what=RebalanceTargetKind.FAIL, name="beta")):
         planned, _ = site.rebalance(asked)
 
         why = {one.reason for one in planned.advice.rejected}
@@ -425,10 +433,10 @@ def test_a_cluster_that_is_closed_to_a_campaign_gets_none_of_its_tasks(site: Sit
 
 def test_nothing_is_moved_while_it_is_quiesced(site: Site) -> None:
     with closing(site.database()) as database:
-        RebalanceNoteRows(database).quiesce(NOON)
+        RebalanceNoteRows(database).record_pause(NOON)
     quiet, _ = site.rebalance()
     with closing(site.database()) as database:
-        RebalanceNoteRows(database).quiesce(None)
+        RebalanceNoteRows(database).record_pause(None)
     planned, _ = site.rebalance()
 
     assert quiet.advice.moves == ()
@@ -461,7 +469,7 @@ def test_the_moves_of_a_task_are_known(site: Site, tmp_path: Path) -> None:
         (array,) = campaigns.open_arrays()
         moved = [one for one in campaigns.pending(array) if one.place <= 2]
         campaigns.ended(replace(one, outcome=TaskAttemptOutcome.MOVED) for one in moved)
-        campaigns.wait_again(1, *(WaitingTaskRange(first=one.task, last=one.task, attempt=2) for one in moved))
+        campaigns.add_unsent_tasks(1, *(WaitingTaskRange(first=one.task, last=one.task, attempt=2) for one in moved))
         again = campaigns.intend(1, "gamma", 1, NOON)
         assert again
         tasks = known.sent(1, 0, TASKS)
@@ -554,7 +562,7 @@ def _sent_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SentSite:
     return SentSite(tmp_path, monkeypatch)
 
 
-FAIL = HostOrJobToRebalance(what=RebalanceScope.FAIL, name="beta")
+FAIL = RebalanceTarget(what=RebalanceTargetKind.FAIL, name="beta")
 
 
 def test_tasks_that_were_sent_away_are_noted_for_the_poller(sent_site: SentSite) -> None:
@@ -570,7 +578,7 @@ def test_tasks_that_were_sent_away_are_noted_for_the_poller(sent_site: SentSite)
 def test_nothing_else_is_begun_while_they_move(sent_site: SentSite, what: str) -> None:
     sent_site.rebalance(FAIL)
     name = "gb.alpha.7" if what == "job" else "gamma"
-    planned, _ = sent_site.rebalance(HostOrJobToRebalance(what=RebalanceScope(what), name=name))
+    planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceTargetKind(what), name=name))
 
     assert planned.advice.sentence == "2 tasks are being moved: no other move begins"
 
@@ -590,7 +598,7 @@ def test_a_task_on_its_way_counts_wherever_it_is(sent_site: SentSite, stage: Tas
     sent_site.letters[40] = ""
     sent_site.at_gamma = 40 if goes_on else 0
 
-    planned, _ = sent_site.rebalance(HostOrJobToRebalance(what=RebalanceScope.HOST, name="gamma"))
+    planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceTargetKind.HOST, name="gamma"))
 
     assert planned.advice.sentence == "1 task is being moved: no other move begins"
 
@@ -618,7 +626,7 @@ def test_a_parallel_task_on_its_way_keeps_all_of_its_slots(sent_site: SentSite) 
         moving = TaskMoveRows(database).in_flight()
         clock = Clock(sent_site.now.timestamp)
         sent_away = TransferredTaskReader(sent_site.policy, database, clock)
-        away = [*sent_away.listed((), {})]
+        away = [*sent_away.transferred_tasks((), {})]
 
     assert moving
     assert {(one.transfer, one.slots) for one in away} == {(one.name, 2) for one in moving}
@@ -669,7 +677,7 @@ def test_a_round_moves_no_job_whose_owner_lets_it_not(
 ) -> None:
     sent_site.contexts[7] = context
 
-    planned, _ = sent_site.rebalance(HostOrJobToRebalance(what=RebalanceScope.HOST, name="beta"))
+    planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceTargetKind.HOST, name="beta"))
     kept = [one for one in planned.advice.rejected if one.job == "gb.alpha.7"]
 
     assert [one.job for one in planned.advice.moves] == expected
@@ -687,8 +695,8 @@ def test_nothing_that_was_sent_moves_while_home_does_not_tell_of_its_jobs(sent_s
 def test_a_drained_cluster_comes_first(sent_site: SentSite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebalance_task_observer.drains, "list_drained_clusters", lambda: frozenset({"beta"}))
 
-    planned, _ = sent_site.rebalance(HostOrJobToRebalance(what=RebalanceScope.HOST, name="gamma"))
-    by_itself, _ = sent_site.rebalance(HostOrJobToRebalance())
+    planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceTargetKind.HOST, name="gamma"))
+    by_itself, _ = sent_site.rebalance(RebalanceTarget())
 
     assert planned.advice.sentence == "beta is drained: `gridbridge rebalance fail beta` comes first"
     assert len(by_itself.advice.moves) == 2
@@ -697,13 +705,13 @@ def test_a_drained_cluster_comes_first(sent_site: SentSite, monkeypatch: pytest.
 @pytest.mark.parametrize("what", ["host", "job", "fail"])
 def test_what_is_not_there_is_told(site: Site, what: str) -> None:
     with pytest.raises(ConfigError, match="no delta; there are"):
-        site.rebalance(HostOrJobToRebalance(what=RebalanceScope(what), name="delta"))
+        site.rebalance(RebalanceTarget(what=RebalanceTargetKind(what), name="delta"))
 
 
 def test_what_was_kept_leads_to_the_same_decision(site: Site) -> None:
     planned, _ = site.rebalance(is_dry=True)
     entry = rebalance_journal.rebalance_journal_entry(
-        planned, HostOrJobToRebalance(what=RebalanceScope.HOST, name="beta"), NOON
+        planned, RebalanceTarget(what=RebalanceTargetKind.HOST, name="beta"), NOON
     )
 
     assert entry
@@ -781,7 +789,7 @@ def test_a_task_that_was_sent_to_a_cluster_that_is_silent_for_long_is_told(sent_
     sent_site.silent = {"beta"}
     sent_site.now = NOON + timedelta(minutes=6)
 
-    planned, _ = sent_site.rebalance(HostOrJobToRebalance(what=RebalanceScope.FAIL, name="beta"))
+    planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceTargetKind.FAIL, name="beta"))
 
     told = {(one.job, one.reason) for one in planned.advice.rejected}
     silent = "the cluster does not answer and may start the task: a moved task would run twice"

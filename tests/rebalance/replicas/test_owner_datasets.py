@@ -17,9 +17,13 @@ from gridbridge.errors import GridbridgeError, StorageAreaUnreachable
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.rebalance.replicas import dataset_records_and_originals as recorded
-from gridbridge.rebalance.replicas import owner_datasets, owner_replicas, storage_area_access
-from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
-from gridbridge.rebalance.replicas.storage_area_access import AREA_MARK
+from gridbridge.rebalance.replicas import (
+    owner_datasets,
+    owner_replica_copies_and_checks,
+    storage_area_shell_scripts,
+)
+from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetCommandOutcome
+from gridbridge.rebalance.replicas.storage_area_shell_scripts import AREA_MARK
 from tests.rebalance.mover.areas import DIED, NAMES, Site
 
 TREE = {"a.txt", "deep/b\nc", "deep/link"}
@@ -32,7 +36,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def whole(outcome: DatasetCommandOutcome) -> set[str]:
-    return set(outcome.dataset.whole)
+    return set(outcome.dataset.areas_with_whole_replica)
 
 
 def entries(site: Site, storage: str) -> list[str]:
@@ -144,16 +148,16 @@ def test_the_original_is_read_once_at_most(
         "files_match_checksums",
         lambda path, _: bool(asked.append(path)) or is_there,
     )
-    monkeypatch.setattr(storage_area_access, "storage_area_with_account_folder", lambda area: area)
+    monkeypatch.setattr(storage_area_shell_scripts, "storage_area_with_account_folder", lambda area: area)
     done = site.datasets.add("reads", site.tree(), len(NAMES)).dataset
     for name in logins.split():
         login = SshLogin(host=name, user="me")
         site.areas[name] = replace(site.areas[name], login=login)
 
-    found = site.datasets._replicas._source(done if logins else replace(done, replicas=()), {})
+    found = site.datasets._replicas._folder_to_copy_from(done if logins else replace(done, replicas=()), {})
 
     places = {name: f"{area.own}/reads" for name, area in site.areas.items()}
-    places |= {"original": done.path, "first": places[done.whole[0]]}  # where most is free
+    places |= {"original": done.path, "first": places[done.areas_with_whole_replica[0]]}  # where most is free
     assert (places[source], times) == (found.folder, len(asked))
 
 
@@ -354,13 +358,13 @@ def test_names_that_somebody_makes_like_ours_count_for_nothing(site: Site) -> No
     own = take(site)
     like_ours = own.with_name(f"{own.name}.00000000-0000-0000-0000-000000000000")
     like_ours.mkdir()
-    (like_ours / storage_area_access.AREA_MARK).write_text("beta-disk\n")
+    (like_ours / storage_area_shell_scripts.AREA_MARK).write_text("beta-disk\n")
     os.chown(like_ours, 65534, 65534)
     own.with_name(f"{own.name}.11111111-0000-0000-0000-000000000000").symlink_to(site.folder)
     done = site.datasets.add("reads", site.tree(), 3)
 
     assert (3, {}) == (len(whole(done)), reasons(done))
-    assert [storage_area_access.AREA_MARK] == os.listdir(like_ours)
+    assert [storage_area_shell_scripts.AREA_MARK] == os.listdir(like_ours)
     assert 3 == len(others_of(own))
 
 
@@ -372,13 +376,14 @@ def test_copies_that_begin_at_the_same_moment_use_one_folder(site: Site) -> None
     with ThreadPoolExecutor(8) as threads:
         several = [replace(dataset, name=f"reads{n}") for n in range(8)]
         begun = [
-            threads.submit(storage_area_access.prepare_new_replica_folder, area, one, is_known=False) for one in several
+            threads.submit(storage_area_shell_scripts.prepare_new_replica_folder, area, one, is_known=False)
+            for one in several
         ]
         for one in begun:
             one.result()
     (other,) = others_of(own)
 
-    assert storage_area_access.storage_area_with_account_folder(area).own == str(other)
+    assert storage_area_shell_scripts.storage_area_with_account_folder(area).own == str(other)
     assert len([*other.glob(".reads*.part")]) == 8
 
 
@@ -419,7 +424,7 @@ def test_what_may_be_the_last_whole_replica_stays_while_nobody_can_read_it(site:
     site.replica(gone, "reads").rename(site.folder / "moved")
     shutil.rmtree(site.folder / "reads")
     with pytest.MonkeyPatch.context() as during:
-        during.setattr(storage_area_access, "checksum_replica", _unanswered)
+        during.setattr(storage_area_shell_scripts, "checksum_replica", _unanswered)
         for name in (last, gone):
             with pytest.raises(GridbridgeError, match=f"{name}: the last whole .*no answer"):
                 site.datasets.drop("reads", name)
@@ -499,7 +504,7 @@ def test_an_area_that_an_administrator_drains_gets_no_replica(site: Site) -> Non
     assert isinstance(left, DatasetCommandOutcome)
     for one in (done, asked, left):
         assert (False, {"gamma-disk"}) == (one.is_done, whole(one))
-        assert owner_replicas.DRAINED == reasons(one)["beta-disk"]
+        assert owner_replica_copies_and_checks.DRAINED == reasons(one)["beta-disk"]
 
 
 def test_what_has_no_other_place_stays_in_an_area_that_is_drained(site: Site) -> None:
@@ -542,7 +547,11 @@ def test_a_replica_that_was_spoilt_elsewhere_does_not_let_the_drained_one_go(sit
 
 def test_only_so_many_copies_go_into_an_area_at_once(site: Site) -> None:
     records = site.datasets.records
-    with records.alone("x"), records.turn("beta-disk", 2), records.turn("beta-disk", 2):
+    with (
+        records.dataset_lock("x"),
+        records.copy_slot_of_area("beta-disk", 2),
+        records.copy_slot_of_area("beta-disk", 2),
+    ):
         done = site.datasets.add("reads", site.tree(), 3)
 
     assert "2 of your copies to this area are running already (copies_at_once)" == reasons(done)["beta-disk"]
@@ -551,7 +560,7 @@ def test_only_so_many_copies_go_into_an_area_at_once(site: Site) -> None:
 
 def test_two_commands_do_not_work_on_a_dataset_at_once(site: Site) -> None:
     site.datasets.add("reads", site.tree(), 1)
-    with site.datasets.records.alone("reads"), pytest.raises(GridbridgeError, match="wait for it"):
+    with site.datasets.records.dataset_lock("reads"), pytest.raises(GridbridgeError, match="wait for it"):
         site.datasets.replicate("reads")
 
 

@@ -29,7 +29,7 @@ from gridbridge.model.rebalance.datasets import (
 )
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from gridbridge.rebalance.cli import data_command, dataset_report
-from gridbridge.rebalance.replicas import delegated_datasets, owner_program
+from gridbridge.rebalance.replicas import dataset_owner_program, delegated_datasets
 from gridbridge.rebalance.replicas.dataset_records_and_originals import encode_dataset_record
 from gridbridge.rebalance.replicas.delegated_datasets import (
     add_campaign_datasets,
@@ -47,7 +47,7 @@ from tests.rebalance.mover.areas import Site
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(tmp_path)
     monkeypatch.setattr(delegated_datasets.owner_datasets, "open_owner_datasets", lambda _: site.datasets)
-    for module in (delegated_datasets, dataset_report, owner_program):
+    for module in (delegated_datasets, dataset_report, dataset_owner_program):
         monkeypatch.setattr(module.configuration_in_force, "load_config_or_one_in_force", lambda _: (None, ""))
     return site
 
@@ -174,7 +174,7 @@ def test_of_a_dataset_that_is_gone_the_service_is_let_nothing_any_more(
     delegate_dataset_or_why_not("reads", folder)
     Path(site.folder, "records").mkdir()
 
-    assert owner_program._looked(site.datasets, "reads") == {"name": "reads", "gone": True}
+    assert dataset_owner_program._report_dataset(site.datasets, "reads") == {"name": "reads", "gone": True}
     assert list_dataset_delegations(folder) == []
 
 
@@ -204,7 +204,7 @@ def test_while_a_home_is_away_the_service_is_let_all_that_it_was(
     with monkeypatch.context() as during:
         if not spoil:
             during.setattr(os, "lstat", _stale)
-        told = owner_program._looked(site.datasets, "reads")
+        told = dataset_owner_program._report_dataset(site.datasets, "reads")
 
     assert set(told) == {"name", "fault"}
     assert why in str(told["fault"])
@@ -272,7 +272,7 @@ def test_its_owner_is_told_the_replicas_and_what_was_done(
         ServiceReplicaActInOwnerFile(at=now, target="gamma-disk", why="the area is read-only"),
         ServiceReplicaActInOwnerFile(at=now, source="gamma-disk"),
     ):
-        one.records.note_done("reads", done)
+        one.records.record_action_of_service("reads", done)
     monkeypatch.setattr(sys, "argv", ["gridbridge", "why", "reads"])
     with pytest.raises(SystemExit) as ended:
         main.main()
@@ -332,7 +332,7 @@ def test_a_process_of_its_owner_answers_in_json(
     site.datasets.add("reads", site.tree(), 1)
     monkeypatch.setattr(sys, "argv", ["owned", *words])
 
-    assert owner_program.run_dataset_owner_program() == status
+    assert dataset_owner_program.run_dataset_owner_program() == status
     shown = capsys.readouterr()
     assert told in (shown.err if status == 2 else shown.out)
     assert status == 2 or json.loads(shown.out)

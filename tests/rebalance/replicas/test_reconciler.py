@@ -13,14 +13,21 @@ import pytest
 from gridbridge.errors import CommandFailed, ConfigError, GridbridgeError
 from gridbridge.model.rebalance.datasets import ServiceReplicaAct, ServiceReplicaActInOwnerFile
 from gridbridge.rebalance.mover import rebalance_journal
-from gridbridge.rebalance.mover.rebalance_decision import HostOrJobToRebalance, RebalanceScope
-from gridbridge.rebalance.rebalance_tables import READ, RebalanceNoteRows, ReplicaActRows
+from gridbridge.rebalance.mover.rebalance_plan_by_target import (
+    RebalanceTarget,
+    RebalanceTargetKind,
+)
+from gridbridge.rebalance.replica_act_and_move_tables import (
+    READ,
+    RebalanceNoteRows,
+    ReplicaActRows,
+)
+from gridbridge.rebalance.replicas import dataset_owner_program, replica_reconciler
 from gridbridge.rebalance.replicas import delegated_datasets as letters
-from gridbridge.rebalance.replicas import owner_program, replica_reconciler
 from gridbridge.rebalance.replicas.delegated_datasets import DatasetDelegationFile
 from gridbridge.rebalance.replicas.replica_reconciler import LATE, QUIESCED, TAKEN, ReplicaReconciler
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.poller_lock import MomentaryPollerLock
+from gridbridge.shell.program_lock_file import MomentaryProgramLock
 from gridbridge.state.state_file import StateFile
 from tests.rebalance.mover.areas import NAMES
 from tests.rebalance.mover.desk import Desk
@@ -36,7 +43,7 @@ def _desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
 
 
 def whole(desk: Desk, name: str = "reads") -> set[str]:
-    return set(desk.served.verify(name).dataset.whole)
+    return set(desk.served.verify(name).dataset.areas_with_whole_replica)
 
 
 def carried(desk: Desk) -> tuple[ServiceReplicaAct, ...]:
@@ -318,7 +325,7 @@ def test_a_filesystem_that_is_not_mounted_has_nothing_carried(desk: Desk, is_mad
     if is_made_anew:
         own.mkdir()
     planned = [desk.round()[0] for _ in range(2)]
-    counted = set(desk.served.listed()[0].whole)
+    counted = set(desk.served.listed()[0].areas_with_whole_replica)
     if is_made_anew:
         own.rmdir()
     Path(f"{own}.away").rename(own)
@@ -381,9 +388,9 @@ def test_what_was_to_go_is_kept_in_mind_as_long_as_its_dataset_is_there(desk: De
     with closing(StateFile.open(desk.policy.site.state)) as database:
         notes, now = RebalanceNoteRows(database), desk.clock.now()
         for dataset in ("al/reads", "al/gone"):
-            notes.leave(dataset, left, now - timedelta(days=31))
+            notes.record_replica_to_remove(dataset, left, now - timedelta(days=31))
         desk.round()
-        found = notes.leaving()
+        found = notes.replicas_to_remove()
 
     assert found == {("al/reads", left)}
 
@@ -417,7 +424,7 @@ def test_a_replica_beyond_the_wish_is_not_called_carried(desk: Desk) -> None:
     added(desk, 1)
     (first,) = whole(desk)
     second = desk.served.replicate("reads", next(one for one in NAMES if one != first)).dataset
-    target = next(one for one in NAMES if one not in second.whole)
+    target = next(one for one in NAMES if one not in second.areas_with_whole_replica)
     done = desk._call("copy", "u.1000/data.reads", target, first)
     uneven(desk, first)
     planned, _ = desk.round()
@@ -425,8 +432,8 @@ def test_a_replica_beyond_the_wish_is_not_called_carried(desk: Desk) -> None:
     assert done.status == 1
     assert b"the copy is not needed" in done.stdout
     assert planned.advice.moves == ()
-    assert whole(desk) == set(second.whole)
-    assert desk.served.records.done("reads") == []
+    assert whole(desk) == set(second.areas_with_whole_replica)
+    assert desk.served.records.actions_of_service("reads") == []
 
 
 def test_no_act_begins_once_it_is_quiesced_in_the_middle_of_a_round(desk: Desk) -> None:
@@ -442,7 +449,7 @@ def test_no_act_begins_once_it_is_quiesced_in_the_middle_of_a_round(desk: Desk) 
 
 def quiesce(desk: Desk) -> None:
     with closing(StateFile.open(desk.policy.site.state)) as database:
-        RebalanceNoteRows(database).quiesce(desk.clock.now())
+        RebalanceNoteRows(database).record_pause(desk.clock.now())
 
 
 def test_a_round_that_takes_long_begins_nothing_more_and_the_next_one_does(desk: Desk) -> None:
@@ -489,7 +496,7 @@ def test_a_copy_that_takes_longer_than_an_hour_lets_the_next_round_begin(
 
     def let_go() -> bool:
         desk.served.add("second", tree, 1, is_later=True)
-        with MomentaryPollerLock(desk.carrying, is_shared=True):
+        with MomentaryProgramLock(desk.carrying, is_shared=True):
             later.append(desk.round()[1])
         goes_on.set()
         return True
@@ -581,7 +588,7 @@ def test_nothing_is_carried_while_it_is_quiesced(desk: Desk) -> None:
 def test_no_area_and_no_dataset_is_evened_out_while_another_area_is_drained(desk: Desk, asked: tuple[str, str]) -> None:
     left = min(added(desk))
     desk.drained = {left}
-    planned, _ = desk.round(HostOrJobToRebalance(what=RebalanceScope(asked[0]), name=asked[1]))
+    planned, _ = desk.round(RebalanceTarget(what=RebalanceTargetKind(asked[0]), name=asked[1]))
 
     expected = f"{left} is drained: `gridbridge rebalance fail {left}` comes first"
     assert planned.advice.sentence == expected
@@ -590,7 +597,7 @@ def test_no_area_and_no_dataset_is_evened_out_while_another_area_is_drained(desk
 
 def test_what_is_not_there_is_told(desk: Desk) -> None:
     with pytest.raises(ConfigError, match="no nowhere; there are alpha-disk"):
-        desk.round(HostOrJobToRebalance(what=RebalanceScope.HOST, name="nowhere"))
+        desk.round(RebalanceTarget(what=RebalanceTargetKind.HOST, name="nowhere"))
 
 
 def test_what_was_kept_leads_to_the_same_decision(desk: Desk) -> None:
@@ -629,7 +636,7 @@ def test_the_service_does_so_much_about_a_dataset_in_a_day_and_no_more(desk: Des
         desk._call("drop", "u.1000/data.reads", here)
         here, there = there, here
 
-    assert len(desk.served.records.done("reads")) == 50
+    assert len(desk.served.records.actions_of_service("reads")) == 50
     assert len(whole(desk)) == 1
     assert "in a day" in desk._call("copy", "u.1000/data.reads", there, here).stderr.decode()
 
@@ -639,14 +646,14 @@ def test_what_was_done_by_a_clock_that_was_ahead_counts_for_no_day(desk: Desk) -
     there = next(name for name in NAMES if name != here)
     done = ServiceReplicaActInOwnerFile(at=Clock().now() + timedelta(days=365), target=there)
     for _ in range(50):
-        desk.served.records.note_done("reads", done)
+        desk.served.records.record_action_of_service("reads", done)
 
     assert desk._call("copy", "u.1000/data.reads", there, here).status == 0
 
 
 def test_a_dataset_on_which_a_command_works_is_left_alone(desk: Desk) -> None:
     added(desk, is_later=True)
-    with desk.served.records.alone("reads"):
+    with desk.served.records.dataset_lock("reads"):
         planned, _ = desk.round()
 
     assert planned.advice.moves == ()
@@ -658,7 +665,7 @@ def test_what_somebody_answers_that_is_no_dataset_is_left_out(
 ) -> None:
     added(desk, is_later=True)
     wrong = {"name": "reads", "dataset": {"name": "reads", "wished": "x"}, "busy": False}
-    monkeypatch.setattr(owner_program, "_looked", lambda *_: wrong)
+    monkeypatch.setattr(dataset_owner_program, "_report_dataset", lambda *_: wrong)
     planned, _ = desk.round()
 
     assert "0 datasets" in planned.advice.sentence

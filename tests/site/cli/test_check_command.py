@@ -17,7 +17,7 @@ from gridbridge.campaigns.cli.gridsub_campaign_source import choose_clusters_of_
 from gridbridge.campaigns.cli.gridsub_check_preview import preview_tasks_by_cluster
 from gridbridge.campaigns.cli.gridwait import gridwait
 from gridbridge.campaigns.store import campaign_client, published_campaign_files
-from gridbridge.campaigns.submission import campaign_admission
+from gridbridge.campaigns.submission import site_admission_rules
 from gridbridge.campaigns.submission.campaigns_without_jdl import (
     CampaignWithoutJdlOptions,
     campaign_with_task_per_number,
@@ -90,8 +90,8 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), published)
     rules = (str(tmp_path / "rules"), os.getuid())
     config = str(tmp_path / "gridbridge.toml")
-    monkeypatch.setattr(campaign_admission.apply_site_admission_rules, "__defaults__", rules)
-    monkeypatch.setattr(campaign_admission.admit_campaign_by_site_rules, "__defaults__", (*rules, config, published))
+    monkeypatch.setattr(site_admission_rules.apply_site_admission_rules, "__defaults__", rules)
+    monkeypatch.setattr(site_admission_rules.admit_campaign_by_site_rules, "__defaults__", (*rules, config, published))
     monkeypatch.setattr(preview_tasks_by_cluster, "__defaults__", (published, config))
     monkeypatch.setattr(gridsub_campaign_source.read_jdl, "__defaults__", (config,))
     monkeypatch.setattr(campaign_client.submit_campaign, "__defaults__", ("/nonexistent", published))

@@ -23,12 +23,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.model.fixed_paths import METRICS_LOCK
-from gridbridge.shell import poller_lock
+from gridbridge.shell import program_lock_file
 from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.site import published_metrics
-from gridbridge.site.capability_checks import LOCKS
 from gridbridge.site.cli import metrics_command
 from gridbridge.site.published_metrics import collect_published_metrics
+from gridbridge.site.storage_provider_and_runner_checks import LOCKS
 from tests.measured import site
 from tests.shown import NOW
 
@@ -368,7 +368,7 @@ def test_the_unit_of_systemd_shows_which_version_listens(
     unit = (ROOT / "conf/systemd/gridbridge-metrics.service").read_text()
 
     with listening("0", *folders):
-        found = poller_lock.poller_lock_holder_version(f"{tmp_path}/lock")
+        found = program_lock_file.lock_file_holder_version(f"{tmp_path}/lock")
 
     assert found == version_with_commit()
     assert f"/run/{unit.partition('RuntimeDirectory=')[2].split()[0]}/lock" == METRICS_LOCK

@@ -10,7 +10,7 @@ from gridbridge.cli.main import gridbridge
 from gridbridge.decisions.elastic.node_and_master_lifecycle import NodeLifecycleTimeouts
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanFigures, BalancePlanReason
-from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import BalancerNodesSnapshot
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.program.model_values_as_json import model_value_to_json

@@ -32,7 +32,7 @@ from gridbridge.model.campaigns.send_reasons import (
     TaskSendExplanation,
     TaskSentOrUnsentCause,
 )
-from gridbridge.model.campaigns.speculation import ShownCompetingAttempt
+from gridbridge.model.campaigns.speculative_attempts import ShownCompetingAttempt
 from gridbridge.site.cli import why_command
 from gridbridge.site.cli.why_command import UntransferredHomeJob
 

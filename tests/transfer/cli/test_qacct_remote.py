@@ -55,7 +55,7 @@ class Here:
         path.write_bytes(files.encode_published_value(PublishedRemoteUsage(job=str(job), records=records)))
         reading = PublishedAccountingProgress(cluster="beta", path="/a", read_at=ago(60), trouble=trouble)
         data = files.encode_published_value(PublishedAccountingPositions(readings=(reading,)))
-        Path(self.folder, usage_rows.READINGS).write_bytes(data)
+        Path(self.folder, usage_rows.ACCOUNTING_PROGRESS_FILE).write_bytes(data)
 
     def account(self, job: str = "2") -> tuple[object, ...]:
         """Return owner and id of each record, local ones first, and the notes."""

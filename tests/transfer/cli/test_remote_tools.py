@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from gridbridge.batch.gridengine.qacct import JobRunAccounting
+from gridbridge.batch.gridengine.accounting_record_parser import JobRunAccounting
 from gridbridge.cli import output_and_errors
 from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.shell.program_startup import version_with_commit

@@ -2,7 +2,11 @@
 
 import pwd
 
-from gridbridge.model.transfer_message import StarterPhase, TransferMessage, TransferMessageKind
+from gridbridge.model.transfer_messages_in_spool import (
+    StarterPhase,
+    TransferMessage,
+    TransferMessageKind,
+)
 
 NAME = "gb.alpha.7.0.1"
 RECORD = TransferMessage(

@@ -7,9 +7,9 @@ import pytest
 from gridbridge.model.published_status_and_reports import PublishedBreakersOfClusters, PublishedClusterBreaker
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
-from gridbridge.model.transfer_message import StarterPhase, TransferFailureCause
+from gridbridge.model.transfer_messages_in_spool import StarterPhase, TransferFailureCause
 from gridbridge.shell.clock import Clock
-from gridbridge.transfer.poller.breakers import ClusterBreakers
+from gridbridge.transfer.poller.cluster_failure_breakers import ClusterBreakers
 from tests.decisions.transfer.test_transfer_policy import a_row, a_snapshot, a_transfer, second
 from tests.states import job_state
 

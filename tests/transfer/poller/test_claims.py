@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.cluster_snapshot import JobListRow
-from gridbridge.model.transfer.claim_and_guard import FENCED, FOLDER, HOME, JOB, claim_key_file_name_and_contents
+from gridbridge.model.transfer.claim_and_guard import CLAIMS_FOLDER, FENCED, HOME, JOB, claim_key_file_name_and_contents
 from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     TransferFailureCause,
     TransferMessage,
     TransferMessageKind,
@@ -31,7 +31,7 @@ from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.spool_reader import MOST
 from gridbridge.transfer.poller import poller_decision_journal as journalled
 from gridbridge.transfer.poller import remote_job_claims
-from gridbridge.transfer.poller.leftover_removal import SWEEP_S
+from gridbridge.transfer.poller.leftover_remote_job_removal import SWEEP_S
 from gridbridge.transfer.poller.remote_job_claims import GRANTS
 from gridbridge.transfer.transfer_rows import TransferRows
 from tests.batch.gridengine.test_besteffort import TRUE, document, queue, read
@@ -69,7 +69,7 @@ class Far(ssh.OpenSshClient):
 
 @pytest.fixture
 def machine(machine: Machine) -> Machine:
-    (machine.spool / FOLDER).mkdir()
+    (machine.spool / CLAIMS_FOLDER).mkdir()
     return machine
 
 
@@ -164,25 +164,25 @@ def test_a_recall_that_gets_the_file_ends_the_transfer_here(machine: Machine) ->
     one = known(machine)
     assert one.verdict
     assert (one.claimed, one.verdict.outcome, one.verdict.reason) == (HOME, TransferOutcome.REQUEUE, WHY)
-    assert (machine.spool / FOLDER / OF).is_symlink()
+    assert (machine.spool / CLAIMS_FOLDER / OF).is_symlink()
 
 
 def test_the_key_of_a_transfer_that_is_known_stays(machine: Machine) -> None:
     machine.send(BY_FILE)
-    key = machine.spool / FOLDER / claim_key_file_name_and_contents(BY_FILE.claim, os.getuid())[0]
-    for path in (key, machine.spool / FOLDER / "1.nobodys.key"):
+    key = machine.spool / CLAIMS_FOLDER / claim_key_file_name_and_contents(BY_FILE.claim, os.getuid())[0]
+    for path in (key, machine.spool / CLAIMS_FOLDER / "1.nobodys.key"):
         path.touch()
     sweeper = machine.service.claims
     sweeper._clock = Clock(wall=lambda: time.time() + 2 * remote_job_claims.MAX_AGE_S)
     sweeper.sweep()
 
-    assert [*(machine.spool / FOLDER).iterdir()] == [key]
+    assert [*(machine.spool / CLAIMS_FOLDER).iterdir()] == [key]
 
 
 def test_names_that_somebody_makes_in_the_spools_folders_keep_no_round_waiting(machine: Machine) -> None:
     """A round looks at a portion of them, and the next ones go on."""
     for number in range(2 * MOST):
-        (machine.spool / FOLDER / f"1.nobodys{number}").touch()
+        (machine.spool / CLAIMS_FOLDER / f"1.nobodys{number}").touch()
     times_s = [0.0]
     sweeper = machine.service.sweeper
     sweeper.clock = Clock(steady=lambda: times_s[-1])
@@ -191,14 +191,14 @@ def test_names_that_somebody_makes_in_the_spools_folders_keep_no_round_waiting(m
     for after_s in (1, 2, 10, 20):
         times_s.append(SWEEP_S + after_s)
         sweeper.sweep_if_due()
-        left.append(len([*(machine.spool / FOLDER).iterdir()]))
+        left.append(len([*(machine.spool / CLAIMS_FOLDER).iterdir()]))
 
     assert left == [MOST, MOST, 0, 0]
 
 
 def test_a_recall_that_does_not_get_the_file_leaves_the_task_there(machine: Machine) -> None:
     machine.send(BY_FILE)
-    (machine.spool / FOLDER / OF).touch()
+    (machine.spool / CLAIMS_FOLDER / OF).touch()
     recall(machine)
 
     assert (known(machine).claimed, known(machine).verdict) == (JOB, None)
@@ -261,7 +261,7 @@ def test_no_more_tasks_are_called_home_than_slots_are_free(waiting: Machine) -> 
 
 def test_without_its_folder_a_claim_is_nobodys_and_nothing_is_recalled(machine: Machine) -> None:
     machine.send(BY_FILE)
-    (machine.spool / FOLDER).rmdir()
+    (machine.spool / CLAIMS_FOLDER).rmdir()
     recall(machine)
 
     assert (known(machine).claimed, known(machine).verdict) == ("", None)
@@ -269,16 +269,16 @@ def test_without_its_folder_a_claim_is_nobodys_and_nothing_is_recalled(machine: 
 
 def test_a_claim_goes_when_its_job_is_gone_there(machine: Machine) -> None:
     machine.send(BY_FILE)
-    key = machine.spool / FOLDER / claim_key_file_name_and_contents(BY_FILE.claim, os.getuid())[0]
+    key = machine.spool / CLAIMS_FOLDER / claim_key_file_name_and_contents(BY_FILE.claim, os.getuid())[0]
     key.touch()
     recall(machine)
     machine.send(RECORD.but(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.REQUEUE, reason=WHY))
     machine.answer("qw")
-    kept = list((machine.spool / FOLDER).iterdir())
+    kept = list((machine.spool / CLAIMS_FOLDER).iterdir())
     machine.settle()
     machine.answer("")
 
-    assert (len(kept), list((machine.spool / FOLDER).iterdir())) == (2, [])
+    assert (len(kept), list((machine.spool / CLAIMS_FOLDER).iterdir())) == (2, [])
 
 
 def test_a_grant_is_kept_before_it_is_sent(machine: Machine, link: Far) -> None:

@@ -8,7 +8,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_request import FAR_S, OWN_JOB, JobRequest
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.program.threads_and_backoff import AT_ONCE
-from gridbridge.transfer.poller.guard_and_suspension_repair import LOOK_S, CopiedGuardRemover
+from gridbridge.transfer.poller.guard_and_suspension_repair import COPIED_GUARD_QUERY_INTERVAL_S, CopiedGuardRemover
 from tests.decisions.transfer.test_transfer_policy import a_snapshot, a_transfer
 
 OWN = JobRequest(owner="alice")
@@ -73,7 +73,7 @@ def test_what_is_no_copy_is_looked_at_once_and_all_once_a_minute() -> None:
         home.answers()
     assert home.asked == [(5,)]
 
-    home.now_s += LOOK_S
+    home.now_s += COPIED_GUARD_QUERY_INTERVAL_S
     home.waiting[8] = COPY
     home.answers()
 
@@ -90,7 +90,7 @@ def test_one_that_can_not_be_freed_stops_no_other_and_is_tried_again(caplog: pyt
     assert "act=free_copy job=8 why='denied'" in caplog.text
 
     home.failing.clear()
-    home.now_s += LOOK_S
+    home.now_s += COPIED_GUARD_QUERY_INTERVAL_S
     home.answers()
 
     assert 8 in home.freed
@@ -101,6 +101,6 @@ def test_many_are_looked_at_by_turns() -> None:
     home.waiting = dict.fromkeys(range(1, 2 * AT_ONCE), OWN)
     for _ in range(3):
         home.answers()
-        home.now_s += LOOK_S
+        home.now_s += COPIED_GUARD_QUERY_INTERVAL_S
 
     assert [(some[0], len(some)) for some in home.asked] == [(1, 100), (101, 99)]

@@ -14,7 +14,7 @@ from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisio
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     KEYS,
     DesiredLocalJobState,
     StarterPhase,
@@ -33,7 +33,7 @@ from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller import poller_decision_journal
 from gridbridge.transfer.poller.poller_components import PollerResources
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
-from gridbridge.transfer.poller.starter_messages import PREMATURE_OF_UID
+from gridbridge.transfer.poller.starter_message_reader import PREMATURE_OF_UID
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.transfer_rows import TransferRows

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.transfer_decisions import update_and_plan_transfers
+from gridbridge.decisions.transfer.transfer_act_decisions import update_and_plan_transfers
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs, keep_rows_deciding_transfers
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
-from gridbridge.model.transfer.transfers_and_actions import WORDS, Transfer, TransferActKind
-from gridbridge.model.transfer_message import DesiredLocalJobState
+from gridbridge.model.transfer.transfers_and_actions import TRANSFER_ACT_WORDS, Transfer, TransferActKind
+from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState
 from gridbridge.state.decision_journal import ROWS, DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.poller_decision_journal import (
@@ -137,8 +137,10 @@ def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(dat
 def test_each_act_has_words_for_people_that_are_not_its_kept_value() -> None:
     kept = [f"{act.value} gb.alpha.7.0.1: because" for act in TransferActKind]
 
-    assert set(WORDS) == set(TransferActKind)
-    assert summarize_transfer_actions(kept) == [f"gb.alpha.7.0.1: {WORDS[act]}: because" for act in TransferActKind]
+    assert set(TRANSFER_ACT_WORDS) == set(TransferActKind)
+    assert summarize_transfer_actions(kept) == [
+        f"gb.alpha.7.0.1: {TRANSFER_ACT_WORDS[act]}: because" for act in TransferActKind
+    ]
 
 
 def test_what_is_alike_is_told_once_and_what_is_strange_as_it_is() -> None:

@@ -16,11 +16,15 @@ from gridbridge.errors import StateError
 from gridbridge.model.published_status_and_reports import PublishedClusterBreaker
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterKind, ClusterSection, JobEndPushKind, Policy
-from gridbridge.model.transfer.load_values import queue_closing_load_values
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection, PollerSection, TransferQueueSection
-from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind, TransferOutcome
+from gridbridge.model.transfer.transfer_queue_load_values import queue_closing_load_values
+from gridbridge.model.transfer_messages_in_spool import (
+    TransferMessage,
+    TransferMessageKind,
+    TransferOutcome,
+)
 from gridbridge.program.cluster_observer import ClusterObserver
-from gridbridge.program.pushed_job_ends import QeventJobEndReceiver
+from gridbridge.program.pushed_job_end_receivers import QeventJobEndReceiver
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats, published_json
 from gridbridge.state.state_file import StateFile
@@ -204,7 +208,7 @@ def test_a_silence_is_counted_on_unless_its_cluster_was_not_asked(running: Runni
 
 def test_a_queue_stays_closed_no_longer_than_the_new_longest_pause(running: Running) -> None:
     until = datetime.now(UTC) + timedelta(hours=1)
-    running.service.breakers._put(PublishedClusterBreaker(cluster="beta", times=9, until=until))
+    running.service.breakers._store_breaker(PublishedClusterBreaker(cluster="beta", times=9, until=until))
     running.follow(breaker=BreakerSection(pause_s=5, pause_max_s=5))
     latest = datetime.now(UTC) + timedelta(seconds=5)
 
@@ -293,7 +297,7 @@ def test_a_service_that_can_t_be_put_together_gives_all_back(running: Running, m
     clusters = {name: replace(cluster, push=JobEndPushKind.QEVENT) for name, cluster in running.policy.clusters.items()}
     site = replace(running.policy.site, state=f"sqlite:///{running.folder}/state.db")
     policy = replace(running.policy, clusters=clusters, site=site)
-    monkeypatch.setattr(poller_daemon, "_push", push)
+    monkeypatch.setattr(poller_daemon, "_make_job_end_receiver", push)
     monkeypatch.setattr(StateFile, "close", lambda self: closed.append(self))
     configuration = Mock(policy=policy)
     with pytest.raises(StateError, match="no FIFO"):
@@ -309,5 +313,5 @@ def test_a_site_that_can_have_no_queue_asks_every_cluster(home: dict[str, Cluste
     clusters = {**home, "beta": ClusterSection(qmaster_port=1, execd_port=2)}
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
 
-    assert poller_daemon._clusters(policy, ()) == clusters.keys()
+    assert poller_daemon._clusters_to_query(policy, ()) == clusters.keys()
     assert policy.remotes == frozenset()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.published_status_and_reports import (
@@ -24,7 +24,7 @@ from gridbridge.model.transfer.transfer_config_sections import (
     TransferQueueSection,
 )
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer, TransferEvent
-from gridbridge.model.transfer_message import TransferMessage
+from gridbridge.model.transfer_messages_in_spool import TransferMessage
 from gridbridge.program.cluster_observer import ClusterObserver, ClusterQueryResult
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains, published_file_formats, published_json

@@ -7,13 +7,17 @@ import pytest
 
 from gridbridge.decisions.transfer.starter_message_acceptance import ReceivedStarterMessage, accept_or_reject_message
 from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessage
-from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage, TransferMessageKind
+from gridbridge.model.transfer_messages_in_spool import (
+    DesiredLocalJobState,
+    TransferMessage,
+    TransferMessageKind,
+)
 from gridbridge.program.model_values_as_json import model_value_to_json
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller import poller_decision_journal as refusals
-from gridbridge.transfer.poller.poller_decision_journal import AN_HOUR, RefusedStarterMessageJournal
+from gridbridge.transfer.poller.poller_decision_journal import MOST_REJECTIONS_AN_HOUR, RefusedStarterMessageJournal
 from tests.decisions.transfer.test_transfer_policy import NOON, a_transfer
 
 
@@ -84,7 +88,7 @@ def test_a_message_that_would_be_taken_by_now_is_told_so(database: StateFile) ->
 
 def test_nobody_fills_the_journal_with_what_is_refused(database: StateFile) -> None:
     refusals = RefusedStarterMessageJournal(DecisionJournal(database), Clock())
-    for uid in [1001] * (2 * AN_HOUR) + [1002]:
+    for uid in [1001] * (2 * MOST_REJECTIONS_AN_HOUR) + [1002]:
         refusals.keep(received(uid=uid), RejectedStarterMessage(what="x", reason="y"))
 
-    assert len(DecisionJournal(database).last(99)) == AN_HOUR + 1
+    assert len(DecisionJournal(database).last(99)) == MOST_REJECTIONS_AN_HOUR + 1

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.site_configuration import ClusterSection, Policy, SiteSection
 from gridbridge.program.cluster_observer import ClusterQueryResult
-from gridbridge.transfer.poller.decision_input_gatherer import ReusedRemoteJobIdDetector
+from gridbridge.transfer.poller.transfer_decision_input_gatherer import ReusedRemoteJobIdDetector
 from tests.decisions.transfer.test_transfer_policy import NAME, NOON, a_row, a_snapshot, a_transfer, second
 from tests.states import job_state
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.model.transfer_message import StarterPhase
+from gridbridge.model.transfer_messages_in_spool import StarterPhase
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.state import spool
 from gridbridge.transfer.poller.answers_to_starters import StarterWakerAfterSilence

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     DesiredLocalJobState,
     TransferMessage,
     TransferMessageKind,
@@ -19,7 +19,12 @@ from gridbridge.model.transfer_message import (
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.shell.safe_files import account_name_or_uid
 from gridbridge.state import published_file_formats
-from gridbridge.transfer.poller.guard_and_suspension_repair import AGAIN_S, SELDOM_S, WHAT_FOLLOWS, SuspensionReconciler
+from gridbridge.transfer.poller.guard_and_suspension_repair import (
+    FIRST_SUSPENSION_REQUEST_PAUSE_S,
+    LONGEST_SUSPENSION_REQUEST_PAUSE_S,
+    UNHEEDED_SUSPENSION_WARNING,
+    SuspensionReconciler,
+)
 from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD
 from tests.transfer.poller.test_transfer_round import LONG_AGO, Machine
@@ -140,10 +145,10 @@ def test_what_led_to_nothing_is_told_once_more_after_a_while(machine: Machine) -
     hours = Hours(machine)
     disagree(machine)
     first = shown(machine)
-    hours.now_s += AGAIN_S / 2
+    hours.now_s += FIRST_SUSPENSION_REQUEST_PAUSE_S / 2
     answer(machine, "alpha", "hr")
     meanwhile = shown(machine)
-    hours.now_s += AGAIN_S
+    hours.now_s += FIRST_SUSPENSION_REQUEST_PAUSE_S
     answer(machine, "alpha", "hr")
 
     later = shown(machine)
@@ -160,23 +165,27 @@ def test_a_starter_that_never_follows_is_told_ever_more_seldom_and_that_is_said_
     hours = Hours(machine)
     disagree(machine)
     told = [0.0]
-    while hours.now_s < 4 * SELDOM_S:
+    while hours.now_s < 4 * LONGEST_SUSPENSION_REQUEST_PAUSE_S:
         before = shown(machine)
-        hours.now_s += AGAIN_S
+        hours.now_s += FIRST_SUSPENSION_REQUEST_PAUSE_S
         answer(machine, "alpha", "hr")
         if shown(machine) != before:
             told.append(hours.now_s)
 
     pauses = [after - before for before, after in itertools.pairwise(told)]
-    assert pauses[:3] == [AGAIN_S, 2 * AGAIN_S, 4 * AGAIN_S]
-    assert pauses[-1] == SELDOM_S
-    assert caplog.text.count(WHAT_FOLLOWS) == 1
+    assert pauses[:3] == [
+        FIRST_SUSPENSION_REQUEST_PAUSE_S,
+        2 * FIRST_SUSPENSION_REQUEST_PAUSE_S,
+        4 * FIRST_SUSPENSION_REQUEST_PAUSE_S,
+    ]
+    assert pauses[-1] == LONGEST_SUSPENSION_REQUEST_PAUSE_S
+    assert caplog.text.count(UNHEEDED_SUSPENSION_WARNING) == 1
 
 
 def test_what_it_is_told_next_comes_at_once(machine: Machine) -> None:
     hours = Hours(machine)
     disagree(machine)
-    hours.now_s += AGAIN_S
+    hours.now_s += FIRST_SUSPENSION_REQUEST_PAUSE_S
     answer(machine, "alpha", "hr")
     machine.send(SUSPENDED.but(desired=DesiredLocalJobState.RUNNING))
     for _ in range(2):

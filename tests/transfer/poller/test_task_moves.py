@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from gridbridge.model.transfer.transfers_and_actions import TaskMoveStage, WaitingTaskMove
-from gridbridge.model.transfer_message import TransferFailureCause
+from gridbridge.model.transfer_messages_in_spool import TransferFailureCause
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.transfer.transfer_rows import MOVES, TaskMoveRows, TransferRows
 from tests.transfer.poller.messages import NAME, RECORD

@@ -22,7 +22,7 @@ from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction, TransferActKind
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     DesiredLocalJobState,
     StarterPhase,
     TransferFailureCause,
@@ -42,7 +42,7 @@ from gridbridge.state.published_json import read_published_transfers
 from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.poller_components import PollerResources
-from gridbridge.transfer.poller.poller_daemon import _clusters
+from gridbridge.transfer.poller.poller_daemon import _clusters_to_query
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.poller.transfer_round import PollRoundSteps
@@ -449,7 +449,7 @@ def test_a_clock_that_is_set_back_stalls_nothing(machine: Machine, restarts: boo
 def test_a_clock_that_is_set_back_closes_no_queue_longer_and_freezes_no_free_slots(machine: Machine) -> None:
     now = datetime.now(UTC)
     until = now + timedelta(minutes=1)
-    machine.service.breakers._put(PublishedClusterBreaker(cluster="beta", times=1, until=until))
+    machine.service.breakers._store_breaker(PublishedClusterBreaker(cluster="beta", times=1, until=until))
     machine.service.recalls._free_at["alpha"] = now
     machine.set_clock(-3600)
 
@@ -461,7 +461,7 @@ def test_a_clock_that_is_set_back_closes_no_queue_longer_and_freezes_no_free_slo
 
 def test_a_clock_that_was_set_back_while_nobody_ran_closes_no_queue_for_longer_than_any_pause(machine: Machine) -> None:
     far = datetime.now(UTC) + timedelta(hours=30)
-    machine.service.breakers._put(PublishedClusterBreaker(cluster="beta", times=1, until=far))
+    machine.service.breakers._store_breaker(PublishedClusterBreaker(cluster="beta", times=1, until=far))
     machine.restart()
 
     until = machine.service.breakers._known["beta"].until
@@ -587,7 +587,7 @@ def test_orphans_of_the_same_id_in_two_clusters_are_both_deleted(
 def test_a_cluster_is_asked_while_transfers_to_it_are_open_though_no_queue_leads_there(machine: Machine) -> None:
     def asked() -> frozenset[str]:
         rows = TransferRows(machine.service.resources.database)
-        return _clusters(replace(machine.policy, queues={}), (*rows.open(), *rows.ended()))
+        return _clusters_to_query(replace(machine.policy, queues={}), (*rows.open(), *rows.ended()))
 
     before = asked()
     machine.send(RECORD)

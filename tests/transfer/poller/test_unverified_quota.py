@@ -10,7 +10,7 @@ import pytest
 from gridbridge.decisions.transfer.starter_message_acceptance import accept_or_reject_message
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     MOST_REASON,
     DesiredLocalJobState,
     StarterPhase,
@@ -242,7 +242,7 @@ def bring_in(service: TransferService, job: int, count: int) -> int:
     for task in range(1, count + 1):
         service.resources.inbox.put(of(job, task), ALICE)
     for spooled in service.resources.inbox.read():
-        room.park(spooled, accept_or_reject_message(service.mail._received(spooled, None)))
+        room.park(spooled, accept_or_reject_message(service.mail._message_with_facts(spooled, None)))
     rows = (replace(a_row(job, "r"), tasks=(range(n, n + 1),)) for n in range(1, count + 1))
     home = answer("alpha", *rows)
     refused: list[str] = []

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from sqlalchemy import Engine, event
 
-from gridbridge.model.transfer_message import TransferMessageKind, TransferOutcome
+from gridbridge.model.transfer_messages_in_spool import TransferMessageKind, TransferOutcome
 from gridbridge.state import published_json
 from tests.transfer.poller.messages import RECORD
 from tests.transfer.poller.test_transfer_round import CLOSED, Machine

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from gridbridge.model import transfer_route
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     TransferMessage,
     TransferMessageKind,
     decode_transfer_message,

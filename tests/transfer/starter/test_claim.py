@@ -8,12 +8,12 @@ import pytest
 from gridbridge.errors import StateError
 from gridbridge.model import transfer_route
 from gridbridge.model.transfer.claim_and_guard import (
-    FOLDER,
+    CLAIMS_FOLDER,
     claim_key_file_name_and_contents,
     is_valid_claim_name,
     split_claim,
 )
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     StarterPhase,
     TransferMessage,
     TransferMessageKind,
@@ -21,8 +21,8 @@ from gridbridge.model.transfer_message import (
     encode_transfer_message,
 )
 from gridbridge.transfer.starter.first_note_and_guard import write_first_transfer_note
+from gridbridge.transfer.starter.remote_job_submission_step import claim_wrapper_lines
 from gridbridge.transfer.starter.starter_step_context import StarterStepContext
-from gridbridge.transfer.starter.submission_step import claim_wrapper_lines
 from tests.transfer.starter.cells import TRANSFER, Place
 
 BY_FILE, BY_GRANT = "file", "grant 600 gb_beta"
@@ -32,7 +32,7 @@ def lead(place: Place, claim: str) -> None:
     """Have the queue's route say this of claims."""
     known = place._route()
     known.remote_claim, known.remote_spool = claim, f"{place.folder}/spool"
-    (place.folder / "spool" / FOLDER).mkdir(exist_ok=True)
+    (place.folder / "spool" / CLAIMS_FOLDER).mkdir(exist_ok=True)
     (place.folder / "published/queues/transfer-beta").write_bytes(transfer_route.encode_transfer_route(known))
 
 
@@ -46,7 +46,7 @@ def as_told(place: Place) -> str:
 
 
 def keys(place: Place) -> dict[str, str]:
-    folder = place.folder / "spool" / FOLDER
+    folder = place.folder / "spool" / CLAIMS_FOLDER
     return {path.name: path.read_text() for path in folder.iterdir()}
 
 
@@ -68,7 +68,7 @@ def test_a_key_is_there_again_after_the_spool_was_wiped(place: Place) -> None:
     place.step()
     before = keys(place)
     for name in before:
-        (place.folder / "spool" / FOLDER / name).unlink()
+        (place.folder / "spool" / CLAIMS_FOLDER / name).unlink()
     place.step("look")
 
     assert before
@@ -77,9 +77,9 @@ def test_a_key_is_there_again_after_the_spool_was_wiped(place: Place) -> None:
 
 def test_without_a_folder_for_its_key_nothing_is_sent(place: Place) -> None:
     lead(place, BY_FILE)
-    (place.folder / "spool" / FOLDER).rmdir()
+    (place.folder / "spool" / CLAIMS_FOLDER).rmdir()
 
-    with pytest.raises(StateError, match=FOLDER):
+    with pytest.raises(StateError, match=CLAIMS_FOLDER):
         place.step()
     assert not place.calls("qsub")
 

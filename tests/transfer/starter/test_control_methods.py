@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessageKind, TransferOutcome
+from gridbridge.model.transfer_messages_in_spool import (
+    DesiredLocalJobState,
+    TransferMessageKind,
+    TransferOutcome,
+)
 from gridbridge.transfer.starter import control_methods, starter, task_notes
 from gridbridge.transfer.starter.starter import DueStarterStep
 from tests.contract.waiting import until
@@ -85,7 +89,9 @@ def test_a_wish_that_beta_could_not_hear_is_carried_out_later(place: Place) -> N
 
 def carries(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None]) -> None:
     """Let something happen while the inputs of a job are carried, which all arrive."""
-    monkeypatch.setattr("gridbridge.transfer.starter.remote_job_state_match._is_carried", lambda _: meanwhile() or True)
+    monkeypatch.setattr(
+        "gridbridge.transfer.starter.remote_job_state_match._are_inputs_copied", lambda _: meanwhile() or True
+    )
 
 
 def test_a_job_suspended_while_its_inputs_are_carried_stays_held_until_it_is_resumed(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.transfer.starter.file_staging import RemoteStagingFolder, _append_once, _source
+from gridbridge.transfer.starter.file_staging import RemoteStagingFolder, _append_stream_once, _rsync_source_path
 
 CAME = b"line\n" * 40_000  # more than is read at once
 
@@ -23,7 +23,7 @@ CAME = b"line\n" * 40_000  # more than is read at once
     ],
 )
 def test_an_input_is_taken_from_where_it_lies_however_its_path_is_written(path: str, source: str) -> None:
-    assert _source(RemoteStagingFolder(folder="", cwd="/home/a"), path) == source
+    assert _rsync_source_path(RemoteStagingFolder(folder="", cwd="/home/a"), path) == source
 
 
 @pytest.mark.parametrize("done", [0, 1, 65536, 65537, len(CAME)])
@@ -33,7 +33,7 @@ def test_a_step_that_was_killed_goes_on_where_it_was(tmp_path: Path, done: int) 
     (tmp_path / "stdout.from").write_bytes(b"7")
     target.write_bytes(b"before\n" + CAME[:done])
 
-    _append_once(str(fetched), str(target))
+    _append_stream_once(str(fetched), str(target))
 
     assert target.read_bytes() == b"before\n" + CAME
 
@@ -43,8 +43,8 @@ def test_what_was_there_before_stays(tmp_path: Path) -> None:
     fetched.write_bytes(b"line\nmore\n")
     target.write_bytes(b"line\n")
 
-    _append_once(str(fetched), str(target))
-    _append_once(str(fetched), str(target))
+    _append_stream_once(str(fetched), str(target))
+    _append_stream_once(str(fetched), str(target))
 
     assert target.read_bytes() == b"line\nline\nmore\n"
 
@@ -56,7 +56,7 @@ def test_tasks_that_share_a_file_lose_nothing(tmp_path: Path) -> None:
     def append(task: int) -> None:
         fetched = tmp_path / f"stdout{task}"
         fetched.write_bytes(b"done\n")
-        _append_once(str(fetched), str(target))
+        _append_stream_once(str(fetched), str(target))
 
     with ThreadPoolExecutor(20) as threads:
         list(threads.map(append, range(40)))
@@ -70,7 +70,7 @@ def test_a_pipe_takes_what_came(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     with ThreadPoolExecutor(1) as threads:
         came = threads.submit(pipe.read_bytes)
-        _append_once(str(fetched), str(pipe))
+        _append_stream_once(str(fetched), str(pipe))
 
         assert came.result(10) == b"line\n"
 
@@ -81,7 +81,7 @@ def test_nothing_is_lost_when_another_wrote_between(tmp_path: Path) -> None:
     (tmp_path / "stdout.from").write_bytes(b"0")
     target.write_bytes(b"mother's\n")
 
-    _append_once(str(fetched), str(target))
+    _append_stream_once(str(fetched), str(target))
 
     assert target.read_bytes() == b"mother's\nmine\n"
 
@@ -90,4 +90,4 @@ def test_a_file_that_takes_nothing_is_told(tmp_path: Path) -> None:
     (tmp_path / "stdout").write_bytes(b"line\n")
 
     with pytest.raises(GridbridgeError, match="No such file"):
-        _append_once(str(tmp_path / "stdout"), str(tmp_path / "gone/out"))
+        _append_stream_once(str(tmp_path / "stdout"), str(tmp_path / "gone/out"))

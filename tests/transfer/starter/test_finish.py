@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     TransferMessage,
     TransferMessageKind,
     decode_transfer_message,

@@ -7,7 +7,7 @@ import pytest
 from gridbridge import batch
 from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.transfer_message import TransferMessageKind, TransferOutcome
+from gridbridge.model.transfer_messages_in_spool import TransferMessageKind, TransferOutcome
 from gridbridge.transfer.starter import task_return_home
 from tests.transfer.starter.cells import UNDEFER, Place
 
@@ -144,7 +144,7 @@ def test_a_verdict_that_comes_before_the_deletion_is_confirmed_does_not_end_the_
 
     monkeypatch.setattr(submit, "delete_waiting_job", start_and_delete)
     # it is listed still
-    monkeypatch.setattr(task_return_home, "_confirm", lambda *_: task_return_home.CONFIRM_S)
+    monkeypatch.setattr(task_return_home, "_confirm_remote_job_gone", lambda *_: task_return_home.CONFIRM_S)
     assert recalled.step().split()[:2] == ["again", str(task_return_home.CONFIRM_S)]
     recalled.decide(**verdict, reason="beta says so")
 

@@ -13,16 +13,21 @@ from gridbridge.errors import (
     UnconfiguredTransferQueue,
 )
 from gridbridge.model.names_offered_by_cluster import NonForwardingQueues, encode_non_forwarding_queues
-from gridbridge.model.transfer_message import (
+from gridbridge.model.transfer_messages_in_spool import (
     DesiredLocalJobState,
     StarterPhase,
     TransferFailureCause,
     TransferMessage,
     TransferMessageKind,
 )
+from gridbridge.transfer.starter.remote_job_submission_step import FIRST_REJECTED_LOGIN_NOTE
 from gridbridge.transfer.starter.starter import DueStarterStep, run_next_starter_step
-from gridbridge.transfer.starter.starter_step_context import EARLY_S, UNABLE, end_without_route, retry_step_later
-from gridbridge.transfer.starter.submission_step import SHUT_OUT
+from gridbridge.transfer.starter.starter_step_context import (
+    EARLY_S,
+    MOST_CLIENT_PROGRAM_FAILURES,
+    end_without_route,
+    retry_step_later,
+)
 from tests.transfer.starter.cells import CLIENT, TRANSFER, UNDEFER, Place
 
 REMOTE = """<JB_hard_resource_list><CE_name>remote</CE_name><CE_stringval>TRUE</CE_stringval>
@@ -386,7 +391,7 @@ def shut(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
 def was_shut_out(place: Place, seconds_ago: float) -> None:
     """Let the first refusal have come so long ago."""
     at_s = time.clock_gettime(time.CLOCK_BOOTTIME) - seconds_ago
-    (place.folder / "tmp/.gridbridge" / SHUT_OUT).write_text(str(at_s))
+    (place.folder / "tmp/.gridbridge" / FIRST_REJECTED_LOGIN_NOTE).write_text(str(at_s))
 
 
 def test_logins_that_are_refused_for_a_short_time_are_waited_for(shut: Place) -> None:
@@ -557,16 +562,20 @@ def test_a_job_in_whose_limits_no_program_runs_enters_the_error_state(place: Pla
     for name in ("qalter", "qstat"):
         (place.folder / "bin" / name).write_text("#!/bin/sh\nkill -9 $$\n")
 
-    answers = [run_next_starter_step(place.task(), "", ("script",)).split()[0] for _ in range(UNABLE + 1)]
+    answers = [
+        run_next_starter_step(place.task(), "", ("script",)).split()[0] for _ in range(MOST_CLIENT_PROGRAM_FAILURES + 1)
+    ]
 
-    assert answers == ["again"] * UNABLE + ["exit"]
+    assert answers == ["again"] * MOST_CLIENT_PROGRAM_FAILURES + ["exit"]
     assert "h_vmem" in (place.folder / "active" / "error").read_text()
 
 
 def test_a_cell_that_does_not_answer_is_waited_for(place: Place) -> None:
     place.down("alpha")
 
-    answers = {run_next_starter_step(place.task(), "", ("script",)).split()[0] for _ in range(UNABLE + 2)}
+    answers = {
+        run_next_starter_step(place.task(), "", ("script",)).split()[0] for _ in range(MOST_CLIENT_PROGRAM_FAILURES + 2)
+    }
 
     assert answers == {"again"}
 

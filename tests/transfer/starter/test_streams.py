@@ -3,7 +3,7 @@
 import pytest
 
 from gridbridge.model.transfer_route import SshLogin, TransferRoute
-from gridbridge.transfer.starter import submission_step
+from gridbridge.transfer.starter import remote_job_submission_step
 
 
 def an_env(stdout: str, stderr: str, stdin: str = "/dev/null") -> dict[str, str]:
@@ -22,7 +22,7 @@ def an_env(stdout: str, stderr: str, stdin: str = "/dev/null") -> dict[str, str]
     ids=["none", "output", "error", "input"],
 )
 def test_a_job_without_a_file_of_home_has_nothing_to_be_carried(env: dict[str, str], expected: bool) -> None:
-    assert expected is submission_step.has_standard_stream_files(env)
+    assert expected is remote_job_submission_step.has_standard_stream_files(env)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_job_without_a_file_of_home_has_nothing_to_be_carried(env: dict[str, s
     ids=["none", "one file", "two files"],
 )
 def test_where_output_stays_is_told(env: dict[str, str], user: str, expected: str) -> None:
-    assert expected == submission_step.remote_output_location(env, SshLogin(host="far", user=user))
+    assert expected == remote_job_submission_step.remote_output_location(env, SshLogin(host="far", user=user))
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,16 @@ from dataclasses import dataclass, replace
 
 from gridbridge.decisions.elastic import balancer_node_and_job_counts
 from gridbridge.decisions.elastic.demand import scale_down, scale_up, task_packing, waiting_tasks_as_demand
-from gridbridge.decisions.elastic.demand.demand_round_facts import DemandPolicyRoundFacts, collect_demand_round_facts
+from gridbridge.decisions.elastic.demand.demand_policy_round_facts import (
+    DemandPolicyRoundFacts,
+    collect_demand_round_facts,
+)
 from gridbridge.decisions.elastic.demand.free_capacity import full_capacity_of_unopened_hosts, is_node_arriving_in_time
-from gridbridge.decisions.elastic.demand.new_node_offers import why_no_new_node_could_run_task
+from gridbridge.decisions.elastic.demand.new_nodes_each_pool_could_give import (
+    why_no_new_node_could_run_task,
+)
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
-from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import StartableDemandOfEqualRequests
+from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import StartableTasksOfEqualRequests
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalancePlanFigures,
@@ -17,11 +22,15 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
     NodeAddOrRemoveRefusal,
 )
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
+from gridbridge.model.elastic.balancer_config_sections import (
+    BalanceSection,
+    DemandPolicySection,
+    NodePoolSection,
+)
 from gridbridge.model.elastic.elastic_nodes import NodesByHostName
 
-StartableDemand = Sequence[StartableDemandOfEqualRequests]
-DemandWithTaskCounts = list[tuple[StartableDemandOfEqualRequests, int]]
+StartableDemand = Sequence[StartableTasksOfEqualRequests]
+DemandWithTaskCounts = list[tuple[StartableTasksOfEqualRequests, int]]
 
 
 def plan_balance_by_demand(
@@ -36,7 +45,7 @@ def plan_balance_by_demand(
     packing = _pack_waiting_tasks(facts, shapes)
     plan = BalancePlan(
         verdict=BalancePlanReason.NO_NEED,
-        figures=_figures(facts, shapes),
+        figures=_demand_round_figures(facts, shapes),
         refused=(*refused, *packing.refused),
         wake=None if situation.standby is None else (),
         watched=watched,
@@ -56,7 +65,7 @@ def plan_balance_by_demand(
     return scale_down.plan_node_removal(plan, facts, packing.blocks)
 
 
-def _figures(facts: DemandPolicyRoundFacts, shapes: StartableDemand) -> BalancePlanFigures:
+def _demand_round_figures(facts: DemandPolicyRoundFacts, shapes: StartableDemand) -> BalancePlanFigures:
     situation, nodes = facts.situation, balancer_node_and_job_counts.nodes_by_name_without_standby(facts.situation)
     instances = (instance for instances in facts.cell.queues_by_host.values() for instance in instances)
     usable = [instance for instance in instances if instance.is_usable]
@@ -104,7 +113,9 @@ def _pack_waiting_tasks(facts: DemandPolicyRoundFacts, shapes: StartableDemand) 
     with large requirements are packed first.
     """
     blocks, fit, unplaced = (*facts.present, *facts.arriving), 0, DemandWithTaskCounts()
-    for shape in sorted(shapes, key=lambda shape: (not _is_ripe(shape, facts), _size(shape.need))):
+    for shape in sorted(
+        shapes, key=lambda shape: (not _has_waited_long_enough(shape, facts), _requirement_sort_key(shape.need))
+    ):
         placed, blocks = task_packing.pack_tasks_with_alternative_needs(shape.needs, shape.tasks, blocks)
         fit += placed
         if placed < shape.tasks:
@@ -132,11 +143,11 @@ def _whole_host_rooms(facts: DemandPolicyRoundFacts) -> tuple[tuple[str, task_pa
     return tuple((node.pool if (node := own.of_host(name)) else "", room) for name, room in rooms.items())
 
 
-def _is_ripe(shape: StartableDemandOfEqualRequests, facts: DemandPolicyRoundFacts) -> bool:
+def _has_waited_long_enough(shape: StartableTasksOfEqualRequests, facts: DemandPolicyRoundFacts) -> bool:
     return shape.waited_s >= facts.demand.wait_s
 
 
-def _size(need: TaskRequirement) -> tuple[object, ...]:
+def _requirement_sort_key(need: TaskRequirement) -> tuple[object, ...]:
     """Return a sort key by which exclusive and large requirements come first."""
     spent = tuple((name, -amount) for name, amount in need.amounts)
     return not need.is_exclusive, -need.slots, -need.pieces, -len(spent), spent, need.queues
@@ -153,7 +164,7 @@ def _plan_new_nodes(
     since = plan.figures.unchanged_s
     if since is not None and since < facts.demand.grow_pause_s:
         return replace(plan, verdict=BalancePlanReason.NOT_STABLE)
-    ripe = [claim for claim in packing.left if _is_ripe(claim[0], facts)]
+    ripe = [claim for claim in packing.left if _has_waited_long_enough(claim[0], facts)]
     if not ripe and not is_lacking:
         return replace(plan, verdict=BalancePlanReason.NOT_YET)
     plan, ripe = _leave_out_tasks_served_without_new_nodes(plan, facts, ripe, shapes)
@@ -183,8 +194,10 @@ def _leave_out_tasks_served_without_new_nodes(
             figures = replace(figures, backlog_s=slot_s / slots)
             if slot_s <= slots * within_s:
                 return replace(plan, figures=figures, verdict=BalancePlanReason.SOON), []
-            ripe = waiting_tasks_as_demand.first_tasks_for_slots(ripe, slot_s / within_s - slots)
-    unserved, (queue, wait_s) = waiting_tasks_as_demand.leave_tasks_to_transfer_queues(ripe, facts, figures.boot_s)
+            ripe = waiting_tasks_as_demand.first_tasks_that_fill_slots(ripe, slot_s / within_s - slots)
+    unserved, (queue, wait_s) = waiting_tasks_as_demand.tasks_no_transfer_queue_starts_sooner(
+        ripe, facts, figures.boot_s
+    )
     figures = replace(figures, elsewhere=queue, elsewhere_s=wait_s)
     verdict = BalancePlanReason.ELSEWHERE if ripe and not unserved else plan.verdict
     return replace(plan, figures=figures, verdict=verdict), unserved
@@ -199,7 +212,7 @@ def _choose_nodes(
 ) -> BalancePlan:
     """Return the plan with the chosen nodes of one pool or with the hosts to wake, but never with both."""
     limits = scale_up.new_node_limits_by_budgets(facts, plan.figures.nodes)
-    progress = scale_up.ScaleUpProgress(limits=limits, blocks=packing.blocks, offers=facts.offers)
+    progress = scale_up.ChosenNewNodes(limits=limits, blocks=packing.blocks, offers=facts.offers)
     refused_jobs, refused = {refusal.job for refusal in plan.refused}, list(plan.refused)
     for shape, tasks in ripe:
         if scale_up.plan_nodes_for_tasks_without_room(shape.need, tasks, progress):

@@ -25,8 +25,8 @@ from gridbridge.model.elastic.elastic_nodes import (
     short_host_name,
 )
 from gridbridge.model.elastic.grid_engine_cell import ARCH, CellExecutionHost, QueueInstance, TaskResourceRequests
+from gridbridge.model.job_and_queue_states import QueueStartBlocker
 from gridbridge.model.job_request import HOSTNAME, resource_long_name
-from gridbridge.model.states import QueueStartBlocker
 
 BY_HAND = frozenset((QueueStartBlocker.DISABLED, QueueStartBlocker.BY_HAND))
 BY_CALENDAR = frozenset((QueueStartBlocker.OFF_HOURS,))
@@ -38,12 +38,12 @@ def collect_cell_placement_rules(
 ) -> CellPlacementRules:
     """Collect the facts about the whole cell that decide on which hosts tasks with the given requests may run."""
     hosts = [host for host in situation.cell.hosts if host.left or host.values]
-    like_new = _like_new(hosts, situation)
+    like_new = _hosts_like_new_nodes(hosts, situation)
     texts_by_name = defaultdict[str, set[str]](set)
     for name, text in (value for host in like_new for value in host.values):
         texts_by_name[name].add(text)
     in_queues = (queue.offered for queue in situation.layout.queues.values())
-    is_reported = any(map(_reports, hosts))
+    is_reported = any(map(_does_host_report_load, hosts))
     return CellPlacementRules(
         situation=situation,
         queue=queue,
@@ -55,18 +55,21 @@ def collect_cell_placement_rules(
         offered=_names(hosts).union(*in_queues) - BUILT_IN if hosts else frozenset(),
         is_told=bool(hosts),
         is_reported=is_reported,
-        is_new_silent=is_reported and not any(map(_reports, _like_new(situation.cell.hosts, situation))),
+        is_new_silent=is_reported
+        and not any(map(_does_host_report_load, _hosts_like_new_nodes(situation.cell.hosts, situation))),
         in_cell=frozenset(name for name, _ in situation.cell.left),
         closed=queues_closed_everywhere(situation),
         widest=max((instance.total for instance in situation.cell.instances), default=0),
     )
 
 
-def _reports(host: CellExecutionHost) -> bool:
+def _does_host_report_load(host: CellExecutionHost) -> bool:
     return any(name == ARCH for name, _ in host.values)
 
 
-def _like_new(hosts: Sequence[CellExecutionHost], situation: BalanceSituation) -> Sequence[CellExecutionHost]:
+def _hosts_like_new_nodes(
+    hosts: Sequence[CellExecutionHost], situation: BalanceSituation
+) -> Sequence[CellExecutionHost]:
     """Return the hosts that a new node will resemble: the balancer's nodes, else all hosts except the master."""
     ours = NodesByHostName(situation.nodes)
     nodes = [host for host in hosts if ours.of_host(host.name)]
@@ -102,17 +105,17 @@ def is_best_effort_or_transfer_queue(queue: str, situation: BalanceSituation, ho
 
 def queues_closed_by_hand(situation: BalanceSituation) -> frozenset[str]:
     """Return each queue that a person disabled on all of at least two reporting hosts."""
-    return frozenset(name for name, hosts in _closed(situation, BY_HAND).items() if hosts > 1)
+    return frozenset(name for name, hosts in _count_hosts_by_closed_queue(situation, BY_HAND).items() if hosts > 1)
 
 
 def queues_closed_everywhere(situation: BalanceSituation) -> frozenset[str]:
     """Return the queues that are closed on all hosts and therefore on new hosts, by hand or by calendar."""
-    closed = _closed(situation, BY_HAND | BY_CALENDAR)
-    by_calendar = _closed(situation, BY_CALENDAR)
+    closed = _count_hosts_by_closed_queue(situation, BY_HAND | BY_CALENDAR)
+    by_calendar = _count_hosts_by_closed_queue(situation, BY_CALENDAR)
     return frozenset(name for name, hosts in closed.items() if hosts > 1 or name in by_calendar)
 
 
-def _closed(situation: BalanceSituation, facts: frozenset[str]) -> Mapping[str, int]:
+def _count_hosts_by_closed_queue(situation: BalanceSituation, facts: frozenset[str]) -> Mapping[str, int]:
     """Count the reporting hosts of each queue that is closed on all hosts, without hosts that the balancer closes."""
     ours = NodesByHostName(node for node in situation.nodes if node.state is not ElasticNodeState.READY)
     closed, open_ = Counter[str](), set[str]()
@@ -181,7 +184,7 @@ def _capacity_of_host(
         tags=matching_host_patterns(name, groups, cell.patterns),
         is_empty=is_whole or not has_running_or_reserved_slots(instances),
         is_told=bool(host.left or host.values),
-        is_silent=cell.is_reported and not _reports(host),
+        is_silent=cell.is_reported and not _does_host_report_load(host),
     )
 
 
@@ -239,7 +242,7 @@ def capacity_of_typical_node(cell: CellPlacementRules) -> FreeHostCapacity | Non
         cell=cell,
         parts=tuple(queue_values_on_host(queue, slots, cell, groups) for queue, slots in kind),
         amounts=tuple(amount for amount in sorted(largest.items()) if amount[0] in cell.common),
-        values=next((host.values for host in _like_new(hosts, cell.situation) if host.values), ()),
+        values=next((host.values for host in _hosts_like_new_nodes(hosts, cell.situation) if host.values), ()),
         tags=matching_host_patterns("", groups, cell.patterns),
         is_told=any(host.left or host.values for host in hosts),
         is_silent=cell.is_new_silent,

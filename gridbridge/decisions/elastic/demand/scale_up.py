@@ -6,8 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from gridbridge.decisions.elastic.demand import task_packing
-from gridbridge.decisions.elastic.demand.demand_round_facts import DemandPolicyRoundFacts
-from gridbridge.decisions.elastic.demand.new_node_offers import UNLIMITED, PoolOrStandbyOffer
+from gridbridge.decisions.elastic.demand.demand_policy_round_facts import DemandPolicyRoundFacts
+from gridbridge.decisions.elastic.demand.new_nodes_each_pool_could_give import (
+    UNLIMITED,
+    NewNodesOfPoolOrStandbyHosts,
+)
 from gridbridge.decisions.elastic.demand.scale_down import month_budget_for_new_nodes
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import hourly_cost_of_nodes
@@ -74,18 +77,18 @@ def new_node_limits_by_budgets(facts: DemandPolicyRoundFacts, nodes: int) -> New
 
 
 @dataclass(slots=True, kw_only=True)
-class ScaleUpProgress:
+class ChosenNewNodes:
     """The new nodes chosen so far in a balancer round, and the pools and hosts that can still give nodes."""
 
     limits: NewNodeLimits
     blocks: task_packing.HostBlocks
-    offers: Sequence[PoolOrStandbyOffer]
+    offers: Sequence[NewNodesOfPoolOrStandbyHosts]
     woken: tuple[str, ...] = ()  # powered-off hosts to wake
     bought: dict[str, list[str]] = field(default_factory=dict)  # node group of each new node, by pool
     hindrances: list[BalancePlanReason] = field(default_factory=list)
 
 
-def plan_nodes_for_tasks_without_room(need: TaskRequirement, tasks: int, progress: ScaleUpProgress) -> int:
+def plan_nodes_for_tasks_without_room(need: TaskRequirement, tasks: int, progress: ChosenNewNodes) -> int:
     """Plan new nodes for waiting tasks; return the number of tasks that still find no node.
 
     Powered-off hosts are woken first. Then come pools by priority, price of a slot, reliability (spot nodes
@@ -93,7 +96,7 @@ def plan_nodes_for_tasks_without_room(need: TaskRequirement, tasks: int, progres
     """
     tasks -= _wake_standby_hosts(need, tasks, progress)
 
-    def rank(offer: PoolOrStandbyOffer) -> tuple[object, ...]:
+    def rank(offer: NewNodesOfPoolOrStandbyHosts) -> tuple[object, ...]:
         return -offer.pool.priority, offer.slot_price, offer.pool.spot, _unused_share(need, tasks, offer), offer.name
 
     for offer in sorted(_usable_pool_offers(need, progress), key=rank):
@@ -102,7 +105,7 @@ def plan_nodes_for_tasks_without_room(need: TaskRequirement, tasks: int, progres
     return tasks
 
 
-def _unused_share(need: TaskRequirement, tasks: int, offer: PoolOrStandbyOffer) -> float:
+def _unused_share(need: TaskRequirement, tasks: int, offer: NewNodesOfPoolOrStandbyHosts) -> float:
     """Return the unused share (0 to 1) of the slots of new nodes that run the given number of tasks."""
     pieces_each = task_packing.count_task_pieces_fitting_host(need, offer.room)
     if not pieces_each:
@@ -113,7 +116,7 @@ def _unused_share(need: TaskRequirement, tasks: int, offer: PoolOrStandbyOffer) 
 
 
 def refuse_task_that_needs_too_many_nodes(
-    need: TaskRequirement, progress: ScaleUpProgress
+    need: TaskRequirement, progress: ChosenNewNodes
 ) -> NodeAddOrRemoveRefusal | None:
     """Refuse a parallel task that needs more nodes at once than may be added now."""
     if need.pieces == 1:
@@ -131,7 +134,7 @@ def refuse_task_that_needs_too_many_nodes(
     return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.TOO_FEW, wanted=str(nodes), has=str(may))
 
 
-def _usable_pool_offers(need: TaskRequirement, progress: ScaleUpProgress) -> Iterator[PoolOrStandbyOffer]:
+def _usable_pool_offers(need: TaskRequirement, progress: ChosenNewNodes) -> Iterator[NewNodesOfPoolOrStandbyHosts]:
     """Return the pools whose nodes could run a task, and pools whose nodes would be in no queue."""
     for offer in progress.offers:
         is_nowhere = offer.hindrance is BalancePlanReason.NO_SUCH_PLACE
@@ -144,7 +147,7 @@ def _fits_any_part(need: TaskRequirement, room: task_packing.FreeHostCapacity) -
 
 
 def _environment_choices(
-    need: TaskRequirement, offer: PoolOrStandbyOffer, progress: ScaleUpProgress
+    need: TaskRequirement, offer: NewNodesOfPoolOrStandbyHosts, progress: ChosenNewNodes
 ) -> list[TaskRequirement]:
     """Return the requirement once for each parallel environment; environments with more room come first."""
     choices = task_packing.split_by_parallel_environment(need, (offer.room, *(room for room, _ in progress.blocks)))
@@ -154,7 +157,7 @@ def _environment_choices(
     return sorted(usable, key=lambda choice: -_free_pieces(choice, progress.blocks)) or [need]
 
 
-def _wake_standby_hosts(need: TaskRequirement, tasks: int, progress: ScaleUpProgress) -> int:
+def _wake_standby_hosts(need: TaskRequirement, tasks: int, progress: ChosenNewNodes) -> int:
     """Wake powered-off hosts for tasks, but no more hosts than these tasks need."""
     asleep = _wakeable_hosts(need, progress)
     if not asleep:
@@ -170,7 +173,7 @@ def _wake_standby_hosts(need: TaskRequirement, tasks: int, progress: ScaleUpProg
     return fit
 
 
-def _wakeable_hosts(need: TaskRequirement, progress: ScaleUpProgress) -> task_packing.HostBlocks:
+def _wakeable_hosts(need: TaskRequirement, progress: ChosenNewNodes) -> task_packing.HostBlocks:
     """Return the powered-off hosts that may be woken for a task, each host as a separate block."""
     blocks = (
         (offer.room, (host,))
@@ -182,7 +185,7 @@ def _wakeable_hosts(need: TaskRequirement, progress: ScaleUpProgress) -> task_pa
 
 
 def _record_woken_hosts(
-    progress: ScaleUpProgress, blocks: task_packing.HostBlocks, asleep: task_packing.HostBlocks
+    progress: ChosenNewNodes, blocks: task_packing.HostBlocks, asleep: task_packing.HostBlocks
 ) -> None:
     """Record the powered-off hosts that tasks use, and forget the capacity of unused hosts."""
     names = {name for _, hosts in asleep for name in hosts}
@@ -195,7 +198,9 @@ def _record_woken_hosts(
     progress.limits = progress.limits.after(len(used), 0.0)
 
 
-def _add_nodes_of_pool(offer: PoolOrStandbyOffer, need: TaskRequirement, tasks: int, progress: ScaleUpProgress) -> int:
+def _add_nodes_of_pool(
+    offer: NewNodesOfPoolOrStandbyHosts, need: TaskRequirement, tasks: int, progress: ChosenNewNodes
+) -> int:
     """Add nodes of one pool; return how many tasks have room on the added nodes."""
     if offer.hindrance is not None:
         progress.hindrances.append(offer.hindrance)
@@ -208,7 +213,7 @@ def _add_nodes_of_pool(offer: PoolOrStandbyOffer, need: TaskRequirement, tasks: 
 
 
 def _groups_with_room(
-    offer: PoolOrStandbyOffer, need: TaskRequirement, progress: ScaleUpProgress
+    offer: NewNodesOfPoolOrStandbyHosts, need: TaskRequirement, progress: ChosenNewNodes
 ) -> list[tuple[str, int]]:
     """Return the node groups that may get nodes for a parallel task, present groups first, each with a limit."""
     span = offer.pool.span
@@ -224,7 +229,12 @@ def _groups_with_room(
 
 
 def _add_nodes_to_group(
-    offer: PoolOrStandbyOffer, group: str, room_for: int, need: TaskRequirement, tasks: int, progress: ScaleUpProgress
+    offer: NewNodesOfPoolOrStandbyHosts,
+    group: str,
+    room_for: int,
+    need: TaskRequirement,
+    tasks: int,
+    progress: ChosenNewNodes,
 ) -> int:
     most, cause = _most_nodes_in_group(offer, group, room_for, need, progress)
     fit, nodes = _fewest_nodes(offer, group, need, tasks, progress, most)
@@ -244,7 +254,7 @@ def _add_nodes_to_group(
 
 
 def _most_nodes_in_group(
-    offer: PoolOrStandbyOffer, group: str, room_for: int, need: TaskRequirement, progress: ScaleUpProgress
+    offer: NewNodesOfPoolOrStandbyHosts, group: str, room_for: int, need: TaskRequirement, progress: ChosenNewNodes
 ) -> tuple[int, BalancePlanReason | None]:
     limit, cause = progress.limits.for_price(offer.price)
     limit -= len(_shareable_standby_hosts(group, need, progress))
@@ -255,13 +265,18 @@ def _most_nodes_in_group(
     return most, cause if limit <= remaining else BalancePlanReason.POOL_FULL
 
 
-def _shareable_standby_hosts(group: str, need: TaskRequirement, progress: ScaleUpProgress) -> task_packing.HostBlocks:
+def _shareable_standby_hosts(group: str, need: TaskRequirement, progress: ChosenNewNodes) -> task_packing.HostBlocks:
     """Return the powered-off hosts that a parallel task may use beside new nodes."""
     return _wakeable_hosts(need, progress) if need.pieces > 1 and not group else ()
 
 
 def _fewest_nodes(
-    offer: PoolOrStandbyOffer, group: str, need: TaskRequirement, tasks: int, progress: ScaleUpProgress, most: int
+    offer: NewNodesOfPoolOrStandbyHosts,
+    group: str,
+    need: TaskRequirement,
+    tasks: int,
+    progress: ChosenNewNodes,
+    most: int,
 ) -> tuple[int, int]:
     """Return how many tasks fit on at most `most` new nodes, and the fewest nodes for these tasks."""
     most, blocks = min(most, tasks * need.total), progress.blocks
@@ -292,7 +307,7 @@ def _pieces_each(need: TaskRequirement, room: task_packing.FreeHostCapacity) -> 
 
 
 def _with_new_nodes(
-    blocks: task_packing.HostBlocks, offer: PoolOrStandbyOffer, group: str, nodes: int, first: int = 0
+    blocks: task_packing.HostBlocks, offer: NewNodesOfPoolOrStandbyHosts, group: str, nodes: int, first: int = 0
 ) -> task_packing.HostBlocks:
     names = tuple(f"{offer.name}+{number}" for number in range(first, first + nodes))
     return task_packing.merge_hosts_of_equal_capacity((*blocks, (replace(offer.room, group=group), names)))

@@ -103,10 +103,10 @@ def count_task_pieces_fitting_host(need: TaskRequirement, room: FreeHostCapacity
         return 0
     if need.is_exclusive and (room.is_used or not room.is_empty):
         return 0
-    if not all(_has_value(requirement, room) for requirement in need.values):
+    if not all(_has_required_value(requirement, room) for requirement in need.values):
         return 0
     count = sum(_pieces_in_queue(need, part, room) for part in room.parts)
-    amounts, spent = dict(room.amounts), _spent(need)
+    amounts, spent = dict(room.amounts), _used_consumables(need)
     return min((count, *(_whole_multiples(amounts[name], amount) for name, amount in spent if name in amounts)))
 
 
@@ -119,10 +119,10 @@ def _pieces_in_queue(need: TaskRequirement, part: QueueFreeSlotsOnHost, room: Fr
     if any(host_lacks_consumable(name, room) for name in demanded):
         return 0
     fit = part.free // need.slots
-    return min((fit, *(_whole_multiples(own[name], amount) for name, amount in _spent(need) if name in own)))
+    return min((fit, *(_whole_multiples(own[name], amount) for name, amount in _used_consumables(need) if name in own)))
 
 
-def _spent(need: TaskRequirement) -> tuple[tuple[str, float], ...]:
+def _used_consumables(need: TaskRequirement) -> tuple[tuple[str, float], ...]:
     return tuple(amount for amount in (*need.amounts, *need.usual) if amount[1] > 0)
 
 
@@ -154,7 +154,7 @@ def requested_resources_queue_lacks(
     return lacking - room.cell.common if room.is_new else lacking
 
 
-def _has_value(requirement: RequiredHostValue, room: FreeHostCapacity) -> bool:
+def _has_required_value(requirement: RequiredHostValue, room: FreeHostCapacity) -> bool:
     """Say whether a host has a required value; a new node is assumed to have the values of similar hosts."""
     if requirement.name == HOSTNAME:  # no host lists its name among its values
         return f"{HOSTNAME}={requirement.value}" in room.tags
@@ -203,7 +203,7 @@ def host_capacity_after_placement(need: TaskRequirement, room: FreeHostCapacity,
         parts = tuple(replace(part, free=0) for part in room.parts)
         return replace(room, parts=parts, amounts=(), is_used=True)
     unplaced, parts_left = pieces, list[QueueFreeSlotsOnHost]()
-    spent = dict(_spent(need))
+    spent = dict(_used_consumables(need))
     for part in room.parts:
         fit = min(unplaced, _pieces_in_queue(need, part, room))
         own = _subtract_amounts(part.amounts, spent, fit)

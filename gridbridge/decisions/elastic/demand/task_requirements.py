@@ -49,7 +49,7 @@ def drop_domains_from_expression(expression: str, host: str) -> str:
 def _match_expression(tokens: list[str], names: tuple[str, ...], operators: str = "|&") -> bool:
     """Consume the tokens of an expression; `operators` has the operators of this level, the loosest first."""
     if not operators:
-        return _term(tokens, names)
+        return _match_expression_term(tokens, names)
     is_match = _match_expression(tokens, names, operators[1:])
     while tokens[:1] == [operators[0]]:
         del tokens[0]
@@ -58,10 +58,10 @@ def _match_expression(tokens: list[str], names: tuple[str, ...], operators: str 
     return is_match
 
 
-def _term(tokens: list[str], names: tuple[str, ...]) -> bool:
+def _match_expression_term(tokens: list[str], names: tuple[str, ...]) -> bool:
     first = tokens.pop(0)
     if first == "!":
-        return not _term(tokens, names)
+        return not _match_expression_term(tokens, names)
     if first in ("&", "|", ")"):
         raise ValueError(first)
     if first != "(":
@@ -156,8 +156,8 @@ def requirement_of_task_requests(
         is_apart=is_apart,
         is_exclusive=any(resource.relation is EXCLUSIVE and text.lower() in TRUE for resource, text in requested),
         is_on_all=shape.is_on_all,
-        amounts=_amounts(requested, slots, pieces),
-        usual=tuple(amount for amount in _amounts(unrequested, slots, pieces) if amount[1] > 0),
+        amounts=_consumables_per_piece(requested, slots, pieces),
+        usual=tuple(amount for amount in _consumables_per_piece(unrequested, slots, pieces) if amount[1] > 0),
         values=tuple(
             RequiredHostValue(name=resource.name, relation=resource.relation, value=text)
             for resource, text in values
@@ -221,7 +221,7 @@ def _split_slots(
     return 1, shape.slots, False
 
 
-def _amounts(
+def _consumables_per_piece(
     requested: Iterable[tuple[CellResourceDefinition, str]], slots: int, pieces: int
 ) -> tuple[tuple[str, float], ...]:
     """Return the consumables of one piece of a task; amounts for the whole job are divided evenly."""

@@ -10,10 +10,10 @@ from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     elapsed_s,
     requested_qname_expressions,
     when_first_job_was_startable,
-    why_waiting_jobs_are_no_demand,
+    why_no_node_is_added_for_jobs,
 )
 from gridbridge.decisions.elastic.demand import free_capacity, task_packing
-from gridbridge.decisions.elastic.demand.demand_round_facts import DemandPolicyRoundFacts
+from gridbridge.decisions.elastic.demand.demand_policy_round_facts import DemandPolicyRoundFacts
 from gridbridge.decisions.elastic.demand.task_requirements import (
     TaskRequirement,
     environment_and_why_it_refuses_job,
@@ -35,7 +35,7 @@ AGAIN = 10  # a job that ignored free slots may add nodes again after this many 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartableDemandOfEqualRequests:
+class StartableTasksOfEqualRequests:
     """Waiting tasks with equal requests that the scheduler may start now."""
 
     need: TaskRequirement  # smallest requirement of a task
@@ -92,7 +92,9 @@ class CellWideFreeResources:
             has = self._licences[name]
             if (affordable := int(has / amount + 1e-9)) < fit:
                 fit = affordable
-                shortage = _shortage(NodeAddOrRemoveRefusalCause.LICENCE, name, f"{amount:g}", f"{has:g}")
+                shortage = _resource_shortage_refusal(
+                    NodeAddOrRemoveRefusalCause.LICENCE, name, f"{amount:g}", f"{has:g}"
+                )
         fit, full = self._environment(need, fit)
         for name, amount in licences.items():
             self._licences[name] -= fit * amount
@@ -104,7 +106,9 @@ class CellWideFreeResources:
             return tasks, None
         task_slots, unplaced = need.slots * need.pieces, tasks
         first, *others = sorted(need.environments, key=lambda name: (-self._slots[name], name))
-        full = _shortage(NodeAddOrRemoveRefusalCause.ENVIRONMENT_FULL, first, str(task_slots), str(self._slots[first]))
+        full = _resource_shortage_refusal(
+            NodeAddOrRemoveRefusalCause.ENVIRONMENT_FULL, first, str(task_slots), str(self._slots[first])
+        )
         for name in (first, *others):
             fitting = min(unplaced, self._slots[name] // task_slots)
             self._slots[name] -= fitting * task_slots
@@ -112,25 +116,27 @@ class CellWideFreeResources:
         return tasks - unplaced, full if unplaced else None
 
 
-def _shortage(cause: NodeAddOrRemoveRefusalCause, name: str, wanted: str, has: str) -> NodeAddOrRemoveRefusal:
+def _resource_shortage_refusal(
+    cause: NodeAddOrRemoveRefusalCause, name: str, wanted: str, has: str
+) -> NodeAddOrRemoveRefusal:
     return NodeAddOrRemoveRefusal(cause=cause, name=name, wanted=wanted, has=has)
 
 
 def startable_demand_and_refusals(
     situation: BalanceSituation, widest: int, stuck: Collection[int] = ()
-) -> tuple[tuple[StartableDemandOfEqualRequests, ...], tuple[NodeAddOrRemoveRefusal, ...]]:
+) -> tuple[tuple[StartableTasksOfEqualRequests, ...], tuple[NodeAddOrRemoveRefusal, ...]]:
     """Return the tasks for which nodes may be added, and a refusal for each other waiting job.
 
     Jobs in `stuck`, given by the lowest job numbers of their groups, appear in neither result.
     """
-    pending, refused = list[StartableDemandOfEqualRequests](), list[NodeAddOrRemoveRefusal]()
+    pending, refused = list[StartableTasksOfEqualRequests](), list[NodeAddOrRemoveRefusal]()
     limits = CellWideFreeResources(situation)
     for row in situation.cell.waiting:
         cause = _refusal_cause(row, situation)
         if cause is not None:
             refused.extend(NodeAddOrRemoveRefusal(job=job, cause=cause) for job in row.jobs)
         elif row.state.is_waiting and row.first not in stuck:
-            pending_shape, why = _pending_shape(row, situation, widest, limits)
+            pending_shape, why = _startable_tasks_and_refusal(row, situation, widest, limits)
             refused.extend(repeat_refusal_for_jobs(why, row.jobs))
             if pending_shape.tasks:
                 pending.append(pending_shape)
@@ -145,14 +151,14 @@ def repeat_refusal_for_jobs(
         yield from (replace(refusal, job=job) for job in jobs)
 
 
-def _pending_shape(
+def _startable_tasks_and_refusal(
     row: WaitingJobGroup, situation: BalanceSituation, widest: int, limits: CellWideFreeResources
-) -> tuple[StartableDemandOfEqualRequests, NodeAddOrRemoveRefusal | None]:
+) -> tuple[StartableTasksOfEqualRequests, NodeAddOrRemoveRefusal | None]:
     shapes = (row.shape, *row.shape.others)
     need, *others = (requirement_of_task_requests(shape, situation.layout, widest) for shape in shapes)
-    tasks, refusal = _startable(row, need, situation, limits)
+    tasks, refusal = _count_startable_tasks(row, need, situation, limits)
     since = when_first_job_was_startable(row, situation)
-    pending_shape = StartableDemandOfEqualRequests(
+    pending_shape = StartableTasksOfEqualRequests(
         need=need,
         jobs=row.jobs,
         tasks=tasks,
@@ -163,11 +169,13 @@ def _pending_shape(
     return pending_shape, refusal
 
 
-def _startable(
+def _count_startable_tasks(
     row: WaitingJobGroup, need: TaskRequirement, situation: BalanceSituation, limits: CellWideFreeResources
 ) -> tuple[int, NodeAddOrRemoveRefusal | None]:
     if rule := environment_that_cannot_split_slots(row.shape, situation.layout):
-        return 0, _shortage(NodeAddOrRemoveRefusalCause.UNDIVIDED, rule.name, str(row.shape.slots), str(rule.per_host))
+        return 0, _resource_shortage_refusal(
+            NodeAddOrRemoveRefusalCause.UNDIVIDED, rule.name, str(row.shape.slots), str(rule.per_host)
+        )
     name, barred_user = environment_and_why_it_refuses_job(row.shape, situation.layout)
     if name:
         return 0, NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.BARRED, name=name, wanted=barred_user)
@@ -178,7 +186,7 @@ def _startable(
 
 
 def _refusal_cause(row: WaitingJobGroup, situation: BalanceSituation) -> NodeAddOrRemoveRefusalCause | None:
-    if (cause := why_waiting_jobs_are_no_demand(row)) is not None:
+    if (cause := why_no_node_is_added_for_jobs(row)) is not None:
         return cause
     if not (row.shape.queues or requested_qname_expressions(row.shape)):
         return None
@@ -191,7 +199,7 @@ def _refusal_cause(row: WaitingJobGroup, situation: BalanceSituation) -> NodeAdd
 def find_startable_demand(
     facts: DemandPolicyRoundFacts,
 ) -> tuple[
-    tuple[StartableDemandOfEqualRequests, ...], tuple[NodeAddOrRemoveRefusal, ...], Mapping[int, WaitingJobsHistory]
+    tuple[StartableTasksOfEqualRequests, ...], tuple[NodeAddOrRemoveRefusal, ...], Mapping[int, WaitingJobsHistory]
 ]:
     """Return the waiting tasks for which nodes may be added, the refusals, and the new history of waiting jobs.
 
@@ -225,19 +233,19 @@ def _waiting_tasks_by_row(situation: BalanceSituation) -> Counter[int]:
 
 def _startable_rows(situation: BalanceSituation) -> Iterator[WaitingJobGroup]:
     return (
-        row for row in situation.cell.waiting if why_waiting_jobs_are_no_demand(row) is None and row.state.is_waiting
+        row for row in situation.cell.waiting if why_no_node_is_added_for_jobs(row) is None and row.state.is_waiting
     )
 
 
 def _update_histories(
-    pending_shapes: Iterable[StartableDemandOfEqualRequests], tasks: Mapping[int, int], facts: DemandPolicyRoundFacts
+    pending_shapes: Iterable[StartableTasksOfEqualRequests], tasks: Mapping[int, int], facts: DemandPolicyRoundFacts
 ) -> Mapping[int, WaitingJobsHistory]:
     """Return the history of waiting jobs, and mark each job that did not start despite free slots.
 
     A job is marked after `stuck_after_s` with free slots. Slots that new jobs are about to use are not free for
     older jobs. Each older job is checked alone.
     """
-    situation, rows = facts.situation, defaultdict[int, list[StartableDemandOfEqualRequests]](list)
+    situation, rows = facts.situation, defaultdict[int, list[StartableTasksOfEqualRequests]](list)
     for pending_shape in pending_shapes:
         rows[pending_shape.first].append(pending_shape)
     before = {  # jobs that already waited in the last round, and of which no task started since
@@ -279,7 +287,7 @@ SCHEDULER_S = 15.0  # default scheduling interval of Grid Engine (sched_conf(5))
 
 
 def slot_seconds_of_all_tasks(
-    facts: DemandPolicyRoundFacts, pending_shapes: Iterable[StartableDemandOfEqualRequests]
+    facts: DemandPolicyRoundFacts, pending_shapes: Iterable[StartableTasksOfEqualRequests]
 ) -> float | None:
     """Return the slot-seconds that running and waiting tasks need; None if a run time is unknown.
 
@@ -308,11 +316,11 @@ def slot_seconds_of_all_tasks(
     return running_s + sum(slots * runtimes[owner, name] for owner, name, slots in waiting)
 
 
-def first_tasks_for_slots(
-    pending_shapes: Iterable[tuple[StartableDemandOfEqualRequests, int]], slots: float
-) -> list[tuple[StartableDemandOfEqualRequests, int]]:
+def first_tasks_that_fill_slots(
+    pending_shapes: Iterable[tuple[StartableTasksOfEqualRequests, int]], slots: float
+) -> list[tuple[StartableTasksOfEqualRequests, int]]:
     """Return the first waiting tasks that together fill the given number of slots."""
-    first = list[tuple[StartableDemandOfEqualRequests, int]]()
+    first = list[tuple[StartableTasksOfEqualRequests, int]]()
     for pending_shape, tasks in pending_shapes:
         fitting = min(tasks, ceil(slots / _slots_per_task(pending_shape)))
         if fitting > 0:
@@ -321,15 +329,15 @@ def first_tasks_for_slots(
     return first
 
 
-def leave_tasks_to_transfer_queues(
-    pending_shapes: Iterable[tuple[StartableDemandOfEqualRequests, int]], facts: DemandPolicyRoundFacts, boot_s: float
-) -> tuple[list[tuple[StartableDemandOfEqualRequests, int]], tuple[str, float]]:
+def tasks_no_transfer_queue_starts_sooner(
+    pending_shapes: Iterable[tuple[StartableTasksOfEqualRequests, int]], facts: DemandPolicyRoundFacts, boot_s: float
+) -> tuple[list[tuple[StartableTasksOfEqualRequests, int]], tuple[str, float]]:
     """Return the tasks that no transfer queue starts before a new node would boot.
 
     Also return the last queue that starts other tasks, and the seconds until the start; empty if no queue does. A
     queue that should have started a task since a node could first have been added is not used for the task.
     """
-    unserved, last = list[tuple[StartableDemandOfEqualRequests, int]](), ("", 0.0)
+    unserved, last = list[tuple[StartableTasksOfEqualRequests, int]](), ("", 0.0)
     free, rooms = dict(facts.situation.elsewhere_free), free_capacity.full_capacity_by_transfer_queue(facts.cell)
     for shape, tasks in pending_shapes:
         late_s, slots = shape.waited_s - facts.demand.wait_s - facts.rules.interval_s, _slots_per_task(shape)
@@ -356,5 +364,5 @@ def _could_run_in_empty_queue(need: TaskRequirement, rooms: Iterable[task_packin
     return sum(task_packing.count_task_pieces_fitting_host(need, room) for room in rooms) >= need.pieces
 
 
-def _slots_per_task(pending_shape: StartableDemandOfEqualRequests) -> int:
+def _slots_per_task(pending_shape: StartableTasksOfEqualRequests) -> int:
     return max(1, pending_shape.need.all_slots)

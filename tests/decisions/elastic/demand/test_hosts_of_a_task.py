@@ -12,15 +12,15 @@ from hypothesis import strategies as some
 
 from gridbridge.decisions.elastic.balancer_round_reports import explain_no_new_node_or_removal
 from gridbridge.decisions.elastic.demand.task_packing import count_exclusive_tasks_and_hosts
+from gridbridge.model.config_key_descriptions import QueueDefaultRequests
 from gridbridge.model.elastic import balance_plan
-from gridbridge.model.elastic.balance_sections import NodePoolSection
+from gridbridge.model.elastic.balancer_config_sections import NodePoolSection
 from gridbridge.model.elastic.grid_engine_cell import (
     CellExecutionHost,
     ParallelEnvironment,
     ParallelSlotDistribution,
     parse_cell_queue,
 )
-from gridbridge.model.key_settings import QueueDefaultRequests
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, RULES, cell, full, plan, with_standby
 

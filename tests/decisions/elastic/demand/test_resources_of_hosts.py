@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
+from gridbridge.model.config_key_descriptions import QueueDefaultRequests
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_plan import NodeAddOrRemoveRefusalCause as Cause
-from gridbridge.model.elastic.balance_sections import NodePoolSection
+from gridbridge.model.elastic.balancer_config_sections import NodePoolSection
 from gridbridge.model.elastic.grid_engine_cell import (
     CellExecutionHost,
     CellResourceDefinition,
     RequestedValueComparison,
     parse_cell_queue,
 )
-from gridbridge.model.key_settings import QueueDefaultRequests
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
 

@@ -16,7 +16,7 @@ from gridbridge.model.elastic.balance_plan import (
     NodeAddOrRemoveRefusalCause,
     WaitingJobsHistory,
 )
-from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell import WaitingJobGroup
 from tests.decisions.elastic.cells import MASTER, NOON, ago, cases, instance, node, waiting

@@ -30,7 +30,7 @@ DELETE = {
     "not told": "privileged/as_user_array_verbs.py:_leave",
 }
 FILES = "privileged/as_user_array,privileged/campaign_,privileged/new_attempt,privileged/send_arrays,"
-FILES += "privileged/as_user_request_steps,campaigns/store/root_ledger,batch/oar/submit,shell/ssh"
+FILES += "privileged/as_user_refusals_and_user_switch,campaigns/store/root_ledger,batch/oar/submit,shell/ssh"
 LONG_S = 600
 EACH, LINES = 7, 1000  # of the lines to which a sender comes in these, which are fewer
 FOLDER = "~/killed"

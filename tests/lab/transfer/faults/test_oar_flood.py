@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from gridbridge.batch.oar import oar_server_queries
-from gridbridge.batch.oar.oar_output import split_combined_oar_answer
+from gridbridge.batch.oar.oar_output_parser import split_combined_oar_answer
 from gridbridge.model.transfer_route import OarServerAccess
 from tests.lab.gamma import FAR, Gamma
 from tests.lab.grid import Grid

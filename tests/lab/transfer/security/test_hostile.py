@@ -420,7 +420,7 @@ def test_what_he_puts_where_her_job_will_be_is_not_hers(grid: Grid) -> None:
 def test_his_full_quota_is_his_trouble(grid: Grid) -> None:
     """A file size limit stands for a quota: his own messages fail, whole or not at all."""
     send = (
-        "from gridbridge.model.transfer_message import TransferMessage;"
+        "from gridbridge.model.transfer_messages_in_spool import TransferMessage;"
         "from gridbridge.state import spool;"
         "message = TransferMessage(kind='record', transfer='gb.alpha.1.0.1', at='1');"
         "spool.send_spool_message(message)"

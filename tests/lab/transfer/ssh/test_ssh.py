@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from gridbridge.transfer.starter.submission_step import SHUT_OUT
+from gridbridge.transfer.starter.remote_job_submission_step import FIRST_REJECTED_LOGIN_NOTE
 from tests.lab.away import once
 from tests.lab.delta import (
     ACCOUNT,
@@ -175,7 +175,7 @@ def shut(ready: Grid) -> Shut:
         either = ("-q", f"{QUEUE},all.q", "-soft", "-q", QUEUE, "-o", "/dev/null", "-j", "y")
         home = ready.submit(*either, script="sleep 0\n")
         broken = keys(ready)
-        note = f"/tmp/{home}.1.{QUEUE}/.gridbridge/{SHUT_OUT}"
+        note = f"/tmp/{home}.1.{QUEUE}/.gridbridge/{FIRST_REJECTED_LOGIN_NOTE}"
         ready.until(lambda: ready.on(HOME, "test", "-e", note).status == 0, "a refusal", LONG_S)
         ready.sh(HOME, f"echo 0 >{note}")  # it came long ago
         ended = ready.accounting_of_end(home, LONG_S)

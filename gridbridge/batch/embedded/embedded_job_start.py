@@ -1,0 +1,236 @@
+"""Starts the first process of an embedded job, and runs the methods and load sensor of transfer queues.
+
+A first process prepares itself and waits; after the job is recorded as running, the process executes the job's shell.
+If the keeper is killed at any moment, the job still waits or is recorded as running, and a waiting process ends because
+the pipe from the keeper closes.
+"""
+
+import os
+import pwd
+import select
+import signal
+import socket
+from contextlib import suppress
+from typing import NoReturn
+
+from gridbridge.batch.embedded import embedded_job_processes
+from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedTransferQueue
+from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore
+from gridbridge.decisions.transfer.transfer_queue_closing import closing_load_value
+from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.transfer_route import BARE
+from gridbridge.shell.program_runs import run_program
+
+APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+READY, GO = b"+", b"g"
+UNABLE = 127
+READY_LIMIT_S = 5  # less than the time that other processes wait for the locked SQLite file
+SCRIPT, TMPDIR, PID = "script", "tmpdir", "job_pid"  # files in a job's private folder
+PATH = "/usr/local/bin:/usr/bin:/bin"
+Program = tuple[tuple[str, ...], dict[str, str]]
+
+
+class EmbeddedJobStartFailure(GridbridgeError):
+    """Raised when a job's first process can't start; the job's owner can correct the reason."""
+
+
+class EmbeddedJobFirstProcess:
+    """The first process of an embedded job, controlled by the job's keeper process."""
+
+    def __init__(self, job: EmbeddedJob, private: str, argv: tuple[str, ...], environment: dict[str, str]) -> None:
+        """Fork the first process and wait until it is ready; raise EmbeddedJobStartFailure if it can't start."""
+        line_read, self._line = os.pipe()
+        self._news, news_write = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            os.close(self._line)
+            _run_first_process(job, private, (argv, environment), line_read, news_write)
+        os.close(line_read)
+        os.close(news_write)
+        message = self._hear()
+        if message != READY:
+            self.abandon()
+            raise EmbeddedJobStartFailure(message.decode("utf-8", "replace") or "the first process was killed")
+        self.birth = embedded_job_processes.unique_process_id(self.pid)
+
+    def _hear(self) -> bytes:
+        poll = select.poll()
+        poll.register(self._news, select.POLLIN)
+        if poll.poll(READY_LIMIT_S * 1000):
+            return os.read(self._news, 4096)
+        os.kill(self.pid, signal.SIGKILL)
+        return f"the first process is not ready after {READY_LIMIT_S} s: does a filesystem hang?".encode()
+
+    def abandon(self) -> None:
+        """Let the first process end without running the job."""
+        os.close(self._line)
+        os.close(self._news)
+        os.waitpid(self.pid, os.WNOHANG)
+
+    def let_go(self) -> str:
+        """Let the first process run the job; return the reason of a failure, empty on success."""
+        with suppress(BrokenPipeError):  # the job was deleted before its start
+            os.write(self._line, GO)
+        message = os.read(self._news, 4096)  # empty on success: execve(2) closes the pipe
+        os.close(self._line)
+        os.close(self._news)
+        return message.decode("utf-8", "replace")
+
+
+def _run_first_process(job: EmbeddedJob, private: str, program: Program, line: int, news: int) -> NoReturn:
+    argv, environment = program
+    try:
+        os.setsid()
+        _prepare(job)
+        os.write(news, READY)
+        if os.read(line, 1) == GO:
+            with open(f"{private}/{PID}", "w", encoding="ascii") as file:
+                file.write(str(os.getpid()))
+            os.execve(argv[0], argv, environment)  # noqa: S606 - the job's own shell
+    except OSError as error:
+        os.write(news, f"{error.strerror}: {error.filename or argv[0]}".encode()[:4096])
+    finally:
+        os._exit(UNABLE)
+
+
+def _prepare(job: EmbeddedJob) -> None:
+    os.umask(0o022)
+    os.chdir(job.cwd)
+    null = os.open("/dev/null", os.O_RDONLY)
+    output = os.open(job.output, APPEND | os.O_NONBLOCK, 0o644)  # O_NONBLOCK: a FIFO without reader fails at once
+    os.set_blocking(output, True)
+    for number, end in enumerate((null, output, output)):
+        os.dup2(end, number)
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def embedded_job_environment(job: EmbeddedJob, private: str) -> dict[str, str]:
+    """Return a job's environment variables under Grid Engine's names (qsub(1))."""
+    person = pwd.getpwuid(os.getuid())
+    return {
+        "HOME": person.pw_dir,
+        "USER": person.pw_name,
+        "LOGNAME": person.pw_name,
+        "SHELL": person.pw_shell,
+        "PATH": PATH,
+        "TMPDIR": f"{private}/{TMPDIR}",
+        "HOSTNAME": socket.gethostname(),
+        "ENVIRONMENT": "BATCH",
+        "JOB_ID": str(job.id),
+        "JOB_NAME": job.name,
+        "NSLOTS": str(job.slots),
+        **({"SGE_TASK_ID": str(job.place)} if job.array else {}),
+    }
+
+
+METHOD_S = 60.0  # time limit of a queue method; the method's own limits are shorter
+SENSOR_S = 10.0
+PARALLEL = "slots"  # parallel environment of jobs with several slots
+AS_IT_IS = ("utf-8", "surrogateescape")
+NO_REASON = "the starter gave no reason"
+
+
+def embedded_job_private_folder(folder: str, job: int) -> str:
+    """Return the path of a job's private folder."""
+    return f"{folder}/active/{job}"
+
+
+def embedded_job_command_line(database: EmbeddedJobStore, job: EmbeddedJob) -> Program:
+    """Return the command line and the environment of a job's first process."""
+    private = embedded_job_private_folder(database.folder, job.id)
+    script = f"{private}/{SCRIPT}"
+    queue = _queue(database, job)
+    if queue is None:
+        return (job.shell, script), embedded_job_environment(job, private)
+    return (f"{queue.methods}/starter", script), embedded_starter_environment(job, private)
+
+
+def run_embedded_queue_method(database: EmbeddedJobStore, job: EmbeddedJob, method: str) -> None:
+    """Run a method, such as suspend, of the transfer queue in which a job runs; do nothing for other jobs.
+
+    The method's exit status is ignored, as by Grid Engine's shepherd: a method only records a request, which a service
+    carries out.
+    """
+    queue = _queue(database, job)
+    if queue is None:
+        return
+    private = embedded_job_private_folder(database.folder, job.id)
+    try:
+        run_program((f"{queue.methods}/{method}",), embedded_starter_environment(job, private), METHOD_S)
+    except CommandFailed:
+        return
+
+
+def write_embedded_execd_files(job: EmbeddedJob, private: str) -> None:
+    """Write the files `config` and `environment`, which Grid Engine's execd writes for each job."""
+    config = {
+        "cwd": job.cwd,
+        "handle_as_binary": "0",
+        "no_shell": "0",
+        "pe": PARALLEL if job.slots > 1 else "none",
+        "pe_slots": str(job.slots),
+        "h_rt": "INFINITY",
+    }
+    for name, values in (("config", config), ("environment", embedded_job_environment(job, private))):
+        with open(f"{private}/{name}", "wb") as file:
+            file.write(b"".join(f"{k}={v}\n".encode(*AS_IT_IS) for k, v in values.items()))
+
+
+def embedded_starter_environment(job: EmbeddedJob, private: str) -> dict[str, str]:
+    """Return the environment variables of a starter and of queue methods (sge_conf(5))."""
+    return embedded_job_environment(job, private) | {
+        "QUEUE": job.at,
+        "RESTARTED": str(job.restarted),
+        "JOB_SCRIPT": f"{private}/{SCRIPT}",
+        "SGE_ACCOUNT": job.account,
+        "SGE_JOB_SPOOL_DIR": private,
+        "SGE_TASK_ID": "undefined",
+        "SGE_STARTER_SHELL_PATH": job.shell,
+        "SGE_STARTER_SHELL_START_MODE": "posix_compliant",
+        "SGE_STDIN_PATH": "/dev/null",
+        "SGE_STDOUT_PATH": job.output,
+        "SGE_STDERR_PATH": job.output,
+    }
+
+
+def read_embedded_starter_error(private: str) -> str:
+    """Return a starter's reason for putting the job into error state."""
+    try:
+        with open(f"{private}/error", encoding="utf-8", errors="replace") as file:
+            return " ".join(file.read().split()) or NO_REASON
+    except OSError:
+        return NO_REASON
+
+
+def open_embedded_transfer_queues(database: EmbeddedJobStore) -> frozenset[str]:
+    """Return the transfer queues that are open and have a job to start.
+
+    The load sensor is called only if a job waits for a transfer queue. Without load values all transfer queues are
+    closed.
+    """
+    queues = [queue for queue in database.queues() if database.first_for(queue)]
+    values = _load_values(queues[0].methods) if queues else {}
+    return frozenset(
+        queue.name for queue in queues if not closing_load_value(values, queue.remote, queue.pending_limit)
+    )
+
+
+def call_embedded_load_sensor(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
+    """Call the load sensor of the transfer queue in which a job runs, and ignore the sensor's values."""
+    if queue := _queue(database, job):
+        _load_values(queue.methods)
+
+
+def _load_values(methods: str) -> dict[str, str]:
+    try:
+        report = run_program((f"{methods}/sensor",), dict(BARE), SENSOR_S, b"\n").stdout
+    except CommandFailed:
+        return {}
+    lines = (line.split(":") for line in report.decode("ascii", "replace").splitlines())
+    return {parts[-2]: parts[-1] for parts in lines if len(parts) > 2}
+
+
+def _queue(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedTransferQueue | None:
+    return next((queue for queue in database.queues() if queue.name == job.at), None)

@@ -1,0 +1,85 @@
+"""Keeps local tasks of an embedded cluster from starting again while their remote jobs exist.
+
+The only guard against a second start is a hold.
+"""
+
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from gridbridge.batch.embedded import submit
+from gridbridge.batch.embedded.embedded_program_calls import run_embedded_program
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.job_request import JobRequest, Variant
+from gridbridge.model.transfer_name import TransferAttemptId
+from gridbridge.model.transfer_route import EmbeddedClusterAccess
+
+
+def remove_task_guard(folder: EmbeddedClusterAccess, local: TransferAttemptId, guard: str) -> None:
+    """Release a task from the hold that guards it."""
+    submit.release_job(folder, local.local)
+
+
+def release_into_queue(folder: EmbeddedClusterAccess, local: TransferAttemptId, queue: str, guard: str) -> None:
+    """Restrict a job to one transfer queue, then release the job."""
+    pin_job_to_queue(folder, local.local, queue)
+    remove_task_guard(folder, local, guard)
+
+
+def set_task_guard(folder: EmbeddedClusterAccess, local: TransferAttemptId, guard: str) -> None:
+    """Hold a task, so that it does not start again."""
+    submit.hold_job(folder, local.local)
+
+
+def query_job_requests(folder: EmbeddedClusterAccess, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
+    """Return no requests: an embedded cluster's job list shows every hold."""
+    return {}
+
+
+def query_deferred_jobs(folder: EmbeddedClusterAccess) -> frozenset[int]:
+    """Return no jobs: embedded jobs have no start time."""
+    return frozenset()
+
+
+def keep_job_off_queues(
+    folder: EmbeddedClusterAccess, local: TransferAttemptId, other_queues: Callable[[str], str]
+) -> None:
+    """Raise GridbridgeError: an embedded cluster recalls no jobs."""
+    raise GridbridgeError(f"job {local.job} is not recalled, because embedded clusters recall no jobs")
+
+
+def restore_queue_list(folder: EmbeddedClusterAccess, local: TransferAttemptId) -> None:
+    """Lift the restriction of a job to one queue."""
+    pin_job_to_queue(folder, local.local, "")
+
+
+def require_runnable_variant(
+    folder: EmbeddedClusterAccess, local: TransferAttemptId, variants: Callable[[JobRequest], Iterable[Variant]]
+) -> None:
+    """Raise GridbridgeError: an embedded cluster recalls no jobs."""
+    raise GridbridgeError(f"job {local.job} is not recalled, because embedded clusters recall no jobs")
+
+
+def query_job_rerun(
+    folder: EmbeddedClusterAccess,
+    local: TransferAttemptId,
+    transfer_queues: Collection[str],
+    of_queues: Callable[[JobRequest, Mapping[str, str]], str],
+) -> str:
+    """Return `no`: an embedded cluster reruns no job."""
+    return "no"
+
+
+REFUSED = ""  # embedded jobs have no context variables
+
+
+def keep_refused_job_home(
+    folder: EmbeddedClusterAccess, job: str, own: JobRequest, variants: Iterable[Variant], reason: str
+) -> bool:
+    """Restrict a refused job to the queue `embedded`; return False if the queue has too few slots."""
+    answer = run_embedded_program(folder, "stay", job, f"--reason={reason}")
+    return answer.status != os.EX_DATAERR and bool(answer.checked())
+
+
+def pin_job_to_queue(folder: EmbeddedClusterAccess, job: str, queue: str) -> None:
+    """Restrict a job to one queue; an empty queue lifts the restriction."""
+    run_embedded_program(folder, "pin", job, f"--queue={queue}").checked()

@@ -1,0 +1,102 @@
+"""Keeps local tasks of a cell from starting again while their remote jobs exist, and recalls jobs.
+
+The guard of a task is a hold or a start time far in the future.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from gridbridge.batch.gridengine import cell_object_queries, home_job_verification, submit
+from gridbridge.batch.gridengine.client_commands import STAYS
+from gridbridge.batch.gridengine.submit import ANY_QUEUE
+from gridbridge.batch.gridengine.submit import query_deferred_jobs as query_deferred_jobs
+from gridbridge.batch.gridengine.submit import query_job_requests as query_job_requests
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.job_request import OWN_HOLD, OWN_QUEUES, OWN_START, JobRequest, Variant
+from gridbridge.model.transfer import claim_and_guard
+from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
+from gridbridge.model.transfer_messages_in_spool import shorten_reason_for_storage
+from gridbridge.model.transfer_name import TransferAttemptId
+from gridbridge.model.transfer_route import GridEngineCellAccess
+
+_log = logging.getLogger(__name__)
+
+
+def remove_task_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guard: str) -> None:
+    """Remove a task's guard, so that the task may start again."""
+    if guard == HomeStartGuard.START:
+        odd = submit.restore_start_time(cell, str(local.job))
+        _log_overwritten_context(local, OWN_START, odd, "not a start time: the job may start at once")
+    elif guard == HomeStartGuard.HOLD:
+        submit.release_job(cell, local.local)
+
+
+def release_into_queue(cell: GridEngineCellAccess, local: TransferAttemptId, queue: str, guard: str) -> None:
+    """Save a job's queue list in the job's context, restrict the job to one transfer queue, and release the task."""
+    job = str(local.job)
+    request = submit.query_job_request(cell, job)
+    own = request.own_queues or ANY_QUEUE
+    hard = claim_and_guard.drop_remote_request(request.hard) if claim_and_guard.asks_for_home(request.hard) else None
+    submit.pin_job_to_queue(cell, job, queue, remember=own, hard=hard)
+    remove_task_guard(cell, local, guard)
+
+
+def set_task_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guard: str) -> None:
+    """Guard a task by a hold or a far start time; the job's context records a hold for the starter."""
+    job = str(local.job)
+    if guard == HomeStartGuard.START:
+        submit.defer_restart(cell, job, submit.query_job_request(cell, job))
+    elif guard == HomeStartGuard.HOLD:
+        submit.alter_job(cell, job, ("-ac", f"{OWN_HOLD}=1"))
+        submit.hold_job(cell, local.local)
+
+
+def keep_job_off_queues(
+    cell: GridEngineCellAccess, local: TransferAttemptId, other_queues: Callable[[str], str]
+) -> None:
+    """Replace a job's queue list, and save the previous list in the job's context."""
+    job = str(local.job)
+    own = submit.query_job_request(cell, job)
+    queues = other_queues(own.own_queues)
+    if not queues or not home_job_verification.could_run_at_home(
+        cell, home_job_verification.request_with_replaced_lists(own, None, queues)
+    ):
+        raise GridbridgeError("no other queue could run the job")
+    submit.pin_job_to_queue(cell, job, queues, remember=own.own_queues or ANY_QUEUE)
+
+
+def restore_queue_list(cell: GridEngineCellAccess, local: TransferAttemptId) -> None:
+    """Restore the queue list that the job's context has saved."""
+    job = str(local.job)
+    request = submit.query_job_request(cell, job)
+    context = dict(request.context)
+    hard = claim_and_guard.restrict_request_to_home(request.hard) if STAYS in context else None
+    if own := context.get(OWN_QUEUES, ""):
+        odd = submit.restore_queue_list(cell, job, own, hard)
+        _log_overwritten_context(local, OWN_QUEUES, odd, "the queues do not exist: the job may start in any queue")
+
+
+def require_runnable_variant(
+    cell: GridEngineCellAccess, local: TransferAttemptId, variants: Callable[[JobRequest], Iterable[Variant]]
+) -> None:
+    """Raise GridbridgeError if no local queue could run a variant of a job's request."""
+    own = submit.query_job_request(cell, str(local.job))
+    requests = (home_job_verification.request_with_replaced_lists(own, hard, queues) for hard, queues in variants(own))
+    if not any(home_job_verification.could_run_at_home(cell, request) for request in requests):
+        raise GridbridgeError("no queue of the home cluster could run the job")
+
+
+def query_job_rerun(
+    cell: GridEngineCellAccess,
+    local: TransferAttemptId,
+    transfer_queues: Collection[str],
+    of_queues: Callable[[JobRequest, Mapping[str, str]], str],
+) -> str:
+    """Return a job's option `-r`; without the option, decide by the `rerun` settings of its local queues."""
+    request = submit.query_job_request(cell, str(local.job))
+    return request.rerun or of_queues(request, cell_object_queries.query_queue_rerun_settings(cell, transfer_queues))
+
+
+def _log_overwritten_context(local: TransferAttemptId, name: str, value: str, why: str) -> None:
+    if value:
+        _log.warning("event=bad_context job=%s %s=%a why=%r", local.local, name, shorten_reason_for_storage(value), why)

@@ -1,0 +1,167 @@
+"""Parses qconf(1)'s output, and builds the sh lines by which `gridbridge setup` edits a cell.
+
+Edits are sh text, because set-up runs exactly the text that it prints. All values pass through `quote` or
+`_sed_text`. qconf opens its input file twice, so tables go through a private folder. A table that could not be read is
+never written back, because `qconf -Mc` deletes missing rows.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from shlex import quote
+
+from gridbridge.batch.gridengine.client_commands import Argv
+from gridbridge.errors import ParseError
+from gridbridge.model.qconf_attribute_parser import QconfSettings
+from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow, SetupEdit, SetupEditVerb
+from gridbridge.model.transfer_route import GridEngineCellAccess
+
+FOLD = re.compile(r"([, ]) *\\\n\s*")  # line folds of old qconf versions, which ignore SGE_SINGLE_LINE
+# columns of the table of resources (complex(5))
+COLUMNS = ("name", "shortcut", "type", "relation", "requestable", "consumable", "default", "urgency")
+EMPTY = ("no ",)  # first word of `no operator defined`, `no submit host defined`
+FOLDER = "d=$(mktemp -d) && trap 'rm -r \"$d\"' EXIT"
+STARTED = re.compile(r"^start time:.*\(([0-9]+)\)", re.MULTILINE)
+RAN = re.compile(r"^run time \[s\]:\s*([0-9]+)", re.MULTILINE)
+LISTS = {"manager": "m", "operator": "o", "submit": "s", "admin": "h"}
+
+
+def qconf_command(cell: GridEngineCellAccess, *options: str) -> Argv:
+    """Build a qconf command with options such as `-sq all.q`."""
+    return (f"{cell.binaries}/qconf", *options)
+
+
+def parse_object_attributes(data: bytes) -> QconfSettings:
+    """Parse the attributes that qconf prints of one object; folded lines are joined."""
+    text = FOLD.sub(r"\1", data.decode("utf-8", "replace"))
+    rows = (line.split(None, 1) for line in text.splitlines() if not line.startswith("#"))
+    return {row[0]: " ".join(row[1].split()) if row[1:] else "" for row in rows if row}
+
+
+def parse_complex_table(data: bytes) -> Mapping[str, QconfComplexRow]:
+    """Parse the table of `qconf -sc`; raise ParseError for a wrong number of columns."""
+    rows = [line.split() for line in data.decode("utf-8", "replace").splitlines()]
+    table = [row for row in rows if row and not row[0].startswith("#")]
+    if not table:
+        raise ParseError("qconf: the table of resources is empty")
+    if wrong := [row for row in table if len(row) != len(COLUMNS)]:
+        raise ParseError(f"qconf: {' '.join(wrong[0])[:80]!r} is not a row of the table of resources")
+    return {row[0]: QconfComplexRow(**dict(zip(COLUMNS, row, strict=True))) for row in table}
+
+
+def parse_name_list(data: bytes) -> tuple[str, ...]:
+    """Parse a list with one name in each line; `no ... defined` is an empty list."""
+    text = data.decode("utf-8", "replace")
+    return () if text.startswith(EMPTY) else tuple(text.split())
+
+
+def parse_qmaster_clock_offset_s(data: bytes, now: float) -> float | None:
+    """Parse the seconds by which the qmaster's clock is ahead of `now` from `qping -info`; return None if unknown."""
+    text = data.decode("utf-8", "replace")
+    started, ran = STARTED.search(text), RAN.search(text)
+    return int(started[1]) + int(ran[1]) - now if started and ran else None
+
+
+def setup_edit_shell_line(edit: SetupEdit) -> str:
+    """Return the sh line that makes one edit if the variables of `cell_environment_shell_line` are set."""
+    return RENDERERS[edit.verb](edit)
+
+
+def cell_environment_shell_line(cell: GridEngineCellAccess) -> str:
+    """Return the sh line that exports the variables by which qconf finds a cell."""
+    words = (
+        f"SGE_ROOT={quote(cell.root)}",
+        f"SGE_CELL={quote(cell.cell)}",
+        f"SGE_QMASTER_PORT={quote(cell.qmaster_port)}",
+        f"SGE_EXECD_PORT={quote(cell.execd_port)}",
+        "SGE_SINGLE_LINE=1",
+        f"PATH={quote(cell.binaries)}:/usr/sbin:/usr/bin:/sbin:/bin",
+    )
+    return f"export {' '.join(words)}"
+
+
+def _sed_text(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("&", "\\&")
+
+
+def _with_other_complexes(edit: SetupEdit, sed: str = "sed", more: str = "") -> str:
+    other_rows = quote(f"/^{edit.name}[[:space:]]/d")
+    return f'({FOLDER} && qconf -sc >"$d/now" && {sed} {other_rows} "$d/now"{more} >"$d/new" && qconf -Mc "$d/new")'
+
+
+def _add_queue(edit: SetupEdit) -> str:
+    edits = " ".join(_sed_setting(*line.split(" ", 1)) for line in edit.value.splitlines())
+    copied = f" {quote(edit.attribute)}" if edit.attribute else ""
+    return f'({FOLDER} && qconf -sq{copied} >"$d/now" && sed {edits} "$d/now" >"$d/new" && qconf -Aq "$d/new")'
+
+
+def _sed_setting(attribute: str, value: str) -> str:
+    return f"-e {quote(f's|^{attribute} .*|{attribute} {_sed_text(value)}|')}"
+
+
+def _attribute(option: str, edit: SetupEdit) -> str:
+    return f"qconf {option} {edit.kind} {edit.attribute} {quote(edit.value)} {edit.name}"
+
+
+def _set_host(edit: SetupEdit) -> str:
+    file = f'"$d"/{quote(edit.name)}'
+    other_settings = f"sed -e '/^#/d' -e '/^$/d' -e '/^{edit.attribute} /d' \"$d/now\""
+    setting = quote(f"{edit.attribute} {edit.value}")
+    return (
+        f'({FOLDER} && if qconf -sconf {edit.name} >"$d/now" 2>/dev/null; then'
+        f" {{ {other_settings} && echo {setting}; }} >{file} && qconf -Mconf {file};"
+        f" else echo {setting} >{file} && qconf -Aconf {file}; fi)"
+    )
+
+
+def _drop_host(edit: SetupEdit) -> str:
+    file = f'"$d"/{quote(edit.name)}'
+    other_settings = f"sed -e '/^#/d' -e '/^$/d' -e '/^{edit.attribute} /d' \"$d/now\""
+    return (
+        f'({FOLDER} && qconf -sconf {edit.name} >"$d/now" && {other_settings} >{file} &&'
+        f" if [ -s {file} ]; then qconf -Mconf {file}; else qconf -dconf {edit.name}; fi)"
+    )
+
+
+def _set_scheduler(edit: SetupEdit) -> str:
+    return (
+        f'({FOLDER} && qconf -ssconf >"$d/now" &&'
+        f' sed {_sed_setting(edit.attribute, edit.value)} "$d/now" >"$d/new"'
+        ' && qconf -Msconf "$d/new")'
+    )
+
+
+def _with_rules(edit: SetupEdit, more: str = "") -> str:
+    other_rules = f"/^ *limit +{edit.attribute} /{{next}} {{print}} {more}".strip()
+    name = quote(edit.name)
+    return (
+        f'({FOLDER} && qconf -srqs {name} >"$d/now" &&'
+        f' awk {quote(other_rules)} "$d/now" >"$d/new" && qconf -Mrqs "$d/new" {name})'
+    )
+
+
+RENDERERS: Mapping[SetupEditVerb, Callable[[SetupEdit], str]] = {
+    SetupEditVerb.SET_COMPLEX: lambda edit: _with_other_complexes(edit, "{ sed", f" && echo {quote(edit.value)}; }}"),
+    SetupEditVerb.DROP_COMPLEX: _with_other_complexes,
+    SetupEditVerb.ADD_QUEUE: _add_queue,
+    SetupEditVerb.DROP_QUEUE: lambda edit: f"qconf -dq {edit.name}",
+    SetupEditVerb.REPLACE: partial(_attribute, "-rattr"),
+    SetupEditVerb.MERGE: partial(_attribute, "-mattr"),
+    SetupEditVerb.DROP: partial(_attribute, "-dattr"),
+    SetupEditVerb.PURGE: lambda edit: f"qconf -purge {edit.kind} {edit.attribute} {edit.name}",
+    SetupEditVerb.SET_HOST: _set_host,
+    SetupEditVerb.DROP_HOST: _drop_host,
+    SetupEditVerb.SET_SCHEDULER: _set_scheduler,
+    SetupEditVerb.ADMIT: lambda edit: f"qconf -a{LISTS[edit.kind]} {edit.name}",
+    SetupEditVerb.DISMISS: lambda edit: f"qconf -d{LISTS[edit.kind]} {edit.name}",
+    SetupEditVerb.ALLOW: lambda edit: f"qconf -au {quote(edit.value)} {edit.name}",
+    SetupEditVerb.DISALLOW: lambda edit: f"qconf -du {quote(edit.value)} {edit.name}",
+    SetupEditVerb.DROP_LIST: lambda edit: f"qconf -dul {edit.name}",
+    # the rule comes first in the resource quota set, because the first matching rule counts
+    SetupEditVerb.EXEMPT: lambda edit: _with_rules(edit, f'/^ *enabled /{{print "   {edit.value}"}}'),
+    SetupEditVerb.INCLUDE: _with_rules,
+    SetupEditVerb.SUSPEND: lambda edit: f"qmod -sq {edit.name}",
+    SetupEditVerb.ENABLE: lambda edit: f"qmod -e {edit.name}",
+    SetupEditVerb.CLEAR: lambda edit: f"qmod -cq {edit.name}",
+    SetupEditVerb.SHELL: lambda edit: edit.value,
+}

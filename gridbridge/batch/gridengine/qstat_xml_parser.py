@@ -1,0 +1,331 @@
+"""Parses the XML that Grid Engine's client programs print, whole or row by row; only this module uses lxml.
+
+An incomplete answer raises ParseError and never becomes an empty cluster, because an idle cluster gets work. The
+elements are those of Grid Engine's clients/qstat/qstat_xml.c and sge_cull_xml.c.
+"""
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable, Container, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache, wraps
+from io import BytesIO
+from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
+
+from lxml import etree
+
+from gridbridge.batch import qstat_state_letters
+from gridbridge.errors import ParseError
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.fixed_paths import BEST_EFFORT
+from gridbridge.model.job_and_queue_states import JobState, JobStateFact
+from gridbridge.model.jobs_and_accounting import JobAccountAndErrors
+from gridbridge.model.transfer_name import PREFIX, parse_qstat_task_ranges
+
+Element: TypeAlias = etree._Element
+ROW, QUEUE = "job_list", "Queue-List"
+_PARTS = {"queue_info", "job_info"}  # elements that qstat prints even without content
+_Value = TypeVar("_Value")
+_Options = ParamSpec("_Options")
+
+
+def parse_repaired_xml(data: bytes, read: Callable[[bytes], _Value], program: str = "qstat") -> _Value:
+    """Parse an XML document, after a repair if necessary; a ParseError names the program that printed the XML."""
+    if b"<!" in data:  # a DTD, which qstat never prints; its entities could expand to anything
+        raise ParseError(f"{program}: the XML contains a DTD; expected none")
+    try:
+        return _read_with_parse_errors(data, read, program)
+    except etree.XMLSyntaxError as broken:
+        if not data.lstrip().startswith(b"<"):
+            raise ParseError(_not_xml(data, program)) from broken
+    try:
+        return _read_with_parse_errors(_repair(data), read, program)
+    except etree.XMLSyntaxError as broken:
+        raise ParseError(f"{program}: broken XML: {broken.msg}") from broken
+
+
+def repaired_qstat_xml(
+    read: Callable[Concatenate[bytes, _Options], _Value],
+) -> Callable[Concatenate[bytes, _Options], _Value]:
+    """Make a reader of qstat's XML repair broken XML; all errors become ParseError."""
+
+    @wraps(read)
+    def parse(data: bytes, /, *args: _Options.args, **options: _Options.kwargs) -> _Value:
+        return parse_repaired_xml(data, lambda document: read(document, *args, **options))
+
+    return parse
+
+
+def _read_with_parse_errors(document: bytes, read: Callable[[bytes], _Value], program: str) -> _Value:
+    try:
+        return read(document)
+    except KeyError as missing:
+        raise ParseError(f"{program}: a job or queue instance lacks {missing.args[0]}") from missing
+    except ValueError as wrong:
+        raise ParseError(f"{program}: {wrong}") from wrong
+
+
+def _not_xml(data: bytes, program: str) -> str:
+    lines = data.decode("utf-8", "replace").splitlines()
+    first = next((line.strip() for line in lines if line.strip()), "")
+    return f"{program}: the answer is not XML: {first[:100]!r}" if first else f"{program}: the answer is empty"
+
+
+def iterate_xml_elements(document: bytes, *tags: str) -> "etree.iterparse[tuple[str, etree._Element]]":
+    """Yield a document's elements with the given tags, each at its end; without tags yield all elements."""
+    return etree.iterparse(
+        BytesIO(document),
+        tag=tags or None,
+        remove_blank_text=True,  # saves half of the nodes and a fifth of the time
+        collect_ids=False,
+        resolve_entities=False,
+        no_network=True,
+        huge_tree=True,
+    )
+
+
+def parse_short_xml(data: bytes, program: str = "qstat") -> etree._Element:
+    """Parse a short XML document, after a repair if necessary; a ParseError names the program."""
+    return parse_repaired_xml(data, etree.fromstring, program)
+
+
+def iterate_job_list(document: bytes) -> Iterator[Element]:
+    """Yield each job and queue instance of qstat's list; raise ParseError at the end of any other document.
+
+    The jobs of a queue instance precede the queue instance.
+    """
+    walked = iterate_xml_elements(document, ROW, QUEUE)
+    for _, element in walked:
+        yield element
+        free_parsed_element(element)
+    require_job_list(walked.root)
+
+
+def free_parsed_element(element: etree._Element) -> None:
+    """Empty a parsed element, and unlink the preceding element, which lxml does not need any more."""
+    element.clear()
+    before, around = element.getprevious(), element.getparent()
+    if before is not None and around is not None and before.tag == element.tag:
+        around.remove(before)
+
+
+def require_job_list(root: etree._Element) -> None:
+    """Raise ParseError unless the document is qstat's list of queues and jobs."""
+    if root.tag == "job_info" and {child.tag for child in root} >= _PARTS:
+        return
+    words = " ".join(word for text in root.itertext() for word in str(text).split())
+    raise ParseError(f"qstat: <{root.tag}> is not a job list: {words[:100] or 'no text'}")
+
+
+def unescape_less_than(raw: str) -> str:
+    """Replace `%lt;`, by which 8.1.9 prints `<`."""
+    return raw.replace("%lt;", "<")
+
+
+_TAG = re.compile(r"<(?![?!])[^<>]*>")
+_GOOD_TAG = re.compile(r"""</?[A-Za-z_][\w.-]*(\s+[\w:.-]+\s*=\s*("[^"]*"|'[^']*'))*\s*/?>""")
+_DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_BARE_AND = re.compile(r"&(?!#?\w+;)")
+
+
+def _repair(data: bytes) -> bytes:
+    """Repair the known errors in Grid Engine's XML; a missing end of the document is never added."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    text = _UNPRINTABLE.sub("", _DECLARATION.sub("", text))
+    text = _BARE_AND.sub("&amp;", text.replace("%lt;", "&lt;"))
+    return _TAG.sub(lambda tag: tag[0] if _GOOD_TAG.fullmatch(tag[0]) else "", text).encode()
+
+
+_LOG = logging.getLogger(__name__)
+_OURS = f"{PREFIX}."
+_TIMES = ("JAT_start_time", "JB_submission_time", "JAT_submission_time")
+TRUE = frozenset(("1.000000", "1", "TRUE", "true"))  # true values of a BOOL resource
+_FALSE = frozenset(("0.000000", "0", "FALSE", "false"))
+FIXED = "qf"  # type of a fixed resource value of a queue (qstat(1), -F)
+_JOB, _TASK = "JB_job_number", "JAT_task_number"
+BATCH = "B"  # letter of batch queues in a queue's type
+
+
+@repaired_qstat_xml
+def parse_cluster_snapshot(
+    data: bytes,
+    *,
+    cluster: str,
+    taken_at: datetime,
+    job_ids: Container[int] = (),
+    transfer_queues: Container[str] = (),
+    uncounted: Container[int] = (),
+    zone: tzinfo | None = None,
+) -> ClusterSnapshot:
+    """Parse the output of `qstat -F ... -u '*' -xml` into a snapshot, with the given jobs and all transfers.
+
+    Slots of transfer queues, even of other sites, don't count as free; slots of best-effort queues are counted apart.
+    Jobs in `uncounted` don't count as pending. `zone` is the time zone in which qstat ran, by default this system's. If
+    a ~/.sge_qstat cancels -F, the snapshot has no queues. Raises ParseError for an incomplete document.
+    """
+    queues, jobs = list[QueueInstanceStatus](), dict[int, tuple[JobListRow, ...]]()
+    tasks_in_state = Counter[str]()
+    for element in iterate_job_list(data):
+        leafs = {str(child.tag): child.text or "" for child in element}
+        if element.tag == QUEUE:
+            queues.append(_queue(leafs, element))
+            continue
+        job_id = int(leafs["JB_job_number"])
+        if job_id not in uncounted:
+            tasks_in_state[leafs["state"]] += count_tasks_in_ranges(leafs.get("tasks", ""))
+        if job_id in job_ids or leafs["JB_name"].startswith(_OURS):
+            row = _job(leafs, _queue_around(element, leafs), zone)
+            jobs[job_id] = _add_job_row(jobs.get(job_id, ()), row)
+    own = (queue for queue in queues if not queue.sends_away and queue.queue not in transfer_queues)
+    free_besteffort = [queue.free_slots for queue in queues if queue.is_besteffort]
+    return ClusterSnapshot(
+        cluster=cluster,
+        taken_at=taken_at,
+        queues=tuple(queues),
+        jobs=jobs,
+        pending=sum(n for text, n in tasks_in_state.items() if parse_job_state_log_unknown(text).can_start),
+        free_slots=sum(queue.free_for_others for queue in own),
+        besteffort_slots=sum(free_besteffort) if free_besteffort else None,
+    )
+
+
+def _add_job_row(rows: tuple[JobListRow, ...], row: JobListRow) -> tuple[JobListRow, ...]:
+    """Add a job's row; the rows of a parallel job, one for each host, become one row with all slots."""
+    parts = [earlier for earlier in rows if earlier.tasks == row.tasks and earlier.state.is_running]
+    if not (parts and row.state.is_running):
+        return (*rows, row)
+    whole = replace(parts[0], slots=parts[0].slots + row.slots)
+    return tuple(whole if earlier is parts[0] else earlier for earlier in rows)
+
+
+def _queue(leafs: dict[str, str], queue: Element) -> QueueInstanceStatus:
+    """Parse a queue instance with its fixed resource values; Grid Engine 8.1.9 prints a BOOL as a number."""
+    own = (resource for resource in queue.iterfind("resource") if resource.get("type") == FIXED)
+    values = {resource.get("name"): resource.text for resource in own}
+    remote = values.get("remote")
+    return QueueInstanceStatus(
+        name=leafs["name"],
+        slots_used=int(leafs["slots_used"]),
+        slots_reserved=int(leafs.get("slots_resv", "0")),
+        slots_total=int(leafs["slots_total"]),
+        state=qstat_state_letters.parse_queue_state_letters(leafs.get("state", "")),
+        takes_batch=BATCH in leafs.get("qtype", BATCH),
+        sends_away=remote in TRUE,
+        says_stay=remote in _FALSE,
+        is_besteffort=values.get(BEST_EFFORT) in TRUE,
+    )
+
+
+def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobListRow:
+    return JobListRow(
+        job_id=int(leafs["JB_job_number"]),
+        tasks=parse_qstat_task_ranges(leafs.get("tasks", "")),
+        name=unescape_less_than(leafs["JB_name"]),
+        owner=unescape_less_than(leafs["JB_owner"]),
+        state=parse_job_state_log_unknown(leafs["state"]),
+        queue=queue,
+        since=parse_printed_time(next((leafs[name] for name in _TIMES if leafs.get(name)), ""), zone),
+        slots=int(leafs["slots"]),
+    )
+
+
+@lru_cache(maxsize=256)
+def parse_job_state_log_unknown(text: str) -> JobState:
+    """Parse a job's state letters, and log each combination with an unknown letter once."""
+    state = qstat_state_letters.parse_job_state_letters(text)
+    if JobStateFact.UNKNOWN in state.facts:
+        _LOG.warning("event=unknown_job_state letters=%r", text)
+    return state
+
+
+def _queue_around(row: Element, leafs: dict[str, str]) -> str:
+    """Return the queue instance of a job: the enclosing element, else the element in the job's row."""
+    parent = row.getparent()
+    if parent is not None and parent.tag == QUEUE:
+        return parent.findtext("name") or ""
+    return leafs.get("queue_name", "")
+
+
+def parse_printed_time(text: str, zone: tzinfo | None) -> datetime | None:
+    """Parse a local time in a time zone, by default this system's; return None for other text."""
+    try:
+        printed = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (printed if printed.tzinfo else printed.replace(tzinfo=zone)).astimezone(UTC)
+
+
+@lru_cache(maxsize=1024)
+def count_tasks_in_ranges(text: str) -> int:
+    """Count the tasks in ranges such as `1-9:2,12`; an empty text counts as one task."""
+    return sum(map(len, parse_qstat_task_ranges(text))) if text else 1
+
+
+_Leafs = dict[str, list[str]]
+
+
+@repaired_qstat_xml
+def parse_job_detail(data: bytes) -> tuple[JobAccountAndErrors, ...]:
+    """Parse the output of `qstat -j JOB -xml`: one value for each job; return an empty result for an unknown job.
+
+    JOB may be a name or pattern of several jobs. The enclosing elements vary by version and by the job's history, so
+    only elements without children are read, in order.
+    """
+    jobs, root = _split_jobs(data)
+    if not jobs and root.tag != "unknown_jobs":
+        raise ParseError(f"qstat: <{root.tag}> contains no job")
+    messages = jobs[-1].get("MES_message", []) if jobs else []  # qstat prints the messages after the last job
+    return tuple(
+        JobAccountAndErrors(
+            job_id=int(job[_JOB][0]),
+            name=job["JB_job_name"][0],
+            owner=job["JB_owner"][0],
+            account=job.get("JB_account", [""])[0],
+            begun=tuple(map(int, job.get(_TASK, ()))),
+            errors=tuple(job.get("QIM_message", ())),
+            messages=tuple(messages),
+        )
+        for job in jobs
+    )
+
+
+def _split_jobs(document: bytes, *tags: str) -> tuple[list[_Leafs], Element]:
+    """Return the texts of each job's leaf elements, by default of all, and the document's root element.
+
+    In every version JB_job_number is a job's first element.
+    """
+    jobs: list[_Leafs] = []
+    walked = iterate_xml_elements(document, *((_JOB, *tags) if tags else ()))
+    for _, element in walked:
+        if element.tag == _JOB:
+            jobs.append({})
+        if jobs and len(element) == 0:
+            jobs[-1].setdefault(str(element.tag), []).append(unescape_less_than(element.text or ""))
+    return jobs, walked.root
+
+
+@repaired_qstat_xml
+def parse_begun_tasks(data: bytes) -> list[int]:
+    """Parse the tasks in the output of `qstat -j ARRAY -xml`, which prints only tasks that have begun."""
+    return [int(text) for job in _split_jobs(data, _TASK)[0] for text in job.get(_TASK, ())]
+
+
+@repaired_qstat_xml
+def parse_unix_groups_and_ckpts(data: bytes) -> dict[int, tuple[str, str]]:
+    """Parse each job's group and checkpointing environment from `qstat -j JOB,JOB -xml`."""
+    jobs, _ = _split_jobs(data, "JB_group", "JB_checkpoint_name")
+    return {int(job[_JOB][0]): (job.get("JB_group", [""])[-1], job.get("JB_checkpoint_name", [""])[-1]) for job in jobs}
+
+
+@repaired_qstat_xml
+def parse_array_concurrency_limits(data: bytes) -> dict[int, int]:
+    """Parse the maximal number of running tasks (qsub(1), -tc) of each array with a maximum from `qstat -j -xml`."""
+    jobs, _ = _split_jobs(data, "JB_ja_task_concurrency")
+    caps = {int(job[_JOB][0]): int(job.get("JB_ja_task_concurrency", ["0"])[-1]) for job in jobs}
+    return {job: most for job, most in caps.items() if most > 0}

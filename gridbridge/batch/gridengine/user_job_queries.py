@@ -1,0 +1,198 @@
+"""Queries and changes users' own jobs in a cell, for the commands that users run."""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from html import escape
+
+from gridbridge.batch.gridengine import client_commands, job_request_parser
+from gridbridge.batch.gridengine.client_commands import Argv
+from gridbridge.batch.gridengine.qstat_xml_parser import parse_cluster_snapshot, parse_job_detail
+from gridbridge.batch.gridengine.status import query_object_settings
+from gridbridge.batch.gridengine.submit import UNKNOWN_JOB, query_job_xml, run_client
+from gridbridge.batch.gridengine.submit import alter_job as alter_job
+from gridbridge.errors import ParseError
+from gridbridge.model.cluster_snapshot import ListedJobStatus
+from gridbridge.model.jobs_and_accounting import JobRequestAndSubmitOptions, QueueJobAndUserRestrictions
+from gridbridge.model.published_status_and_reports import replace_control_characters
+from gridbridge.model.qconf_attribute_parser import (
+    QconfValuesByHost,
+    parse_qconf_values_by_host,
+    parse_qconf_words,
+)
+from gridbridge.model.transfer_route import GridEngineCellAccess
+
+build_resource_options = client_commands.replacement_resource_options
+GROUP = "@"  # first character of host group names
+
+
+def query_submitted_job(cell: GridEngineCellAccess, job: int, task: int = 0) -> JobRequestAndSubmitOptions:
+    """Return a job's request and options; raise ParseError if the job or the task does not exist."""
+    xml = query_job_xml(cell, str(job))
+    if task and not job_request_parser.has_array_task(xml, task):
+        raise ParseError("qstat -j: the job or task does not exist, or qstat did not answer")
+    return _read(xml)
+
+
+def query_job_standing(cell: GridEngineCellAccess, job: int) -> ListedJobStatus | None:
+    """Return a job's states and the reasons why it waits; None if the job does not exist.
+
+    If the scheduler records no reasons (sched_conf(5), schedd_job_info), `qalter -w p` queries the reasons; only the
+    job's owner and operators get an answer.
+    """
+    answer = run_client(cell, client_commands.show_job_detail_command(cell, str(job)))
+    if UNKNOWN_JOB in answer.stdout:  # some versions of qstat also exit with status 1
+        return None
+    detail = parse_job_detail(answer.checked().stdout)[0]
+    argv = client_commands.list_jobs_command(cell, "-u", detail.owner, "-xml")
+    listed = run_client(cell, argv, zone="UTC").checked().stdout
+    taken_at = datetime.now(UTC)
+    snapshot = parse_cluster_snapshot(listed, cluster="", taken_at=taken_at, job_ids=(job,), zone=UTC)
+    rows = snapshot.jobs.get(job, ())
+    hindrances = detail.messages
+    if not hindrances and any(row.state.can_start for row in rows):
+        hindrances = _verified(cell, str(job))
+    return ListedJobStatus(job_id=job, owner=detail.owner, rows=rows, errors=detail.errors, hindrances=hindrances)
+
+
+def _verified(cell: GridEngineCellAccess, job: str) -> tuple[str, ...]:
+    """Return the reasons why a job waits, by `qalter -w p`; empty if the caller lacks the permission.
+
+    The job must not be held: for a held job qalter prints nothing and stores `-w p` in the job.
+    """
+    answer = run_client(cell, (f"{cell.binaries}/qalter", "-w", "p", job))
+    lines = answer.stdout.decode("utf-8", "replace").splitlines()
+    heads = (f"Job {job} ", "verification: ")
+    reasons = (line for line in lines if not line.startswith(heads[1]))
+    return () if answer.status else tuple(line.removeprefix(heads[0]) for line in reasons)
+
+
+def query_queue_admission(cell: GridEngineCellAccess, queue: str) -> QueueJobAndUserRestrictions:
+    """Return the users and jobs that a queue accepts; settings that differ by host are known only for a single host."""
+    settings = query_object_settings(cell, "-sq", queue)
+    hosts = parse_qconf_words(settings.get("hostlist", ""))
+    values = {name: _value_on(hosts, parse_qconf_values_by_host(text)) for name, text in settings.items()}
+    plain = {name: value for name, value in values.items() if value is not None}
+    lists = parse_qconf_words(plain.get("user_lists", ""))
+    shown = [query_object_settings(cell, "-su", name) for name in lists]
+    slots = plain.get("slots", "")
+    return QueueJobAndUserRestrictions(
+        slots=int(slots) if slots.isdigit() else None,
+        environments=parse_qconf_words(plain["pe_list"]) if "pe_list" in plain else None,
+        people=tuple(person for user_list in shown for person in parse_qconf_words(user_list.get("entries", "")))
+        or None,
+    )
+
+
+def _value_on(hosts: tuple[str, ...], value: QconfValuesByHost) -> str | None:
+    """Return a setting's value on a queue's only host; None if unknown."""
+    if not value.others:
+        return value.usual
+    names = [where.lower() for where, _ in value.others]
+    if len(hosts) != 1 or hosts[0].startswith(GROUP):
+        return None
+    is_by_group = any(name.startswith(GROUP) for name in names)
+    return None if is_by_group and hosts[0].lower() not in names else value.on(hosts[0], ())
+
+
+def preview_submitted_job(cell: GridEngineCellAccess, argv: Argv, person: str) -> JobRequestAndSubmitOptions:
+    """Return the job that qsub would submit for the caller from the current directory."""
+    answer = run_client(cell, client_commands.preview_submission_command(cell, argv))
+    if answer.status:
+        lines = (answer.stderr + answer.stdout).decode("utf-8", "replace").splitlines()
+        why = next(iter(lines), f"qsub printed no reason, exit status {answer.status}")
+        raise ParseError(f"neither a job id nor valid words for qsub: {replace_control_characters(why)}")
+    return _read(convert_qsub_verify_to_xml(answer.stdout, person))
+
+
+def build_alter_command(cell: GridEngineCellAccess, job: str, options: Argv) -> Argv:
+    """Build the command line that changes a job."""
+    return (f"{cell.binaries}/qalter", *options, job)
+
+
+def _read(xml: bytes) -> JobRequestAndSubmitOptions:
+    pe, slots = job_request_parser.parse_parallel_request(xml)
+    return JobRequestAndSubmitOptions(
+        request=job_request_parser.parse_job_request(xml),
+        account=job_request_parser.parse_owner_and_account(xml)[1],
+        pe=pe,
+        slots=slots,
+        fewest=job_request_parser.parse_minimum_slots(xml),
+        cwd=job_request_parser.parse_job_cwd(xml),
+        is_interactive=job_request_parser.is_interactive_job(xml),
+    )
+
+
+FIELD = re.compile(r"^([a-z_]+(?: [a-z_]+)?): +(.*)$", re.MULTILINE)
+SCRIPT = re.compile(rb"^script_size: +(\d+)\n.*?^script_ptr: *\n", re.MULTILINE | re.DOTALL)
+RANGE = re.compile(r"(.*) range: (.*)")
+SIGNS = ("+", "-", "=", "")  # signs of the options -ac, -dc, -sc
+LEAVES = {  # fields of `qsub -verify`, and elements of `qstat -j -xml`
+    "cwd": "JB_cwd",
+    "project": "JB_project",
+    "checkpoint_object": "JB_checkpoint_name",
+}
+
+
+def convert_qsub_verify_to_xml(output: bytes, owner: str) -> bytes:
+    """Convert the output of `qsub -verify` into XML as printed by `qstat -j -xml`.
+
+    The output includes default options and script directives. Raises ParseError if the output has no job.
+    """
+    if match := SCRIPT.search(output):  # lines of the job script may look like fields
+        output = output[: match.start()] + output[match.end() + int(match[1]) :]
+    text = output.decode("utf-8", "replace")
+    fields = dict(reversed(FIELD.findall(text)))  # reversed, because the first of equal fields counts
+    if "job_number" not in fields:
+        raise ParseError("qsub -verify: the output has no job")
+    queues = fields.get("hard_queue_list", "")
+    elements = (
+        _element("JB_job_number", "0"),
+        _element("JB_owner", owner),
+        _element("JB_account", fields.get("account", "")),
+        _element("JB_notify", fields.get("notify", "").lower()),
+        _element("JB_priority", str(job_request_parser.PRIORITY_ZERO + int(fields.get("priority", 0)))),
+        *(_element(tag, fields.get(word, "")) for word, tag in LEAVES.items()),
+        _resources("JB_hard_resource_list", fields.get("hard resource_list", "")),
+        _resources("JB_soft_resource_list", fields.get("soft resource_list", "")),
+        _outer("JB_hard_queue_list", (_element("QR_name", name) for name in queues.split(",") if name)),
+        _parallel(fields.get("parallel environment", "")),
+        _context(fields.get("context", "")),
+    )
+    return "".join(elements).encode()
+
+
+def _resources(tag: str, text: str) -> str:
+    pairs = (word.partition("=") for word in text.split(",") if word)
+    return _outer(tag, (_element("CE_name", name) + _element("CE_stringval", value) for name, _, value in pairs))
+
+
+def _parallel(text: str) -> str:
+    """Parse a text such as `smp range: 2-4,8`; a range without a minimum begins with 1."""
+    if not (match := RANGE.match(text)):
+        return ""
+    ranges = [part.partition(":")[0] for part in match[2].split(",")]
+    ends = (
+        _element("RN_min", bounds.partition("-")[0] or "1") + _element("RN_max", bounds.rpartition("-")[2])
+        for bounds in ranges
+    )
+    return _element("JB_pe", match[1]) + _outer("JB_pe_range", ends)
+
+
+def _context(text: str) -> str:
+    """Parse a text such as `+=NONE,name=value`; the signs of -ac, -dc and -sc are skipped."""
+    pairs = (word.partition("=") for word in text.split(",") if word)
+    variables = (
+        f"<VA_variable>{escape(name)}</VA_variable><VA_value>{escape(value)}</VA_value>"
+        for name, _, value in pairs
+        if name not in SIGNS
+    )
+    return _outer("JB_context", variables)
+
+
+def _outer(tag: str, elements: Iterable[str]) -> str:
+    return f"<{tag}>{''.join(elements)}</{tag}>"
+
+
+def _element(tag: str, text: str) -> str:
+    return f"<{tag}>{escape(text.strip())}</{tag}>" if text else ""

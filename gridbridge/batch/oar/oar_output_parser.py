@@ -1,0 +1,283 @@
+"""Parses the output of OAR's programs (measured: oarstat -f -J and oarnodes -J of 2.5.9)."""
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from gridbridge.batch.oar.oar_commands import BREAK, RESUME, SUSPEND, WHOLE
+from gridbridge.batch.qstat_state_letters import render_job_state_letters
+from gridbridge.errors import ParseError
+from gridbridge.model.campaigns.campaign_file_and_array_names import PREFIX
+from gridbridge.model.job_and_queue_states import UNSEEN, JobState, JobStateFact
+
+ENDED = ("Terminated", "Error")
+HELD = "Hold"
+WAITING = ("Waiting", "toAckReservation")
+WAITING_LETTER = "W"
+STARTED = ("toLaunch", "Launching")
+ACTIVE = (*STARTED, "Running", "Suspended", "Resuming", "Finishing")  # states in which a job has resources
+FACTS = {
+    "Waiting": (JobStateFact.WAITING,),
+    "toAckReservation": (JobStateFact.WAITING,),
+    HELD: (JobStateFact.WAITING, JobStateFact.HELD),
+    "toLaunch": (JobStateFact.RUNNING, JobStateFact.STARTING),
+    "Launching": (JobStateFact.RUNNING, JobStateFact.STARTING),
+    "Running": (JobStateFact.RUNNING,),
+    "Suspended": (JobStateFact.RUNNING, JobStateFact.SUSPENDED, JobStateFact.BY_HAND),
+    "Resuming": (JobStateFact.RUNNING, JobStateFact.SUSPENDED, JobStateFact.BY_HAND),
+    "Finishing": (JobStateFact.RUNNING,),
+    "toError": (JobStateFact.RUNNING, JobStateFact.DELETING),
+}
+ARRAYS = f"{PREFIX}."
+BEST_EFFORT = "besteffort"  # queue in which OAR puts each best-effort job
+INNER = "inner="  # prefix of the type that puts a job into a container job
+NEVER_HALTED = 2147483647  # available_upto of an ordinary node
+MAY_REST = 2147483646  # available_upto of a node that may be halted and woken
+UNCHANGED = "UnChanged"  # next_state of a resource whose state does not change
+DELETED = "FRAG_JOB_REQUEST"
+RELEASED = "RESUME_JOB"
+ARRAY = slice(10, 19)  # columns of the array id in a line of `oarstat --array`
+WITH_ARRAY = 80  # width of a line of `oarstat --array`
+LETTER_AT = {73: 61, WITH_ARRAY: 70}
+SUSPENDED, RESUMED = f"SIGNAL_{SUSPEND}", f"SIGNAL_{RESUME}"  # types of the events of `oardel -s`
+
+
+class OarstatJobLine(NamedTuple):
+    """A job as `oarstat --format 1` prints it in one line."""
+
+    id: str
+    array: str  # array id; empty without option --array
+    letter: str
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the job waits for its start."""
+        return self.letter == WAITING_LETTER
+
+
+class OarJob:
+    """A job as `oarstat -f -J` prints it, with state, resources, events and exit code."""
+
+    def __init__(self, shown: dict[str, object]) -> None:
+        """Read the fields that oarstat printed; raise ParseError if a field is missing."""
+        try:
+            self.id = str(_number(shown["Job_Id"]))
+            self.array = str(_number(shown.get("array_id") or shown["Job_Id"]))
+            self.place = _number(shown.get("array_index") or 1)
+            self.name = str(shown["name"] or "")
+            self.owner = str(shown["owner"])
+            self.state = str(shown["state"])
+            self.queue = str(shown["queue"])
+            self.message = str(shown["message"] or "")
+            self.submitted_at = _number(shown["submissionTime"])
+            self.started_at = _number(shown["startTime"])
+            self.stopped_at = _number(shown.get("stopTime") or 0)
+            code = shown["exit_code"]
+            self.exit_code = None if code is None else _number(code)
+            self.copy_of = _number(shown.get("resubmit_job_id") or 0)
+            self.resources = frozenset(map(str, _items(shown["assigned_resources"])))
+            self.hosts = tuple(map(str, _items(shown["assigned_network_address"])))
+            self.is_reservation = shown.get("reservation", "None") != "None"
+            self.reserved = frozenset(_table(shown.get("reserved_resources")))
+            self.after = frozenset(map(str, _items(shown.get("dependencies") or [])))
+            self.wanted = str(shown.get("wanted_resources") or "")
+            self.is_inner = any(str(kind).startswith(INNER) for kind in _items(shown.get("types") or []))
+            events = sorted(_items(shown["events"]), key=lambda event: int(event["event_id"]))
+            self.events = [(str(event["type"]), str(event["description"]).strip()) for event in events]
+        except (KeyError, TypeError, ValueError) as error:
+            raise ParseError(f"oarstat: a job is incomplete: {error!r}") from error
+
+    @property
+    def account(self) -> str:
+        """The job's account: the name of its transfer, which is the job's name."""
+        return self.name
+
+    @property
+    def is_of_array(self) -> bool:
+        """Whether the job is a task of a campaign's array, judged by its name."""
+        return self.name.startswith(ARRAYS)
+
+    @property
+    def is_besteffort(self) -> bool:
+        """Whether the job is preemptible."""
+        return self.queue == BEST_EFFORT
+
+    @property
+    def script(self) -> str:
+        """The name of the file that stores the job's script until the start."""
+        return f"array.{self.array}" if self.is_of_array else f"job.{self.id}"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the job has ended."""
+        return self.state in ENDED
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the job waits and may start; requests that OAR has not carried out yet do not count."""
+        return self.state in WAITING
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether the job waits or is starting, so that its state will soon change."""
+        return self.state in (*WAITING, *STARTED)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the job has resources or is about to get resources."""
+        return not (self.is_over or self.is_waiting or self.is_held)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the job runs; a job that its keeper.pl stopped also counts as running."""
+        return self.state == "Running"
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the job is held."""
+        return self.state == HELD
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether a user or OAR deleted the job; a deleted job may live for a while."""
+        return DELETED in self.event_types
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the job is held since its submission, neither released nor deleted."""
+        return self.state == HELD and not {RELEASED, DELETED} & set(self.event_types)
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether OAR suspended the job, or keeper.pl was last told to stop the job."""
+        signals = [kind for kind in self.event_types if kind in (SUSPENDED, RESUMED)]
+        return self.state == "Suspended" or (self.state in ACTIVE and signals[-1:] == [SUSPENDED])
+
+    @property
+    def event_types(self) -> list[str]:
+        """The types of the job's events, oldest first."""
+        return [kind for kind, _ in self.events]
+
+    @property
+    def known(self) -> JobState:
+        """The job's state as facts (model.states); OAR's own word if the state is unknown."""
+        if self.is_over:
+            return UNSEEN
+        word = "Suspended" if self.is_suspended else self.state
+        facts = {*FACTS.get(word, (JobStateFact.UNKNOWN,)), *((JobStateFact.DELETING,) if self.is_deleted else ())}
+        return JobState(facts, word if JobStateFact.UNKNOWN in facts else render_job_state_letters(facts))
+
+    def why(self, *kinds: str) -> str:
+        """Return the text of the job's first event of the given types; empty if no event has these types."""
+        texts = (f"{kind}: {words}" for kind, words in self.events if kind in kinds)
+        return next(texts, "")
+
+
+class OarResource:
+    """An OAR resource as oarnodes prints it; one resource is one slot."""
+
+    def __init__(self, shown: dict[str, object]) -> None:
+        """Read the fields that oarnodes printed; raise ParseError if a field is missing."""
+        try:
+            self.id = str(shown["resource_id"])
+            self.host = str(shown["network_address"])
+            self.is_alive = shown["state"] == "Alive"
+            self.is_suspected = shown["state"] == "Suspected"
+            self.is_drained = shown.get("drain") == "YES"
+            self.is_slot = shown["type"] == "default"
+            self.upto = _number(shown.get("available_upto", NEVER_HALTED))
+            is_standby = shown["state"] == "Absent" and self.upto != NEVER_HALTED
+            self.standby_until = self.upto if is_standby else 0
+            self.is_settled = shown.get("next_state", UNCHANGED) == UNCHANGED
+            self.tags = str(shown.get("gb_tags") or "")
+            self.properties = shown
+            self.jobs = frozenset(str(shown.get("jobs") or "").replace(",", " ").split())
+        except (KeyError, ValueError) as error:
+            raise ParseError(f"oarnodes: a resource is incomplete: {error!r}") from error
+
+    @property
+    def is_halted(self) -> bool:
+        """Whether the resource's node is halted and can be woken."""
+        return self.standby_until == MAY_REST
+
+    def can_run(self, now: float) -> bool:
+        """Say whether the resource can run jobs: it is alive, or OAR wakes its node for a job."""
+        return self.is_alive or now < self.standby_until
+
+
+def parse_oarstat_jobs(answer: bytes) -> list[OarJob]:
+    """Parse oarstat's JSON into jobs, ordered by job id; empty output means no jobs."""
+    return sorted(map(OarJob, _objects(answer)), key=lambda job: int(job.id))
+
+
+def split_combined_oar_answer(answer: bytes, least: int = 2) -> list[bytes]:
+    """Split the output of several programs into parts; raise ParseError if a part or the last line is missing."""
+    parts = answer.removesuffix(WHOLE).split(BREAK)
+    if len(parts) < least or not answer.endswith(WHOLE):
+        raise ParseError("oarnodes and oarstat: the answer is incomplete")
+    return parts
+
+
+def parse_oar_jobs_without_details(answer: bytes) -> list[OarJob]:
+    """Parse the jobs of `oarstat -J`, which prints neither events nor ends."""
+    return [OarJob({"exit_code": None, "events": []} | shown) for shown in _objects(answer)]
+
+
+def parse_oarstat_lines(answer: bytes) -> Iterator[OarstatJobLine]:
+    """Yield the jobs in lines of plain oarstat; lines of another width are skipped."""
+    for text in answer.decode("utf-8", "surrogateescape").split("\n"):
+        job, at = text.partition(" ")[0], LETTER_AT.get(len(text))
+        if at is not None and job.isdecimal():
+            yield OarstatJobLine(job, text[ARRAY].strip() if len(text) == WITH_ARRAY else "", text[at])
+
+
+def parse_oar_job_end_and_usage(answer: bytes) -> tuple[list[OarJob], dict[str, tuple[float, float]]]:
+    """Parse a job, and the user and system times that keeper.pl recorded for each account."""
+    job, _, usage = answer.partition(BREAK)
+    used = {}
+    for line in usage.decode("ascii", "replace").splitlines():
+        with suppress(ValueError):  # malformed lines are skipped
+            account, user_s, system_s = line.split(" ")
+            used[account] = float(user_s), float(system_s)
+    return parse_oarstat_jobs(job), used
+
+
+def parse_oar_resources(answer: bytes) -> list[OarResource]:
+    """Parse oarnodes' JSON into resources; empty output means no nodes."""
+    return list(map(OarResource, _objects(answer)))
+
+
+def parse_oar_property_names(answer: bytes) -> frozenset[str]:
+    """Return the property names of all resources; raise ParseError if no resources are printed."""
+    if names := frozenset(name.lower() for resource in _objects(answer) for name in resource):
+        return names
+    raise ParseError("oarnodes: no resources printed")
+
+
+def _objects(answer: bytes) -> list[dict[str, object]]:
+    if not answer.strip():
+        return []
+    try:
+        shown = json.loads(answer.decode("utf-8", "surrogateescape"), strict=False)
+    except ValueError as error:
+        raise ParseError(f"OAR: the output is not JSON: {error}") from error
+    if not isinstance(shown, dict) or not all(isinstance(entry, dict) for entry in shown.values()):
+        raise ParseError("OAR: the JSON has an unknown structure")
+    return list(shown.values())
+
+
+def _items(shown: object) -> list[dict[str, str]]:
+    if not isinstance(shown, list):
+        raise TypeError(f"{shown!r} is not a list")
+    return shown
+
+
+def _table(shown: object) -> dict[str, object]:
+    if not isinstance(shown, dict | None):
+        raise TypeError(f"{shown!r} is not a table")
+    return shown or {}
+
+
+def _number(shown: object) -> int:
+    return int(str(shown))

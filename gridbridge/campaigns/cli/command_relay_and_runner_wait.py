@@ -1,0 +1,199 @@
+"""Relays users' commands from login nodes to the transfer host by ssh, and reports late answers of the runner.
+
+The spool and the published files are on the transfer host; a host that mounts these files relays no command. Calls for
+help, for the version or for other published files run on the login node.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from errno import ENOTDIR
+from tempfile import TemporaryDirectory
+from threading import Timer
+from typing import Any
+
+import click
+
+from gridbridge.campaigns.cli import UNANSWERED, UNREACHABLE
+from gridbridge.campaigns.store.campaign_client import ANSWER_S, TAKEN_S, NoRunnerForRequest, RunnerAnswerTimeout
+from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
+from gridbridge.cli import output_and_errors
+from gridbridge.errors import ConfigError, StandardOutputReaderGone, StandardOutputUnwritable
+from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
+from gridbridge.shell import ssh
+from gridbridge.shell.safe_files import is_owned_by_current_user
+
+PROGRAMS = "/opt/gridbridge/bin"
+HERE = ("-h", "--help", "--published", "--version")
+NOT_REACHED = "{}: {} was not reached; nothing is changed there"
+LOST = "{}: the connection to {} was lost, and the request may be executed there; look at gridstat first"
+EITHER = "{}: {} was not reached, or the connection was lost"
+HANDED_OVER = b"\n"  # the remote command has started once it reads this input
+
+
+def transfer_host_to_relay_to(folder: str = PUBLISHED, path: str = CONFIG) -> str:
+    """Return the transfer host if it must run the command; empty if this host runs the command."""
+    if os.path.isdir(folder):
+        return ""
+    from gridbridge.config import configuration_file  # slow to load, and not needed on the transfer host
+
+    try:
+        return configuration_file.load_configuration(path).site.transfer_host
+    except ConfigError:
+        return ""  # the command reports the missing configuration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayedCommandOutputFiles:
+    """Files that a relayed command writes into the folder `out`, and their target folder on this host."""
+
+    words: tuple[str, ...]  # arguments of the relayed command
+    to: str  # folder on this host for the files
+    says: str = ""  # printed in place of the relayed command's output
+    is_chosen: bool = True  # whether the user named the folder `to`; otherwise the user must own it
+
+
+Writes = Callable[[Mapping[str, Any], Sequence[str]], RelayedCommandOutputFiles | None]
+
+
+def run_here_or_on_transfer_host(
+    command: click.Command,
+    name: str,
+    lost: int = output_and_errors.ERROR,
+    writes: Writes = lambda *_: None,
+    changes: Callable[[Mapping[str, Any]], bool] = lambda _: False,
+) -> None:
+    """Run a command on this host or on the transfer host, and exit with the command's status.
+
+    `writes` returns the files that a relayed command writes; these files are copied to this host. `changes` says
+    whether the options change any state. If so, the outcome is unknown after a lost connection.
+    """
+    words = sys.argv[1:]
+    transfer_host = "" if any(word.partition("=")[0] in HERE for word in words) else transfer_host_to_relay_to()
+    try:
+        options = command.make_context(name, [*words]).params if transfer_host else {}
+    except click.exceptions.ClickException:
+        transfer_host = ""  # a usage error is reported on this host
+    if not transfer_host:
+        output_and_errors.run_command_reporting_errors(command, name)
+    files = writes(options, words)
+    if files:
+        sys.exit(relay_and_fetch_output_files(transfer_host, name, files))
+    sys.exit(run_on_transfer_host(transfer_host, name, words, lost, changes=changes(options)))
+
+
+def run_on_transfer_host(
+    transfer_host: str, name: str, words: Sequence[str], lost: int, stdin: bytes | None = None, *, changes: bool = False
+) -> int:
+    """Run a command on the transfer host by ssh, and return its exit status.
+
+    Returns `lost` if the host was not reached, and UNANSWERED if the connection was lost after a
+    command that changes state may have started.
+    """
+    standard_input = HANDED_OVER if changes and stdin is None else stdin
+    status = ssh.run_by_callers_ssh(transfer_host, (f"{PROGRAMS}/{name}", *words), standard_input)
+    if status not in (ssh.RELAY_FAILED, ssh.UNREACHED):
+        return status
+    is_begun = changes and status == ssh.RELAY_FAILED
+    message = LOST if is_begun else NOT_REACHED if changes else EITHER
+    output_and_errors.print_error(message.format(name, transfer_host))
+    return UNANSWERED if is_begun else lost
+
+
+def relay_and_fetch_output_files(transfer_host: str, name: str, files: RelayedCommandOutputFiles) -> int:
+    """Run a command that writes files on the transfer host, and copy these files to this host."""
+    try:
+        os.makedirs(files.to, exist_ok=True)
+        if not (files.is_chosen or is_owned_by_current_user(files.to)):
+            output_and_errors.print_error(
+                f"{name}: {files.to}: owned by another user; expected a folder of yours as DIR"
+            )
+            return output_and_errors.ERROR
+        with TemporaryDirectory(prefix=".gridbridge.", dir=files.to) as folder:
+            status = ssh.run_remotely_and_fetch_files(transfer_host, (f"{PROGRAMS}/{name}", *files.words), folder)
+            if status == ssh.RELAY_FAILED:
+                output_and_errors.print_error(EITHER.format(name, transfer_host))
+                return output_and_errors.ERROR
+            _move_fetched_files(f"{folder}/out", files.to)
+            with open(f"{folder}/said", encoding="utf-8", errors="replace") as messages:
+                output_and_errors.print_line((files.says if not status else "") or messages.read().removesuffix("\n"))
+    except OSError as error:
+        output_and_errors.print_error(f"{name}: {files.to}: {error.strerror}")
+        return output_and_errors.ERROR
+    return status
+
+
+def _move_fetched_files(source: str, to: str) -> None:
+    for folder, _, names in os.walk(source):
+        target = os.path.normpath(os.path.join(to, os.path.relpath(folder, source)))
+        if folder != source and os.path.islink(target):
+            raise NotADirectoryError(ENOTDIR, f"{target} is a link")
+        os.makedirs(target, exist_ok=True)
+        for name in names:
+            os.replace(f"{folder}/{name}", f"{target}/{name}")
+
+
+SOON_S = 5.0  # time in which a runner with --loop answers
+WAITING = f"waiting for gridbridge-runner, {ANSWER_S:g} s at most (from cron it comes once a minute)"
+TAKEN = f"gridbridge-runner took the request and has not answered; waiting on, {TAKEN_S:g} s at most"
+
+
+@contextmanager
+def report_late_runner_answer(
+    program: str, after_s: float = SOON_S, taken_s: float = ANSWER_S + SOON_S
+) -> Iterator[None]:
+    """Print a line if the runner answers late, and a second line once the runner must have read the request."""
+    timers = [
+        Timer(limit_s, output_and_errors.print_error, [f"{program}: {line}"])
+        for limit_s, line in ((after_s, WAITING), (taken_s, TAKEN))
+    ]
+    for timer in timers:
+        timer.daemon = True
+        timer.start()
+    try:
+        yield
+    finally:
+        for timer in timers:
+            timer.cancel()
+
+
+def exit_status_of_request(program: str, request: Callable[[], int]) -> int:
+    """Send a request to the runner and return the request's exit status; report a late or missing answer."""
+    try:
+        with report_late_runner_answer(program):
+            return request()
+    except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
+        return report_missing_runner_answer(program, error)
+
+
+def report_missing_runner_answer(program: str, error: NoRunnerForRequest | RunnerAnswerTimeout) -> int:
+    """Print that the runner did not answer; the exit status says if the request may still be done."""
+    output_and_errors.print_error(f"{program}: {error}")
+    return UNANSWERED if isinstance(error, RunnerAnswerTimeout) else UNREACHABLE
+
+
+def stored_campaign_json(number: int, parsed: ParsedJdl) -> str:
+    """Return a stored campaign as one line of JSON, with the number of its tasks."""
+    return json.dumps({"id": number, **asdict(parsed.jdl), "nb_jobs": len(parsed.parameters)})
+
+
+def print_stored_submission(program: str, lines: Sequence[str], summary: str) -> int:
+    """Print that a submission is stored, and return the exit status.
+
+    If standard output can't be written, standard error says what is stored, and the status keeps
+    scripts from repeating the request.
+    """
+    try:
+        for line in lines:
+            output_and_errors.print_line(line)
+        output_and_errors.flush_output()
+    except StandardOutputReaderGone:
+        output_and_errors.print_error(f"{program}: nobody reads standard output; {summary}")
+        return UNANSWERED
+    except StandardOutputUnwritable as error:
+        output_and_errors.print_error(f"{program}: {error}; {summary}")
+        return UNANSWERED
+    return 0

@@ -1,0 +1,261 @@
+"""Reads or fetches the outputs of the calling user's tasks, with the user's permissions.
+
+Standard output and error of a task are files in `campaign.NUMBER` of the campaign's exec_directory (batch/task.sh).
+"""
+
+import os
+import shutil
+import stat
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.campaigns.store import campaign_files_of_owners
+from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
+from gridbridge.campaigns.submission.jdl_value_parsers import OUTPUT
+from gridbridge.errors import GridbridgeError, StateError, describe_error
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask
+from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG
+from gridbridge.model.transfer_route import BARE, SshLogin
+from gridbridge.program import configuration_in_force
+from gridbridge.shell import rsync, safe_files, ssh
+from gridbridge.shell.program_runs import LIST_BYTES
+
+OUT, ERR = "out", "err"
+HOME = "$HOME"
+A_CALL = 200  # one call reads at most this many files
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+LOOK = """\
+cd -- "$1" || exit
+most=$2; shift 2
+for name; do
+    if [ -f "$name" ]; then printf +; tail -c "$most" -- "$name" 2>/dev/null | tr -d '\\000'; fi
+    printf '\\000'
+done
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskOutputFolderAtCluster:
+    """The folder with the outputs of a campaign's tasks at one cluster."""
+
+    login: SshLogin | None
+    folder: str  # relative to the remote home directory if the cluster has an ssh login
+    timeout_s: float
+    outputs: tuple[str, ...] = ()  # output files declared for each task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskOutputFetchOutcome:
+    """The number of files fetched from a cluster, and the error if the fetch failed."""
+
+    cluster: str
+    files: int
+    problem: str = ""
+
+
+def task_output_file_name(task: PublishedCampaignTask, stream: str) -> str:
+    """Return the file name of a task's output stream, as task.sh writes it."""
+    return f"{task.number}.{task.attempt}.{stream}"
+
+
+def own_campaign_output_folders(
+    number: int, folder: str = CAMPAIGNS, config: str = CONFIG
+) -> Mapping[str, TaskOutputFolderAtCluster]:
+    """Return the output folder of the caller's own campaign at each cluster.
+
+    Raises ForeignOrMissingCampaignFile, with the owner's name, if the caller does not own the campaign, even if the
+    caller is root: root has no user's ssh keys or home directory, and follows no path that a user chose.
+    """
+    uid = campaign_files_of_owners.uid_of_campaign_owner(number, folder)
+    if not os.geteuid() and uid:
+        owner = safe_files.account_name_or_uid(uid)
+        raise ForeignOrMissingCampaignFile(f"campaign {number}: {owner} owns the outputs: sudo -u {owner} ...")
+    header, _ = campaign_files_of_owners.read_own_campaign_file(number, folder)
+    policy, _ = configuration_in_force.load_config_or_one_in_force(config)
+    declared = tuple(output for output in map(str, header.get("outputs", ())) if OUTPUT.fullmatch(output))
+    folders = {}
+    for name, cluster in header["clusters"].items():
+        if name in policy.clusters:
+            where = configured_cluster_address(policy, name)
+            path = _campaign_output_folder(where.login, str(cluster["exec_directory"]), number)
+            folders[name] = TaskOutputFolderAtCluster(
+                login=where.login, folder=path, timeout_s=where.timeout_s, outputs=declared
+            )
+    return folders
+
+
+def read_task_output_tails(
+    tasks: Iterable[PublishedCampaignTask], stream: str, most: int, at: Mapping[str, TaskOutputFolderAtCluster]
+) -> tuple[dict[int, str], list[str]]:
+    """Return the last bytes of each task's output file, by task, and an error for each unreadable cluster."""
+    texts: dict[int, str] = {}
+    problems: list[str] = []
+    for cluster, cluster_tasks in _group_tasks_by_cluster(tasks).items():
+        try:
+            for first in range(0, len(cluster_tasks), A_CALL):
+                texts |= _read_output_tails_at_cluster(at[cluster], cluster_tasks[first : first + A_CALL], stream, most)
+        except GridbridgeError as error:
+            problems.append(f"{cluster}: {error}")
+        except KeyError:
+            problems.append(f"{cluster}: not configured any more")
+    return texts, problems
+
+
+def fetch_task_outputs(
+    tasks: Iterable[PublishedCampaignTask],
+    to: str,
+    at: Mapping[str, TaskOutputFolderAtCluster],
+    *,
+    is_chosen: bool = True,
+) -> tuple[TaskOutputFetchOutcome, ...]:
+    """Copy the outputs of tasks into a local folder; report each cluster that can't be read.
+
+    Symlinks in the folder are never followed. Raises StateError for a folder that can't
+    be made or written, and for a default folder that belongs to another user.
+    """
+    if os.path.exists(to) and not os.path.isdir(to):
+        raise StateError(f"{to}: not a folder")
+    try:
+        os.makedirs(to, exist_ok=True)
+    except OSError as error:
+        raise StateError(f"{to}: {error.strerror}") from error
+    if not os.access(to, os.W_OK | os.X_OK):
+        raise StateError(f"{to}: you may not write there")
+    if not (is_chosen or safe_files.is_owned_by_current_user(to)):
+        raise StateError(f"{to}: owned by another user; expected a folder of yours as DIR")
+    return tuple(
+        _fetch_outputs_from_cluster(name, cluster_tasks, to, at)
+        for name, cluster_tasks in sorted(_group_tasks_by_cluster(tasks).items())
+    )
+
+
+def _fetch_outputs_from_cluster(
+    cluster: str, tasks: list[PublishedCampaignTask], to: str, at: Mapping[str, TaskOutputFolderAtCluster]
+) -> TaskOutputFetchOutcome:
+    names, problem = [task_output_file_name(task, stream) for task in tasks for stream in (OUT, ERR)], ""
+    try:
+        source = at[cluster]
+        good = (task.number for task in tasks if task.outcome is TaskAttemptOutcome.SUCCESS)
+        names += [f"{number}/{output}" for number in good for output in source.outputs]
+        if source.login:
+            rsync.rsync_files_from_host(
+                source.login, names, source.folder, to, lambda: False, may_miss=True, follows=False
+            )
+        else:
+            _copy_local_outputs(source.folder, names, to)
+    except KeyError:
+        return TaskOutputFetchOutcome(cluster=cluster, files=0, problem="not configured any more")
+    except (GridbridgeError, OSError) as error:
+        problem = describe_error(error)
+    files = sum(os.path.exists(f"{to}/{name}") for name in names)
+    return TaskOutputFetchOutcome(cluster=cluster, files=files, problem=problem)
+
+
+def _copy_local_outputs(folder: str, names: Iterable[str], to: str) -> None:
+    """Copy files one by one, also after a failure; raises StateError with the first error."""
+    os.listdir(folder)  # OSError for a missing folder
+    if os.path.samefile(folder, to):
+        return
+    wrong: list[Exception] = []
+    for name in (path for output in names for path in _list_declared_output_files(output, folder, wrong)):
+        try:
+            with _open_target_folder(name, to) as end:
+                _copy_file_if_changed(f"{folder}/{name}", os.path.basename(name), end)
+        except (GridbridgeError, OSError) as error:
+            wrong.append(error)
+    if wrong:
+        suffix = f", and {len(wrong) - 1} more could not be copied" if wrong[1:] else ""
+        raise StateError(f"{wrong[0]}{suffix}")
+
+
+def _list_declared_output_files(name: str, folder: str, wrong: list[Exception]) -> Iterator[str]:
+    if os.path.isfile(f"{folder}/{name}"):
+        yield name
+        return
+    if not os.path.lexists(f"{folder}/{name}"):
+        return
+    for directory, _, names in os.walk(f"{folder}/{name}", onerror=wrong.append):
+        paths = (f"{directory}/{entry}" for entry in names)
+        yield from (path.removeprefix(f"{folder}/") for path in paths if os.path.isfile(path))
+
+
+@contextmanager
+def _open_target_folder(name: str, to: str) -> Iterator[int]:
+    """Create the folders above a file, and open the last folder; raises StateError for a symlink."""
+    end = os.open(to, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in name.split("/")[:-1]:
+            with suppress(FileExistsError):
+                os.mkdir(part, dir_fd=end)
+            above = end
+            try:
+                end = os.open(part, FOLDER, dir_fd=above)
+            except OSError as error:
+                raise StateError(f"{to}/{name}: {part} is a link, or no folder of yours") from error
+            os.close(above)
+        yield end
+    finally:
+        os.close(end)
+
+
+def _copy_file_if_changed(source: str, name: str, folder: int) -> None:
+    """Copy a changed file into an open folder by a temporary file and a rename; no symlink is followed."""
+    if _is_copy_unchanged(source, name, folder):
+        return
+    beside = safe_files.random_file_name(safe_files.TEMPORARY)
+    options = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        with (
+            open(source, "rb") as source_file,
+            open(os.open(beside, options, 0o600, dir_fd=folder), "wb") as target_file,
+        ):
+            shutil.copyfileobj(source_file, target_file)
+            target_file.flush()  # a later write would change the modification time
+            facts = os.fstat(source_file.fileno())
+            os.fchmod(target_file.fileno(), stat.S_IMODE(facts.st_mode))
+            os.utime(target_file.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))
+        os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with suppress(FileNotFoundError):
+            os.unlink(beside, dir_fd=folder)
+        raise
+
+
+def _is_copy_unchanged(source: str, name: str, folder: int) -> bool:
+    try:
+        original, copied = os.stat(source), os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    is_same = (original.st_size, original.st_mtime_ns) == (copied.st_size, copied.st_mtime_ns)
+    return is_same and stat.S_ISREG(copied.st_mode)
+
+
+def _read_output_tails_at_cluster(
+    source: TaskOutputFolderAtCluster, tasks: list[PublishedCampaignTask], stream: str, most: int
+) -> dict[int, str]:
+    names = (task_output_file_name(task, stream) for task in tasks)
+    argv = ("/bin/sh", "-c", LOOK, "sh", source.folder, str(most), *names)
+    result = ssh.run_over_ssh(source.login, argv, dict(BARE), source.timeout_s, most_bytes=LIST_BYTES).checked()
+    texts = result.stdout.decode("utf-8", "replace").split("\0")
+    pairs = zip(tasks, texts, strict=False)
+    return {task.number: text.removeprefix("+") for task, text in pairs if text}
+
+
+def _group_tasks_by_cluster(tasks: Iterable[PublishedCampaignTask]) -> dict[str, list[PublishedCampaignTask]]:
+    by_cluster: dict[str, list[PublishedCampaignTask]] = defaultdict(list)
+    for task in tasks:
+        if task.cluster:
+            by_cluster[task.cluster].append(task)
+    return by_cluster
+
+
+def _campaign_output_folder(login: SshLogin | None, directory: str, number: int) -> str:
+    is_home = not directory or directory.startswith(HOME)
+    path = directory.removeprefix(HOME).strip("/") if is_home else directory
+    home = "." if login else os.path.expanduser("~")
+    base = f"{home}/{path}".rstrip("/") if is_home or not path.startswith("/") else path
+    return f"{base}/campaign.{number}"

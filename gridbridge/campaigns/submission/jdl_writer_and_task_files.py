@@ -1,0 +1,322 @@
+"""Writes a campaign as a JDL, finds the lines of a JDL's keys, and reads files with one task on each line.
+
+The size of a file is limited, because a device may be endless. The first word of a task's parameters names the task.
+"""
+
+import json
+import os
+import re
+import stat
+from codecs import BOM_UTF8
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import count as counting
+from typing import BinaryIO
+
+from gridbridge.campaigns.submission.jdl_value_parsers import BEST_EFFORT, NUL, PARAMETERS, UTF_8
+from gridbridge.errors import CommandLineMistake, ConfigError
+from gridbridge.model.campaigns.campaign_file_and_array_names import (
+    first_task_parameter,
+    has_closed_quotes,
+)
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
+from gridbridge.model.campaigns.requested_host_properties import (
+    ALL,
+    Pair,
+    parse_alternative_host_properties,
+    parse_required_host_properties,
+)
+from gridbridge.model.job_request import VALUELESS, WORDS, split_property_and_sql_relation
+from gridbridge.model.published_status_and_reports import number_with_noun
+
+STEPS = ("prologue", "epilogue")  # commands with a walltime of their own
+Path = tuple[str, ...]  # path of a key: the names of its tables, then the name of the key
+JSON = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]')
+NAME = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
+NAMES = rf"{NAME}(?:\s*\.\s*{NAME})*"
+TOML = re.compile(rf"\s*(?:\[(?P<table>\s*{NAMES}\s*)\]|(?P<key>{NAMES})\s*=)")
+LONG = re.compile("\"\"\"|'''")
+
+
+def campaign_to_jdl_table(jdl: Jdl, parameters: Iterable[str]) -> dict[str, object]:
+    """Return a campaign as the table of a JDL, which `parse_jdl` reads as the same campaign."""
+    table: dict[str, object] = {"name": jdl.name}
+    if jdl.is_idempotent:
+        table["idempotent"] = True
+    if jdl.outputs:
+        table["outputs"] = list(jdl.outputs)
+    if jdl.datasets:
+        table["datasets"] = {name: asdict(dataset) for name, dataset in jdl.datasets.items()}
+    if not jdl.may_move:
+        table["rebalance"] = False
+    table["clusters"] = {name: dict(_jdl_keys_of_cluster(cluster)) for name, cluster in jdl.clusters.items()}
+    return table | {"params": list(parameters)}
+
+
+def _jdl_keys_of_cluster(cluster: JdlSettingsAtCluster) -> Iterator[tuple[str, object]]:
+    slots, nodes = cluster.slots, cluster.nodes
+    yield "exec_file", cluster.exec_file
+    yield "resources", f"/nodes={nodes}/core={slots // nodes}" if nodes else f"/core={slots}"
+    yield "walltime", _format_walltime(cluster.walltime_s)
+    yield "type", BEST_EFFORT[0] if cluster.is_besteffort else "normal"
+    texts = {
+        "exec_directory": cluster.exec_directory,
+        "project": cluster.project,
+        "queue": cluster.queue,
+        "pe": cluster.environment,
+        # commas bind less than OR, so no parentheses are needed
+        "properties": ", ".join(map(_format_host_condition_clause, cluster.properties.split(ALL)))
+        if cluster.properties
+        else "",
+        "max_jobs": cluster.max_jobs,
+    }
+    yield from ((key, value) for key, value in texts.items() if value)
+    for key in STEPS:
+        if lines := getattr(cluster, key):
+            yield key, lines.split("\n")
+            yield f"{key}_walltime", _format_walltime(getattr(cluster, f"{key}_walltime_s"))
+
+
+def _format_walltime(seconds: int) -> str:
+    return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def _format_host_condition_clause(text: str) -> str:
+    conditions = (*parse_alternative_host_properties(text), parse_required_host_properties(text))[0]
+    return " OR ".join(map(_format_host_condition, conditions))
+
+
+def _format_host_condition(pair: Pair) -> str:
+    name, value = pair
+    bare, relation = split_property_and_sql_relation(name)
+    words = f"{bare} {WORDS.get(relation, relation)}"
+    return words if relation in VALUELESS else f"{words} '{value}'"
+
+
+@dataclass(slots=True)
+class JdlKeyLineNumbers:
+    """The line and the original spelling of each key of a JDL."""
+
+    lines: dict[Path, int] = field(default_factory=dict)
+    written: dict[Path, str] = field(default_factory=dict)  # original spelling of each key
+    twice: list[tuple[Path, int]] = field(default_factory=list)  # repeated keys
+
+    def line_of_key(self, *path: str) -> int:
+        """Return the line of a key, else of the enclosing table; 0 if both are missing."""
+        lines = (self.lines.get(_lower_case_path(path[:end])) for end in range(len(path), 0, -1))
+        return next(filter(None, lines), 0)
+
+    def original_spelling_of_key(self, *path: str) -> str:
+        """Return a key as it is spelled in the JDL."""
+        return self.written.get(_lower_case_path(path), path[-1])
+
+
+def locate_jdl_keys(text: str) -> JdlKeyLineNumbers:
+    """Return the lines of all keys of a JDL in JSON or TOML."""
+    keys = JdlKeyLineNumbers()
+    for path, line in _locate_keys_in_json(text) if is_json_jdl(text) else _locate_keys_in_toml(text):
+        low = _lower_case_path(path)
+        if low in keys.lines:
+            keys.twice.append((path, line))
+        else:
+            keys.lines[low], keys.written[low] = line, path[-1]
+    return keys
+
+
+def is_json_jdl(text: str) -> bool:
+    """Say whether a JDL is JSON; otherwise it is TOML."""
+    return text.lstrip()[:1] in ("{", "[")
+
+
+def _locate_keys_in_json(text: str) -> Iterator[tuple[Path, int]]:
+    tables: list[str] = []  # keys of the enclosing tables; empty text for a list
+    kinds, key, is_key = "", "", False
+    line, counted = 1, 0
+    for token in JSON.finditer(text):
+        word = token[0]
+        if word in "{[":
+            tables.append(key)
+            kinds, is_key = kinds + word, word == "{"
+        elif word in "}]":
+            tables, kinds = tables[:-1], kinds[:-1]
+        elif word in ",:":
+            is_key = word == "," and kinds[-1:] == "{"
+        elif is_key:
+            line, counted = line + text.count("\n", counted, token.start()), token.start()
+            key = str(json.loads(word, strict=False))
+            yield (*tables[1:], key), line
+
+
+def _locate_keys_in_toml(text: str) -> Iterator[tuple[Path, int]]:
+    table: Path = ()
+    is_long = False
+    for number, line in enumerate(text.split("\n"), start=1):
+        was_long, is_long = is_long, is_long ^ bool(len(LONG.findall(line)) % 2)
+        match = None if was_long else TOML.match(line)
+        if match and match["table"]:
+            table = _split_dotted_key(match["table"])
+            yield table, number
+        elif match:
+            path = (*table, *_split_dotted_key(match["key"]))
+            yield path, number
+            yield from ((inner, number) for inner in _keys_of_inline_table(path, line[match.end() :]))
+
+
+def _keys_of_inline_table(path: Path, text: str) -> Iterable[Path]:
+    if not text.lstrip().startswith("{"):
+        return
+    for match in re.finditer(rf"[{{,]\s*({NAME})\s*=\s*(\{{?)", text):
+        yield (*path, *_split_dotted_key(match[1]))
+        path = (*path, *_split_dotted_key(match[1])) if match[2] else path
+
+
+def _split_dotted_key(names: str) -> Path:
+    return tuple(name.strip().strip("\"'") for name in re.findall(NAME, names))
+
+
+def _lower_case_path(path: Iterable[str]) -> Path:
+    return tuple(map(str.lower, path))
+
+
+LINE_BYTES = 65_536  # at most this many bytes of one task's parameters
+FILE_BYTES = 256 << 20  # at most this many bytes of all tasks' parameters
+MOST_TOLD = 1000  # at most this many wrong lines of a file are reported; further lines are only counted
+STDIN = "/dev/stdin"
+NO_LINE = ("all of its lines are blank", "expected one line for each task")
+
+
+def read_task_lines(path: str) -> tuple[tuple[int, str], ...]:
+    """Return the non-blank lines of a task file, with their numbers.
+
+    Raises CommandLineMistake if the file can't be read, and ConfigError with all wrong lines.
+    """
+    file = TaskFileReader(path)
+    lines = tuple(file.read_numbered_lines())
+    if file.unread:
+        raise CommandLineMistake((f"{path}: {'; '.join(file.unread)}",))
+    if not (lines or file.problems):
+        file.problems.append(f"{path}: {'; '.join(NO_LINE)}")
+    if file.problems:
+        raise ConfigError(tuple(file.problems))
+    return lines
+
+
+@dataclass(slots=True)
+class TaskFileReader:
+    """Reads one task file and collects its wrong lines."""
+
+    path: str
+    folder: str = "."
+    problems: list[str] = field(default_factory=list)
+    unread: tuple[str, str] | None = None  # error, and the expected kind of file
+    untold: int = 0  # number of wrong lines that are not reported
+
+    def read_numbered_lines(self) -> Iterator[tuple[int, str]]:
+        """Yield the non-blank lines with their numbers.
+
+        A byte-order mark at the beginning is ignored. Lines that are not UTF-8 or too long are reported and dropped at
+        once, because all lines of a large file may be wrong.
+        """
+        try:
+            with self._open_task_file() as file:
+                for number, line in self._read_lines_within_limits(file):
+                    stripped = (line.removeprefix(BOM_UTF8) if number == 1 else line).strip()
+                    if stripped and (text := self._decode_line(number, stripped)):
+                        yield number, text
+        except OSError as error:
+            self.unread = (str(error.strerror), "expected a readable file")
+        if self.untold:
+            more = number_with_noun(self.untold, "more wrong line")
+            self.problems.append(f"{self.path}: {more} after these")
+
+    def _open_task_file(self) -> BinaryIO:
+        if self.path == STDIN:
+            return os.fdopen(os.dup(0), "rb")  # after sudo /dev/stdin can't be opened
+        return open(self.path if self.path[:1] == "/" else f"{self.folder}/{self.path}", "rb")
+
+    def _read_lines_within_limits(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+        mode = os.fstat(file.fileno()).st_mode
+        if self.path != STDIN and not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+            self.unread = ("it is no plain file", "expected a file with one line for each task")
+            return
+        remaining_bytes = FILE_BYTES
+        for number in counting(1):
+            line = file.readline(remaining_bytes + 1)
+            remaining_bytes -= len(line)
+            if remaining_bytes < 0:
+                wrong = f"the file is too large; expected at most {FILE_BYTES} bytes"
+                self.problems.append(f"{self.path}:{number}: {wrong}")
+            if not line or remaining_bytes < 0:
+                return
+            if len(line) > LINE_BYTES:
+                self._wrong_line(number, f"it has {len(line)} bytes; expected at most {LINE_BYTES}")
+            else:
+                yield number, line
+
+    def _decode_line(self, number: int, line: bytes) -> str:
+        try:
+            if b"\0" in line:
+                raise ValueError(NUL)
+            return line.decode()
+        except ValueError as error:
+            self._wrong_line(number, f"{getattr(error, 'reason', error)}; {UTF_8}")
+            return ""
+
+    def _wrong_line(self, number: int, problem: str) -> None:
+        """Record a wrong line; only the first 1000 are kept, because a file may have a hundred million lines."""
+        if len(self.problems) < MOST_TOLD:
+            self.problems.append(f"{self.path}:{number}: {problem}")
+        else:
+            self.untold += 1
+
+
+def make_task_names_unique(lines: tuple[str, ...], before: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Make the first word of each line unique in the campaign: the second `a` becomes `a#2`."""
+    names = {first_task_parameter(line)[0] for line in before}
+    counts = defaultdict[str, int](lambda: 1)
+
+    def renamed(line: str) -> str:
+        first, end = first_task_parameter(line)
+        name = first
+        while name in names:
+            counts[first] += 1
+            name = f"{first}#{counts[first]}"
+        names.add(name)
+        return line[:end] + name.removeprefix(first) + line[end:]
+
+    return tuple(map(renamed, lines))
+
+
+def task_line_warnings(lines: tuple[str, ...], named: tuple[str, ...]) -> Iterator[str]:
+    """Yield warnings about tasks whose names were made unique, and about lines with an unclosed quotation mark."""
+    if renamed := [new for line, new in zip(lines, named, strict=True) if new != line]:
+        tasks = number_with_noun(len(renamed), "task")
+        yield f"{tasks} got a number, because the first word was not unique: {renamed[0]:.80}"
+    if open_lines := [line for line in lines if not has_closed_quotes(line) and len(line.split()) > 1]:
+        tasks = number_with_noun(len(open_lines), "task")
+        wrong = "an unclosed quotation mark: each blank separates words"
+        yield f"{tasks} with {wrong}, and quotation marks are kept: {open_lines[0]:.80}"
+
+
+READ, RIGHT = PARAMETERS["params"]
+
+
+def read_added_task_file(path: str) -> tuple[str, ...]:
+    """Return the parameters in a file of added tasks; raises the errors of `read_task_lines`."""
+    lines = tuple(line for _, line in read_task_lines(path))
+    text = "\n".join(lines)
+    try:
+        is_list = text.startswith("[") and text.endswith("]") and isinstance(json.loads(text), list)
+    except (ValueError, RecursionError):
+        is_list = False  # a task's parameters may begin like JSON
+    return parse_added_tasks_json(path, text) if is_list else lines
+
+
+def parse_added_tasks_json(source: str, text: str) -> tuple[str, ...]:
+    """Return the task parameters in a JSON list; raises ConfigError for other texts."""
+    try:
+        parameters: tuple[str, ...] = READ(json.loads(text))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ConfigError((f"{source} = {text:.40}: {error}; {RIGHT}",)) from error
+    return parameters

@@ -1,0 +1,252 @@
+"""Applies the site's admission rules to campaigns, and checks a campaign's values against the limits of a JDL.
+
+Rules are Python functions. Rules in a file or folder that other accounts can write are refused, so that no user's text
+is executed; the error has a command that corrects the permissions.
+"""
+
+import os
+import re
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import FunctionType
+from typing import Any
+
+from gridbridge.campaigns.submission import jdl_value_parsers
+from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
+from gridbridge.campaigns.submission.jdl_writer_and_task_files import STEPS
+from gridbridge.decisions.campaigns import admission_rule_application
+from gridbridge.decisions.transfer.request_mapping import conditions_sge_cannot_express
+from gridbridge.errors import ConfigError, StateError
+from gridbridge.model import names_offered_by_cluster
+from gridbridge.model.campaigns.admission import CampaignAdmissionResult, CampaignAdmissionRule, CampaignForAdmission
+from gridbridge.model.campaigns.campaign_file_and_array_names import UNIQUE
+from gridbridge.model.campaigns.jdl import Jdl
+from gridbridge.model.campaigns.requested_host_properties import (
+    parse_alternative_host_properties,
+    parse_required_host_properties,
+)
+from gridbridge.model.fixed_paths import ADMISSION, CONFIG, PUBLISHED
+from gridbridge.model.job_request import JobRequest
+from gridbridge.model.published_status_and_reports import number_with_noun
+from gridbridge.model.rebalance.datasets import DATASET_NAME
+from gridbridge.model.site_configuration import Policy
+from gridbridge.program import configuration_in_force
+from gridbridge.shell import local_host_facts, safe_files
+from gridbridge.state.published_file_formats import read_offered_names
+
+ENDING = ".py"
+WHO_MENDS = "the administrator must correct this admission rule, which refuses every campaign"
+LONGEST = 200  # at most this many characters of an error message
+
+
+def load_site_admission_rules(
+    folder: str = ADMISSION, owner: int = safe_files.ROOT
+) -> tuple[CampaignAdmissionRule, ...]:
+    """Return the site's admission rules by file name and order of definition; empty without a folder of rules.
+
+    Raises FileWritableByOthers if accounts other than root can write a rule, and ConfigError for invalid Python.
+    """
+    try:
+        safe_files.require_trusted_path(folder, owner=owner)
+        names = sorted(safe_files.list_folder_or_empty(folder))
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise ConfigError((f"{folder}: {error.strerror}",)) from error
+    chosen = (name for name in names if name.endswith(ENDING) and not name.startswith("."))
+    return tuple(rule for name in chosen for rule in _load_rules_of_file(folder, name, owner))
+
+
+def _load_rules_of_file(folder: str, name: str, owner: int) -> list[CampaignAdmissionRule]:
+    path = f"{folder}/{name}"
+    namespace: dict[str, object] = {"__name__": name.removesuffix(ENDING), "__file__": path}
+    try:
+        safe_files.require_trusted_path(path, owner=owner)
+        text, _ = safe_files.read_file_only_owner_writes(path, 1 << 20)
+        exec(compile(text, path, "exec"), namespace)  # noqa: S102 - root alone wrote it
+    except ConfigError:
+        raise
+    except StateError as error:
+        raise ConfigError((str(error),)) from error
+    except (Exception, SystemExit) as error:  # a site's code may raise any exception
+        words = " ".join((error.msg if isinstance(error, SyntaxError) else str(error)).split())
+        described = f"{type(error).__name__}: {words}"[:LONGEST].removesuffix(": ")
+        raise ConfigError((f"{_location_of_error(error, path)}: {described}; {WHO_MENDS}",)) from error
+    return [
+        CampaignAdmissionRule(name=f"{name}:{key}", judge=function)
+        for key, function in namespace.items()
+        if isinstance(function, FunctionType) and not key.startswith("_")
+        if function.__globals__ is namespace  # imported functions are no rules
+    ]
+
+
+def _location_of_error(error: BaseException, path: str) -> str:
+    """Return FILE:LINE of an error; for an error in an import, the line of the import."""
+    if isinstance(error, SyntaxError) and error.filename == path:
+        return f"{path}:{error.lineno}" if error.lineno else path
+    frames = traceback.extract_tb(error.__traceback__)
+    line = next((frame.lineno for frame in reversed(frames) if frame.filename == path), None)
+    return f"{path}:{line}" if line else path
+
+
+def apply_site_admission_rules(
+    parsed: ParsedJdl, folder: str = ADMISSION, owner: int = safe_files.ROOT
+) -> CampaignAdmissionResult:
+    """Apply the site's admission rules to the caller's campaign; raises the errors of `load_site_admission_rules`."""
+    rules = load_site_admission_rules(folder, owner)
+    return admission_rule_application.apply_campaign_admission_rules(rules, _campaign_for_admission_rules(parsed))
+
+
+def admit_campaign_by_site_rules(
+    parsed: ParsedJdl,
+    folder: str = ADMISSION,
+    owner: int = safe_files.ROOT,
+    path: str = CONFIG,
+    published: str = PUBLISHED,
+) -> ParsedJdl:
+    """Return the campaign as changed by admission rules; raises ConfigError for a refusal or unsupported properties."""
+    admission = apply_site_admission_rules(parsed, folder, owner)
+    if admission.refusal:
+        raise ConfigError((admission.refusal,))
+    refuse_unsupported_properties(replace(parsed, jdl=admission.jdl), path, published)
+    return replace(parsed, jdl=admission.jdl)
+
+
+def require_unchanged_by_site_rules(parsed: ParsedJdl, folder: str = ADMISSION, owner: int = safe_files.ROOT) -> None:
+    """Raise ConfigError if admission rules would refuse or change the campaign with the added tasks."""
+    rules = load_site_admission_rules(folder, owner)
+    if problem := admission_rule_application.explain_admission_violation(rules, _campaign_for_admission_rules(parsed)):
+        raise ConfigError((problem,))
+
+
+def refuse_unsupported_properties(parsed: ParsedJdl, path: str = CONFIG, published: str = PUBLISHED) -> None:
+    """Raise ConfigError for clusters that do not support the campaign's host properties."""
+    clusters = parsed.jdl.clusters.items()
+    requests = {
+        name: JobRequest(
+            hard=parse_required_host_properties(cluster.properties),
+            either=parse_alternative_host_properties(cluster.properties),
+        )
+        for name, cluster in clusters
+        if cluster.properties
+    }
+    if not requests:
+        return
+    policy, _ = configuration_in_force.load_config_or_one_in_force(path)
+    problems = []
+    for name, request in requests.items():
+        location = f"{parsed.places[name]}: " if parsed.places.get(name) else ""
+        if reason := _explain_unsupported_host_properties(policy, name, request) or _explain_inexpressible_conditions(
+            name, request, published
+        ):
+            problems.append(f"{location}{name}.properties: {reason}")
+    if problems:
+        raise ConfigError(tuple(problems))
+
+
+def _explain_unsupported_host_properties(policy: Policy, cluster: str, request: JobRequest) -> str:
+    from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
+    from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+
+    if cluster not in policy.clusters:
+        return ""
+    return batch_adapter_of_cluster(configured_cluster_address(policy, cluster)).explain_request_refusal(request)
+
+
+def _explain_inexpressible_conditions(cluster: str, request: JobRequest, folder: str) -> str:
+    """Say which conditions a Grid Engine cluster can't compare, by the poller's last answer; empty if none."""
+    if not (published := read_offered_names(cluster, folder)):
+        return ""
+    odd = ", ".join(conditions_sge_cannot_express(names_offered_by_cluster.decode_offered_names(published), request))
+    return f"not a string at this cluster, so only NAME = VALUE is supported: {odd}" if odd else ""
+
+
+def _campaign_for_admission_rules(parsed: ParsedJdl) -> CampaignForAdmission:
+    user = safe_files.account_name_or_uid(os.getuid())
+    groups = frozenset(local_host_facts.groups_of_account(user))
+    return CampaignForAdmission(user=user, groups=groups, tasks=len(parsed.parameters), jdl=parsed.jdl)
+
+
+# Keys that a campaign file needs for each cluster, so that root parses the same values.
+NEEDED = ("exec_file", "slots", "nodes", "walltime_s", "is_besteffort")
+
+May = Callable[[Any], bool]
+
+
+def _make_pattern_check(form: "re.Pattern[str]") -> May:
+    return lambda value: bool(form.fullmatch(value)) and not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def _make_optional_pattern_check(form: "re.Pattern[str]") -> May:
+    return lambda value: value == "" or _make_pattern_check(form)(value)
+
+
+def _make_range_check(low: int, high: int) -> May:
+    return lambda value: low <= value <= high
+
+
+FIELDS: Mapping[str, May] = {  # checks of a cluster's settings in a campaign, by field
+    "exec_file": _make_pattern_check(jdl_value_parsers.COMMAND),
+    "exec_directory": _make_pattern_check(jdl_value_parsers.PATH),
+    "slots": _make_range_check(1, jdl_value_parsers.MOST_SLOTS),
+    "nodes": _make_range_check(0, jdl_value_parsers.MOST_SLOTS),
+    "environment": _make_optional_pattern_check(jdl_value_parsers.WORD),
+    "walltime_s": _make_range_check(1, jdl_value_parsers.YEAR_S),
+    "project": _make_optional_pattern_check(jdl_value_parsers.WORD),
+    "queue": _make_optional_pattern_check(jdl_value_parsers.WORD),
+    "properties": _make_pattern_check(jdl_value_parsers.PATH),
+    "prologue": _make_optional_pattern_check(jdl_value_parsers.COMMAND),
+    "prologue_walltime_s": _make_range_check(1, jdl_value_parsers.YEAR_S),
+    "epilogue": _make_optional_pattern_check(jdl_value_parsers.COMMAND),
+    "epilogue_walltime_s": _make_range_check(1, jdl_value_parsers.YEAR_S),
+    "max_jobs": _make_range_check(0, jdl_value_parsers.MOST_TASKS),
+}
+
+
+def jdl_limit_violation(jdl: Jdl) -> str:
+    """Say which value of a campaign is outside the limits of a JDL; empty if all values are within."""
+    if not _make_pattern_check(jdl_value_parsers.NAME)(jdl.name):
+        return f"name = {jdl.name!a:.80}: 1 to 255 printable characters"
+    if len(jdl.outputs) > jdl_value_parsers.MOST_OUTPUTS or not all(
+        map(jdl_value_parsers.OUTPUT.fullmatch, jdl.outputs)
+    ):
+        return f"outputs = {jdl.outputs!a:.80}: {jdl_value_parsers.OUTPUTS}"
+    if wrong := _find_invalid_dataset(jdl):
+        return wrong
+    for cluster, request in jdl.clusters.items():
+        for field, may_be in FIELDS.items():
+            if not may_be(value := getattr(request, field)):
+                return f"{cluster}.{field} = {value!a:.80}: out of range"
+        if request.nodes and request.slots % request.nodes:
+            nodes = number_with_noun(request.nodes, "node")
+            return f"{cluster}.slots = {request.slots}: not the same on each of {nodes}"
+    return ""
+
+
+def campaign_file_jdl_mismatch(header: Any, jdl: Jdl) -> str:
+    """Say which value of a campaign file, which root parses again, differs from the parsed campaign."""
+    if UNIQUE not in header:
+        return f"{UNIQUE}: missing"
+    for cluster, request in jdl.clusters.items():
+        table = header["clusters"][cluster]
+        needed = [*NEEDED, *(f"{step}_walltime_s" for step in STEPS if table.get(step))]
+        if missing := next((key for key in needed if key not in table), ""):
+            return f"{cluster}.{missing}: missing"
+        for key in FIELDS.keys() & table.keys() | {"is_besteffort"}:
+            if (type(table[key]), table[key]) != (type(value := getattr(request, key)), value):
+                return f"{cluster}.{key} = {table[key]!a:.80}: expected {value!a:.80}"
+    return ""
+
+
+def _find_invalid_dataset(jdl: Jdl) -> str:
+    for name, dataset in jdl.datasets.items():
+        if not (
+            DATASET_NAME.holds(name)
+            and dataset.path[:1] == "/"
+            and _make_pattern_check(jdl_value_parsers.PATH)(dataset.path)
+        ):
+            return f"datasets.{name!a:.80} = {dataset.path!a:.80}: {jdl_value_parsers.DATASETS}"
+        if not 1 <= dataset.replicas <= jdl_value_parsers.MOST_REPLICAS:
+            return f"datasets.{name}.replicas = {dataset.replicas!a:.80}: 1 to {jdl_value_parsers.MOST_REPLICAS}"
+    return ""

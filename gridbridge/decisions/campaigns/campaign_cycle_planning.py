@@ -1,0 +1,300 @@
+"""Plan what the runner does in one cycle for all campaigns, split into short transactions of the state file."""
+
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Set
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from gridbridge.decisions.campaigns import tasks_per_free_slot_predictor
+from gridbridge.decisions.campaigns.campaign_event_rules import update_events_and_successes
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
+    OpenCampaignEventsInCycle,
+    derive_cluster_blacklist,
+    hide_blacklisted_clusters,
+    may_retry_array_submission,
+    record_cluster_probes,
+)
+from gridbridge.decisions.campaigns.event_texts_and_notifications import format_campaign_event_for_log
+from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
+from gridbridge.decisions.campaigns.slot_distribution_to_campaigns import (
+    distribute_slots_to_campaigns,
+)
+from gridbridge.decisions.campaigns.speculative_attempt_planning import (
+    plan_speculative_attempts,
+)
+from gridbridge.decisions.campaigns.task_retries_and_copies import (
+    AttemptsByTask,
+    assign_retry_numbers_above_attempts,
+    find_superseded_attempts,
+    group_attempts_by_task,
+    is_unreleased_array_unwanted,
+    mark_ended_attempts_as_copies,
+    plan_task_retries,
+    select_final_task_ends,
+)
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    AttemptOutcomeAtCluster,
+    Campaign,
+    CampaignArray,
+    CampaignState,
+    TaskAttempt,
+    TaskAttemptOutcome,
+    pair_attempts_with_clusters,
+)
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    CampaignCyclePlan,
+    CampaignCycleSituation,
+    TaskRetry,
+)
+from gridbridge.model.campaigns.campaign_events import EventsChangedInCycle
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.speculative_attempts import SupersededAttempts
+from gridbridge.model.published_status_and_reports import number_with_noun
+
+INTENDED = ArraySubmissionState.INTENDED
+BEGUN = (INTENDED, ArraySubmissionState.SUBMITTED)  # states of arrays whose submission is unfinished
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _EndedTasksAndRetries:
+    seen: CampaignCycleSituation  # the cycle's situation with final outcomes, without prologues
+    steps: PrologueAndEpilogueProgress
+    rivals: AttemptsByTask
+    again: tuple[TaskRetry, ...]
+    over: Counter[int]  # number of finally ended tasks by campaign
+    reached: tuple[CampaignArray, ...]  # unfinished arrays at clusters that answered: silent clusters would time out
+    busy: frozenset[int]  # campaigns that may have a live task
+    lost: tuple[SupersededAttempts, ...]
+
+
+def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
+    """Plan one cycle of the runner; the same situation gives the same plan."""
+    ends = _decide_outcomes_and_retries(situation)
+    steps, situation = ends.steps, ends.seen
+    at_end = _list_campaigns_that_end(ends)
+    finished, after = steps.end_campaigns_or_start_epilogues(at_end)
+    winding_up = (campaign.number for campaign in situation.campaigns if campaign.is_winding_up)
+    wound_up, epilogues = steps.end_campaigns_or_start_epilogues(
+        number for number in winding_up if number not in ends.busy
+    )
+    book, records = update_events_and_successes(
+        situation,
+        ends.again,
+        (*finished, *wound_up),
+        steps.note_failed_steps(OpenCampaignEventsInCycle(situation.events)),
+    )
+    unsent = tuple(array for array in steps.unsubmitted_unneeded_prologues(at_end) if array in ends.reached)
+    sending = _plan_task_sends(ends, book, unsent)
+    deleted = tuple(array for array in ends.reached if not steps.is_array_wanted(array))
+    ending = {(attempt.campaign, attempt.array) for attempt in situation.ended}
+    return replace(
+        sending,
+        ended=situation.ended,
+        arrays=tuple(array for array in situation.arrays if array.key in ending),
+        again=ends.again,
+        over=situation.over,
+        finished=finished,
+        wound_up=wound_up,
+        deleted=deleted,
+        unneeded=steps.waiting_unneeded_prologues(at_end),
+        unsent=unsent,
+        gone=_count_arrays_without_listed_tasks(deleted, situation),
+        losers=ends.lost,
+        stepped=situation.stepped,
+        steps=(*sending.steps, *after, *epilogues),
+        missed=situation.missed,
+        changes=EventsChangedInCycle(events=book.changed_events, records=records),
+        behind=situation.behind,
+    )
+
+
+def _decide_outcomes_and_retries(situation: CampaignCycleSituation) -> _EndedTasksAndRetries:
+    rivals, steps = group_attempts_by_task(situation.rivals), PrologueAndEpilogueProgress(situation)
+    lasting, alive = situation.unfinished_arrays, situation.uncancelled
+    tasks = steps.arrays_of_tasks(situation.arrays)
+    situation = replace(situation, ended=mark_ended_attempts_as_copies(situation.ended, rivals), arrays=tasks)
+    reached = tuple(array for array in lasting if array.cluster in situation.room)
+    living = (array for array in steps.arrays_of_tasks(reached) if array.campaign in alive)
+    again = assign_retry_numbers_above_attempts(_plan_retries_of_ended_tasks(situation, alive), rivals)
+    return _EndedTasksAndRetries(
+        seen=situation,
+        steps=steps,
+        rivals=rivals,
+        again=again,
+        over=Counter(attempt.campaign for attempt in select_final_task_ends(situation.ended, again)),
+        reached=reached,
+        busy=frozenset(array.campaign for array in steps.arrays_of_tasks(lasting)),
+        lost=find_superseded_attempts(situation.ended, rivals, living),
+    )
+
+
+def _plan_task_sends(
+    ends: _EndedTasksAndRetries, book: OpenCampaignEventsInCycle, unsent: Container[CampaignArray]
+) -> CampaignCyclePlan:
+    situation, steps = ends.seen, ends.steps
+    barred = derive_cluster_blacklist(book.open_events, situation.at, situation.failures)
+    predicted = tasks_per_free_slot_predictor.predict_job_ratios(situation)
+    reachable = hide_blacklisted_clusters(situation, barred | steps.clusters_with_unfinished_steps())
+    resumed = tuple(
+        array
+        for array in _list_interrupted_submissions_to_resume(ends)
+        if array not in unsent and may_retry_array_submission(array, book.open_events, situation.at, situation.failures)
+    )
+    begun = steps.arrays_of_tasks(resumed)
+    allotted = distribute_slots_to_campaigns(reachable, predicted, situation.campaigns, begun, barred)
+    record_cluster_probes(allotted, situation, barred, book)
+    sent, before = steps.split_sends_by_prologue(allotted)
+    closed = barred.keys() | steps.clusters_that_need_prologue()
+    return CampaignCyclePlan(
+        resumed=resumed,
+        sends=sent,
+        steps=before,
+        copies=tuple(plan_speculative_attempts(reachable, sent, ends.over, ends.again, ends.rivals, closed)),
+        predicted=tasks_per_free_slot_predictor.select_changed_ratios(predicted, situation.ratios, sent),
+    )
+
+
+def _list_interrupted_submissions_to_resume(ends: _EndedTasksAndRetries) -> Iterator[CampaignArray]:
+    """Yield arrays to submit, unless paused, drained or stressed and no epilogue, and accepted arrays to release."""
+    situation = ends.seen
+    paused = {campaign.number for campaign in situation.campaigns if campaign.state is CampaignState.PAUSED}
+    closed = {name for name, room in situation.room.items() if room.is_closed}
+    dropped = {loser.array.key for loser in ends.lost if is_unreleased_array_unwanted(loser)}
+    for array in ends.reached:
+        is_wanted = ends.steps.is_array_wanted(array) and array.key not in dropped
+        is_begin = array.state is INTENDED and not ends.steps.is_epilogue(array)
+        is_held_back = is_begin and (array.campaign in paused or array.cluster in closed)
+        if is_wanted and array.state in BEGUN and not is_held_back:
+            yield array
+
+
+def _list_campaigns_that_end(ends: _EndedTasksAndRetries) -> tuple[int, ...]:
+    """Return the campaigns that end now. A cluster that can't be reached must not delay the end."""
+    runs = {retry.campaign for retry in ends.again}
+    return tuple(
+        campaign.number
+        for campaign in ends.seen.campaigns
+        if campaign.state.is_alive
+        and campaign.number not in runs
+        and _are_all_tasks_sent(campaign, ends.seen)
+        and (campaign.number not in ends.busy or campaign.ended + ends.over[campaign.number] >= campaign.tasks)
+    )
+
+
+def _count_arrays_without_listed_tasks(arrays: Iterable[CampaignArray], situation: CampaignCycleSituation) -> int:
+    listed = {view.pair for view in situation.there}
+    steps = {(phase.campaign, phase.array) for phase in situation.steps}
+    return sum(
+        array.state is ArraySubmissionState.RELEASED
+        and array.cluster in situation.room
+        and (array.campaign, array.cluster) not in listed
+        and array.key not in steps
+        for array in arrays
+    )
+
+
+def _plan_retries_of_ended_tasks(situation: CampaignCycleSituation, alive: Set[int]) -> tuple[TaskRetry, ...]:
+    """Return the tasks that run again: none of a test campaign, and lost tasks only of an idempotent campaign."""
+    twice = {campaign.number for campaign in situation.campaigns if campaign.jdl.may_be_copied}
+    clusters = {
+        campaign.number: {
+            name
+            for name, request in campaign.jdl.clusters.items()
+            if name not in situation.room or not situation.room[name].is_too_small(request.slots)
+        }
+        for campaign in situation.campaigns
+        if campaign.number in alive and campaign.jdl.type is not CampaignType.TEST
+    }
+    surely = (attempt for attempt in situation.ended if not attempt.forgotten_job or attempt.campaign in twice)
+    placed = pair_attempts_with_clusters(surely, situation.arrays)
+    ended = tuple(AttemptOutcomeAtCluster.of(attempt, cluster) for attempt, cluster in placed)
+    return plan_task_retries(ended, situation.earlier, clusters, situation.failures)
+
+
+def _are_all_tasks_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
+    tried = situation.tried.get(campaign.number, frozenset())
+    is_tried = campaign.jdl.type is CampaignType.TEST and tried >= campaign.jdl.clusters.keys()
+    return is_tried or not situation.waiting.get(campaign.number)
+
+
+def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
+    """Describe a cycle of the runner; a campaign whose arrays are restored from root's ledger sends no task."""
+    plan = replace(
+        plan,
+        sends=tuple(send for send in plan.sends if send.campaign not in plan.behind),
+        steps=tuple(step for step in plan.steps if step.campaign not in plan.behind),
+        copies=tuple(copies for copies in plan.copies if copies.campaign not in plan.behind),
+    )
+    sent = ", ".join(
+        f"{number_with_noun(send.tasks, 'task')} of campaign {send.campaign} to {send.cluster}" for send in plan.sends
+    )
+    lines = [
+        f"campaign {number}: arrays in root's ledger are missing in the state file and are restored"
+        for number in plan.behind
+    ]
+    lines += _describe_ended_tasks(plan)
+    undeleted = len(plan.deleted) - plan.gone
+    lines += [number_with_noun(undeleted, "array is deleted", "arrays are deleted") if undeleted else ""]
+    lines += tasks_per_free_slot_predictor.describe_job_ratio_changes(plan.predicted)
+    lines += [f"sent: {sent}" if sent else ""]
+    lines += [f"{step.step} of campaign {step.campaign} at {step.cluster} begins" for step in plan.steps]
+    lines += [
+        f"copied to {copies.cluster}: {number_with_noun(len(copies.tasks), 'task')} of campaign"
+        f" {copies.campaign} with a run time above {copies.beyond_s} s"
+        for copies in plan.copies
+    ]
+    lines += [
+        f"not sent: the prologue of campaign {array.campaign} at {array.cluster}: no task is left"
+        for array in plan.unsent
+    ]
+    lines += [f"campaign {number} has ended" for number in plan.finished]
+    lines += [format_campaign_event_for_log(event) for event in plan.changes.events]
+    return [line for line in lines if line]
+
+
+def _describe_ended_tasks(plan: CampaignCyclePlan) -> list[str]:
+    copies = sum(attempt.outcome is TaskAttemptOutcome.COPY for attempt in plan.ended)
+    tasks = len(plan.ended) - copies
+    again = f", {number_with_noun(len(plan.again), 'of them runs', 'of them run')} again" if plan.again else ""
+    lines = [f"{number_with_noun(tasks, 'task')} ended{again}" if tasks else ""]
+    lines += [f"{number_with_noun(copies, 'surplus attempt')} ended" if copies else ""]
+    return lines + [
+        f"superseded: {number_with_noun(sum(map(len, loser.places)), 'attempt')} of campaign"
+        f" {loser.array.campaign} at {loser.array.cluster}"
+        for loser in plan.losers
+    ]
+
+
+ENDS_PER_TRANSACTION = 2000  # task ends per transaction; storing them takes less than 0.1 s
+
+
+def split_cycle_plan_by_transaction(
+    plan: CampaignCyclePlan, most: int = ENDS_PER_TRANSACTION
+) -> tuple[CampaignCyclePlan, ...]:
+    """Split a plan by transactions, of which the last has all acts except task ends; a task is never divided."""
+    again = {(retry.campaign, retry.task): retry for retry in plan.again}
+    *first, last = [
+        (
+            group,
+            tuple(again[task] for task in dict.fromkeys(map(_campaign_and_task_of_attempt, group)) if task in again),
+        )
+        for group in _group_attempts_by_transaction(plan.ended, most)
+    ]
+    earlier = (CampaignCyclePlan(ended=group, again=retries) for group, retries in first)
+    return (*earlier, replace(plan, ended=last[0], again=last[1]))
+
+
+def _group_attempts_by_transaction(attempts: Iterable[TaskAttempt], most: int) -> Iterator[tuple[TaskAttempt, ...]]:
+    """Yield groups of about `most` attempts; the last may be empty, and all attempts of a task are in one group."""
+    group: list[TaskAttempt] = []
+    for _, of_task in groupby(sorted(attempts, key=_campaign_and_task_of_attempt), key=_campaign_and_task_of_attempt):
+        if len(group) >= most:
+            yield tuple(group)
+            group = []
+        group += of_task
+    yield tuple(group)
+
+
+def _campaign_and_task_of_attempt(attempt: TaskAttempt) -> tuple[int, int]:
+    return attempt.campaign, attempt.task

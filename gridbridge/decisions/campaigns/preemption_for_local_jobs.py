@@ -1,0 +1,284 @@
+"""Choose the best-effort tasks to preempt, so that a waiting job of the local cluster can start.
+
+Grid Engine preempts best-effort tasks only when a local job starts (queue_conf(5), subordinate_list). A local
+job never starts while best-effort tasks hold a consumable resource that the job requests.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import replace
+from datetime import datetime
+from itertools import groupby, islice
+from operator import itemgetter
+
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
+    ArrayJobsById,
+    ArrayTaskDeletion,
+    CellRequestsAndResources,
+    FreeQueueInstanceResources,
+    LocalRequestBlockedByCampaigns,
+    LocalRequestId,
+    NikitaDeletionReason,
+    PreemptibleTask,
+    PreemptionHistory,
+    RunningJobWithResources,
+    TasksPreemptedForRequest,
+    WaitingLocalRequest,
+)
+from gridbridge.model.published_status_and_reports import number_with_noun
+
+MAX_REQUESTS = 3  # blocked requests per cluster and cycle
+PREEMPTION_GRACE_S = 300.0  # time for preempted tasks to end and for the scheduler to start the request
+
+
+def requests_with_recent_preemption(tried: PreemptionHistory, now: datetime) -> frozenset[LocalRequestId]:
+    """Return the local requests that wait after a preemption, each time for twice as long."""
+    return frozenset(
+        request
+        for request, ended_at in tried.items()
+        if (now - ended_at[-1]).total_seconds() < PREEMPTION_GRACE_S * 2 ** (len(ended_at) - 1)
+    )
+
+
+def find_blocked_local_requests(
+    cluster: str, cell: CellRequestsAndResources, ours: ArrayJobsById, recent: Set[LocalRequestId] = frozenset()
+) -> tuple[LocalRequestBlockedByCampaigns, ...]:
+    """Return the first local requests, except those in `recent`, that would start if tasks were preempted."""
+    tasks = tuple(_list_preemptible_tasks(cell, ours))
+    strangers = [holder for holder in cell.holders if not _is_preemptible_campaign_job(holder, ours)]
+    shut = {holder.host for holder in strangers if holder.alone}
+    hosts = tuple(host for host in cell.places if host.host not in shut)
+    others = frozenset(holder.host for holder in strangers)
+    candidates = (
+        LocalRequestBlockedByCampaigns(
+            cluster=cluster,
+            asked=shortage,
+            places=hosts,
+            free=cell.free,
+            tasks=tuple(_tasks_with_requested_resources(tasks, shortage)),
+            others=others,
+        )
+        for shortage in cell.asked
+        if shortage.job not in ours and (cluster, shortage.job, shortage.task) not in recent
+    )
+    return tuple(islice((request for request in candidates if choose_preemption_victims(request)), MAX_REQUESTS))
+
+
+def _tasks_with_requested_resources(
+    tasks: Iterable[PreemptibleTask], shortage: WaitingLocalRequest
+) -> Iterator[PreemptibleTask]:
+    names = shortage.amounts.keys() | shortage.defaults.keys()
+    for task in tasks:
+        if shortage.alone or task.alone or not names.isdisjoint(task.amounts):
+            held = {name: n for name, n in task.amounts.items() if name in names}
+            yield replace(task, amounts=held)
+
+
+def _is_preemptible_campaign_job(holder: RunningJobWithResources, ours: ArrayJobsById) -> bool:
+    return holder.makes_way and holder.since is not None and holder.job in ours
+
+
+def _list_preemptible_tasks(cell: CellRequestsAndResources, ours: ArrayJobsById) -> Iterator[PreemptibleTask]:
+    for holder in cell.holders:
+        if holder.since and _is_preemptible_campaign_job(holder, ours):
+            array = ours[holder.job]
+            yield PreemptibleTask(
+                campaign=array.campaign,
+                array=array.array,
+                place=holder.task,
+                host=holder.host,
+                since=holder.since,
+                amounts=holder.amounts,
+                alone=holder.alone,
+                is_ending=holder.is_deleting or array.is_ending or holder.task in array.ending,
+            )
+
+
+def plan_preemptions(requests: Iterable[LocalRequestBlockedByCampaigns]) -> tuple[TasksPreemptedForRequest, ...]:
+    """Return one preemption for each cluster, for the first local request that a preemption helps to start."""
+    by_cluster: dict[str, TasksPreemptedForRequest] = {}
+    for request in requests:
+        if request.cluster not in by_cluster and (choice := choose_preemption_victims(request)):
+            host, tasks = choice
+            by_cluster[request.cluster] = TasksPreemptedForRequest(
+                cluster=request.cluster,
+                job=request.asked.job,
+                task=request.asked.task,
+                host=host.host,
+                lacked=list_lacking_resources(request, host),
+                tasks=tasks,
+            )
+    return tuple(by_cluster.values())
+
+
+def describe_preemption(way: TasksPreemptedForRequest) -> str:
+    """Describe which tasks are preempted, for which local job, and which resources the job lacked."""
+    campaigns = ", ".join(map(str, sorted({task.campaign for task in way.tasks})))
+    of = f"{number_with_noun(len(way.tasks), 'task')} of campaign {campaigns} at {way.cluster}"
+    job = f"{way.job}.{way.task}" if way.task else way.job
+    return f"ended: {of}, for job {job}, which lacked {', '.join(way.lacked)}"
+
+
+def was_preempted_for_request(shortage: WaitingLocalRequest, way: TasksPreemptedForRequest) -> bool:
+    """Say whether tasks were preempted for this waiting request."""
+    return (shortage.job, shortage.task) == (way.job, way.task)
+
+
+def recompute_preemption(
+    way: TasksPreemptedForRequest, cell: CellRequestsAndResources, ours: ArrayJobsById
+) -> TasksPreemptedForRequest | None:
+    """Compute a preemption again from newer facts; None if different tasks would be preempted now."""
+    shortages = tuple(shortage for shortage in cell.asked if was_preempted_for_request(shortage, way))
+    hosts = tuple(host for host in cell.places if host.host == way.host)
+    now = plan_preemptions(find_blocked_local_requests(way.cluster, replace(cell, asked=shortages, places=hosts), ours))
+    keys = {_task_identity(task) for task in way.tasks}
+    return next((current for current in now if keys.issuperset(map(_task_identity, current.tasks))), None)
+
+
+def _task_identity(task: PreemptibleTask) -> tuple[int, int, int]:
+    return task.campaign, task.array, task.place
+
+
+def preemption_deletions_by_array(way: TasksPreemptedForRequest) -> tuple[ArrayTaskDeletion, ...]:
+    """Return the deletions of preempted tasks, one deletion for each array."""
+    return tuple(
+        ArrayTaskDeletion(
+            campaign=campaign,
+            array=array,
+            cluster=way.cluster,
+            wiped_for=NikitaDeletionReason.MADE_WAY,
+            places=tuple(range(index, index + 1) for _, _, index in victims),
+        )
+        for (campaign, array), victims in groupby(sorted(map(_task_identity, way.tasks)), key=itemgetter(0, 1))
+    )
+
+
+AMOUNT_TOLERANCE = 1 - 1e-6  # amounts may differ by this factor: clusters print three decimals
+
+ResourceAmounts = dict[str, float]  # missing amounts by resource; negative: more than enough
+VictimChoice = tuple[FreeQueueInstanceResources, tuple[PreemptibleTask, ...]]
+
+
+def choose_preemption_victims(request: LocalRequestBlockedByCampaigns) -> VictimChoice | None:
+    """Return the fewest tasks to preempt, and the queue instance at which the request then starts.
+
+    None if the request can start without a preemption, or if no preemption helps. Among queue instances
+    with equally few tasks, the newest tasks are chosen.
+    """
+    tasks, choices = _PreemptibleTasksByHost(request), list[VictimChoice]()
+    for host in request.places:
+        missing, barring = (
+            _missing_resource_amounts(request, host, tasks),
+            _tasks_to_clear_from_host(request, host, tasks),
+        )
+        if missing is None or barring is None:
+            continue
+        if not missing and not barring:
+            return None
+        if enough := _choose_tasks_to_preempt(missing, barring, host, tasks):
+            choices.append((host, enough))
+    return min(choices, key=_preemption_cost, default=None)
+
+
+def list_lacking_resources(
+    request: LocalRequestBlockedByCampaigns, host: FreeQueueInstanceResources
+) -> tuple[str, ...]:
+    """Return the names of the resources that a request lacks at a queue instance."""
+    missing = _missing_resource_amounts(request, host, _PreemptibleTasksByHost(request)) or {}
+    return tuple(sorted({*missing, *request.asked.alone}))
+
+
+class _PreemptibleTasksByHost:
+    def __init__(self, request: LocalRequestBlockedByCampaigns) -> None:
+        in_order = sorted(request.tasks, key=_newest_task_first_key)
+        self.every = [task for task in in_order if not task.is_ending]
+        self.ending = [task for task in in_order if task.is_ending]
+        self.on = defaultdict[str, list[PreemptibleTask]](list)
+        for task in self.every:
+            self.on[task.host].append(task)
+
+
+def _newest_task_first_key(task: PreemptibleTask) -> tuple[float, int, int, int]:
+    return -task.since.timestamp(), -task.campaign, -task.array, -task.place
+
+
+def _preemption_cost(choice: VictimChoice) -> tuple[int, list[float], str]:
+    host, tasks = choice
+    return len(tasks), sorted(-task.since.timestamp() for task in tasks), host.name
+
+
+def _missing_resource_amounts(
+    request: LocalRequestBlockedByCampaigns, host: FreeQueueInstanceResources, tasks: _PreemptibleTasksByHost
+) -> ResourceAmounts | None:
+    """Return what a request lacks at a queue instance after all deletions; None if it can never start there."""
+    free = {**request.free, **host.free}
+    demanded = {name: n for name, n in request.asked.defaults.items() if name in free}
+    demanded |= {name: n for name, n in request.asked.amounts.items() if n > host.own.get(name, 0)}
+    if request.asked.slots > host.slots or not demanded.keys() <= free.keys():
+        return None
+    for task in tasks.ending:
+        for name, amount in _amounts_freed_by_task(task, host, free).items():
+            free[name] += amount
+    return {name: n for name, amount in demanded.items() if (n := amount * AMOUNT_TOLERANCE - free[name]) > 0}
+
+
+def _tasks_to_clear_from_host(
+    request: LocalRequestBlockedByCampaigns, host: FreeQueueInstanceResources, tasks: _PreemptibleTasksByHost
+) -> list[PreemptibleTask] | None:
+    """Return the tasks to preempt because a host is needed alone; None if the request can't get the host alone."""
+    on_host, alone = tasks.on[host.host], request.asked.alone
+    if not alone:
+        return [task for task in on_host if task.alone]
+    return on_host if alone <= host.alone and host.host not in request.others else None
+
+
+def _amounts_freed_by_task(
+    task: PreemptibleTask, host: FreeQueueInstanceResources, names: Iterable[str]
+) -> ResourceAmounts:
+    given = names if task.host == host.host else (name for name in names if name not in host.free)
+    return {name: task.amounts[name] for name in given if task.amounts.get(name, 0) > 0}
+
+
+def _choose_tasks_to_preempt(
+    missing: Mapping[str, float],
+    barring: list[PreemptibleTask],
+    host: FreeQueueInstanceResources,
+    tasks: _PreemptibleTasksByHost,
+) -> tuple[PreemptibleTask, ...]:
+    lacking, needed = dict(missing), list[PreemptibleTask]()
+    for task in barring:
+        _subtract_freed_amounts(task, host, lacking)
+    is_everywhere = not missing.keys() <= host.free.keys()
+    candidates = tasks.every if is_everywhere else tasks.on[host.host]
+    for task in (task for task in candidates if task.host != host.host or task not in barring):
+        if not _is_any_resource_missing(lacking):
+            break
+        if any(lacking[name] > 0 for name in _amounts_freed_by_task(task, host, lacking)):
+            _subtract_freed_amounts(task, host, lacking)
+            needed.append(task)
+    if _is_any_resource_missing(lacking):
+        return ()
+    return tuple(sorted((*barring, *_drop_needless_preemptions(needed, host, lacking)), key=_newest_task_first_key))
+
+
+def _is_any_resource_missing(lacking: ResourceAmounts) -> bool:
+    return any(n > 0 for n in lacking.values())
+
+
+def _subtract_freed_amounts(task: PreemptibleTask, host: FreeQueueInstanceResources, lacking: ResourceAmounts) -> None:
+    for name, amount in _amounts_freed_by_task(task, host, lacking).items():
+        lacking[name] -= amount
+
+
+def _drop_needless_preemptions(
+    tasks: list[PreemptibleTask], host: FreeQueueInstanceResources, lacking: ResourceAmounts
+) -> list[PreemptibleTask]:
+    needed = list[PreemptibleTask]()
+    for task in reversed(tasks):
+        gives = _amounts_freed_by_task(task, host, lacking)
+        if all(lacking[name] + amount <= 0 for name, amount in gives.items()):
+            for name, amount in gives.items():
+                lacking[name] += amount
+        else:
+            needed.append(task)
+    return needed

@@ -1,0 +1,195 @@
+"""Distribute the free slots of clusters among campaigns: first come, first served, or by fair shares."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+
+from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
+    COMMITTED_USE_S,
+    ClustersOfferedToCampaign,
+    FairShareRequest,
+    fair_share_claimant,
+    fair_share_tasks_by_campaign,
+    rank_campaigns_for_clusters,
+)
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
+    ClusterClosureOrProbe,
+    count_starved_tasks_by_cluster,
+)
+from gridbridge.decisions.campaigns.tasks_offered_to_schedulers import TasksPerClusterByScheduler
+from gridbridge.decisions.campaigns.unsent_task_backlog import EMPTY_BLACKLIST, UnsentTaskBacklog
+from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
+from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    CampaignCycleSituation,
+    JobRatioUpdate,
+    PlannedCampaignTaskSend,
+)
+from gridbridge.model.campaigns.jdl import CampaignType
+
+
+def distribute_slots_to_campaigns(
+    situation: CampaignCycleSituation,
+    predicted: Mapping[CampaignCluster, JobRatioUpdate],
+    campaigns: Sequence[Campaign] = (),
+    begun: Sequence[CampaignArray] = (),
+    barred: Mapping[CampaignCluster, ClusterClosureOrProbe] = EMPTY_BLACKLIST,
+) -> tuple[PlannedCampaignTaskSend, ...]:
+    """Return the tasks that one cycle of the runner sends to clusters.
+
+    First all free slots are filled; then more tasks are sent to wait. So no task waits at one cluster
+    while another cluster could start it. `campaigns` also contain closed clusters.
+    `begun` has arrays that are submitted in any case. Clusters in `barred` get no task, or one probe.
+    """
+    unsent = UnsentTaskBacklog(situation, barred, campaigns)
+    distribution = TaskAllotmentToClusters(
+        situation, unsent, TasksPerClusterByScheduler(situation, predicted, campaigns, begun)
+    )
+    offered = rank_campaigns_for_clusters(situation)
+    for turn in offered:
+        distribution.fill_free_slots(turn)
+    for turn in offered:
+        distribution.send_tasks_to_wait(turn)
+    return tuple(
+        PlannedCampaignTaskSend(
+            campaign=campaign,
+            cluster=cluster,
+            tasks=tasks,
+            kept_off=unsent.taken_tasks_by_exclusions(campaign, cluster),
+            array_tasks=situation.room[cluster].limits.tasks,
+        )
+        for (campaign, cluster), tasks in distribution.given.items()
+    )
+
+
+class TaskAllotmentToClusters:
+    """The tasks of campaigns that one cycle gives to clusters."""
+
+    def __init__(
+        self, situation: CampaignCycleSituation, unsent: UnsentTaskBacklog, matching: TasksPerClusterByScheduler
+    ) -> None:
+        self.given: Counter[CampaignCluster] = Counter()
+        self._situation = situation
+        self._matching = matching
+        self._remaining = matching.left
+        self._unsent = unsent
+        self._in_vain = count_starved_tasks_by_cluster(situation)
+        self._used_s = _usage_with_running_tasks_s(situation)
+        self._ahead = _remaining_first_tasks_by_claimant(situation)
+
+    def fill_free_slots(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
+        """Give the free slots of clusters to campaigns of equal rank."""
+        is_test = any(campaign.jdl.type is CampaignType.TEST for campaign, _ in turn)
+        if not is_test and self._situation.sharing.by is not FairShareUnit.NONE:
+            self._fill_fairly(turn)
+            return
+        for campaign, clusters in turn:
+            for cluster in self._sort_clusters_best_first(campaign, clusters):
+                self._give_tasks_free_slots(campaign, cluster, self._matching.tasks_to_start(campaign, cluster))
+
+    def send_tasks_to_wait(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
+        """Send tasks of campaigns of equal rank to wait; multi-slot tasks must not delay an earlier campaign."""
+        for campaign, clusters in turn:
+            for cluster in self._sort_clusters_best_first(campaign, clusters):
+                allotted = self.given[campaign.number, cluster]
+                tasks = self._matching.tasks_to_wait(campaign, cluster, allotted)
+                self._matching.count_tasks_sent_to_wait(
+                    campaign, cluster, self._allot_tasks_within_limits(campaign, cluster, tasks)
+                )
+            if campaign.jdl.type is not CampaignType.TEST and self._situation.sharing.by is FairShareUnit.NONE:
+                self._remaining.closed_to_wide.update(
+                    name
+                    for name in clusters
+                    if self._unsent.count_tasks_for_cluster(campaign.number, name)
+                    and self._matching.wants_more_tasks(campaign, name, self.given[campaign.number, name])
+                )
+
+    def _fill_fairly(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
+        """Share the free slots of each cluster, best average rank first, and best-effort slots after ordinary slots."""
+        offered = defaultdict[tuple[str, bool], list[Campaign]](list)
+        ranks = defaultdict[tuple[str, bool], list[int]](list)
+        for campaign, clusters in turn:
+            for rank, cluster in enumerate(self._sort_clusters_best_first(campaign, clusters)):
+                key = cluster, campaign.jdl.clusters[cluster].is_besteffort
+                offered[key].append(campaign)
+                ranks[key].append(rank)
+        order = sorted(
+            (
+                is_besteffort,
+                fmean(ranks[cluster, is_besteffort]),
+                -self._free_slots_for_campaign(campaigns[0], cluster),
+                cluster,
+            )
+            for (cluster, is_besteffort), campaigns in offered.items()
+        )
+        for is_besteffort, _, _, cluster in order:
+            self._share_slots_of_cluster(cluster, offered[cluster, is_besteffort])
+
+    def _share_slots_of_cluster(self, cluster: str, campaigns: list[Campaign]) -> None:
+        requests = [self._make_fair_share_request(campaign, cluster) for campaign in campaigns]
+        free = self._free_slots_for_campaign(campaigns[0], cluster)
+        tasks = fair_share_tasks_by_campaign(free, requests, self._used_s, self._ahead)
+        for campaign, request in zip(campaigns, requests, strict=True):
+            self._give_tasks_free_slots(campaign, cluster, tasks[campaign.number])
+            used_s = tasks[campaign.number] * request.slots * COMMITTED_USE_S
+            self._used_s[request.claimant] = self._used_s.get(request.claimant, 0.0) + used_s
+            self._ahead[request.claimant] -= tasks[campaign.number]
+
+    def _make_fair_share_request(self, campaign: Campaign, cluster: str) -> FairShareRequest:
+        sent = campaign.tasks - self._unsent.count_unsent_tasks(campaign.number)
+        return FairShareRequest(
+            campaign=campaign.number,
+            claimant=fair_share_claimant(campaign, self._situation.sharing),
+            tasks=min(
+                self._unsent.count_tasks_for_cluster(campaign.number, cluster),
+                self._matching.tasks_to_start(campaign, cluster),
+            ),
+            slots=campaign.jdl.clusters[cluster].slots,
+            first=max(0, self._situation.sharing.first_tasks - sent),
+        )
+
+    def _give_tasks_free_slots(self, campaign: Campaign, cluster: str, tasks: int) -> None:
+        tasks_taken = self._allot_tasks_within_limits(campaign, cluster, tasks)
+        self._remaining.free.take_slots(cluster, campaign.jdl.clusters[cluster], tasks_taken)
+
+    def _free_slots_for_campaign(self, campaign: Campaign, cluster: str) -> int:
+        return self._remaining.free.free_slots_for_request(cluster, campaign.jdl.clusters[cluster])
+
+    def _allot_tasks_within_limits(self, campaign: Campaign, cluster: str, tasks: int) -> int:
+        pair = campaign.number, cluster
+        most = self._matching.max_tasks_by_array_limits(campaign, cluster) - self.given[pair]
+        tasks_taken = max(0, min(tasks, most, self._unsent.count_tasks_for_cluster(*pair)))
+        if tasks_taken:
+            self._unsent.take_unsent_tasks(*pair, tasks_taken)
+            self.given[pair] += tasks_taken
+            self._matching.take_arrays(campaign, cluster, self.given[pair])
+        return tasks_taken
+
+    def _sort_clusters_best_first(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:
+        """Sort clusters by mean run time, unknown first, then by free slots; clusters with deleted tasks come last."""
+        mean_s = self._situation.sharing.mean_s.get(campaign.number, {})
+
+        def order(name: str) -> tuple[int, float, int, str]:
+            waited = self._in_vain.get((campaign.number, name), 0)
+            return waited, mean_s.get(name, 0.0), -self._free_slots_for_campaign(campaign, name), name
+
+        return sorted(clusters, key=order)
+
+
+def _usage_with_running_tasks_s(situation: CampaignCycleSituation) -> dict[str, float]:
+    used_s = dict(situation.sharing.used_s)
+    campaigns = {campaign.number: campaign for campaign in situation.campaigns}
+    for view in situation.there:
+        if campaign := campaigns.get(view.campaign):
+            name, slots = fair_share_claimant(campaign, situation.sharing), campaign.jdl.slots_at(view.cluster)
+            used_s[name] = used_s.get(name, 0.0) + view.listed * slots * COMMITTED_USE_S
+    return used_s
+
+
+def _remaining_first_tasks_by_claimant(situation: CampaignCycleSituation) -> dict[str, int]:
+    claimants = {campaign.number: fair_share_claimant(campaign, situation.sharing) for campaign in situation.campaigns}
+    ahead = dict.fromkeys(claimants.values(), situation.sharing.first_tasks)
+    for view in situation.there:
+        if view.campaign in claimants:
+            ahead[claimants[view.campaign]] -= view.listed
+    return ahead

@@ -1,0 +1,272 @@
+"""Decide by job lists and accounting records which attempts of campaign tasks have ended, and with which outcome.
+
+Exit statuses 66 and 67 request another run, as in CiGri, unless the cluster killed or deleted the task.
+"""
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, replace
+from math import inf
+
+from gridbridge.decisions.campaigns.campaign_event_rules import find_given_up_conflicting_ends
+from gridbridge.decisions.wrapper_end import was_job_preempted, why_job_not_started, wrapper_exit_status
+from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign_events import CampaignEvent
+from gridbridge.model.campaigns.task_deletions_and_preemptions import (
+    REASONS_HELD_FIRST,
+    REASONS_OF_MOVES,
+    NikitaDeletionReason,
+    TaskDeletionMark,
+)
+from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
+from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, JobKillReason
+
+RESUBMIT, RESUBMIT_LAST = 66, 67
+RESUBMIT_OUTCOMES = {RESUBMIT: TaskAttemptOutcome.RESUBMIT, RESUBMIT_LAST: TaskAttemptOutcome.RESUBMIT_LAST}
+KILL_OUTCOMES = {
+    JobKillReason.PLACE: TaskAttemptOutcome.PREEMPTED,
+    JobKillReason.WALLTIME: TaskAttemptOutcome.WALLTIME,
+    JobKillReason.DELETION: TaskAttemptOutcome.CANCELLED,
+}
+DELETION_OUTCOMES = frozenset({TaskAttemptOutcome.SIGNAL, TaskAttemptOutcome.CANCELLED})
+KILLED_OUTCOMES = DELETION_OUTCOMES | {TaskAttemptOutcome.SITE_FAULT}
+
+SELF_ENDED_OUTCOMES = frozenset({TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.PROGRAM_ERROR})
+
+
+def classify_job_end(end: JobEnd, walltime_s: int) -> TaskAttemptOutcome:
+    """Return the outcome of an ended job; a signal after the walltime gives outcome WALLTIME."""
+    if end.killed_for in KILL_OUTCOMES:
+        return KILL_OUTCOMES[end.killed_for]
+    if was_job_preempted(end):
+        return TaskAttemptOutcome.PREEMPTED
+    if why_job_not_started(end):
+        return TaskAttemptOutcome.SETUP_ERROR
+    if end.is_unseen:
+        return TaskAttemptOutcome.SITE_FAULT
+    if end.signal is not None and wrapper_exit_status(end) is None:
+        is_late = end.wallclock_s is not None and end.wallclock_s >= walltime_s
+        return TaskAttemptOutcome.WALLTIME if is_late else TaskAttemptOutcome.SIGNAL
+    if (status := wrapper_exit_status(end)) == 0:
+        return TaskAttemptOutcome.SUCCESS
+    return RESUBMIT_OUTCOMES.get(status or 0, TaskAttemptOutcome.PROGRAM_ERROR)
+
+
+def outcome_of_task_nikita_deleted(
+    end: JobEnd, outcome: TaskAttemptOutcome, wiped_for: NikitaDeletionReason
+) -> TaskAttemptOutcome:
+    """Return the outcome of a task that nikita deleted.
+
+    A task that ended by itself before the deletion keeps its outcome. A task that its owner cancelled
+    never runs again. A task that started just before nikita deleted it for waiting counts as preempted.
+    Rebalancing deletes only waiting tasks, so a started task was ended by another person.
+    """
+    if wiped_for is NikitaDeletionReason.UNWANTED:
+        return outcome if outcome in SELF_ENDED_OUTCOMES else TaskAttemptOutcome.UNWANTED
+    if outcome not in KILLED_OUTCOMES:
+        return outcome
+    if wiped_for is NikitaDeletionReason.OVERRAN:
+        return TaskAttemptOutcome.WALLTIME
+    is_new = end.is_unstarted and end.killed_for is JobKillReason.DELETION
+    if wiped_for in REASONS_OF_MOVES:
+        return TaskAttemptOutcome.MOVED if is_new else outcome
+    return TaskAttemptOutcome.WIPED if is_new else TaskAttemptOutcome.PREEMPTED
+
+
+ReportedEnd = JobEnd | FutureDatedJobEnd | None  # None: the accounting records contradict each other
+ReportedEnds = Mapping[int, ReportedEnd]  # ends by array index
+NO_CANCELLATION_MARKS: Mapping[int, TaskDeletionMark] = {}
+UNKNOWN_END = JobEnd()
+DELETED_BEFORE_START = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True)
+MAX_WAIT_FOR_FUTURE_END_S = 600.0  # longest wait for an end in the future
+MIN_RUN_TIME_CAP_S = 60.0  # a shorter run time is always believed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayWithMissingTasks:
+    """An array with tasks that are missing in the job list of the cluster."""
+
+    is_listed: bool  # the cluster lists at least one task of the array
+    lives: frozenset[int] | None  # indices of live tasks; None: the cluster does not know the array
+    ran: Set[int] = frozenset()  # indices of tasks that ran when the cluster last listed them
+    sent_s: float = inf  # seconds since the array was submitted
+
+
+class MissingAttemptOutcomeDecider:
+    """Decides what became of attempts that are missing in the job lists of their clusters.
+
+    A task that was deleted before its start has no accounting record, and counts as ended after `forgotten_s`; a held
+    task counts as ended at once. A started task without a record was lost by its cluster, and may still run.
+    """
+
+    def __init__(
+        self,
+        campaigns: Iterable[Campaign],
+        events: Iterable[CampaignEvent],
+        marks: Mapping[tuple[int, int], Mapping[int, TaskDeletionMark]],
+        forgotten_s: float,
+    ) -> None:
+        """Keep the campaigns, the open events, and nikita's deletion marks by array and array index."""
+        self._campaigns = {campaign.number: campaign for campaign in campaigns}
+        self._given_up = find_given_up_conflicting_ends(events)
+        self._marks = marks
+        self._forgotten_s = forgotten_s
+
+    def list_tasks_deleted_while_held(self, array: CampaignArray) -> frozenset[int]:
+        """Return the array indices of tasks that were held and deleted before they started."""
+        marks = self._marks.get((array.campaign, array.number), NO_CANCELLATION_MARKS)
+        return frozenset(index for index, mark in marks.items() if mark.wiped_for in REASONS_HELD_FIRST)
+
+    def filter_believed_job_ends(
+        self, array: CampaignArray, missing: Mapping[TaskAttempt, float], ends: ReportedEnds
+    ) -> ReportedEnds:
+        """Return the reported ends of an array's tasks, without ends that must be ignored.
+
+        Attempts of a cancelled campaign need no record. If the owner gave up tasks with contradicting
+        records, their end is unknown. A record of a task that never started is forged, and is ignored.
+        """
+        ends = mark_future_ends_as_disputed(missing, ends)
+        ends = {**ends, **dict.fromkeys(self.list_tasks_deleted_while_held(array), DELETED_BEFORE_START)}
+        if self._is_campaign_cancelled(array):
+            ends = {index: end for index, end in ends.items() if end}
+        if (array.campaign, array.cluster) in self._given_up:
+            ends = {index: end or UNKNOWN_END for index, end in ends.items()}
+        return ends
+
+    def list_attempts_missing_too_long(
+        self, missing: Mapping[TaskAttempt, float], ends: ReportedEnds
+    ) -> tuple[TaskAttempt, ...]:
+        """Return attempts that are missing too long, without an accounting record or with a record from the future."""
+        return tuple(
+            attempt
+            for attempt, missed_s in missing.items()
+            if (missed_s > self._forgotten_s and attempt.place not in ends)
+            or (missed_s > MAX_WAIT_FOR_FUTURE_END_S and isinstance(ends.get(attempt.place), FutureDatedJobEnd))
+        )
+
+    def list_ended_attempts(
+        self,
+        array: CampaignArray,
+        missing: Mapping[TaskAttempt, float],
+        ends: ReportedEnds,
+        missing_array: ArrayWithMissingTasks,
+    ) -> tuple[TaskAttempt, ...]:
+        """Return the ended attempts of an array, with their outcomes."""
+        campaign = self._campaigns.get(array.campaign)
+        request = campaign.jdl.clusters.get(array.cluster) if campaign else None
+        late = self.list_attempts_missing_too_long(missing, ends)
+        listed = select_attempts_still_alive(late, missing_array.lives, missing_array.is_listed)
+        unlisted = {attempt: missed_s for attempt, missed_s in missing.items() if attempt not in listed}
+        marks = self._marks.get((array.campaign, array.number), NO_CANCELLATION_MARKS)
+        is_cancelled = self._is_campaign_cancelled(array)
+        ran = set() if is_cancelled else missing_array.ran - ends.keys()
+        # a lost prologue or epilogue counts as deleted, and fails
+        lost = ran & {attempt.place for attempt in late if not is_prologue_or_epilogue_task(attempt.task)}
+        ends = {**ends, **dict.fromkeys(lost, UNKNOWN_END)}
+        walltime_s = request.walltime_s if request else 0
+        most_s = max(MIN_RUN_TIME_CAP_S, missing_array.sent_s)
+        attempts = outcomes_of_missing_attempts(unlisted, ends, walltime_s, self._forgotten_s, marks)
+        return tuple(
+            _correct_ended_attempt(attempt, most_s, array.job_id * (attempt.place in lost), is_cancelled=is_cancelled)
+            for attempt in attempts
+        )
+
+    def may_lack_deletion_marks(self, array: CampaignArray, attempts: Iterable[TaskAttempt]) -> bool:
+        """Say whether gridbridge may have killed attempts itself, by marks that a restored state file lacks."""
+        is_killed = any(attempt.outcome in DELETION_OUTCOMES for attempt in attempts)
+        return is_killed and not self._is_campaign_cancelled(array)
+
+    def _is_campaign_cancelled(self, array: CampaignArray) -> bool:
+        campaign = self._campaigns.get(array.campaign)
+        return campaign is not None and campaign.state is CampaignState.CANCELLED
+
+
+def _correct_ended_attempt(attempt: TaskAttempt, most_s: float, lost_job: int, *, is_cancelled: bool) -> TaskAttempt:
+    """Limit an attempt's run time, name a lost job, and count a signal in a cancelled campaign as a deletion.
+
+    Users can forge accounting records of their tasks, and run times count against the owner's share. Grid Engine's
+    accounting shows a deletion only as a signal. OAR's accounting shows deletions.
+    """
+    is_deleted = is_cancelled and attempt.outcome is TaskAttemptOutcome.SIGNAL
+    is_forged = attempt.wallclock_s is not None and attempt.wallclock_s > most_s
+    return replace(
+        attempt,
+        outcome=TaskAttemptOutcome.CANCELLED if is_deleted else attempt.outcome,
+        wallclock_s=round(most_s) if is_forged else attempt.wallclock_s,
+        forgotten_job=lost_job if attempt.outcome is TaskAttemptOutcome.SITE_FAULT else attempt.forgotten_job,
+    )
+
+
+def close_attempts_without_end(
+    attempts: Iterable[TaskAttempt], outcome: TaskAttemptOutcome, marks: Mapping[int, TaskDeletionMark]
+) -> tuple[TaskAttempt, ...]:
+    """Give an outcome to attempts without a reported end, or UNWANTED by nikita's `marks` if the owner cancelled."""
+    unwanted = {index for index, mark in marks.items() if mark.wiped_for is NikitaDeletionReason.UNWANTED}
+    return tuple(
+        replace(attempt, outcome=TaskAttemptOutcome.UNWANTED if attempt.place in unwanted else outcome)
+        for attempt in attempts
+    )
+
+
+def mark_future_ends_as_disputed(missing: Mapping[TaskAttempt, float], ends: ReportedEnds) -> ReportedEnds:
+    """Mark ends in the future as disputed, once their tasks are missing too long: the records may be forged."""
+    late = {attempt.place for attempt, missed_s in missing.items() if missed_s > MAX_WAIT_FOR_FUTURE_END_S}
+    return {
+        index: end if index not in late or not isinstance(end, FutureDatedJobEnd) or end.end else None
+        for index, end in ends.items()
+    }
+
+
+def select_future_ends(ends: ReportedEnds) -> tuple[FutureDatedJobEnd, ...]:
+    """Return the reported ends that lie in the future."""
+    return tuple(end for end in ends.values() if isinstance(end, FutureDatedJobEnd))
+
+
+def select_attempts_with_conflicting_ends(
+    missing: Iterable[TaskAttempt], ends: ReportedEnds
+) -> tuple[TaskAttempt, ...]:
+    """Return the attempts whose accounting records contradict each other."""
+    return tuple(attempt for attempt in missing if ends.get(attempt.place, UNKNOWN_END) is None)
+
+
+def outcomes_of_missing_attempts(
+    missing: Mapping[TaskAttempt, float],
+    ends: ReportedEnds,
+    walltime_s: int,
+    forgotten_s: float,
+    marks: Mapping[int, TaskDeletionMark] = NO_CANCELLATION_MARKS,
+) -> tuple[TaskAttempt, ...]:
+    """Return the missing attempts of an array that have ended, with their outcomes.
+
+    `missing` has the seconds since the cluster last listed each attempt. `ends` and `marks` are by
+    array index. An attempt with a disputed end (None) or an end in the future has not ended.
+    """
+    ended = []
+    for attempt, missed_s in missing.items():
+        end = ends.get(attempt.place, DELETED_BEFORE_START if missed_s > forgotten_s else None)
+        if isinstance(end, FutureDatedJobEnd):
+            end = end.end if missed_s > MAX_WAIT_FOR_FUTURE_END_S else None
+        if end:
+            outcome, mark = classify_job_end(end, walltime_s), marks.get(attempt.place)
+            ended_attempt = replace(
+                attempt,
+                outcome=outcome_of_task_nikita_deleted(end, outcome, mark.wiped_for) if mark else outcome,
+                exit_status=wrapper_exit_status(end),
+                wallclock_s=None if end.wallclock_s is None else round(end.wallclock_s),
+                host=end.host,
+            )
+            ended.append(ended_attempt)
+    return tuple(ended)
+
+
+def select_attempts_still_alive(
+    late: Iterable[TaskAttempt], lives: frozenset[int] | None, is_listed: bool
+) -> frozenset[TaskAttempt]:
+    """Return the missing attempts that may be alive, according to a query for their array alone.
+
+    A list of all jobs may be truncated, so the cluster is asked again for the array. `lives` has the
+    array indices of started tasks. If the array exists and the list has none of its tasks, all attempts
+    may be alive. Otherwise the tasks that have not started were deleted.
+    """
+    if lives is None:
+        return frozenset()
+    return frozenset(attempt for attempt in late if not is_listed or attempt.place in lives)

@@ -1,0 +1,148 @@
+"""Explain to users, by a cycle's numbers, why the cycle sent a campaign's tasks to a cluster, or sent none."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from gridbridge.decisions.campaigns.campaign_order_and_fairshare import explain_campaign_order
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
+    ClusterClosureOrProbe,
+    derive_cluster_blacklist,
+)
+from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
+from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots
+from gridbridge.decisions.campaigns.tasks_offered_to_schedulers import TasksPerClusterByScheduler
+from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import predict_job_ratios
+from gridbridge.decisions.campaigns.unsent_task_backlog import UnsentTaskBacklog
+from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, CampaignState
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    NO_TASKS,
+    CampaignCyclePlan,
+    CampaignCycleSituation,
+)
+from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEvent
+from gridbridge.model.campaigns.jdl import CampaignType, JdlSettingsAtCluster
+from gridbridge.model.campaigns.send_reasons import TaskSendExplanation, TaskSentOrUnsentCause
+
+MAX_NAMED_CAMPAIGNS = 3  # largest number of preceding campaigns that an explanation names
+
+
+def explain_campaign_task_sends(
+    situation: CampaignCycleSituation, plan: CampaignCyclePlan
+) -> tuple[TaskSendExplanation, ...]:
+    """Return, for each campaign with unsent tasks, an explanation for each of the campaign's clusters."""
+    cycle = _TaskSendExplainer(situation, plan)
+    return tuple(
+        cycle.explain_task_send(campaign, cluster, request)
+        for campaign in situation.campaigns
+        if campaign.state is CampaignState.IN_TREATMENT and situation.waiting.get(campaign.number)
+        for cluster, request in campaign.jdl.clusters.items()
+    )
+
+
+class _TaskSendExplainer:
+    def __init__(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
+        self._situation = situation
+        self._free = FreeClusterSlots(situation.room)
+        self._predicted = predict_job_ratios(situation)
+        self._matching = TasksPerClusterByScheduler(situation, self._predicted)
+        self._views = {view.pair: view for view in situation.there}
+        self._waiting = Counter[str]()
+        for view in situation.there:
+            self._waiting[view.cluster] += view.able
+        self._sent = {(send.campaign, send.cluster): send.tasks for send in plan.sends}
+        self._to_send = Counter(situation.waiting)
+        self._served = defaultdict[str, list[Campaign]](list)
+        campaigns = {campaign.number: campaign for campaign in situation.campaigns}
+        for send in plan.sends:
+            self._to_send[send.campaign] -= send.tasks
+            self._served[send.cluster].append(campaigns[send.campaign])
+        by_what = {event.what: event for event in (*situation.events, *plan.changes.events)}
+        events = [event for event in by_what.values() if not event.closed_at]
+        self._bars = derive_cluster_blacklist(events, situation.at, situation.failures)
+        self._unsent = UnsentTaskBacklog(situation, self._bars)
+        self._barring = _longest_closing_events(events)
+        self._preparing = PrologueAndEpilogueProgress(situation).clusters_with_unfinished_steps().keys() | {
+            (step.campaign, step.cluster) for step in plan.steps
+        }
+
+    def explain_task_send(self, campaign: Campaign, cluster: str, request: JdlSettingsAtCluster) -> TaskSendExplanation:
+        pair, room = (campaign.number, cluster), self._situation.room.get(cluster)
+        reason = self._collect_explanation_numbers(campaign, cluster, request)
+        if room is None:
+            is_dropped = cluster in self._situation.dropped
+            return replace(reason, cause=TaskSentOrUnsentCause.DROPPED) if is_dropped else reason
+        if reason.sent:
+            return replace(reason, cause=TaskSentOrUnsentCause.SENT)
+        if (barred := self._barring.get(pair)) and self._bars.get(pair) is ClusterClosureOrProbe.CLOSED:
+            return replace(reason, cause=TaskSentOrUnsentCause.CLOSED, code=barred.code, until=barred.until)
+        if pair in self._preparing:
+            return replace(reason, cause=TaskSentOrUnsentCause.PREPARING)
+        if room.is_drained:
+            return replace(reason, cause=TaskSentOrUnsentCause.DRAINED)
+        if room.is_stressed:
+            return replace(
+                reason, cause=TaskSentOrUnsentCause.STRESSED, stress=room.stress, stress_limit=room.stress_limit
+            )
+        reason = replace(reason, cause=self._find_cause_of_no_send(reason, campaign, request))
+        return (
+            self._add_campaigns_served_first(reason, campaign)
+            if reason.cause is TaskSentOrUnsentCause.OTHERS_FIRST
+            else reason
+        )
+
+    def _collect_explanation_numbers(
+        self, campaign: Campaign, cluster: str, request: JdlSettingsAtCluster
+    ) -> TaskSendExplanation:
+        pair, room = (campaign.number, cluster), self._situation.room.get(cluster)
+        view, predicted = self._views.get(pair, NO_TASKS), self._predicted.get(pair)
+        return TaskSendExplanation(
+            campaign=campaign.number,
+            cluster=cluster,
+            cause=TaskSentOrUnsentCause.NO_ANSWER,
+            sent=self._sent.get(pair, 0),
+            free_slots=max(0, self._free.free_slots_for_request(cluster, request)),
+            slots=request.slots,
+            all_slots=room.slots if room else 0,
+            listed=view.listed,
+            waiting=view.waiting,
+            max_jobs=request.max_jobs,
+            job_ratio=predicted.ratio if predicted else None,
+            waiting_there=self._waiting[cluster],
+            may_wait=max(0, self._matching.left.may_wait.get(cluster, 0)),
+        )
+
+    def _find_cause_of_no_send(
+        self, reason: TaskSendExplanation, campaign: Campaign, request: JdlSettingsAtCluster
+    ) -> TaskSentOrUnsentCause:
+        cluster, cause, matching = reason.cluster, TaskSentOrUnsentCause, self._matching
+        is_tried = cluster in self._situation.tried.get(campaign.number, ())
+        causes = (
+            (campaign.jdl.type is CampaignType.TEST and is_tried, cause.TRIED),
+            (0 < reason.max_jobs <= reason.listed, cause.MAX_JOBS),
+            (not matching.max_arrays_for_cluster(campaign, cluster), cause.MAX_ARRAYS),
+            (0 < reason.all_slots < reason.slots, cause.TOO_LARGE),
+            (not self._unsent.count_tasks_for_cluster(campaign.number, cluster), cause.KEPT_OFF),
+            (reason.free_slots < reason.slots, cause.FULL),
+            (self._to_send[campaign.number] <= 0, cause.ELSEWHERE),
+            (matching.left.free.free_slots_for_request(cluster, request) < reason.slots, cause.WAITING_THERE),
+            (not matching.tasks_to_start(campaign, cluster), cause.JOB_RATIO),
+        )
+        return next((why for is_so, why in causes if is_so), cause.OTHERS_FIRST)
+
+    def _add_campaigns_served_first(self, reason: TaskSendExplanation, campaign: Campaign) -> TaskSendExplanation:
+        if not (served := self._served[reason.cluster]):
+            return reason
+        why, own, theirs = explain_campaign_order(served[0], campaign, reason.cluster, self._situation)
+        before = tuple(earlier.number for earlier in served[:MAX_NAMED_CAMPAIGNS])
+        return replace(reason, before=before, order=why, own=own, theirs=theirs)
+
+
+def _longest_closing_events(events: Iterable[CampaignEvent]) -> Mapping[CampaignCluster, CampaignEvent]:
+    """Return, for each campaign and cluster, the first event among the events that close the cluster longest."""
+    closing: dict[CampaignCluster, CampaignEvent] = {}
+    for event in events:
+        last = closing.setdefault((event.campaign, event.cluster), event) if event.code in BLACKLISTING_EVENTS else None
+        if last and last.until and (event.until is None or event.until > last.until):
+            closing[event.campaign, event.cluster] = event
+    return closing

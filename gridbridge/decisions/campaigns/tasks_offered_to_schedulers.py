@@ -1,0 +1,95 @@
+"""Compute how many tasks of each campaign fit at each cluster in one cycle, as the campaign's scheduler decides."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from gridbridge.decisions.campaigns.campaign_schedulers import SCHEDULERS, ClusterOfferToScheduler
+from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
+    max_array_tasks,
+    may_multislot_task_wait,
+    remaining_capacity_of_clusters,
+)
+from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    NO_TASKS,
+    CampaignCycleSituation,
+    JobRatioUpdate,
+)
+from gridbridge.model.campaigns.jdl import JdlSettingsAtCluster
+
+
+class TasksPerClusterByScheduler:
+    """Asks the scheduler of each campaign how many tasks go to each cluster in one cycle."""
+
+    def __init__(
+        self,
+        situation: CampaignCycleSituation,
+        predicted: Mapping[CampaignCluster, JobRatioUpdate],
+        campaigns: Sequence[Campaign] = (),
+        begun: Sequence[CampaignArray] = (),
+    ) -> None:
+        self.left = remaining_capacity_of_clusters(situation, campaigns, begun)
+        self._situation = situation
+        self._predicted = predicted
+        self._views = {view.pair: view for view in situation.there}
+        self._listed = Counter({view.pair: view.listed for view in situation.there})
+        self._arrays = Counter[CampaignCluster]()  # number of arrays given to clusters in this cycle
+        for array in begun:
+            self._listed[array.campaign, array.cluster] += array.size
+
+    def tasks_to_start(self, campaign: Campaign, cluster: str) -> int:
+        """Return how many tasks of a campaign go to the free slots of a cluster."""
+        return SCHEDULERS[campaign.jdl.type].to_start(self._make_offer_to_scheduler(campaign, cluster, allotted=0))
+
+    def tasks_to_wait(self, campaign: Campaign, cluster: str, allotted: int) -> int:
+        """Return how many more tasks of a campaign may wait at a cluster, besides the `allotted` tasks."""
+        return SCHEDULERS[campaign.jdl.type].to_wait(self._make_offer_to_scheduler(campaign, cluster, allotted))
+
+    def count_tasks_sent_to_wait(self, campaign: Campaign, cluster: str, tasks: int) -> None:
+        """Count tasks of a campaign that this cycle sends to a cluster to wait."""
+        self.left.may_wait[cluster] -= tasks
+        if tasks and campaign.jdl.clusters[cluster].slots > 1:
+            self.left.closed_to_wide.add(cluster)
+
+    def wants_more_tasks(self, campaign: Campaign, cluster: str, allotted: int) -> bool:
+        """Say whether a campaign would send more tasks to a cluster if the cluster had more free slots."""
+        return self._make_offer_to_scheduler(campaign, cluster, allotted).most > allotted
+
+    def take_arrays(self, campaign: Campaign, cluster: str, allotted: int) -> None:
+        """Count the arrays that a campaign's tasks need at a cluster."""
+        pair, needed = (campaign.number, cluster), -(-allotted // max_array_tasks(self._situation, cluster))
+        self.left.arrays.take_accepted_arrays(*pair, needed - self._arrays[pair])
+        self._arrays[pair] = needed
+
+    def max_arrays_for_cluster(self, campaign: Campaign, cluster: str) -> int:
+        """Return how many arrays a campaign may send to a cluster in this cycle."""
+        pair = (campaign.number, cluster)
+        return min(self._situation.arrays_at_once, self._arrays[pair] + self.left.arrays.remaining_arrays(*pair))
+
+    def max_tasks_by_array_limits(self, campaign: Campaign, cluster: str) -> int:
+        """Return how many tasks a campaign may send to a cluster by the limits of arrays."""
+        return max_array_tasks(self._situation, cluster) * self.max_arrays_for_cluster(campaign, cluster)
+
+    def _max_additional_waiting_tasks(self, pair: CampaignCluster, request: JdlSettingsAtCluster) -> int:
+        cluster, held = pair[1], self._views.get(pair, NO_TASKS).held
+        room = self._situation.room[cluster]
+        may_one = may_multislot_task_wait(room.max_slots, room.flood_rate, request.slots)
+        is_wide_one = may_one and not held and cluster not in self.left.closed_to_wide
+        return max(self.left.may_wait[cluster] - held, int(is_wide_one))
+
+    def _make_offer_to_scheduler(self, campaign: Campaign, cluster: str, allotted: int) -> ClusterOfferToScheduler:
+        pair, request = (campaign.number, cluster), campaign.jdl.clusters[cluster]
+        free_slots = self.left.free.free_slots_for_request(cluster, request) - self.left.unkept.get(pair, 0)
+        at_once = self.max_tasks_by_array_limits(campaign, cluster)
+        most = request.max_jobs - self._listed[pair] if request.max_jobs else at_once
+        return ClusterOfferToScheduler(
+            campaign=campaign,
+            cluster=cluster,
+            free_slots=0 if pair in self.left.stuck else free_slots,
+            may_wait=self._max_additional_waiting_tasks(pair, request),
+            most=max(0, min(most, at_once)),
+            waiting=self._views.get(pair, NO_TASKS).waiting,
+            given=allotted,
+            is_tried=cluster in self._situation.tried.get(campaign.number, ()),
+            predicted=self._predicted.get(pair),
+        )

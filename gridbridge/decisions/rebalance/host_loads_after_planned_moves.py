@@ -1,0 +1,287 @@
+"""Computes the hosts' loads, and where all tasks and replicas are, as if the planned moves were done.
+
+As in Hydra's SpawnBalancer, a host's load combines the used part of the disk and the mean used part of the slots. Hosts
+are compared only with hosts of the same kind.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from itertools import groupby
+from operator import attrgetter
+
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    PlacementHost,
+    PlacementHostState,
+    PlacementJobOrDataset,
+    PlacementMove,
+    PlacementMoveKind,
+    PlacementSnapshot,
+    PlacementTask,
+    PlacementTaskState,
+    happened_within,
+)
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+
+EXPONENT = 2.5  # a host's score grows with this power of disk and slot load: the last tenth adds most
+
+
+class ProjectedPlacement:
+    """Hosts, jobs, tasks and replicas after the moves planned so far."""
+
+    def __init__(self, snapshot: PlacementSnapshot, rules: RebalanceSection) -> None:
+        self.snapshot = snapshot = _with_full_disks_marked(snapshot, rules)
+        self.rules = rules
+        self.hosts: Mapping[str, PlacementHost] = {host.name: host for host in snapshot.hosts}
+        self.jobs: Mapping[str, PlacementJobOrDataset] = {job.name: job for job in snapshot.jobs}
+        self.readable = frozenset(
+            host.name for host in snapshot.hosts if host.is_up and host.state != PlacementHostState.DEAD
+        )
+        self.moving = 0  # number of tasks being moved
+        self.waiting = set[str]()  # jobs with a waiting task
+        self.lost = defaultdict[str, int](int)  # for each lost host: number of datasets without another whole replica
+        self.of_job = defaultdict[str, list[PlacementTask]](list)
+        self._at = defaultdict[str, list[PlacementTask]](list)
+        self._counts = defaultdict[str, defaultdict[str, int]](lambda: defaultdict(int))
+        self._count(snapshot.tasks)
+        self._placed = dict[str, dict[str, list[PlacementTask]]]()  # tasks by job and host, filled on demand
+        self._changes = list[tuple[str, str, int]]()  # job, host, number of added copies (negative: removed)
+        self._moved = dict[tuple[str, int], PlacementTask]()
+        self._gained = defaultdict[str, int](int)
+        self._came = defaultdict[str, int](int)  # slots of the tasks that move to each host
+        self.kinds = tuple(sorted({host.kind for host in snapshot.hosts}))
+        usable = sorted((host for host in snapshot.hosts if host.is_live), key=attrgetter("kind", "name"))
+        self._kinds = {kind: tuple(hosts) for kind, hosts in groupby(usable, attrgetter("kind"))}
+        self.zones = {kind: {host.zone for host in live if host.zone} for kind, live in self._kinds.items()}
+        self._of_slots = {  # one host of each kind and number of slots
+            kind: {host.slots: host for host in self.usable_hosts_of_kind(kind)} for kind in self.kinds
+        }
+        self._by_load = dict[str, list[PlacementHost]]()
+        self._slots = {kind: sum(host.slots for host in live) for kind, live in self._kinds.items()}
+        self._slots_of_job = dict[tuple[str, str], int]()
+        self._mean_disk = {kind: sum(map(self.disk, live)) / len(live) for kind, live in self._kinds.items()}
+        self._mean_active = {
+            kind: sum(host.mean_active for host in live) / len(live) for kind, live in self._kinds.items()
+        }
+
+    def _count(self, tasks: Iterable[PlacementTask]) -> None:
+        """Count all tasks and replicas in one pass, because there may be a million tasks."""
+        of_job, at, all_counts = self.of_job, self._at, self._counts
+        waits, moves = PlacementTaskState.WAITING, PlacementTaskState.MOVING
+        for task in tasks:
+            job, state = task.job, task.state
+            of_job[job].append(task)
+            if state is waits:
+                self.waiting.add(job)
+            elif state is moves:
+                self.moving += 1
+            if task.lost and not task.hosts:
+                for host in task.lost:
+                    self.lost[host] += 1
+            counts = all_counts[job]
+            for host in (task.live,) if task.live and not task.replicas else _hosts_with_copy(task):
+                at[host].append(task)
+                counts[host] += 1
+
+    def usable_hosts_of_kind(self, kind: str) -> tuple[PlacementHost, ...]:
+        """Return the usable hosts of a kind, sorted by name."""
+        return self._kinds.get(kind, ())
+
+    def task(self, task: PlacementTask) -> PlacementTask:
+        """Return a task with its replicas after the planned moves."""
+        return self._moved.get(task.key, task)
+
+    def tasks_at_host_before_moves(self, host: str) -> list[PlacementTask]:
+        """Return the tasks with a copy at a host before any move, sorted by job and number."""
+        return sorted(self._at.get(host, ()), key=attrgetter("job", "number"))
+
+    def of_job_at(self, job: str, host: str) -> list[PlacementTask]:
+        """Return a job's tasks with a copy at a host after the planned moves, sorted by number."""
+        if (placed := self._placed.get(job)) is None:
+            placed = self._placed[job] = {}
+            for task in self.of_job[job]:
+                for task_host in _hosts_with_copy(self.task(task) if self._moved else task):
+                    placed.setdefault(task_host, []).append(task)
+        return sorted(placed.get(host, ()), key=attrgetter("number"))
+
+    def count(self, job: str, host: str) -> int:
+        """Return the number of a job's tasks and replicas at a host after the planned moves."""
+        counts = self._counts.get(job)
+        return counts.get(host, 0) if counts else 0
+
+    def fair_share_of_job(self, job: PlacementJobOrDataset, host: PlacementHost) -> int:
+        """Return how many of a job's tasks and replicas are a host's fair share, in proportion to the host's slots.
+
+        With n tasks, R replicas of each task and H equal hosts, the share is ceil(n * (1 + R) / H). A host that is
+        forbidden to the job has a share of 0.
+        """
+        copies = len(self.of_job[job.name]) * (1 + job.replicas)
+        slots, total = host.slots, self._slots_for(job, host.kind)
+        if job.hosts is not None and host.name not in job.hosts:
+            slots = 0
+        elif not total:
+            slots, total = 1, len(self.usable_hosts_of_kind(host.kind))
+        total = max(1, total)
+        fair = -(-copies * slots // total)
+        return fair if job.max_per_host is None else min(fair, job.max_per_host)
+
+    def surplus_by_host(self, job: PlacementJobOrDataset, kind: str) -> Iterator[tuple[str, int]]:
+        """Yield each usable host of a kind, and by how many copies the host exceeds its share of the job."""
+        counts: Mapping[str, int] = self._counts.get(job.name, {})
+        live = self.usable_hosts_of_kind(kind)
+        if job.hosts is not None:
+            return ((host.name, counts.get(host.name, 0) - self.fair_share_of_job(job, host)) for host in live)
+        fair = {slots: self.fair_share_of_job(job, of_slots) for slots, of_slots in self._of_slots[kind].items()}
+        return ((host.name, counts.get(host.name, 0) - fair[host.slots]) for host in live)
+
+    def _slots_for(self, job: PlacementJobOrDataset, kind: str) -> int:
+        if job.hosts is None:
+            return self._slots.get(kind, 0)
+        key = job.name, kind
+        if key not in self._slots_of_job:
+            self._slots_of_job[key] = sum(
+                host.slots for host in self.usable_hosts_of_kind(kind) if host.name in job.hosts
+            )
+        return self._slots_of_job[key]
+
+    def free(self, host: PlacementHost) -> int:
+        """Return the free bytes of a host's disk after the planned moves."""
+        return max(0, host.free_bytes - self._gained[host.name])
+
+    def bytes_offered_to_copies(self, host: PlacementHost) -> int:
+        """Return how many bytes copies may take at a host: the free bytes, or half of these after a recent replica."""
+        free = self.free(host)
+        at = self.snapshot.recent.replicated.get(host.name)
+        pause = timedelta(seconds=self.rules.replicated_rest_s)
+        return free // 2 if at and happened_within(at, self.snapshot.now, pause) else free
+
+    def disk(self, host: PlacementHost, more_bytes: int = 0) -> float:
+        """Return the part of a host's disk, 0 to 1, that is used after `more_bytes` are added."""
+        most = host.max_bytes - self.rules.full_free_bytes
+        if host.max_bytes <= 0:
+            return 0.0
+        used = host.used_bytes + self._gained[host.name] + more_bytes
+        return used / most if most > 0 and 0 <= used <= most else 1.0
+
+    def score(self, host: PlacementHost) -> float:
+        """Return a host's load score, 0 to 100 with the default weights."""
+        rules = self.rules
+        full: float = self.disk(host) ** EXPONENT
+        active: float = host.mean_active**EXPONENT
+        weighted = rules.active_weight * active + rules.disk_weight * full
+        return max(weighted, (rules.active_weight + rules.disk_weight) * full)
+
+    def by_load(self, kind: str) -> list[PlacementHost]:
+        """Return the usable hosts of a kind, sorted by load score after the planned moves."""
+        if kind not in self._by_load:
+            self._by_load[kind] = sorted(
+                self.usable_hosts_of_kind(kind), key=lambda host: (self.score(host), host.name)
+            )
+        return self._by_load[kind]
+
+    def mean_disk(self, kind: str) -> float:
+        """Return the mean disk usage (0 to 1) of a kind's usable hosts before any move."""
+        return self._mean_disk.get(kind, 0.0)
+
+    def is_disk_heavy(self, host: PlacementHost, more_bytes: int = 0) -> bool:
+        """Say whether a host's disk usage, with `more_bytes` added, is far above the mean."""
+        return self.disk(host, more_bytes) > self.mean_disk(host.kind) * self.rules.extreme_ratio
+
+    def is_disk_light(self, host: PlacementHost, more_bytes: int = 0) -> bool:
+        """Say whether a host's disk usage, with `more_bytes` added, is far below the mean."""
+        return self.disk(host, more_bytes) < self.mean_disk(host.kind) / self.rules.extreme_ratio
+
+    def is_busy(self, host: PlacementHost) -> bool:
+        """Say whether a host's share of used slots is far above the mean."""
+        return host.mean_active > self._mean_active.get(host.kind, 0.0) * self.rules.extreme_ratio
+
+    def is_quiet(self, host: PlacementHost) -> bool:
+        """Say whether a host's share of used slots is far below the mean."""
+        return host.mean_active < self._mean_active.get(host.kind, 0.0) / self.rules.extreme_ratio
+
+    def is_full(self, host: PlacementHost) -> bool:
+        """Say whether a full disk forces copies off a host; the state DISK_FULL decides for an unknown size."""
+        if host.max_bytes <= 0:
+            return host.state == PlacementHostState.DISK_FULL
+        return self.free(host) <= self.rules.full_free_bytes
+
+    def has_room(self, host: PlacementHost, slots: int) -> bool:
+        """Say whether a host has enough free slots for one more task."""
+        return host.room is None or self._came[host.name] + slots <= host.room
+
+    def apply_move(self, move: PlacementMove, task: PlacementTask) -> None:
+        """Update the hosts of a task's copies, and the loads of these hosts, as if a move were done."""
+        now = self.task(task)
+        self._came[move.target] += now.slots if move.kind == PlacementMoveKind.LIVE else 0
+        self._moved[now.key] = task_after_move(now, move)
+        self._by_load.clear()
+        after = set(self._moved[now.key].hosts)
+        for host in after.symmetric_difference(now.hosts):
+            by = 1 if host in after else -1
+            self._count_copy(task, host, by)
+            self._gained[host] += by * now.size_bytes
+
+    def forget_replica_on_lost_host(self, task: PlacementTask, host: str) -> None:
+        """Remove a task's replica on a lost host from the projection."""
+        now = self.task(task)
+        self._moved[now.key] = replace(now, replicas=_without_last_occurrence(now.replicas, host))
+        self._count_copy(task, host, -1)
+
+    def undo_projected_moves(self) -> None:
+        """Undo all projected moves."""
+        for job, host, by in self._changes:
+            self._counts[job][host] -= by
+        for changes in (self._changes, self._placed, self._moved, self._gained, self._came):
+            changes.clear()
+        self._by_load.clear()
+
+    def _count_copy(self, task: PlacementTask, host: str, by: int) -> None:
+        self._counts[task.job][host] += by
+        self._changes.append((task.job, host, by))
+        if (placed := self._placed.get(task.job)) is None:
+            return
+        other_tasks = [placed_task for placed_task in placed.get(host, ()) if placed_task.number != task.number]
+        placed[host] = [*other_tasks, task] if host in self.task(task).hosts else other_tasks
+
+
+def task_after_move(task: PlacementTask, move: PlacementMove) -> PlacementTask:
+    """Return a task after a move; a replica at the main copy's target becomes the main copy."""
+    if move.kind == PlacementMoveKind.LIVE:
+        other_replicas = tuple(host for host in task.replicas if host != move.target)
+        return replace(task, live=move.target, replicas=other_replicas)
+    if move.kind == PlacementMoveKind.DELETE:
+        live = "" if task.live == move.source and move.source not in task.replicas else task.live
+        return replace(task, live=live, replicas=_without_last_occurrence(task.replicas, move.source))
+    if move.source in task.replicas:
+        return replace(task, replicas=(*_without_last_occurrence(task.replicas, move.source), move.target))
+    return replace(task, replicas=(*task.replicas, move.target))
+
+
+def _hosts_with_copy(task: PlacementTask) -> Iterable[str]:
+    if task.live and not task.replicas:
+        return (task.live,)
+    return dict.fromkeys(task.hosts)
+
+
+def _without_last_occurrence(hosts: tuple[str, ...], host: str) -> tuple[str, ...]:
+    """Return the hosts without the last occurrence of one host."""
+    reverse = list(hosts[::-1])
+    if host in reverse:
+        reverse.remove(host)
+    return tuple(reverse[::-1])
+
+
+def _with_full_disks_marked(snapshot: PlacementSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
+    """Return a snapshot in which alive hosts with a full disk have the state DISK_FULL (Hydra's HostFailWorker)."""
+
+    def is_full(host: PlacementHost) -> bool:
+        is_known = host.max_bytes > 0 and host.is_up and host.state is PlacementHostState.ALIVE
+        return is_known and host.free_bytes <= rules.full_free_bytes
+
+    if not any(map(is_full, snapshot.hosts)):
+        return snapshot
+    hosts = tuple(
+        replace(host, state=PlacementHostState.DISK_FULL) if is_full(host) else host for host in snapshot.hosts
+    )
+    return replace(snapshot, hosts=hosts)

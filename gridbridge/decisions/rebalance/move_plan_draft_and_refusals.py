@@ -1,0 +1,339 @@
+"""Drafts plans of moves, and gives the reason for each rejected move."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
+
+from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement
+from gridbridge.model.published_status_and_reports import number_with_noun
+from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    PlacementHost,
+    PlacementHostState,
+    PlacementJobOrDataset,
+    PlacementMove,
+    PlacementMoveKind,
+    PlacementTask,
+    PlacementTaskState,
+    RebalanceMovePlan,
+    RejectedMove,
+    TaskNotMovedReason,
+    happened_within,
+)
+
+MAX_LISTED_REFUSALS = 10_000  # limit of rejected moves in one plan, because a round may look at a million tasks
+UNLISTED = "the list of rejected moves is incomplete"
+
+
+class MovePlanDraft:
+    """A plan under construction: planned moves, rejected moves and remaining limits."""
+
+    def __init__(self, board: ProjectedPlacement, most: int, most_bytes: int | None) -> None:
+        self.board = board
+        self.most = most  # limit of the plan's moves, including the moves already planned
+        self._bytes_left = most_bytes  # None: no limit of bytes
+        self.moves = list[PlacementMove]()  # in the order of execution
+        self._rejected = dict[tuple[str, int, str], RejectedMove]()
+        self._is_cut = False
+        self._fixed = dict[tuple[str, str], list[PlacementTask]]()
+        self._host_reasons = dict[str, str]()
+        self._takers = dict[str, list[PlacementHost]]()
+        self._moves_from = Counter[tuple[str, str]]()
+        self._given = Counter[tuple[str, str]]()
+        self._keys = set[tuple[str, int]]()
+
+    @property
+    def has_reached_move_limit(self) -> bool:
+        """Whether the plan has reached its limit of moves."""
+        return len(self.moves) >= self.most
+
+    def why_beyond_round_limits(self, task: PlacementTask) -> str:
+        """Return a reason if a task's move would exceed a limit of the round; else empty."""
+        is_too_large = self._bytes_left is not None and task.size_bytes > self._bytes_left
+        return self.why_already_moved_this_round(task) or (
+            "the move would exceed this round's limit of bytes" if is_too_large else ""
+        )
+
+    def why_already_moved_this_round(self, task: PlacementTask) -> str:
+        """Return a reason if this round already moves the task; else empty."""
+        return "this round moves the task already" if task.key in self._keys else ""
+
+    def why_source_gives_no_more(self, job: PlacementJobOrDataset, source: str) -> str:
+        """Return a reason if the plan already moves tasks_per_host copies of a job off a host; else empty."""
+        most = self.board.rules.tasks_per_host
+        is_enough = self._moves_from[job.name, source] >= most
+        leave = number_with_noun(most, "of the job's copies leaves", "of the job's copies leave")
+        return f"{leave} {source} already" if is_enough else ""
+
+    def why_target_gets_no_more(self, job: PlacementJobOrDataset, target: str) -> str:
+        """Return a reason if the plan already moves tasks_per_host copies of a job to a host; else empty."""
+        most = self.board.rules.tasks_per_host
+        is_enough = self._given[job.name, target] >= most
+        go = number_with_noun(most, "of the job's copies goes", "of the job's copies go")
+        return f"{go} to {target} already" if is_enough else ""
+
+    def refuse(self, task: PlacementTask, target: str, reason: str) -> None:
+        """Record why a task's move to a target is rejected; only the first reason is recorded."""
+        if self.may_record_rejections:
+            rejected = RejectedMove(job=task.job, number=task.number, target=target, reason=reason)
+            self._rejected.setdefault((*task.key, target), rejected)
+
+    def add_or_refuse(
+        self, reason: str, task: PlacementTask, source: str, target: str, kind: PlacementMoveKind | None = None
+    ) -> bool:
+        """Plan a move unless there is a reason against it, which is recorded; say whether the move was planned.
+
+        Without a `kind` the source's copy moves, the main copy (LIVE) or a replica.
+        """
+        if reason:
+            self.refuse(task, target, reason)
+            return False
+        is_live = self.board.task(task).live == source
+        self.add(kind or (PlacementMoveKind.LIVE if is_live else PlacementMoveKind.REPLICA), task, source, target)
+        return True
+
+    @property
+    def may_record_rejections(self) -> bool:
+        """Whether the plan may record further rejected moves."""
+        self._is_cut = len(self._rejected) >= MAX_LISTED_REFUSALS
+        return not self._is_cut
+
+    def why_host_takes_nothing(self, host: PlacementHost) -> str:
+        """Return why a host takes no task or replica; empty if the host takes some. A planned move clears the cache."""
+        if host.name not in self._host_reasons:
+            self._host_reasons[host.name] = why_host_takes_no_copy(self.board, host)
+        return self._host_reasons[host.name]
+
+    def hosts_taking_copies(self, task: PlacementTask, kind: str) -> list[PlacementHost]:
+        """Return the usable hosts of a kind that take tasks or replicas; the answer is cached until the next move.
+
+        Usable hosts that take none are recorded as rejected targets of `task`, unless the answer is cached.
+        """
+        if kind not in self._takers:
+            self._takers[kind] = []
+            for host in self.board.usable_hosts_of_kind(kind):
+                if reason := self.why_host_takes_nothing(host):
+                    self.refuse(task, host.name, reason)
+                else:
+                    self._takers[kind].append(host)
+        return self._takers[kind]
+
+    def movable_tasks_at_host(
+        self, job: PlacementJobOrDataset, host: str, *, is_asked: bool
+    ) -> Iterator[PlacementTask]:
+        """Yield a job's movable tasks at a host by number, cached until a move; record why other tasks stay."""
+        if (fixed := self._fixed.get((job.name, host))) is not None:
+            yield from fixed
+            return
+        if not self.may_record_rejections and job.name not in self.board.waiting:
+            return
+        movable = []
+        for task in self.board.of_job_at(job.name, host):
+            if not self.may_record_rejections and task.state is not PlacementTaskState.WAITING:
+                continue
+            reason = why_task_is_not_moved(self.board, task, is_asked=is_asked) or self.why_beyond_round_limits(task)
+            if reason:
+                self.refuse(task, "", reason)
+            else:
+                movable.append(task)
+                yield task
+        self._fixed[job.name, host] = movable
+
+    def add(self, kind: PlacementMoveKind, task: PlacementTask, source: str, target: str = "") -> None:
+        """Add a move to the plan, and project the hosts' loads after the move."""
+        move = PlacementMove(kind=kind, job=task.job, number=task.number, source=source, target=target)
+        self.board.apply_move(move, task)
+        for cache in (self._host_reasons, self._takers, self._fixed):
+            cache.clear()
+        self.moves.append(move)
+        self._keys.add(task.key)
+        if kind == PlacementMoveKind.DELETE:
+            return
+        self._moves_from[task.job, source] += 1
+        self._given[task.job, target] += 1
+        if self._bytes_left is not None:
+            self._bytes_left -= task.size_bytes
+
+    def finished_plan(self, sentence: str) -> RebalanceMovePlan:
+        """Return the finished plan; a rejected move that was planned later is not listed as rejected."""
+        moved = {(move.job, move.number, move.target) for move in self.moves}
+        rejected = (rejected_move for key, rejected_move in self._rejected.items() if key not in moved)
+        full_sentence = "; ".join(filter(None, (sentence, UNLISTED if self._is_cut else "")))
+        return RebalanceMovePlan(moves=tuple(self.moves), rejected=tuple(rejected), sentence=full_sentence)
+
+
+def draft_moves_owner_round_robin(
+    draft: MovePlanDraft, tasks: Iterable[PlacementTask], advise: Callable[[PlacementTask], object]
+) -> None:
+    """Plan moves of tasks up to the plan's limit; the tasks' owners take turns of one move."""
+    waiting: dict[str, deque[PlacementTask]] = {}
+    for task in tasks:
+        waiting.setdefault(draft.board.jobs[task.job].owner, deque()).append(task)
+    while waiting and not draft.has_reached_move_limit:
+        for owner, theirs in [*waiting.items()]:
+            before = len(draft.moves)
+            while theirs and len(draft.moves) == before and not draft.has_reached_move_limit:
+                advise(theirs.popleft())
+            if not theirs:
+                del waiting[owner]
+
+
+def describe_moves(moves: Sequence[PlacementMove], nothing: str = "nothing is moved") -> str:
+    """Return a text with the number of moves and their target hosts, or `nothing` if there are no moves."""
+    if not moves:
+        return nothing
+    targets = [move.target for move in moves if move.kind != PlacementMoveKind.DELETE]
+    deleted = len(moves) - len(targets)
+    copied = f"{number_with_noun(len(targets), 'copy', 'copies')} to {', '.join(sorted({*targets}))}" if targets else ""
+    return " and ".join(
+        filter(None, (copied, f"{number_with_noun(deleted, 'copy', 'copies')} removed" if deleted else ""))
+    )
+
+
+def draft_new_task_copy(
+    draft: MovePlanDraft,
+    job: PlacementJobOrDataset,
+    task: PlacementTask,
+    source: str,
+    kind: PlacementMoveKind = PlacementMoveKind.REPLICA,
+) -> bool:
+    """Plan a copy of a task from `source`, or if empty from the original; say whether a host takes the copy."""
+    if not source and not task.has_original:
+        draft.refuse(task, "", "no copy of the task can be read")
+        return False
+    return any(
+        draft.add_or_refuse(why_copy_is_forbidden(draft.board, task, "", target), task, source, target.name, kind)
+        for target in rank_copy_target_hosts(draft, job, task)
+    )
+
+
+def rank_copy_target_hosts(
+    draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask
+) -> list[PlacementHost]:
+    """Return the hosts that take another replica of a task, the best host first.
+
+    Hosts with a damaged replica of the task come first, then hosts in a new zone, then hosts of the lowest load. Each
+    task and replica of the job adds sibling_weight to a host's load.
+    """
+    board, now = draft.board, draft.board.task(task)
+    held = {board.hosts[host].zone for host in now.hosts if host in board.hosts}
+    kinds = {board.hosts[host].kind for host in now.hosts if host in board.hosts}
+    if not kinds and task.has_original:
+        kinds = {host.kind for host in board.hosts.values()}
+
+    def rank(host: PlacementHost) -> tuple[bool, bool, float, str]:
+        siblings = board.count(job.name, host.name)
+        load = board.score(host) + board.rules.sibling_weight * siblings
+        return host.name not in now.spoilt, host.zone in held, load, host.name
+
+    return sorted((host for kind in kinds for host in draft.hosts_taking_copies(task, kind)), key=rank)
+
+
+STATES = {
+    PlacementHostState.DISABLED: "gets nothing new",
+    PlacementHostState.DRAIN: "is drained",
+    PlacementHostState.DISK_FULL: "has a full disk",
+    PlacementHostState.DEAD: "is dead",
+    PlacementHostState.UNKNOWN: "is in an unknown state",
+}
+STAYING = {
+    TaskNotMovedReason.HELD: "the task is held, or has not waited long enough",
+    TaskNotMovedReason.DROPPED: "a recent move of the task failed",
+    TaskNotMovedReason.RECALLED: "the task was recalled as often as its queue allows",
+    TaskNotMovedReason.STUCK: "moves of the task have failed for a long time: the service's log says why",
+    TaskNotMovedReason.SILENT: "the cluster does not answer and may start the task: a moved task would run twice",
+}
+
+
+def why_host_takes_no_copy(board: ProjectedPlacement, host: PlacementHost) -> str:
+    """Return why a host takes no task or replica; empty if the host takes some."""
+    rules, name = board.rules, host.name
+    if not host.is_up:
+        return f"{name} is down"
+    if host.state != PlacementHostState.ALIVE:
+        return f"{name} {STATES[host.state]}"
+    if host.is_read_only:
+        return f"{name} is read-only"
+    if host.max_bytes > 0 and board.bytes_offered_to_copies(host) <= rules.min_free_bytes:
+        return f"{name} has no more than {format_gigabytes(rules.min_free_bytes)} free"
+    at, pause = board.snapshot.recent.hosts.get(name), timedelta(seconds=rules.host_rest_s)
+    if at and happened_within(at, board.snapshot.now, pause):
+        return f"{name} got a task less than {rules.host_rest_s:g} s ago"
+    return ""
+
+
+def why_task_is_not_moved(board: ProjectedPlacement, task: PlacementTask, *, is_asked: bool) -> str:
+    """Return why a task may not move to any host; else empty. With `is_asked` an owner can't forbid the move."""
+    job = board.jobs.get(task.job)
+    if job is None:
+        return "the task's job does not exist"
+    if task.state != PlacementTaskState.WAITING:
+        return why_task_state_forbids_move(task)
+    if job.spare and not is_asked:
+        return "the task has more replicas than its owner requests"
+    if not job.is_autobalanced and not is_asked:
+        return "the owner wants the job to stay"
+    return ""
+
+
+def why_task_state_forbids_move(task: PlacementTask) -> str:
+    """Return why a task's state forbids a move; empty for a waiting task."""
+    if task.state is PlacementTaskState.STAYING:
+        return STAYING[task.stays]
+    if task.state is PlacementTaskState.UNKNOWN:
+        return "the task is in an unknown state"
+    return "" if task.state is PlacementTaskState.WAITING else f"the task is {task.state.value}"
+
+
+def why_copy_is_forbidden(board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost) -> str:
+    """Return why a copy of a task may not go to `target`; else empty. An empty `source` means a new replica."""
+    now, name = board.task(task), target.name
+    if name == source:
+        return f"the task is at {name} already"
+    if name in now.hosts:
+        return f"{name} has a copy of the task"
+    job = board.jobs.get(task.job)
+    if job and job.hosts is not None and name not in job.hosts:
+        return _why_host_barred_for_job(job, name)
+    if now.live == source and source and not board.has_room(target, now.slots):
+        return f"{name} has room for no more tasks"
+    if task.size_bytes > (share := board.rules.disk_share) * board.bytes_offered_to_copies(target):
+        return f"{format_gigabytes(task.size_bytes)} are more than {share:.0%} of what is free at {name}"
+    if not _are_copies_in_different_zones(board, now, source, target):
+        return f"the task's copies would not be in different zones with a copy at {name}"
+    return ""
+
+
+def why_host_takes_no_more_of_job(board: ProjectedPlacement, job: PlacementJobOrDataset, target: PlacementHost) -> str:
+    """Return why a host takes no more tasks or replicas of a job; empty if the host takes some."""
+    if job.hosts is not None and target.name not in job.hosts:
+        return _why_host_barred_for_job(job, target.name)
+    most = board.fair_share_of_job(job, target)
+    is_enough = board.count(job.name, target.name) >= most
+    return f"{target.name} has its share of the job, {most}" if is_enough else ""
+
+
+def format_gigabytes(size_bytes: float) -> str:
+    """Return a size in gigabytes with three significant digits."""
+    return f"{size_bytes / 1e9:.3g} GB"
+
+
+def _why_host_barred_for_job(job: PlacementJobOrDataset, name: str) -> str:
+    if name in job.resting:
+        return f"a recent copy or removal at {name} failed"
+    if name in job.away:
+        return f"the copies at {name} can't be read now"
+    if name in job.full:
+        return f"{name} has no free slot for the task"
+    return f"the task's job is not allowed at {name}"
+
+
+def _are_copies_in_different_zones(
+    board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost
+) -> bool:
+    """Say whether a task's copies, after a move to `target`, are all in different zones or cover all zones."""
+    zones = board.zones.get(target.kind, set())
+    if len(zones) < 2:
+        return True
+    others = (board.hosts[name].zone for name in task.hosts if name != source and name in board.hosts)
+    held = [*others, target.zone]
+    return len(set(held)) == len(held) or zones <= set(held)

@@ -1,0 +1,237 @@
+"""Decide what the service does for each transfer, from the job lists of the home and the remote cluster.
+
+A missing answer never means the end of a job. A job list is used only if complete, and queried after the owner's last
+message. When several successive job lists lack the job, the accounting decides. The local task may not start while its
+remote job may live.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.transfer import transfer_status_explanation
+from gridbridge.decisions.transfer.starter_message_acceptance import describe_job_end
+from gridbridge.decisions.transfer.transfers_in_job_lists import (
+    TransferDecisionInputs,
+    find_home_task_of_transfer,
+    prove_transfer_owner_by_home,
+)
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.job_and_queue_states import UNSEEN, QueueStartBlocker
+from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
+from gridbridge.model.transfer.transfer_config_sections import PollerSection
+from gridbridge.model.transfer.transfers_and_actions import (
+    OwnerSeenInHomeJobList,
+    Transfer,
+    TransferAction,
+    TransferActKind,
+    TransferRoundPlan,
+)
+from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, TransferFailureCause
+from gridbridge.model.transfer_name import parse_transfer_name
+
+NEW_STARTER_MESSAGE_TIME = timedelta(seconds=10)  # time for a new starter to send its first message
+DELETION_OVERDUE = timedelta(seconds=30)  # longest wait for a job's terminate method
+UNSTARTED_JOB_LOOKUP_TIME = timedelta(seconds=30)  # longest wait for the accounting record of a job that never started
+NUMBER_REUSED = "another job at home has the job number by now"
+
+
+def update_and_plan_transfers(
+    transfers: Iterable[Transfer], situation: TransferDecisionInputs, policy: PollerSection
+) -> TransferRoundPlan:
+    """Return all transfers as the newest job lists show them, and the acts due for each transfer."""
+    observed, actions = [], []
+    for transfer in transfers:
+        row = situation.at_home(transfer)
+        now_known = update_transfer_from_snapshots(transfer, situation, row)
+        observed.append(now_known)
+        actions += decide_transfer_actions(now_known, situation, policy, row)
+    return TransferRoundPlan(transfers=tuple(observed), actions=tuple(actions))
+
+
+def update_transfer_from_snapshots(
+    transfer: Transfer, situation: TransferDecisionInputs, home_row: JobListRow | None
+) -> Transfer:
+    """Return a transfer with the states that the newest job lists of both clusters show.
+
+    `home_row` is the row of the transfer's task in the home job list (`TransferDecisionInputs.at_home`).
+    """
+    local = situation.snapshots.get(situation.home)
+    if local and transfer.is_older_than(local.taken_at):
+        transfer = transfer.but(local_state=home_row.state if home_row else UNSEEN)
+    if not transfer.is_over and _is_number_reused(transfer, local, home_row, situation.queues):
+        transfer = transfer.but(desired=DesiredLocalJobState.DEAD)
+    if local and transfer.listed != OwnerSeenInHomeJobList.YES:
+        transfer = transfer.but(listed=prove_transfer_owner_by_home(transfer, local))
+    remote = situation.snapshots.get(transfer.remote)
+    counted = transfer.missing_since is not None and remote is not None and transfer.seen_at == remote.taken_at
+    if remote and transfer.remote_id and transfer.is_older_than(remote.taken_at) and not counted:
+        transfer = _update_remote_state(transfer, remote, situation)
+    if transfer.remote in situation.dropped and not transfer.verdict:
+        return transfer.but(
+            cause=TransferFailureCause.DROPPED,
+            reason=transfer_status_explanation.unconfigured_cluster_reason(transfer.remote),
+        )
+    return transfer if transfer.cause != TransferFailureCause.DROPPED else transfer.but(cause="")
+
+
+def _update_remote_state(transfer: Transfer, remote: ClusterSnapshot, situation: TransferDecisionInputs) -> Transfer:
+    row = situation.row(transfer)
+    if row is None:
+        return transfer.but(
+            missed_polls=transfer.missed_polls + 1,
+            missing_since=transfer.missing_since or remote.taken_at,
+            seen_at=remote.taken_at,
+        )
+    changed = row.state != transfer.remote_state
+    return transfer.but(
+        remote_state=row.state,
+        remote_host=row.queue.rpartition("@")[2] or transfer.remote_host,
+        since=remote.taken_at if changed or not transfer.since else transfer.since,
+        missed_polls=0,
+        missing_since=None,
+        seen_at=remote.taken_at,
+        cause=transfer.cause if transfer.verdict else "",
+        reason=_remote_reason(row, remote),
+    )
+
+
+def _remote_reason(row: JobListRow, remote: ClusterSnapshot) -> str:
+    queue = next((queue for queue in remote.queues if queue.name == row.queue), None)
+    if queue and QueueStartBlocker.UNREACHABLE in queue.state.facts:
+        return f"unknown: host {queue.host} does not report to {remote.cluster}"
+    where = f" on {row.queue}" if row.queue else ""
+    return f"{row.state.word} at {remote.cluster} as {row.job_id}{where}"
+
+
+def decide_transfer_actions(
+    transfer: Transfer, situation: TransferDecisionInputs, policy: PollerSection, home_row: JobListRow | None
+) -> list[TransferAction]:
+    """Return the act that is due for a transfer; usually none."""
+    home, remote = situation.snapshots.get(situation.home), situation.snapshots.get(transfer.remote)
+    verdict, is_dead = transfer.verdict, transfer.desired == DesiredLocalJobState.DEAD
+    is_asleep = transfer.wake in situation.asleep
+    is_put_back, is_gone = transfer.local_state.is_put_back, _is_gone_at_home(transfer, home)
+    # a rescheduled task without a hold or start time starts again, and its new starter continues the remote job
+    may_restart = transfer.guard == HomeStartGuard.NONE and is_put_back
+    # qalter(1): -q works on jobs, not on tasks, so the job's other tasks must have their starters, too
+    is_adopted = is_asleep and parse_transfer_name(transfer.name).job not in situation.requeued_jobs
+    has_no_reader = verdict and not is_dead and not is_asleep
+    is_to_end = is_dead or (not (is_asleep or may_restart) and (is_put_back or is_gone))
+    deleted_at = situation.deleted_at_home.get(transfer.name)
+    row = situation.row(transfer) if is_to_end or deleted_at else None
+    is_new = remote is not None and transfer.is_older_than(remote.taken_at)
+    is_deletable = row is not None and not row.state.is_deleting
+    # the terminate method of the task's queue is a process of the job owner, and may end without effect
+    is_overdue = deleted_at and situation.now - deleted_at >= DELETION_OVERDUE and is_new and is_deletable
+    is_reused = _is_number_reused(transfer, home, home_row, situation.queues)
+    why = (NUMBER_REUSED if is_reused else "deleted at home") if is_dead else "the starter is gone"
+    no_job = f"{why}, and no remote job lives at {transfer.remote}"
+    blocked = f"{transfer.remote} put job {transfer.remote_id} into error state"
+    acts: tuple[tuple[object, TransferActKind | None, str], ...] = (  # the first line whose condition holds decides
+        (transfer.is_over or (transfer.remote in situation.dropped and not verdict), None, ""),
+        (transfer.pinned and is_adopted, TransferActKind.UNPIN, "a new starter has the transfer"),
+        (has_no_reader and may_restart, None, ""),
+        (has_no_reader and is_put_back, TransferActKind.ADOPT_LOCAL, "the job's end waits for a new starter"),
+        (has_no_reader and is_gone, TransferActKind.CLOSE, "the local job is gone"),
+        (verdict and (is_asleep or not is_dead), TransferActKind.PUBLISH, describe_job_end(verdict) if verdict else ""),
+        (is_to_end and not is_new, None, ""),
+        (
+            is_to_end and not is_dead and is_put_back and row and row.state.is_running,
+            *(TransferActKind.ADOPT_LOCAL, f"the remote job runs at {transfer.remote}"),
+        ),
+        (is_to_end and is_deletable, TransferActKind.DELETE_REMOTE, why),
+        (is_to_end and (row or is_asleep or _may_home_still_run_task(transfer, situation, home_row)), None, ""),
+        (is_to_end and is_put_back and not may_restart, TransferActKind.RELEASE_LOCAL, no_job),
+        (is_to_end, TransferActKind.CLOSE, no_job),
+        (is_overdue, TransferActKind.DELETE_REMOTE, "deleted at home, and the starter took no action"),
+        (transfer.remote_state.is_error and transfer.missed_polls == 0, TransferActKind.GIVE_UP, blocked),
+        (transfer.missed_polls >= policy.lost_polls, TransferActKind.LOOK_UP_END, f"job unlisted at {transfer.remote}"),
+    )
+    act, reason = next(((act, reason) for is_due, act, reason in acts if is_due), (None, ""))
+    due = transfer.but(remote_id=row.job_id) if row and act is TransferActKind.DELETE_REMOTE else transfer
+    told = verdict if act is TransferActKind.PUBLISH else None
+    return [TransferAction(act=act, transfer=due, why=reason, verdict=told)] if act else []
+
+
+def _may_home_still_run_task(
+    transfer: Transfer, situation: TransferDecisionInputs, home_row: JobListRow | None
+) -> bool:
+    """Say whether home may still run the task of a transfer that is being deleted.
+
+    Home lists a rescheduled task (qmod -rj) as running until its execd reports the end. A task without a hold or start
+    time may run again already: its new starter waits for an answer, or its queue is no transfer queue.
+    """
+    if transfer.guard == HomeStartGuard.NONE or transfer.key in situation.with_new_starter:
+        return False
+    home = situation.snapshots.get(situation.home)
+    if home is None or not transfer.is_older_than(home.taken_at):
+        return True
+    is_running = transfer.local_state.is_running and not transfer.local_state.is_deleting
+    return is_running and not _runs_in_home_queue(transfer, home_row, situation.queues)
+
+
+def is_home_task_deleted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
+    """Say whether the home cluster deletes a transfer's task or no longer lists the task."""
+    home = situation.snapshots.get(situation.home)
+    return transfer.local_state.is_deleting or _is_gone_at_home(transfer, home)
+
+
+def _is_gone_at_home(transfer: Transfer, home: ClusterSnapshot | None) -> bool:
+    return (
+        home is not None
+        and transfer.is_older_than(home.taken_at - NEW_STARTER_MESSAGE_TIME)
+        and not transfer.local_state.is_listed
+    )
+
+
+def _runs_in_home_queue(transfer: Transfer, home_row: JobListRow | None, queues: frozenset[str]) -> bool:
+    queue = home_row.queue.partition("@")[0] if home_row else ""
+    return bool(queue) and queue not in queues | {transfer.queue}
+
+
+def is_home_job_id_reused(transfer: Transfer, home: ClusterSnapshot, queues: frozenset[str]) -> bool:
+    """Say whether another job at home has a transfer's job number by now."""
+    return _is_number_reused(transfer, home, find_home_task_of_transfer(transfer, home), queues)
+
+
+def _is_number_reused(
+    transfer: Transfer, home: ClusterSnapshot | None, home_row: JobListRow | None, queues: frozenset[str]
+) -> bool:
+    """Say whether another job with a transfer's job number runs in an ordinary home queue.
+
+    Job numbers start again when a qmaster's spool is restored. A rescheduled job that runs again is marked as
+    restarted, and so counts as the transfer's job.
+    """
+    if home is None or not transfer.is_older_than(home.taken_at):
+        return False
+    is_new = home_row is not None and home_row.state.has_begun and not home_row.state.is_restarted
+    return is_new and _runs_in_home_queue(transfer, home_row, queues)
+
+
+def rescheduled_jobs_with_transfer(transfers: Iterable[Transfer]) -> frozenset[int]:
+    """Return the local jobs of open transfers that have a rescheduled task."""
+    return frozenset(
+        parse_transfer_name(transfer.name).job for transfer in transfers if transfer.local_state.is_put_back
+    )
+
+
+def is_job_end_search_over(transfer: Transfer, policy: PollerSection, now: datetime) -> bool:
+    """Say whether the time is over in which the service looks up the end of an unlisted remote job.
+
+    Grid Engine writes no accounting record for a job that was deleted before its start, so the service waits only
+    briefly for the record of a job that never ran.
+    """
+    if transfer.missing_since is None:
+        return False
+    has_started = transfer.remote_state.is_listed and not transfer.remote_state.is_waiting
+    limit = timedelta(seconds=policy.ended_lookup_s)
+    return now - transfer.missing_since > (limit if has_started else min(limit, UNSTARTED_JOB_LOOKUP_TIME))
+
+
+def plan_pushed_end_lookups(transfers: Iterable[Transfer], cluster: str, ids: frozenset[int]) -> list[TransferAction]:
+    """Plan to look up the end of each job that a cluster has reported as ended."""
+    return [
+        TransferAction(act=TransferActKind.LOOK_UP_END, transfer=transfer, why=f"{cluster} pushed the job's end")
+        for transfer in transfers
+        if transfer.remote == cluster and transfer.remote_id in ids and not transfer.verdict
+    ]

@@ -1,0 +1,133 @@
+"""Switches the nodes of an OAR server off and on; gridbridge never creates or removes OAR nodes."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from gridbridge.batch.oar import oar_node_power_and_tags
+from gridbridge.batch.oar.oar_commands import Argv
+from gridbridge.batch.oar.oar_node_power_and_tags import OarNodeState
+from gridbridge.errors import CommandFailed, ConfigError, ProviderPermanentFailure
+from gridbridge.model.elastic.elastic_nodes import (
+    HostCheckBeforeRemoval,
+    HostJoinStep,
+    HostRemovalProgress,
+    MachineToJoinCell,
+)
+from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
+from gridbridge.model.fixed_paths import AS_ROOT
+from gridbridge.shell.clock import Clock
+
+SETTLED_S, PAUSE_S = 45.0, 0.5  # a scheduler pass may take SCHEDULER_TIMEOUT, 30 s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OarNodeMembership:
+    """Closes, halts and opens nodes of the local OAR server."""
+
+    look_at: Callable[[str], OarNodeState]
+    root: Callable[..., None] = field(default=oar_node_power_and_tags.run_oar_node_verb_as_root)
+    pause: Callable[[float], None] = field(default_factory=lambda: Clock().sleep)
+
+    def join(self, node: MachineToJoinCell) -> HostJoinStep:
+        """Raise ProviderPermanentFailure, because gridbridge never adds OAR nodes."""
+        _refuse(node.name)
+
+    def leave(self, host: str, *, is_dead: bool) -> HostRemovalProgress:
+        """Raise ProviderPermanentFailure, because gridbridge never removes OAR nodes."""
+        _refuse(host)
+
+    def close(self, host: str) -> None:
+        """Drain a node, and wait until no running scheduler pass can start a job on the node.
+
+        OAR applies state changes between scheduler passes. When OAR has applied a change that was requested after the
+        drain, every older pass has ended. The requested state is Alive, which the node already has.
+        """
+        facts = self.look_at(host)
+        if facts.is_halted or not facts.is_alive:
+            return
+        if not facts.is_drained:
+            self.root("drain", host)
+        self.root("settle", host)
+        self._await(host, lambda now: now.is_settled and now.is_drained)
+
+    def look(self, host: str) -> HostCheckBeforeRemoval:
+        """Query a node's state; only a halted node, or a drained node in state Alive, is closed."""
+        facts = self.look_at(host)
+        is_closed = facts.is_settled and (facts.is_halted or (facts.is_alive and facts.is_drained))
+        return HostCheckBeforeRemoval(is_idle=facts.is_idle, is_closed=is_closed, is_listed=facts.is_listed)
+
+    def make_way(self, host: str) -> bool:
+        """Return True, because OAR itself ends and resubmits the best-effort jobs of a halted node."""
+        return True
+
+    def halt(self, host: str) -> None:
+        """Mark a closed node as halted and wakeable, so that oarsub accepts jobs for the node."""
+        if not self.look_at(host).is_halted:
+            self.root("halt", host)
+            self._await(host, lambda now: now.is_halted and now.is_settled)
+        if self.look_at(host).is_drained:
+            self.root("undrain", host)
+
+    def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
+        """Set a node Alive and undrain it; OAR recovers suspected nodes, and has no queues for `closed`."""
+        facts = self.look_at(host)
+        if facts.is_halted:
+            self.root("open", host)
+            self._await(host, lambda now: now.is_alive and not now.is_drained)
+        elif facts.is_drained:
+            self.root("undrain", host)
+        return HostJoinStep.JOINED
+
+    def opening(self, host: str) -> str:
+        """Return the command by which an administrator sets a node Alive."""
+        return " ".join(oar_node_power_and_tags.oar_node_state_command("open", host))
+
+    def clearing(self, host: str) -> str:
+        """Return the commands by which an administrator ends the jobs of a switched-off node."""
+        return f"`oarnodes {host}` shows the jobs, `oardel JOB` ends a job"
+
+    def forgetting(self, host: str) -> str:
+        """Return the command by which an administrator removes a node from OAR."""
+        return f"`oarremoveresource RESOURCE` for each resource that `oarnodes {host}` shows"
+
+    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
+        """Return no task, because OAR reruns no job on request."""
+        return {}
+
+    def put_elsewhere(self, host: str) -> bool:
+        """Return False, because OAR cannot reschedule the jobs of a node."""
+        return False
+
+    def _await(self, host: str, is_so: Callable[[OarNodeState], bool]) -> None:
+        """Poll a node until OAR has applied a change; raises CommandFailed after 45 s."""
+        for _ in range(int(SETTLED_S / PAUSE_S)):
+            if is_so(self.look_at(host)):
+                return
+            self.pause(PAUSE_S)
+        why = f"{host}: OAR did not apply the change within {SETTLED_S:.0f} s"
+        raise CommandFailed((AS_ROOT, "node"), 1, stderr=why.encode())
+
+
+def oar_node_root_commands(words: tuple[str, ...]) -> tuple[Argv, ...]:
+    """Return the commands that root runs for a verb about an OAR node; empty for an unknown verb."""
+    if len(words) == 2 and words[0] in oar_node_power_and_tags.SETTINGS:
+        return (oar_node_power_and_tags.oar_node_state_command(*words),)
+    if len(words) in (2, 3) and words[0] == "tag":
+        return oar_node_power_and_tags.store_oar_node_tags_commands(words[1], "".join(words[2:]))
+    return ()
+
+
+def require_oar_energy_saving_off(
+    root: Callable[..., None] = oar_node_power_and_tags.run_oar_node_verb_as_root,
+) -> None:
+    """Raise ConfigError if OAR's own energy saving is on, because only one program may switch nodes."""
+    try:
+        root("owns")
+    except CommandFailed as error:
+        why = error.stderr.decode("utf-8", "replace").strip() or str(error)
+        raise ConfigError((f"{why}; gridbridge squeeze only shows its decision",)) from error
+
+
+def _refuse(host: str) -> NoReturn:
+    raise ProviderPermanentFailure(f"{host}: nodes of an OAR server are switched on and off, never created")

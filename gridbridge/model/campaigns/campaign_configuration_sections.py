@@ -1,0 +1,138 @@
+"""The sections of gridbridge.toml that configure campaigns: keys, defaults, limits and meanings."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gridbridge.model.config_key_descriptions import ConfigTextFormat, setting
+
+
+class FairShareUnit(StrEnum):
+    """Who shares free slots by past usage: users, projects, groups or (NONE) nobody."""
+
+    NONE = "none"  # first come, first served
+    USER = "user"
+    PROJECT = "project"
+    GROUP = "group"
+
+
+class JobRatioRule(StrEnum):
+    """The law by which the job ratio of a campaign at a cluster changes from cycle to cycle."""
+
+    MEASURED = "measured"
+    SLOW_START = "slow-start"
+    TWO_WAY = "two-way"
+    ADAPTIVE = "adaptive"
+
+
+NAME = "@?[A-Za-z_][A-Za-z0-9_.-]*"
+SCRIPT = ConfigTextFormat(
+    holds=re.compile("(/[ -~]*)?").fullmatch, right="an absolute path in printable ASCII, or empty"
+)
+PEOPLE = ConfigTextFormat(
+    holds=re.compile(f"({NAME}( (?!$)|$))*").fullmatch, right="users, and groups as @GROUP, with blanks between"
+)
+PRIORITIES = ConfigTextFormat(
+    holds=re.compile(f"({NAME}=-?[0-9]{{1,6}}( (?!$)|$))*").fullmatch,
+    right="USER=NUMBER and @GROUP=NUMBER, with blanks between; all other owners have 0",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignRunnerSection:
+    """[runner]: the program that sends campaigns' tasks."""
+
+    interval_s: float = setting(15.0, "the pause between two cycles of gridbridge-runner --loop", "s", 5, 3600)
+    forgotten_s: float = setting(
+        60.0, "how long a cluster reports nothing about a task before the task counts as deleted", "s", 10, 86400
+    )
+    max_tasks: int = setting(1000, "the most tasks of an array", "tasks", 1, 5000)
+    files_per_uid: int = setting(10_000, "the most campaign files of a user", "files", 1, 1_000_000)
+    mb_per_uid: int = setting(4096, "the most megabytes of campaign files of a user", "MB", 1, 1_000_000)
+    keep_campaigns_d: float = setting(365.0, "how long an ended campaign is kept; 0: for ever", "d", 0, 36500)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterCampaignsSection:
+    """[campaigns.CLUSTER]: how campaigns use a cluster."""
+
+    predictor: JobRatioRule = setting(
+        JobRatioRule.MEASURED, "the law that adjusts the number of tasks sent per free slot"
+    )
+    flood_rate: float = setting(0.1, "the largest number of waiting campaign tasks per slot of the cluster", "", 0, 10)
+    start_s: float = setting(
+        20.0, "how long a task may take to start on a free slot before the task counts as waiting", "s", 1, 3600
+    )
+    stress_script: str = setting("", "the script that prints the cluster's stress; empty: no script", form=SCRIPT)
+    stress_limit: float = setting(0.8, "the stress from which on the cluster gets no tasks", "", 0, 1000000)
+    affinity: str = setting("", "users and groups whose campaigns run first at the cluster", form=PEOPLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaschedulerSection:
+    """[metascheduler]: how free slots are shared among campaigns."""
+
+    share_by: FairShareUnit = setting(
+        FairShareUnit.NONE, "the unit among which free slots are shared evenly; none: first come, first served"
+    )
+    half_life_h: float = setting(24.0, "the time after which past usage counts half", "h", 0.1, 8760)
+    first_tasks: int = setting(
+        5, "how many tasks of each user, project or group are sent before free slots are shared", "tasks", 0, 1000
+    )
+    priorities: str = setting("", "priorities of campaign owners; the highest number comes first", form=PRIORITIES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NikitaSection:
+    """[nikita]: when tasks that wait or run too long are deleted."""
+
+    interval_s: float = setting(60.0, "the pause between two cycles of gridbridge-nikita --loop", "s", 5, 3600)
+    grace_s: float = setting(60.0, "the time before waiting tasks in excess of flood_rate are deleted", "s", 10, 86400)
+    waiting_s: float = setting(
+        900.0, "how long a task may wait at a cluster before the task is deleted and sent again", "s", 60, 2592000
+    )
+    over_walltime_s: float = setting(
+        1800.0, "how long a task may exceed its walltime before the task is deleted", "s", 60, 2592000
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignFailuresSection:
+    """[failures]: how often tasks are retried, and when a cluster is closed."""
+
+    asked: int = setting(100, "how often a task may request a retry (exit status 66 or 67)", "times", 0, 1000000)
+    preempted: int = setting(1000, "how often a preempted task runs again", "times", 0, 1000000)
+    site_fault: int = setting(3, "how often a task runs again after the loss of its host", "times", 0, 1000000)
+    walltime: int = setting(
+        2, "how often a task that exceeded its walltime runs again, at another cluster", "times", 0, 1000000
+    )
+    setup_error: int = setting(3, "how often a task that no cluster could start is tried again", "times", 0, 1000000)
+    program_errors: int = setting(
+        5, "how many tasks of a campaign must fail in a row to close a cluster to the campaign", "tasks", 1, 1000000
+    )
+    probe_s: float = setting(
+        60.0, "the first pause before a closed cluster is tested; each further pause doubles", "s", 1, 86400
+    )
+    probe_max_s: float = setting(3600.0, "the longest pause before a closed cluster gets a test task", "s", 1, 86400)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalizeSpeculationSection:
+    """[finalize]: speculative attempts at the end of a campaign."""
+
+    copies: int = setting(2, "the most speculative (extra) attempts of a task; 0: none", "copies", 0, 2)
+    least_s: float = setting(60.0, "the least run time of a task that gets a speculative attempt", "s", 1, 2592000)
+    limit_s: float = setting(3600.0, "how long after sending its last task a campaign is at its end", "s", 60, 2592000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationsSection:
+    """[notifications]: how users are notified of events of their campaigns."""
+
+    mail: str = setting("/usr/sbin/sendmail", "the program that sends mail; empty: no mail is sent", form=SCRIPT)
+    command: str = setting("", "the program that delivers messages of gridnotify -j; empty: no program", form=SCRIPT)
+    pause_s: float = setting(60.0, "the least time between two messages to the same address", "s", 1, 86400)
+    tries: int = setting(5, "how often the delivery of a message is tried", "times", 1, 1000)
+    retry_s: float = setting(
+        60.0, "the pause after the first failed delivery; each further pause doubles", "s", 1, 86400
+    )

@@ -1,0 +1,318 @@
+"""The facts from which one cycle of the runner decides, and the plan that the cycle makes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from gridbridge.model.campaigns.campaign import (
+    AttemptOutcomeAtCluster,
+    Campaign,
+    CampaignArray,
+    CampaignCluster,
+    CampaignState,
+    TaskAttempt,
+    TaskAttemptOutcome,
+)
+from gridbridge.model.campaigns.campaign_configuration_sections import (
+    CampaignFailuresSection,
+    FairShareUnit,
+    FinalizeSpeculationSection,
+    JobRatioRule,
+)
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignSuccessAtCluster, EventsChangedInCycle
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.speculative_attempts import (
+    CampaignLateTasks,
+    CompetingAttempt,
+    SpeculativeAttemptsAtCluster,
+    SupersededAttempts,
+)
+from gridbridge.model.campaigns.task_deletions_and_preemptions import TaskMissingSince
+from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecayedCampaignUsage:
+    """The decayed usage of a campaign at a cluster: older usage counts less."""
+
+    campaign: int
+    cluster: str
+    at: datetime  # time of this usage
+    used_s: float = 0.0  # slot-seconds of ended tasks
+    success_s: float = 0.0  # run time of successful tasks
+    successes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FairShareInputs:
+    """The priorities, groups and past usage by which campaigns share free slots."""
+
+    priorities: str = ""  # USER=NUMBER and @GROUP=NUMBER, with blanks between
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # Unix groups by owner, the primary first
+    by: FairShareUnit = FairShareUnit.NONE
+    first_tasks: int = 0  # tasks that each user, project or group gets before all shares
+    used_s: Mapping[str, float] = field(default_factory=dict)  # decayed slot-seconds by user, project or group
+    mean_s: Mapping[int, Mapping[str, float]] = field(default_factory=dict)  # mean run times by campaign and cluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRatio:
+    """The job ratio of a campaign at a cluster, stored from one cycle to the next."""
+
+    campaign: int
+    cluster: str
+    ratio: float  # tasks for each free slot
+    free: int = 0  # free slots when the ratio was last used
+    submitted: int = 0  # number of sent tasks; 0 once it is known whether they start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRatioInputs:
+    """The numbers from which the next job ratio of a campaign at a cluster follows."""
+
+    old: float  # previous job ratio
+    slots: float  # slots of one task
+    max_slots: int  # slots of the cluster
+    free: int
+    submitted: int
+    running: int
+    waiting: int  # number of the campaign's tasks that wait longer than a start takes
+    allowed: int  # number of waiting tasks that the flood rate allows
+    fresh: int = 0  # number of waiting tasks that were sent too recently to have started
+    others: int = 0  # number of tasks of all other campaigns that wait longer than a start takes
+    ended: int = 0  # number of started tasks that ended in this cycle
+    is_wiped: bool = False  # nikita deletes waiting tasks of the campaign
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRatioUpdate:
+    """The next job ratio of a campaign at a cluster, with the numbers that led to it."""
+
+    campaign: int
+    cluster: str
+    law: JobRatioRule
+    terms: JobRatioInputs
+    ratio: float
+    submitted: int  # number of sent tasks; 0 once it is known whether they start
+
+
+NO_LIMITS = ClusterArrayLimits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterCapacityForCampaigns:
+    """The slots of a cluster and the cluster's limits for tasks of campaigns."""
+
+    free_slots: int  # free slots for ordinary tasks, which preempt best-effort tasks
+    besteffort_slots: int | None = None  # free slots for best-effort tasks; None: the cluster has only ordinary jobs
+    max_slots: int = 0  # slots on hosts where jobs can start
+    law: JobRatioRule = JobRatioRule.MEASURED
+    flood_rate: float = 0.0  # waiting tasks allowed for each slot
+    is_stressed: bool = False  # the stress is above `stress_limit`
+    stress: float | None = None  # output of the stress script; None: no script or no output
+    stress_limit: float = 0.0  # no task is sent at this stress or more
+    affinity: str = ""  # users and @groups that the cluster serves first
+    slots: int = 0  # slots of all batch queues
+    used: int = 0  # slots in use by all users
+    limits: ClusterArrayLimits = NO_LIMITS  # the cluster's limits on array jobs
+    is_drained: bool = False  # drained by `gridbridge drain`
+
+    def free(self, *, is_besteffort: bool) -> int:
+        """Return the number of free slots for best-effort tasks or for ordinary tasks."""
+        if is_besteffort and self.besteffort_slots is not None:
+            return self.besteffort_slots
+        return self.free_slots
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the cluster gets no tasks now."""
+        return self.is_stressed or self.is_drained
+
+    def may_start(self, slots: int) -> bool:
+        """Say whether a task with this number of slots can start when slots become free."""
+        return not self.is_closed and self.max_slots >= slots
+
+    def is_too_small(self, slots: int) -> bool:
+        """Say whether the cluster has fewer slots in all than a task needs."""
+        return 0 < self.slots < slots
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedCampaignTaskCounts:
+    """The numbers of a campaign's tasks in the job list of a cluster, by state."""
+
+    campaign: int
+    cluster: str
+    waiting: int
+    listed: int  # number of running and waiting tasks
+    fresh: int = 0  # number of waiting tasks that were sent too recently to have started
+    held: int = 0  # number of waiting tasks that are held, in error or being deleted
+    old: int = 0  # number of tasks that could start, but wait too long to keep free slots
+    slots: float = 0.0  # slots of one running task; 0: unknown
+
+    @property
+    def pair(self) -> CampaignCluster:
+        """The campaign's number and the cluster's name."""
+        return self.campaign, self.cluster
+
+    @property
+    def able(self) -> int:
+        """The number of waiting tasks that could start, because they are not held, in error or being deleted."""
+        return self.waiting - self.held
+
+    def used(self, wished: int) -> float:
+        """Return the slots of running tasks; a task counts `wished` slots if its slots are unknown."""
+        return (self.listed - self.waiting) * (self.slots or wished)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether all startable tasks wait too long to keep free slots."""
+        return 0 < self.able == self.old
+
+
+NO_TASKS = ListedCampaignTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRetry:
+    """A task that has to run again after an ended attempt."""
+
+    campaign: int
+    task: int
+    attempt: int  # number of the ended attempt
+    outcome: TaskAttemptOutcome
+    avoid: tuple[str, ...] = ()  # clusters to avoid while another cluster is open
+    never: tuple[str, ...] = ()  # clusters that never get the task again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCountByExclusions:
+    """The number of waiting tasks that avoid the same clusters."""
+
+    tasks: int
+    avoid: tuple[str, ...] = ()  # clusters to avoid while another cluster is open
+    never: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastPrologueOrEpilogueAttempt:
+    """The last attempt of a campaign's prologue or epilogue at a cluster."""
+
+    campaign: int
+    cluster: str
+    step: str
+    attempt: int
+    array: int
+    outcome: TaskAttemptOutcome
+    exit_status: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignPrologueOrEpilogueStart:
+    """A prologue or epilogue that this cycle starts."""
+
+    campaign: int
+    cluster: str
+    step: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignCycleSituation:
+    """The facts from which one cycle of the runner decides."""
+
+    campaigns: tuple[Campaign, ...]  # unfinished campaigns, by number
+    waiting: Mapping[int, int]  # number of unsent tasks, by campaign
+    arrays: tuple[CampaignArray, ...]  # arrays that may have live tasks
+    room: Mapping[str, ClusterCapacityForCampaigns]  # clusters that answered
+    max_tasks: int  # largest number of tasks in an array
+    # numbers of unsent tasks that avoid clusters, by campaign
+    kept_off: Mapping[int, tuple[TaskCountByExclusions, ...]] = field(default_factory=dict)
+    there: tuple[ListedCampaignTaskCounts, ...] = ()
+    tried: Mapping[int, frozenset[str]] = field(default_factory=dict)  # clusters with a task, by test campaign
+    ended: tuple[TaskAttempt, ...] = ()  # attempts whose end this cycle has found
+    over: tuple[CampaignArray, ...] = ()  # arrays whose tasks have all ended
+    ratios: tuple[JobRatio, ...] = ()
+    wiped: frozenset[tuple[int, str]] = frozenset()  # campaigns and clusters whose waiting tasks nikita deletes
+    disputed: tuple[AttemptOutcomeAtCluster, ...] = ()  # attempts with contradicting accounting records
+    missed: tuple[TaskMissingSince, ...] = ()  # tasks that have disappeared from a job list, or appeared again
+    sharing: FairShareInputs = field(default_factory=FairShareInputs)
+    at: datetime = datetime(1970, 1, 1, tzinfo=UTC)
+    asked: frozenset[str] = frozenset()  # clusters that were queried
+    silent: Mapping[str, str] = field(default_factory=dict)  # error messages of clusters that did not answer
+    back_at: Mapping[str, datetime] = field(default_factory=dict)  # when unreachable clusters answered again
+    dropped: frozenset[str] = frozenset()  # clusters that have tasks and were removed from gridbridge.toml
+    earlier: tuple[AttemptOutcomeAtCluster, ...] = ()  # earlier attempts of tasks whose end this cycle has found
+    events: tuple[CampaignEvent, ...] = ()
+    records: tuple[CampaignSuccessAtCluster, ...] = ()  # success records of unfinished campaigns
+    failures: CampaignFailuresSection = field(default_factory=CampaignFailuresSection)
+    rivals: tuple[CompetingAttempt, ...] = ()  # all attempts of unfinished tasks with speculative attempts
+    tails: tuple[CampaignLateTasks, ...] = ()  # campaigns near their ends that may get speculative attempts
+    finalize: FinalizeSpeculationSection = field(default_factory=FinalizeSpeculationSection)
+    arrays_at_once: int = 1  # arrays that a campaign may send to a cluster in one cycle
+    steps: tuple[LastPrologueOrEpilogueAttempt, ...] = ()  # last attempts of prologues and epilogues before this cycle
+    stepped: tuple[TaskAttempt, ...] = ()  # prologues and epilogues whose end this cycle has found
+    idle_steps: frozenset[tuple[int, int]] = frozenset()  # campaigns and arrays of waiting prologues and epilogues
+    # number of the last array by campaign and cluster; only campaigns with prologues
+    last_arrays: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    behind: tuple[int, ...] = ()  # campaigns with arrays in root's ledger that the state file lacks
+
+    @property
+    def tests(self) -> frozenset[int]:
+        """The numbers of test campaigns, whose waiting tasks are never deleted."""
+        return frozenset(campaign.number for campaign in self.campaigns if campaign.jdl.type is CampaignType.TEST)
+
+    @property
+    def uncancelled(self) -> frozenset[int]:
+        """The numbers of the campaigns that were not cancelled."""
+        return frozenset(
+            campaign.number for campaign in self.campaigns if campaign.state is not CampaignState.CANCELLED
+        )
+
+    @property
+    def unfinished_arrays(self) -> tuple[CampaignArray, ...]:
+        """The arrays that have an unfinished task."""
+        over = {array.key for array in self.over}
+        return tuple(array for array in self.arrays if array.key not in over)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCampaignTaskSend:
+    """The tasks of a campaign that a cycle sends to a cluster."""
+
+    campaign: int
+    cluster: str
+    tasks: int
+    kept_off: tuple[TaskCountByExclusions, ...] = ()  # numbers of the tasks that avoid clusters
+    array_tasks: int = 0  # limit of the cluster; 0: the runner's limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignCyclePlan:
+    """What one cycle of the runner does, in the order of the fields."""
+
+    ended: tuple[TaskAttempt, ...] = ()
+    arrays: tuple[CampaignArray, ...] = ()
+    again: tuple[TaskRetry, ...] = ()
+    over: tuple[CampaignArray, ...] = ()
+    finished: tuple[int, ...] = ()
+    wound_up: tuple[int, ...] = ()  # cancelled campaigns whose epilogues have ended
+    deleted: tuple[CampaignArray, ...] = ()  # arrays of cancelled campaigns
+    unneeded: tuple[CampaignArray, ...] = ()  # waiting prologues that no task needs any more
+    unsent: tuple[CampaignArray, ...] = ()  # prologues that no task needs any more and no cluster has accepted
+    gone: int = 0  # number of arrays to delete that have no task in the job list
+    losers: tuple[SupersededAttempts, ...] = ()  # live attempts of tasks of which another attempt has succeeded
+    resumed: tuple[CampaignArray, ...] = ()  # arrays whose interrupted submission is continued
+    sends: tuple[PlannedCampaignTaskSend, ...] = ()
+    stepped: tuple[TaskAttempt, ...] = ()
+    steps: tuple[CampaignPrologueOrEpilogueStart, ...] = ()  # prologues and epilogues that start
+    copies: tuple[SpeculativeAttemptsAtCluster, ...] = ()
+    missed: tuple[TaskMissingSince, ...] = ()
+    predicted: tuple[JobRatioUpdate, ...] = ()
+    changes: EventsChangedInCycle = field(default_factory=EventsChangedInCycle)
+    behind: tuple[int, ...] = ()  # campaigns whose arrays in root's ledger must be restored first
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether the next cycle starts at once, because rebalancing moved tasks to free slots."""
+        return any(attempt.outcome is TaskAttemptOutcome.MOVED for attempt in self.ended)

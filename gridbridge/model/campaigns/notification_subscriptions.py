@@ -1,0 +1,97 @@
+"""Subscriptions of users to messages about events of their campaigns, and the messages."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from gridbridge.model.config_key_descriptions import ConfigTextFormat
+
+
+class NotificationSeverity(StrEnum):
+    """The severity of an event; a subscription also covers all higher severities."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+    @property
+    def rank(self) -> int:
+        """The number of the severity in ascending order, from 0."""
+        return list(NotificationSeverity).index(self)
+
+
+class NotificationChannel(StrEnum):
+    """The way in which a user gets messages."""
+
+    MAIL = "mail"
+    JABBER = "jabber"  # messages by the command that root configured
+    PROGRAM = "program"  # messages by the subscriber's own program
+
+
+IDENTITIES = {
+    NotificationChannel.MAIL: ConfigTextFormat(
+        holds=re.compile("[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}(@[A-Za-z0-9][A-Za-z0-9.-]{0,252})?").fullmatch,
+        right="an address, NAME@HOST or NAME",
+    ),
+    NotificationChannel.JABBER: ConfigTextFormat(
+        holds=re.compile("[A-Za-z0-9][A-Za-z0-9@._/+-]{0,199}").fullmatch,
+        right="letters, digits and @ . _ / + -, a letter or digit first",
+    ),
+    NotificationChannel.PROGRAM: ConfigTextFormat(
+        holds=re.compile("/[!-~]{1,1000}").fullmatch, right="an absolute path in printable ASCII without blanks"
+    ),
+}
+
+
+class NotificationOccasion(StrEnum):
+    """The start and the end of a campaign as reasons for a message, named as in CiGri."""
+
+    NEW_CAMPAIGN = "NEW_CAMPAIGN"
+    FINISHED_CAMPAIGN = "FINISHED_CAMPAIGN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationSubscription:
+    """A user's subscription to messages from a severity upwards, by one channel."""
+
+    number: int = 0  # number of the subscription; 0: not yet stored
+    uid: int
+    owner: str
+    way: NotificationChannel
+    identity: str  # mail address, Jabber name or program path
+    severity: NotificationSeverity
+    token: str  # token of the subscriber's request file
+    told_until: datetime  # earlier events were sent or given up
+    tries: int = 0  # number of failed deliveries in a row
+    next_at: datetime  # earliest time of the next message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifiableEvent:
+    """An event, or a campaign's start or end, about which subscribers may get a message."""
+
+    at: datetime
+    uid: int  # the campaign's owner, or root if the event is about a cluster
+    severity: NotificationSeverity
+    code: str
+    campaign: int
+    cluster: str
+    tasks: int
+    text: str
+
+    @property
+    def word(self) -> str:
+        """The event as a text CAMPAIGN:CODE:CLUSTER:TASKS."""
+        return f"{self.campaign}:{self.code}:{self.cluster}:{self.tasks}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignNotification:
+    """A message to a subscriber about all events since the last message."""
+
+    subscription: NotificationSubscription
+    until: datetime
+    subject: str
+    lines: tuple[str, ...]
+    words: tuple[str, ...]

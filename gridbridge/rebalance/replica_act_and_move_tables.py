@@ -1,0 +1,145 @@
+"""SQL tables of actions on replicas, of recent moves, and of the pause of rebalancing."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, fields
+from datetime import datetime
+
+from sqlalchemy import BigInteger, Column, ColumnElement, Table, delete, select, update
+
+from gridbridge.model.rebalance.datasets import ServiceReplicaAct
+from gridbridge.model.rebalance.placement_snapshot_and_moves import RecentPlacementMoveTimes
+from gridbridge.state.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
+from gridbridge.state.state_file import StateFile
+
+CARRIED = Table(
+    "carried_replicas",
+    METADATA,
+    Column("token", PrintableTextColumn, primary_key=True),
+    Column("dataset", PrintableTextColumn, nullable=False),
+    Column("target", PrintableTextColumn, nullable=False),
+    Column("source", PrintableTextColumn, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("began_at", UtcTimeColumn, nullable=False),
+    Column("ended_at", UtcTimeColumn),
+    Column("why", PrintableTextColumn, nullable=False),
+)
+
+HOST, JOB, READ, LEAVING, QUIESCED = "host", "job", "read", "leaving", "quiesced"
+UNREAD = "unread"  # a dataset that was unreadable at the last check
+MOVED = "moved"  # a campaign's task with a deletion mark for a move
+NOTES = Table(
+    "rebalance_notes",
+    METADATA,
+    Column("kind", PrintableTextColumn, primary_key=True),
+    Column("name", PrintableTextColumn, primary_key=True),
+    Column("at", UtcTimeColumn, nullable=False),
+)
+Place = tuple[int, int, int]  # campaign, array, index in the array
+
+
+class ReplicaActRows:
+    """The service's actions on replicas; each action is recorded before its begin and at its end."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+
+    def all(self) -> tuple[ServiceReplicaAct, ...]:
+        """Return all recorded actions on replicas, the oldest first."""
+        columns = (CARRIED.c[field.name] for field in fields(ServiceReplicaAct))
+        rows = self._database.rows(select(*columns).order_by(CARRIED.c.began_at, CARRIED.c.token))
+        return tuple(ServiceReplicaAct(**row) for row in rows)
+
+    def begin(self, carried: Iterable[ServiceReplicaAct]) -> None:
+        """Record actions on replicas before they begin; a continued action is recorded again."""
+        rows = [asdict(replica) for replica in carried]
+        if rows:
+            self._database.execute(self._database.upsert(CARRIED), rows)
+
+    def end(self, token: str, at: datetime, why: str) -> None:
+        """Record the end of an action on a replica; `why` is empty for success."""
+        self._database.execute(update(CARRIED).where(CARRIED.c.token == token).values(ended_at=at, why=why))
+
+    def forget(self, before: datetime) -> None:
+        """Delete the records of actions on replicas that ended before a time."""
+        self._database.execute(delete(CARRIED).where(CARRIED.c.ended_at < before))  # no running action: NULL
+
+
+class RebalanceNoteRows:
+    """Notes of recent moves, of verified replicas, of pending removals and of the pause."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+
+    def recent(self) -> RecentPlacementMoveTimes:
+        """Return when hosts received tasks, and when jobs were rebalanced."""
+        return RecentPlacementMoveTimes(hosts=self._of(HOST), jobs=self._of(JOB))
+
+    def note_moved(self, moved: Iterable[Place], at: datetime) -> None:
+        """Record that campaign tasks got a deletion mark for a move."""
+        self.note(MOVED, (".".join(map(str, task)) for task in moved), at)
+
+    def marked_campaign_tasks(self) -> dict[Place, datetime]:
+        """Return when each campaign task got its deletion mark for a move."""
+        places = ((map(int, name.split(".")), at) for name, at in self._of(MOVED).items())
+        return {(campaign, array, index): at for (campaign, array, index), at in places}
+
+    def last_verifications(self) -> dict[str, datetime]:
+        """Return when each dataset's replicas were last verified, or when verification was last tried."""
+        return self._of(READ)
+
+    def failed_verifications(self) -> dict[str, datetime]:
+        """Return the datasets whose last verification failed, with the time of the failure."""
+        return self._of(UNREAD)
+
+    def record_verifications(self, read: Iterable[str], unread: Iterable[str], at: datetime) -> None:
+        """Record the datasets that were verified now, and the datasets that could not be read."""
+        good, bad = list(read), list(unread)
+        with self._database.transaction():
+            self.note(READ, [*good, *bad], at)
+            self.note(UNREAD, bad, at)
+            for name in good:
+                self._delete(UNREAD, NOTES.c.name == name)
+
+    def note(self, kind: str, names: Iterable[str], at: datetime) -> None:
+        """Record names of one kind (HOST, JOB, READ, ...) with a time."""
+        rows = [{"kind": kind, "name": name, "at": at} for name in names]
+        if rows:
+            self._database.execute(self._database.upsert(NOTES), rows)
+
+    def replicas_to_remove(self) -> frozenset[tuple[str, str]]:
+        """Return the dataset and storage area of each replaced replica that must still be removed."""
+        parts = (name.partition(" ") for name in self._of(LEAVING))
+        return frozenset((dataset, area) for dataset, _, area in parts)
+
+    def record_replica_to_remove(self, dataset: str, area: str, at: datetime) -> None:
+        """Record that a dataset's replica must still be removed from a storage area."""
+        self.note(LEAVING, [f"{dataset} {area}"], at)
+
+    def record_replica_removed(self, dataset: str, area: str) -> None:
+        """Record that a dataset's replaced replica was removed from a storage area."""
+        self._delete(LEAVING, NOTES.c.name == f"{dataset} {area}")
+
+    def forget_leaving(self, before: datetime) -> None:
+        """Delete the pending removals that were recorded before a time."""
+        self._delete(LEAVING, NOTES.c.at < before)
+
+    def paused_since(self) -> datetime | None:
+        """Return since when all moves are paused; None without a pause."""
+        return self._of(QUIESCED).get("")
+
+    def record_pause(self, at: datetime | None) -> None:
+        """Record that all moves are paused from a time on; None ends the pause."""
+        with self._database.transaction():
+            self._delete(QUIESCED)
+            self.note(QUIESCED, [""] if at else [], at or datetime.max)
+
+    def forget(self, before: datetime) -> None:
+        """Delete the notes of moves and verifications that are older than a time."""
+        self._database.execute(delete(NOTES).where(NOTES.c.kind.not_in((LEAVING, QUIESCED)), NOTES.c.at < before))
+
+    def _of(self, kind: str) -> dict[str, datetime]:
+        rows = self._database.rows(select(NOTES).where(NOTES.c.kind == kind))
+        return {row["name"]: row["at"] for row in rows}
+
+    def _delete(self, kind: str, *conditions: ColumnElement[bool]) -> None:
+        self._database.execute(delete(NOTES).where(NOTES.c.kind == kind, *conditions))

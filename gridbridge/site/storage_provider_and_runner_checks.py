@@ -1,0 +1,149 @@
+"""Checks storage areas, provider lists, versions and the runner for `gridbridge check`.
+
+A separate program under the balancer's account asks the providers, because this account owns the credentials.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
+from gridbridge.decisions.site import account_and_file_findings, service_fault_findings
+from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected
+from gridbridge.model import fixed_paths
+from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaigns
+from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
+from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
+from gridbridge.model.site_configuration import Policy
+from gridbridge.model.transfer_route import BARE, Away
+from gridbridge.shell import local_host_facts, program_lock_file, ssh
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.hung_poller_kill import find_poller_lock_holder
+from gridbridge.shell.program_runs import run_program
+from gridbridge.shell.program_startup import setpriv_command_prefix, version_with_commit
+
+LIMIT_S = 20.0
+MOST = 20_000  # limit of checked names in a storage area; users can add more
+LIST = """[ -d "$1/" ] && [ -r "$1/" ] || exit 1
+find "$1/" -mindepth 1 -maxdepth 1 -printf '%u %y %f\\0' 2>/dev/null | head -zn "$2" """
+ACCOUNTS = "xargs -d '\\n' getent passwd -- | cut -d: -f1"  # names may exceed one command line
+LIST_LIMIT_S = 30.0
+LIST_PROGRAM = ("-I", "-m", "gridbridge.elastic.balancer.machine_list_failures")
+PROVIDER_LISTS_ITEM = "lists of providers"
+LOCKS = {
+    service_fault_findings.POLLER: fixed_paths.LOCK,
+    "gridbridge-runner": fixed_paths.RUNNER_LOCK,
+    "gridbridge-nikita": fixed_paths.NIKITA_LOCK,
+    "gridbridge-balance": fixed_paths.BALANCE_LOCK,
+    "gridbridge-metrics": fixed_paths.METRICS_LOCK,
+}
+
+
+def unchecked_part_finding(
+    item: str, error: GridbridgeError, state: FindingSeverity = FindingSeverity.WARNING, hint: str = ""
+) -> CheckFinding:
+    """Return the finding about a part whose check failed, also because the calling user has no account there."""
+    if isinstance(error, SshAccessRejected) and os.geteuid() != 0:
+        return CheckFinding.warning(item, account_and_file_findings.UNSEEN)
+    return CheckFinding(item=item, state=state, found=f"not checked: {error}", hint=hint)
+
+
+def check_storage_area_owners(policy: Policy) -> Iterator[CheckFinding]:
+    """Check that no folder of a storage area has another account's name.
+
+    An area is checked only if root, or the service's account at the cluster, can list the area.
+    """
+    for name, storage in policy.storage.items():
+        cluster = configured_cluster_address(policy, storage.cluster)
+        machine = cluster.login.host if cluster.login else local_host_facts.this_host_name()
+        owners, has_more = _misowned_storage_folders(cluster, storage)
+        most = MOST if has_more else 0
+        yield from account_and_file_findings.storage_area_owner_findings(name, storage.path, machine, owners, most)
+
+
+def _misowned_storage_folders(cluster: Away, storage: StorageAreaSection) -> tuple[dict[str, str] | None, bool]:
+    """Return who owns folders with another account's name (None: unknown), and whether some names were not checked."""
+    try:
+        entries = _run_shell_script_at_cluster(cluster, LIST, storage.path, str(MOST + 1)).split("\0")[:-1]
+        strange = account_and_file_findings.misowned_account_folders(entries[:MOST])
+        text = "".join(f"{name}\n" for name in strange).encode()
+        accounts = _run_shell_script_at_cluster(cluster, ACCOUNTS, text=text).splitlines() if strange else []
+    except GridbridgeError:
+        return None, False  # other findings report a silent cluster
+    return {name: strange[name] for name in accounts if name in strange}, len(entries) > MOST
+
+
+def _run_shell_script_at_cluster(cluster: Away, script: str, *words: str, text: bytes = b"") -> str:
+    argv = ("/bin/sh", "-c", script, "sh", *words)
+    answer = ssh.run_over_ssh(cluster.login, argv, dict(BARE), LIMIT_S, text).checked()
+    return answer.stdout.decode("utf-8", "replace")
+
+
+def check_provider_lists(policy: Policy, path: str = fixed_paths.CONFIG) -> Iterator[CheckFinding]:
+    """Check for each pool, by one query, whether the pool's provider lists the machines."""
+    pools = [name for name, pool in policy.pools.items() if pool.provider]
+    if not pools:
+        return
+    if os.geteuid() not in (0, local_host_facts.uid_of_account(fixed_paths.BALANCE_ACCOUNT)):
+        yield CheckFinding.note(PROVIDER_LISTS_ITEM, "not checked: run the check as root")
+        return
+    try:
+        troubles = _provider_list_errors(path)
+    except CommandFailed as error:
+        yield CheckFinding.warning(PROVIDER_LISTS_ITEM, f"not checked: {error.words}")
+        return
+    for pool in pools:
+        item = f"pool {pool}: provider's list"
+        if pool not in troubles:  # the check reads another file than the service
+            yield CheckFinding.note(item, f"not checked: {fixed_paths.CONFIG} lacks the pool")
+            continue
+        trouble, hint = troubles[pool], "no node of the pool is added or removed"
+        right = "a list of the provider's machines"
+        yield CheckFinding.judge(not trouble, item, trouble or "the provider gives a list", right, hint=hint)
+
+
+def _provider_list_errors(path: str) -> Mapping[str, str]:
+    environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": fixed_paths.BALANCE_HOME}
+    argv = (*setpriv_command_prefix(fixed_paths.BALANCE_ACCOUNT), sys.executable, *LIST_PROGRAM, path)
+    printed = run_program(argv, environment, LIST_LIMIT_S).checked().stdout
+    try:
+        return dict(json.loads(printed.splitlines()[-1]))
+    except (ValueError, IndexError) as error:
+        raise CommandFailed(argv, 0, printed) from error
+
+
+def check_running_versions() -> CheckFinding:
+    """Compare the versions of running programs with the installed version."""
+    running = {
+        program: service_fault_findings.RunningProgramVersion(version=version, pid=find_poller_lock_holder(path))
+        for program, path in LOCKS.items()
+        if (version := program_lock_file.lock_file_holder_version(path)) is not None
+    }
+    return service_fault_findings.program_version_finding(running, version_with_commit())
+
+
+def check_runner_activity(
+    clock: Clock, folder: str = fixed_paths.PUBLISHED, brought: str = fixed_paths.CAMPAIGNS
+) -> Iterator[CheckFinding]:
+    """Check whether a runner runs while campaigns or requests wait; paused campaigns need no runner."""
+    with suppress(OSError, GridbridgeError):
+        shown = published_campaign_files.read_campaign_value_by_class(ShownCampaigns, folder)
+        cycle = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, folder)
+        campaigns = shown.campaigns if shown else ()
+        going_on = sum(campaign.state is CampaignState.IN_TREATMENT for campaign in campaigns)
+        last = cycle.at if cycle else None
+        yield from service_fault_findings.campaign_runner_cycle_findings(
+            going_on, _count_files_awaiting_runner(brought), last, clock.now()
+        )
+
+
+def _count_files_awaiting_runner(folder: str) -> int:
+    with suppress(OSError, GridbridgeError):
+        files = campaign_files_of_owners.list_campaign_inbox_files(folder)
+        return len(campaign_files_of_owners.list_unprocessed_inbox_files(files, folder))
+    return 0

@@ -1,0 +1,137 @@
+"""Count each cluster's fast job failures (breaker), and publish and log which transfer queues the failures close."""
+
+import logging
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.transfer import circuit_breaker
+from gridbridge.decisions.transfer.circuit_breaker import BreakerEvidence
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.published_status_and_reports import PublishedBreakersOfClusters, PublishedClusterBreaker
+from gridbridge.model.site_configuration import Policy
+from gridbridge.model.transfer.transfer_config_sections import BreakerSection
+from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
+from gridbridge.shell.clock import Clock
+from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
+
+_log = logging.getLogger(__name__)
+
+
+class ClusterBreakers:
+    """Counts the fast job failures at each remote cluster; published counts survive a restart of the poller."""
+
+    def __init__(self, policy: BreakerSection, views: TransferStatePublisher, clock: Clock) -> None:
+        self._policy = policy
+        self._views = views
+        self._clock = clock
+        self._known: dict[str, PublishedClusterBreaker] = clock.dated(
+            lambda state, step: replace(state, until=state.until and state.until + step)
+        )
+        # if the clock was set back, a published pause is too long
+        self._known.update({state.cluster: self._limit_pause(state) for state in views.shown_breakers()})
+        self._unproved: dict[tuple[str, str], dict[int, BreakerEvidence]] = {}  # results by owner and cluster
+        self._proved: set[TransferKey] = set()  # transfers whose task the home job list has shown in its queue
+        self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # first jobs by cluster
+
+    def follow(self, policy: Policy) -> None:
+        """Use a changed configuration; shorten pauses that exceed the new `pause_max_s`."""
+        self._policy = policy.breaker
+        before = dict(self._known)
+        self._known.update({name: self._limit_pause(state) for name, state in before.items()})
+        if self._known != before:
+            self._publish_breakers()
+
+    def take_news(self, before: Transfer | None, transfer: Transfer, transfers: Iterable[Transfer]) -> None:
+        """Count a success or failure of a remote job; without proof of the job's owner, wait for the home job list."""
+        observation = circuit_breaker.breaker_evidence_of_transfer(before, transfer, self._policy)
+        if observation is None:
+            return
+        if transfer.key in self._proved:
+            self._count_evidence(observation, self._transfers_proved_in_queue(transfers))
+            return
+        self._store_breaker(
+            circuit_breaker.clear_owner_breaker_failures(self._breaker_of_cluster(transfer.remote), observation)
+        )
+        waiting = self._unproved.setdefault((transfer.owner, transfer.remote), {})
+        if observation.job in waiting or len(waiting) < self._policy.failures:
+            waiting[observation.job] = observation
+
+    def prove(self, home: ClusterSnapshot, transfers: Collection[Transfer]) -> None:
+        """Count the job results whose tasks the home job list shows; drop results of all other jobs."""
+        self._proved &= {transfer.key for transfer in transfers}
+        self._proved.update(
+            transfer.key
+            for transfer in transfers
+            if transfer.key not in self._proved and circuit_breaker.is_owner_task_in_home_queue(transfer, home)
+        )
+        for key, waiting in tuple(self._unproved.items()):
+            due = [observation for observation in waiting.values() if observation.transfer.is_older_than(home.taken_at)]
+            for observation in due:
+                del waiting[observation.job]
+                if circuit_breaker.is_owner_task_in_home_queue(observation.transfer, home):
+                    self._count_evidence(observation, self._transfers_proved_in_queue(transfers))
+            if not waiting:
+                del self._unproved[key]
+
+    def jobs(self) -> set[int]:
+        """Return the ids of local jobs that the home job list must include."""
+        return {job for waiting in self._unproved.values() for job in waiting}
+
+    def begin_anew(self) -> None:
+        """Drop unproved job results, and publish all counts of failures, after the clock was set."""
+        self._unproved.clear()
+        self._publish_breakers()
+
+    def closed(self, transfers: Iterable[Transfer]) -> frozenset[str]:
+        """Return the clusters whose transfer queues are closed because of job failures."""
+        now, everyone = self._clock.now(), self._transfers_proved_in_queue(transfers)
+        return frozenset(
+            name
+            for name, state in self._known.items()
+            if circuit_breaker.does_breaker_close_queues(state, self._first_probes(state, everyone), now, self._policy)
+        )
+
+    def _first_probes(self, state: PublishedClusterBreaker, transfers: Collection[Transfer]) -> dict[str, datetime]:
+        """Return the start of each owner's first job after a pause, even of a job that has ended."""
+        if not state.until:
+            return {}
+        until, before = self._probes.get(state.cluster, (None, {}))
+        earlier = before if until == state.until else {}
+        probes = circuit_breaker.first_probe_time_of_each_owner(state, transfers) | earlier
+        self._probes[state.cluster] = state.until, probes
+        return probes
+
+    def _transfers_proved_in_queue(self, transfers: Iterable[Transfer]) -> tuple[Transfer, ...]:
+        return tuple(transfer for transfer in transfers if transfer.key in self._proved)
+
+    def why(self) -> dict[str, str]:
+        """Return each cluster at which jobs failed and no job has run since, with the reason."""
+        return {name: f"jobs fail at {name}" for name, state in self._known.items() if state.times}
+
+    def _breaker_of_cluster(self, cluster: str) -> PublishedClusterBreaker:
+        return self._known.get(cluster, PublishedClusterBreaker(cluster=cluster))
+
+    def _count_evidence(self, observation: BreakerEvidence, transfers: Iterable[Transfer]) -> None:
+        before, now = self._breaker_of_cluster(observation.transfer.remote), self._clock.now()
+        self._store_breaker(circuit_breaker.update_breaker(before, observation, transfers, now, self._policy))
+
+    def _store_breaker(self, state: PublishedClusterBreaker) -> None:
+        previous = self._breaker_of_cluster(state.cluster)
+        if state == previous:
+            return
+        self._known[state.cluster] = state
+        if state.until and state.until != previous.until:
+            until = f"{state.until:%FT%TZ}"
+            words = f"event=closed cluster={state.cluster} until={until} times={state.times}"
+            _log.error("%s cause=%s owners=%s", words, state.cause, ",".join(state.owners))
+        elif previous.times and not state.times:
+            _log.warning("event=opened cluster=%s why='a job ran there'", state.cluster)
+        self._publish_breakers()
+
+    def _limit_pause(self, state: PublishedClusterBreaker) -> PublishedClusterBreaker:
+        latest = self._clock.now() + timedelta(seconds=self._policy.pause_max_s)
+        return replace(state, until=state.until and min(state.until, latest))
+
+    def _publish_breakers(self) -> None:
+        self._views.breakers(PublishedBreakersOfClusters(breakers=tuple(self._known.values())))

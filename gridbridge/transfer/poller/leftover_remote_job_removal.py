@@ -1,0 +1,171 @@
+"""Delete remote jobs that outlive their transfer or belong to no transfer, and old files and database rows."""
+
+import logging
+from collections.abc import Callable, Container
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.transfer import home_and_remote_mismatches
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
+from gridbridge.model.site_configuration import Policy
+from gridbridge.model.transfer.transfers_and_actions import OrphanRemoteJob, Transfer, TransferAction, TransferKey
+from gridbridge.program.threads_and_backoff import BackoffBySubject, OwnerThreadPools
+from gridbridge.shell.clock import Clock
+from gridbridge.state.cluster_query_tables import ClusterQueryLogRows
+from gridbridge.state.decision_journal import DecisionJournal
+from gridbridge.state.spool_inbox import SpoolInbox
+from gridbridge.state.state_file import StateFile
+from gridbridge.transfer.local_task_acts import ReloadablePollerComponent
+from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
+from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
+from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
+from gridbridge.transfer.poller.transfer_acts import RemoteJobActs
+from gridbridge.transfer.poller.transfer_ledger import TaskHistoryPublisher, TransferLedger
+from gridbridge.transfer.transfer_rows import TransferRows
+
+_log = logging.getLogger(__name__)
+
+
+class OrphanRemoteJobCleaner:
+    """Deletes remote jobs that have no transfer or whose transfer has ended, and the files of ended transfers."""
+
+    def __init__(
+        self,
+        ledger: TransferLedger,
+        inbox: SpoolInbox,
+        remote: RemoteJobActs,
+        workers: OwnerThreadPools,
+        claims: RemoteJobClaimService,
+        act: Callable[[TransferAction], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._ledger = ledger
+        self._inbox = inbox
+        self._remote = remote
+        self._workers = workers
+        self._claims = claims
+        self._act = act
+        self._backoff = BackoffBySubject(clock)
+        self._unstaging: dict[TransferKey, Future[None]] = {}
+        self._deleting: dict[tuple[str, int], Future[None]] = {}
+
+    def clean(self, situation: TransferDecisionInputs, waiting: Container[tuple[str, str]] = ()) -> None:
+        """Delete remote jobs without a transfer or after their end; stop watching transfers without jobs.
+
+        `waiting` has name and owner of each transfer whose first message waits in the spool. No job with such a name
+        and owner is deleted.
+        """
+        for orphan in home_and_remote_mismatches.find_orphan_jobs(self._ledger.all(), situation):
+            if (orphan.name, orphan.owner) not in waiting:
+                self._begin_orphan_deletion(orphan)
+        closed = tuple(self._ledger.ended.values())
+        ended = (transfer for transfer in self._ledger.all() if transfer.verdict)
+        for action in home_and_remote_mismatches.plan_outliving_job_deletions((*ended, *closed), situation):
+            self._act(action)
+        for transfer in closed:
+            if home_and_remote_mismatches.is_remote_job_unlisted(transfer, situation):
+                is_unstaged = self._is_remote_folder_removed(transfer)
+                if self._claims.are_removed(transfer) and is_unstaged:
+                    self._stop_watching(transfer)
+
+    def let_go(self, before: datetime) -> None:
+        """Stop watching transfers that closed before the given time; log which files remain at the remote cluster."""
+        for transfer in tuple(self._ledger.ended.values()):
+            if transfer.closed_at and transfer.closed_at < before:
+                of = f"cluster={transfer.remote} owner={transfer.owner}"
+                if folder := self._inbox.stage_of(transfer.record):
+                    held = home_and_remote_mismatches.may_remote_folder_have_outputs(transfer)
+                    why = "the outputs may not be home" if held else "the folder could not be removed"
+                    _log.error("event=left_behind %s folder=%s why=%r", of, folder, why)
+                if transfer.claimed:
+                    why = "the remote job may still start"
+                    _log.error("event=left_behind %s claim=%s why=%r", of, transfer.claim, why)
+                self._stop_watching(transfer)
+
+    def _is_remote_folder_removed(self, ended: Transfer) -> bool:
+        """Return whether a transfer's folder at the remote cluster is gone; otherwise begin to remove the folder."""
+        name = ended.key
+        if name in self._unstaging and self._unstaging[name].done():
+            removal = self._unstaging.pop(name)
+            if not removal.exception():
+                self._backoff.forget(name)
+                return True
+            _log.warning("event=failed act=unstage name=%s why=%r", name[0], str(removal.exception()))
+        if name in self._unstaging:
+            return False
+        if not (folder := self._inbox.stage_of(ended.record)):
+            return True
+        if home_and_remote_mismatches.may_remote_folder_have_outputs(ended):
+            self._ledger.note(ended, f"the output files may not be home: kept at {ended.remote}, {folder}")
+            return False
+        if self._backoff.may_try(name):
+            self._unstaging[name] = self._workers.do(ended.owner, self._remote.unstage, ended)
+        return False
+
+    def _stop_watching(self, ended: Transfer) -> None:
+        """Remove a transfer's message file, then the database row: a message without a row would look new."""
+        self._inbox.remove(ended.record)
+        self._ledger.stop_watching(ended)
+
+    def _begin_orphan_deletion(self, orphan: OrphanRemoteJob) -> None:
+        for finished in [finished for finished, deletion in self._deleting.items() if deletion.done()]:
+            if error := self._deleting.pop(finished).exception():  # over ssh the service may be no operator
+                _log.warning("event=failed act=delete_orphan cluster=%s job=%d why=%r", *finished, str(error))
+        job = orphan.cluster, orphan.job_id
+        if job in self._deleting or not self._backoff.may_try(job):
+            return
+        where = f"cluster={orphan.cluster} name={orphan.name} job={orphan.job_id}"
+        _log.warning("event=orphan %s why=%r", where, orphan.why)
+        self._deleting[job] = self._workers.do(orphan.owner, self._remote.delete_orphan, orphan)
+
+
+SWEEP_S = 3600.0
+FOLDER_SWEEP_PAUSE_S = 5.0  # pause between two parts of the clean-up of a large folder
+UNREAD_RESULT_AGE_S = 86400.0  # age at which the service removes results that no starter has read
+
+
+@dataclass(slots=True)
+class OldTransferDataSweeper(ReloadablePollerComponent):
+    """Removes old rows and files once an hour from all parts of the service that store data."""
+
+    policy: Policy
+    database: StateFile
+    inbox: SpoolInbox
+    verdicts: VerdictFilesAndStarterFifos
+    ledger: TransferLedger
+    job_history: TaskHistoryPublisher
+    cleaner: OrphanRemoteJobCleaner
+    claims: RemoteJobClaimService
+    usage_records: RemoteUsageService
+    clock: Clock
+    swept_at: float = 0.0
+    portion_at: float = 0.0
+
+    def sweep_if_due(self) -> None:
+        """Remove old data once an hour; every 5 s go on with the clean-up of a large folder."""
+        now_s = self.clock.steady_s()
+        if now_s - self.portion_at > FOLDER_SWEEP_PAUSE_S:
+            self.portion_at = now_s
+            self._sweep_spool_and_claim_folders(is_new=False)
+        if now_s - self.swept_at > SWEEP_S:
+            self.swept_at = now_s
+            now = self.clock.now()
+            self._remove_data_older_than(now - timedelta(hours=self.policy.retention.closed_h))
+            DecisionJournal(self.database).forget(now - timedelta(hours=self.policy.site.keep_decisions_h))
+
+    def _remove_data_older_than(self, before: datetime) -> None:
+        living = tuple(self.ledger.all())
+        self._sweep_spool_and_claim_folders(is_new=True)
+        self.verdicts.sweep(frozenset(transfer.name for transfer in living), self.clock.now_s() - UNREAD_RESULT_AGE_S)
+        self.cleaner.let_go(before)
+        TransferRows(self.database).forget(before)
+        ClusterQueryLogRows(self.database).forget(before)
+        self.job_history.sweep(before, tuple(self.ledger.all()))
+        self.usage_records.sweep()
+
+    def _sweep_spool_and_claim_folders(self, *, is_new: bool) -> None:
+        if is_new or self.inbox.is_amid_sweep:
+            self.inbox.sweep(frozenset(transfer.wake for transfer in self.ledger.all()))
+        if is_new or self.claims.is_amid_sweep:
+            self.claims.sweep()

@@ -1,0 +1,115 @@
+"""Do the acts that a round of the poller has planned for transfers, and record the results."""
+
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+
+from gridbridge.decisions.transfer import transfer_act_decisions
+from gridbridge.model.site_configuration import Policy
+from gridbridge.model.transfer import transfers_and_actions
+from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction, TransferActKind, TransferKey
+from gridbridge.model.transfer_messages_in_spool import (
+    TransferFailureCause,
+    TransferMessage,
+    TransferOutcome,
+)
+from gridbridge.shell.clock import Clock
+from gridbridge.transfer.local_task_acts import ReloadablePollerComponent
+from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
+from gridbridge.transfer.poller.guard_and_suspension_repair import StaleGuardRemover
+from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
+from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
+from gridbridge.transfer.poller.transfer_acts import TransferActDispatcher
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+
+
+@dataclass(slots=True)
+class PlannedTransferActRunner(ReloadablePollerComponent):
+    """Does the acts that a round has planned; one act never runs twice at the same time."""
+
+    policy: Policy
+    ledger: TransferLedger
+    verdicts: VerdictFilesAndStarterFifos
+    dispatcher: TransferActDispatcher
+    usage_records: RemoteUsageService
+    claims: RemoteJobClaimService
+    late_guards: StaleGuardRemover
+    asked: Container[str]  # clusters that the poller queries
+    over: Callable[[Transfer], None]  # is called with each closed transfer
+    clock: Clock
+
+    def act(self, action: TransferAction) -> None:
+        """Do a quick act at once; begin an act that needs a command in a thread of the job's owner."""
+        transfer = action.transfer
+        if action.act is TransferActKind.CLOSE:
+            self._close_transfer(action.transfer, action.why)
+        elif action.act is TransferActKind.PUBLISH:
+            self.usage_records.tell_end(transfer)
+            self.verdicts.publish(action)
+        elif transfer.remote in self.asked and self.dispatcher.may_begin(action):
+            self.ledger.note(transfer, f"{transfers_and_actions.TRANSFER_ACT_WORDS[action.act]}: {action.why}")
+            self.dispatcher.begin(action)
+
+    def look_up(self, cluster: str, ids: frozenset[int]) -> None:
+        """Look up at once the end of each job whose end the cluster has announced."""
+        for action in transfer_act_decisions.plan_pushed_end_lookups(self.ledger.all(), cluster, ids):
+            self.dispatcher.forget(action.transfer.key)
+            self.act(action)
+
+    def take_results(self) -> list[TransferKey]:
+        """Record the results of finished acts; return the transfers that changed."""
+        changed = []
+        for action, verdict in self.dispatcher.take_done():
+            transfer = self.ledger.find(action.transfer.key)
+            if action.transfer.is_over and action.act is TransferActKind.RELEASE_LOCAL:
+                self.late_guards.forget_released(action.transfer)
+            elif transfer and not transfer.is_over and self._record_act_result(action, transfer, verdict):
+                changed.append(transfer.key)
+        for action_of, why in self.dispatcher.not_deleted:
+            if (transfer := self.ledger.find(action_of.key)) and not transfer.is_over:
+                self.ledger.keep(transfer.but(reason=why))
+                self.ledger.note(transfer, why)
+        self.dispatcher.not_deleted.clear()
+        return changed
+
+    def _record_act_result(self, action: TransferAction, transfer: Transfer, verdict: TransferMessage | None) -> bool:
+        """Record the result of an act; return whether the transfer needs a new decision."""
+        if action.act is TransferActKind.RELEASE_LOCAL:
+            self._close_transfer(transfer, action.why)
+            return False
+        if action.act is TransferActKind.GUARD_LOCAL:
+            return False
+        if action.act in (TransferActKind.ADOPT_LOCAL, TransferActKind.UNPIN):
+            self.ledger.keep(transfer.but(pinned=action.act is TransferActKind.ADOPT_LOCAL))
+            return False
+        if end := self._job_end_or_search_error(action, transfer, verdict):
+            limited = self.claims.limited(transfer, end)
+            end = transfer.verdict or limited
+            self.ledger.keep(transfer.but(verdict=end, cause=end.cause, updated_at=self.clock.now()))
+        return end is not None
+
+    def _job_end_or_search_error(
+        self, action: TransferAction, transfer: Transfer, verdict: TransferMessage | None
+    ) -> TransferMessage | None:
+        """Return the result of a job that a look-up found; an error if the look-ups have failed for too long."""
+        is_sought = action.act is TransferActKind.LOOK_UP_END
+        job, remote = action.transfer.remote_id, action.transfer.remote
+        cause, reason = TransferFailureCause.VANISHED, f"{remote} has no trace of job {job}"
+        if is_sought and transfer.key in self.dispatcher.disputed:
+            cause, reason = TransferFailureCause.DISPUTED, f"two records of job {job} at {remote} disagree on its end"
+            self.ledger.note(transfer, reason)
+        now, policy = self.clock.now(), self.policy.poller
+        if verdict or not is_sought or not transfer_act_decisions.is_job_end_search_over(transfer, policy, now):
+            return verdict
+        return TransferMessage(transfer=transfer.name, outcome=TransferOutcome.ERROR, cause=cause, reason=reason)
+
+    def _close_transfer(self, transfer: Transfer, why: str) -> None:
+        now = self.clock.now()
+        closed = transfer.but(closed_at=now, updated_at=now, reason=why)
+        self.ledger.keep(closed)
+        self.ledger.note(closed, why)
+        self.forget(closed)
+
+    def forget(self, closed: Transfer) -> None:
+        """Remove the published result and the FIFO of a closed transfer."""
+        self.over(closed)
+        self.verdicts.tidy(closed)

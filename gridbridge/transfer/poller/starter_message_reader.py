@@ -1,0 +1,375 @@
+"""Read starters' messages from the spool, and limit each person's transfers whose owner is not proved.
+
+Anybody may write messages about invented jobs. Once a person reaches the limit, the first message of each further
+transfer stays in the spool until home has been queried. No real job is lost, because the home job list shows each job
+that is away.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from itertools import chain
+from typing import NamedTuple
+
+from gridbridge.decisions.transfer.starter_message_acceptance import (
+    Destination,
+    ReceivedStarterMessage,
+    accept_or_reject_message,
+)
+from gridbridge.decisions.transfer.transfers_in_job_lists import MOST_UNPROVED, is_task_listed_as_owners
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.site_configuration import Policy
+from gridbridge.model.transfer.transfers_and_actions import (
+    OwnerSeenInHomeJobList,
+    RejectedStarterMessage,
+    Transfer,
+    TransferKey,
+)
+from gridbridge.model.transfer_messages_in_spool import (
+    TransferMessageKind,
+    shorten_reason_for_storage,
+)
+from gridbridge.model.transfer_name import parse_transfer_name
+from gridbridge.shell import safe_files
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson
+from gridbridge.state.decision_journal import DecisionJournal
+from gridbridge.state.spool_inbox import SpoolInbox
+from gridbridge.state.spool_reader import MessageWithAuthorUid
+from gridbridge.transfer.poller.answers_to_starters import (
+    RestartedTaskAnswers,
+    UndeliveredTaskEndTracker,
+    VerdictFilesAndStarterFifos,
+)
+from gridbridge.transfer.poller.poller_decision_journal import RefusedStarterMessageJournal
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+
+_log = logging.getLogger(__name__)
+
+UNPROVED_TRANSFER_AGE = timedelta(hours=1)  # storage time of closed transfers whose owner is not proved
+SWEEP_S = 600.0
+
+
+class _TransferWaitingForHomeList(NamedTuple):
+    """A new transfer whose messages wait in the spool for the home job list."""
+
+    transfer: Transfer
+    since: datetime
+    others: tuple[str, ...] = ()  # paths of the transfer's further messages
+
+    def moved(self, step: timedelta) -> "_TransferWaitingForHomeList":
+        """Return the waiting transfer with its time shifted, after the clock was set."""
+        return self._replace(since=self.since + step)
+
+
+class UnconfirmedTransferQuota:
+    """Counts each uid's transfers whose owner is not proved, and lets new transfers of a uid at the limit wait."""
+
+    def __init__(self, ledger: TransferLedger, inbox: SpoolInbox, clock: Clock) -> None:
+        self.most = MOST_UNPROVED
+        self._ledger = ledger
+        self._inbox = inbox
+        self._clock = clock
+        self._waiting: dict[TransferKey, _TransferWaitingForHomeList] = clock.dated(_TransferWaitingForHomeList.moved)
+        self._admitted: dict[TransferKey, str] = {}  # proof of the owner, by accepted transfer
+        self._count: Counter[int] | None = None
+        self._swept_s = 0.0
+
+    def begin(self) -> None:
+        """Begin a new count of the transfers whose owner is not proved."""
+        self._count = None
+
+    def keeps(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> bool:
+        """Return whether a message of a new transfer must wait for the home job list."""
+        name = spooled.message.transfer, spooled.uid
+        if spooled.message.kind != TransferMessageKind.RECORD:
+            return name in self._waiting
+        if isinstance(verdict, RejectedStarterMessage) or name in self._admitted:
+            return False
+        return name in self._waiting or self._unproved_transfers_by_uid()[spooled.uid] >= self.most
+
+    def park(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> list[str]:
+        """Let a message wait in the spool; return the path of an older message that the new message replaces."""
+        name = spooled.message.transfer, spooled.uid
+        entry = self._waiting.get(name)
+        if isinstance(verdict, RejectedStarterMessage):
+            assert entry
+            self._waiting[name] = entry._replace(others=(*entry.others, spooled.path))
+            return []
+        if entry is None:
+            self._waiting[name] = _TransferWaitingForHomeList(verdict, self._clock.now())
+            return []
+        self._waiting[name] = entry._replace(transfer=verdict)
+        return [entry.transfer.record] if entry.transfer.record != verdict.record else []
+
+    def admit(self, transfer: Transfer) -> Transfer:
+        """Count an accepted transfer; mark its owner as proved if the home job list showed the task."""
+        self._unproved_transfers_by_uid()[transfer.uid] += 1
+        return transfer.but(listed=self._admitted.pop(transfer.key, ""))
+
+    def take_answer(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> list[str]:
+        """Accept or reject the waiting transfers by new job lists; return the paths of rejected messages."""
+        refused: list[str] = []
+        uids: Counter[int] = Counter()
+        for name, entry in tuple(self._waiting.items()):
+            verdict = _judge_by_job_lists(entry, home, snapshots)
+            if verdict is not None:
+                del self._waiting[name]
+            if verdict:
+                self._admitted[name] = OwnerSeenInHomeJobList.YES if verdict == OwnerSeenInHomeJobList.YES else ""
+                self._inbox.again((entry.transfer.record, *entry.others))
+            elif verdict == "":
+                refused += (entry.transfer.record, *entry.others)
+                uids[entry.transfer.uid] += 1
+        for uid, count in uids.items():
+            why = f"{home.cluster} lists no such jobs of the uid; {self.most} are unproved"
+            _log.warning("event=unproved uid=%d refused=%d why=%r", uid, count, why)
+        self._forget_unproved_transfers(home.taken_at)
+        return refused
+
+    def jobs(self) -> set[int]:
+        """Return the waiting transfers' local and remote job ids, which the next job lists must include."""
+        waiting = [entry.transfer for entry in self._waiting.values()]
+        local = {parse_transfer_name(transfer.name).job for transfer in waiting}
+        return local | {transfer.remote_id for transfer in waiting if transfer.remote_id}
+
+    def names(self) -> frozenset[tuple[str, str]]:
+        """Return name and owner of each waiting transfer."""
+        return frozenset((entry.transfer.name, entry.transfer.owner) for entry in self._waiting.values())
+
+    def _unproved_transfers_by_uid(self) -> "Counter[int]":
+        if self._count is None:
+            transfers = chain(self._ledger.open.values(), self._ledger.ended.values())
+            self._count = Counter(
+                transfer.uid for transfer in transfers if transfer.listed != OwnerSeenInHomeJobList.YES
+            )
+            for uid, rested in self._ledger.rested.items():
+                self._count[uid] += max(0, len(rested) - self.most)
+        return self._count
+
+    def _forget_unproved_transfers(self, asked_at: datetime) -> None:
+        """Delete closed transfers of unproved owners that are older than an hour, or too many for one person."""
+        for uid, rested in self._ledger.rested.items():
+            while len(rested) > self.most and rested[0][1] < asked_at:
+                self._ledger.forget_unproved(rested.popleft()[0], uid)
+        if self._clock.steady_s() - self._swept_s > SWEEP_S:
+            self._swept_s = self._clock.steady_s()
+            self._ledger.sweep_unproved(asked_at - UNPROVED_TRANSFER_AGE)
+
+
+def _judge_by_job_lists(
+    entry: _TransferWaitingForHomeList, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
+) -> str | None:
+    """Return YES if home lists the task, NO if only the remote cluster lists a job, else ''; None before new lists."""
+    transfer = entry.transfer
+    if home.taken_at <= entry.since:
+        return None
+    if is_task_listed_as_owners(transfer.name, transfer.owner, home):
+        return OwnerSeenInHomeJobList.YES
+    if not transfer.remote_id:
+        return ""
+    remote = snapshots.get(transfer.remote)
+    if remote is None or remote.taken_at <= entry.since:
+        return None
+    row = remote.find(transfer.remote_id)
+    return OwnerSeenInHomeJobList.NO if row and row.owner == transfer.owner else ""
+
+
+PREMATURE_S = 60.0  # a message waits at most this time for the first message of its transfer
+PREMATURE_OF_UID = 100  # largest number of waiting messages of one uid
+LINGER_S = 1.5  # longest time for which `closed` messages wait for further messages
+LINGERING = 20  # largest number of `closed` messages that wait
+KIND_ORDER = (
+    TransferMessageKind.RECORD,
+    TransferMessageKind.INTENT,
+    TransferMessageKind.SPARED,
+    TransferMessageKind.ENDED,
+    TransferMessageKind.CLOSED,
+    TransferMessageKind.ASK,
+)
+
+
+class StarterMessageReader:
+    """Reads starters' messages each round; a message that arrives before its transfer's first message waits."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        inbox: SpoolInbox,
+        ledger: TransferLedger,
+        verdicts: VerdictFilesAndStarterFifos,
+        unheard_ends: UndeliveredTaskEndTracker,
+        clock: Clock,
+        journal: DecisionJournal,
+    ) -> None:
+        self.premature: dict[str, tuple[float, MessageWithAuthorUid]] = {}
+        self.unproved = UnconfirmedTransferQuota(ledger, inbox, clock)
+        self.questions = RestartedTaskAnswers(ledger, inbox, verdicts, unheard_ends, clock)
+        self._done: list[str] = []
+        self._lingering: tuple[MessageWithAuthorUid, ...] = ()
+        self._lingering_since = 0.0
+        self._inbox = inbox
+        self._clock = clock
+        self._refusals = RefusedStarterMessageJournal(journal, clock)
+        self._ledger = ledger
+        self._routes: set[Destination] = set()
+        self._quota = LogLineQuotaByPerson(clock.steady_s)  # limit of log lines, by uid
+        self.follow(policy)
+
+    def follow(self, policy: Policy) -> None:
+        """Use a changed configuration.
+
+        Transfer queues of older configurations stay valid, because running starters still use these queues.
+        """
+        self.linger_s = LINGER_S - policy.poller.spool_interval_s  # longest wait of `closed` messages
+        self._home = policy.site.cluster
+        self.allow((name, queue.cluster) for name, queue in policy.queues.items())
+        self._limit = policy.poller.spool_files_per_uid
+
+    def allow(self, routes: Iterable[Destination]) -> None:
+        """Accept messages about further pairs of transfer queue and cluster."""
+        self._routes.update(routes)
+
+    def take(self, at_once: bool) -> tuple[Transfer, ...]:
+        """Apply new messages to the transfers; return the transfers that changed.
+
+        Without `at_once`, messages that close transfers may wait for other messages. All messages stay in the spool
+        until `put_away`, so a killed process loses no message.
+        """
+        new = (*self._lingering, *self._inbox.read())
+        if not at_once and self._may_closing_messages_wait(new):
+            return ()
+        self._lingering = ()
+        self.unproved.begin()
+        messages = [*(spooled for _, spooled in self.premature.values()), *new]
+        # by kind, because clocks of hosts can't be compared; an unknown kind comes last
+        messages.sort(key=lambda spooled: (*KIND_ORDER, spooled.message.kind).index(spooled.message.kind))
+        changed: set[TransferKey] = set()
+        newest = {_progress_series_key(spooled): spooled.path for spooled in messages}
+        for spooled in messages:
+            if newest[_progress_series_key(spooled)] == spooled.path:
+                self._done += self._process_message(spooled, changed)
+            else:
+                self.premature.pop(spooled.path, None)
+                self._done.append(spooled.path)
+        return tuple(self._ledger.open[key] for key in changed)
+
+    def take_answer(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> None:
+        """Accept or reject the transfers that waited for the home job list."""
+        self._done += self.unproved.take_answer(home, snapshots)
+
+    def put_away(self) -> None:
+        """Remove processed messages from the spool, once the state file has all changes."""
+        for path in self._done:
+            self._inbox.remove(path)
+        self._done.clear()
+        self._inbox.keep_mark()
+        self._quota.tell_left_out(_log)
+
+    def _may_closing_messages_wait(self, new: tuple[MessageWithAuthorUid, ...]) -> bool:
+        if self.premature or not 0 < len(new) <= LINGERING:
+            return False
+        if any(spooled.message.kind != TransferMessageKind.CLOSED for spooled in new):
+            return False
+        if not self._lingering:
+            self._lingering_since = self._clock.steady_s()
+        self._lingering = new
+        return self._clock.steady_s() - self._lingering_since < self.linger_s
+
+    def _process_message(self, spooled: MessageWithAuthorUid, changed: set[TransferKey]) -> list[str]:
+        message = spooled.message
+        if message.kind == TransferMessageKind.ASK:
+            wrong = self.questions.answer(spooled)
+            return self._reject_or_postpone(spooled, wrong, False) if wrong else [spooled.path]
+        previous = self._ledger.find((message.transfer, spooled.uid))
+        if (
+            previous is None
+            and message.kind == TransferMessageKind.RECORD
+            and self._has_too_many_transfers(spooled.uid)
+        ):
+            if self._may_message_wait(spooled):
+                self.premature[spooled.path] = self._clock.steady_s(), spooled
+                return []
+            reason = f"{self._limit // 2} transfers are open"
+            return self._reject_or_postpone(
+                spooled, RejectedStarterMessage(what=message.transfer, reason=reason), False
+            )
+        received = self._message_with_facts(spooled, previous)
+        verdict = accept_or_reject_message(received)
+        if previous is None and self.unproved.keeps(spooled, verdict):
+            self.premature.pop(spooled.path, None)
+            return self.unproved.park(spooled, verdict)
+        if isinstance(verdict, RejectedStarterMessage):
+            if refused := self._reject_or_postpone(spooled, verdict, previous is None):
+                self._refusals.keep(received, verdict)
+            return refused
+        self.premature.pop(spooled.path, None)
+        return self._store_transfer(spooled, previous, verdict if previous else self.unproved.admit(verdict), changed)
+
+    def _store_transfer(
+        self, spooled: MessageWithAuthorUid, previous: Transfer | None, transfer: Transfer, changed: set[TransferKey]
+    ) -> list[str]:
+        if transfer == previous:
+            return [spooled.path] if spooled.path != transfer.record else []
+        changed.add(transfer.key)
+        self._ledger.keep(transfer)
+        if previous is None or previous.but(record=transfer.record) != transfer:
+            self._ledger.note(transfer, transfer.reason)
+        if spooled.message.kind != TransferMessageKind.RECORD:
+            return [spooled.path]
+        return [previous.record] if previous and previous.record != spooled.path else []
+
+    def _message_with_facts(self, spooled: MessageWithAuthorUid, previous: Transfer | None) -> ReceivedStarterMessage:
+        """Return a message with all facts that decide about its acceptance.
+
+        A stored transfer stays valid after its transfer queue is removed from the configuration.
+        """
+        return ReceivedStarterMessage(
+            message=spooled.message,
+            known=previous,
+            home=self._home,
+            routes=frozenset(self._routes | ({(previous.queue, previous.remote)} if previous else set())),
+            uid=spooled.uid,
+            owner=safe_files.account_name_or_uid(spooled.uid),
+            record=spooled.path,
+            now=self._clock.now(),
+        )
+
+    def _has_too_many_transfers(self, uid: int) -> bool:
+        """Return whether a uid has reached its limit of transfers.
+
+        The spool keeps a file of each transfer until some time after its end. At least a quarter of the uid's files
+        is left for other messages.
+        """
+        open_, ended = (
+            sum(owner == uid for _, owner in transfers) for transfers in (self._ledger.open, self._ledger.ended)
+        )
+        half = max(1, self._limit // 2)
+        return open_ >= half or open_ + ended >= half + half // 2 + 1
+
+    def _reject_or_postpone(
+        self, spooled: MessageWithAuthorUid, refusal: RejectedStarterMessage, is_early: bool
+    ) -> list[str]:
+        """Keep a message of an unknown transfer for a minute; log and remove any other rejected message."""
+        first_at, _ = self.premature.get(spooled.path, (self._clock.steady_s(), spooled))
+        if is_early and self._may_message_wait(spooled) and self._clock.steady_s() - first_at < PREMATURE_S:
+            self.premature[spooled.path] = first_at, spooled
+            return []
+        self.premature.pop(spooled.path, None)
+        if self._quota.allows(spooled.uid):
+            why = shorten_reason_for_storage(refusal.reason)
+            _log.warning("event=refused uid=%d what=%s why=%r", spooled.uid, refusal.what, why)
+        return [spooled.path]
+
+    def _may_message_wait(self, spooled: MessageWithAuthorUid) -> bool:
+        of_uid = sum(waiting.uid == spooled.uid for _, waiting in self.premature.values())
+        return spooled.path in self.premature or of_uid < PREMATURE_OF_UID
+
+
+def _progress_series_key(spooled: MessageWithAuthorUid) -> tuple[str, ...]:
+    """Return a key that all progress messages of one starter share, because only the last message is applied."""
+    message = spooled.message
+    if message.kind != TransferMessageKind.RECORD:
+        return (spooled.path,)
+    return (message.transfer, str(spooled.uid), message.wake)

@@ -1,0 +1,169 @@
+"""Gather the inputs of decisions about transfers, and detect remote job ids that belong to another job by now."""
+
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from gridbridge.batch.batch_adapter_table import ADAPTERS
+from gridbridge.decisions.transfer import transfer_act_decisions, transfers_in_job_lists
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
+from gridbridge.model.cluster_snapshot import JobListRow
+from gridbridge.model.site_configuration import Policy
+from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
+from gridbridge.program.cluster_observer import ClusterQueryResult, LastClusterSnapshots
+from gridbridge.program.threads_and_backoff import AT_ONCE, OwnerThreadPools, RepeatedBackgroundQuery
+from gridbridge.shell.clock import Clock
+from gridbridge.state import spool
+from gridbridge.transfer.local_task_acts import ReloadablePollerComponent
+from gridbridge.transfer.poller.answers_to_starters import RestartedTaskAnswers
+from gridbridge.transfer.poller.transfer_acts import RemoteJobActs
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+
+
+class ReusedRemoteJobIdDetector:
+    """Detects that a transfer's remote job id belongs to another job, as after a reset of the job numbers."""
+
+    def __init__(
+        self, ledger: TransferLedger, remote: RemoteJobActs, workers: OwnerThreadPools, clock: Callable[[], float]
+    ) -> None:
+        self._ledger = ledger
+        self._remote = remote
+        self._workers = workers
+        self._clock = clock
+        self._known: dict[TransferKey, JobListRow] = {}
+        self._found: set[TransferKey] = set()
+        self._questions: dict[str, RepeatedBackgroundQuery[dict[TransferKey, JobListRow], dict[int, str]]] = {}
+
+    def now(self) -> frozenset[TransferKey]:
+        """Return the transfers whose remote job id belongs to another job by now."""
+        return frozenset(self._found)
+
+    def note_found(self, transfers: list[Transfer]) -> None:
+        """Record transfers whose remote job id belongs to another job, as gridbridge-as-user has found."""
+        for transfer in transfers:
+            self._record_reused_id(transfer.key, transfer)
+        transfers.clear()
+
+    def take_answers(
+        self, came: tuple[ClusterQueryResult, ...], policy: Policy, situation: Callable[[], TransferDecisionInputs]
+    ) -> None:
+        """Check the job ids in new job lists, before decisions use these lists."""
+        for answer in came:
+            where = policy.clusters.get(answer.cluster)
+            if where is None or not ADAPTERS[where.kind].query_job_accounts:
+                continue
+            if answer.snapshot is None:
+                for transfer in self._ledger.all():
+                    if transfer.remote == answer.cluster:
+                        self._known.pop(transfer.key, None)
+            else:
+                self._take_account_answer(answer.cluster)
+                self._query_accounts_of_doubtful_jobs(answer.cluster, situation())
+        living = self._ledger.open.keys() | self._ledger.ended.keys()
+        self._found &= living
+        for key in self._known.keys() - living:
+            del self._known[key]
+
+    def _query_accounts_of_doubtful_jobs(self, cluster: str, situation: TransferDecisionInputs) -> None:
+        doubtful: dict[TransferKey, JobListRow] = {}
+        for transfer, job in transfers_in_job_lists.listed_remote_jobs(self._ledger.all(), cluster, situation):
+            if transfers_in_job_lists.may_remote_id_be_reused(transfer, job, self._known):
+                doubtful[transfer.key] = job
+            else:
+                self._known[transfer.key] = job
+        if doubtful and self._account_query_of_cluster(cluster).may_ask():
+            self._account_query_of_cluster(cluster).ask(dict(list(doubtful.items())[:AT_ONCE]))
+
+    def _account_query_of_cluster(
+        self, cluster: str
+    ) -> RepeatedBackgroundQuery[dict[TransferKey, JobListRow], dict[int, str]]:
+        if cluster not in self._questions:
+
+            def ask(doubtful: dict[TransferKey, JobListRow]) -> dict[int, str]:
+                return self._remote.accounts(cluster, tuple(sorted({row.job_id for row in doubtful.values()})))
+
+            self._questions[cluster] = RepeatedBackgroundQuery(self._workers, cluster, "whose_id", ask, self._clock)
+        return self._questions[cluster]
+
+    def _take_account_answer(self, cluster: str) -> None:
+        doubtful, accounts = self._account_query_of_cluster(cluster).answer() or ({}, {})
+        for key, job in doubtful.items():
+            transfer = self._ledger.open.get(key)
+            if transfer is None or job.job_id not in accounts or transfer.remote_id != job.job_id:
+                continue
+            if accounts[job.job_id] == transfer.name:
+                self._known[key] = job
+            else:
+                self._record_reused_id(key, transfer)
+
+    def _record_reused_id(self, key: TransferKey, transfer: Transfer) -> None:
+        if key not in self._found:
+            self._found.add(key)
+            self._ledger.note(transfer, f"{transfer.remote} has given {transfer.remote_id} to another job")
+
+
+PAUSE_S = 10.0  # a longer time between two rounds means that the process was stopped
+
+
+@dataclass(slots=True)
+class TransferDecisionInputGatherer(ReloadablePollerComponent):
+    """Gathers the inputs of decisions about transfers: job lists, sleeping starters and times."""
+
+    policy: Policy
+    ledger: TransferLedger
+    answers: LastClusterSnapshots
+    questions: RestartedTaskAnswers
+    reused_ids: ReusedRemoteJobIdDetector
+    spool: str
+    clock: Clock
+    since_s: float = field(init=False)  # start of the uninterrupted queries
+    looked_at_s: float = field(init=False)
+    deleted_at_home: dict[str, datetime] = field(init=False)  # deletion time by transfer name
+
+    def __post_init__(self) -> None:
+        self.since_s = self.looked_at_s = self.clock.steady_s()
+        self.deleted_at_home = self.clock.dated(operator.add)
+
+    def listen_anew(self) -> None:
+        """Measure all clusters' silence from now on, because a cluster is queried for the first time."""
+        self.since_s = self.clock.steady_s()
+
+    def notice_pause(self) -> None:
+        """Measure all clusters' silence from now on, if this process was stopped for a while."""
+        now_s = self.clock.steady_s()
+        if now_s - self.looked_at_s > PAUSE_S:
+            self.since_s = now_s
+        self.looked_at_s = now_s
+
+    def gather(self, concerned: Iterable[Transfer]) -> TransferDecisionInputs:
+        """Return the inputs of a decision about the given transfers."""
+        transfers = tuple(concerned)
+        asleep = (
+            transfer.wake for transfer in transfers if spool.is_starter_asleep(transfer.wake, transfer.uid, self.spool)
+        )
+        return TransferDecisionInputs(
+            home=self.policy.site.cluster,
+            now=self.clock.now(),
+            snapshots=dict(self.answers.good),
+            asleep=frozenset(asleep),
+            requeued_jobs=transfer_act_decisions.rescheduled_jobs_with_transfer(self.ledger.all()),
+            dropped=self.dropped(),
+            queues=frozenset(self.policy.queues),
+            with_new_starter=frozenset(self.questions.with_new_starter),
+            since=self.clock.moment(self.since_s),
+            deleted_at_home=self.deleted_at_home,
+            reused_ids=self.reused_ids.now(),
+        )
+
+    def dropped(self) -> frozenset[str]:
+        """Return the clusters of open transfers that gridbridge.toml does not configure."""
+        return self.ledger.clusters() - self.policy.clusters.keys()
+
+    def note_deleted(self, transfers: Iterable[Transfer], situation: TransferDecisionInputs) -> None:
+        """Record since when the home cluster deletes the tasks of transfers or no longer lists the tasks."""
+        for transfer in transfers:
+            if transfer_act_decisions.is_home_task_deleted(transfer, situation):
+                self.deleted_at_home.setdefault(transfer.name, situation.now)
+            else:
+                self.deleted_at_home.pop(transfer.name, None)

@@ -1,0 +1,322 @@
+"""Bring waiting tasks home from remote clusters, into free slots or on the way to another cluster.
+
+If the task has a claim, home takes the claim. For any other task the service publishes a request, which the task's
+starter carries out; the result of the job later replaces the request in the same file.
+"""
+
+import logging
+import math
+import operator
+import sys
+from collections.abc import Set
+from concurrent.futures import Future
+from dataclasses import InitVar, dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from gridbridge.batch.batch_adapter_table import ADAPTERS
+from gridbridge.decisions.transfer import recall_policy
+from gridbridge.decisions.transfer.recall_policy import TaskRecall, does_claim_allow_recall
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
+from gridbridge.model.site_configuration import Policy
+from gridbridge.model.transfer import transfers_and_actions
+from gridbridge.model.transfer.claim_and_guard import HOME
+from gridbridge.model.transfer.transfers_and_actions import TaskMoveStage, Transfer, TransferKey, WaitingTaskMove
+from gridbridge.model.transfer_messages_in_spool import (
+    TransferFailureCause,
+    TransferMessage,
+    TransferOutcome,
+)
+from gridbridge.model.transfer_name import parse_transfer_name
+from gridbridge.program.threads_and_backoff import BackoffBySubject, OwnerThreadPools
+from gridbridge.shell.clock import Clock
+from gridbridge.state.decision_journal import DecisionJournal
+from gridbridge.state.state_file import StateFile
+from gridbridge.transfer.local_task_acts import LocalTaskActs, ReloadablePollerComponent
+from gridbridge.transfer.poller import poller_decision_journal
+from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
+from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+from gridbridge.transfer.transfer_rows import TaskMoveRows as Kept
+
+_log = logging.getLogger(__name__)
+
+UNHEEDED_RECALL_S = 60.0  # a request that no starter carries out is withdrawn after this time
+AGAIN_S = 60.0  # first pause before a task that could not run at home is tried again
+NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(eq=False)
+class WaitingTaskRecallService(ReloadablePollerComponent):
+    """Brings waiting tasks home into free slots of the home cluster."""
+
+    policy: Policy
+    _ledger: TransferLedger
+    _tasks: LocalTaskActs
+    _verdicts: VerdictFilesAndStarterFifos
+    _workers: OwnerThreadPools
+    _claims: RemoteJobClaimService
+    _clock: Clock
+    _journal: DecisionJournal
+
+    def __post_init__(self) -> None:
+        self._backoff = BackoffBySubject(self._clock.steady_s, AGAIN_S, 16 * AGAIN_S)
+        self._checking: dict[TransferKey, tuple[TaskRecall, Future[None]]] = {}
+        self._out: dict[TransferKey, TaskRecall] = {}
+        self._wished_at_s: dict[TransferKey, float] = {}  # time of each request to a starter
+        self._free = (0, 0)  # free slots in the last two job lists of home
+        self._free_at: dict[str, datetime] = self._clock.dated(operator.add)
+
+    def load(self) -> None:
+        """Withdraw the requests that an earlier process made to starters."""
+        for transfer in self._ledger.all():
+            if not transfer.verdict:
+                self._verdicts.retract(transfer.name, transfer.uid)
+
+    def out(self) -> Set[TransferKey]:
+        """Return the keys of the transfers whose tasks are being brought home."""
+        return self._out.keys()
+
+    def decide(self, situation: TransferDecisionInputs, troubles: dict[str, str]) -> None:
+        """Withdraw requests that came too late, and begin to bring home the tasks that are due."""
+        home = situation.snapshots.get(situation.home)
+        if home and home.taken_at > self._free_at.get(home.cluster, NEVER):
+            self._free = self._free[1], home.free_slots
+            self._free_at[home.cluster] = home.taken_at
+        for key in tuple(self._out):
+            self._follow_recall(key, situation)
+        self._take_checks(situation)
+        busy = self._out | {key: recall for key, (recall, _) in self._checking.items()}
+        candidates = (transfer for transfer in self._ledger.all() if transfer.key not in busy and self.may(transfer))
+        free = min(self._free) - sum(recall.slots for recall in busy.values())
+        self._begin(tuple(candidates), situation, troubles, free)
+
+    def _begin(
+        self, candidates: tuple[Transfer, ...], situation: TransferDecisionInputs, troubles: dict[str, str], free: int
+    ) -> None:
+        queues = self.policy.queues
+        due = tuple(recall_policy.plan_recalls_into_home_slots(candidates, situation, queues, troubles, free))
+        begun = [recall for recall in due if self._backoff.may_try(recall.transfer.key)]
+        for recall in begun:
+            check = self._workers.do(recall.transfer.owner, self._tasks.check, recall.transfer)
+            self._checking[recall.transfer.key] = recall, check
+        if begun:
+            all_due = recall_policy.plan_recalls_into_home_slots(candidates, situation, queues, troubles, sys.maxsize)
+            considered = [recall.transfer for recall in all_due]
+            entry = poller_decision_journal.recall_journal_entry(considered, due, situation, queues, troubles, free)
+            self._journal.keep(entry)
+
+    def bring(self, transfer: Transfer, why: str) -> bool:
+        """Bring a task home for the given reason; return whether its return has begun."""
+        if transfer.key not in self._out and transfer.key not in self._checking:
+            self._recall_task(TaskRecall(transfer=transfer, slots=0, why=why), transfer)
+        return transfer.key in self._out
+
+    def may(self, transfer: Transfer) -> bool:
+        """Return whether a waiting task may come home: the owner is proved, and the limit of returns is not reached.
+
+        Without a claim, the remote batch system must be able to show whether the job has started.
+        """
+        queue = self.policy.queues.get(transfer.queue)
+        cluster = self.policy.clusters.get(transfer.remote)
+        if (
+            not queue
+            or not queue.recall_wait_s
+            or not cluster
+            or transfer.listed != transfers_and_actions.OwnerSeenInHomeJobList.YES
+        ):
+            return False
+        tells = ADAPTERS[cluster.kind].recalls is not None
+        waits = transfer.remote_state.is_waiting and tells and not transfer.claim
+        if not waits and not does_claim_allow_recall(transfer):
+            return False
+        before = self._ledger.attempts(transfer.name, transfer.uid)
+        return sum(attempt.cause == TransferFailureCause.RECALLED for attempt in before) < queue.recall_limit
+
+    def _take_checks(self, situation: TransferDecisionInputs) -> None:
+        for key in [key for key, (_, check) in self._checking.items() if check.done()]:
+            recall, check = self._checking.pop(key)
+            transfer = self._ledger.open.get(key)
+            if error := check.exception():
+                _log.info("event=no_recall name=%s why=%r", key[0], str(error))
+            elif transfer and not transfer.verdict and not _does_remote_job_run(transfer, situation):
+                self._recall_task(recall, transfer)
+
+    def _recall_task(self, recall: TaskRecall, transfer: Transfer) -> None:
+        if not transfer.claim:
+            self._publish_request(recall, transfer)
+        elif self._claims.recall(transfer, recall.why):
+            self._out[transfer.key] = recall
+
+    def _publish_request(self, recall: TaskRecall, transfer: Transfer) -> None:
+        self._out[transfer.key] = recall
+        self._wished_at_s[transfer.key] = self._clock.steady_s()
+        self._ledger.note(transfer, f"recall: {recall.why}")
+        why = recall.why
+        message = TransferMessage(
+            transfer=transfer.name, outcome=TransferOutcome.RECALL, cause=TransferFailureCause.RECALLED, reason=why
+        )
+        self._verdicts.publish(
+            transfers_and_actions.TransferAction(
+                act=transfers_and_actions.TransferActKind.PUBLISH, transfer=transfer, why=why, verdict=message
+            )
+        )
+
+    def _follow_recall(self, key: TransferKey, situation: TransferDecisionInputs) -> None:
+        """Forget a finished return; withdraw a request that came too late or that no starter carries out."""
+        transfer = self._ledger.open.get(key)
+        if transfer is None or (transfer.verdict and transfer.claimed != HOME):
+            self._forget(key)
+        elif not transfer.verdict and _does_remote_job_run(transfer, situation):
+            self._withdraw_recall(transfer, f"recall: too late, running at {transfer.remote}")
+        elif not transfer.verdict and self._clock.steady_s() - self._wished_at_s.get(key, math.inf) > UNHEEDED_RECALL_S:
+            self._withdraw_recall(transfer, "recall: withdrawn, the starter did not act")
+
+    def _withdraw_recall(self, transfer: Transfer, why: str) -> None:
+        self._forget(transfer.key)
+        self._verdicts.retract(transfer.name, transfer.uid)
+        self._ledger.note(transfer, why)
+
+    def _forget(self, key: TransferKey) -> None:
+        self._out.pop(key, None)
+        self._wished_at_s.pop(key, None)
+
+
+def _does_remote_job_run(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
+    row = situation.row(transfer)
+    return row is not None and row.state.is_running
+
+
+ENDED_MOVE_AGE = timedelta(days=7)
+UNKNOWN_OWNER_THREAD = "moves"  # name of the thread for moves of unknown owners
+
+
+@dataclass(eq=False)
+class WaitingTaskMoveService(ReloadablePollerComponent):
+    """Moves waiting tasks to other clusters: home excludes the queues to the old cluster, and brings the task home.
+
+    A job gets its own queue list back once its task has started. After a kill, each move goes on at its stage in the
+    state file; every step may be repeated.
+    """
+
+    policy: Policy
+    database: InitVar[StateFile]
+    _ledger: TransferLedger
+    _tasks: LocalTaskActs
+    _recalls: WaitingTaskRecallService
+    _workers: OwnerThreadPools
+    _clock: Clock
+
+    def __post_init__(self, database: StateFile) -> None:
+        self._kept = Kept(database)
+        self._keeping: dict[TransferKey, Future[None]] = {}  # queue lists being changed
+        self._wished: set[TransferKey] = set()
+        self._ending: dict[TransferKey, tuple[WaitingTaskMove, Future[None]]] = {}  # queue lists being restored
+
+    def jobs(self) -> set[int]:
+        """Return the ids of local jobs that the home job list must include."""
+        return {parse_transfer_name(move.name).job for move in self._kept.in_flight()}
+
+    def decide(self, situation: TransferDecisionInputs) -> None:
+        """Do the next step of each move."""
+        self._take_restored_queue_lists(situation)
+        moves = [move for move in self._kept.in_flight() if move.key not in self._ending]
+        for move in moves:
+            transfer = self._ledger.find(move.key)
+            if transfer is None:
+                self._restore_queue_list(move, UNKNOWN_OWNER_THREAD, TaskMoveStage.DROPPED, "the transfer is unknown")
+            elif move.stage is TaskMoveStage.HOME:
+                self._follow_task_at_home(move, transfer, situation)
+            else:
+                self._bring_moved_task_home(move, transfer, situation)
+        if moves:
+            self._kept.forget(self._clock.now() - ENDED_MOVE_AGE)
+
+    def _bring_moved_task_home(
+        self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs
+    ) -> None:
+        """Bring a task home that moves to another cluster; give up the move if the task can't come home."""
+        keeping = self._keeping.get(transfer.key)
+        if keeping and not keeping.done():
+            return  # a queue list is restored only after the end of its change
+        if transfer.is_over and transfer.cause == TransferFailureCause.RECALLED:
+            self._kept.put(replace(move, stage=TaskMoveStage.HOME))
+            return
+        if transfer.verdict and transfer.verdict.cause == TransferFailureCause.RECALLED:
+            return  # the task is about to wait at home
+        if why := recall_policy.why_task_move_is_impossible(transfer, situation):
+            self._give_up(move, transfer, situation, why)
+        elif transfer.key in self._recalls.out():
+            return
+        elif transfer.key in self._wished:
+            self._give_up(move, transfer, situation, "the starter did not carry out the recall")
+        elif keeping is None:
+            self._exclude_old_cluster_queues(move, transfer, situation)
+        else:
+            self._begin_recall(move, transfer, situation)
+
+    def _exclude_old_cluster_queues(
+        self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs
+    ) -> None:
+        if not self._recalls.may(transfer):
+            self._give_up(move, transfer, situation, "the recall limit of the task's queue is reached")
+        elif situation.now - move.asked_at > recall_policy.MOVE_DEADLINE:
+            self._give_up(move, transfer, situation, "the move could not begin in time")
+        elif recall_policy.is_waiting_task_recallable(transfer, situation):
+            self._keeping[transfer.key] = self._workers.do(transfer.owner, self._tasks.keep_off, transfer)
+
+    def _begin_recall(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
+        if error := self._keeping.pop(transfer.key).exception():
+            self._give_up(move, transfer, situation, str(error))
+            return
+        why = f"recalled from {move.source}: rebalanced, {move.target} had room"
+        self._wished.add(transfer.key)
+        if not self._recalls.bring(transfer, why):
+            self._give_up(move, transfer, situation, "the recall can't begin now")
+
+    def _follow_task_at_home(
+        self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs
+    ) -> None:
+        """Restore a job's queue list once its task has started, ended or waited too long."""
+        newest = self._ledger.attempts(move.name, move.uid)[-1]
+        if newest.name != move.name:
+            self._ledger.note(newest, f"moved: the task waited at {move.source} before")
+            self._restore_queue_list(move, transfer.owner, TaskMoveStage.DONE, f"the task went to {newest.remote}")
+        elif ended := recall_policy.describe_move_end_at_home(transfer, situation):
+            self._restore_queue_list(move, transfer.owner, TaskMoveStage.DONE, ended)
+
+    def _give_up(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs, why: str) -> None:
+        """Give up a move; restore the queue list that an earlier process may have changed.
+
+        The list is not restored while a rescheduled task of the job waits for a new starter.
+        """
+        if parse_transfer_name(move.name).job in situation.requeued_jobs:
+            self._record_move_end(move, TaskMoveStage.DROPPED, why)
+        else:
+            self._restore_queue_list(move, transfer.owner, TaskMoveStage.DROPPED, why)
+        self._ledger.note(transfer, f"not moved: {why}")
+
+    def _restore_queue_list(self, move: WaitingTaskMove, owner: str, stage: TaskMoveStage, why: str) -> None:
+        job = parse_transfer_name(move.name).job
+        ended = replace(move, stage=stage, reason=why)
+        other_moves = (other_move for other_move in self._kept.in_flight() if other_move.key != move.key)
+        if any(parse_transfer_name(other_move.name).job == job for other_move in other_moves):
+            self._record_move_end(move, stage, why)  # a later move restores the job's queue list
+            return
+        giving = self._workers.do(owner, self._tasks.give_queues_back, move.name)
+        self._ending[move.key] = ended, giving
+
+    def _take_restored_queue_lists(self, situation: TransferDecisionInputs) -> None:
+        for key in [key for key, (_, giving) in self._ending.items() if giving.done()]:
+            move, giving = self._ending.pop(key)
+            error, transfer = giving.exception(), self._ledger.find(key)
+            if error and transfer and situation.at_home(transfer):
+                _log.warning("event=queues_kept name=%s why=%r", move.name, str(error))
+                self._restore_queue_list(move, transfer.owner, move.stage, move.reason)
+            else:
+                self._record_move_end(move, move.stage, move.reason)
+
+    def _record_move_end(self, move: WaitingTaskMove, stage: TaskMoveStage, why: str) -> None:
+        self._keeping.pop(move.key, None)
+        self._wished.discard(move.key)
+        self._kept.put(replace(move, stage=stage, reason=why))
+        _log.info("event=moved name=%s stage=%s why=%r", move.name, stage.value, why)

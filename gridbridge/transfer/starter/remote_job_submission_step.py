@@ -1,0 +1,254 @@
+"""Describe the local job for the remote cluster, and submit the remote job with a hold.
+
+execd gives a starter SGE_STARTER_* and SGE_STD*_PATH in the environment; `handle_as_binary`, `no_shell` and the limits
+are in active_jobs/N.T/config. Code that few jobs need is imported on demand.
+"""
+
+import os
+
+from gridbridge.batch import load_submit_adapter, remote_job_script_writer
+from gridbridge.batch.batch_submission_outcome import ONE_HOP, JobSubmissionOutcome, JobSubmissionResult
+from gridbridge.batch.remote_job_script_writer import RemoteJobScriptValues, ShellStartMode
+from gridbridge.errors import UnmappableRequest
+from gridbridge.model.job_request import JobRequest, JobSpec, is_home_only_resource
+from gridbridge.model.transfer_messages_in_spool import TransferFailureCause
+from gridbridge.model.transfer_name import is_transfer_name
+from gridbridge.model.transfer_route import SshLogin, TransferRoute
+from gridbridge.state import published_file_formats
+from gridbridge.transfer.starter import task_notes
+from gridbridge.transfer.starter.local_task import LocalTask, read_whole_file
+
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
+if TYPE_CHECKING:
+    from gridbridge.transfer.starter.starter_step_context import StarterStepContext
+
+
+INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT values without a script
+LOCAL_IDENTITY = (  # variables with the values of the local job
+    *("JOB_ID", "JOB_NAME", "REQUEST", "REQNAME", "RESTARTED", "SHELL", "SGE_ACCOUNT", "SGE_CWD_PATH"),
+    *("SGE_STDERR_PATH", "SGE_STDIN_PATH", "SGE_STDOUT_PATH"),
+    *("SGE_TASK_FIRST", "SGE_TASK_ID", "SGE_TASK_LAST", "SGE_TASK_STEPSIZE"),
+)
+HOME_JOB_ID = "GRIDBRIDGE_HOME_JOB_ID"
+SUBMIT_SIDE = "SGE_O_"  # prefix of variables that qsub sets about the submission
+DEVICES = "/dev/"  # prefix of files that every host has
+SERIAL = "none"  # value of `pe` for a serial job
+PARALLEL = ("PE", "PE_HOSTFILE")  # variables that execd sets for a parallel job
+EXECD_OWNS = (  # variables that execd sets, whatever qsub -v says
+    *("ARC", "ENVIRONMENT", "HOME", "HOSTNAME", "JOB_SCRIPT", "LOGNAME", "NHOSTS", "NQUEUES", "NSLOTS", "PWD", "QUEUE"),
+    *("SGE_ARCH", "SGE_BINARY_PATH", "SGE_CELL", "SGE_CKPT_DIR", "SGE_CKPT_ENV", "SGE_CLUSTER_NAME"),
+    *("SGE_EXECD_PORT", "SGE_JOB_SPOOL_DIR", "SGE_QMASTER_PORT", "SGE_ROOT", "TMP", "TMPDIR", "USER"),
+)
+
+
+def build_remote_job_spec(
+    task: LocalTask,
+    route: TransferRoute,
+    transfer: str,
+    request: JobRequest,
+    config: dict[str, str],
+    arguments: tuple[str, ...],
+    stage: str = "",
+    claim: str = "",
+) -> RemoteJobScriptValues:
+    """Return the values of the remote job's script; GridbridgeError if a file of the job is unreadable.
+
+    `stage` is the folder for copied files at the remote cluster, or empty. `claim` are shell lines that check whether
+    the job may run.
+    """
+    env, is_script = task.env, config["handle_as_binary"] != "1"
+    start = env["SGE_STARTER_SHELL_START_MODE"] if is_script else ShellStartMode.BINARY
+    if not is_script and config["no_shell"] == "1":
+        start = ShellStartMode.BINARY_NO_SHELL
+    has_own_commands = not route.identity and load_submit_adapter(route.away).HAS_QSTAT
+    own = remote_job_script_writer.home_job_id_commands_script(task.job, env["SGE_TASK_ID"]) if has_own_commands else ""
+    return RemoteJobScriptValues(
+        transfer=transfer,
+        spool=route.remote_spool,
+        name=str(task.job),
+        start=start,
+        shell=env["SGE_STARTER_SHELL_PATH"],
+        login=env.get("SGE_STARTER_USE_LOGIN_SHELL") == "true",
+        arguments=arguments[1:] if is_script else arguments,
+        environment=_remote_job_environment(task, request, config, is_script, route.identity),
+        script=read_whole_file(env["JOB_SCRIPT"]) if is_script else b"",
+        claim=claim,
+        own=own,  # shell lines by which Grid Engine's commands accept the home job id in the remote job
+        **_remote_stream_paths(route, env, stage),
+    )
+
+
+def has_standard_stream_files(env: dict[str, str]) -> bool:
+    """Say whether a standard stream of a job is a file, which the remote job can't open."""
+    streams = ("SGE_STDIN_PATH", "SGE_STDOUT_PATH", "SGE_STDERR_PATH")
+    return not all(env[stream].startswith(DEVICES) for stream in streams)
+
+
+def remote_output_location(env: dict[str, str], login: SshLogin) -> str:
+    """Describe in which files at the remote cluster a job's output stays; empty without output."""
+    paths = dict.fromkeys((env["SGE_STDOUT_PATH"], env["SGE_STDERR_PATH"]))
+    names = [path.rpartition("/")[2] for path in paths if not path.startswith(DEVICES)]
+    account = login.user or env["LOGNAME"]
+    files = " and ".join(f"~{account}/{name}" for name in names)
+    return f"the output stays at {login.host} in {files}" if names else ""
+
+
+def _remote_stream_paths(route: TransferRoute, env: dict[str, str], stage: str) -> dict[str, str]:
+    merged = env["SGE_STDERR_PATH"] == env["SGE_STDOUT_PATH"]
+    paths = {}
+    for stream, name in {"stdin": "stdin", "stdout": "stdout", "stderr": "stdout" if merged else "stderr"}.items():
+        path = env[f"SGE_{stream.upper()}_PATH"]
+        is_same = not route.remote_ssh or path.startswith(DEVICES)
+        paths[stream] = path if is_same else f"{stage}/{name}" if stage else path.rpartition("/")[2]
+    return paths
+
+
+def granted_parallel_environment(config: dict[str, str]) -> tuple[str, int]:
+    """Return a job's parallel environment and its granted slots; ('', 1) for a serial job."""
+    return (config["pe"], int(config["pe_slots"])) if config["pe"] != SERIAL else ("", 1)
+
+
+def is_interactive_job(env: dict[str, str]) -> bool:
+    """Say whether the starter's job is interactive (qrsh, qlogin)."""
+    return env.get("JOB_SCRIPT", "") in INTERACTIVE or not env.get("SGE_STARTER_SHELL_PATH")
+
+
+def _remote_job_environment(
+    task: LocalTask, request: JobRequest, config: dict[str, str], is_script: bool, identity: str
+) -> tuple[tuple[str, str], ...]:
+    """Return the variables that the job's owner set, and the job's identity at home, sorted by name."""
+    values = task.environment()
+    execds = EXECD_OWNS + LOCAL_IDENTITY + (PARALLEL if granted_parallel_environment(config)[0] else ())
+    own = {name: values.get(name, "") for name in request.variables if name not in execds}
+    if "PATH" in own:  # execd puts the local TMPDIR first
+        own["PATH"] = own["PATH"].removeprefix(f"{task.env['TMPDIR']}:")
+    home = {name: task.env[name] for name in LOCAL_IDENTITY if name in task.env}
+    home |= {name: value for name, value in task.env.items() if name.startswith(SUBMIT_SIDE)}
+    if identity:  # JOB_ID is the remote job's id
+        home[HOME_JOB_ID] = home.pop("JOB_ID")
+    if not is_script:  # for a script, JOB_SCRIPT is the remote path
+        home["JOB_SCRIPT"] = task.env["JOB_SCRIPT"]
+    return tuple(sorted((own | home).items()))
+
+
+LOGINS = 3  # after this number of rejected ssh logins the job is refused
+SHUT_OUT_S = 600  # shortest time of rejected ssh logins before the job is refused
+FIRST_REJECTED_LOGIN_NOTE = "shut_out"  # note with the time of the first rejected ssh login
+
+
+CAUSES = {
+    JobSubmissionOutcome.REFUSED: TransferFailureCause.REFUSED,
+    JobSubmissionOutcome.DENIED: TransferFailureCause.DENIED,
+    JobSubmissionOutcome.LATER: TransferFailureCause.UNREACHED,
+    JobSubmissionOutcome.UNSURE: TransferFailureCause.UNREACHED,
+    JobSubmissionOutcome.BARRED: TransferFailureCause.BARRED,
+}
+
+
+def submit_remote_job(step: "StarterStepContext") -> JobSubmissionResult:
+    """Submit the held remote job, unless the local job itself came from another cluster.
+
+    Raises UnmappableRequest for an unfit request, and SshLoginRefused without ssh access.
+    """
+    if _came_from_other_cluster(step.task.env.get("SGE_ACCOUNT", "")):
+        raise UnmappableRequest(ONE_HOP)
+    request = step.request
+    for name, value in request.hard:
+        if name == "h_rt":
+            task_notes.write_note(f"{step.task.private}/{name}", value.encode())  # Grid Engine may not answer later
+    config = step.task.config()
+    step.record = step.record.but(rerun=request.rerun)
+    name, (pe, slots) = step.record.transfer, granted_parallel_environment(config)
+    spec = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
+    spec = _exclude_forwarding_queues(step, _translate_job_request(step, spec))
+    stage_folder = make_remote_staging_folder(step, request, config)
+    if step.away.login and not stage_folder:
+        step.left_out = "; ".join(filter(None, (step.left_out, remote_output_location(step.task.env, step.away.login))))
+    script = remote_job_script_writer.write_remote_job_script(
+        build_remote_job_spec(
+            step.task, step.route, name, request, config, step.arguments, stage_folder, claim_wrapper_lines(step)
+        )
+    )
+    cwd = "" if step.route.remote_ssh else config["cwd"]  # empty: the home directory of the account
+    if stage_folder and step.route.declares(request.context):
+        cwd = f"{stage_folder}/work"
+    shell = step.route.remote_shell or "/bin/sh"
+    return step.far.submit_held_job(step.away, spec.but(shell=shell, cwd=cwd, script=script))
+
+
+def _came_from_other_cluster(account: str) -> bool:
+    if not account.startswith("gc."):
+        return is_transfer_name(account)
+    from gridbridge.model.campaigns.campaign_file_and_array_names import is_campaign_array_name  # rarely needed
+
+    return is_campaign_array_name(account)
+
+
+def is_owner_barred(step: "StarterStepContext") -> bool:
+    """Say whether the owner's ssh login to the remote cluster was rejected often and long enough to give up."""
+    is_often = step.task.tries("logins") >= LOGINS - 1
+    return step.task.known_for_s(FIRST_REJECTED_LOGIN_NOTE) >= SHUT_OUT_S and is_often
+
+
+def claim_wrapper_lines(step: "StarterStepContext") -> str:
+    """Return the shell lines by which the remote job checks whether the job may run (claim).
+
+    A retried submission reuses its claim while the configuration has claims of this kind. The claim's key is written
+    before the script that names the key becomes readable.
+    """
+    kind = step.route.remote_claim.partition(" ")[0]
+    if not step.record.claim.startswith(f"{kind}."):
+        if step.record.claim:
+            step.note(claim="")
+        return ""
+    from gridbridge.batch import remote_job_claim_script
+
+    write_claim_key(step)
+    route = step.route
+    return remote_job_claim_script.remote_job_claim_shell_lines(
+        step.record.claim, route.remote_claim, route.remote_spool, os.getuid()
+    )
+
+
+def write_claim_key(step: "StarterStepContext") -> None:
+    """Write the file with the secret key by which the remote job may claim its task."""
+    if step.record.claim:
+        from gridbridge.batch import remote_job_claim_script
+
+        remote_job_claim_script.write_remote_job_claim_key(step.record.claim, step.task.our_spool, os.getuid())
+
+
+def make_remote_staging_folder(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> str:
+    """Create a folder for copied files at the remote cluster; return its path, or '' if no file is copied.
+
+    If the job declares no files, only its standard streams are copied, and only if they are files.
+    """
+    route, env = step.route, step.task.env
+    is_wanted = route.declares(request.context) or (route.staged and has_standard_stream_files(env))
+    if not (step.record.stage or is_wanted):
+        return ""
+    from gridbridge.transfer.starter import file_staging
+
+    return file_staging.begin_file_staging(step, request, config)
+
+
+def _exclude_forwarding_queues(step: "StarterStepContext", spec: JobSpec) -> JobSpec:
+    published = published_file_formats.read_non_forwarding_queues(step.route.remote, step.task.published)
+    if not published:
+        return spec
+    from gridbridge.model import names_offered_by_cluster
+
+    return spec.but(request=names_offered_by_cluster.decode_non_forwarding_queues(published).keep(spec.request))
+
+
+def _translate_job_request(step: "StarterStepContext", spec: JobSpec) -> JobSpec:
+    pairs = spec.request.hard + spec.request.soft
+    has_names = spec.pe or spec.request.project or any(not is_home_only_resource(name) for name, _ in pairs)
+    if not step.route.remote_mapped and not has_names:  # the remote cluster knows all requested names
+        return spec
+    from gridbridge.transfer.request_translation import translate_request_for_queue
+
+    queue, folder = step.record.queue, step.task.published
+    spec, left_out = translate_request_for_queue(queue, step.route, spec, folder)
+    step.left_out = "; ".join(left_out)
+    return spec
