@@ -17,7 +17,7 @@ LEAST = 0.8  # of the rate of plain rsync
 CARRY = """
 import glob, json, os, shutil, subprocess, sys, time
 sys.path[:0] = glob.glob("/opt/gridbridge/venv/lib/python3*/site-packages")
-from gridbridge.rebalance.replicas import storage_area_access as areas, dataset_records_and_originals
+from gridbridge.rebalance.replicas import storage_area_shell_scripts as areas, dataset_records_and_originals
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import ReplicaCopier, LocalOrSshFolder
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import copy_files_by_rsync

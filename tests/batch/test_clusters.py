@@ -187,12 +187,12 @@ def test_paramiko_is_loaded_with_the_first_request_alone() -> None:
     """Clusters of this host are asked meanwhile."""
     program = """
 import sys
-from gridbridge.batch import configured_cluster_routes
+from gridbridge.batch import configured_cluster_addresses
 from gridbridge.errors import HostNotReached
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import ssh
 from tests.batch.test_clusters import a_policy
-configured_cluster_routes.keep_ssh_connections_open(a_policy())
+configured_cluster_addresses.keep_ssh_connections_open(a_policy())
 print("paramiko" in sys.modules)
 try:
     ssh.run_over_ssh(SshLogin(host="127.0.0.1", port="1"), ("true",), {}, 5)

@@ -81,7 +81,7 @@ MOVERS = (
     "campaigns/store/campaign_task_rows",
 )
 MOVED_BY = ("campaigns/runner/", "campaigns/store/camp")
-ARRAYS = ("as_user_array", "campaign_", "new_attempt", "send_arrays", "as_user_request_steps")
+ARRAYS = ("as_user_array", "campaign_", "earlier_attempts", "send_arrays", "as_user_refusals_and_user_switch")
 OWNERS = (*(f"privileged/{name}" for name in ARRAYS), "campaigns/store/root_ledger", "gridengine/submit")
 CONFIGURATION = f"""
 [site]

@@ -186,7 +186,7 @@ if sys.argv[1] == "files":
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 def ask(*_):
     try:
-        print("nobody's" if not as_root._leads_to("fileserver") else "somebody's")
+        print("nobody's" if not as_root._look_up_addresses("fileserver") else "somebody's")
     except as_root.NameLookupFailure as error:
         print("not known")
 as_root.perform_as_root_request, sys.argv = ask, sys.argv[:1]

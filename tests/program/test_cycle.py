@@ -313,8 +313,8 @@ def test_a_look_for_news_that_fails_is_a_cycle_that_failed(tmp_path: Path) -> No
 
 HOLD = """
 import sys
-from gridbridge.shell import poller_lock as lock
-print(lock.take_poller_lock(sys.argv[1]), flush=True)
+from gridbridge.shell import program_lock_file as lock
+print(lock.take_lock_until_exit(sys.argv[1]), flush=True)
 sys.stdin.read()
 """
 

@@ -136,7 +136,7 @@ LOOP = """
 import os, sys
 from gridbridge.elastic.cli import balance_program as program
 from gridbridge.model.elastic.published_balance import BalancePlanReport
-from gridbridge.elastic.balancer import balancer_loop as lasting
+from gridbridge.elastic.balancer import balancer_configuration_reload as lasting
 from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan
 
 def rounds(wanted, path, renew):

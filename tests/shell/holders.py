@@ -8,8 +8,8 @@ from pathlib import Path
 
 HOLD = """
 import sys, time
-from gridbridge.shell import poller_lock as lock
-print(lock.take_poller_lock(sys.argv[1]), flush=True)
+from gridbridge.shell import program_lock_file as lock
+print(lock.take_lock_until_exit(sys.argv[1]), flush=True)
 time.sleep(60)
 """
 

@@ -170,10 +170,13 @@ def _check_site_with_rights(policy: Policy, sha256: str | None, clock: Clock) ->
     if policy.queues:
         slots = transfer_queue_findings.total_transfer_slots(policy)
         yield transfer_queue_findings.user_spool_limit_finding(policy, slots)
-    age_s = facts.poller.age_s
-    has_values = age_s is not None and are_load_values_fresh(age_s, policy.poller.stale_s)
+    poller = facts.poller if _has_fresh_load_values(facts.poller, policy) else None
     for queue, situation in situations.items():
-        yield from _check_transfer_queue(queue, situation, facts.poller if has_values else None)
+        yield from _check_transfer_queue(queue, situation, poller)
+
+
+def _has_fresh_load_values(poller: PollerProcessFacts, policy: Policy) -> bool:
+    return poller.age_s is not None and are_load_values_fresh(poller.age_s, policy.poller.stale_s)
 
 
 def _check_files_at_clusters(

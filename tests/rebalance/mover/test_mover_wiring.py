@@ -153,7 +153,7 @@ def test_clients_log_in_before_a_plan_loads_what_decides() -> None:
     program = """
 import sys
 from gridbridge.rebalance.cli import rebalance_command as rebalance
-from gridbridge.rebalance.mover import rebalance_service_account as as_service
+from gridbridge.rebalance.mover import service_account_and_policy as as_service
 slow = {"sqlalchemy", "gridbridge.rebalance.mover.task_rebalancer"}
 def begin(path): sys.exit(str(slow & {*sys.modules}))
 as_service.load_policy_begin_ssh_logins = begin

@@ -17,19 +17,19 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
 AS_USER = "gridbridge.privileged.as_user"
 SEND = {
-    "intended": "privileged/send_arrays.py:_submit_at",
+    "intended": "privileged/campaign_owner_cluster_calls.py:submit_held_array",
     "submitted there": "batch/oar/submit.py:_read_answer",
     "the answer is lost": "campaigns/store/root_ledger.py:submitted",
-    "noted": "privileged/send_arrays.py:release",
+    "noted": "privileged/send_arrays.py:release_submitted_arrays",
     "released there": "batch/oar/submit.py:release_arrays",
     "not told": "privileged/as_user_array_arguments.py:line",
 }
 DELETE = {
-    "asked": "privileged/campaign_owner_cluster_calls.py:act",
+    "asked": "privileged/campaign_owner_cluster_calls.py:release_or_delete_array",
     "looked at": "batch/oar/submit.py:delete_array",
-    "not told": "privileged/as_user_array_verbs.py:_leave",
+    "not told": "privileged/as_user_array_verbs.py:_print_and_exit",
 }
-FILES = "privileged/as_user_array,privileged/campaign_,privileged/new_attempt,privileged/send_arrays,"
+FILES = "privileged/as_user_array,privileged/campaign_,privileged/earlier_attempts,privileged/send_arrays,"
 FILES += "privileged/as_user_refusals_and_user_switch,campaigns/store/root_ledger,batch/oar/submit,shell/ssh"
 LONG_S = 600
 EACH, LINES = 7, 1000  # of the lines to which a sender comes in these, which are fewer

@@ -40,7 +40,7 @@ qconf -dattr exechost complex_values mem=4G,alone=true {NODE}
 RUN = "sh -c 'while ! [ -e ~/way.go ]; do sleep 0.2; done; echo $CIGRI_JOB_ID >>~/way.ended'"
 NIKITAS = "gridbridge.campaigns.nikita.program"
 KILLS = {
-    "before anything": "campaigns/nikita/task_deletion_cycle.py:_make_way",
+    "before anything": "campaigns/nikita/task_deletion_cycle.py:_preempt_tasks_for_local_job",
     "when it is noted for whom": "campaigns/nikita/task_deletion_cycle.py:_delete",
     "as root is asked": "campaigns/runner/array_commands_as_owner:2",
     "when root has told": "campaigns/runner/array_commands_as_owner:6",
