@@ -50,7 +50,7 @@ def query_raw_cell_status(policy: Policy, now: datetime) -> tuple[SavedBatchProg
 def parse_balance_situation(
     documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRoundInput, where: str, queue: str = USUAL_QUEUE
 ) -> BalanceSituation:
-    """Parse raw output, OAR's slots as slots of `queue`; raise ClusterStateUnknown, which begins with `where`."""
+    """Parse raw output, OAR's slots as slots of `queue`; raise ClusterStateUnknown with `where` in the message."""
     try:
         cell, layout = _parse_cell(documents, saved_round, queue)
     except ParseError as error:
@@ -71,7 +71,7 @@ def _parse_cell(
     cell = parse_cell_demand(documents.qstat, documents.qhost, saved_round.now.tzinfo or UTC, layout)
     ready = [node.name for node in saved_round.nodes if node.state is ElasticNodeState.READY]
     if not cell.instances and any(is_same_host(name, host.name) for name in ready for host in cell.hosts):
-        raise ParseError("qstat: no queue on any host, although ready nodes are hosts")
+        raise ParseError("qstat: no queue on any host, although the cell has ready nodes")
     return cell, layout
 
 

@@ -28,7 +28,7 @@ Lines = list[tuple[int, str]]  # pairs of line number and text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiTextLine:
-    """The fields of a line, with file and line number."""
+    """A line of a Ganeti file: fields, and file and line number for messages."""
 
     where: str
     fields: tuple[str, ...]
@@ -117,7 +117,7 @@ def parse_ganeti_text(text: str, path: str) -> ganeti_cluster.GanetiCluster:
     """Parse the text of a Ganeti cluster file; `path` is for error messages."""
     sections = _sections(text, path)
     groups = [_group(row) for row in _rows(sections["groups"], path, 4, ("",))]
-    at_uuid = {group.uuid: at for at, group in enumerate(groups)}  # the last of equal names, as in hsqueeze
+    at_uuid = {group.uuid: at for at, group in enumerate(groups)}  # the last of equal UUIDs, as in hsqueeze
     rows = _rows(sections["nodes"], path, 9, NODE_LATER)
     nodes = tuple(_node(row, at_uuid) for row in rows)
     at_node = {node.name: at for at, node in enumerate(nodes)}
@@ -247,7 +247,7 @@ def _instance(row: GanetiTextLine, nodes: Mapping[str, int]) -> ganeti_cluster.G
 def _policy(row: GanetiTextLine) -> ganeti_cluster.GanetiInstancePolicy:
     specs = _listed(row.fields[2], ";")
     if len(specs) % 2:
-        raise row.wrong(f"the policy has {len(specs)} limits", "pairs of a least and a most")
+        raise row.wrong(f"the policy has {len(specs)} limits", "pairs of a minimal and a maximal size")
     limits = [_spec(row, text) for text in specs]
     return ganeti_cluster.GanetiInstancePolicy(
         standard=_spec(row, row.fields[1]),

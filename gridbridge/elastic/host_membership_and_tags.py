@@ -41,7 +41,7 @@ class ExecutionHostMembership(Protocol):
         """Disable all queue instances of a host, so that no further task starts on the host."""
 
     def open(self, host: str, closed: frozenset[str]) -> elastic_nodes.HostJoinStep:
-        """Enable a host's queues; queues in `closed` stay disabled, and a host with such a queue gives CLOSED."""
+        """Enable a host's queues, but leave queues in `closed` disabled; return CLOSED if there are any."""
 
     def opening(self, host: str) -> str:
         """Return the command by which an administrator lets a host run tasks after power-on."""

@@ -22,9 +22,9 @@ _log = logging.getLogger(__name__)
 PATIENT = (
     elastic_nodes.NodeStateCause.DRAINED,
     elastic_nodes.NodeStateCause.CONDENSED,
-)  # a host stays closed until its tasks have ended
+)  # causes for which a host stays closed until the tasks of the host have ended
 ChangeHostTag = Callable[[str, str, bool], object]  # host, tag, and whether to add or remove the tag
-LEAVES_S = 600.0  # time after which a host that is still in the cell is logged
+LEAVES_S = 600.0  # after this time of a removal, a host that is still in the cell is logged
 LOST = (
     elastic_nodes.NodeStateCause.VANISHED,
     elastic_nodes.NodeStateCause.SILENT,

@@ -70,7 +70,7 @@ class OarNodeMembership:
             self.root("undrain", host)
 
     def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
-        """Set a node Alive and undrain it; OAR recovers suspected nodes, and has no queues for `closed`."""
+        """Set a node Alive and undrain the node; OAR nodes have no queues, so `closed` is ignored."""
         facts = self.look_at(host)
         if facts.is_halted:
             self.root("open", host)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from gridbridge.model.host_clocks import HostClockReadings
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
-LEAST_S = 1.0  # smaller jumps come from slewing, or from the time between two readings
+LEAST_S = 1.0  # smaller steps of the clock come from slewing, or from the time between two readings
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -66,7 +66,7 @@ def lock_file_holder_version(path: str) -> str | None:
 
 
 class MomentaryProgramLock:
-    """Holds a lock in `with MomentaryProgramLock(path) as is_ours`, if free; with `is_shared` several may."""
+    """Holds a lock in `with MomentaryProgramLock(path) as is_ours`, if free; `is_shared` allows several holders."""
 
     def __init__(self, path: str, *, is_shared: bool = False) -> None:
         self._path = path

@@ -66,7 +66,7 @@ def replace_program_runs_by(answerer: "ProgramAnswerer | None") -> None:
 
 
 def run_program_end_callback() -> None:
-    """Call the registered function, after a program that another module has run."""
+    """Call the function registered for ends of programs, after another module has run a program."""
     _after_each()
 
 

@@ -148,7 +148,7 @@ def _carry(
 
 
 def _reason(lines: list[str], host: str) -> str:
-    """Return the line that names a failure's cause; without such a line, the connection of a remote copy was lost."""
+    """Return the line with a failure's cause; for a remote copy without a cause, say that the connection was lost."""
     telling = [line for line in lines if not line.startswith(DANGLING)]
     causes = [line for line in telling if not any(words in line for words in FOLLOWS)]
     if telling and host and not causes:

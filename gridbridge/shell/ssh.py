@@ -79,7 +79,7 @@ _carrier = OpenSshClient()
 
 
 def set_ssh_request_carrier(carrier: OpenSshClient) -> None:
-    """Let this process run its ssh requests in another way, such as by KeptSshConnections."""
+    """Let this process run its ssh requests by a client such as KeptSshConnections."""
     global _carrier
     _carrier = carrier
 
@@ -184,7 +184,7 @@ def _become(login: SshLogin) -> tuple[str, ...]:
 
 
 def _apart() -> tuple[str, ...]:
-    """Return unshare(1) as a prefix, if allowed: programs that a user's ssh configuration starts end with ssh."""
+    """Return unshare(1) as a prefix, if allowed, so that programs of a user's ssh configuration end with ssh."""
     with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
         rights = next(line for line in file if line.startswith("CapEff:"))
     may = int(rights.split()[1], 16) >> CAP_SYS_ADMIN & 1
@@ -226,7 +226,7 @@ def _last_words(token: str, ended: CompletedProgram) -> str:
 
 
 def are_ssh_keys_refused(words: bytes) -> bool:
-    """Say, by the last line of the client, whether the server accepts none of the keys."""
+    """Say whether the last line of the ssh client means that the server accepts none of the user's keys."""
     user, _, why = (words.splitlines() or [b""])[-1].partition(b": ")
     return b"@" in user and b" " not in user and why.startswith(DENIED)
 
@@ -297,7 +297,7 @@ def run_by_callers_ssh(
 
 
 def run_remotely_and_fetch_files(address: str, argv: tuple[str, ...], folder: str, client: str = CALLERS_CLIENT) -> int:
-    """Run a program remotely; fetch the output as `said`, and folder `out`; RELAY_FAILED if a file is missing."""
+    """Run a program remotely; fetch output `said` and folder `out` into `folder`; RELAY_FAILED if one is missing."""
     source, sink = os.pipe()
     unpack = (TAR, "-x", "-f", "-", "-C", folder, "--no-same-owner")
     pid = os.posix_spawn(TAR, unpack, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, source, 0)])

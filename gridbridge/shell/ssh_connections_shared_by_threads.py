@@ -26,7 +26,7 @@ Account = tuple[str, str, str, str]
 
 
 class IdleSshSessions(OpenSshClient):
-    """The idle ssh sessions of each login, and logins that timed out; a busy session makes a second one open."""
+    """The idle ssh sessions of each login, and logins that timed out; a new session opens if all are busy."""
 
     def __init__(self) -> None:
         self._idle: dict[Account, LifoQueue[SshSessionsOfProgram]] = {}

@@ -134,7 +134,7 @@ def delete_rows_of_attempts(
 
 
 def delete_rows_of_ended_attempts(database: StateFile, table: sa.Table) -> None:
-    """Delete a table's rows about ended attempts, array by array, as the index of attempts is by array."""
+    """Delete a table's rows about ended attempts; each array has its own query, for which attempts have an index."""
     indices_by_array: dict[tuple[int, int], list[int]] = {}
     for row in database.rows(sa.select(*(table.c[name] for name in PLACE))):
         indices_by_array.setdefault((row["campaign"], row["array"]), []).append(row["place"])

@@ -119,7 +119,7 @@ _QUEUE = tuple(field.name for field in fields(QueueInstanceStatus) if field.name
 
 
 def encode_cluster_snapshot(snapshot: ClusterSnapshot, jobs: Container[int]) -> bytes:
-    """Encode a cluster snapshot with those of its jobs whose ids are in `jobs`."""
+    """Encode a cluster snapshot, with only the jobs whose ids are in `jobs`."""
     table = {name: getattr(snapshot, name) for name in _COUNTS}
     table["queues"] = [[_words(queue.state), *(getattr(queue, name) for name in _QUEUE)] for queue in snapshot.queues]
     listed = ((number, rows) for number, rows in snapshot.jobs.items() if number in jobs)
@@ -128,7 +128,7 @@ def encode_cluster_snapshot(snapshot: ClusterSnapshot, jobs: Container[int]) -> 
 
 
 def decode_cluster_snapshot(content: bytes, cluster: str, taken_at: datetime) -> ClusterSnapshot:
-    """Decode a cluster snapshot; raise some exception for invalid content."""
+    """Decode a cluster snapshot; invalid content raises an exception of any class."""
     table = json.loads(zlib.decompress(content))
     return ClusterSnapshot(
         cluster=cluster,

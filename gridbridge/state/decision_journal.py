@@ -47,7 +47,7 @@ def make_journal_entry(
     actions: Sequence[str],
     sentences: Sequence[str] | None = None,
 ) -> DecisionJournalEntry:
-    """Return a journal entry that names the first 20 of `sentences` (else actions) and counts the others."""
+    """Return a journal entry with the first 20 sentences, by default the actions, and the number of the rest."""
     sentences = actions if sentences is None else sentences
     texts = [*sentences[:MOST_TOLD]]
     texts += [f"{more} more"] if (more := len(sentences) - MOST_TOLD) > 0 else []

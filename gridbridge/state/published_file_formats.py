@@ -160,7 +160,7 @@ def set_verdict_folder_modes(mode: int, published: str = PUBLISHED) -> None:
 
 
 def remove_unfetched_published_files(open_transfers: frozenset[str], until: float, published: str = PUBLISHED) -> int:
-    """Remove verdicts and replies without an open transfer, old usage and leftovers; return how many."""
+    """Remove old files of transfers that are not open, and old unfinished files; return how many."""
     removed = 0
     for folder, folders, names in os.walk(published):
         if folder == published and ACCOUNTING in folders:

@@ -210,7 +210,7 @@ def tasks_with_unverified_history(folder: str, job: int) -> frozenset[int]:
     """Return the tasks of an array job that have a history without a verified owner."""
     tasks = set[int]()
     for _, name in _files(folder):
-        with suppress(ParseError):  # the file is a temporary file
+        with suppress(ParseError):  # raised for the name of a temporary file
             number, task = parse_local_job_and_task(name.removesuffix(".json"))
             tasks |= {task} if number == job and task else set()
     return frozenset(tasks)

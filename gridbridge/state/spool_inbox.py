@@ -43,7 +43,7 @@ class SpoolInbox:
         self._names = ResumableFolderScan(NAMES_A_SCAN)
         self._kept: Counter[int] = Counter()  # accepted files by uid, since the pass over the folder began
         self._waking = ResumableFolderScan()
-        self._full: frozenset[str] = frozenset()  # foreign folders that cannot be removed, because they have files
+        self._full: frozenset[str] = frozenset()  # users' folders that have files, and so cannot be removed
         self._full_met: frozenset[str] = frozenset()  # folders of `_full` that the present pass has found
 
     def read(self) -> tuple[MessageWithAuthorUid, ...]:
@@ -124,7 +124,7 @@ class SpoolInbox:
         return sum(self._remove(f"{WAKE}/{fifo.name}") for fifo in facts if fifo.changed_s < newest_s)
 
     def _scan(self) -> list[SpoolFile]:
-        """List files, oldest first; remove foreign folders and old unfinished files."""
+        """List files, oldest first; remove users' folders and old unfinished files."""
         try:
             folders, entries = _apart(self._names.take(self._folder))
         except OSError as error:
@@ -145,7 +145,7 @@ class SpoolInbox:
         return facts.st_uid == os.geteuid() and is_past
 
     def _remove_folders(self, folders: list[os.DirEntry[str]]) -> None:
-        """Remove each foreign folder; a folder with files is tried only once."""
+        """Remove users' folders; the removal of a folder with files is tried only once."""
         new = [entry for entry in folders if entry.name not in self._full][:REMOVALS_A_SCAN]
         full = [entry for entry in new if not _remove_folder(entry.path)]
         self._full |= {entry.name for entry in full}

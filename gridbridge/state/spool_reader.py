@@ -22,7 +22,6 @@ UNFINISHED_S = 3600  # age after which the writer of an unfinished file counts a
 MOST = 5000  # at most this many names in a portion; the removal of 5000 files takes a tenth of a second
 WHOLE = b"\n\n"  # the end of a complete message from a shell
 OF_SHELLS = tuple(f"kind={kind}\n".encode() for kind in (TransferMessageKind.ENDED, TransferMessageKind.CLOSED))
-# errors at opening that the file's writer has caused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +74,7 @@ class SpoolReader:
         self._met: set[str | SpoolFileVersion] = set()  # names and versions found since the last clean-up
 
     def remember(self, spool_files: Iterable[SpoolFile]) -> None:
-        """Note scanned files; a file with several links is refused for good, even when one link is left."""
+        """Remember scanned files; a file that ever had several hard links is refused for good."""
         for spool_file in spool_files:
             if self._read.get(spool_file.name, spool_file.mark) != spool_file.mark:
                 del self._read[spool_file.name]
@@ -111,7 +110,7 @@ class SpoolReader:
         return self._read.get(name, now) != now
 
     def skip(self, spool_file: SpoolFile) -> None:
-        """Never read a spool file again."""
+        """Treat a spool file as read, unless another file replaces the file."""
         self._read[spool_file.name] = spool_file.mark
         self._met.add(spool_file.name)
 
@@ -157,7 +156,7 @@ def read_spool_file_facts(entry: os.DirEntry[str]) -> SpoolFile | None:
 
 
 def spool_file_version(facts: os.stat_result) -> SpoolFileVersion:
-    """Return the version of a spool file."""
+    """Return what distinguishes a spool file from a later file of the same name."""
     return SpoolFileVersion(facts.st_ino, facts.st_mtime_ns)
 
 
@@ -206,7 +205,7 @@ def _seconds(at: str) -> float:
 
 
 class ResumableFolderScan:
-    """A scan of a folder in portions; a folder that users have filled then delays no round."""
+    """A scan of a folder in portions, so that a folder full of users' files delays no round."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most

@@ -143,7 +143,7 @@ HEAD = max(name[1:5] for name in os.listdir(versions.__path__[0]) if name.starts
 
 
 def open_or_migrate_state_file(url: str, *, is_unchanged: bool = False) -> tuple[sa.Engine, str]:
-    """Open the database at `url`, created or migrated unless `is_unchanged`; return the engine and a name."""
+    """Open the database at `url`, created or migrated unless `is_unchanged`; return engine and name for messages."""
     with convert_database_errors("state"):
         address = sa.make_url(url)
     is_file = address.get_backend_name() == "sqlite"

@@ -119,7 +119,7 @@ def read_stored_balancer_nodes(path: str) -> tuple[BalancerOwnedNode, ...]:
 
 
 def add_saved_balancer_state(situation: BalanceSituation, policy: Policy, path: str = "") -> BalanceSituation:
-    """Return the situation with stored facts and nodes, but working hosts of the site only with squeeze."""
+    """Return the situation with stored facts and nodes; without squeeze the site's ready hosts are left out."""
     path = path or BALANCE_STATE
     if not os.access(path, os.R_OK):
         return situation

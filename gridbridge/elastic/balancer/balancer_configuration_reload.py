@@ -56,12 +56,12 @@ class ReloadingBalancer(ReloadingDaemon):
         self._renew = renew
 
     def has_news(self) -> bool:
-        """Check the configuration file; a changed file does not start a round early."""
+        """Check whether gridbridge.toml has changed; a change does not start the next round early."""
         self.look()
         return super().has_news()
 
     def _by(self, policy: Policy) -> BalancerRunOptions:
-        """Return the options of a new configuration, and log why the balancer can't act."""
+        """Return the options of a new configuration; if the balancer can't act with the options, log why."""
         service_cycle.set_log_level(policy)
         try:
             options = self._renew(policy)

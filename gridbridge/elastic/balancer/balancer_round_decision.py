@@ -41,7 +41,7 @@ def decide_and_report_balance(
     *,
     is_faithful: bool = False,
 ) -> BalancePlanReport:
-    """Decide about a situation, and return the plan's report."""
+    """Decide which nodes to add and to remove in a situation, and return the plan's report."""
     return balance_plan_report(
         decide_balance_plan(situation, rules, demand, pools, is_faithful=is_faithful), rules, demand
     )
@@ -131,7 +131,7 @@ def drop_acts_replaced_by_squeeze(
 
 
 def append_squeeze_sentence(report: BalancePlanReport, standby_plan: StandbyOrWakePlan | None) -> BalancePlanReport:
-    """Return the plan's report with the sentence of the squeeze."""
+    """Append the squeeze decision, as a sentence, to the sentence of the plan's report."""
     if standby_plan is None:
         return report
     return replace(report, sentence=f"{report.sentence}; squeeze: {describe_standby_or_wake_plan(standby_plan)}")

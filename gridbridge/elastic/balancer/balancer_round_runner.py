@@ -207,7 +207,7 @@ class BalancerRoundRunner:
         facts = HostTagsAndMovableTasks(tags=view.world.tags, movable=view.movable)
         free = self._free(view.world)
         situation = balancer_round_decision.restrict_squeeze_to_own_hosts(view.situation, free, site.demand.retry_s)
-        stay = self._own(view.world) - free  # the policy may not remove these hosts
+        stay = self._own(view.world) - free  # hosts of unclear power state, which no policy removes
         plan = replace(plan, remove=tuple(name for name in plan.remove if name not in stay))
         return plan_hosts_to_sleep_or_wake(situation, plan, site.rules, site.squeeze, facts)
 
@@ -344,7 +344,7 @@ def _switches_host_power(due: elastic_nodes.DueNodeAct) -> bool:
 def _after(
     nodes: Sequence[elastic_nodes.BalancerOwnedNode], dues: Sequence[elastic_nodes.DueNodeAct]
 ) -> list[elastic_nodes.BalancerOwnedNode]:
-    """Return the nodes after some acts, each changed node in its new state."""
+    """Return all nodes in the states after the acts; nodes deleted from the state file are left out."""
     touched = {due.before for due in dues}
     untouched = [node for node in nodes if node not in touched]
     return untouched + [due.node for due in dues if not due.is_over]

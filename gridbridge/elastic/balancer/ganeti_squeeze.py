@@ -10,8 +10,8 @@ from gridbridge.model.elastic.ganeti_cluster import GanetiSqueezeAction, GanetiS
 
 BEGIN = """#!/bin/sh
 
-# Written by gridbridge squeeze: what it decided, as commands of Ganeti's.
-# It stops before its next job when there is a file /tmp/stop-htools.
+# Ganeti's commands for a decision of gridbridge squeeze.
+# If the file /tmp/stop-htools exists, the script ends before its next job.
 
 set -e
 
@@ -42,7 +42,7 @@ class GanetiSqueezeResult:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The script's lines for print, without the calls of check()."""
+        """The lines of the script to print: all lines except calls of check()."""
         return tuple(line for line in self.script.removesuffix("\n").split("\n") if line != CHECK)
 
 

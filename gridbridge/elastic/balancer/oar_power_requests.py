@@ -87,7 +87,7 @@ class OarPowerRequestOutcome:
 def apply_oar_power_requests(
     policy: Policy, folder: str, now: datetime, *, is_acting: bool
 ) -> tuple[OarPowerRequestOutcome, ...]:
-    """Carry out a folder's requests, or only return the requests; exit with 3 while another process does."""
+    """Carry out a folder's requests, or only return the requests; exit with 3 while another process acts."""
     notes = read_oar_power_requests(folder)
     if not is_acting:
         requests = sorted(latest_oar_power_request_by_node(notes, now.timestamp()).items())
@@ -114,7 +114,7 @@ def _settled(policy: Policy, folder: str, now_s: float) -> tuple[OarPowerRequest
 
 
 def _outcome_unless_switched(policy: Policy, host: str, requested: OarRequestedPowerState) -> OarPowerRequestOutcome:
-    """Return a request's outcome as long as nothing is switched: a failure if no provider switches the host."""
+    """Return the outcome of a request before the host is switched: a failure if no provider switches the host."""
     lack = f"no provider switches the host; expected a section [power.{host}]"
     return OarPowerRequestOutcome(host=host, wish=requested, why="" if host in policy.powered else lack)
 

@@ -205,7 +205,7 @@ def _tell(explanation: BalancerJobOrHostExplanation, now: datetime, *, is_json: 
     if explanation.node:
         since = format_local_time(explanation.node.since, now)
         state, pool = explanation.node.state.value, explanation.node.pool
-        output_and_errors.print_line(f"{explanation.what} is {state} since {since}, of pool {pool}")
+        output_and_errors.print_line(f"{explanation.what} of pool {pool} is {state} since {since}")
     output_and_errors.print_line(f"{explanation.what}: {explanation.reason}")
     output_and_errors.print_line(f"the plan now: {explanation.sentence}")
 

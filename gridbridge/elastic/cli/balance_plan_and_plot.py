@@ -34,18 +34,18 @@ RULES = (
     click.option(
         *("-m", *option_name_spellings("max_nodes"), "max_nodes"),
         type=click.IntRange(min=0),
-        help="The most nodes of the cluster, master included; 0: no node is added or removed.",
+        help="Largest number of nodes of the cluster, master included; 0: no node is added or removed.",
     ),
     click.option(
         *("-n", *option_name_spellings("min_nodes"), "min_nodes"),
         type=click.IntRange(min=0),
-        help="The least nodes of the cluster, master included.",
+        help="Smallest number of nodes of the cluster, master included.",
     ),
     click.option(
         *("-a", *option_name_spellings("add_nodes_per_iteration"), *option_name_spellings("add_nodes_per_iter")),
         "add_nodes_per_iteration",
         type=click.IntRange(min=1),
-        help="The most nodes that one round adds.",
+        help="Largest number of nodes that one round adds.",
     ),
     click.option(
         *("-w", *option_name_spellings("job_wait_time"), "job_wait_time_s"),

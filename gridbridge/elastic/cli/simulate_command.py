@@ -49,15 +49,15 @@ OPTIONS = (
         multiple=True,
         help="Compare this policy; may be repeated. Default: all policies.",
     ),
-    click.option("--sweep", "is_swept", is_flag=True, help="Replay by other settings of each policy, too."),
+    click.option("--sweep", "is_swept", is_flag=True, help="Replay each policy with several settings."),
     click.option(
         "--plot",
         metavar="FILE",
         callback=plot_files.require_image_file_suffix,
         help="Draw the nodes and waiting tasks, or the sweep, as .png, .svg ...",
     ),
-    _number("--max-nodes", 20, click.IntRange(1, 10000), "The most nodes of the cluster."),
-    _number("--min-nodes", 1, click.IntRange(0, 10000), "The least nodes of the cluster."),
+    _number("--max-nodes", 20, click.IntRange(1, 10000), "Largest number of nodes of the cluster."),
+    _number("--min-nodes", 1, click.IntRange(0, 10000), "Smallest number of nodes of the cluster."),
     _number("--slots", 8, click.IntRange(1, 10000), "The slots of a node."),
     _number("--boot-s", 300.0, FiniteNumberRange(0, 86400), "Seconds from a node's creation to its first task."),
     _number("--price", 1.0, FiniteNumberRange(0, 1e6), "The price of a node for an hour."),
@@ -153,7 +153,7 @@ def simulate(is_json: bool, **arguments: Any) -> None:
     balance`. Policies: demand, starcluster, azge (CycleCloud's rule), squeeze (idle nodes are
     switched off while a reserve is free) and always-on. Waits that a lack of slots does not explain
     (holds, dependencies) and lines without a task are left out and counted.
-    Exit status: 0; 2 nothing to replay, or a wrong option.
+    Exit status: 0; 2 no workload to replay, or a wrong option.
 
     \b
     Example:
@@ -195,7 +195,7 @@ def _compared(options: ReplaySimulationOptions) -> list[replay_policy_comparison
 def _require_fit(context: click.Context, options: ReplaySimulationOptions) -> None:
     is_file = bool(options.path)
     if is_file == bool(options.seeds) or "" in options.seeds:
-        raise click.UsageError("nothing to replay, or two workloads; expected --accounting FILE or --synthetic SEED")
+        raise click.UsageError("no workload, or two workloads; expected --accounting FILE or --synthetic SEED")
     if options.min_nodes > options.max_nodes:
         words = f"--min-nodes {options.min_nodes} is more than --max-nodes {options.max_nodes}"
         raise click.UsageError(words)

@@ -177,7 +177,7 @@ class Ec2MachineProvider:
         return is_up and is_young and not machine.host_key and machine.belongs_to(self.cluster)
 
     def _learn(self, id_: str) -> str:
-        """Read a host key from a machine's console into a tag; empty if unknown, also after a transient error."""
+        """Copy a host key from a machine's console into a tag; return the key, empty if the key can't be read yet."""
         try:
             with translate_ec2_errors("list"):
                 key = provider_protocol_and_validation.find_console_host_key(self._console(id_))

@@ -199,7 +199,7 @@ def make_host_power_provider(
     pool: str,
     note_untold: ReportUnknownPower = log_unknown_power_state,
 ) -> HostPowerProvider:
-    """Return what switches the hosts of one [provider.NAME] on and off; the section names their pool."""
+    """Return the provider that switches the hosts of one [provider.NAME] on and off; `pool` is NAME."""
     switches = {name: _make_power_switch(section, name, host) for name, host in hosts.items()}
     return HostPowerProvider(switches=switches, cluster=cluster, pool=pool, tell=note_untold)
 

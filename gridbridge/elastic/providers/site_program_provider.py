@@ -81,7 +81,7 @@ class SiteProgramProvider:
     cluster: str = ""  # the cluster whose machines must have valid names and tags
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Create a machine; raises ProviderPermanentFailure if the program reports another machine."""
+        """Create a machine; raises ProviderPermanentFailure if the program reports a wrong name or tag."""
         request = {"name": name, "pool": tags.get(POOL_TAG, ""), "tags": dict(tags)}
         printed = self._call("create", request)
         try:
@@ -89,7 +89,7 @@ class SiteProgramProvider:
         except errors.ParseError as error:
             raise errors.ProviderPermanentFailure(f"{self.program} create: {error}") from error
         if machine.name != name or not tags.items() <= machine.tags.items():
-            problem = f"it tells of {machine.name}, {machine.id}, another machine than requested"
+            problem = f"the program printed a machine {machine.name}, {machine.id}, that was not requested"
             mend = f"`{self.program} destroy` ends an unused node"
             raise errors.ProviderPermanentFailure(f"{self.program} create: {problem}; {mend}")
         return machine
