@@ -76,7 +76,7 @@ def run_here_or_on_transfer_host(
     try:
         options = command.make_context(name, [*words]).params if transfer_host else {}
     except click.exceptions.ClickException:
-        transfer_host = ""  # a usage error is reported on this host
+        transfer_host = ""  # the login node itself reports a usage error
     if not transfer_host:
         output_and_errors.run_command_reporting_errors(command, name)
     files = writes(options, words)

@@ -85,7 +85,7 @@ def griddel(
     }
     chosen = [verb for verb, is_chosen in verbs.items() if is_chosen] or [CampaignOwnerRequestVerb.CANCEL]
     if len(chosen) > 1 or (job is not None and words):
-        raise click.UsageError("-p, -r, --purge, --abandon, -j JOB: several; expected one of them")
+        raise click.UsageError("-p, -r, --purge, --abandon, -j JOB: several are given; expected one of them")
     verb, task = chosen[0], 0
     if job is not None:
         campaign, task = parse_campaign_dot_task(job)
@@ -110,7 +110,7 @@ def _request_change_of_campaigns(
 
 def _parse_campaign_ids(words: list[str]) -> tuple[int, ...]:
     if tasks := [word for word in words if _is_task_id(word)]:
-        raise click.UsageError(f"{tasks[0]} is a task: griddel -j {tasks[0]}")
+        raise click.UsageError(f"{tasks[0]} is a task; expected griddel -j {tasks[0]}")
     if not words or not all(word.isascii() and word.isdigit() for word in words):
         raise click.UsageError("no id of a campaign; expected ids as gridstat shows them: griddel 12 13")
     return tuple(dict.fromkeys(map(campaign_client.parse_campaign_number, words)))

@@ -83,7 +83,7 @@ def _print_own_subscriptions(is_json: bool) -> int:
         output_and_errors.print_json(subscriptions)
         return 0
     if not subscriptions:
-        output_and_errors.print_error("gridnotify: you have no subscriptions; gridnotify -m ADDRESS -s high")
+        output_and_errors.print_error("gridnotify: you have no subscriptions; use gridnotify -m ADDRESS -s high")
     else:
         output_and_errors.print_line("You have the following notification subscriptions:")
     for subscription in subscriptions:

@@ -126,7 +126,7 @@ def _print_task_or_task_output(
     if not published_task:
         raise NoSuchCampaignOrTask(f"no job {number}.{task}")
     if (is_there or is_output or is_error) and not published_task.job_id:
-        raise NoSuchCampaignOrTask(f"job {number}.{task} has no job at a cluster yet")
+        raise NoSuchCampaignOrTask(f"task {number}.{task} has no job at a cluster yet")
     if is_output or is_error:
         return _print_task_output(number, published_task, is_error=is_error)
     parameters = campaign_client.own_task_parameters(number)
@@ -207,8 +207,8 @@ Look = Callable[[], list[ShownCampaign]]
 @click.option("-s", "range_", metavar="ID|n-m|n-*|*-n|*-*", help="Show a summary of these campaigns.")
 @click.option("-j", "--job", metavar="JOB", help="Show one task, by its CIGRI_JOB_ID, as 12.0.")
 @click.option("-C", "--cinfos", "is_there", is_flag=True, help="With -j: show the task's job at the cluster.")
-@click.option("-O", "--stdout", "is_output", is_flag=True, help="With -j: print the task's output, to its owner.")
-@click.option("-E", "--stderr", "is_error", is_flag=True, help="With -j: print the task's errors, to its owner.")
+@click.option("-O", "--stdout", "is_output", is_flag=True, help="With -j: print the task's output; only for its owner.")
+@click.option("-E", "--stderr", "is_error", is_flag=True, help="With -j: print the task's errors; only for its owner.")
 @click.option("-J", "--jdl", "is_jdl", is_flag=True, help="Show the campaign's JDL to the owner.")
 @click.option("--failed", "is_failed", is_flag=True, help="Show the failed tasks and why they failed.")
 @click.option("--watch", "is_watch", is_flag=True, help="Show the progress until the campaigns have ended.")

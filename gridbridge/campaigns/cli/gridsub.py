@@ -95,7 +95,7 @@ def _may_be_qsub_option(error: click.UsageError) -> bool:
     metavar="FILE",
     help="With -c: a file with one task on each line, or a JSON list; - is standard input.",
 )
-@click.option("-J", "--jsonjob", "added_text", metavar="JSON", help='With -c: the tasks as ["FIRST TASK", ...].')
+@click.option("-J", "--jsonjob", "added_text", metavar="JSON", help='With -c: the tasks as JSON: ["FIRST TASK", ...].')
 @click.option("--array", "numbers", metavar="N-M[:STEP]", help="Run a command for each number.")
 @click.option("--each-line", "lines", metavar="FILE", help="Run a command for each non-blank line of a file.")
 @click.option("--retry-failed", "retried", metavar="ID", type=int, help="Submit the failed tasks of a campaign again.")
@@ -128,7 +128,7 @@ def _may_be_qsub_option(error: click.UsageError) -> bool:
     help="Without a JDL: normal tasks are ordinary jobs, for which best-effort tasks are preempted.",
 )
 @click.option("--check", "is_check", is_flag=True, help="Show the tasks for each cluster; submit nothing.")
-@click.option("--wait", "is_wait", is_flag=True, help="Wait for the end; 0 if all tasks succeed.")
+@click.option("--wait", "is_wait", is_flag=True, help="Wait for the campaign's end; exit with 0 if all tasks succeed.")
 @click.option("--ready", "is_ready", is_flag=True, hidden=True)  # a login node adds this option to a relayed gridsub
 @click.option("-d", "--details", "is_details", is_flag=True, help="Print the stored campaign as JSON.")
 @click.option("--debug", "is_debug", is_flag=True, help="Print the traceback of an error.")

@@ -37,7 +37,7 @@ from gridbridge.program.model_values_as_json import model_value_from_json
 
 
 def read_jdl(path: str, text: str, type_: str, config: str = CONFIG) -> ParsedJdl:
-    """Read a JDL; raises ConfigError with all mistakes, which on a login node exclude unknown clusters."""
+    """Read a JDL; raises ConfigError with all mistakes. A login node can't detect unknown clusters."""
     folder = os.path.dirname(path) or "."
     return jdl_reader.parse_jdl(
         path, text, type_=CampaignType(type_), folder=folder, site_clusters=_configured_cluster_names(config)
@@ -100,7 +100,7 @@ def _configured_cluster_names(path: str) -> tuple[str, ...]:
 
 
 def choose_clusters_of_campaign(options: CampaignWithoutJdlOptions, path: str = CONFIG) -> CampaignWithoutJdlOptions:
-    """Return options with all clusters that accept array jobs, if none is named; raises CommandLineMistake."""
+    """Return options with all clusters that accept array jobs, if no cluster is named; raises CommandLineMistake."""
     chosen = options.clusters
     try:
         kinds = _configured_cluster_kinds(path)
@@ -171,7 +171,7 @@ class CampaignSourceOptions:
             file = self.words[0]
             text = read_jdl_or_script(file)
             if file.lower().endswith((".json", ".toml", ".jdl")) or looks_like_jdl(text):  # sh would run the JDL
-                raise click.UsageError(f"{file}: it is a JDL and no job script; expected gridsub -f {file}")
+                raise click.UsageError(f"{file}: a JDL and no job script; expected gridsub -f {file}")
             _check_options_after_script(file, self.words[1:])
             options = choose_clusters_of_campaign(self.wishes)
             return campaigns_without_jdl.campaign_of_job_script(file, text, self.words[1:], options)
@@ -200,11 +200,11 @@ class CampaignSourceOptions:
 
     def _refuse_options_beside_jdl(self) -> None:
         if self.wishes != CampaignWithoutJdlOptions(type_=self.wishes.type_):
-            raise click.UsageError("--clusters, -l, -N, --type and --idempotent exclude a JDL, whose keys say this")
+            raise click.UsageError("--clusters, -l, -N, --type and --idempotent exclude a JDL; expected JDL keys")
 
 
 def _check_options_after_script(file: str, words: tuple[str, ...]) -> None:
-    """Refuse --check after a job script, and warn about gridsub's options there, which are the script's arguments."""
+    """Refuse --check, and warn about other options of gridsub, among the arguments of a job script."""
     if CHECK in words:
         raise click.UsageError(
             f"{CHECK} after {file} would be an argument of the script; expected gridsub {CHECK} {file}, or"

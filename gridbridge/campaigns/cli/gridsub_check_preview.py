@@ -131,7 +131,7 @@ def _requested_objects_not_offered(request: JdlSettingsAtCluster, cluster: str, 
 
 
 def _may_be_spread(request: JdlSettingsAtCluster, cluster: str, policy: Policy, folder: str) -> bool:
-    """Say whether a task may get slots on more hosts than requested: its parallel environment is not known yet."""
+    """Say whether a task may get slots on more hosts than requested, since no parallel environment is known yet."""
     is_by_environment = OF_KIND[policy.clusters[cluster].kind].has_environments
     asks = request.nodes > 0 and request.slots > 1 and not request.environment
     return is_by_environment and asks and published_file_formats.read_offered_names(cluster, folder) is None

@@ -156,7 +156,7 @@ def _fetch_outputs_from_cluster(
 
 
 def _copy_local_outputs(folder: str, names: Iterable[str], to: str) -> None:
-    """Copy files one by one, also after a failure; raises StateError with the first error."""
+    """Copy files one by one, including all files after a failure; then raises StateError with the first error."""
     os.listdir(folder)  # OSError for a missing folder
     if os.path.samefile(folder, to):
         return

@@ -58,12 +58,12 @@ BEGUN = (INTENDED, ArraySubmissionState.SUBMITTED)  # states of arrays whose sub
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EndedTasksAndRetries:
-    seen: CampaignCycleSituation  # the cycle's situation with final outcomes, without prologues
+    seen: CampaignCycleSituation  # the cycle's situation with all outcomes, without prologues and epilogues
     steps: PrologueAndEpilogueProgress
     rivals: AttemptsByTask
     again: tuple[TaskRetry, ...]
     over: Counter[int]  # number of finally ended tasks by campaign
-    reached: tuple[CampaignArray, ...]  # unfinished arrays at clusters that answered: silent clusters would time out
+    reached: tuple[CampaignArray, ...]  # unfinished arrays at clusters that answered; calls of silent clusters time out
     busy: frozenset[int]  # campaigns that may have a live task
     lost: tuple[SupersededAttempts, ...]
 
@@ -156,7 +156,7 @@ def _plan_task_sends(
 
 
 def _list_interrupted_submissions_to_resume(ends: _EndedTasksAndRetries) -> Iterator[CampaignArray]:
-    """Yield arrays to submit, unless paused, drained or stressed and no epilogue, and accepted arrays to release."""
+    """Yield arrays to submit or release; only epilogues are submitted for paused campaigns or to closed clusters."""
     situation = ends.seen
     paused = {campaign.number for campaign in situation.campaigns if campaign.state is CampaignState.PAUSED}
     closed = {name for name, room in situation.room.items() if room.is_closed}
@@ -272,7 +272,7 @@ ENDS_PER_TRANSACTION = 2000  # task ends per transaction; storing them takes les
 def split_cycle_plan_by_transaction(
     plan: CampaignCyclePlan, most: int = ENDS_PER_TRANSACTION
 ) -> tuple[CampaignCyclePlan, ...]:
-    """Split a plan by transactions, of which the last has all acts except task ends; a task is never divided."""
+    """Split a plan into transactions; all ends of a task are in one transaction, all other acts in the last."""
     again = {(retry.campaign, retry.task): retry for retry in plan.again}
     *first, last = [
         (

@@ -1,6 +1,6 @@
 """Count the ended tasks of a campaign, and forecast when the campaign ends.
 
-The campaign ends by P50 with a probability of 50 %, by P90 with 90 %. CiGri forecast a single time without an error.
+The campaign ends by P50 with a probability of 50 %, by P90 with 90 %. CiGri gave a single time without a probability.
 """
 
 from bisect import bisect_right
@@ -27,7 +27,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
 
 MOST_STEPS = 40
 INSTANT_S = 1e-6
-TAIL = (0.75, 0.5, 0.25, 0.05)  # the last share falls to these parts at the steps of the curve's tail
+TAIL = (0.75, 0.5, 0.25, 0.05)  # parts of the last share that remain after each step of the curve's tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def _thin_out_survival_curve(times: list[float], shares: list[float]) -> tuple[l
 
 
 def _extend_survival_curve(times: list[float], shares: list[float], count: int, young_s: float) -> RunTimeSurvivalCurve:
-    """Extend a curve: a share of 2 / (n + 2) may run longer than n ended tasks, a larger share for `young_s`."""
+    """Add a tail after n ended tasks, for a share of at least 2 / (n + 2); `young_s` stretches larger shares."""
     beyond = 2 / (count + 2)
     last, last_share = (times[-1], shares[-1]) if times else (0.0, 1.0)
     curve = RunTimeSurvivalCurve(tuple(times), tuple(shares), count)
@@ -132,12 +132,12 @@ def _extend_survival_curve(times: list[float], shares: list[float], count: int, 
 
 
 FEWEST = 3  # a cluster gets a survival curve of its own after this many ended tasks
-RATED = 20  # the rate of ends is observed after this many ended tasks
-WATCHED = 4  # shortest observation of a rate, in mean run times: similar tasks end together
+RATED = 20  # fewest ended tasks from which a rate of ended tasks is observed
+WATCHED = 4  # shortest observation of a rate, in mean run times, because similar tasks end together
 SAMPLE = 60  # largest sample of a cluster's running tasks
 NORMAL = (-1.62, -0.98, -0.55, -0.18, 0.18, 0.55, 0.98, 1.62)  # medians of the eighths of the normal distribution
 HALVINGS = 24
-CAUTION = 2.0  # caution for the forecast P90, found with simulated campaigns
+CAUTION = 2.0  # factor for long elapsed run times in P90, found with simulated campaigns
 LONGEST_S = 10 * 365 * 86400.0  # forecasts later than this count as unknown
 
 Weighed = tuple[RunTimeSurvivalCurve, float, float]  # survival curve, elapsed time and number of tasks
@@ -259,14 +259,14 @@ class _CompletionChance:
 
 
 def _last_start_time_deviation(curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> float:
-    """Return the deviation of the logarithm of the last start: by chance, few known run times, and rounds of tasks."""
+    """Return the deviation of the logarithm of the last start, due to chance, few run times and rounds of tasks."""
     by_chance = curve.variation**2 * (1 / waiting + 2 / max(1, curve.count))
     round_s = curve.mean * max(0.0, 1 - sqrt(curve.squared_variation_of_ended_tasks))
     return sqrt(log1p(by_chance + (round_s * rate / waiting) ** 2 / 12))
 
 
 def _running_tasks_delay_s(running: Iterable[Weighed], rate: float) -> float:
-    """Return how many seconds later running tasks end than tasks that started at even intervals (renewal theory)."""
+    """Return by how many seconds running tasks end later than evenly started tasks would end (renewal theory)."""
     late = sum(
         many * (curve.mean_remaining_run_time(elapsed) / curve.mean - (1 + curve.squared_variation_of_ended_tasks) / 2)
         for curve, elapsed, many in running

@@ -31,7 +31,7 @@ class ClusterOfferToScheduler:
 
 
 class CampaignScheduler(Protocol):
-    """A scheduler: two functions of one offer, without other inputs."""
+    """A scheduler decides from nothing but an offer how many tasks to send."""
 
     def to_start(self, offer: ClusterOfferToScheduler, /) -> int:
         """Return how many tasks to send to free slots."""

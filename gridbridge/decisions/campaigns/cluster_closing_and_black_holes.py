@@ -62,7 +62,7 @@ class OpenCampaignEventsInCycle:
             del self._now[event.what]
 
     def close_event(self, event: CampaignEvent | None, at: datetime) -> None:
-        """Close an event at a time; nothing happens if the event is None."""
+        """Close an event, with the closing time `at`; nothing happens if the event is None."""
         if event:
             self.put_event(replace(event, closed_at=at))
 
@@ -94,7 +94,7 @@ def derive_cluster_blacklist(
 
 
 def is_cluster_probe_due(event: CampaignEvent, at: datetime, policy: CampaignFailuresSection) -> bool:
-    """Say whether the pause after an event is over; a pause above `probe_max_s` is over (a clock ran fast)."""
+    """Say whether the pause after an event is over; a pause above `probe_max_s` is ignored (a clock ran fast)."""
     longest = timedelta(seconds=policy.probe_max_s)
     return event.until is not None and not at < event.until <= at + longest
 

@@ -203,7 +203,7 @@ def _compose_event_notification(
 def drop_future_subscription_times(
     subscription: NotificationSubscription, now: datetime, policy: NotificationsSection
 ) -> NotificationSubscription:
-    """Return a subscription with its future times set to now; a clock that ran fast has stored these times."""
+    """Return a subscription without times in the future, which a clock that ran fast has stored."""
     longest = max(pause_before_next_notification(0, policy), pause_before_next_notification(policy.tries, policy))
     told_until, next_at = (min(subscription.told_until, now), min(subscription.next_at, now + longest))
     return replace(subscription, told_until=told_until, next_at=next_at)

@@ -1,4 +1,4 @@
-"""Restore campaign arrays that root's ledger has and an older state file, restored from a backup, lacks."""
+"""Restore campaign arrays from root's ledger, after the state file was replaced by an older backup."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -121,7 +121,7 @@ def _last_attempts_of_arrays(arrays: Iterable[RootLedgerArray], first: Mapping[i
 
 
 def _is_array_given_up(array: RootLedgerArray, first: Mapping[int, int]) -> bool:
-    """Say whether an array is given up: all of its tasks were sent again, or it has no job id and some were."""
+    """Say whether all tasks of an array were sent again, or some tasks of an array without a job id."""
     old = [attempt < first.get(task, 0) for task, attempt in array.tasks]
     return all(old) or (not array.job_id and any(old))
 

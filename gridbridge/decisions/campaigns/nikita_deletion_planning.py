@@ -1,4 +1,4 @@
-"""Plan which tasks of campaigns nikita deletes (CiGri v3; scheduler specification, step 9), and correct their ages."""
+"""Plan which campaign tasks nikita deletes, and correct ages of tasks (CiGri v3; scheduler specification, step 9)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

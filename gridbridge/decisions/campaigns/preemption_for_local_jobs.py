@@ -27,12 +27,12 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 )
 from gridbridge.model.published_status_and_reports import number_with_noun
 
-MAX_REQUESTS = 3  # blocked requests per cluster and cycle
+MAX_REQUESTS = 3  # largest number of blocked requests per cluster and cycle
 PREEMPTION_GRACE_S = 300.0  # time for preempted tasks to end and for the scheduler to start the request
 
 
 def requests_with_recent_preemption(tried: PreemptionHistory, now: datetime) -> frozenset[LocalRequestId]:
-    """Return the local requests that wait after a preemption, each time for twice as long."""
+    """Return the local requests whose pause after a preemption still lasts; each preemption doubles the pause."""
     return frozenset(
         request
         for request, ended_at in tried.items()
@@ -127,7 +127,7 @@ def was_preempted_for_request(shortage: WaitingLocalRequest, way: TasksPreempted
 def recompute_preemption(
     way: TasksPreemptedForRequest, cell: CellRequestsAndResources, ours: ArrayJobsById
 ) -> TasksPreemptedForRequest | None:
-    """Compute a preemption again from newer facts; None if different tasks would be preempted now."""
+    """Compute a preemption again from newer facts; None if no task or a further task would be preempted now."""
     shortages = tuple(shortage for shortage in cell.asked if was_preempted_for_request(shortage, way))
     hosts = tuple(host for host in cell.places if host.host == way.host)
     now = plan_preemptions(find_blocked_local_requests(way.cluster, replace(cell, asked=shortages, places=hosts), ours))
@@ -225,7 +225,7 @@ def _missing_resource_amounts(
 def _tasks_to_clear_from_host(
     request: LocalRequestBlockedByCampaigns, host: FreeQueueInstanceResources, tasks: _PreemptibleTasksByHost
 ) -> list[PreemptibleTask] | None:
-    """Return the tasks to preempt because a host is needed alone; None if the request can't get the host alone."""
+    """Return the tasks to preempt for exclusive use of a host; None if the request can't get exclusive use."""
     on_host, alone = tasks.on[host.host], request.asked.alone
     if not alone:
         return [task for task in on_host if task.alone]

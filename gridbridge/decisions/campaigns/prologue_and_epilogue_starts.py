@@ -26,7 +26,7 @@ from gridbridge.model.campaigns.campaign_events import CampaignEventCode, Campai
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE, PROLOGUE, STEPS
 
 MAX_EPILOGUE_ATTEMPTS = 3  # an epilogue gets at most this many attempts if the cluster ends every attempt
-ENDED_BY_CLUSTER = {  # outcomes that are no fault of the step, with a sentence about the last attempt
+ENDED_BY_CLUSTER = {  # outcomes that the prologue or epilogue did not cause, with a sentence about the last attempt
     TaskAttemptOutcome.WIPED: "the last attempt was deleted",
     TaskAttemptOutcome.MOVED: "",
     TaskAttemptOutcome.PREEMPTED: "the last attempt was preempted",

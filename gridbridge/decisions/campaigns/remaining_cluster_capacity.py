@@ -75,7 +75,7 @@ def max_waiting_tasks(max_slots: int, flood_rate: float) -> int:
 
 
 def may_multislot_task_wait(max_slots: int, flood_rate: float, slots: int) -> bool:
-    """Say whether a multi-slot task may wait at a cluster in any case, as other tasks would take each free slot."""
+    """Say whether a multi-slot task may wait above the limit, because other tasks would take each free slot."""
     return flood_rate > 0 and 1 < slots <= max_slots
 
 
@@ -91,7 +91,7 @@ class RemainingClusterCapacity:
     may_wait: dict[str, int]  # number of additional tasks that may wait
     arrays: RemainingArraysByCluster
     closed_to_wide: set[str]  # clusters at which no more multi-slot tasks may wait
-    stuck: frozenset[CampaignCluster]  # campaigns and clusters whose tasks wait too long to keep slots
+    stuck: frozenset[CampaignCluster]  # campaigns and clusters for whose long-waiting tasks no free slots are kept
     unkept: Mapping[CampaignCluster, int]  # slots of waiting tasks for which no free slots are kept
 
 
@@ -102,7 +102,7 @@ def remaining_capacity_of_clusters(
 
     Free slots are kept only for tasks that can start, and for at most `SLOT_KEPT_S`. Otherwise held tasks, or requests
     that no host meets, would block a cluster. Test tasks that wait longer do not count as waiting, since nikita does
-    not delete them. `campaigns` also contain closed clusters.
+    not delete them. Each of the `campaigns` names its closed clusters too.
     """
     free = FreeClusterSlots({name: room for name, room in situation.room.items() if not room.is_closed})
     may_wait = {

@@ -38,7 +38,7 @@ def distribute_slots_to_campaigns(
     """Return the tasks that one cycle of the runner sends to clusters.
 
     First all free slots are filled; then more tasks are sent to wait. So no task waits at one cluster
-    while another cluster could start it. `campaigns` also contain closed clusters.
+    while another cluster could start it. Each of the `campaigns` names its closed clusters too.
     `begun` has arrays that are submitted in any case. Clusters in `barred` get no task, or one probe.
     """
     unsent = UnsentTaskBacklog(situation, barred, campaigns)
@@ -105,7 +105,7 @@ class TaskAllotmentToClusters:
                 )
 
     def _fill_fairly(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
-        """Share the free slots of each cluster, best average rank first, and best-effort slots after ordinary slots."""
+        """Share first ordinary, then best-effort slots; for each kind the cluster of best average rank goes first."""
         offered = defaultdict[tuple[str, bool], list[Campaign]](list)
         ranks = defaultdict[tuple[str, bool], list[int]](list)
         for campaign, clusters in turn:

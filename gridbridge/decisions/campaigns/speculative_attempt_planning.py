@@ -46,7 +46,7 @@ class CampaignNearEnd:
     sent_s: float  # time since the last task was sent
     free: Mapping[str, int]  # number of tasks that fit into free slots; best cluster first
     durations_s: Sequence[float]  # run times of ended tasks
-    live: Sequence[RunningTaskAttempt]  # live attempts: all live attempts of a task, or none
+    live: Sequence[RunningTaskAttempt]  # for each task either all live attempts, or none
     made: Mapping[int, int]  # number of speculative attempts so far, by task
     limits: FinalizeSpeculationSection
     failed_at: Mapping[int, Sequence[str]] = field(default_factory=dict)  # clusters where a task failed, by task
@@ -77,7 +77,7 @@ def choose_speculative_attempts(end: CampaignNearEnd) -> tuple[SpeculativeAttemp
 def is_campaign_near_end(
     unfinished: int, unsent: int, free: int, sent_s: float, limits: FinalizeSpeculationSection
 ) -> bool:
-    """Say whether all tasks were sent long ago, or fewer are left than could start on slots that others leave free."""
+    """Say whether all tasks were sent long ago, or fewer tasks are unfinished than free slots could start."""
     return unfinished < free or (not unsent and sent_s >= limits.limit_s)
 
 
@@ -131,7 +131,7 @@ def plan_speculative_attempts(
 ) -> Iterator[SpeculativeAttemptsAtCluster]:
     """Yield the speculative attempts that a cycle sends after its other sends, in the order of the campaigns.
 
-    `over` counts finally ended tasks by campaign. `barred` are closed, probed or not prepared by the prologue.
+    `over` counts finally ended tasks by campaign. Clusters in `barred` are closed, probed or without a prologue's end.
     """
     if not situation.tails:
         return
@@ -191,7 +191,7 @@ def _count_fitting_tasks_by_cluster(
     remaining: RemainingClusterCapacity,
     counted: _TaskCountsForSpeculation,
 ) -> Mapping[str, int]:
-    """Return how many tasks fit at each cluster: fastest first, and last where nikita deleted waiting tasks."""
+    """Return how many tasks fit at each cluster: fastest cluster first, clusters with deleted waiting tasks last."""
     number, mean_s = campaign.number, situation.sharing.mean_s.get(campaign.number, {})
     room = dict[str, int]()
     for name, request in campaign.jdl.clusters.items():

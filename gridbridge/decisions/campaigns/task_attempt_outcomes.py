@@ -77,7 +77,7 @@ ReportedEnds = Mapping[int, ReportedEnd]  # ends by array index
 NO_CANCELLATION_MARKS: Mapping[int, TaskDeletionMark] = {}
 UNKNOWN_END = JobEnd()
 DELETED_BEFORE_START = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True)
-MAX_WAIT_FOR_FUTURE_END_S = 600.0  # longest wait for an end in the future
+MAX_WAIT_FOR_FUTURE_END_S = 600.0  # a task missing for longer has ended, even if its end record is from the future
 MIN_RUN_TIME_CAP_S = 60.0  # a shorter run time is always believed
 
 
@@ -171,7 +171,7 @@ class MissingAttemptOutcomeDecider:
         )
 
     def may_lack_deletion_marks(self, array: CampaignArray, attempts: Iterable[TaskAttempt]) -> bool:
-        """Say whether gridbridge may have killed attempts itself, by marks that a restored state file lacks."""
+        """Say whether nikita may have deleted attempts whose deletion marks a restored state file lacks."""
         is_killed = any(attempt.outcome in DELETION_OUTCOMES for attempt in attempts)
         return is_killed and not self._is_campaign_cancelled(array)
 
@@ -199,7 +199,7 @@ def _correct_ended_attempt(attempt: TaskAttempt, most_s: float, lost_job: int, *
 def close_attempts_without_end(
     attempts: Iterable[TaskAttempt], outcome: TaskAttemptOutcome, marks: Mapping[int, TaskDeletionMark]
 ) -> tuple[TaskAttempt, ...]:
-    """Give an outcome to attempts without a reported end, or UNWANTED by nikita's `marks` if the owner cancelled."""
+    """Give `outcome` to attempts without a reported end, but UNWANTED to attempts with a mark of that reason."""
     unwanted = {index for index, mark in marks.items() if mark.wiped_for is NikitaDeletionReason.UNWANTED}
     return tuple(
         replace(attempt, outcome=TaskAttemptOutcome.UNWANTED if attempt.place in unwanted else outcome)

@@ -67,7 +67,7 @@ def choose_clusters_retry_avoids(
 
 
 def list_walltime_overrun_clusters(attempts: Iterable[AttemptOutcomeAtCluster], clusters: Set[str]) -> tuple[str, ...]:
-    """Return the clusters where a task overran its walltime; empty if the task overran it at all its clusters."""
+    """Return the clusters where a task overran its walltime; empty if no other cluster is left."""
     overran = _clusters_with_overrun_walltime(attempts) & clusters
     return () if clusters <= overran else tuple(sorted(overran))
 
@@ -87,7 +87,7 @@ def plan_task_retries(
     clusters: Mapping[int, Set[str]],
     policy: CampaignFailuresSection,
 ) -> tuple[TaskRetry, ...]:
-    """Return the retries of tasks whose attempts have ended; `clusters` has the campaigns that may retry."""
+    """Return the retries of tasks with ended attempts; `clusters` has the clusters of campaigns that may retry."""
     by_task = defaultdict[CampaignTask, list[AttemptOutcomeAtCluster]](list)
     for attempt in (*earlier, *ended):
         by_task[attempt.campaign, attempt.task].append(attempt)
@@ -146,7 +146,7 @@ def mark_ended_attempts_as_copies(ended: Sequence[TaskAttempt], rivals: Attempts
 
 
 def _attempt_that_counts(ended: Iterable[TaskAttempt], rivals: Iterable[CompetingAttempt]) -> int:
-    """Return the number of the attempt that counts; 0 while another attempt lives or has succeeded."""
+    """Return the number of the attempt that decides a task's outcome; 0 while another attempt lives or succeeded."""
     outcomes = {rival.attempt: rival.outcome for rival in rivals}
     if TaskAttemptOutcome.SUCCESS in outcomes.values():
         return 0

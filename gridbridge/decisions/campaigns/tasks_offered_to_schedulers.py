@@ -46,7 +46,7 @@ class TasksPerClusterByScheduler:
         return SCHEDULERS[campaign.jdl.type].to_wait(self._make_offer_to_scheduler(campaign, cluster, allotted))
 
     def count_tasks_sent_to_wait(self, campaign: Campaign, cluster: str, tasks: int) -> None:
-        """Count tasks of a campaign that this cycle sends to a cluster to wait."""
+        """Record that a cycle sends tasks of a campaign to a cluster without free slots, where the tasks wait."""
         self.left.may_wait[cluster] -= tasks
         if tasks and campaign.jdl.clusters[cluster].slots > 1:
             self.left.closed_to_wide.add(cluster)

@@ -108,7 +108,7 @@ INCREASES: Mapping[JobRatioRule, RatioChange] = {
 
 
 def predict_job_ratios(situation: CampaignCycleSituation) -> dict[CampaignCluster, JobRatioUpdate]:
-    """Return the job ratio of each campaign with unsent tasks, except tests, at each cluster that answered."""
+    """Return the job ratio of each campaign with unsent tasks, except test campaigns, at each cluster that answered."""
     predictor = _JobRatioPredictor(situation)
     sending = (campaign for campaign in situation.campaigns if campaign.state is CampaignState.IN_TREATMENT)
     return {

@@ -33,7 +33,7 @@ class UnsentTaskBacklog:
         barred: Mapping[CampaignCluster, ClusterClosureOrProbe] = EMPTY_BLACKLIST,
         campaigns: Iterable[Campaign] = (),
     ) -> None:
-        """Count the unsent tasks; `campaigns` also contain closed clusters.
+        """Count the unsent tasks; each of the `campaigns` names its closed clusters too.
 
         A cluster in `barred` counts as closed; a cluster that is probed gets one task.
         """
@@ -52,7 +52,7 @@ class UnsentTaskBacklog:
         }
 
     def taken_tasks_by_exclusions(self, campaign: int, cluster: str) -> tuple[TaskCountByExclusions, ...]:
-        """Return how many tasks were taken for a cluster, by the clusters that the tasks avoid."""
+        """Count the tasks taken for a cluster by the clusters that the tasks avoid, without tasks that avoid none."""
         return tuple(
             TaskCountByExclusions(tasks=tasks, avoid=kind.avoid, never=kind.never)
             for kind, tasks in self._tasks_taken[campaign, cluster].items()
@@ -79,7 +79,7 @@ class UnsentTaskBacklog:
                 self._tasks_taken[campaign, cluster][kind] += tasks_taken
 
     def _groups_that_may_go(self, campaign: int, cluster: str) -> list[TaskClusterExclusions]:
-        """Return the groups of tasks for a cluster; a probe takes tasks that failed there last."""
+        """Return the groups of tasks for a cluster; a probe takes a task that avoids the cluster if all tasks do."""
         unsent = self._unsent.get(campaign, {})
         able = [kind for kind in unsent if unsent[kind] and cluster not in kind.never]
         gladly = [kind for kind in able if cluster not in kind.avoid]
@@ -107,7 +107,7 @@ def _count_unsent_tasks_by_exclusions(
 def has_unplaceable_tasks(
     campaign: Campaign, situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, ClusterClosureOrProbe]
 ) -> bool | None:
-    """Say whether no cluster may take some of a campaign's waiting tasks; None if a cluster may take them later."""
+    """Say whether some waiting tasks of a campaign fit no open cluster; None if a cluster may take the tasks later."""
     if campaign.state is not CampaignState.IN_TREATMENT or not situation.waiting.get(campaign.number):
         return False
     waiting = [kind for kind, tasks in _count_unsent_tasks_by_exclusions(situation, campaign.number).items() if tasks]

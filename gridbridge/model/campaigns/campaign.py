@@ -52,7 +52,7 @@ class TaskAttemptOutcome(StrEnum):
 
 
 def is_task_cancelled_by_owner(outcome: TaskAttemptOutcome, state: "CampaignState | None") -> bool:
-    """Say whether an owner cancelled a task, alone or with the campaign, and nobody else at the cluster."""
+    """Say whether the owner cancelled a task or its campaign; False if a person deleted the task at its cluster."""
     is_with_campaign = state is CampaignState.CANCELLED and outcome is TaskAttemptOutcome.CANCELLED
     return is_with_campaign or outcome is TaskAttemptOutcome.UNWANTED
 

@@ -46,9 +46,9 @@ class CampaignRunnerSection:
     forgotten_s: float = setting(
         60.0, "how long a cluster reports nothing about a task before the task counts as deleted", "s", 10, 86400
     )
-    max_tasks: int = setting(1000, "the most tasks of an array", "tasks", 1, 5000)
-    files_per_uid: int = setting(10_000, "the most campaign files of a user", "files", 1, 1_000_000)
-    mb_per_uid: int = setting(4096, "the most megabytes of campaign files of a user", "MB", 1, 1_000_000)
+    max_tasks: int = setting(1000, "the largest number of tasks in an array", "tasks", 1, 5000)
+    files_per_uid: int = setting(10_000, "the largest number of campaign files of a user", "files", 1, 1_000_000)
+    mb_per_uid: int = setting(4096, "the largest total size of a user's campaign files", "MB", 1, 1_000_000)
     keep_campaigns_d: float = setting(365.0, "how long an ended campaign is kept; 0: for ever", "d", 0, 36500)
 
 
@@ -111,18 +111,18 @@ class CampaignFailuresSection:
         5, "how many tasks of a campaign must fail in a row to close a cluster to the campaign", "tasks", 1, 1000000
     )
     probe_s: float = setting(
-        60.0, "the first pause before a closed cluster is tested; each further pause doubles", "s", 1, 86400
+        60.0, "the first pause before a task probes a closed cluster; each further pause doubles", "s", 1, 86400
     )
-    probe_max_s: float = setting(3600.0, "the longest pause before a closed cluster gets a test task", "s", 1, 86400)
+    probe_max_s: float = setting(3600.0, "the longest pause before a task probes a closed cluster", "s", 1, 86400)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalizeSpeculationSection:
     """[finalize]: speculative attempts at the end of a campaign."""
 
-    copies: int = setting(2, "the most speculative (extra) attempts of a task; 0: none", "copies", 0, 2)
+    copies: int = setting(2, "the largest number of speculative (extra) attempts of a task; 0: none", "copies", 0, 2)
     least_s: float = setting(60.0, "the least run time of a task that gets a speculative attempt", "s", 1, 2592000)
-    limit_s: float = setting(3600.0, "how long after sending its last task a campaign is at its end", "s", 60, 2592000)
+    limit_s: float = setting(3600.0, "how long after its last task was sent a campaign is at its end", "s", 60, 2592000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

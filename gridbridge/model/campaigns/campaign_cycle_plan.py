@@ -63,7 +63,7 @@ class JobRatio:
     cluster: str
     ratio: float  # tasks for each free slot
     free: int = 0  # free slots when the ratio was last used
-    submitted: int = 0  # number of sent tasks; 0 once it is known whether they start
+    submitted: int = 0  # number of tasks sent since their starts were last judged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,14 +86,14 @@ class JobRatioInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRatioUpdate:
-    """The next job ratio of a campaign at a cluster, with the numbers that led to it."""
+    """The next job ratio of a campaign at a cluster, with the numbers from which the ratio follows."""
 
     campaign: int
     cluster: str
     law: JobRatioRule
     terms: JobRatioInputs
     ratio: float
-    submitted: int  # number of sent tasks; 0 once it is known whether they start
+    submitted: int  # number of tasks sent since their starts were last judged
 
 
 NO_LIMITS = ClusterArrayLimits()
@@ -147,7 +147,7 @@ class ListedCampaignTaskCounts:
     listed: int  # number of running and waiting tasks
     fresh: int = 0  # number of waiting tasks that were sent too recently to have started
     held: int = 0  # number of waiting tasks that are held, in error or being deleted
-    old: int = 0  # number of tasks that could start, but wait too long to keep free slots
+    old: int = 0  # number of startable tasks that have waited so long that no free slots are kept
     slots: float = 0.0  # slots of one running task; 0: unknown
 
     @property
@@ -166,7 +166,7 @@ class ListedCampaignTaskCounts:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether all startable tasks wait too long to keep free slots."""
+        """Whether all startable tasks have waited so long that no free slots are kept for the tasks."""
         return 0 < self.able == self.old
 
 

@@ -1,4 +1,4 @@
-"""The JDL (job description language) of a campaign; each cluster has a copy of the keys for all clusters."""
+"""The JDL (job description language) of a campaign; keys for all clusters are copied to each cluster's keys."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

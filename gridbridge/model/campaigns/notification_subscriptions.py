@@ -62,7 +62,7 @@ class NotificationSubscription:
     identity: str  # mail address, Jabber name or program path
     severity: NotificationSeverity
     token: str  # token of the subscriber's request file
-    told_until: datetime  # earlier events were sent or given up
+    told_until: datetime  # messages about earlier events were sent or given up
     tries: int = 0  # number of failed deliveries in a row
     next_at: datetime  # earliest time of the next message
 

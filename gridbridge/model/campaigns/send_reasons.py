@@ -70,7 +70,7 @@ class TaskSendExplanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownTaskSendExplanations:
-    """The reasons for sends in the last cycle, as published for all users."""
+    """The reasons why the last cycle sent or did not send tasks, as published for all users."""
 
     at: datetime
     free_slots: Mapping[str, int] = field(default_factory=dict)  # free slots of the clusters that answered

@@ -180,7 +180,7 @@ class ArrayTasksWithSameStateAndAge:
 class NikitaTimeouts:
     """The times for which nikita lets tasks wait, or run after their walltime."""
 
-    grace_s: float  # time for tasks that wait above the flood rate
+    grace_s: float  # how long tasks may wait above the flood rate
     waiting_s: float
     over_walltime_s: float
 

@@ -394,8 +394,8 @@ def test_griddel_wants_ids(options: list[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["1.7"], "1.7 is a task: griddel -j 1.7"),
-        (["1", "2.0"], "2.0 is a task: griddel -j 2.0"),
+        (["1.7"], "1.7 is a task; expected griddel -j 1.7"),
+        (["1", "2.0"], "2.0 is a task; expected griddel -j 2.0"),
         (["a.7"], "no id of a campaign"),
     ],
 )

@@ -48,7 +48,7 @@ def test_a_jdl_that_was_typed_without_f_is_refused(
 
     assert run(monkeypatch, capsys, "--clusters", "beta", name) == (
         2,
-        [f"gridsub: {name}: it is a JDL and no job script; expected gridsub -f {name}"],
+        [f"gridsub: {name}: a JDL and no job script; expected gridsub -f {name}"],
     )
 
 

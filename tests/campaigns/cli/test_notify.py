@@ -51,7 +51,7 @@ def test_who_is_told_nothing_is_told_how_to(service: Service) -> None:
     done = run("-l")
 
     assert (done.exit_code, done.stdout) == (0, "")
-    assert "you have no subscriptions; gridnotify -m ADDRESS -s high" in done.stderr
+    assert "you have no subscriptions; use gridnotify -m ADDRESS -s high" in done.stderr
 
 
 def test_a_subscription_is_asked_for(service: Service) -> None:

@@ -138,7 +138,7 @@ def test_one_task_is_named_by_its_cigri_job_id(site: Site) -> None:
     assert (found["state"], found["exit_status"], found["parameters"]) == (*("program_error", 3), "it's $HOME")
     assert site.stat("-j", "7.1", "-C").output == "gamma: job 31, task 3\n"
     done = site.stat("-j", "7.2002", "-C")
-    assert (done.return_value, done.output[:41]) == (1, "gridstat: job 7.2002 has no job at a clus")
+    assert (done.return_value, done.output[:41]) == (1, "gridstat: task 7.2002 has no job at a clu")
 
 
 @pytest.mark.parametrize("job", ["7.2003", "8.0"])
