@@ -116,7 +116,7 @@ def nodes_by_name_without_standby(situation: BalanceSituation) -> tuple[ElasticN
 
 
 def hosts_with_known_tasks(situation: BalanceSituation) -> frozenset[str]:
-    """Return the hosts with a queue, and hosts without a queue that no configured queue contains."""
+    """Return the hosts with a listed queue instance, and the hosts that no configured queue contains."""
     listed = frozenset(instance.host for instance in situation.cell.instances)
     unlisted = {host.name for host in situation.cell.hosts} - listed
     if not unlisted or not situation.layout.queues:

@@ -25,7 +25,7 @@ def shift_time(at: datetime, by: timedelta) -> datetime:
 
 
 def future_time_limiter(now: datetime) -> TimeChange:
-    """Return a function that replaces future times by now."""
+    """Return a function that replaces a future time by the present time."""
     return lambda at: min(at, now)
 
 

@@ -126,7 +126,7 @@ def _count_simulated_nodes_and_jobs(situation: BalanceSituation) -> BalancePlanF
 
 
 def seconds_to_next_rule_timeout(situation: BalanceSituation, way: ReplayPolicy) -> float:
-    """Return the seconds until a timeout of a policy may change the next decision; infinite without one."""
+    """Return the seconds until a timeout of a policy may change the next decision; infinite without a timeout."""
     return min((seconds for seconds in _pending_timeouts(situation, way) if seconds > 0), default=math.inf)
 
 
@@ -140,7 +140,7 @@ def _pending_timeouts(situation: BalanceSituation, way: ReplayPolicy) -> Iterato
             yield demand.grow_pause_s - changed_s
             yield demand.shrink_pause_s - changed_s
     if way.rules is ComparedReplayRules.DEMAND and demand.target_wait_s and situation.cell.waiting:
-        yield MINUTE_S  # running tasks come nearer to their end
+        yield MINUTE_S  # the backlog shrinks each minute, because running tasks come nearer to their end
     for since in (row.oldest_since for row in situation.cell.waiting if row.oldest_since):
         wait_s = rules.job_wait_time_s + 1 if is_starcluster else demand.wait_s  # StarCluster waits a second longer
         yield wait_s - (situation.now - since).total_seconds()
@@ -169,7 +169,7 @@ def _node_timeouts(
 
 
 def _until_mark(mark_s: float, up_s: float, unit_s: float) -> float:
-    """Return the seconds until a node reaches second `mark_s` of its current time unit."""
+    """Return the seconds until a node that is up for `up_s` reaches second `mark_s` of a unit of `unit_s`."""
     return (mark_s - up_s) % unit_s or unit_s
 
 

@@ -178,7 +178,7 @@ class GanetiMoveWithEstimatedScore(NamedTuple):
     kind: GanetiInstanceMoveKind
     target: int
     home: Home
-    changed: GanetiNodeLoadsAfterMove | None  # None: not computed yet, for a move to any node
+    changed: GanetiNodeLoadsAfterMove | None  # None: not computed yet, for an instance without a second copy
 
 
 def balance_ganeti_instances(at: GanetiInstancePlacement) -> tuple[GanetiInstanceMove, ...]:

@@ -215,7 +215,7 @@ def _location_exclusion_pairs(
 
 
 def _change_counts_by_one(counts: Mapping[Key, int], keys: tuple[Key, ...], sign: int) -> Mapping[Key, int]:
-    """Return the counts with each key increased or decreased by one."""
+    """Return the counts, with the count of each given key one higher or one lower."""
     if not keys:
         return counts
     changed = dict(counts)
@@ -251,7 +251,7 @@ def describe_unaccounted_ganeti_use(cluster: ganeti_cluster.GanetiCluster) -> tu
 
 
 def _used_memory(cluster: ganeti_cluster.GanetiCluster) -> list[int]:
-    """Return the memory of each node's primary instances; a node that is also the secondary counts none."""
+    """Return the memory of each node's primary instances, without instances whose secondary is the primary node."""
     used = [0] * len(cluster.nodes)
     for instance in cluster.instances:
         if instance.status.takes_memory and instance.primary != instance.secondary:
@@ -290,7 +290,7 @@ def _hardware_of_node(
 
 
 def _tags_of_families(cluster_tags: tuple[str, ...], prefix: str, tags: tuple[str, ...]) -> frozenset[str]:
-    """Return the tags that begin with FAMILY and a colon, if the cluster has the tag of prefix and FAMILY."""
+    """Return the tags `FAMILY:...` whose FAMILY follows the prefix in a tag of the cluster."""
     families = tuple(f"{tag.removeprefix(prefix)}:" for tag in cluster_tags if tag.startswith(prefix))
     return frozenset(tag for tag in tags if tag.startswith(families))
 

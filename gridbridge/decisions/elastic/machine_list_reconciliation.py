@@ -152,8 +152,8 @@ def newly_adopted_site_hosts(world: BalancerNodesSnapshot) -> tuple[BalancerOwne
 def acts_to_adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[DueNodeAct]:
     """Yield the acts that adopt this cluster's machines without a node, or destroy duplicate machines.
 
-    If a node of the machine's name has lost its machine, the machine is left alone, because the machine may
-    run the node's tasks.
+    A machine with the name of a node that has lost its machine is left alone, because the machine may run the
+    node's tasks.
     """
     names, unseen = {node.name for node in world.kept}, _unlisted_nodes_by_name(world)
     waiting = {(node.pool, node.name) for node in world.kept if not node.machine}
@@ -189,7 +189,7 @@ def _unknown_machines(world: BalancerNodesSnapshot) -> Iterator[tuple[str, Provi
 
 
 def _unlisted_nodes_by_name(world: BalancerNodesSnapshot) -> Mapping[str, BalancerOwnedNode]:
-    """Return one node for each name of which no node has a listed machine, if possible a node that works."""
+    """Return a node for each name whose nodes all lack a listed machine; nodes that have not failed are preferred."""
     nodes = [node for node in world.kept if node.pool not in world.switched]
     ours = MachinesOfOwnedNodes(world)
     listed = {node.name for node in nodes if ours.of(node) is not None}
@@ -236,7 +236,7 @@ def machines_without_node_named_as_hosts(world: BalancerNodesSnapshot) -> tuple[
 
 
 def machines_named_as_host_with_other_address(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
-    """Return the machines that have no node, but the name of a host with another address."""
+    """Return the machines without a node that have the name of a host at another address."""
     return tuple(machine for machine in machines_without_node_named_as_hosts(world) if _is_other_host(machine, world))
 
 

@@ -103,7 +103,7 @@ def plan_due_node_acts(
 def _squeeze_act(
     node: BalancerOwnedNode, world: BalancerNodesSnapshot, off: Set[str], on: Set[str], moved: Set[str]
 ) -> DueNodeAct | None:
-    """Return the act that powers a host off or on; the sets have short names, `moved` of hosts that lose tasks."""
+    """Return the act that powers a host off or on; the sets are of short names, `moved` of hosts whose tasks move."""
     if node.pool not in world.switched or node.pool not in world.machines:
         return None
     name = short_host_name(node.name)
@@ -128,7 +128,7 @@ def apply_administrator_node_request(
     if node.name in requests.freed:
         cause = NodeStateCause.NONE if node.cause is NodeStateCause.DRAINED else node.cause
         if node.state is ElasticNodeState.DRAINING:
-            cause = NodeStateCause.NOT_NEEDED  # a node that is no longer idle is reopened
+            cause = NodeStateCause.NOT_NEEDED  # with this cause a draining node that is busy again is reopened
         return replace(node, is_kept=False, cause=cause)
     if node.name in requests.drained and node.state is ElasticNodeState.READY:
         return _drain_act(node, world, NodeStateCause.DRAINED).node

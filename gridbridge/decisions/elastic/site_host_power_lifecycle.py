@@ -319,7 +319,7 @@ def latest_oar_power_request_by_node(
 def unfinished_oar_power_requests(
     notes: Iterable[OarPowerRequest], unsettled: Mapping[str, OarRequestedPowerState], now_s: float
 ) -> tuple[OarPowerRequest, ...]:
-    """Reduce power requests to nodes that have not reached the state of their latest request."""
+    """Leave in each power request only the nodes that have not reached the state of their latest request."""
     unfinished = list[OarPowerRequest]()
     for note in notes:
         hosts = () if now_s - note.at_s > STALE_S else note.hosts

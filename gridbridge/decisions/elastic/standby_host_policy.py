@@ -65,7 +65,7 @@ class StartableStandardRequestCount:
             self.add(count_startable_standard_requests(host.free, host.amounts, squeeze))
 
     def add(self, requests: int, hosts: int = 1) -> None:
-        """Add a host, on which so many standard requests could start, to the count; -1 removes the host."""
+        """Count a host on which `requests` standard requests could start; `hosts=-1` takes the host back out."""
         self.hosts += hosts
         self.requests += requests * hosts
         self._each[requests] = self._each.get(requests, 0) + hosts
@@ -96,7 +96,7 @@ def count_startable_standard_requests(free: int, amounts: Iterable[tuple[str, fl
     return max(0, int(most))
 
 
-MAY_SHRINK = (  # plan reasons that allow power-offs; the site's own hosts are in no budget
+MAY_SHRINK = (  # plan reasons that allow power-offs, without budgets, because the site's own hosts are in no budget
     BalancePlanReason.NO_NEED,
     BalancePlanReason.ALL_FIT,
     BalancePlanReason.SPARE,
@@ -120,7 +120,7 @@ def plan_hosts_to_sleep_or_wake(
 ) -> StandbyOrWakePlan:
     """Return the hosts to power off or to wake, given the plan of a balancer round.
 
-    One round never powers off and wakes hosts. Enough standard requests (sample jobs) can still start after a
+    No round both powers off and wakes hosts. Enough standard requests (sample jobs) can still start after a
     power-off, and the number of nodes stays between minimum and maximum.
     """
     hosts = find_hosts_accepting_tasks(situation, rules, facts)
@@ -149,7 +149,7 @@ def plan_hosts_to_sleep_or_wake(
 def _hosts_to_be_removed(
     situation: BalanceSituation, plan: BalancePlan, hosts: Iterable[HostAcceptingTasks]
 ) -> dict[str, str]:
-    """Return the nodes of providers that the plan removes, by host name; no squeeze powers off these nodes."""
+    """Return the nodes of providers (marked as kept) that the plan removes, by host name; no squeeze switches them."""
     own = NodesByHostName(situation.nodes)
     nodes = {node.name: host.name for host in hosts if (node := own.of_host(host.name))}
     kept_names = {node.name for node in situation.nodes if node.is_kept}

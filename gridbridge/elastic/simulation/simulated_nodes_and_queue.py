@@ -101,7 +101,7 @@ class SimulatedNodes:
         """Switch an idle node off; raises AssertionError for a busy or booting node."""
         machine = self.all[name]
         if machine.running or not machine.is_ready:
-            raise AssertionError(f"{name} is removed, and not idle")
+            raise AssertionError(f"{name}: removed while busy or booting; expected an idle node")
         del self.all[name]
         self.ready.remove(machine)
         heapq.heappush(self._numbers, int(name[1:]))

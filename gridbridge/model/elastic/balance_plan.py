@@ -192,7 +192,7 @@ class BalancePlanFigures:
 
     @property
     def staying(self) -> int:
-        """The number of nodes for min_nodes: failed and leaving nodes are left out."""
+        """The number of nodes that count towards min_nodes: all but failed and leaving nodes."""
         return self.useful - self.leaving
 
 

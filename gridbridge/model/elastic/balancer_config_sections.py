@@ -179,7 +179,7 @@ class NodePoolSection:
     provider: str = setting("", "the provider of the pool's nodes; empty: no provider yet", form=PROVIDER)
     image: str = setting("", "the image of the pool's nodes; empty: the provider's image", form=WORD)
     size: str = setting("", "the machine size of the pool's nodes; empty: the provider's size", form=WORD)
-    host_key: str = setting("", "the ssh host key in the image; empty: each node's key is learnt", form=HOST_KEY)
+    host_key: str = setting("", "the image's ssh host key; empty: the provider names each node's key", form=HOST_KEY)
     slots: int = setting(1, "a node's slots in each queue that is not best-effort", "slots", 1, 100000)
     resources: QueueDefaultRequests = setting(
         QueueDefaultRequests(), "consumables and other resources of a node, such as arch", form=ASKED
@@ -204,8 +204,8 @@ class MachineBootstrapSection:
     steps: str = setting("", "the set-up steps of a new machine, done by ssh; empty: no step", form=STEPS)
     user: str = setting("", "the account for ssh on new machines, with sudo rights", form=WORD)
     key: str = setting("", "the file with the private ssh key for new machines", form=FILE)
-    people: str = setting("", "the local accounts that step people copies to new machines", form=PEOPLE)
-    mounts: str = setting("", "the file of lines that step mounts adds to a new machine's fstab(5)", form=FILE)
+    people: str = setting("", "the local accounts that the step people copies to new machines", form=PEOPLE)
+    mounts: str = setting("", "the file of lines that the step mounts adds to a new machine's fstab(5)", form=FILE)
     timeout_s: float = setting(120.0, "the longest time of a set-up step on a new machine", "s", 1, 3600)
     export: str = setting("", "the program that root runs on this host with the name of each new node", form=FILE)
     unexport: str = setting("", "the program that root runs on this host with the name of each removed node", form=FILE)

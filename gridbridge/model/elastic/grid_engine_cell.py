@@ -46,7 +46,7 @@ class GridEngineUserList:
         return identity.owner in self.entries or (bool(identity.group) and f"{GROUP}{identity.group}" in self.entries)
 
     def may_have(self, identity: JobAccessIdentity) -> bool:
-        """Say whether the owner of a job may be in the list; an unknown group counts as a member."""
+        """Say whether a job's owner may be in the list; an owner of unknown group counts as a member of each group."""
         may_be_member = any(
             not identity.group if entry.startswith(GROUP) else fnmatchcase(identity.owner, entry)
             for entry in self.entries
@@ -175,7 +175,7 @@ class CellQueue:
     access: QueueAccessLists = TO_ALL
     varying: tuple[
         tuple[str, qconf_attribute_parser.QconfValuesByHost], ...
-    ] = ()  # attribute values by host, if any value differs
+    ] = ()  # attributes whose values differ between hosts, with the values
 
     @property
     def is_left_out(self) -> bool:
@@ -338,7 +338,7 @@ class QueueInstance:
 
     @property
     def free(self) -> int:
-        """The number of slots that a job can use now."""
+        """The number of slots of the queue instance that a job can use now."""
         return 0 if self.state.facts else max(0, self.total - self.used - self.reserved)
 
 
@@ -382,7 +382,7 @@ class WaitingJobGroup:
 
     @property
     def first(self) -> int:
-        """The lowest number of the group's jobs."""
+        """The lowest job number of the group."""
         return min(self.jobs)
 
     @property

@@ -148,7 +148,7 @@ def _newest_run_times_by_owner(runs: tuple[LearntTaskRunTime, ...]) -> tuple[Lea
 
 
 def _stored_names_per_owner(names: Sequence[int]) -> int:
-    """Return how many job names are stored for each owner, so that at most MOST_NAMES are stored in all."""
+    """Return the most job names to store for each owner, so that all owners have at most MOST_NAMES."""
     unshared = MOST_NAMES
     for number, count in enumerate(names):
         fair = unshared // (len(names) - number)

@@ -57,7 +57,7 @@ class StandbyOrWakePlanCause(Enum):
     """Why a squeeze powers hosts off, wakes hosts or does nothing."""
 
     LACKING = "lacking"  # less capacity is free than the minimal reserve
-    ASKED = "asked"  # waiting tasks need hosts, and hosts may be woken
+    ASKED = "asked"  # waiting tasks need hosts, and some hosts may be woken
     PLENTY = "plenty"  # more capacity is free than the target reserve
     BETWEEN = "between"  # no change of hosts is needed
     NO_STANDBY = "no standby"  # hosts are needed, and none may be woken
@@ -84,12 +84,12 @@ class StandbyOrWakePlan:
     on: tuple[str, ...] = ()
     moved: tuple[TaskForOtherHost, ...] = ()
     bound: tuple[str, ...] = ()  # hosts whose tasks have no room on other hosts
-    last: str = ""  # the last working host, if the balancer's policy would remove it
+    last: str = ""  # the last working host, if the balancer's policy would remove this host
     untagged: tuple[str, ...] = ()  # powered-off hosts without a tag, which are never woken
     working: int = 0
     reserve: int = 0  # standard requests (sample jobs) that could start now on all working hosts together
     least: float = 0.0  # hosts are woken below this number of startable standard requests per host
-    target: float = 0.0  # hosts rest above this number of startable standard requests per host
+    target: float = 0.0  # hosts are powered off only above this number of startable standard requests per host
 
 
 class StandbyOrWakeStepKind(Enum):

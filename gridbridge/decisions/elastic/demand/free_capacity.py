@@ -221,7 +221,7 @@ def _pattern_fits_host(pattern: str, host: str, groups: Iterable[str]) -> bool:
 
 
 def capacity_of_typical_node(cell: CellPlacementRules) -> FreeHostCapacity | None:
-    """Return the most frequent, then largest, capacity of present hosts except the master; None without slots."""
+    """Return the most frequent capacity of present hosts except the master, else the largest; None without slots."""
     sizes_by_host = {
         name: tuple((instance.queue, instance.total) for instance in instances if instance.total)
         for name, instances in cell.queues_by_host.items()
@@ -268,7 +268,7 @@ def capacity_of_arriving_nodes(
     situation: BalanceSituation,
     timeout_s: float,
 ) -> HostBlocks:
-    """Return the capacity of nodes that boot or join in time, known from the pool or from the site's own host."""
+    """Return the capacity of nodes that boot or join within the timeout, known from the pool or the site's own host."""
     blocks = list[HostBlock]()
     for node in situation.nodes:
         room = rooms.get(node.pool) or own.get(node.name)

@@ -187,7 +187,7 @@ def _wakeable_hosts(need: TaskRequirement, progress: ChosenNewNodes) -> task_pac
 def _record_woken_hosts(
     progress: ChosenNewNodes, blocks: task_packing.HostBlocks, asleep: task_packing.HostBlocks
 ) -> None:
-    """Record the powered-off hosts that tasks use, and forget the capacity of unused hosts."""
+    """Record the powered-off hosts that tasks use as woken, and forget the capacity of unused powered-off hosts."""
     names = {name for _, hosts in asleep for name in hosts}
     used = {name for room, hosts in blocks if room.is_used for name in hosts} & names
     still = names - used
@@ -215,7 +215,7 @@ def _add_nodes_of_pool(
 def _groups_with_room(
     offer: NewNodesOfPoolOrStandbyHosts, need: TaskRequirement, progress: ChosenNewNodes
 ) -> list[tuple[str, int]]:
-    """Return the node groups that may get nodes for a parallel task, present groups first, each with a limit."""
+    """Return the node groups for a parallel task, present groups first, each with the most nodes to add."""
     span = offer.pool.span
     if not span or need.pieces == 1:
         return [("", offer.most)]

@@ -47,7 +47,7 @@ class CellPlacementRules:
     hosts: Mapping[str, grid_engine_cell.CellExecutionHost]
     queues_by_host: Mapping[str, list[grid_engine_cell.QueueInstance]]  # without best-effort and transfer queues
     common: frozenset[str]  # resources of the present hosts that new nodes resemble
-    told: Mapping[str, frozenset[str]]  # resource values of hosts like new nodes
+    told: Mapping[str, frozenset[str]]  # values by resource, on hosts that new nodes resemble
     offered: frozenset[str]  # resources of any host or queue; empty: unknown
     is_told: bool  # whether hosts report their resource values
     is_reported: bool  # whether any host reports load values, `arch` included
@@ -73,7 +73,7 @@ class FreeHostCapacity:
     tags: frozenset[str] = frozenset()  # requested host patterns that match the host: @@big, hostname=n1|n2
     group: str = ""  # node group; all parts of a parallel task run in one node group
     is_empty: bool = True
-    is_told: bool = False  # the host has no consumables other than `amounts`
+    is_told: bool = False  # True: the host has no consumables other than `amounts`
     is_silent: bool = False  # neither the host nor a similar host reports load values
     is_new: bool = False
     is_used: bool = False  # whether waiting tasks were already placed on the host
@@ -313,7 +313,7 @@ def _pack_into_blocks(need: TaskRequirement, tasks: int, blocks: HostBlocks) -> 
 
 
 def _count_spread_tasks(need: TaskRequirement, tasks: int, counts: Sequence[int], room_for: Sequence[int]) -> int:
-    """Return how many tasks fit on different hosts: sum of min(pieces on a host, tasks) >= tasks * pieces."""
+    """Return how many tasks fit if a task's pieces need different hosts: sum of min(room, tasks) >= tasks * pieces."""
 
     def has_room(number: int) -> bool:
         return sum(n * min(k, number) for n, k in zip(counts, room_for, strict=True)) >= number * need.pieces

@@ -115,12 +115,12 @@ class TaskRequirement:
 
     @property
     def total(self) -> int:
-        """The number of pieces of a task in all parts."""
+        """The number of pieces in all parts of a task."""
         return self.pieces + sum(part.pieces for part in self.also)
 
     @property
     def all_slots(self) -> int:
-        """The number of slots of a task in all parts."""
+        """The number of slots in all parts of a task."""
         return sum(part.slots * part.pieces for part in (self, *self.also))
 
     @property
@@ -174,14 +174,14 @@ def requirement_of_task_requests(
 def environment_that_cannot_split_slots(
     shape: TaskResourceRequests, layout: CellConfiguration
 ) -> ParallelEnvironment | None:
-    """Return a parallel environment if no environment's fixed number of slots on a host divides the task's slots."""
+    """Return a parallel environment that admits the task but cannot split the task's slots; None if any can."""
     environments = _admitting_environments(shape, layout)
     can_any = any(_can_split_slots(environment, shape) for environment in environments)
     return None if can_any else next(iter(environments), None)
 
 
 def environment_and_why_it_refuses_job(shape: TaskResourceRequests, layout: CellConfiguration) -> tuple[str, str]:
-    """Return a parallel environment and why the job is refused; two empty texts if any environment admits the job."""
+    """Return a parallel environment, and why the environment refuses the job; empty texts if one admits the job."""
     named = _matching_environments(shape.pe, layout)
     if not named or _admitting_environments(shape, layout):
         return "", ""

@@ -52,7 +52,7 @@ class StartableTasksOfEqualRequests:
 
     @property
     def first(self) -> int:
-        """The lowest number of the tasks' jobs."""
+        """The lowest job number of the tasks."""
         return min(self.jobs)
 
     @property
@@ -78,7 +78,7 @@ class CellWideFreeResources:
     def take(self, need: TaskRequirement, tasks: int) -> tuple[int, NodeAddOrRemoveRefusal | None]:
         """Return how many tasks the licences and parallel environments allow, and the refusal of the other tasks.
 
-        The licences and slots of allowed tasks are subtracted. A job without a licence request uses the
+        The licences and slots of allowed tasks are free no more. A job without a licence request uses the
         licence's default amount.
         """
         demanded = dict(need.usual) | dict(need.amounts)
@@ -224,7 +224,7 @@ def find_startable_demand(
 
 
 def _waiting_tasks_by_row(situation: BalanceSituation) -> Counter[int]:
-    """Return the number of waiting tasks by the lowest job number of each group or pair of groups."""
+    """Return the number of waiting tasks by the lowest job number of their groups, which two groups may share."""
     waiting = Counter[int]()
     for row in _startable_rows(situation):
         waiting[row.first] += row.tasks
@@ -335,7 +335,7 @@ def tasks_no_transfer_queue_starts_sooner(
     """Return the tasks that no transfer queue starts before a new node would boot.
 
     Also return the last queue that starts other tasks, and the seconds until the start; empty if no queue does. A
-    queue that should have started a task since a node could first have been added is not used for the task.
+    queue is skipped for tasks that have waited longer than the queue's delay since nodes could first be added.
     """
     unserved, last = list[tuple[StartableTasksOfEqualRequests, int]](), ("", 0.0)
     free, rooms = dict(facts.situation.elsewhere_free), free_capacity.full_capacity_by_transfer_queue(facts.cell)
