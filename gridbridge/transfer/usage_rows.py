@@ -82,14 +82,14 @@ class RemoteUsageRows:
         self._upsert_record = database.upsert(REMOTE_RECORDS)
 
     def put_cursor(self, cursor: ClusterAccountingProgress) -> None:
-        """Insert or update the position that was reached in a cluster's accounting file."""
+        """Insert or update how far the service has read a cluster's accounting file."""
         position = asdict(cursor.place)
         values = position | {"device": str(position["device"]), "inode": str(position["inode"])}
         values |= {"cluster": cursor.cluster, "path": cursor.path, "skipped": cursor.skipped}
         self._database.execute(self._upsert_cursor, values)
 
     def cursors(self) -> tuple[ClusterAccountingProgress, ...]:
-        """Return the position that was reached in each cluster's accounting file."""
+        """Return how far the service has read each cluster's accounting file."""
         return tuple(map(_accounting_progress_of_row, self._database.rows(select(CURSORS))))
 
     def put_record(self, record: RemoteJobRunAccounting, at: datetime) -> tuple[RemoteJobRunAccounting, ...]:

@@ -216,9 +216,9 @@ def first_probe_time_of_each_owner(
 def does_breaker_close_queues(
     breaker: PublishedClusterBreaker, probes: Mapping[str, datetime], now: datetime, policy: BreakerSection
 ) -> bool:
-    """Say whether job failures keep the queues to a cluster closed: in a pause, or while an owner's first job runs.
+    """Say whether failures keep a cluster's queues closed: in the pause, and `fast_s` after an owner's first job began.
 
-    Later jobs of this owner do not keep the queues closed.
+    Later jobs of an owner do not keep the queues closed.
     """
     if not breaker.until:
         return False

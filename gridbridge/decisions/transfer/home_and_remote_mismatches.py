@@ -27,10 +27,10 @@ from gridbridge.model.transfer_messages_in_spool import (
 )
 from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_transfer_name
 
-NO_GRACE = timedelta()  # a job that waits after its end is about to run twice
+NO_GRACE = timedelta()  # no delay, because a job that waits after its end is about to run twice
 RESTARTED_GRACE = timedelta(seconds=10)  # a qmaster hears of a job's end within about two seconds
-EPILOG_GRACE = timedelta(minutes=10)  # the first run's epilog may still copy its results
-ORPHAN_AGE = timedelta(seconds=60)  # a held job without a transfer has no starter after this time
+EPILOG_GRACE = timedelta(minutes=10)  # the epilog of a job's first run may copy results for this time
+ORPHAN_AGE = timedelta(seconds=60)  # no starter is still submitting a held job of this age
 
 
 def plan_outliving_job_deletions(
@@ -126,11 +126,11 @@ class SuspensionMismatch:
     why: str
 
     def is_like(self, earlier: "SuspensionMismatch") -> bool:
-        """Say whether an earlier mismatch has an equal state at home and an equal number of job lists."""
+        """Say whether two mismatches have equal states at home and equal numbers of job lists."""
         return self.desired == earlier.desired and len(self.at) == len(earlier.at)
 
     def follows(self, earlier: "SuspensionMismatch") -> bool:
-        """Say whether an earlier mismatch has an equal state at home and was shown by older job lists."""
+        """Say whether `earlier` is an equal mismatch, and all its job lists are older."""
         return self.is_like(earlier) and all(map(datetime.__gt__, self.at, earlier.at))
 
 

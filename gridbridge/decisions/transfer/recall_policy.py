@@ -177,7 +177,7 @@ def why_task_move_is_impossible(transfer: Transfer, situation: TransferDecisionI
 
 
 def describe_move_end_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> str:
-    """Describe how a task's move ended with the task at home; '' while the task waits."""
+    """Describe the end of a move whose task started or ended at home; '' while the task waits."""
     local = situation.snapshots.get(situation.home)
     if local is None or transfer.closed_at is None or local.taken_at <= transfer.closed_at:
         return ""

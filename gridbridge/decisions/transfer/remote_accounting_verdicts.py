@@ -1,4 +1,4 @@
-"""Derive from the remote accounting a remote job's result for its starter, and the job's usage."""
+"""Derive a remote job's result, which its starter reports, and its usage from its accounting records."""
 
 from collections.abc import Iterable
 from math import isfinite

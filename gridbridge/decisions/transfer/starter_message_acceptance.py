@@ -34,7 +34,7 @@ SPARED_REASON = (
     "the h_rt has passed at home without effect: the remote limit decides; the home accounting will say failed 37"
 )
 KNOWN_GUARDS = ("", HomeStartGuard.NONE, HomeStartGuard.START, HomeStartGuard.HOLD)
-KEPT_KEYS = (  # fields of a transfer that a later record leaves unchanged
+KEPT_KEYS = (  # fields of a transfer that a starter's later message leaves unchanged
     *("created_at", "desired", "pinned", "local_state", "remote_state", "remote_host", "since", "verdict", "listed"),
 )
 PHASE_ORDER = (StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED)
@@ -98,10 +98,10 @@ def reject_wrong_route(
 def transfer_for_restarted_task(
     transfers: tuple[Transfer, ...], message: TransferMessage, asleep: Container[str] = ()
 ) -> TransferMessage | None:
-    """Answer a restarted task: with its live transfer, whose remote job goes on, or with a new transfer name.
+    """Answer a restarted task with its live transfer, whose remote job goes on, or with a new transfer's name.
 
-    `transfers` are all transfers of the task by this uid, `asleep` the FIFOs on which starters sleep. Returns None, to
-    be asked again later, if a transfer is being deleted or its former starter sleeps, as on a silent host.
+    `transfers` are all transfers of the task by this uid, `asleep` the FIFOs on which starters sleep. Returns None, for
+    a later call, if a transfer is being deleted or its former starter still sleeps, as on a silent host.
     """
     live = [transfer for transfer in transfers if not transfer.is_over]
     if any(transfer.desired == DesiredLocalJobState.DEAD for transfer in live):
@@ -267,8 +267,8 @@ def _has_valid_end(message: TransferMessage) -> bool:
 def _apply_closing_message(transfer: Transfer, message: TransferMessage, now: datetime) -> Transfer:
     """Close a transfer by a message of its starter, unless a new starter continues the transfer.
 
-    A task uses a transfer name again (qmod -cj) if no message of its first attempt has been read. After -notify the
-    home cluster caused the remote job's end. The task may then run again (qmod -rj), and may still have its guard.
+    A task with a cleared error (qmod -cj) uses its transfer name again if the service read no message of the first
+    attempt. A task that home ended after -notify may run again (qmod -rj), and may still have a hold or start time.
     """
     if transfer.is_over or (message.wake and transfer.wake and message.wake != transfer.wake):
         return transfer

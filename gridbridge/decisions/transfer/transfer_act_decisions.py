@@ -113,7 +113,7 @@ def decide_transfer_actions(
     is_put_back, is_gone = transfer.local_state.is_put_back, _is_gone_at_home(transfer, home)
     # a rescheduled task without a hold or start time starts again, and its new starter continues the remote job
     may_restart = transfer.guard == HomeStartGuard.NONE and is_put_back
-    # qalter(1): -q works on jobs, not on tasks, so the job's other tasks must have their starters, too
+    # qalter -q changes a whole job, so no rescheduled task of the job may still lack its new starter
     is_adopted = is_asleep and parse_transfer_name(transfer.name).job not in situation.requeued_jobs
     has_no_reader = verdict and not is_dead and not is_asleep
     is_to_end = is_dead or (not (is_asleep or may_restart) and (is_put_back or is_gone))
@@ -159,7 +159,7 @@ def _may_home_still_run_task(
     """Say whether home may still run the task of a transfer that is being deleted.
 
     Home lists a rescheduled task (qmod -rj) as running until its execd reports the end. A task without a hold or start
-    time may run again already: its new starter waits for an answer, or its queue is no transfer queue.
+    time may run again already, in an ordinary queue, or with a new starter that waits for the service's answer.
     """
     if transfer.guard == HomeStartGuard.NONE or transfer.key in situation.with_new_starter:
         return False

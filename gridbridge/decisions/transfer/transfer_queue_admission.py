@@ -55,9 +55,9 @@ def why_request_excludes_queue(queue: str, request: JobRequest) -> str:
 def find_local_only_queues(
     queues: Iterable[QueueInstanceStatus], transfer_queues: Container[str] = ()
 ) -> NonForwardingQueues | None:
-    """Return a cluster's queues that send no jobs away; None if all queues or no queues qualify.
+    """Return a cluster's queues that run all their jobs locally; None if all queues or no queues do so.
 
-    Excluded are our own `transfer_queues`, and each queue that sends jobs away, even from a single host. Best-effort
+    Excluded are the site's `transfer_queues`, and queues that send jobs away from at least one host. Best-effort
     queues are ignored, because a best-effort queue runs only jobs that request this queue.
     """
     shown = tuple(queue for queue in queues if not queue.is_besteffort)

@@ -186,7 +186,7 @@ def drop_middle_events(events: Sequence[T]) -> tuple[Sequence[T], int]:
 def listed_remote_jobs(
     transfers: Iterable[Transfer], cluster: str, situation: TransferDecisionInputs
 ) -> Iterator[tuple[Transfer, JobListRow]]:
-    """Yield each transfer to a cluster whose remote job the cluster lists, with the row of the listed job."""
+    """Yield each transfer whose remote job `cluster` lists, with the row of this job."""
     for transfer in transfers:
         row = situation.row(transfer) if transfer.remote == cluster and transfer.remote_id else None
         if row:

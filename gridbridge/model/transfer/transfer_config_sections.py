@@ -54,9 +54,7 @@ class TransferQueueSection:
     remote_usage: bool = setting(True, "whether an epilog adds a remote job's usage to the local accounting")
     identity: JobIdVariableSource = setting(JobIdVariableSource.HOME, "the cluster whose job id is in JOB_ID")
     staged: bool = setting(True, "by ssh: whether every job's standard output and error are copied home")
-    stage_in: str = setting(
-        "", "by ssh: the default list of files copied to the cluster for a job", form=STAGE_IN_FORMAT
-    )
+    stage_in: str = setting("", "by ssh: the default list of files copied to the cluster", form=STAGE_IN_FORMAT)
     stage_out: str = setting("", "by ssh: the default list of files copied home after a job", form=STAGE_OUT_FORMAT)
     recall_wait_s: float = setting(600.0, "remote wait after which a task comes home; 0: never", "s", 0, YEAR_S)
     recall_limit: int = setting(2, "how often at most a task is brought home", "recalls", 1, 100)
@@ -71,7 +69,7 @@ class PollerSection:
     query_share: float = setting(0.05, "the largest share of time that queries of a cluster take", "", 0.001, 1)
     spool_interval_s: float = setting(0.5, "the time between two readings of the spool folder", "s", 0.1, 60)
     stale_s: float = setting(30.0, "the age of load values above which a transfer queue closes", "s", 5, 86400)
-    lost_polls: int = setting(2, "complete answers that lack a job before its end is looked up", "answers", 1, 100)
+    lost_polls: int = setting(2, "successive answers without a job before its end is looked up", "answers", 1, 100)
     ended_lookup_s: float = setting(600.0, "how long the accounting is searched for a missing job's end", "s", 1, 86400)
     vocabulary_s: float = setting(60.0, "the pause between readings of a cluster's resource names", "s", 5, 86400)
     spool_files_per_uid: int = setting(2000, "the most messages of a user in the spool folder", "files", 1, 1_000_000)
@@ -153,7 +151,7 @@ class ResourceMappingRule:
     scale: float = setting(1.0, "the factor by which the requested amount is multiplied", "", 1e-06, 1000000.0)
     unit: RemoteAmountUnit = setting(RemoteAmountUnit.AS_IT_IS, "the unit of the amount at the remote cluster")
     relation: OarPropertyRelation = setting(OarPropertyRelation.AS_USUAL, "for OAR: a property's comparison; empty: =")
-    default: str = setting("", "the requested value for jobs without such a request", form=AMOUNT_FORMAT)
+    default: str = setting("", "the amount to request for jobs that do not request the resource", form=AMOUNT_FORMAT)
     drop: bool = setting(False, "whether the remote request omits the resource")
     require: bool = setting(False, "whether each job must request the resource")
     reject: str = setting("", "the reason for refusing jobs that request the resource", form=ANY_TEXT)

@@ -58,7 +58,7 @@ class Transfer:
     pinned: bool = False  # whether the local job may start only in its transfer queue
     claim: str = ""  # name of the claim to run the task, KIND.TOKEN
     guard: str = HomeStartGuard.HOLD  # what keeps the task from starting at home
-    reguarded: bool = False  # whether the service has set a removed guard again
+    reguarded: bool = False  # whether a guard may keep the task from starting after the transfer's end
     claimed: str = ""  # side that may run the task: home, job (the remote job), or empty if unknown
     cause: str = ""  # TransferFailureCause of the last delay or failure
     reason: str = ""  # reason for the last delay or failure, in one sentence
@@ -128,7 +128,7 @@ class WaitingTaskMove:
     name: str  # name of the transfer to the cluster that the task leaves
     uid: int
     source: str  # name of the cluster that the task leaves
-    target: str  # cluster with free slots; Grid Engine may choose another cluster
+    target: str  # planned cluster, with free slots; Grid Engine may send the task to another cluster
     asked_at: datetime
     stage: TaskMoveStage = TaskMoveStage.ASKED
     reason: str = ""  # reason why the move was given up, or the move's result

@@ -56,8 +56,8 @@ def act_on_remote_tasks(
 ) -> Iterator[RemoteJobActResult]:
     """Act on the remote job of each task of a job that is at another cluster; yield a result for each task.
 
-    `instead` is the command to name for a job that waits at home. Raises ParseError for an invalid job id, and
-    StateError without published files.
+    `instead` is the command, with a verb, for a job at home: `qdel 12 deletes`. Raises ParseError for an invalid job
+    id, and StateError without published files.
     """
     number, task = parse_local_job_and_task(job)
     transfers = []
@@ -94,7 +94,8 @@ def require_own_remote_job(where: Away, transfer: PublishedTransfer, me: str) ->
     mine = where.login.user if where.login else me
     if (owner, account) != (mine, transfer.transfer):
         raise RemoteJobActNotDone(
-            f"job {transfer.remote_id} at {transfer.remote} is {owner}'s, account {account!r}: not {transfer.transfer}"
+            f"job {transfer.remote_id} at {transfer.remote}: owned by {owner}, account {account!r};"
+            f" expected {mine}, account {transfer.transfer!r}"
         )
 
 

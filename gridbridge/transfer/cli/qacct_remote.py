@@ -81,7 +81,7 @@ def read_home_remote_accounting(
         kept_records, searched = _search_remote_accounting_files(
             policy, number, owners or {safe_files.account_name_or_uid(os.getuid())}
         )
-        notes += () if transfers else searched  # only if no transfer is known
+        notes += () if transfers else searched  # notes of the search that a job without a transfer needs
     locals_: dict[str, tuple[JobRunAccounting, ...]] = {}
     for record in records:
         name = TransferAttemptId("", record.job_id, record.task, 0).local

@@ -33,7 +33,7 @@ class QalterRemoteCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Reject options of qalter that qalter_remote does not have."""
         if args[-1:] == ["-h"]:
-            raise click.UsageError("-h needs u, U or n, as of qalter; the help is --help")
+            raise click.UsageError("-h: no value; expected u, U or n (--help shows the help)")
         for word in args:
             name = word.partition("=")[0] if word.startswith("--") else word
             if word.startswith("-") and name not in (*SUPPORTED_OPTIONS, "--help", "-help") and not word[1:].isdigit():

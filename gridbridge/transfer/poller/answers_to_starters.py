@@ -67,7 +67,7 @@ class VerdictFilesAndStarterFifos(ReloadablePollerComponent):
         spool.wake_starter(transfer.wake, self._spool, owner=transfer.uid)
 
     def reply(self, wake: str, uid: int, answer: TransferMessage) -> None:
-        """Answer the starter of a restarted task and wake it; the files of a uid have a limited number."""
+        """Answer and wake the starter of a restarted task, unless the uid has too many unread answers."""
         count = published_file_formats.count_verdicts_and_replies(uid, self._folder)
         if count < self.policy.poller.spool_files_per_uid:
             path = published_file_formats.answer_path_for_starter(wake, uid, self._folder)
@@ -138,9 +138,9 @@ class UndeliveredTaskEndTracker:
         return closed.key in self._ended
 
     def take_answer(self, local: ClusterSnapshot, queues: frozenset[str] = frozenset()) -> tuple[Transfer, ...]:
-        """Return the closed transfers whose end the qmaster has missed, so that the task waits at home again.
+        """Return the closed transfers whose task waits at home again, because the qmaster missed the task's end.
 
-        A transfer is no longer watched if another job outside the transfer `queues` has its job number by now.
+        A transfer is no longer watched once a new job, outside the transfer `queues`, has the transfer's job number.
         """
         unheard = []
         for key, transfer in tuple(self._ended.items()):
@@ -166,10 +166,10 @@ class RestartedTaskAnswers:
         self.with_new_starter: set[TransferKey] = set()
 
     def answer(self, spooled: MessageWithAuthorUid) -> RejectedStarterMessage | None:
-        """Tell the starter of a restarted task its transfer; reject an invalid question."""
+        """Answer a starter that asks which transfer its restarted task has; reject an invalid question."""
         message = spooled.message
         if invalid_message_value(message) or not message.wake:
-            return RejectedStarterMessage(what="question", reason="invalid question or no FIFO")
+            return RejectedStarterMessage(what="question", reason="invalid value, or no FIFO for the answer")
         attempts = tuple(self._disowned(transfer, message) for transfer in self._attempts(spooled))
         self.with_new_starter |= {
             transfer.key for transfer in attempts if is_new_starter_of_dying_task(transfer, message)

@@ -79,7 +79,7 @@ class ClusterBreakers:
         return {job for waiting in self._unproved.values() for job in waiting}
 
     def begin_anew(self) -> None:
-        """Drop unproved job results, and publish all counts of failures, after the clock was set."""
+        """Drop job results whose owner is not proved, and publish all counts of failures, after the clock was set."""
         self._unproved.clear()
         self._publish_breakers()
 
@@ -93,7 +93,7 @@ class ClusterBreakers:
         )
 
     def _first_probes(self, state: PublishedClusterBreaker, transfers: Collection[Transfer]) -> dict[str, datetime]:
-        """Return the start of each owner's first job after a pause, even of a job that has ended."""
+        """Return when each owner's first job after the breaker's pause began, even if the job has ended."""
         if not state.until:
             return {}
         until, before = self._probes.get(state.cluster, (None, {}))

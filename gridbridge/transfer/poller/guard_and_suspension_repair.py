@@ -127,7 +127,7 @@ class StaleGuardRemover:
         self._left: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
 
     def load(self, now: datetime) -> None:
-        """Watch the closed transfers whose tasks an earlier process may have kept from starting."""
+        """Watch the closed transfers whose tasks may have a hold or start time from an earlier process."""
         for transfer in self._transfers.reguarded():
             self.remember(transfer.not_after(now))
 
@@ -149,12 +149,12 @@ class StaleGuardRemover:
             elif is_home_answer_after_task_end(transfer, local):
                 action = TransferAction(act=TransferActKind.RELEASE_LOCAL, transfer=transfer, why=RELEASE_REASON)
                 guarding = replace(action, act=TransferActKind.GUARD_LOCAL)
-                # a thread may be about to set the guard
+                # a thread may be about to set the task's hold or start time
                 if self._dispatcher.may_begin(action) and self._dispatcher.may_begin(guarding):
                     self._dispatcher.begin(action)
 
     def forget_released(self, transfer: Transfer) -> None:
-        """Record that nothing keeps the task of a closed transfer from starting, or that the task is gone."""
+        """Record that the task of a closed transfer may start at home or is gone."""
         if self._left.pop(transfer.key, None):
             self._ledger.release(transfer)
 
@@ -179,7 +179,7 @@ class CopiedGuardRemover:
         )
 
     def take_answers(self, came: tuple[ClusterQueryResult, ...]) -> None:
-        """Look for copied start times once a minute, while the home cluster answers."""
+        """Query once a minute for start times that qresub copied, while the home cluster answers."""
         if any(answer.cluster == self._home and answer.snapshot for answer in came):
             if reply := self._look.answer():
                 self._others = reply[1]
@@ -233,7 +233,7 @@ class SuspensionReconciler(ReloadablePollerComponent):
     def decide(self, situation: TransferDecisionInputs, busy: Container[TransferKey]) -> None:
         """Request a starter to suspend or resume its remote job if two successive job lists show the need.
 
-        Needless requests are withdrawn. Transfers in `busy` are skipped, because their return home uses these files.
+        Needless requests are withdrawn. Transfers in `busy` are skipped, because their tasks are about to return home.
         """
         shows = frozenset(
             name for name, cluster in self.policy.clusters.items() if ADAPTERS[cluster.kind].shows_suspension
@@ -250,7 +250,7 @@ class SuspensionReconciler(ReloadablePollerComponent):
             if key in before and shown.follows(before[key]):
                 self._publish_mismatch(key, shown)
             elif key in before and shown.is_like(before[key]):
-                self._seen[key] = before[key]  # one of the two clusters has not answered since
+                self._seen[key] = before[key]  # one of the two clusters has sent no new job list
 
     def _publish_mismatch(self, key: TransferKey, shown: SuspensionMismatch) -> None:
         """Publish a request to a starter to suspend or resume its job, again after growing pauses."""

@@ -53,8 +53,8 @@ class OrphanRemoteJobCleaner:
     def clean(self, situation: TransferDecisionInputs, waiting: Container[tuple[str, str]] = ()) -> None:
         """Delete remote jobs without a transfer or after their end; stop watching transfers without jobs.
 
-        `waiting` has name and owner of each transfer whose first message waits in the spool. No job with such a name
-        and owner is deleted.
+        `waiting` has name and owner of each transfer whose first message waits in the spool. A job is not deleted if
+        its name and owner are in `waiting`.
         """
         for orphan in home_and_remote_mismatches.find_orphan_jobs(self._ledger.all(), situation):
             if (orphan.name, orphan.owner) not in waiting:
@@ -110,7 +110,7 @@ class OrphanRemoteJobCleaner:
 
     def _begin_orphan_deletion(self, orphan: OrphanRemoteJob) -> None:
         for finished in [finished for finished, deletion in self._deleting.items() if deletion.done()]:
-            if error := self._deleting.pop(finished).exception():  # over ssh the service may be no operator
+            if error := self._deleting.pop(finished).exception():  # by ssh the service may lack an operator's rights
                 _log.warning("event=failed act=delete_orphan cluster=%s job=%d why=%r", *finished, str(error))
         job = orphan.cluster, orphan.job_id
         if job in self._deleting or not self._backoff.may_try(job):

@@ -106,7 +106,7 @@ class PollerDaemon:
         self.service.shut_down()
 
     def has_news(self) -> bool:
-        """Return False: each round begins after the usual pause."""
+        """Return False, because every round of the poller begins after the usual pause."""
         return False
 
     def recover(self) -> None:

@@ -85,7 +85,7 @@ def replay_transfer_plan(row: Mapping[str, Any]) -> list[str]:
 
 
 def transfer_action_sentence(action: TransferAction) -> str:
-    """Return an act as the journal stores acts: in one sentence."""
+    """Describe an act in one sentence, for the journal."""
     return f"{action.act.value} {action.transfer.name}: {action.why}"
 
 
@@ -167,7 +167,7 @@ class RefusedStarterMessageJournal:
 
 
 def replay_refused_starter_message(row: Mapping[str, Any]) -> list[str]:
-    """Judge a stored message again; return the result as a sentence."""
+    """Repeat the decision about a stored message; return the result as a sentence."""
     verdict = accept_or_reject_message(model_value_from_json(row["received"], ReceivedStarterMessage))
     return [
         _refusal_sentence(verdict)

@@ -39,7 +39,7 @@ History = tuple[Transfer, Sequence[TransferEvent]]
 
 
 def published_row_with_all_fields(transfer: Transfer, home: ClusterSnapshot | None = None) -> reports.PublishedTransfer:
-    """Return a transfer as it is published; job list `home` shows since when the local job is in its state."""
+    """Return a transfer's published row; the job list `home` shows since when the local job is in its state."""
     local = parse_transfer_name(transfer.name)
     task = home.find(local.job, local.task) if home else None
     same_keys = ("owner", "phase", "desired", "since", "missing_since", "created_at", "closed_at", "cause")
@@ -60,7 +60,7 @@ def published_row_with_all_fields(transfer: Transfer, home: ClusterSnapshot | No
 
 
 def published_task_history(local: str, attempts: Sequence[History], is_proved: bool) -> reports.PublishedTaskTransfers:
-    """Return the history of a local task's last transfers, as it is published."""
+    """Return a local task's last transfers, with their events, in the published format."""
     last, left_out = transfers_in_job_lists.drop_oldest_attempts(attempts)
     histories = tuple(map(_published_transfer_history, last))
     return reports.PublishedTaskTransfers(job=local, attempts=histories, left_out=left_out, is_proved=is_proved)
@@ -80,7 +80,7 @@ def _published_transfer_history(history: History) -> reports.PublishedTransferHi
 def published_cluster_row(
     answer: ClusterQueryResult, last: ClusterSnapshot | None, now: datetime
 ) -> reports.PublishedClusterAnswer:
-    """Return a cluster as it is published: the numbers of its last answer and the last query's error."""
+    """Return a cluster's published row: the numbers of the last answer, and the error of the last query."""
     return reports.PublishedClusterAnswer(
         cluster=answer.cluster,
         asked_at=now,

@@ -49,9 +49,9 @@ GRANT_REMOVAL_SCRIPT = f'rm -f -- "{GRANTS}/$1"'
 
 
 def take_home_claim(name: str, uid: int, spool: str = SPOOL) -> bool:
-    """Claim a task for home; return False if the remote job has the claim. Safe to repeat.
+    """Claim the right to run a task for home; return False if the remote job has the right. Safe to repeat.
 
-    Raises StateError if nobody can tell who has the claim.
+    Raises StateError if nobody can tell who has the right.
     """
     path = f"{spool}/{claim_and_guard.CLAIMS_FOLDER}/{name}"
     try:
@@ -146,7 +146,7 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
         return self._names.is_amid
 
     def take(self, transfer: Transfer) -> bool:
-        """Claim the task of a transfer for home; return False if the remote job has the claim."""
+        """Claim the right to run a transfer's task for home; return False if the remote job has the right."""
         return take_home_claim(claim_and_guard.claim_file_name(transfer.claim, transfer.uid), transfer.uid, self._spool)
 
     def remove(self, transfer: Transfer) -> None:
@@ -159,9 +159,9 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
         remove_old_claim_files(claimed, now_s, self._spool, self._names)
 
     def give_grants(self, cluster: str, transfers: tuple[Transfer, ...]) -> None:
-        """Let the remote jobs of transfers run, by grant files at their cluster; safe to repeat.
+        """Permit remote jobs to run, by a grant file at the cluster for each job; safe to repeat.
 
-        Raises CommandFailed unless all files exist.
+        Raises CommandFailed unless all grant files exist.
         """
         names = tuple(claim_and_guard.claim_file_name(transfer.claim, transfer.uid) for transfer in transfers)
         _run_grant_script(configured_cluster_address(self.policy, cluster), GRANT_SCRIPT, names)
@@ -181,7 +181,7 @@ _log = logging.getLogger(__name__)
 
 
 class RemoteJobClaimService(ReloadablePollerComponent):
-    """Decides which side runs a task, lets remote jobs run by grants, and removes old claims."""
+    """Decides whether home or the remote job runs a task, permits remote jobs to run, and removes old claim files."""
 
     def __init__(
         self, policy: Policy, ledger: TransferLedger, files: ClaimAndGrantFiles, workers: OwnerThreadPools, clock: Clock
@@ -229,7 +229,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
                 self._sent[cluster] = batch, self._workers.do(f"cluster {cluster}", give, batch)
 
     def recall(self, transfer: Transfer, why: str) -> bool:
-        """Claim a waiting task for home; return False if the remote job holds the claim, or the holder is unknown."""
+        """Claim the right to run a waiting task for home; return False if the remote job has or may have the right."""
         try:
             is_had = transfer.claimed != claim_and_guard.JOB and (
                 claim_and_guard.does_claim_need_home_grant(transfer.claim) or self._files.take(transfer)
@@ -282,7 +282,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
             self._ledger.note(transfer, f"ended with 99 after {waited_s:.0f} s: the grant may be unseen")
 
     def are_removed(self, ended: Transfer) -> bool:
-        """Return whether a transfer's files of claim and permission are gone; otherwise begin to remove the files."""
+        """Return whether a transfer's claim file and grant file are gone; otherwise begin to remove both files."""
         kind, _ = claim_and_guard.split_claim(ended.claim)
         if kind == claim_and_guard.FILE:
             try:

@@ -250,7 +250,7 @@ class RemoteUsageService:
             self.views.readings(self.readings.values())
 
     def tells(self, transfer: Transfer) -> bool:
-        """Return whether the service reads an accounting file that will show the job's end, without a call of qacct."""
+        """Return whether the job's end will be read from the cluster's accounting file, without a call of qacct."""
         reading = self.readings.get(transfer.remote)
         return bool(reading and reading.read_at and not reading.trouble and not reading.is_behind)
 
@@ -304,9 +304,9 @@ class RemoteUsageService:
                 _log.warning("event=no_epilog_usage name=%s why=%r", record.transfer, str(error))
 
     def _may_store_end_usage(self, transfer: Transfer) -> bool:
-        """Return whether to store the usage in a job's end message; the number of unproved jobs is limited.
+        """Return whether to store the usage in a job's end message; for unproved owners only a limited number.
 
-        A short job may end before the home job list shows the job, and anybody may invent a job.
+        A short job may end before the home job list proves the job's owner, and anybody may invent a job.
         """
         if transfer.listed:
             return transfer.listed == OwnerSeenInHomeJobList.YES

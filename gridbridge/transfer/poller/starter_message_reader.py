@@ -161,7 +161,7 @@ class UnconfirmedTransferQuota:
 def _judge_by_job_lists(
     entry: _TransferWaitingForHomeList, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
 ) -> str | None:
-    """Return YES if home lists the task, NO if only the remote cluster lists a job, else ''; None before new lists."""
+    """Return YES if home lists the task, NO if only its remote job is listed, else ''; None without new job lists."""
     transfer = entry.transfer
     if home.taken_at <= entry.since:
         return None
@@ -243,7 +243,7 @@ class StarterMessageReader:
         self._lingering = ()
         self.unproved.begin()
         messages = [*(spooled for _, spooled in self.premature.values()), *new]
-        # by kind, because clocks of hosts can't be compared; an unknown kind comes last
+        # sorted by kind, not by time, because the hosts' clocks differ; an unknown kind comes last
         messages.sort(key=lambda spooled: (*KIND_ORDER, spooled.message.kind).index(spooled.message.kind))
         changed: set[TransferKey] = set()
         newest = {_progress_series_key(spooled): spooled.path for spooled in messages}
@@ -321,7 +321,7 @@ class StarterMessageReader:
         return [previous.record] if previous and previous.record != spooled.path else []
 
     def _message_with_facts(self, spooled: MessageWithAuthorUid, previous: Transfer | None) -> ReceivedStarterMessage:
-        """Return a message with all facts that decide about its acceptance.
+        """Return a message with all facts by which the service accepts or rejects the message.
 
         A stored transfer stays valid after its transfer queue is removed from the configuration.
         """

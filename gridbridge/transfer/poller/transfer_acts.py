@@ -181,7 +181,7 @@ class TransferActDispatcher:
         return action.act is not TransferActKind.LOOK_UP_END or self._backoff.may_try(action.transfer.key)
 
     def begin(self, action: TransferAction) -> None:
-        """Start an act in a thread of the job's owner; a job's end in the usage records needs no thread."""
+        """Start an act in a thread of the job's owner, unless the usage records already have the job's end."""
         self.open[_act_key(action)] = action, self._start_act(action)
 
     def take_done(self) -> Iterator[tuple[TransferAction, TransferMessage | None]]:

@@ -48,7 +48,7 @@ class ReusedRemoteJobIdDetector:
     def take_answers(
         self, came: tuple[ClusterQueryResult, ...], policy: Policy, situation: Callable[[], TransferDecisionInputs]
     ) -> None:
-        """Check the job ids in new job lists, before decisions use these lists."""
+        """Detect remote job ids that now belong to other jobs, before decisions use the new job lists."""
         for answer in came:
             where = policy.clusters.get(answer.cluster)
             if where is None or not ADAPTERS[where.kind].query_job_accounts:

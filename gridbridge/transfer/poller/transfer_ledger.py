@@ -117,7 +117,7 @@ _log = logging.getLogger(__name__)
 
 
 class TransferLedger:
-    """Holds the open transfers, and ended transfers whose remote jobs are still watched; the state file has both."""
+    """Holds, as the state file does, the open transfers, and the ended transfers with watched remote jobs."""
 
     def __init__(
         self, database: StateFile, job_history: TaskHistoryPublisher, breakers: ClusterBreakers, clock: Clock
@@ -207,7 +207,7 @@ class TransferLedger:
             self.ended[closed.key] = self.ended[closed.key].but(listed=closed.listed)
 
     def release(self, closed: Transfer) -> None:
-        """Record that nothing keeps a closed transfer's task from starting at home any more."""
+        """Record that no hold or start time keeps a closed transfer's task from starting at home any more."""
         newest = self._transfers.find(*closed.key) or closed
         self._transfers.put(newest.but(reguarded=False))
         if transfer := self.ended.get(closed.key):

@@ -34,8 +34,8 @@ class PollRoundSteps:
         return self._parts.journal
 
     def gather(self) -> PollRoundInput:
-        """Gather a round's input; the answer of any cluster concerns all open transfers."""
-        came = self._parts.answers.take()  # first, because messages must be newer than the answers
+        """Gather a round's input; after an answer of any cluster the round decides about all open transfers."""
+        came = self._parts.answers.take()  # first, so that no answer is newer than the messages
         transfers = self._parts.mail.take(at_once=bool(came))
         for transfer in transfers:
             if transfer.is_over:

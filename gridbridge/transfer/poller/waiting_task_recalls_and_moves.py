@@ -162,7 +162,7 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         )
 
     def _follow_recall(self, key: TransferKey, situation: TransferDecisionInputs) -> None:
-        """Forget a finished return; withdraw a request that came too late or that no starter carries out."""
+        """Forget a finished return home; withdraw a request if the remote job runs or the starter does not act."""
         transfer = self._ledger.open.get(key)
         if transfer is None or (transfer.verdict and transfer.claimed != HOME):
             self._forget(key)
@@ -192,10 +192,10 @@ UNKNOWN_OWNER_THREAD = "moves"  # name of the thread for moves of unknown owners
 
 @dataclass(eq=False)
 class WaitingTaskMoveService(ReloadablePollerComponent):
-    """Moves waiting tasks to other clusters: home excludes the queues to the old cluster, and brings the task home.
+    """Moves waiting tasks from a remote cluster to another remote cluster, with a stop at home.
 
-    A job gets its own queue list back once its task has started. After a kill, each move goes on at its stage in the
-    state file; every step may be repeated.
+    The service excludes a job from the queues to its old cluster, and restores the job's queue list once its task has
+    started. A restarted service continues each move at its stage in the state file; every step may be repeated.
     """
 
     policy: Policy

@@ -281,9 +281,9 @@ def _lock_output_file(descriptor: int) -> None:
 
 
 def _count_bytes_already_written(fetched: str, path: str, begun: int) -> int:
-    """Return how many bytes of the stream the output file already has after position `begun`.
+    """Return how many bytes of a stream an interrupted copy has already written after position `begun`.
 
-    Returns 0 if other programs have written since, because duplicate output is better than lost output.
+    Returns 0 if other programs have written meanwhile, because duplicate output is better than lost output.
     """
     if not os.access(path, os.R_OK):
         return 0

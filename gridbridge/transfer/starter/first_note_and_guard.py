@@ -27,7 +27,7 @@ def choose_local_task_guard(step: "StarterStepContext") -> str:
 
 
 def guard_running_local_task(step: "StarterStepContext") -> None:
-    """Set the hold or start time that keeps the running task from starting again; later steps set nothing."""
+    """Set, once for all steps, the hold or start time that keeps the running task from starting again."""
     task, how = step.task, step.record.guard or HomeStartGuard.HOLD
     if task.is_done(GUARDED):
         return

@@ -174,10 +174,10 @@ class LocalTask:
             spool.send_spool_message(news.but(transfer=record.transfer), self.our_spool)
 
     def desired(self) -> str:
-        """Return what is wanted of the local job by the latest note (DesiredLocalJobState); empty without a note.
+        """Return the local job's desired state (DesiredLocalJobState) by a method's latest note; empty without a note.
 
-        The service learns of a new note before the starter acts. A note that arrives meanwhile makes a new mark file,
-        so the next step handles this note.
+        The service learns of a new note before the starter acts. A method that writes a note meanwhile also creates
+        the mark file INTENT again, so the starter's next step handles the note.
         """
         if self.is_dead():
             return DesiredLocalJobState.DEAD
@@ -190,7 +190,7 @@ class LocalTask:
         return desired
 
     def learn(self, desired: str, order: task_notes.NoteSortKey) -> None:
-        """Note the local job's state as a method would, because no method has noted the state."""
+        """Note the local job's state in place of a method, unless a method has written a note as new."""
         if task_notes.is_intent_older(task_notes.newest_intent_note(self.private), order):
             task_notes.note_method_intent(self.private, desired, order)
 
@@ -239,7 +239,7 @@ class LocalTask:
         return before
 
     def known_for_s(self, note: str) -> float:
-        """Return the seconds since the first call with this name of a note."""
+        """Return the seconds since the first call for the note, which is written by the first call."""
         path, now_s = f"{self.private}/{note}", time.clock_gettime(time.CLOCK_BOOTTIME)
         if (first_s := task_notes.read_note_number(path)) is None:
             first_s = now_s
@@ -267,7 +267,7 @@ def own_login_name() -> str:
 
 
 def message_timestamp() -> str:
-    """Return the current time as messages between starter and service have it."""
+    """Return the current time in the format of messages between starter and service."""
     return f"{time.time():.3f}"
 
 

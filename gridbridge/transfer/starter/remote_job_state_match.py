@@ -35,7 +35,7 @@ def match_remote_job_state(step: "StarterStepContext", message: TransferMessage 
 
         if not time_limit_or_deletion.is_notify_signal_genuine(step.task, step.route.home, step.noted):
             step.noted = ""
-    if step.noted == DesiredLocalJobState.DEAD:  # after a -notify signal the deletion may wait
+    if step.noted == DesiredLocalJobState.DEAD:  # a -notify signal comes before the deletion itself
         step.task.note_done(WARNED)
         delete_remote_job(step.away, step.record)
         return True
@@ -133,8 +133,8 @@ def is_remote_job_known(remote: Away, record: TransferMessage) -> bool:
     owner_account = load_submit_adapter(remote).query_owner_and_account(remote, record.remote_id)
     if owner_account[0] and owner_account != (_remote_account(remote), record.transfer):
         raise RemoteJobNotOurs(
-            f"job {record.remote_id} of {record.remote} is {owner_account[0]}'s,"
-            f" account {owner_account[1]!r}: not {record.transfer}"
+            f"job {record.remote_id} of {record.remote}: owned by {owner_account[0]}, account {owner_account[1]!r};"
+            f" expected {_remote_account(remote)}, account {record.transfer!r}"
         )
     return bool(owner_account[0])
 

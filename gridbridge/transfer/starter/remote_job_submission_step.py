@@ -79,7 +79,7 @@ def build_remote_job_spec(
 
 
 def has_standard_stream_files(env: dict[str, str]) -> bool:
-    """Say whether a standard stream of a job is a file, which the remote job can't open."""
+    """Say whether a standard stream of a job is a file at home, so that the file must be copied."""
     streams = ("SGE_STDIN_PATH", "SGE_STDOUT_PATH", "SGE_STDERR_PATH")
     return not all(env[stream].startswith(DEVICES) for stream in streams)
 
@@ -120,7 +120,7 @@ def _remote_job_environment(
     values = task.environment()
     execds = EXECD_OWNS + LOCAL_IDENTITY + (PARALLEL if granted_parallel_environment(config)[0] else ())
     own = {name: values.get(name, "") for name in request.variables if name not in execds}
-    if "PATH" in own:  # execd puts the local TMPDIR first
+    if "PATH" in own:  # execd has put the local TMPDIR before the owner's PATH
         own["PATH"] = own["PATH"].removeprefix(f"{task.env['TMPDIR']}:")
     home = {name: task.env[name] for name in LOCAL_IDENTITY if name in task.env}
     home |= {name: value for name, value in task.env.items() if name.startswith(SUBMIT_SIDE)}
@@ -191,10 +191,10 @@ def is_owner_barred(step: "StarterStepContext") -> bool:
 
 
 def claim_wrapper_lines(step: "StarterStepContext") -> str:
-    """Return the shell lines by which the remote job checks whether the job may run (claim).
+    """Return the shell lines by which the remote job claims the right to run.
 
-    A retried submission reuses its claim while the configuration has claims of this kind. The claim's key is written
-    before the script that names the key becomes readable.
+    A retried submission reuses its claim if the configuration still has claims of the claim's kind. The file with the
+    claim's key is written before the job's script, which names the file, becomes readable.
     """
     kind = step.route.remote_claim.partition(" ")[0]
     if not step.record.claim.startswith(f"{kind}."):

@@ -93,7 +93,7 @@ class HostLoadSensor:
         self._started = time.monotonic()
         try:
             start_poller(self._poller, self._home)
-        except OSError as error:  # the next check tries again
+        except OSError as error:  # the next check starts a poller again
             self._log_trouble(f"no poller could be started: {error.strerror}")
 
     def _hangs(self, beat: float, now: float, passed: float) -> bool:
@@ -137,7 +137,7 @@ class ExecdRequestLineBuffer:
         self._begun = b""
 
     def take(self, came: bytes) -> str:
-        """Return one request for all complete lines."""
+        """Return the request of the complete lines: QUIT if a line says so, else REPORT; NOTHING_YET without a line."""
         *lines, begun = (self._begun + came).split(b"\n")
         self._begun = begun[-LINE_MAX:]
         if any(line.strip() == QUIT.encode() for line in lines):

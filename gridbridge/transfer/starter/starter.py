@@ -120,7 +120,7 @@ class DueStarterStep(StarterStepContext):
         return starter_step_context.retry_step_later(self.task, self.record) if agreement else self.wait()
 
     def obey_service(self, verdict: TransferMessage | None) -> str:
-        """Do what the service's result or request says; return '' without a result or request."""
+        """Act on the result or request that the service published; return '' if neither exists."""
         begun = self.task.begun_recall()
         request = verdict or begun
         if request and request.outcome == TransferOutcome.RECALL:
@@ -139,7 +139,7 @@ class DueStarterStep(StarterStepContext):
         from gridbridge.transfer.starter import task_return_home
 
         if (system := load_job_recaller(self.away)) is None:
-            return self.wait()  # the service withdraws the request
+            return self.wait()  # the service withdraws a request that is not carried out
         result = task_return_home.do_recall_step(system, self.task, self.away, self.record, request)
         if isinstance(result, TransferMessage):
             return self.finish(result, has_run=False)

@@ -96,10 +96,10 @@ def log_step_error(error: Exception) -> None:
 
 
 def end_without_route(task: LocalTask, error: Exception, configuration: str = CONFIG) -> str:
-    """End an unsent job for whose queue the service has no cluster; a sent job waits.
+    """End an unsent job whose queue leads to no configured cluster; let a sent job wait.
 
-    An unsent job first waits 60 s for a new gridbridge.toml: Grid Engine opens a re-created queue by the load values
-    of the deleted queue.
+    An unsent job first waits 60 s for a new gridbridge.toml, because Grid Engine opens a re-created queue by the load
+    values of the deleted queue.
     """
     record = task.record()
     may_lead = published_file_formats.may_queue_get_route_soon(task.queue, task.published, configuration)
@@ -132,7 +132,7 @@ def write_job_error_reason(task: LocalTask, reason: str) -> None:
 
 
 def failure_cause_of_step_error(error: errors.GridbridgeError) -> str:
-    """Return the cause, as the service stores causes, of an error that stopped a step."""
+    """Return the cause (TransferFailureCause) of an error that stopped a step."""
     if isinstance(error, errors.TemporaryJobRefusal):
         return error.cause
     if isinstance(error, errors.SshAccessRejected):

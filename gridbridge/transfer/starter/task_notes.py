@@ -54,7 +54,7 @@ NEW_INTENT_PREFIX, REPORTED_INTENT_PREFIX = (
     "asked",
     "told",
 )  # prefixes of notes of methods: new, and reported to the service
-TERMINATION_CHECK_PREFIX = "doubt"  # prefix of notes that a method checks whether the job is to end
+TERMINATION_CHECK_PREFIX = "doubt"  # prefix of the note of a method that checks whether the job is to end
 START = 19  # index of starttime after the process name in /proc/PID/stat
 TICKS = os.sysconf("SC_CLK_TCK")  # clock ticks in a second
 
@@ -101,12 +101,12 @@ def newest_intent_note(folder: str) -> str:
 
 
 def desired_state_in_note(name: str) -> str:
-    """Return the state of the local job that the name of a method's note has; empty for an empty name."""
+    """Return the local job's desired state from the name of a method's note; empty for an empty name."""
     return name.rpartition(".")[2]
 
 
 def is_intent_older(name: str, order: NoteSortKey) -> bool:
-    """Say whether a method's note is more than 1 s older than `order`; true for an empty name."""
+    """Say whether the note `name` of a method is more than 1 s older than `order`; true for an empty name."""
     return not name or _intent_note_sort_key(name)[0] + TICKS < order[0]
 
 

@@ -121,7 +121,7 @@ def send_refused_job_home(home: Home, job: str, own_queues: Collection[str], rea
     """
     own, marker = (load_home_job_control(home).query_job_request(home, job), load_refused_job_marker(home))
     if own.is_pinned:
-        raise GridbridgeError(f"{reason}; the job goes home when no task waits for adoption")
+        raise GridbridgeError(f"{reason}; the job comes home once no task of the job waits for its new starter")
     is_marked = asks_for_home(own.hard) and marker.REFUSED in dict(own.context)
     variants = stay_home_request_changes(own.hard, own.queues, own_queues)
     if is_marked or marker.keep_refused_job_home(home, job, own, variants, reason):

@@ -216,7 +216,7 @@ def test_qalter_remote_says_what_its_h_is_and_where_its_help_is(
     with pytest.raises(SystemExit) as ended:
         output_and_errors.run_command_reporting_errors(qalter_remote, "qalter_remote")
 
-    told = "qalter_remote: -h needs u, U or n, as of qalter; the help is --help\n"
+    told = "qalter_remote: -h: no value; expected u, U or n (--help shows the help)\n"
     assert (ended.value.code, capsys.readouterr().err) == (2, told)
 
 
