@@ -307,7 +307,7 @@ def batch_adapter_of_cluster(where: Away) -> BatchSystemAdapter[Away]:
 def local_task_guard_of_home(home: Home) -> "optional.LocalTaskGuard[Away]":
     """Return the module that keeps a home cluster's local tasks from starting again."""
     tasks = batch_adapter_of_cluster(home).guards_tasks
-    assert tasks  # every batch system with transfer queues guards local tasks
+    assert tasks  # only OAR has no guards, and an OAR cluster can't be home
     return tasks
 
 

@@ -37,7 +37,7 @@ def configured_home_address(policy: Policy, name: str) -> transfer_route.Home:
     """Return the address of a configured Grid Engine or embedded cluster, which may have transfer queues."""
     return cast(
         "transfer_route.Home", configured_cluster_address(policy, name)
-    )  # callers checked policy.why_no_queues before
+    )  # callers have refused OAR servers by policy.why_no_queues
 
 
 def _oar_server_address(policy: Policy, name: str) -> transfer_route.OarServerAccess:
@@ -56,7 +56,7 @@ def _embedded_cluster_address(policy: Policy, name: str) -> transfer_route.Embed
 
 
 def oar_job_end_fifo(policy: Policy, cluster: ClusterSection) -> str:
-    """Return the FIFO on an OAR frontend to which jobs write their ends; empty without key `push`."""
+    """Return the path of the frontend's FIFO to which OAR jobs write their ends; empty if key `push` is not `oar`."""
     if cluster.push is not JobEndPushKind.OAR:
         return ""
     account = cluster.users.account_of(policy.site.service_account)
@@ -177,7 +177,7 @@ def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], RequestMappi
     for (kind, name), rule in oar_rules.items():
         remote_name = rule.to or name
         if kind == RESOURCE and remote_name == oar_commands.WALLTIME:
-            rule.to = remote_name  # a rule without an effect would not be published
+            rule.to = remote_name  # explicit, because a rule without any key is not published
         elif kind == RESOURCE and not remote_name.startswith(oar_commands.LEVEL):
             rule.relation = rule.relation or "="
     return {**oar_rules, (RESOURCE, ANY): RequestMappingRule(reject=missing)}
@@ -186,7 +186,7 @@ def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], RequestMappi
 def _rule(kind: str, name: str, rule: AnyRule) -> RequestMappingRule:
     """Return a rule as text fields; a field is empty if the configuration does not set the key.
 
-    An empty rule exempts its resource, project or queue from the rule for all names.
+    A rule without keys exempts its resource, project or queue from the rule named `*`.
     """
     values = {key.name: getattr(rule, key.name) for key in fields(rule) if getattr(rule, key.name) != key.default}
     if not values and kind == QUEUE:

@@ -40,7 +40,7 @@ class CampaignArrayEndReader(Protocol[Where]):
         """
 
     def query_begun_indices(self, where: Where, arrays: Mapping[int, str], /) -> dict[int, frozenset[int]]:
-        """Return, by array id, the indices of tasks that have begun, and perhaps of waiting tasks.
+        """Return, by array id, the indices of running tasks; some batch systems include waiting tasks.
 
         `arrays` maps array ids to accounts. Arrays without live tasks, and reused array ids, are left out.
         """
@@ -59,7 +59,7 @@ class LocalTaskGuard(Protocol[Where]):
         """Remove a task's guard, so that the task may start again."""
 
     def release_into_queue(self, where: Where, local: TransferAttemptId, queue: str, guard: str, /) -> None:
-        """Release a task into the transfer queue that recorded the task's remote job."""
+        """Restrict a task to the transfer queue of the task's remote job, and remove the task's guard."""
 
     def set_task_guard(self, where: Where, local: TransferAttemptId, guard: str, /) -> None:
         """Guard a task by a hold or a far start time, so that the task does not start again."""
@@ -67,7 +67,7 @@ class LocalTaskGuard(Protocol[Where]):
     def query_job_requests(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, JobRequest]:
         """Return the current requests of jobs; jobs that no longer exist are left out.
 
-        The result is empty if the batch system's job list shows every guard.
+        A batch system whose job list already shows all guards returns no requests.
         """
 
     def query_deferred_jobs(self, where: Where, /) -> frozenset[int]:
@@ -100,7 +100,7 @@ class LocalTaskGuard(Protocol[Where]):
     ) -> str:
         """Return `yes` if a job is rerun after the loss of its host, else `no`.
 
-        For a job without qsub's option `-r`, `of_queues` decides by the `rerun` settings of the home queues.
+        Without qsub's option `-r`, the caller's `of_queues` decides by the job's request and the home queues' `rerun`.
         """
 
 
@@ -173,7 +173,7 @@ class UserJobQueriesAndChanges(Protocol[Where]):
         """Return the users and the kinds of jobs that a queue accepts."""
 
     def preview_submitted_job(self, where: Where, words: tuple[str, ...], person: str, /) -> JobRequestAndSubmitOptions:
-        """Return the job that the client would submit with some options; raise ParseError for invalid options."""
+        """Return the job that a submission with the given options would make; raise ParseError for invalid options."""
 
     def build_resource_options(self, hard: Pairs, soft: Pairs, stays: bool, /) -> tuple[str, ...]:
         """Build the client options that replace a job's resources."""
@@ -182,7 +182,7 @@ class UserJobQueriesAndChanges(Protocol[Where]):
         """Build the command line that changes a job."""
 
     def alter_job(self, where: Where, job: str, options: tuple[str, ...], /) -> None:
-        """Change a job's request by client options."""
+        """Change a job's request by options of the batch system's client program, such as qalter."""
 
 
 class TransferQueueMaker(Protocol[Where]):

@@ -23,7 +23,7 @@ OF_JOBS = {
     "r": (JobStateFact.RUNNING,),
     "t": (JobStateFact.RUNNING, JobStateFact.STARTING),
     "s": (JobStateFact.RUNNING, JobStateFact.SUSPENDED, JobStateFact.BY_HAND),  # qmod -sj
-    # also suspended by a calendar or a superordinate queue
+    # suspended with the whole queue: by qmod -sq, a calendar or a superordinate queue
     "S": (JobStateFact.RUNNING, JobStateFact.SUSPENDED, JobStateFact.BY_QUEUE),
     "T": (JobStateFact.RUNNING, JobStateFact.SUSPENDED, JobStateFact.BY_THRESHOLD),  # suspend_thresholds
     "d": (JobStateFact.DELETING,),

@@ -181,7 +181,7 @@ def _parser() -> argparse.ArgumentParser:
     submit.add_argument("--tasks", type=int, default=0, help="number of array tasks; 0: a single job")
     submit.add_argument("--walltime", type=int, default=0, help="walltime of each task, in seconds")
     submit.add_argument("--yields", action="store_true", help="make the job preemptible")
-    show = verb.add_parser("list", help="show the state of the cluster and its jobs: all, one, or those with a name")
+    show = verb.add_parser("list", help="show the cluster's state and jobs; --job and --name select jobs")
     show.add_argument("--job", type=int, default=0)
     show.add_argument("--name", default="")
     verb.add_parser("keep", help="start and supervise jobs until no job can start")

@@ -143,7 +143,7 @@ class EmbeddedWalltimeAndPreemption:
         return None if left_s == inf else left_s
 
     def look(self) -> None:
-        """Kill the job after its walltime or PATIENCE_S seconds after its preemption signal; skip a locked database."""
+        """Kill the job after its walltime, or PATIENCE_S after its preemption signal unless the database is locked."""
         if time.monotonic() >= self._until_s:
             self._kill(WALLTIME)
             return

@@ -212,7 +212,7 @@ class EmbeddedJobStore:
         return job
 
     def jobs(self, number: int = 0, name: str = "") -> list[EmbeddedJob]:
-        """Return all waiting and running jobs, or the jobs with an id or a name; oldest first."""
+        """Return the waiting and running jobs, oldest first: all jobs, or the jobs with id `number` or with `name`."""
         if number:
             return self._jobs(" WHERE id = ?", number) if abs(number) <= MOST_JOBS else []
         if name:

@@ -54,7 +54,7 @@ def run_embedded_program(
 
 
 def explain_request_refusal(request: JobRequest, *, is_array: bool = False) -> str:
-    """Return the reason why an embedded cluster can't satisfy a request; empty if it can.
+    """Return the reason why an embedded cluster can't satisfy a request; empty for a satisfiable request.
 
     An embedded cluster has slots, and walltimes for array tasks. A request for any other limit or
     resource is refused, because the cluster would not enforce the limit.

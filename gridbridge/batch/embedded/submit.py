@@ -149,7 +149,7 @@ def release_job(folder: EmbeddedClusterAccess, job: str) -> None:
 
 
 def defer_restart(folder: EmbeddedClusterAccess, job: str, request: JobRequest) -> None:
-    """Raise ParseError: embedded jobs have no start time; a hold keeps them from restarting."""
+    """Raise ParseError: an embedded job has no start time, and only a hold keeps the job from restarting."""
     raise ParseError(f"job {job}: embedded clusters have no start times")
 
 

@@ -167,7 +167,7 @@ def job_end_of_accounting_record(record: JobRunAccounting | RemoteJobRunAccounti
     signal = (record.exit_status or 0) - SIGNALLED
     if signal <= 0 or not record.has_usage:
         return end
-    # 8.1.9 does not record deletions
+    # records of Grid Engine 8.1.9 do not name the user who deleted a job
     is_deleted = isinstance(record, JobRunAccounting) and record.deleted_by not in ("", NONE) and signal == SIGKILL
     return replace(end, signal=signal, killed_for=JobKillReason.DELETION if is_deleted else JobKillReason.UNKNOWN)
 

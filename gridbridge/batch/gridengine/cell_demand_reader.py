@@ -1,7 +1,7 @@
 """Reads a cell's hosts and waiting jobs from `qstat -u '*' -xml -f -r` and `qhost -xml`.
 
-An array with any number of waiting tasks is one row. An incomplete answer raises ParseError: taken for an idle cell, it
-would make the balancer remove nodes.
+An array with any number of waiting tasks is one row. Raises ParseError for an incomplete answer, because the balancer
+would take the cell for idle and remove nodes.
 """
 
 from collections import Counter, defaultdict

@@ -80,7 +80,7 @@ def count_batch_slots(cell: GridEngineCellAccess) -> int:
 
 
 def read_remote_setup(cell: GridEngineCellAccess, of_host: str, _home: CellQconfSettings) -> CellQconfSettings:
-    """Return the cell's queues, hosts and other objects that transfers from a host involve; fewer of an ssh cluster."""
+    """Return the cell's objects that transfers from a host involve, such as queues; by ssh no queues and hosts."""
     if not cell.login:
         return read_home_setup(cell, of_host)
     return CellQconfSettings(

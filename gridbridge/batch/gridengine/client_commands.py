@@ -15,7 +15,7 @@ Argv = tuple[str, ...]
 EVERY_STATE = ("-s", "a")  # shows all states, even if an sge_qstat file selects fewer (qstat(1))
 ENDS = ("JB_END", "JB_TASK_END")  # qevent(1)'s events for ended jobs and tasks
 LAST = -1023  # lowest priority (qsub(1), -p)
-LONG_PAST_S = 86400  # a start time long past; qalter can't remove a start time
+LONG_PAST_S = 86400  # start time of jobs without a saved start time, in 1970; qalter can't remove a start time
 ANY_PE = "*"  # any parallel environment (sge_types(1), wc_pe_name)
 # context variable of jobs that requested remote=false and are now restricted to one queue
 STAYS = f"{job_request.OURS}stays"
@@ -55,8 +55,8 @@ def pin_to_queue_command(
 ) -> Argv:
     """Build the command that restricts a job to one queue and saves the job's queue list in its context.
 
-    Blanks separate the saved queue names, because a comma would end the context variable. `hard` replaces the resources
-    of a job that requests remote=false, because no transfer queue offers remote=false.
+    Blanks separate the saved queue names, because a comma would end the context variable. If the job requests
+    remote=false, which no transfer queue offers, `hard` replaces the job's requested resources.
     """
     note = f"{job_request.OWN_QUEUES}={remember.replace(',', ' ')}"
     stay = (*_all_hard(hard), "-ac", f"{STAYS}=1") if hard is not None else ()
@@ -174,7 +174,7 @@ def submit_held_job_command(cell: GridEngineCellAccess, spec: job_request.JobSpe
     options += _option("-js", str(request.share or ""))
     for name, value in request.context:
         options += ("-ac", f"{name}={value}") if not name.startswith(job_request.OURS) else ()
-    stays = request.stays and not is_yielding  # a best-effort queue transfers no jobs, so its jobs need not ask to stay
+    stays = request.stays and not is_yielding  # best-effort jobs are never transferred
     options += replacement_resource_options(_hard(request), request.soft, stays)
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", *options)
 
@@ -226,9 +226,9 @@ def explain_request_refusal(request: job_request.JobRequest) -> str:
 
 
 def _unequal(hard: job_request.Pairs) -> list[str]:
-    """Return the conditions that request different values of one resource.
+    """Return the conditions that request several different values of one resource.
 
-    No text equals two values, and a number can be requested only once (complex(5)).
+    A text resource has only one value, and Grid Engine accepts only one request of a number (complex(5)).
     """
     conditions: dict[str, dict[str, str]] = {}
     for name, value in hard:

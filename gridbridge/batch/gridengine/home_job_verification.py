@@ -38,7 +38,7 @@ def request_with_replaced_lists(own: JobRequest, hard: Pairs | None, queues: str
 
 
 def could_run_at_home(cell: GridEngineCellAccess, request: JobRequest) -> bool:
-    """Say whether a local queue of the empty cell could run a request; raise CommandFailed without an answer."""
+    """Say whether a local queue could run a request if the cell were empty; raise CommandFailed if qsub can't tell."""
     answer = run_client(cell, verify_request_command(cell, request), SCRIPT)
     words = answer.stderr + answer.stdout
     if FOUND in words:

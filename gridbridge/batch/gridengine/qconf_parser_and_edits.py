@@ -63,7 +63,7 @@ def parse_qmaster_clock_offset_s(data: bytes, now: float) -> float | None:
 
 
 def setup_edit_shell_line(edit: SetupEdit) -> str:
-    """Return the sh line that makes one edit if the variables of `cell_environment_shell_line` are set."""
+    """Return the sh line that carries out one edit, to run after the line of `cell_environment_shell_line`."""
     return RENDERERS[edit.verb](edit)
 
 
@@ -157,7 +157,7 @@ RENDERERS: Mapping[SetupEditVerb, Callable[[SetupEdit], str]] = {
     SetupEditVerb.ALLOW: lambda edit: f"qconf -au {quote(edit.value)} {edit.name}",
     SetupEditVerb.DISALLOW: lambda edit: f"qconf -du {quote(edit.value)} {edit.name}",
     SetupEditVerb.DROP_LIST: lambda edit: f"qconf -dul {edit.name}",
-    # the rule comes first in the resource quota set, because the first matching rule counts
+    # the exempting rule is inserted first, because only the first matching rule of a resource quota set counts
     SetupEditVerb.EXEMPT: lambda edit: _with_rules(edit, f'/^ *enabled /{{print "   {edit.value}"}}'),
     SetupEditVerb.INCLUDE: _with_rules,
     SetupEditVerb.SUSPEND: lambda edit: f"qmod -sq {edit.name}",

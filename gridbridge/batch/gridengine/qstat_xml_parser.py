@@ -49,7 +49,7 @@ def parse_repaired_xml(data: bytes, read: Callable[[bytes], _Value], program: st
 def repaired_qstat_xml(
     read: Callable[Concatenate[bytes, _Options], _Value],
 ) -> Callable[Concatenate[bytes, _Options], _Value]:
-    """Make a reader of qstat's XML repair broken XML; all errors become ParseError."""
+    """Decorate a reader of qstat's XML: broken XML is repaired, and all errors become ParseError."""
 
     @wraps(read)
     def parse(data: bytes, /, *args: _Options.args, **options: _Options.kwargs) -> _Value:
@@ -120,7 +120,7 @@ def require_job_list(root: etree._Element) -> None:
 
 
 def unescape_less_than(raw: str) -> str:
-    """Replace `%lt;`, by which 8.1.9 prints `<`."""
+    """Restore `<`, for which Grid Engine 8.1.9 prints `%lt;`."""
     return raw.replace("%lt;", "<")
 
 
@@ -325,7 +325,7 @@ def parse_unix_groups_and_ckpts(data: bytes) -> dict[int, tuple[str, str]]:
 
 @repaired_qstat_xml
 def parse_array_concurrency_limits(data: bytes) -> dict[int, int]:
-    """Parse the maximal number of running tasks (qsub(1), -tc) of each array with a maximum from `qstat -j -xml`."""
+    """Parse the arrays' maximal numbers of running tasks from `qstat -j -xml`; arrays without -tc are left out."""
     jobs, _ = _split_jobs(data, "JB_ja_task_concurrency")
     caps = {int(job[_JOB][0]): int(job.get("JB_ja_task_concurrency", ["0"])[-1]) for job in jobs}
     return {job: most for job, most in caps.items() if most > 0}

@@ -89,8 +89,8 @@ def query_job_end(cell: GridEngineCellAccess, job_id: int, account: str) -> JobE
 def query_array_ends(cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]) -> dict[str, Ends]:
     """Return the ends of array tasks, by the array's account and by task index.
 
-    The end is None if a task's records contradict each other, because one may be forged. If the accounting file is not
-    where 8.1.9 writes it, qacct runs once for each array.
+    The end is None if a task's records contradict each other, because any record may be forged. If Grid Engine has no
+    accounting file at the path of 8.1.9, qacct runs once for each array.
     """
     records, is_read = query_array_accounting_records(cell, arrays)
     by_array = dict[str, list[JobRunAccounting]]()
@@ -230,10 +230,10 @@ def settle_job_end(records: Records, now: datetime) -> tuple[JobEnd | None, bool
 
 
 def final_or_future_job_end(records: Records, now: datetime) -> tuple[JobEnd | FutureDatedJobEnd | None, bool]:
-    """Return a job's end, which records may date in the future, and whether the records contradict each other.
+    """Return a job's end, perhaps dated in the future, and whether the records contradict each other.
 
-    A past exit status is the job's end. After a failed run in the past, a record in the future counts: the job may have
-    been requeued, and execd's clock may be ahead.
+    A record in the future counts only if no past record has an exit status: a failed job may have been requeued, and
+    execd's clock may be ahead.
     """
     final = [record for record in records if record.failed not in RESCHEDULED and not record.pe_task]
     future = [record for record in final if record.ended_at and record.ended_at > now + CLOCKS_DIFFER]

@@ -43,7 +43,7 @@ NO_ANSWER = (  # errors after which a job may have been submitted
     b"failed receiving gdi request response",
     b"timeout error",
     b"error reading answer list",
-    b"has been submitted",  # qsub treats a warning as an error
+    b"has been submitted",  # qsub prints this, and fails, if a submission causes a warning
 )
 NO_BEST_EFFORT = f'unknown resource "{BEST_EFFORT}"'.encode()
 A_CALL = 2000  # maximal number of task ranges in one command
@@ -266,7 +266,7 @@ def pin_job_to_queue(
 def restore_queue_list(cell: GridEngineCellAccess, job: str, queues: str, hard: Pairs | None = None) -> str:
     """Restore the queue list of a job that was restricted to one queue.
 
-    If a queue of the list no longer exists, the job may start in any queue, and the list is returned.
+    Returns the queue list if one of its queues no longer exists: the job may then start in any queue.
     """
     answer = run_client(cell, client_commands.restore_queue_list_command(cell, job, queues, hard))
     if answer.status and any(sign in answer.stdout + answer.stderr for sign in NO_QUEUES):
@@ -369,8 +369,8 @@ def run_client(
 ) -> CompletedProgram:
     """Run a client program of the cell, locally or by ssh.
 
-    `zone` is the time zone of printed times. qsub records `mark` in the submitted job. Only
-    remote logins import the ssh module, because each starter pays for its imports.
+    The program prints times in time zone `zone`, and qsub records the text `mark` in the submitted job. Only remote
+    logins import the ssh module, because each starter pays for its imports.
     """
     env = cell.environment() | ({"TZ": zone} if zone else {}) | ({MARK: mark} if mark else {})
     if cell.login is None:

@@ -68,7 +68,7 @@ def _verified(cell: GridEngineCellAccess, job: str) -> tuple[str, ...]:
 
 
 def query_queue_admission(cell: GridEngineCellAccess, queue: str) -> QueueJobAndUserRestrictions:
-    """Return the users and jobs that a queue accepts; settings that differ by host are known only for a single host."""
+    """Return the users and jobs that a queue accepts, without settings that differ between the queue's hosts."""
     settings = query_object_settings(cell, "-sq", queue)
     hosts = parse_qconf_words(settings.get("hostlist", ""))
     values = {name: _value_on(hosts, parse_qconf_values_by_host(text)) for name, text in settings.items()}

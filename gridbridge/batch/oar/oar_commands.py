@@ -20,7 +20,7 @@ Argv = tuple[str, ...]
 HERE = __file__.rpartition("/")[0]
 FAR, KEEPER, USED = f"{HERE}/far.sh", f"{HERE}/keeper.pl", f"{HERE}/used.pl"
 LIMITED = ("/usr/bin/perl", "-e", "alarm shift; exec {$ARGV[0]} @ARGV or exit 127")
-ANSWER_S = 1  # time left after the alarm, to report the timeout
+ANSWER_S = 1  # time between the alarm and the server's time limit, in which the timeout is reported
 BREAK, WHOLE = b"\n- - -\n", b"\n. . .\n"  # separator line between two outputs; last line of all outputs
 COMMAND = 'exec /usr/bin/perl "$HOME/.gridbridge/job.$OAR_JOB_ID"'  # valid for sh and csh
 ARRAY = '"$HOME/.gridbridge/array.$OAR_ARRAY_ID"'
@@ -141,7 +141,7 @@ def parse_walltime_seconds(limit: str) -> int:
 
 
 def oar_job_keeper_perl_header(spec: JobSpec, tells: bool) -> str:
-    """Return the Perl lines before keeper.pl, which starts the job, and with `tells` records the job's usage."""
+    """Return the Perl settings that precede keeper.pl; with `tells` keeper.pl records the job's usage."""
     arguments = f"{quote_for_perl(spec.shell)}, {quote_for_perl(spec.cwd)}, {tells:d}, {spec.tasks}"
     return f"my ($shell, $cwd, $tells, $tasks) = ({arguments});\n"
 
@@ -175,7 +175,7 @@ def show_job_end_and_usage_command(server: OarServerAccess, job: str) -> Argv:
 
 
 def show_named_jobs_command(server: OarServerAccess, name: str, owner: str, condition: str) -> Argv:
-    """Build the command that shows those jobs of a user and a name that meet an SQL condition."""
+    """Build the command that shows a user's jobs of one name that meet an SQL condition."""
     own_jobs = f"job_name = {quote_for_sql(name)} AND job_user = {quote_for_sql(owner)}"
     return show_jobs_by_sql_command(server, f"{own_jobs} AND {condition}")
 

@@ -214,7 +214,7 @@ def _waiting(
         ids_by_array[line.array, line.is_waiting].append(int(line.id))
     alive = {job.id for job in jobs}
     alive |= {str(number) for numbers in ids_by_array.values() for number in numbers}
-    # each job with its group, and with the tasks of its array in the same state
+    # the sample jobs of each group, each with the job ids of its array's tasks in the same state
     groups = defaultdict[tuple[str, WaitingJobGroup], list[tuple[oar_output_parser.OarJob, list[int]]]](list)
     for job in jobs:
         if job.is_waiting or job.is_held:

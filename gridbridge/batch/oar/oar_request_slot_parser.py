@@ -19,7 +19,7 @@ KIND = re.compile(r"\btype\s*=\s*'([^']*)'", re.IGNORECASE)
 SLOT_KIND, OTHER_KIND = "default", "!"  # resource types in a group: slots, and all others
 MOST_UNITS = 64  # maximal number of units inside nodes that are placed one by one
 LEVEL = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)=([A-Za-z0-9]+)")
-WAYS = 16  # maximal number of examined alternatives of a request
+WAYS = 16  # maximal number of a request's alternatives (options -l of oarsub(1)) that are returned
 REPORTED = re.compile(r"R=(\d{1,9}),")  # slots of a waiting job's first alternative, in the job's message
 
 
@@ -38,7 +38,7 @@ class OarSlotDistribution(NamedTuple):
 
     @property
     def whole_nodes(self) -> int:
-        """The number of nodes that the request shares with no other job."""
+        """The number of nodes that the request uses exclusively."""
         if self.groups:
             return sum(group.whole_nodes for group in self.groups)
         if not self.is_whole:
@@ -181,7 +181,7 @@ def _without_nodes(levels: dict[str, str], reported: int, sizes: OarNodeSlotCoun
 def _in_units(
     levels: dict[str, str], inside: str, reported: int, sizes: OarNodeSlotCounts
 ) -> OarSlotDistribution | None:
-    """Return the slots of units that each fit on one node; None if only OAR knows the number of slots."""
+    """Return the slot distribution of units inside nodes, such as /cpu; None if only OAR knows the number of slots."""
     values, index = list(levels.values()), list(levels).index(inside)
     above, below = values[: index + 1], values[index + 1 :]
     if ALL in values:

@@ -22,7 +22,7 @@ IDLE = "state IN ('Waiting', 'toAckReservation', 'Hold')"
 ACTIVE = "state IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')"  # jobs with slots
 DELETED = "EXISTS (SELECT 1 FROM frag_jobs WHERE frag_id_job = jobs.job_id)"
 YIELDS = f"queue_name = {oar_commands.quote_for_sql('besteffort')}"
-FORGEABLE = (  # jobs held since their submission, and jobs that OAR resubmitted
+FORGEABLE = (  # jobs with a transfer's name, which any user may choose: held, or resubmitted by OAR
     f"job_name LIKE {oar_commands.quote_for_sql(f'{PREFIX}.%')}"
     f" AND (state = 'Hold' AND NOT {DELETED} OR resubmit_job_id <> 0 AND ({IDLE} OR {ACTIVE}))"
 )

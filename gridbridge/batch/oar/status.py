@@ -125,7 +125,7 @@ def query_cluster_facts(server: OarServerAccess, now: float) -> ClusterFacts:
 
 
 def read_remote_setup(server: OarServerAccess, _of_host: str, home: CellQconfSettings) -> CellQconfSettings:
-    """Return an OAR server's set-up, in which each parallel environment of the home cluster means slots of one node."""
+    """Return an OAR server's set-up, which has the home cluster's parallel environments, each as slots of one node."""
     _oar_version(server)
     return CellQconfSettings.bare(_host_of_oar_clients(server), home.environments)
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 HAS_QSTAT = False
 ID = b"OAR_JOB_ID="
 RULE = "[ADMISSION RULE]"
-BY_RULE = 254  # exit status if an admission rule refused the job; the last line has the reason
-# Exit statuses for impossible resources, an unknown queue, an unusable output name, an admission rule.
+BY_RULE = 254  # exit status after a refusal by an admission rule; the last line of the output has the reason
+# oarsub's exit statuses after a refusal: impossible resources, unknown queue, unusable output name, admission rule
 REFUSALS = (8, 251, 248, 243, 244, BY_RULE)
 NOT_BEGUN = (75, 127)  # exit statuses if the script did not arrive (far.sh), or if oarsub is missing
 DATABASE = (b"DBI connect", b"closed the connection", b"terminating connection")
@@ -189,7 +189,7 @@ def _delete(server: OarServerAccess, verb: str, about: str, *words: str) -> None
 
 
 def _deletion(server: OarServerAccess, verb: str, about: str, *words: str) -> oar_commands.Argv:
-    """Return the command line of oardel, within the verb of far.sh that also deletes stored scripts."""
+    """Return the command that runs oardel by a verb of far.sh, which also deletes stored scripts."""
     oardel = oar_commands.time_limited_oar_command(server, "oardel", *words)
     return oar_commands.oar_frontend_script_command(server, verb, about, *oardel)
 
