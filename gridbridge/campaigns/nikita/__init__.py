@@ -1,1 +1,1 @@
-"""gridbridge-nikita: deletes campaign tasks that flood a cluster or are stuck in it."""
+"""gridbridge-nikita: deletes campaign tasks that flood a cluster or are stuck at a cluster."""

@@ -178,7 +178,7 @@ class BlockedLocalJobFinder:
                 yield replace(request, places=hosts)
 
     def still(self, way: deletions.TasksPreemptedForRequest) -> deletions.TasksPreemptedForRequest | None:
-        """Query the cluster again; return the preemption if it is still needed, else None."""
+        """Query the cluster again; return the preemption that is still needed, None if no task must be preempted."""
         return preemption_for_local_jobs.recompute_preemption(way, self._ask(way.cluster), self._ours[way.cluster])
 
     def _ask(self, cluster: str) -> deletions.CellRequestsAndResources:

@@ -185,7 +185,7 @@ class NikitaDeletionCycle:
             _log.warning("event=not_wiped array=%s at=%s why=%r", name, wipe.cluster, str(error))
 
     def _delete_waiting(self, array: CampaignArray, wipe: ArrayTaskDeletion) -> None:
-        """Delete waiting tasks; remove the marks of started tasks, and mark the other tasks as never started."""
+        """Delete the waiting tasks and mark them as never started; remove the marks of started tasks."""
         begun = self._turns.take(array, lambda: self._acts.delete_waiting(array, wipe.places))
         if begun:
             self._marks.remove(replace(wipe, places=begun))
@@ -221,7 +221,7 @@ class NikitaDaemon:
         yield self._nikita
 
     def has_news(self) -> bool:
-        """Return False, because nothing starts a cycle of nikita before its time."""
+        """Return False, because nikita always pauses between two cycles."""
         return False
 
     def recover(self) -> None:

@@ -60,7 +60,7 @@ def send(arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]) -> t
     """Submit arrays of one campaign to one cluster, and release the arrays' tasks.
 
     Each result has a job id or an error; arrays whose submission did not start have no result. After an error that is
-    not in ERRORS the array may be submitted, so the same call may be repeated. An error of all arrays is raised.
+    not in ERRORS the array may be submitted, so the same call may be repeated. An error of the whole call is raised.
     """
     first = arrays[0][0]
     words = list[str]()
@@ -140,7 +140,7 @@ def end(campaign: int) -> None:
 
 
 def reopen_campaign_in_root_ledger(campaign: int, request: str) -> None:
-    """Have root reopen an ended campaign; raise RootCampaignRefusal if root finds no request of the owner."""
+    """Have root reopen an ended campaign; raise RootCampaignRefusal if the owner did not ask to reopen the campaign."""
     _run(ERRORS, "take-up", f"c.{campaign}", request)
 
 

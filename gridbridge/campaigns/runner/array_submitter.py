@@ -29,7 +29,7 @@ from gridbridge.shell.clock import Clock
 
 
 class CampaignArrayCommands(Protocol):
-    """Repeatable commands on campaign arrays at clusters, as in campaigns/runner/array_commands_as_owner."""
+    """Repeatable commands on campaign arrays at clusters, implemented by the module `array_commands_as_owner`."""
 
     def send(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...], /
@@ -165,7 +165,7 @@ class CampaignArraySubmitter:
         self._submit(new)
 
     def resume(self, arrays: Iterable[CampaignArray]) -> None:
-        """Submit or release arrays whose submission was interrupted, unless later attempts replaced all attempts."""
+        """Submit or release arrays whose submission was interrupted; skip unsent arrays without unfinished attempts."""
         begun: dict[tuple[int, str, bool], list[CampaignArray]] = {}
         for array in arrays:
             if array.state is ArraySubmissionState.INTENDED:

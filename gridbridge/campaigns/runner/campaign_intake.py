@@ -113,7 +113,7 @@ class CampaignAndRequestIntake:
 
     @contextmanager
     def _isolated(self, token: str) -> Iterator[None]:
-        """Process one file alone: retry after a failure of state file or disk, remove the file after other errors."""
+        """Let a later cycle retry a file after a failure of state file or disk; remove the file after other errors."""
         try:
             yield
         except (GridbridgeError, OSError) as error:
@@ -131,7 +131,7 @@ class CampaignAndRequestIntake:
         )
 
     def recover(self) -> None:
-        """Create again, paused, the campaigns that a restored state file lacks; pause campaigns that lack tasks."""
+        """Create campaigns that a restored state file lacks as paused campaigns; pause campaigns that lack tasks."""
         campaigns = self._campaigns.all()
         for campaign in campaigns:
             self._given.note(campaign.number, campaign.uid, campaign.digest)
@@ -152,14 +152,14 @@ class CampaignAndRequestIntake:
             if not is_purged and not self._campaigns.has_executed_request(token, number):
                 _log.warning("event=tries_forgotten campaign=%s", number)
                 self._tell_restored(number, TRIED)
-                # the retry is recorded as executed, so that its event opens once
+                # a retry that is recorded as executed opens no second event
                 self._campaigns.note_done(token, number, self._clock.now())
 
     def _recover(self, number: int) -> None:
         new_file = campaign_files_of_owners.read_numbered_campaign_file(number, self._folder)
         if not new_file or not self._given.has(number, new_file.uid, new_file.digest):
             return
-        # a paused campaign needs no account, so the uid may stand for the owner's name
+        # a paused campaign runs nothing as the owner, so the uid may replace a missing user name
         new_file = replace(new_file, owner=new_file.owner or str(new_file.uid))
         campaign = self._campaign(new_file)
         if isinstance(campaign, str):
@@ -172,7 +172,7 @@ class CampaignAndRequestIntake:
         self._tell_restored(number, is_paused=True)
 
     def _tell_restored(self, campaign: int, why: str = "", *, is_paused: bool = False) -> None:
-        """Open an event RESTORED, and have all tasks published again, as published states may be newer."""
+        """Open an event RESTORED; publish all tasks again, as published states may be newer than the state file."""
         if is_paused:
             self._campaigns.is_now(campaign, CampaignState.PAUSED)
         subject, code, now = CampaignEventSubject.CAMPAIGN, CampaignEventCode.RESTORED, self._clock.now()

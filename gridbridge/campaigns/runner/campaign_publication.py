@@ -99,7 +99,7 @@ class CampaignPublisher:
         published_campaign_files.mark_campaigns_being_published(self._begun | self._killed, self._folder)
 
     def end(self, attempts: Iterable[TaskAttempt], *, are_asked: bool = False) -> None:
-        """Publish tasks that were submitted or ended, and count ends; owners' retries (`are_asked`) uncount ends."""
+        """Publish submitted and ended tasks, and count ended tasks; subtract tasks that owners retry (`are_asked`)."""
         for campaign in self._killed:
             self._show_whole(campaign)
         self._show_touched(

@@ -70,7 +70,7 @@ class CampaignRunnerCycle:
     """One scheduling cycle of all campaigns: process the inbox, gather, decide, apply."""
 
     def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
-        """Open the state file, read-only in a dry run; raises StateError, or ConfigError after a premature renaming."""
+        """Open the state file, read-only in a dry run; raises StateError, or ConfigError if no renaming is allowed."""
         keep_ssh_connections_open(policy)
         if not is_dry:
             drains.make_cluster_drains_folder()
@@ -118,7 +118,7 @@ class CampaignRunnerCycle:
         return intake_count
 
     def untaken(self) -> list[str]:
-        """Return the names of the inbox files that `take_in` would process."""
+        """Return the names of the inbox files that `process_inbox` would process."""
         return self._intake.untaken()
 
     def gather(self) -> CampaignCycleSituation:
@@ -138,7 +138,7 @@ class CampaignRunnerCycle:
     def apply(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Carry out the plan, then publish campaigns, tasks and events."""
         for answer in self._updator.news():
-            # published first, because submitted jobs obey this list of queues
+            # submissions read the list of queues, so the list is published before the plan is carried out
             cluster_observer.publish_local_only_queues(answer, self._policy.queues_at(answer.cluster))
         self._shares.count(situation, plan)
         self._publication.begin(campaign.number for campaign in situation.campaigns)
@@ -206,15 +206,15 @@ class CampaignRunnerDaemon:
         if not self._is_dry:
             take_in_inbox_before_cycle(self.runner.process_inbox, self.runner.untaken, self._clock)
         elif untaken := self.runner.untaken():
-            print(UNTAKEN.format(len(untaken)))  # noqa: T201 - dry runs print their sentences
+            print(UNTAKEN.format(len(untaken)))  # noqa: T201 - a dry run prints to the caller
         self._has_taken = False
         yield self.runner
         self._ended_s = self._clock.steady_s()
 
     def has_news(self) -> bool:
-        """Process the inbox; return whether the next cycle should start before its time."""
+        """Process the inbox; return whether the next cycle starts before the usual pause is over."""
         self._has_taken |= self.runner.process_inbox() > 0
-        # each cycle queries clusters, so new campaigns wait some seconds; tasks that rebalancing moved do not wait
+        # a cycle queries clusters, so a request starts the next cycle only after 5 s, but moved tasks at once
         is_due = self._has_taken and self._clock.steady_s() - self._ended_s >= 5.0
         return self.runner.is_urgent or is_due
 
@@ -287,7 +287,7 @@ class FairShareUsageAccounting:
 
 
 def _means(usages: Iterable[DecayedCampaignUsage], campaigns: frozenset[int]) -> dict[int, dict[str, float]]:
-    """Return mean run times of successful tasks by campaign and cluster; a very long time without any success."""
+    """Return mean run times of successful tasks by campaign and cluster; NEVER_S if no task succeeded."""
     means: dict[int, dict[str, float]] = {}
     for usage in usages:
         if usage.campaign in campaigns and (usage.successes or usage.used_s >= FORGOTTEN_S):

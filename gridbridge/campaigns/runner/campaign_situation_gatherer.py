@@ -233,7 +233,7 @@ class CampaignSituationGatherer:
                 sent_s=(self._clock.now() - array.intended_at).total_seconds(),
             )
             attempts = judge.list_ended_attempts(array, absent, ends[array], missing_array)
-            # ends are dropped that gridbridge may have caused by a deletion that the state file lacks
+            # drop ends that may come from a deletion by gridbridge whose mark a restored state file lacks
             is_dropped = judge.may_lack_deletion_marks(array, attempts) and not self._restored.may_record_task_ends(
                 array.campaign
             )
@@ -256,7 +256,7 @@ class CampaignSituationGatherer:
     def _indices_to_query(
         self, looks: Iterable[UnlistedArrayAttempts], judge: task_attempt_outcomes.MissingAttemptOutcomeDecider
     ) -> dict[CampaignArray, tuple[int, ...]]:
-        """Return the array indices of missing tasks whose accounting records are due, or that never started."""
+        """Return the array indices of missing tasks that never started, or whose accounting records are due."""
         missing = [look for look in looks if look.missing]
         within_s = self._accounting_delays_by_cluster({look.array.cluster for look in missing})
         indices: dict[CampaignArray, tuple[int, ...]] = {}
@@ -313,7 +313,7 @@ class CampaignSituationGatherer:
             )
 
     def _log_contradictory_ends(self, cluster: str, attempts: Iterable[TaskAttempt]) -> None:
-        """Log each task with contradictory accounting records once, because a record may be forged."""
+        """Log, once for each task, that accounting records contradict each other, as a record may be forged."""
         for attempt in attempts:
             self._disputed.append(AttemptOutcomeAtCluster.of(attempt, cluster))
             if (key := (attempt.campaign, attempt.array, attempt.place)) not in self._told:

@@ -115,7 +115,7 @@ class ClusterSnapshotFetcher:
 def query_array_task_ends(
     policy: Policy, indices: Mapping[CampaignArray, Sequence[int]], late: Container[CampaignArray] = ()
 ) -> dict[CampaignArray, ReportedEnds]:
-    """Return reported ends of array tasks; for arrays in `late` clusters search all records since the submission."""
+    """Return reported ends of array tasks; for arrays in `late` search all accounting records since the submission."""
 
     def query_ends(
         system: CampaignArrayEndReader[Away], where: Away, arrays: Sequence[CampaignArray]
@@ -136,7 +136,7 @@ def query_array_task_ends(
 
 
 def query_live_task_indices(policy: Policy, arrays: Iterable[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
-    """Return arrays that still exist, with the indices of live tasks: all tasks if the cluster does not answer."""
+    """Return arrays that still exist, with the indices of live tasks (all indices if the cluster does not answer)."""
 
     def query_living(
         system: CampaignArrayEndReader[Away], where: Away, arrays: Sequence[CampaignArray]
@@ -245,7 +245,7 @@ def campaign_capacity_by_cluster(
 
 
 def count_usable_slots(snapshot: ClusterSnapshot) -> int:
-    """Count the slots that accept jobs; best-effort queues only offer the slots of other queues."""
+    """Count slots that accept jobs, without transfer queues and best-effort queues (slots of other queues)."""
     queues = (queue for queue in snapshot.queues if queue.takes_work)
     return sum(queue.slots_total for queue in queues if not queue.sends_away and not queue.is_besteffort)
 
@@ -253,7 +253,7 @@ def count_usable_slots(snapshot: ClusterSnapshot) -> int:
 def task_indices_in_snapshot(
     array: CampaignArray, snapshot: ClusterSnapshot, *, only_running: bool = False
 ) -> frozenset[int]:
-    """Return the array indices of listed tasks, or of running tasks that are not being deleted."""
+    """Return the array indices of listed tasks, or with `only_running` of running tasks that are not being deleted."""
     rows = snapshot.jobs.get(array.job_id, ())
     chosen = (row for row in rows if not only_running or (row.state.has_begun and not row.state.is_deleting))
     whole = range(1, array.size + 1)
@@ -272,7 +272,7 @@ def count_listed_tasks_by_cluster(
     now: datetime,
     used: Mapping[str, ClusterCampaignsSection] = NOT_SAID,
 ) -> tuple[ListedCampaignTaskCounts, ...]:
-    """Count each campaign's waiting, running and held tasks in job lists; `used` has settings of clusters."""
+    """Count each campaign's waiting, running and held tasks in job lists; `used` has sections [campaigns.CLUSTER]."""
     by_pair = sorted(arrays, key=lambda array: (array.campaign, array.cluster))
     counted = (
         _count(tuple(pair_arrays), answers[cluster], now, used.get(cluster, USUAL).start_s)

@@ -157,7 +157,7 @@ class TaskAndCampaignEndRecorder:
     def plan_end_of_unfinished_attempts(
         self, array: campaign_model.CampaignArray, outcome: campaign_model.TaskAttemptOutcome
     ) -> CampaignCyclePlan:
-        """Plan this outcome for an array's unfinished attempts, or COPY beside another unfinished attempt."""
+        """Plan this outcome for an array's unfinished attempts, but COPY if the task has another unfinished attempt."""
         marks = self._marks.all().get(array.key, NO_CANCELLATION_MARKS)
         attempts = close_attempts_without_end(self._campaigns.pending(array), outcome, marks)
         ended = tuple(attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task))
@@ -207,7 +207,7 @@ class CampaignCompletionForecasts:
         now = self._clock.now()
         for campaign in situation.campaigns:
             number, latest = campaign.number, self._made.get(campaign.number)
-            # a new forecast takes some milliseconds, so it is made after 45 s
+            # a new forecast takes some milliseconds, so a forecast is kept for 45 s
             is_new = (
                 latest and latest.forecast.p50_s is not None and timedelta() <= now - latest.at < timedelta(seconds=45)
             )

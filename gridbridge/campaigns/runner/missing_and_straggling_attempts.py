@@ -258,7 +258,7 @@ def _sent_s(arrays: Iterable[CampaignArray], now: datetime) -> float:
 
 
 def _elapsed_of(array: CampaignArray, answers: Answers, now: datetime) -> Iterator[tuple[int, float]]:
-    """Yield indices and elapsed seconds of running tasks; without an answer of the cluster all tasks run."""
+    """Yield indices and elapsed seconds of running tasks; if the cluster is silent, all tasks count as running."""
     if array.state is not ArraySubmissionState.RELEASED:
         return
     if array.cluster not in answers:

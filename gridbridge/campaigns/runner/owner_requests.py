@@ -58,7 +58,7 @@ _log = logging.getLogger(__name__)
 
 Act = Callable[[CampaignOwnerRequest, int], CampaignOwnerRequestReply]  # executes a request for one campaign or event
 Begin = Callable[[Iterable[int]], None]  # is called with the campaigns whose tasks will change
-# executes a request for all campaigns or events of the request, and returns the answer
+# executes a request for all campaigns or events that the request names, and returns the answer
 Do = Callable[[CampaignOwnerRequest], Mapping[int, CampaignOwnerRequestReply] | Mapping[str, object]]
 
 
@@ -123,7 +123,7 @@ class CampaignOwnerRequestHandler:
         self._reached: dict[tuple[str, int], int] = {}  # last retried task, by request token and event
 
     def begin(self) -> None:
-        """Start a cycle; requests that take longer continue in the next cycle."""
+        """Start a cycle's time limit; requests unfinished at this limit continue in the next cycle."""
         self._until_s = self._clock.steady_s() + AGAIN_S
 
     def do(self, request: CampaignOwnerRequest) -> Mapping[int, CampaignOwnerRequestReply]:
@@ -232,7 +232,7 @@ class CampaignOwnerRequestHandler:
         return CampaignOwnerRequestReply.DONE
 
     def _mark_campaign_as_abandoned(self, campaign: Campaign, uid: int) -> CampaignOwnerRequestReply:
-        """Mark a cancelled campaign as ended although root must delete remaining tasks; only root may do this."""
+        """Mark a cancelled campaign as ended; only root may request this, and root must delete the remaining tasks."""
         if uid not in self._rulers:
             return CampaignOwnerRequestReply.NOT_ROOTS
         if campaign.state is not CampaignState.CANCELLED:
@@ -314,9 +314,9 @@ class CampaignOwnerRequestHandler:
     def _execute_for_closed_event(
         self, request: CampaignOwnerRequest, event: CampaignEvent
     ) -> CampaignOwnerRequestReply:
-        """Clear a black-hole cluster for a campaign although the event is already closed."""
+        """Let a campaign use a black-hole cluster again, although the event of the black hole is already closed."""
         if self._events.closed_by(event.number) == request.token:
-            return CampaignOwnerRequestReply.DONE  # a kill repeated the request
+            return CampaignOwnerRequestReply.DONE  # the request was executed before a kill
         is_suspect = (event.campaign, event.cluster) in self._events.sinks()
         if request.verb is CampaignOwnerRequestVerb.FIX and event.code is CampaignEventCode.SINK and is_suspect:
             self._trust(event)

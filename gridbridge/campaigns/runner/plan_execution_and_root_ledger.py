@@ -62,7 +62,7 @@ class RootLedgerCampaignCloser:
             try:
                 self._acts.end(campaign)
             except RootLedgerUnreadable:
-                pass  # without a ledger root submits no task
+                pass  # root submits no task without a ledger
             except GridbridgeError as error:
                 _log.warning("event=end_not_noted campaign=%d why=%r", campaign, str(error))
                 if isinstance(error, CampaignFileUnreadable):
@@ -82,11 +82,11 @@ class RootLedgerStateComparison:
         self.behind: list[int] = []  # campaigns for which the state file is older than root's ledger
 
     def begin(self) -> None:
-        """Start a new cycle, in which each campaign is compared again."""
+        """Start a new cycle, in which each campaign's state is compared with root's ledger again."""
         self._waits, self.behind = {}, []
 
     def may_record_task_ends(self, campaign: int) -> bool:
-        """Return whether ends of a campaign's tasks may be recorded: not while the state file lacks arrays."""
+        """Return whether a campaign's task ends may be recorded; False while arrays of root's ledger are not stored."""
         if campaign not in self._waits:
             self._waits[campaign] = self._must_wait(campaign)
         return not self._waits[campaign]

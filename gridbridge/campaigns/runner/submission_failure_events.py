@@ -197,7 +197,7 @@ class ArraySubmissionResultRecorder:
             self._events.open_once(refusal)
 
     def _end_campaign_as_in_ledger(self, array: campaign_model.CampaignArray) -> None:
-        """End a campaign that has ended in root's ledger of submitted tasks but goes on in an old state file."""
+        """End a campaign that has ended in root's ledger of submitted tasks but has not ended in an old state file."""
         with self._database.transaction():
             campaign = self._campaigns.find(array.campaign)
             has_ended = campaign is not None and campaign.state is campaign_model.CampaignState.TERMINATED
@@ -213,7 +213,7 @@ class ArraySubmissionResultRecorder:
         return replace(event, why=why)
 
     def take_over(self, campaign: int, refused: campaign_model.CampaignArray | None = None) -> None:
-        """Import a campaign's arrays from root's ledger in several transactions; a cycle after a kill repeats it."""
+        """Import a campaign's arrays from root's ledger in several transactions; after a kill the import restarts."""
         try:
             ledger_arrays = self._acts.ledger_arrays(campaign)
         except errors.GridbridgeError as error:

@@ -60,7 +60,7 @@ class CampaignRows:
         return self.database.read(Campaign, BY_NUMBER)
 
     def outlined(self, outlines: MutableMapping[int, Jdl]) -> tuple[Campaign, ...]:
-        """Return every campaign, ordered by number, with outlines from the cache `outlines`, which this call fills."""
+        """Return every campaign, ordered by number, with its JDL's outline; new outlines enter the cache `outlines`."""
         rows = self.database.rows(BRIEFLY)
         new = [row["number"] for row in rows if row["number"] not in outlines]
         for begin in range(0, len(new), AT_A_TIME):
@@ -69,11 +69,11 @@ class CampaignRows:
         return tuple(Campaign(**row, jdl=outlines[row["number"]]) for row in rows)
 
     def unfinished(self) -> tuple[Campaign, ...]:
-        """Return campaigns that go on or still have arrays at clusters, ordered by number."""
+        """Return campaigns that have not ended or still have arrays at clusters, ordered by number."""
         return self.database.read(Campaign, BY_NUMBER.where(_IS_UNFINISHED))
 
     def is_unfinished(self, number: int) -> bool:
-        """Return whether a campaign goes on or still has arrays at clusters."""
+        """Return whether a campaign has not ended or still has arrays at clusters."""
         return bool(self.database.rows(select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.number == number, _IS_UNFINISHED)))
 
     def waiting(self) -> dict[int, int]:
@@ -81,7 +81,7 @@ class CampaignRows:
         return {row["campaign"]: int(row["tasks"]) for row in self.database.rows(WAITING_COUNTS)}
 
     def kept_off(self) -> dict[int, tuple[TaskCountByExclusions, ...]]:
-        """Return, by campaign, how many unsent tasks avoid which clusters."""
+        """Return, by campaign, the number of unsent tasks for each set of avoided clusters."""
         by_campaign: dict[int, tuple[TaskCountByExclusions, ...]] = {}
         for row in self.database.rows(KEPT_OFF):
             avoid, never = tuple(row["avoid"].split()), tuple(row["never"].split())
@@ -117,7 +117,7 @@ class CampaignRows:
     def intend(
         self, campaign: int, cluster: str, tasks: int, at: datetime, kept_off: Sequence[TaskCountByExclusions] = ()
     ) -> CampaignArray | None:
-        """Move unsent tasks into a new array, with `kept_off` tasks of each exclusion; None without an unsent task."""
+        """Move unsent tasks, of which `kept_off` avoid some clusters, into a new array; None without an unsent task."""
         unrestricted = TaskCountByExclusions(tasks=tasks - sum(kind.tasks for kind in kept_off))
         with self.database.transaction():
             entries = sorted(entry for kind in (unrestricted, *kept_off) for entry in self._take_of(campaign, kind))
@@ -278,7 +278,7 @@ class AddedTaskRows:
         return tuple((AdditionalCampaignTasks(**row), uid) for row in rows for uid in (row.pop("uid"),))
 
     def of_person(self, uid: int) -> tuple[tuple[int, int], ...]:
-        """Return campaign and part numbers of a person's campaign files, first files as part 0, except purged ones."""
+        """Return (campaign, part) of a person's files, part 0 for a campaign's first file, without purged campaigns."""
         parts = select(CAMPAIGNS.c.number, PARTS.c.number.label("part")).outerjoin(
             PARTS, CAMPAIGNS.c.number == PARTS.c.campaign
         )

@@ -77,7 +77,7 @@ class CampaignSubmissionRefusal(GridbridgeError):
 
 
 def submit_campaign(parsed: ParsedJdl, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> int:
-    """Submit a campaign and return its number; raises CampaignSubmissionRefusal or the errors of requests."""
+    """Submit a campaign and return its number; raises CampaignSubmissionRefusal or request errors."""
     return _bring_to_inbox(asdict(parsed.jdl), parsed.parameters, folder, published)
 
 
@@ -230,7 +230,7 @@ def describe_event_to_user(event: CampaignEvent, states: Mapping[int, CampaignSt
 
 
 def published_campaign_clusters(folder: str = PUBLISHED) -> tuple[ShownCampaignCluster, ...]:
-    """Return the clusters that campaigns may use, sorted by name; the poller's snapshots fill in missing slots."""
+    """Return the clusters that campaigns may use, sorted by name; unknown slots come from the poller's snapshots."""
     grid = published_campaign_files.read_campaign_value_by_class(ShownCampaignClusters, folder)
     clusters = list[ShownCampaignCluster]()
     for cluster in grid.clusters if grid else ():
@@ -252,7 +252,7 @@ def published_campaign_clusters(folder: str = PUBLISHED) -> tuple[ShownCampaignC
 def select_published_events(
     events: Iterable[CampaignEvent], campaign: int | None, number: int | None, *, is_global: bool, is_all: bool
 ) -> tuple[CampaignEvent, ...]:
-    """Return the open events of one campaign or of all clusters, closed events too with `is_all` or a number."""
+    """Return the events with these campaign and event numbers; closed events only with `is_all` or an event number."""
     return tuple(
         event
         for event in events
@@ -375,7 +375,7 @@ def parse_cigri_job_id(text: str) -> tuple[int, int]:
     """Parse CAMPAIGN.TASK, a CIGRI_JOB_ID such as 12.0; raises ValueError for other texts."""
     campaign, dot, number = text.partition(".")
     if not dot or not all(part.isascii() and part.isdigit() for part in (campaign, number)):
-        raise ValueError(f"{text!r:.40} is not CAMPAIGN.TASK, as 12.0")
+        raise ValueError(f"{text!r:.40}: not a task of a campaign; expected CAMPAIGN.TASK, e.g. 12.0")
     return parse_campaign_number(campaign), parse_campaign_number(number)
 
 

@@ -98,7 +98,7 @@ class RootVerifiedCampaignFiles:
 
 
 def uid_blocking_campaign_file(campaign: int, folder: str = CAMPAIGNS) -> int | None:
-    """Return the uid of a user whose invalid file has a campaign file's name; None if no file is surely invalid."""
+    """Return the uid that owns an invalid file with a campaign file's name; None if the file is missing or valid."""
     path = f"{folder}/{campaign_file_name(campaign)}"
     try:
         facts = os.lstat(path)
@@ -137,7 +137,7 @@ def _lines(whole: bytes, numbers: list[int]) -> dict[int, bytes]:
 
 
 def _after(whole: bytes, at: int, lines: int) -> int:
-    """Return the offset `lines` lines after `at`, or -1; each line has a byte, so n bytes are at most n lines."""
+    """Return the offset `lines` lines after `at`, or -1; a line has at least a byte, so `lines` bytes are skipped."""
     while lines > FEW and 0 <= at < len(whole):
         at, lines = at + lines, lines - whole.count(b"\n", at, at + lines)
     while lines and at >= 0:
@@ -158,7 +158,7 @@ class CampaignNumberRegister:
         self._owner = os.geteuid() if owner is None else owner
         self._known: dict[
             tuple[int, int], tuple[int, str]
-        ] = {}  # registered files uid and digest by campaign number and part number
+        ] = {}  # (uid, digest) of each registered file, by campaign number and part number
         # times of retries in seconds, by campaign number and request token
         self._again: dict[tuple[int, str], int] = {}
         self._is_whole = True
@@ -184,7 +184,7 @@ class CampaignNumberRegister:
         return recorded is not None and recorded != (uid, digest)
 
     def note(self, campaign: int, uid: int, digest: str, part: int = 0) -> None:
-        """Register a file before it gets its number, which is never replaced; raise StateError on a full disk."""
+        """Register a file before it is renamed to its number; no entry is replaced; raise StateError on a full disk."""
         if (campaign, part) in self._known:
             return
         self._add(f"{campaign_file_name(campaign, part)} {uid} {digest}\n")

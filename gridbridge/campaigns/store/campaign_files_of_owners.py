@@ -115,7 +115,7 @@ def write_owner_request_to_inbox(
     subscription: Mapping[str, str] = NO_WISH,
     of: tuple[int, ...] = (),
 ) -> str:
-    """Write a request into this user's inbox folder, and return its token; root needs the campaigns `of` events."""
+    """Write a request into this user's inbox folder, and return its token; `of` are the events' campaigns, for root."""
     request = {"verb": verb, "campaigns": campaigns, "task": task, "of": of, **subscription}
     return _write_to_inbox(ASKED, json.dumps(request).encode(), folder)
 
@@ -176,7 +176,7 @@ def remove_refused_inbox_file(token: str, folder: str = CAMPAIGNS) -> None:
 
 
 def keep_subscription_file_for_root(token: str, folder: str = CAMPAIGNS) -> None:
-    """Keep a subscription request's file, because root reads the program to run from the file; repeatable."""
+    """Keep a subscription request's file, from which root later reads the program to run; repeatable."""
     with suppress(FileNotFoundError):
         os.rename(f"{folder}/{TAKEN}{token}", f"{folder}/{WISH}{token}")
 
@@ -205,7 +205,7 @@ def is_campaign_number_taken(campaign: int, folder: str = CAMPAIGNS) -> bool:
 
 
 def rename_file_to_campaign_number(token: str, campaign: int, folder: str = CAMPAIGNS, part: int = 0) -> None:
-    """Rename a processed file to its campaign's and part's number, and a foreign file of that name; repeatable."""
+    """Rename a processed file to its campaign and part number; move a foreign file of that name away; repeatable."""
     begun, numbered = f"{folder}/{BEGUN}{token}", f"{folder}/{campaign_file_name(campaign, part)}"
     try:
         if os.path.lexists(begun) and os.path.lexists(numbered):
@@ -272,7 +272,7 @@ def uid_of_campaign_owner(campaign: int, folder: str = CAMPAIGNS) -> int:
 def measure_person_campaign_files(
     parts: Iterable[tuple[int, int]], uid: int, folder: str = CAMPAIGNS
 ) -> tuple[int, int]:
-    """Return number and total bytes of a person's files, given as campaign and part numbers; part 0 is first."""
+    """Return number and total bytes of the files (campaign, part) that a person owns; part 0 is the first file."""
     sizes = []
     for campaign, part in parts:
         with suppress(OSError):
@@ -340,7 +340,7 @@ def _require_head(path: str) -> None:
     """Refuse a file without a valid first line before the whole file, of up to 512 MB, is read."""
     end = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        # other kinds of files are refused when the file is read
+        # folders, pipes and devices are refused later, when the whole file is read
         is_plain = stat.S_ISREG(os.fstat(end).st_mode)
         if is_plain:
             _first_line(path, os.read(end, MAX_FIRST_BYTES + 1))

@@ -21,7 +21,7 @@ TOKEN = re.compile("[0-9a-f]{32}")  # form of the names that random_file_name ma
 PERSONS = re.compile(rf"u\.(\d{{1,10}})(?:\.{TOKEN.pattern})?", re.ASCII)
 BEGUN = "begun"  # the service's folder of files in process
 A_SCAN = 10  # at most this many files of one person in one scan
-# Most bytes of a person's files after the first file in one scan, by kind of file
+# In one scan a person's files beyond the first have at most this many bytes, by kind of file
 A_SCAN_BYTES = {"new": 64 << 20, "in": 64 << 20, "ask": 64 << 10, "took": 64 << 10}
 A_PERSON, A_FOLDER = 20, 50  # most folders of one person, and most files of one kind in a folder
 A_LISTING = 20_000  # at most this many names in a folder are read: twice the allowed campaign files
@@ -94,7 +94,7 @@ def _is_persons(facts: os.stat_result, uid: int, folder: str) -> bool:
 
 
 def list_inbox_files_of_all_users(folder: str) -> list[str]:
-    """Return relative paths of new files, the first of each kind and person, and of files in process."""
+    """Return relative paths of files in process, and of each person's first new files of each kind."""
     paths = [f"{BEGUN}/{name}" for name in safe_files.list_folder_or_empty(f"{folder}/{BEGUN}")]
     for person in _persons(folder):
         with suppress(OSError), _opened(person, folder) as (end, _):

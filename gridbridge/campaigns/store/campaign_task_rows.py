@@ -77,7 +77,7 @@ class TaskDeletionMarkRows:
         return marks
 
     def put(self, wipe: deletions.ArrayTaskDeletion) -> None:
-        """Mark tasks for deletion, except tasks that the owner cancelled; marks of waiting tasks replace no mark."""
+        """Mark tasks for deletion, except tasks that the owner cancelled; reasons for waiting tasks replace no mark."""
         rows = [key | {"wiped_for": wipe.wiped_for} for key in _keys(wipe)]
         unless = true() if wipe.wiped_for in deletions.REASONS_IF_STILL_WAITING else _UNWANTED
         self._database.execute_each(self._database.upsert(MARKS, unless), rows)
@@ -93,7 +93,7 @@ class TaskDeletionMarkRows:
         return len(rows)
 
     def remove(self, wipe: deletions.ArrayTaskDeletion) -> None:
-        """Remove deletion marks, except cancellations by the owner."""
+        """Remove the deletion marks of these tasks, but keep the marks of tasks that the owner cancelled."""
         delete_rows_of_attempts(self._database, MARKS, _keys(wipe), not_(_UNWANTED))
 
     def tidy(self) -> None:

@@ -230,7 +230,7 @@ class NotificationSubscriptionRows:
         self._database.execute(sa.update(SUBSCRIPTIONS).where(this).values(**values))
 
     def campaigns(self, since: datetime) -> tuple[tuple[Campaign, datetime, bool], ...]:
-        """Return campaigns that were submitted or ended after a time, each with that time, and with True for an end."""
+        """Return (campaign, time, whether it is the end) for each submission and end of a campaign after a time."""
         columns = (CAMPAIGNS.c.number, CAMPAIGNS.c.submitted_at, CAMPAIGNS.c.ended_at)
         came = sa.select(*columns).where(CAMPAIGNS.c.submitted_at > since)
         ended = sa.select(*columns).where(CAMPAIGNS.c.ended_at > since, CAMPAIGNS.c.state == CampaignState.TERMINATED)

@@ -28,7 +28,7 @@ class SubmittedTaskIndex:
     def __init__(self, arrays: "Iterable[tuple[int, str]]" = ()) -> None:
         """Build the index from array numbers and task lists such as `0-9:1`."""
         self._runs: dict[int, list[Run]] = {}
-        self._reach: dict[int, list[int]] = {}  # highest task number up to each run, by attempt number
+        self._reach: dict[int, list[int]] = {}  # by attempt number: highest task number of each run and the runs before
         for array, tasks in arrays:
             for attempt, run in _runs(array, tasks):
                 self._runs.setdefault(attempt, []).append(run)
@@ -216,7 +216,7 @@ class RootLedgerOfSubmittedTasks:
             return
         is_known = any(digest in row for row in (self._file, *self._parts.values()))
         if is_known or self.tasks_of(part) is not None:
-            raise errors.CampaignFileChanged(f"{self._path}: the file of part {part} has changed")
+            raise errors.CampaignFileChanged(f"{self._path}: file {part} of added tasks has changed")
         self._add(now)
 
     def tasks_of(self, part: int) -> int | None:
@@ -263,7 +263,7 @@ class RootLedgerOfSubmittedTasks:
 
     def earlier(self, array: int, tasks: str) -> "list[Earlier]":
         """Return all arrays except `array` that contain any attempt of the listed tasks."""
-        parse_attempt_ranges(tasks)  # ParseError for an invalid task list
+        parse_attempt_ranges(tasks)  # raises ParseError for an invalid task list
         indices_by_array = self._sent_tasks.indices_of(tasks)
         indices_by_array.pop(array, None)
         return [
@@ -282,7 +282,7 @@ class RootLedgerOfSubmittedTasks:
                 raise errors.SpeculativeCopyRefusal(f"{self._path}: task {task} gets {MOST_COPIES} copies at most")
 
     def copies_before(self, array: int = 0) -> dict[int, int]:
-        """Count each task's speculative attempts, in arrays numbered below `array` unless that is 0."""
+        """Count each task's speculative attempts in arrays numbered below `array`, or in all arrays if `array` is 0."""
         counts: dict[int, int] = {}
         for number, row in self._arrays.items():
             if row[4:] == [COPIES] and (not array or int(number) < array):
@@ -295,7 +295,7 @@ class RootLedgerOfSubmittedTasks:
         return str(array) in self._again
 
     def arrays(self) -> tuple[tuple[str, ...], ...]:
-        """Return number, cluster, tasks and job id (may be empty) of each array, and `copies` for such arrays."""
+        """Return each array's number, cluster, tasks, job id (may be empty), and `copies` for speculative attempts."""
         rows = self._arrays.values()
         return tuple((*row[1:4], self.job(int(row[1])), *row[4:]) for row in rows)
 

@@ -148,7 +148,7 @@ class TaskAttemptRows:
     ) -> tuple[AttemptOutcomeAtCluster, ...]:
         """Return the outcomes of all finished attempts of the tasks of `attempts`, since the owner's last retry.
 
-        Of first attempts, only tasks with speculative attempts (`copied`) are read.
+        Tasks of first attempts are read only if `copied`, the tasks with speculative attempts, has the task.
         """
         keys = {(row.campaign, row.task) for row in attempts if row.attempt > 1 or (row.campaign, row.task) in copied}
         tasks: dict[int, list[int]] = {}
@@ -164,17 +164,17 @@ class TaskAttemptRows:
     def failed(
         self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome], after: int, most: int
     ) -> tuple[TaskAttempt, ...]:
-        """Return up to `most` last failed attempts of an event's tasks above `after`; a task may already wait again."""
+        """Return the failed last attempts of up to `most` tasks of an event above `after`; the tasks may wait again."""
         return self._database.read(TaskAttempt, _FAILED, **_of(event, outcomes), after=after, most=most)
 
     def close(self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome]) -> None:
-        """Mark an event's failed attempts as past, so that no event counts them again; tasks that wait need no mark."""
+        """Mark an event's failed attempts as past, except of waiting tasks, so that no event counts them again."""
         self._database.execute(_CLOSED, _of(event, outcomes))
 
     def delete_unfinished_retries(
         self, array: CampaignArray, outcomes: Iterable[TaskAttemptOutcome]
     ) -> tuple[TaskAttempt, ...]:
-        """Delete and return an array's unfinished retries of failed tasks; these tasks get back earlier outcomes."""
+        """Delete and return an array's unfinished retries of failed tasks, which keep their earlier outcomes."""
         had_ended = sa.exists().where(
             _EARLIER.c.campaign == ATTEMPTS.c.campaign,
             _EARLIER.c.task == ATTEMPTS.c.task,
@@ -189,12 +189,12 @@ class TaskAttemptRows:
         return attempts
 
     def unmark_past_attempts(self, campaign: int) -> None:
-        """Count past attempts of unsent tasks again, because the retries of these tasks are dropped."""
+        """Mark past attempts of unsent tasks as present again, because the retries of these tasks are dropped."""
         these = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.is_past, _WAITS)
         self._database.execute(sa.update(ATTEMPTS).values(is_past=False).where(*these))
 
     def set_attempts_past(self, campaign: int, tasks: Sequence[int], *, is_past: bool = True) -> None:
-        """Mark the present attempts of tasks as past, so that later decisions ignore them, or as not past."""
+        """Mark attempts of tasks as past, so that decisions ignore the attempts; `is_past=False` removes the marks."""
         these = sa.update(ATTEMPTS).values(is_past=is_past).where(ATTEMPTS.c.campaign == campaign)
         for portion in _portions(tasks):
             self._database.execute(these.where(ATTEMPTS.c.task.in_(portion)))
@@ -268,7 +268,7 @@ class TaskAttemptRows:
                 TaskDeletionMarkRows(self._database).cancel(campaign, task)
 
     def _take_up(self, adoption: LedgerRecoveryStep) -> list[int]:
-        """Reopen failed tasks with live attempts in root's ledger; return those that the owner had cancelled."""
+        """Reopen failed tasks with live attempts in root's ledger; return the tasks that the owner had cancelled."""
         live = {attempt.task for attempt in adoption.attempts if attempt.outcome is TaskAttemptOutcome.PENDING}
         live |= {retry.first for retry in adoption.again}
         unwanted = list[int]()

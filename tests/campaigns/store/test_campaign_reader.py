@@ -103,7 +103,7 @@ def test_a_part_that_changed_is_refused(files: Files) -> None:
     files.lines(4)
     files.put("c.12.1", {ADDS_TO: 12, "token": "1"}, "c", "evil")
 
-    with pytest.raises(CampaignFileChanged, match="the file of part 1 has changed"):
+    with pytest.raises(CampaignFileChanged, match="file 1 of added tasks has changed"):
         files.lines(3)
     assert files.lines(4) == {4: b"e"}
 
@@ -164,7 +164,7 @@ def test_one_file_is_one_part(files: Files) -> None:
     files.lines(2)
     os.rename(files.folder / "c.12.1", files.folder / "c.12.2")
 
-    with pytest.raises(CampaignFileChanged, match="the file of part 2 has changed"):
+    with pytest.raises(CampaignFileChanged, match="file 2 of added tasks has changed"):
         files.lines(4)
 
 
