@@ -51,7 +51,7 @@ def main() -> None:
     program_startup.print_help_or_version_if_asked(__doc__, program_startup.version_with_commit)
     os.umask(0o022)
     os.chdir("/")
-    # sudo passes on the caller's limits, and at some sites variables that change name lookups, as HOSTALIASES does
+    # sudo passes on the caller's limits, and at some sites variables such as HOSTALIASES, which change name lookups
     os.environ.clear()
     program_startup.raise_resource_limits()
     try:
@@ -121,7 +121,7 @@ def _checked_address(text: str) -> str:
         raise AsRootRequestRefusal(f"{text[:80]!r} is a link-local address; expected an address without %")
     plain = getattr(address, "ipv4_mapped", None) or address
     if plain.is_loopback or plain.is_unspecified or plain.is_multicast:
-        raise AsRootRequestRefusal(f"{address} is not an address for a node")
+        raise AsRootRequestRefusal(f"{address}: loopback, unspecified or multicast; expected the address of a node")
     return str(address)
 
 

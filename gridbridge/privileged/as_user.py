@@ -54,7 +54,7 @@ def main() -> None:
     os.chdir("/")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        # low limits could cut answers short
+        # low limits could truncate answers
         if (files_open := program_startup.raise_resource_limits()) < program_startup.FEWEST_FILES:
             raise steps.OwnerRequestNotYetPossible(f"the limit of open files is {files_open}; expected more")
         perform_as_user_request(sys.argv[1:])

@@ -45,7 +45,7 @@ class AsUserArrayArguments:
         self.indices = "".join(self.tasks)  # indices of tasks to delete, as `1-5,9`; empty for the whole array
         if self.verb in (DELETE, DELETE_WAITING) and self.tasks:
             try:
-                parse_array_index_ranges(self.indices)  # an empty text would delete the whole array
+                parse_array_index_ranges(self.indices)  # raises for an empty text, which would delete the whole array
             except ParseError as error:
                 raise AsUserRequestRefusal(str(error)) from error
 

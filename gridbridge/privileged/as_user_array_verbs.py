@@ -2,7 +2,7 @@
 
 The service names a campaign file and task numbers, never a command. The campaign file has the
 command, and must not change after the first call. root's ledger of submitted tasks makes sure that
-each attempt is submitted once. Exit status as for other verbs, and 4: refused by the cluster,
+each attempt is submitted once. Exit status as for `hold`, and 4: refused by the cluster,
 5: tasks already submitted in another array, 6: no account of the owner, 7: no readable ledger,
 8: campaign ended, 75: not possible yet.
 """

@@ -30,7 +30,7 @@ from gridbridge.privileged.campaign_prologue_and_epilogue_tasks import (
 
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
 LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}
-MOST_OF_TASK, MOST_OF_ARRAY = 512 << 10, 256 << 20  # maximal bytes of the parameters of a task, and of an array
+MOST_OF_TASK, MOST_OF_ARRAY = 512 << 10, 256 << 20  # limits in bytes of a task's and of an array's parameters
 
 ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # exceptions raised by invalid campaign files
 
@@ -134,7 +134,7 @@ def _read_task_lines(
         sizes = [len(lines[task]) for task in array_tasks]
         if max(sizes, default=0) > MOST_OF_TASK or sum(sizes) > MOST_OF_ARRAY:
             most = f"{MOST_OF_TASK >> 10} KB, and {MOST_OF_ARRAY >> 20} MB in an array"
-            raise AsUserRequestRefusal(f"{brought.file}: a task's parameters have at most {most}")
+            raise AsUserRequestRefusal(f"{brought.file}: a task's parameters are too large; expected at most {most}")
     return lines
 
 

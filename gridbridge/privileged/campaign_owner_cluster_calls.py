@@ -56,7 +56,7 @@ class CampaignOwnerConnection:
         self._adapter.release_arrays(self._far, tuple(jobs), self._name)
 
     def release_or_delete_array(self, name: str, job: str, is_repeated: bool) -> str:
-        """Delete duplicates, then release or delete the array; return the begun indices for `delete-waiting`."""
+        """Release or delete an array, and delete its duplicates; `delete-waiting` returns the begun tasks' indices."""
         adapter, far, order = self._adapter, self._far, self._order
         if is_repeated:
             for duplicate in adapter.find_duplicate_arrays(far, name, self._account, job):

@@ -1,7 +1,7 @@
 """Makes sure that no earlier attempt of a task lives when root sends a new attempt.
 
 The owner's process queries the clusters of earlier attempts. If a cluster does not answer or is no longer configured,
-root believes the service that the earlier attempts have ended.
+root relies on the service's claim that the earlier attempts have ended.
 """
 
 import json
@@ -21,7 +21,7 @@ from gridbridge.privileged.as_user_refusals_and_user_switch import (
 from gridbridge.privileged.owner_worker import CampaignOwnerWorker
 from gridbridge.shell import safe_files
 
-TYPE_CHECKING = False  # importing typing costs as much time as importing json
+TYPE_CHECKING = False  # not imported from typing, because the import takes as long as json's
 if TYPE_CHECKING:
     from gridbridge.campaigns.store.root_ledger import Earlier
     from gridbridge.privileged.owner_worker import Answers

@@ -18,9 +18,9 @@ class AsRootRequestRefusal(GridbridgeError):
 def hosts_block_with_name(host: str, address: str, leads: set[str], others: list[str], block: list[str]) -> list[str]:
     """Return the lines of gridbridge's block with a name added.
 
-    Raises AsRootRequestRefusal if a line outside the block has the name or the address, or if the name has another
-    address and so belongs to another machine: a qmaster rejects a host whose address has another name. Host names
-    ignore case (hosts(5)).
+    Raises AsRootRequestRefusal if a line outside the block has the name or the address, or if the name leads
+    only outside the block to another address, because the name then belongs to another machine. Host names ignore case
+    (hosts(5)), and a qmaster rejects a host whose address has another name.
     """
     for line in others:
         if {host.lower(), address} & set(line.partition("#")[0].lower().split()):
@@ -31,8 +31,8 @@ def hosts_block_with_name(host: str, address: str, leads: set[str], others: list
 
 
 def _split_at_block(text: str) -> tuple[list[str], list[str], list[str]]:
-    """Return the lines before, in and after gridbridge's block; raise AsRootRequestRefusal for half a block."""
-    lines = text.removesuffix("\n").split("\n") if text else []  # splitlines() would split at form feeds
+    """Return the lines before, in and after gridbridge's block; raise AsRootRequestRefusal for an incomplete block."""
+    lines = text.removesuffix("\n").split("\n") if text else []  # splitlines() also splits at form feeds
     if lines.count(BEGIN) != lines.count(END) or lines.count(BEGIN) > 1:
         raise AsRootRequestRefusal(f"{HOSTS}: incomplete block; expected both lines {BEGIN!r} and {END!r}")
     if BEGIN not in lines:

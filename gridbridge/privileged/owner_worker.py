@@ -17,7 +17,7 @@ from gridbridge.privileged import as_user_refusals_and_user_switch
 from gridbridge.privileged.process_scope import UserProcessScope
 from gridbridge.shell.program_runs import ANSWER_BYTES, remaining_ms
 
-Answers = Callable[[list[str]], str]  # answers the words of a request
+Answers = Callable[[list[str]], str]  # takes the words of a request, and returns the answer
 Begin = Callable[[str], Answers]  # makes Answers for the owner's login name
 
 ANSWERED: dict[int, type[GridbridgeError]] = {
@@ -37,7 +37,7 @@ class CampaignOwnerWorker:
     """A process of a campaign's owner that answers requests until root has no more."""
 
     def __init__(self, uid: int, begin: Begin, limit_s: float = as_user_refusals_and_user_switch.LIMIT_S) -> None:
-        """Start the owner's process; root ends the process after `limit_s`, because the owner can suspend it."""
+        """Start the owner's process; root ends the process after `limit_s`, as the owner may suspend the process."""
         asks, self._ask = os.pipe()
         self._answers, tells = os.pipe()
         self._deadline = time.monotonic() + limit_s

@@ -15,20 +15,20 @@ from contextlib import suppress
 from gridbridge.privileged import systemd_scope
 from gridbridge.shell.program_runs import SIGKILL
 
-# RLIMIT_NPROC leaves room for processes that the user's jobs start meanwhile.
-SHORT_S, MORE, MANY_MORE = 60.0, 256, 2048  # longest limit of a short scope; spare processes of short, of long scopes
+# RLIMIT_NPROC is above the user's number of processes, because the user's jobs may start further processes.
+SHORT_S, MORE, MANY_MORE = 60.0, 256, 2048  # longest short scope; spare processes of a short, and of a long scope
 NO_LIMIT = 1 << 20  # number of processes that stands for no limit
 FIRST_SIGNAL = 128  # a larger exit status is 128 plus the number of a signal, as in a shell
 CLONE_NEWPID = 0x20000000  # flag of unshare(2)
 PR_SET_CHILD_SUBREAPER = 36  # option of prctl(2)
 KILL_S = 5.0  # time limit for killing processes without a namespace
-BY_SYSTEMD, BY_UID = b"s", b"u"  # who limits processes: systemd, or RLIMIT_NPROC
+BY_SYSTEMD, BY_UID = b"s", b"u"  # what limits the number of processes: systemd, or RLIMIT_NPROC
 
-_more = 0  # number of spare processes of the user; 0: systemd limits processes
+_more = 0  # number of processes that the user may add; 0: systemd sets the limit
 
 
 class UserProcessScope:
-    """A forked process (`pid` is 0 in the fork), in a scope if root forks: only root can make a scope."""
+    """A child process (`pid` is 0 in the child). The child has a scope only if root forks the child."""
 
     def __init__(self, limit_s: float) -> None:
         """Fork a process into a scope; systemd ends the scope 30 s after `limit_s`."""
@@ -58,7 +58,7 @@ def limit_user_processes() -> None:
     """Limit the number of processes of the current user, unless systemd limits the scope.
 
     The kernel counts all processes of a uid on the machine, perhaps thousands. So the limit is doubled until the user
-    can start a process, and then raised by some spare.
+    can start a process, and then raised for spare processes.
     """
     most = _more // 2
     while 0 < most < NO_LIMIT and not _can_fork_below_limit(most):
@@ -80,7 +80,7 @@ def _can_fork_below_limit(most: int) -> bool:
 
 
 def _fork_in_new_namespace() -> tuple[int, bool]:
-    """Fork, into a new PID namespace if possible; return the pid, and whether there is a namespace."""
+    """Fork a child, if possible into a new PID namespace; return the pid, and whether the child has a namespace."""
     import ctypes  # imported here, because transfers need no ctypes
 
     libc = ctypes.CDLL(None)
@@ -98,7 +98,7 @@ def _fork_in_new_namespace() -> tuple[int, bool]:
 
 
 def _fork_worker_and_watch(line: int, limit_s: float, *, is_closed: bool) -> None:
-    """Fork the process that works, which returns; this process waits for its end, then ends the scope."""
+    """Fork a child, which returns and works; the caller waits for the child's end, then exits, which ends the scope."""
     global _more
     word = os.read(line, 1)
     if not word:  # the parent process has ended
@@ -111,7 +111,7 @@ def _fork_worker_and_watch(line: int, limit_s: float, *, is_closed: bool) -> Non
         return
     status = 1
     try:
-        line = os.dup2(line, 3)  # closes the parent's locks and pipes in this process
+        line = os.dup2(line, 3)  # the next line closes the locks and pipes inherited from the parent
         os.closerange(4, os.sysconf("SC_OPEN_MAX"))
         status = _wait_for_end(main, line)
         if not is_closed:
@@ -121,7 +121,7 @@ def _fork_worker_and_watch(line: int, limit_s: float, *, is_closed: bool) -> Non
 
 
 def _wait_for_end(main: int, line: int) -> int:
-    """Return a process's exit code; -SIGKILL if the parent closes the pipe first."""
+    """Wait for a process and return the exit code; -SIGKILL if the parent closes the pipe first."""
     poll = select.poll()
     poll.register(line, select.POLLIN)
     poll.register(os.pidfd_open(main), select.POLLIN)

@@ -27,7 +27,7 @@ SUBMIT, RELEASE, RELEASE_OLD = "submit", "release", "release-old"
 
 
 def send_campaign_arrays(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> Iterator[str]:
-    """Send arrays; yield status, job id and error of each begun array. Other arrays may be sent again."""
+    """Send arrays; yield status, job id and error of each begun array. A later call may send the remaining arrays."""
     content = None
     if not all(ledger.job(array.array) for array in order.arrays):
         brought = RootVerifiedCampaignFiles(order.campaign)
@@ -54,7 +54,7 @@ class CampaignArraySender:
         self._began = time.monotonic()
 
     def submit_held_arrays(self) -> list[ArraySendProgress]:
-        """Record the intents, submit the arrays held, and record the job ids; return the begun arrays."""
+        """Record the intended arrays, submit the arrays on hold, and record the job ids; return the begun arrays."""
         sent_arrays = [ArraySendProgress(array, index) for index, array in enumerate(self._order.arrays)]
         intended: list[ArraySendProgress] = []
         with self._ledger_batch(intended):

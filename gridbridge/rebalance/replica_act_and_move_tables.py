@@ -65,7 +65,7 @@ class ReplicaActRows:
 
 
 class RebalanceNoteRows:
-    """Notes of recent moves, of verified replicas, of pending removals and of the pause."""
+    """The state file's notes of recent moves, verified replicas, pending removals and the pause of rebalancing."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -101,7 +101,7 @@ class RebalanceNoteRows:
                 self._delete(UNREAD, NOTES.c.name == name)
 
     def note(self, kind: str, names: Iterable[str], at: datetime) -> None:
-        """Record names of one kind (HOST, JOB, READ, ...) with a time."""
+        """Record a time for names of one kind, such as HOST, JOB or READ."""
         rows = [{"kind": kind, "name": name, "at": at} for name in names]
         if rows:
             self._database.execute(self._database.upsert(NOTES), rows)

@@ -150,5 +150,5 @@ def test_parameters_that_gridsub_would_not_take_are_refused(
     monkeypatch.setattr(campaign_array_job_spec, name, 9)
 
     assert read(tmp_path, "0:1", line="a 1234567")
-    with pytest.raises(AsUserRequestRefusal, match="a task's parameters have at most"):
+    with pytest.raises(AsUserRequestRefusal, match="a task's parameters are too large"):
         read(tmp_path, "0:1", line="a 12345678")

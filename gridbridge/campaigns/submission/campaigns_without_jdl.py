@@ -1,7 +1,7 @@
 """Builds campaigns without a JDL, from a command for each number or line, or from a qsub job script.
 
-Each campaign becomes a JDL, so all rules of JDLs apply. No number or line is executed: a shell function that the
-campaign's command line defines gets the text as `"$1"`.
+Each campaign becomes a JDL, so all rules of JDLs apply. A number or line is never executed: the campaign's command
+line defines a shell function, which gets the number or line as argument `"$1"`.
 """
 
 import json
@@ -22,7 +22,7 @@ from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.shell.program_runs import quote_for_sh
 
 COMMAND_LINE = "the command line"
-PLACE = "{}"  # placeholder of the task's number or line
+PLACE = "{}"  # placeholder for a task's number, or for a task's line
 SCRIPT_BYTES = 60_000  # longest job script; Linux limits an argument to 128 KiB
 TIME = "-l h_rt=H:M:S or walltime=H:M:S"
 # Variables in paths of qsub (qsub(1), option -o), and their values for a task.
@@ -34,7 +34,7 @@ VARIABLES = {
     "HOSTNAME": '"$(uname -n)"',
     "TASK_ID": '"$SGE_TASK_ID"',
 }
-NEAR = 0.88  # cutoff of get_close_matches: one wrong letter in walltime, one extra letter in core
+NEAR = 0.88  # cutoff of get_close_matches: finds walltime with one wrong letter, and core with one extra letter
 AMOUNT = re.compile(r"[\w.:/@*|+!&()?\[\]^=-]{1,254}", re.ASCII)  # a resource value or expression (sge_types(5))
 VARIABLE = re.compile(rf"\$(?:({'|'.join(VARIABLES)})\b|\{{({'|'.join(VARIABLES)})\}})")
 
@@ -119,7 +119,7 @@ def _explain_invalid_task_limit(request: qsub_directive_parser.JobScriptRequest,
 
 
 def shell_command_with_task_words(words: tuple[str, ...], word: str) -> str:
-    """Return a shell command line to which a task's words are appended; `word` replaces {}."""
+    """Return a shell function's definition and call; a task's words follow the call, and `word` replaces {}."""
     if not any(PLACE in argument for argument in words):
         words += (PLACE,)
     parts = ([quote_for_sh(part) if part else "" for part in argument.split(PLACE)] for argument in words)
@@ -159,7 +159,7 @@ def _output_redirection_shell_lines(request: qsub_directive_parser.JobScriptRequ
 
 
 def _redirect_stream_to_file(sign: str, path: str, letter: str, end: str) -> str:
-    """Return sh lines that append an output stream to a file, tested first, since `exec` names no option."""
+    """Return sh lines that write an output stream to a file, or fail with a message that names the option."""
     home, target, at = "~/", "", 0
     path = f"$HOME/{path.removeprefix(home)}" if path.startswith(home) else path
     for match in VARIABLE.finditer(path):

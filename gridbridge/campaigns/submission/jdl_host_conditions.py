@@ -25,12 +25,12 @@ TOKEN = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 TIMES = ("h_rt", "s_rt")  # Grid Engine's time limits, for which a JDL has walltime
-MOST = 64  # at most this many conditions, in all clauses together
+MOST = 64  # limit of the conditions in `properties`, in all clauses together
 OPPOSITE = {"=": "<>", "<": ">=", ">": "<=", LIKE: NOT_LIKE, IS_NULL: NOT_NULL}
 OPPOSITE |= {value: key for key, value in OPPOSITE.items()}
 
 Clauses = list[tuple[str, ...]]  # all clauses must hold; a clause holds if one condition holds
-Condition = Callable[[bool], Clauses]  # returns the clauses of a condition; with True, of the negation
+Condition = Callable[[bool], Clauses]  # returns a condition's clauses, or with True the negation's clauses
 Tokens = list[str | Condition]
 
 
@@ -106,7 +106,7 @@ def _condition_of_token(match: "re.Match[str]") -> Condition:
 
 
 def _parse_joined_conditions(tokens: Tokens, join: str) -> Condition:
-    """Parse conditions with this join: a comma (a list of `qsub -l`) binds less than OR, and OR less than AND."""
+    """Parse conditions joined by `join`. A comma, as in `qsub -l`, binds less than OR, and OR less than AND."""
     inner = {",": "OR", "OR": "AND"}.get(join)
     parts = [_parse_joined_conditions(tokens, inner) if inner else _parse_condition_operand(tokens)]
     while tokens[:1] == [join]:

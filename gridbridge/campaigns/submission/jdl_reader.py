@@ -67,8 +67,8 @@ class JdlReader:
     warnings: list[str] = field(default_factory=list)
     lines: jdl_writer_and_task_files.JdlKeyLineNumbers | None = None
     is_typed: bool = False  # whether the campaign has no JDL: CiGri's macros are not expanded
-    places: Mapping[str, str] = field(default_factory=dict)  # command-line option that sets each key
-    wrong: set[str] = field(default_factory=set)  # wrong keys; `clusters` for a wrong cluster name
+    places: Mapping[str, str] = field(default_factory=dict)  # for each key: the option that set the key
+    wrong: set[str] = field(default_factory=set)  # keys with a mistake; a wrong cluster name is a mistake of `clusters`
     known: tuple[str, ...] = ()  # the site's clusters; empty if this host does not know them
 
     def read(self, type_: CampaignType, parameters: tuple[str, ...] = ()) -> ParsedJdl:
@@ -135,7 +135,7 @@ class JdlReader:
             return f":{error.lineno}"
         if not isinstance(error, tomllib.TOMLDecodeError):
             return ""
-        match = AT_LINE.search(str(error))  # Python 3.14 also has error.lineno
+        match = AT_LINE.search(str(error))  # Python before 3.14 has no error.lineno
         return f":{match[1] if match else self.text.rstrip().count(chr(10)) + 1}"
 
     def _parse_json_without_duplicates(self) -> Any:

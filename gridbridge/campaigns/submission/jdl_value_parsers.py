@@ -24,7 +24,7 @@ LAYOUT = (
 )
 TIME = f'expected "H:M:S", from "0:0:1" to "{YEAR_S // 3600}:0:0", a year'
 WALLTIME = re.compile(r"\d+(?::[0-5]?\d(?::[0-5]?\d)?)?", re.ASCII)
-# Letters that names must not have, because all users see names: controls, line ends, text direction.
+# All users see names, so names must not have these characters: controls, line ends, changes of text direction.
 STEERING = r"\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
 NAME = re.compile(f"[^{STEERING}]{{1,255}}")
 WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}", re.ASCII)
@@ -38,7 +38,7 @@ LINES = 'expected ["LINE OF SH", "LINE OF SH"]'
 TRUTHS = "expected true or false"
 LEAVE_OUT = "expected a JDL without it"
 NUL, UTF_8 = "it has a NUL byte", "expected text in UTF-8"
-PLACES_TOLD = 10  # at most this many positions of empty entries in one message
+PLACES_TOLD = 10  # a message lists at most this many positions of empty entries
 IDLE = (  # CiGri keys without effect
     *("output_gathering_method", "output_file", "output_destination", "cluster_job_type"),
     *("dimensional_grouping", "temporal_grouping"),  # tasks are always grouped in arrays
@@ -48,7 +48,7 @@ LATER = (  # keys that are not supported yet: a campaign with one of the keys is
     *("data_to_transfer", "dependencies", "masters"),
     "inputs",  # gridbridge's own key: datasets that a task reads
 )
-NOT_SAID: tuple[object, ...] = ("", None, [])  # values for which CiGri uses the default of a key
+NOT_SAID: tuple[object, ...] = ("", None, [])  # a key with one of these values counts as absent, as in CiGri
 NUMBER = re.compile(r"\s*\d{1,18}\s*", re.ASCII)
 TIMED = re.compile(r"(?P<levels>.*?)\s*,\s*walltime\s*=\s*(?P<time>.*)", re.DOTALL)
 WORD_ENDS = " \t\n;&|()"  # word separators of sh: a # after a separator begins a comment
@@ -127,11 +127,11 @@ def parse_task_command(value: object) -> str:
     bare = command.rstrip()
     if not bare:
         raise ValueError("it is blank")
-    if _ends_in_comment(bare.removesuffix("#")):  # a final # drops the parameters on purpose
+    if _ends_in_comment(bare.removesuffix("#")):  # an owner may end a command in # to drop the parameters
         raise ValueError("a comment at its end would swallow the parameters")
     if "\n" not in command[len(bare) :]:
         return command
-    is_escaped = (len(bare) - len(bare.rstrip("\\"))) % 2  # an escaped line end continues the line
+    is_escaped = (len(bare) - len(bare.rstrip("\\"))) % 2  # a backslash before a line end continues the line
     return command[: len(bare) + is_escaped]
 
 
@@ -169,9 +169,9 @@ def _parse_working_directory(value: object) -> str:
     home = re.match(r"(~|\$HOME|\$?\{HOME\})(/|$)", text)
     path = text[home.end() :] if home else text
     if not home and text.startswith(("~", "$")):
-        raise ValueError(f"{text.split('/')[0]} is not expanded there")
+        raise ValueError(f"{text.split('/')[0]} is not expanded in a folder's path")
     if macro := MACRO.search(path):
-        raise ValueError(f"{macro[0]} is not expanded there")
+        raise ValueError(f"{macro[0]} is not expanded in a folder's path")
     return f"{'$HOME/' if home else ''}{path}".rstrip("/") if (home or path) else ""
 
 
@@ -236,7 +236,7 @@ def _parse_dataset(name: str, table: object) -> JdlDataset:
     if not DATASET_NAME.holds(name):
         raise ValueError(f"{name}: {DATASET_NAME.right}")
     if not isinstance(table, dict) or not {"path"} <= set(table) <= {"path", "replicas"}:
-        raise TypeError(f"{name}: path and replicas, no other key")
+        raise TypeError(f"{name}: missing or unknown key; keys are path and replicas")
     try:
         path = _regex_text_parser(PATH)(table["path"])
         replicas = _whole_number_parser(1, MOST_REPLICAS)(table.get("replicas", 1))

@@ -65,7 +65,7 @@ def _jdl_keys_of_cluster(cluster: JdlSettingsAtCluster) -> Iterator[tuple[str, o
         "project": cluster.project,
         "queue": cluster.queue,
         "pe": cluster.environment,
-        # commas bind less than OR, so no parentheses are needed
+        # a comma binds less than OR, so clauses joined by commas need no parentheses
         "properties": ", ".join(map(_format_host_condition_clause, cluster.properties.split(ALL)))
         if cluster.properties
         else "",
@@ -209,7 +209,7 @@ class TaskFileReader:
     path: str
     folder: str = "."
     problems: list[str] = field(default_factory=list)
-    unread: tuple[str, str] | None = None  # error, and the expected kind of file
+    unread: tuple[str, str] | None = None  # why the file is unreadable, and the expected kind of file
     untold: int = 0  # number of wrong lines that are not reported
 
     def read_numbered_lines(self) -> Iterator[tuple[int, str]]:
@@ -309,7 +309,7 @@ def read_added_task_file(path: str) -> tuple[str, ...]:
     try:
         is_list = text.startswith("[") and text.endswith("]") and isinstance(json.loads(text), list)
     except (ValueError, RecursionError):
-        is_list = False  # a task's parameters may begin like JSON
+        is_list = False  # the text is no JSON, but parameters that begin like JSON
     return parse_added_tasks_json(path, text) if is_list else lines
 
 

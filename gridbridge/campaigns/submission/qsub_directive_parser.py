@@ -33,7 +33,7 @@ IDLE: Mapping[str, str | None] = {
     "-p": r"[+-]?0*(?:\d{1,3}|10[01]\d|102[0-3])|\+?0*1024",
     "-w": "[enpvw]",
 }
-LATER = ("-hold_jid", "-hold_jid_ad", "-ar", "-@")  # options with a value, which campaigns do not support yet
+LATER = ("-hold_jid", "-hold_jid_ad", "-ar", "-@")  # options that campaigns do not support yet, each with a value
 NAME = re.compile(r"(?!\d)(?i:(?!(?:all|none|template)$))[!-~]{1,512}")
 NOT_IN_NAMES = frozenset("/:@*?\\")
 NAMED = "1 to 512 ASCII characters without blanks and /:@*?\\, the first not a digit"
@@ -64,7 +64,7 @@ ABROAD = re.compile(r"\$\{?(?:HOME|USER|JOB_ID|JOB_NAME|HOSTNAME|TASK_ID)\b")
 
 
 def parse_qsub_task_range(text: str, *, may_fall: bool = False) -> range:
-    """Parse N, N-M or N-M:STEP; raises ParseError for other texts, and if M is less than N unless `may_fall`."""
+    """Parse N, N-M or N-M:STEP; raise ParseError for other texts. Only with `may_fall` M may be less than N."""
     match = RANGE.fullmatch(text)
     if not match:
         raise ParseError(f"it is not a range; {RANGE_RIGHT}")
@@ -106,7 +106,7 @@ def _parse_smallest_slot_number(text: str) -> int:
 
 
 def output_path_for_any_host(text: str, *, may_lack: bool = False) -> tuple[str, list[str]]:
-    """Return the path of a `-o` list for all hosts, which `may_lack`, and warnings about the other paths."""
+    """Return the path for all hosts in a list of `-o` (with `may_lack` or empty), and a warning for each other path."""
     entries = [entry for entry in text.split(",") if entry]
     at_one = [entry for entry in entries if entry.find(":") > 0]
     at_any = [entry.removeprefix(":") for entry in entries if entry not in at_one]
@@ -275,7 +275,7 @@ def _set_parallel_environment(request: JobScriptRequest, name: str, slots: str) 
 def _set_working_directory(request: JobScriptRequest, path: str) -> None:
     home = re.match(r"(?:~|\$HOME|\$\{HOME\})(?=/|$)", path)
     if match := ABROAD.search(path, home.end() if home else 0):
-        raise ParseError(f"{match[0]} is not expanded there; expected /FOLDER, ~/FOLDER or a folder")
+        raise ParseError(f"{match[0]} is not expanded in a folder's path; expected /FOLDER, ~/FOLDER or a folder")
     if path:
         request.folder = path
 

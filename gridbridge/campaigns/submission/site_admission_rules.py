@@ -168,7 +168,7 @@ def _campaign_for_admission_rules(parsed: ParsedJdl) -> CampaignForAdmission:
     return CampaignForAdmission(user=user, groups=groups, tasks=len(parsed.parameters), jdl=parsed.jdl)
 
 
-# Keys that a campaign file needs for each cluster, so that root parses the same values.
+# Root parses a campaign file again, and gets the same values only if each cluster has these keys.
 NEEDED = ("exec_file", "slots", "nodes", "walltime_s", "is_besteffort")
 
 May = Callable[[Any], bool]
@@ -186,7 +186,7 @@ def _make_range_check(low: int, high: int) -> May:
     return lambda value: low <= value <= high
 
 
-FIELDS: Mapping[str, May] = {  # checks of a cluster's settings in a campaign, by field
+FIELDS: Mapping[str, May] = {  # for each field of a campaign's cluster: the check of the value
     "exec_file": _make_pattern_check(jdl_value_parsers.COMMAND),
     "exec_directory": _make_pattern_check(jdl_value_parsers.PATH),
     "slots": _make_range_check(1, jdl_value_parsers.MOST_SLOTS),
@@ -225,7 +225,7 @@ def jdl_limit_violation(jdl: Jdl) -> str:
 
 
 def campaign_file_jdl_mismatch(header: Any, jdl: Jdl) -> str:
-    """Say which value of a campaign file, which root parses again, differs from the parsed campaign."""
+    """Say which value of a campaign file, as root will parse the file, differs from the campaign; empty if none."""
     if UNIQUE not in header:
         return f"{UNIQUE}: missing"
     for cluster, request in jdl.clusters.items():

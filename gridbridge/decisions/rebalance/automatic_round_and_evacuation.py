@@ -88,7 +88,7 @@ def plan_lightest_or_heaviest_host(board: ProjectedPlacement) -> RebalanceMovePl
 
 
 def last_plan_with_all_rejections(plans: Sequence[RebalanceMovePlan]) -> RebalanceMovePlan:
-    """Return the last of several plans, and add the rejected moves of the earlier plans."""
+    """Return the last of several plans, with the rejected moves of all plans."""
     moved = {(move.job, move.number, move.target) for advice in plans for move in advice.moves}
     rejected = dict[tuple[str, int, str], RejectedMove]()
     for refusal in (refusal for advice in plans for refusal in advice.rejected):
@@ -98,7 +98,7 @@ def last_plan_with_all_rejections(plans: Sequence[RebalanceMovePlan]) -> Rebalan
 
 
 def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
-    """Return why no host may be balanced now: moving tasks or an unfinished evacuation; else empty."""
+    """Return why hosts can't be balanced now (tasks are being moved, or an evacuation is unfinished); else empty."""
     moves = PlacementTaskState.MOVING  # a local name is read faster, and there may be a million tasks
     if moving := sum(task.state is moves for task in snapshot.tasks):
         return f"{number_with_noun(moving, 'task is', 'tasks are')} being moved: no other move begins"
@@ -111,8 +111,8 @@ def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
 
 
 def _failed_hosts_with_waiting_tasks(snapshot: PlacementSnapshot) -> set[str]:
-    """Return the dead and drained hosts with waiting tasks; a lost task is not waited for."""
-    blocking = (PlacementHostState.DEAD, PlacementHostState.DRAIN)  # a full disk may stay full
+    """Return the dead and drained hosts with waiting tasks that are not lost."""
+    blocking = (PlacementHostState.DEAD, PlacementHostState.DRAIN)  # a full disk does not delay balancing
     hosts = {host.name: host for host in snapshot.hosts if host.state in blocking}
     if not hosts:
         return set()
@@ -257,7 +257,7 @@ def _draft_replacements_of_lost_copies(draft: MovePlanDraft, host: PlacementHost
 def _draft_replacement_from_copy(
     draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost, source: str
 ) -> None:
-    """Plan the replacement of a lost task or replica by its copy at `source`, and a new replica for this copy."""
+    """Replace a lost main copy by the copy at `source`, and plan a new replica if the task has too few replicas."""
     if task.live == host.name:
         draft.add(PlacementMoveKind.LIVE, task, host.name, source)
     if host.name in draft.board.task(task).replicas:

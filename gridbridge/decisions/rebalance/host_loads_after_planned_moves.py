@@ -49,12 +49,12 @@ class ProjectedPlacement:
         self._changes = list[tuple[str, str, int]]()  # job, host, number of added copies (negative: removed)
         self._moved = dict[tuple[str, int], PlacementTask]()
         self._gained = defaultdict[str, int](int)
-        self._came = defaultdict[str, int](int)  # slots of the tasks that move to each host
+        self._came = defaultdict[str, int](int)  # for each host: slots of the tasks that planned moves bring
         self.kinds = tuple(sorted({host.kind for host in snapshot.hosts}))
         usable = sorted((host for host in snapshot.hosts if host.is_live), key=attrgetter("kind", "name"))
         self._kinds = {kind: tuple(hosts) for kind, hosts in groupby(usable, attrgetter("kind"))}
         self.zones = {kind: {host.zone for host in live if host.zone} for kind, live in self._kinds.items()}
-        self._of_slots = {  # one host of each kind and number of slots
+        self._of_slots = {  # for each kind and each number of slots: one host
             kind: {host.slots: host for host in self.usable_hosts_of_kind(kind)} for kind in self.kinds
         }
         self._by_load = dict[str, list[PlacementHost]]()
@@ -111,7 +111,7 @@ class ProjectedPlacement:
         return counts.get(host, 0) if counts else 0
 
     def fair_share_of_job(self, job: PlacementJobOrDataset, host: PlacementHost) -> int:
-        """Return how many of a job's tasks and replicas are a host's fair share, in proportion to the host's slots.
+        """Return a host's fair share of a job's tasks and replicas, in proportion to the host's slots.
 
         With n tasks, R replicas of each task and H equal hosts, the share is ceil(n * (1 + R) / H). A host that is
         forbidden to the job has a share of 0.
@@ -127,7 +127,7 @@ class ProjectedPlacement:
         return fair if job.max_per_host is None else min(fair, job.max_per_host)
 
     def surplus_by_host(self, job: PlacementJobOrDataset, kind: str) -> Iterator[tuple[str, int]]:
-        """Yield each usable host of a kind, and by how many copies the host exceeds its share of the job."""
+        """Yield each usable host of a kind, and the job's copies above the host's share (negative: below the share)."""
         counts: Mapping[str, int] = self._counts.get(job.name, {})
         live = self.usable_hosts_of_kind(kind)
         if job.hosts is not None:
@@ -150,7 +150,7 @@ class ProjectedPlacement:
         return max(0, host.free_bytes - self._gained[host.name])
 
     def bytes_offered_to_copies(self, host: PlacementHost) -> int:
-        """Return how many bytes copies may take at a host: the free bytes, or half of these after a recent replica."""
+        """Return how many free bytes of a host new copies may take: all, or half if the host just got a replica."""
         free = self.free(host)
         at = self.snapshot.recent.replicated.get(host.name)
         pause = timedelta(seconds=self.rules.replicated_rest_s)
@@ -223,7 +223,7 @@ class ProjectedPlacement:
             self._gained[host] += by * now.size_bytes
 
     def forget_replica_on_lost_host(self, task: PlacementTask, host: str) -> None:
-        """Remove a task's replica on a lost host from the projection."""
+        """Count a task's replica on a lost host as gone."""
         now = self.task(task)
         self._moved[now.key] = replace(now, replicas=_without_last_occurrence(now.replicas, host))
         self._count_copy(task, host, -1)
@@ -265,7 +265,6 @@ def _hosts_with_copy(task: PlacementTask) -> Iterable[str]:
 
 
 def _without_last_occurrence(hosts: tuple[str, ...], host: str) -> tuple[str, ...]:
-    """Return the hosts without the last occurrence of one host."""
     reverse = list(hosts[::-1])
     if host in reverse:
         reverse.remove(host)

@@ -34,14 +34,14 @@ def plan_host_balance(snapshot: PlacementSnapshot, name: str, rules: RebalanceSe
 
 
 def plan_projected_host_balance(board: ProjectedPlacement, name: str) -> RebalanceMovePlan:
-    """Plan the moves that bring a host closer to the mean; `board` must not contain projected moves."""
+    """Plan moves that bring a host closer to the mean disk usage and load; `board` must have no planned moves."""
     host, rules, snapshot = board.hosts[name], board.rules, board.snapshot
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
     if name not in board.readable:
         return draft.finished_plan(f"{name} is {'dead' if host.is_up else 'down'}: nothing is moved")
     disk = board.disk(host)
     for task in board.tasks_at_host_before_moves(name):
-        if task.job not in board.jobs:  # such a task is not moved, as in Hydra's document
+        if task.job not in board.jobs:  # a task of an unknown job is not moved, as in Hydra's document
             draft.refuse(
                 task,
                 "",
@@ -65,7 +65,7 @@ def plan_projected_host_balance(board: ProjectedPlacement, name: str) -> Rebalan
 
 
 def draft_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: PlacementJobOrDataset) -> None:
-    """Plan moves until a host has its fair share of a job's copies; the share of a busy host is one copy less."""
+    """Plan moves until a host has its fair share of a job's copies, or one copy less; a busy host has one less."""
     board, spread = draft.board, partial(JobCopyRedistribution, draft, job, host.kind, is_asked=False)
     share = board.fair_share_of_job(job, host)
     while not draft.has_reached_move_limit and board.count(job.name, host.name) > share:
@@ -96,7 +96,7 @@ def _hosts_by_offered_bytes(board: ProjectedPlacement, hosts: Iterable[Placement
 
 
 def _extreme_other_hosts(board: ProjectedPlacement, host: PlacementHost, *, is_fullest: bool) -> list[PlacementHost]:
-    """Return the part other_extreme of the usable hosts, without `host`: the fullest hosts or the emptiest hosts."""
+    """Return the fullest or the emptiest usable hosts except `host`; key other_extreme sets the part of all hosts."""
     others = _hosts_by_offered_bytes(
         board, (other for other in board.usable_hosts_of_kind(host.kind) if other.name != host.name)
     )

@@ -80,7 +80,7 @@ def draft_job_repair(draft: MovePlanDraft, job: PlacementJobOrDataset) -> int:
 
 
 def _tasks_to_repair(board: ProjectedPlacement, job: PlacementJobOrDataset) -> list[PlacementTask]:
-    """Return the tasks that had missing or wrong copies before the planned moves; there may be a million tasks."""
+    """Return the tasks that had missing or wrong copies before the planned moves."""
     readable, wanted = board.readable, job.replicas
     return [
         task
@@ -118,7 +118,7 @@ def _draft_main_copy(draft: MovePlanDraft, job: PlacementJobOrDataset, task: Pla
 
 
 def _draft_removal_of_wrong_replicas(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
-    """Remove second copies on a host, copies on hosts outside the snapshot, and surplus replicas, the last first."""
+    """Plan to remove second copies on a host, copies on unknown hosts, and surplus replicas, the last first."""
     now = draft.board.task(task)
     hosts = {now.live}
     for host in now.replicas:
@@ -181,14 +181,14 @@ class JobCopyRedistribution:
         self._draft, self._job, self._is_asked = draft, job, is_asked
         self._givers = [host for host in reversed(self.order) if above[host.name] >= 0]
         self._takers: list[PlacementHost] | None = None
-        self._reasons: dict[str, str] = {}  # for each host: why the host takes no task of the job, or empty
+        self._reasons: dict[str, str] = {}  # why each host takes no task of the job; empty: takes tasks
         self._is_told = False
 
     def move_copy_off_host(self, source: PlacementHost, *, is_extra: bool = False) -> bool:
         """Plan the move of one task or replica off a host, to the host with the fewest tasks of the job.
 
-        With `is_extra` a busy host gives a task although the host has its share; a busy target would return the task,
-        and is excluded.
+        With `is_extra` a busy host gives a task of its fair share away. Busy targets are then excluded, because a busy
+        target would give the task back.
         """
         targets: list[PlacementHost] | None = None
         reason = self._draft.why_source_gives_no_more(self._job, source.name)
@@ -246,7 +246,7 @@ class JobCopyRedistribution:
         return self._takers
 
     def _record_rejecting_hosts(self, task: PlacementTask, until: str = "") -> None:
-        """In the first call, record the hosts before `until` that reject the task, with their reasons."""
+        """Record why the hosts listed before `until` reject the task; only the first call records."""
         for name, reason in self._reasons.items() if not self._is_told else ():
             if name == until:
                 break
@@ -258,7 +258,7 @@ class JobCopyRedistribution:
 def _draft_move_unless_disks_uneven(
     draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
 ) -> bool:
-    """Plan a move, unless disks would be far from the mean after the move: the next round would undo the move."""
+    """Plan a move, unless the next round would undo the move because a disk would be far from the mean."""
     board, size_bytes = draft.board, task.size_bytes
     reason = why_copy_is_forbidden(board, task, source.name, target)
     if not reason and size_bytes and board.is_disk_heavy(target, size_bytes):
@@ -271,8 +271,8 @@ def _draft_move_unless_disks_uneven(
 def _why_host_takes_none_of_job(draft: MovePlanDraft, job: PlacementJobOrDataset, target: PlacementHost) -> str:
     """Return why a host takes no task or replica of a job; empty if the host takes some.
 
-    A host far busier than the mean takes none (Hydra, "Job Rebalancing"), unless the number of free slots is known:
-    the free slots are checked for each task.
+    A host far busier than the mean takes none (Hydra, "Job Rebalancing"). If the number of free slots is known,
+    the free slots are checked for each task instead.
     """
     board = draft.board
     reason = draft.why_host_takes_nothing(target) or draft.why_target_gets_no_more(job, target.name)

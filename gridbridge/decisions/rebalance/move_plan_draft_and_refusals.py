@@ -80,9 +80,9 @@ class MovePlanDraft:
     def add_or_refuse(
         self, reason: str, task: PlacementTask, source: str, target: str, kind: PlacementMoveKind | None = None
     ) -> bool:
-        """Plan a move unless there is a reason against it, which is recorded; say whether the move was planned.
+        """Plan a move, or record the reason against the move; say whether the move was planned.
 
-        Without a `kind` the source's copy moves, the main copy (LIVE) or a replica.
+        Without a `kind` the copy at the source moves, as the main copy (LIVE) or as a replica.
         """
         if reason:
             self.refuse(task, target, reason)
@@ -106,7 +106,7 @@ class MovePlanDraft:
     def hosts_taking_copies(self, task: PlacementTask, kind: str) -> list[PlacementHost]:
         """Return the usable hosts of a kind that take tasks or replicas; the answer is cached until the next move.
 
-        Usable hosts that take none are recorded as rejected targets of `task`, unless the answer is cached.
+        The call that fills the cache records each usable host that takes none as a rejected target of `task`.
         """
         if kind not in self._takers:
             self._takers[kind] = []
@@ -120,7 +120,7 @@ class MovePlanDraft:
     def movable_tasks_at_host(
         self, job: PlacementJobOrDataset, host: str, *, is_asked: bool
     ) -> Iterator[PlacementTask]:
-        """Yield a job's movable tasks at a host by number, cached until a move; record why other tasks stay."""
+        """Yield a job's movable tasks at a host by number; record why other tasks stay. A move clears the cache."""
         if (fixed := self._fixed.get((job.name, host))) is not None:
             yield from fixed
             return
@@ -154,7 +154,7 @@ class MovePlanDraft:
             self._bytes_left -= task.size_bytes
 
     def finished_plan(self, sentence: str) -> RebalanceMovePlan:
-        """Return the finished plan; a rejected move that was planned later is not listed as rejected."""
+        """Return the finished plan; moves that were rejected first and planned later are not listed as rejected."""
         moved = {(move.job, move.number, move.target) for move in self.moves}
         rejected = (rejected_move for key, rejected_move in self._rejected.items() if key not in moved)
         full_sentence = "; ".join(filter(None, (sentence, UNLISTED if self._is_cut else "")))
@@ -196,7 +196,7 @@ def draft_new_task_copy(
     source: str,
     kind: PlacementMoveKind = PlacementMoveKind.REPLICA,
 ) -> bool:
-    """Plan a copy of a task from `source`, or if empty from the original; say whether a host takes the copy."""
+    """Plan a copy of a task from `source` (empty: from the original); say whether a host takes the copy."""
     if not source and not task.has_original:
         draft.refuse(task, "", "no copy of the task can be read")
         return False
@@ -262,7 +262,7 @@ def why_host_takes_no_copy(board: ProjectedPlacement, host: PlacementHost) -> st
 
 
 def why_task_is_not_moved(board: ProjectedPlacement, task: PlacementTask, *, is_asked: bool) -> str:
-    """Return why a task may not move to any host; else empty. With `is_asked` an owner can't forbid the move."""
+    """Return why a task may not be moved; else empty. With `is_asked` the owner can't forbid the move."""
     job = board.jobs.get(task.job)
     if job is None:
         return "the task's job does not exist"
@@ -330,7 +330,7 @@ def _why_host_barred_for_job(job: PlacementJobOrDataset, name: str) -> str:
 def _are_copies_in_different_zones(
     board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost
 ) -> bool:
-    """Say whether a task's copies, after a move to `target`, are all in different zones or cover all zones."""
+    """Say whether a move to `target` leaves a task's copies all in different zones, or in every zone."""
     zones = board.zones.get(target.kind, set())
     if len(zones) < 2:
         return True

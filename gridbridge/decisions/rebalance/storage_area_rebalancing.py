@@ -250,7 +250,7 @@ def _areas_resting_after_failures(
     for end, _, carried in acts:
         doublings = min(max(0, failures[carried.dataset] - 1), MOST_DOUBLED)
         if carried.why and happened_within(end, storage_state.now, pause * 2**doublings):
-            # only the removal failed if the source is still leaving
+            # if the replica at the source must still be removed, only the removal failed
             is_left = (carried.dataset, carried.source) in storage_state.leaving
             resting[carried.dataset] |= {carried.source if is_left else carried.target or carried.source}
     return resting
@@ -285,7 +285,7 @@ def choose_next_replica_area(
 
 
 def why_area_takes_no_replica(dataset: Dataset, area: MeasuredStorageArea, rules: RebalanceSection) -> str:
-    """Return why an area can't take a replica, else empty; a begun copy needs space for its missing bytes only."""
+    """Return why an area can't take a replica; else empty. A begun copy needs space only for its missing bytes."""
     most = int(area.free_bytes * rules.disk_share)
     missing_bytes = max(0, dataset.size_bytes - area.begun_bytes)
     if area.storage in dataset.areas_with_whole_replica:

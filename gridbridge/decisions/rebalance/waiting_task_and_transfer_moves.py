@@ -159,7 +159,7 @@ def unique_tasks_by_key(tasks: Iterable[Observed]) -> dict[tuple[str, int], Obse
 def recheck_waiting_task_moves(
     moves: Iterable[PlacementMove], now: PlacementSnapshot, rules: RebalanceSection, *, is_asked: bool
 ) -> ValidAndDroppedMoves:
-    """Check planned moves again; owners can't forbid requested moves (`is_asked`) and evacuations of failed hosts."""
+    """Check planned moves again. Owners can't forbid requested moves (`is_asked`) or evacuations of failed hosts."""
     board = ProjectedPlacement(now, rules)
     tasks = {task.key: task for task in now.tasks}
     served = {host.name for host in now.hosts if host.state in EVACUATED_STATES}
@@ -178,7 +178,7 @@ def recheck_waiting_task_moves(
 def _why_move_not_valid(
     move: PlacementMove, task: PlacementTask | None, board: ProjectedPlacement, came: int, *, is_urgent: bool
 ) -> str:
-    """Return why a move is no longer valid; else empty. `came` is how many slots earlier moves take at the target."""
+    """Return why a move is no longer valid; else empty. Earlier moves take `came` slots at the target."""
     job, target = board.jobs.get(move.job), board.hosts.get(move.target)
     if move.kind is not PlacementMoveKind.LIVE:
         return "only waiting tasks are moved"

@@ -1,7 +1,7 @@
 """The input and the output of rebalancing: hosts, jobs, tasks, replicas and planned moves.
 
-A host may be a cluster or a storage area; a job may be a campaign or a dataset. The main copy of a task is the task
-itself, as it waits or runs; the main copy of a dataset is its first replica.
+A host may be a cluster or a storage area; a job may be a campaign or a dataset. The main copy of a task is the
+waiting or running task itself; the main copy of a dataset is its first replica.
 """
 
 from collections.abc import Mapping
@@ -106,7 +106,7 @@ class PlacementJobOrDataset:
     away: frozenset[str] = frozenset()  # hosts barred because of unreadable replicas of the job
     full: frozenset[str] = frozenset()  # hosts barred because no task of the job could start there now
     owner: str = ""
-    spare: int = 0  # number of replicas above the wanted number; if any, automatic rounds don't move the job
+    spare: int = 0  # number of surplus replicas; automatic rounds move no job that has surplus replicas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,7 @@ class RebalanceSection:
     )  # fmt: skip
     job_rest_s: float = setting(43200.0, "the pause before a job is rebalanced again", "s", 0, 31536000)
     sibling_weight: float = setting(
-        40.0, "the load that each task of a job on a host adds for further tasks of the job", "", 0, 1000
+        40.0, "the load that each of a job's tasks on a host adds when a host is chosen for the job", "", 0, 1000
     )
     active_weight: float = setting(30.0, "the weight of used slots in a host's load", "", 0, 1000)
     disk_weight: float = setting(70.0, "the weight of used disk in a host's load", "", 0, 1000)
@@ -82,7 +82,7 @@ class StorageAreaSection:
     )
     bwlimit_kib_per_s: int = setting(0, "the highest rate of copies into the area; 0: no limit", "KiB/s", 0, 10**9)
     copies_at_once: int = setting(2, "the most copies of a user into the storage area at once", "copies", 1, 1000)
-    drained: bool = setting(False, "whether the area's replicas move to other areas, and no replica comes", "")
+    drained: bool = setting(False, "whether the area gets no replica, and the area's replicas move to other areas", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ def data() -> None:
 @click.argument("name")
 @click.argument("source", metavar="PATH")
 @click.option("--replicas", metavar="N", type=int, default=1, show_default=True, help="Number of replicas.")
-@click.option("--stay", "is_fixed", is_flag=True, help="No round moves a replica to even disk usage out.")
+@click.option("--stay", "is_fixed", is_flag=True, help="Let no round move the replicas to even out disk usage.")
 @click.option("--later", "is_later", is_flag=True, help="Leave the copies to the service.")
 @RECORDS
 @CONFIG_FILE

@@ -84,7 +84,7 @@ def pause_or_resume_rebalancing(path: str, *, is_quiesced: bool) -> None:
 
 
 def _release_lock_while_copying(going: ExitStack, alone: ExitStack) -> bool:
-    """Release the round's lock while copies still run; say whether the next round may begin."""
+    """Let the next round begin while copies of this round still run; say whether the next round may begin."""
     try:
         is_known = going.enter_context(MomentaryProgramLock(CARRYING_LOCK, is_shared=True))
     except StateError:  # the disk is full, so the next round waits for the copies
@@ -123,7 +123,7 @@ def _verify_replicas_if_alone(policy: Policy) -> None:
 
 @contextmanager
 def _round_published(kind: RebalanceRoundKind, *, is_asked: bool = False) -> Iterator[None]:
-    """Publish the begin of a round, and the end unless an automatic round fails; ignore a failure to publish."""
+    """Publish when a round begins and ends (not the end of a failed automatic round); ignore failures to publish."""
     clock, is_to_publish = Clock(), is_asked
     with suppress(StateError):
         published_json.publish_rebalance_round_begin(kind, clock.now())

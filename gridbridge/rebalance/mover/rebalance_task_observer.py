@@ -136,7 +136,7 @@ class RebalanceTaskObserver:
     def _staying_jobs_and_open_targets(
         self, sent: Iterable[TransferredTask], answers: Mapping[str, ClusterSnapshot | None]
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the jobs whose owners forbid moves, and possible targets; both are empty if home is silent."""
+        """Return jobs whose owners forbid moves, and target clusters; both are empty if the home cluster is silent."""
         try:
             return self._sent_away.jobs_whose_owners_forbid_moves(sent), self._sent_away.clusters_open_to_transfers(
                 answers

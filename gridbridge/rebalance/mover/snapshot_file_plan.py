@@ -112,7 +112,7 @@ TASK_STATES: Mapping[str, PlacementTaskState] = {
 }
 
 Row = Mapping[str, object]
-Fields = Mapping[str, tuple[str, Callable[[object], object]]]  # for each key of a table: field of the model, reader
+Fields = Mapping[str, tuple[str, Callable[[object], object]]]  # field and reader of each key of a table
 
 
 def _name(text: object) -> str:

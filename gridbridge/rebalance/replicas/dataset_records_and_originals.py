@@ -156,11 +156,11 @@ class OwnerDatasetRecords:
 
     @contextmanager
     def copy_slot_of_area(self, storage: str, most: int) -> Iterator[None]:
-        """Count as one of at most `most` copies into a storage area; raise StorageAreaUnusable above this limit."""
+        """Reserve one of the account's `most` copies into an area; raise StorageAreaUnusable if all are running."""
         with ExitStack() as stack:
             paths = (f"{self._folder}/.into.{storage}.{number}" for number in range(most))
             if not any(stack.enter_context(_lock_released_in_spite_of_errors(path)) for path in paths):
-                raise StorageAreaUnusable(f"{most} of your copies to this area are running already (copies_at_once)")
+                raise StorageAreaUnusable(f"{most} of your copies into this area run; copies_at_once allows no more")
             yield
 
     def _path(self, name: str, kind: str) -> str:
@@ -203,7 +203,7 @@ def encode_dataset_record(dataset: Dataset) -> dict[str, Any]:
 def decode_dataset_record(name: str, record: dict[str, Any]) -> Dataset:
     """Parse a dataset's record; an invalid record raises one of NO_RECORD."""
     if record["name"] != name:
-        raise ValueError(f"the record names the dataset {record['name']!r}")
+        raise ValueError(f"this is the record of dataset {record['name']!r}")
     replicas = tuple(
         DatasetReplica(**_plain_values(DatasetReplica, row), checked_at=_parse_time_with_zone(row["checked_at"]))
         for row in record["replicas"]
@@ -271,7 +271,7 @@ def require_original_outside_areas(path: str, areas: Iterable[StorageAreaForAcco
         if any(os.path.commonpath((real, folder)) in (real, folder) for folder in folders):
             raise GridbridgeError(
                 f"{path}: storage area {area.name} keeps replicas in {area.own}; expected an original"
-                " neither inside nor around this folder"
+                " that neither lies in this folder nor contains this folder"
             )
 
 
@@ -285,7 +285,7 @@ def files_match_checksums(path: str, sums: Sums) -> bool:
 
 def _file_names_below(top: str) -> Iterator[str]:
     """Yield the names of all files; raise GridbridgeError for a symlink to a folder above."""
-    # a list, because folders may nest deeper than Python recurses: name, (device, inode) of each parent folder
+    # a list, because Python limits recursion: each name, and the (device, inode) of each parent folder
     pending: list[tuple[str, tuple[tuple[int, int], ...]]] = [("", ())]
     while pending:
         below, above = pending.pop()

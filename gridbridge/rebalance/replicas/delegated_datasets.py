@@ -114,8 +114,8 @@ def try_revoke_dataset_delegation(name: str, folder: str = CAMPAIGNS) -> None:
 def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG) -> None:
     """Add the datasets that a campaign names, and delegate the datasets to the service.
 
-    An existing dataset is kept if path and number of replicas are as requested. If they differ, GridbridgeError is
-    raised and no dataset is added.
+    An existing dataset is kept if path and number of replicas are as requested. If an existing dataset differs from the
+    request, GridbridgeError is raised and no dataset is added.
     """
     if not requests:
         return
@@ -221,7 +221,7 @@ def _look_at_datasets_as_owner(portion: list[DatasetDelegationFile]) -> list[Any
         answer = privileged_helper_calls.run_gridbridge_as_user("look", *files, most_bytes=ANSWER_BYTES).checked()
         rows = json.loads(answer.stdout)
         if not isinstance(rows, list) or len(rows) != len(portion):
-            raise ValueError("not one answer for each dataset")
+            raise ValueError("the number of answers is not the number of datasets")
     except (CommandFailed, GridbridgeError, ValueError, RecursionError) as error:
         _log.warning("event=datasets_unread owner=%s why=%r", portion[0].owner, str(error))
         return None
@@ -245,7 +245,7 @@ def _parse_owner_answer(delegation: DatasetDelegationFile, row: dict[str, Any]) 
     sizes = (dataset.size_bytes, *(replica.size_bytes for replica in dataset.replicas))
     is_right = all(0 <= size <= 10**18 for size in sizes) and 0 < dataset.wished <= MOST_REPLICAS
     if not is_right or len(dataset.replicas) > MOST_REPLICAS:
-        raise ValueError("sizes or numbers out of range")
+        raise ValueError("a size or a number of replicas is out of range")
     return DelegatedDataset(
         uid=delegation.uid, owner=delegation.owner, file=delegation.file, dataset=dataset, is_busy=bool(row["busy"])
     )

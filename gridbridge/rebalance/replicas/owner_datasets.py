@@ -212,7 +212,7 @@ class OwnerDatasets:
     def copy(self, name: str, to: str, leaving: str = "") -> DatasetCommandOutcome:
         """Make or repair a replica in area `to`; refuse if enough replicas are whole outside area `leaving`.
 
-        If the replica in `to` is whole already, the copy counts as made if `leaving` is given, and is refused if not.
+        If the replica in `to` is whole already, a copy with `leaving` counts as made, and any other copy is refused.
         """
         self._require_area(to)
         self._require_below_daily_actions(name)

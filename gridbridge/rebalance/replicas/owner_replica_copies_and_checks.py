@@ -197,7 +197,7 @@ class OwnerReplicaManager:
         return dataset, ""
 
     def without_abandoned_copies(self, dataset: Dataset, *, is_met: bool, but: str = "") -> Dataset:
-        """Remove copies that are not continued, because enough replicas are whole or the area lacks space."""
+        """Remove unfinished copies that won't be continued: enough replicas are whole, or the area lacks space."""
         if is_met and but not in dataset.begun:
             self._records.remove_relay(dataset.name)
         for area in (self._areas[name] for name in dataset.begun if name in self._areas):
@@ -267,7 +267,7 @@ class OwnerReplicaManager:
         return dataset, ()
 
     def has_used_area(self, storage: str) -> bool:
-        """Say whether the account has used a storage area, so that the account's folder must exist."""
+        """Say whether the account has used a storage area, and must therefore have a folder in the area."""
         for name in self._records.names():
             with suppress(GridbridgeError):
                 if storage in self._records.load(name).areas_with_replica_or_copy:

@@ -74,7 +74,7 @@ class ReplicaReconciler:
         carrying: str = CARRYING_LOCK,
         let_go: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Open the state file or raise StateError; `let_go` releases the round's lock while copies hold `carrying`."""
+        """Open the state file or raise StateError. Copies hold lock `carrying`; `let_go` releases the round's lock."""
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
         self._policy = policy

@@ -30,8 +30,8 @@ MISSING, STRANGE, UNMOUNTED, OCCUPIED, SHARED = 77, 78, 74, 79, 80  # exit statu
 A_CALL = 100  # limit of files in one remote command
 AREA_MARK = ".gridbridge.area"  # file in an account's folder with the area's name
 WORD = "????????-????-????-????-????????????"  # pattern of a UUID from /proc/sys/kernel/random/uuid
-# Two copies of one account that start at once may each make a folder. The folder with the oldest mark file is used,
-# because every copy has seen this folder.
+# Two copies of one account that start at once may each make a folder. Both copies then use the folder with the oldest
+# mark file, because both copies find this folder.
 OWN = f"""place=$1
 {remote_stage_folder.JUDGE}
 is_own() {{ [ -d "$own" ] && [ -O "$own" ] && [ ! -L "$own" ]; }}
@@ -180,8 +180,8 @@ done
 """
 
 
-# A lock for each area: copies of a round create the account's folder one after the other, because mark files of the
-# same moment have no order.
+# A lock for each area, so that copies of a round create the account's folder one after the other: of two mark files
+# of the same moment none is the oldest.
 _FIRST: dict[str, Lock] = {}
 
 
@@ -218,7 +218,7 @@ def storage_area_with_account_folder(area: StorageAreaForAccount) -> StorageArea
 
 
 def list_account_folders_in_area(area: StorageAreaForAccount) -> list[str]:
-    """Return the possible paths of the account's folder on this host, without other accounts' folders."""
+    """Return the paths at which the account's folder may be on this host, except other accounts' folders."""
 
     def is_own_or_missing(path: str) -> bool:
         facts = os.lstat(path) if os.path.lexists(path) else None

@@ -32,7 +32,7 @@ from tests.campaigns.submission.test_jdl_lines import wrong_with
         ("type", "semi-best-effort", 'n:1: type = "semi-best-effort": not supported yet'),
         ("test_mode", "true", 'n:1: test_mode = "true": no key of a JDL'),
         ("jobs_type", "desktop_computing", 'n:1: jobs_type = "desktop_computing": not supported'),
-        ("exec_directory", "{HOME}/{CAMPAIGN_ID}", 'n:1: exec_directory = "{HOME}/{CAMPAIGN_ID}": {CAMPAIGN_ID} is not expanded there'),  # noqa: E501
+        ("exec_directory", "{HOME}/{CAMPAIGN_ID}", 'n:1: exec_directory = "{HOME}/{CAMPAIGN_ID}": {CAMPAIGN_ID} is not expanded in a folder\'s path'),  # noqa: E501
     ],
 )  # fmt: skip
 def test_what_is_not_there_yet_is_refused(key: str, value: object, expected: str) -> None:

@@ -243,7 +243,7 @@ def test_a_folder_that_begins_with_what_is_not_expanded_is_refused(folder: str) 
         jdl_reader.parse_jdl("n.json", text)
 
     first = folder.split("/")[0]
-    assert f"{first} is not expanded there; expected a folder, $HOME/... or /..." in str(refused.value)
+    assert f"{first} is not expanded in a folder's path; expected a folder, $HOME/... or /..." in str(refused.value)
 
 
 @pytest.mark.parametrize(

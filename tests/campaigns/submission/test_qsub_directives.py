@@ -69,7 +69,7 @@ def test_what_qsub_refuses_is_refused(options: str) -> None:
         ("-i /etc/motd", "campaigns do not support this yet; expected /dev/null, or a script without it"),
         ("-o host:/x", "this is a path for one host only; expected a path without HOST:"),
         ("-v A-B=2", "this is not the name of a shell variable; expected NAME=VALUE,..."),
-        ("-wd /home/$USER", "$USER is not expanded there; expected /FOLDER, ~/FOLDER or a folder"),
+        ("-wd /home/$USER", "$USER is not expanded in a folder's path; expected /FOLDER, ~/FOLDER or a folder"),
     ],
 )
 def test_what_tasks_can_not_have_is_refused_with_its_reason(options: str, problem: str) -> None:

@@ -554,7 +554,7 @@ def test_only_so_many_copies_go_into_an_area_at_once(site: Site) -> None:
     ):
         done = site.datasets.add("reads", site.tree(), 3)
 
-    assert "2 of your copies to this area are running already (copies_at_once)" == reasons(done)["beta-disk"]
+    assert "2 of your copies into this area run; copies_at_once allows no more" == reasons(done)["beta-disk"]
     assert site.datasets.replicate("reads").is_done
 
 
