@@ -73,7 +73,7 @@ def _list_end_or_resume_campaign(arguments: list[str]) -> str:
 
 
 def note_campaign_end_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str = CAMPAIGNS) -> None:
-    """Record in root's ledger the end of a campaign that was, or could be, submitted: no more tasks are sent."""
+    """Record a campaign's end in root's ledger, even before a first submission, so that no more tasks are sent."""
     if ledger.has_file or _claim_campaign_file(campaign, ledger, folder):
         ledger.end()
 

@@ -46,7 +46,7 @@ class VerifiedCampaignTasks:
     def __init__(
         self, order: AsUserArrayArguments, brought: RootVerifiedCampaignFiles, ledger: RootLedgerOfSubmittedTasks
     ) -> None:
-        """Read the campaign file; raise SpeculativeCopyRefusal, or AsUserRequestRefusal for an invalid file."""
+        """Read the campaign file; raise AsUserRequestRefusal (invalid file) or SpeculativeCopyRefusal (forbidden)."""
         try:
             header = json.loads(brought.header())
             outputs = " ".join(map(str, header.get("outputs") or ()))

@@ -52,7 +52,7 @@ class CampaignOwnerWorker:
 
     def ask(self, *words: str) -> str:
         """Send a request to the owner's process; return its answer or raise its error."""
-        with suppress(BrokenPipeError):  # an ended process may have sent its error before
+        with suppress(BrokenPipeError):  # the process may have sent an error and ended
             os.write(self._ask, f"{' '.join(words)}\n".encode())
         status, _, answer = self._read_answer_line().partition(" ")
         if status != "0":

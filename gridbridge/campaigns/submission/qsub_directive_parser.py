@@ -169,8 +169,8 @@ class JobScriptParser:
     def parse_directives(self, script: str) -> None:
         """Parse all `#$` lines of a script.
 
-        A line has words up to the next `#`, separated by blanks outside quotation marks, which are removed; the last
-        may be unclosed. A backslash is an ordinary character.
+        A line has words up to the next `#`, separated by blanks outside quotation marks. Quotation marks are removed,
+        and the last quotation mark may be unclosed. A backslash is an ordinary character.
         """
         for number, line in enumerate(script.split("\n"), start=1):
             self.asked.is_soft = False  # -soft has effect up to the end of its line

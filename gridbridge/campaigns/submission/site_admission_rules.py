@@ -155,7 +155,7 @@ def _explain_unsupported_host_properties(policy: Policy, cluster: str, request: 
 
 
 def _explain_inexpressible_conditions(cluster: str, request: JobRequest, folder: str) -> str:
-    """Say which conditions a Grid Engine cluster can't compare, by the poller's last answer; empty if none."""
+    """Say which conditions a Grid Engine cluster can't compare, by what the poller published; empty if none."""
     if not (published := read_offered_names(cluster, folder)):
         return ""
     odd = ", ".join(conditions_sge_cannot_express(names_offered_by_cluster.decode_offered_names(published), request))

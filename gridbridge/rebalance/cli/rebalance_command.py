@@ -51,7 +51,7 @@ def rebalance() -> None:
     "picture",
     metavar="FILE",
     callback=plot_files.require_image_file_suffix,
-    help="Plot each host's load before and after: .png, .svg ...",
+    help="Plot each host's load before and after the moves: .png, .svg ...",
 )
 @CONFIG_FILE
 @JSON

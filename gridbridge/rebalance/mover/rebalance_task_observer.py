@@ -239,7 +239,7 @@ class TransferredTaskReader:
         self._home_tasks = LocalTaskActs(policy)
 
     def transfers(self) -> tuple[Transfer, ...]:
-        """Return the open transfers that have a verified owner and no verdict yet."""
+        """Return the open transfers with a verified owner whose outcome is not decided yet."""
         proved = OwnerSeenInHomeJobList.YES
         return tuple(
             transfer for transfer in self._transfers.open() if transfer.listed == proved and not transfer.verdict

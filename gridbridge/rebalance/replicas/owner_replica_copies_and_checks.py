@@ -105,7 +105,7 @@ class ReplicaCopier:
             try:
                 self.carry(source, target, names, pace)
             except CommandFailed as error:
-                if error.status == rsync.FILE_ERROR:  # rsync's status for a full disk, too
+                if error.status == rsync.FILE_ERROR:  # rsync's status also for a full disk
                     measured = storage_area_shell_scripts.measure_area_for_account(area)
                     if not measured.fault and not measured.free_bytes:
                         raise StorageAreaUnusable(f"{area.own}: No space left on device") from error

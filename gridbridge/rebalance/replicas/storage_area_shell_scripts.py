@@ -288,7 +288,7 @@ def checksum_replica(area: StorageAreaForAccount, name: str, dataset: Dataset) -
 def prepare_new_replica_folder(area: StorageAreaForAccount, dataset: Dataset, *, is_known: bool) -> None:
     """Create the folder for a new replica, or use the folder of an unfinished copy.
 
-    If the owner's record has a replica in the area, an existing folder of the dataset's name is the replica. With
+    If the owner's record has a replica in the area, an existing folder named after the dataset is this replica. With
     `is_known` the account's folder must exist already.
     """
     history = "known" if is_known else "new"
@@ -309,7 +309,7 @@ def install_finished_replica(area: StorageAreaForAccount, dataset: Dataset) -> N
 
 
 def remove_replica(area: StorageAreaForAccount, dataset: Dataset, *, is_kept: bool = False) -> None:
-    """Remove unfinished copies, and unless `is_kept` the replica; a missing replica is no error."""
+    """Remove unfinished copies and, unless `is_kept`, also the replica; a missing replica is no error."""
     _run_script_in_area(area, DROP, _dataset_arguments(area, dataset, "begun" if is_kept else "held"), REMOVAL_S)
 
 
