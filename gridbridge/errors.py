@@ -12,7 +12,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def error_on_one_line(error: BaseException) -> str:
-    """Return an error's text as `describe_error`, without its line breaks."""
+    """Return the text of `describe_error` on one line."""
     return " ".join(describe_error(error).split())
 
 
@@ -55,7 +55,7 @@ class ParseError(GridbridgeError):
 
 
 class StateError(GridbridgeError):
-    """The state file or the spool is unusable: full, too new, or of another owner."""
+    """The state file or the spool is unusable: full, of a newer version, or of another owner."""
 
 
 class JobTmpdirFull(StateError):
@@ -93,7 +93,7 @@ class NewMachineAddressInUse(GridbridgeError):
 
 
 class NewHostInNoQueue(GridbridgeError):
-    """A new host is in no queue: no hostlist has its name or one of its groups."""
+    """A new host is in no queue: no hostlist has the host's name or a group of the host."""
 
     def __init__(self, host: str, groups: tuple[str, ...]) -> None:
         named = " or ".join((host, *groups))
@@ -121,7 +121,7 @@ class UnmappableRequest(GridbridgeError):
 
 
 class ArrayTasksAlreadyInLedger(GridbridgeError):
-    """Root's ledger has this array with other tasks, or an attempt in another array."""
+    """Root's ledger lists the array with other tasks, or lists an attempt for another array."""
 
 
 class RootLedgerUnreadable(GridbridgeError):
@@ -141,7 +141,7 @@ class CampaignEndInRootLedger(GridbridgeError):
 
 
 class SpeculativeCopyRefusal(GridbridgeError):
-    """A task gets no copy: the owner did not allow copies, or the limit is reached."""
+    """A task gets no speculative copy: the owner did not allow copies, or the limit of copies is reached."""
 
 
 class RemoteJobNotOurs(GridbridgeError):
@@ -153,7 +153,7 @@ class OwnerAccountGone(GridbridgeError):
 
 
 class UnstageablePaths(GridbridgeError):
-    """A job's declared paths can't be carried and must be declared otherwise."""
+    """A job declares paths of files that can't be copied to or from a cluster."""
 
 
 class StorageAreaUnusable(GridbridgeError):

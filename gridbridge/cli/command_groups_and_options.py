@@ -45,7 +45,7 @@ class FullSentenceCommandGroup(click.Group):
 
 
 class LazyCommandGroup(FullSentenceCommandGroup):
-    """A group whose commands are imported when they are called: to import all commands takes ten times as long."""
+    """A group that imports only the called command: importing all commands takes ten times as long."""
 
     def __init__(self, *args: Any, modules: Mapping[str, str], **more: Any) -> None:
         super().__init__(*args, **more)
@@ -149,7 +149,7 @@ class FiniteNumberRange(click.FloatRange):
 
 
 def add_options(options: Sequence[Option]) -> Callable[[Command], Command]:
-    """Add options to a command, in the order of its help."""
+    """Add options to a command; the command's help lists the options in this order."""
 
     def give(command: Command) -> Command:
         for option in reversed(options):
@@ -160,7 +160,7 @@ def add_options(options: Sequence[Option]) -> Callable[[Command], Command]:
 
 
 def config_path_unless_from_folder(folder: str, path: str) -> str:
-    """Return the path of option --config; empty if only option --from is given."""
+    """Return the path of option --config; empty if the command line has only option --from."""
     source = click.get_current_context().get_parameter_source("path")
     return "" if folder and source is ParameterSource.DEFAULT else path
 

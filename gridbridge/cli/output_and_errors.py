@@ -187,7 +187,7 @@ def _option_error_without_hidden(error: click.NoSuchOption) -> click.NoSuchOptio
 
 
 def _report_error(name: str, message: str, status: int = ERROR) -> int:
-    is_help = message.startswith("Usage:")  # a command group without a command
+    is_help = message.startswith("Usage:")  # a command group was called without a command
     for line in (message,) if is_help else message.splitlines() or ("",):
         text = line if is_help else f"{name}: {line}"
         print_error(log_rotation_and_quota.prefix_lines_with_time(text, sys.stderr) if name in DATED else text)

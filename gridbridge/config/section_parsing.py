@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Table: TypeAlias = Mapping[str, object]
 
-TABLE_TYPES = (RemoteAccounts, QueueDefaultRequests)  # types of tables of texts within a section
+TABLE_TYPES = (RemoteAccounts, QueueDefaultRequests)  # types of keys whose value is a table of texts
 MAX_VALUE_CHARS = 80  # at most this many characters of a wrong value in a message
 BARE_KEY = re.compile("[A-Za-z0-9_-]+")
 SECRET = re.compile('://[^"]*(@|password=)[^"]*')
@@ -237,7 +237,7 @@ def find_keys_above_sections(sections: Table, groups: Iterable[SectionGroupOfOne
 
 
 def drop_nameless_section_values(sections: Table, groups: Iterable[SectionGroupOfOneName]) -> Table:
-    """Return the sections, without keys that stand directly below a title such as [queue] that lacks its NAME."""
+    """Return the sections, without keys directly below a title that lacks a NAME, such as [queue]."""
     names = [group.name for group in groups if isinstance(group, NamedSections)]
     named = {
         name: {part: table for part, table in subtable_or_empty(sections, name).items() if isinstance(table, dict)}

@@ -37,7 +37,7 @@ class ClusterKindKeys:
     needs: Mapping[str, str]  # required keys, with their expected form
     lacks: Mapping[str, str]  # forbidden keys, with the reason
     pushes: Mapping[JobEndPushKind, str]  # unsupported values of key `push`, each with the expected values
-    has_claims: bool = True  # whether the cluster may be unreachable, so that claims are useful
+    has_claims: bool = True  # whether claims are needed, because the cluster may be unreachable
     stands_alone: bool = False  # whether all clusters of the site must be of this kind
     asks_by_rule: bool = False  # whether each requested resource needs a mapping rule, as at OAR
     has_environments: bool = False  # whether parallel environments place a job's slots

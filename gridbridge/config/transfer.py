@@ -127,7 +127,7 @@ def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator
 
 
 def _level_problems(title: str, rules: Table) -> Iterator[str]:
-    """Find values that are no plain numbers in rules for OAR's walltime, and in rules for levels of `-l`."""
+    """Find keys and values that can't be used in rules for OAR's walltime and for levels of `-l`."""
     for name in rules:
         rule = subtable_or_empty(rules, name)
         section, remote_name = f"{title}.{format_toml_key(name)}", str(rule.get("to") or name)

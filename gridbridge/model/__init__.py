@@ -18,8 +18,8 @@ else:
             names = cls.__annotations__.keys()
             defaults = {name: vars(cls)[name] for name in names if name in vars(cls)}
 
-            def __init__(self, **values):  # noqa: N807 - the method of the class
-                given = defaults | values  # in the order of the annotations, in which published files have the values
+            def __init__(self, **values):  # noqa: N807 - becomes a method of `cls`
+                given = defaults | values  # published files have the values in the order of the annotations
                 vars(self).update({name: given.pop(name) for name in names if name in given} | given)
                 if vars(self).keys() != names:
                     raise TypeError(f"{cls.__name__}: wrong or missing {vars(self).keys() ^ names}")

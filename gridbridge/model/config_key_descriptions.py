@@ -65,7 +65,7 @@ FAR_FOLDER = ConfigTextFormat(
 OAR_QUEUE = ConfigTextFormat(
     holds=lambda text: not text or OBJECT_NAME.holds(text), right=f"{OBJECT_NAME.right}; empty: OAR's default"
 )
-OAR_TYPES = ConfigTextFormat(  # gridbridge itself runs jobs again, so OAR must not
+OAR_TYPES = ConfigTextFormat(  # gridbridge itself reruns jobs, so OAR must not rerun jobs
     holds=re.compile(r"((?!idempotent\b)[a-z_]+(=[\w*,-]+)?( (?!$)|$))*", re.ASCII).fullmatch,
     right="besteffort and other types except idempotent, with blanks between",
 )

@@ -29,7 +29,7 @@ def is_unlimited_grid_engine_amount(text: str) -> bool:
 
 
 def parse_grid_engine_amount(text: str) -> float:
-    """Parse a Grid Engine amount into a number of bytes, of seconds, or without a unit.
+    """Parse a Grid Engine amount: a number of bytes, a number of seconds, or a plain number.
 
     Raises ParseError for a text that is no amount, and for an amount below 0 or above MOST.
     """
@@ -64,7 +64,7 @@ def _parse_number_with_unit(text: str) -> float:
 
 
 def format_grid_engine_amount(number: float, unit: str) -> str:
-    """Format a number as an amount in whole units, rounded up; a memory unit is part of the text, a time unit not."""
+    """Format a number as an amount in whole units, rounded up; only a memory unit is written after the number."""
     if unit == CLOCK:
         whole = ceil_despite_rounding_error(number)
         return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"

@@ -56,7 +56,7 @@ def shift_past_time_by_clock_jumps(since: datetime, leaps: Iterable[ClockJump]) 
 
 
 def sum_clock_jumps(leaps: Iterable[ClockJump]) -> timedelta:
-    """Return the sum of all clock jumps, by which a stored time can at most look too old."""
+    """Return the sum of all clock jumps: a stored time can look older than it is by at most this sum."""
     return timedelta(seconds=sum(jump.by_s for jump in leaps))
 
 

@@ -93,13 +93,13 @@ class JobRequest:
 
     @property
     def own_start(self) -> int:
-        """The start time that the owner requested, in epoch seconds; 0 if the owner requested no valid time."""
+        """The start time that the owner requested, in epoch seconds; 0 without a valid requested time."""
         start = "" if self.odd_start else dict(self.context).get(OWN_START)
         return int(start or 0) if self.is_deferred else self.start
 
     @property
     def odd_start(self) -> str:
-        """The owner's start time in the job's context, if this text is no valid time; else ''."""
+        """The requested start time in the job's context, if this text is no valid time; '' for a valid time."""
         text = dict(self.context).get(OWN_START, "")
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LATEST_S))
         return text if text and not (is_number and int(text) <= LATEST_S) else ""

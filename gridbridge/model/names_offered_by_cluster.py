@@ -62,7 +62,7 @@ def decode_offered_names(data: bytes) -> NamesOfferedByCluster:
 
 
 def missing_parallel_env_reason(nodes: int, slots: int) -> str:
-    """Describe the parallel environment that a job needs and its cluster lacks."""
+    """Describe the parallel environment that a job needs and the job's cluster lacks."""
     rule = f"{ON_ONE_HOST} or {slots}" if nodes == 1 else str(slots)
     return f"no parallel environment with allocation_rule {rule} (slots a host: {slots})"
 
@@ -72,7 +72,7 @@ class NonForwardingQueues:
     """The queues of a remote cluster that send no jobs on to another cluster."""
 
     queues: str  # names of the queues, with commas between them
-    all_say: str = ""  # yes: all these queues accept `-l remote=false`
+    all_say: str = ""  # yes: every queue in `queues` accepts `-l remote=false`
 
     def __eq__(self, local_queues: object) -> bool:
         return isinstance(local_queues, NonForwardingQueues) and vars(self) == vars(local_queues)

@@ -262,7 +262,7 @@ def format_duration(passed: timedelta) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterStatusReport:
-    """What `gridbridge status` says of a cluster: whether the cluster answers, its waiting tasks and free slots."""
+    """What `gridbridge status` says of a cluster: whether the cluster answers, waiting tasks and free slots."""
 
     cluster: str
     answers: bool

@@ -44,7 +44,7 @@ from gridbridge.model.transfer.transfer_config_sections import (
 )
 
 MAX_PORT = 65535
-# Folders of programs on Debian; an embedded cluster runs only gridbridge's program.
+# Folders of the batch systems' programs on Debian; embedded clusters run only gridbridge's program.
 BINARIES = {"gridengine": "/usr/lib/gridengine", "oar": "/usr/bin", "embedded": "/usr/bin"}
 OF_DEBIAN = '"/usr/lib/gridengine", of OAR "/usr/bin"'
 

@@ -142,7 +142,7 @@ class TransferMessage:
     reason: str  # sentence for users
     cause: str
     stage: str  # remote folder of the job's files; empty: no folder
-    claim: str  # in an end message: the side that ended the job for lack of a claim
+    claim: str  # in a record: name of the claim; in an end message: holder, if the claim kept the job from running
     guard: str  # guard that keeps the local task from starting
     restarted: str  # yes: the task was rescheduled
     submitted: str  # submission time of the local job, since job numbers repeat

@@ -41,7 +41,7 @@ class ClusterQueryResult:
     snapshot: ClusterSnapshot | None = None
     vocabulary: NamesOfferedByCluster | None = None  # None: the names were not queried this time
     trouble: str = ""
-    shared: LastClusterQueryResult | None = None  # the result for other programs
+    shared: LastClusterQueryResult | None = None  # the result as stored for other programs
 
 
 def query_interval_by_answer_time(usual_s: float, pace: PollerSection) -> float:
@@ -81,7 +81,7 @@ class ClusterObserver:
         self._words_due = clock.steady_s()
 
     def follow(self, where: Away, pace: PollerSection, transfer_queues: Collection[str]) -> None:
-        """Query the cluster by a changed configuration from now on; the offered names often change as well."""
+        """From now on query the cluster by a changed configuration; the offered names are queried again at once."""
         self._where = where
         self._pace = pace
         self._transfer_queues = transfer_queues
@@ -104,9 +104,9 @@ class ClusterObserver:
             self._asked = self._threads.submit(self._ask, job_ids(), sent(self.cluster))
 
     def answer(self) -> ClusterQueryResult | None:
-        """Return the result of a finished query, once; None without a new result.
+        """Return the result of a finished query, each result only once; None without a new result.
 
-        A failed query, or one slow answer, does not make later queries rarer: a qmaster may have paused.
+        The interval grows only after two slow answers in a row, since a qmaster may have paused during one query.
         """
         if self._asked is None or not self._asked.done():
             return None
@@ -221,7 +221,7 @@ class ClusterSnapshotSharing:
             return SharedClusterSnapshot(trouble=last.trouble, is_regular=last.every_s > 0)
         try:
             snapshot = cluster_query_tables.decode_cluster_snapshot(last.content, cluster, last.asked_at)
-        except Exception as error:  # whatever the content, the cluster can be queried
+        except Exception as error:  # an unreadable stored answer costs only a new query
             _log.warning("event=not_shared cluster=%s why=%r", cluster, describe_error(error))
             return None
         return SharedClusterSnapshot(snapshot=snapshot, is_regular=last.every_s > 0)
@@ -236,7 +236,7 @@ def query_result_to_share(
     every_s: float = 0.0,
     trouble: str = "",
 ) -> LastClusterQueryResult:
-    """Return the result of a query for other programs: queues and submitted jobs, or the error."""
+    """Return what other programs get of a query's result: queues and submitted jobs, or the error."""
     return LastClusterQueryResult(
         place=location,
         asked_at=snapshot.taken_at if snapshot else now,
@@ -248,7 +248,7 @@ def query_result_to_share(
 
 
 def identify_cluster_query(where: Away, transfer_queues: Iterable[str]) -> str:
-    """Return a text that differs for each version, cluster address and list of transfer queues."""
+    """Return a text that identifies the version, cluster address and transfer queues of a query."""
     return " ".join((__version__, where.kind, *_address_words(where), *transfer_queues))
 
 

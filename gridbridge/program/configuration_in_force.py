@@ -85,7 +85,7 @@ class ReloadableConfiguration:
         """
         self._path = path
         self._clock = clock
-        # begun before the first read, so that no change is missed
+        # the watch begins before the first read, so that no change of the file is missed
         self._watch = ConfigurationFileWatch(path, clock.steady_s)
         outcome = _read_and_parse_configuration(path, clock.now())
         self.refused: RejectedConfiguration | None = None
@@ -120,7 +120,7 @@ class ReloadableConfiguration:
         return is_news
 
     def go_on_from(self, earlier: ActiveConfiguration, away_jobs: Callable[[Policy], Iterable[AwayJob]]) -> None:
-        """Keep the configuration of the service's last run, if jobs at remote clusters forbid the changes."""
+        """Keep the configuration of the service's last run if jobs at remote clusters forbid the new configuration."""
         is_other = earlier.sha256 != self.in_force.sha256
         stays = tuple(away_jobs(earlier.policy)) if is_other else ()
         problems = find_unreloadable_changes(earlier.policy, self.policy, self._path, stays) if stays else ()
@@ -172,7 +172,7 @@ def read_config_saved_by_service(now: datetime, path: str = IN_FORCE) -> ActiveC
 def load_changed_configuration(
     path: str, in_force: ActiveConfiguration, now: datetime, away_jobs: Iterable[AwayJob] = ()
 ) -> ActiveConfiguration | RejectedConfiguration:
-    """Read gridbridge.toml; return its configuration, the reasons to refuse the file, or `in_force` if unchanged."""
+    """Read gridbridge.toml; return the new configuration, the mistakes of a refused file, or unchanged `in_force`."""
     outcome = _read_and_parse_configuration(path, now, in_force)
     if isinstance(outcome, RejectedConfiguration) or outcome is in_force:
         return outcome
@@ -229,9 +229,9 @@ def sha256_of_file(raw: bytes) -> str:
 
 
 def load_config_or_one_in_force(path: str) -> tuple[Policy, str]:
-    """Return the configuration, and the error of the present gridbridge.toml if the file is invalid.
+    """Return a valid configuration, and the error of the present gridbridge.toml if this file is invalid.
 
-    Users' commands then use the file that the service has in force. Root never uses that file, because
+    Then users' commands use the file that the service has in force. Root never uses the service's file, because
     account gridbridge could have written it. Raises ConfigError if no file is valid.
     """
     try:
@@ -257,7 +257,7 @@ def load_config_with_home_cluster(path: str) -> Policy:
 
 
 def load_config_of_folder_or_site(folder: str, path: str) -> Policy:
-    """Return the configuration of a folder, by default with all keys' defaults, or without a folder the site's."""
+    """Load the configuration file `path`; with a folder and an empty `path` return the default of each key."""
     if not folder:
         return load_config_with_home_cluster(path)
     if not path:

@@ -1,7 +1,7 @@
-"""Deletes jobs of owners whose account no longer exists, as account gridbridge.
+"""As account gridbridge, deletes jobs of owners whose account no longer exists.
 
-Account gridbridge must be an operator at the cluster. A job is deleted only if the cluster lists it with this owner
-and with the name of the transfer or array as its account.
+Account gridbridge must be an operator at the cluster. A job is deleted only if the cluster lists the job with
+the removed owner, and with the name of the transfer or array as the job's account.
 """
 
 from collections.abc import Iterable

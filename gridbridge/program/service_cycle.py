@@ -48,13 +48,13 @@ class ProgramCycleSteps(Protocol[Seen, Plan]):
         """Return all facts for the decision; raise GridbridgeError if a fact can't be gathered."""
 
     def decide(self, situation: Seen) -> Plan:
-        """Return what the cycle is to do, and change nothing."""
+        """Return the plan of the cycle, without any change."""
 
     def entry(self, situation: Seen, plan: Plan) -> DecisionJournalEntry | None:
-        """Return the journal entry of a decision; None if nothing is to be done."""
+        """Return the journal entry of a decision; None for a decision without an action."""
 
     def apply(self, situation: Seen, plan: Plan) -> None:
-        """Do what was decided; each act is noted first, so that the act can be repeated."""
+        """Execute the plan; each act is noted beforehand, so that an interrupted act can be repeated."""
 
 
 class CycleDaemon(Protocol[Seen, Plan]):
@@ -102,7 +102,7 @@ def _exit_if_other_instance_runs(program: str, status: int, *, is_ours: bool) ->
 def run_cycle_once(
     program: ProgramCycleSteps[Seen, Plan], report: Callable[[str], None], *, is_dry: bool = False
 ) -> Plan:
-    """Run one cycle, and report its sentence; a dry run stores nothing and does nothing."""
+    """Run one cycle, and report the decision in one sentence; a dry run stores nothing and executes nothing."""
     situation = program.gather()
     plan = program.decide(situation)
     entry = program.entry(situation, plan)
@@ -166,14 +166,14 @@ def _release_after_failed_cycle(daemon: CycleDaemon[Seen, Plan], error: Exceptio
 
 
 class NewsDuringPause:
-    """Looks for news while a service pauses between two cycles, and keeps the last error of the look."""
+    """Asks in the pause between two cycles whether the next cycle is to start at once; keeps the last error."""
 
     def __init__(self, daemon: CycleDaemon[Seen, Plan], trouble: Exception | None) -> None:
         self._daemon = daemon
         self.trouble = trouble
 
     def wake(self) -> bool:
-        """Say whether the next cycle is to start at once; never after a failure."""
+        """Return whether the next cycle is to start at once; False after a failure."""
         try:
             return not self.trouble and self._daemon.has_news()
         except FAILURES as error:

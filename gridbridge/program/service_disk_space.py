@@ -21,7 +21,7 @@ TMPDIR = "tmpdir"  # attribute of queue_conf(5)
 
 
 class FullServiceFolderWatch:
-    """Reports which folder has no free space, by regular test writes."""
+    """Finds the folder without free space by regular test writes."""
 
     def __init__(
         self, folders: Iterable[str], clock: Callable[[], float], tmpdirs: Callable[[], Iterable[str]] = tuple
@@ -65,7 +65,7 @@ def free_space_of_starter_tmpdirs(tmpdirs: Iterable[str]) -> dict[str, FolderFre
 
 
 class StarterTmpdirQuery:
-    """Asks the home cluster from time to time for the TMPDIR folders of starters."""
+    """Queries the home cluster every ten minutes for the TMPDIR folders of starters."""
 
     def __init__(self, policy: Policy, workers: OwnerThreadPools, clock: Callable[[], float]) -> None:
         self._policy = policy

@@ -137,7 +137,7 @@ def _refused_configuration_reason(path: str) -> str:
 def tasks_with_verified_owner(
     tasks: Sequence[PublishedTaskTransfers], owners: Callable[[], frozenset[str]]
 ) -> tuple[PublishedTaskTransfers, ...]:
-    """Return the tasks whose owner is proved by a job list or by the home accounting; all tasks without a record."""
+    """Return tasks with a proved owner (job list, home accounting); without accounting records return all tasks."""
     if all(task.is_proved for task in tasks):
         return tuple(tasks)
     home_owners = owners()

@@ -112,7 +112,7 @@ class RepeatedBackgroundQuery(Generic[Subject, Told]):
         self._asked: tuple[Subject, Future[Told]] | None = None
 
     def may_ask(self) -> bool:
-        """Say whether no query runs and the pause is over; if so, a new pause begins."""
+        """Say whether a query may start: no query runs, and the pause is over. A permitted query begins a new pause."""
         if self._asked is not None or self._clock() < self._due_s:
             return False
         self._due_s = self._clock() + self._pause_s
@@ -124,7 +124,7 @@ class RepeatedBackgroundQuery(Generic[Subject, Told]):
         self._asked = subject, future
 
     def answer(self) -> tuple[Subject, Told] | None:
-        """Return the subject and the result of a finished query, once; None without a new result."""
+        """Return the subject and the result of a finished query, each result only once; None without a new result."""
         if self._asked is None or not self._asked[1].done():
             return None
         (subject, future), self._asked = self._asked, None
@@ -151,11 +151,11 @@ class BackoffBySubject:
         self._first_s = first_s
         self._longest_s = longest_s
         self._clock = clock
-        # by subject: the time of the next try, and the pause before the try; the subject tried last comes last
+        # for each subject, in the order of the last tries: time of the next try, and the pause before the next try
         self._next: dict[Hashable, tuple[float, float]] = {}
 
     def may_try(self, subject: Hashable) -> bool:
-        """Say whether the act may be tried now for a subject; if so, a longer pause begins."""
+        """Say whether the act may be tried now for a subject; a permitted try begins a longer pause."""
         now_s = self._clock()
         while self._next:
             oldest, (due_at_s, _) = next(iter(self._next.items()))
@@ -171,5 +171,5 @@ class BackoffBySubject:
         return True
 
     def forget(self, subject: Hashable) -> None:
-        """Forget the failures for a subject, so that the next try may be made at once."""
+        """Forget the failed tries for a subject, so that the act may be tried at once."""
         self._next.pop(subject, None)

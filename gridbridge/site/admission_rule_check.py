@@ -24,7 +24,7 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 def check_admission_rules_load(
     account: str, folder: str = ADMISSION, owner: int = safe_files.ROOT
 ) -> Iterator[CheckFinding]:
-    """Load the rules as the service account, and report failures; no finding if there are no rules."""
+    """Load the site's admission rules as the service account, and report failures; yield nothing without rules."""
     if not os.path.lexists(folder):
         return
     item = f"admission rules {folder}"

@@ -54,12 +54,12 @@ def plan_balancer_removal(policy: Policy) -> tuple[SetupStep, ...]:
 
 
 def qmaster_on_other_host(policy: Policy) -> str:
-    """Return the qmaster's host if it is not this host, else an empty text."""
+    """Return the qmaster's host if the qmaster runs on another host, else an empty text."""
     return balancer_setup_requirements.qmaster_host_if_other(_visible_balancer_facts(policy))
 
 
 def count_published_balancer_nodes() -> int:
-    """Return how many nodes the balancer has; after the balancer's removal no program removes these nodes."""
+    """Return the number of the balancer's nodes, which no program removes after the balancer's removal."""
     with suppress(StateError):
         published = balancer_statistics_and_publication.read_published_balance()
         rows = published.nodes if published else ()

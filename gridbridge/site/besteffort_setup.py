@@ -75,7 +75,7 @@ def check_besteffort_queues(policy: Policy, cluster: str) -> Iterator[CheckFindi
 
 
 def read_besteffort_setup(policy: Policy, cluster: str) -> BestEffortCellFacts:
-    """Read a cell's queues; raise ConfigError for a cell in which this host can't make queues."""
+    """Read a cell's queues; raise ConfigError if this host can't make queues in the cell."""
     require_configured_cluster(policy, cluster)
     if why := _why_no_besteffort_queues(policy, cluster):
         raise ConfigError((why,))

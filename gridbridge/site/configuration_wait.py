@@ -1,4 +1,4 @@
-"""Waits until the service has read the new gridbridge.toml; a program that setup's script runs."""
+"""Waits until the service has read the new gridbridge.toml. The script of `gridbridge setup` runs this program."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def configuration_lag_reason() -> str:
-    """Return why the service has not read the present gridbridge.toml; empty if it has."""
+    """Return why the service has not read the present gridbridge.toml; empty if the service has read the file."""
     facts = _poller_facts_reader(Clock())()
     return service_fault_findings.stale_configuration_reason(facts) if facts.configuration else NOBODY
 

@@ -324,7 +324,7 @@ def collect_published_metrics(
 
 
 def readability_metric(readable: Mapping[str, bool]) -> Metric:
-    """Return the metric that says which capabilities' published files can be read."""
+    """Return the metric that says for each capability whether the published files can be read."""
     values = (((part,), is_readable) for part, is_readable in readable.items())
     return metric_family("published_readable", "Whether a part's published files can be read", "part", values)
 

@@ -46,7 +46,7 @@ def edit_as_standalone_shell_line(edit: SetupEdit, policy: Policy) -> str:
 
 
 def record_former_settings(undo: tuple[SharedSettingUndo, ...], path: str = FORMER) -> None:
-    """Record how to restore shared settings; if a setting has an earlier record, this record stays."""
+    """Record how to restore shared settings; the first record of a setting is kept."""
     earlier = read_former_settings(path)
     keys = {_edit_without_value(setting) for setting in earlier}
     new = [setting for setting in undo if _edit_without_value(setting) not in keys]

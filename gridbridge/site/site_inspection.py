@@ -56,7 +56,7 @@ def inspect_local_host(policy: Policy) -> site_check_facts.TransferHostFacts:
     with ThreadPoolExecutor(1) as threads:
         import_trouble = threads.submit(_starter_import_error, account)
         facts_by_path = {path: local_host_facts.read_owner_mode_and_kind(path) for path in owned}
-        facts_by_path |= {  # only symlinks to programs are followed
+        facts_by_path |= {  # only symlinks to programs and to gridbridge.toml are followed
             path: local_host_facts.read_owner_mode_and_kind(path, follow=True)
             for path in (*account_and_file_findings.PROGRAMS, CONFIG)
         }
@@ -94,7 +94,7 @@ def is_writable_by_others(folder: str) -> bool:
 
 
 def inspect_poller(sha256: str | None, now_s: float) -> site_check_facts.PollerProcessFacts:
-    """Return facts about the poller; without `sha256` its configuration is not compared with the file on disk."""
+    """Return facts about the poller; with `sha256` compare the poller's configuration with the file on disk."""
     home_facts = local_host_facts.read_owner_mode_and_kind(HOME)
     uid = home_facts.owner if home_facts else 0
     pids = (local_host_facts.find_process_by_command_line(words, uid) for words in POLLERS) if uid else ()
@@ -146,7 +146,7 @@ def _non_root_writable_paths(folder: str) -> site_check_facts.NonRootWritablePat
 
 
 def _starter_import_error(account: str) -> str:
-    """Run gridbridge's interpreter as an ordinary user, if there is one; return the error message."""
+    """Import the modules of starters as the service account; return the error message."""
     if not local_host_facts.uid_of_account(account):
         return ""
     argv = (*setpriv_command_prefix(account), PYTHON, "-I", "-c", f"import {HOT}")
@@ -174,7 +174,7 @@ def _running_configuration_facts(sha256: str, now_s: float) -> site_check_facts.
 
 @contextmanager
 def cache_program_results() -> Iterator[None]:
-    """Run each program only once within the context; all threads get the cached result or failure."""
+    """Run each program only once within the context; later calls in any thread get the cached result or failure."""
     replace_program_runs_by(ProgramResultCache().answer)
     try:
         yield
@@ -193,7 +193,7 @@ class ProgramResultCache:
     def answer(
         self, argv: tuple[str, ...], env: dict[str, str], ask: Callable[[], CompletedProgram]
     ) -> CompletedProgram:
-        """Return a program's cached result; after a timeout no program is run again for the same cell."""
+        """Return a program's cached result; after a timeout at a cell the program is not run again for this cell."""
         question = (argv, tuple(sorted(env.items())))
         cell = tuple(variable for variable in question[1] if variable[0] not in UNNAMED)
         at_cell = (argv[:1], cell)
@@ -241,7 +241,7 @@ def find_ssh_hosts_without_rsync(policy: Policy) -> dict[str, str]:
 
 
 def inspect_ssh_stage_dirs(policy: Policy, of: str = "") -> dict[str, site_check_facts.StageDirFacts]:
-    """Return facts about each absolute stage_dir of clusters by ssh; `of` selects one cluster, empty all clusters."""
+    """Return facts about the absolute stage_dir of each cluster by ssh; with `of` only of this cluster."""
     sections = ((name, cluster) for name, cluster in _clusters_by_ssh(policy) if of in ("", name))
     return {name: facts for name, cluster in sections if (facts := _stage_dir_facts(policy, name, cluster.stage_dir))}
 
@@ -266,7 +266,7 @@ def _host_without_rsync(policy: Policy, cluster: str) -> str:
     try:
         ssh.run_over_ssh(login, (RSYNC, "--version"), {}, LIMIT_S)
     except CommandFailed as error:
-        return login.host if error.status == ssh.NOT_FOUND else ""  # other findings report other errors
+        return login.host if error.status == ssh.NOT_FOUND else ""  # the check of logins reports all other errors
     except GridbridgeError:
         return ""
     return ""

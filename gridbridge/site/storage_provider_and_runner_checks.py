@@ -47,7 +47,7 @@ LOCKS = {
 def unchecked_part_finding(
     item: str, error: GridbridgeError, state: FindingSeverity = FindingSeverity.WARNING, hint: str = ""
 ) -> CheckFinding:
-    """Return the finding about a part whose check failed, also because the calling user has no account there."""
+    """Return the finding about a part that was not checked; a rejected login of an ordinary user is a warning."""
     if isinstance(error, SshAccessRejected) and os.geteuid() != 0:
         return CheckFinding.warning(item, account_and_file_findings.UNSEEN)
     return CheckFinding(item=item, state=state, found=f"not checked: {error}", hint=hint)
@@ -67,7 +67,7 @@ def check_storage_area_owners(policy: Policy) -> Iterator[CheckFinding]:
 
 
 def _misowned_storage_folders(cluster: Away, storage: StorageAreaSection) -> tuple[dict[str, str] | None, bool]:
-    """Return who owns folders with another account's name (None: unknown), and whether some names were not checked."""
+    """Return the owner of each folder with another account's name (None: unknown), and whether names were left out."""
     try:
         entries = _run_shell_script_at_cluster(cluster, LIST, storage.path, str(MOST + 1)).split("\0")[:-1]
         strange = account_and_file_findings.misowned_account_folders(entries[:MOST])
@@ -99,7 +99,7 @@ def check_provider_lists(policy: Policy, path: str = fixed_paths.CONFIG) -> Iter
         return
     for pool in pools:
         item = f"pool {pool}: provider's list"
-        if pool not in troubles:  # the check reads another file than the service
+        if pool not in troubles:  # the checked file has a pool that the file of the programs lacks
             yield CheckFinding.note(item, f"not checked: {fixed_paths.CONFIG} lacks the pool")
             continue
         trouble, hint = troubles[pool], "no node of the pool is added or removed"

@@ -47,7 +47,7 @@ class SubmissionExplanation:
     cluster: str
     command: str = ""  # shell command line, which reads the wrapper from standard input
     notes: tuple[str, ...] = ()
-    kept: str = ""  # the job's options that exclude the queue; `notes` has the same text
+    kept: str = ""  # why options of the job exclude the queue; `notes` repeats this sentence
     refused: str = ""
 
 
@@ -84,7 +84,7 @@ def clusters_with_transfer_queues(path: str = CONFIG) -> tuple[str, ...]:
 
 
 def transfer_queue_refusals(job: str, policy: Policy) -> Iterator[tuple[str, str]]:
-    """Yield each transfer queue with its reason to refuse a home job; the reason is empty if the job is accepted."""
+    """Yield each transfer queue and why the queue refuses a home job; '' if the queue takes the job."""
     try:
         question = _query_explained_job((job,), policy, configured_cluster_address(policy, policy.site.cluster))
     except GridbridgeError as error:

@@ -1,4 +1,4 @@
-"""Plans and applies `gridbridge setup` of this host, of transfer queues, and of their order (seq_no)."""
+"""Plans and applies `gridbridge setup` of this host, of transfer queues, and of the queues' order (seq_no)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -98,8 +98,8 @@ def plan_transfer_queue_removal(
 ) -> tuple[SetupStep, ...]:
     """Return the steps that remove a transfer queue's set-up; raise GridbridgeError if the queue does not exist.
 
-    If the remote cluster does not answer, it may be gone for ever. Then only the set-up at home is removed, and a
-    warning says that the remote cluster was not changed.
+    If the remote cluster does not answer, perhaps because the cluster is gone, only the set-up at home is removed, and
+    a warning says that the remote cluster was not changed.
     """
     request = complete_queue_request(policy, options, must_exist=True)
     situation = _read_setup_of_own_queue(policy, request, warn)
@@ -163,7 +163,7 @@ def delete_unneeded_former_settings(policy: Policy) -> None:
 
 
 def setup_steps_of_findings(policy: Policy, findings: Iterable[CheckFinding]) -> tuple[SetupStep, ...]:
-    """Turn findings into steps; an edit that occurs twice is made once, at its last place."""
+    """Turn findings into steps; an edit of several findings is one step, at the place of the last finding."""
     steps_by_edit: dict[SetupEdit, SetupStep] = {}
     for finding in findings:
         if finding.state == FindingSeverity.OK:
@@ -294,7 +294,7 @@ def plan_queue_sequence_numbers(
 def check_queue_order(
     policy: Policy, queues: Mapping[str, QconfSettings], folder: str = PUBLISHED, former: str = ORDERED
 ) -> Iterator[CheckFinding]:
-    """Check whether the queues' seq_no follow the configured order; a single queue has no order.
+    """Check whether the queues' seq_no follow the configured order; a site with one queue has no finding.
 
     Only root can read the queues' original numbers.
     """

@@ -100,7 +100,7 @@ SHOWN = 5
 
 
 def misowned_account_folders(entries: Iterable[str]) -> dict[str, str]:
-    """Return the entries of a storage area that have an account's name, but are no folder or have another owner.
+    """Return entries of a storage area with an account's name that are no folder or belong to another account.
 
     Each entry is `OWNER TYPE NAME`; NAME may contain newlines. The result maps NAME to OWNER. An account called NAME
     need not exist.
@@ -128,8 +128,8 @@ def storage_area_owner_findings(
             f"{path} has more than {most} names; only the first {most} were checked",
             f"at most {most} names",
             where=host,
-            hint="an account's name taken by another user may be unchecked; to count each user's"
-            f" names: find {path}/ -mindepth 1 -maxdepth 1 -printf '%u\\n' | sort | uniq -c",
+            hint="an account's name taken by another user may be unchecked; this command counts the names"
+            f" of each user: find {path}/ -mindepth 1 -maxdepth 1 -printf '%u\\n' | sort | uniq -c",
         )
     if not owners_by_name and not most:
         yield CheckFinding.ok(item, path)
@@ -186,7 +186,7 @@ def service_account_finding(uid: int, site: SiteSection) -> CheckFinding:
 
 
 def program_file_findings(facts: TransferHostFacts) -> Iterator[CheckFinding]:
-    """Check the programs that Grid Engine and sudo run, and gridbridge.toml."""
+    """Check the files of the programs that Grid Engine and sudo run, and gridbridge.toml."""
     yield from (_program_finding(path, facts) for path in PROGRAMS)
     yield from (_root_folder_finding(top, facts_of_tree) for top, facts_of_tree in facts.trees.items())
     yield _interpreter_finding(facts)

@@ -50,7 +50,7 @@ def is_balancer_configured(policy: Policy) -> bool:
 
 
 def balancer_setup_findings(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
-    """Check what `setup balance` sets up, in the order of its steps; cron or systemd is the last step."""
+    """Check the set-up of `setup balance` in the order of the steps; cron or systemd comes last."""
     yield account_and_file_findings.system_account_finding(BALANCE_ACCOUNT, facts.uid, BALANCE_HOME)
     yield from account_and_file_findings.account_folder_findings(
         FOLDERS, BALANCE_HOME, facts.paths, (BALANCE_ACCOUNT, facts.uid), facts.hidden

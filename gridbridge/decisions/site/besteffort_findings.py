@@ -48,7 +48,7 @@ def non_gridbridge_queue_names(cell: BestEffortCellFacts) -> tuple[str, ...]:
 
 
 def is_own_besteffort_queue(cell: BestEffortCellFacts, name: str) -> bool:
-    """Say whether a queue has the name, and the suspend_method or complex, of gridbridge's best-effort queues.
+    """Say whether name, and suspend_method or complex, show that a queue is gridbridge's best-effort queue.
 
     A best-effort queue that lost the complex gb_besteffort accepts any user's jobs and kills them. Such a queue is
     repaired or removed, and is never taken for a local queue.
@@ -84,7 +84,7 @@ def choose_besteffort_model_queue(cell: BestEffortCellFacts, like: str | None) -
 
 
 class BestEffortQueueLayout:
-    """The best-effort queues of a cell: their slots on each host, and the used local slots that suspend them."""
+    """The best-effort queues of a cell: slots on each host, and how many used local slots suspend a queue."""
 
     def __init__(self, cell: BestEffortCellFacts, model: str, most: int | None) -> None:
         self.slots = cell.slots.get(model, {})
@@ -185,7 +185,7 @@ def _quota_exemption_finding(cluster: str, name: str, text: str) -> CheckFinding
 def _single_besteffort_queue_findings(
     cluster: str, cell: BestEffortCellFacts, model: str, blocks: BestEffortQueueLayout, number: int
 ) -> Iterator[CheckFinding]:
-    """Check a best-effort queue except its slots; a new queue has 0 slots."""
+    """Check a best-effort queue's attributes except the slots; a missing queue is made with 0 slots."""
     name = f"gb-be{number}"
     item, settings, right = f"queue {name}", cell.queues.get(name), _expected_queue_attributes(cell, model)
     if settings is None:
@@ -282,7 +282,7 @@ def besteffort_consumable_findings(
 ) -> Iterator[CheckFinding]:
     """Warn of consumables that best-effort tasks may use up, so that local jobs wait.
 
-    A local job preempts tasks when it starts, and can't start while the tasks use up its consumables.
+    A local job preempts tasks by starting, and can't start while the tasks use up consumables that the job needs.
     """
     for name, hosts in cell.taken.items():
         touched = [host for host in hosts if host in blocks.slots or host == "global"]

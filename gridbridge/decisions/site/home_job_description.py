@@ -10,7 +10,7 @@ from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
 from gridbridge.model.job_and_queue_states import JobStateFact
 from gridbridge.model.published_status_and_reports import format_duration, number_with_noun
 
-MOST_TOLD = 5  # limit of printed reasons; a large cell gives a thousand
+MOST_TOLD = 5  # limit of printed reasons, because the scheduler of a large cell gives a thousand
 NOT_TOLD = "the scheduler gives no reason for the wait"
 WORDS = {  # singular and plural verb of each state
     JobStateFact.DELETING: ("is being deleted", "are being deleted"),
@@ -24,7 +24,7 @@ UNKNOWN = ("is in an unknown state", "are in an unknown state")
 
 
 def describe_home_job_state(job: ListedJobStatus, now: datetime) -> tuple[str, ...]:
-    """Describe a job's task states, errors, and reasons why tasks don't start."""
+    """Describe the states and errors of a job's tasks, and why waiting tasks don't start."""
     return (*(_row_sentence(row, now) for row in job.rows), *_error_sentences(job), *_waiting_reason_sentences(job))
 
 

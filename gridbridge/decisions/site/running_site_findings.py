@@ -143,7 +143,7 @@ def _qmaster_finding(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
         return CheckFinding.broken(item, actual, right, hint=f"{ports} in {CONFIG} first; start no qmaster")
     else:
         edit = SetupEdit.shell("sge_qmaster", name)
-        # a second qmaster does harm
+        # a second qmaster would harm the cell
         hint = f"run this command only if no qmaster runs on {cell.master}; {ports} first"
     if not cell.master:
         return CheckFinding.broken(item, cell.trouble, "an answer", hint=_cluster_access_hint(name, cell))

@@ -257,7 +257,7 @@ NO_CAMPAIGNS = "no campaign can be submitted until then"
 
 
 def disk_space_findings(rooms: Mapping[str, FolderFreeSpace]) -> Iterator[CheckFinding]:
-    """Check the free bytes and inodes of each folder; report folders in the spool, which may have only messages."""
+    """Check the free bytes and inodes of each folder, and report folders in the spool, which is for messages only."""
     for folder, room in rooms.items():
         item = f"room in {folder}"
         if lacking := why_folder_takes_no_files(folder, room):

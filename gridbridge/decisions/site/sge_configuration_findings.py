@@ -58,7 +58,7 @@ def _scheduler_setting_finding_at_home(
 def scheduler_setting_finding(
     item: str, cell: str, attribute: str, values: tuple[str, str], state: FindingSeverity, *, undo: bool
 ) -> CheckFinding:
-    """Check a scheduler setting; `values` are the present and expected value."""
+    """Check a scheduler setting; `values` are the present value and the expected value."""
     actual, right = values
     edit = SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=right)
     finding = CheckFinding.judge(
@@ -97,7 +97,7 @@ def _load_adjustment_decay_finding(situation: TransferSetupSituation) -> CheckFi
 
 SENSOR = f"{METHODS}/sensor"
 REPORT_S = 5  # the poller's default interval; more frequent reports would repeat old load values
-SPARE_GROUPS = 20  # additional group ids for jobs that are just ending
+SPARE_GROUPS = 20  # group ids beyond one for each slot, because jobs that are just ending hold ids
 FIRST_GID, NOGROUP = 20000, 65534
 VALUES = "load values"
 
@@ -166,7 +166,7 @@ def _parse_gid_range(text: str) -> set[int]:
 
 
 def widen_gid_range(actual: str, needed: int, used: frozenset[int]) -> str:
-    """Return gid_range extended to `needed` ids, or the first free range of `needed` ids."""
+    """Extend gid_range to `needed` ids, or return the first free range of `needed` ids."""
     present = _parse_gid_range(actual)
     starts = [min(present)] if present else []
     gids = used | {NOGROUP}

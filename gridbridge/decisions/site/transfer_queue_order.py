@@ -20,7 +20,7 @@ WORDS = {
 
 
 def expected_wait_in_slot_turnovers(offer: TransferQueueWithClusterLoad) -> float:
-    """Return a task's expected wait at a cluster, in turnovers of all the cluster's slots.
+    """Return a task's expected wait at a cluster; 1.0 is the time in which every slot gets a new task.
 
     The wait is rounded to a tenth, because smaller differences change with each job. The wait of a cluster without a
     recent answer is infinite.
@@ -34,7 +34,7 @@ def expected_wait_in_slot_turnovers(offer: TransferQueueWithClusterLoad) -> floa
 def rank_transfer_queues(
     offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder
 ) -> tuple[TransferQueueWithClusterLoad, ...]:
-    """Return queues in the order to be tried; equal costs by expected wait, equal waits in their present order."""
+    """Sort queues by `order`; equal costs are sorted by expected wait, equal waits keep the present order."""
     present = sorted(offers, key=lambda offer: (inf if offer.seq_no is None else offer.seq_no, offer.queue))
     if order is QueueOrder.SEQ_NO:
         return tuple(present)

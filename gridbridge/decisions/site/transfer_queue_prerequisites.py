@@ -39,7 +39,7 @@ from gridbridge.model.transfer.transfer_queue_load_values import (
 
 
 def home_and_remote_rights_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Check the rights of the service account and the transfer host in both cells."""
+    """Check the rights of the service account and the transfer host in the home cell and the remote cell."""
     request = situation.wanted
     home = _cell_rights_findings(request.home, situation.home, situation)
     if not request.has_operators:

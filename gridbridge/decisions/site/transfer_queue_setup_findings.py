@@ -46,7 +46,7 @@ from gridbridge.model.transfer.transfer_queue_load_values import (
 
 
 def transfer_setup_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Return all findings about a transfer queue; the queue is last, so that it opens after the other edits."""
+    """Return all findings about a transfer queue; the queue's own findings come last, so that the queue opens last."""
     return (
         *home_and_remote_rights_findings(situation),
         *complex_definition_findings(situation),

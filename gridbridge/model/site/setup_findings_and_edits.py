@@ -19,7 +19,7 @@ class FindingSeverity(StrEnum):
 
 
 class SetupEditVerb(StrEnum):
-    """The kinds of set-up edit; commands of Grid Engine make all edits except SHELL."""
+    """The kinds of set-up edit; commands of Grid Engine make the edits of all kinds except SHELL."""
 
     EXEMPT = "exempt from quota"
     INCLUDE = "take exemption back"
@@ -102,7 +102,7 @@ class CheckFinding:
     def judge(
         is_right: bool, item: str, found: str, right: str, *mend: SetupEdit, is_warning: bool = False, hint: str = ""
     ) -> "CheckFinding":
-        """Return a finding without a fault if the found value is right, else with the correcting edits and advice."""
+        """Return a finding without a fault if `is_right`, else a finding with the correcting edits and advice."""
         make_wrong = CheckFinding.warning if is_warning else CheckFinding.broken
         return CheckFinding.ok(item, found) if is_right else make_wrong(item, found, right, *mend, hint=hint)
 
@@ -194,7 +194,7 @@ class WantedTransferQueue:
     remote_usage: bool = True  # the epilog runs as root and adds the remote job's usage to the local job
     far_account: str = ""  # service account at a remote host that is reached by ssh; empty: not by ssh
     renamed: Mapping[str, str] = field(default_factory=dict)  # remote name of each home parallel environment
-    rejected: Mapping[str, str] = field(default_factory=dict)  # reason for each parallel environment
+    rejected: Mapping[str, str] = field(default_factory=dict)  # unusable parallel environments, each with the reason
     resources: tuple[str, ...] = ()  # requestable resources of the mapping
     people: tuple[str, ...] = ()  # users with an account at the remote cluster; empty: possibly all users
 
@@ -216,7 +216,7 @@ class RunningExecd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferSetupSituation:
-    """The input of set-up decisions: the wanted transfer queue, both cells' settings, and execd."""
+    """The input of set-up decisions: the wanted transfer queue, settings of the home and remote cell, and execd."""
 
     wanted: WantedTransferQueue
     home: CellQconfSettings

@@ -38,7 +38,7 @@ class NonRootWritablePaths:
 
     files: int
     wrong: tuple[str, ...]
-    above: tuple[str, ...] = ()  # commands that repair the folders above
+    above: tuple[str, ...] = ()  # commands that repair the parent folders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class ServiceConfigurationFacts:
     """A running service's gridbridge.toml, compared with the file on disk."""
 
     is_same: bool
-    for_s: float = 0.0  # age of the configuration in use
+    for_s: float = 0.0  # time since the configuration in use came into force
     refused: tuple[str, ...] = ()  # why the service rejects the file on disk
 
 

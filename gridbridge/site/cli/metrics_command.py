@@ -96,7 +96,7 @@ class MetricsWithErrorReports:
         self._told: tuple[str, ...] = ()
 
     def measure(self) -> Iterable[Metric]:
-        """Return all metrics; if no file is published, return only the metric that says so."""
+        """Return all metrics; if no file is published, return only the metric that reports unreadable files."""
         try:
             families, troubles = published_metrics.collect_published_metrics(datetime.now(UTC), *self._folders)
         except GridbridgeError as error:

@@ -247,7 +247,7 @@ def _print_warning(text: str) -> None:
 def apply_or_print_setup_steps(
     steps: Sequence[SetupStep], policy: Policy, *, is_applied: bool, apply: ApplySteps = apply_setup_steps
 ) -> bool:
-    """Apply the steps with a line for each, or print them as a script; say whether the steps were applied."""
+    """Apply the steps and print a line for each, or print a script; say whether the steps were applied."""
     if not is_applied:
         print_setup_script(steps)
         return False

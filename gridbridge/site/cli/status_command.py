@@ -27,8 +27,8 @@ def status(folder: str, path: str, is_json: bool) -> None:
     """Show clusters, transfer queues and open transfers.
 
     HERE and THERE are a job's states at home and at the remote cluster, in the letters of qstat(1). FREE SLOTS are free
-    slots of a cluster, without its transfer queues. All values are from the service's last round. If the values are too
-    old, the first line says so, with errors of the file of --config.
+    slots of a cluster, without its transfer queues. All values are from the service's last round. If the
+    values are too old, a first line says so, and names the mistakes in the file that --config names.
 
     \b
     Example:

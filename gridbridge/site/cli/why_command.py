@@ -47,7 +47,7 @@ class TransferQueueVerdict:
     queue: str
     cluster: str
     would_take: bool
-    why: str = ""  # why the queue would not start the job, or not start it now
+    why: str = ""  # why the queue would not start the job now, or would never start the job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
