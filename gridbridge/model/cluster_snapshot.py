@@ -152,4 +152,4 @@ class CampaignJobsAtCluster:
 
     jobs: frozenset[int] = frozenset()  # job ids, held or released
     released: frozenset[str] = frozenset()  # job names of released jobs
-    is_watched: bool = False  # a program waits for the cluster's answer
+    is_watched: bool = False  # another program waits for the cluster's shared answer

@@ -127,7 +127,7 @@ class RemoteUsageSource(StrEnum):
     """Where the usage of a remote job comes from."""
 
     ACCOUNTING = "accounting"  # accounting file of the remote cluster
-    MESSAGE = "end message"  # message of the job's wrapper, a process of the owner
+    MESSAGE = "end message"  # message of the job's wrapper, which runs under the owner's account
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,7 @@ class NamesOfferedByCluster:
         )
 
     def environment(self, nodes: int, slots: int) -> str:
-        """Return a parallel environment of `slots` slots per node; '' if none exists, ANY if the choice is free."""
+        """Return a parallel environment of `slots` slots per node; '' if no environment fits, ANY if all fit."""
         if ANY in self.rule or not nodes or nodes * slots == 1:
             return ANY
         names = dict(word.split("=", 1)[::-1] for word in sorted(self.rule, reverse=True))

@@ -115,7 +115,7 @@ def plan_transfer_queue_removal(
 
 
 def plan_queue_leftover_removal(policy: Policy, options: TransferQueueRequest) -> tuple[SetupStep, ...]:
-    """Return the steps that remove the remains of a transfer queue after its removal."""
+    """Return the steps that remove what a removed transfer queue left behind."""
     request = complete_queue_request(policy, options, must_exist=True)
     return _removal_steps(policy, _read_setup_of_own_queue(policy, request, unheard=lambda _: None))
 

@@ -106,7 +106,7 @@ class BestEffortQueueLayout:
         return {host: min(self.size, max(0, n - before)) for host, n in self.slots.items()}
 
     def subordinates(self, queue: str) -> dict[str, int]:
-        """Return for each best-effort queue how many used slots of a local queue suspend it."""
+        """Return for each best-effort queue how many used slots of a local queue suspend the best-effort queue."""
         exact = range(1, self.count * self.size + 1, self.size)
         used = (1 for _ in exact) if queue in self._shared else exact
         return dict(zip(self.names(), used, strict=True))

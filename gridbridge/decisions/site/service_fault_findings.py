@@ -191,7 +191,7 @@ def paused_rebalance_sentence(since: datetime, at: datetime) -> str:
 
 
 def is_rebalance_round_late(kind: RebalanceRoundKind, last: PublishedRebalanceRound, at: datetime) -> bool:
-    """Say whether a rebalancing round exceeds the longest time of its kind."""
+    """Say whether an unfinished rebalancing round exceeds the time limit of the round's kind."""
     return last.is_open and at - last.began_at > LONGEST_ROUND[kind]
 
 

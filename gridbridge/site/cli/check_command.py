@@ -270,7 +270,7 @@ def _configuration_error_findings(error: ConfigError) -> Iterator[CheckFinding]:
 
 
 def _check_report_of_findings(findings: tuple[CheckFinding, ...], policy: Policy | None) -> CheckReport:
-    """Make the findings safe to print on root's terminal: users may have chosen a finding's text."""
+    """Return the report without control characters, because users may have chosen a finding's text."""
     return CheckReport(
         items=tuple(
             CheckReportItem(
