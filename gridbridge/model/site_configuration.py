@@ -85,7 +85,7 @@ class ClusterSection:
     binaries: str = setting("", "the folder of the batch system's programs", form=ABSOLUTE_PATH, inherits=OF_DEBIAN)
     folder: str = setting("", "the folder of an embedded cluster", form=PATH_OR_NONE)
     shell: str = setting("/bin/sh", "the shell that runs each remote job's wrapper script", form=ABSOLUTE_PATH)
-    command_timeout_s: float = setting(15.0, "the longest time of a command of the batch system", "s", 1, 600)
+    command_timeout_s: float = setting(15.0, "the time limit of each command of the batch system", "s", 1, 600)
     spool_shared: bool = setting(False, "whether the cluster's hosts see the spool folder, to report ends of jobs")
     remote_spool_dir: str = setting(SPOOL, "the path of the spool folder on the cluster's hosts", form=ABSOLUTE_PATH)
     ssh: str = setting("", "the host with the cluster's commands, reached by ssh as each user", form=SSH_PLACE)
@@ -93,7 +93,7 @@ class ClusterSection:
     stage_dir: str = setting(".gridbridge/stage", "by ssh: the remote folder for files of staged jobs", form=FAR_FOLDER)
     accounting: str = setting("", "the cluster's accounting file, as this host sees it", form=PATH_OR_NONE)
     push: JobEndPushKind = setting(JobEndPushKind.NONE, "how the cluster reports the end of a job at once")
-    push_limit_per_s: float = setting(5.0, "the most ends of jobs that push may report in a second", "1/s", 0.1, 1000)
+    push_limit_per_s: float = setting(5.0, "the limit of job ends that push may report in a second", "1/s", 0.1, 1000)
 
     claim: JobClaimKind = setting(JobClaimKind.NONE, "how waiting tasks come home from an unreachable cluster")
     claim_wait_s: float = setting(600.0, "how long a started remote job waits for the grant to run", "s", 10, 86400)
