@@ -60,7 +60,7 @@ def _measured(path: str, arrays: int) -> tuple[float, float]:
     sent, answers = campaigns.open_arrays(), {"beta": _listed(arrays)}
     ends = {place: JobEnd(exit_status=0) for place in range(1, 101)}
     vars(updator)["_ends"] = lambda asked, _: dict.fromkeys(asked, ends)
-    vars(updator)["_told_within_s"] = lambda clusters: dict.fromkeys(clusters, 0.0)
+    vars(updator)["_accounting_delays_by_cluster"] = lambda clusters: dict.fromkeys(clusters, 0.0)
     judge = MissingAttemptOutcomeDecider(campaigns.unfinished(), (), {}, policy.runner.forgotten_s)
 
     def look() -> None:

@@ -121,7 +121,7 @@ def test_what_is_stored_is_told_where_its_id_can_not_be_printed(
         "from gridbridge.campaigns.cli import gridsub, command_relay_and_runner_wait as relay\n"
         "relay.transfer_host_to_relay_to = lambda *_: ''\n"
         "admission.admit_campaign_by_site_rules = lambda said: said\n"
-        "sources.CampaignSourceOptions.read = lambda *_: Said()\n"
+        "sources.CampaignSourceOptions.read_campaign = lambda *_: Said()\n"
         "class Said: warnings = (); jdl = type('Jdl', (), {'datasets': ()})\n"
         f"{module}\n"
         "gridsub.main()"

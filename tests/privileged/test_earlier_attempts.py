@@ -124,7 +124,7 @@ def _adapter(monkeypatch: pytest.MonkeyPatch, asked: Ask) -> Adapter:
     del asked
     adapter = Adapter()
     monkeypatch.setattr(earlier_attempts_ended_check, "load_campaign_array_adapter", lambda _: adapter)
-    monkeypatch.setattr(AsUserArrayArguments, "reached_by", lambda *_: (None, "alice"))
+    monkeypatch.setattr(AsUserArrayArguments, "access_and_account_of_user", lambda *_: (None, "alice"))
     return adapter
 
 

@@ -39,23 +39,23 @@ class Cluster:
         rows = (line.split() for line in self._file.read_text().splitlines())
         return [(word, int(intents), int(ids)) for word, intents, ids in rows]
 
-    def find(self, _name: str) -> str:
+    def find_held_array(self, _name: str) -> str:
         """Look for an array."""
         self._note("find")
         return self.held
 
-    def submit(self, name: str) -> str:
+    def submit_held_array(self, name: str) -> str:
         """Take an array; its id is its number and 100."""
         self._note("submit")
         if name == self.refused:
             raise GridbridgeError("not this one")
         return str(100 + int(name.rpartition(".")[2]))
 
-    def release(self, jobs: list[str]) -> None:
+    def release_new_arrays(self, jobs: list[str]) -> None:
         """Release arrays."""
         self._note(f"release:{','.join(jobs)}")
 
-    def act(self, _name: str, job: str, is_repeated: bool) -> str:
+    def release_or_delete_array(self, _name: str, job: str, is_repeated: bool) -> str:
         """Release an array of an earlier call."""
         self._note(f"act:{job}:{is_repeated:d}")
         return ""

@@ -119,7 +119,7 @@ def test_the_next_cycle_comes_at_once_after_an_urgent_one(is_urgent: bool) -> No
         CampaignRunnerCycle.__new__(CampaignRunnerCycle),
     )
     runner.is_urgent = is_urgent
-    vars(runner)["take_in"] = lambda: 0
+    vars(runner)["process_inbox"] = lambda: 0
     daemon.runner = runner
 
     assert daemon.has_news() is is_urgent
@@ -134,7 +134,7 @@ def test_what_people_bring_begins_a_cycle_after_a_pause() -> None:
     )
     taken = iter([1, 1, 0, 0])
     runner.is_urgent = False
-    vars(runner)["take_in"] = lambda: next(taken)
+    vars(runner)["process_inbox"] = lambda: next(taken)
     daemon.runner = runner
     vars(daemon).update(_is_dry=True, _clock=Clock(lambda: 0.0, lambda: now_s[0]))
     vars(runner)["untaken"] = list

@@ -56,7 +56,7 @@ class Site:
         predictions, marks = CampaignStatisticsRows(database), TaskDeletionMarkRows(database)
         self.updator = CampaignSituationGatherer(self.policy, database, predictions, marks, self.clock, ran=ran)
         known = vars(self.updator)
-        known["_ends"], known["_told_within_s"] = (self._ends, lambda names: dict.fromkeys(names, 0.0))
+        known["_ends"], known["_accounting_delays_by_cluster"] = (self._ends, lambda names: dict.fromkeys(names, 0.0))
         vars(self.updator._asking)["ask"] = self._answers
         self.silent: set[str] = set()
         self.end: JobEnd | None = None  # of every task

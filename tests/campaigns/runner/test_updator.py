@@ -107,7 +107,7 @@ class Site:
             vars(self.updator._missing)["for_s"] = lambda gone: {one: self._missed_s(one) for one in gone}
         vars(self.updator)["_living"] = self._living
         within_s = {"beta": self.within_s}
-        vars(self.updator)["_told_within_s"] = lambda _: within_s
+        vars(self.updator)["_accounting_delays_by_cluster"] = lambda _: within_s
         marks = self.updator._marks.all()
         judge = MissingAttemptOutcomeDecider(self.campaigns.unfinished(), self.events, marks, 60.0)
         arrays = [self.array, *self.others]

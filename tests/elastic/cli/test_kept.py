@@ -27,7 +27,7 @@ NODE = "alpha-n10"
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    for name in ("load_balancer_overview", "record_node_change_request", "load_last_node_changing_rounds"):
+    for name in ("read_balancer_state_overview", "record_node_change_request", "load_last_node_changing_rounds"):
         known = partial(getattr(administrator_alerts_and_requests, name), path=f"{tmp_path}/state.db")
         monkeypatch.setattr(administrator_alerts_and_requests, name, known)
     world = World(tmp_path, Trouble())
