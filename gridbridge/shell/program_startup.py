@@ -73,7 +73,7 @@ def raise_resource_limits() -> int:
         highest = MOST_FILES if name == "NOFILE" else resource.RLIM_INFINITY
         try:
             resource.setrlimit(limit, (highest, highest))
-        except ValueError:  # only root may raise a limit, but not in every container
+        except ValueError:  # only root may raise a limit, and in some containers not even root
             hard = resource.getrlimit(limit)[1]
             resource.setrlimit(limit, (hard, hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[1]

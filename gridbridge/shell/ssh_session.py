@@ -51,7 +51,7 @@ class SshClientProcess:
 
 
 class SshSessionsOfProgram(OpenSshClient):
-    """The open ssh connections of a program, one for each login; they end with the program."""
+    """The open ssh connections of a program, one for each login, until the program ends."""
 
     def __init__(self) -> None:
         self._lines: dict[tuple[str, ...], SshClientProcess] = {}

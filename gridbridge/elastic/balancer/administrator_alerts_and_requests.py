@@ -85,7 +85,7 @@ def log_alerts_for_administrators(
     membership: ExecutionHostMembership,
     silent_s: float,
 ) -> None:
-    """Log nodes, machines and hosts that only an administrator can mend, each with the commands that do so.
+    """Log nodes, machines and hosts that need an administrator, each with the commands to run.
 
     `listed` has the pools with providers, and `stored` the nodes of the state file.
     """

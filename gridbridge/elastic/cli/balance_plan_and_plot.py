@@ -55,7 +55,7 @@ RULES = (
     click.option(
         *("-k", *option_name_spellings("kill_after"), "kill_after_min"),
         type=click.IntRange(0, 59),
-        help="The minute of a paid hour from which on an idle node may be removed.",
+        help="The first minute of a paid hour at which an idle node may be removed.",
     ),
     click.option(
         *("-s", *option_name_spellings("stabilization_time"), "stabilization_s"),

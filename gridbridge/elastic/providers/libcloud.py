@@ -173,7 +173,7 @@ def translate_libcloud_errors(
         raise errors.ProviderPermanentFailure(f"libcloud {verb}: {error}") from error
     except NotImplementedError as error:
         raise errors.ProviderPermanentFailure(f"libcloud {verb}: the driver can't do this") from error
-    except OSError as error:  # network errors, those of package `requests` included
+    except OSError as error:  # network errors, including errors of package `requests`
         raise errors.ProviderOutcomeUnknown(f"libcloud {verb}: {errors.error_on_one_line(error)}") from error
     except Exception as error:  # some drivers raise Exception itself
         codes = (

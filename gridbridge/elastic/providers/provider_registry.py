@@ -21,7 +21,7 @@ Made = TypeVar("Made")
 
 
 def make_provider_of_pool(settings: Policy, pool: str) -> MachineProvider:
-    """Return the provider that creates a pool's nodes; raise ProviderPermanentFailure if there is none."""
+    """Return the provider that creates a pool's nodes; raise ProviderPermanentFailure for a pool without a provider."""
     at = settings.pools.get(pool)
     section = settings.providers.get(at.provider) if at else None
     if at is None or section is None:
@@ -36,7 +36,7 @@ def make_provider_of_pool(settings: Policy, pool: str) -> MachineProvider:
 def make_power_control_of_host(
     settings: Policy, host: str, note_untold: ReportUnknownPower = log_unknown_power_state
 ) -> HostPowerControl:
-    """Return the power control of a host's provider section; raise ProviderPermanentFailure if there is none."""
+    """Return the power control of a host; raise ProviderPermanentFailure for a host without a provider section."""
     at = settings.powered.get(host)
     section = settings.providers.get(at.provider) if at else None
     if at is None or section is None:

@@ -79,7 +79,7 @@ class BalanceSection:
         900.0, "policy starcluster: how long a job waits before nodes are added", "s", 0, 2592000
     )
     kill_after_min: int = setting(
-        45, "policy starcluster: the minute of a paid hour from which on an idle node is removed", "min", 0, 59
+        45, "policy starcluster: the first minute of a paid hour at which an idle node is removed", "min", 0, 59
     )
     stabilization_s: float = setting(180.0, "policy starcluster: the pause after a change of nodes", "s", 0, 86400)
     apply: bool = setting(False, "whether rounds add and remove nodes; false: rounds only print their decisions")
