@@ -32,9 +32,9 @@ def gridclusters(is_infos: bool, is_more: bool, is_usage: bool, is_bars: bool, i
 
     The runner queries no cluster without campaigns; the values of such a cluster come from gridbridge-poller, if it
     queries the cluster. A bar is 80 columns wide: # slots of other jobs, o slots of campaign tasks, . free slots, x
-    slots that accept no job. Free are slots that best-effort tasks may use; free_for_normal of -I are slots for
-    ordinary tasks, for which best-effort tasks are preempted. -I also shows the open events of each cluster. Exit
-    status: 0; 2 wrong usage, or the published files can't be read.
+    slots that accept no job. Best-effort tasks may use the free slots. With -I, free_for_normal is the number of slots
+    for ordinary tasks, which preempt best-effort tasks. -I also shows the open events of each cluster. Exit status: 0;
+    2 wrong usage, or the published files can't be read.
 
     \b
     Example:

@@ -61,11 +61,11 @@ def gridevents(
     is_json: bool,
     folder: str,
 ) -> int:
-    """Show failures of campaigns and clusters, or close events: then a cluster gets tasks of the campaign again.
+    """Show failures of campaigns and clusters, or close events, so that clusters get tasks of campaigns again.
 
     Without arguments gridevents shows the open events of all campaigns and clusters. Everybody sees events; owners
     close the events of their campaigns, and root closes all events. With -e an owner sees the parameters of the first
-    task, and the last lines of its standard error if this host has its output. Exit status: 0; 1 the campaign or event
+    task, and the end of the task's standard error if this host has its output. Exit status: 0; 1 the campaign or event
     does not exist, or an event can't be closed; 2 wrong usage, or the published files can't be read; 75 no runner takes
     requests now, and nothing is changed; 76 the request was handed over, and no answer came: look at the events before
     you repeat the command.

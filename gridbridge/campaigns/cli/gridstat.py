@@ -32,7 +32,7 @@ MOST_FAILED = 1000  # the standard error of at most this many failed tasks is re
 
 
 class NoSuchCampaignOrTask(GridbridgeError):
-    """The campaign or task does not exist, or no task has ended that a plot could show."""
+    """The campaign or task does not exist, or a plot would show no ended task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,8 +241,8 @@ def gridstat(
 ) -> int:
     """Show all campaigns, or the campaign with this id.
 
-    Progress counts tasks that have finally ended. The letters: R running, P paused, C cancelled, T terminated; e
-    follows if the campaign has open events. Only the owner sees a campaign's parameters, JDL and outputs. Exit status:
+    Progress counts tasks that have finally ended. States are R running, P paused, C cancelled and T terminated; an e
+    after the state means open events. Only the owner sees a campaign's parameters, JDL and outputs. Exit status:
     0; 1 the campaign or task does not exist, or is owned by another user; 2 wrong usage, or the published files can't
     be read: a line on standard error says why.
 

@@ -94,7 +94,7 @@ def explain_campaign_order(
 ) -> tuple[CampaignPrecedenceReason, float, float]:
     """Return why a cluster serves one campaign before another campaign.
 
-    The two numbers are the priority, usage or limit of the later campaign and of the earlier campaign.
+    The two numbers are the priority, usage or limit of `then` and of `first`.
     """
     sharing, affinity = situation.sharing, situation.room[cluster].affinity
     if first.jdl.type is CampaignType.TEST and then.jdl.type is not CampaignType.TEST:

@@ -47,7 +47,7 @@ def plan_recovery_from_root_ledger(
     refuses tasks that are not restored yet.
 
     The last lost attempt of a task and its later copies are awaited. All other lost attempts get an
-    unknown end. If the state file has a task as waiting, but the ledger has a copy of it, the copy counts.
+    unknown end. If the state file has a task as waiting, but the ledger has a copy of the task, the copy counts.
 
     An array without a job id in the ledger was never released. If some of the array's tasks were
     sent again, the array is given up, and the remaining tasks of the array are sent again.

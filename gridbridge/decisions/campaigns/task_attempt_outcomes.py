@@ -181,7 +181,7 @@ class MissingAttemptOutcomeDecider:
 
 
 def _correct_ended_attempt(attempt: TaskAttempt, most_s: float, lost_job: int, *, is_cancelled: bool) -> TaskAttempt:
-    """Limit an attempt's run time, name a lost job, and count a signal in a cancelled campaign as a deletion.
+    """Limit an attempt's run time, store a lost job's id, and count a signal in a cancelled campaign as a deletion.
 
     Users can forge accounting records of their tasks, and run times count against the owner's share. Grid Engine's
     accounting shows a deletion only as a signal. OAR's accounting shows deletions.

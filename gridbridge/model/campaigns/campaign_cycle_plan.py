@@ -229,7 +229,7 @@ class CampaignCycleSituation:
     # numbers of unsent tasks that avoid clusters, by campaign
     kept_off: Mapping[int, tuple[TaskCountByExclusions, ...]] = field(default_factory=dict)
     there: tuple[ListedCampaignTaskCounts, ...] = ()
-    tried: Mapping[int, frozenset[str]] = field(default_factory=dict)  # clusters with a task, by test campaign
+    tried: Mapping[int, frozenset[str]] = field(default_factory=dict)  # clusters that have got a task, by test campaign
     ended: tuple[TaskAttempt, ...] = ()  # attempts whose end this cycle has found
     over: tuple[CampaignArray, ...] = ()  # arrays whose tasks have all ended
     ratios: tuple[JobRatio, ...] = ()
@@ -242,7 +242,7 @@ class CampaignCycleSituation:
     silent: Mapping[str, str] = field(default_factory=dict)  # error messages of clusters that did not answer
     back_at: Mapping[str, datetime] = field(default_factory=dict)  # when unreachable clusters answered again
     dropped: frozenset[str] = frozenset()  # clusters that have tasks and were removed from gridbridge.toml
-    earlier: tuple[AttemptOutcomeAtCluster, ...] = ()  # earlier attempts of tasks whose end this cycle has found
+    earlier: tuple[AttemptOutcomeAtCluster, ...] = ()  # earlier attempts of the tasks in `ended`
     events: tuple[CampaignEvent, ...] = ()
     records: tuple[CampaignSuccessAtCluster, ...] = ()  # success records of unfinished campaigns
     failures: CampaignFailuresSection = field(default_factory=CampaignFailuresSection)

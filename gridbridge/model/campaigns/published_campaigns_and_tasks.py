@@ -55,7 +55,7 @@ class ShownCampaign:
     forecast_error: float | None = None  # error of P50; None before the campaign's end
     at: tuple[ShownCampaignAtCluster, ...] = ()
     events: int = 0  # number of open events
-    sinks: tuple[str, ...] = ()  # clusters that look like black holes, and that the owner has not confirmed
+    sinks: tuple[str, ...] = ()  # clusters that look like black holes, and whose results the owner has not confirmed
     ending_at: tuple[str, ...] = ()  # clusters at which tasks of a cancelled campaign may still run
 
     @property
@@ -179,7 +179,7 @@ class CampaignTaskEndCounts:
     cancelled: int = 0  # number of cancelled tasks, which `failed` and `timed` leave out
 
     def taken_back(self) -> "CampaignTaskEndCounts":
-        """Return negative numbers, to subtract ended tasks that run again."""
+        """Return the counts as negative numbers, to subtract ended tasks that run again."""
         return CampaignTaskEndCounts(
             at=self.at, cluster=self.cluster, **{name: -getattr(self, name) for name in COUNTS}
         )
@@ -196,7 +196,7 @@ COUNTS = tuple(outcome.name for outcome in fields(CampaignTaskEndCounts) if outc
 def counts_of_one_ended_task(
     task: PublishedCampaignTask, at: datetime, state: CampaignState | None = None
 ) -> CampaignTaskEndCounts:
-    """Return the numbers for a single ended task of a campaign."""
+    """Return the counts that one ended task adds to the counts of its campaign."""
     if task.has_ended and is_task_cancelled_by_owner(task.outcome, state):
         return CampaignTaskEndCounts(at=at, cluster=task.cluster, tasks=1, failed=0, cancelled=1)
     return CampaignTaskEndCounts(
