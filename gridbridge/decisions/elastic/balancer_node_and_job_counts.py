@@ -131,7 +131,7 @@ def elapsed_s(since: datetime, now: datetime) -> float:
 
 
 def _usual_slots(own: Iterable[QueueInstance], master: str) -> int:
-    """Return the most frequent number of slots of a host, without the master; of two numbers the larger."""
+    """Return the most frequent number of slots of a host, without the master; of several numbers the largest."""
     with_slots = [instance for instance in own if instance.total]
     counts = Counter(instance.total for instance in with_slots if not is_same_host(instance.host, master))
     counts = counts or Counter(instance.total for instance in with_slots)

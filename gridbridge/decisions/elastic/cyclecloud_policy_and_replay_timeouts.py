@@ -205,7 +205,7 @@ def drop_waits_unexplained_by_slots(workload: ReplayWorkload) -> ReplayWorkload:
 
 
 def _slot_usage_periods(tasks: Iterable[RecordedReplayTask]) -> Iterator[MinutesWithConstantSlotUse]:
-    """Yield the most slots in use, for each minute with a change and for the periods between changes."""
+    """Yield the most slots in use in each minute with a change, and in each period between changes."""
     changes = dict[float, int]()
     for task in tasks:
         start_s = task.submitted_s + task.waited_s

@@ -98,7 +98,7 @@ def _nodes_to_power_off(
 def _nodes_to_power_on(
     placement: GanetiInstancePlacement, sleeping: tuple[int, ...], reserve: GanetiInstanceLoad
 ) -> tuple[int, ...] | None:
-    """Return the fewest standby nodes that provide the reserve; None if even all of them are too few."""
+    """Return the fewest standby nodes that provide the reserve; None if all standby nodes are too few."""
     tried = (sleeping[:count] for count in range(len(sleeping) + 1))
     return next((nodes for nodes in tried if _leaves_reserve(placement, nodes, reserve, to_online=True)), None)
 

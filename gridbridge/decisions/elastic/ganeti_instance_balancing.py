@@ -76,7 +76,7 @@ class GanetiMoveScoreSums:
         return changes[burden]
 
     def taking(self, node: int, burden: GanetiInstanceLoad, *, is_forced: bool) -> ScoreChange | None:
-        """Return how the score sums change if a node takes a Ganeti instance; None without room."""
+        """Return how the score sums change if a node takes a Ganeti instance; None if the node has no room."""
         changes = self.taken[node]
         key = burden, is_forced
         if key not in changes:

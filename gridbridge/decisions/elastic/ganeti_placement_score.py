@@ -249,7 +249,7 @@ def _loads_after_mirrored_move(
     home: tuple[int, int],
     freed: GanetiNodeLoadsAfterMove,
 ) -> GanetiNodeLoadsAfterMove | None:
-    """Return the changed node loads after a move; None without room. `freed` has the loads without the instance."""
+    """Return the changed node loads after a move; None if impossible. `freed` has the loads without the instance."""
     (old_p, old_s), (new_p, new_s), hardware = at.homes[instance], home, at.hardware
     is_via_secondary = kind in VIA_SECONDARY
     path = (old_p, old_s, new_p) if is_via_secondary else (old_p, new_p)
@@ -281,7 +281,7 @@ def _loads_after_mirrored_move(
 def ganeti_loads_after_unmirrored_move(
     at: GanetiInstancePlacement, instance: int, target: int
 ) -> GanetiNodeLoadsAfterMove:
-    """Return the changed node loads after an instance without a second copy moved; empty without room."""
+    """Return the changed node loads after an instance without a second copy moved; empty if it has no room."""
     primary, _ = at.homes[instance]
     burden = at.burdens[instance]
     target_load = ganeti_load_with_primary(

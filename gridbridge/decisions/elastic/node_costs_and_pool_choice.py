@@ -103,7 +103,7 @@ def node_costs_since_last_round(
 def _billed_units_begun(
     node: BalancerOwnedNode, after: datetime, until: datetime, unit_s: float, *, counted: int
 ) -> int:
-    """Return a node's billing units that begin in (`after`, `until`]; the first when the machine is first seen."""
+    """Return how many billing units of a node begin in (`after`, `until`]; the first begins when a machine is seen."""
     since = node.up_since or until
     before = max(counted, _units_until(since, after, unit_s))
     return max(0, max(1, _units_until(since, until, unit_s)) - before)

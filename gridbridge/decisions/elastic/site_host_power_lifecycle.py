@@ -200,7 +200,7 @@ def _standby_act(case: PoweredHostFacts, cause: NodeStateCause = NodeStateCause.
 
 
 def _standby(case: PoweredHostFacts) -> DueNodeAct | None:
-    """Reopen a powered-off host that a person powered on, once a power-off would have finished.
+    """Reopen a powered-off host that a person powered on, after the time that a power-off may take.
 
     A host that never went off after the power-off request is powered off again. Any other silent host with
     power is left alone, because a person may use the host.

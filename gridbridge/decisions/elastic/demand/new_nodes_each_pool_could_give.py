@@ -188,7 +188,7 @@ def _fits_with_more_nodes(
         return pieces_each > 0
     limits = [limit for limit in (pool.span, pool.limit) if limit]
     limits += [pool.quota // pool.slots] if pool.quota else []
-    limits += [0] if offer.hosts else []  # standby hosts add no node
+    limits += [0] if offer.hosts else []  # an offer of powered-off hosts adds no node
     other_rooms = () if pool.span else (room for name, room in rooms if name != offer.name)
     beside = sum(_pieces_of_one_task(need, room) for room in other_rooms)
     return not limits or min(limits) * pieces_each + beside >= need.pieces

@@ -115,10 +115,10 @@ ROUNDING = 1e-9  # tolerance for rounding errors of price sums
 
 
 def month_budget_for_new_nodes(facts: DemandPolicyRoundFacts) -> float | None:
-    """Return the unspent part of the month's budget, without the further cost of present nodes; None: no budget.
+    """Return the month's budget less the spent part and the further cost of present nodes; None: no budget.
 
-    Nodes that must be kept, and the cheapest nodes up to the minimum, count until the month ends. Of every
-    other node only the next billing unit is included.
+    Nodes that must be kept, and the cheapest nodes up to the minimum, cost until the month ends. Every other
+    node costs only its next billing unit.
     """
     if not facts.demand.budget_month:
         return None
@@ -182,7 +182,7 @@ def _priced_nodes(facts: DemandPolicyRoundFacts) -> list[tuple[ElasticNode, floa
 
 
 def _billed_unit_s(facts: DemandPolicyRoundFacts) -> float:
-    """Return the billing unit in seconds, or the time of two rounds if longer."""
+    """Return the billing unit in seconds, or the time of two rounds if two rounds take longer."""
     return max(facts.demand.billing_s, 2 * facts.rules.interval_s)
 
 

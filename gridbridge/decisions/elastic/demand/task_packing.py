@@ -283,7 +283,7 @@ def pack_tasks_with_alternative_needs(
 def split_by_parallel_environment(
     need: TaskRequirement, rooms: Iterable[FreeHostCapacity]
 ) -> tuple[TaskRequirement, ...]:
-    """Split a requirement so that each part uses one parallel environment.
+    """Split a requirement into one requirement for each parallel environment.
 
     All hosts of a task must offer the same environment. If all hosts offer the same environments, the
     requirement is not split.
@@ -382,7 +382,7 @@ def _choose_hosts_of_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int
     largest = sizes[-1]
     smaller_hosts = {**unused, largest: unused[largest] - 1}
     pieces_left = max(0, pieces - largest)
-    sums = [1]  # for each number of sizes: bit n is set if some hosts can together hold n pieces
+    sums = [1]  # sums[k]: bit n is set if some hosts of the first k sizes can together hold n pieces
     for size in sizes:
         sums.append(_possible_sums(sums[-1], size, smaller_hosts[size], pieces_left + largest))
     enough = sums.pop() >> pieces_left
