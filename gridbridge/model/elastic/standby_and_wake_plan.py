@@ -9,7 +9,7 @@ from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 
 
 class OarRequestedPowerState(StrEnum):
-    """The power state that OAR requests for a node; each request file's name begins with this word."""
+    """The power state that OAR requests for a node, and the first word of each request file's name."""
 
     WAKE = "wake"
     SLEEP = "sleep"
