@@ -281,7 +281,7 @@ def _loads_after_mirrored_move(
 def ganeti_loads_after_unmirrored_move(
     at: GanetiInstancePlacement, instance: int, target: int
 ) -> GanetiNodeLoadsAfterMove:
-    """Return the changed node loads after an instance without a second copy moved; empty if it has no room."""
+    """Return the changed node loads after an instance without a second copy moved; empty if the target lacks room."""
     primary, _ = at.homes[instance]
     burden = at.burdens[instance]
     target_load = ganeti_load_with_primary(

@@ -96,7 +96,7 @@ def count_startable_standard_requests(free: int, amounts: Iterable[tuple[str, fl
     return max(0, int(most))
 
 
-MAY_SHRINK = (  # plan reasons that allow power-offs, without budgets, because the site's own hosts are in no budget
+MAY_SHRINK = (  # plan reasons that allow power-offs; budgets are left out, as no budget has the site's own hosts
     BalancePlanReason.NO_NEED,
     BalancePlanReason.ALL_FIT,
     BalancePlanReason.SPARE,

@@ -221,7 +221,7 @@ def _pattern_fits_host(pattern: str, host: str, groups: Iterable[str]) -> bool:
 
 
 def capacity_of_typical_node(cell: CellPlacementRules) -> FreeHostCapacity | None:
-    """Return the most frequent capacity of present hosts except the master, else the largest; None without slots."""
+    """Return the most frequent capacity (of several the largest) of hosts except the master; None without slots."""
     sizes_by_host = {
         name: tuple((instance.queue, instance.total) for instance in instances if instance.total)
         for name, instances in cell.queues_by_host.items()
