@@ -77,7 +77,7 @@ def divide_like_ieee_754(part: float, whole: float) -> float:
 def ganeti_load_with_primary(
     hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad, *, is_forced: bool
 ) -> GanetiNodeLoad | None:
-    """Return a node's load with another primary instance; None if the node lacks room. Forced: without soft limits."""
+    """Return a node's load with another primary instance, if the node has room; a forced move ignores soft limits."""
     after = _load_after_primary_change(hardware, load, burden, 1)
     if after.live_mem >= hardware.room or (burden.is_local and after.free_disk <= 0):
         return None
