@@ -224,7 +224,7 @@ def is_home_answer_after_task_end(ended: Transfer, local: ClusterSnapshot) -> bo
 
 
 def transfers_lacking_home_hold(transfers: Iterable[Transfer], local: ClusterSnapshot) -> frozenset[str]:
-    """Return the names of transfers whose running local task has lost the hold against a second start."""
+    """Return the names of transfers whose task runs at home without the hold that prevents a second start."""
     guarded = (transfer for transfer in transfers if transfer.guard == HomeStartGuard.HOLD)
     running = ((transfer.name, _running_home_task_row(transfer, local)) for transfer in guarded)
     return frozenset(name for name, row in running if row and not row.state.is_held)

@@ -79,7 +79,7 @@ def _add_default_resources(mapped: Pairs, request: MappableJobRequest, mapping: 
     ]
     for name, rule in missing:
         if rule.require:
-            raise UnmappableRequest(f"{remote} requires a hard request for {name}; qsub -l {name}=")
+            raise UnmappableRequest(f"{remote} requires a hard request for {name}; expected qsub -l {name}=VALUE")
     defaults = [_convert_resource_request(name, rule.default, rule) for name, rule in missing if rule.default]
     names_mapped = {resource_long_name(name) for name, _ in mapped}
     more = (pair for pairs in defaults for pair in pairs)

@@ -31,7 +31,7 @@ class TransferDecisionInputs:
     dropped: frozenset[str] = frozenset()  # names of clusters removed from gridbridge.toml
     queues: frozenset[str] = frozenset()  # names of the home cluster's transfer queues
     with_new_starter: frozenset[TransferKey] = frozenset()  # transfers whose task has a new starter
-    since: datetime = BEGINNING_OF_TIME  # begin of the service's queries
+    since: datetime = BEGINNING_OF_TIME  # start of the service's queries
     deleted_at_home: Mapping[str, datetime] = field(default_factory=dict)  # deletion time by transfer name
     reused_ids: frozenset[TransferKey] = frozenset()  # transfers whose remote job id now belongs to another job
 

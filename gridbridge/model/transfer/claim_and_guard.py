@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 FILE, GRANT = "file", "grant"
 HOME, JOB = "home", "job"  # the two possible holders of a claim
-FENCED = "fenced"  # the remote job ended because nobody could tell who holds the claim
+FENCED = "fenced"  # the remote job ended because nobody could tell who had the right to run
 MAX_TOKEN = 64
 CLAIMS_FOLDER = "claims"  # folder of claim files, below the spool folder
 CLAIMS_FOLDER_NOT_OWNED_BY_SERVICE = "not owned by the service; `gridbridge setup host` makes the folder"
@@ -45,7 +45,7 @@ def is_valid_claim_name(text: str) -> bool:
 
 
 def does_claim_need_home_grant(claim: str) -> bool:
-    """Say by a claim's name whether the remote job may run only after a grant from home."""
+    """Say by a claim's name whether the remote job needs a grant (permission) from home before it may run."""
     return split_claim(claim)[0] == GRANT
 
 

@@ -56,7 +56,7 @@ class Transfer:
     verdict: TransferMessage | None = None
     closed_at: datetime | None = None  # time at which the transfer was closed; None: open
     pinned: bool = False  # whether the local job may start only in its transfer queue
-    claim: str = ""  # name of the claim to run the task, KIND.TOKEN
+    claim: str = ""  # name of the claim (the right to run the task), KIND.TOKEN
     guard: str = HomeStartGuard.HOLD  # what keeps the task from starting at home
     reguarded: bool = False  # whether a guard may keep the task from starting after the transfer's end
     claimed: str = ""  # side that may run the task: home, job (the remote job), or empty if unknown

@@ -169,7 +169,7 @@ def _search_remote_accounting_files(
     for name, cluster in policy.clusters.items():
         if cluster.accounting and name != policy.site.cluster:
             once = {record.mark: record for record in _read_job_records_in_file(policy, name, job, owners)}
-            for record in once.values():  # without records that a rotated file repeats
+            for record in once.values():  # each record once, though a rotated file repeats records
                 local = parse_transfer_name(record.transfer).local
                 records[local] = (*records.get(local, ()), record)
                 searched = [f"found in {cluster.accounting}; the service does not know the job"]

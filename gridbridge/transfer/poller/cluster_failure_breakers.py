@@ -30,7 +30,7 @@ class ClusterBreakers:
         )
         # if the clock was set back, a published pause is too long
         self._known.update({state.cluster: self._limit_pause(state) for state in views.shown_breakers()})
-        self._unproved: dict[tuple[str, str], dict[int, BreakerEvidence]] = {}  # results by owner and cluster
+        self._unproved: dict[tuple[str, str], dict[int, BreakerEvidence]] = {}  # unproved results, by owner and cluster
         self._proved: set[TransferKey] = set()  # transfers whose task the home job list has shown in its queue
         self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # first jobs by cluster
 
@@ -93,7 +93,7 @@ class ClusterBreakers:
         )
 
     def _first_probes(self, state: PublishedClusterBreaker, transfers: Collection[Transfer]) -> dict[str, datetime]:
-        """Return when each owner's first job after the breaker's pause began, even if the job has ended."""
+        """Return when each owner's first job after the pause of closed queues began, even if the job has ended."""
         if not state.until:
             return {}
         until, before = self._probes.get(state.cluster, (None, {}))

@@ -60,7 +60,7 @@ class MissingGuardRestorer(ReloadablePollerComponent):
         super().__init__(policy)
         self._ledger = ledger
         self._act = act
-        self._unheld: frozenset[str] = frozenset()  # transfers whose task had no hold in the last job list
+        self._unheld: frozenset[str] = frozenset()  # transfers whose task lacked its hold in the last home job list
         self._after = 0  # id of the last checked local job
         home = policy.site.cluster
         self._look = RepeatedBackgroundQuery(

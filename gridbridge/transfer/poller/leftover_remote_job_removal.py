@@ -104,7 +104,7 @@ class OrphanRemoteJobCleaner:
         return False
 
     def _stop_watching(self, ended: Transfer) -> None:
-        """Remove a transfer's message file, then the database row: a message without a row would look new."""
+        """Remove a transfer's message file before the database row: a message without a row would look new."""
         self._inbox.remove(ended.record)
         self._ledger.stop_watching(ended)
 

@@ -65,7 +65,7 @@ def take_home_claim(name: str, uid: int, spool: str = SPOOL) -> bool:
 
 
 def _claim_path_without_secret(path: str) -> str:
-    """Return the path of a claim file for messages, without the secret part of its name."""
+    """Return a claim file's path for use in messages, without the secret part of the file's name."""
     return f"{path[: -len(path.rpartition('.')[2]) // 2]}..."
 
 
@@ -113,7 +113,7 @@ def remove_old_claim_files(
     except (OSError, StateError):
         return  # no cluster uses claims
     for path in strange:
-        with suppress(OSError):  # the claim's owner may have removed the file
+        with suppress(OSError):  # the claim file's owner may have removed the file
             _remove_claim_if_old(path, now_s)
 
 
@@ -150,7 +150,7 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
         return take_home_claim(claim_and_guard.claim_file_name(transfer.claim, transfer.uid), transfer.uid, self._spool)
 
     def remove(self, transfer: Transfer) -> None:
-        """Remove the files of a transfer's claim, the key first, so that no remote job can claim the task."""
+        """Remove a transfer's claim key before the claim file, so that no remote job can claim the task."""
         remove_claim(claim_and_guard.claim_key_file_name_and_contents(transfer.claim, transfer.uid)[0], self._spool)
         remove_claim(claim_and_guard.claim_file_name(transfer.claim, transfer.uid), self._spool)
 
@@ -197,7 +197,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
         self._removing: dict[TransferKey, Future[None]] = {}
 
     def load(self) -> None:
-        """Send again each permission to run (grant) that an earlier poller process may not have sent."""
+        """Send each grant (permission to run) again that an earlier poller process may not have sent."""
         for transfer in self._ledger.all():
             if (
                 claim_and_guard.does_claim_need_home_grant(transfer.claim)

@@ -282,7 +282,7 @@ class RemoteUsageService:
         ]
 
     def tell_end(self, transfer: Transfer) -> None:
-        """Store and publish the usage in a job's end message, unless the accounting file shows the usage soon.
+        """Store and publish the usage in a job's end message, unless the accounting file will show the usage.
 
         The epilog at home gets the usage in either case.
         """
@@ -314,7 +314,7 @@ class RemoteUsageService:
         return self.told[transfer.uid] <= MOST_UNPROVED_ENDS_AN_HOUR
 
     def sweep(self) -> None:
-        """Delete old usage records, and begin to count unproved job ends anew."""
+        """Delete old usage records, and begin a new count of job ends whose owner is not proved."""
         self.told.clear()
         before = self.clock.now() - timedelta(days=self.policy.retention.accounting_d)
         self.accounting.forget_records(before)

@@ -149,7 +149,7 @@ class UnconfirmedTransferQuota:
         return self._count
 
     def _forget_unproved_transfers(self, asked_at: datetime) -> None:
-        """Delete closed transfers of unproved owners that are older than an hour, or too many for one person."""
+        """Delete closed transfers whose owner is not proved, if older than an hour or too many for one person."""
         for uid, rested in self._ledger.rested.items():
             while len(rested) > self.most and rested[0][1] < asked_at:
                 self._ledger.forget_unproved(rested.popleft()[0], uid)

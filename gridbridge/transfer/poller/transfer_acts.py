@@ -99,7 +99,7 @@ class RemoteJobActs(ReloadablePollerComponent):
         return query_accounts(where, jobs) if query_accounts else {}
 
     def delete_orphan(self, orphan: OrphanRemoteJob) -> None:
-        """Delete a held remote job that belongs to no transfer, as an operator and not as its owner."""
+        """Delete a held remote job that belongs to no transfer, by an operator's rights and not as the owner."""
         where = configured_cluster_address(self.policy, orphan.cluster)
         jobs = cluster_status_reader(where).query_job_details(where, orphan.job_id)
         if any(job.name == job.account == orphan.name for job in jobs):

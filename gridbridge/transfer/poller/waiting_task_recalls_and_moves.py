@@ -285,7 +285,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
             self._restore_queue_list(move, transfer.owner, TaskMoveStage.DONE, ended)
 
     def _give_up(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs, why: str) -> None:
-        """Give up a move; restore the queue list that an earlier process may have changed.
+        """Give up a move; restore the job's queue list, which this or an earlier process may have changed.
 
         The list is not restored while a rescheduled task of the job waits for a new starter.
         """

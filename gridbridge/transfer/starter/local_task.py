@@ -28,7 +28,7 @@ from gridbridge.state import published_file_formats, spool
 from gridbridge.transfer.starter import task_notes
 
 NO_TASK = "undefined"  # SGE_TASK_ID of a job that is no array
-GUARDED = "guarded"  # note that the task can't start again beside its remote job
+GUARDED = "guarded"  # note that a hold or start time keeps the task from starting again
 WARNED = "warned"  # note that a -notify signal announced the job's deletion
 BACK = "back"  # note that the task was rescheduled (qmod -rj)
 INTENT = "intent"  # file that tells the starter's shell of a method's new note
@@ -170,7 +170,7 @@ class LocalTask:
 
     def _send(self, news: TransferMessage) -> None:
         record = self.record()
-        if record and record.kind == TransferMessageKind.RECORD:  # an ASK has no transfer yet
+        if record and record.kind == TransferMessageKind.RECORD:  # an ASK message names no transfer yet
             spool.send_spool_message(news.but(transfer=record.transfer), self.our_spool)
 
     def desired(self) -> str:

@@ -37,7 +37,7 @@ from gridbridge.transfer.starter.remote_job_state_match import (
 from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
 LOOK_S = 60  # a sleeping starter looks for an answer this often
-LOOK = "look"  # the shell's argument after a long sleep
+LOOK = "look"  # argument that the shell passes to a step after a long sleep
 DOUBT_S = 1  # pause while the terminate method checks whether the job is to end
 DELETE_S = 3  # timeout of a deletion, because the terminate method kills a slow starter
 

@@ -74,7 +74,7 @@ def test_what_a_job_does_not_ask_for_has_its_default_in_the_words_of_home() -> N
         (
             MappableJobRequest(soft=H_RT),
             {"resource_h_rt": RequestMappingRule(require="yes")},
-            "hard request for h_rt; qsub -l h_rt=",
+            "hard request for h_rt; expected qsub -l h_rt=VALUE",
         ),
         (
             MappableJobRequest(hard=(("h_rt", "INFINITY"),)),

@@ -59,7 +59,7 @@ def test_a_cluster_that_answers_again_ends_the_pause() -> None:
 
 def test_whose_job_is_another_by_now_is_told_to_who_asks() -> None:
     failing = Failing()
-    failing.error = RemoteJobNotOurs("job 40 is alice's, account 'sge': not gb.alpha.7.0.1")
+    failing.error = RemoteJobNotOurs("job 40: owned by alice, account 'sge'; expected gb.alpha.7.0.1")
     failing.tries(1)
 
     assert failing.dispatcher.not_ours == [DELETION.transfer]

@@ -353,7 +353,7 @@ def test_no_deletion_hits_another_job_that_got_the_number(
     place.begin_anew(**change)
     place.home("dr")
 
-    with pytest.raises(control_methods.GridbridgeError, match="job 41 of beta is"):
+    with pytest.raises(control_methods.GridbridgeError, match="job 41 of beta: owned by"):
         control_methods.delete_job_of_killed_starter(place.task())
     control_methods.terminate_local_job(place.task())
 
@@ -397,7 +397,7 @@ def test_another_job_that_got_the_number_is_neither_suspended_nor_resumed(
     place.begin_anew(transfer="gb.alpha.9.0.1")
     method(place.task())
 
-    with pytest.raises(control_methods.GridbridgeError, match=r"not gb\.alpha\.7\.0\.1"):
+    with pytest.raises(control_methods.GridbridgeError, match=r"; expected \w+, account .gb\.alpha\.7\.0\.1"):
         place.step()
 
     assert place.away() == before
@@ -409,7 +409,7 @@ def test_another_job_that_got_the_number_is_not_released(place: Place) -> None:
     place.begin_anew(transfer="gb.alpha.9.0.1")
     control_methods.note_local_job_resumed(place.task())
 
-    with pytest.raises(control_methods.GridbridgeError, match=r"not gb\.alpha\.7\.0\.1"):
+    with pytest.raises(control_methods.GridbridgeError, match=r"; expected \w+, account .gb\.alpha\.7\.0\.1"):
         place.step()
 
     assert place.away() == "hqw"
