@@ -140,7 +140,7 @@ def _claim(policy: Policy, cluster: ClusterSection) -> str:
 def build_request_mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
     """Build the rules that translate a transfer queue's job requests for the remote cluster."""
     rules, own = policy.maps.get(cluster, {}), policy.queues.get(queue)
-    asks = own.asks if own else QueueDefaultRequests()  # the queue may be no longer configured
+    asks = own.asks if own else QueueDefaultRequests()  # gridbridge.toml may no longer have the queue
     if policy.clusters[cluster].kind is ClusterKind.OAR:
         return RequestMapping(_with_asks(_oar_rules(cluster, rules), asks) | (_of_oar(own) if own else {}))
     if not asks and all(rule == type(rule)() for rule in rules.values()):

@@ -23,8 +23,8 @@ def new_remote_job_claim(route_says: str) -> str:
 def write_remote_job_claim_key(of: str, spool: str, uid: int) -> None:
     """Write the key file of a claim of kind `file`, readable only by the caller; claims of other kinds have no key.
 
-    Raises StateError if the file can't be written, or if the spool's owner does not own the folder of keys: any user
-    may create folders in the spool.
+    Raises StateError if the file can't be written, or if the spool's owner does not own the folder of keys, because
+    any user may create folders in the spool.
     """
     if claim_and_guard.split_claim(of)[0] != claim_and_guard.FILE:
         return

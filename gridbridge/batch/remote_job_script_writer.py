@@ -106,7 +106,7 @@ def _runner(job: RemoteJobScriptValues) -> str:
 
 
 def _program(job: RemoteJobScriptValues) -> str:
-    """Return the program whose absence keeps Grid Engine from starting the job."""
+    """Return the shell or program without which Grid Engine can't start the job; empty if there is none."""
     if job.start == ShellStartMode.BINARY_NO_SHELL:
         return job.arguments[0]
     return "" if job.start == ShellStartMode.UNIX else job.shell

@@ -1,7 +1,7 @@
 """Reads waiting jobs, running tasks and free consumables from `qstat -F ... -r -u '*' -xml`.
 
-A consumable belongs to a host (`hc`), the whole cell (`gc`) or a queue (`qc`); preemptible tasks use no consumables of
-other queues (complex(5), host_conf(5), qstat(1) -F).
+A consumable belongs to a host (`hc`), the whole cell (`gc`) or a queue (`qc`). A queue's consumables are used only by
+tasks in this queue, so preemptible tasks use no consumables of local queues (complex(5), host_conf(5), qstat(1) -F).
 """
 
 import fnmatch

@@ -272,7 +272,7 @@ _Leafs = dict[str, list[str]]
 
 @repaired_qstat_xml
 def parse_job_detail(data: bytes) -> tuple[JobAccountAndErrors, ...]:
-    """Parse the output of `qstat -j JOB -xml`: one value for each job; return an empty result for an unknown job.
+    """Parse each job in the output of `qstat -j JOB -xml`; return an empty result for an unknown job.
 
     JOB may be a name or pattern of several jobs. The enclosing elements vary by version and by the job's history, so
     only elements without children are read, in order.

@@ -1,7 +1,7 @@
 """Builds the command lines of OAR's programs (oarsub(1), oardel(1), oarstat(1), ...).
 
-OAR's programs are setuid, so their caller can't kill them, and without their database they retry for ever. An alarm(2)
-that is set before execve(2) ends them.
+OAR's programs retry for ever if OAR's database is down, and can't be killed by the caller, because the programs are
+setuid. So an alarm(2) that is set before execve(2) ends each program.
 """
 
 from gridbridge.model.job_request import (

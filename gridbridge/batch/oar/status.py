@@ -233,8 +233,7 @@ def _queues(resources: list[OarResource], yielding: Container[str], now: float) 
     """Return one queue instance for each node, with a slot for each resource.
 
     A drained node accepts no jobs. Slots of a standby node are free, because OAR wakes the node for a job. Dead
-    resources count only on a silent node, which has no living resources. `yielding` has the ids of running
-    best-effort jobs.
+    resources count only if all resources of their node are dead. `yielding` has the ids of running best-effort jobs.
     """
     all_slots = [slot for slot in resources if slot.is_slot]
     silent = {slot.host for slot in all_slots} - {slot.host for slot in all_slots if slot.can_run(now)}
