@@ -90,7 +90,7 @@ class CampaignPublisher:
         published_campaign_files.publish_campaign_value_by_class(cycle, self._folder)
 
     def begin(self, campaigns: Iterable[int]) -> None:
-        """Record campaigns whose tasks the cycle may change: after a kill all of their tasks are published again."""
+        """Record campaigns whose tasks the cycle may change, so that a cycle after a kill publishes all tasks again."""
         self._killed |= published_campaign_files.campaigns_half_published(self._folder) - self._begun
         before, self._there = self._there, published_campaign_files.campaigns_with_published_tasks(self._folder)
         if before is None or not before <= self._there:

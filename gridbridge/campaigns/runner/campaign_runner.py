@@ -54,7 +54,7 @@ UNTAKEN = "{} inbox files would be processed first, and are ignored in a dry run
 
 
 def require_unchanged_site_name(name: str, campaigns: CampaignRows, path: str = RUNNER_SITE, *, is_dry: bool) -> None:
-    """Store the site's name; raise ConfigError if the name of unfinished arrays has changed with the site's name."""
+    """Store the site's name; raise ConfigError for a new name while arrays with the old name are unfinished."""
     before = ""
     with suppress(OSError, StateError):
         before = safe_files.read_file_only_owner_writes(path, 1 << 10)[0].decode("ascii", "replace")
@@ -70,7 +70,7 @@ class CampaignRunnerCycle:
     """One scheduling cycle of all campaigns: process the inbox, gather, decide, apply."""
 
     def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
-        """Open the state file, read-only in a dry run; raises StateError, or ConfigError if no renaming is allowed."""
+        """Open the state file, read-only in a dry run; raises StateError, or ConfigError for a changed site name."""
         keep_ssh_connections_open(policy)
         if not is_dry:
             drains.make_cluster_drains_folder()
