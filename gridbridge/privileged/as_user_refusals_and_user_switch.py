@@ -95,7 +95,7 @@ def require_ordinary_account(config: "dict[str, dict[str, object]]", file: str, 
 
 
 def require_existing_account(uid: int) -> None:
-    """Raise OwnerAccountUnavailable if a uid has no account; called before any act."""
+    """Raise OwnerAccountUnavailable if a uid has no account; callers have not acted yet."""
     try:
         pwd.getpwuid(uid)
     except KeyError as error:

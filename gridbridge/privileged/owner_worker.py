@@ -18,7 +18,7 @@ from gridbridge.privileged.process_scope import UserProcessScope
 from gridbridge.shell.program_runs import ANSWER_BYTES, remaining_ms
 
 Answers = Callable[[list[str]], str]  # takes the words of a request, and returns the answer
-Begin = Callable[[str], Answers]  # makes Answers for the owner's login name
+Begin = Callable[[str], Answers]  # takes the owner's login name, and returns the function Answers
 
 ANSWERED: dict[int, type[GridbridgeError]] = {
     as_user_refusals_and_user_switch.REFUSED: as_user_refusals_and_user_switch.AsUserRequestRefusal,

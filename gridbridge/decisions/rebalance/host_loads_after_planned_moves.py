@@ -211,7 +211,7 @@ class ProjectedPlacement:
         return host.room is None or self._came[host.name] + slots <= host.room
 
     def apply_move(self, move: PlacementMove, task: PlacementTask) -> None:
-        """Update the hosts of a task's copies, and the loads of these hosts, as if a move were done."""
+        """Update the hosts of a task's copies, and the hosts' loads, as if a planned move were done."""
         now = self.task(task)
         self._came[move.target] += now.slots if move.kind == PlacementMoveKind.LIVE else 0
         self._moved[now.key] = task_after_move(now, move)

@@ -99,7 +99,7 @@ def _is_whole(board: ProjectedPlacement, job: PlacementJobOrDataset, task: Place
 
 
 def is_job_unevenly_spread(board: ProjectedPlacement, job: PlacementJobOrDataset) -> bool:
-    """Say whether some host is above its share of a job's tasks and replicas, or at least two below its share."""
+    """Say whether a host has more of a job's tasks and replicas than its share, or at least two less than its share."""
     surpluses = (above for kind in board.kinds for _, above in board.surplus_by_host(job, kind))
     return any(above > 0 or above < -1 for above in surpluses)
 

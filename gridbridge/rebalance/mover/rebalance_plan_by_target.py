@@ -89,7 +89,7 @@ def check_target_and_plan_moves(
 
 
 def why_not_rebalanced_now(snapshot: PlacementSnapshot, question: RebalanceTarget) -> str:
-    """Return why a host or job can't be rebalanced now; empty if rebalancing is possible."""
+    """Return why the target host or job can't be rebalanced now; empty if rebalancing is possible."""
     return (
         why_host_balancing_waits(snapshot)
         if question.what in (RebalanceTargetKind.HOST, RebalanceTargetKind.JOB)

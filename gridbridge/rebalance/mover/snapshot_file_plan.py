@@ -173,7 +173,7 @@ def _task_state(text: object) -> PlacementTaskState:
     return TASK_STATES.get(_state(text), PlacementTaskState.UNKNOWN)
 
 
-RIGHT: Mapping[Callable[[object], object], str] = {  # for each reader: what the reader accepts
+RIGHT: Mapping[Callable[[object], object], str] = {  # for each reader of values: the accepted values
     **dict.fromkeys((_name, _text, _host_state, _task_state), "a name: 1 to 255 printable characters"),
     _names: "a list of names",
     _bool: "true or false",

@@ -118,7 +118,7 @@ class ReplicaReconciler:
         now, most = self._clock.now(), self._rules.copies_at_once
         datasets = {delegated.name: delegated for delegated in stored.kept}
         with MomentaryProgramLock(self._carrying) as is_alone:
-            pass  # an earlier round holds the lock while its copies run
+            pass  # the lock is not free while copies of an earlier round run
         begun, earlier = list[ServiceReplicaAct](), list[list[ServiceReplicaAct]]()
         if is_alone:
             begun = self._interrupted_acts(stored, datasets)

@@ -140,7 +140,7 @@ own=$own/.$4.part
 {IS_OURS}
 [ "$(judged "$own")" = ours ] || echo "$name $content" >"$own/{REPLICA_MARK}"
 """
-# The mark file is removed last, so that the files left by a killed removal still name their dataset.
+# The mark file names the dataset, and is removed last, so that files left by a killed removal can be identified.
 REMOVE = f"""emptied() {{
     find "$1" -mindepth 1 -maxdepth 1 ! -name {REPLICA_MARK} -exec rm -rf -- {{}} + &&
         rm -rf -- "$1"
