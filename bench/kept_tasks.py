@@ -81,7 +81,7 @@ class _Site:
             with self._database.transaction():
                 self._campaigns.ended(ended)
                 self._campaigns.count(self._number, len(ended), 0)
-                self._campaigns.array_is(array, ArraySubmissionState.OVER, array.number)
+                self._campaigns.set_array_state(array, ArraySubmissionState.OVER, array.number)
             self._last = [array]
             self._publication.begin([self._number])
             self._publication.end(ended)

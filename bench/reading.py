@@ -52,7 +52,7 @@ def _measured(path: str, arrays: int) -> tuple[float, float]:
     for _ in range(arrays):
         array = campaigns.intend(1, "beta", SIZE, NOON)
         assert array
-        campaigns.array_is(array, ArraySubmissionState.RELEASED, array.number)
+        campaigns.set_array_state(array, ArraySubmissionState.RELEASED, array.number)
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
     updator = CampaignSituationGatherer(
         policy, database, CampaignStatisticsRows(database), TaskDeletionMarkRows(database), Clock()

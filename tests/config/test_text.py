@@ -76,8 +76,8 @@ TEXTS = {
     PATH_OR_NONE.right: st.sampled_from(["", "/a b/accounting"]),
     SSH_PLACE.right: st.sampled_from(["delta-master", "10.0.0.1:2222"]),
     FAR_FOLDER.right: st.sampled_from([".gridbridge/stage", "/scratch/gb"]),
-    transfer_config_sections.STAGE_IN_LIST.right: st.sampled_from(["", "a:b%2Cc", "/data/x:."]),
-    transfer_config_sections.STAGE_OUT_LIST.right: st.sampled_from(["", ".", "a b:%22"]),
+    transfer_config_sections.STAGE_IN_FORMAT.right: st.sampled_from(["", "a:b%2Cc", "/data/x:."]),
+    transfer_config_sections.STAGE_OUT_FORMAT.right: st.sampled_from(["", ".", "a b:%22"]),
     STATE_URL.right: st.sampled_from(["sqlite:////x y.db", "postgresql://me@db:5432/grid"]),
 }
 
