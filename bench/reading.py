@@ -19,7 +19,7 @@ from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisti
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.campaigns.task_attempt_outcomes import MissingAttemptOutcomeDecider
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.jobs_and_accounting import JobEnd
 from gridbridge.model.site.site_section import SiteSection
@@ -82,7 +82,7 @@ def _listed(arrays: int) -> ClusterSnapshot:
     """Return a row for each task; of the first array the first tenth has ended."""
     jobs = {
         number: tuple(
-            JobListRow(job_id=number, name="n", owner="a", state=RUNNING, tasks=(range(n, n + 1),))
+            ClusterJobListRow(job_id=number, name="n", owner="a", state=RUNNING, tasks=(range(n, n + 1),))
             for n in range(1 + SIZE // 10 * (number == 1), SIZE + 1)
         )
         for number in range(1, arrays + 1)

@@ -20,33 +20,59 @@ if TYPE_CHECKING:
 
 def load_submit_adapter(cluster: Away) -> "JobSubmissionAndControl[Away]":
     """Load the module that submits and controls jobs on a cluster."""
-    return _load(HOT[cluster.kind])
+    return HOT[cluster.kind]()
 
 
 def load_campaign_array_adapter(cluster: Away) -> "CampaignArrayJobControl[Away]":
     """Load the module that submits and controls a campaign's arrays on a cluster."""
-    return _load(HOT[cluster.kind])
+    return HOT[cluster.kind]()
 
 
 def load_home_job_control(home: Home) -> "StarterHomeTaskControl[Home]":
     """Load the module that controls local tasks of a home cluster; OAR can't be a home."""
-    return _load(HOT[home.kind])
+    return HOT[home.kind]()
 
 
 def load_refused_job_marker(home: Home) -> "RefusedJobMarker[Home]":
     """Load the module that marks a job as refused by all remote clusters."""
-    return _load(MARKERS[home.kind])
+    return MARKERS[home.kind]()
 
 
 def load_job_recaller(cluster: Away) -> "WaitingRemoteJobRecaller[Away] | None":
     """Load the module that recalls waiting remote jobs; return None if the batch system can't recall."""
-    return _load(RECALLERS[cluster.kind]) if cluster.kind in RECALLERS else None
+    return RECALLERS[cluster.kind]() if cluster.kind in RECALLERS else None
 
 
-def _load(module: str) -> "ModuleType":
-    return __import__(f"gridbridge.batch.{module}", fromlist=("any name",))
+def _gridengine() -> "ModuleType":
+    from gridbridge.batch.gridengine import submit
+
+    return submit
 
 
-HOT = {GRIDENGINE: "gridengine.submit", OAR: "oar.submit", EMBEDDED: "embedded.submit"}
-RECALLERS = {GRIDENGINE: "gridengine.submit"}  # adapters whose delete command reports whether the job still waited
-MARKERS = {GRIDENGINE: "gridengine.home_job_verification", EMBEDDED: "embedded.tasks"}
+def _oar() -> "ModuleType":
+    from gridbridge.batch.oar import submit
+
+    return submit
+
+
+def _embedded() -> "ModuleType":
+    from gridbridge.batch.embedded import submit
+
+    return submit
+
+
+def _gridengine_home() -> "ModuleType":
+    from gridbridge.batch.gridengine import home_job_runnability_check as home
+
+    return home
+
+
+def _embedded_home() -> "ModuleType":
+    from gridbridge.batch.embedded import embedded_task_guards as home
+
+    return home
+
+
+HOT = {GRIDENGINE: _gridengine, OAR: _oar, EMBEDDED: _embedded}
+RECALLERS = {GRIDENGINE: _gridengine}  # batch systems whose delete command reports whether the job was still waiting
+MARKERS = {GRIDENGINE: _gridengine_home, EMBEDDED: _embedded_home}

@@ -12,7 +12,7 @@ from gridbridge.model.transfer_name import NO_TASK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobListRow:
+class ClusterJobListRow:
     """A row of a job list: a job, a running task, or all waiting tasks of an array."""
 
     job_id: int
@@ -45,7 +45,7 @@ class ListedJobStatus:
 
     job_id: int
     owner: str
-    rows: tuple[JobListRow, ...]
+    rows: tuple[ClusterJobListRow, ...]
     errors: tuple[str, ...] = ()  # one error text for each failed task
     hindrances: tuple[str, ...] = ()  # the scheduler's reasons why the job waits
 
@@ -55,7 +55,7 @@ class ListedJobStatus:
         return min((row.since for row in self.rows if row.since), default=None)
 
 
-_Rows = tuple[dict[int, JobListRow], tuple[JobListRow, ...]]
+_Rows = tuple[dict[int, ClusterJobListRow], tuple[ClusterJobListRow, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +108,8 @@ class ClusterSnapshot:
     cluster: str
     taken_at: datetime
     queues: tuple[QueueInstanceStatus, ...] = ()
-    jobs: Mapping[int, tuple[JobListRow, ...]]  # rows of gridbridge's jobs, by job id
-    copies: tuple[JobListRow, ...] = ()  # copies that OAR made of gridbridge's jobs; not in `jobs`
+    jobs: Mapping[int, tuple[ClusterJobListRow, ...]]  # rows of gridbridge's jobs, by job id
+    copies: tuple[ClusterJobListRow, ...] = ()  # copies that OAR made of gridbridge's jobs; not in `jobs`
     pending: int  # waiting tasks that may start; without tasks of campaigns
     free_slots: int  # free slots in ordinary queues; consumable resources may allow fewer
     besteffort_slots: int | None = None  # free slots for preemptible jobs
@@ -130,7 +130,7 @@ class ClusterSnapshot:
             if queue.takes_batch and not queue.sends_away and not queue.is_besteffort:
                 yield queue
 
-    def find(self, job_id: int, task: int = NO_TASK) -> JobListRow | None:
+    def find(self, job_id: int, task: int = NO_TASK) -> ClusterJobListRow | None:
         """Return the job list row of a task, or the first row of a job; None if the list lacks the job."""
         rows = self.jobs.get(job_id, ())
         if task == NO_TASK or len(rows) < 2:

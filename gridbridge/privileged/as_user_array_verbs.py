@@ -26,7 +26,7 @@ from gridbridge.privileged.as_user_array_arguments import (
     read_config_or_not_yet_possible,
 )
 from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal
-from gridbridge.privileged.campaign_owner_cluster_calls import CampaignOwnerConnection
+from gridbridge.privileged.campaign_owner_cluster_calls import CampaignOwnerClusterCalls
 from gridbridge.privileged.owner_worker import Answers, CampaignOwnerWorker
 
 
@@ -138,7 +138,7 @@ def _require_indices_in_array(order: AsUserArrayArguments, ledger: RootLedgerOfS
 
 
 def _array_request_handler(order: AsUserArrayArguments, person: str) -> Answers:
-    site = CampaignOwnerConnection(order, person)
+    site = CampaignOwnerClusterCalls(order, person)
 
     def answer(words: list[str]) -> str:
         verb, name, *arguments = words

@@ -26,7 +26,7 @@ UNTAKEN = {
 }
 
 
-class CampaignOwnerConnection:
+class CampaignOwnerClusterCalls:
     """The access of a campaign's owner to a cluster, by a single connection."""
 
     def __init__(self, order: AsUserArrayArguments, person: str) -> None:

@@ -16,7 +16,7 @@ from gridbridge.privileged import as_user_refusals_and_user_switch
 from gridbridge.privileged.as_user_array_arguments import ArraySendProgress, AsUserArrayArguments, is_short_ascii_number
 from gridbridge.privileged.as_user_refusals_and_user_switch import OwnerAccountUnavailable
 from gridbridge.privileged.campaign_array_job_spec import VerifiedCampaignTasks
-from gridbridge.privileged.campaign_owner_cluster_calls import CampaignOwnerConnection
+from gridbridge.privileged.campaign_owner_cluster_calls import CampaignOwnerClusterCalls
 from gridbridge.privileged.earlier_attempts_ended_check import require_earlier_attempts_ended
 from gridbridge.privileged.owner_worker import Answers, CampaignOwnerWorker, OwnerWorkerLoss
 
@@ -134,7 +134,7 @@ class CampaignArraySender:
                 sent_array.error = error
 
     def _request_handler(self, person: str) -> Answers:
-        site = CampaignOwnerConnection(self._order, person)
+        site = CampaignOwnerClusterCalls(self._order, person)
 
         def answer(words: list[str]) -> str:
             verb, *arguments = words

@@ -11,7 +11,7 @@ from gridbridge import __version__
 from gridbridge.batch.batch_adapter_table import cluster_status_reader
 from gridbridge.decisions.transfer.transfer_queue_admission import find_local_only_queues
 from gridbridge.errors import GridbridgeError, describe_error
-from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.config_key_descriptions import RemoteAccounts
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster, encode_non_forwarding_queues
@@ -21,7 +21,7 @@ from gridbridge.program.threads_and_backoff import ThreadNotStarted, ThreadPool
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import cluster_query_tables, published_file_formats
-from gridbridge.state.cluster_query_tables import ClusterQueryLogRows, LastClusterQueryResult, LastClusterQueryRows
+from gridbridge.state.cluster_query_tables import ClusterQueryLog, LastClusterQueryResult, LastClusterQueryRows
 from gridbridge.state.published_files import publish_file
 from gridbridge.state.state_file import StateFile
 
@@ -176,7 +176,7 @@ class ClusterObserver:
             _log.warning("event=no_vocabulary cluster=%s why=%r", self.cluster, describe_error(error))
             return None
 
-    def _with_home_owners(self, rows: tuple[JobListRow, ...]) -> tuple[JobListRow, ...]:
+    def _with_home_owners(self, rows: tuple[ClusterJobListRow, ...]) -> tuple[ClusterJobListRow, ...]:
         person_of = self._users.person_of
         return tuple(replace(row, owner=person_of(row.owner, self.cluster)) for row in rows)
 
@@ -276,7 +276,7 @@ class LastClusterSnapshots:
         self._clock = clock
         self._failed: Counter[str] = Counter()  # number of failures in a row, by cluster
         self._observers = observers
-        self._snapshots = ClusterQueryLogRows(database)
+        self._snapshots = ClusterQueryLog(database)
         self._sharing = ClusterSnapshotSharing(database, clock)
         self._show = show
 

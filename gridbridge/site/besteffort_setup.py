@@ -50,13 +50,13 @@ def besteffort_consumable_warnings(policy: Policy, request: BestEffortSetupReque
     return tuple(f"{finding.item}: {finding.found}: {finding.hint}" for finding in findings)
 
 
-def plan_besteffort_removal(policy: Policy, request: BestEffortSetupRequest) -> tuple[SetupStep, ...]:
+def plan_besteffort_queue_removal(policy: Policy, request: BestEffortSetupRequest) -> tuple[SetupStep, ...]:
     """Return the steps that remove the best-effort queues; running tasks are preempted and run again."""
     cell = read_besteffort_setup(policy, request.cluster)
     return setup_steps_of_edits(policy, besteffort_removal_edits(request.cluster, cell))
 
 
-def check_besteffort_queues(policy: Policy, cluster: str) -> Iterator[CheckFinding]:
+def check_grid_engine_besteffort_queues(policy: Policy, cluster: str) -> Iterator[CheckFinding]:
     """Check the best-effort queues of a cell, if this host may query the cell's objects."""
     if _why_no_besteffort_queues(policy, cluster):
         return

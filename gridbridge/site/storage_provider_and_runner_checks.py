@@ -33,7 +33,7 @@ LIST = """[ -d "$1/" ] && [ -r "$1/" ] || exit 1
 find "$1/" -mindepth 1 -maxdepth 1 -printf '%u %y %f\\0' 2>/dev/null | head -zn "$2" """
 ACCOUNTS = "xargs -d '\\n' getent passwd -- | cut -d: -f1"  # names may exceed one command line
 LIST_LIMIT_S = 30.0
-LIST_PROGRAM = ("-I", "-m", "gridbridge.elastic.balancer.machine_list_failures")
+LIST_PROGRAM = ("-I", "-m", "gridbridge.elastic.balancer.machine_list_queries")
 PROVIDER_LISTS_ITEM = "lists of providers"
 LOCKS = {
     service_fault_findings.POLLER: fixed_paths.LOCK,

@@ -155,7 +155,7 @@ def apply_setup_steps(steps: Iterable[SetupStep], policy: Policy, report: Callab
         report(step)
 
 
-def delete_unneeded_former_settings(policy: Policy) -> None:
+def delete_unneeded_former_settings_record(policy: Policy) -> None:
     """Delete the record of former settings if the home cluster has no transfer queue left."""
     home = configured_cluster_address(policy, policy.site.cluster)
     if not any(map(is_transfer_queue, home_queue_setup_adapter(home).query_queue_settings(home).values())):

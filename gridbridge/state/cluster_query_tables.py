@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Boolean, Column, LargeBinary, Table, and_, bindparam, delete, insert, select
 
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.job_and_queue_states import JobState, QueueInstanceState, StateFacts
 from gridbridge.state import column_types
 from gridbridge.state.state_file import StateFile
@@ -63,7 +63,7 @@ class LastClusterQueryResult:
     content: bytes = b""  # encoded snapshot
 
 
-class ClusterQueryLogRows:
+class ClusterQueryLog:
     """Writes the log of cluster queries."""
 
     def __init__(self, database: StateFile) -> None:
@@ -144,15 +144,15 @@ def _queue(row: list[Any]) -> QueueInstanceStatus:
     return QueueInstanceStatus(state=QueueInstanceState(*_read(state)), **dict(zip(_QUEUE, values, strict=True)))
 
 
-def _job_row(job: JobListRow) -> list[Any]:
+def _job_row(job: ClusterJobListRow) -> list[Any]:
     since_s = job.since.timestamp() if job.since else None
     ranges = [[task_range.start, task_range.stop, task_range.step] for task_range in job.tasks]
     return [ranges, since_s, _words(job.state), job.name, job.owner, job.queue, job.slots]
 
 
-def _jobs(number: int, rows: list[Any]) -> tuple[JobListRow, ...]:
+def _jobs(number: int, rows: list[Any]) -> tuple[ClusterJobListRow, ...]:
     return tuple(
-        JobListRow(
+        ClusterJobListRow(
             job_id=number,
             tasks=tuple(range(*bounds) for bounds in ranges),
             since=None if since_s is None else datetime.fromtimestamp(since_s, UTC),

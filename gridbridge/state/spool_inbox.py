@@ -31,7 +31,7 @@ ASLEEP_S = 86400  # age from which a FIFO's starter counts as gone
 _log = logging.getLogger(__name__)
 
 
-class SpoolInbox:
+class StarterMessageInbox:
     """The inbox of starters' messages; the inbox removes invalid and surplus files from the spool."""
 
     def __init__(self, folder: str, limit_per_uid: int, clock: Clock) -> None:

@@ -1,9 +1,10 @@
 """The one table of adapters: every kind has its own, and each tells what it can by what it has."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -118,6 +119,12 @@ def test_whatever_can_be_at_home_has_its_acts_there() -> None:
 
     assert {kind for kind, adapter in ADAPTERS.items() if adapter.guards_tasks} == homes
     assert set(MARKERS) == homes
+
+
+@pytest.mark.parametrize("loaders", [HOT, MARKERS, RECALLERS])
+def test_each_loader_gives_a_module_of_its_kind(loaders: dict[str, Callable[[], ModuleType]]) -> None:
+    for kind, load in loaders.items():
+        assert load().__name__.startswith(f"gridbridge.batch.{kind}.")
 
 
 @pytest.mark.parametrize(("where", "program"), [(CELL, "/b/qsub"), (OAR, "/usr/bin/oarsub"), (FOLDER, "submit")])

@@ -180,7 +180,9 @@ def test_a_folder_that_is_not_the_services_is_not_used(site: Site, tmp_path: Pat
     (site.spool / CLAIMS_FOLDER).rmdir()
     (site.spool / CLAIMS_FOLDER).symlink_to(tmp_path / "precious")
 
-    remote_job_claims.remove_old_claim_files((), time.time() + 10 * remote_job_claims.MAX_AGE_S, str(site.spool))
+    remote_job_claims.remove_claim_files_without_transfer(
+        (), time.time() + 10 * remote_job_claims.MAX_AGE_S, str(site.spool)
+    )
     with pytest.raises(StateError, match="not owned by the service"):
         remote_job_claims.take_home_claim(f"{ME}.t0", ME, str(site.spool))
     assert (tmp_path / "precious/old").exists()
@@ -191,7 +193,7 @@ def test_old_claims_of_no_transfer_are_swept_but_not_homes(site: Site) -> None:
     for name in (f"{ME}.t0", f"{ME}.t2"):
         (site.spool / CLAIMS_FOLDER / name).touch()
 
-    remote_job_claims.remove_old_claim_files(
+    remote_job_claims.remove_claim_files_without_transfer(
         {f"{ME}.t2"}, time.time() + 2 * remote_job_claims.MAX_AGE_S, str(site.spool)
     )
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
 from tests.states import job_state, queue_state
 from tests.steps import steps
 
@@ -20,11 +20,11 @@ def make_queue(letters: str = "", used: int = 1, takes_batch: bool = True) -> Qu
     )
 
 
-def make_job(job_id: int, letters: str, *tasks: range) -> JobListRow:
-    return JobListRow(job_id=job_id, tasks=tasks, name="x", owner="alice", state=job_state(letters))
+def make_job(job_id: int, letters: str, *tasks: range) -> ClusterJobListRow:
+    return ClusterJobListRow(job_id=job_id, tasks=tasks, name="x", owner="alice", state=job_state(letters))
 
 
-def make_snapshot(*rows: JobListRow) -> ClusterSnapshot:
+def make_snapshot(*rows: ClusterJobListRow) -> ClusterSnapshot:
     jobs = {row.job_id: tuple(r for r in rows if r.job_id == row.job_id) for row in rows}
     return ClusterSnapshot(
         cluster="beta", taken_at=datetime(2026, 1, 1, tzinfo=UTC), jobs=jobs, pending=0, free_slots=0
@@ -68,7 +68,7 @@ def find_all(count: int) -> int:
     running = [make_job(7, "r", range(n, n + 1)) for n in range(1, count + 1)]
     waiting = make_job(7, "qw", range(count + 1, count + 9))
     snapshot = make_snapshot(*running, waiting)
-    found: list[JobListRow | None] = []
+    found: list[ClusterJobListRow | None] = []
     took = steps(lambda: found.extend(snapshot.find(7, row.task) for row in running))
 
     assert all(one is row for one, row in zip(found, running, strict=True))

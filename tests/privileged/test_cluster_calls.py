@@ -5,7 +5,7 @@ import pytest
 from gridbridge.errors import GridbridgeError
 from gridbridge.privileged import as_user_array_arguments, campaign_owner_cluster_calls
 from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
-from gridbridge.privileged.campaign_owner_cluster_calls import CampaignOwnerConnection
+from gridbridge.privileged.campaign_owner_cluster_calls import CampaignOwnerClusterCalls
 
 NAME = "gc.alpha.12.3"
 CONFIG: dict[str, dict[str, object]] = {"site": {"cluster": "alpha"}, "cluster": {"beta": {"qmaster_port": 1}}}
@@ -43,7 +43,7 @@ def act(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> str:
     )
     monkeypatch.setattr(campaign_owner_cluster_calls, "load_campaign_array_adapter", lambda _: cell)
     asked = AsUserArrayArguments(["delete-waiting", "c.12", "beta", "3", "1-5"])
-    return CampaignOwnerConnection(asked, "alice").release_or_delete_array(NAME, "7", is_repeated=False)
+    return CampaignOwnerClusterCalls(asked, "alice").release_or_delete_array(NAME, "7", is_repeated=False)
 
 
 def test_what_can_not_be_held_goes_on_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,7 @@ def _cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
         as_user_array_arguments.as_user_refusals_and_user_switch, "read_root_configuration", lambda _: CONFIG
     )
     monkeypatch.setattr(as_user_refusals_and_user_switch, "switch_to_user", lambda uid: f"person {uid}")
-    monkeypatch.setattr(send_arrays, "CampaignOwnerConnection", lambda *_: cluster)
+    monkeypatch.setattr(send_arrays, "CampaignOwnerClusterCalls", lambda *_: cluster)
     return cluster
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.batch.gridengine import status
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
 from gridbridge.model.transfer_route import GridEngineCellAccess
@@ -144,7 +144,7 @@ def test_what_campaigns_sent_is_asked_for_by_cluster(monkeypatch: pytest.MonkeyP
 
 def _observed(monkeypatch: pytest.MonkeyPatch, sent: CampaignJobsAtCluster, **seen: Any) -> ClusterQueryResult:
     """Return the answer of a cluster that lists a job of ours, 1, and an array, 7."""
-    rows = {n: (JobListRow(job_id=n, name="n", owner="a", state=UNSEEN),) for n in (1, 7)}
+    rows = {n: (ClusterJobListRow(job_id=n, name="n", owner="a", state=UNSEEN),) for n in (1, 7)}
     known = {"cluster": "beta", "taken_at": NOON, "pending": 0, "free_slots": 3, "jobs": rows}
     answer = ClusterSnapshot(**known | seen), 0.5
     monkeypatch.setattr(status, "query_cluster_snapshot", lambda *_: answer)

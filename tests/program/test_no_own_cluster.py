@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason
 from gridbridge.model.campaigns.task_index_and_attempt_texts import FIRST_PROLOGUE_TASK
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits, JobEnd
 from gridbridge.shell.clock import Clock
@@ -60,7 +60,7 @@ class Site:
         vars(self.updator._asking)["ask"] = self._answers
         self.silent: set[str] = set()
         self.end: JobEnd | None = None  # of every task
-        self.hanging: dict[str, JobListRow] = {}  # by cluster
+        self.hanging: dict[str, ClusterJobListRow] = {}  # by cluster
         self.limits: dict[str, ClusterArrayLimits] = {}
         vars(self.updator._limits)["of"] = lambda _: self.limits
         act = CampaignPlanExecutor(
@@ -121,10 +121,10 @@ class Site:
         self.do(rules.plan_campaign_cycle(self.updator.look()))
 
 
-def listed(job_id: int, places: range, fact: str) -> JobListRow:
+def listed(job_id: int, places: range, fact: str) -> ClusterJobListRow:
     """Return the row of an array's tasks that wait or run since noon."""
     known = {"name": "campaign.1", "owner": "alice", "since": NOON}
-    return JobListRow(job_id=job_id, tasks=(places,), state=JobState([fact]), **known)  # type: ignore[arg-type]
+    return ClusterJobListRow(job_id=job_id, tasks=(places,), state=JobState([fact]), **known)  # type: ignore[arg-type]
 
 
 @pytest.fixture(name="site")

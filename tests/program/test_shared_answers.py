@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.transfer_route import GridEngineCellAccess, OarServerAccess, parse_ssh_login_address
 from gridbridge.program import cluster_observer
@@ -17,7 +17,7 @@ from gridbridge.state.state_file import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SENT = CampaignJobsAtCluster(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)
-ROW = JobListRow(job_id=7, name="campaign.3", owner="alice", state=UNSEEN)
+ROW = ClusterJobListRow(job_id=7, name="campaign.3", owner="alice", state=UNSEEN)
 SEEN = ClusterSnapshot(cluster="beta", taken_at=NOON, jobs={7: (ROW,)}, pending=0, free_slots=4)
 LIMIT_S = 5.0
 

@@ -67,7 +67,7 @@ def test_the_steps_make_queues_like_the_local_one(policy: Policy) -> None:
     assert "qconf -Mc" in lines[0]
     assert ["qconf -sq all.q" in line for line in lines[1:3]] == [True, True]
     assert lines[-1] == "qconf -rattr queue slots 1 gb-be2"
-    assert besteffort_setup.plan_besteffort_removal(policy, asked()) == ()
+    assert besteffort_setup.plan_besteffort_queue_removal(policy, asked()) == ()
     (told,) = besteffort_setup.besteffort_consumable_warnings(policy, asked())
     assert told.startswith("alpha: consumable slots: best-effort tasks use slots at n1")
 
@@ -93,18 +93,20 @@ def test_a_queue_of_the_same_name_that_is_none_of_ours_is_left_alone(policy: Pol
 
     with pytest.raises(GridbridgeError, match=r"gb-be1 has neither.*then qconf -dq gb-be1"):
         besteffort_setup.plan_besteffort_setup(policy, asked())
-    (told,) = besteffort_setup.check_besteffort_queues(policy, "alpha")
+    (told,) = besteffort_setup.check_grid_engine_besteffort_queues(policy, "alpha")
     assert (told.item, told.state) == ("alpha: queue gb-be1", FindingSeverity.WARNING)
 
 
 def test_that_there_are_none_is_right_and_half_of_a_set_up_is_not(policy: Policy, tmp_path: Path) -> None:
     """Clusters that this host can't set up are not judged."""
-    (none,) = besteffort_setup.check_besteffort_queues(policy, "alpha")
+    (none,) = besteffort_setup.check_grid_engine_besteffort_queues(policy, "alpha")
     assert (none.item, none.state) == ("alpha: best-effort queues", FindingSeverity.OK)
 
     with (tmp_path / "complexes").open("a") as table:
         table.write("gb_besteffort gb_besteffort BOOL == FORCED NO 0 0\n")
-    found = {each.item: each.state for each in besteffort_setup.check_besteffort_queues(policy, "alpha")}
+    found = {each.item: each.state for each in besteffort_setup.check_grid_engine_besteffort_queues(policy, "alpha")}
     assert found["queue gb-be1"] is FindingSeverity.BROKEN
     assert found["complex gb_besteffort"] is FindingSeverity.OK
-    assert [list(besteffort_setup.check_besteffort_queues(policy, name)) for name in ("gamma", "delta")] == [[], []]
+    assert [
+        list(besteffort_setup.check_grid_engine_besteffort_queues(policy, name)) for name in ("gamma", "delta")
+    ] == [[], []]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.cluster_snapshot import JobListRow, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, QueueInstanceStatus
 from gridbridge.model.job_and_queue_states import (
     JobState,
     JobStateFact,
@@ -27,7 +27,7 @@ from tests.builders.campaigns import made_snapshot
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MANY = 100_000
-WAITING = JobListRow(
+WAITING = ClusterJobListRow(
     job_id=7,
     tasks=(range(3, 9), range(10, 20, 2)),
     name="campaign.1",

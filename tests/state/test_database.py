@@ -18,7 +18,7 @@ from gridbridge.model import jobs_and_accounting
 from gridbridge.model.job_and_queue_states import UNSEEN, WORDS, JobState
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferEvent
 from gridbridge.model.transfer_messages_in_spool import KEYS, TransferMessage, TransferOutcome
-from gridbridge.state.cluster_query_tables import ClusterQueryLogRows
+from gridbridge.state.cluster_query_tables import ClusterQueryLog
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.transfer_rows import TransferRows
@@ -247,7 +247,7 @@ def test_forgetting_keeps_what_is_open_or_young(transfers: TransferRows, a_trans
 
 def test_forgetting_removes_old_records_and_stray_events(state_file: StateFile, tmp_path: Path) -> None:
     transfers, decisions = TransferRows(state_file), DecisionJournal(state_file)
-    snapshots = ClusterQueryLogRows(state_file)
+    snapshots = ClusterQueryLog(state_file)
     for at in (NOON - HOUR, NOON):
         transfers.add_event(TransferEvent(name="gb.alpha.9.0.1", uid=1, at=at, text="of no transfer"))
         decisions.keep(DecisionJournalEntry(at=at, program="poller", sentence="1 open", inputs={"open": 1}))

@@ -20,7 +20,7 @@ from gridbridge.model.transfer_messages_in_spool import (
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
-from gridbridge.state.spool_inbox import SpoolInbox
+from gridbridge.state.spool_inbox import StarterMessageInbox
 from gridbridge.state.spool_reader import ResumableFolderScan
 
 HOUR_S = 3600
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_message_is_returned_with_its_writer(folder: Path) -> None:
     path = spool.send_spool_message(message(), str(folder))
 
-    [letter] = SpoolInbox(str(folder), 10, Clock()).read()
+    [letter] = StarterMessageInbox(str(folder), 10, Clock()).read()
 
     assert (letter.path, letter.uid, letter.message) == (path, os.getuid(), message())
 
@@ -49,7 +49,7 @@ def test_a_message_is_returned_with_its_writer(folder: Path) -> None:
 def test_a_message_is_returned_once_and_stays(folder: Path) -> None:
     """It is the proof of who owns a transfer, for as long as that lives."""
     path = spool.send_spool_message(message(), str(folder))
-    inbox = SpoolInbox(str(folder), 10, Clock())
+    inbox = StarterMessageInbox(str(folder), 10, Clock())
     inbox.read()
 
     assert inbox.read() == ()
@@ -58,14 +58,14 @@ def test_a_message_is_returned_once_and_stays(folder: Path) -> None:
 
 def test_a_new_process_is_told_everything_again(folder: Path) -> None:
     spool.send_spool_message(message(), str(folder))
-    SpoolInbox(str(folder), 10, Clock()).read()
+    StarterMessageInbox(str(folder), 10, Clock()).read()
 
-    assert len(SpoolInbox(str(folder), 10, Clock()).read()) == 1
+    assert len(StarterMessageInbox(str(folder), 10, Clock()).read()) == 1
 
 
 def test_a_message_that_was_replaced_is_returned_again(folder: Path) -> None:
     path = spool.send_spool_message(message(), str(folder))
-    inbox = SpoolInbox(str(folder), 10, Clock())
+    inbox = StarterMessageInbox(str(folder), 10, Clock())
     inbox.read()
     safe_files.replace_file_atomically(path, encode_transfer_message(message(phase="held")))
 
@@ -74,7 +74,7 @@ def test_a_message_that_was_replaced_is_returned_again(folder: Path) -> None:
 
 def test_a_processed_message_is_removed(folder: Path) -> None:
     spool.send_spool_message(message(), str(folder))
-    inbox = SpoolInbox(str(folder), 10, Clock())
+    inbox = StarterMessageInbox(str(folder), 10, Clock())
     [letter] = inbox.read()
     inbox.remove(letter.path)
     inbox.remove(letter.path)  # gone already
@@ -84,7 +84,7 @@ def test_a_processed_message_is_removed(folder: Path) -> None:
 
 def test_a_newer_message_in_its_place_is_not_removed_with_it(folder: Path) -> None:
     path = spool.send_spool_message(message(), str(folder))
-    inbox = SpoolInbox(str(folder), 10, Clock())
+    inbox = StarterMessageInbox(str(folder), 10, Clock())
     [letter] = inbox.read()
     safe_files.replace_file_atomically(path, encode_transfer_message(message(phase="held")))
     inbox.remove(letter.path)
@@ -96,7 +96,7 @@ def test_messages_come_in_the_order_of_their_times(folder: Path) -> None:
     for at in ("10", "9.5", "100"):
         spool.send_spool_message(message(at=at), str(folder))
 
-    found = SpoolInbox(str(folder), 10, Clock()).read()
+    found = StarterMessageInbox(str(folder), 10, Clock()).read()
 
     assert [one.message.at for one in found] == ["9.5", "10", "100"]
 
@@ -106,7 +106,7 @@ def test_a_message_without_a_time_is_as_old_as_its_file(folder: Path) -> None:
     path.write_bytes(encode_transfer_message(message(at="")))
     os.utime(path, (12.5, 12.5))
 
-    assert [one.message.at for one in SpoolInbox(str(folder), 10, Clock()).read()] == ["12.500"]
+    assert [one.message.at for one in StarterMessageInbox(str(folder), 10, Clock()).read()] == ["12.500"]
 
 
 def test_one_scan_reads_a_limited_number_of_a_uid(folder: Path) -> None:
@@ -114,7 +114,7 @@ def test_one_scan_reads_a_limited_number_of_a_uid(folder: Path) -> None:
         safe_files.replace_file_atomically(
             f"{folder}/{safe_files.random_file_name('m.')}", encode_transfer_message(message()), durable=False
         )
-    inbox = SpoolInbox(str(folder), 1000, Clock())
+    inbox = StarterMessageInbox(str(folder), 1000, Clock())
 
     assert [len(inbox.read()) for _ in range(3)] == [200, 100, 0]
 
@@ -123,7 +123,7 @@ def test_the_newest_beyond_the_limit_are_removed(folder: Path, caplog: pytest.Lo
     for second in range(5):
         path = spool.send_spool_message(message(at=str(second)), str(folder))
         os.utime(path, (second + 1, second + 1))
-    inbox = SpoolInbox(str(folder), 3, Clock())
+    inbox = StarterMessageInbox(str(folder), 3, Clock())
 
     assert [letter.message.at for letter in inbox.read()] == ["0", "1", "2"]
     assert len(os.listdir(folder)) == 3 + len(["wake"])
@@ -131,7 +131,7 @@ def test_the_newest_beyond_the_limit_are_removed(folder: Path, caplog: pytest.Lo
 
 
 def test_files_with_forged_old_times_do_not_pass_the_limit(folder: Path) -> None:
-    inbox = SpoolInbox(str(folder), 3, Clock())
+    inbox = StarterMessageInbox(str(folder), 3, Clock())
     for second in range(100, 0, -1):
         os.utime(spool.send_spool_message(message(), str(folder)), (second, second))
         inbox.read()
@@ -142,9 +142,9 @@ def test_files_with_forged_old_times_do_not_pass_the_limit(folder: Path) -> None
 def test_unfinished_messages_are_left_for_an_hour(folder: Path) -> None:
     (folder / ".half").write_bytes(b"kind=rec")
 
-    assert SpoolInbox(str(folder), 10, Clock()).read() == ()
+    assert StarterMessageInbox(str(folder), 10, Clock()).read() == ()
     assert (folder / ".half").exists()
-    SpoolInbox(str(folder), 10, Clock(lambda: time.time() + HOUR_S + 1)).read()
+    StarterMessageInbox(str(folder), 10, Clock(lambda: time.time() + HOUR_S + 1)).read()
     assert not (folder / ".half").exists()
 
 
@@ -157,7 +157,7 @@ def write_in_place(folder: Path, data: bytes) -> Path:
 def test_a_message_that_is_written_in_place_is_read_when_it_is_whole(folder: Path) -> None:
     """Until then it is neither taken nor refused, wherever its writer is."""
     told = message(kind=TransferMessageKind.ENDED)
-    inbox, whole = SpoolInbox(str(folder), 10, Clock()), encode_transfer_message(told) + b"\n"
+    inbox, whole = StarterMessageInbox(str(folder), 10, Clock()), encode_transfer_message(told) + b"\n"
     for length in range(len(whole)):
         write_in_place(folder, whole[:length])
         assert inbox.read() == ()
@@ -170,7 +170,7 @@ def test_a_message_that_is_written_in_place_is_read_when_it_is_whole(folder: Pat
 @pytest.mark.parametrize("end", [b"", b"\n", b"x\n", b"\nx", b"\n\nx"], ids=repr)
 def test_a_message_whose_writer_died_is_removed_in_the_end(folder: Path, end: bytes) -> None:
     path = write_in_place(folder, encode_transfer_message(message(kind=TransferMessageKind.ENDED))[:-1] + end)
-    inbox = SpoolInbox(str(folder), 10, Clock(lambda: time.time() + HOUR_S + 1))
+    inbox = StarterMessageInbox(str(folder), 10, Clock(lambda: time.time() + HOUR_S + 1))
 
     assert inbox.read() == ()
     assert not path.exists()
@@ -179,7 +179,7 @@ def test_a_message_whose_writer_died_is_removed_in_the_end(folder: Path, end: by
 def test_many_that_are_never_finished_delay_nothing(folder: Path) -> None:
     for number in range(300):
         (folder / f"w.{number}").write_bytes(b"kind=ended\n" if number % 2 else b"")
-    inbox = SpoolInbox(str(folder), 1000, Clock())
+    inbox = StarterMessageInbox(str(folder), 1000, Clock())
     inbox.read()
     inbox.read()
     path = spool.send_spool_message(message(), str(folder))
@@ -189,7 +189,7 @@ def test_many_that_are_never_finished_delay_nothing(folder: Path) -> None:
 
 def test_a_message_that_grew_after_a_look_is_read_again(folder: Path) -> None:
     inbox, whole = (
-        SpoolInbox(str(folder), 10, Clock()),
+        StarterMessageInbox(str(folder), 10, Clock()),
         encode_transfer_message(message(kind=TransferMessageKind.CLOSED)) + b"\n",
     )
     path = write_in_place(folder, whole[:20])
@@ -205,7 +205,7 @@ def test_a_shell_can_not_send_a_record(folder: Path) -> None:
     """Gridbridge-as-user takes none under such a name."""
     path = write_in_place(folder, encode_transfer_message(message()) + b"\n")
 
-    assert SpoolInbox(str(folder), 10, Clock()).read() == ()
+    assert StarterMessageInbox(str(folder), 10, Clock()).read() == ()
     assert not path.exists()
 
 
@@ -254,7 +254,7 @@ def test_what_is_no_message_is_removed_and_reported_once(
     assert callable(make)
     make(folder / "m.broken")
     good = spool.send_spool_message(message(), str(folder))
-    inbox = SpoolInbox(str(folder), 10, Clock())
+    inbox = StarterMessageInbox(str(folder), 10, Clock())
 
     assert [good] == [letter.path for letter in inbox.read()]
     assert inbox.read() == ()
@@ -266,7 +266,7 @@ def test_what_is_no_message_is_removed_and_reported_once(
 
 def test_a_full_folder_stays_and_is_reported_once(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     (folder / "m.full" / "in").mkdir(parents=True)
-    inbox = SpoolInbox(str(folder), 10, Clock())
+    inbox = StarterMessageInbox(str(folder), 10, Clock())
     for number in range(3):
         inbox.read()
         (folder / "m.full" / f"more{number}").touch()
@@ -276,7 +276,7 @@ def test_a_full_folder_stays_and_is_reported_once(folder: Path, caplog: pytest.L
 
 def test_an_empty_folder_is_removed(folder: Path) -> None:
     (folder / "m.empty").mkdir()
-    SpoolInbox(str(folder), 10, Clock()).read()
+    StarterMessageInbox(str(folder), 10, Clock()).read()
 
     assert os.listdir(folder) == ["wake"]
 
@@ -286,7 +286,7 @@ def test_folders_are_not_looked_at_again(folder: Path, monkeypatch: pytest.Monke
     for number in range(20):
         (folder / f"m.{number}" / "in").mkdir(parents=True)
     path = spool.send_spool_message(message(), str(folder))
-    inbox = SpoolInbox(str(folder), 2, Clock())
+    inbox = StarterMessageInbox(str(folder), 2, Clock())
     letters = [letter.path for letter in inbox.read()]
     looked: list[object] = []
     for name in ("rmdir", "lstat", "unlink"):
@@ -298,7 +298,7 @@ def test_folders_are_not_looked_at_again(folder: Path, monkeypatch: pytest.Monke
 
 def test_a_name_cannot_forge_a_log_line(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     (folder / "m.\nevent=login\udcff").touch()
-    SpoolInbox(str(folder), 10, Clock()).read()
+    StarterMessageInbox(str(folder), 10, Clock()).read()
 
     [line] = caplog.messages
     assert "\n" not in line
@@ -310,7 +310,7 @@ def test_trouble_of_our_own_removes_nothing(
 ) -> None:
     """A service without file descriptors must not take messages for broken."""
     spool.send_spool_message(message(), str(folder))
-    inbox = SpoolInbox(str(folder), 10, Clock())
+    inbox = StarterMessageInbox(str(folder), 10, Clock())
 
     def no_descriptors(*_: object) -> None:
         raise StateError("open") from OSError(24, "Too many open files")
@@ -335,19 +335,19 @@ def test_a_file_that_vanishes_meanwhile_is_no_event(
 
     monkeypatch.setattr(safe_files, "read_file_only_owner_writes", vanish)
 
-    assert SpoolInbox(str(folder), 10, Clock()).read() == ()
+    assert StarterMessageInbox(str(folder), 10, Clock()).read() == ()
     assert caplog.messages == []
 
 
 def test_a_spool_that_is_missing_is_an_error() -> None:
     with pytest.raises(StateError, match="/nowhere: No such file"):
-        SpoolInbox("/nowhere", 10, Clock()).read()
+        StarterMessageInbox("/nowhere", 10, Clock()).read()
 
 
 def test_old_fifos_that_nobody_knows_are_removed(folder: Path) -> None:
     known, unknown = (spool.create_starter_wake_fifo(str(folder)) for _ in range(2))
     now, tomorrow = (
-        SpoolInbox(str(folder), 10, Clock(lambda late=late: time.time() + late)) for late in (0, DAY_S + 1)
+        StarterMessageInbox(str(folder), 10, Clock(lambda late=late: time.time() + late)) for late in (0, DAY_S + 1)
     )
 
     assert now.sweep(frozenset()) == 0
@@ -359,7 +359,7 @@ def test_old_fifos_that_nobody_knows_are_removed(folder: Path) -> None:
 def test_of_very_many_fifos_some_are_looked_at_in_each_sweep(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(7):
         spool.create_starter_wake_fifo(str(folder))
-    inbox = SpoolInbox(str(folder), 10, Clock(lambda: time.time() + DAY_S + 1))
+    inbox = StarterMessageInbox(str(folder), 10, Clock(lambda: time.time() + DAY_S + 1))
     monkeypatch.setattr(inbox, "_waking", ResumableFolderScan(3))
 
     assert [inbox.sweep(frozenset()), inbox.is_amid_sweep] == [3, True]
@@ -374,7 +374,7 @@ def test_a_link_in_place_of_wake_is_not_followed(folder: Path, tmp_path: Path) -
     (folder / "wake").symlink_to(tmp_path)
 
     with pytest.raises(StateError, match="not a folder of the service account"):
-        SpoolInbox(str(folder), 10, Clock()).sweep(frozenset())
+        StarterMessageInbox(str(folder), 10, Clock()).sweep(frozenset())
 
 
 @given(st.binary(max_size=200))
@@ -383,12 +383,12 @@ def test_any_content_is_survived(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "m.any").write_bytes(content)
 
-        assert SpoolInbox(folder, 10, Clock()).read() == ()
+        assert StarterMessageInbox(folder, 10, Clock()).read() == ()
 
 
 def test_a_mark_is_as_old_as_the_spool_and_made_anew_where_messages_were_removed(folder: Path) -> None:
     """By it starters see that their records may be gone; it is no message itself."""
-    inbox = SpoolInbox(str(folder), 10, Clock())
+    inbox = StarterMessageInbox(str(folder), 10, Clock())
     mark, seen = folder / spool.MARK, []
     for change in (lambda: None, lambda: None, mark.unlink):
         change()
@@ -410,7 +410,7 @@ def test_a_mark_from_the_future_or_of_another_is_made_anew(folder: Path, whose: 
     mark.touch()
     os.utime(mark, (time.time() + (HOUR_S if whose == os.geteuid() else -HOUR_S),) * 2)
     os.chown(mark, whose, -1)
-    inbox = SpoolInbox(str(folder), 10, Clock())
+    inbox = StarterMessageInbox(str(folder), 10, Clock())
     inbox.read()
     inbox.keep_mark()
 

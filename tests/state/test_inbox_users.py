@@ -17,7 +17,7 @@ from gridbridge.model.transfer_messages_in_spool import (
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
-from gridbridge.state.spool_inbox import NAMES_A_SCAN, SpoolInbox
+from gridbridge.state.spool_inbox import NAMES_A_SCAN, StarterMessageInbox
 
 SERVICE, ALICE, MALLORY = 10000, 10001, 10002
 MESSAGE = TransferMessage(kind=TransferMessageKind.RECORD, transfer="gb.alpha.7.0.1", at="1767225600.000")
@@ -76,7 +76,7 @@ def test_another_users_message_is_out_of_reach(
     with pytest.raises(OSError, match=r"Operation|Permission|File exists"):
         as_user(MALLORY, lambda: attack(path))
     with acting_as(SERVICE):
-        letters = [one for one in SpoolInbox(str(spool_folder), 10, Clock()).read() if one.uid == ALICE]
+        letters = [one for one in StarterMessageInbox(str(spool_folder), 10, Clock()).read() if one.uid == ALICE]
     assert [(one.path, one.message) for one in letters] == [(path, MESSAGE)]
 
 
@@ -84,7 +84,7 @@ def test_a_message_is_its_writers_whatever_it_claims(spool_folder: Path, as_user
     as_user(MALLORY, lambda: spool.send_spool_message(MESSAGE, str(spool_folder)))
 
     with acting_as(SERVICE):
-        assert [one.uid for one in SpoolInbox(str(spool_folder), 10, Clock()).read()] == [MALLORY]
+        assert [one.uid for one in StarterMessageInbox(str(spool_folder), 10, Clock()).read()] == [MALLORY]
 
 
 def test_a_hard_link_to_another_users_file_is_no_message(
@@ -107,7 +107,7 @@ def test_a_hard_link_to_another_users_file_is_no_message(
             switch.write_text(before)
 
         with acting_as(SERVICE):
-            inbox = SpoolInbox(str(spool_folder), 1000, Clock())
+            inbox = StarterMessageInbox(str(spool_folder), 1000, Clock())
             assert [inbox.read() for _ in range(3)] == [()] * 3
         assert os.listdir(spool_folder) == ["wake"]
 
@@ -133,7 +133,7 @@ def test_a_symbolic_link_to_another_users_file_is_no_message(
     as_user(MALLORY, lambda: os.symlink(note, spool_folder / "m.link"))
 
     with acting_as(SERVICE):
-        assert SpoolInbox(str(spool_folder), 10, Clock()).read() == ()
+        assert StarterMessageInbox(str(spool_folder), 10, Clock()).read() == ()
     assert Path(note).exists()
     assert not (spool_folder / "m.link").is_symlink()
 
@@ -145,7 +145,7 @@ def test_what_the_service_cannot_open_is_removed(spool_folder: Path, as_user: As
     )
 
     with acting_as(SERVICE):
-        assert SpoolInbox(str(spool_folder), 10, Clock()).read() == ()
+        assert StarterMessageInbox(str(spool_folder), 10, Clock()).read() == ()
     assert os.listdir(spool_folder) == ["wake"]
 
 
@@ -156,14 +156,14 @@ def test_others_are_served_between_the_messages_of_one(spool_folder: Path, as_us
         as_user(ALICE, lambda at=at: spool.send_spool_message(MESSAGE.but(at=at), str(spool_folder)))
 
     with acting_as(SERVICE):
-        letters = SpoolInbox(str(spool_folder), 10, Clock()).read()
+        letters = StarterMessageInbox(str(spool_folder), 10, Clock()).read()
     assert [one.message.at for one in letters] == ["1", "8", "2", "9", "3"]
 
 
 def test_a_flood_does_not_delay_others(spool_folder: Path, as_user: AsUser, acting_as: Acting) -> None:
     as_user(MALLORY, lambda: flood(spool_folder, FLOOD))
     sent = {as_user(ALICE, lambda: spool.send_spool_message(MESSAGE, str(spool_folder))) for _ in range(10)}
-    inbox = SpoolInbox(str(spool_folder), 1000, Clock())
+    inbox = StarterMessageInbox(str(spool_folder), 1000, Clock())
 
     with acting_as(SERVICE):
         scans = [inbox.read() for _ in range(SCANS)]
@@ -194,7 +194,7 @@ def test_a_full_spool_refuses_messages_and_is_relieved_by_reading(
     assert len(os.listdir(folder)) == taken  # nothing half written
 
     with acting_as(SERVICE):
-        inbox = SpoolInbox(str(folder), 10_000, Clock())
+        inbox = StarterMessageInbox(str(folder), 10_000, Clock())
         letters = [letter for _ in range(taken // 200 + 1) for letter in inbox.read()]
         for letter in letters:
             inbox.remove(letter.path)

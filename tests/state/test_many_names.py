@@ -9,7 +9,7 @@ from gridbridge.model.transfer_messages_in_spool import TransferMessage, Transfe
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool, spool_reader
 from gridbridge.state import spool_inbox as inboxes
-from gridbridge.state.spool_inbox import SpoolInbox
+from gridbridge.state.spool_inbox import StarterMessageInbox
 
 MOST = 5
 BOB = 12345
@@ -42,7 +42,7 @@ def test_of_very_many_names_some_are_looked_at_in_each_scan(folder: Path, monkey
         return look(entry)
 
     monkeypatch.setattr(spool_reader, "read_spool_file_facts", counted)
-    inbox = SpoolInbox(str(folder), 100, Clock())
+    inbox = StarterMessageInbox(str(folder), 100, Clock())
     read = []
     for scan in range(1, 6):
         read += [letter.path for letter in inbox.read()]
@@ -53,7 +53,7 @@ def test_of_very_many_names_some_are_looked_at_in_each_scan(folder: Path, monkey
 
 def test_messages_are_returned_once_in_all_passes(folder: Path) -> None:
     sent = send(folder, 22)
-    inbox = SpoolInbox(str(folder), 100, Clock())
+    inbox = StarterMessageInbox(str(folder), 100, Clock())
     read = [letter.path for _ in range(15) for letter in inbox.read()]
 
     assert sorted(read) == sorted(sent)
@@ -61,7 +61,7 @@ def test_messages_are_returned_once_in_all_passes(folder: Path) -> None:
 
 def test_a_persons_limit_counts_over_a_whole_pass(folder: Path) -> None:
     send(folder, 22)
-    inbox = SpoolInbox(str(folder), 7, Clock())
+    inbox = StarterMessageInbox(str(folder), 7, Clock())
     read = [letter.path for _ in range(15) for letter in inbox.read()]
 
     assert len(read) == 7
@@ -72,7 +72,7 @@ def test_a_persons_limit_counts_over_a_whole_pass(folder: Path) -> None:
 def test_a_message_is_found_within_one_pass_however_many_another_has(folder: Path) -> None:
     send(folder, 40, BOB)
     hers = send(folder, 3)
-    inbox = SpoolInbox(str(folder), 4, Clock())
+    inbox = StarterMessageInbox(str(folder), 4, Clock())
     read = [letter for _ in range(44 // MOST + 1) for letter in inbox.read()]
 
     assert sorted(letter.path for letter in read if letter.uid != BOB) == sorted(hers)
@@ -80,7 +80,7 @@ def test_a_message_is_found_within_one_pass_however_many_another_has(folder: Pat
 
 def test_a_message_that_comes_during_a_pass_is_found_by_the_end_of_the_next(folder: Path) -> None:
     send(folder, 22)
-    inbox = SpoolInbox(str(folder), 100, Clock())
+    inbox = StarterMessageInbox(str(folder), 100, Clock())
     inbox.read()
     (late,) = send(folder, 1)
     read = [letter.path for _ in range(2 * 25 // MOST) for letter in inbox.read()]
@@ -91,7 +91,7 @@ def test_a_message_that_comes_during_a_pass_is_found_by_the_end_of_the_next(fold
 def test_full_folders_are_tried_once_in_all_passes(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     for number in range(12):
         (folder / f"m.{number}" / "in").mkdir(parents=True)
-    inbox = SpoolInbox(str(folder), 100, Clock())
+    inbox = StarterMessageInbox(str(folder), 100, Clock())
     for _ in range(12):
         inbox.read()
 

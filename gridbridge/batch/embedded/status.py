@@ -13,7 +13,7 @@ from gridbridge.batch.embedded.embedded_program_calls import (
     run_embedded_program,
 )
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.job_and_queue_states import JobState
 from gridbridge.model.jobs_and_accounting import (
     ArrayEndQuery,
@@ -45,7 +45,7 @@ def query_cluster_snapshot(
     whole, listed = parse_embedded_cluster_and_jobs(answer)
     queue = _queue(f"{QUEUE}={whole.used}/{whole.slots}", whole.host, int(whole.yielding or 0))
     transfer_queue_instances = (_queue(text, whole.host) for text in whole.queues.split())
-    rows: dict[int, list[JobListRow]] = {}
+    rows: dict[int, list[ClusterJobListRow]] = {}
     for job in listed:
         number = int(job.array or job.id)
         if number in job_ids or job.name.startswith(OURS):
@@ -150,9 +150,9 @@ def _queue(text: str, host: str, yielding: int = 0) -> QueueInstanceStatus:
     )
 
 
-def _status(job: PrintedEmbeddedJob, host: str) -> JobListRow:
+def _status(job: PrintedEmbeddedJob, host: str) -> ClusterJobListRow:
     state = JobState(job.facts.split(), job.state)
-    return JobListRow(
+    return ClusterJobListRow(
         job_id=int(job.array or job.id),
         tasks=(range(int(job.place), int(job.place) + 1),) if job.place else (),
         name=job.name,

@@ -132,7 +132,7 @@ def parse_consumable_amount(text: str) -> float | None:
     return -number if text.startswith("-") else number
 
 
-@qstat_xml_parser.repaired_qstat_xml
+@qstat_xml_parser.with_qstat_xml_repair
 def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CellRequestsAndResources:
     """Parse qstat's list of jobs and queue instances; raise ParseError if the list is incomplete."""
     asked = dict[tuple[object, ...], WaitingLocalRequest]()

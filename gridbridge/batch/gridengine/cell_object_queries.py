@@ -11,7 +11,7 @@ from gridbridge.batch.gridengine import qconf_parser_and_edits
 from gridbridge.batch.gridengine.qstat_xml_parser import (
     QUEUE,
     iterate_job_list,
-    repaired_qstat_xml,
+    with_qstat_xml_repair,
 )
 from gridbridge.batch.gridengine.status import (
     query_all_queue_settings,
@@ -242,7 +242,7 @@ def _is_taken(row: QconfComplexRow) -> bool:
     return row.relation == EXCLUSIVE or (row.consumable != "NO" and is_counted)
 
 
-@repaired_qstat_xml
+@with_qstat_xml_repair
 def parse_hosts_of_consumables(document: bytes, names: Container[str]) -> dict[str, tuple[str, ...]]:
     """Parse the hosts of each given consumable from `qstat -F ... -xml`."""
     holders_of: dict[str, set[str]] = {}

@@ -6,7 +6,7 @@ The guard of a task is a hold or a start time far in the future.
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from gridbridge.batch.gridengine import cell_object_queries, home_job_verification, submit
+from gridbridge.batch.gridengine import cell_object_queries, home_job_runnability_check, submit
 from gridbridge.batch.gridengine.client_commands import STAYS
 from gridbridge.batch.gridengine.submit import ANY_QUEUE
 from gridbridge.batch.gridengine.submit import query_deferred_jobs as query_deferred_jobs
@@ -58,8 +58,8 @@ def keep_job_off_queues(
     job = str(local.job)
     own = submit.query_job_request(cell, job)
     queues = other_queues(own.own_queues)
-    if not queues or not home_job_verification.could_run_at_home(
-        cell, home_job_verification.request_with_replaced_lists(own, None, queues)
+    if not queues or not home_job_runnability_check.could_run_at_home(
+        cell, home_job_runnability_check.request_with_replaced_lists(own, None, queues)
     ):
         raise GridbridgeError("no other queue could run the job")
     submit.pin_job_to_queue(cell, job, queues, remember=own.own_queues or ANY_QUEUE)
@@ -81,8 +81,10 @@ def require_runnable_variant(
 ) -> None:
     """Raise GridbridgeError if no local queue could run a variant of a job's request."""
     own = submit.query_job_request(cell, str(local.job))
-    requests = (home_job_verification.request_with_replaced_lists(own, hard, queues) for hard, queues in variants(own))
-    if not any(home_job_verification.could_run_at_home(cell, request) for request in requests):
+    requests = (
+        home_job_runnability_check.request_with_replaced_lists(own, hard, queues) for hard, queues in variants(own)
+    )
+    if not any(home_job_runnability_check.could_run_at_home(cell, request) for request in requests):
         raise GridbridgeError("no queue of the home cluster could run the job")
 
 

@@ -18,7 +18,7 @@ from lxml import etree
 
 from gridbridge.batch import qstat_state_letters
 from gridbridge.errors import ParseError
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.jobs_and_accounting import JobAccountAndErrors
@@ -46,7 +46,7 @@ def parse_repaired_xml(data: bytes, read: Callable[[bytes], _Value], program: st
         raise ParseError(f"{program}: broken XML: {broken.msg}") from broken
 
 
-def repaired_qstat_xml(
+def with_qstat_xml_repair(
     read: Callable[Concatenate[bytes, _Options], _Value],
 ) -> Callable[Concatenate[bytes, _Options], _Value]:
     """Decorate a reader of qstat's XML: broken XML is repaired, and all errors become ParseError."""
@@ -152,7 +152,7 @@ _JOB, _TASK = "JB_job_number", "JAT_task_number"
 BATCH = "B"  # letter of batch queues in a queue's type
 
 
-@repaired_qstat_xml
+@with_qstat_xml_repair
 def parse_cluster_snapshot(
     data: bytes,
     *,
@@ -169,7 +169,7 @@ def parse_cluster_snapshot(
     Jobs in `uncounted` don't count as pending. `zone` is the time zone in which qstat ran, by default this system's. If
     a ~/.sge_qstat cancels -F, the snapshot has no queues. Raises ParseError for an incomplete document.
     """
-    queues, jobs = list[QueueInstanceStatus](), dict[int, tuple[JobListRow, ...]]()
+    queues, jobs = list[QueueInstanceStatus](), dict[int, tuple[ClusterJobListRow, ...]]()
     tasks_in_state = Counter[str]()
     for element in iterate_job_list(data):
         leafs = {str(child.tag): child.text or "" for child in element}
@@ -195,7 +195,7 @@ def parse_cluster_snapshot(
     )
 
 
-def _add_job_row(rows: tuple[JobListRow, ...], row: JobListRow) -> tuple[JobListRow, ...]:
+def _add_job_row(rows: tuple[ClusterJobListRow, ...], row: ClusterJobListRow) -> tuple[ClusterJobListRow, ...]:
     """Add a job's row; the rows of a parallel job, one for each host, become one row with all slots."""
     parts = [earlier for earlier in rows if earlier.tasks == row.tasks and earlier.state.is_running]
     if not (parts and row.state.is_running):
@@ -222,8 +222,8 @@ def _queue(leafs: dict[str, str], queue: Element) -> QueueInstanceStatus:
     )
 
 
-def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobListRow:
-    return JobListRow(
+def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> ClusterJobListRow:
+    return ClusterJobListRow(
         job_id=int(leafs["JB_job_number"]),
         tasks=parse_qstat_task_ranges(leafs.get("tasks", "")),
         name=unescape_less_than(leafs["JB_name"]),
@@ -270,7 +270,7 @@ def count_tasks_in_ranges(text: str) -> int:
 _Leafs = dict[str, list[str]]
 
 
-@repaired_qstat_xml
+@with_qstat_xml_repair
 def parse_job_detail(data: bytes) -> tuple[JobAccountAndErrors, ...]:
     """Parse each job in the output of `qstat -j JOB -xml`; return an empty result for an unknown job.
 
@@ -310,20 +310,20 @@ def _split_jobs(document: bytes, *tags: str) -> tuple[list[_Leafs], Element]:
     return jobs, walked.root
 
 
-@repaired_qstat_xml
+@with_qstat_xml_repair
 def parse_begun_tasks(data: bytes) -> list[int]:
     """Parse the tasks in the output of `qstat -j ARRAY -xml`, which prints only tasks that have begun."""
     return [int(text) for job in _split_jobs(data, _TASK)[0] for text in job.get(_TASK, ())]
 
 
-@repaired_qstat_xml
+@with_qstat_xml_repair
 def parse_unix_groups_and_ckpts(data: bytes) -> dict[int, tuple[str, str]]:
     """Parse each job's group and checkpointing environment from `qstat -j JOB,JOB -xml`."""
     jobs, _ = _split_jobs(data, "JB_group", "JB_checkpoint_name")
     return {int(job[_JOB][0]): (job.get("JB_group", [""])[-1], job.get("JB_checkpoint_name", [""])[-1]) for job in jobs}
 
 
-@repaired_qstat_xml
+@with_qstat_xml_repair
 def parse_array_concurrency_limits(data: bytes) -> dict[int, int]:
     """Parse the arrays' maximal numbers of running tasks from `qstat -j -xml`; arrays without -tc are left out."""
     jobs, _ = _split_jobs(data, "JB_ja_task_concurrency")

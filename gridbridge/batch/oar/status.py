@@ -28,7 +28,7 @@ from gridbridge.batch.oar.oar_output_parser import (
 from gridbridge.batch.oar.submit import run_client
 from gridbridge.batch.qstat_state_letters import render_queue_state_letters
 from gridbridge.errors import GridbridgeError, ParseError, SshAccessRejected
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.job_and_queue_states import (
     JobStateFact,
     QueueInstanceState,
@@ -220,8 +220,8 @@ def query_job_details(server: OarServerAccess, job_id: int) -> tuple[JobAccountA
     )
 
 
-def _arrays(jobs: list[OarJob], job_ids: Container[int]) -> dict[int, tuple[JobListRow, ...]]:
-    rows = defaultdict[int, list[JobListRow]](list)
+def _arrays(jobs: list[OarJob], job_ids: Container[int]) -> dict[int, tuple[ClusterJobListRow, ...]]:
+    rows = defaultdict[int, list[ClusterJobListRow]](list)
     for job in jobs:
         if (array := int(job.array)) in job_ids and job.is_of_array:
             span = range(job.place, job.place + 1)
@@ -259,12 +259,12 @@ def _queues(resources: list[OarResource], yielding: Container[str], now: float) 
     )
 
 
-def _status(job: OarJob) -> JobListRow:
+def _status(job: OarJob) -> ClusterJobListRow:
     state = job.known
     if JobStateFact.UNKNOWN in state.facts:
         _warn_of_unknown_state(job.state)
     is_active = job.state in ACTIVE
-    return JobListRow(
+    return ClusterJobListRow(
         job_id=int(job.id),
         name=job.name,
         owner=job.owner,

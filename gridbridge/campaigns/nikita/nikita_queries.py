@@ -18,7 +18,7 @@ from gridbridge.model.campaigns import task_deletions_and_preemptions as deletio
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.fixed_paths import CAMPAIGNS, NIKITA_CLOCKS, PUBLISHED, RUNNER_LOCK
 from gridbridge.model.host_clocks import (
     ClockJump,
@@ -68,7 +68,7 @@ def campaign_tasks_in_snapshots(
                 yield from (part for part in split if part.marked in TO_GO)
 
 
-def _since(array: CampaignArray, row: JobListRow, campaign: Campaign) -> datetime | None:
+def _since(array: CampaignArray, row: ClusterJobListRow, campaign: Campaign) -> datetime | None:
     """Return the time since which tasks wait (since submission) or run; None for tasks that nikita must not delete."""
     if campaign.state is CampaignState.CANCELLED and not row.state.is_deleting:
         return array.intended_at
@@ -84,7 +84,7 @@ def _since(array: CampaignArray, row: JobListRow, campaign: Campaign) -> datetim
 def _split(
     array: CampaignArray,
     campaign: Campaign,
-    row: JobListRow,
+    row: ClusterJobListRow,
     since: datetime,
     marks: Mapping[int, deletions.TaskDeletionMark],
 ) -> Iterator[deletions.ArrayTasksWithSameStateAndAge]:

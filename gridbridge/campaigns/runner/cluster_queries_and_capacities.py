@@ -22,7 +22,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     ClusterCapacityForCampaigns,
     ListedCampaignTaskCounts,
 )
-from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery, ClusterArrayLimits
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_route import Away
@@ -316,5 +316,5 @@ def _count(
     )
 
 
-def _tasks(rows: Iterable[JobListRow]) -> int:
+def _tasks(rows: Iterable[ClusterJobListRow]) -> int:
     return sum(row.task_count for row in rows)

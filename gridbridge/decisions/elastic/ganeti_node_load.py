@@ -124,7 +124,7 @@ def _load_after_primary_change(
     )
 
 
-def ganeti_load_with_secondary(
+def ganeti_load_with_added_secondary(
     hardware: GanetiNodeHardwareAndTags,
     load: GanetiNodeLoad,
     burden: GanetiInstanceLoad,

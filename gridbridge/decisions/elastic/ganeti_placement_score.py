@@ -18,8 +18,8 @@ from gridbridge.decisions.elastic.ganeti_node_load import (
     GanetiNodeLoad,
     divide_like_ieee_754,
     do_ganeti_tags_allow_migration,
+    ganeti_load_with_added_secondary,
     ganeti_load_with_primary,
-    ganeti_load_with_secondary,
     ganeti_load_without_primary,
     ganeti_load_without_secondary,
     hardware_of_ganeti_nodes,
@@ -272,7 +272,7 @@ def _loads_after_mirrored_move(
         return None
     ignores_disk = is_forced and kind is GanetiInstanceMoveKind.FAILOVER
     load = loads.get(new_s, at.loads[new_s])
-    secondary = ganeti_load_with_secondary(
+    secondary = ganeti_load_with_added_secondary(
         hardware[new_s], load, new, new_p, is_forced=is_forced, ignores_disk=ignores_disk
     )
     return secondary and {**loads, new_p: primary, new_s: secondary}

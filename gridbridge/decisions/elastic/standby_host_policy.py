@@ -322,7 +322,7 @@ def _move_tasks_away(
 
 
 def _has_room_for_task(
-    host: HostAcceptingTasks, shape: TaskResourceRequests, need: task_requirements.TaskRequirement
+    host: HostAcceptingTasks, shape: TaskResourceRequests, need: task_requirements.DemandTaskRequirement
 ) -> bool:
     cell = host.room.cell
     is_known = all(name in cell.layout.resources for name, _ in shape.requests)

@@ -10,7 +10,10 @@ from datetime import timedelta
 from gridbridge.decisions.rebalance import move_plan_draft_and_refusals
 from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement
 from gridbridge.decisions.rebalance.host_rebalancing import plan_projected_host_balance
-from gridbridge.decisions.rebalance.job_copy_repair_and_spread import draft_job_repair_or_spread, is_job_unevenly_spread
+from gridbridge.decisions.rebalance.job_copy_repair_and_spread import (
+    draft_job_repair_or_spread,
+    is_job_unevenly_spread_over_hosts,
+)
 from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import (
     MovePlanDraft,
     describe_moves,
@@ -146,7 +149,7 @@ def _autobalanced_jobs(board: ProjectedPlacement, rules: RebalanceSection) -> li
         for job in board.snapshot.jobs
         if job.is_autobalanced
         and job.name not in resting
-        and (rules.level > 1 or (job.last_run and is_job_unevenly_spread(board, job)))
+        and (rules.level > 1 or (job.last_run and is_job_unevenly_spread_over_hosts(board, job)))
     )
 
     def mean_bytes(job: PlacementJobOrDataset) -> float:

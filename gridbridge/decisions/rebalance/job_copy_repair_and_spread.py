@@ -46,7 +46,7 @@ def draft_job_repair_or_spread(draft: MovePlanDraft, job: PlacementJobOrDataset,
         return "; ".join(filter(None, words))
     if wrong:
         return f"job {job.name} is not whole, and is not spread: {still_wrong}"
-    if job.name in draft.board.waiting or not is_job_unevenly_spread(draft.board, job):
+    if job.name in draft.board.waiting or not is_job_unevenly_spread_over_hosts(draft.board, job):
         for kind in draft.board.kinds:
             while not draft.has_reached_move_limit and _draft_spreading_move(draft, job, kind, is_asked=is_asked):
                 pass
@@ -55,7 +55,7 @@ def draft_job_repair_or_spread(draft: MovePlanDraft, job: PlacementJobOrDataset,
             if not draft.may_record_rejections:
                 break
             draft.refuse(task, "", why_task_state_forbids_move(task))
-    is_uneven = is_job_unevenly_spread(draft.board, job)
+    is_uneven = is_job_unevenly_spread_over_hosts(draft.board, job)
     moved = describe_moves(draft.moves, "nothing can be moved" if is_uneven else "the copies are spread evenly")
     return f"job {job.name} has all its replicas: {moved}"
 
@@ -98,7 +98,7 @@ def _is_whole(board: ProjectedPlacement, job: PlacementJobOrDataset, task: Place
     return is_right and board.readable.issuperset(now.hosts)
 
 
-def is_job_unevenly_spread(board: ProjectedPlacement, job: PlacementJobOrDataset) -> bool:
+def is_job_unevenly_spread_over_hosts(board: ProjectedPlacement, job: PlacementJobOrDataset) -> bool:
     """Say whether a host has more of a job's tasks and replicas than its share, or at least two less than its share."""
     surpluses = (above for kind in board.kinds for _, above in board.surplus_by_host(job, kind))
     return any(above > 0 or above < -1 for above in surpluses)

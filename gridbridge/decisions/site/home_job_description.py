@@ -6,7 +6,7 @@ The reasons are the Grid Engine scheduler's own words (`qstat -j`, `qalter -w p`
 from collections.abc import Iterator
 from datetime import datetime
 
-from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ListedJobStatus
 from gridbridge.model.job_and_queue_states import JobStateFact
 from gridbridge.model.published_status_and_reports import format_duration, number_with_noun
 
@@ -28,7 +28,7 @@ def describe_home_job_state(job: ListedJobStatus, now: datetime) -> tuple[str, .
     return (*(_row_sentence(row, now) for row in job.rows), *_error_sentences(job), *_waiting_reason_sentences(job))
 
 
-def _row_sentence(row: JobListRow, now: datetime) -> str:
+def _row_sentence(row: ClusterJobListRow, now: datetime) -> str:
     singular, plural = WORDS.get(row.state.word, UNKNOWN)
     at = f" in {row.queue}" if row.queue else ""
     since = f" for {format_duration(now - row.since)}" if row.since else ""

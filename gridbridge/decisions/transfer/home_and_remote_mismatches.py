@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs, find_home_task_of_transfer
 from gridbridge.errors import ParseError
 from gridbridge.model import transfer_messages_in_spool
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import JobState
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.transfer import claim_and_guard
@@ -97,7 +97,7 @@ def _remote_list_after_last_change(transfer: Transfer, situation: TransferDecisi
 
 def _remote_job_or_copy_row(
     transfer: Transfer, remote: ClusterSnapshot, situation: TransferDecisionInputs
-) -> JobListRow | None:
+) -> ClusterJobListRow | None:
     """Return the row of the remote job, or of the copy that OAR made after a failed launch."""
     if transfer.remote_id and (row := situation.row(transfer)):
         return row
@@ -105,7 +105,7 @@ def _remote_job_or_copy_row(
     return next((row for row in remote.copies if (row.name, row.owner) == name_and_owner), None)
 
 
-def _transfer_name_of_home(row: JobListRow, home: str) -> TransferAttemptId | None:
+def _transfer_name_of_home(row: ClusterJobListRow, home: str) -> TransferAttemptId | None:
     if not row.name.startswith(f"{PREFIX}.{home}."):
         return None
     try:
@@ -265,7 +265,7 @@ def may_restored_guard_be_stale(closed: Transfer) -> bool:
     return closed.reguarded and closed.is_over and not may_home_have_missed_task_end(closed)
 
 
-def _running_home_task_row(transfer: Transfer, local: ClusterSnapshot) -> JobListRow | None:
+def _running_home_task_row(transfer: Transfer, local: ClusterSnapshot) -> ClusterJobListRow | None:
     """Return the row of a running task in the home job list, if the remote job is to go on; else None."""
     row = find_home_task_of_transfer(transfer, local)
     is_ending = transfer.verdict or transfer.pinned or transfer.desired == DesiredLocalJobState.DEAD

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TypeAlias
 
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs, find_home_task_of_transfer
-from gridbridge.model.cluster_snapshot import JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow
 from gridbridge.model.job_and_queue_states import JobStateFact
 from gridbridge.model.published_status_and_reports import format_duration, number_with_noun
 from gridbridge.model.transfer.claim_and_guard import JOB, does_claim_need_home_grant
@@ -93,7 +93,7 @@ def _recall_need(
     return slots, why, state
 
 
-def _waiting_remote_job_row(transfer: Transfer, situation: TransferDecisionInputs) -> JobListRow | None:
+def _waiting_remote_job_row(transfer: Transfer, situation: TransferDecisionInputs) -> ClusterJobListRow | None:
     """Return the row of a remote job that waits in a fresh job list and whose starter sleeps; else None."""
     row = situation.row(transfer)
     if row is None or not transfer.since or not _does_starter_sleep(transfer, situation, (StarterPhase.RELEASED,)):

@@ -15,7 +15,7 @@ from gridbridge.decisions.transfer.transfers_in_job_lists import (
     find_home_task_of_transfer,
     prove_transfer_owner_by_home,
 )
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import UNSEEN, QueueStartBlocker
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
@@ -49,7 +49,7 @@ def update_and_plan_transfers(
 
 
 def update_transfer_from_snapshots(
-    transfer: Transfer, situation: TransferDecisionInputs, home_row: JobListRow | None
+    transfer: Transfer, situation: TransferDecisionInputs, home_row: ClusterJobListRow | None
 ) -> Transfer:
     """Return a transfer with the states that the newest job lists of both clusters show.
 
@@ -95,7 +95,7 @@ def _update_remote_state(transfer: Transfer, remote: ClusterSnapshot, situation:
     )
 
 
-def _remote_reason(row: JobListRow, remote: ClusterSnapshot) -> str:
+def _remote_reason(row: ClusterJobListRow, remote: ClusterSnapshot) -> str:
     queue = next((queue for queue in remote.queues if queue.name == row.queue), None)
     if queue and QueueStartBlocker.UNREACHABLE in queue.state.facts:
         return f"unknown: host {queue.host} does not report to {remote.cluster}"
@@ -104,7 +104,7 @@ def _remote_reason(row: JobListRow, remote: ClusterSnapshot) -> str:
 
 
 def decide_transfer_actions(
-    transfer: Transfer, situation: TransferDecisionInputs, policy: PollerSection, home_row: JobListRow | None
+    transfer: Transfer, situation: TransferDecisionInputs, policy: PollerSection, home_row: ClusterJobListRow | None
 ) -> list[TransferAction]:
     """Return the act that is due for a transfer; usually none."""
     home, remote = situation.snapshots.get(situation.home), situation.snapshots.get(transfer.remote)
@@ -154,7 +154,7 @@ def decide_transfer_actions(
 
 
 def _may_home_still_run_task(
-    transfer: Transfer, situation: TransferDecisionInputs, home_row: JobListRow | None
+    transfer: Transfer, situation: TransferDecisionInputs, home_row: ClusterJobListRow | None
 ) -> bool:
     """Say whether home may still run the task of a transfer that is being deleted.
 
@@ -184,7 +184,7 @@ def _is_gone_at_home(transfer: Transfer, home: ClusterSnapshot | None) -> bool:
     )
 
 
-def _runs_in_home_queue(transfer: Transfer, home_row: JobListRow | None, queues: frozenset[str]) -> bool:
+def _runs_in_home_queue(transfer: Transfer, home_row: ClusterJobListRow | None, queues: frozenset[str]) -> bool:
     queue = home_row.queue.partition("@")[0] if home_row else ""
     return bool(queue) and queue not in queues | {transfer.queue}
 
@@ -195,7 +195,7 @@ def is_home_job_id_reused(transfer: Transfer, home: ClusterSnapshot, queues: fro
 
 
 def _is_number_reused(
-    transfer: Transfer, home: ClusterSnapshot | None, home_row: JobListRow | None, queues: frozenset[str]
+    transfer: Transfer, home: ClusterSnapshot | None, home_row: ClusterJobListRow | None, queues: frozenset[str]
 ) -> bool:
     """Say whether another job with a transfer's job number runs in an ordinary home queue.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting
 from gridbridge.model.published_status_and_reports import FIRST_EVENTS, LAST_EVENTS
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer, TransferKey
@@ -35,12 +35,12 @@ class TransferDecisionInputs:
     deleted_at_home: Mapping[str, datetime] = field(default_factory=dict)  # deletion time by transfer name
     reused_ids: frozenset[TransferKey] = frozenset()  # transfers whose remote job id now belongs to another job
 
-    def at_home(self, transfer: Transfer) -> JobListRow | None:
+    def at_home(self, transfer: Transfer) -> ClusterJobListRow | None:
         """Return the row of a transfer's task in the home job list; None if the list lacks the task."""
         local = self.snapshots.get(self.home)
         return find_home_task_of_transfer(transfer, local) if local else None
 
-    def row(self, transfer: Transfer) -> JobListRow | None:
+    def row(self, transfer: Transfer) -> ClusterJobListRow | None:
         """Return the row of a transfer's remote job in its cluster's job list; None if the list lacks the job.
 
         The job is found by its id, or by the transfer's name while the id is unknown. The job's owner must be the
@@ -55,13 +55,13 @@ class TransferDecisionInputs:
         return next((row for row in rows if row.name == transfer.name and _row_of_transfer_owner(row, transfer)), None)
 
 
-def find_home_task_of_transfer(transfer: Transfer, local: ClusterSnapshot) -> JobListRow | None:
+def find_home_task_of_transfer(transfer: Transfer, local: ClusterSnapshot) -> ClusterJobListRow | None:
     """Return the row of a transfer's task in the home job list, if the owners match; else None."""
     name = parse_transfer_name(transfer.name)
     return _row_of_transfer_owner(local.find(name.job, name.task), transfer)
 
 
-def _row_of_transfer_owner(row: JobListRow | None, transfer: Transfer) -> JobListRow | None:
+def _row_of_transfer_owner(row: ClusterJobListRow | None, transfer: Transfer) -> ClusterJobListRow | None:
     return row if row and row.owner == transfer.owner else None
 
 
@@ -185,7 +185,7 @@ def drop_middle_events(events: Sequence[T]) -> tuple[Sequence[T], int]:
 
 def listed_remote_jobs(
     transfers: Iterable[Transfer], cluster: str, situation: TransferDecisionInputs
-) -> Iterator[tuple[Transfer, JobListRow]]:
+) -> Iterator[tuple[Transfer, ClusterJobListRow]]:
     """Yield each transfer whose remote job `cluster` lists, with the row of this job."""
     for transfer in transfers:
         row = situation.row(transfer) if transfer.remote == cluster and transfer.remote_id else None
@@ -194,7 +194,7 @@ def listed_remote_jobs(
 
 
 def may_remote_id_be_reused(
-    transfer: Transfer, now: JobListRow, listed_before: Mapping[TransferKey, JobListRow]
+    transfer: Transfer, now: ClusterJobListRow, listed_before: Mapping[TransferKey, ClusterJobListRow]
 ) -> bool:
     """Say whether a transfer's remote job id may belong to another job by now.
 

@@ -83,12 +83,12 @@ def _silent(policy: Policy) -> tuple[Mapping[str, str], tuple[str, ...]]:
     """Return the pools without a machine list, with reasons, and a note if no provider was queried."""
     if not any(pool.provider for pool in policy.pools.values()):
         return {}, ()
-    from gridbridge.elastic.balancer import machine_list_failures  # imports all providers
+    from gridbridge.elastic.balancer import machine_list_queries  # imports all providers
 
     drop_root_to_account(BALANCE_ACCOUNT)  # the account owns the providers' secret files
-    if not machine_list_failures.may_query_providers():
+    if not machine_list_queries.may_query_providers():
         return {}, (LISTS_UNASKED,)
-    return {pool: why for pool, why in machine_list_failures.query_machine_list_failures(policy).items() if why}, ()
+    return {pool: why for pool, why in machine_list_queries.query_machine_list_failures(policy).items() if why}, ()
 
 
 def _decided(

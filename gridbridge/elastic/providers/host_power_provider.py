@@ -89,7 +89,7 @@ class HostPowerProvider:
 def _state_of(printed: bytes, words: Mapping[bytes, ProviderMachineState]) -> ProviderMachineState:
     state = words.get(printed.strip())
     if state is None:
-        text = site_program_provider.printable_program_output(printed.decode(errors="replace").strip())
+        text = site_program_provider.format_program_output_as_line(printed.decode(errors="replace").strip())
         right = " or ".join(word.decode() for word in words)
         raise ProviderPermanentFailure(f"the host's state is {text!r}; expected {right}")
     return state

@@ -56,7 +56,7 @@ def run_provider_program(
     try:
         return program_runs.run_program(argv, environment, timeout_s, stdin, MOST_BYTES).checked().stdout
     except errors.CommandFailed as failed:
-        message = f"{' '.join(argv)}: {printable_program_output(failed.words)}"
+        message = f"{' '.join(argv)}: {format_program_output_as_line(failed.words)}"
         if failed.status == NO_CAPACITY:
             raise errors.ProviderOutOfMachines(message) from failed
         if failed.status == LATER:
@@ -66,7 +66,7 @@ def run_provider_program(
         raise errors.ProviderPermanentFailure(message) from failed
 
 
-def printable_program_output(words: str) -> str:
+def format_program_output_as_line(words: str) -> str:
     """Format a program's message as one printable line."""
     return "".join(sign if sign.isprintable() else "?" for sign in words)[:WORDS]
 

@@ -17,7 +17,7 @@ from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, 
 from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEventCode
 from gridbridge.model.campaigns.task_deletions_and_preemptions import REASONS_OF_MOVES
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import JobStateFact
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     AHEAD,
@@ -198,7 +198,7 @@ class RebalanceTaskObserver:
                         stays=TaskNotMovedReason.STUCK if is_stuck else TaskNotMovedReason.HELD,
                     )
 
-    def _waits(self, array: CampaignArray, row: JobListRow) -> bool:
+    def _waits(self, array: CampaignArray, row: ClusterJobListRow) -> bool:
         """Say whether a task has waited `least_wait_s`, and is not held or being deleted."""
         least = timedelta(seconds=self._policy.rebalance.least_wait_s)
         is_free = row.state.is_waiting and not (row.state.is_held or row.state.is_deleting)
@@ -215,7 +215,7 @@ def _campaign_task_maker(array: CampaignArray, campaign: Campaign) -> Callable[.
     )
 
 
-def _listed_array_indices(array: CampaignArray, snapshot: ClusterSnapshot) -> Iterator[tuple[int, JobListRow]]:
+def _listed_array_indices(array: CampaignArray, snapshot: ClusterSnapshot) -> Iterator[tuple[int, ClusterJobListRow]]:
     whole = (range(1, array.size + 1),)
     for row in snapshot.jobs.get(array.job_id, ()):
         for span in row.tasks or whole:
@@ -308,7 +308,7 @@ class TransferredTaskReader:
         open_to = (queue.queue for queue in snapshot.queues if queue.takes_work and queue.queue in queues)
         return frozenset({home, *(queues[name].cluster for name in open_to)})
 
-    def _row_if_owned(self, transfer: Transfer, row: JobListRow | None) -> JobListRow | None:
+    def _row_if_owned(self, transfer: Transfer, row: ClusterJobListRow | None) -> ClusterJobListRow | None:
         cluster = self._policy.clusters.get(transfer.remote)
         if row is None or cluster is None:
             return None
@@ -316,7 +316,7 @@ class TransferredTaskReader:
         return row if owner == transfer.owner else None
 
     def _why_task_stays(
-        self, transfer: Transfer, row: JobListRow, dropped: Set[TransferKey]
+        self, transfer: Transfer, row: ClusterJobListRow, dropped: Set[TransferKey]
     ) -> TaskNotMovedReason | None:
         if not self._waits(transfer, row):
             return TaskNotMovedReason.HELD
@@ -330,7 +330,7 @@ class TransferredTaskReader:
         is_at_limit = recalls >= self._policy.queues[transfer.queue].recall_limit
         return TaskNotMovedReason.RECALLED if is_at_limit else None
 
-    def _waits(self, transfer: Transfer, row: JobListRow) -> bool:
+    def _waits(self, transfer: Transfer, row: ClusterJobListRow) -> bool:
         """Say whether a task has waited `least_wait_s` and can be recalled."""
         queue = self._policy.queues.get(transfer.queue)
         if queue is None or not queue.recall_wait_s or transfer.since is None:

@@ -218,7 +218,7 @@ def read_placement_snapshot_file(path: str) -> tuple[PlacementSnapshot, Row]:
         raise ParseError(f"{path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise ParseError(f"{path}: no JSON: {error}") from error
-    reading = PlacementSnapshotFileParser(path)
+    reading = RebalanceSnapshotFileParser(path)
     parts = reading.snapshot(content), reading.policy(content)
     if problems := reading.problems:
         more = len(problems) - MOST_TOLD
@@ -226,7 +226,7 @@ def read_placement_snapshot_file(path: str) -> tuple[PlacementSnapshot, Row]:
     return parts
 
 
-class PlacementSnapshotFileParser:
+class RebalanceSnapshotFileParser:
     """Parses a snapshot file and collects all faults."""
 
     def __init__(self, path: str) -> None:

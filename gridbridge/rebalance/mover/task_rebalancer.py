@@ -18,7 +18,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 )
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import WaitingTaskMove
-from gridbridge.rebalance.mover import rebalance_journal
+from gridbridge.rebalance.mover import rebalance_decision_journal
 from gridbridge.rebalance.mover.rebalance_plan_by_target import (
     RebalancePlanWithInputs,
     RebalanceTarget,
@@ -71,7 +71,7 @@ class WaitingTaskRebalancer:
     def entry(self, situation: TaskRebalanceInputs, plan: RebalancePlanWithInputs) -> DecisionJournalEntry | None:
         """Return a plan's journal entry; None for a plan without moves."""
         del situation
-        return rebalance_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
+        return rebalance_decision_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
 
     def apply(self, situation: TaskRebalanceInputs, plan: RebalancePlanWithInputs) -> None:
         """Query the clusters again, and request the moves that are still valid."""

@@ -23,7 +23,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 )
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 from gridbridge.model.site_configuration import Policy
-from gridbridge.rebalance.mover import rebalance_journal
+from gridbridge.rebalance.mover import rebalance_decision_journal
 from gridbridge.rebalance.mover.rebalance_plan_by_target import (
     RebalancePlanWithInputs,
     RebalanceTarget,
@@ -108,7 +108,7 @@ class ReplicaReconciler:
     def entry(self, situation: DatasetRoundInputs, plan: RebalancePlanWithInputs) -> DecisionJournalEntry | None:
         """Return a plan's journal entry; None for a plan without actions."""
         del situation
-        return rebalance_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
+        return rebalance_decision_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
 
     def apply(self, situation: DatasetRoundInputs, plan: RebalancePlanWithInputs) -> None:
         """Carry out a plan; continue interrupted actions first, unless an earlier round still copies."""

@@ -134,7 +134,7 @@ def _check_site_with_rights(policy: Policy, sha256: str | None, clock: Clock) ->
         situations = {
             queue: threads.submit(_read_queue_setup_situation, policy, queue, home) for queue in policy.queues
         }
-        besteffort = besteffort_setup.check_besteffort_queues
+        besteffort = besteffort_setup.check_grid_engine_besteffort_queues
         best = {name: threads.submit(_listed, besteffort, policy, name) for name in policy.clusters}
         states = threads.submit(_transfer_queue_states, policy, cell_futures)
         files = threads.submit(_check_files_at_clusters, policy)

@@ -17,7 +17,7 @@ from gridbridge.elastic.balancer import balance_journal
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE, CONFIG
 from gridbridge.model.published_status_and_reports import JournalledProgramDecision, replace_control_characters
-from gridbridge.rebalance.mover import rebalance_journal
+from gridbridge.rebalance.mover import rebalance_decision_journal
 from gridbridge.shell.program_startup import switch_process_to_account
 from gridbridge.state.decision_journal import DecisionJournal, InputsNotJournalled, ProgramDecisionReplay
 from gridbridge.state.state_file import StateFile
@@ -39,14 +39,14 @@ PROGRAMS: Mapping[str, ProgramDecisionReplay] = {
         ProgramDecisionReplay(campaign_runner.RUNNER_PROGRAM, campaign_runner.replay_campaign_cycle_decision),
         ProgramDecisionReplay(task_deletion_cycle.NIKITA_PROGRAM, task_deletion_cycle.replay_nikita_deletions),
         ProgramDecisionReplay(balance_journal.PROGRAM, balance_journal.replay_balancer_round_decision),
-        ProgramDecisionReplay(rebalance_journal.PROGRAM, rebalance_journal.replay_rebalance_decision),
+        ProgramDecisionReplay(rebalance_decision_journal.PROGRAM, rebalance_decision_journal.replay_rebalance_decision),
     )
 }
 
 SQLITE = "sqlite:///"
 
 
-class UnknownDecision(GridbridgeError):
+class JournalDecisionNotFound(GridbridgeError):
     """Raised if the journal has no decision of the requested number."""
 
 
@@ -69,7 +69,7 @@ def replay_decision(number: int, path: str = CONFIG, *, is_balancers: bool = Fal
     with closing(_open_balancer_state_file() if is_balancers else _open_service_state_file(path)) as database:
         decision = DecisionJournal(database).find(number)
     if decision is None:
-        raise UnknownDecision(f"decision {number}: no decision of this number in the journal")
+        raise JournalDecisionNotFound(f"decision {number}: no decision of this number in the journal")
     try:
         now = PROGRAMS[decision.program].replay(decision.inputs)
         actions = tuple(map(str, decision.inputs["actions"]))  # type: ignore[call-overload]
@@ -133,7 +133,7 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
         return
     try:
         result = replay_decision(number, path, is_balancers=is_balancers)
-    except UnknownDecision as error:
+    except JournalDecisionNotFound as error:
         output_and_errors.print_error(f"gridbridge: {error}")
         raise SystemExit(DIFFERS) from error
     if is_json:

@@ -134,7 +134,7 @@ def transfer(
     if not apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
         return
     if is_removed:
-        transfer_queue_setup.delete_unneeded_former_settings(policy)
+        transfer_queue_setup.delete_unneeded_former_settings_record(policy)
     plan_rest = plan_queue_leftover_removal if is_removed else plan_transfer_queue_setup
     refuse_remaining_setup_steps(plan_rest(configuration_file.load_configuration(CONFIG), options))
     is_new_here = not is_removed and host in (None, local_host_facts.this_host_name())
@@ -172,7 +172,7 @@ def setup_besteffort(
     """
     policy = configuration_file.load_configuration(CONFIG)
     request = BestEffortSetupRequest(cluster=cluster or policy.site.cluster, like=like, most=most)
-    planned = besteffort_setup.plan_besteffort_removal if is_removed else besteffort_setup.plan_besteffort_setup
+    planned = besteffort_setup.plan_besteffort_queue_removal if is_removed else besteffort_setup.plan_besteffort_setup
     for warning in () if is_removed else besteffort_setup.besteffort_consumable_warnings(policy, request):
         _print_warning(warning)
     if apply_or_print_setup_steps(planned(policy, request), policy, is_applied=is_applied):

@@ -28,7 +28,7 @@ class RemoteJobGone(RemoteJobActNotDone):
     """The remote cluster does not list the remote job any more."""
 
 
-def reach_cluster_as_caller(policy: Policy, cluster: str) -> Away:
+def cluster_address_for_caller(policy: Policy, cluster: str) -> Away:
     """Return a cluster's address for the calling user; RemoteJobActNotDone if the cluster is not configured."""
     if cluster not in policy.clusters:
         raise RemoteJobActNotDone(f"{cluster} is not in gridbridge.toml any more")

@@ -42,7 +42,7 @@ from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats, spool
 from gridbridge.state.published_files import UNLISTED, publish_file
-from gridbridge.state.spool_inbox import SpoolInbox
+from gridbridge.state.spool_inbox import StarterMessageInbox
 from gridbridge.state.spool_reader import MessageWithAuthorUid
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.local_task_acts import ReloadablePollerComponent
@@ -156,7 +156,7 @@ class RestartedTaskAnswers:
     """Answers the starters of restarted tasks, which ask for their transfer."""
 
     _ledger: TransferLedger
-    _inbox: SpoolInbox
+    _inbox: StarterMessageInbox
     _verdicts: VerdictFilesAndStarterFifos
     _unheard_ends: UndeliveredTaskEndTracker
     _clock: Clock

@@ -12,9 +12,9 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import OrphanRemoteJob, Transfer, TransferAction, TransferKey
 from gridbridge.program.threads_and_backoff import BackoffBySubject, OwnerThreadPools
 from gridbridge.shell.clock import Clock
-from gridbridge.state.cluster_query_tables import ClusterQueryLogRows
+from gridbridge.state.cluster_query_tables import ClusterQueryLog
 from gridbridge.state.decision_journal import DecisionJournal
-from gridbridge.state.spool_inbox import SpoolInbox
+from gridbridge.state.spool_inbox import StarterMessageInbox
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.local_task_acts import ReloadablePollerComponent
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
@@ -33,7 +33,7 @@ class OrphanRemoteJobCleaner:
     def __init__(
         self,
         ledger: TransferLedger,
-        inbox: SpoolInbox,
+        inbox: StarterMessageInbox,
         remote: RemoteJobActs,
         workers: OwnerThreadPools,
         claims: RemoteJobClaimService,
@@ -131,7 +131,7 @@ class OldTransferDataSweeper(ReloadablePollerComponent):
 
     policy: Policy
     database: StateFile
-    inbox: SpoolInbox
+    inbox: StarterMessageInbox
     verdicts: VerdictFilesAndStarterFifos
     ledger: TransferLedger
     job_history: TaskHistoryPublisher
@@ -160,7 +160,7 @@ class OldTransferDataSweeper(ReloadablePollerComponent):
         self.verdicts.sweep(frozenset(transfer.name for transfer in living), self.clock.now_s() - UNREAD_RESULT_AGE_S)
         self.cleaner.let_go(before)
         TransferRows(self.database).forget(before)
-        ClusterQueryLogRows(self.database).forget(before)
+        ClusterQueryLog(self.database).forget(before)
         self.job_history.sweep(before, tuple(self.ledger.all()))
         self.usage_records.sweep()
 

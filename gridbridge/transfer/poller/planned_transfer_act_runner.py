@@ -15,7 +15,7 @@ from gridbridge.model.transfer_messages_in_spool import (
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.local_task_acts import ReloadablePollerComponent
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
-from gridbridge.transfer.poller.guard_and_suspension_repair import StaleGuardRemover
+from gridbridge.transfer.poller.home_start_guard_and_suspension_repair import StaleGuardRemover
 from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
 from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
 from gridbridge.transfer.poller.transfer_acts import TransferActDispatcher

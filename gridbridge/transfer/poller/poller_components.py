@@ -11,9 +11,9 @@ from gridbridge.program.service_disk_space import FullServiceFolderWatch, Starte
 from gridbridge.program.threads_and_backoff import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal
-from gridbridge.state.spool_inbox import SpoolInbox
+from gridbridge.state.spool_inbox import StarterMessageInbox
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.poller import guard_and_suspension_repair
+from gridbridge.transfer.poller import home_start_guard_and_suspension_repair
 from gridbridge.transfer.poller.answers_to_starters import StarterWakerAfterSilence, UndeliveredTaskEndTracker
 from gridbridge.transfer.poller.cluster_failure_breakers import ClusterBreakers
 from gridbridge.transfer.poller.leftover_remote_job_removal import (
@@ -43,7 +43,7 @@ class PollerResources:
     """The files, cluster queries, threads and clock with which the transfer service works."""
 
     database: StateFile
-    inbox: SpoolInbox
+    inbox: StarterMessageInbox
     acts: TransferActRunner
     views: TransferStatePublisher
     observers: dict[str, ClusterObserver]
@@ -84,7 +84,7 @@ class PollerComponents:
     def _build_acts(self, policy: Policy, at: PollerResources) -> None:
         self.claims = RemoteJobClaimService(policy, self.ledger, at.acts.claims, at.workers, at.clock)
         self.dispatcher = TransferActDispatcher(at.acts, at.workers, self.usage_records, at.clock.steady_s)
-        self.late_guards = guard_and_suspension_repair.StaleGuardRemover(
+        self.late_guards = home_start_guard_and_suspension_repair.StaleGuardRemover(
             at.database, self.ledger, self.dispatcher, at.clock
         )
         self.actions = PlannedTransferActRunner(
@@ -95,11 +95,15 @@ class PollerComponents:
     def _build_reconcilers(self, policy: Policy, at: PollerResources) -> None:
         """Build the components that compare local tasks with remote jobs, and the components that clean up."""
         ledger, acts, workers, steady_s = self.ledger, at.acts, at.workers, at.clock.steady_s
-        self.guards = guard_and_suspension_repair.MissingGuardRestorer(
+        self.guards = home_start_guard_and_suspension_repair.MissingGuardRestorer(
             policy, ledger, acts.tasks, workers, self.actions.act, steady_s
         )
-        self.copies = guard_and_suspension_repair.CopiedGuardRemover(policy, ledger, acts.tasks, workers, steady_s)
-        self.suspensions = guard_and_suspension_repair.SuspensionReconciler(policy, ledger, acts.verdicts, steady_s)
+        self.copies = home_start_guard_and_suspension_repair.CopiedGuardRemover(
+            policy, ledger, acts.tasks, workers, steady_s
+        )
+        self.suspensions = home_start_guard_and_suspension_repair.SuspensionReconciler(
+            policy, ledger, acts.verdicts, steady_s
+        )
         self.cleaner = OrphanRemoteJobCleaner(
             ledger, at.inbox, acts.remote, workers, self.claims, self.actions.act, steady_s
         )

@@ -28,7 +28,7 @@ from gridbridge.program.pushed_job_end_receivers import OarJobEndListener, Qeven
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.service_heartbeat import ServiceHeartbeat
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
-from gridbridge.state.spool_inbox import SpoolInbox
+from gridbridge.state.spool_inbox import StarterMessageInbox
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.poller_components import PollerResources
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
@@ -139,7 +139,7 @@ def build_transfer_service(configuration: ReloadableConfiguration, clock: Clock)
         raise
     resources = PollerResources(
         database=database,
-        inbox=SpoolInbox(SPOOL, policy.poller.spool_files_per_uid, clock),
+        inbox=StarterMessageInbox(SPOOL, policy.poller.spool_files_per_uid, clock),
         acts=TransferActRunner(policy),
         views=TransferStatePublisher(policy, clock, configuration=configuration.shown()),
         observers={name: _make_cluster_observer(policy, name, clock) for name in clusters},

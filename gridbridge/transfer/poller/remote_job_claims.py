@@ -98,7 +98,7 @@ def remove_claim(name: str, spool: str = SPOOL) -> None:
         ) from error
 
 
-def remove_old_claim_files(
+def remove_claim_files_without_transfer(
     claimed: Container[str], now_s: float, spool: str = SPOOL, names: ResumableFolderScan | None = None
 ) -> None:
     """Remove old claim files of remote jobs without a transfer.
@@ -156,7 +156,7 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
 
     def sweep(self, claimed: frozenset[str], now_s: float) -> None:
         """Remove old claim files whose names are not in `claimed`."""
-        remove_old_claim_files(claimed, now_s, self._spool, self._names)
+        remove_claim_files_without_transfer(claimed, now_s, self._spool, self._names)
 
     def give_grants(self, cluster: str, transfers: tuple[Transfer, ...]) -> None:
         """Permit remote jobs to run, by a grant file at the cluster for each job; safe to repeat.

@@ -35,7 +35,7 @@ from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson
 from gridbridge.state.decision_journal import DecisionJournal
-from gridbridge.state.spool_inbox import SpoolInbox
+from gridbridge.state.spool_inbox import StarterMessageInbox
 from gridbridge.state.spool_reader import MessageWithAuthorUid
 from gridbridge.transfer.poller.answers_to_starters import (
     RestartedTaskAnswers,
@@ -66,7 +66,7 @@ class _TransferWaitingForHomeList(NamedTuple):
 class UnconfirmedTransferQuota:
     """Counts each uid's transfers whose owner is not proved, and lets new transfers of a uid at the limit wait."""
 
-    def __init__(self, ledger: TransferLedger, inbox: SpoolInbox, clock: Clock) -> None:
+    def __init__(self, ledger: TransferLedger, inbox: StarterMessageInbox, clock: Clock) -> None:
         self.most = MOST_UNPROVED
         self._ledger = ledger
         self._inbox = inbox
@@ -196,7 +196,7 @@ class StarterMessageReader:
     def __init__(
         self,
         policy: Policy,
-        inbox: SpoolInbox,
+        inbox: StarterMessageInbox,
         ledger: TransferLedger,
         verdicts: VerdictFilesAndStarterFifos,
         unheard_ends: UndeliveredTaskEndTracker,

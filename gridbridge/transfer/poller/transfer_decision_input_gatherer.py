@@ -8,7 +8,7 @@ from datetime import datetime
 from gridbridge.batch.batch_adapter_table import ADAPTERS
 from gridbridge.decisions.transfer import transfer_act_decisions, transfers_in_job_lists
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.cluster_snapshot import JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
 from gridbridge.program.cluster_observer import ClusterQueryResult, LastClusterSnapshots
@@ -31,9 +31,9 @@ class ReusedRemoteJobIdDetector:
         self._remote = remote
         self._workers = workers
         self._clock = clock
-        self._known: dict[TransferKey, JobListRow] = {}
+        self._known: dict[TransferKey, ClusterJobListRow] = {}
         self._found: set[TransferKey] = set()
-        self._questions: dict[str, RepeatedBackgroundQuery[dict[TransferKey, JobListRow], dict[int, str]]] = {}
+        self._questions: dict[str, RepeatedBackgroundQuery[dict[TransferKey, ClusterJobListRow], dict[int, str]]] = {}
 
     def now(self) -> frozenset[TransferKey]:
         """Return the transfers whose remote job id belongs to another job by now."""
@@ -66,7 +66,7 @@ class ReusedRemoteJobIdDetector:
             del self._known[key]
 
     def _query_accounts_of_doubtful_jobs(self, cluster: str, situation: TransferDecisionInputs) -> None:
-        doubtful: dict[TransferKey, JobListRow] = {}
+        doubtful: dict[TransferKey, ClusterJobListRow] = {}
         for transfer, job in transfers_in_job_lists.listed_remote_jobs(self._ledger.all(), cluster, situation):
             if transfers_in_job_lists.may_remote_id_be_reused(transfer, job, self._known):
                 doubtful[transfer.key] = job
@@ -77,10 +77,10 @@ class ReusedRemoteJobIdDetector:
 
     def _account_query_of_cluster(
         self, cluster: str
-    ) -> RepeatedBackgroundQuery[dict[TransferKey, JobListRow], dict[int, str]]:
+    ) -> RepeatedBackgroundQuery[dict[TransferKey, ClusterJobListRow], dict[int, str]]:
         if cluster not in self._questions:
 
-            def ask(doubtful: dict[TransferKey, JobListRow]) -> dict[int, str]:
+            def ask(doubtful: dict[TransferKey, ClusterJobListRow]) -> dict[int, str]:
                 return self._remote.accounts(cluster, tuple(sorted({row.job_id for row in doubtful.values()})))
 
             self._questions[cluster] = RepeatedBackgroundQuery(self._workers, cluster, "whose_id", ask, self._clock)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine import client_commands, home_job_verification
+from gridbridge.batch.gridengine import client_commands, home_job_runnability_check
 from gridbridge.batch.gridengine.job_request_parser import parse_job_request, parse_slot_ranges
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
@@ -18,9 +18,9 @@ RANGES = b"""<JB_pe>smp</JB_pe><JB_pe_range>
 
 
 def test_a_request_is_verified_without_anybodys_defaults() -> None:
-    asked = home_job_verification.request_with_replaced_lists(parse_job_request(PLAIN + RANGES), HARD, "all.q")
+    asked = home_job_runnability_check.request_with_replaced_lists(parse_job_request(PLAIN + RANGES), HARD, "all.q")
 
-    assert home_job_verification.verify_request_command(CELL, asked) == (
+    assert home_job_runnability_check.verify_request_command(CELL, asked) == (
         *("/b/qsub", "-clear", "-C", "", "-w", "v", "-pe", "smp", "2-4,8-8", "-q", "all.q"),
         *("-hard", "-l", "h_rt=60", "-hard", "-l", "remote=false"),
     )
@@ -41,7 +41,7 @@ def test_a_serial_job_has_no_ranges() -> None:
 def test_a_mark_replaces_one_list_and_leaves_the_other(
     hard: tuple[tuple[str, str], ...] | None, queues: str | None, words: tuple[str, ...]
 ) -> None:
-    argv = home_job_verification.mark_refused_job_command(CELL, "7", hard=hard, queues=queues, reason="no")
+    argv = home_job_runnability_check.mark_refused_job_command(CELL, "7", hard=hard, queues=queues, reason="no")
 
     assert argv == ("/b/qalter", *words, "-ac", "gridbridge_refused=no", "7")
 
@@ -50,7 +50,7 @@ def test_a_reason_is_one_value_of_a_context() -> None:
     """A comma would begin another one."""
     reason = f"no a,\nb: {'x' * 400}"
 
-    note = home_job_verification.mark_refused_job_command(CELL, "7", hard=HARD, queues=None, reason=reason)[-2]
+    note = home_job_runnability_check.mark_refused_job_command(CELL, "7", hard=HARD, queues=None, reason=reason)[-2]
 
     assert note == f"gridbridge_refused=no a; b: {'x' * 291}"
 

@@ -13,7 +13,7 @@ from gridbridge.batch.gridengine.qstat_xml_parser import (
     parse_cluster_snapshot,
 )
 from gridbridge.errors import ParseError
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import QueueStartBlocker
 from gridbridge.model.transfer_name import parse_qstat_task_ranges
 from tests.lab.campaigns.faults.reversed_answer import turned
@@ -41,7 +41,7 @@ def read(path: Path) -> ClusterSnapshot:
     return parse(path.read_bytes())
 
 
-def rows_of(snapshot: ClusterSnapshot) -> list[JobListRow]:
+def rows_of(snapshot: ClusterSnapshot) -> list[ClusterJobListRow]:
     return [row for rows in snapshot.jobs.values() for row in rows]
 
 

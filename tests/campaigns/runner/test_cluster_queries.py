@@ -13,7 +13,7 @@ from gridbridge.campaigns.runner.array_commands_as_owner import snapshot_without
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery, ClusterArrayLimits, JobEnd
 from gridbridge.model.site.site_section import SiteSection as SiteSection
@@ -27,10 +27,10 @@ POLICY = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSect
 OURS = released_array(campaign=3, number=4, size=2, job_id=77)
 
 
-def job(number: int, name: str) -> JobListRow:
+def job(number: int, name: str) -> ClusterJobListRow:
     """Return a row of a list."""
     state = JobState([JobStateFact.RUNNING])
-    return JobListRow(job_id=number, name=name, owner="alice", state=state)
+    return ClusterJobListRow(job_id=number, name=name, owner="alice", state=state)
 
 
 @pytest.mark.parametrize(

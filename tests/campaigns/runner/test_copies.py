@@ -46,7 +46,7 @@ from gridbridge.model.campaigns.speculative_attempts import (
     ShownCompetingAttempt,
     SpeculativeAttemptsAtCluster,
 )
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
@@ -309,14 +309,14 @@ def test_a_failed_task_is_tried_again_under_a_number_that_no_copy_had(site: Site
     assert [one.attempt for one in site.campaigns.waiting_of(1)] == [3]
 
 
-def look(site: Site, *rows: JobListRow, waiting: bool = False) -> tuple[RunningTaskAttempt, ...]:
+def look(site: Site, *rows: ClusterJobListRow, waiting: bool = False) -> tuple[RunningTaskAttempt, ...]:
     """Return what is known of the end after two minutes, when beta lists these rows."""
     found = tails(site, {71: rows}, waiting=waiting)
     return found[0].live if found else ()
 
 
 def tails(
-    site: Site, jobs: dict[int, tuple[JobListRow, ...]], *, waiting: bool = False
+    site: Site, jobs: dict[int, tuple[ClusterJobListRow, ...]], *, waiting: bool = False
 ) -> tuple[CampaignLateTasks, ...]:
     """Return the end of the campaign after two minutes, when beta lists these jobs."""
     answers = {
@@ -331,9 +331,9 @@ def tails(
     )
 
 
-def row(place: int, state: JobState = RUNNING, minutes: int = 0) -> JobListRow:
+def row(place: int, state: JobState = RUNNING, minutes: int = 0) -> ClusterJobListRow:
     """Return a task in beta's list, which began some minutes after noon."""
-    return JobListRow(
+    return ClusterJobListRow(
         job_id=71, tasks=(range(place, place + 1),), name="n", owner="alice", state=state, since=NOON + minutes * MINUTE
     )
 

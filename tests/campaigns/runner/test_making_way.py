@@ -17,7 +17,7 @@ from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns import task_deletions_and_preemptions as deletions
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttemptOutcome
 from gridbridge.model.campaigns.published_campaigns_and_tasks import TaskPreemption
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
@@ -56,7 +56,7 @@ class Beta:
 
     def snapshot(self, *_: object) -> tuple[ClusterSnapshot, float]:
         """Return its list."""
-        row = JobListRow(
+        row = ClusterJobListRow(
             job_id=77,
             tasks=(range(1, 4),),
             name="campaign.1",

@@ -30,7 +30,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 )
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason as Reason
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE, PROLOGUE
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.job_and_queue_states import (
     JobState,
     JobStateFact,
@@ -102,13 +102,13 @@ def campaign(type_: CampaignType = CampaignType.DEFAULT) -> campaign_model.Campa
     )
 
 
-def row(places: range, state: JobState = WAITING, **other: Any) -> JobListRow:
+def row(places: range, state: JobState = WAITING, **other: Any) -> ClusterJobListRow:
     """Return a row of beta's list."""
     known = {"job_id": 77, "tasks": (places,), "name": "campaign.1", "owner": "alice"}
-    return JobListRow(**known | {"state": state} | other)
+    return ClusterJobListRow(**known | {"state": state} | other)
 
 
-def beta(*rows: JobListRow, state: QueueInstanceState | None = None) -> dict[str, ClusterSnapshot]:
+def beta(*rows: ClusterJobListRow, state: QueueInstanceState | None = None) -> dict[str, ClusterSnapshot]:
     """Return the answer of a cluster of ten slots."""
     queue = QueueInstanceStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=10)
     return {"beta": made_snapshot(queues=(replace(queue, state=state) if state else queue,), jobs={77: rows})}

@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 from gridbridge.model.site.site_section import SiteSection
@@ -53,7 +53,7 @@ QUEUES = (
 )
 
 
-def seen(name: str, *rows: JobListRow) -> ClusterSnapshot:
+def seen(name: str, *rows: ClusterJobListRow) -> ClusterSnapshot:
     """Return the answer of a cluster of eight slots, of which five are free."""
     known = {"queues": QUEUES, "pending": 0, "free_slots": 5, "besteffort_slots": 7}
     return ClusterSnapshot(cluster=name, taken_at=NOON, jobs={7: rows}, **known)  # type: ignore[arg-type]
@@ -92,9 +92,9 @@ def test_what_a_task_takes_is_seen_of_those_that_run() -> None:
     runs, waits = JobState([JobStateFact.RUNNING]), JobState([JobStateFact.WAITING])
     row = {"job_id": 7, "name": "campaign.1", "owner": "alice"}
     rows = (
-        JobListRow(state=runs, slots=2, tasks=(range(1, 2),), **row),  # type: ignore[arg-type]
-        JobListRow(state=runs, slots=4, tasks=(range(2, 3),), **row),  # type: ignore[arg-type]
-        JobListRow(state=waits, tasks=(range(3, 6),), **row),  # type: ignore[arg-type]
+        ClusterJobListRow(state=runs, slots=2, tasks=(range(1, 2),), **row),  # type: ignore[arg-type]
+        ClusterJobListRow(state=runs, slots=4, tasks=(range(2, 3),), **row),  # type: ignore[arg-type]
+        ClusterJobListRow(state=waits, tasks=(range(3, 6),), **row),  # type: ignore[arg-type]
     )
     array = released_array(size=9, job_id=7)
     answers = {"beta": seen("beta", *rows)}
@@ -120,7 +120,7 @@ def test_what_cant_start_and_what_waits_for_long_is_counted_apart() -> None:
         5: [JobStateFact.DELETING],
     }
     rows = (
-        JobListRow(
+        ClusterJobListRow(
             job_id=7, name="campaign.1", owner="alice", state=JobState([waits, *more]), tasks=(range(place, place + 1),)
         )
         for place, more in facts.items()

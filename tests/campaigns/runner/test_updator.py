@@ -44,7 +44,7 @@ from gridbridge.model.campaigns.campaign_events import CampaignEventCode as Code
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_deletions_and_preemptions import ArrayTaskDeletion, NikitaDeletionReason
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE
-from gridbridge.model.cluster_snapshot import JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, JobKillReason
 from gridbridge.model.site.site_section import SiteSection as SiteSection
@@ -131,9 +131,9 @@ class Site:
         return {} if self.is_silent else dict.fromkeys(asked, self.living)
 
 
-def _row(places: range) -> JobListRow:
+def _row(places: range) -> ClusterJobListRow:
     known: dict[str, Any] = {"job_id": 7, "name": "n", "owner": "a", "state": RUNNING, "tasks": (places,)}
-    return JobListRow(**known)
+    return ClusterJobListRow(**known)
 
 
 @pytest.fixture(name="site")

@@ -5,20 +5,20 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.site.home_job_description import MOST_TOLD, NOT_TOLD, describe_home_job_state
-from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ListedJobStatus
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SINCE = NOON - timedelta(minutes=5)
 
 
-def row(*facts: str, text: str, tasks: tuple[range, ...] = (), queue: str = "") -> JobListRow:
+def row(*facts: str, text: str, tasks: tuple[range, ...] = (), queue: str = "") -> ClusterJobListRow:
     """Return what a list says of some tasks of job 12, for five minutes."""
     state = JobState(facts, text)
-    return JobListRow(job_id=12, name="n", owner="alice", state=state, since=SINCE, tasks=tasks, queue=queue)
+    return ClusterJobListRow(job_id=12, name="n", owner="alice", state=state, since=SINCE, tasks=tasks, queue=queue)
 
 
-def told(*rows: JobListRow, errors: tuple[str, ...] = (), hindrances: tuple[str, ...] = ()) -> list[str]:
+def told(*rows: ClusterJobListRow, errors: tuple[str, ...] = (), hindrances: tuple[str, ...] = ()) -> list[str]:
     """Return what is told of them."""
     job = ListedJobStatus(job_id=12, owner="alice", rows=rows, errors=errors, hindrances=hindrances)
     return [*describe_home_job_state(job, NOON)]

@@ -13,7 +13,7 @@ from gridbridge.decisions.transfer.circuit_breaker import (
     BreakerEvidenceKind,
     describe_failure_cause,
 )
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.published_status_and_reports import PublishedClusterBreaker, PublishedFastJobFailure
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
@@ -166,7 +166,7 @@ def test_news_is_proved_by_a_list_of_home_that_has_the_task_in_its_queue(
 ) -> None:
     """Also one that was put back: no queue is told of it any more."""
     state = job_state(letters)
-    row = JobListRow(job_id=job, name="a", owner=owner, state=state, queue=queue, tasks=tasks)
+    row = ClusterJobListRow(job_id=job, name="a", owner=owner, state=state, queue=queue, tasks=tasks)
     home = ClusterSnapshot(cluster="alpha", taken_at=NOW, jobs={job: (row,)}, pending=0, free_slots=0)
 
     assert circuit_breaker.is_owner_task_in_home_queue(transfer(7), home) is is_proved

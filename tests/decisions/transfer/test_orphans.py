@@ -11,7 +11,7 @@ from gridbridge.decisions.transfer.home_and_remote_mismatches import (
     plan_outliving_job_deletions,
 )
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.cluster_snapshot import JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow
 from gridbridge.model.transfer.claim_and_guard import FENCED
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferActKind
 from gridbridge.model.transfer_messages_in_spool import (
@@ -87,7 +87,7 @@ def test_what_oar_made_of_a_job_that_it_could_not_launch_is_deleted(
     letters: str, name: str, owner: str, expected: bool
 ) -> None:
     situation = a_situation(remote="")
-    copy = JobListRow(job_id=99, name=name, owner=owner, state=job_state(letters))
+    copy = ClusterJobListRow(job_id=99, name=name, owner=owner, state=job_state(letters))
     remote = replace(situation.snapshots["beta"], copies=(copy,))
     seen = replace(situation, snapshots={**situation.snapshots, "beta": remote})
 

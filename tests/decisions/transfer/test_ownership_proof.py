@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.transfer import transfers_in_job_lists
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
 from gridbridge.model.transfer_messages_in_spool import (
@@ -26,7 +26,7 @@ def transfer(name: str = "gb.alpha.7.0.1", owner: str = "alice", **values: objec
     return begun.but(**values)
 
 
-def home(*rows: JobListRow, at_s: float = 1) -> ClusterSnapshot:
+def home(*rows: ClusterJobListRow, at_s: float = 1) -> ClusterSnapshot:
     return ClusterSnapshot(
         cluster="alpha",
         taken_at=NOW + timedelta(seconds=at_s),
@@ -36,8 +36,8 @@ def home(*rows: JobListRow, at_s: float = 1) -> ClusterSnapshot:
     )
 
 
-def row(owner: str = "alice", tasks: tuple[range, ...] = ()) -> JobListRow:
-    return JobListRow(job_id=7, tasks=tasks, name="j", owner=owner, state=job_state("r"))
+def row(owner: str = "alice", tasks: tuple[range, ...] = ()) -> ClusterJobListRow:
+    return ClusterJobListRow(job_id=7, tasks=tasks, name="j", owner=owner, state=job_state("r"))
 
 
 @pytest.mark.parametrize(

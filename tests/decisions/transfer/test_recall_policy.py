@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import Transfer
@@ -43,7 +43,7 @@ def due(
 ) -> list[tuple[int, str]]:
     rows = {
         one.remote_id: (
-            JobListRow(job_id=one.remote_id, name="x", owner=one.owner, state=job_state(letters), slots=slots),
+            ClusterJobListRow(job_id=one.remote_id, name="x", owner=one.owner, state=job_state(letters), slots=slots),
         )
         for one in transfers
     }

@@ -8,7 +8,7 @@ import pytest
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.remote_accounting_verdicts import FENCED_STATUS, home_verdict_from_accounting
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.jobs_and_accounting import JobEnd
 from gridbridge.model.transfer.claim_and_guard import FENCED, HOME, JOB
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
@@ -32,8 +32,8 @@ def claimed(**values: object) -> Transfer:
 
 def situation(one: Transfer, silent_s: float = 301, letters: str = "qw", slots: int = 1) -> TransferDecisionInputs:
     """Return a situation in which beta last answered so long ago."""
-    there = JobListRow(job_id=7, name="x", owner="alice", state=job_state(letters))
-    here = JobListRow(job_id=7, name="x", owner="alice", state=job_state("hr"), slots=slots)
+    there = ClusterJobListRow(job_id=7, name="x", owner="alice", state=job_state(letters))
+    here = ClusterJobListRow(job_id=7, name="x", owner="alice", state=job_state("hr"), slots=slots)
     silent_since = NOW - timedelta(seconds=silent_s)
     beta = ClusterSnapshot(cluster="beta", taken_at=silent_since, jobs={7: (there,)}, pending=0, free_slots=0)
     alpha = ClusterSnapshot(cluster="alpha", taken_at=NOW, jobs={7: (here,)}, pending=0, free_slots=9)

@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_messages_in_spool import (
     DesiredLocalJobState,
@@ -22,8 +22,8 @@ HOME_ROW = {"job_id": 7, "name": "x", "owner": "alice"}
 
 def situation(there: str = "qw", here: str = "", queue: str = "", age_s: float = 1) -> TransferDecisionInputs:
     """Return what beta and home list of the task; no letters: nothing."""
-    beta = {7: (JobListRow(**HOME_ROW, state=job_state(there)),)} if there else {}
-    home = {7: (JobListRow(**HOME_ROW, state=job_state(here), queue=queue),)} if here else {}
+    beta = {7: (ClusterJobListRow(**HOME_ROW, state=job_state(there)),)} if there else {}
+    home = {7: (ClusterJobListRow(**HOME_ROW, state=job_state(here), queue=queue),)} if here else {}
     return TransferDecisionInputs(
         home="alpha",
         now=NOW,

@@ -20,7 +20,7 @@ from gridbridge.decisions.transfer.transfer_act_decisions import (
 )
 from gridbridge.decisions.transfer.transfer_queue_closing import remote_cluster_load_values
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.jobs_and_accounting import JobEnd
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
@@ -69,15 +69,15 @@ def observed(transfer: Transfer, situation: TransferDecisionInputs) -> Transfer:
     return update_transfer_from_snapshots(transfer, situation, situation.at_home(transfer))
 
 
-def a_row(job: int, state: str, **values: object) -> JobListRow:
+def a_row(job: int, state: str, **values: object) -> ClusterJobListRow:
     known: dict[str, object] = {"name": "x", "owner": "alice", "queue": "", "since": NOON}
-    return JobListRow(job_id=job, state=job_state(state), **(known | values))
+    return ClusterJobListRow(job_id=job, state=job_state(state), **(known | values))
 
 
 def a_snapshot(
-    cluster: str, at_s: float, *rows: JobListRow, queues: tuple[QueueInstanceStatus, ...] = ()
+    cluster: str, at_s: float, *rows: ClusterJobListRow, queues: tuple[QueueInstanceStatus, ...] = ()
 ) -> ClusterSnapshot:
-    jobs: dict[int, tuple[JobListRow, ...]] = {}
+    jobs: dict[int, tuple[ClusterJobListRow, ...]] = {}
     for row in rows:
         jobs[row.job_id] = (*jobs.get(row.job_id, ()), row)
     return ClusterSnapshot(cluster=cluster, taken_at=second(at_s), jobs=jobs, pending=3, free_slots=4, queues=queues)

@@ -27,7 +27,7 @@ from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEv
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.published_campaigns_and_tasks import RebalancedTaskAttempt
 from gridbridge.model.campaigns.task_deletions_and_preemptions import ArrayTaskDeletion, NikitaDeletionReason
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.site.site_section import SiteSection as SiteSection
@@ -47,7 +47,11 @@ from gridbridge.model.transfer_messages_in_spool import (
 )
 from gridbridge.model.transfer_messages_in_spool import TransferOutcome as HowItEnds
 from gridbridge.program import service_cycle
-from gridbridge.rebalance.mover import rebalance_journal, rebalance_task_observer, task_rebalancer
+from gridbridge.rebalance.mover import (
+    rebalance_decision_journal,
+    rebalance_task_observer,
+    task_rebalancer,
+)
 from gridbridge.rebalance.mover.rebalance_plan_by_target import (
     RebalanceTarget,
     RebalanceTargetKind,
@@ -148,8 +152,8 @@ class Site:
         return sorted(found)
 
 
-def _row(place: int, is_running: bool) -> JobListRow:
-    return JobListRow(
+def _row(place: int, is_running: bool) -> ClusterJobListRow:
+    return ClusterJobListRow(
         job_id=7,
         tasks=(range(place, place + 1),),
         name="campaign.1",
@@ -174,7 +178,7 @@ def test_tasks_that_wait_where_they_can_not_start_are_marked(site: Site) -> None
 def test_a_decision_about_more_than_is_kept_says_so_when_it_is_to_be_made_again(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rebalance_journal, "MOST_ROWS", 8)
+    monkeypatch.setattr(rebalance_decision_journal, "MOST_ROWS", 8)
 
     site.rebalance()
     with closing(site.database()) as database:
@@ -182,7 +186,7 @@ def test_a_decision_about_more_than_is_kept_says_so_when_it_is_to_be_made_again(
 
     assert len(site.marked()) == len(kept.inputs["actions"]) - 1 == 4  # type: ignore[arg-type]  # a list
     with pytest.raises(InputsNotJournalled, match="the inputs were not kept: 9 hosts, jobs and tasks"):
-        rebalance_journal.replay_rebalance_decision(kept.inputs)
+        rebalance_decision_journal.replay_rebalance_decision(kept.inputs)
 
 
 def test_of_a_decision_about_a_job_its_own_tasks_are_kept(sent_site: "SentSite") -> None:
@@ -191,7 +195,7 @@ def test_of_a_decision_about_a_job_its_own_tasks_are_kept(sent_site: "SentSite")
         (kept,) = DecisionJournal(database).last(9)
 
     assert {one["job"] for one in kept.inputs["snapshot"]["tasks"]} == {"gb.alpha.7"}  # type: ignore[index]  # JSON
-    assert rebalance_journal.replay_rebalance_decision(kept.inputs) == kept.inputs["actions"]
+    assert rebalance_decision_journal.replay_rebalance_decision(kept.inputs) == kept.inputs["actions"]
 
 
 def test_a_dry_run_marks_nothing_and_keeps_nothing(site: Site) -> None:
@@ -530,9 +534,9 @@ class SentSite(Site):
         return {one.name: (one.source, one.target) for one in found}
 
 
-def _rows(letters: dict[int, str], slots: int = 1) -> dict[int, tuple[JobListRow, ...]]:
+def _rows(letters: dict[int, str], slots: int = 1) -> dict[int, tuple[ClusterJobListRow, ...]]:
     return {
-        job: (JobListRow(job_id=job, name="x", owner="alice", state=job_state(state), slots=slots),)
+        job: (ClusterJobListRow(job_id=job, name="x", owner="alice", state=job_state(state), slots=slots),)
         for job, state in letters.items()
         if state
     }
@@ -710,12 +714,12 @@ def test_what_is_not_there_is_told(site: Site, what: str) -> None:
 
 def test_what_was_kept_leads_to_the_same_decision(site: Site) -> None:
     planned, _ = site.rebalance(is_dry=True)
-    entry = rebalance_journal.rebalance_journal_entry(
+    entry = rebalance_decision_journal.rebalance_journal_entry(
         planned, RebalanceTarget(what=RebalanceTargetKind.HOST, name="beta"), NOON
     )
 
     assert entry
-    assert rebalance_journal.replay_rebalance_decision(entry.inputs) == entry.inputs["actions"]
+    assert rebalance_decision_journal.replay_rebalance_decision(entry.inputs) == entry.inputs["actions"]
     assert entry.sentence == planned.advice.sentence
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from gridbridge.errors import CommandFailed, ConfigError, GridbridgeError
 from gridbridge.model.rebalance.datasets import ServiceReplicaAct, ServiceReplicaActInOwnerFile
-from gridbridge.rebalance.mover import rebalance_journal
+from gridbridge.rebalance.mover import rebalance_decision_journal
 from gridbridge.rebalance.mover.rebalance_plan_by_target import (
     RebalanceTarget,
     RebalanceTargetKind,
@@ -604,10 +604,10 @@ def test_what_was_kept_leads_to_the_same_decision(desk: Desk) -> None:
     desk.round()
     added(desk, is_later=True)
     planned, keeper = desk.round(is_dry=True)
-    entry = rebalance_journal.rebalance_journal_entry(planned, keeper._asked, Clock().now())
+    entry = rebalance_decision_journal.rebalance_journal_entry(planned, keeper._asked, Clock().now())
 
     assert entry
-    assert rebalance_journal.replay_rebalance_decision(entry.inputs) == entry.inputs["actions"]
+    assert rebalance_decision_journal.replay_rebalance_decision(entry.inputs) == entry.inputs["actions"]
 
 
 def test_the_service_can_remove_nothing_of_which_too_few_are_whole(desk: Desk) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.cluster_snapshot import JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow
 from gridbridge.model.transfer.claim_and_guard import CLAIMS_FOLDER, FENCED, HOME, JOB, claim_key_file_name_and_contents
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_messages_in_spool import (
@@ -144,7 +144,7 @@ def a_record_of(job: int) -> TransferMessage:
 def home_shows(machine: Machine, free_slots: int, besteffort_slots: int = 0) -> None:
     """Let home answer that each job's starter runs, and take what was checked meanwhile."""
     me = pwd.getpwuid(os.getuid()).pw_name
-    rows = {job: (JobListRow(job_id=job, name="x", owner=me, state=job_state("hr")),) for job in JOBS}
+    rows = {job: (ClusterJobListRow(job_id=job, name="x", owner=me, state=job_state("hr")),) for job in JOBS}
     now = datetime.now(UTC)
     ordinary = queue("all.q@h", used=0, total=free_slots)
     for_tasks = queue("gb-be.q@h", used=0, total=besteffort_slots, more=TRUE)

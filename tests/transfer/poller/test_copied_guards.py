@@ -8,7 +8,10 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_request import FAR_S, OWN_JOB, JobRequest
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.program.threads_and_backoff import AT_ONCE
-from gridbridge.transfer.poller.guard_and_suspension_repair import COPIED_GUARD_QUERY_INTERVAL_S, CopiedGuardRemover
+from gridbridge.transfer.poller.home_start_guard_and_suspension_repair import (
+    COPIED_GUARD_QUERY_INTERVAL_S,
+    CopiedGuardRemover,
+)
 from tests.decisions.transfer.test_transfer_policy import a_snapshot, a_transfer
 
 OWN = JobRequest(owner="alice")

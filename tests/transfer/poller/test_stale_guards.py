@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
 from gridbridge.model.transfer_messages_in_spool import (
@@ -63,7 +63,7 @@ def machine(cell: Cell, machine: Machine) -> Iterator[Machine]:
 
 def list_at_home(machine: Machine, letters: str) -> None:
     """Let home answer with these letters of the task; none: it does not list it."""
-    row = JobListRow(
+    row = ClusterJobListRow(
         job_id=7, name="x", owner=account_name_or_uid(os.getuid()), state=job_state(letters or "r"), since=LONG_AGO
     )
     seen = ClusterSnapshot(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.transfer_messages_in_spool import (
     DesiredLocalJobState,
     TransferMessage,
@@ -19,7 +19,7 @@ from gridbridge.model.transfer_messages_in_spool import (
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.shell.safe_files import account_name_or_uid
 from gridbridge.state import published_file_formats
-from gridbridge.transfer.poller.guard_and_suspension_repair import (
+from gridbridge.transfer.poller.home_start_guard_and_suspension_repair import (
     FIRST_SUSPENSION_REQUEST_PAUSE_S,
     LONGEST_SUSPENSION_REQUEST_PAUSE_S,
     UNHEEDED_SUSPENSION_WARNING,
@@ -47,7 +47,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 def answer(machine: Machine, cluster: str, letters: str, after_s: float = 0.0) -> None:
     """Let a cluster list the job so, some time after it was asked."""
-    row = JobListRow(
+    row = ClusterJobListRow(
         job_id={"alpha": 7, "beta": 40}[cluster],
         name="x",
         owner=account_name_or_uid(os.getuid()),

@@ -14,7 +14,7 @@ import pytest
 
 from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.errors import ConflictingRemoteJobEnds
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.published_status_and_reports import PublishedClusterBreaker
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_check_facts import FolderFreeSpace
@@ -39,7 +39,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.safe_files import account_name_or_uid
 from gridbridge.state import published_file_formats, spool
 from gridbridge.state.published_json import read_published_transfers
-from gridbridge.state.spool_inbox import SpoolInbox
+from gridbridge.state.spool_inbox import StarterMessageInbox
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.poller_components import PollerResources
 from gridbridge.transfer.poller.poller_daemon import _clusters_to_query
@@ -102,7 +102,7 @@ class Machine:
         clock = Clock(self._wall_s, self._steady_s)
         resources = PollerResources(
             database=StateFile.open(f"sqlite:///{self.folder}/state.db"),
-            inbox=SpoolInbox(str(self.spool), 100, clock),
+            inbox=StarterMessageInbox(str(self.spool), 100, clock),
             acts=TransferActRunner(self.policy, shown, str(self.spool)),
             views=TransferStatePublisher(self.policy, clock, shown),
             observers={"alpha": Told(), "beta": self.beta},
@@ -134,7 +134,9 @@ class Machine:
     def answer(self, letters: str, name: str = "x") -> None:
         """Let beta answer with these letters of job 40; none: it does not list it."""
         state = job_state(letters or "r")
-        row = JobListRow(job_id=40, name=name, owner=account_name_or_uid(os.getuid()), state=state, since=LONG_AGO)
+        row = ClusterJobListRow(
+            job_id=40, name=name, owner=account_name_or_uid(os.getuid()), state=state, since=LONG_AGO
+        )
         seen = ClusterSnapshot(
             cluster="beta",
             taken_at=self.service.resources.clock.now(),
@@ -148,7 +150,7 @@ class Machine:
     def answer_at_home(self, letters: str, queue: str = "transfer-beta@n1") -> None:
         """Let home answer with these letters of job 7."""
         state = job_state(letters)
-        row = JobListRow(
+        row = ClusterJobListRow(
             job_id=7, name="x", owner=account_name_or_uid(os.getuid()), state=state, since=LONG_AGO, queue=queue
         )
         seen = ClusterSnapshot(

@@ -8,7 +8,7 @@ from itertools import groupby
 import pytest
 
 from gridbridge.decisions.transfer.starter_message_acceptance import accept_or_reject_message
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList
 from gridbridge.model.transfer_messages_in_spool import (
     MOST_REASON,
@@ -49,7 +49,7 @@ def of(job: int, task: int = 0) -> TransferMessage:
     return RECORD.but(transfer=f"gb.alpha.{job}.{task}.1")
 
 
-def answer(cluster: str, *rows: JobListRow, owner: str = str(ALICE)) -> ClusterSnapshot:
+def answer(cluster: str, *rows: ClusterJobListRow, owner: str = str(ALICE)) -> ClusterSnapshot:
     theirs = tuple(replace(row, owner=owner) for row in rows)
     jobs = {number: tuple(rows) for number, rows in groupby(theirs, lambda row: row.job_id)}
     return replace(a_snapshot(cluster, 0), taken_at=datetime.now(UTC), jobs=jobs)

@@ -13,7 +13,7 @@ from gridbridge.decisions.elastic.demand.free_capacity import full_capacity_of_u
 from gridbridge.decisions.elastic.demand.new_nodes_each_pool_could_give import (
     why_no_new_node_could_run_task,
 )
-from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
+from gridbridge.decisions.elastic.demand.task_requirements import DemandTaskRequirement
 from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import StartableTasksOfEqualRequests
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
@@ -103,7 +103,7 @@ class WaitingTaskPacking:
     fit: int  # number of tasks with room
     left: DemandWithTaskCounts  # tasks without room, with the smallest requirement that a new node could meet
     refused: tuple[NodeAddOrRemoveRefusal, ...]  # tasks that no new node could run
-    buffer: list[tuple[TaskRequirement, int]]  # spare capacity that is configured and missing
+    buffer: list[tuple[DemandTaskRequirement, int]]  # spare capacity that is configured and missing
 
 
 def _pack_waiting_tasks(facts: DemandPolicyRoundFacts, shapes: StartableDemand) -> WaitingTaskPacking:
@@ -120,9 +120,9 @@ def _pack_waiting_tasks(facts: DemandPolicyRoundFacts, shapes: StartableDemand) 
         fit += placed
         if placed < shape.tasks:
             unplaced.append((shape, shape.tasks - placed))
-    own, buffer = (facts.rules.queue,), list[tuple[TaskRequirement, int]]()
-    nodes = TaskRequirement(is_exclusive=True, queues=own), facts.demand.spare_nodes
-    for need, number in (nodes, (TaskRequirement(queues=own), facts.demand.spare_slots)):
+    own, buffer = (facts.rules.queue,), list[tuple[DemandTaskRequirement, int]]()
+    nodes = DemandTaskRequirement(is_exclusive=True, queues=own), facts.demand.spare_nodes
+    for need, number in (nodes, (DemandTaskRequirement(queues=own), facts.demand.spare_slots)):
         placed, blocks = task_packing.pack_tasks_first_fit(need, number, blocks)
         if placed < number:
             buffer.append((need, number - placed))
@@ -147,7 +147,7 @@ def _has_waited_long_enough(shape: StartableTasksOfEqualRequests, facts: DemandP
     return shape.waited_s >= facts.demand.wait_s
 
 
-def _requirement_sort_key(need: TaskRequirement) -> tuple[object, ...]:
+def _requirement_sort_key(need: DemandTaskRequirement) -> tuple[object, ...]:
     """Return a sort key by which exclusive and large requirements come first."""
     spent = tuple((name, -amount) for name, amount in need.amounts)
     return not need.is_exclusive, -need.slots, -need.pieces, -len(spent), spent, need.queues

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from gridbridge.decisions.elastic.demand import task_packing
 from gridbridge.decisions.elastic.demand.free_capacity import matching_host_patterns, queue_values_on_host
-from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
+from gridbridge.decisions.elastic.demand.task_requirements import DemandTaskRequirement
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import node_price_at_hour
 from gridbridge.model.elastic.balance_plan import (
     BalancePlanReason,
@@ -147,7 +147,7 @@ def offer_standby_hosts(
 
 
 def why_no_new_node_could_run_task(
-    need: TaskRequirement,
+    need: DemandTaskRequirement,
     offers: Sequence[NewNodesOfPoolOrStandbyHosts],
     rooms: Sequence[tuple[str, task_packing.FreeHostCapacity]],
 ) -> NodeAddOrRemoveRefusal | None:
@@ -179,7 +179,7 @@ ORDER = (
 
 
 def _fits_with_more_nodes(
-    need: TaskRequirement,
+    need: DemandTaskRequirement,
     offer: NewNodesOfPoolOrStandbyHosts,
     rooms: Sequence[tuple[str, task_packing.FreeHostCapacity]],
 ) -> bool:
@@ -194,12 +194,14 @@ def _fits_with_more_nodes(
     return not limits or min(limits) * pieces_each + beside >= need.pieces
 
 
-def _pieces_of_one_task(need: TaskRequirement, room: task_packing.FreeHostCapacity) -> int:
+def _pieces_of_one_task(need: DemandTaskRequirement, room: task_packing.FreeHostCapacity) -> int:
     pieces = task_packing.count_task_pieces_fitting_host(need, room)
     return min(pieces, 1) if need.is_apart else pieces
 
 
-def _missing_on_host(need: TaskRequirement, room: task_packing.FreeHostCapacity) -> Iterator[NodeAddOrRemoveRefusal]:
+def _missing_on_host(
+    need: DemandTaskRequirement, room: task_packing.FreeHostCapacity
+) -> Iterator[NodeAddOrRemoveRefusal]:
     parts = [part for part in room.parts if task_packing.queue_accepts_task(need, part, room)]
     if not parts:
         yield _explain_missing_queue(need, room)
@@ -220,7 +222,7 @@ def _missing_on_host(need: TaskRequirement, room: task_packing.FreeHostCapacity)
         yield NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.NO_VALUE, name=name, wanted=text)
 
 
-def _explain_missing_queue(need: TaskRequirement, room: task_packing.FreeHostCapacity) -> NodeAddOrRemoveRefusal:
+def _explain_missing_queue(need: DemandTaskRequirement, room: task_packing.FreeHostCapacity) -> NodeAddOrRemoveRefusal:
     """Name the user, project or checkpointing environment that a queue refuses, else the task's queue requests."""
     anybodys, lists = replace(need, identity=ANYBODY), room.cell.layout.user_lists
     open_to_others = (part for part in room.parts if task_packing.queue_accepts_task(anybodys, part, room))

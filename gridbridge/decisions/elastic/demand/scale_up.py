@@ -12,7 +12,7 @@ from gridbridge.decisions.elastic.demand.new_nodes_each_pool_could_give import (
     NewNodesOfPoolOrStandbyHosts,
 )
 from gridbridge.decisions.elastic.demand.scale_down import month_budget_for_new_nodes
-from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
+from gridbridge.decisions.elastic.demand.task_requirements import DemandTaskRequirement
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import hourly_cost_of_nodes
 from gridbridge.model.elastic.balance_plan import BalancePlanReason, NodeAddOrRemoveRefusal, NodeAddOrRemoveRefusalCause
 from gridbridge.model.grid_engine_amounts import HOUR_S
@@ -88,7 +88,7 @@ class ChosenNewNodes:
     hindrances: list[BalancePlanReason] = field(default_factory=list)
 
 
-def plan_nodes_for_tasks_without_room(need: TaskRequirement, tasks: int, progress: ChosenNewNodes) -> int:
+def plan_nodes_for_tasks_without_room(need: DemandTaskRequirement, tasks: int, progress: ChosenNewNodes) -> int:
     """Plan new nodes for waiting tasks; return the number of tasks that still find no node.
 
     Powered-off hosts are woken first. Then come pools by priority, price of a slot, reliability (spot nodes
@@ -105,7 +105,7 @@ def plan_nodes_for_tasks_without_room(need: TaskRequirement, tasks: int, progres
     return tasks
 
 
-def _unused_share(need: TaskRequirement, tasks: int, offer: NewNodesOfPoolOrStandbyHosts) -> float:
+def _unused_share(need: DemandTaskRequirement, tasks: int, offer: NewNodesOfPoolOrStandbyHosts) -> float:
     """Return the unused share (0 to 1) of the slots of new nodes that run the given number of tasks."""
     pieces_each = task_packing.count_task_pieces_fitting_host(need, offer.room)
     if not pieces_each:
@@ -116,7 +116,7 @@ def _unused_share(need: TaskRequirement, tasks: int, offer: NewNodesOfPoolOrStan
 
 
 def refuse_task_that_needs_too_many_nodes(
-    need: TaskRequirement, progress: ChosenNewNodes
+    need: DemandTaskRequirement, progress: ChosenNewNodes
 ) -> NodeAddOrRemoveRefusal | None:
     """Refuse a parallel task that needs more nodes at once than may be added now."""
     if need.pieces == 1:
@@ -134,7 +134,9 @@ def refuse_task_that_needs_too_many_nodes(
     return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.TOO_FEW, wanted=str(nodes), has=str(may))
 
 
-def _usable_pool_offers(need: TaskRequirement, progress: ChosenNewNodes) -> Iterator[NewNodesOfPoolOrStandbyHosts]:
+def _usable_pool_offers(
+    need: DemandTaskRequirement, progress: ChosenNewNodes
+) -> Iterator[NewNodesOfPoolOrStandbyHosts]:
     """Return the pools whose nodes could run a task, and pools whose nodes would be in no queue."""
     for offer in progress.offers:
         is_nowhere = offer.hindrance is BalancePlanReason.NO_SUCH_PLACE
@@ -142,13 +144,13 @@ def _usable_pool_offers(need: TaskRequirement, progress: ChosenNewNodes) -> Iter
             yield offer
 
 
-def _fits_any_part(need: TaskRequirement, room: task_packing.FreeHostCapacity) -> bool:
+def _fits_any_part(need: DemandTaskRequirement, room: task_packing.FreeHostCapacity) -> bool:
     return any(task_packing.count_task_pieces_fitting_host(part, room) for part in need.parts)
 
 
 def _environment_choices(
-    need: TaskRequirement, offer: NewNodesOfPoolOrStandbyHosts, progress: ChosenNewNodes
-) -> list[TaskRequirement]:
+    need: DemandTaskRequirement, offer: NewNodesOfPoolOrStandbyHosts, progress: ChosenNewNodes
+) -> list[DemandTaskRequirement]:
     """Return the requirement once for each parallel environment; environments with more room come first."""
     choices = task_packing.split_by_parallel_environment(need, (offer.room, *(room for room, _ in progress.blocks)))
     if len(choices) == 1:
@@ -157,7 +159,7 @@ def _environment_choices(
     return sorted(usable, key=lambda choice: -_free_pieces(choice, progress.blocks)) or [need]
 
 
-def _wake_standby_hosts(need: TaskRequirement, tasks: int, progress: ChosenNewNodes) -> int:
+def _wake_standby_hosts(need: DemandTaskRequirement, tasks: int, progress: ChosenNewNodes) -> int:
     """Wake powered-off hosts for tasks, but no more hosts than these tasks need."""
     asleep = _wakeable_hosts(need, progress)
     if not asleep:
@@ -173,7 +175,7 @@ def _wake_standby_hosts(need: TaskRequirement, tasks: int, progress: ChosenNewNo
     return fit
 
 
-def _wakeable_hosts(need: TaskRequirement, progress: ChosenNewNodes) -> task_packing.HostBlocks:
+def _wakeable_hosts(need: DemandTaskRequirement, progress: ChosenNewNodes) -> task_packing.HostBlocks:
     """Return the powered-off hosts that may be woken for a task, each host as a separate block."""
     blocks = (
         (offer.room, (host,))
@@ -199,7 +201,7 @@ def _record_woken_hosts(
 
 
 def _add_nodes_of_pool(
-    offer: NewNodesOfPoolOrStandbyHosts, need: TaskRequirement, tasks: int, progress: ChosenNewNodes
+    offer: NewNodesOfPoolOrStandbyHosts, need: DemandTaskRequirement, tasks: int, progress: ChosenNewNodes
 ) -> int:
     """Add nodes of one pool; return how many tasks have room on the added nodes."""
     if offer.hindrance is not None:
@@ -213,7 +215,7 @@ def _add_nodes_of_pool(
 
 
 def _groups_with_room(
-    offer: NewNodesOfPoolOrStandbyHosts, need: TaskRequirement, progress: ChosenNewNodes
+    offer: NewNodesOfPoolOrStandbyHosts, need: DemandTaskRequirement, progress: ChosenNewNodes
 ) -> list[tuple[str, int]]:
     """Return the node groups for a parallel task, present groups first, each with the most nodes to add."""
     span = offer.pool.span
@@ -232,7 +234,7 @@ def _add_nodes_to_group(
     offer: NewNodesOfPoolOrStandbyHosts,
     group: str,
     room_for: int,
-    need: TaskRequirement,
+    need: DemandTaskRequirement,
     tasks: int,
     progress: ChosenNewNodes,
 ) -> int:
@@ -254,7 +256,11 @@ def _add_nodes_to_group(
 
 
 def _most_nodes_in_group(
-    offer: NewNodesOfPoolOrStandbyHosts, group: str, room_for: int, need: TaskRequirement, progress: ChosenNewNodes
+    offer: NewNodesOfPoolOrStandbyHosts,
+    group: str,
+    room_for: int,
+    need: DemandTaskRequirement,
+    progress: ChosenNewNodes,
 ) -> tuple[int, BalancePlanReason | None]:
     limit, cause = progress.limits.for_price(offer.price)
     limit -= len(_shareable_standby_hosts(group, need, progress))
@@ -265,7 +271,9 @@ def _most_nodes_in_group(
     return most, cause if limit <= remaining else BalancePlanReason.POOL_FULL
 
 
-def _shareable_standby_hosts(group: str, need: TaskRequirement, progress: ChosenNewNodes) -> task_packing.HostBlocks:
+def _shareable_standby_hosts(
+    group: str, need: DemandTaskRequirement, progress: ChosenNewNodes
+) -> task_packing.HostBlocks:
     """Return the powered-off hosts that a parallel task may use beside new nodes."""
     return _wakeable_hosts(need, progress) if need.pieces > 1 and not group else ()
 
@@ -273,7 +281,7 @@ def _shareable_standby_hosts(group: str, need: TaskRequirement, progress: Chosen
 def _fewest_nodes(
     offer: NewNodesOfPoolOrStandbyHosts,
     group: str,
-    need: TaskRequirement,
+    need: DemandTaskRequirement,
     tasks: int,
     progress: ChosenNewNodes,
     most: int,
@@ -297,11 +305,11 @@ def _fewest_nodes(
     return fit, max(0, -(-(fit * need.pieces - free) // pieces_each))
 
 
-def _free_pieces(need: TaskRequirement, blocks: task_packing.HostBlocks) -> int:
+def _free_pieces(need: DemandTaskRequirement, blocks: task_packing.HostBlocks) -> int:
     return sum(len(names) * _pieces_each(need, room) for room, names in blocks)
 
 
-def _pieces_each(need: TaskRequirement, room: task_packing.FreeHostCapacity) -> int:
+def _pieces_each(need: DemandTaskRequirement, room: task_packing.FreeHostCapacity) -> int:
     pieces = task_packing.count_task_pieces_fitting_host(need, room)
     return min(pieces, 1) if need.is_exclusive else pieces
 

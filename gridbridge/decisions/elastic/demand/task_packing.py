@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from typing import TypeAlias
 
 from gridbridge.decisions.elastic.demand.task_requirements import (
+    DemandTaskRequirement,
     RequiredHostValue,
-    TaskRequirement,
     host_value_meets_requirement,
     parse_amount_or_default,
     request_expression_matches,
@@ -97,7 +97,7 @@ HostBlock: TypeAlias = tuple[FreeHostCapacity, tuple[str, ...]]  # a free capaci
 HostBlocks: TypeAlias = tuple[HostBlock, ...]
 
 
-def count_task_pieces_fitting_host(need: TaskRequirement, room: FreeHostCapacity) -> int:
+def count_task_pieces_fitting_host(need: DemandTaskRequirement, room: FreeHostCapacity) -> int:
     """Return how many pieces of a parallel task fit on a host; a serial task is one piece."""
     if need.slots > room.free_in_largest_queue or (need.is_on_all and room.is_new):
         return 0
@@ -110,7 +110,7 @@ def count_task_pieces_fitting_host(need: TaskRequirement, room: FreeHostCapacity
     return min((count, *(_whole_multiples(amounts[name], amount) for name, amount in spent if name in amounts)))
 
 
-def _pieces_in_queue(need: TaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity) -> int:
+def _pieces_in_queue(need: DemandTaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity) -> int:
     if not queue_accepts_task(need, part, room) or requested_resources_queue_lacks(need, part, room):
         return 0
     own = dict(part.amounts)
@@ -122,7 +122,7 @@ def _pieces_in_queue(need: TaskRequirement, part: QueueFreeSlotsOnHost, room: Fr
     return min((fit, *(_whole_multiples(own[name], amount) for name, amount in _used_consumables(need) if name in own)))
 
 
-def _used_consumables(need: TaskRequirement) -> tuple[tuple[str, float], ...]:
+def _used_consumables(need: DemandTaskRequirement) -> tuple[tuple[str, float], ...]:
     return tuple(amount for amount in (*need.amounts, *need.usual) if amount[1] > 0)
 
 
@@ -136,7 +136,7 @@ def host_lacks_consumable(name: str, room: FreeHostCapacity) -> bool:
 
 
 def requested_resources_queue_lacks(
-    need: TaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity
+    need: DemandTaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity
 ) -> frozenset[str]:
     """Return the requested resources that a queue on a host does not have.
 
@@ -169,7 +169,7 @@ def _has_required_value(requirement: RequiredHostValue, room: FreeHostCapacity) 
     return any(name == requirement.name for part in room.parts for name, _ in part.values)
 
 
-def queue_accepts_task(need: TaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity) -> bool:
+def queue_accepts_task(need: DemandTaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity) -> bool:
     """Say whether a queue on a host admits a task, even if no slots are free."""
     if not _is_queue_requested(need, part.queue, room):
         return False
@@ -186,7 +186,7 @@ def queue_accepts_task(need: TaskRequirement, part: QueueFreeSlotsOnHost, room: 
     return all(host_value_meets_requirement(value, own[value.name]) for value in need.values if value.name in own)
 
 
-def _is_queue_requested(need: TaskRequirement, queue: str, room: FreeHostCapacity) -> bool:
+def _is_queue_requested(need: DemandTaskRequirement, queue: str, room: FreeHostCapacity) -> bool:
     if not all(request_expression_matches(expression, (queue,)) for expression in need.named):
         return False
     if not need.queues:
@@ -197,7 +197,7 @@ def _is_queue_requested(need: TaskRequirement, queue: str, room: FreeHostCapacit
     )
 
 
-def host_capacity_after_placement(need: TaskRequirement, room: FreeHostCapacity, pieces: int) -> FreeHostCapacity:
+def host_capacity_after_placement(need: DemandTaskRequirement, room: FreeHostCapacity, pieces: int) -> FreeHostCapacity:
     """Return a host's free capacity after some pieces of a parallel task were placed on the host."""
     if need.is_exclusive:
         parts = tuple(replace(part, free=0) for part in room.parts)
@@ -235,7 +235,7 @@ def parse_consumable_amounts(values: Iterable[tuple[str, str]]) -> tuple[tuple[s
     return tuple(sorted((name, parse_amount_or_default(text)) for name, text in values))
 
 
-def pack_tasks_first_fit(need: TaskRequirement, tasks: int, blocks: HostBlocks) -> tuple[int, HostBlocks]:
+def pack_tasks_first_fit(need: DemandTaskRequirement, tasks: int, blocks: HostBlocks) -> tuple[int, HostBlocks]:
     """Place whole tasks on hosts; return how many tasks fit, and the capacity that remains free."""
     if need.also:
         return _pack_joint_tasks(need, tasks, blocks)
@@ -251,7 +251,7 @@ def pack_tasks_first_fit(need: TaskRequirement, tasks: int, blocks: HostBlocks) 
     return placed, blocks
 
 
-def _pack_joint_tasks(need: TaskRequirement, tasks: int, blocks: HostBlocks) -> tuple[int, HostBlocks]:
+def _pack_joint_tasks(need: DemandTaskRequirement, tasks: int, blocks: HostBlocks) -> tuple[int, HostBlocks]:
     """Place as many multi-part tasks as possible; all parts of a task start together."""
     without_room = bisect_left(
         range(tasks), True, key=lambda left: _pack_all_parts(need, tasks - left, blocks) is not None
@@ -260,7 +260,7 @@ def _pack_joint_tasks(need: TaskRequirement, tasks: int, blocks: HostBlocks) -> 
     return placed, (_pack_all_parts(need, placed, blocks) if placed else None) or blocks
 
 
-def _pack_all_parts(need: TaskRequirement, tasks: int, blocks: HostBlocks) -> HostBlocks | None:
+def _pack_all_parts(need: DemandTaskRequirement, tasks: int, blocks: HostBlocks) -> HostBlocks | None:
     """Return the capacity left after all tasks are placed; None if a task does not fit."""
     for part in need.parts:
         placed, blocks = pack_tasks_first_fit(part, tasks, blocks)
@@ -270,7 +270,7 @@ def _pack_all_parts(need: TaskRequirement, tasks: int, blocks: HostBlocks) -> Ho
 
 
 def pack_tasks_with_alternative_needs(
-    needs: Iterable[TaskRequirement], tasks: int, blocks: HostBlocks
+    needs: Iterable[DemandTaskRequirement], tasks: int, blocks: HostBlocks
 ) -> tuple[int, HostBlocks]:
     """Place tasks that may start with any of several requirements; earlier requirements are preferred."""
     placed = 0
@@ -281,8 +281,8 @@ def pack_tasks_with_alternative_needs(
 
 
 def split_by_parallel_environment(
-    need: TaskRequirement, rooms: Iterable[FreeHostCapacity]
-) -> tuple[TaskRequirement, ...]:
+    need: DemandTaskRequirement, rooms: Iterable[FreeHostCapacity]
+) -> tuple[DemandTaskRequirement, ...]:
     """Split a requirement into one requirement for each parallel environment.
 
     All hosts of a task must offer the same environment. If all hosts offer the same environments, the
@@ -298,7 +298,7 @@ def split_by_parallel_environment(
     return tuple(replace(need, environments=frozenset((name,))) for name in names)
 
 
-def _pack_into_blocks(need: TaskRequirement, tasks: int, blocks: HostBlocks) -> tuple[int, HostBlocks]:
+def _pack_into_blocks(need: DemandTaskRequirement, tasks: int, blocks: HostBlocks) -> tuple[int, HostBlocks]:
     room_for = [count_task_pieces_fitting_host(need, room) for room, _ in blocks]
     if not tasks or not any(room_for):
         return 0, blocks
@@ -312,7 +312,7 @@ def _pack_into_blocks(need: TaskRequirement, tasks: int, blocks: HostBlocks) -> 
     return fit, _subtract_pieces(need, fit * need.pieces, blocks, room_for)
 
 
-def _count_spread_tasks(need: TaskRequirement, tasks: int, counts: Sequence[int], room_for: Sequence[int]) -> int:
+def _count_spread_tasks(need: DemandTaskRequirement, tasks: int, counts: Sequence[int], room_for: Sequence[int]) -> int:
     """Return how many tasks fit if a task's pieces need different hosts: sum of min(room, tasks) >= tasks * pieces."""
 
     def has_room(number: int) -> bool:
@@ -321,7 +321,9 @@ def _count_spread_tasks(need: TaskRequirement, tasks: int, counts: Sequence[int]
     return tasks - bisect_left(range(tasks), True, key=lambda left: has_room(tasks - left))
 
 
-def _subtract_pieces(need: TaskRequirement, pieces: int, blocks: HostBlocks, room_for: Sequence[int]) -> HostBlocks:
+def _subtract_pieces(
+    need: DemandTaskRequirement, pieces: int, blocks: HostBlocks, room_for: Sequence[int]
+) -> HostBlocks:
     filled = list[HostBlock]()
     for (room, names), most in zip(blocks, room_for, strict=True):
         used = min(pieces, most * len(names))
@@ -338,7 +340,7 @@ def _subtract_pieces(need: TaskRequirement, pieces: int, blocks: HostBlocks, roo
 
 
 def _pack_exclusive_tasks(
-    need: TaskRequirement, tasks: int, blocks: HostBlocks, room_for: Sequence[int]
+    need: DemandTaskRequirement, tasks: int, blocks: HostBlocks, room_for: Sequence[int]
 ) -> tuple[int, HostBlocks]:
     """Place tasks that use their hosts exclusively; the hosts of one task may differ in size."""
     most = 1 if need.is_apart else need.pieces

@@ -89,7 +89,7 @@ class RequiredHostValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRequirement:
+class DemandTaskRequirement:
     """What each task of a group with equal requests needs: slots, resources and queues."""
 
     slots: int = 1  # slots of one piece, which is the part of a task on one host
@@ -106,10 +106,10 @@ class TaskRequirement:
     asked: frozenset[str] = frozenset()  # names of requested resources
     identity: JobAccessIdentity = ANYBODY
     # further parts of the task, which start at the same time
-    also: tuple["TaskRequirement", ...] = ()
+    also: tuple["DemandTaskRequirement", ...] = ()
 
     @property
-    def parts(self) -> tuple["TaskRequirement", ...]:
+    def parts(self) -> tuple["DemandTaskRequirement", ...]:
         """All parts of a task, which start at the same time, each with its own pieces."""
         return (replace(self, also=()), *self.also) if self.also else (self,)
 
@@ -131,7 +131,7 @@ class TaskRequirement:
 
 def requirement_of_task_requests(
     shape: TaskResourceRequests, layout: CellConfiguration, widest: int
-) -> TaskRequirement:
+) -> DemandTaskRequirement:
     """Return what a task with the given requests needs; `widest` is the number of slots of the largest host.
 
     If the allocation rule of the parallel environment is unknown, a task that fits on one host is placed on one
@@ -150,7 +150,7 @@ def requirement_of_task_requests(
     names = frozenset(resource.name for resource, _ in requested)
     all_resources = {resource.name: resource for resource in layout.resources.values()}.values()
     unrequested = [(resource, resource.default) for resource in all_resources if resource.name not in names]
-    return TaskRequirement(
+    return DemandTaskRequirement(
         slots=slots,
         pieces=pieces,
         is_apart=is_apart,

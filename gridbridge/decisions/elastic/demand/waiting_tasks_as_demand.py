@@ -15,7 +15,7 @@ from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
 from gridbridge.decisions.elastic.demand import free_capacity, task_packing
 from gridbridge.decisions.elastic.demand.demand_policy_round_facts import DemandPolicyRoundFacts
 from gridbridge.decisions.elastic.demand.task_requirements import (
-    TaskRequirement,
+    DemandTaskRequirement,
     environment_and_why_it_refuses_job,
     environment_that_cannot_split_slots,
     parse_amount_or_default,
@@ -38,15 +38,15 @@ AGAIN = 10  # a job that ignored free slots may add nodes again after this many 
 class StartableTasksOfEqualRequests:
     """Waiting tasks with equal requests that the scheduler may start now."""
 
-    need: TaskRequirement  # smallest requirement of a task
+    need: DemandTaskRequirement  # smallest requirement of a task
     jobs: tuple[int, ...]
     tasks: int
     waited_s: float  # seconds since the first task could start
     kinds: tuple[tuple[str, str, int], ...] = ()
-    others: tuple[TaskRequirement, ...] = ()  # larger requirements with which a task may start instead
+    others: tuple[DemandTaskRequirement, ...] = ()  # larger requirements with which a task may start instead
 
     @property
-    def needs(self) -> tuple[TaskRequirement, ...]:
+    def needs(self) -> tuple[DemandTaskRequirement, ...]:
         """The requirements with which a task may start, the smallest first."""
         return (self.need, *self.others)
 
@@ -75,7 +75,7 @@ class CellWideFreeResources:
             if environment.slots
         }
 
-    def take(self, need: TaskRequirement, tasks: int) -> tuple[int, NodeAddOrRemoveRefusal | None]:
+    def take(self, need: DemandTaskRequirement, tasks: int) -> tuple[int, NodeAddOrRemoveRefusal | None]:
         """Return how many tasks the licences and parallel environments allow, and the refusal of the other tasks.
 
         The licences and slots of allowed tasks are free no more. A job without a licence request uses the
@@ -100,7 +100,7 @@ class CellWideFreeResources:
             self._licences[name] -= fit * amount
         return fit, full or shortage
 
-    def _environment(self, need: TaskRequirement, tasks: int) -> tuple[int, NodeAddOrRemoveRefusal | None]:
+    def _environment(self, need: DemandTaskRequirement, tasks: int) -> tuple[int, NodeAddOrRemoveRefusal | None]:
         """Assign tasks to parallel environments, environments with the most free slots first."""
         if not need.environments or any(name not in self._slots for name in need.environments):
             return tasks, None
@@ -170,7 +170,7 @@ def _startable_tasks_and_refusal(
 
 
 def _count_startable_tasks(
-    row: WaitingJobGroup, need: TaskRequirement, situation: BalanceSituation, limits: CellWideFreeResources
+    row: WaitingJobGroup, need: DemandTaskRequirement, situation: BalanceSituation, limits: CellWideFreeResources
 ) -> tuple[int, NodeAddOrRemoveRefusal | None]:
     if rule := environment_that_cannot_split_slots(row.shape, situation.layout):
         return 0, _resource_shortage_refusal(
@@ -360,7 +360,7 @@ def tasks_no_transfer_queue_starts_sooner(
     return unserved, last
 
 
-def _could_run_in_empty_queue(need: TaskRequirement, rooms: Iterable[task_packing.FreeHostCapacity]) -> bool:
+def _could_run_in_empty_queue(need: DemandTaskRequirement, rooms: Iterable[task_packing.FreeHostCapacity]) -> bool:
     return sum(task_packing.count_task_pieces_fitting_host(need, room) for room in rooms) >= need.pieces
 
 

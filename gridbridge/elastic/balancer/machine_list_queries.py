@@ -1,6 +1,6 @@
 """Queries the machine list of each pool's provider once, for plans and for gridbridge check.
 
-`python3 -I -m gridbridge.elastic.balancer.machine_list_failures CONFIG` prints the failures by pool as JSON.
+`python3 -I -m gridbridge.elastic.balancer.machine_list_queries CONFIG` prints the failures by pool as JSON.
 """
 
 import json
