@@ -130,6 +130,7 @@ def looked(path: str, file: File, clean: Cleaner) -> dict[str, str]:
     which = "" if (task, restarted) == ("undefined", "0") else f" #{task}.{restarted}"
     environment = seen.pop("environment")
     values = {f"environment {name}{which}": clean(value) for name, value in environment.items()}
+    values[f"limits{which}"] = json.dumps(seen.pop("limits"))  # a limit may be equal to a job's number
     return values | {f"{name}{which}": clean(json.dumps(value)) for name, value in seen.items()}
 
 

@@ -155,7 +155,7 @@ def test_the_job_has_to_be_the_owners_and_the_transfers(grid: Grid, writer: str,
 
     done = as_user(grid, "delete", record)
 
-    assert (done.status, "expected gb.alpha.900001.0.1" in done.err) == (3, True), done
+    assert (done.status, "expected account gb.alpha.900001.0.1" in done.err) == (3, True), done
     assert state(grid, job) == "hqw"
     grid.cell("beta", "qdel", job, user=owner)
 
