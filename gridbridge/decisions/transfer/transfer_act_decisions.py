@@ -109,6 +109,8 @@ def decide_transfer_actions(
     """Return the act that is due for a transfer; usually none."""
     home, remote = situation.snapshots.get(situation.home), situation.snapshots.get(transfer.remote)
     verdict, is_dead = transfer.verdict, transfer.desired == DesiredLocalJobState.DEAD
+    if transfer.is_over or (transfer.remote in situation.dropped and not verdict):
+        return []
     is_asleep = transfer.wake in situation.asleep
     is_put_back, is_gone = transfer.local_state.is_put_back, _is_gone_at_home(transfer, home)
     # a rescheduled task without a hold or start time starts again, and its new starter continues the remote job
@@ -123,12 +125,12 @@ def decide_transfer_actions(
     is_deletable = row is not None and not row.state.is_deleting
     # the terminate method of the task's queue is a process of the job owner, and may end without effect
     is_overdue = deleted_at and situation.now - deleted_at >= DELETION_OVERDUE and is_new and is_deletable
-    is_reused = _is_number_reused(transfer, home, home_row, situation.queues)
-    why = (NUMBER_REUSED if is_reused else "deleted at home") if is_dead else "the starter is gone"
+    why = "deleted at home" if is_dead else "the starter is gone"
+    if is_dead and _is_number_reused(transfer, home, home_row, situation.queues):
+        why = NUMBER_REUSED
     no_job = f"{why}, and no remote job lives at {transfer.remote}"
     blocked = f"{transfer.remote} put job {transfer.remote_id} into error state"
     acts: tuple[tuple[object, TransferActKind | None, str], ...] = (  # the first line whose condition holds decides
-        (transfer.is_over or (transfer.remote in situation.dropped and not verdict), None, ""),
         (transfer.pinned and is_adopted, TransferActKind.UNPIN, "a new starter has the transfer"),
         (has_no_reader and may_restart, None, ""),
         (has_no_reader and is_put_back, TransferActKind.ADOPT_LOCAL, "the job's end waits for a new starter"),
