@@ -153,10 +153,10 @@ def _number_or_none(number: int | None) -> int | str:
 
 
 def _task(line: str) -> PublishedCampaignTask:
+    """Parse a published line; the last columns are mostly empty, and a campaign may have 100,000 lines."""
     words = line.split(" ")
-    number, attempt, outcome, waits, cluster, job, index, *figures = words[:10]
-    copies, ways, moves = ([] if column == NONE else column.split(",") for column in words[10:])
-    exit_status, wallclock_s, beyond_s = (None if figure == NONE else int(figure) for figure in figures)
+    number, attempt, outcome, waits, cluster, job, index, status, wallclock, beyond = words[:10]
+    copies, ways, moves = words[10:]
     return PublishedCampaignTask(
         number=int(number),
         attempt=int(attempt),
@@ -165,19 +165,23 @@ def _task(line: str) -> PublishedCampaignTask:
         cluster="" if cluster == NONE else cluster,
         job_id=int(job),
         place=int(index),
-        exit_status=exit_status,
-        wallclock_s=wallclock_s,
-        beyond_s=beyond_s,
-        copies=tuple(map(_copy, copies)),
-        made_way=tuple(
-            TaskPreemption(attempt=int(attempt), cluster=cluster, job=int(job), lacked=tuple(lacked.split("+")))
-            for attempt, cluster, job, lacked in (way.split(":") for way in ways)
-        ),
-        moved=tuple(
-            RebalancedTaskAttempt(attempt=int(attempt), cluster=cluster, to=to)
-            for attempt, cluster, to in (move.split(":") for move in moves)
-        ),
+        exit_status=None if status == NONE else int(status),
+        wallclock_s=None if wallclock == NONE else int(wallclock),
+        beyond_s=None if beyond == NONE else int(beyond),
+        copies=() if copies == NONE else tuple(map(_copy, copies.split(","))),
+        made_way=() if ways == NONE else tuple(map(_way, ways.split(","))),
+        moved=() if moves == NONE else tuple(map(_move, moves.split(","))),
     )
+
+
+def _way(words: str) -> TaskPreemption:
+    attempt, cluster, job, lacked = words.split(":")
+    return TaskPreemption(attempt=int(attempt), cluster=cluster, job=int(job), lacked=tuple(lacked.split("+")))
+
+
+def _move(words: str) -> RebalancedTaskAttempt:
+    attempt, cluster, to = words.split(":")
+    return RebalancedTaskAttempt(attempt=int(attempt), cluster=cluster, to=to)
 
 
 def _copy(text: str) -> ShownCompetingAttempt:
