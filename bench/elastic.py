@@ -107,11 +107,7 @@ def plan(folder: Path) -> int:
     """Decide as `gridbridge balance plan --from FOLDER` does; return how many tasks count."""
     from gridbridge.elastic.balancer import balance_situation_sources, balancer_round_decision
     from gridbridge.model.config_key_descriptions import QueueDefaultRequests
-    from gridbridge.model.elastic.balancer_config_sections import (
-        BalanceSection,
-        DemandPolicySection,
-        NodePoolSection,
-    )
+    from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection, NodePoolSection
 
     pools = {
         "small": NodePoolSection(slots=4, resources=QueueDefaultRequests(h_vmem="16G"), price=1, limit=5000),

@@ -25,10 +25,7 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.errors import ArrayTasksAlreadyInLedger
 from gridbridge.model.campaigns.campaign import RootLedgerArray, TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_configuration_sections import (
-    CampaignFailuresSection,
-    JobRatioRule,
-)
+from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection, JobRatioRule
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,

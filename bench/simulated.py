@@ -18,10 +18,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     JobRatio,
     ListedCampaignTaskCounts,
 )
-from gridbridge.model.campaigns.campaign_end_forecast import (
-    CampaignProgressForForecast,
-    CampaignRunTimesAtCluster,
-)
+from gridbridge.model.campaigns.campaign_end_forecast import CampaignProgressForForecast, CampaignRunTimesAtCluster
 
 CYCLE_S = 15.0
 WINDOW_S = 3600.0

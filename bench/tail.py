@@ -24,11 +24,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     JobRatio,
     ListedCampaignTaskCounts,
 )
-from gridbridge.model.campaigns.speculative_attempts import (
-    CampaignLateTasks,
-    CompetingAttempt,
-    RunningTaskAttempt,
-)
+from gridbridge.model.campaigns.speculative_attempts import CampaignLateTasks, CompetingAttempt, RunningTaskAttempt
 
 UNLUCKY, ALPHA = 0.05, 1.2  # one attempt in 300 takes ten times its task's length
 

@@ -2,10 +2,7 @@
 
 from collections.abc import Mapping
 
-from gridbridge.batch.qstat_state_letters import (
-    parse_job_state_letters,
-    parse_queue_state_letters,
-)
+from gridbridge.batch.qstat_state_letters import parse_job_state_letters, parse_queue_state_letters
 from gridbridge.model.job_and_queue_states import UNSEEN, JobState, QueueInstanceState
 
 

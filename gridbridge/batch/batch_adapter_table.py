@@ -18,11 +18,7 @@ from gridbridge.batch.embedded import status as embedded_status
 from gridbridge.batch.embedded import submit as embedded_submit
 from gridbridge.batch.gridengine import blocked_job_reader as gridengine_crowd
 from gridbridge.batch.gridengine import cell_demand_reader as gridengine_demand
-from gridbridge.batch.gridengine import (
-    cell_object_queries,
-    client_commands,
-    qconf_parser_and_edits,
-)
+from gridbridge.batch.gridengine import cell_object_queries, client_commands, qconf_parser_and_edits
 from gridbridge.batch.gridengine import execution_hosts as gridengine_tags
 from gridbridge.batch.gridengine import local_task_guards as gridengine_tasks
 from gridbridge.batch.gridengine import status as gridengine_status

@@ -4,12 +4,7 @@ Letters come in groups such as `hqw`, `Rr`, `dS` or `EhRqw`. Each letter is pars
 an unknown combination still become facts.
 """
 
-from gridbridge.model.job_and_queue_states import (
-    JobState,
-    JobStateFact,
-    QueueInstanceState,
-    QueueStartBlocker,
-)
+from gridbridge.model.job_and_queue_states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:

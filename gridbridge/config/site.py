@@ -15,13 +15,7 @@ from gridbridge.config.section_parsing import (
 )
 from gridbridge.model.config_key_descriptions import CLUSTER_NAME
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.site_configuration import (
-    MAX_PORT,
-    ClusterKind,
-    ClusterSection,
-    JobClaimKind,
-    JobEndPushKind,
-)
+from gridbridge.model.site_configuration import MAX_PORT, ClusterKind, ClusterSection, JobClaimKind, JobEndPushKind
 
 A_PORT = f"a whole number, 1 to {MAX_PORT}"
 NEEDS_PORTS = dict.fromkeys(("qmaster_port", "execd_port"), A_PORT)

@@ -7,10 +7,7 @@ from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.transfer_name import is_valid_cluster_name
 from gridbridge.model.transfer_route import Away, remote_cluster_access_of_person
 from gridbridge.privileged import as_user_refusals_and_user_switch
-from gridbridge.privileged.as_user_refusals_and_user_switch import (
-    AsUserRequestRefusal,
-    OwnerRequestNotYetPossible,
-)
+from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal, OwnerRequestNotYetPossible
 
 SEND, SEND_COPIES, RELEASE, DELETE = "send-arrays", "send-copies", "release-array", "delete-array"
 DELETE_WAITING = "delete-waiting"

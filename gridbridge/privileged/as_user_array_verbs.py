@@ -64,9 +64,7 @@ def _list_end_or_resume_campaign(arguments: list[str]) -> str:
         if verb == "end-campaign":
             note_campaign_end_in_ledger(campaign, ledger)
         else:
-            from gridbridge.privileged.earlier_attempts_ended_check import (
-                require_owner_retry_request,
-            )
+            from gridbridge.privileged.earlier_attempts_ended_check import require_owner_retry_request
 
             ledger.take_up(require_owner_retry_request(request, campaign, ledger.uid))
     return ""

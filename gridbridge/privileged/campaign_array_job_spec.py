@@ -6,11 +6,7 @@ from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask, writ
 from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import ParseError, SpeculativeCopyRefusal
-from gridbridge.model.campaigns.campaign_file_and_array_names import (
-    UNIQUE,
-    CampaignArrayId,
-    split_task_parameters,
-)
+from gridbridge.model.campaigns.campaign_file_and_array_names import UNIQUE, CampaignArrayId, split_task_parameters
 from gridbridge.model.campaigns.requested_host_properties import (
     parse_alternative_host_properties,
     parse_required_host_properties,
@@ -23,10 +19,7 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import (
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
 from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal
-from gridbridge.privileged.campaign_prologue_and_epilogue_tasks import (
-    header_of_array,
-    prologue_or_epilogue_tasks,
-)
+from gridbridge.privileged.campaign_prologue_and_epilogue_tasks import header_of_array, prologue_or_epilogue_tasks
 
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
 LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}

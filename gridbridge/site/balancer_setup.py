@@ -13,11 +13,7 @@ from gridbridge.errors import CommandFailed, GridbridgeError, StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.fixed_paths import AS_ROOT, BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_SUDOERS, BALANCE_UNIT
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding
-from gridbridge.model.site.site_check_facts import (
-    BalancerCellFacts,
-    BalancerFacts,
-    LastPublishedBalancerRound,
-)
+from gridbridge.model.site.site_check_facts import BalancerCellFacts, BalancerFacts, LastPublishedBalancerRound
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_route import BARE
 from gridbridge.shell import local_host_facts

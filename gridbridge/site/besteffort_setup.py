@@ -16,11 +16,7 @@ from gridbridge.decisions.site.besteffort_findings import (
 )
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.fixed_paths import BEST_EFFORT
-from gridbridge.model.site.setup_findings_and_edits import (
-    BestEffortCellFacts,
-    BestEffortSetupRequest,
-    CheckFinding,
-)
+from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, BestEffortSetupRequest, CheckFinding
 from gridbridge.model.site_configuration import Policy
 from gridbridge.site import storage_provider_and_runner_checks
 from gridbridge.site.transfer_queue_request import home_queue_setup_adapter, require_configured_cluster

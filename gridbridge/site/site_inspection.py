@@ -25,13 +25,7 @@ from gridbridge.model.site import site_check_facts
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.transfer_route import BARE, parse_ssh_login_address
 from gridbridge.program.service_disk_space import free_space_of_campaign_filesystem
-from gridbridge.shell import (
-    local_host_facts,
-    program_lock_file,
-    remote_stage_folder,
-    safe_files,
-    ssh,
-)
+from gridbridge.shell import local_host_facts, program_lock_file, remote_stage_folder, safe_files, ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram, replace_program_runs_by, run_program
 from gridbridge.shell.program_startup import setpriv_command_prefix

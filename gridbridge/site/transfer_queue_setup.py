@@ -5,10 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from gridbridge.batch.configured_cluster_addresses import (
-    configured_cluster_address,
-    keep_ssh_connections_open,
-)
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address, keep_ssh_connections_open
 from gridbridge.decisions.site import (
     account_and_file_findings,
     service_fault_findings,

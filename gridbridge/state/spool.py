@@ -10,10 +10,7 @@ import stat
 
 from gridbridge.errors import StateError
 from gridbridge.model.fixed_paths import SPOOL
-from gridbridge.model.transfer_messages_in_spool import (
-    TransferMessage,
-    encode_message_cutting_reason,
-)
+from gridbridge.model.transfer_messages_in_spool import TransferMessage, encode_message_cutting_reason
 from gridbridge.shell import safe_files
 
 WAKE = "wake"  # the folder of the starters' FIFOs, below the spool

@@ -11,10 +11,7 @@ from itertools import islice
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.model.transfer import claim_and_guard
-from gridbridge.model.transfer_messages_in_spool import (
-    TransferMessage,
-    shorten_reason_for_storage,
-)
+from gridbridge.model.transfer_messages_in_spool import TransferMessage, shorten_reason_for_storage
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson

@@ -13,12 +13,7 @@ from gridbridge.batch.qstat_state_letters import (
     render_job_state_letters,
     render_queue_state_letters,
 )
-from gridbridge.model.job_and_queue_states import (
-    JobState,
-    JobStateFact,
-    QueueInstanceState,
-    QueueStartBlocker,
-)
+from gridbridge.model.job_and_queue_states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
 
 QSTAT = " qw hqw Rq hRq Eqw EhRq t r hr hRr s hs ds dhRs dr dhqw"
 WORDS = {

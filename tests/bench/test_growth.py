@@ -17,11 +17,7 @@ from bench import elastic, qstat_parse, rebalance
 from gridbridge.batch.gridengine.qstat_xml_parser import parse_cluster_snapshot
 from gridbridge.decisions.elastic.demand.task_packing import count_exclusive_tasks_and_hosts
 from gridbridge.elastic.balancer import balance_situation_sources, balancer_round_decision
-from gridbridge.model.elastic.balancer_config_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    NodePoolSection,
-)
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection, NodePoolSection
 
 MOST_GROWTH = 12.0  # for ten times as much: n log n is allowed
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

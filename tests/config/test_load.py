@@ -7,12 +7,7 @@ import pytest
 from gridbridge.config import configuration_file
 from gridbridge.errors import ConfigError
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.site_configuration import (
-    ClusterKind,
-    ClusterSection,
-    JobEndPushKind,
-    Policy,
-)
+from gridbridge.model.site_configuration import ClusterKind, ClusterSection, JobEndPushKind, Policy
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
 
 SITE = '[site]\ncluster = "alpha"\n'

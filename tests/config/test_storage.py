@@ -1,7 +1,5 @@
 """Storage areas that contradict the rest of gridbridge.toml are refused, a line each."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import pytest
 
 from gridbridge.config import configuration_file

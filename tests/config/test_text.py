@@ -26,10 +26,7 @@ from gridbridge.model.config_key_descriptions import (
     RemoteAccounts,
     config_key_description,
 )
-from gridbridge.model.elastic.balancer_config_sections import (
-    MachineProviderSection,
-    SqueezeSection,
-)
+from gridbridge.model.elastic.balancer_config_sections import MachineProviderSection, SqueezeSection
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import (

@@ -6,18 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from gridbridge.campaigns.submission import site_admission_rules
-from gridbridge.decisions.campaigns.admission_rule_application import (
-    apply_campaign_admission_rules,
-)
+from gridbridge.decisions.campaigns.admission_rule_application import apply_campaign_admission_rules
 from gridbridge.model.campaigns.admission import CampaignForAdmission
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
-from gridbridge.model.campaigns.published_campaigns_and_tasks import (
-    DROPPED,
-    OUTCOME_WORDS,
-    SENT,
-    WAITING,
-)
+from gridbridge.model.campaigns.published_campaigns_and_tasks import DROPPED, OUTCOME_WORDS, SENT, WAITING
 from gridbridge.model.fixed_paths import ADMISSION
 from tests.docs.console import ROOT
 

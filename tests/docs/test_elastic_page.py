@@ -8,10 +8,7 @@ import pytest
 
 from gridbridge.config import configuration_file
 from gridbridge.elastic.balancer.balance_preview import BalanceRuleOverrides, apply_command_line_rules
-from gridbridge.elastic.balancer.balancer_daemon import (
-    BalancerRunOptions,
-    require_balancer_can_act,
-)
+from gridbridge.elastic.balancer.balancer_daemon import BalancerRunOptions, require_balancer_can_act
 from gridbridge.elastic.cli.balance_plan_and_plot import plan
 from gridbridge.model.site_configuration import Policy
 from tests.docs.console import ROOT

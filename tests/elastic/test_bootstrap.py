@@ -1,7 +1,5 @@
 """The files of conf/bootstrap, each on files of its own in the place of a machine's."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import os
 import subprocess
 import time

@@ -23,11 +23,7 @@ import gridbridge
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.campaigns.nikita.task_deletion_cycle import NikitaDaemon
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle
-from gridbridge.campaigns.store import (
-    campaign_file_verification,
-    campaign_files_of_owners,
-    campaign_inbox,
-)
+from gridbridge.campaigns.store import campaign_file_verification, campaign_files_of_owners, campaign_inbox
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.config import configuration_file
@@ -40,10 +36,7 @@ from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, HOME, LEDGER, PUBLIS
 from gridbridge.model.site_configuration import Policy
 from gridbridge.privileged import as_user as as_user_program
 from gridbridge.program import service_cycle
-from gridbridge.rebalance.mover.rebalance_plan_by_target import (
-    RebalanceTarget,
-    RebalanceTargetKind,
-)
+from gridbridge.rebalance.mover.rebalance_plan_by_target import RebalanceTarget, RebalanceTargetKind
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram

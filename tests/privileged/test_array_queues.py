@@ -12,10 +12,7 @@ from gridbridge.model.names_offered_by_cluster import (
     encode_non_forwarding_queues,
     encode_offered_names,
 )
-from gridbridge.privileged.as_user_refusals_and_user_switch import (
-    STATUS,
-    JobNeverAcceptedByCluster,
-)
+from gridbridge.privileged.as_user_refusals_and_user_switch import STATUS, JobNeverAcceptedByCluster
 from gridbridge.privileged.campaign_owner_cluster_calls import choose_array_parallel_env, keep_array_off_transfer_queues
 
 

@@ -39,7 +39,7 @@ def test_a_name_stands_in_our_block_alone_and_goes_with_it(hosts: Path) -> None:
         as_root.perform_as_root_request(words, str(hosts))
         told.append(hosts.read_text())
 
-    assert [ONE, ONE, OTHERS, OTHERS] == told  # noqa: SIM300 - style.md 33
+    assert [ONE, ONE, OTHERS, OTHERS] == told
 
 
 @pytest.mark.parametrize(

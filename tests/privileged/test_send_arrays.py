@@ -12,11 +12,7 @@ import pytest
 
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import GridbridgeError
-from gridbridge.privileged import (
-    as_user_array_arguments,
-    as_user_refusals_and_user_switch,
-    send_arrays,
-)
+from gridbridge.privileged import as_user_array_arguments, as_user_refusals_and_user_switch, send_arrays
 from gridbridge.privileged.as_user_array_arguments import ArraySendProgress, AsUserArrayArguments
 from gridbridge.privileged.campaign_array_job_spec import VerifiedCampaignTasks
 from gridbridge.privileged.send_arrays import CampaignArraySender

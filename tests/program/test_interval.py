@@ -12,11 +12,7 @@ from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterJobL
 from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
 from gridbridge.model.transfer_route import GridEngineCellAccess
-from gridbridge.program.cluster_observer import (
-    ClusterObserver,
-    ClusterQueryResult,
-    query_interval_by_answer_time,
-)
+from gridbridge.program.cluster_observer import ClusterObserver, ClusterQueryResult, query_interval_by_answer_time
 from gridbridge.shell.clock import Clock
 from gridbridge.state.cluster_query_tables import decode_cluster_snapshot
 from tests.program.test_threads import without_room

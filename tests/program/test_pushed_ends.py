@@ -9,13 +9,7 @@ from pytest_subprocess import FakeProcess
 
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.model.transfer_route import GridEngineCellAccess
-from gridbridge.program.pushed_job_end_receivers import (
-    AGAIN_S,
-    DIE_WITH_US,
-    ENDS,
-    WINDOW_S,
-    QeventJobEndReceiver,
-)
+from gridbridge.program.pushed_job_end_receivers import AGAIN_S, DIE_WITH_US, ENDS, WINDOW_S, QeventJobEndReceiver
 
 CELL = GridEngineCellAccess(
     root="/sge", cell="beta", qmaster_port="6454", execd_port="6455", binaries="/usr/lib/gridengine", timeout_s=10

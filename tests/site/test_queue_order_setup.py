@@ -1,7 +1,5 @@
 """Which numbers the transfer queues get, by gridbridge.toml and what the service last published."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace

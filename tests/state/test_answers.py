@@ -10,12 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, QueueInstanceStatus
-from gridbridge.model.job_and_queue_states import (
-    JobState,
-    JobStateFact,
-    QueueInstanceState,
-    QueueStartBlocker,
-)
+from gridbridge.model.job_and_queue_states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
 from gridbridge.state.cluster_query_tables import (
     LastClusterQueryResult,
     LastClusterQueryRows,

@@ -9,11 +9,7 @@ from typing import Any
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.model.transfer_messages_in_spool import (
-    TransferMessage,
-    TransferMessageKind,
-    encode_transfer_message,
-)
+from gridbridge.model.transfer_messages_in_spool import TransferMessage, TransferMessageKind, encode_transfer_message
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool

@@ -7,11 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.transfer_messages_in_spool import (
-    TransferMessage,
-    TransferMessageKind,
-    decode_transfer_message,
-)
+from gridbridge.model.transfer_messages_in_spool import TransferMessage, TransferMessageKind, decode_transfer_message
 from gridbridge.state import spool
 
 MESSAGE = TransferMessage(kind=TransferMessageKind.INTENT, transfer="gb.alpha.7.0.1", at="1")

@@ -4,10 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.job_request_parser import (
-    parse_job_request,
-    parse_parallel_request,
-)
+from gridbridge.batch.gridengine.job_request_parser import parse_job_request, parse_parallel_request
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.job_request import JobSpec
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster, encode_offered_names

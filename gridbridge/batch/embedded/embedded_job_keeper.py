@@ -15,11 +15,7 @@ import time
 from collections.abc import Container
 from contextlib import suppress
 
-from gridbridge.batch.embedded import (
-    embedded_job_control,
-    embedded_job_processes,
-    embedded_job_start,
-)
+from gridbridge.batch.embedded import embedded_job_control, embedded_job_processes, embedded_job_start
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd
 from gridbridge.batch.embedded.embedded_job_control import EmbeddedWalltimeAndPreemption
 from gridbridge.batch.embedded.embedded_job_start import (

@@ -10,12 +10,7 @@ from dataclasses import replace
 from datetime import UTC
 
 from gridbridge.batch import qstat_state_letters
-from gridbridge.batch.gridengine import (
-    client_commands,
-    qconf_parser_and_edits,
-    qstat_xml_parser,
-    submit,
-)
+from gridbridge.batch.gridengine import client_commands, qconf_parser_and_edits, qstat_xml_parser, submit
 from gridbridge.batch.gridengine.cell_object_queries import EXCLUSIVE, NOTHING, OF_ALL, OF_HOST, SLOTS
 from gridbridge.batch.gridengine.job_request_parser import parse_job_request
 from gridbridge.batch.gridengine.status import query_in_utc, query_names, query_object

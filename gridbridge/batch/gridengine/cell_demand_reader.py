@@ -11,11 +11,7 @@ from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 from gridbridge.batch import qstat_state_letters
-from gridbridge.batch.gridengine import (
-    cell_configuration_reader,
-    client_commands,
-    qstat_xml_parser,
-)
+from gridbridge.batch.gridengine import cell_configuration_reader, client_commands, qstat_xml_parser
 from gridbridge.batch.gridengine.status import query_in_utc, query_object
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_file_and_array_names import is_campaign_job_name

@@ -8,11 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from gridbridge.batch.gridengine import qconf_parser_and_edits
-from gridbridge.batch.gridengine.qstat_xml_parser import (
-    QUEUE,
-    iterate_job_list,
-    with_qstat_xml_repair,
-)
+from gridbridge.batch.gridengine.qstat_xml_parser import QUEUE, iterate_job_list, with_qstat_xml_repair
 from gridbridge.batch.gridengine.status import (
     query_all_queue_settings,
     query_cluster_snapshot,

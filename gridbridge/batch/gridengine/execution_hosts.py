@@ -21,11 +21,7 @@ from gridbridge.batch.gridengine.status import (
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
 from gridbridge.model.fixed_paths import BEST_EFFORT
-from gridbridge.model.qconf_attribute_parser import (
-    QconfValuesByHost,
-    parse_qconf_values_by_host,
-    parse_qconf_words,
-)
+from gridbridge.model.qconf_attribute_parser import QconfValuesByHost, parse_qconf_values_by_host, parse_qconf_words
 from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb
 from gridbridge.model.transfer_route import GridEngineCellAccess
 

@@ -17,9 +17,7 @@ from gridbridge.batch.gridengine.accounting_record_parser import (
     parse_accounting_records,
     parse_array_task_records,
 )
-from gridbridge.batch.gridengine.accounting_record_parser import (
-    read_accounting_lines as read_accounting_lines,
-)
+from gridbridge.batch.gridengine.accounting_record_parser import read_accounting_lines as read_accounting_lines
 from gridbridge.batch.gridengine.qstat_xml_parser import parse_cluster_snapshot, parse_job_detail
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed, ConflictingRemoteJobEnds

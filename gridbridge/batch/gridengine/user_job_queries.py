@@ -15,11 +15,7 @@ from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ListedJobStatus
 from gridbridge.model.jobs_and_accounting import JobRequestAndSubmitOptions, QueueJobAndUserRestrictions
 from gridbridge.model.published_status_and_reports import replace_control_characters
-from gridbridge.model.qconf_attribute_parser import (
-    QconfValuesByHost,
-    parse_qconf_values_by_host,
-    parse_qconf_words,
-)
+from gridbridge.model.qconf_attribute_parser import QconfValuesByHost, parse_qconf_values_by_host, parse_qconf_words
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
 build_resource_options = client_commands.replacement_resource_options

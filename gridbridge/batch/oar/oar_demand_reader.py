@@ -33,12 +33,7 @@ from gridbridge.model.elastic.grid_engine_cell import (
     WaitingJobGroup,
 )
 from gridbridge.model.elastic.grid_engine_cell import CellResourceDefinition as Complex
-from gridbridge.model.job_and_queue_states import (
-    JobState,
-    JobStateFact,
-    QueueInstanceState,
-    QueueStartBlocker,
-)
+from gridbridge.model.job_and_queue_states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
 from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.program_runs import LIST_BYTES

@@ -29,11 +29,7 @@ from gridbridge.batch.oar.submit import run_client
 from gridbridge.batch.qstat_state_letters import render_queue_state_letters
 from gridbridge.errors import GridbridgeError, ParseError, SshAccessRejected
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
-from gridbridge.model.job_and_queue_states import (
-    JobStateFact,
-    QueueInstanceState,
-    QueueStartBlocker,
-)
+from gridbridge.model.job_and_queue_states import JobStateFact, QueueInstanceState, QueueStartBlocker
 from gridbridge.model.jobs_and_accounting import (
     ArrayEndQuery,
     ClusterArrayLimits,

@@ -7,10 +7,7 @@ from gridbridge.campaigns.cli.gridstat import parse_campaign_dot_task
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import VERBOSE, VERSION
-from gridbridge.model.campaigns.campaign_owner_request import (
-    CampaignOwnerRequestReply,
-    CampaignOwnerRequestVerb,
-)
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 
 SAID = {
     CampaignOwnerRequestVerb.CANCEL: "cancelled",

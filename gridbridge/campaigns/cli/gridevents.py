@@ -17,10 +17,7 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventCode,
     CampaignEventSubject,
 )
-from gridbridge.model.campaigns.campaign_owner_request import (
-    CampaignOwnerRequestReply,
-    CampaignOwnerRequestVerb,
-)
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.state.published_json import to_json_types
 
 NOT_DONE = {

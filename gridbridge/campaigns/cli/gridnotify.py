@@ -9,14 +9,8 @@ from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import VERSION
 from gridbridge.errors import ParseError
-from gridbridge.model.campaigns.campaign_owner_request import (
-    CampaignOwnerRequestReply,
-    CampaignOwnerRequestVerb,
-)
-from gridbridge.model.campaigns.notification_subscriptions import (
-    NotificationChannel,
-    NotificationSeverity,
-)
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
+from gridbridge.model.campaigns.notification_subscriptions import NotificationChannel, NotificationSeverity
 from gridbridge.model.published_status_and_reports import replace_control_characters
 
 NOT_DONE = {

@@ -9,12 +9,7 @@ from typing import Any
 
 import click
 
-from gridbridge.campaigns.cli import (
-    REFUSED,
-    campaign_table,
-    command_relay_and_runner_wait,
-    gridevents,
-)
+from gridbridge.campaigns.cli import REFUSED, campaign_table, command_relay_and_runner_wait, gridevents
 from gridbridge.campaigns.cli.campaign_table import HEAD, SUMMARY_HEAD, campaign_summary_row, cigri_campaign_line
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile

@@ -17,10 +17,7 @@ from gridbridge.errors import ConfigError
 from gridbridge.model import names_offered_by_cluster
 from gridbridge.model.campaigns.admission import CampaignAdmissionResult
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.campaign_cycle_plan import (
-    CampaignCycleSituation,
-    ClusterCapacityForCampaigns,
-)
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, ClusterCapacityForCampaigns
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED

@@ -7,10 +7,7 @@ from gridbridge import errors
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.model import fixed_paths
 from gridbridge.model.campaigns.campaign import ArraySubmissionResult, CampaignArray, RootLedgerArray, TaskAttempt
-from gridbridge.model.campaigns.campaign_file_and_array_names import (
-    CampaignArrayId,
-    released_array_name,
-)
+from gridbridge.model.campaigns.campaign_file_and_array_names import CampaignArrayId, released_array_name
 from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     format_array_index_ranges,
     format_attempt_ranges,

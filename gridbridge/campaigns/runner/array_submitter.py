@@ -21,10 +21,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
 )
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
-from gridbridge.model.campaigns.campaign_cycle_plan import (
-    PlannedCampaignTaskSend,
-    TaskCountByExclusions,
-)
+from gridbridge.model.campaigns.campaign_cycle_plan import PlannedCampaignTaskSend, TaskCountByExclusions
 from gridbridge.shell.clock import Clock
 
 

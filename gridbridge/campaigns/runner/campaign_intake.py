@@ -17,19 +17,13 @@ from gridbridge.campaigns.store.campaign_files_of_owners import NewCampaignOrAdd
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.submission import site_admission_rules
 from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
-from gridbridge.campaigns.submission.site_admission_rules import (
-    campaign_file_jdl_mismatch,
-    jdl_limit_violation,
-)
+from gridbridge.campaigns.submission.site_admission_rules import campaign_file_jdl_mismatch, jdl_limit_violation
 from gridbridge.decisions.campaigns import admission_rule_application
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.campaigns.admission import CampaignAdmissionRule, CampaignForAdmission
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.campaign_configuration_sections import (
-    CampaignRunnerSection,
-    NotificationsSection,
-)
+from gridbridge.model.campaigns.campaign_configuration_sections import CampaignRunnerSection, NotificationsSection
 from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS, CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl

@@ -15,10 +15,7 @@ from gridbridge.campaigns.store.published_campaign_files import A_FILE
 from gridbridge.decisions.campaigns import task_send_explanation
 from gridbridge.model.campaigns import published_campaigns_and_tasks as publications
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_cycle_plan import (
-    CampaignCyclePlan,
-    CampaignCycleSituation,
-)
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, CampaignCycleSituation
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, ShownCampaignEvents
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations

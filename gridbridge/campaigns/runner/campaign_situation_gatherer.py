@@ -37,10 +37,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.campaign_cycle_plan import (
-    CampaignCycleSituation,
-    ClusterCapacityForCampaigns,
-)
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, ClusterCapacityForCampaigns
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.task_deletions_and_preemptions import REASONS_OF_WAITING
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task

@@ -26,11 +26,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_configuration_sections import FinalizeSpeculationSection
-from gridbridge.model.campaigns.speculative_attempts import (
-    CampaignLateTasks,
-    CompetingAttempt,
-    RunningTaskAttempt,
-)
+from gridbridge.model.campaigns.speculative_attempts import CampaignLateTasks, CompetingAttempt, RunningTaskAttempt
 from gridbridge.model.campaigns.task_deletions_and_preemptions import TaskMissingSince
 from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     format_array_index_ranges,

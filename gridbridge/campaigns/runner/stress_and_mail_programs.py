@@ -10,14 +10,8 @@ from email.utils import formatdate
 
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import CommandFailed
-from gridbridge.model.campaigns.campaign_configuration_sections import (
-    ClusterCampaignsSection,
-    NotificationsSection,
-)
-from gridbridge.model.campaigns.notification_subscriptions import (
-    CampaignNotification,
-    NotificationChannel,
-)
+from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCampaignsSection, NotificationsSection
+from gridbridge.model.campaigns.notification_subscriptions import CampaignNotification, NotificationChannel
 from gridbridge.model.fixed_paths import WISH
 from gridbridge.shell.program_runs import run_program
 

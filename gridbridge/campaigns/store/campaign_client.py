@@ -25,16 +25,9 @@ from gridbridge.model.campaigns.campaign_events import (
     ShownCampaignEvents,
 )
 from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, UNIQUE
-from gridbridge.model.campaigns.campaign_owner_request import (
-    CampaignOwnerRequestReply,
-    CampaignOwnerRequestVerb,
-)
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.notification_subscriptions import (
-    IDENTITIES,
-    NotificationChannel,
-    NotificationSeverity,
-)
+from gridbridge.model.campaigns.notification_subscriptions import IDENTITIES, NotificationChannel, NotificationSeverity
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     DROPPED,
     CampaignTaskEndCounts,

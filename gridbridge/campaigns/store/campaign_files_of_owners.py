@@ -19,10 +19,7 @@ from gridbridge.campaigns.store import campaign_inbox
 from gridbridge.campaigns.store.campaign_file_verification import MAX_FIRST_BYTES, first_line_of_campaign_file
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, campaign_file_name
-from gridbridge.model.campaigns.campaign_owner_request import (
-    CampaignOwnerRequest,
-    CampaignOwnerRequestVerb,
-)
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequest, CampaignOwnerRequestVerb
 from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED, TAKEN_REQUEST, WISH
 from gridbridge.shell import safe_files
 from gridbridge.state import published_files

@@ -6,11 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Column, Table, and_, bindparam, delete, select, update
 
-from gridbridge.model.campaigns.campaign_cycle_plan import (
-    DecayedCampaignUsage,
-    JobRatio,
-    JobRatioUpdate,
-)
+from gridbridge.model.campaigns.campaign_cycle_plan import DecayedCampaignUsage, JobRatio, JobRatioUpdate
 from gridbridge.model.campaigns.campaign_end_forecast import HalfwayForecast
 from gridbridge.state import column_types
 from gridbridge.state.state_file import StateFile

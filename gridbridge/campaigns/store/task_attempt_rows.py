@@ -22,10 +22,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     LastPrologueOrEpilogueAttempt,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
-from gridbridge.model.campaigns.speculative_attempts import (
-    CompetingAttempt,
-    SpeculativeAttemptsAtCluster,
-)
+from gridbridge.model.campaigns.speculative_attempts import CompetingAttempt, SpeculativeAttemptsAtCluster
 from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     FIRST_PROLOGUE_TASK,
     prologue_or_epilogue_task_number,

@@ -16,10 +16,7 @@ from typing import BinaryIO
 
 from gridbridge.campaigns.submission.jdl_value_parsers import BEST_EFFORT, NUL, PARAMETERS, UTF_8
 from gridbridge.errors import CommandLineMistake, ConfigError
-from gridbridge.model.campaigns.campaign_file_and_array_names import (
-    first_task_parameter,
-    has_closed_quotes,
-)
+from gridbridge.model.campaigns.campaign_file_and_array_names import first_task_parameter, has_closed_quotes
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.requested_host_properties import (
     ALL,

@@ -16,12 +16,8 @@ from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
 )
 from gridbridge.decisions.campaigns.event_texts_and_notifications import format_campaign_event_for_log
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
-from gridbridge.decisions.campaigns.slot_distribution_to_campaigns import (
-    distribute_slots_to_campaigns,
-)
-from gridbridge.decisions.campaigns.speculative_attempt_planning import (
-    plan_speculative_attempts,
-)
+from gridbridge.decisions.campaigns.slot_distribution_to_campaigns import distribute_slots_to_campaigns
+from gridbridge.decisions.campaigns.speculative_attempt_planning import plan_speculative_attempts
 from gridbridge.decisions.campaigns.task_retries_and_copies import (
     AttemptsByTask,
     assign_retry_numbers_above_attempts,
@@ -42,11 +38,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     pair_attempts_with_clusters,
 )
-from gridbridge.model.campaigns.campaign_cycle_plan import (
-    CampaignCyclePlan,
-    CampaignCycleSituation,
-    TaskRetry,
-)
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, CampaignCycleSituation, TaskRetry
 from gridbridge.model.campaigns.campaign_events import EventsChangedInCycle
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.speculative_attempts import SupersededAttempts

@@ -14,11 +14,7 @@ from typing import NamedTuple
 
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
-from gridbridge.model.campaigns.campaign_cycle_plan import (
-    CampaignCycleSituation,
-    DecayedCampaignUsage,
-    FairShareInputs,
-)
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, DecayedCampaignUsage, FairShareInputs
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
 

@@ -16,10 +16,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
-from gridbridge.model.campaigns.campaign_cycle_plan import (
-    CampaignCycleSituation,
-    PlannedCampaignTaskSend,
-)
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, PlannedCampaignTaskSend
 from gridbridge.model.campaigns.campaign_events import (
     BLACKLISTING_EVENTS,
     PAUSING_EVENTS,

@@ -10,9 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import ceil, inf
 
-from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
-    count_starved_tasks_by_cluster,
-)
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import count_starved_tasks_by_cluster
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
     RemainingClusterCapacity,
     max_array_tasks,
@@ -21,11 +19,7 @@ from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
 from gridbridge.decisions.campaigns.task_retries_and_copies import AttemptsByTask
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_configuration_sections import FinalizeSpeculationSection
-from gridbridge.model.campaigns.campaign_cycle_plan import (
-    CampaignCycleSituation,
-    PlannedCampaignTaskSend,
-    TaskRetry,
-)
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, PlannedCampaignTaskSend, TaskRetry
 from gridbridge.model.campaigns.speculative_attempts import (
     CampaignLateTasks,
     RunningTaskAttempt,

@@ -15,11 +15,7 @@ from gridbridge.decisions.campaigns.tasks_offered_to_schedulers import TasksPerC
 from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import predict_job_ratios
 from gridbridge.decisions.campaigns.unsent_task_backlog import UnsentTaskBacklog
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, CampaignState
-from gridbridge.model.campaigns.campaign_cycle_plan import (
-    NO_TASKS,
-    CampaignCyclePlan,
-    CampaignCycleSituation,
-)
+from gridbridge.model.campaigns.campaign_cycle_plan import NO_TASKS, CampaignCyclePlan, CampaignCycleSituation
 from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEvent
 from gridbridge.model.campaigns.jdl import CampaignType, JdlSettingsAtCluster
 from gridbridge.model.campaigns.send_reasons import TaskSendExplanation, TaskSentOrUnsentCause

@@ -10,11 +10,7 @@ from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
     remaining_capacity_of_clusters,
 )
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
-from gridbridge.model.campaigns.campaign_cycle_plan import (
-    NO_TASKS,
-    CampaignCycleSituation,
-    JobRatioUpdate,
-)
+from gridbridge.model.campaigns.campaign_cycle_plan import NO_TASKS, CampaignCycleSituation, JobRatioUpdate
 from gridbridge.model.campaigns.jdl import JdlSettingsAtCluster
 
 

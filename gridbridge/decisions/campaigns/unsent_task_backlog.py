@@ -6,10 +6,7 @@ from typing import NamedTuple
 
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import ClusterClosureOrProbe
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, CampaignState
-from gridbridge.model.campaigns.campaign_cycle_plan import (
-    CampaignCycleSituation,
-    TaskCountByExclusions,
-)
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, TaskCountByExclusions
 
 EMPTY_BLACKLIST: Mapping[CampaignCluster, ClusterClosureOrProbe] = {}
 

@@ -26,10 +26,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     NodeStateCause,
     short_host_name,
 )
-from gridbridge.model.elastic.standby_and_wake_plan import (
-    StandbyOrWakePlan,
-    StandbyOrWakePlanCause,
-)
+from gridbridge.model.elastic.standby_and_wake_plan import StandbyOrWakePlan, StandbyOrWakePlanCause
 from gridbridge.model.job_and_queue_states import QueueStartBlocker
 
 

@@ -7,11 +7,7 @@ from math import inf
 
 from gridbridge.decisions.elastic import machine_list_reconciliation
 from gridbridge.model.elastic.balance_plan import BalancePlan
-from gridbridge.model.elastic.balancer_config_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    NodePoolSection,
-)
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import (
     BalancerNodesSnapshot,
     BalancerOwnedNode,

@@ -22,11 +22,7 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
     NodeAddOrRemoveRefusalCause,
 )
-from gridbridge.model.elastic.balancer_config_sections import (
-    BalanceSection,
-    SqueezeSection,
-    StandbyNodeSelection,
-)
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection, SqueezeSection, StandbyNodeSelection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, NodesByHostName, is_same_host
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.elastic.standby_and_wake_plan import (

@@ -14,10 +14,7 @@ from gridbridge.decisions.rebalance.job_copy_repair_and_spread import (
     draft_job_repair_or_spread,
     is_job_unevenly_spread_over_hosts,
 )
-from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import (
-    MovePlanDraft,
-    describe_moves,
-)
+from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import MovePlanDraft, describe_moves
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,

@@ -12,10 +12,7 @@ from math import ceil
 from gridbridge.decisions.rebalance import move_plan_draft_and_refusals
 from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import JobCopyRedistribution
-from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import (
-    MovePlanDraft,
-    describe_moves,
-)
+from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import MovePlanDraft, describe_moves
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     HostLoadBeforeAfter,
     PlacementHost,

@@ -19,10 +19,7 @@ from gridbridge.decisions.rebalance.automatic_round_and_evacuation import (
     last_plan_with_all_rejections,
     plan_lightest_or_heaviest_host,
 )
-from gridbridge.decisions.rebalance.host_loads_after_planned_moves import (
-    ProjectedPlacement,
-    task_after_move,
-)
+from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement, task_after_move
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import draft_job_repair
 from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import (
     MovePlanDraft,

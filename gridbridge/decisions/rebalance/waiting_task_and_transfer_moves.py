@@ -11,10 +11,7 @@ from typing import TypeVar
 
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import EVACUATED_STATES
 from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement
-from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import (
-    why_host_takes_no_copy,
-    why_task_is_not_moved,
-)
+from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import why_host_takes_no_copy, why_task_is_not_moved
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.cluster_snapshot import ClusterSnapshot

@@ -8,15 +8,8 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from gridbridge.decisions.site import account_and_file_findings
-from gridbridge.decisions.site.sge_configuration_findings import (
-    BY_NUMBER,
-    QUEUE_ORDER,
-    scheduler_setting_finding,
-)
-from gridbridge.model.elastic.balancer_config_sections import (
-    BalanceSection,
-    MachineBootstrapSection,
-)
+from gridbridge.decisions.site.sge_configuration_findings import BY_NUMBER, QUEUE_ORDER, scheduler_setting_finding
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection, MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.fixed_paths import (
     AS_ROOT,

@@ -13,12 +13,7 @@ from gridbridge.model.fixed_paths import CONFIG, HOME, METHODS, PYTHON
 from gridbridge.model.job_and_queue_states import QueueInstanceState, QueueStartBlocker
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
-from gridbridge.model.site.site_check_facts import (
-    ClusterFacts,
-    PollerProcessFacts,
-    StageDirFacts,
-    TransferHostFacts,
-)
+from gridbridge.model.site.site_check_facts import ClusterFacts, PollerProcessFacts, StageDirFacts, TransferHostFacts
 from gridbridge.model.site_configuration import ClusterKind, Policy
 
 MAX_SKEW_S = 5.0  # load values with a timestamp in the future are rejected

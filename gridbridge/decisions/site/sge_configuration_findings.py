@@ -23,11 +23,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     TransferSetupSituation,
 )
 from gridbridge.model.site.site_check_facts import PollerProcessFacts
-from gridbridge.model.transfer.transfer_queue_load_values import (
-    PENDING,
-    UP,
-    load_value_complex_attribute,
-)
+from gridbridge.model.transfer.transfer_queue_load_values import PENDING, UP, load_value_complex_attribute
 
 QUEUE_ORDER, BY_NUMBER = "queue_sort_method", "seqno"
 DEFAULT_DECAYS = ("0:7:30", "00:07:30")  # Grid Engine's default, meant for np_load_avg

@@ -35,11 +35,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
 )
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
-from gridbridge.model.transfer.transfer_queue_load_values import (
-    PENDING,
-    UP,
-    load_value_complex_attribute,
-)
+from gridbridge.model.transfer.transfer_queue_load_values import PENDING, UP, load_value_complex_attribute
 
 SEQ_NO = 100
 SEQ_NO_STEP = 10  # distance above the highest seq_no of local queues

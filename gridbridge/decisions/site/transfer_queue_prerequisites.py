@@ -30,12 +30,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     TransferSetupSituation,
     WantedTransferQueue,
 )
-from gridbridge.model.transfer.transfer_queue_load_values import (
-    FREE,
-    PENDING,
-    UP,
-    load_value_complex_attribute,
-)
+from gridbridge.model.transfer.transfer_queue_load_values import FREE, PENDING, UP, load_value_complex_attribute
 
 
 def home_and_remote_rights_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:

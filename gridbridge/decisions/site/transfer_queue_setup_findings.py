@@ -39,10 +39,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     SharedSettingUndo,
     TransferSetupSituation,
 )
-from gridbridge.model.transfer.transfer_queue_load_values import (
-    PENDING,
-    load_value_complex_attribute,
-)
+from gridbridge.model.transfer.transfer_queue_load_values import PENDING, load_value_complex_attribute
 
 
 def transfer_setup_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:

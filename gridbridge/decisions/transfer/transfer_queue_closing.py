@@ -4,13 +4,7 @@ Grid Engine closes a queue whose load value reaches a load threshold (queue_conf
 whether a remote cluster answers, and how many jobs wait there. Keep imports few: the load sensor loads this module.
 """
 
-from gridbridge.model.transfer.transfer_queue_load_values import (
-    CLOSED,
-    FREE,
-    PENDING,
-    UP,
-    load_value_complex_attribute,
-)
+from gridbridge.model.transfer.transfer_queue_load_values import CLOSED, FREE, PENDING, UP, load_value_complex_attribute
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:

@@ -14,16 +14,8 @@ from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.job_and_queue_states import JobStateFact, QueueStartBlocker
 from gridbridge.model.published_status_and_reports import PublishedFilesSnapshot, PublishedTransfer, format_duration
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding
-from gridbridge.model.transfer.transfer_queue_load_values import (
-    PENDING,
-    UP,
-    load_value_complex_attribute,
-)
-from gridbridge.model.transfer_messages_in_spool import (
-    DesiredLocalJobState,
-    StarterPhase,
-    TransferFailureCause,
-)
+from gridbridge.model.transfer.transfer_queue_load_values import PENDING, UP, load_value_complex_attribute
+from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, StarterPhase, TransferFailureCause
 from gridbridge.model.transfer_name import parse_transfer_name
 
 NOT_YET_REPORTED = "the load values are fine: the queue opens at the next load report"

@@ -15,10 +15,7 @@ from gridbridge.model.elastic.balance_plan import BalancePolicyName, BalanceSitu
 from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, is_same_host
 from gridbridge.model.elastic.published_balance import BalancePlanReport, BalancerJobOrHostExplanation
-from gridbridge.model.elastic.standby_and_wake_plan import (
-    HostTagsAndMovableTasks,
-    tags_by_short_host_name,
-)
+from gridbridge.model.elastic.standby_and_wake_plan import HostTagsAndMovableTasks, tags_by_short_host_name
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.grid_engine_amounts import HOUR_S
 from gridbridge.model.site_configuration import Policy

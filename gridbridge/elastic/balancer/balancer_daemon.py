@@ -20,10 +20,7 @@ from gridbridge.decisions.elastic.balancer_round_reports import (
 )
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import hourly_cost_of_nodes
 from gridbridge.elastic import host_membership_and_tags, oar_node_power
-from gridbridge.elastic.balancer import (
-    balance_situation_sources,
-    balancer_statistics_and_publication,
-)
+from gridbridge.elastic.balancer import balance_situation_sources, balancer_statistics_and_publication
 from gridbridge.elastic.balancer.administrator_alerts_and_requests import describe_nodes_without_provider
 from gridbridge.elastic.balancer.balancer_round_decision import (
     BalancerRoundInputs,
@@ -31,19 +28,13 @@ from gridbridge.elastic.balancer.balancer_round_decision import (
     SiteBalancerSettings,
 )
 from gridbridge.elastic.balancer.balancer_round_runner import AT_ONCE, BalancerRoundRunner
-from gridbridge.elastic.balancer.balancer_statistics_and_publication import (
-    BalancerStatisticsPaths,
-)
+from gridbridge.elastic.balancer.balancer_statistics_and_publication import BalancerStatisticsPaths
 from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.elastic.host_membership_and_tags import home_cluster_host_membership
 from gridbridge.elastic.node_and_power_acts import NodeActRunner
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.errors import ClusterStateUnknown, ConfigError
-from gridbridge.model.elastic.balancer_config_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    ProviderKind,
-)
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection, ProviderKind
 from gridbridge.model.elastic.elastic_nodes import MASTER_TAG, NodeStateCause, short_host_name
 from gridbridge.model.fixed_paths import (
     BALANCE_ACCOUNT,

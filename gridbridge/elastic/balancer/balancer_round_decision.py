@@ -20,10 +20,7 @@ from gridbridge.model.elastic.balance_plan import (
 )
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.elastic.published_balance import BalancePlanReport, NewNodeOrRemovalRefusalReport
-from gridbridge.model.elastic.standby_and_wake_plan import (
-    HostTagsAndMovableTasks,
-    StandbyOrWakePlan,
-)
+from gridbridge.model.elastic.standby_and_wake_plan import HostTagsAndMovableTasks, StandbyOrWakePlan
 
 USUAL_DEMAND = balancer_config_sections.DemandPolicySection()
 NO_POOLS: Mapping[str, balancer_config_sections.NodePoolSection] = {}

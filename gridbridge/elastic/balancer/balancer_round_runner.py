@@ -18,9 +18,7 @@ from gridbridge.decisions.elastic.clock_step_correction import (
     limit_time_to_now,
 )
 from gridbridge.decisions.elastic.demand.free_capacity import queues_closed_by_hand
-from gridbridge.decisions.elastic.demand.new_nodes_each_pool_could_give import (
-    is_pool_paused_after_failure,
-)
+from gridbridge.decisions.elastic.demand.new_nodes_each_pool_could_give import is_pool_paused_after_failure
 from gridbridge.decisions.elastic.node_and_master_lifecycle import NodeLifecycleTimeouts, master_machine_to_terminate
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import (
     choose_pool_for_new_nodes,

@@ -15,10 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gridbridge import errors
 from gridbridge.elastic.providers import provider_protocol_and_validation, site_program_provider
-from gridbridge.model.elastic.balancer_config_sections import (
-    MachineProviderSection,
-    NodePoolSection,
-)
+from gridbridge.model.elastic.balancer_config_sections import MachineProviderSection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import HOST_KEY_TAG, OWNER_TAG, ProviderMachine, ProviderMachineState
 from gridbridge.shell.clock import Clock
 

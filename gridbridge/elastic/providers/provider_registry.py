@@ -10,11 +10,7 @@ from gridbridge.elastic.providers.host_power_provider import ReportUnknownPower,
 from gridbridge.elastic.providers.provider_protocol_and_validation import HostPowerControl, MachineProvider
 from gridbridge.elastic.providers.site_program_provider import SiteProgramProvider
 from gridbridge.errors import GridbridgeError, ProviderPermanentFailure
-from gridbridge.model.elastic.balancer_config_sections import (
-    MachineProviderSection,
-    NodePoolSection,
-    ProviderKind,
-)
+from gridbridge.model.elastic.balancer_config_sections import MachineProviderSection, NodePoolSection, ProviderKind
 from gridbridge.model.site_configuration import Policy
 
 Made = TypeVar("Made")

@@ -20,11 +20,7 @@ from gridbridge.elastic.simulation.simulated_nodes_and_queue import (
     replay_seconds_to_datetime,
 )
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePolicyName, BalanceSituation
-from gridbridge.model.elastic.balancer_config_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    NodePoolSection,
-)
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell import RunningTaskGroup
 from gridbridge.model.elastic.replay_tasks_and_results import (

@@ -4,9 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from gridbridge.decisions.elastic.cyclecloud_policy_and_replay_timeouts import (
-    drop_waits_unexplained_by_slots,
-)
+from gridbridge.decisions.elastic.cyclecloud_policy_and_replay_timeouts import drop_waits_unexplained_by_slots
 from gridbridge.elastic.simulation import replay_workload, synthetic_workload
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay, make_replay_policy
 from gridbridge.errors import ParseError

@@ -4,13 +4,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gridbridge.model.config_key_descriptions import (
-    ASKED,
-    OBJECT_NAME,
-    ConfigTextFormat,
-    QueueDefaultRequests,
-    setting,
-)
+from gridbridge.model.config_key_descriptions import ASKED, OBJECT_NAME, ConfigTextFormat, QueueDefaultRequests, setting
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 
 

@@ -4,11 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gridbridge.model.elastic.balancer_config_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    SqueezeSection,
-)
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection, SqueezeSection
 
 
 class ComparedReplayRules(StrEnum):

@@ -2,12 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from gridbridge.model.config_key_descriptions import (
-    ABSOLUTE_PATH,
-    CLUSTER_NAME,
-    config_key_metadata,
-    setting,
-)
+from gridbridge.model.config_key_descriptions import ABSOLUTE_PATH, CLUSTER_NAME, config_key_metadata, setting
 
 GB = 1_000_000_000
 

@@ -7,10 +7,7 @@ import click
 
 from gridbridge.cli import output_and_errors, plot_files
 from gridbridge.cli.command_groups_and_options import CONFIG_FILE, JSON, FullSentenceCommandGroup
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    RejectedMove,
-    ValidAndDroppedMoves,
-)
+from gridbridge.model.rebalance.placement_snapshot_and_moves import RejectedMove, ValidAndDroppedMoves
 from gridbridge.rebalance.mover.rebalance_plan_by_target import (
     RebalancePlanWithInputs,
     RebalanceTarget,
@@ -79,9 +76,7 @@ def plan(what: str | None, name: str | None, source: str | None, picture: str | 
 
         planned = snapshot_file_plan.plan_from_snapshot_file(source, question.what, question.name)
     else:
-        from gridbridge.rebalance.mover.service_account_and_policy import (
-            load_policy_begin_ssh_logins,
-        )
+        from gridbridge.rebalance.mover.service_account_and_policy import load_policy_begin_ssh_logins
 
         policy = load_policy_begin_ssh_logins(path)
         from gridbridge.rebalance.mover import rebalance_round_runner  # the import takes a third of a second

@@ -31,17 +31,8 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 )
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.claim_and_guard import JOB
-from gridbridge.model.transfer.transfers_and_actions import (
-    OwnerSeenInHomeJobList,
-    TaskMoveStage,
-    Transfer,
-    TransferKey,
-)
-from gridbridge.model.transfer_messages_in_spool import (
-    DesiredLocalJobState,
-    StarterPhase,
-    TransferFailureCause,
-)
+from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, TaskMoveStage, Transfer, TransferKey
+from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, StarterPhase, TransferFailureCause
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.rebalance.replica_act_and_move_tables import RebalanceNoteRows
 from gridbridge.shell.clock import Clock

@@ -18,10 +18,7 @@ from typing import Any
 from gridbridge.errors import GridbridgeError, ParseError, StateError, StorageAreaUnusable
 from gridbridge.model.rebalance import datasets
 from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica, ServiceReplicaActInOwnerFile, Sums
-from gridbridge.rebalance.replicas.storage_area_shell_scripts import (
-    StorageAreaForAccount,
-    list_account_folders_in_area,
-)
+from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount, list_account_folders_in_area
 from gridbridge.shell import rsync, safe_files
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
 

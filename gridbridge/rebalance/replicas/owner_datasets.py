@@ -23,10 +23,7 @@ from gridbridge.model.rebalance.datasets import (
 from gridbridge.model.rebalance.placement_snapshot_and_moves import happened_within
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.site_configuration import Policy
-from gridbridge.rebalance.replicas import (
-    dataset_records_and_originals,
-    owner_replica_copies_and_checks,
-)
+from gridbridge.rebalance.replicas import dataset_records_and_originals, owner_replica_copies_and_checks
 from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetCommandOutcome
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount

@@ -22,10 +22,7 @@ from gridbridge.model.rebalance.datasets import (
 )
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from gridbridge.model.transfer_route import SshLogin
-from gridbridge.rebalance.replicas import (
-    dataset_records_and_originals,
-    storage_area_shell_scripts,
-)
+from gridbridge.rebalance.replicas import dataset_records_and_originals, storage_area_shell_scripts
 from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
 from gridbridge.shell import rsync

@@ -31,11 +31,7 @@ from gridbridge.rebalance.mover.rebalance_plan_by_target import (
     why_not_rebalanced_now,
 )
 from gridbridge.rebalance.replica_act_and_move_tables import RebalanceNoteRows, ReplicaActRows
-from gridbridge.rebalance.replicas import (
-    delegated_datasets,
-    owner_datasets,
-    storage_area_shell_scripts,
-)
+from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets, storage_area_shell_scripts
 from gridbridge.rebalance.replicas.owner_fair_replica_queue import OwnerFairReplicaActQueue, owner_of_replica_act
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock

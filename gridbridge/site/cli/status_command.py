@@ -7,10 +7,7 @@ import click
 
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import CONFIG_FILE, FOLDER, JSON, format_local_time
-from gridbridge.model.published_status_and_reports import (
-    SiteStatusReport,
-    TransferAndAwaitedEvent,
-)
+from gridbridge.model.published_status_and_reports import SiteStatusReport, TransferAndAwaitedEvent
 from gridbridge.program import status_and_why_reports
 from gridbridge.state.published_json import to_json_types
 

@@ -11,11 +11,7 @@ from gridbridge.decisions.transfer.remote_accounting_verdicts import prefer_acco
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.jobs_and_accounting import AccountingFilePosition, JobRunAccounting, RemoteJobRunAccounting
-from gridbridge.model.published_status_and_reports import (
-    PublishedFilesSnapshot,
-    PublishedTransfer,
-    format_duration,
-)
+from gridbridge.model.published_status_and_reports import PublishedFilesSnapshot, PublishedTransfer, format_duration
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_local_job_and_task, parse_transfer_name
 from gridbridge.program import configuration_in_force, status_and_why_reports

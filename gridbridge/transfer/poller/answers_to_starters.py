@@ -16,10 +16,7 @@ from gridbridge.decisions.transfer.starter_message_acceptance import (
     is_new_starter_of_dying_task,
     transfer_for_restarted_task,
 )
-from gridbridge.decisions.transfer.transfer_act_decisions import (
-    NUMBER_REUSED,
-    is_home_job_id_reused,
-)
+from gridbridge.decisions.transfer.transfer_act_decisions import NUMBER_REUSED, is_home_job_id_reused
 from gridbridge.decisions.transfer.transfers_in_job_lists import prove_ended_transfer_owner
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import PUBLISHED, SPOOL

@@ -7,11 +7,7 @@ from gridbridge.decisions.transfer import transfer_act_decisions
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer import transfers_and_actions
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction, TransferActKind, TransferKey
-from gridbridge.model.transfer_messages_in_spool import (
-    TransferFailureCause,
-    TransferMessage,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_messages_in_spool import TransferFailureCause, TransferMessage, TransferOutcome
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.local_task_acts import ReloadablePollerComponent
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos

@@ -16,10 +16,7 @@ from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller import home_start_guard_and_suspension_repair
 from gridbridge.transfer.poller.answers_to_starters import StarterWakerAfterSilence, UndeliveredTaskEndTracker
 from gridbridge.transfer.poller.cluster_failure_breakers import ClusterBreakers
-from gridbridge.transfer.poller.leftover_remote_job_removal import (
-    OldTransferDataSweeper,
-    OrphanRemoteJobCleaner,
-)
+from gridbridge.transfer.poller.leftover_remote_job_removal import OldTransferDataSweeper, OrphanRemoteJobCleaner
 from gridbridge.transfer.poller.planned_transfer_act_runner import PlannedTransferActRunner
 from gridbridge.transfer.poller.poller_decision_journal import TransferPlanJournal
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
@@ -32,10 +29,7 @@ from gridbridge.transfer.poller.transfer_decision_input_gatherer import (
     TransferDecisionInputGatherer,
 )
 from gridbridge.transfer.poller.transfer_ledger import TaskHistoryPublisher, TransferLedger
-from gridbridge.transfer.poller.waiting_task_recalls_and_moves import (
-    WaitingTaskMoveService,
-    WaitingTaskRecallService,
-)
+from gridbridge.transfer.poller.waiting_task_recalls_and_moves import WaitingTaskMoveService, WaitingTaskRecallService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

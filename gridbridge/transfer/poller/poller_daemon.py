@@ -12,10 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_addresses import (
-    configured_cluster_address,
-    keep_ssh_connections_open,
-)
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address, keep_ssh_connections_open
 from gridbridge.decisions.site.service_fault_findings import AwayJob
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.fixed_paths import HOME, LOCK, SPOOL

@@ -22,12 +22,7 @@ from gridbridge.model.fixed_paths import SPOOL
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer import claim_and_guard
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
-from gridbridge.model.transfer_messages_in_spool import (
-    REQUEUE,
-    TransferFailureCause,
-    TransferMessage,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_messages_in_spool import REQUEUE, TransferFailureCause, TransferMessage, TransferOutcome
 from gridbridge.model.transfer_route import BARE, Away
 from gridbridge.program.threads_and_backoff import BackoffBySubject, OwnerThreadPools
 from gridbridge.shell import safe_files, ssh

@@ -26,10 +26,7 @@ from gridbridge.model.transfer.transfers_and_actions import (
     Transfer,
     TransferKey,
 )
-from gridbridge.model.transfer_messages_in_spool import (
-    TransferMessageKind,
-    shorten_reason_for_storage,
-)
+from gridbridge.model.transfer_messages_in_spool import TransferMessageKind, shorten_reason_for_storage
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock

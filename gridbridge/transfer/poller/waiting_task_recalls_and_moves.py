@@ -21,11 +21,7 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer import transfers_and_actions
 from gridbridge.model.transfer.claim_and_guard import HOME
 from gridbridge.model.transfer.transfers_and_actions import TaskMoveStage, Transfer, TransferKey, WaitingTaskMove
-from gridbridge.model.transfer_messages_in_spool import (
-    TransferFailureCause,
-    TransferMessage,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_messages_in_spool import TransferFailureCause, TransferMessage, TransferOutcome
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.program.threads_and_backoff import BackoffBySubject, OwnerThreadPools
 from gridbridge.shell.clock import Clock

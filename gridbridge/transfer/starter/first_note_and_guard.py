@@ -3,11 +3,7 @@
 from gridbridge.model.job_request import OWN_HOLD, OWN_START
 from gridbridge.model.transfer import claim_and_guard
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
-from gridbridge.model.transfer_messages_in_spool import (
-    StarterPhase,
-    TransferMessage,
-    TransferMessageKind,
-)
+from gridbridge.model.transfer_messages_in_spool import StarterPhase, TransferMessage, TransferMessageKind
 from gridbridge.state import published_file_formats, spool
 from gridbridge.transfer.starter import remote_job_submission_step
 from gridbridge.transfer.starter.local_task import GUARDED

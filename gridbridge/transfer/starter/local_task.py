@@ -8,10 +8,7 @@ import os
 import pwd
 import time
 
-from gridbridge.batch.gridengine.job_request_parser import (
-    parse_execd_config,
-    parse_execd_environment,
-)
+from gridbridge.batch.gridengine.job_request_parser import parse_execd_config, parse_execd_environment
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.fixed_paths import PUBLISHED, SPOOL
 from gridbridge.model.transfer_messages_in_spool import (

@@ -23,11 +23,7 @@ from gridbridge.model.transfer_messages_in_spool import (
 )
 from gridbridge.shell.program_runs import SIGKILL
 from gridbridge.state import published_file_formats, spool
-from gridbridge.transfer.starter import (
-    first_note_and_guard,
-    remote_job_submission_step,
-    starter_step_context,
-)
+from gridbridge.transfer.starter import first_note_and_guard, remote_job_submission_step, starter_step_context
 from gridbridge.transfer.starter.local_task import BACK, WARNED, LocalTask, message_timestamp
 from gridbridge.transfer.starter.remote_job_state_match import (
     delete_remote_job,

@@ -9,11 +9,7 @@ import os
 import time
 
 from gridbridge.errors import JobTmpdirFull, ParseError, StateError
-from gridbridge.model.transfer_messages_in_spool import (
-    MAX_BYTES,
-    TransferMessage,
-    decode_transfer_message,
-)
+from gridbridge.model.transfer_messages_in_spool import MAX_BYTES, TransferMessage, decode_transfer_message
 from gridbridge.shell import safe_files
 
 NO_ROOM = (28, 122)  # ENOSPC and EDQUOT (errno(3)); an import would be slow

@@ -12,11 +12,7 @@ from gridbridge.decisions.transfer.refused_job_stay_home_request import stay_hom
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_and_queue_states import JobStateFact
 from gridbridge.model.transfer.claim_and_guard import asks_for_home
-from gridbridge.model.transfer_messages_in_spool import (
-    TransferFailureCause,
-    TransferMessage,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_messages_in_spool import TransferFailureCause, TransferMessage, TransferOutcome
 from gridbridge.model.transfer_route import Away, Home
 from gridbridge.shell import safe_files
 from gridbridge.transfer.starter import remote_job_state_match

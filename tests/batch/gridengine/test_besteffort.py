@@ -11,10 +11,7 @@ import pytest
 from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
 from gridbridge.batch.gridengine import client_commands, qconf_parser_and_edits
 from gridbridge.batch.gridengine.cell_object_queries import parse_hosts_of_consumables, query_queue_rerun_settings
-from gridbridge.batch.gridengine.qstat_xml_parser import (
-    parse_cluster_snapshot,
-    parse_repaired_xml,
-)
+from gridbridge.batch.gridengine.qstat_xml_parser import parse_cluster_snapshot, parse_repaired_xml
 from gridbridge.batch.gridengine.submit import submit_held_job
 from gridbridge.decisions.site.besteffort_findings import RULE, RULE_NAME
 from gridbridge.model.cluster_snapshot import ClusterSnapshot

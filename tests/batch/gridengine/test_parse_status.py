@@ -8,10 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.batch.gridengine.qstat_xml_parser import (
-    count_tasks_in_ranges,
-    parse_cluster_snapshot,
-)
+from gridbridge.batch.gridengine.qstat_xml_parser import count_tasks_in_ranges, parse_cluster_snapshot
 from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import QueueStartBlocker

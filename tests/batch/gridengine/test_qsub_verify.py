@@ -4,11 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.job_request_parser import (
-    parse_job_cwd,
-    parse_job_request,
-    parse_parallel_request,
-)
+from gridbridge.batch.gridengine.job_request_parser import parse_job_cwd, parse_job_request, parse_parallel_request
 from gridbridge.batch.gridengine.user_job_queries import convert_qsub_verify_to_xml
 from gridbridge.errors import ParseError
 

@@ -9,10 +9,7 @@ import pytest
 from gridbridge.campaigns.store import campaign_client, campaign_files_of_owners
 from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.model.campaigns.campaign_owner_request import (
-    CampaignOwnerRequestReply,
-    CampaignOwnerRequestVerb,
-)
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.shell.retry import poll_until
 

@@ -25,10 +25,7 @@ from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissing
 from gridbridge.errors import CommandFailed, ConfigError, StateError
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
-from gridbridge.model.campaigns.published_campaigns_and_tasks import (
-    PublishedCampaignTask,
-    ShownCampaigns,
-)
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask, ShownCampaigns
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import rsync
 from tests.campaigns.cli.published_builder import make_shown_campaign

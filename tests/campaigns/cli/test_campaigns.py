@@ -22,10 +22,7 @@ from gridbridge.campaigns.store import campaign_client, published_campaign_files
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import output_and_errors
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.campaign_owner_request import (
-    CampaignOwnerRequestReply,
-    CampaignOwnerRequestVerb,
-)
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownCampaigns, ShownForecastErrors
 from tests.campaigns.cli.published_builder import make_shown_campaign

@@ -17,11 +17,7 @@ from gridbridge.campaigns.cli.gridwait import gridwait
 from gridbridge.campaigns.store import campaign_client, campaign_files_of_owners, published_campaign_files
 from gridbridge.campaigns.store import campaign_client as published_events_and_tasks
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.campaign_events import (
-    CampaignEventCode,
-    CampaignEventSubject,
-    ShownCampaignEvents,
-)
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject, ShownCampaignEvents
 from gridbridge.model.campaigns.campaign_file_and_array_names import campaign_file_name
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (

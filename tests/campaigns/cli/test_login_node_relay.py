@@ -9,12 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from gridbridge.campaigns.cli import (
-    UNANSWERED,
-    UNREACHABLE,
-    command_relay_and_runner_wait,
-    gridsub_campaign_source,
-)
+from gridbridge.campaigns.cli import UNANSWERED, UNREACHABLE, command_relay_and_runner_wait, gridsub_campaign_source
 from gridbridge.campaigns.cli.griddel import main as griddel
 from gridbridge.campaigns.cli.gridevents import main as gridevents
 from gridbridge.campaigns.cli.gridfetch import main as gridfetch

@@ -10,10 +10,7 @@ from click.testing import CliRunner, Result
 from gridbridge.campaigns.cli.gridnotify import gridnotify
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest
-from gridbridge.model.campaigns.campaign_owner_request import (
-    CampaignOwnerRequestReply,
-    CampaignOwnerRequestVerb,
-)
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 
 MINE = [{"way": "mail", "identity": "a@b", "severity": "high"}]
 

@@ -1,7 +1,5 @@
 """What the picture of a campaign shows: each cluster, what failed, and the forecast."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -12,11 +12,7 @@ from typing import Self
 import pytest
 from click.testing import CliRunner, Result
 
-from gridbridge.campaigns.cli import (
-    campaign_progress_display,
-    campaign_table,
-    task_output_reading_and_fetching,
-)
+from gridbridge.campaigns.cli import campaign_progress_display, campaign_table, task_output_reading_and_fetching
 from gridbridge.campaigns.cli.campaign_table import parse_campaign_range
 from gridbridge.campaigns.cli.gridfetch import gridfetch
 from gridbridge.campaigns.cli.gridstat import gridstat

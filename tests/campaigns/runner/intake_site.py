@@ -16,10 +16,7 @@ from gridbridge.campaigns.store.campaign_file_verification import NAME, Campaign
 from gridbridge.model.campaigns.admission import CampaignAdmissionRule
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignRunnerSection
 from gridbridge.model.campaigns.campaign_file_and_array_names import UNIQUE, campaign_file_name
-from gridbridge.model.campaigns.campaign_owner_request import (
-    CampaignOwnerRequestReply,
-    CampaignOwnerRequestVerb,
-)
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_tables import CAMPAIGNS

@@ -21,10 +21,7 @@ from gridbridge.model.campaigns import campaign_cycle_plan
 from gridbridge.model.campaigns.campaign import CampaignArray, CampaignState, TaskAttempt, WaitingTaskRange
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome as Outcome
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject, CampaignSuccessAtCluster
-from gridbridge.model.campaigns.campaign_owner_request import (
-    CampaignOwnerRequest,
-    CampaignOwnerRequestVerb,
-)
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequest, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedCampaignTask,

@@ -36,11 +36,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan as Plan
-from gridbridge.model.campaigns.campaign_cycle_plan import (
-    PlannedCampaignTaskSend,
-    TaskCountByExclusions,
-    TaskRetry,
-)
+from gridbridge.model.campaigns.campaign_cycle_plan import PlannedCampaignTaskSend, TaskCountByExclusions, TaskRetry
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.shell.clock import Clock

@@ -31,12 +31,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason as Reason
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE, PROLOGUE
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
-from gridbridge.model.job_and_queue_states import (
-    JobState,
-    JobStateFact,
-    QueueInstanceState,
-    QueueStartBlocker,
-)
+from gridbridge.model.job_and_queue_states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.program.cluster_observer import ClusterSnapshotSharing, identify_cluster_query, query_result_to_share

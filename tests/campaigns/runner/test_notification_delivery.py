@@ -13,9 +13,7 @@ from gridbridge.model.campaigns.notification_subscriptions import (
     NotificationChannel,
     NotificationSeverity,
 )
-from gridbridge.model.campaigns.notification_subscriptions import (
-    NotificationSubscription as Subscription,
-)
+from gridbridge.model.campaigns.notification_subscriptions import NotificationSubscription as Subscription
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

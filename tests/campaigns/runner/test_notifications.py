@@ -26,10 +26,7 @@ from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_configuration_sections import NotificationsSection
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
-from gridbridge.model.campaigns.campaign_owner_request import (
-    CampaignOwnerRequestReply,
-    CampaignOwnerRequestVerb,
-)
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.notification_subscriptions import (
     CampaignNotification,

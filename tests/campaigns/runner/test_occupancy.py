@@ -12,14 +12,8 @@ from gridbridge.campaigns.runner.cluster_queries_and_capacities import (
     count_listed_tasks_by_cluster,
 )
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.campaign_configuration_sections import (
-    ClusterCampaignsSection,
-    JobRatioRule,
-)
-from gridbridge.model.campaigns.campaign_cycle_plan import (
-    ClusterCapacityForCampaigns,
-    ListedCampaignTaskCounts,
-)
+from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCampaignsSection, JobRatioRule
+from gridbridge.model.campaigns.campaign_cycle_plan import ClusterCapacityForCampaigns, ListedCampaignTaskCounts
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact

@@ -11,10 +11,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionResult, CampaignArray, RootLedgerArray, TaskAttempt
 from gridbridge.model.campaigns.campaign import ArraySubmissionState as ArrayState
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
-from gridbridge.model.campaigns.campaign_cycle_plan import (
-    CampaignCyclePlan,
-    PlannedCampaignTaskSend,
-)
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, PlannedCampaignTaskSend
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.speculative_attempts import SupersededAttempts
 from gridbridge.shell.clock import Clock

@@ -12,10 +12,7 @@ from gridbridge.campaigns.store import campaign_files_of_owners
 from gridbridge.model.campaigns.admission import AdmissionRefusal, CampaignAdmissionRule, CampaignForAdmission
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO
-from gridbridge.model.campaigns.campaign_owner_request import (
-    CampaignOwnerRequestReply,
-    CampaignOwnerRequestVerb,
-)
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from tests.campaigns.runner.intake_site import SWEEP, Site
 

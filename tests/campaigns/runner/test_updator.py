@@ -16,10 +16,7 @@ from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, Task
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
-from gridbridge.decisions.campaigns.task_attempt_outcomes import (
-    MissingAttemptOutcomeDecider,
-    ReportedEnds,
-)
+from gridbridge.decisions.campaigns.task_attempt_outcomes import MissingAttemptOutcomeDecider, ReportedEnds
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,

@@ -13,10 +13,7 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows, TaskMissingAtClusterRows
 from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_configuration_sections import (
-    CampaignRunnerSection,
-    JobRatioRule,
-)
+from gridbridge.model.campaigns.campaign_configuration_sections import CampaignRunnerSection, JobRatioRule
 from gridbridge.model.campaigns.campaign_cycle_plan import JobRatioInputs, JobRatioUpdate
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,

@@ -5,10 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.submission import jdl_writer_and_task_files
-from gridbridge.campaigns.submission.jdl_writer_and_task_files import (
-    make_task_names_unique,
-    task_line_warnings,
-)
+from gridbridge.campaigns.submission.jdl_writer_and_task_files import make_task_names_unique, task_line_warnings
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.campaign_file_and_array_names import split_task_parameters
 

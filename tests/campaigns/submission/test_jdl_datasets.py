@@ -6,11 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.submission import (
-    jdl_reader,
-    jdl_writer_and_task_files,
-    site_admission_rules,
-)
+from gridbridge.campaigns.submission import jdl_reader, jdl_writer_and_task_files, site_admission_rules
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import Jdl, JdlDataset
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json

@@ -6,11 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.cli.gridsub_campaign_source import looks_like_jdl
-from gridbridge.campaigns.submission import (
-    campaigns_without_jdl,
-    jdl_reader,
-    jdl_writer_and_task_files,
-)
+from gridbridge.campaigns.submission import campaigns_without_jdl, jdl_reader, jdl_writer_and_task_files
 from gridbridge.campaigns.submission.campaigns_without_jdl import CampaignWithoutJdlOptions
 from gridbridge.errors import CommandLineMistake, ConfigError
 

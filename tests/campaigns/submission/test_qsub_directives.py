@@ -6,10 +6,7 @@ import pytest
 
 from gridbridge.campaigns.submission import campaigns_without_jdl
 from gridbridge.campaigns.submission.campaigns_without_jdl import CampaignWithoutJdlOptions
-from gridbridge.campaigns.submission.qsub_directive_parser import (
-    JobScriptParser,
-    JobScriptRequest,
-)
+from gridbridge.campaigns.submission.qsub_directive_parser import JobScriptParser, JobScriptRequest
 from gridbridge.errors import ConfigError
 from tests.campaigns.submission import qsub_lines
 from tests.campaigns.submission.qsub_lines import REFUSED, TAKEN

@@ -7,10 +7,7 @@ import pytest
 from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState
-from gridbridge.model.campaigns.campaign_cycle_plan import (
-    CampaignCycleSituation,
-    ListedCampaignTaskCounts,
-)
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, ListedCampaignTaskCounts
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign, room
 

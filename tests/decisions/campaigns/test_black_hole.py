@@ -2,9 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
-    find_black_hole_clusters,
-)
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import find_black_hole_clusters
 from gridbridge.model.campaigns.campaign_events import CampaignSuccessAtCluster
 
 

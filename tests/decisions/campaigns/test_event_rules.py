@@ -5,17 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle_planning import (
-    describe_campaign_cycle_plan,
-    plan_campaign_cycle,
-)
+from gridbridge.decisions.campaigns.campaign_cycle_planning import describe_campaign_cycle_plan, plan_campaign_cycle
 from gridbridge.decisions.campaigns.campaign_event_rules import (
     find_given_up_conflicting_ends,
     select_clusters_declared_lost,
 )
-from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
-    repeat_event_with_longer_pause,
-)
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import repeat_event_with_longer_pause
 from gridbridge.decisions.campaigns.event_texts_and_notifications import describe_campaign_event
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,

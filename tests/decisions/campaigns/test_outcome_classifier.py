@@ -11,10 +11,7 @@ import pytest
 from gridbridge.batch.gridengine.status import settle_job_end
 from gridbridge.batch.oar.oar_output_parser import parse_oarstat_jobs
 from gridbridge.batch.oar.status import _end_of
-from gridbridge.decisions.campaigns.task_attempt_outcomes import (
-    classify_job_end,
-    outcome_of_task_nikita_deleted,
-)
+from gridbridge.decisions.campaigns.task_attempt_outcomes import classify_job_end, outcome_of_task_nikita_deleted
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason
 from gridbridge.model.jobs_and_accounting import JobEnd, JobKillReason, JobRunAccounting

@@ -5,10 +5,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle_planning import (
-    describe_campaign_cycle_plan,
-    plan_campaign_cycle,
-)
+from gridbridge.decisions.campaigns.campaign_cycle_planning import describe_campaign_cycle_plan, plan_campaign_cycle
 from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import predict_job_ratios
 from gridbridge.model.campaigns.campaign_configuration_sections import JobRatioRule
 from gridbridge.model.campaigns.campaign_cycle_plan import (

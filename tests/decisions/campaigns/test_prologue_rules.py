@@ -6,10 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.campaigns import task_send_explanation as why
-from gridbridge.decisions.campaigns.campaign_cycle_planning import (
-    describe_campaign_cycle_plan,
-    plan_campaign_cycle,
-)
+from gridbridge.decisions.campaigns.campaign_cycle_planning import describe_campaign_cycle_plan, plan_campaign_cycle
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     Campaign,

@@ -7,10 +7,7 @@ import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_cycle_plan import (
-    CampaignCyclePlan,
-    ClusterCapacityForCampaigns,
-)
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, ClusterCapacityForCampaigns
 from gridbridge.model.campaigns.jdl import JdlSettingsAtCluster
 from gridbridge.model.campaigns.speculative_attempts import CompetingAttempt
 from tests.decisions.campaigns.campaign_builder import make_cycle_situation

@@ -7,10 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gridbridge.decisions.campaigns import slot_distribution_to_campaigns
-from gridbridge.decisions.campaigns.campaign_cycle_planning import (
-    describe_campaign_cycle_plan,
-    plan_campaign_cycle,
-)
+from gridbridge.decisions.campaigns.campaign_cycle_planning import describe_campaign_cycle_plan, plan_campaign_cycle
 from gridbridge.decisions.campaigns.campaign_order_and_fairshare import COMMITTED_USE_S
 from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import predict_job_ratios
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState

@@ -14,10 +14,7 @@ from gridbridge.decisions.campaigns.speculative_attempt_planning import (
 )
 from gridbridge.model.campaigns.campaign_configuration_sections import FinalizeSpeculationSection
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
-from gridbridge.model.campaigns.speculative_attempts import (
-    RunningTaskAttempt,
-    SpeculativeAttemptsAtCluster,
-)
+from gridbridge.model.campaigns.speculative_attempts import RunningTaskAttempt, SpeculativeAttemptsAtCluster
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "campaign-schedulers.md"
 

@@ -8,10 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.campaigns.preemption_for_local_jobs import (
-    choose_preemption_victims,
-    list_lacking_resources,
-)
+from gridbridge.decisions.campaigns.preemption_for_local_jobs import choose_preemption_victims, list_lacking_resources
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     FreeQueueInstanceResources,
     LocalRequestBlockedByCampaigns,

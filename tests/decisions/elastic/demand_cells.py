@@ -7,11 +7,7 @@ from typing import Any
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.model.config_key_descriptions import QueueDefaultRequests
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.balancer_config_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    NodePoolSection,
-)
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell import (
     ANYBODY,

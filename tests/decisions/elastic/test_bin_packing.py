@@ -13,11 +13,7 @@ from gridbridge.model.config_key_descriptions import QueueDefaultRequests
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_plan import BalancePlanReason as Reason
 from gridbridge.model.elastic.balance_plan import NodeAddOrRemoveRefusalCause as Cause
-from gridbridge.model.elastic.balancer_config_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    NodePoolSection,
-)
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.grid_engine_cell import (
     CellConfiguration,

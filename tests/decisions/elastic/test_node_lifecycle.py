@@ -1,7 +1,5 @@
 """What is due for a node: one row for each thing that its provider and the cell can show."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from dataclasses import replace
 from datetime import timedelta
 

@@ -2,9 +2,7 @@
 
 import time
 
-from gridbridge.decisions.elastic.cyclecloud_policy_and_replay_timeouts import (
-    drop_waits_unexplained_by_slots,
-)
+from gridbridge.decisions.elastic.cyclecloud_policy_and_replay_timeouts import drop_waits_unexplained_by_slots
 from gridbridge.model.elastic.replay_tasks_and_results import RecordedReplayTask, ReplayExclusionReason, ReplayWorkload
 
 YEARS_S, MOST_S = 10 * 365 * 86400.0, 1.0  # the latter of CPU: minute by minute it is four

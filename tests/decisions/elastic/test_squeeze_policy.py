@@ -25,18 +25,10 @@ from gridbridge.model.elastic.balance_plan import (
     NodeAddOrRemoveRefusalCause,
 )
 from gridbridge.model.elastic.balance_plan import BalancePlanReason as Reason
-from gridbridge.model.elastic.balancer_config_sections import (
-    BalanceSection,
-    SqueezeSection,
-    StandbyNodeSelection,
-)
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection, SqueezeSection, StandbyNodeSelection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
-from gridbridge.model.elastic.standby_and_wake_plan import (
-    STANDBY_AUTO,
-    HostTagsAndMovableTasks,
-    StandbyOrWakePlan,
-)
+from gridbridge.model.elastic.standby_and_wake_plan import STANDBY_AUTO, HostTagsAndMovableTasks, StandbyOrWakePlan
 from gridbridge.model.elastic.standby_and_wake_plan import StandbyOrWakePlanCause as SqueezeCause
 from gridbridge.model.elastic.standby_and_wake_plan import StandbyOrWakeStepKind as Step
 from tests.decisions.elastic import demand_cells

@@ -1,7 +1,5 @@
 """A round that nobody asked for: which host is served, what holds it up, why nothing moves."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any

@@ -5,10 +5,7 @@ from dataclasses import replace
 
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import plan_job_repair_or_spread
-from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import (
-    MAX_LISTED_REFUSALS,
-    UNLISTED,
-)
+from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import MAX_LISTED_REFUSALS, UNLISTED
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementHostState,

@@ -1,7 +1,5 @@
 """What leaves a host that fails: few at once, and losses are said beforehand."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from dataclasses import replace
 from datetime import timedelta
 

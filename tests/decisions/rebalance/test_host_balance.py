@@ -1,7 +1,5 @@
 """Host rebalancing, rule by rule of Hydra's document "Spawn Balancing"."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from dataclasses import replace
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Job rebalancing: a job is repaired first, and only a whole one is spread evenly."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Where the next replica goes, and why not elsewhere."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from dataclasses import replace
 from datetime import UTC, datetime
 

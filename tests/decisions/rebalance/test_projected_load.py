@@ -1,7 +1,5 @@
 """Loads and fair shares are Hydra's, host by host of one kind."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from datetime import timedelta
 
 import pytest

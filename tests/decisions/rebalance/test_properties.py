@@ -8,10 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round, plan_host_evacuation
-from gridbridge.decisions.rebalance.host_loads_after_planned_moves import (
-    ProjectedPlacement,
-    task_after_move,
-)
+from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement, task_after_move
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import plan_job_repair_or_spread
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (

@@ -1,7 +1,5 @@
 """What gridbridge-balance needs on the master: each thing that lacks has its line."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -5,10 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.batch.gridengine import qconf_parser_and_edits
-from gridbridge.decisions.site.sge_configuration_findings import (
-    unreported_load_value_findings,
-    widen_gid_range,
-)
+from gridbridge.decisions.site.sge_configuration_findings import unreported_load_value_findings, widen_gid_range
 from gridbridge.decisions.site.transfer_queue_findings import (
     is_existing_non_transfer_queue,
     sendable_parallel_environments,

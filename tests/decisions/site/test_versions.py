@@ -2,11 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.site.service_fault_findings import (
-    UNKNOWN,
-    RunningProgramVersion,
-    program_version_finding,
-)
+from gridbridge.decisions.site.service_fault_findings import UNKNOWN, RunningProgramVersion, program_version_finding
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 
 OLD, NEW = "0.1.0+1111111111", "0.1.0+2222222222"

@@ -14,11 +14,7 @@ from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisio
 from gridbridge.model.cluster_snapshot import ClusterJobListRow
 from gridbridge.model.transfer.claim_and_guard import FENCED
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferActKind
-from gridbridge.model.transfer_messages_in_spool import (
-    DesiredLocalJobState,
-    TransferMessage,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, TransferMessage, TransferOutcome
 from tests.decisions.transfer.test_transfer_policy import NAME, NOON, a_row, a_situation, a_snapshot, a_transfer, second
 from tests.states import job_state
 

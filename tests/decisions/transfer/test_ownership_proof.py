@@ -8,11 +8,7 @@ from gridbridge.decisions.transfer import transfers_in_job_lists
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
-from gridbridge.model.transfer_messages_in_spool import (
-    DesiredLocalJobState,
-    TransferMessage,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, TransferMessage, TransferOutcome
 from tests.decisions.transfer.test_transfer_policy import a_transfer
 from tests.states import job_state
 

@@ -7,12 +7,7 @@ from gridbridge.decisions.transfer.transfer_queue_closing import (
     closing_load_value,
     transfer_queue_load_thresholds,
 )
-from gridbridge.model.transfer.transfer_queue_load_values import (
-    CLOSED,
-    PENDING,
-    UP,
-    load_value_complex_attribute,
-)
+from gridbridge.model.transfer.transfer_queue_load_values import CLOSED, PENDING, UP, load_value_complex_attribute
 
 BIG = "big-one"
 

@@ -9,11 +9,7 @@ from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.model.transfer_messages_in_spool import (
-    DesiredLocalJobState,
-    TransferMessage,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, TransferMessage, TransferOutcome
 from tests.decisions.transfer.test_recall_policy import NOW, waiting
 from tests.states import job_state
 

@@ -12,11 +12,7 @@ from gridbridge.decisions.transfer.home_and_remote_mismatches import (
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.model.transfer_messages_in_spool import (
-    DesiredLocalJobState,
-    TransferMessage,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, TransferMessage, TransferOutcome
 from tests.decisions.transfer.test_transfer_policy import NAME, NOON, VERDICT, a_row, a_snapshot, a_transfer
 
 ENDED = a_transfer(verdict=VERDICT, closed_at=NOON)

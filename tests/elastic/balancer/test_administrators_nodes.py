@@ -1,7 +1,5 @@
 """What administrators see of the balancer's nodes, and what they ask for."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path

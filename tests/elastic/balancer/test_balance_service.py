@@ -1,7 +1,5 @@
 """The balancer put together: what one part that is wrong does to a round, and what is counted."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 import logging
 import re
@@ -14,16 +12,8 @@ from unittest.mock import Mock
 import pytest
 
 from gridbridge.config import configuration_file
-from gridbridge.elastic.balancer import (
-    balance_situation_sources,
-    balancer_daemon,
-    balancer_statistics_and_publication,
-)
-from gridbridge.elastic.balancer.balancer_daemon import (
-    BalancerDaemon,
-    BalancerRunOptions,
-    PublishedBalancerRoundRunner,
-)
+from gridbridge.elastic.balancer import balance_situation_sources, balancer_daemon, balancer_statistics_and_publication
+from gridbridge.elastic.balancer.balancer_daemon import BalancerDaemon, BalancerRunOptions, PublishedBalancerRoundRunner
 from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan
 from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.errors import ClusterStateUnknown, ConfigError

@@ -1,7 +1,5 @@
 """Rounds that add nodes and remove them, with faults and kills at any call."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The clock of the balancer's machine is set between two rounds: what is kept is set with it."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import logging
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Rounds whose lists, cell and state file contradict each other: nobody's task ends for that."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Who looks at a cell as a round does knows the nodes that are kept, where he may read of them."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path

@@ -12,10 +12,7 @@ import pytest
 
 from gridbridge.elastic import saved_balancer_round_folder
 from gridbridge.elastic.balanced_cluster_queries import read_stored_task_ends
-from gridbridge.elastic.balancer import (
-    balance_situation_sources,
-    balancer_statistics_and_publication,
-)
+from gridbridge.elastic.balancer import balance_situation_sources, balancer_statistics_and_publication
 from gridbridge.elastic.balancer.balancer_statistics_and_publication import (
     BalancerStatisticsPaths,
     local_accounting_file_path,

@@ -1,7 +1,5 @@
 """gridbridge-balance's options, and what it refuses before it looks at anything."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 import re
 import subprocess

@@ -13,11 +13,7 @@ from gridbridge.elastic.providers.libcloud import LibcloudMachineProvider
 from gridbridge.elastic.providers.provider_registry import make_provider_of_pool
 from gridbridge.elastic.providers.site_program_provider import SiteProgramProvider
 from gridbridge.model.config_key_descriptions import QueueDefaultRequests
-from gridbridge.model.elastic.balancer_config_sections import (
-    MachineProviderSection,
-    NodePoolSection,
-    ProviderKind,
-)
+from gridbridge.model.elastic.balancer_config_sections import MachineProviderSection, NodePoolSection, ProviderKind
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.site_configuration import Policy
 from tests.elastic.providers import cloud

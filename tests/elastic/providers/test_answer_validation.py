@@ -1,7 +1,5 @@
 """Whatever a provider prints, it is machines or it is refused; nothing else comes of it."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 from typing import Any
 

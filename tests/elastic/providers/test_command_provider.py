@@ -1,7 +1,5 @@
 """A program that makes machines is believed where all that it says is right, and only there."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime

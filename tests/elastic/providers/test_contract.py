@@ -1,7 +1,5 @@
 """What a balancer relies on, whoever makes the machines."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import pytest
 
 from gridbridge.errors import ProviderOutcomeUnknown, ProviderOutOfMachines

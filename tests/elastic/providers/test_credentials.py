@@ -1,7 +1,5 @@
 """Secrets are read from files that only we can read, and are in no message."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """EC2 by boto3, against a local server: what is asked, what is believed, and what errors mean."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import base64
 from collections.abc import Callable
 from dataclasses import replace

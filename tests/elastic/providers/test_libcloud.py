@@ -1,7 +1,5 @@
 """Clouds by libcloud, against its driver in memory."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

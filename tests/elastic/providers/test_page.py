@@ -1,7 +1,5 @@
 """The program that the page on providers shows is one; the pages' sections are right."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import re
 import tomllib
 from pathlib import Path

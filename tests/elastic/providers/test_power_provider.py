@@ -1,7 +1,5 @@
 """Hosts of the site's own are switched on and off, by what really switches them."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import socket
 import subprocess
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A pool has the provider that gridbridge.toml names."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import subprocess
 import sys
 from dataclasses import replace

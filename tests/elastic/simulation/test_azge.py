@@ -4,9 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from gridbridge.decisions.elastic.cyclecloud_policy_and_replay_timeouts import (
-    plan_balance_like_cyclecloud,
-)
+from gridbridge.decisions.elastic.cyclecloud_policy_and_replay_timeouts import plan_balance_like_cyclecloud
 from gridbridge.elastic.simulation.replay_engine import make_replay_policy
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balancer_config_sections import DemandPolicySection

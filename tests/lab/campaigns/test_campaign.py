@@ -1,7 +1,5 @@
 """Campaigns run on real Grid Engine and real OAR together, once a task, and end."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 from collections import Counter
 

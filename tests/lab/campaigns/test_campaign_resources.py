@@ -1,7 +1,5 @@
 """What a task asks for it gets on both batch systems, and no more: slots, time, and company."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 from itertools import accumulate
 from typing import Any

@@ -1,7 +1,5 @@
 """What fails is tried elsewhere, told, and closes what it has to; what is killed runs once."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 from collections import Counter
 from typing import Any

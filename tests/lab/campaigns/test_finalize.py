@@ -1,7 +1,5 @@
 """A task that hangs at one real cluster succeeds as a copy at the other, and is counted once."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """On a login node campaigns are brought and looked at by ssh, as the same person."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from collections.abc import Iterator
 
 import pytest

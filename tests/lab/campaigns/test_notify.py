@@ -1,7 +1,5 @@
 """People are told of their campaigns: by mail, and by programs that run as themselves."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """What users type about campaigns, on real Grid Engine and real OAR: no JDL, states and outputs."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 
 import pytest

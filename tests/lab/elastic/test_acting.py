@@ -1,7 +1,5 @@
 """Alpha grows by machines of the lab's power service, runs tasks on them, and gives them back."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 import re
 import time

@@ -1,7 +1,5 @@
 """What policy demand makes of jobs of several kinds that wait in the lab's alpha."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Alpha's balancer while nodes die, never join or are left out of lists, and without a qmaster."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 import re
 from collections.abc import Iterator

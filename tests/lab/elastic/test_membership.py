@@ -1,7 +1,5 @@
 """A bare machine becomes an execution host of the lab's alpha and stops being one, for real."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 from collections.abc import Iterator
 

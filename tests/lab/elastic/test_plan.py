@@ -1,7 +1,5 @@
 """What the balancer would do about the lab's alpha, with a real queue."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The command provider against the lab's power service, and against each way it misbehaves."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The balancer's account and rights on alpha's master, as an administrator makes them."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 import re
 from collections.abc import Iterator

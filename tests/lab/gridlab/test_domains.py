@@ -1,7 +1,5 @@
 """Clusters of other domains: their own files and user names, reached from alpha by ssh only."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 import shlex
 from collections.abc import Iterable, Mapping

@@ -5,7 +5,7 @@ daemons meanwhile, or in a PID namespace whose first process reaps orphans:
 `unshare --pid --fork --mount-proc sh -c 'pytest ...; exit $?'`.
 """
 
-# ruff: noqa: D102, SIM300 - test names say it (style.md 32), `expected == actual` (style.md 33)
+# ruff: noqa: D102 - test names say it (style.md 32)
 
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """The power service rents out bare machines and misbehaves on demand; one becomes a host."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """People's replicas on real clusters: by ssh, cut, resumed, full, spoilt, out of reach."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 import threading
 from collections.abc import Iterator

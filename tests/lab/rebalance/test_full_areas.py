@@ -1,7 +1,5 @@
 """Each storage area is a small filesystem of its own, which somebody fills during a copy."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A task that waits at full beta is moved: it runs at delta or at home, exactly once."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack

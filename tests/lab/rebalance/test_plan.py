@@ -1,7 +1,5 @@
 """An installed gridbridge says what should be on other hosts, to anybody."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 
 import pytest

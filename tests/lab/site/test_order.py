@@ -1,7 +1,5 @@
 """Jobs are offered to the transfer queues in the order of gridbridge.toml."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from collections.abc import Iterator
 
 import pytest

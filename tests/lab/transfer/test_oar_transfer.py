@@ -1,7 +1,5 @@
 """Jobs cross to gamma, an OAR server of another domain that is reached by ssh alone."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import shlex
 import time
 from collections.abc import Callable, Iterator

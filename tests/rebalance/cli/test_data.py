@@ -1,7 +1,5 @@
 """gridbridge data: what it prints, its exit statuses, and one line for what is wrong."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 import os
 import pwd

@@ -8,10 +8,7 @@ from gridbridge.errors import CommandFailed
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasets
-from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import (
-    LocalOrSshFolder,
-    ReplicaCopier,
-)
+from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import LocalOrSshFolder, ReplicaCopier
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.rsync import FILE_ERROR, RsyncLimitAndProgress

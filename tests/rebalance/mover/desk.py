@@ -13,23 +13,13 @@ from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, Re
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.program import service_cycle
-from gridbridge.rebalance.mover.rebalance_plan_by_target import (
-    RebalancePlanWithInputs,
-    RebalanceTarget,
-)
+from gridbridge.rebalance.mover.rebalance_plan_by_target import RebalancePlanWithInputs, RebalanceTarget
 from gridbridge.rebalance.mover.rebalance_round_runner import verify_overdue_replicas
-from gridbridge.rebalance.replicas import (
-    dataset_owner_program,
-    delegated_datasets,
-    replica_reconciler,
-)
+from gridbridge.rebalance.replicas import dataset_owner_program, delegated_datasets, replica_reconciler
 from gridbridge.rebalance.replicas.delegated_datasets import DatasetDelegationFile
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasets
 from gridbridge.rebalance.replicas.replica_reconciler import ReplicaReconciler
-from gridbridge.rebalance.replicas.storage_area_shell_scripts import (
-    StorageAreaForAccount,
-    measure_whole_area,
-)
+from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount, measure_whole_area
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
 from tests.rebalance.mover.areas import Site

@@ -18,10 +18,7 @@ from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.rebalance.replicas import owner_datasets, storage_area_shell_scripts
-from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import (
-    LocalOrSshFolder,
-    ReplicaCopier,
-)
+from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import LocalOrSshFolder, ReplicaCopier
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import (
     measure_area_and_begun_copy,
     measure_area_for_account,

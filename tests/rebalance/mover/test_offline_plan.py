@@ -1,7 +1,5 @@
 """What a file of hosts, jobs and tasks leads to, and each mistake in it."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

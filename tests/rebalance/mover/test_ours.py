@@ -1,7 +1,5 @@
 """What is a dataset's in a storage area is told from all else there: nothing else is removed."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import copy
 import os
 import subprocess
@@ -14,14 +12,8 @@ import pytest
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
-from gridbridge.rebalance.replicas import (
-    owner_replica_copies_and_checks,
-    storage_area_shell_scripts,
-)
-from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import (
-    DatasetCommandOutcome,
-    LocalOrSshFolder,
-)
+from gridbridge.rebalance.replicas import owner_replica_copies_and_checks, storage_area_shell_scripts
+from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetCommandOutcome, LocalOrSshFolder
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import AREA_MARK
 from gridbridge.shell.rsync import RsyncLimitAndProgress
 from tests.rebalance.mover.areas import NAMES, Carrier, Site

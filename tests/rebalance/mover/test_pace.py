@@ -11,10 +11,7 @@ from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.rebalance.replicas import owner_datasets
-from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import (
-    LocalOrSshFolder,
-    ReplicaCopier,
-)
+from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import LocalOrSshFolder, ReplicaCopier
 from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
 

@@ -47,15 +47,8 @@ from gridbridge.model.transfer_messages_in_spool import (
 )
 from gridbridge.model.transfer_messages_in_spool import TransferOutcome as HowItEnds
 from gridbridge.program import service_cycle
-from gridbridge.rebalance.mover import (
-    rebalance_decision_journal,
-    rebalance_task_observer,
-    task_rebalancer,
-)
-from gridbridge.rebalance.mover.rebalance_plan_by_target import (
-    RebalanceTarget,
-    RebalanceTargetKind,
-)
+from gridbridge.rebalance.mover import rebalance_decision_journal, rebalance_task_observer, task_rebalancer
+from gridbridge.rebalance.mover.rebalance_plan_by_target import RebalanceTarget, RebalanceTargetKind
 from gridbridge.rebalance.mover.rebalance_task_observer import TransferredTaskReader
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.rebalance.replica_act_and_move_tables import HOST, RebalanceNoteRows

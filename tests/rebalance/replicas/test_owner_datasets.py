@@ -1,7 +1,5 @@
 """A person's datasets over areas that are folders here: a replica counts only when it is whole."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import os
 import shutil
 import subprocess
@@ -17,11 +15,7 @@ from gridbridge.errors import GridbridgeError, StorageAreaUnreachable
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.rebalance.replicas import dataset_records_and_originals as recorded
-from gridbridge.rebalance.replicas import (
-    owner_datasets,
-    owner_replica_copies_and_checks,
-    storage_area_shell_scripts,
-)
+from gridbridge.rebalance.replicas import owner_datasets, owner_replica_copies_and_checks, storage_area_shell_scripts
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetCommandOutcome
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import AREA_MARK
 from tests.rebalance.mover.areas import DIED, NAMES, Site

@@ -13,15 +13,8 @@ import pytest
 from gridbridge.errors import CommandFailed, ConfigError, GridbridgeError
 from gridbridge.model.rebalance.datasets import ServiceReplicaAct, ServiceReplicaActInOwnerFile
 from gridbridge.rebalance.mover import rebalance_decision_journal
-from gridbridge.rebalance.mover.rebalance_plan_by_target import (
-    RebalanceTarget,
-    RebalanceTargetKind,
-)
-from gridbridge.rebalance.replica_act_and_move_tables import (
-    READ,
-    RebalanceNoteRows,
-    ReplicaActRows,
-)
+from gridbridge.rebalance.mover.rebalance_plan_by_target import RebalanceTarget, RebalanceTargetKind
+from gridbridge.rebalance.replica_act_and_move_tables import READ, RebalanceNoteRows, ReplicaActRows
 from gridbridge.rebalance.replicas import dataset_owner_program, replica_reconciler
 from gridbridge.rebalance.replicas import delegated_datasets as letters
 from gridbridge.rebalance.replicas.delegated_datasets import DatasetDelegationFile

@@ -12,10 +12,7 @@ from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.cli.main import gridbridge
 from gridbridge.decisions.transfer.transfer_status_explanation import report_transfer_queue_status
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.published_campaigns_and_tasks import (
-    ShownCampaignCluster,
-    ShownCampaignClusters,
-)
+from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaignCluster, ShownCampaignClusters
 from gridbridge.site.cli.drain_command import MAX_CHARACTERS
 from gridbridge.state import drains
 from gridbridge.state import published_json as files

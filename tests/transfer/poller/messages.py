@@ -2,11 +2,7 @@
 
 import pwd
 
-from gridbridge.model.transfer_messages_in_spool import (
-    StarterPhase,
-    TransferMessage,
-    TransferMessageKind,
-)
+from gridbridge.model.transfer_messages_in_spool import StarterPhase, TransferMessage, TransferMessageKind
 
 NAME = "gb.alpha.7.0.1"
 RECORD = TransferMessage(

@@ -11,10 +11,7 @@ from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction, TransferActKind
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.program.threads_and_backoff import AT_ONCE
-from gridbridge.transfer.poller.home_start_guard_and_suspension_repair import (
-    RESTORE_AFTER_S,
-    MissingGuardRestorer,
-)
+from gridbridge.transfer.poller.home_start_guard_and_suspension_repair import RESTORE_AFTER_S, MissingGuardRestorer
 from tests.decisions.transfer.test_transfer_policy import VERDICT, a_row, a_snapshot, a_transfer
 
 OTHER = JobRequest(owner="alice")

@@ -18,11 +18,7 @@ from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterKind, ClusterSection, JobEndPushKind, Policy
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection, PollerSection, TransferQueueSection
 from gridbridge.model.transfer.transfer_queue_load_values import queue_closing_load_values
-from gridbridge.model.transfer_messages_in_spool import (
-    TransferMessage,
-    TransferMessageKind,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_messages_in_spool import TransferMessage, TransferMessageKind, TransferOutcome
 from gridbridge.program.cluster_observer import ClusterObserver
 from gridbridge.program.pushed_job_end_receivers import QeventJobEndReceiver
 from gridbridge.shell.clock import Clock

@@ -7,11 +7,7 @@ import pytest
 
 from gridbridge.decisions.transfer.starter_message_acceptance import ReceivedStarterMessage, accept_or_reject_message
 from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessage
-from gridbridge.model.transfer_messages_in_spool import (
-    DesiredLocalJobState,
-    TransferMessage,
-    TransferMessageKind,
-)
+from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, TransferMessage, TransferMessageKind
 from gridbridge.program.model_values_as_json import model_value_to_json
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal

@@ -11,11 +11,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
-from gridbridge.model.transfer_messages_in_spool import (
-    TransferMessage,
-    TransferMessageKind,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_messages_in_spool import TransferMessage, TransferMessageKind, TransferOutcome
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.shell.safe_files import account_name_or_uid
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner

@@ -16,11 +16,7 @@ from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
-from gridbridge.model.transfer_messages_in_spool import (
-    TransferMessage,
-    TransferMessageKind,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_messages_in_spool import TransferMessage, TransferMessageKind, TransferOutcome
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats
 from gridbridge.state.state_file import StateFile

@@ -9,11 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.transfer_messages_in_spool import (
-    DesiredLocalJobState,
-    TransferMessageKind,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, TransferMessageKind, TransferOutcome
 from gridbridge.transfer.starter import control_methods, starter, task_notes
 from gridbridge.transfer.starter.starter import DueStarterStep
 from tests.contract.waiting import until

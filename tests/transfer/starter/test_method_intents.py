@@ -10,11 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.transfer_messages_in_spool import (
-    DesiredLocalJobState,
-    TransferMessageKind,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, TransferMessageKind, TransferOutcome
 from gridbridge.transfer.starter import control_methods, task_notes
 from gridbridge.transfer.starter.local_task import LocalTask
 from tests.transfer.starter.cells import TRANSFER, Place

@@ -10,9 +10,7 @@ from gridbridge.decisions.elastic.demand.demand_policy_round_facts import (
     collect_demand_round_facts,
 )
 from gridbridge.decisions.elastic.demand.free_capacity import full_capacity_of_unopened_hosts, is_node_arriving_in_time
-from gridbridge.decisions.elastic.demand.new_nodes_each_pool_could_give import (
-    why_no_new_node_could_run_task,
-)
+from gridbridge.decisions.elastic.demand.new_nodes_each_pool_could_give import why_no_new_node_could_run_task
 from gridbridge.decisions.elastic.demand.task_requirements import DemandTaskRequirement
 from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import StartableTasksOfEqualRequests
 from gridbridge.model.elastic.balance_plan import (
@@ -22,11 +20,7 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
     NodeAddOrRemoveRefusal,
 )
-from gridbridge.model.elastic.balancer_config_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    NodePoolSection,
-)
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import NodesByHostName
 
 StartableDemand = Sequence[StartableTasksOfEqualRequests]

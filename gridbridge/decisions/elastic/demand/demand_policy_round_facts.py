@@ -9,11 +9,7 @@ from gridbridge.decisions.elastic.demand import free_capacity, new_nodes_each_po
 from gridbridge.decisions.elastic.demand.task_packing import CellPlacementRules, HostBlocks
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import node_count_limits_at_hour, node_price_at_hour
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.balancer_config_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    NodePoolSection,
-)
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, is_same_host, short_host_name
 from gridbridge.model.elastic.grid_engine_cell import QueueInstance
 

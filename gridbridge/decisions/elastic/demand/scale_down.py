@@ -13,10 +13,7 @@ from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     nodes_by_name_without_standby,
     reasons_never_to_remove_node,
 )
-from gridbridge.decisions.elastic.demand.demand_policy_round_facts import (
-    DemandPolicyRoundFacts,
-    remaining_paid_time_s,
-)
+from gridbridge.decisions.elastic.demand.demand_policy_round_facts import DemandPolicyRoundFacts, remaining_paid_time_s
 from gridbridge.decisions.elastic.demand.free_capacity import has_running_or_reserved_slots
 from gridbridge.decisions.elastic.demand.task_packing import HostBlocks
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import node_price_at_hour

@@ -7,10 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from gridbridge.decisions.elastic.demand import task_packing
 from gridbridge.decisions.elastic.demand.demand_policy_round_facts import DemandPolicyRoundFacts
-from gridbridge.decisions.elastic.demand.new_nodes_each_pool_could_give import (
-    UNLIMITED,
-    NewNodesOfPoolOrStandbyHosts,
-)
+from gridbridge.decisions.elastic.demand.new_nodes_each_pool_could_give import UNLIMITED, NewNodesOfPoolOrStandbyHosts
 from gridbridge.decisions.elastic.demand.scale_down import month_budget_for_new_nodes
 from gridbridge.decisions.elastic.demand.task_requirements import DemandTaskRequirement
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import hourly_cost_of_nodes

@@ -13,11 +13,7 @@ from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_de
 from gridbridge.model.elastic.balance_plan import BalancePlanReason as Reason
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balance_plan import NodeAddOrRemoveRefusalCause as Cause
-from gridbridge.model.elastic.balancer_config_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    NodePoolSection,
-)
+from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.grid_engine_cell import CellQueue
 from tests.decisions.elastic.cells import MASTER, ago, begun, cases, instance, node, waiting

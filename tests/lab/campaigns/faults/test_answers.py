@@ -4,8 +4,6 @@ One campaign at both clusters, whose name and parameters are full of shell and S
 clusters answer so; and one finds no room at an OAR server's nodes.
 """
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 import shlex
 from collections import Counter

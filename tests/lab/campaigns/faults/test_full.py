@@ -1,7 +1,5 @@
 """Disks fill up while a campaign has tasks at clusters: an error, and each task succeeds once."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 import re
 from collections import Counter

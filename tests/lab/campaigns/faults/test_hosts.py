@@ -3,8 +3,6 @@
 OAR takes no notice of a host that is up again before it looks: its jobs last until their walltime.
 """
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What acts as an owner at OAR is killed at each step: each task runs once."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager

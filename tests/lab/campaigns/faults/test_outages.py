@@ -1,7 +1,5 @@
 """Servers go away and come back, and OAR makes copies of tasks: each task succeeds once."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """Owners whose accounts vanish, who have no room left, or who bring more than a person may."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping

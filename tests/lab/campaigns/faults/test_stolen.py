@@ -1,7 +1,5 @@
 """Who has the service account has nothing run at real clusters that was not to run, nor twice."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 from collections import Counter
 from collections.abc import Iterator

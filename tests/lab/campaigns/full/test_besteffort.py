@@ -4,8 +4,6 @@ Beta's two hosts have two slots each. What fills them in the first tests are pla
 the best-effort queues; the later ones are campaigns.
 """
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 import re
 from collections import Counter

@@ -4,8 +4,6 @@ Two campaigns fill beta: tasks that hold the memory of its first host, and on th
 that hold the licences of the whole cell.
 """
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 from collections import Counter
 from collections.abc import Iterator

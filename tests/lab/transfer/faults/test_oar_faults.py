@@ -1,7 +1,5 @@
 """Transfers to gamma while its server, its database or a node fails: they run exactly once."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """One person's thousands of held jobs at gamma close no queue to it: others' jobs are counted."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import time
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Programs that people run over Grid Engine use a transfer queue as any other queue."""
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 import subprocess
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Those that nothing happens to are there at once; each fault of the login comes a
 alice's beside one of bob's.
 """
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -3,8 +3,6 @@
 A cut comes once, for whatever is on the way just then.
 """
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 All jobs of this module are there at once; what can not be carried comes first, alone.
 """
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

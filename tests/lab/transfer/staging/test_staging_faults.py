@@ -3,8 +3,6 @@
 The line between the two is slow until each job has had its fault in the middle.
 """
 
-# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
