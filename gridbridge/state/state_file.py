@@ -16,10 +16,9 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from gridbridge.errors import StateError
-from gridbridge.state.migrations import versions
+from gridbridge.state import versions
 
 if TYPE_CHECKING:
-    from alembic.config import Config
     from sqlalchemy.dialects import postgresql, sqlite
 
 
@@ -138,8 +137,8 @@ def _insertion(is_sqlite: bool, table: sa.Table) -> "sqlite.Insert | postgresql.
 BUSY_S = 30  # longer than the longest transaction, which deletes a day's transfers
 JOURNAL_BYTES = 4 << 20  # size to which the journal shrinks after a large transaction
 POSTGRESQL = "postgresql+psycopg"  # SQLAlchemy's default is psycopg2
-MIGRATIONS = "gridbridge.state:migrations"
-HEAD = max(name[1:5] for name in os.listdir(versions.__path__[0]) if name.startswith("v"))
+MIGRATIONS = versions.__path__[0]
+HEAD = max(name[1:5] for name in os.listdir(MIGRATIONS) if name.startswith("v"))
 
 
 def open_or_migrate_state_file(url: str, *, is_unchanged: bool = False) -> tuple[sa.Engine, str]:
@@ -227,12 +226,21 @@ def _migrate(connection: sa.Connection, name: str) -> None:
         return
     if version > HEAD:
         raise StateError(f"{name}: schema {version} is too new; expected at most {HEAD}")
-    from alembic import command, util  # the import takes 100 ms and is rarely needed
+    from alembic.migration import MigrationContext  # the import takes 100 ms and is rarely needed
+    from alembic.operations import Operations
+    from alembic.script import ScriptDirectory
+    from alembic.util import CommandError
 
+    migrations = ScriptDirectory(MIGRATIONS, version_locations=[MIGRATIONS])
+    context = MigrationContext.configure(connection)
     try:
-        command.upgrade(alembic_config(connection), "head")
-    except util.CommandError as error:
+        context.stamp(migrations, version or "base")  # makes the table of the version, which v0001 needs
+    except CommandError as error:
         raise StateError(f"{name}: {error}") from error
+    with Operations.context(context):
+        for migration in reversed(tuple(migrations.iterate_revisions(HEAD, version or None))):
+            migration.module.upgrade()
+    context.stamp(migrations, HEAD)
 
 
 def _require_head(connection: sa.Connection, name: str) -> None:
@@ -248,13 +256,3 @@ def _version(connection: sa.Connection, name: str) -> str:
     if inspector.get_table_names():
         raise StateError(f"{name}: not a state file of gridbridge")
     return ""
-
-
-def alembic_config(connection: sa.Connection) -> "Config":
-    """Return the Alembic configuration for this connection's transaction."""
-    from alembic.config import Config
-
-    config = Config()
-    config.set_main_option("script_location", MIGRATIONS)
-    config.attributes["connection"] = connection
-    return config

@@ -1,1 +1,0 @@
-"""Alembic's environment and the numbered migrations of the state file's schema."""

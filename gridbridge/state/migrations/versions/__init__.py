@@ -1,1 +1,0 @@
-"""The numbered migrations; each is frozen once released and imports nothing of gridbridge."""

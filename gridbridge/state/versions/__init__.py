@@ -1,0 +1,1 @@
+"""The numbered migrations of the state file's schema, in Alembic's form."""
