@@ -61,8 +61,7 @@ def clients(tmp_path: Path) -> Clients:
     return Clients(tmp_path)
 
 
-def test_of_several_jobs_those_that_are_gone_are_left_out(clients: Clients) -> None:
-    """Qstat succeeds though it does not know one of them, and does not say which."""
+def test_a_query_of_several_jobs_leaves_out_unlisted_jobs(clients: Clients) -> None:
     kept = clients.home.requests((ALTERED, GONE, DEFERRED))
 
     facts = {
@@ -80,7 +79,7 @@ def test_of_several_jobs_those_that_are_gone_are_left_out(clients: Clients) -> N
         (HomeStartGuard.START, [f"UTC -a 202601010000.00 -dc gridbridge_start,gridbridge_job {DEFERRED}"]),
     ],
 )
-def test_each_guard_is_taken_back_by_what_put_it(clients: Clients, guard: str, asked: list[str]) -> None:
+def test_each_guard_is_removed_by_its_own_qalter_call(clients: Clients, guard: str, asked: list[str]) -> None:
     clients.show(_one(DEFERRED))
 
     clients.home.release(act(guard))
@@ -98,7 +97,9 @@ def test_each_guard_is_taken_back_by_what_put_it(clients: Clients, guard: str, a
     ],
     ids=["its own was noted", "it had none", "somebody has given it this one", "it was not ours"],
 )
-def test_a_job_gets_its_own_start_time_back(clients: Clients, start: bytes, is_noted: bool, asked: str) -> None:
+def test_removing_a_guard_restores_the_start_time_of_the_job_owner(
+    clients: Clients, start: bytes, is_noted: bool, asked: str
+) -> None:
     job = _one(DEFERRED).replace(OURS, start)
     clients.show(job if is_noted else NOTE.sub(b"", job))
 
@@ -109,7 +110,7 @@ def test_a_job_gets_its_own_start_time_back(clients: Clients, start: bytes, is_n
 
 
 @pytest.mark.parametrize("own", ["x", "-1", "1e9", "99999999999", "²", "4294967296"])
-def test_what_its_owner_wrote_in_the_place_of_its_start_time_stops_nothing(
+def test_an_invalid_noted_start_time_lets_the_job_start_at_once(
     clients: Clients, own: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     clients.show(_one(DEFERRED).replace(b"1767225600", own.encode()))
@@ -125,8 +126,9 @@ def test_what_its_owner_wrote_in_the_place_of_its_start_time_stops_nothing(
     assert f"job={DEFERRED}.2 gridbridge_start={own!a} why='not a start time: the job may start at once'" in line
 
 
-def test_a_job_whose_own_queues_are_none_may_start_in_any(clients: Clients, caplog: pytest.LogCaptureFixture) -> None:
-    """They were removed meanwhile, or its owner has written so."""
+def test_a_job_whose_noted_queues_are_unknown_may_start_in_any_queue(
+    clients: Clients, caplog: pytest.LogCaptureFixture
+) -> None:
     job = _one(DEFERRED).replace(b"gridbridge_start", b"gridbridge_queues")
     clients.show(job.replace(b"1767225600", b"nosuch"))
     with (clients.folder / "qalter").open("a") as file:
@@ -147,8 +149,7 @@ def test_a_job_whose_own_queues_are_none_may_start_in_any(clients: Clients, capl
         (HomeStartGuard.START, [f"{FAR} -ac gridbridge_start=1767225600 {NOTED}"]),
     ],
 )
-def test_a_guard_is_put_back_with_a_note_for_the_starter(clients: Clients, guard: str, asked: list[str]) -> None:
-    """What it notes of a job's own start time stays while that is ours."""
+def test_a_restored_guard_is_noted_in_the_job_context(clients: Clients, guard: str, asked: list[str]) -> None:
     clients.show(_one(DEFERRED))
 
     clients.home.guard(act(guard))
@@ -156,7 +157,7 @@ def test_a_guard_is_put_back_with_a_note_for_the_starter(clients: Clients, guard
     assert clients.asked() == asked
 
 
-def test_the_start_time_that_somebody_gave_a_job_is_noted(clients: Clients) -> None:
+def test_a_start_time_set_by_a_person_is_noted_before_the_guard(clients: Clients) -> None:
     clients.show(_one(DEFERRED).replace(OURS, b"<JB_execution_time>1798761600</JB_execution_time>"))
 
     clients.home.guard(act(HomeStartGuard.START))
@@ -165,30 +166,28 @@ def test_the_start_time_that_somebody_gave_a_job_is_noted(clients: Clients) -> N
 
 
 @pytest.mark.parametrize(("note", "original"), [(b"7", 7), (b"", 0), (b"x", 0), (b"9" * 12, 0), ("\u00b2".encode(), 0)])
-def test_whose_guard_a_job_bears_is_a_number_whatever_its_owner_writes(
-    clients: Clients, note: bytes, original: int
-) -> None:
+def test_an_invalid_job_number_in_the_guard_note_counts_as_0(clients: Clients, note: bytes, original: int) -> None:
     pair = b"<VA_variable>gridbridge_job</VA_variable><VA_value>%s</VA_value></JB_context>" % note
     clients.show(_one(DEFERRED).replace(b"</JB_context>", pair))
 
     assert clients.home.requests((DEFERRED,))[DEFERRED].deferred_job == original
 
 
-def test_jobs_that_wait_for_their_start_time_are_asked_for_in_one_question(clients: Clients) -> None:
+def test_one_query_lists_all_jobs_that_wait_for_their_start_time(clients: Clients) -> None:
     clients.show(b"<JB_job_number>5</JB_job_number>\n</job_info>\n")
 
     assert clients.home.deferred() == {5}
     assert clients.asked("qstat") == [" -s ha -u * -xml"]
 
 
-def test_half_an_answer_tells_of_no_job_that_waits(clients: Clients) -> None:
+def test_an_incomplete_answer_about_waiting_jobs_is_an_error(clients: Clients) -> None:
     clients.show(b"<JB_job_number>5</JB_job_number>\n")
 
     with pytest.raises(ParseError):
         clients.home.deferred()
 
 
-def test_the_accounts_of_several_jobs_are_asked_for_in_one_question(clients: Clients) -> None:
+def test_one_query_returns_the_accounts_of_several_jobs(clients: Clients) -> None:
     ports = {"qmaster_port": "1", "execd_port": "2"}
     cell = GridEngineCellAccess(root="/r", cell="beta", binaries=str(clients.folder), timeout_s=10, **ports)
 
@@ -204,8 +203,7 @@ def _one(job: int) -> bytes:
 
 
 @pytest.mark.parametrize("clusters", [{"alpha": ClusterSection(kind=ClusterKind.OAR)}, {}], ids=["OAR", "none"])
-def test_at_a_home_without_queues_every_act_is_refused_with_the_reason(clusters: dict[str, ClusterSection]) -> None:
-    """Nothing else fails there: a server that only sends campaigns has no home."""
+def test_local_acts_need_a_grid_engine_home(clusters: dict[str, ClusterSection]) -> None:
     tasks = LocalTaskActs(Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={}))
     for act in (lambda: tasks.requests((7,)), lambda: tasks.free_copy(7)):
         with pytest.raises(ConfigError, match="needs a Grid Engine home"):

@@ -51,7 +51,7 @@ def asking(more: bytes = b"", slots: int = 1) -> JobSpec:
     return JobSpec(transfer="gb", request=request, pe="mpi" if slots > 1 else "", slots=slots)
 
 
-def test_all_that_a_job_asks_for_is_translated_but_places_at_home() -> None:
+def test_translation_covers_resources_and_project_and_queues_and_slots() -> None:
     there, left_out = translate_request_for_cluster(asking(slots=3), RULES, None, "beta", ("transfer-beta",))
 
     assert (there.request.hard, there.request.soft) == ((("walltime", "60"),), ())
@@ -60,8 +60,7 @@ def test_all_that_a_job_asks_for_is_translated_but_places_at_home() -> None:
     assert left_out == ("soft request gpu=1 left out: beta has no gpu: none",)
 
 
-def test_a_pinned_job_asks_for_its_own_queues() -> None:
-    """While a copy lives its list of queues is the transfer queue alone."""
+def test_a_pinned_job_is_translated_with_its_own_queue_list() -> None:
     pinned = asking(CONTEXT)
     pinned = pinned.but(request=pinned.request.but(queues="transfer-beta"))
     there, _ = translate_request_for_cluster(pinned, RULES, None, "beta", ("transfer-beta",))
@@ -69,8 +68,7 @@ def test_a_pinned_job_asks_for_its_own_queues() -> None:
     assert there.request.targets == "batch.q"
 
 
-def test_a_translation_leaves_what_was_asked_for_as_it_is() -> None:
-    """Who asks again, for another queue or by another rule, has the words of home."""
+def test_a_translation_does_not_change_the_original_request() -> None:
     asked = asking()
     hard, project = asked.request.hard, asked.request.project
     translate_request_for_cluster(asked, RULES, None, "beta", ("transfer-beta",))
@@ -78,8 +76,7 @@ def test_a_translation_leaves_what_was_asked_for_as_it_is() -> None:
     assert (asked.request.hard, asked.request.project) == (hard, project)
 
 
-def test_what_the_cluster_does_not_know_under_its_name_there_is_not_submitted() -> None:
-    """Its own words are compared with what the request has become, not with what it was."""
+def test_the_offered_names_are_compared_with_the_translated_request() -> None:
     known = NamesOfferedByCluster(
         resource=frozenset({"walltime"}), pe=frozenset({"orte"}), project=frozenset({"foreign"})
     )
@@ -90,7 +87,7 @@ def test_what_the_cluster_does_not_know_under_its_name_there_is_not_submitted() 
 @pytest.mark.parametrize(
     ("spread", "groups"), [("", ()), ("2", ((2, 2),)), ("round_robin", ((3, 1), (1, 1))), ("fill_up", ((0, 4),))]
 )
-def test_slots_are_spread_over_the_nodes_that_the_cluster_tells(
+def test_slots_are_spread_over_the_nodes_that_the_cluster_offers(
     spread: str, groups: tuple[tuple[int, int], ...]
 ) -> None:
     everything = frozenset({ANY})
@@ -103,7 +100,7 @@ def test_slots_are_spread_over_the_nodes_that_the_cluster_tells(
     assert (there.pe, there.slots, there.request.groups) == ("mpi", 4, groups)
 
 
-def test_words_are_read_as_the_service_published_them(tmp_path: Path) -> None:
+def test_the_published_offered_names_are_used_for_translation(tmp_path: Path) -> None:
     route = TransferRoute(remote="beta")
     for folder in ("vocabularies", "queues"):
         (tmp_path / folder).mkdir()
@@ -120,5 +117,5 @@ def test_words_are_read_as_the_service_published_them(tmp_path: Path) -> None:
     assert left_out == ("soft request disk=1 left out: beta has no resource disk",)
 
 
-def test_a_request_tells_the_most_slots_that_were_asked_for() -> None:
+def test_a_parallel_request_counts_the_largest_requested_number_of_slots() -> None:
     assert parse_parallel_request(XML) == ("mpi", 16)

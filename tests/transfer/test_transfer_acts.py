@@ -8,7 +8,7 @@ from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 AT_ONCE = {TransferActKind.CLOSE, TransferActKind.PUBLISH}  # by services.transfer.round.actions
 
 
-def test_every_act_that_is_not_done_at_once_has_its_method() -> None:
+def test_every_act_that_needs_a_cluster_has_a_method() -> None:
     acts = TransferActRunner(Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={}))
 
     assert set(acts._far) == set(TransferActKind) - AT_ONCE

@@ -108,23 +108,25 @@ KILLED = ended(TransferOutcome.SIGNAL, TransferFailureCause.LOST, signal="9")
         ({"reason": "beta refused it: no", **OVER}, ""),
     ],
 )
-def test_a_fast_failure_is_the_clusters_and_not_the_jobs_or_a_persons(news: dict[str, object], cause: str) -> None:
+def test_only_fast_failures_caused_by_the_cluster_count_against_the_cluster(
+    news: dict[str, object], cause: str
+) -> None:
     assert circuit_breaker.fast_failure_cause(transfer(), transfer(**news), POLICY) == cause
 
 
-def test_what_was_told_before_is_no_news() -> None:
+def test_a_repeated_failure_cause_is_no_new_breaker_evidence() -> None:
     told = transfer(**TRIED)
 
     assert circuit_breaker.breaker_evidence_of_transfer(told, told.but(reason="tried in vain: nothing"), POLICY) is None
 
 
 @pytest.mark.parametrize("cause", sorted(CLUSTER_FAULTS))
-def test_what_a_cluster_is_blamed_for_is_said_in_our_words(cause: str) -> None:
+def test_every_cluster_fault_has_its_own_description_that_names_the_cluster(cause: str) -> None:
     assert "beta" in describe_failure_cause(cause, "beta") != describe_failure_cause("", "beta")
     assert cause in CAUSES
 
 
-def test_an_unknown_cause_is_blamed_on_nobody_and_still_said() -> None:
+def test_an_unknown_failure_cause_has_a_neutral_description() -> None:
     assert describe_failure_cause("", "beta") == "these jobs failed at beta"
 
 
@@ -137,7 +139,9 @@ def test_an_unknown_cause_is_blamed_on_nobody_and_still_said() -> None:
         (TRIED, BreakerEvidenceKind.FAILED),
     ],
 )
-def test_news_tells_what_became_of_a_job(change: dict[str, object], sign: BreakerEvidenceKind) -> None:
+def test_a_change_of_a_transfer_shows_acceptance_or_start_or_failure_of_its_job(
+    change: dict[str, object], sign: BreakerEvidenceKind
+) -> None:
     told = circuit_breaker.breaker_evidence_of_transfer(transfer(), transfer(**change), POLICY)
 
     assert told is not None
@@ -161,10 +165,10 @@ def test_news_tells_what_became_of_a_job(change: dict[str, object], sign: Breake
         *("another's", "another job", "an array, of which it names no task"),
     ],
 )
-def test_news_is_proved_by_a_list_of_home_that_has_the_task_in_its_queue(
+def test_the_home_job_list_must_show_the_task_with_its_owner_in_its_transfer_queue(
     job: int, owner: str, letters: str, queue: str, tasks: tuple[range, ...], is_proved: bool
 ) -> None:
-    """Also one that was put back: no queue is told of it any more."""
+    """A restarted or failed task has no queue in the list, but had one before."""
     state = job_state(letters)
     row = ClusterJobListRow(job_id=job, name="a", owner=owner, state=state, queue=queue, tasks=tasks)
     home = ClusterSnapshot(cluster="alpha", taken_at=NOW, jobs={job: (row,)}, pending=0, free_slots=0)
@@ -185,7 +189,7 @@ OF_BOB = {"owner": "bob", "uid": 1002}
     ],
     ids=["another's job there", "told, but not in home's list", "the same owner's", "elsewhere"],
 )
-def test_one_owners_failures_close_a_cluster_only_while_nobody_else_has_a_job_there(
+def test_failures_of_one_owner_close_queues_only_if_no_other_owner_uses_the_cluster(
     other: Transfer, is_closed: bool
 ) -> None:
     known = fail(map(failure_of, (1, 2, 3)), NONE, NOW, other)
@@ -193,7 +197,7 @@ def test_one_owners_failures_close_a_cluster_only_while_nobody_else_has_a_job_th
     assert (known.until is not None) is is_closed
 
 
-def test_failures_of_two_owners_close_a_cluster_that_others_use() -> None:
+def test_failures_of_two_owners_close_the_queues_of_a_shared_cluster() -> None:
     news = [failure_of(1), failure_of(2, "bob"), failure_of(3)]
     other = transfer(9, listed=OwnerSeenInHomeJobList.YES, owner="carol")
 
@@ -202,7 +206,7 @@ def test_failures_of_two_owners_close_a_cluster_that_others_use() -> None:
     assert (known.times, known.owners) == (1, ("alice", "bob"))
 
 
-def test_a_probe_of_one_owner_closes_again_what_two_had_closed() -> None:
+def test_one_failed_probe_closes_queues_again_only_after_failures_of_two_owners() -> None:
     closed = fail([failure_of(1), failure_of(2, "bob"), failure_of(3)])
     other = transfer(8, listed=OwnerSeenInHomeJobList.YES, owner="carol")
 
@@ -212,8 +216,7 @@ def test_a_probe_of_one_owner_closes_again_what_two_had_closed() -> None:
     )
 
 
-def test_one_owner_alone_closes_a_cluster_by_all_failures_again_and_never_for_longer() -> None:
-    """Nobody else has a job there while it is closed, so nobody else could prove it well."""
+def test_failures_of_a_single_owner_never_lengthen_the_pause() -> None:
     known = failed(1, 2, 3)
     for number in range(2, 40):
         assert known.until
@@ -224,7 +227,7 @@ def test_one_owner_alone_closes_a_cluster_by_all_failures_again_and_never_for_lo
         assert (known.until, known.times) == (now + timedelta(seconds=60), 1)
 
 
-def test_another_owners_failure_after_one_owners_many_doubles_the_pause_once() -> None:
+def test_the_first_failure_of_a_second_owner_doubles_the_pause_once() -> None:
     known = failed(1, 2, 3)
     for number in (10, 20, 30):
         known = failed(number, number + 1, number + 2, since=known, at=after(number * 10))
@@ -233,7 +236,7 @@ def test_another_owners_failure_after_one_owners_many_doubles_the_pause_once() -
     assert failed(9, since=known, at=now, owner="bob").until == now + timedelta(seconds=120)
 
 
-def test_a_job_that_ran_clears_all() -> None:
+def test_a_job_that_ran_clears_all_breaker_failures() -> None:
     ran = circuit_breaker.breaker_evidence_of_transfer(transfer(), transfer(remote_state=job_state("r")), POLICY)
     assert ran
 
@@ -248,7 +251,7 @@ def test_a_job_that_ran_clears_all() -> None:
         (TRIED, [1, 2]),
     ],
 )
-def test_what_is_not_proved_is_good_for_its_owners_own_failures_alone(
+def test_a_job_of_an_unproved_owner_clears_only_failures_of_that_owner(
     change: dict[str, object], jobs: list[int]
 ) -> None:
     known = fail([failure_of(1), failure_of(2, "bob")])
@@ -258,36 +261,36 @@ def test_what_is_not_proved_is_good_for_its_owners_own_failures_alone(
     assert [each.job for each in circuit_breaker.clear_owner_breaker_failures(known, told).failed] == jobs
 
 
-def test_what_is_not_proved_opens_nothing() -> None:
+def test_a_job_of_an_unproved_owner_opens_no_closed_queues() -> None:
     ran = circuit_breaker.breaker_evidence_of_transfer(transfer(), transfer(remote_state=job_state("r")), POLICY)
     assert ran
 
     assert circuit_breaker.clear_owner_breaker_failures(failed(1, 2, 3), ran) == failed(1, 2, 3)
 
 
-def test_so_many_jobs_in_a_row_close_the_queues() -> None:
+def test_three_failed_jobs_in_a_row_close_the_queues() -> None:
     assert failed(1, 2).until is None
     assert failed(1, 2, 3) == PublishedClusterBreaker(
         cluster="beta", owners=("alice",), times=1, failures=3, until=after(60), cause=TransferFailureCause.UNREACHED
     )
 
 
-def test_one_job_that_fails_again_and_again_closes_nothing() -> None:
+def test_repeated_failures_of_one_job_count_once() -> None:
     assert failed(*[1] * 9, 2).until is None
 
 
-def test_a_job_that_is_taken_clears_those_that_were_not() -> None:
+def test_an_accepted_job_clears_failed_submissions() -> None:
     assert failed(3, 4, since=circuit_breaker.forget_submission_failures(failed(1, 2))).until is None
 
 
-def test_a_job_that_is_taken_does_not_clear_those_that_were_taken_and_failed() -> None:
+def test_an_accepted_job_does_not_clear_failures_of_accepted_jobs() -> None:
     taken = fail([failure_of(1, was_accepted=True)])
 
     assert failed(2, 3, since=circuit_breaker.forget_submission_failures(taken)).until == after(60)
 
 
 @pytest.mark.parametrize(("times", "pause_s"), [(1, 60), (2, 120), (3, 150), (40, 150)])
-def test_each_probe_that_fails_doubles_the_time_up_to_a_bound(times: int, pause_s: int) -> None:
+def test_each_failed_probe_doubles_the_pause_up_to_the_longest_pause(times: int, pause_s: int) -> None:
     now, known = NOW, fail([failure_of(1), failure_of(2, "bob"), failure_of(3)])
     for _ in range(times - 1):
         assert known.until
@@ -297,13 +300,13 @@ def test_each_probe_that_fails_doubles_the_time_up_to_a_bound(times: int, pause_
     assert known.until == now + timedelta(seconds=pause_s)
 
 
-def test_all_that_failed_since_a_job_ran_are_counted() -> None:
+def test_the_breaker_counts_all_failures_since_the_last_job_ran() -> None:
     closed = fail([failure_of(1), failure_of(2, "bob"), failure_of(3)])
 
     assert failed(9, since=closed, at=after(60)).failures == 4
 
 
-def test_those_that_were_on_their_way_add_nothing() -> None:
+def test_failures_of_jobs_submitted_before_the_queues_closed_do_not_count() -> None:
     closed = failed(1, 2, 3)
 
     assert failed(4, 5, since=closed, at=after(30)) == closed
@@ -314,7 +317,9 @@ def test_those_that_were_on_their_way_add_nothing() -> None:
     [(59, None, True), (61, None, False), (65, 62, True), (65, 50, False), (130, 62, False)],
     ids=["not over", "over", "a probe is out", "an older job", "the probe is no news any more"],
 )
-def test_one_job_is_let_in_when_the_time_is_over(now_s: float, probe_s: float | None, is_closed: bool) -> None:
+def test_closed_queues_accept_one_probe_job_after_the_pause(
+    now_s: float, probe_s: float | None, is_closed: bool
+) -> None:
     probes = [transfer(created_at=after(probe_s), listed=OwnerSeenInHomeJobList.YES)] if probe_s else []
 
     closed = failed(1, 2, 3)
@@ -323,14 +328,14 @@ def test_one_job_is_let_in_when_the_time_is_over(now_s: float, probe_s: float | 
     assert circuit_breaker.does_breaker_close_queues(closed, first, after(now_s), POLICY) is is_closed
 
 
-def test_what_homes_list_does_not_have_is_no_probe() -> None:
-    """Anybody could keep the queues closed by it."""
+def test_a_job_that_the_home_job_list_lacks_is_no_probe() -> None:
+    """Otherwise anybody could keep the queues closed."""
     told = transfer(created_at=after(62))
 
     assert circuit_breaker.first_probe_time_of_each_owner(failed(1, 2, 3), [told]) == {}
 
 
-def test_one_owners_probes_keep_the_queues_closed_for_one_probes_time() -> None:
+def test_later_probe_jobs_of_one_owner_do_not_keep_the_queues_closed() -> None:
     closed = failed(1, 2, 3)
     probes = [transfer(job, created_at=after(61 + job), listed=OwnerSeenInHomeJobList.YES) for job in (50, 1, 20)]
     first = circuit_breaker.first_probe_time_of_each_owner(closed, probes)
@@ -340,5 +345,5 @@ def test_one_owners_probes_keep_the_queues_closed_for_one_probes_time() -> None:
     assert not circuit_breaker.does_breaker_close_queues(closed, first, after(123), POLICY)
 
 
-def test_nothing_is_closed_before_anything_failed() -> None:
+def test_queues_stay_open_until_the_failure_limit_is_reached() -> None:
     assert not circuit_breaker.does_breaker_close_queues(failed(1, 2), {}, NOW, POLICY)

@@ -39,14 +39,13 @@ OURS = ("transfer-beta",)
         *("is deleted", "is adopted"),
     ],
 )
-def test_a_running_task_without_its_hold_is_held_again(transfer: Transfer, letters: str, expected: bool) -> None:
+def test_a_running_task_without_its_hold_must_be_held_again(transfer: Transfer, letters: str, expected: bool) -> None:
     rows = [a_row(7, letters)] if letters else []
 
     assert transfers_lacking_home_hold([transfer], a_snapshot("alpha", 9, *rows)) == ({NAME} if expected else set())
 
 
-def test_what_home_told_before_a_transfer_changed_says_nothing_of_its_guard() -> None:
-    """Its starter guards it meanwhile."""
+def test_a_home_job_list_from_before_the_last_change_shows_no_missing_guard() -> None:
     held, other = a_transfer(), a_transfer(guard=HomeStartGuard.START)
     for seconds, expected in ((0, False), (1, True)):
         seen = a_snapshot("alpha", seconds, a_row(7, "r"))
@@ -55,7 +54,7 @@ def test_what_home_told_before_a_transfer_changed_says_nothing_of_its_guard() ->
         assert bool(jobs_with_guard_besides_hold([other], seen)) == expected
 
 
-def test_of_the_others_home_is_asked_and_of_each_job_once() -> None:
+def test_jobs_with_guards_other_than_a_hold_are_queried_once_each() -> None:
     tasks = [a_transfer(name=f"gb.alpha.8.{task}.1", guard=HomeStartGuard.NONE) for task in (1, 2)]
     every = (*tasks, a_transfer(guard=HomeStartGuard.START), a_transfer(name="gb.alpha.9.0.1"))
     rows = [a_row(job, "r") for job in (7, 8, 9)]
@@ -79,12 +78,12 @@ def test_of_the_others_home_is_asked_and_of_each_job_once() -> None:
         *("still asks to leave", "could start here by now", "a task that could start here by now"),
     ],
 )
-def test_what_a_user_has_changed_is_guarded_again(transfer: Transfer, kept: JobRequest, expected: str) -> None:
+def test_a_guard_that_the_job_owner_removed_is_restored(transfer: Transfer, kept: JobRequest, expected: str) -> None:
     assert guard_to_restore(transfer, kept, OURS) == expected
 
 
-def test_a_job_that_bears_the_guard_of_another_is_a_copy() -> None:
-    """One that is away itself is none: its owner can write into its context."""
+def test_a_waiting_job_with_the_guard_of_another_job_is_a_qresub_copy() -> None:
+    """A job that is away is no copy, because its owner can change the job's context."""
     waiting = {number: KEPT.but(context=((OWN_JOB, str(of)),)) for number, of in ((7, 7), (8, 7), (9, 7), (10, 0))}
 
     assert qresub_jobs_with_copied_guard(waiting, jobs_away=(7, 9)) == (8,)

@@ -30,7 +30,9 @@ def a_job(owner: str = "carol", pe: str = "", fewest: int = 1) -> JobRequestAndS
     ],
     ids=["nobody is named", "the service alone", "others", "by the same name"],
 )
-def test_only_people_who_are_named_may_use_a_queue(users: RemoteAccounts, owner: str, is_refused: bool) -> None:
+def test_a_users_table_admits_only_the_accounts_that_it_names(
+    users: RemoteAccounts, owner: str, is_refused: bool
+) -> None:
     assert bool(why_cluster_refuses_owner(owner, users, "gridbridge", "cluster.delta.users")) is is_refused
 
 
@@ -47,7 +49,7 @@ def test_only_people_who_are_named_may_use_a_queue(users: RemoteAccounts, owner:
         (QueueJobAndUserRestrictions(slots=4), a_job(pe="smp", fewest=5), "slots"),
     ],
 )
-def test_a_queue_refuses_what_it_says(
+def test_a_queue_refuses_jobs_by_user_list_and_parallel_environment_and_slots(
     limits: QueueJobAndUserRestrictions, job: JobRequestAndSubmitOptions, word: str
 ) -> None:
     refused = why_queue_refuses_job("q", limits, job, frozenset())
@@ -56,7 +58,7 @@ def test_a_queue_refuses_what_it_says(
     assert bool(refused) is bool(word)
 
 
-def test_a_group_in_a_list_lets_its_members_in() -> None:
+def test_a_group_in_a_user_list_admits_its_members() -> None:
     assert why_queue_refuses_job("q", PEOPLE, a_job(), frozenset({"physics"})) == ""
 
 
@@ -74,7 +76,7 @@ def test_a_group_in_a_list_lets_its_members_in() -> None:
         ((), "@fast", False),
     ],
 )
-def test_who_asks_for_other_queues_never_comes_to_this_one(
+def test_a_request_for_other_queues_excludes_the_transfer_queue(
     hard: tuple[tuple[str, str], ...], queues: str, is_kept: bool
 ) -> None:
     told = why_request_excludes_queue("transfer-beta", JobRequest(owner="carol", hard=hard, queues=queues))

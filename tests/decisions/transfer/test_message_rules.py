@@ -78,7 +78,7 @@ def accept(answer: Transfer | RejectedStarterMessage) -> Transfer:
     return answer
 
 
-def test_a_record_begins_a_transfer_of_the_uid_that_wrote_it() -> None:
+def test_a_record_message_creates_a_transfer_of_the_uid_that_wrote_it() -> None:
     begun = take(None, RECORD)
 
     assert (begun.uid, begun.owner, begun.record) == (ALICE, "alice", "/spool/m.120000")
@@ -117,13 +117,15 @@ def test_a_record_begins_a_transfer_of_the_uid_that_wrote_it() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_cannot_be_is_rejected(known: TransferMessage | None, message: TransferMessage, reason: str) -> None:
+def test_invalid_messages_are_rejected_with_the_reason(
+    known: TransferMessage | None, message: TransferMessage, reason: str
+) -> None:
     before = take(None, known) if known else None
 
     assert tell(before, message, NOON + timedelta(seconds=1)) == RejectedStarterMessage(what=NAME, reason=reason)
 
 
-def test_an_end_before_any_id_is_not_ours() -> None:
+def test_an_end_message_before_the_remote_id_is_recorded_is_rejected() -> None:
     begun = take(None, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""))
 
     assert isinstance(tell(begun, ENDED.but(remote_id="0")), RejectedStarterMessage)
@@ -134,13 +136,13 @@ def test_an_end_before_any_id_is_not_ours() -> None:
     [DesiredLocalJobState.RUNNING, DesiredLocalJobState.SUSPENDED, DesiredLocalJobState.DEAD],
     ids=lambda value: value,
 )
-def test_dead_wins_over_whatever_comes_later(late: str) -> None:
+def test_a_deletion_intent_overrides_all_later_intents(late: str) -> None:
     dead = take(None, RECORD, DEAD)
 
     assert tell(dead, DEAD.but(desired=late), NOON + timedelta(hours=1)) == dead
 
 
-def test_a_record_that_is_read_again_changes_nothing() -> None:
+def test_reading_a_record_message_again_changes_nothing() -> None:
     known = take(None, RECORD, DEAD, ENDED)
 
     assert tell(known, RECORD) == known
@@ -157,13 +159,15 @@ def test_a_record_that_is_read_again_changes_nothing() -> None:
     ],
     ids=["ours", "known by its name", "another home", "another queue", "another cluster"],
 )
-def test_a_record_names_a_queue_of_ours_and_where_it_leads(message: TransferMessage, reason: str) -> None:
+def test_a_record_must_name_a_configured_queue_and_the_cluster_of_that_queue(
+    message: TransferMessage, reason: str
+) -> None:
     refused = reject_wrong_route(message, "alpha", {("transfer-beta", "beta")})
 
     assert (refused.reason if refused else "") == reason
 
 
-def test_a_local_limit_that_passed_is_told_and_changes_nothing_else() -> None:
+def test_a_spared_message_changes_only_the_reason_of_a_transfer() -> None:
     known = take(None, RECORD)
 
     told = take(known, RECORD.but(kind=TransferMessageKind.SPARED))
@@ -172,7 +176,7 @@ def test_a_local_limit_that_passed_is_told_and_changes_nothing_else() -> None:
     assert told.but(reason=known.reason) == known
 
 
-def test_a_suspended_job_may_go_on() -> None:
+def test_a_resume_intent_replaces_a_suspend_intent() -> None:
     messages = [DEAD.but(desired=DesiredLocalJobState.SUSPENDED), DEAD.but(desired=DesiredLocalJobState.RUNNING)]
 
     assert take(None, RECORD, *messages).desired == DesiredLocalJobState.RUNNING
@@ -186,12 +190,12 @@ def test_a_suspended_job_may_go_on() -> None:
         (DesiredLocalJobState.RUNNING, "resumed here"),
     ],
 )
-def test_an_intent_is_told_as_what_was_done_here(desired: str, told: str) -> None:
+def test_each_intent_has_a_reason_that_names_the_act_at_home(desired: str, told: str) -> None:
     assert take(None, RECORD, DEAD.but(desired=desired)).reason == told
 
 
-def test_a_record_that_is_told_again_is_only_another_proof() -> None:
-    """Answers that were counted since the first one still count."""
+def test_a_repeated_record_updates_only_the_path_of_the_record_file() -> None:
+    """Job lists that lacked the job since the first record still count."""
     missed = take(None, RECORD).but(missed_polls=3, missing_since=NOON, reason="missing")
 
     assert take(missed, RECORD, later_s=9) == missed.but(record="/spool/m.120009")
@@ -202,14 +206,14 @@ def test_a_record_that_is_told_again_is_only_another_proof() -> None:
     [DEAD, TransferMessage(kind=TransferMessageKind.SPARED, transfer=NAME), CLOSED, ENDED],
     ids=lambda one: one.kind,
 )
-def test_what_comes_after_the_end_changes_nothing(late: TransferMessage) -> None:
+def test_messages_after_the_closed_message_change_nothing(late: TransferMessage) -> None:
     closed = take(None, RECORD, CLOSED)
 
     assert take(closed, late, later_s=60) == closed
 
 
-def test_only_the_starter_that_has_a_transfer_closes_it() -> None:
-    """The first attempt of a task may be read of together with its second of the same name."""
+def test_only_the_current_starter_of_a_transfer_closes_the_transfer() -> None:
+    """Messages of two starters of one task may be read together."""
     second = take(None, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""), RECORD.but(wake="f1"))
 
     assert take(second, CLOSED.but(wake="f0"), later_s=9) == second
@@ -217,7 +221,7 @@ def test_only_the_starter_that_has_a_transfer_closes_it() -> None:
     assert take(second, CLOSED, later_s=9).is_over
 
 
-def test_a_later_record_keeps_what_is_known() -> None:
+def test_a_later_record_keeps_the_remote_id_and_the_listed_states() -> None:
     held = take(None, RECORD.but(phase=StarterPhase.HELD, rerun="no"), DEAD).but(
         remote_state=job_state("hqw"), local_state=job_state("r"), remote_host="n1"
     )
@@ -232,25 +236,25 @@ def test_a_later_record_keeps_what_is_known() -> None:
     assert later.remote_id == 40
 
 
-def test_an_id_is_never_unlearned_nor_changed() -> None:
+def test_a_recorded_remote_id_never_changes() -> None:
     known = take(None, RECORD)
 
     assert take(known, RECORD.but(remote_id="41"), later_s=1).remote_id == 40
 
 
-def test_the_first_verdict_counts() -> None:
+def test_the_first_end_message_is_final() -> None:
     ended = take(None, RECORD, ENDED)
 
     assert ended.verdict == ENDED
     assert tell(ended, ENDED.but(exit_status="0"), NOON + timedelta(hours=1)) == ended
 
 
-def test_a_verdict_says_where_the_job_ran() -> None:
+def test_an_end_message_sets_the_remote_host_if_it_names_a_host() -> None:
     assert take(None, RECORD, ENDED.but(host="n2")).remote_host == "n2"
     assert take(take(None, RECORD).but(remote_host="n1"), ENDED).remote_host == "n1"
 
 
-def test_a_closed_transfer_stays_closed_and_is_not_begun_again() -> None:
+def test_a_closed_transfer_stays_closed() -> None:
     closed = take(None, RECORD, CLOSED)
 
     assert closed.closed_at == NOON + timedelta(seconds=1)
@@ -291,8 +295,9 @@ ANY = st.builds(
 
 
 @given(st.lists(ANY, max_size=12))
-def test_in_any_order_what_is_known_stays_known(messages: list[TransferMessage]) -> None:
-    """Dead, a remote id, a verdict and an end are for ever; the phase only advances."""
+def test_deletion_and_remote_id_and_end_and_phase_survive_messages_in_any_order(
+    messages: list[TransferMessage],
+) -> None:
     known = take(None, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""))
     order = [StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED]
     for number, message in enumerate(messages):
@@ -309,7 +314,7 @@ def test_in_any_order_what_is_known_stays_known(messages: list[TransferMessage])
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), st.text(st.characters(exclude_categories=()))))
-def test_whatever_a_message_says_it_is_taken_or_rejected(values: dict[str, str]) -> None:
+def test_a_message_with_any_content_is_accepted_or_rejected(values: dict[str, str]) -> None:
     taken = tell(take(None, RECORD), TransferMessage(**values))
 
     assert isinstance(taken, Transfer | RejectedStarterMessage)
@@ -330,7 +335,7 @@ ASK = TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0")
     ],
     ids=["the first", "the second", "the third", "adopt", "by number", "wait for a burial"],
 )
-def test_a_restarted_task_learns_which_transfer_it_is(
+def test_a_restarted_task_is_given_its_open_transfer_or_the_next_attempt(
     attempts: list[tuple[int, TransferMessage | None]], expected: str | None
 ) -> None:
     known = tuple(attempt(number, last) for number, last in attempts)
@@ -339,8 +344,8 @@ def test_a_restarted_task_learns_which_transfer_it_is(
     assert (reply.transfer if reply else None) == expected
 
 
-def test_a_task_whose_starter_lives_on_is_told_nothing_yet() -> None:
-    """That of a silent host is killed when the host is heard again."""
+def test_a_restarted_task_gets_no_transfer_while_the_earlier_starter_still_waits() -> None:
+    """The starter on a silent host is killed when the host reports again."""
     known = (take(None, RECORD),)
 
     assert transfer_for_restarted_task(known, ASK.but(wake="f1"), asleep=["f0"]) is None
@@ -357,7 +362,7 @@ def test_a_task_whose_starter_lives_on_is_told_nothing_yet() -> None:
     ],
     ids=["nothing said", "none", "a start time"],
 )
-def test_a_record_says_what_guards_its_task(told: str, expected: str) -> None:
+def test_a_record_names_the_guard_of_its_task(told: str, expected: str) -> None:
     assert take(None, RECORD.but(guard=told)).guard == expected
 
 
@@ -367,7 +372,7 @@ def attempt(number: int, last: TransferMessage | None) -> Transfer:
     return take(None, *[message.but(transfer=name) for message in messages])
 
 
-def test_an_adopted_transfer_is_told_as_it_stands() -> None:
+def test_the_reply_for_an_adopted_transfer_holds_its_phase_and_remote_id() -> None:
     reply = transfer_for_restarted_task((take(None, RECORD),), ASK)
 
     assert reply
@@ -384,7 +389,7 @@ def test_an_adopted_transfer_is_told_as_it_stands() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_an_end_is_one_sentence(message: TransferMessage, sentence: str) -> None:
+def test_each_job_end_has_a_one_sentence_description(message: TransferMessage, sentence: str) -> None:
     assert describe_job_end(message) == sentence
 
 
@@ -399,29 +404,31 @@ WHY = "ssh: far does not let the key of alice into the account al"
     ],
     ids=["submitting", "held"],
 )
-def test_a_record_told_again_with_its_trouble_changes_the_reason_alone(record: TransferMessage, told: str) -> None:
+def test_a_repeated_record_with_an_error_changes_only_reason_and_record_path(
+    record: TransferMessage, told: str
+) -> None:
     before = take(None, record)
     after = take(before, record.but(reason=WHY), later_s=5)
 
     assert after == before.but(record=after.record, reason=f"{told}; {WHY}")
 
 
-def test_a_try_in_vain_is_the_whole_reason() -> None:
+def test_the_reason_of_a_failed_submission_is_the_error_alone() -> None:
     record = RECORD.but(phase=StarterPhase.SUBMITTING, remote_id="")
     tried = record.but(reason="tried in vain: ssh: no", cause=TransferFailureCause.UNREACHED)
 
     assert take(take(None, record), tried, later_s=5).reason == "tried in vain: ssh: no"
 
 
-def test_trouble_is_over_with_the_next_phase() -> None:
+def test_the_next_phase_clears_the_error_from_the_reason() -> None:
     tried = RECORD.but(phase=StarterPhase.SUBMITTING, remote_id="", reason=WHY)
 
     assert take(None, tried, RECORD).reason == "submitted to beta as 40, released"
 
 
 @pytest.mark.parametrize("guard", [HomeStartGuard.HOLD, HomeStartGuard.START, HomeStartGuard.NONE])
-def test_an_end_that_home_brought_about_is_not_kept_and_leaves_no_guard(guard: str) -> None:
-    """A job with -notify that is put back dies of its warning, and runs again."""
+def test_the_end_of_a_remote_job_deleted_from_home_is_not_offered_to_a_restart(guard: str) -> None:
+    """A job with -notify that is rescheduled dies of the warning signal, and runs again."""
     end = ENDED.but(outcome=TransferOutcome.SIGNAL, exit_status="", signal="12")
     closed = CLOSED.but(outcome=TransferOutcome.SIGNAL, signal="12", desired=DesiredLocalJobState.DEAD)
     begun = take(None, RECORD.but(guard=guard), end)

@@ -23,7 +23,7 @@ KNOWN = NamesOfferedByCluster(
     ],
     ids=["nothing", "all of it", "a pattern of environments"],
 )
-def test_what_the_cluster_knows_is_asked_for_as_it_is(asked: MappableJobRequest) -> None:
+def test_a_request_for_names_that_the_cluster_offers_stays_unchanged(asked: MappableJobRequest) -> None:
     assert drop_unoffered_soft_requests(asked, KNOWN, "beta") == asked
 
 
@@ -38,7 +38,9 @@ def test_what_the_cluster_knows_is_asked_for_as_it_is(asked: MappableJobRequest)
         (MappableJobRequest(queues=("long.q", "short.q")), "beta has no queue short.q"),
     ],
 )
-def test_what_it_does_not_know_refuses_the_job(asked: MappableJobRequest, words: str) -> None:
+def test_a_hard_request_for_a_name_that_the_cluster_lacks_refuses_the_job(
+    asked: MappableJobRequest, words: str
+) -> None:
     with pytest.raises(UnmappableRequest) as refused:
         drop_unoffered_soft_requests(asked, KNOWN, "beta")
 
@@ -50,8 +52,8 @@ OAR = NamesOfferedByCluster(
 )
 
 
-def test_of_an_oar_server_only_properties_are_known() -> None:
-    """Under their relations and levels, in any case; of the rest everything may be asked for."""
+def test_an_oar_server_offers_only_property_names_for_comparison() -> None:
+    """Relations, levels and case of a property name do not matter."""
     hard = (("MemNode>=", "1"), ("/gpu", "2"), ("h_rt", "60"))
     asked = MappableJobRequest(hard=hard, pe="mpi*", slots=2, project="chem", queues=("besteffort",))
 
@@ -59,12 +61,12 @@ def test_of_an_oar_server_only_properties_are_known() -> None:
 
 
 @pytest.mark.parametrize("name", ["nonesuch=", "/nonesuch", "nonesuch<"])
-def test_a_property_that_no_resource_has_refuses_the_job(name: str) -> None:
+def test_a_property_that_no_oar_resource_has_refuses_the_job(name: str) -> None:
     with pytest.raises(UnmappableRequest, match=r"^gamma has no resource nonesuch$"):
         drop_unoffered_soft_requests(MappableJobRequest(hard=((name, "1"),)), OAR, "gamma")
 
 
-def test_a_soft_request_that_it_does_not_know_is_left_out_with_a_note() -> None:
+def test_a_soft_request_for_an_unknown_resource_is_dropped_with_a_note() -> None:
     asked = MappableJobRequest(soft=(("gpu", "1"), ("mf", "1G")), notes=("before",), slots=1)
     there = drop_unoffered_soft_requests(asked, KNOWN, "beta")
 

@@ -43,13 +43,15 @@ ENDED = a_transfer(closed_at=NOON)
         *("runs again", "deleted already", "deleted already, long ago", "gone"),
     ],
 )
-def test_a_job_that_outlives_its_end_is_deleted_after_its_grace(letters: str, at_s: float, expected: bool) -> None:
+def test_a_remote_job_that_outlives_its_recorded_end_is_deleted_after_a_grace(
+    letters: str, at_s: float, expected: bool
+) -> None:
     actions = list(plan_outliving_job_deletions([ENDED], a_situation(remote=letters, at_s=at_s)))
 
     assert [action.act for action in actions] == ([TransferActKind.DELETE_REMOTE] if expected else [])
 
 
-def test_it_is_said_why_it_is_deleted() -> None:
+def test_the_deletion_of_an_outliving_remote_job_names_its_listed_state() -> None:
     [action] = plan_outliving_job_deletions([ENDED], a_situation(remote="Rr"))
 
     assert action.why == "the job has ended, but beta lists the job as Rr"
@@ -67,7 +69,7 @@ def test_it_is_said_why_it_is_deleted() -> None:
     ],
     ids=["gone", "listed", "runs again", "an early answer", "no answer", "another's job"],
 )
-def test_only_a_fresh_answer_without_its_job_lays_a_transfer_to_rest(
+def test_only_a_fresh_job_list_without_the_job_counts_as_unlisted(
     transfer: Transfer, at_s: float, remote: str | None, expected: bool
 ) -> None:
     assert is_remote_job_unlisted(transfer, a_situation(remote=remote, at_s=at_s)) == expected
@@ -79,7 +81,7 @@ def test_only_a_fresh_answer_without_its_job_lays_a_transfer_to_rest(
     [(ENDED.name, ENDED.owner, True), (ENDED.name, "bob", False), ("gb.alpha.99.0.1", ENDED.owner, False)],
     ids=["its own", "another's", "of another transfer"],
 )
-def test_what_oar_made_of_a_job_that_it_could_not_launch_is_deleted(
+def test_the_copy_that_oar_makes_of_a_job_that_failed_to_launch_is_deleted(
     letters: str, name: str, owner: str, expected: bool
 ) -> None:
     situation = a_situation(remote="")
@@ -92,7 +94,7 @@ def test_what_oar_made_of_a_job_that_it_could_not_launch_is_deleted(
     assert is_remote_job_unlisted(ENDED, seen) is not expected
 
 
-def test_anothers_job_of_the_same_id_is_left_alone() -> None:
+def test_a_job_of_another_owner_under_the_same_id_is_not_deleted() -> None:
     assert list(plan_outliving_job_deletions([ENDED.but(owner="bob")], a_situation(remote="Rr"))) == []
 
 
@@ -107,13 +109,15 @@ def test_anothers_job_of_the_same_id_is_left_alone() -> None:
     ],
     ids=["it exited", "a signal ended it", "deleted at home", "its end is lost", "it has none"],
 )
-def test_what_a_job_made_is_kept_unless_it_was_deleted(outcome: str, desired: str, expected: bool) -> None:
+def test_the_remote_folder_may_hold_outputs_unless_the_job_was_deleted_at_home(
+    outcome: str, desired: str, expected: bool
+) -> None:
     ended = ENDED.but(desired=desired, verdict=TransferMessage(outcome=outcome) if outcome else None)
 
     assert may_remote_folder_have_outputs(ended) == expected
 
 
-def test_a_job_that_gave_way_to_a_claim_made_nothing() -> None:
+def test_a_job_that_lost_its_claim_has_no_outputs() -> None:
     fenced = TransferMessage(outcome=TransferOutcome.REQUEUE, claim=FENCED)
 
     assert not may_remote_folder_have_outputs(ENDED.but(verdict=fenced))
@@ -146,7 +150,7 @@ def a_held(**values: object) -> TransferDecisionInputs:
         *("of another home", "nearly our name", "any job", "another claims it", "another protects it"),
     ],
 )
-def test_a_held_job_of_our_name_is_deleted_unless_it_is_the_recorded_one(
+def test_a_held_job_under_a_transfer_name_that_no_transfer_recorded_is_an_orphan(
     transfers: list[Transfer], situation: TransferDecisionInputs, why: str
 ) -> None:
     assert [each.why for each in find_orphan_jobs(transfers, situation)] == ([why] if why else [])

@@ -59,7 +59,7 @@ def row(owner: str = "alice", tasks: tuple[range, ...] = ()) -> ClusterJobListRo
         *("a task of a job that has none", "a task", "a task that there is not", "no task of an array"),
     ],
 )
-def test_homes_list_says_whether_a_transfer_is_what_its_name_says(
+def test_the_home_job_list_proves_or_refutes_the_owner_of_a_transfer(
     one: Transfer, what: ClusterSnapshot, listed: str
 ) -> None:
     assert transfers_in_job_lists.prove_transfer_owner_by_home(one, what) == listed
@@ -75,7 +75,7 @@ def test_homes_list_says_whether_a_transfer_is_what_its_name_says(
     ],
     ids=["gone", "another's job", "put back", "another task of theirs"],
 )
-def test_one_that_is_over_may_have_left_but_not_become_anothers(what: ClusterSnapshot, listed: str) -> None:
+def test_an_ended_transfer_is_refuted_only_by_a_job_of_another_owner(what: ClusterSnapshot, listed: str) -> None:
     assert transfers_in_job_lists.prove_ended_transfer_owner(transfer(closed_at=NOW), what) == listed
 
 
@@ -91,7 +91,7 @@ HERS, HIS = transfer(listed=OwnerSeenInHomeJobList.YES), transfer("gb.alpha.7.0.
         ((HIS.but(listed=OwnerSeenInHomeJobList.NO),), set(), set()),
     ],
 )
-def test_what_is_proved_stands_alone_and_what_is_denied_not_at_all(
+def test_a_proved_owner_excludes_all_unproved_claims_to_a_task(
     transfers: tuple[Transfer, ...], proved: set[int], told: set[int]
 ) -> None:
     assert (
@@ -100,12 +100,12 @@ def test_what_is_proved_stands_alone_and_what_is_denied_not_at_all(
     ) == (proved, told)
 
 
-def test_the_last_attempts_are_shown_and_the_others_counted() -> None:
+def test_the_newest_attempts_are_shown_and_older_attempts_are_counted() -> None:
     assert transfers_in_job_lists.drop_oldest_attempts(range(30)) == (range(10, 30), 10)
     assert transfers_in_job_lists.drop_oldest_attempts((1, 2)) == ((1, 2), 0)
 
 
-def test_the_first_and_last_events_are_shown_and_those_between_counted() -> None:
+def test_the_first_and_last_events_are_shown_and_middle_events_are_counted() -> None:
     shown, left_out = transfers_in_job_lists.drop_middle_events(range(100))
 
     assert (len(shown), left_out) == (50, 50)

@@ -29,17 +29,15 @@ def values(up: str, pending: str) -> dict[str, str]:
     ],
     ids=["below", "at the limit", "no limit", "silent", "closed", "no value", "nothing"],
 )
-def test_a_load_value_closes_a_queue_as_its_threshold_does(
-    reported: dict[str, str], limit: int, closed_by: str
-) -> None:
+def test_a_load_value_at_its_threshold_closes_the_queue(reported: dict[str, str], limit: int, closed_by: str) -> None:
     assert closing_load_value(reported, BIG, limit) == closed_by
 
 
-def test_a_limit_of_no_jobs_is_no_threshold() -> None:
+def test_a_pending_limit_of_zero_sets_no_load_threshold() -> None:
     assert transfer_queue_load_thresholds(BIG, 0) == "gb_big_one_up=false"
     assert transfer_queue_load_thresholds(BIG, 7) == "gb_big_one_up=false,gb_big_one_pending=7"
 
 
 @pytest.mark.parametrize(("age_s", "is_fresh"), [(-2, False), (-1, True), (0, True), (30, True), (31, False)])
-def test_values_that_are_old_or_from_the_future_do_not_count(age_s: float, is_fresh: bool) -> None:
+def test_load_values_that_are_stale_or_from_the_future_are_not_fresh(age_s: float, is_fresh: bool) -> None:
     assert are_load_values_fresh(age_s, 30) is is_fresh

@@ -37,7 +37,7 @@ def closed_by(what: PublishedFilesSnapshot) -> str:
     [(5, "The queues let in the next job in 5 min."), (-1, "The queues let in one job.")],
     ids=["closed", "probed"],
 )
-def test_a_cluster_at_which_jobs_fail_says_when_it_is_tried_again(left_min: int, then: str) -> None:
+def test_the_breaker_reason_says_when_the_queues_accept_jobs_again(left_min: int, then: str) -> None:
     until = NOW + timedelta(minutes=left_min)
     known = PublishedClusterBreaker(cluster="beta", failures=5, until=until, cause=TransferFailureCause.LOST)
 
@@ -82,25 +82,24 @@ def at_home(state: str, used: int = 1) -> PublishedFilesSnapshot:
         *("no load values", "no such queue"),
     ],
 )
-def test_a_closed_queue_says_what_closes_it(what: PublishedFilesSnapshot, why: str) -> None:
+def test_a_closed_transfer_queue_names_the_cause(what: PublishedFilesSnapshot, why: str) -> None:
     assert closed_by(what) == why
 
 
-def test_a_queue_with_one_usable_host_is_open() -> None:
+def test_a_transfer_queue_with_one_usable_host_is_open() -> None:
     instances = (queue("transfer-beta@one", "d"), queue("transfer-beta@two"))
     what = shown(clusters={"alpha": cluster("alpha", *instances)})
 
     assert closed_by(what) == ""
 
 
-def test_a_queue_without_a_limit_of_waiting_jobs_is_open_however_many_wait() -> None:
-    """A limit of 0 is no threshold: such a queue was once told as closed."""
+def test_a_transfer_queue_without_pending_limit_stays_open() -> None:
     judged = report_transfer_queue_status(replace(ROUTE, pending_limit=0), shown(load=load(OPEN)), NOW)
 
     assert (judged.is_open, judged.why) == (True, "")
 
 
-def test_values_as_old_as_the_limit_are_no_alarm_and_older_ones_are() -> None:
+def test_load_values_older_than_the_limit_raise_the_silence_alarm() -> None:
     assert poller_silence_alarm(shown(load=load(age_s=30)), NOW) == ""
     assert poller_silence_alarm(shown(load=load(age_s=95)), NOW) == (
         "gridbridge-poller is silent for 95 s (30 s is the limit): the report below is as old, "
@@ -108,7 +107,7 @@ def test_values_as_old_as_the_limit_are_no_alarm_and_older_ones_are() -> None:
     )
 
 
-def test_a_service_that_never_published_is_an_alarm() -> None:
+def test_a_poller_that_never_published_raises_an_alarm() -> None:
     assert poller_silence_alarm(PublishedFilesSnapshot(), NOW) == "gridbridge-poller has never published anything here"
 
 
@@ -135,18 +134,18 @@ def a_service_that_refuses(*problems: str) -> PublishedFilesSnapshot:
     ],
     ids=["no service", "right", "wrong", "twice wrong"],
 )
-def test_a_refused_configuration_is_told(what: PublishedFilesSnapshot, told: str) -> None:
+def test_a_refused_configuration_file_is_a_warning_with_its_problems(what: PublishedFilesSnapshot, told: str) -> None:
     assert refused_configuration_warning(what) == told
 
 
-def test_a_full_folder_is_told() -> None:
+def test_a_full_folder_is_a_warning() -> None:
     assert full_folder_warning(shown()) == full_folder_warning(PublishedFilesSnapshot()) == ""
     assert full_folder_warning(shown(service=replace(service(), full="/s is full"))) == (
         "/s is full; every transfer queue is closed until the folder has room"
     )
 
 
-def test_a_cluster_that_never_answered_says_so() -> None:
+def test_a_cluster_that_never_answered_is_reported_as_unreachable() -> None:
     never = cluster("beta", taken_at=None, pending=None, trouble="qstat: no route to host")
 
     judged = report_cluster_reachability(never, NOW)
@@ -158,5 +157,5 @@ def test_a_cluster_that_never_answered_says_so() -> None:
     ("seconds", "words"),
     [(-1, "0 s"), (119, "119 s"), (120, "2 min"), (7199, "119 min"), (7320, "2 h 2 min"), (172800, "2 d 0 h")],
 )
-def test_ages_have_one_or_two_units(seconds: int, words: str) -> None:
+def test_durations_have_one_or_two_units(seconds: int, words: str) -> None:
     assert format_duration(timedelta(seconds=seconds)) == words

@@ -56,7 +56,7 @@ def due(
     return [(one.transfer.remote_id, one.why) for one in found]
 
 
-def test_a_task_that_waited_too_long_comes_home_and_the_numbers_are_told() -> None:
+def test_a_task_that_waited_too_long_is_recalled_with_wait_and_slots_in_the_reason() -> None:
     assert due(waiting(), free=3) == [
         (
             7,
@@ -80,41 +80,40 @@ def test_a_task_that_waited_too_long_comes_home_and_the_numbers_are_told() -> No
     ],
     ids=["short", "unreleased", "suspended", "dead", "missing", "ended", "no starter", "no queue"],
 )
-def test_no_other_task_comes_home(one: Transfer) -> None:
+def test_a_task_that_is_not_a_released_waiting_job_is_not_recalled(one: Transfer) -> None:
     assert due(one) == []
 
 
 @pytest.mark.parametrize("letters", ["r", "hqw", "t", "dr", "Eqw"])
-def test_only_a_job_that_could_start_there_is_recalled(letters: str) -> None:
+def test_only_a_waiting_remote_job_without_hold_or_error_is_recalled(letters: str) -> None:
     assert due(waiting(), letters=letters) == []
 
 
-def test_an_old_answer_recalls_nothing() -> None:
+def test_a_stale_remote_job_list_recalls_no_task() -> None:
     assert due(waiting(), age_s=61) == []
 
 
-def test_a_queue_may_recall_nothing() -> None:
+def test_a_queue_with_recall_wait_s_0_recalls_no_task() -> None:
     assert due(waiting(), queue=replace(QUEUE, recall_wait_s=0), trouble="beta is drained") == []
 
 
-def test_a_drained_cluster_keeps_none_that_waits() -> None:
+def test_a_drained_cluster_loses_all_its_waiting_tasks() -> None:
     [(_, why)] = due(waiting(minutes=0.5), trouble="beta is drained")
 
     assert "beta is drained, and the task waited there for 30 s" in why
 
 
-def test_the_longest_waiting_come_first_as_far_as_slots_go() -> None:
+def test_the_longest_waiting_tasks_are_recalled_first_while_slots_are_free() -> None:
     found = due(waiting(1, 20), waiting(2, 40), waiting(3, 30), free=2)
 
     assert [job for job, _ in found] == [2, 3]
 
 
-def test_owners_come_home_in_turn() -> None:
-    """However many wait longer of somebody else's."""
+def test_owners_take_turns_in_recalls_however_long_tasks_of_one_owner_waited() -> None:
     his = [waiting(job, 30 - job, owner="bob") for job in (1, 2, 3)]
 
     assert [job for job, _ in due(*his, waiting(9), free=2)] == [1, 9]
 
 
-def test_a_task_needs_all_its_slots() -> None:
+def test_a_task_is_recalled_only_if_all_its_slots_are_free() -> None:
     assert due(waiting(), free=3, slots=4) == []

@@ -52,15 +52,14 @@ def due(
     ]
 
 
-def test_a_task_with_a_claim_comes_home_from_a_silent_cluster() -> None:
+def test_a_task_with_a_claim_is_recalled_from_a_silent_cluster() -> None:
     assert due(claimed(), free=3) == [
         "recalled from beta: beta has not answered for 5 min, 5 min is the limit,"
         " the task needs 1 slot and 3 are free here"
     ]
 
 
-def test_a_service_that_was_down_itself_has_heard_no_silence() -> None:
-    """It asks for a while before it says that nobody answered."""
+def test_silence_counts_only_since_the_service_last_started_to_query() -> None:
     one = claimed().but(created_at=NOW - timedelta(hours=1))
     seen = situation(one, silent_s=3600)
 
@@ -86,28 +85,28 @@ def test_a_service_that_was_down_itself_has_heard_no_silence() -> None:
         *("ended", "no starter", "no queue"),
     ],
 )
-def test_no_other_task_comes_home_from_a_silent_cluster(one: Transfer) -> None:
+def test_a_task_without_a_free_claim_is_not_recalled_from_a_silent_cluster(one: Transfer) -> None:
     assert due(one, seen=situation(waiting())) == []
 
 
-def test_a_cluster_that_was_silent_for_less_keeps_its_tasks() -> None:
+def test_a_cluster_that_was_silent_for_a_short_time_keeps_its_tasks() -> None:
     one = claimed()
 
     assert due(one, seen=situation(one, silent_s=299)) == []
 
 
-def test_the_slots_are_those_of_the_task_at_home() -> None:
+def test_a_recall_from_a_silent_cluster_needs_the_slots_of_the_home_task() -> None:
     one = claimed()
 
     assert due(one, free=3, seen=situation(one, slots=4)) == []
     assert due(one, free=4, seen=situation(one, slots=4)) != []
 
 
-def test_a_queue_that_recalls_nothing_recalls_nothing_from_a_silent_cluster() -> None:
+def test_a_queue_with_recall_wait_s_0_recalls_no_task_from_a_silent_cluster() -> None:
     assert due(claimed(), queue=replace(QUEUE, recall_wait_s=0)) == []
 
 
-def test_after_a_restart_the_last_answer_counts_that_the_transfer_knows() -> None:
+def test_after_a_restart_the_stored_answer_time_of_a_transfer_counts() -> None:
     one = claimed(seen_at=NOW - timedelta(seconds=310))
     known = replace(situation(one), snapshots={"alpha": situation(one).snapshots["alpha"]})
 
@@ -127,12 +126,12 @@ def test_after_a_restart_the_last_answer_counts_that_the_transfer_knows() -> Non
     ],
     ids=["started", "waiting", "granted", "home's", "deleted", "another's", "by file"],
 )
-def test_a_grant_is_given_once_to_a_job_that_has_started(one: Transfer, letters: str, waits: bool) -> None:
+def test_only_a_started_job_with_an_undecided_claim_waits_for_a_grant(one: Transfer, letters: str, waits: bool) -> None:
     assert recall_policy.does_job_wait_for_claim_grant(one, situation(one, 1, letters)) is waits
 
 
 @pytest.mark.parametrize(("who", "claim"), [("", FENCED), (JOB, "")], ids=["without a grant", "with one"])
-def test_199_is_a_fence_only_of_a_job_that_got_no_grant(who: str, claim: str) -> None:
+def test_exit_status_199_means_fenced_only_for_a_job_without_a_grant(who: str, claim: str) -> None:
     end = JobEnd(exit_status=FENCED_STATUS, host="delta-n1", user_s=0, system_s=0)
     verdict = home_verdict_from_accounting(claimed(claim=BY_GRANT, claimed=who), end)
 

@@ -26,11 +26,11 @@ NEITHER = "!transfer-beta&!transfer-gamma"
         ("!all.q@n*", f"(!all.q)&{NEITHER}@n*"),
     ],
 )
-def test_a_list_of_queues_loses_the_transfer_queues_alone(queues: str, kept: str) -> None:
+def test_a_queue_list_loses_only_its_transfer_queues(queues: str, kept: str) -> None:
     assert kept == drop_transfer_queues_from_list(queues, TRANSFER)
 
 
-def test_a_job_stays_home_by_its_resources_or_else_by_its_queues() -> None:
+def test_a_refused_job_stays_home_by_resource_request_or_by_queue_list() -> None:
     """A list replaces the job's own, so it has to be complete."""
     hard = (("h_rt", "60"), ("remote", "false"), ("arch", ""))
 
@@ -40,11 +40,10 @@ def test_a_job_stays_home_by_its_resources_or_else_by_its_queues() -> None:
     )
 
 
-def test_a_job_for_transfer_queues_alone_has_no_other_queue() -> None:
-    """Whether it could run at home by its resources is for the verification to say."""
+def test_a_job_for_transfer_queues_alone_stays_home_by_resource_request_only() -> None:
     assert stay_home_request_changes((), "transfer-beta", TRANSFER) == (((("remote", "false"),), None),)
 
 
 @pytest.mark.parametrize("value", ["true", "TRUE", "1", ""])
-def test_a_job_that_asks_to_leave_is_not_brought_home(value: str) -> None:
+def test_a_job_that_requests_remote_execution_has_no_stay_home_request(value: str) -> None:
     assert stay_home_request_changes((("remote", value),), "", TRANSFER) == ()

@@ -48,19 +48,21 @@ def there(asked: MappableJobRequest, **rules: RequestMappingRule) -> MappableJob
         ("1:0:0", RequestMappingRule(default="2:0:0", require="yes"), "h_rt=1:0:0"),
     ],
 )
-def test_a_resource_is_renamed_scaled_converted_or_dropped(asked: str, rule: RequestMappingRule, hard: str) -> None:
+def test_a_mapping_rule_renames_scales_converts_or_drops_a_resource(
+    asked: str, rule: RequestMappingRule, hard: str
+) -> None:
     translated = there(MappableJobRequest(hard=(("h_rt", asked),)), resource_h_rt=rule)
 
     assert ",".join("=".join(pair) for pair in translated.hard) == hard
 
 
-def test_what_has_no_rule_stays_as_it_is() -> None:
+def test_a_request_without_mapping_rules_stays_unchanged() -> None:
     asked = MappableJobRequest(hard=(("arch", "lx-*"), ("gpu", "")), soft=H_RT, pe="smp", slots=3, project="chem")
 
     assert there(asked) == asked
 
 
-def test_what_a_job_does_not_ask_for_has_its_default_in_the_words_of_home() -> None:
+def test_a_mapping_default_applies_to_jobs_without_the_resource() -> None:
     rule = RequestMappingRule(to="walltime", unit="s", default="0:10:0")
 
     assert there(MappableJobRequest(), resource_h_rt=rule).hard == (("walltime", "600"),)
@@ -98,7 +100,7 @@ def test_what_a_job_does_not_ask_for_has_its_default_in_the_words_of_home() -> N
         (MappableJobRequest(queues=("gpu.q",)), {"queue_gpu.q": RequestMappingRule(reject="no GPU")}, "gpu.q: no GPU"),
     ],
 )
-def test_a_hard_request_that_can_not_be_met_refuses_the_job(
+def test_a_hard_request_that_the_mapping_cannot_meet_refuses_the_job(
     asked: MappableJobRequest, rules: dict[str, RequestMappingRule], words: str
 ) -> None:
     with pytest.raises(UnmappableRequest, match=r"beta|soon|both") as refused:
@@ -117,8 +119,8 @@ def test_a_hard_request_that_can_not_be_met_refuses_the_job(
         ("arch=lx", "arch=lx h_vmem=512M"),
     ],
 )
-def test_what_two_resources_become_is_asked_for_once_for_the_larger_amount(asked: str, hard: str) -> None:
-    """A default yields to what is asked for."""
+def test_two_resources_mapped_to_one_name_request_the_larger_amount(asked: str, hard: str) -> None:
+    """A default yields to a requested amount."""
     pairs = tuple((name, value) for name, _, value in (one.partition("=") for one in asked.split()))
     rule = RequestMappingRule(to="h_vmem", unit="M", default="0.5G")
     translated = there(MappableJobRequest(hard=pairs), resource_mem_free=rule)
@@ -126,7 +128,7 @@ def test_what_two_resources_become_is_asked_for_once_for_the_larger_amount(asked
     assert " ".join("=".join(pair) for pair in translated.hard) == hard
 
 
-def test_a_soft_request_that_can_not_be_met_is_left_out_with_a_note() -> None:
+def test_a_soft_request_that_the_mapping_rejects_is_dropped_with_a_note() -> None:
     asked = MappableJobRequest(soft=(("gpu", "1"), ("arch", "lx-*")))
     translated = there(asked, resource_gpu=RequestMappingRule(reject="none there"))
 
@@ -143,7 +145,7 @@ def test_a_soft_request_that_can_not_be_met_is_left_out_with_a_note() -> None:
         (RequestMappingRule(scale="0.5"), ("mpi", 2)),
     ],
 )
-def test_a_parallel_environment_is_renamed_and_its_slots_are_scaled(
+def test_a_mapping_rule_renames_a_parallel_environment_and_scales_its_slots(
     rule: RequestMappingRule, parallel: tuple[str, int]
 ) -> None:
     translated = there(MappableJobRequest(pe="mpi", slots=3), pe_mpi=rule)
@@ -154,7 +156,7 @@ def test_a_parallel_environment_is_renamed_and_its_slots_are_scaled(
 @pytest.mark.parametrize(
     ("project", "name"), [("chem", "chemistry"), ("physics", "foreign"), ("", "foreign"), ("x", "")]
 )
-def test_foreign_jobs_have_the_project_that_was_made_for_them(project: str, name: str) -> None:
+def test_projects_without_their_own_rule_use_the_rule_for_all_projects(project: str, name: str) -> None:
     rules = {
         "project_chem": RequestMappingRule(to="chemistry"),
         "project_x": RequestMappingRule(drop="yes"),
@@ -163,7 +165,7 @@ def test_foreign_jobs_have_the_project_that_was_made_for_them(project: str, name
     assert there(MappableJobRequest(project=project), **rules).project == name
 
 
-def test_only_queues_with_a_rule_are_asked_for() -> None:
+def test_only_queues_with_a_mapping_rule_are_requested() -> None:
     asked = MappableJobRequest(queues=("transfer-beta", "long.q", "longer.q"))
     rules = {"queue_long.q": RequestMappingRule(to="batch.q"), "queue_longer.q": RequestMappingRule(to="batch.q")}
 
@@ -171,8 +173,7 @@ def test_only_queues_with_a_rule_are_asked_for() -> None:
     assert there(asked).queues == ()
 
 
-def test_every_kind_has_rules_of_its_own() -> None:
-    """A resource and a project may bear one name."""
+def test_equal_names_of_different_kinds_have_separate_mapping_rules() -> None:
     rules = {(kind, "x"): RequestMappingRule(to=f"{kind}-x") for kind in (RESOURCE, PE, PROJECT, QUEUE)}
     asked = MappableJobRequest(hard=(("x", "1"),), pe="x", project="x", queues=("x",))
     translated = map_request_to_remote_cluster(asked, RequestMapping(rules), "beta")
@@ -181,8 +182,7 @@ def test_every_kind_has_rules_of_its_own() -> None:
     assert (translated.project, translated.queues) == ("project-x", ("queue-x",))
 
 
-def test_a_shortcut_and_its_resource_are_one_request() -> None:
-    """An amount suits both; a default is for a job that asks for neither."""
+def test_a_resource_and_its_shortcut_are_one_request() -> None:
     both = there(MappableJobRequest(hard=(("vf", "1G"), ("virtual_free", "2G"))), resource_h_rt=RequestMappingRule())
     asked = there(MappableJobRequest(hard=(("virtual_free", "2G"),)), resource_vf=RequestMappingRule(default="4G"))
     silent = there(MappableJobRequest(), resource_vf=RequestMappingRule(default="4G"))

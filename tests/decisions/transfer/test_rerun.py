@@ -31,10 +31,12 @@ MIXED = {"all.q": "TRUE", "short.q": "FALSE"}
         *("all say yes", "some hosts say no", "there is none"),
     ],
 )
-def test_the_queues_where_it_could_have_run_say_it(queues: str, own: Mapping[str, str], expected: str) -> None:
+def test_the_home_queues_of_a_job_decide_whether_a_lost_job_runs_again(
+    queues: str, own: Mapping[str, str], expected: str
+) -> None:
     assert rerun_policy_by_home_queues((), queues, own) == expected
 
 
 @pytest.mark.parametrize(("value", "expected"), [("true", "no"), ("", "no"), ("false", "yes")], ids=str)
-def test_a_job_that_asks_to_leave_could_have_run_nowhere(value: str, expected: str) -> None:
+def test_a_job_that_requests_remote_execution_never_runs_again_by_home_queues(value: str, expected: str) -> None:
     assert rerun_policy_by_home_queues((("remote", value),), "", {"all.q": "TRUE"}) == expected

@@ -29,12 +29,14 @@ SPREADS = ("", "pe_slots", "fill_up", "round_robin", "1", "3", "8", "1000")
         *("twice", "twice, and two once more", "nobody knows the nodes"),
     ],
 )
-def test_slots_lie_as_the_rule_says(slots: int, spread: str, nodes: int, expected: tuple[tuple[int, int], ...]) -> None:
+def test_slots_are_placed_on_oar_nodes_as_the_allocation_rule_says(
+    slots: int, spread: str, nodes: int, expected: tuple[tuple[int, int], ...]
+) -> None:
     assert spread_slots_over_oar_nodes(slots, spread, nodes) == expected
 
 
 @pytest.mark.parametrize("spread", SPREADS)
-def test_a_job_gets_as_many_slots_as_it_asked_for(spread: str) -> None:
+def test_every_allocation_rule_grants_exactly_the_requested_slots(spread: str) -> None:
     for slots in range(1, 50):
         for nodes in range(8):
             found = spread_slots_over_oar_nodes(slots, spread, nodes) or ((1, slots),)

@@ -97,7 +97,9 @@ def shown(
         ("", SUSPENDED, "hs", ""),
     ],
 )
-def test_what_home_lists_goes_before_what_methods_told(home: str, told: str, remote: str, expected: str) -> None:
+def test_the_home_job_list_overrules_reports_of_suspend_and_resume_methods(
+    home: str, told: str, remote: str, expected: str
+) -> None:
     found = shown(a_transfer(home, told, remote))
 
     assert (found.desired if found else "") == expected
@@ -117,18 +119,20 @@ def test_what_home_lists_goes_before_what_methods_told(home: str, told: str, rem
     ],
     ids=["old news", "no starter", "an end", "over", "nothing there", "old", "unseen", "missing"],
 )
-def test_nothing_is_put_right_by_old_answers_or_when_more_is_known(one: Transfer, at_s: float, asleep: bool) -> None:
+def test_stale_job_lists_and_ended_transfers_show_no_suspension_mismatch(
+    one: Transfer, at_s: float, asleep: bool
+) -> None:
     assert shown(one, at_s, asleep=asleep) is None
 
 
-def test_a_job_that_is_held_since_its_submission_is_released_when_home_goes_on() -> None:
+def test_a_job_held_since_submission_is_a_mismatch_when_its_home_task_runs() -> None:
     one = a_transfer("hr", SUSPENDED, "hqw", phase=StarterPhase.HELD)
 
     assert shown(one) is not None
 
 
-def test_of_a_cluster_that_shows_no_suspension_only_home_is_compared() -> None:
-    """OAR lists a job that our keeper stopped as running."""
+def test_a_cluster_that_shows_no_suspensions_is_not_compared() -> None:
+    """OAR lists a stopped job as running."""
     agrees, differs = a_transfer("hs", SUSPENDED, "r"), a_transfer("hr", SUSPENDED, "r")
 
     assert shown(agrees, shows=frozenset()) is None
@@ -140,7 +144,7 @@ def test_of_a_cluster_that_shows_no_suspension_only_home_is_compared() -> None:
     [((5, 5), (10, 10), True), ((5, 5), (5, 10), False), ((5, 5), (10, 5), False)],
     ids=["both told again", "home has not", "beta has not"],
 )
-def test_only_two_answers_in_a_row_of_each_side_are_sure(
+def test_a_mismatch_is_certain_after_two_job_lists_of_each_cluster(
     first: tuple[int, int], then: tuple[int, int], is_sure: bool
 ) -> None:
     before, after = (
@@ -152,7 +156,7 @@ def test_only_two_answers_in_a_row_of_each_side_are_sure(
     assert after.follows(before) is is_sure
 
 
-def test_the_opposite_or_the_other_side_is_something_else() -> None:
+def test_a_different_mismatch_does_not_confirm_an_earlier_mismatch() -> None:
     first = shown(a_transfer("hr", SUSPENDED, "hs"))
     for other in (a_transfer("hs", RUNNING, "hs"), a_transfer("hr", RUNNING, "hs")):
         then = shown(other.but(seen_at=second(9)), 10)

@@ -47,7 +47,9 @@ def situation(there: str = "qw", here: str = "", queue: str = "", age_s: float =
     ],
     ids=["it waits", "an answer without it", "it runs", "over", "ended", "deleted", "suspended"],
 )
-def test_what_has_started_or_is_unwanted_is_not_moved(changes: dict[str, Any], there: str, expected: str) -> None:
+def test_a_started_or_ended_or_deleted_or_suspended_task_is_not_moved(
+    changes: dict[str, Any], there: str, expected: str
+) -> None:
     assert recall_policy.why_task_move_is_impossible(waiting(**changes), situation(there)) == expected
 
 
@@ -62,7 +64,7 @@ def test_what_has_started_or_is_unwanted_is_not_moved(changes: dict[str, Any], t
     ],
     ids=["it waits", "held", "an old answer", "its starter is busy", "it was just released"],
 )
-def test_it_is_begun_while_a_fresh_answer_has_it_as_waiting(
+def test_a_task_is_recallable_while_a_fresh_job_list_shows_it_waiting(
     transfer: Transfer, there: str, age_s: float, expected: bool
 ) -> None:
     assert recall_policy.is_waiting_task_recallable(transfer, situation(there, age_s=age_s)) is expected
@@ -83,7 +85,7 @@ def test_it_is_begun_while_a_fresh_answer_has_it_as_waiting(
         "for long",
     ],
 )
-def test_a_task_that_came_home_keeps_off_until_it_has_started(
+def test_a_move_ends_when_the_recalled_task_starts_or_ends_at_home(
     minutes: float, here: str, queue: str, expected: str
 ) -> None:
     closed = waiting(closed_at=NOW - timedelta(minutes=minutes))

@@ -87,11 +87,13 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
         *("error state", "deleted here", "ended", "over"),
     ],
 )
-def test_a_transfer_says_what_it_waits_for(one: PublishedTransfer, what: PublishedFilesSnapshot, words: str) -> None:
+def test_a_transfer_names_the_event_that_it_waits_for(
+    one: PublishedTransfer, what: PublishedFilesSnapshot, words: str
+) -> None:
     assert explain_transfer_wait(one, what, NOW) == words
 
 
-def test_both_sides_are_told_with_their_ages() -> None:
+def test_the_explanation_shows_the_states_at_both_clusters_with_their_ages() -> None:
     told = explain_transfer_attempt(PublishedTransferHistory(transfer=transfer()), shown(), NOW)
 
     assert told.where == "job 12 of alice is at beta as job 34"
@@ -99,7 +101,7 @@ def test_both_sides_are_told_with_their_ages() -> None:
     assert told.there == "r on beta-n1 for 3 min"
 
 
-def test_a_transfer_that_is_over_tells_how_it_ended() -> None:
+def test_the_explanation_of_a_closed_transfer_shows_the_job_end() -> None:
     over = transfer(closed_at=ago(5), reason="ended here: exit status 3", outcome="exit status 3")
 
     told = explain_transfer_attempt(PublishedTransferHistory(transfer=over), shown(), NOW)
@@ -109,7 +111,7 @@ def test_a_transfer_that_is_over_tells_how_it_ended() -> None:
 
 
 @pytest.mark.parametrize(("outcome", "here"), [("", "not listed"), ("exit status 3", "ending")])
-def test_a_transfer_that_home_does_not_list_yet_or_any_more(outcome: str, here: str) -> None:
+def test_a_transfer_that_the_home_job_list_lacks_is_shown_as_unlisted_or_ending(outcome: str, here: str) -> None:
     one = transfer(local_state="", local_since=None, outcome=outcome)
 
     told = explain_transfer_attempt(PublishedTransferHistory(transfer=one), shown(), NOW)

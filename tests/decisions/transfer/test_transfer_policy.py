@@ -111,10 +111,10 @@ def acts(transfer: Transfer, situation: TransferDecisionInputs) -> list[Transfer
         (31, "dr", []),
     ],
 )
-def test_a_task_that_home_deletes_is_deleted_there_though_its_starter_does_nothing(
+def test_a_remote_job_is_deleted_30_s_after_its_home_task_even_without_its_starter(
     local: str, deleted_s: float, remote: str, expected: list[TransferActKind]
 ) -> None:
-    """The methods are the owner's processes: he may have made them end at once."""
+    """The job owner may have made the queue methods end at once."""
     situation = a_situation(local=local, remote=remote)
     since = situation.now - timedelta(seconds=deleted_s)
 
@@ -122,13 +122,13 @@ def test_a_task_that_home_deletes_is_deleted_there_though_its_starter_does_nothi
 
 
 @pytest.mark.parametrize(("local", "expected"), [("r", False), ("dr", True), ("", True), (None, False)])
-def test_home_wants_a_task_until_it_deletes_it_or_lists_it_no_more(local: str | None, expected: bool) -> None:
+def test_a_home_task_that_is_deleting_or_unlisted_counts_as_deleted(local: str | None, expected: bool) -> None:
     situation = a_situation(local=local)
 
     assert is_home_task_deleted(observed(a_transfer(), situation), situation) == expected
 
 
-def test_a_job_that_runs_needs_nothing() -> None:
+def test_a_running_job_needs_no_act() -> None:
     assert acts(a_transfer(), a_situation()) == []
 
 
@@ -223,7 +223,7 @@ def test_a_job_that_runs_needs_nothing() -> None:
         (a_transfer(closed_at=NOON), a_situation(local="", remote="", asleep=False), []),
     ],
 )
-def test_each_state_has_its_act(
+def test_the_states_at_both_clusters_decide_the_act_for_a_transfer(
     transfer: Transfer, situation: TransferDecisionInputs, expected: list[TransferActKind]
 ) -> None:
     assert acts(transfer, situation) == expected
@@ -241,10 +241,9 @@ def test_each_state_has_its_act(
     ],
     ids=["being put back", "adopted there", "started here", "asked for", "by another person"],
 )
-def test_a_deleted_one_is_over_when_its_task_runs_anew(
+def test_a_deleted_transfer_closes_when_its_task_runs_again_or_asks_again(
     guard: str, queue: str, asked: frozenset[tuple[str, int]], expected: list[TransferActKind]
 ) -> None:
-    """Its guard was taken away, so it was started though its transfer was not over."""
     home = a_snapshot("alpha", 60, a_row(7, "Rr", queue=queue))
     situation = a_situation(remote="", asleep=False)
     queues = frozenset({"transfer-beta", "transfer-gamma"})
@@ -265,7 +264,7 @@ def test_a_deleted_one_is_over_when_its_task_runs_anew(
     ],
     ids=["running", "dead", "missing", "in error state", "requeued"],
 )
-def test_a_transfer_to_a_cluster_that_is_configured_no_more_waits_and_says_so(transfer: Transfer) -> None:
+def test_a_transfer_to_an_unconfigured_cluster_waits_and_says_so(transfer: Transfer) -> None:
     situation = replace(a_situation(remote=None, asleep=False), dropped=frozenset({"beta"}))
     planned = update_and_plan_transfers([transfer], situation, POLICY)
 
@@ -273,13 +272,13 @@ def test_a_transfer_to_a_cluster_that_is_configured_no_more_waits_and_says_so(tr
     assert "has no [cluster.beta]" in planned.transfers[0].reason
 
 
-def test_an_end_that_is_known_comes_home_though_its_cluster_is_configured_no_more() -> None:
+def test_a_recorded_end_is_published_although_its_cluster_is_unconfigured() -> None:
     situation = replace(a_situation(remote=None), dropped=frozenset({"beta"}))
 
     assert acts(a_transfer(verdict=VERDICT), situation) == [TransferActKind.PUBLISH]
 
 
-def test_a_pin_is_taken_back_when_no_task_of_the_job_waits_for_adoption() -> None:
+def test_a_job_is_unpinned_when_none_of_its_tasks_waits_for_adoption() -> None:
     adopted = a_transfer(pinned=True)
     waiting = a_transfer(name="gb.alpha.7.2.1", local_state=job_state("hRq"))
 
@@ -289,7 +288,7 @@ def test_a_pin_is_taken_back_when_no_task_of_the_job_waits_for_adoption() -> Non
     assert acts(adopted, a_situation()) == [TransferActKind.UNPIN]
 
 
-def test_one_answer_is_counted_once_however_often_it_is_looked_at() -> None:
+def test_one_job_list_counts_as_one_missed_poll_however_often_it_is_used() -> None:
     situation = a_situation(remote="")
     seen = observed(observed(observed(a_transfer(), situation), situation), situation)
 
@@ -298,13 +297,13 @@ def test_one_answer_is_counted_once_however_often_it_is_looked_at() -> None:
     assert observed(seen, a_situation(remote="r", at_s=65)).missed_polls == 0
 
 
-def test_an_answer_from_before_the_owners_word_says_nothing() -> None:
+def test_job_lists_from_before_the_last_change_leave_a_transfer_unchanged() -> None:
     seen = observed(a_transfer(), a_situation(local="", remote="", at_s=-1))
 
     assert seen == a_transfer()
 
 
-def test_a_job_on_a_silent_host_is_unknown_not_running() -> None:
+def test_the_reason_of_a_job_on_a_silent_host_is_unknown() -> None:
     queue = QueueInstanceStatus(name="all.q@n1", slots_used=1, slots_reserved=0, slots_total=1, state=queue_state("au"))
     remote = a_snapshot("beta", 60, a_row(40, "r", queue="all.q@n1"), queues=(queue,))
     situation = replace(a_situation(), snapshots={"beta": remote})
@@ -312,14 +311,14 @@ def test_a_job_on_a_silent_host_is_unknown_not_running() -> None:
     assert observed(a_transfer(), situation).reason == "unknown: host n1 does not report to beta"
 
 
-def test_before_its_id_is_known_a_job_is_found_by_the_transfers_name() -> None:
+def test_a_job_without_recorded_id_is_found_by_the_name_of_its_transfer() -> None:
     transfer = a_transfer(desired=DesiredLocalJobState.DEAD, remote_id=0, phase=StarterPhase.SUBMITTING)
     [action] = update_and_plan_transfers([transfer], a_situation(remote="hqw", name=NAME), POLICY).actions
 
     assert (action.act, action.transfer.remote_id) == (TransferActKind.DELETE_REMOTE, 40)
 
 
-def test_a_plan_tells_its_reason_with_the_clusters_name() -> None:
+def test_a_planned_act_names_the_cluster_in_its_reason() -> None:
     [action] = decide_transfer_actions(a_transfer(missed_polls=2), a_situation(), POLICY, None)
 
     assert action.why == "job unlisted at beta"
@@ -342,8 +341,9 @@ def test_a_plan_tells_its_reason_with_the_clusters_name() -> None:
 )
 @pytest.mark.parametrize("local", ["r", "hRq", "Rq", "hr"])
 @pytest.mark.parametrize("asleep", [True, False], ids=["asleep", "not asleep"])
-def test_a_claim_to_anothers_task_touches_neither_of_its_jobs(claim: Transfer, local: str, asleep: bool) -> None:
-    """Who claims it may end his own transfer; the hold of the task is its owner's."""
+def test_a_forged_transfer_of_another_owner_touches_neither_home_nor_remote_job(
+    claim: Transfer, local: str, asleep: bool
+) -> None:
     claimed = replace(claim, local_state=job_state(""), remote_state=job_state(""))
 
     done = acts(claimed, a_situation(local=local, asleep=asleep, name=NAME))
@@ -351,7 +351,7 @@ def test_a_claim_to_anothers_task_touches_neither_of_its_jobs(claim: Transfer, l
     assert set(done) <= {TransferActKind.CLOSE, TransferActKind.PUBLISH}
 
 
-def test_anothers_job_of_our_name_keeps_no_transfer_open() -> None:
+def test_a_remote_job_of_another_owner_keeps_no_transfer_open() -> None:
     transfer = a_transfer(desired=DesiredLocalJobState.DEAD, remote_id=0)
     squatter = a_snapshot("beta", 60, a_row(50, "hqw", name=NAME, owner="bob"))
     gone = a_situation(local="", asleep=False)
@@ -378,8 +378,9 @@ AT_S = st.integers(-60, 60)
 
 
 @given(TRANSFER, st.sampled_from([None, *STATES]), AT_S, st.booleans())
-def test_without_a_fresh_answer_nothing_ends(transfer: Transfer, local: str | None, at_s: int, asleep: bool) -> None:
-    """Neither a cluster that is silent nor one that answered too early reads as an end."""
+def test_no_transfer_ends_without_a_fresh_job_list(
+    transfer: Transfer, local: str | None, at_s: int, asleep: bool
+) -> None:
     silent = a_situation(local=local, remote=None, at_s=at_s, asleep=asleep)
     early = a_situation(local=local, remote="", at_s=-abs(at_s), asleep=asleep)
 
@@ -391,7 +392,7 @@ def test_without_a_fresh_answer_nothing_ends(transfer: Transfer, local: str | No
 
 
 @given(TRANSFER, st.sampled_from(STATES), st.sampled_from(STATES[1:]), AT_S, st.booleans())
-def test_nothing_is_let_go_while_the_newest_answer_lists_the_job(
+def test_no_transfer_closes_while_the_newest_job_list_shows_its_remote_job(
     transfer: Transfer, local: str, remote: str, at_s: int, asleep: bool
 ) -> None:
     name = NAME if not transfer.remote_id else "x"
@@ -446,7 +447,7 @@ ALIVE = st.sampled_from(["", "r", "hqw", "qw", "t", "s", "dr", "hr"])
 
 
 @given(ALIVE, st.sampled_from(["", "hRq", "dr"]), st.lists(st.booleans(), max_size=8))
-def test_a_dead_job_is_deleted_and_closed_once_the_other_cluster_answers(
+def test_a_deleted_transfer_closes_once_the_remote_cluster_answers(
     remote: str, local: str, answers: list[bool]
 ) -> None:
     grid = Grid(a_transfer(desired=DesiredLocalJobState.DEAD), local, remote, asleep=False, answers=answers)
@@ -458,7 +459,7 @@ def test_a_dead_job_is_deleted_and_closed_once_the_other_cluster_answers(
 
 
 @given(ALIVE, st.sampled_from(["", "hRq", "Rq"]), st.lists(st.booleans(), max_size=8))
-def test_a_starter_that_is_gone_leaves_nothing_open_that_does_not_run(
+def test_a_transfer_without_a_starter_closes_unless_its_running_job_is_adopted(
     remote: str, local: str, answers: list[bool]
 ) -> None:
     grid = Grid(a_transfer(), local, remote, asleep=False, answers=answers)
@@ -493,7 +494,9 @@ def test_a_starter_that_is_gone_leaves_nothing_open_that_does_not_run(
         (JobEnd(is_unstarted=True), "no", (TransferOutcome.ERROR, "", "")),
     ],
 )
-def test_an_end_that_accounting_tells_is_a_verdict(end: JobEnd, rerun: str, expected: tuple[str, str, str]) -> None:
+def test_an_accounting_record_becomes_the_job_end_at_home(
+    end: JobEnd, rerun: str, expected: tuple[str, str, str]
+) -> None:
     verdict = home_verdict_from_accounting(a_transfer(rerun=rerun), end)
 
     assert (verdict.outcome, verdict.exit_status, verdict.signal) == expected
@@ -507,7 +510,7 @@ def test_an_end_that_accounting_tells_is_a_verdict(end: JobEnd, rerun: str, expe
         ("no", TransferOutcome.SIGNAL, "killed: beta needed the job's slots: BESTEFFORT_KILL"),
     ],
 )
-def test_a_job_whose_place_was_needed_is_not_lost(rerun: str, outcome: str, reason: str) -> None:
+def test_a_preempted_job_is_rerun_or_killed_with_the_cause_preempted(rerun: str, outcome: str, reason: str) -> None:
     end = JobEnd(is_preempted=True, reason="BESTEFFORT_KILL")
 
     verdict = home_verdict_from_accounting(a_transfer(rerun=rerun), end)
@@ -529,10 +532,9 @@ def test_a_job_whose_place_was_needed_is_not_lost(rerun: str, outcome: str, reas
     ids=["new", "suspended", "on its way", "put back", "its own queue", "another transfer queue"],
 )
 @pytest.mark.parametrize("guard", [HomeStartGuard.NONE, HomeStartGuard.START, HomeStartGuard.HOLD])
-def test_a_number_under_which_another_job_has_begun_at_home_is_not_the_transfers(
+def test_a_home_job_that_reuses_the_job_number_ends_the_transfer(
     state: str, queue: str, expected: list[TransferActKind], guard: str
 ) -> None:
-    """Home's numbers have begun anew: put back later, that job is given nothing of this one's."""
     situation = a_situation(remote="r", asleep=False)
     home = a_snapshot("alpha", 60, a_row(7, state, queue=queue))
     queues = frozenset({"transfer-beta", "transfer-gamma"})
@@ -548,15 +550,15 @@ def test_a_number_under_which_another_job_has_begun_at_home_is_not_the_transfers
 STALE = timedelta(seconds=30)
 
 
-def test_load_values_tell_what_waits_and_what_is_free() -> None:
+def test_load_values_show_waiting_jobs_and_free_slots_of_a_cluster() -> None:
     values = remote_cluster_load_values(a_snapshot("b-1", 0), "b-1", second(30), STALE)
 
     assert values == {"gb_b_1_up": "1", "gb_b_1_pending": "3", "gb_b_1_free": "4"}
 
 
 @pytest.mark.parametrize("remote", [None, a_snapshot("beta", -31)], ids=["never asked", "silent since"])
-def test_an_unknown_cluster_is_never_idle(remote: ClusterSnapshot | None) -> None:
-    """Every value is there, each of which closes a queue: one that was missing may stay so."""
+def test_the_load_values_of_a_silent_cluster_close_its_queues(remote: ClusterSnapshot | None) -> None:
+    """Every load value is reported, because execd may never resend a missing value."""
     assert remote_cluster_load_values(remote, "beta", NOON, STALE) == {
         "gb_beta_up": "0",
         "gb_beta_pending": "999999",
@@ -572,10 +574,10 @@ def test_an_unknown_cluster_is_never_idle(remote: ClusterSnapshot | None) -> Non
         *("ran, a while ago", "ran, long ago"),
     ],
 )
-def test_the_record_of_a_job_that_never_started_is_not_awaited_for_long(
+def test_the_search_for_the_end_of_a_job_that_never_started_is_short(
     last_seen: str, missing_s: int, expected: bool
 ) -> None:
-    """Grid Engine accounts for no job that was deleted before it started."""
+    """Grid Engine has no accounting record of a job that was deleted before its start."""
     gone = a_transfer(remote_state=last_seen, missing_since=second(0))
 
     assert is_job_end_search_over(gone, PollerSection(), second(missing_s)) == expected
@@ -589,7 +591,7 @@ def test_the_record_of_a_job_that_never_started_is_not_awaited_for_long(
     ],
     ids=["its end is looked up", "it is over without a deletion"],
 )
-def test_another_job_under_its_id_says_nothing_of_a_transfer(
+def test_a_remote_job_under_a_reused_id_does_not_count_as_the_job_of_a_transfer(
     transfer: Transfer, expected: list[TransferActKind]
 ) -> None:
     situation = a_situation(asleep=transfer.desired != DesiredLocalJobState.DEAD, local=transfer.local_state.text)

@@ -35,7 +35,7 @@ def home(letters: str, at_s: float = 1, owner: str = "alice") -> ClusterSnapshot
     ],
     ids=["put back", "not given up", "without a hold", "gone", "before it ended", "another's"],
 )
-def test_a_task_that_waits_again_was_not_heard(local: ClusterSnapshot, expected: bool) -> None:
+def test_an_ended_task_that_waits_again_at_home_missed_its_end(local: ClusterSnapshot, expected: bool) -> None:
     assert does_ended_task_wait_at_home(ENDED, local) == expected
 
 
@@ -44,7 +44,7 @@ def test_a_task_that_waits_again_was_not_heard(local: ClusterSnapshot, expected:
     [(home(""), True), (home("hr"), False), (home("hRq"), False), (home("", at_s=-1), False)],
     ids=["gone", "still listed", "put back", "before it ended"],
 )
-def test_an_end_was_heard_when_home_lists_the_task_no_more(local: ClusterSnapshot, expected: bool) -> None:
+def test_a_home_task_that_is_unlisted_after_its_end_is_gone(local: ClusterSnapshot, expected: bool) -> None:
     assert is_ended_task_gone_from_home(ENDED, local) == expected
 
 
@@ -62,8 +62,8 @@ def test_an_end_was_heard_when_home_lists_the_task_no_more(local: ClusterSnapsho
     ],
     ids=["exit", "99", "100", "signal", "requeue", "error", "no end", "deleted"],
 )
-def test_only_an_end_that_keeps_the_hold_is_kept(ended: Transfer, expected: bool) -> None:
-    """A task that is to run again, or to be looked at, was released by its starter."""
+def test_only_exits_and_signals_may_be_missed_at_home(ended: Transfer, expected: bool) -> None:
+    """The starter releases the hold of a task that runs again or fails."""
     assert may_home_have_missed_task_end(ended) == expected
 
 
@@ -86,7 +86,7 @@ ASK = TransferMessage(transfer="gb.alpha.7.0.0", restarted="yes")
         *("to run again", "never sent"),
     ],
 )
-def test_a_task_that_was_put_back_and_asks_takes_the_end_that_nobody_heard(
+def test_a_rescheduled_task_receives_the_recorded_end_of_its_last_attempt(
     attempts: tuple[Transfer, ...], message: TransferMessage, expected: str
 ) -> None:
     found = ended_transfer_of_requeued_job(attempts, message)
@@ -94,7 +94,7 @@ def test_a_task_that_was_put_back_and_asks_takes_the_end_that_nobody_heard(
     assert (found.name if found else "") == expected
 
 
-def test_an_end_without_a_time_is_no_end() -> None:
+def test_a_transfer_without_a_closing_time_has_not_ended() -> None:
     still_open = ENDED.but(closed_at=None)
 
     assert not is_ended_task_gone_from_home(still_open, a_snapshot("alpha", timedelta(days=1).total_seconds()))

@@ -34,17 +34,17 @@ OURS = ("transfer-beta", "transfer-delta")
         *("a BOOL without a value", "to stay"),
     ],
 )
-def test_only_what_could_start_here_is_kept_from_it(
+def test_only_a_job_that_could_start_at_home_needs_a_guard(
     hard: tuple[tuple[str, str], ...], queues: str, expected: str
 ) -> None:
     assert choose_home_start_guard(hard, queues, OURS, is_array=False) == expected
 
 
-def test_a_task_of_an_array_has_a_hold_since_a_start_time_is_the_whole_jobs() -> None:
+def test_an_array_task_is_guarded_by_a_hold_instead_of_a_start_time() -> None:
     assert choose_home_start_guard((), "", OURS, is_array=True) == HomeStartGuard.HOLD
     assert choose_home_start_guard((), "transfer-beta", OURS, is_array=True) == HomeStartGuard.NONE
 
 
-def test_no_list_names_any_queue() -> None:
+def test_an_empty_queue_list_may_include_every_queue() -> None:
     assert not does_list_name_only_queues("", OURS)
     assert may_queue_list_include("", "all.q")

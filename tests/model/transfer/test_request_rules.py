@@ -27,7 +27,7 @@ RULES = st.fixed_dictionaries({"to": TEXTS}, optional={key: RIGHT.get(key, TEXTS
 
 
 @given(st.dictionaries(st.tuples(st.sampled_from(KINDS), NAMES), RULES))
-def test_a_mapping_survives_its_file(rules: dict[tuple[str, str], RequestMappingRule]) -> None:
+def test_a_request_mapping_survives_encoding_and_decoding(rules: dict[tuple[str, str], RequestMappingRule]) -> None:
     mapping = RequestMapping(rules)
 
     assert not rules or decode_request_mapping(encode_request_mapping(mapping)) == mapping
@@ -46,6 +46,6 @@ def test_a_mapping_survives_its_file(rules: dict[tuple[str, str], RequestMapping
         "x",
     ],
 )
-def test_what_is_no_rule_is_refused(line: str) -> None:
+def test_an_invalid_mapping_line_raises_a_parse_error(line: str) -> None:
     with pytest.raises(ParseError):
         decode_request_mapping(f"{line}\n".encode())

@@ -28,7 +28,7 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size
     ],
     ids=["none", "one", "several", "coded", "utf-8", "any byte"],
 )
-def test_paths_stand_between_colons(text: str, expected: tuple[str, ...]) -> None:
+def test_a_staging_list_separates_coded_paths_by_colons(text: str, expected: tuple[str, ...]) -> None:
     assert decode_staging_path_list(IN, text) == expected
 
 
@@ -48,7 +48,7 @@ def test_paths_stand_between_colons(text: str, expected: tuple[str, ...]) -> Non
     ],
     ids=["empty", "root", "NUL", "cut", "sign", "dots", "coded dots", "absolute", "twice", "same"],
 )
-def test_what_is_no_list_of_paths_is_refused(key: str, text: str, told: str) -> None:
+def test_an_invalid_staging_list_is_refused_with_its_problem(key: str, text: str, told: str) -> None:
     assert told in staging_path_list_problem(key, text)
 
 
@@ -57,17 +57,17 @@ def test_what_is_no_list_of_paths_is_refused(key: str, text: str, told: str) -> 
     [("a/./b//c/", "a/b/c"), (".", "."), ("./", "."), ("/data/x/", "x")],
     ids=["relative", "all", "all with a slash", "absolute"],
 )
-def test_a_path_has_its_place_there(path: str, name: str) -> None:
+def test_each_staged_path_has_a_place_in_the_remote_job_folder(path: str, name: str) -> None:
     assert path_in_remote_job_folder(path) == name
 
 
 @given(names=st.lists(NAMES.filter(lambda name: name not in (".", "..")), unique=True, max_size=4))
-def test_every_name_can_be_declared(names: list[str]) -> None:
+def test_every_file_name_can_be_coded_in_a_staging_list(names: list[str]) -> None:
     coded = ":".join("".join(f"%{byte:02x}" for byte in name.encode()) for name in names)
 
     assert decode_staging_path_list(OUT, coded) == tuple(names)
 
 
-def test_a_refusal_says_which_codes_there_are() -> None:
+def test_the_staging_error_names_the_valid_codes() -> None:
     with pytest.raises(UnstageablePaths, match="%2C is a comma, %3A a colon, %25 a percent sign"):
         decode_staging_path_list(IN, "50%")

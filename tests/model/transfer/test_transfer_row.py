@@ -20,8 +20,10 @@ COMPARED = re.compile(r"[<>]=?\s*[\w.]+\.updated_at\b|\.updated_at( [+-] \w+)? [
     [(TOLD - SECOND, False), (TOLD, False), (TOLD + SECOND, True)],
     ids=["before its last message", "at the same moment", "after it"],
 )
-def test_only_an_answer_asked_for_after_its_last_message_is_younger(asked_at: datetime, expected: bool) -> None:
-    """An older one may lack a job that was submitted since: it would be taken for gone."""
+def test_only_a_job_list_queried_after_the_last_message_may_decide_on_a_transfer(
+    asked_at: datetime, expected: bool
+) -> None:
+    """An older job list may lack a job that was submitted since."""
     transfer = Transfer(
         name="gb.alpha.7.0.1",
         uid=1000,
@@ -39,14 +41,12 @@ def test_only_an_answer_asked_for_after_its_last_message_is_younger(asked_at: da
     assert transfer.is_older_than(asked_at) is expected
 
 
-def test_nothing_else_compares_an_answer_with_the_last_message() -> None:
-    """A rule that is written again is forgotten where it is needed most."""
+def test_no_other_module_compares_query_times_with_the_last_message() -> None:
     found = {str(path.relative_to(PACKAGE)): len(COMPARED.findall(path.read_text())) for path in PACKAGE.rglob("*.py")}
 
     assert {name: count for name, count in found.items() if count} == {"model/transfer/transfers_and_actions.py": 1}
 
 
 @pytest.mark.parametrize("code", ["a <= one.updated_at", "one.updated_at + SETTLE < a"])
-def test_a_comparison_is_seen(code: str) -> None:
-    """The test above can fail."""
+def test_the_search_for_time_comparisons_finds_a_comparison(code: str) -> None:
     assert COMPARED.search(code)

@@ -71,20 +71,20 @@ def here(tmp_path: Path) -> Here:
     return here
 
 
-def test_both_sides_are_told_long_after_the_transfer_left_the_published_files(here: Here) -> None:
+def test_published_usage_shows_the_local_and_the_remote_record_without_a_transfer(here: Here) -> None:
     here.publish(OURS)
 
     assert here.account() == ([("alice", 2)], [("alice", 34)], ())
 
 
-def test_each_attempt_and_run_is_told(here: Here) -> None:
+def test_qacct_remote_shows_every_attempt_and_every_run(here: Here) -> None:
     again = replace(OURS, transfer="gb.alpha.2.0.2", mark="01", job_id=35)
     here.publish(replace(OURS, failed=25), replace(OURS, mark="02"), again)
 
     assert here.account()[1] == [("alice", 34), ("alice", 34), ("alice", 35)]
 
 
-def test_what_others_submitted_under_its_account_is_left_out_and_told(here: Here) -> None:
+def test_records_of_other_owners_under_the_account_are_left_out_and_counted(here: Here) -> None:
     here.publish(OURS, replace(OURS, mark="01", owner="bob", job_id=99))
 
     _, remote, notes = here.account()
@@ -92,7 +92,7 @@ def test_what_others_submitted_under_its_account_is_left_out_and_told(here: Here
     assert (remote, notes) == ([("alice", 34)], ("job 2: other owners' records left out: 1",))
 
 
-def test_an_end_message_yields_to_the_record(here: Here) -> None:
+def test_an_accounting_record_replaces_the_end_message(here: Here) -> None:
     message = replace(OURS, source=RemoteUsageSource.MESSAGE, mark="1001", failed=None)
     here.publish(message)
     before = here.account()[1]
@@ -101,7 +101,7 @@ def test_an_end_message_yields_to_the_record(here: Here) -> None:
     assert before == here.account()[1] == [("alice", 34)]
 
 
-def test_what_is_not_kept_is_searched_for_in_the_file_that_a_person_can_read(here: Here) -> None:
+def test_usage_that_is_not_published_is_searched_in_the_readable_accounting_file(here: Here) -> None:
     line = next(line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line)
     here.accounting.write_text(line.replace("gb.alpha.7.0.1", "gb.alpha.2.0.1") + "\n")
 
@@ -112,8 +112,7 @@ def test_what_is_not_kept_is_searched_for_in_the_file_that_a_person_can_read(her
 
 
 @pytest.mark.parametrize("job", ["2", "7"])
-def test_of_what_others_gave_its_account_in_a_file_nothing_is_told(here: Here, job: str) -> None:
-    """Be it a job that is accounted for here, whose owner is known, or one that nobody knows."""
+def test_records_of_other_owners_in_the_accounting_file_are_not_shown(here: Here, job: str) -> None:
     line = next(line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line)
     theirs = line.replace("gb.alpha.7.0.1", f"gb.alpha.{job}.0.1").replace("alice:", "bob:")
     here.accounting.write_text(f"{theirs}\n")
@@ -122,7 +121,7 @@ def test_of_what_others_gave_its_account_in_a_file_nothing_is_told(here: Here, j
         here.account(job)
 
 
-def test_ones_own_job_is_told_though_nobody_here_knows_it(here: Here) -> None:
+def test_the_caller_sees_usage_of_an_own_job_without_local_accounting(here: Here) -> None:
     line = next(line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line)
     me = pwd.getpwuid(os.getuid()).pw_name
     here.accounting.write_text(line.replace("alice:", f"{me}:") + "\n")
@@ -130,7 +129,7 @@ def test_ones_own_job_is_told_though_nobody_here_knows_it(here: Here) -> None:
     assert here.account("7")[1] == [(me, 2)]
 
 
-def test_a_file_tells_of_each_run_once_and_an_account_of_somebody_s_own_hides_none(here: Here) -> None:
+def test_each_run_in_the_accounting_file_is_shown_once(here: Here) -> None:
     """Anybody may submit with `-A gb.alpha.2.junk`; a rotated file is read from its beginning."""
     line = next(line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line)
     ours = line.replace("gb.alpha.7.0.1", "gb.alpha.2.0.1")
@@ -140,7 +139,7 @@ def test_a_file_tells_of_each_run_once_and_an_account_of_somebody_s_own_hides_no
     assert here.account()[1] == [("alice", 2)]
 
 
-def test_a_cluster_whose_accounting_is_not_seen_is_named(here: Here) -> None:
+def test_a_note_names_the_cluster_without_readable_accounting(here: Here) -> None:
     publish(Path(here.folder), shown(), history(ENDED))
 
     assert here.account()[2] == (
@@ -148,7 +147,7 @@ def test_a_cluster_whose_accounting_is_not_seen_is_named(here: Here) -> None:
     )
 
 
-def test_a_file_that_can_not_be_read_now_is_told_with_its_age(here: Here) -> None:
+def test_a_note_names_the_age_of_an_accounting_file_that_is_unreadable_now(here: Here) -> None:
     here.publish(OURS, trouble="/a: Stale file handle")
 
     assert here.account()[2] == ("beta's accounting was last read 60 s ago: /a: Stale file handle",)
@@ -162,12 +161,12 @@ def test_a_file_that_can_not_be_read_now_is_told_with_its_age(here: Here) -> Non
         ("2.1", "job 2.1: no transfer is known"),
     ],
 )
-def test_a_job_that_was_never_away_is_told_as_such(here: Here, job: str, told: str) -> None:
+def test_a_job_without_transfer_and_usage_is_an_error(here: Here, job: str, told: str) -> None:
     with pytest.raises(NoAccountedJob, match=told):
         here.account(job)
 
 
-def test_totals_are_per_person_and_cluster_and_since_so_long(here: Here) -> None:
+def test_usage_totals_are_per_owner_and_cluster_and_limited_to_recent_days(here: Here) -> None:
     old = replace(OURS, mark="01", job_id=33, ended_at=NOW - timedelta(days=9), failed=25)
     here.publish(old, OURS)
     here.publish(replace(OURS, transfer="gb.alpha.3.0.1", owner="bob", user_s=1), job=3)

@@ -70,7 +70,7 @@ def run(monkeypatch: pytest.MonkeyPatch, name: str, *words: str, command: click.
     [("a*", ["12"]), ("*", ["12", "13.2"]), ("[b-z]ob,?lice", ["12", "13.2"]), ("$user", ["13.2"]), ("Bob", [])],
     ids=["beginning", "everybody", "several patterns", "the caller", "another name"],
 )
-def test_users_are_chosen_as_qstat_chooses_them(
+def test_qstat_remote_selects_users_by_patterns_as_qstat_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], users: str, jobs: list[str]
 ) -> None:
     monkeypatch.setattr("os.getuid", lambda: 4711)
@@ -83,7 +83,7 @@ def test_users_are_chosen_as_qstat_chooses_them(
     assert [one["job"] for one in told] == jobs
 
 
-def test_the_list_is_an_aligned_table_of_the_chosen(
+def test_qstat_remote_prints_an_aligned_table_of_the_selected_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = publish(tmp_path, shown(transfer(), WAITING))
@@ -117,7 +117,7 @@ def test_the_list_is_an_aligned_table_of_the_chosen(
     ],
     ids=" ".join,
 )
-def test_a_choice_is_as_qstat_takes_it(
+def test_qstat_remote_selects_jobs_by_user_and_state_and_cluster(
     words: tuple[str, ...],
     jobs: list[str],
     tmp_path: Path,
@@ -132,7 +132,7 @@ def test_a_choice_is_as_qstat_takes_it(
     assert [one["job"] for one in told["transfers"]] == jobs
 
 
-def test_what_is_old_is_told_first_with_why(
+def test_qstat_remote_first_warns_of_stale_data_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     silent = {"beta": cluster("beta", trouble="qstat: no answer in time", taken_at=ago(300))}
@@ -146,7 +146,7 @@ def test_what_is_old_is_told_first_with_why(
     assert told[2].endswith(": qstat: no answer in time")
 
 
-def test_a_detail_falls_back_on_what_was_published(
+def test_qstat_remote_j_shows_published_data_when_a_cluster_does_not_answer(
     tmp_path: Path, config: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = publish(tmp_path, shown(transfer()), history(transfer(), "sent"))
@@ -203,13 +203,13 @@ REMOTE = RemoteJobRunAccounting(
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_each_tool_tells_its_version(name: str) -> None:
+def test_each_remote_tool_prints_its_version(name: str) -> None:
     done = CliRunner().invoke(PROGRAMS[name], ("--version",), prog_name=name)
 
     assert (done.exit_code, done.output) == (0, f"{name} {version_with_commit()}\n")
 
 
-def test_qalter_remote_says_what_its_h_is_and_where_its_help_is(
+def test_qalter_remote_h_without_value_names_the_values_and_the_help_option(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["qalter_remote", "-h"])
@@ -220,7 +220,7 @@ def test_qalter_remote_says_what_its_h_is_and_where_its_help_is(
     assert (ended.value.code, capsys.readouterr().err) == (2, told)
 
 
-def test_a_jobs_account_is_one_table_of_both_sides(capsys: pytest.CaptureFixture[str]) -> None:
+def test_qacct_remote_prints_one_table_with_local_and_remote_usage(capsys: pytest.CaptureFixture[str]) -> None:
     one = HomeAndRemoteAccounting(job="12", cluster="alpha", local=(LOCAL,), remote=(REMOTE,), transfers=(transfer(),))
 
     qacct_command.print_home_and_remote_usage([one], (), NOW)
@@ -235,7 +235,7 @@ def test_a_jobs_account_is_one_table_of_both_sides(capsys: pytest.CaptureFixture
     )
 
 
-def test_what_is_still_away_has_a_row_without_figures(capsys: pytest.CaptureFixture[str]) -> None:
+def test_qacct_remote_prints_a_running_remote_job_without_usage(capsys: pytest.CaptureFixture[str]) -> None:
     qacct_command.print_home_and_remote_usage(
         [HomeAndRemoteAccounting(job="12", cluster="alpha", transfers=(transfer(),))], ("a note",), NOW
     )
@@ -280,7 +280,7 @@ def test_what_is_still_away_has_a_row_without_figures(capsys: pytest.CaptureFixt
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
-def test_what_is_wrong_is_one_line_and_a_status(
+def test_a_wrong_call_of_a_remote_tool_is_a_one_line_error_with_its_exit_status(
     name: str,
     words: tuple[str, ...],
     status: int,
@@ -304,7 +304,7 @@ def test_what_is_wrong_is_one_line_and_a_status(
     ("name", "words"),
     [("qstat_remote", ()), ("qacct_remote", ()), ("qalter_remote", ("1", "-p", "-1")), ("qdel_remote", ("1",))],
 )
-def test_without_published_files_every_tool_says_so(
+def test_every_remote_tool_reports_a_missing_folder_of_published_files(
     name: str,
     words: tuple[str, ...],
     tmp_path: Path,
@@ -321,7 +321,7 @@ def test_without_published_files_every_tool_says_so(
     )
 
 
-def test_a_service_that_never_ran_is_told(
+def test_qstat_remote_reports_a_poller_that_never_published(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(monkeypatch, "qstat_remote", "--published", str(tmp_path)) == 0
@@ -329,13 +329,13 @@ def test_a_service_that_never_ran_is_told(
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
-def test_help_has_an_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_help_of_each_remote_tool_has_an_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"Example:\n      {name}" in (PROGRAMS[name].callback.__doc__ or "")
     assert run(monkeypatch, name, "--help") == 0
     assert run(monkeypatch, name, "-help") == 0  # as Grid Engine's own commands have it
 
 
-def test_a_record_of_long_ago_has_its_day(capsys: pytest.CaptureFixture[str]) -> None:
+def test_qacct_remote_prints_the_date_of_an_old_record(capsys: pytest.CaptureFixture[str]) -> None:
     qacct_command.print_home_and_remote_usage(
         [HomeAndRemoteAccounting(job="12", cluster="alpha", local=(LOCAL,))], (), NOW + timedelta(days=100)
     )
@@ -344,7 +344,7 @@ def test_a_record_of_long_ago_has_its_day(capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize(("name", "words"), [("qalter_remote", ("99", "-p", "-1")), ("qdel_remote", ("99",))])
-def test_what_came_of_an_act_is_told_as_json_too(
+def test_the_outcome_of_an_act_is_printed_as_json(
     name: str,
     words: tuple[str, ...],
     tmp_path: Path,

@@ -72,14 +72,14 @@ def told() -> Told:
     return Told()
 
 
-def test_what_home_has_listed_counts_at_once(told: Told) -> None:
+def test_failures_of_a_proved_owner_count_at_once(told: Told) -> None:
     for job in JOBS:
         told.fails(job, **PROVED)
 
     assert (told.is_closed(), told.breakers.jobs()) == (True, set())
 
 
-def test_what_home_has_not_listed_counts_once_it_does(told: Told) -> None:
+def test_failures_of_an_unproved_owner_count_once_the_home_job_list_proves_the_owner(told: Told) -> None:
     for job in JOBS:
         told.fails(job, **UNPROVED)
     before = (told.is_closed(), told.counted(), told.breakers.jobs())
@@ -90,7 +90,7 @@ def test_what_home_has_not_listed_counts_once_it_does(told: Told) -> None:
 
 
 @pytest.mark.parametrize("owner", ["", "bob"], ids=["nobody's", "another's"])
-def test_what_home_does_not_list_as_its_tellers_never_counts(told: Told, owner: str) -> None:
+def test_failures_of_a_refuted_owner_never_count(told: Told, owner: str) -> None:
     for job in JOBS:
         told.fails(job, **UNPROVED)
     told.proves(*((job, owner) for job in JOBS if owner))
@@ -100,7 +100,7 @@ def test_what_home_does_not_list_as_its_tellers_never_counts(told: Told, owner: 
     assert (told.is_closed(), told.counted(), late) == (False, [], set())
 
 
-def test_an_answer_from_before_the_news_proves_nothing_and_refutes_nothing(told: Told) -> None:
+def test_a_home_job_list_from_before_the_failure_proves_and_refutes_nothing(told: Told) -> None:
     told.fails(7, **UNPROVED, updated_at=second(5))
     told.proves(at_s=5)
     waiting = told.breakers.jobs()
@@ -109,7 +109,7 @@ def test_an_answer_from_before_the_news_proves_nothing_and_refutes_nothing(told:
     assert (waiting, told.counted()) == ({7}, [7])
 
 
-def test_of_each_job_that_is_asked_about_its_own_row_decides(told: Told) -> None:
+def test_each_job_is_proved_or_refuted_by_its_own_row_in_the_home_job_list(told: Told) -> None:
     for job in JOBS:
         told.fails(job, **UNPROVED)
     told.proves((7, "alice"), (8, "bob"))
@@ -117,7 +117,7 @@ def test_of_each_job_that_is_asked_about_its_own_row_decides(told: Told) -> None
     assert told.counted() == [7]
 
 
-def test_nobody_has_home_asked_about_more_jobs_than_close_the_queues(told: Told) -> None:
+def test_each_owner_has_at_most_as_many_unproved_failures_as_close_the_queues(told: Told) -> None:
     for job in range(7, 7 + 2 * len(JOBS)):
         told.fails(job, **UNPROVED)
     told.fails(50, **UNPROVED, owner="bob")
@@ -125,7 +125,7 @@ def test_nobody_has_home_asked_about_more_jobs_than_close_the_queues(told: Told)
     assert told.breakers.jobs() == {*JOBS, 50}
 
 
-def test_the_last_news_of_a_job_is_the_one_that_waits(told: Told) -> None:
+def test_the_newest_unproved_evidence_of_a_job_replaces_earlier_evidence(told: Told) -> None:
     told.fails(7, **UNPROVED)
     told.is_taken(7, **UNPROVED)
     told.proves((7, "alice"))
@@ -133,7 +133,7 @@ def test_the_last_news_of_a_job_is_the_one_that_waits(told: Told) -> None:
     assert told.counted() == []
 
 
-def test_what_is_not_proved_forgives_its_own_teller_alone(told: Told) -> None:
+def test_an_unproved_job_that_ran_clears_only_failures_of_its_own_owner(told: Told) -> None:
     told.fails(7, **PROVED)
     told.fails(8, **PROVED, owner="bob")
     told.runs(9, **UNPROVED)
@@ -141,7 +141,7 @@ def test_what_is_not_proved_forgives_its_own_teller_alone(told: Told) -> None:
     assert told.counted() == [8]
 
 
-def test_what_is_not_proved_opens_nothing_until_it_is(told: Told) -> None:
+def test_an_unproved_job_that_ran_opens_the_queues_once_its_owner_is_proved(told: Told) -> None:
     for job in JOBS:
         told.fails(job, **PROVED)
     told.runs(10, **UNPROVED)
@@ -151,7 +151,7 @@ def test_what_is_not_proved_opens_nothing_until_it_is(told: Told) -> None:
     assert (before, told.is_closed()) == (True, False)
 
 
-def test_a_clock_that_was_set_makes_no_news_proved(told: Told) -> None:
+def test_after_a_clock_change_unproved_failures_are_forgotten(told: Told) -> None:
     told.fails(7, **UNPROVED)
     told.breakers.begin_anew()
     told.proves((7, "alice"))
@@ -160,8 +160,8 @@ def test_a_clock_that_was_set_makes_no_news_proved(told: Told) -> None:
 
 
 @pytest.mark.parametrize(("letters", "queue"), [("hqw", ""), ("r", "all.q@alpha-n1")])
-def test_a_job_that_is_not_in_the_queue_counts_for_nothing(told: Told, letters: str, queue: str) -> None:
-    """Whoever may not use a queue could close it by jobs that he holds back, or runs elsewhere."""
+def test_failures_of_jobs_outside_the_transfer_queue_never_count(told: Told, letters: str, queue: str) -> None:
+    """Otherwise a person without access to a queue could close the queue."""
     for job in JOBS:
         one = told._waits(job, **UNPROVED)
         home = a_snapshot("alpha", 9, a_row(job, letters, queue=queue))

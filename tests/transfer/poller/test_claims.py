@@ -121,8 +121,7 @@ def granted(link: Far) -> list[str]:
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
 
-def test_a_service_that_was_stopped_begins_to_listen_anew(machine: Machine) -> None:
-    """What it did not ask nobody left unanswered (decisions.transfer.recall.silence)."""
+def test_after_a_stopped_poller_continues_the_silence_of_clusters_starts_anew(machine: Machine) -> None:
     before = machine.service.situations.since_s
     machine.service.round()
     unmoved = machine.service.situations.since_s
@@ -156,7 +155,7 @@ def home_shows(machine: Machine, free_slots: int, besteffort_slots: int = 0) -> 
     machine.service.round()
 
 
-def test_a_recall_that_gets_the_file_ends_the_transfer_here(machine: Machine) -> None:
+def test_a_recall_that_creates_the_claim_file_ends_the_transfer(machine: Machine) -> None:
     machine.send(BY_FILE)
     recall(machine)
     machine.restart()
@@ -167,7 +166,7 @@ def test_a_recall_that_gets_the_file_ends_the_transfer_here(machine: Machine) ->
     assert (machine.spool / CLAIMS_FOLDER / OF).is_symlink()
 
 
-def test_the_key_of_a_transfer_that_is_known_stays(machine: Machine) -> None:
+def test_the_claim_key_of_a_known_transfer_is_not_swept(machine: Machine) -> None:
     machine.send(BY_FILE)
     key = machine.spool / CLAIMS_FOLDER / claim_key_file_name_and_contents(BY_FILE.claim, os.getuid())[0]
     for path in (key, machine.spool / CLAIMS_FOLDER / "1.nobodys.key"):
@@ -179,8 +178,7 @@ def test_the_key_of_a_transfer_that_is_known_stays(machine: Machine) -> None:
     assert [*(machine.spool / CLAIMS_FOLDER).iterdir()] == [key]
 
 
-def test_names_that_somebody_makes_in_the_spools_folders_keep_no_round_waiting(machine: Machine) -> None:
-    """A round looks at a portion of them, and the next ones go on."""
+def test_a_sweep_handles_a_limited_number_of_foreign_claim_files_per_round(machine: Machine) -> None:
     for number in range(2 * MOST):
         (machine.spool / CLAIMS_FOLDER / f"1.nobodys{number}").touch()
     times_s = [0.0]
@@ -196,7 +194,7 @@ def test_names_that_somebody_makes_in_the_spools_folders_keep_no_round_waiting(m
     assert left == [MOST, MOST, 0, 0]
 
 
-def test_a_recall_that_does_not_get_the_file_leaves_the_task_there(machine: Machine) -> None:
+def test_a_recall_that_finds_the_claim_taken_leaves_the_task_away(machine: Machine) -> None:
     machine.send(BY_FILE)
     (machine.spool / CLAIMS_FOLDER / OF).touch()
     recall(machine)
@@ -204,7 +202,7 @@ def test_a_recall_that_does_not_get_the_file_leaves_the_task_there(machine: Mach
     assert (known(machine).claimed, known(machine).verdict) == (JOB, None)
 
 
-def test_a_recall_that_was_killed_behind_the_file_still_has_it(machine: Machine) -> None:
+def test_a_recall_killed_after_creating_the_claim_file_keeps_the_claim(machine: Machine) -> None:
     machine.send(BY_FILE)
     remote_job_claims.take_home_claim(OF, os.getuid(), str(machine.spool))
     machine.restart()
@@ -235,8 +233,7 @@ def called_home(machine: Machine) -> list[str]:
     return [one.name for one in machine.service.ledger.all() if one.claimed == HOME]
 
 
-def test_slots_for_tasks_that_make_way_are_no_free_slots_of_a_recall(waiting: Machine) -> None:
-    """A task at home is none of these: with one ordinary slot it comes."""
+def test_slots_for_preemptible_tasks_are_not_free_for_recalls(waiting: Machine) -> None:
     for _ in range(6):
         home_shows(waiting, free_slots=0, besteffort_slots=9)
     before = called_home(waiting)
@@ -246,8 +243,8 @@ def test_slots_for_tasks_that_make_way_are_no_free_slots_of_a_recall(waiting: Ma
     assert (before, len(called_home(waiting))) == ([], 1)
 
 
-def test_no_more_tasks_are_called_home_than_slots_are_free(waiting: Machine) -> None:
-    """Until the first has come home its slot is still shown as free."""
+def test_no_more_tasks_are_recalled_than_slots_are_free(waiting: Machine) -> None:
+    """The slot of a recalled task is listed as free until the task is home."""
     machine = waiting
     for _ in range(6):
         home_shows(machine, free_slots=1)
@@ -259,7 +256,7 @@ def test_no_more_tasks_are_called_home_than_slots_are_free(waiting: Machine) -> 
     assert all(journalled.replay_recalls(one) == one["actions"] for one in recalls)
 
 
-def test_without_its_folder_a_claim_is_nobodys_and_nothing_is_recalled(machine: Machine) -> None:
+def test_without_the_claims_folder_no_task_is_recalled(machine: Machine) -> None:
     machine.send(BY_FILE)
     (machine.spool / CLAIMS_FOLDER).rmdir()
     recall(machine)
@@ -267,7 +264,7 @@ def test_without_its_folder_a_claim_is_nobodys_and_nothing_is_recalled(machine: 
     assert (known(machine).claimed, known(machine).verdict) == ("", None)
 
 
-def test_a_claim_goes_when_its_job_is_gone_there(machine: Machine) -> None:
+def test_claim_files_are_removed_once_the_remote_job_is_gone(machine: Machine) -> None:
     machine.send(BY_FILE)
     key = machine.spool / CLAIMS_FOLDER / claim_key_file_name_and_contents(BY_FILE.claim, os.getuid())[0]
     key.touch()
@@ -281,7 +278,7 @@ def test_a_claim_goes_when_its_job_is_gone_there(machine: Machine) -> None:
     assert (len(kept), list((machine.spool / CLAIMS_FOLDER).iterdir())) == (2, [])
 
 
-def test_a_grant_is_kept_before_it_is_sent(machine: Machine, link: Far) -> None:
+def test_a_grant_is_stored_before_the_grant_is_sent(machine: Machine, link: Far) -> None:
     machine.send(BY_GRANT)
     machine.answer("r")
     sent(machine)
@@ -289,7 +286,7 @@ def test_a_grant_is_kept_before_it_is_sent(machine: Machine, link: Far) -> None:
     assert link.seen == [JOB]
 
 
-def test_a_grant_that_a_killed_service_had_kept_is_sent_by_the_next(machine: Machine, link: Far) -> None:
+def test_a_restarted_poller_sends_the_grant_that_was_stored_but_not_sent(machine: Machine, link: Far) -> None:
     machine.send(BY_GRANT)
     machine.answer("qw")
     TransferRows(machine.service.resources.database).put(known(machine).but(claimed=JOB))
@@ -300,7 +297,7 @@ def test_a_grant_that_a_killed_service_had_kept_is_sent_by_the_next(machine: Mac
     assert granted(link) == [OF]
 
 
-def test_a_job_that_has_started_gets_its_grant_once(machine: Machine, link: Far) -> None:
+def test_a_started_remote_job_gets_one_grant(machine: Machine, link: Far) -> None:
     machine.send(BY_GRANT)
     machine.answer("qw")
     before = known(machine).claimed
@@ -311,8 +308,7 @@ def test_a_job_that_has_started_gets_its_grant_once(machine: Machine, link: Far)
     assert machine.service.claims._due["beta"] == {}
 
 
-def test_a_recall_comes_too_late_for_a_job_that_was_granted(machine: Machine, link: Far) -> None:
-    """Also when nobody knows whether the grant arrived."""
+def test_a_granted_job_is_not_recalled_even_if_the_grant_may_be_lost(machine: Machine, link: Far) -> None:
     link.is_cut = True
     machine.send(BY_GRANT)
     machine.answer("r")
@@ -322,7 +318,7 @@ def test_a_recall_comes_too_late_for_a_job_that_was_granted(machine: Machine, li
     assert (known(machine).claimed, known(machine).verdict, granted(link)) == (JOB, None, [])
 
 
-def test_a_job_whose_task_was_called_home_gets_no_grant(machine: Machine, link: Far) -> None:
+def test_a_recalled_job_gets_no_grant(machine: Machine, link: Far) -> None:
     machine.send(BY_GRANT)
     machine.answer("qw")
     recall(machine)
@@ -334,7 +330,7 @@ def test_a_job_whose_task_was_called_home_gets_no_grant(machine: Machine, link: 
 
 
 @pytest.mark.parametrize("trouble", ["is_cut", "is_answer_lost"])
-def test_a_grant_is_sent_until_that_was_answered(machine: Machine, link: Far, trouble: str) -> None:
+def test_a_grant_is_sent_again_until_the_cluster_confirms_the_grant(machine: Machine, link: Far, trouble: str) -> None:
     setattr(link, trouble, True)
     machine.send(BY_GRANT)
     machine.answer("r")
@@ -348,7 +344,9 @@ def test_a_grant_is_sent_until_that_was_answered(machine: Machine, link: Far, tr
     assert (len(waits), machine.service.claims._due["beta"], granted(link)) == (1, {}, [OF])
 
 
-def test_a_home_that_lets_nobody_pass_is_told(machine: Machine, link: Far, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_remote_home_folder_without_search_permission_is_logged(
+    machine: Machine, link: Far, caplog: pytest.LogCaptureFixture
+) -> None:
     link.folder.chmod(0o700)
     machine.send(BY_GRANT)
     machine.answer("r")
@@ -359,7 +357,7 @@ def test_a_home_that_lets_nobody_pass_is_told(machine: Machine, link: Far, caplo
     assert "has to let jobs pass" in caplog.text
 
 
-def test_a_grant_goes_when_its_job_is_gone_there(machine: Machine, link: Far) -> None:
+def test_a_grant_file_is_removed_once_the_remote_job_is_gone(machine: Machine, link: Far) -> None:
     machine.send(BY_GRANT)
     machine.answer("r")
     sent(machine)
@@ -372,7 +370,7 @@ def test_a_grant_goes_when_its_job_is_gone_there(machine: Machine, link: Far) ->
     assert (granted(link), machine.service.ledger.ended) == ([], {})
 
 
-def test_a_task_that_is_fenced_too_often_waits_for_an_administrator(machine: Machine) -> None:
+def test_the_third_fenced_attempt_of_a_task_enters_the_error_state(machine: Machine) -> None:
     end = TransferMessage(outcome=TransferOutcome.REQUEUE, claim=FENCED, cause=TransferFailureCause.UNGRANTED)
     outcomes = []
     for attempt in (1, 2, 3):
@@ -386,8 +384,7 @@ def test_a_task_that_is_fenced_too_often_waits_for_an_administrator(machine: Mac
     assert outcomes == [TransferOutcome.REQUEUE, TransferOutcome.REQUEUE, TransferOutcome.ERROR]
 
 
-def test_a_job_that_may_not_have_seen_its_grant_is_told(machine: Machine, link: Far) -> None:
-    """It ends as one that had no grant, so soon after it would have given way."""
+def test_a_job_that_may_not_have_seen_its_grant_is_noted_in_the_history(machine: Machine, link: Far) -> None:
     del link
     machine.send(BY_GRANT)
     machine.answer("r")

@@ -58,7 +58,7 @@ class Home:
         return SimpleNamespace(done=lambda: True, result=lambda: result)
 
 
-def test_a_copy_is_freed_and_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_qresub_copy_is_freed_of_the_copied_guard(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     home = Home()
     home.waiting = {5: OWN, 7: COPY, 8: COPY}
@@ -69,7 +69,7 @@ def test_a_copy_is_freed_and_told(caplog: pytest.LogCaptureFixture) -> None:
     assert "event=freed job=8 why='qresub has copied the guard of job 7" in caplog.text
 
 
-def test_what_is_no_copy_is_looked_at_once_and_all_once_a_minute() -> None:
+def test_a_waiting_job_is_queried_once_and_new_jobs_are_queried_each_minute() -> None:
     home = Home()
     home.waiting = {5: OWN}
     for _ in range(3):
@@ -84,7 +84,7 @@ def test_what_is_no_copy_is_looked_at_once_and_all_once_a_minute() -> None:
     assert home.freed == [8]
 
 
-def test_one_that_can_not_be_freed_stops_no_other_and_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_copy_that_cannot_be_freed_is_retried_and_delays_no_other_copy(caplog: pytest.LogCaptureFixture) -> None:
     home = Home()
     home.waiting = {8: COPY, 9: COPY}
     home.failing = {8}
@@ -99,7 +99,7 @@ def test_one_that_can_not_be_freed_stops_no_other_and_is_tried_again(caplog: pyt
     assert 8 in home.freed
 
 
-def test_many_are_looked_at_by_turns() -> None:
+def test_many_waiting_jobs_are_queried_in_turns_of_a_limited_number() -> None:
     home = Home()
     home.waiting = dict.fromkeys(range(1, 2 * AT_ONCE), OWN)
     for _ in range(3):

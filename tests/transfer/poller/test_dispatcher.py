@@ -43,12 +43,12 @@ class Failing:
         return begun
 
 
-def test_what_fails_is_done_ever_more_seldom() -> None:
+def test_a_failing_act_is_retried_after_growing_pauses() -> None:
     """Somebody's records could have the service do the same for ever."""
     assert Failing().tries(200) == [0, 2, 6, 14, 30, 62, 122, 182]
 
 
-def test_a_cluster_that_answers_again_ends_the_pause() -> None:
+def test_an_answer_of_the_cluster_ends_the_retry_pause() -> None:
     failing = Failing()
     failing.tries(100)
     failing.dispatcher.recover()
@@ -57,7 +57,7 @@ def test_a_cluster_that_answers_again_ends_the_pause() -> None:
     assert failing.tries(103) == [99, 100, 101, 102]
 
 
-def test_whose_job_is_another_by_now_is_told_to_who_asks() -> None:
+def test_a_deletion_refused_because_the_id_was_reused_is_reported() -> None:
     failing = Failing()
     failing.error = RemoteJobNotOurs("job 40: owned by alice, account 'sge'; expected gb.alpha.7.0.1")
     failing.tries(1)
@@ -65,8 +65,7 @@ def test_whose_job_is_another_by_now_is_told_to_who_asks() -> None:
     assert failing.dispatcher.not_ours == [DELETION.transfer]
 
 
-def test_a_job_that_is_left_since_its_owners_account_is_gone_is_told() -> None:
-    """`gridbridge why` shows it; the act is repeated, as somebody may give the right to delete."""
+def test_a_job_of_a_removed_account_that_cannot_be_deleted_is_reported_and_retried() -> None:
     failing = Failing()
     failing.error = OwnerlessJobNotDeleted("the account of alice is gone")
     failing.tries(1)

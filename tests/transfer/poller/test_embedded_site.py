@@ -19,7 +19,7 @@ def site(apart: tuple[str, ...]) -> Iterator[Site]:
     made.close()
 
 
-def test_a_round_trip(site: Site) -> None:
+def test_a_transferred_job_ends_with_the_same_exit_status_in_both_accountings(site: Site) -> None:
     """The job sees its local identity; both accountings have its end."""
     job = site.submit('echo "$JOB_ID $JOB_NAME $GRIDBRIDGE_REMOTE_JOB_ID $PWD"; exit 7')
     home = site.until_ended(job)
@@ -32,7 +32,7 @@ def test_a_round_trip(site: Site) -> None:
 
 
 @pytest.mark.twin
-def test_a_wide_job_has_its_slots_there(site: Site) -> None:
+def test_a_job_with_two_slots_has_two_slots_at_the_remote_cluster(site: Site) -> None:
     job = site.submit("echo $NSLOTS", "--slots=2")
 
     assert site.until_ended(job).exit_status == "0"
@@ -40,14 +40,14 @@ def test_a_wide_job_has_its_slots_there(site: Site) -> None:
 
 
 @pytest.mark.twin
-def test_a_signal_is_the_same_signal_at_home(site: Site) -> None:
+def test_a_job_killed_by_a_signal_ends_with_the_same_signal_at_home(site: Site) -> None:
     job = site.submit("kill -USR1 $$")
 
     assert site.until_ended(job).signal == "10"
 
 
 @pytest.mark.twin
-def test_suspended_and_resumed(site: Site) -> None:
+def test_suspend_and_resume_at_home_reach_the_remote_job(site: Site) -> None:
     job = site.submit(f"{UNTIL}; exit 5")
     site.until_away()
     site.embedded("alpha", f"suspend {job}")
@@ -60,7 +60,7 @@ def test_suspended_and_resumed(site: Site) -> None:
 
 
 @pytest.mark.twin
-def test_deleted(site: Site) -> None:
+def test_a_job_deleted_at_home_is_deleted_at_the_remote_cluster(site: Site) -> None:
     job = site.submit(UNTIL)
     site.until_away()
     site.embedded("alpha", f"delete {job}")
@@ -70,7 +70,7 @@ def test_deleted(site: Site) -> None:
 
 
 @pytest.mark.twin
-def test_an_exit_of_99_runs_it_again(site: Site) -> None:
+def test_a_job_that_exits_with_99_runs_again(site: Site) -> None:
     job = site.submit("echo run >>/mnt/runs; [ -e /mnt/once ] || { touch /mnt/once; exit 99; }")
 
     assert site.until_ended(job).exit_status == "0"
@@ -78,7 +78,7 @@ def test_an_exit_of_99_runs_it_again(site: Site) -> None:
 
 
 @pytest.mark.twin
-def test_an_exit_of_100_is_an_error_until_it_is_cleared(site: Site) -> None:
+def test_a_job_that_exits_with_100_is_in_error_state_until_it_is_cleared(site: Site) -> None:
     job = site.submit("[ -e /mnt/go ] || exit 100")
     site.until(lambda: "E" in site.letters("alpha", job), "the error state")
     site.sh("touch go")
@@ -87,8 +87,8 @@ def test_an_exit_of_100_is_an_error_until_it_is_cleared(site: Site) -> None:
     assert site.until_ended(job).exit_status == "0"
 
 
-def test_what_beta_refuses_for_good_runs_at_home(apart: tuple[str, ...]) -> None:
-    """It is marked, and the reason is listed with it while it waits."""
+def test_a_job_that_the_remote_cluster_refuses_runs_at_home(apart: tuple[str, ...]) -> None:
+    """The reason is shown while the job waits."""
     site = Site(apart, home_slots=2, away_slots=1)
     try:
         blocker = site.submit(UNTIL, "--slots=2", "--queue=embedded")
@@ -109,8 +109,8 @@ def _stays(site: Site, number: str) -> str:
     return job.message if job and job.wanted == "embedded" and "q" in job.state else ""
 
 
-def test_the_wrapper_tells_the_end_of_a_job_whose_keeper_at_beta_was_killed(site: Site) -> None:
-    """Its keeper would have accounted for it; the accounting there knows no end."""
+def test_the_wrapper_reports_the_end_of_a_job_whose_remote_keeper_was_killed(site: Site) -> None:
+    """The accounting of the remote cluster has no end of the job."""
     job = site.submit(f"echo run >>/mnt/runs; {UNTIL}; exit 8")
     site.until_away()
     _kill(site, f"$(ps -o ppid= -p {_pid(site, 'beta', '1')})")
@@ -120,8 +120,8 @@ def test_the_wrapper_tells_the_end_of_a_job_whose_keeper_at_beta_was_killed(site
     assert site.sh("cat runs") == "run\n"
 
 
-def test_a_job_that_was_killed_with_its_keeper_at_beta_ends_as_killed(site: Site) -> None:
-    """Nobody saw its end; a home that runs none of its own jobs again runs this one no more."""
+def test_a_job_killed_together_with_its_remote_keeper_ends_as_killed(site: Site) -> None:
+    """Nothing recorded the end, and the home cluster runs no job again."""
     job = site.submit(f"echo run >>/mnt/runs; {UNTIL}; exit 8")
     site.until_away()
     first = _pid(site, "beta", "1")
@@ -132,7 +132,7 @@ def test_a_job_that_was_killed_with_its_keeper_at_beta_ends_as_killed(site: Site
     assert site.sh("cat runs") == "run\n"
 
 
-def test_a_running_job_is_adopted_when_starter_and_keeper_at_home_were_killed(site: Site) -> None:
+def test_a_new_starter_adopts_the_running_job_after_starter_and_keeper_were_killed(site: Site) -> None:
     job = site.submit(f"echo run >>/mnt/runs; {UNTIL}; exit 6")
     site.until_away()
     first = _pid(site, "alpha", job)
@@ -148,8 +148,8 @@ def _runs_anew(site: Site, job: str, first: str) -> bool:
     return "r" in site.letters("alpha", job) and _pid(site, "alpha", job) != first
 
 
-def test_the_end_comes_home_though_the_service_was_killed(site: Site) -> None:
-    """A starter's keeper asks the load sensor, which starts a new one; here a new job does."""
+def test_the_job_end_arrives_at_home_although_the_poller_was_killed(site: Site) -> None:
+    """The load sensor starts a new poller."""
     job = site.submit(f"{UNTIL}; exit 4")
     site.until_away()
     _kill(site, "$(fuser /var/lib/gridbridge/poller.lock 2>/dev/null || pgrep -f transfer.poller.program)")

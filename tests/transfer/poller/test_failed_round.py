@@ -12,8 +12,7 @@ from gridbridge.transfer.poller import poller_daemon
 from gridbridge.transfer.poller.poller_daemon import PollerDaemon
 
 
-def test_a_service_is_put_together_within_the_time_of_a_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A state file on a slow disk: a build of over a minute would be taken for a hung poller."""
+def test_a_failed_poller_is_rebuilt_with_the_long_watchdog_time_of_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     life_sign = SimpleNamespace(begin=lambda: done.append("begin"), beat=lambda: None)
     signals = SimpleNamespace(is_stopped=False, wait=lambda _: True, hung_up=lambda: False)

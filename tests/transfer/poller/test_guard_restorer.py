@@ -57,20 +57,20 @@ class Home:
 HELD = [(TransferActKind.GUARD_LOCAL.value, HomeStartGuard.HOLD)]
 
 
-def test_a_hold_that_two_answers_miss_is_put_back() -> None:
+def test_a_hold_missing_in_two_home_job_lists_is_restored() -> None:
     home = Home(a_transfer())
 
     assert home.answers("r") == []
     assert home.answers("r") == HELD
 
 
-def test_a_hold_that_one_answer_misses_may_be_let_go_by_its_starter() -> None:
+def test_a_hold_missing_in_a_single_home_job_list_is_not_restored() -> None:
     home = Home(a_transfer())
 
     assert [home.answers(letters) for letters in ("r", "hr", "r", "Rq", "r")] == [[]] * 5
 
 
-def test_others_are_asked_for_once_a_minute() -> None:
+def test_jobs_with_start_time_guards_are_queried_once_a_minute() -> None:
     home = Home(a_transfer(guard=HomeStartGuard.START))
     home.kept = {7: OTHER}
 
@@ -81,7 +81,7 @@ def test_others_are_asked_for_once_a_minute() -> None:
     assert home.asked == [(7,)]
 
 
-def test_few_are_asked_for_every_time() -> None:
+def test_a_small_number_of_guarded_jobs_is_queried_together() -> None:
     home = Home(a_transfer(guard=HomeStartGuard.START), a_transfer(name="gb.alpha.8.0.1", guard=HomeStartGuard.NONE))
     for _ in range(4):
         home.now_s += RESTORE_AFTER_S
@@ -90,7 +90,7 @@ def test_few_are_asked_for_every_time() -> None:
     assert set(home.asked) == {(7, 8)}
 
 
-def test_what_needed_no_guard_gets_one_which_is_kept_first() -> None:
+def test_a_job_that_newly_needs_a_guard_has_the_guard_stored_first() -> None:
     home = Home(a_transfer(guard=HomeStartGuard.NONE))
     home.kept = {7: OTHER.but(queues="all.q")}
     home.now_s += RESTORE_AFTER_S
@@ -100,7 +100,7 @@ def test_what_needed_no_guard_gets_one_which_is_kept_first() -> None:
     assert home.open["gb.alpha.7.0.1"].guard == HomeStartGuard.START
 
 
-def test_many_jobs_are_asked_for_by_turns() -> None:
+def test_many_guarded_jobs_are_queried_in_turns_of_a_limited_number() -> None:
     jobs = range(1, 2 * AT_ONCE)
     home = Home(*(a_transfer(name=f"gb.alpha.{job}.0.1", guard=HomeStartGuard.NONE) for job in jobs))
     for _ in range(3):
@@ -111,7 +111,7 @@ def test_many_jobs_are_asked_for_by_turns() -> None:
     assert [(some[0], len(some)) for some in home.asked] == [(1, 100), (101, 99), (1, 100)]
 
 
-def test_a_home_that_does_not_answer_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_query_of_guards_is_repeated(caplog: pytest.LogCaptureFixture) -> None:
     home = Home(a_transfer(guard=HomeStartGuard.START))
     home.kept = GridbridgeError("no answer")
     for _ in range(3):
@@ -122,8 +122,7 @@ def test_a_home_that_does_not_answer_is_asked_again(caplog: pytest.LogCaptureFix
     assert "act=look_at_guards cluster=alpha why='no answer'" in caplog.text
 
 
-def test_a_guard_is_not_put_back_once_there_is_a_verdict() -> None:
-    """One that came while home was asked: the starter lets its task go just now."""
+def test_no_guard_is_restored_after_the_job_end_is_recorded() -> None:
     home = Home(a_transfer(guard=HomeStartGuard.START))
     home.kept = {7: OTHER}
     home.now_s += RESTORE_AFTER_S

@@ -129,7 +129,7 @@ def send(service: TransferService, *messages: TransferMessage, uid: int = ALICE)
         service.round()
 
 
-def test_what_is_refused_is_kept_and_judged_again(service: TransferService) -> None:
+def test_a_refused_message_is_journalled_and_replays_to_the_same_refusal(service: TransferService) -> None:
     send(service, RECORD, RECORD.but(remote="gamma"))
 
     (kept,) = DecisionJournal(service.resources.database).last(9)
@@ -150,7 +150,9 @@ def test_what_is_refused_is_kept_and_judged_again(service: TransferService) -> N
     ],
     ids=["record", "first record", "intent", "ended", "closed", "ask"],
 )
-def test_a_forged_message_leaves_anothers_transfer_alone(service: TransferService, forged: TransferMessage) -> None:
+def test_a_forged_message_does_not_change_the_transfer_of_another_owner(
+    service: TransferService, forged: TransferMessage
+) -> None:
     send(service, RECORD)
     before = TransferRows(service.resources.database).find(NAME, ALICE)
     send(service, RECORD, forged.but(transfer=NAME, at="1767225601.000"), uid=BOB)
@@ -165,7 +167,7 @@ def verdicts(service: TransferService, uid: int) -> str:
 
 
 @pytest.mark.parametrize("wake", ["../1001/gb.alpha.7.0.1", "../../load", "", "f" * 200, "a/b"])
-def test_an_answer_goes_nowhere_else(service: TransferService, wake: str) -> None:
+def test_a_hostile_fifo_name_in_a_question_writes_no_file(service: TransferService, wake: str) -> None:
     """A question names the file that its answer appears in."""
     send(service, RECORD)
     send(service, TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", at="1", wake=wake), uid=BOB)
@@ -176,8 +178,7 @@ def test_an_answer_goes_nowhere_else(service: TransferService, wake: str) -> Non
     assert sorted(os.listdir(root.parent)) == ["published", "spool", "state.db", "state.db-journal"]
 
 
-def test_a_question_that_comes_with_the_end_is_answered_after_it(service: TransferService) -> None:
-    """Else a task that runs again would adopt a transfer of which nothing lives."""
+def test_a_question_read_together_with_the_closed_message_is_answered_after_the_close(service: TransferService) -> None:
     send(service, RECORD)
     service.resources.inbox.put(
         TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", at="3", wake="f1")
@@ -195,8 +196,8 @@ def test_a_question_that_comes_with_the_end_is_answered_after_it(service: Transf
     assert reply.transfer == "gb.alpha.7.0.2"
 
 
-def test_nobody_lists_what_anothers_starter_sleeps_on(service: TransferService) -> None:
-    """An answer bears the name of a FIFO into which others may write who know it."""
+def test_the_folders_of_answers_cannot_be_listed_by_other_people(service: TransferService) -> None:
+    """The name of an answer is the name of the starter's FIFO."""
     old = Path(verdicts(service, BOB))
     old.mkdir(parents=True)
     service.load()
@@ -206,7 +207,7 @@ def test_nobody_lists_what_anothers_starter_sleeps_on(service: TransferService) 
     assert modes == ["0o711", "0o711"]
 
 
-def test_nobody_has_endless_answers(service: TransferService) -> None:
+def test_each_person_has_a_limited_number_of_answers(service: TransferService) -> None:
     for number in range(LIMIT + 5):
         service.resources.inbox.put(
             TransferMessage(kind=TransferMessageKind.ASK, transfer=f"gb.alpha.{number}.0.0", at="1", wake=f"f{number}")
@@ -216,7 +217,7 @@ def test_nobody_has_endless_answers(service: TransferService) -> None:
     assert len(os.listdir(verdicts(service, ALICE))) == LIMIT
 
 
-def test_answers_that_nobody_fetched_are_removed(service: TransferService) -> None:
+def test_unfetched_answers_are_swept_unless_their_starter_waits(service: TransferService) -> None:
     send(service, TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1"))
     path = published_file_formats.answer_path_for_starter("f1", ALICE, service.resources.acts.verdicts._folder)
     service.resources.acts.verdicts.sweep(frozenset(), os.stat(path).st_mtime)
@@ -229,7 +230,7 @@ def test_answers_that_nobody_fetched_are_removed(service: TransferService) -> No
     assert not os.path.exists(path)
 
 
-def test_what_a_killed_writer_left_is_removed(service: TransferService) -> None:
+def test_a_temporary_file_of_a_killed_writer_is_swept(service: TransferService) -> None:
     left = Path(service.resources.acts.verdicts._folder, ".0")
     kept = left.with_name("load")
     left.touch()
@@ -239,9 +240,7 @@ def test_what_a_killed_writer_left_is_removed(service: TransferService) -> None:
     assert (left.exists(), kept.exists()) == (False, True)
 
 
-def test_one_user_has_so_many_open_transfers_and_the_next_wait(service: TransferService) -> None:
-    """Half of what the spool may hold of a person: the other half is for news of them."""
-
+def test_open_transfers_of_one_person_are_limited_and_further_records_wait(service: TransferService) -> None:
     def open_of_bob() -> set[str]:
         return {name for name, uid in service.ledger.open if uid == BOB}
 
@@ -259,7 +258,7 @@ def test_one_user_has_so_many_open_transfers_and_the_next_wait(service: Transfer
     assert len(open_of_bob() - first) == 1
 
 
-def test_a_record_that_waits_gives_way_to_a_later_one_of_its_starter(service: TransferService) -> None:
+def test_a_waiting_record_is_replaced_by_a_later_record_of_its_starter(service: TransferService) -> None:
     others = [RECORD.but(transfer=f"gb.alpha.{job}.0.1") for job in range(100, 100 + LIMIT // 2)]
     send(service, *others)
     send(service, RECORD.but(phase=StarterPhase.HELD), RECORD.but(at="1767225601.000"))
@@ -269,7 +268,7 @@ def test_a_record_that_waits_gives_way_to_a_later_one_of_its_starter(service: Tr
     assert service.ledger.open[NAME, ALICE].phase == StarterPhase.RELEASED
 
 
-def test_messages_before_their_record_are_kept_for_a_while_but_few(service: TransferService) -> None:
+def test_a_limited_number_of_messages_waits_for_the_record(service: TransferService) -> None:
     ended = TransferMessage(
         kind=TransferMessageKind.ENDED, transfer=NAME, at="1", remote_id="40", outcome="exit", exit_status="0"
     )
@@ -285,7 +284,9 @@ def test_messages_before_their_record_are_kept_for_a_while_but_few(service: Tran
 
 
 @pytest.mark.parametrize("squat", [os.mkdir, lambda path: os.symlink("/", path)])
-def test_what_lies_in_place_of_a_fifo_is_no_trouble(service: TransferService, squat: Callable[[str], None]) -> None:
+def test_a_folder_or_link_in_place_of_a_wake_fifo_is_harmless(
+    service: TransferService, squat: Callable[[str], None]
+) -> None:
     path = f"{service.resources.spool}/{spool.WAKE}/f0"
     squat(path)
     send(service, RECORD, TransferMessage(kind=TransferMessageKind.CLOSED, transfer=NAME, at="2"))
@@ -300,7 +301,7 @@ def test_what_lies_in_place_of_a_fifo_is_no_trouble(service: TransferService, sq
     )
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)
-def test_no_content_stops_the_service(service: TransferService, contents: list[dict[str, str]]) -> None:
+def test_no_message_content_stops_the_poller(service: TransferService, contents: list[dict[str, str]]) -> None:
     kinds = (
         TransferMessageKind.RECORD,
         TransferMessageKind.INTENT,
@@ -317,7 +318,7 @@ def test_no_content_stops_the_service(service: TransferService, contents: list[d
     assert isinstance(service.situations.gather(()), TransferDecisionInputs)
 
 
-def test_who_makes_his_acts_slow_delays_nobody_else() -> None:
+def test_slow_acts_of_one_owner_delay_no_other_owner() -> None:
     never = threading.Event()
     workers = OwnerThreadPools()
     for _ in range(50):
@@ -329,7 +330,7 @@ def test_who_makes_his_acts_slow_delays_nobody_else() -> None:
     never.set()
 
 
-def test_threads_of_those_who_need_none_are_dismissed() -> None:
+def test_idle_threads_of_owners_are_ended() -> None:
     workers = OwnerThreadPools()
     for number in range(50):
         workers.do(f"user{number}", str, number).result(timeout=5)

@@ -62,7 +62,7 @@ def keep_news(
 
 
 @given(LETTERS, LETTERS, DESIRED, st.booleans(), st.booleans(), st.integers(0, 3))
-def test_the_kept_part_of_a_world_decides_as_the_whole_one(
+def test_the_journalled_rows_lead_to_the_same_plan_as_all_rows(
     local: str | None, remote: str | None, desired: str, asleep: bool, ended: bool, missed: int
 ) -> None:
     verdict = VERDICT if ended else None
@@ -88,7 +88,7 @@ def test_the_kept_part_of_a_world_decides_as_the_whole_one(
 
 
 @pytest.mark.parametrize("remote", ["dr", "Eqw", ""], ids=["deleting", "error", "gone"])
-def test_a_decision_is_made_again_from_what_the_state_file_has(database: StateFile, remote: str) -> None:
+def test_a_journalled_decision_replays_to_the_same_actions(database: StateFile, remote: str) -> None:
     transfers = (
         a_transfer(missed_polls=9, missing_since=second(1), since=second(2)),
         a_transfer(name="gb.alpha.8.0.1", remote_id=0, verdict=VERDICT, remote="gamma"),
@@ -105,7 +105,7 @@ def test_a_decision_is_made_again_from_what_the_state_file_has(database: StateFi
     assert replay_transfer_plan(changed) == []
 
 
-def test_what_is_decided_in_the_same_words_is_kept_once(database: StateFile) -> None:
+def test_a_repeated_decision_is_journalled_once(database: StateFile) -> None:
     one = a_transfer(missed_polls=9, missing_since=second(1))
     plan_journal = TransferPlanJournal()
     for at_s in (60, 65, 70):
@@ -120,7 +120,7 @@ def test_what_is_decided_in_the_same_words_is_kept_once(database: StateFile) -> 
     assert len(DecisionJournal(database).last(9)) == 2
 
 
-def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(database: StateFile) -> None:
+def test_a_decision_about_many_transfers_is_journalled_in_part_with_a_count(database: StateFile) -> None:
     many = [a_transfer(name=f"gb.alpha.{n}.0.1", verdict=VERDICT) for n in range(1, ROWS + 6)]
     situation = a_situation()
     planned = update_and_plan_transfers(many, situation, POLICY)
@@ -134,7 +134,7 @@ def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(dat
     assert replay_transfer_plan(kept.inputs) == [transfer_action_sentence(action) for action in planned.actions[:ROWS]]
 
 
-def test_each_act_has_words_for_people_that_are_not_its_kept_value() -> None:
+def test_each_act_has_a_name_for_people() -> None:
     kept = [f"{act.value} gb.alpha.7.0.1: because" for act in TransferActKind]
 
     assert set(TRANSFER_ACT_WORDS) == set(TransferActKind)
@@ -143,7 +143,7 @@ def test_each_act_has_words_for_people_that_are_not_its_kept_value() -> None:
     ]
 
 
-def test_what_is_alike_is_told_once_and_what_is_strange_as_it_is() -> None:
+def test_similar_actions_are_summarized_and_unknown_sentences_stay() -> None:
     kept = ["close gb.a.1.0.1: gone", "what?", "close gb.a.2.0.1: gone", "close gb.a.3.0.1: here"]
 
     assert summarize_transfer_actions(kept) == [
@@ -153,7 +153,7 @@ def test_what_is_alike_is_told_once_and_what_is_strange_as_it_is() -> None:
     ]
 
 
-def test_old_decisions_go_and_the_oldest_of_too_many(database: StateFile) -> None:
+def test_the_journal_drops_old_entries_and_limits_its_size(database: StateFile) -> None:
     for at_s in range(10):
         DecisionJournal(database).keep(
             DecisionJournalEntry(at=second(at_s), program="poller", sentence="x" * 100, inputs={"actions": []})

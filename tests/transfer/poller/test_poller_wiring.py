@@ -114,7 +114,7 @@ def of_beta(policy: Policy, **changes: object) -> dict[str, object]:
     return {"clusters": {**policy.clusters, "beta": beta}}
 
 
-def test_a_new_queue_opens_when_its_cluster_answers_and_closes_no_other(running: Running) -> None:
+def test_a_new_transfer_queue_opens_at_the_first_answer_and_closes_no_other_queue(running: Running) -> None:
     before = running.load()
     running.follow(**with_gamma(running.policy))
     after = running.load()
@@ -133,28 +133,30 @@ def test_a_new_queue_opens_when_its_cluster_answers_and_closes_no_other(running:
     [{"accounting": "/file"}, {"shell": "/bin/dash"}, {"spool_shared": True}],
     ids=["accounting", "shell", "spool"],
 )
-def test_what_its_answers_do_not_depend_on_closes_no_queue(running: Running, changes: dict[str, object]) -> None:
+def test_a_configuration_change_that_does_not_affect_queries_closes_no_queue(
+    running: Running, changes: dict[str, object]
+) -> None:
     running.follow(**of_beta(running.policy, **changes))
 
     assert running.load()["gb_beta_up"] == "1"
     assert (running.beta.is_dismissed, running.push.is_stopped) == (False, False)
 
 
-def test_a_cluster_that_is_elsewhere_now_is_asked_before_its_queue_opens(running: Running) -> None:
+def test_a_cluster_with_a_new_root_is_queried_before_its_queue_opens(running: Running) -> None:
     running.follow(**of_beta(running.policy, root="/elsewhere"))
 
     assert running.load() == queue_closing_load_values(["gb_beta_up", "gb_beta_pending", "gb_beta_free"])
     assert (running.beta.is_dismissed, running.push.is_stopped) == (True, True)
 
 
-def test_a_push_is_begun_anew_only_when_it_changed(running: Running) -> None:
+def test_a_job_end_receiver_restarts_only_if_its_settings_changed(running: Running) -> None:
     running.follow(**of_beta(running.policy, push_limit_per_s=9.0))
 
     assert (running.push.is_stopped, running.beta.is_dismissed) == (True, False)
     assert running.service.resources.pushes == {}
 
 
-def test_a_cluster_that_is_gone_is_asked_no_more_and_its_answer_counts_no_more(running: Running) -> None:
+def test_a_removed_cluster_is_not_queried_and_its_last_answer_is_dropped(running: Running) -> None:
     running.send(RECORD)
     running.follow(queues={}, clusters={"alpha": running.policy.clusters["alpha"]})
 
@@ -163,7 +165,7 @@ def test_a_cluster_that_is_gone_is_asked_no_more_and_its_answer_counts_no_more(r
     assert running.service.situations.dropped() == {"beta"}
 
 
-def test_without_a_queue_a_cluster_is_asked_until_its_transfers_are_home(running: Running) -> None:
+def test_a_cluster_without_queue_is_queried_until_its_transfers_are_closed(running: Running) -> None:
     running.send(RECORD)
     running.follow(queues={})
     while_open = running.service.resources.observers.keys() - {"alpha"}
@@ -172,8 +174,10 @@ def test_without_a_queue_a_cluster_is_asked_until_its_transfers_are_home(running
 
 
 @pytest.mark.parametrize("is_other_away", [False, True], ids=["alone", "with another"])
-def test_who_was_sent_by_a_route_that_is_gone_since_is_taken_home(running: Running, is_other_away: bool) -> None:
-    """A starter reads its route, and tells of its transfer a moment later."""
+def test_a_record_by_a_removed_route_is_accepted_and_its_cluster_is_queried(
+    running: Running, is_other_away: bool
+) -> None:
+    """A starter reads its route a moment before it sends its record."""
     if is_other_away:
         running.send(OTHER)
     running.follow(queues={})
@@ -187,8 +191,7 @@ def test_who_was_sent_by_a_route_that_is_gone_since_is_taken_home(running: Runni
     assert not running.service.has_unasked()
 
 
-def test_a_silence_is_counted_on_unless_its_cluster_was_not_asked(running: Running) -> None:
-    """A cluster that was left out for an hour was not silent for one."""
+def test_time_without_queries_does_not_count_as_silence_of_a_cluster(running: Running) -> None:
     running.send(RECORD)
     running.service.situations.since_s = AGES_AGO_S
     running.follow(**with_gamma(running.policy))
@@ -202,7 +205,7 @@ def test_a_silence_is_counted_on_unless_its_cluster_was_not_asked(running: Runni
     assert running.service.situations.since_s >= before_s
 
 
-def test_a_queue_stays_closed_no_longer_than_the_new_longest_pause(running: Running) -> None:
+def test_a_shorter_longest_pause_shortens_the_pause_of_closed_queues(running: Running) -> None:
     until = datetime.now(UTC) + timedelta(hours=1)
     running.service.breakers._store_breaker(PublishedClusterBreaker(cluster="beta", times=9, until=until))
     running.follow(breaker=BreakerSection(pause_s=5, pause_max_s=5))
@@ -213,7 +216,7 @@ def test_a_queue_stays_closed_no_longer_than_the_new_longest_pause(running: Runn
     assert known.until <= latest
 
 
-def test_what_waits_for_its_record_waits_on(running: Running) -> None:
+def test_messages_that_wait_for_a_record_survive_a_configuration_change(running: Running) -> None:
     early = RECORD.but(kind=TransferMessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="0")
     running.send(early)
     before = dict(running.service.mail.premature)
@@ -224,8 +227,7 @@ def test_what_waits_for_its_record_waits_on(running: Running) -> None:
     assert running.service.resources.inbox.limit_per_uid == 7
 
 
-def test_a_new_route_holds_for_the_next_message(running: Running) -> None:
-    """The queue of a record is one of the configuration's, or nobody reads it."""
+def test_a_new_route_applies_to_the_next_message(running: Running) -> None:
     to_gamma = RECORD.but(queue="transfer-gamma", remote="gamma")
     running.send(to_gamma)
     refused = len(running.service.ledger.all())
@@ -235,8 +237,7 @@ def test_a_new_route_holds_for_the_next_message(running: Running) -> None:
     assert (refused, len(running.service.ledger.all())) == (0, 1)
 
 
-def test_all_of_the_service_has_the_new_configuration(running: Running) -> None:
-    """Nothing in it, however deep, keeps the old one."""
+def test_no_part_of_the_poller_keeps_the_old_configuration(running: Running) -> None:
     running.send(RECORD, TransferMessage(kind=TransferMessageKind.ASK, transfer=RECORD.transfer, wake="f2"))
     old = running.policy
     running.follow(**with_gamma(old), poller=PollerSection(interval_s=9), site=replace(old.site, min_uid=7))
@@ -258,7 +259,7 @@ def reachable(root: object) -> Iterator[object]:
             left += [each for each in new if not isinstance(each, type)]
 
 
-def test_the_service_shows_its_new_queues_and_since_when_it_runs(running: Running) -> None:
+def test_the_published_service_status_shows_new_queues_and_the_first_start(running: Running) -> None:
     folder = f"{running.folder}/published"
     before = published_json.read_published_service_status(folder)
     running.follow(**with_gamma(running.policy))
@@ -270,7 +271,7 @@ def test_the_service_shows_its_new_queues_and_since_when_it_runs(running: Runnin
     assert [route.queue for route in after.routes] == ["transfer-beta", "transfer-gamma"]
 
 
-def test_a_cluster_that_nobody_asks_any_more_is_not_shown_as_one_that_answers(running: Running) -> None:
+def test_a_cluster_that_is_no_longer_queried_is_not_published(running: Running) -> None:
     folder = f"{running.folder}/published"
     before = published_json.read_all_published_files(folder).clusters.keys()
     running.follow(queues={}, clusters={"alpha": running.policy.clusters["alpha"]})
@@ -279,8 +280,9 @@ def test_a_cluster_that_nobody_asks_any_more_is_not_shown_as_one_that_answers(ru
     assert "beta" not in published_json.read_all_published_files(folder).clusters
 
 
-def test_a_service_that_can_t_be_put_together_gives_all_back(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is tried again and again, while a FIFO can't be made on a full disk."""
+def test_a_failed_construction_of_the_poller_releases_all_resources(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun: list[Pushed] = []
     closed: list[StateFile] = []
 
@@ -304,8 +306,8 @@ def test_a_service_that_can_t_be_put_together_gives_all_back(running: Running, m
 
 
 @pytest.mark.parametrize("home", [{"alpha": ClusterSection(kind=ClusterKind.OAR)}, {}], ids=["OAR", ""])
-def test_a_site_that_can_have_no_queue_asks_every_cluster(home: dict[str, ClusterSection]) -> None:
-    """What is sent there is sent by others than starters; load values are a queue's."""
+def test_a_site_without_grid_engine_home_queries_every_cluster(home: dict[str, ClusterSection]) -> None:
+    """Campaigns send jobs to the clusters of such a site."""
     clusters = {**home, "beta": ClusterSection(qmaster_port=1, execd_port=2)}
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
 

@@ -84,7 +84,7 @@ def texts(folder: str, job: str) -> list[list[str]]:
     ]
 
 
-def test_a_history_has_every_attempt_with_its_events(
+def test_a_published_history_shows_each_attempt_with_its_events(
     folder: str, database: StateFile, job_history: TaskHistoryPublisher
 ) -> None:
     again = replace(TRANSFER, name="gb.alpha.12.0.2")
@@ -98,10 +98,9 @@ def test_a_history_has_every_attempt_with_its_events(
     assert texts(folder, "12") == [["first"], ["second"]]
 
 
-def test_an_open_history_goes_on_without_being_read_again(
+def test_an_open_history_is_republished_without_reading_the_state_file_again(
     folder: str, database: StateFile, job_history: TaskHistoryPublisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is what the state file has, in every attempt, though only the first look reads that."""
     again = TRANSFER.but(name="gb.alpha.12.0.2")
     foreign = TRANSFER.but(name="gb.gamma.12.0.1")
 
@@ -131,10 +130,9 @@ def test_an_open_history_goes_on_without_being_read_again(
     assert [one.transfer.remote_state for one in kept[0].attempts] == ["", "r"]
 
 
-def test_what_is_over_is_read_anew_and_so_is_all_after_a_sweep(
+def test_closed_histories_are_read_from_the_state_file_again(
     folder: str, database: StateFile, job_history: TaskHistoryPublisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So nothing is kept for ever, and what the state file forgets is forgotten here."""
     reads = []
     read = TransferRows.of_task
     monkeypatch.setattr(TransferRows, "of_task", lambda *of: reads.append(of[1:]) or read(*of))
@@ -150,7 +148,7 @@ def test_what_is_over_is_read_anew_and_so_is_all_after_a_sweep(
     assert reads == [("alpha", 12, 0)] * 3
 
 
-def test_a_history_that_people_would_see_no_difference_in_is_not_written_again(
+def test_an_invisible_change_does_not_rewrite_a_history(
     folder: str, database: StateFile, job_history: TaskHistoryPublisher
 ) -> None:
     TransferRows(database).put(TRANSFER)
@@ -165,7 +163,7 @@ def test_a_history_that_people_would_see_no_difference_in_is_not_written_again(
     assert texts(folder, "12") == [[]]
 
 
-def test_what_closed_while_nothing_could_be_shown_is_shown_at_the_next_start(
+def test_a_transfer_that_closed_unpublished_is_published_at_the_next_start(
     folder: str, database: StateFile, job_history: TaskHistoryPublisher
 ) -> None:
     TransferStatePublisher(POLICY, Clock(), folder).transfers([TRANSFER], {})
@@ -179,7 +177,7 @@ def test_what_closed_while_nothing_could_be_shown_is_shown_at_the_next_start(
 
 
 @pytest.mark.parametrize(("listed", "text"), [(OwnerSeenInHomeJobList.YES, "call 555"), ("", "")])
-def test_words_are_listed_among_all_transfers_once_home_lists_the_task_as_their_teller_s(
+def test_texts_of_a_person_are_published_only_after_the_home_job_list_proves_the_owner(
     folder: str, listed: str, text: str
 ) -> None:
     told = TRANSFER.but(created_at=datetime.now(UTC), reason="call 555", remote_host="call 555", listed=listed)
@@ -192,7 +190,7 @@ def test_words_are_listed_among_all_transfers_once_home_lists_the_task_as_their_
     assert (row.owner, row.reason, row.remote_host) == ("alice", text, text)
 
 
-def test_a_transfer_that_names_another_cluster_as_its_home_is_not_shown(
+def test_a_transfer_of_another_home_cluster_is_not_published(
     folder: str, database: StateFile, job_history: TaskHistoryPublisher
 ) -> None:
     foreign = TRANSFER.but(name="gb.gamma.12.0.1")
@@ -203,7 +201,7 @@ def test_a_transfer_that_names_another_cluster_as_its_home_is_not_shown(
     assert texts(folder, "12") == []
 
 
-def test_the_sweep_removes_old_histories_but_those_of_living_transfers(
+def test_the_sweep_removes_old_histories_except_those_of_open_transfers(
     folder: str, job_history: TaskHistoryPublisher
 ) -> None:
     views = TransferStatePublisher(POLICY, Clock(), folder)
@@ -217,7 +215,7 @@ def test_the_sweep_removes_old_histories_but_those_of_living_transfers(
     assert sorted(os.listdir(f"{folder}/jobs")) == ["12.json", "15.json"]
 
 
-def test_a_cluster_that_stops_answering_keeps_its_last_answer_and_says_why(folder: str) -> None:
+def test_a_silent_cluster_is_published_with_its_error(folder: str) -> None:
     views = TransferStatePublisher(POLICY, Clock(), folder)
     views.answer(ClusterQueryResult(cluster="beta", trouble="qstat: no answer in time"), None)
 
@@ -227,7 +225,7 @@ def test_a_cluster_that_stops_answering_keeps_its_last_answer_and_says_why(folde
     assert (seen.trouble, seen.taken_at) == ("qstat: no answer in time", None)
 
 
-def test_a_mapping_is_published_with_its_route_and_withdrawn_with_it(folder: str) -> None:
+def test_a_request_mapping_is_published_and_withdrawn_with_its_route(folder: str) -> None:
     maps = {"beta": {("resource", "h_rt"): ResourceMappingRule(to="walltime")}}
     TransferStatePublisher(replace(POLICY, maps=maps), Clock(), folder).routes(frozenset())
     rules = published_file_formats.read_request_mapping("transfer-beta", folder)
@@ -241,7 +239,7 @@ def test_a_mapping_is_published_with_its_route_and_withdrawn_with_it(folder: str
     assert not os.path.exists(published_file_formats.request_mapping_path("transfer-beta", folder))
 
 
-def test_rules_that_say_nothing_are_not_published_but_keep_names_from_the_rule_for_all(folder: str) -> None:
+def test_empty_mapping_rules_only_exempt_their_names_from_the_rule_for_all_names(folder: str) -> None:
     nothing = {("project", "chem"): ProjectMappingRule(), ("queue", "long.q"): QueueMappingRule()}
     TransferStatePublisher(replace(POLICY, maps={"beta": nothing}), Clock(), folder).routes(frozenset())
     unmapped = published_file_formats.read_published_route("transfer-beta", folder).remote_mapped
@@ -256,7 +254,7 @@ def test_rules_that_say_nothing_are_not_published_but_keep_names_from_the_rule_f
     ]
 
 
-def test_the_words_of_a_cluster_stay_published_until_it_tells_others(folder: str) -> None:
+def test_offered_names_stay_published_until_the_cluster_reports_other_names(folder: str) -> None:
     views, words = (TransferStatePublisher(POLICY, Clock(), folder), NamesOfferedByCluster(pe=frozenset({"smp"})))
     before = published_file_formats.read_offered_names("beta", folder)
     views.answer(ClusterQueryResult(cluster="beta", vocabulary=words), None)
@@ -265,7 +263,7 @@ def test_the_words_of_a_cluster_stay_published_until_it_tells_others(folder: str
     assert (before, published_file_formats.read_offered_names("beta", folder)) == (None, b"string=*\npe=smp\nrule=*\n")
 
 
-def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: str) -> None:
+def test_a_drained_cluster_has_closing_load_values_until_it_is_undrained(folder: str) -> None:
     views = TransferStatePublisher(POLICY, Clock(), folder)
     views.routes(frozenset())
     seen = ClusterSnapshot(cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0)
@@ -285,7 +283,7 @@ def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: s
     assert reported() == open_values == "gb_beta_up=1 gb_beta_pending=1 gb_beta_free=0"
 
 
-def test_a_full_folder_closes_every_queue_and_is_shown_until_it_has_room(folder: str) -> None:
+def test_a_full_folder_closes_every_queue_and_is_published(folder: str) -> None:
     views = TransferStatePublisher(POLICY, Clock(), folder)
     views.routes(frozenset())
     seen = ClusterSnapshot(cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0)
@@ -301,7 +299,7 @@ def test_a_full_folder_closes_every_queue_and_is_shown_until_it_has_room(folder:
     assert [told(full) for full in ("", "no room", "")] == [("1", ""), ("0", "no room"), ("1", "")]
 
 
-def test_what_a_terminal_would_obey_is_replaced() -> None:
+def test_control_characters_in_published_texts_are_replaced() -> None:
     hostile = TRANSFER.but(reason="\x1b[2Jgone\n\udcff", verdict=TransferMessage(outcome="error", reason="\x07bell"))
 
     seen = published_row_with_all_fields(hostile)
@@ -310,8 +308,7 @@ def test_what_a_terminal_would_obey_is_replaced() -> None:
     assert seen.outcome == "needs an administrator: \N{REPLACEMENT CHARACTER}bell"
 
 
-def test_what_keeps_jobs_from_a_queue_back_is_shown_while_there_is_one(folder: str) -> None:
-    """A service that begins anew shows what it sees, whatever lies there of one before it."""
+def test_non_forwarding_queues_are_published_while_a_queue_forwards_back(folder: str) -> None:
     back = QueueInstanceStatus(name="transfer-alpha@b", slots_used=0, slots_reserved=0, slots_total=2, sends_away=True)
     all_q = replace(back, name="all.q@b", sends_away=False, says_stay=True)
     seen = ClusterSnapshot(cluster="beta", taken_at=NOW, queues=(), jobs={}, pending=0, free_slots=0)

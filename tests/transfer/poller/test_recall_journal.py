@@ -22,8 +22,8 @@ def database(tmp_path: Path) -> StateFile:
     return StateFile.open(f"sqlite:///{tmp_path}/state.db")
 
 
-def test_recalls_are_made_again_from_the_tasks_that_came_before_the_last_one(database: StateFile) -> None:
-    """Also those that needed more slots than were free: whose turn it is depends on them."""
+def test_journalled_recalls_replay_to_the_same_recalls(database: StateFile) -> None:
+    """Tasks that needed more slots than were free are journalled too."""
     transfers = [waiting(job, slots) for job, slots in ((1, 1), (2, 9), (3, 2), (4, 9))]
     situation = a_waiting_situation([one for one, _ in transfers], dict(transfers))
     queues = {"transfer-beta": RECALLED, "other": RECALLED}

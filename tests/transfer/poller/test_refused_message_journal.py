@@ -58,7 +58,9 @@ ENDED_EARLY = "refuse gb.alpha.7.0.1: ended message for a transfer without a rec
     ],
     ids=["too early", "another home's", "of no kind", "no route"],
 )
-def test_a_refusal_is_made_again_from_its_message(database: StateFile, one: ReceivedStarterMessage, told: str) -> None:
+def test_a_journalled_refusal_replays_to_the_same_refusal(
+    database: StateFile, one: ReceivedStarterMessage, told: str
+) -> None:
     refusal = accept_or_reject_message(one)
     assert isinstance(refusal, RejectedStarterMessage)
     RefusedStarterMessageJournal(DecisionJournal(database), Clock()).keep(one, refusal)
@@ -68,7 +70,7 @@ def test_a_refusal_is_made_again_from_its_message(database: StateFile, one: Rece
     assert refusals.replay_refused_starter_message(kept.inputs) == [told]
 
 
-def test_a_message_that_would_be_taken_by_now_is_told_so(database: StateFile) -> None:
+def test_the_replay_of_a_refusal_reports_that_the_message_is_acceptable_by_now(database: StateFile) -> None:
     message = TransferMessage(
         kind=TransferMessageKind.INTENT, transfer="gb.alpha.7.0.1", desired=DesiredLocalJobState.DEAD
     )
@@ -82,7 +84,7 @@ def test_a_message_that_would_be_taken_by_now_is_told_so(database: StateFile) ->
     assert refusals.replay_refused_starter_message({**kept.inputs, "received": known}) == ["take gb.alpha.7.0.1"]
 
 
-def test_nobody_fills_the_journal_with_what_is_refused(database: StateFile) -> None:
+def test_journalled_refusals_per_person_and_hour_are_limited(database: StateFile) -> None:
     refusals = RefusedStarterMessageJournal(DecisionJournal(database), Clock())
     for uid in [1001] * (2 * MOST_REJECTIONS_AN_HOUR) + [1002]:
         refusals.keep(received(uid=uid), RejectedStarterMessage(what="x", reason="y"))

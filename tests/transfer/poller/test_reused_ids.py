@@ -57,7 +57,7 @@ class Asked:
         return SimpleNamespace(done=lambda: True, result=lambda: result)
 
 
-def test_a_job_that_was_just_submitted_waits_and_starts_unasked() -> None:
+def test_the_account_of_a_freshly_submitted_job_is_not_queried() -> None:
     one = Asked(remote_state="")
     one.lists("qw", since_s=1)
     one.transfer = one.transfer.but(remote_state=job_state("qw"))
@@ -66,14 +66,14 @@ def test_a_job_that_was_just_submitted_waits_and_starts_unasked() -> None:
     assert one.asked == []
 
 
-def test_what_an_earlier_process_left_is_asked_for_once() -> None:
+def test_the_account_of_a_job_from_before_a_restart_is_queried_once() -> None:
     one = Asked()
 
     assert one.lists("r") == one.lists("r") == frozenset()
     assert one.asked == [(40,)]
 
 
-def test_a_job_that_began_at_another_time_is_a_stranger_if_its_account_says_so() -> None:
+def test_a_job_with_another_start_time_and_account_reuses_the_remote_id() -> None:
     one = Asked()
     one.lists("r")
     one.account = "gb.alpha.9.0.1"
@@ -82,7 +82,7 @@ def test_a_job_that_began_at_another_time_is_a_stranger_if_its_account_says_so()
     assert one.notes == ["beta has given 40 to another job"]
 
 
-def test_one_that_was_put_back_there_is_still_the_same() -> None:
+def test_a_job_rescheduled_at_the_remote_cluster_is_no_reuse_of_the_remote_id() -> None:
     one = Asked()
     one.lists("r")
 
@@ -90,7 +90,7 @@ def test_one_that_was_put_back_there_is_still_the_same() -> None:
     assert one.asked == [(40,), (40,)]
 
 
-def test_after_a_silence_or_a_gap_every_id_is_asked_for() -> None:
+def test_after_silence_or_a_missed_poll_every_remote_id_is_queried() -> None:
     one = Asked()
     one.lists("r")
     one.hears()
@@ -102,7 +102,7 @@ def test_after_a_silence_or_a_gap_every_id_is_asked_for() -> None:
     assert one.lists("r") == {KEY}
 
 
-def test_what_gridbridge_as_user_was_told_is_believed_and_forgotten_with_its_transfer() -> None:
+def test_a_reuse_found_by_a_refused_act_is_remembered_until_the_transfer_is_gone() -> None:
     one = Asked()
     told = [one.transfer]
     one.reused_ids.note_found(told)

@@ -76,7 +76,7 @@ def take_guard_away(machine: Machine) -> None:
         list_at_home(machine, "r")
 
 
-def test_a_guard_that_came_after_the_end_is_taken_back(machine: Machine, cell: Cell) -> None:
+def test_a_guard_restored_after_the_job_end_is_removed(machine: Machine, cell: Cell) -> None:
     cell.free.clear()
     take_guard_away(machine)
     machine.send(AGAIN)
@@ -89,8 +89,7 @@ def test_a_guard_that_came_after_the_end_is_taken_back(machine: Machine, cell: C
     assert cell.acts == [GUARD, RELEASE]
 
 
-def test_a_guard_that_came_between_release_and_end_is_taken_back(machine: Machine, cell: Cell) -> None:
-    """Its starter lets the task go before it says so."""
+def test_a_guard_restored_between_release_and_closed_message_is_removed(machine: Machine, cell: Cell) -> None:
     take_guard_away(machine)
     machine.settle()
     machine.send(AGAIN)
@@ -102,7 +101,7 @@ def test_a_guard_that_came_between_release_and_end_is_taken_back(machine: Machin
 
 
 @pytest.mark.parametrize("is_new", [False, True], ids=["the same process", "a new one"])
-def test_a_release_that_failed_is_tried_until_it_succeeds(machine: Machine, cell: Cell, is_new: bool) -> None:
+def test_a_failed_removal_of_a_stale_guard_is_retried(machine: Machine, cell: Cell, is_new: bool) -> None:
     take_guard_away(machine)
     machine.settle()
     machine.send(AGAIN)
@@ -121,8 +120,7 @@ def test_a_release_that_failed_is_tried_until_it_succeeds(machine: Machine, cell
     assert TransferRows(machine.service.resources.database).reguarded() == ()
 
 
-def test_what_became_known_meanwhile_stays_known(machine: Machine, cell: Cell) -> None:
-    """The transfer whose task is let go is known as it was at its close."""
+def test_removing_a_stale_guard_keeps_later_facts_of_the_transfer(machine: Machine, cell: Cell) -> None:
     take_guard_away(machine)
     machine.settle()
     machine.send(AGAIN)
@@ -136,8 +134,7 @@ def test_what_became_known_meanwhile_stays_known(machine: Machine, cell: Cell) -
     assert transfers.find(NAME, os.getuid()) == closed.but(listed="yes", record="", reguarded=False)
 
 
-def test_a_killed_service_knows_what_it_was_about_to_guard(machine: Machine, cell: Cell) -> None:
-    """It dies before it has taken the result, and the end comes to the next one."""
+def test_a_restarted_poller_removes_the_guard_that_it_had_begun_to_restore(machine: Machine, cell: Cell) -> None:
     cell.free.clear()
     take_guard_away(machine)
     machine.restart()
@@ -155,10 +152,9 @@ def test_a_killed_service_knows_what_it_was_about_to_guard(machine: Machine, cel
     [(AGAIN, ""), (WELL, "hr"), (AGAIN.but(outcome=TransferOutcome.SIGNAL, signal="9"), "hr")],
     ids=["gone", "exit 0", "signal"],
 )
-def test_nothing_is_let_go_that_is_gone_or_keeps_its_guard(
+def test_no_guard_is_removed_from_a_task_that_is_gone_or_missed_its_end(
     machine: Machine, cell: Cell, end: TransferMessage, letters: str
 ) -> None:
-    """A task whose end home has not heard waits, guarded, for a new starter."""
     take_guard_away(machine)
     machine.settle()
     machine.send(end.but(kind=TransferMessageKind.ENDED), end)
@@ -168,7 +164,7 @@ def test_nothing_is_let_go_that_is_gone_or_keeps_its_guard(
     assert cell.acts == [GUARD]
 
 
-def test_a_task_that_was_sent_anew_keeps_the_guard_of_that(machine: Machine, cell: Cell) -> None:
+def test_a_task_that_was_transferred_again_keeps_the_new_guard(machine: Machine, cell: Cell) -> None:
     take_guard_away(machine)
     machine.settle()
     machine.send(AGAIN, TASK.but(transfer=f"{NAME[:-1]}2", remote_id="41", wake="f1"))
@@ -179,7 +175,7 @@ def test_a_task_that_was_sent_anew_keeps_the_guard_of_that(machine: Machine, cel
     assert cell.acts == [GUARD]
 
 
-def test_the_job_is_asked_for_until_its_task_is_let_go(machine: Machine, cell: Cell) -> None:
+def test_a_job_is_queried_until_its_stale_guard_is_removed(machine: Machine, cell: Cell) -> None:
     take_guard_away(machine)
     machine.settle()
     machine.send(AGAIN)

@@ -39,7 +39,9 @@ def was_woken(end: int) -> bool:
         return False
 
 
-def test_the_first_answer_after_silence_wakes_who_waits_to_submit(folder: str, sleeper: tuple[Transfer, int]) -> None:
+def test_the_first_answer_after_silence_wakes_starters_that_wait_to_submit(
+    folder: str, sleeper: tuple[Transfer, int]
+) -> None:
     one, end = sleeper
     recovery = StarterWakerAfterSilence(folder)
 
@@ -52,7 +54,9 @@ def test_the_first_answer_after_silence_wakes_who_waits_to_submit(folder: str, s
 
 
 @pytest.mark.parametrize("other", [{"phase": StarterPhase.HELD}, {"remote": "gamma"}], ids=["submitted", "elsewhere"])
-def test_nobody_else_is_woken(folder: str, sleeper: tuple[Transfer, int], other: dict[str, str]) -> None:
+def test_the_first_answer_after_silence_wakes_no_other_starter(
+    folder: str, sleeper: tuple[Transfer, int], other: dict[str, str]
+) -> None:
     one, end = sleeper
     recovery = StarterWakerAfterSilence(folder)
     recovery.take_answer(SILENCE, [one])

@@ -79,7 +79,7 @@ def disagree(machine: Machine, answers: int = 2) -> None:
         answer(machine, "alpha", "hr")
 
 
-def test_two_answers_of_home_are_needed(machine: Machine) -> None:
+def test_a_suspension_mismatch_is_reported_to_the_starter_after_two_home_job_lists(machine: Machine) -> None:
     disagree(machine, answers=1)
     answer(machine, "beta", "hs")
     once = shown(machine)
@@ -91,7 +91,7 @@ def test_two_answers_of_home_are_needed(machine: Machine) -> None:
     assert (wish.outcome, wish.desired) == (TransferOutcome.AGREE, DesiredLocalJobState.RUNNING)
 
 
-def test_a_job_that_was_suspended_again_meanwhile_needs_two_more(machine: Machine) -> None:
+def test_a_mismatch_that_vanished_once_needs_two_more_home_job_lists(machine: Machine) -> None:
     disagree(machine, answers=1)
     answer(machine, "alpha", "hs")
     answer(machine, "alpha", "hr")
@@ -99,7 +99,7 @@ def test_a_job_that_was_suspended_again_meanwhile_needs_two_more(machine: Machin
     assert shown(machine) is None
 
 
-def test_it_is_taken_back_once_the_starter_has_told_that_it_follows(machine: Machine) -> None:
+def test_the_request_is_removed_once_the_starter_follows(machine: Machine) -> None:
     disagree(machine)
     machine.send(SUSPENDED.but(desired=DesiredLocalJobState.RUNNING))
     answer(machine, "alpha", "hr")
@@ -107,7 +107,7 @@ def test_it_is_taken_back_once_the_starter_has_told_that_it_follows(machine: Mac
     assert shown(machine) is None
 
 
-def test_an_end_that_came_meanwhile_stays(machine: Machine) -> None:
+def test_a_job_end_replaces_the_suspension_request(machine: Machine) -> None:
     disagree(machine)
     end = RECORD.but(kind=TransferMessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="3")
     machine.send(end)
@@ -118,7 +118,7 @@ def test_an_end_that_came_meanwhile_stays(machine: Machine) -> None:
     assert verdict.exit_status == "3"
 
 
-def test_a_recall_that_is_out_at_the_same_place_stays(machine: Machine) -> None:
+def test_a_recall_request_is_not_removed_as_a_suspension_request(machine: Machine) -> None:
     disagree(machine)
     recalled = TransferMessage(transfer=NAME, outcome=TransferOutcome.RECALL)
     machine.service.recalls.out = lambda: {(NAME, os.getuid())}  # type: ignore[method-assign]
@@ -140,8 +140,7 @@ class Hours:
         )
 
 
-def test_what_led_to_nothing_is_told_once_more_after_a_while(machine: Machine) -> None:
-    """A starter's word may have been lost; and it is woken by each."""
+def test_an_ignored_suspension_request_is_repeated_after_a_pause(machine: Machine) -> None:
     hours = Hours(machine)
     disagree(machine)
     first = shown(machine)
@@ -158,7 +157,7 @@ def test_what_led_to_nothing_is_told_once_more_after_a_while(machine: Machine) -
     assert float(later.at) > float(first.at)
 
 
-def test_a_starter_that_never_follows_is_told_ever_more_seldom_and_that_is_said_once(
+def test_an_ignored_suspension_request_is_repeated_after_growing_pauses_with_one_warning(
     machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -182,7 +181,7 @@ def test_a_starter_that_never_follows_is_told_ever_more_seldom_and_that_is_said_
     assert caplog.text.count(UNHEEDED_SUSPENSION_WARNING) == 1
 
 
-def test_what_it_is_told_next_comes_at_once(machine: Machine) -> None:
+def test_a_different_suspension_request_is_sent_at_once(machine: Machine) -> None:
     hours = Hours(machine)
     disagree(machine)
     hours.now_s += FIRST_SUSPENSION_REQUEST_PAUSE_S
@@ -196,7 +195,7 @@ def test_what_it_is_told_next_comes_at_once(machine: Machine) -> None:
     assert wish.desired == DesiredLocalJobState.SUSPENDED
 
 
-def test_a_service_that_was_killed_decides_anew(machine: Machine) -> None:
+def test_a_restarted_poller_counts_home_job_lists_anew(machine: Machine) -> None:
     disagree(machine)
     machine.restart()
     at_first = shown(machine)
@@ -207,7 +206,7 @@ def test_a_service_that_was_killed_decides_anew(machine: Machine) -> None:
     assert shown(machine)
 
 
-def test_answers_are_counted_anew_when_the_clock_was_set(machine: Machine) -> None:
+def test_a_clock_change_restarts_the_count_of_home_job_lists(machine: Machine) -> None:
     disagree(machine, answers=1)
     machine.set_clock(-60)
     answer(machine, "alpha", "hr")
@@ -216,7 +215,7 @@ def test_answers_are_counted_anew_when_the_clock_was_set(machine: Machine) -> No
 
 
 @pytest.mark.parametrize(("kind", "is_told"), [("gridengine", True), ("oar", False)])
-def test_what_beta_shows_counts_where_it_shows_a_suspension(machine: Machine, kind: str, is_told: bool) -> None:
+def test_only_a_cluster_kind_that_shows_suspensions_is_compared(machine: Machine, kind: str, is_told: bool) -> None:
     clusters = machine.policy.clusters
     beta = replace(clusters["beta"], kind=type(clusters["beta"].kind)(kind))
     policy = replace(machine.policy, clusters=clusters | {"beta": beta})

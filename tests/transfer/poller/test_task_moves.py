@@ -49,7 +49,7 @@ def come_home(machine: Machine) -> None:
     ledger.forget(closed)
 
 
-def test_a_task_that_has_started_is_left_alone_and_its_owner_is_told(machine: Machine) -> None:
+def test_the_move_of_a_started_task_is_dropped_and_noted_in_its_history(machine: Machine) -> None:
     machine.send(RECORD)
     ask(machine)
 
@@ -58,23 +58,22 @@ def test_a_task_that_has_started_is_left_alone_and_its_owner_is_told(machine: Ma
     assert "not moved: the task has started there" in [one.text for one in events]
 
 
-def test_a_move_of_nothing_that_is_known_is_dropped(machine: Machine) -> None:
+def test_the_move_of_an_unknown_transfer_is_dropped(machine: Machine) -> None:
     machine.send(RECORD)
     ask(machine, name="gb.alpha.9.0.1")
 
     assert ended(machine, "qw") == [("dropped", "the transfer is unknown")]
 
 
-def test_without_a_proof_from_home_nothing_is_recalled(machine: Machine) -> None:
-    """So nobody has the service alter jobs by records that he makes up."""
+def test_a_task_whose_owner_is_unproved_is_not_moved(machine: Machine) -> None:
+    """Otherwise forged records could change jobs."""
     machine.send(RECORD)
     ask(machine)
 
     assert ended(machine, "qw") == [("dropped", "the recall limit of the task's queue is reached")]
 
 
-def test_a_new_process_goes_on_with_a_task_that_has_come_home(machine: Machine) -> None:
-    """And home's next answer has to show its job, until it has started somewhere."""
+def test_a_restarted_poller_continues_the_move_of_a_task_that_is_home(machine: Machine) -> None:
     come_home(machine)
     ask(machine)
     machine.answer("qw")
@@ -84,8 +83,8 @@ def test_a_new_process_goes_on_with_a_task_that_has_come_home(machine: Machine) 
     assert 7 in machine.service.watched_jobs()
 
 
-def test_its_queues_are_given_back_again_while_home_lists_it(machine: Machine) -> None:
-    """Here there is no qalter: what fails is done again, until the job is gone."""
+def test_the_queue_list_of_a_moved_task_is_restored_again_while_its_job_is_listed(machine: Machine) -> None:
+    """The restore fails here, because there is no qalter."""
     come_home(machine)
     ask(machine, stage=TaskMoveStage.HOME)
     machine.answer_at_home("r", queue="all.q@n1")

@@ -200,7 +200,9 @@ class Machine:
 
 
 @pytest.mark.parametrize("news", ["another record", "an answer", "time", "a new process"])
-def test_an_end_that_is_home_waits_for_other_news(machine: Machine, news: str) -> None:
+def test_a_closed_message_is_stored_with_the_next_message_or_answer_or_after_a_time(
+    machine: Machine, news: str
+) -> None:
     machine.service.mail.linger_s = 1e9
     machine.send(RECORD, CLOSED)
     before = len(machine.service.ledger.all())
@@ -221,7 +223,7 @@ def test_an_end_that_is_home_waits_for_other_news(machine: Machine, news: str) -
     assert ended.reason == "ended here: exit status 0"
 
 
-def test_ends_that_keep_coming_do_not_linger_for_ever(machine: Machine) -> None:
+def test_a_delayed_closed_message_is_stored_after_a_limited_time(machine: Machine) -> None:
     machine.send(RECORD)
     machine.service.mail.linger_s = 100.0
     left = []
@@ -233,8 +235,7 @@ def test_ends_that_keep_coming_do_not_linger_for_ever(machine: Machine) -> None:
     assert left == [1, 1, 1, 0]
 
 
-def test_a_task_that_was_refused_and_cleared_while_no_service_ran_is_taken_home(machine: Machine) -> None:
-    """Both attempts have the same name: no history was there to ask about."""
+def test_two_attempts_of_one_name_while_no_poller_ran_are_told_apart(machine: Machine) -> None:
     first = RECORD.but(phase=StarterPhase.SUBMITTING, remote_id="", at="1767225600.000")
     refused = CLOSED.but(outcome=TransferOutcome.ERROR, remote_id="", at="1767225601.000")
     second = RECORD.but(wake="f1", at="1767225602.000")
@@ -247,8 +248,8 @@ def test_a_task_that_was_refused_and_cleared_while_no_service_ran_is_taken_home(
     assert (known.wake, known.remote_id) == ("f1", 40)
 
 
-def test_the_record_of_an_ended_transfer_stays_until_its_job_is_gone(machine: Machine) -> None:
-    """gridbridge-as-user deletes what runs again by the proof that the record is."""
+def test_the_record_file_of_a_closed_transfer_stays_until_its_remote_job_is_gone(machine: Machine) -> None:
+    """gridbridge-as-user needs the record to delete a job that runs again."""
     machine.send(RECORD, CLOSED)
     machine.answer("r")
     kept = machine.records()
@@ -258,8 +259,7 @@ def test_the_record_of_an_ended_transfer_stays_until_its_job_is_gone(machine: Ma
     assert 40 not in machine.service.watched_jobs()
 
 
-def test_a_folder_that_may_hold_outputs_is_kept_and_that_is_told_once(machine: Machine) -> None:
-    """Its starter was killed before all was home: it would have told so."""
+def test_a_remote_folder_that_may_hold_outputs_is_kept_and_noted_once(machine: Machine) -> None:
     machine.send(RECORD.but(stage=f".gridbridge/stage/{NAME}"), CLOSED.but(kind=TransferMessageKind.ENDED), CLOSED)
     machine.answer("")
     local = parse_transfer_name(NAME).local  # over before home was asked whose it is
@@ -276,7 +276,7 @@ def test_a_folder_that_may_hold_outputs_is_kept_and_that_is_told_once(machine: M
     assert history.stat().st_mtime_ns == shown_at
 
 
-def test_another_process_looks_after_what_has_ended(machine: Machine) -> None:
+def test_a_restarted_poller_queries_remote_jobs_of_closed_transfers(machine: Machine) -> None:
     machine.send(RECORD, CLOSED)
     machine.restart()
     machine.service.round()
@@ -286,8 +286,7 @@ def test_another_process_looks_after_what_has_ended(machine: Machine) -> None:
     assert (machine.records(), machine.service.ledger.ended) == (0, {})
 
 
-def test_what_a_killed_process_left_of_an_ended_transfer_is_removed(machine: Machine) -> None:
-    """Its message lies there still, but has nothing new to say."""
+def test_a_restarted_poller_removes_the_fifo_of_a_closed_transfer(machine: Machine) -> None:
     machine.send(RECORD, CLOSED)
     fifo = machine.spool / "wake/f0"
     fifo.touch()
@@ -296,8 +295,7 @@ def test_what_a_killed_process_left_of_an_ended_transfer_is_removed(machine: Mac
     assert not fifo.exists()
 
 
-def test_a_transfer_that_is_taken_up_again_is_not_laid_to_rest(machine: Machine) -> None:
-    """Its task was put back at home; its remote job is gone long since."""
+def test_a_reopened_transfer_stays_open_without_a_remote_job(machine: Machine) -> None:
     machine.send(RECORD, CLOSED.but(kind=TransferMessageKind.ENDED), CLOSED)
     for one in tuple(machine.service.ledger.ended.values()):
         machine.service.ledger.reopen(one)
@@ -312,10 +310,9 @@ def test_a_transfer_that_is_taken_up_again_is_not_laid_to_rest(machine: Machine)
     [("yes", "3", 1), ("", "3", 2), ("yes", "99", 2)],
     ids=["put back", "its error was cleared", "it was to run again"],
 )
-def test_a_task_that_was_put_back_is_told_to_take_the_end_that_home_did_not_hear(
+def test_a_rescheduled_task_that_asks_receives_the_end_that_home_missed(
     machine: Machine, restarted: str, status: str, attempt: int
 ) -> None:
-    """It asks before an answer of home shows it: its row there is that of its new start."""
     closed = CLOSED.but(exit_status=status)
     machine.send(RECORD, closed.but(kind=TransferMessageKind.ENDED), closed)
     asks = TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted=restarted)
@@ -330,8 +327,7 @@ def test_a_task_that_was_put_back_is_told_to_take_the_end_that_home_did_not_hear
     assert [one.name for one in machine.service.ledger.all()] == [NAME] * (attempt == 1)
 
 
-def test_a_task_of_another_job_under_the_number_of_one_that_is_gone_is_a_new_transfer(machine: Machine) -> None:
-    """Home listed none since then, so it is not the one that was put back."""
+def test_a_question_of_a_new_job_under_a_reused_number_starts_a_new_transfer(machine: Machine) -> None:
     closed = CLOSED.but(exit_status="3")
     machine.send(RECORD, closed.but(kind=TransferMessageKind.ENDED), closed)
     now = datetime.now(UTC)
@@ -347,8 +343,7 @@ def test_a_task_of_another_job_under_the_number_of_one_that_is_gone_is_a_new_tra
     assert reply.transfer == "gb.alpha.7.0.2"
 
 
-def test_what_was_learned_of_a_transfer_that_closed_meanwhile_does_not_open_it(machine: Machine) -> None:
-    """The accounting record was looked up while the wrapper's own word came home."""
+def test_an_accounting_result_for_a_closed_transfer_does_not_reopen_the_transfer(machine: Machine) -> None:
     machine.send(RECORD)
     [one] = machine.service.ledger.all()
     found: Future[TransferMessage | None] = Future()
@@ -362,10 +357,9 @@ def test_what_was_learned_of_a_transfer_that_closed_meanwhile_does_not_open_it(m
     assert not machine.service.ledger.open
 
 
-def test_why_no_end_of_two_is_believed_is_told_at_once_and_at_the_end(
+def test_conflicting_accounting_records_are_noted_at_once_and_named_in_the_end(
     machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is no lack of a trace, and what anybody may have written closes no queue."""
     machine.send(RECORD)
     [one] = machine.service.ledger.all()
 
@@ -388,8 +382,7 @@ def test_why_no_end_of_two_is_believed_is_told_at_once_and_at_the_end(
     assert (verdict.cause, verdict.reason) == (TransferFailureCause.DISPUTED, events[-1].text)
 
 
-def test_why_the_job_of_an_owner_without_account_is_left_is_told(machine: Machine) -> None:
-    """`gridbridge why` shows a transfer's reason and its events."""
+def test_the_reason_of_a_transfer_names_the_missing_account_of_its_owner(machine: Machine) -> None:
     machine.send(RECORD)
     [transfer] = machine.service.ledger.all()
     action = TransferAction(act=TransferActKind.DELETE_REMOTE, transfer=transfer, why="deleted at home")
@@ -405,8 +398,8 @@ def test_why_the_job_of_an_owner_without_account_is_left_is_told(machine: Machin
     assert kept.reason == "the account of alice is gone"
 
 
-def test_a_full_folder_of_tmpdirs_is_no_room_for_the_service(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Starters write their notes there: the queues are closed until there is room."""
+def test_a_full_folder_of_tmpdirs_counts_as_no_room(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starters write their notes into TMPDIR."""
     publication = machine.service
     monkeypatch.setattr(publication.tmpdirs, "_known", frozenset({"/full"}))
     sizes = {"/full": FolderFreeSpace(free_bytes=0, free_files=0)}
@@ -417,7 +410,7 @@ def test_a_full_folder_of_tmpdirs_is_no_room_for_the_service(machine: Machine, m
     assert "/full" in publication.room.lacks()
 
 
-def test_what_is_at_rest_stays_at_rest(machine: Machine) -> None:
+def test_a_finished_transfer_stays_finished_after_a_restart(machine: Machine) -> None:
     machine.send(RECORD, CLOSED)
     machine.answer("")
     machine.restart()
@@ -426,7 +419,7 @@ def test_what_is_at_rest_stays_at_rest(machine: Machine) -> None:
     assert TransferRows(machine.service.resources.database).find(NAME, os.getuid()) is not None
 
 
-def test_nobody_looks_after_a_transfer_that_the_state_file_forgets(machine: Machine) -> None:
+def test_a_transfer_that_the_state_file_dropped_is_not_watched(machine: Machine) -> None:
     machine.policy = replace(machine.policy, retention=RetentionSection(closed_h=0))
     machine.restart()
     machine.send(RECORD, CLOSED)
@@ -437,8 +430,7 @@ def test_nobody_looks_after_a_transfer_that_the_state_file_forgets(machine: Mach
 
 
 @pytest.mark.parametrize("restarts", [False, True], ids=["while it runs", "while it does not"])
-def test_a_clock_that_is_set_back_stalls_nothing(machine: Machine, restarts: bool) -> None:
-    """It was two hours ahead when the record came."""
+def test_a_clock_that_is_set_back_delays_no_transfer(machine: Machine, restarts: bool) -> None:
     machine.set_clock(7200)
     machine.send(RECORD)
     machine.ahead_s = 0
@@ -448,7 +440,7 @@ def test_a_clock_that_is_set_back_stalls_nothing(machine: Machine, restarts: boo
     assert machine.service.ledger.open[NAME, os.getuid()].missed_polls == 1
 
 
-def test_a_clock_that_is_set_back_closes_no_queue_longer_and_freezes_no_free_slots(machine: Machine) -> None:
+def test_a_clock_that_is_set_back_shifts_breaker_and_free_slot_times(machine: Machine) -> None:
     now = datetime.now(UTC)
     until = now + timedelta(minutes=1)
     machine.service.breakers._store_breaker(PublishedClusterBreaker(cluster="beta", times=1, until=until))
@@ -461,7 +453,7 @@ def test_a_clock_that_is_set_back_closes_no_queue_longer_and_freezes_no_free_slo
     assert is_near(machine.service.recalls._free_at["alpha"], now - timedelta(hours=1))
 
 
-def test_a_clock_that_was_set_back_while_nobody_ran_closes_no_queue_for_longer_than_any_pause(machine: Machine) -> None:
+def test_a_clock_set_back_while_no_poller_ran_closes_queues_at_most_for_the_longest_pause(machine: Machine) -> None:
     far = datetime.now(UTC) + timedelta(hours=30)
     machine.service.breakers._store_breaker(PublishedClusterBreaker(cluster="beta", times=1, until=far))
     machine.restart()
@@ -472,8 +464,7 @@ def test_a_clock_that_was_set_back_while_nobody_ran_closes_no_queue_for_longer_t
     assert until <= datetime.now(UTC) + longest
 
 
-def test_a_cluster_that_refuses_is_noticed_after_two_answers_and_open_after_a_good_one(machine: Machine) -> None:
-    """Whatever it last said is fresh for 30 s yet; one failure between good answers is a mishap."""
+def test_two_failed_queries_close_the_queues_and_one_good_answer_opens_them(machine: Machine) -> None:
     is_open = []
     for is_good in (True, False, False, False, True, False, True, False):
         machine.answer("r") if is_good else machine.fail_to_answer()
@@ -482,7 +473,7 @@ def test_a_cluster_that_refuses_is_noticed_after_two_answers_and_open_after_a_go
     assert is_open == [True, True, False, False, True, True, True, True]
 
 
-def test_a_clock_that_is_set_on_uses_up_no_patience(machine: Machine) -> None:
+def test_a_clock_that_is_set_forward_shifts_the_time_since_which_a_job_is_missing(machine: Machine) -> None:
     machine.send(RECORD)
     machine.answer("")
     before = machine.service.ledger.open[NAME, os.getuid()].missing_since
@@ -494,7 +485,7 @@ def test_a_clock_that_is_set_on_uses_up_no_patience(machine: Machine) -> None:
     assert is_near(after, before + timedelta(hours=2))
 
 
-def test_a_clock_that_is_set_on_leaves_a_starter_its_time_to_delete(machine: Machine) -> None:
+def test_a_clock_that_is_set_forward_shifts_the_time_of_deletion_at_home(machine: Machine) -> None:
     machine.send(RECORD)
     machine.answer_at_home("dr")
     machine.answer("r")
@@ -510,10 +501,9 @@ def is_near(one: datetime, other: datetime) -> bool:
     return abs(one - other) < timedelta(seconds=0.5)
 
 
-def test_a_cluster_that_is_configured_no_more_is_told_and_its_transfers_wait(
+def test_transfers_to_an_unconfigured_cluster_wait_with_a_logged_reason(
     machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What comes of them is still taken."""
     machine.send(RECORD)
     machine.configure(clusters=("alpha",))
     machine.answer("")
@@ -525,7 +515,7 @@ def test_a_cluster_that_is_configured_no_more_is_told_and_its_transfers_wait(
     assert not machine.service.ledger.open
 
 
-def test_a_route_is_withdrawn_once_no_transfer_uses_it(machine: Machine) -> None:
+def test_a_removed_route_is_withdrawn_once_no_transfer_uses_it(machine: Machine) -> None:
     route = machine.folder / "published/queues/transfer-beta"
     machine.send(RECORD)
     machine.configure(clusters=("alpha",))
@@ -536,8 +526,7 @@ def test_a_route_is_withdrawn_once_no_transfer_uses_it(machine: Machine) -> None
     assert (with_transfer, route.exists()) == (True, False)
 
 
-def test_who_is_sent_after_a_restart_by_a_route_that_still_holds_is_taken_home(machine: Machine) -> None:
-    """It is there as long as transfers are that use it, so a queue may still send by it."""
+def test_a_record_by_a_removed_route_is_accepted_while_another_transfer_uses_the_route(machine: Machine) -> None:
     other = RECORD.but(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1")
     machine.send(other)
     machine.policy = replace(machine.policy, queues={})
@@ -547,7 +536,7 @@ def test_who_is_sent_after_a_restart_by_a_route_that_still_holds_is_taken_home(m
     assert {one.name for one in machine.service.ledger.all()} == {other.transfer, RECORD.transfer}
 
 
-def test_the_check_warns_of_open_transfers_to_it(machine: Machine) -> None:
+def test_gridbridge_check_warns_of_open_transfers_to_an_unconfigured_cluster(machine: Machine) -> None:
     machine.send(RECORD)
     machine.answer("r")
     transfers = read_published_transfers(str(machine.folder / "published"))
@@ -557,10 +546,9 @@ def test_the_check_warns_of_open_transfers_to_it(machine: Machine) -> None:
     assert list(transfer_status_explanation.unconfigured_cluster_findings(transfers, ("alpha", "beta"))) == []
 
 
-def test_an_end_that_cannot_be_found_is_sought_ever_more_seldom(
+def test_a_failing_accounting_lookup_is_retried_after_growing_pauses(
     machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """There is no qacct here at all."""
     machine.send(RECORD)
     for _ in range(9):
         machine.answer("")
@@ -569,10 +557,9 @@ def test_an_end_that_cannot_be_found_is_sought_ever_more_seldom(
     assert caplog.text.count("event=failed act=look up end") == 1
 
 
-def test_orphans_of_the_same_id_in_two_clusters_are_both_deleted(
+def test_orphans_with_the_same_id_at_two_clusters_are_both_deleted(
     machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Every cluster counts its jobs from 1; the first deletion may still be under way."""
     gate = threading.Event()
     for _ in range(A_PERSON):
         machine.service.resources.workers.do(account_name_or_uid(os.getuid()), gate.wait, 10.0)
@@ -586,7 +573,7 @@ def test_orphans_of_the_same_id_in_two_clusters_are_both_deleted(
     assert re.findall(r"event=orphan cluster=(\w+)", caplog.text) == ["beta", "alpha"]
 
 
-def test_a_cluster_is_asked_while_transfers_to_it_are_open_though_no_queue_leads_there(machine: Machine) -> None:
+def test_a_cluster_without_queue_is_queried_while_transfers_to_it_are_unfinished(machine: Machine) -> None:
     def asked() -> frozenset[str]:
         rows = TransferRows(machine.service.resources.database)
         return _clusters_to_query(replace(machine.policy, queues={}), (*rows.open(), *rows.ended()))
@@ -602,8 +589,7 @@ def test_a_cluster_is_asked_while_transfers_to_it_are_open_though_no_queue_leads
     assert (while_open, while_ended) == ({"alpha", "beta"}, {"alpha", "beta"})
 
 
-def test_a_task_that_was_put_back_twice_is_sent_anew(machine: Machine) -> None:
-    """Its guard was taken away: it ran at home in between, and its new starter asks."""
+def test_a_task_that_was_rescheduled_twice_starts_a_new_attempt(machine: Machine) -> None:
     (machine.spool / "wake/f1").touch()
     ask = TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes")
     machine.send(RECORD, DEAD)
@@ -622,10 +608,10 @@ def test_a_task_that_was_put_back_twice_is_sent_anew(machine: Machine) -> None:
     [("200", "", "gb.alpha.7.0.2"), ("100", "", NAME), ("200", "yes", NAME), ("", "", NAME)],
     ids=["another job", "its start was forgotten", "put back", "not told"],
 )
-def test_a_job_of_a_number_that_is_used_anew_takes_nothing_over(
+def test_a_job_under_a_reused_number_does_not_adopt_an_earlier_transfer(
     machine: Machine, submitted: str, restarted: str, expected: str
 ) -> None:
-    """Home was restored from an older state: its numbers began anew while a job was away."""
+    """Job numbers begin anew when a home cluster is restored from an older state."""
     (machine.spool / "wake/f1").touch()
     ask = TransferMessage(
         kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted=restarted, submitted=submitted

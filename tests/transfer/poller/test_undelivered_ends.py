@@ -15,7 +15,7 @@ from tests.decisions.transfer.test_transfer_policy import NOON, VERDICT, a_row, 
 ENDED = a_transfer(verdict=VERDICT, closed_at=NOON, listed=OwnerSeenInHomeJobList.YES)
 
 
-def test_an_end_is_told_once_when_its_task_was_put_back(tmp_path: Path) -> None:
+def test_the_end_of_a_rescheduled_task_is_reported_once(tmp_path: Path) -> None:
     database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     TransferRows(database).put(ENDED)
     unheard_ends = UndeliveredTaskEndTracker(database, Clock())
@@ -28,7 +28,7 @@ def test_an_end_is_told_once_when_its_task_was_put_back(tmp_path: Path) -> None:
     assert (unheard_ends.take_answer(put_back), unheard_ends.jobs()) == ((), set())
 
 
-def test_a_clock_that_is_set_back_does_not_delay_it(tmp_path: Path) -> None:
+def test_a_clock_that_is_set_back_does_not_delay_the_report_of_an_end(tmp_path: Path) -> None:
     wall_s = [7200.0]
     clock = Clock(lambda: wall_s[0], lambda: 0.0)
     unheard_ends = UndeliveredTaskEndTracker(StateFile.open(f"sqlite:///{tmp_path}/state.db"), clock)
@@ -40,7 +40,7 @@ def test_a_clock_that_is_set_back_does_not_delay_it(tmp_path: Path) -> None:
     assert unheard_ends.take_answer(a_snapshot("alpha", -3599, a_row(7, "hRq"))) != ()
 
 
-def test_a_task_that_home_lists_no_more_is_forgotten(tmp_path: Path) -> None:
+def test_an_ended_task_that_home_no_longer_lists_is_forgotten(tmp_path: Path) -> None:
     unheard_ends = UndeliveredTaskEndTracker(StateFile.open(f"sqlite:///{tmp_path}/state.db"), Clock())
     unheard_ends.remember(ENDED)
 
@@ -59,10 +59,9 @@ def test_a_task_that_home_lists_no_more_is_forgotten(tmp_path: Path) -> None:
     ],
     ids=["new", "on its way", "put back", "its own queue", "another transfer queue"],
 )
-def test_a_number_under_which_another_job_has_begun_at_home_is_awaited_no_more(
+def test_an_ended_task_is_forgotten_once_another_job_reuses_its_number(
     tmp_path: Path, state: str, queue: str, expected: bool
 ) -> None:
-    """Home's numbers have begun anew: put back later, that job is not given this one's end."""
     unheard_ends = UndeliveredTaskEndTracker(StateFile.open(f"sqlite:///{tmp_path}/state.db"), Clock())
     unheard_ends.remember(ENDED)
     queues = frozenset({"transfer-beta", "transfer-gamma"})

@@ -61,8 +61,7 @@ def hear(service: TransferService, home: ClusterSnapshot, *others: ClusterSnapsh
     service.round()
 
 
-def test_too_many_wait_for_home_and_come_in_once_it_lists_them(full: TransferService) -> None:
-    """Also after a restart, and however long home does not answer."""
+def test_records_beyond_the_limit_wait_until_the_home_job_list_proves_them(full: TransferService) -> None:
     send(full, RECORD)
     assert (NAME, ALICE) not in full.ledger.open
     assert {7, 40} <= full.watched_jobs()
@@ -73,7 +72,7 @@ def test_too_many_wait_for_home_and_come_in_once_it_lists_them(full: TransferSer
     assert full.mail.unproved.jobs() == set()
 
 
-def test_an_answer_from_before_says_nothing(full: TransferService) -> None:
+def test_a_home_job_list_from_before_a_waiting_record_refutes_nothing(full: TransferService) -> None:
     before = answer("alpha")
     send(full, RECORD)
     hear(full, before)
@@ -82,7 +81,7 @@ def test_an_answer_from_before_says_nothing(full: TransferService) -> None:
     assert (NAME, ALICE) in full.ledger.open
 
 
-def test_what_home_does_not_list_is_refused_in_one_line(
+def test_waiting_records_that_home_does_not_list_are_refused_in_one_log_line(
     full: TransferService, caplog: pytest.LogCaptureFixture
 ) -> None:
     for job in range(200, 300):
@@ -95,15 +94,15 @@ def test_what_home_does_not_list_is_refused_in_one_line(
     assert f"uid={ALICE} refused=100" in told[0]
 
 
-def test_another_persons_job_is_no_proof(full: TransferService) -> None:
+def test_a_job_of_another_owner_proves_no_waiting_record(full: TransferService) -> None:
     send(full, RECORD.but(remote_id="", phase=StarterPhase.SUBMITTING))
     hear(full, answer("alpha", a_row(7, "r"), owner=str(BOB)))
 
     assert (NAME, ALICE) not in full.ledger.open
 
 
-def test_a_job_that_lives_there_alone_comes_in_too(full: TransferService) -> None:
-    """Home may list it no more, and its starter be killed: somebody has to look after it."""
+def test_a_remote_job_alone_admits_a_waiting_record(full: TransferService) -> None:
+    """The starter may be killed, so the poller must watch the remote job."""
     send(full, RECORD)
     hear(full, answer("alpha"))
     assert (NAME, ALICE) not in full.ledger.open
@@ -113,7 +112,7 @@ def test_a_job_that_lives_there_alone_comes_in_too(full: TransferService) -> Non
     assert full.ledger.open[NAME, ALICE].listed == ""
 
 
-def test_what_is_told_of_one_that_waits_waits_with_it(full: TransferService) -> None:
+def test_messages_about_a_waiting_record_wait_with_the_record(full: TransferService) -> None:
     send(full, RECORD, ENDED.but(transfer=NAME))
     send(
         full,
@@ -126,27 +125,26 @@ def test_what_is_told_of_one_that_waits_waits_with_it(full: TransferService) -> 
     assert one.desired == DesiredLocalJobState.SUSPENDED
 
 
-def test_a_newer_record_takes_the_place_of_the_one_that_waits(full: TransferService) -> None:
+def test_a_newer_record_replaces_the_waiting_record(full: TransferService) -> None:
     send(full, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""), RECORD)
     hear(full, answer("alpha", a_row(7, "r")))
 
     assert full.ledger.open[NAME, ALICE].remote_id == 40
 
 
-def test_everybody_else_comes_in_at_once(full: TransferService) -> None:
+def test_records_of_other_people_are_accepted_at_once(full: TransferService) -> None:
     send(full, RECORD, uid=BOB)
 
     assert (NAME, BOB) in full.ledger.open
 
 
-def test_a_held_job_of_one_that_waits_is_no_orphan(full: TransferService) -> None:
+def test_the_held_job_of_a_waiting_record_is_no_orphan(full: TransferService) -> None:
     send(full, RECORD)
 
     assert full.mail.unproved.names() == {(NAME, str(ALICE))}
 
 
-def test_what_ended_unproved_is_forgotten_oldest_first(service: TransferService) -> None:
-    """So records and ends of jobs that don't exist leave no row each."""
+def test_the_oldest_unproved_closed_transfers_are_forgotten_first(service: TransferService) -> None:
     service.mail.unproved.most = MOST
     for job in range(200, 210):
         send(service, of(job), TransferMessage(kind=TransferMessageKind.CLOSED, transfer=of(job).transfer, at="2"))
@@ -159,8 +157,7 @@ def test_what_ended_unproved_is_forgotten_oldest_first(service: TransferService)
     assert TransferRows(service.resources.database).events(of(200).transfer, ALICE) == ()
 
 
-def test_one_that_rests_is_kept_until_home_was_asked(service: TransferService) -> None:
-    """A task that is put back finds what it was; what is too much waits as if it were open."""
+def test_an_unproved_closed_transfer_is_kept_until_the_next_home_job_list(service: TransferService) -> None:
     service.mail.unproved.most = MOST
     for job in range(200, 210):
         send(service, of(job), TransferMessage(kind=TransferMessageKind.CLOSED, transfer=of(job).transfer, at="2"))
@@ -171,7 +168,7 @@ def test_one_that_rests_is_kept_until_home_was_asked(service: TransferService) -
     assert len(service.mail.unproved.jobs() - {40}) == 10 - 2 * MOST
 
 
-def test_after_an_hour_none_of_them_is_known_but_what_may_have_a_guard(service: TransferService) -> None:
+def test_after_an_hour_unproved_closed_transfers_without_guard_are_forgotten(service: TransferService) -> None:
     for job, values in ((200, {}), (201, {"reguarded": True}), (202, {"listed": OwnerSeenInHomeJobList.YES})):
         send(service, of(job), TransferMessage(kind=TransferMessageKind.CLOSED, transfer=of(job).transfer, at="2"))
         ended = service.ledger.ended[of(job).transfer, ALICE]
@@ -183,7 +180,7 @@ def test_after_an_hour_none_of_them_is_known_but_what_may_have_a_guard(service: 
     assert known == [201, 202]
 
 
-def test_a_sentence_of_hers_is_kept_in_part(service: TransferService, caplog: pytest.LogCaptureFixture) -> None:
+def test_long_texts_of_a_person_are_cut(service: TransferService, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     send(service, RECORD.but(reason="call 555-1234 " * 200))
     send(service, RECORD.but(remote="b" * 3000), ENDED.but(transfer=NAME, host="h" * 3000))
@@ -194,7 +191,9 @@ def test_a_sentence_of_hers_is_kept_in_part(service: TransferService, caplog: py
     assert service.ledger.open[NAME, ALICE].verdict is None
 
 
-def test_what_she_brings_about_is_told_in_part(service: TransferService, caplog: pytest.LogCaptureFixture) -> None:
+def test_events_and_log_lines_of_an_unproved_person_are_limited(
+    service: TransferService, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
     service.ledger._logged_of = LogLineQuotaByPerson(Clock().steady_s, LINES)
     for number in range(2 * EVENTS_AN_HOUR):
@@ -206,10 +205,9 @@ def test_what_she_brings_about_is_told_in_part(service: TransferService, caplog:
     assert len(caplog.records) <= 2 * LINES
 
 
-def test_what_was_withheld_is_told_once_home_has_proved_it(
+def test_withheld_log_lines_are_written_once_the_home_job_list_proves_the_owner(
     service: TransferService, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Many short jobs at once, of which no answer of home has told yet."""
     caplog.set_level(logging.INFO)
     service.ledger._logged_of = LogLineQuotaByPerson(Clock().steady_s, LINES)
     send(service, RECORD)
@@ -225,7 +223,7 @@ def test_what_was_withheld_is_told_once_home_has_proved_it(
     assert caplog.text.count(f"line {LINES - 1}") == 1
 
 
-def test_how_many_lines_were_left_out_is_told_once() -> None:
+def test_the_count_of_omitted_log_lines_is_reported_once() -> None:
     now_s = 0.0
     quota = LogLineQuotaByPerson(lambda: now_s, 2, 60.0)
     allowed = [quota.allows(ALICE) for _ in range(5)]
@@ -256,6 +254,5 @@ def bring_in(service: TransferService, job: int, count: int) -> int:
     return took
 
 
-def test_all_tasks_of_an_array_come_in_at_once(service: TransferService) -> None:
-    """They start while home does not answer; one answer takes as much work for each of many."""
+def test_admitting_waiting_records_takes_linear_time(service: TransferService) -> None:
     assert bring_in(service, 9, 2000) < 15 * bring_in(service, 8, 200)

@@ -102,7 +102,7 @@ def transfer(**values: object) -> Transfer:
     return known.but(**values)
 
 
-def test_a_new_record_of_ours_is_kept_and_shown(site: Beta) -> None:
+def test_a_new_accounting_record_of_a_transfer_is_stored_and_published(site: Beta) -> None:
     site.look()
 
     (record,) = site.records()
@@ -113,9 +113,7 @@ def test_a_new_record_of_ours_is_kept_and_shown(site: Beta) -> None:
     assert site.reading().read_at
 
 
-def test_a_reading_for_which_no_thread_can_be_started_is_trouble_of_its_cluster_alone(site: Beta) -> None:
-    """The next reading goes on from the same place."""
-
+def test_a_failed_thread_start_delays_only_the_reading_of_one_cluster(site: Beta) -> None:
     def act(_: Callable[[], None]) -> None:
         (reader,) = site.usage_records.readers.values()
         before = reader.cursor
@@ -130,7 +128,7 @@ def test_a_reading_for_which_no_thread_can_be_started_is_trouble_of_its_cluster_
     without_room(act)
 
 
-def test_a_service_that_starts_anew_reads_on(site: Beta) -> None:
+def test_a_restarted_service_continues_reading_at_the_stored_position(site: Beta) -> None:
     site.look()
     offset = RemoteUsageRows(site.database).cursors()[0].place.offset
     site.usage_records.dismiss()
@@ -145,7 +143,7 @@ def test_a_service_that_starts_anew_reads_on(site: Beta) -> None:
     assert len(site.records()) == 1
 
 
-def test_a_line_that_can_not_be_read_is_counted(site: Beta) -> None:
+def test_invalid_accounting_lines_are_counted(site: Beta) -> None:
     fields = LINE.replace("gb.alpha.7.0.1", "gb.alpha.9.0.1").split(":")
     endless = ":".join([*fields[:9], "9" * 20, *fields[10:]])
     without_status = ":".join([*fields[:12], "", *fields[13:]])
@@ -157,7 +155,7 @@ def test_a_line_that_can_not_be_read_is_counted(site: Beta) -> None:
     assert len(site.records()) == 1
 
 
-def test_a_file_that_is_not_there_is_told_and_read_when_it_is(site: Beta) -> None:
+def test_a_missing_accounting_file_is_reported_and_read_once_present(site: Beta) -> None:
     site.file.rename(site.file.with_name("hidden"))
     site.look()
     trouble = site.reading().trouble
@@ -168,7 +166,7 @@ def test_a_file_that_is_not_there_is_told_and_read_when_it_is(site: Beta) -> Non
     assert (site.reading().trouble, len(site.records())) == ("", 1)
 
 
-def test_an_end_is_told_without_asking_the_cluster(site: Beta) -> None:
+def test_the_accounting_file_yields_a_job_end_without_a_query(site: Beta) -> None:
     site.look()
 
     end = site.usage_records.end(transfer())
@@ -182,15 +180,14 @@ def test_an_end_is_told_without_asking_the_cluster(site: Beta) -> None:
     [{"owner": "bob"}, {"remote_id": 3}, {"name": "gb.alpha.7.0.2"}, {"remote": "delta"}],
     ids=["another's", "another job", "another attempt", "another cluster"],
 )
-def test_no_other_jobs_end_is_taken_for_a_transfers(site: Beta, values: dict[str, object]) -> None:
-    """Anybody may submit a job there under any account."""
+def test_the_end_of_a_different_job_is_not_the_end_of_a_transfer(site: Beta, values: dict[str, object]) -> None:
+    """Anybody may submit a remote job under any account."""
     site.look()
 
     assert site.usage_records.end(transfer(**values)) is None
 
 
-def test_of_two_ends_none_is_believed_and_the_file_is_read_at_once(site: Beta) -> None:
-    """Whoever may submit there can write whole records of anybody's job."""
+def test_two_conflicting_records_raise_an_error_and_speed_up_the_next_reading(site: Beta) -> None:
     site.add(LINE.replace(":0:0:0:0.008915", ":0:9:0:0.008915"))
     site.look()
     site.usage_records.readers["beta"]._due = 60
@@ -201,7 +198,7 @@ def test_of_two_ends_none_is_believed_and_the_file_is_read_at_once(site: Beta) -
     assert site.usage_records.readers["beta"]._due == 0
 
 
-def test_what_stood_there_while_the_job_was_listed_yet_is_no_end(site: Beta) -> None:
+def test_a_record_from_while_the_job_was_listed_is_no_end(site: Beta) -> None:
     site.look()
     now = site.clock.now()
 
@@ -217,7 +214,7 @@ def test_what_stood_there_while_the_job_was_listed_yet_is_no_end(site: Beta) -> 
     assert site.usage_records.end(never_listed)
 
 
-def test_nobody_hides_anothers_record_by_jobs_under_its_account(site: Beta) -> None:
+def test_jobs_under_a_forged_account_hide_no_record_of_the_owner(site: Beta) -> None:
     TransferRows(site.database).put(transfer(listed=OwnerSeenInHomeJobList.YES))
     site.add(LINE.replace(":alice:ok:2:", ":bob:ok:8:"), LINE.replace(":ok:2:", ":ok:9:"))
     site.look()
@@ -225,14 +222,14 @@ def test_nobody_hides_anothers_record_by_jobs_under_its_account(site: Beta) -> N
     assert [(one.owner, one.job_id) for one in site.records()] == [("alice", 2)]
 
 
-def test_while_nobody_is_proved_all_records_are_shown(site: Beta) -> None:
+def test_all_records_are_published_while_no_owner_is_proved(site: Beta) -> None:
     site.add(LINE.replace(":alice:ok:2:", ":bob:ok:8:"))
     site.look()
 
     assert [(one.owner, one.job_id) for one in site.records()] == [("alice", 2), ("bob", 8)]
 
 
-def test_a_run_that_is_run_again_is_no_end(site: Beta) -> None:
+def test_the_record_of_a_rescheduled_run_is_no_end(site: Beta) -> None:
     site.file.write_text(LINE.replace(":0:0:0:0.008915", ":25:99:0:0.008915") + "\n")
     site.look()
 
@@ -251,7 +248,7 @@ ENDED = TransferMessage(
 )
 
 
-def test_where_no_file_is_seen_the_end_message_tells_the_usage(site: Beta) -> None:
+def test_without_accounting_file_the_end_message_supplies_the_usage(site: Beta) -> None:
     site.usage_records.tell_end(transfer(remote="delta", verdict=ENDED))
 
     (record,) = site.records()
@@ -261,8 +258,8 @@ def test_where_no_file_is_seen_the_end_message_tells_the_usage(site: Beta) -> No
 
 
 @pytest.mark.parametrize("queue", ["transfer-beta", "asking"])
-def test_where_the_file_is_read_the_message_is_not_kept(site: Beta, queue: str) -> None:
-    """The cluster's own record follows; an epilog is told, without a change of the state file."""
+def test_the_usage_of_an_end_message_is_not_stored_where_the_accounting_file_is_read(site: Beta, queue: str) -> None:
+    """The usage is published for the epilog only."""
     site.look()
     before = site.records()
     site.usage_records.tell_end(transfer(verdict=ENDED, queue=queue))
@@ -274,7 +271,7 @@ def test_where_the_file_is_read_the_message_is_not_kept(site: Beta, queue: str) 
     assert path.exists() == (queue == "asking")
 
 
-def test_where_the_file_can_not_be_read_the_message_tells_the_usage(site: Beta) -> None:
+def test_an_unreadable_accounting_file_makes_the_end_message_supply_the_usage(site: Beta) -> None:
     site.file.unlink()
     site.look()
 
@@ -283,8 +280,7 @@ def test_where_the_file_can_not_be_read_the_message_tells_the_usage(site: Beta) 
     assert [one.source for one in site.records()] == [RemoteUsageSource.MESSAGE]
 
 
-def test_an_epilog_of_roots_is_told_the_figures_of_its_persons_job(site: Beta) -> None:
-    """As the shepherd writes them; sge-methods/usage reads the file without an interpreter."""
+def test_the_root_epilog_gets_the_usage_in_the_format_of_the_shepherd(site: Beta) -> None:
     ended = transfer(verdict=ENDED.but(max_rss_kb="204800"), queue="asking")
     site.usage_records.tell_end(ended)
     told = Path(published_file_formats.root_epilog_usage_path("7", ended.owner, site.folder))
@@ -292,7 +288,7 @@ def test_an_epilog_of_roots_is_told_the_figures_of_its_persons_job(site: Beta) -
     assert told.read_text() == ("ru_wallclock=61\nru_utime=62.5\nru_stime=0.25\nru_maxrss=204800\n")
 
 
-def test_figures_that_no_epilog_fetched_are_swept_after_their_time(site: Beta) -> None:
+def test_unfetched_usage_files_are_swept(site: Beta) -> None:
     site.usage_records.tell_end(transfer(verdict=ENDED, queue="asking"))
     path = Path(published_file_formats.root_epilog_usage_path("7", transfer().owner, site.folder))
     written_s = path.stat().st_mtime
@@ -304,7 +300,7 @@ def test_figures_that_no_epilog_fetched_are_swept_after_their_time(site: Beta) -
     assert (was_kept, path.exists()) == (True, False)
 
 
-def test_an_end_does_not_wait_for_figures_that_can_not_be_published(site: Beta) -> None:
+def test_an_end_is_stored_although_its_usage_cannot_be_published(site: Beta) -> None:
     Path(site.folder, published_file_formats.USAGE).write_text("in the way of a folder")
 
     site.usage_records.tell_end(transfer(verdict=ENDED, queue="asking"))
@@ -312,20 +308,20 @@ def test_an_end_does_not_wait_for_figures_that_can_not_be_published(site: Beta) 
     assert len(site.records()) == 1
 
 
-def test_no_epilog_is_told_anything_where_none_asks(site: Beta) -> None:
+def test_no_usage_file_is_written_for_a_queue_without_remote_usage(site: Beta) -> None:
     site.usage_records.tell_end(transfer(remote="delta", verdict=ENDED))
 
     assert not Path(site.folder, published_file_formats.USAGE).exists()
 
 
 @pytest.mark.parametrize("text", ["", "nan", "inf", "-1", "1e99", "x", "1m"])
-def test_no_words_of_a_persons_process_are_taken_for_an_amount(site: Beta, text: str) -> None:
+def test_an_invalid_amount_in_an_end_message_counts_as_unknown(site: Beta, text: str) -> None:
     site.usage_records.tell_end(transfer(remote="delta", verdict=ENDED.but(user_s=text)))
 
     assert site.records()[0].user_s is None
 
 
-def test_what_is_too_old_is_forgotten(site: Beta) -> None:
+def test_usage_records_older_than_the_retention_are_forgotten(site: Beta) -> None:
     site.look()
     site.usage_records.policy = replace(site.policy, retention=RetentionSection(accounting_d=0))
 
@@ -335,7 +331,7 @@ def test_what_is_too_old_is_forgotten(site: Beta) -> None:
     assert RemoteUsageRows(site.database).records_of("alpha", 7, 0) == ()
 
 
-def test_a_file_that_is_read_already_is_not_begun_anew_by_another_configuration(site: Beta) -> None:
+def test_a_configuration_change_does_not_restart_the_reading_of_an_unchanged_file(site: Beta) -> None:
     site.look()
     before, shown = site.usage_records.readers["beta"], site.reading()
     clusters = {**site.policy.clusters, "gamma": replace(before._cluster, accounting="/gone")}
@@ -346,7 +342,7 @@ def test_a_file_that_is_read_already_is_not_begun_anew_by_another_configuration(
     assert usage_rows.read_accounting_file_states(site.folder)[0] == shown
 
 
-def test_another_file_is_read_by_another_reader_and_none_by_none(site: Beta) -> None:
+def test_a_changed_accounting_path_starts_a_new_reader_and_a_removed_path_ends_it(site: Beta) -> None:
     site.look()
     before = site.usage_records.readers["beta"]
     moved = site.file.rename(site.file.with_name("moved"))
@@ -360,7 +356,7 @@ def test_another_file_is_read_by_another_reader_and_none_by_none(site: Beta) -> 
     assert (site.usage_records.readers, usage_rows.read_accounting_file_states(site.folder)) == ({}, ())
 
 
-def test_a_file_of_a_system_whose_accounting_we_can_not_read_is_not_read(tmp_path: Path) -> None:
+def test_the_accounting_file_of_an_unsupported_cluster_kind_is_not_read(tmp_path: Path) -> None:
     site = Beta(tmp_path)
     beta = site.policy.clusters["beta"]
     beta = replace(beta, kind=type(beta.kind).OAR)

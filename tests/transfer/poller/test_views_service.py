@@ -17,7 +17,7 @@ def folder(tmp_path: Path) -> str:
     return str(tmp_path / "published")
 
 
-def test_which_configuration_is_in_force_is_shown_with_what_is_wrong_with_the_next(folder: str) -> None:
+def test_the_service_status_shows_the_active_configuration_and_problems_of_the_new_file(folder: str) -> None:
     known = PublishedConfigurationStatus(sha256="1f", since=NOW)
     refusing = replace(known, refused_sha256="2e", refused=("FILE: wrong",))
     views = TransferStatePublisher(POLICY, Clock(), folder, known)

@@ -28,7 +28,7 @@ def statements(act: Callable[[], object]) -> list[str]:
     return given
 
 
-def test_a_transfer_changes_the_state_file_once_for_each_of_its_messages(machine: Machine) -> None:
+def test_each_message_of_a_transfer_writes_one_transfer_row_and_one_event(machine: Machine) -> None:
     """In one transaction: its row, a line of its history, and the decision at its end."""
     machine.answer("")
     found = []
@@ -41,7 +41,7 @@ def test_a_transfer_changes_the_state_file_once_for_each_of_its_messages(machine
     assert found == [row, row | {"decisions": 1, "remote_records": 1}, row]
 
 
-def test_clusters_that_are_due_together_are_asked_by_one_transaction(machine: Machine) -> None:
+def test_an_idle_round_uses_one_transaction(machine: Machine) -> None:
     machine.service.round()  # it removes what is old
     given = statements(machine.service.round)
 
@@ -49,8 +49,9 @@ def test_clusters_that_are_due_together_are_asked_by_one_transaction(machine: Ma
     assert len(given) == len(set(given))
 
 
-def test_a_persons_histories_are_counted_for_a_new_one_alone(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousand of them take longer to list than one to write."""
+def test_histories_of_a_person_are_counted_only_for_a_new_history(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     counted = []
     monkeypatch.setattr(published_json, "limit_unverified_histories", lambda *which: counted.append(which))
 

@@ -50,8 +50,7 @@ def keys(place: Place) -> dict[str, str]:
     return {path.name: path.read_text() for path in folder.iterdir()}
 
 
-def test_a_job_is_sent_with_the_key_of_its_claim(place: Place) -> None:
-    """Its script tells where the key is, and not what it holds."""
+def test_a_job_script_names_the_claim_key_file_without_its_contents(place: Place) -> None:
     lead(place, BY_FILE)
     place.step()
     (claim,) = claims(place)
@@ -63,7 +62,7 @@ def test_a_job_is_sent_with_the_key_of_its_claim(place: Place) -> None:
     assert word not in sent
 
 
-def test_a_key_is_there_again_after_the_spool_was_wiped(place: Place) -> None:
+def test_a_claim_key_is_written_again_after_the_spool_was_emptied(place: Place) -> None:
     lead(place, BY_FILE)
     place.step()
     before = keys(place)
@@ -75,7 +74,7 @@ def test_a_key_is_there_again_after_the_spool_was_wiped(place: Place) -> None:
     assert keys(place) == before
 
 
-def test_without_a_folder_for_its_key_nothing_is_sent(place: Place) -> None:
+def test_without_the_claims_folder_no_job_is_submitted(place: Place) -> None:
     lead(place, BY_FILE)
     (place.folder / "spool" / CLAIMS_FOLDER).rmdir()
 
@@ -85,7 +84,7 @@ def test_without_a_folder_for_its_key_nothing_is_sent(place: Place) -> None:
 
 
 @pytest.mark.parametrize("says", [BY_FILE, BY_GRANT])
-def test_every_note_tells_of_one_claim(place: Place, says: str) -> None:
+def test_all_records_of_a_transfer_name_one_claim(place: Place, says: str) -> None:
     lead(place, says)
     place.step()
     place.step()
@@ -96,14 +95,13 @@ def test_every_note_tells_of_one_claim(place: Place, says: str) -> None:
     assert (token if says == BY_GRANT else token[: len(token) // 2]) in as_told(place)
 
 
-def test_without_claims_there_is_none(place: Place) -> None:
+def test_a_route_without_claims_submits_a_job_without_claim(place: Place) -> None:
     place.step()
 
     assert (claims(place), as_told(place)) == ({""}, "")
 
 
-def test_a_step_that_was_killed_before_the_submission_keeps_the_claim(place: Place) -> None:
-    """What it may have submitted has that one."""
+def test_a_step_repeated_after_a_kill_before_submission_keeps_the_claim(place: Place) -> None:
     lead(place, BY_FILE)
     step = StarterStepContext(place.task(), "", ("true",))
     write_first_transfer_note(step)
@@ -113,8 +111,7 @@ def test_a_step_that_was_killed_before_the_submission_keeps_the_claim(place: Pla
 
 
 @pytest.mark.parametrize("says", ["", BY_GRANT], ids=["no claims", "another kind"])
-def test_after_another_configuration_a_submission_has_no_claim(place: Place, says: str) -> None:
-    """Nothing is called home by a claim that the wrapper might not know of."""
+def test_a_submission_after_a_changed_claim_kind_has_no_claim(place: Place, says: str) -> None:
     lead(place, BY_FILE)
     write_first_transfer_note(StarterStepContext(place.task(), "", ("true",)))
     lead(place, says)
@@ -126,7 +123,7 @@ def test_after_another_configuration_a_submission_has_no_claim(place: Place, say
 
 
 @pytest.mark.parametrize("claim", ["", "file.t0"], ids=["none", "one"])
-def test_an_adopted_job_has_the_claim_that_it_was_submitted_with(place: Place, claim: str) -> None:
+def test_an_adopted_job_keeps_the_claim_of_its_submission(place: Place, claim: str) -> None:
     lead(place, BY_FILE)
     history = place.folder / "published/jobs/7.json"
     history.parent.mkdir()
@@ -145,8 +142,7 @@ def test_an_adopted_job_has_the_claim_that_it_was_submitted_with(place: Place, c
     assert claims(place) == {claim}
 
 
-def test_a_verdict_by_claim_is_of_a_job_that_has_not_run(place: Place) -> None:
-    """The other cluster is asked for nothing: it may be silent."""
+def test_a_recall_by_claim_ends_the_task_without_a_query_of_the_remote_cluster(place: Place) -> None:
     lead(place, BY_FILE)
     place.step()
     place.decide(outcome=TransferOutcome.REQUEUE, claim="home", reason="recalled from beta: it is silent")

@@ -33,7 +33,7 @@ def _little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control_methods, "PATIENCE_S", 0.1)
 
 
-def test_a_running_remote_job_is_suspended_and_resumed(place: Place) -> None:
+def test_suspend_and_resume_at_home_suspend_and_resume_a_running_remote_job(place: Place) -> None:
     place.step()
     place.start_away()
 
@@ -46,7 +46,7 @@ def test_a_running_remote_job_is_suspended_and_resumed(place: Place) -> None:
     assert (suspended, place.away()) == ("hs", "r")
 
 
-def test_a_waiting_remote_job_is_held_and_released(place: Place) -> None:
+def test_suspend_and_resume_at_home_hold_and_release_a_waiting_remote_job(place: Place) -> None:
     place.step()
 
     control_methods.note_local_job_suspended(place.task())
@@ -58,7 +58,7 @@ def test_a_waiting_remote_job_is_held_and_released(place: Place) -> None:
     assert (held, place.away()) == ("hqw", "qw")
 
 
-def test_a_job_suspended_before_its_submission_stays_held_through_later_steps(place: Place) -> None:
+def test_a_job_suspended_before_its_submission_stays_held_until_it_is_resumed(place: Place) -> None:
     control_methods.note_local_job_suspended(place.task())
     place.step()
     place.step()
@@ -69,7 +69,7 @@ def test_a_job_suspended_before_its_submission_stays_held_through_later_steps(pl
     assert (held, place.away()) == ("hqw", "qw")
 
 
-def test_a_wish_that_beta_could_not_hear_is_carried_out_later(place: Place) -> None:
+def test_a_suspension_that_the_remote_cluster_did_not_answer_is_repeated(place: Place) -> None:
     place.step()
     place.start_away()
     place.down("beta")
@@ -90,7 +90,7 @@ def carries(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None]) -> N
     )
 
 
-def test_a_job_suspended_while_its_inputs_are_carried_stays_held_until_it_is_resumed(
+def test_a_job_suspended_while_its_inputs_are_copied_stays_held_until_it_is_resumed(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     carries(monkeypatch, lambda: control_methods.note_local_job_suspended(place.task()))
@@ -105,7 +105,7 @@ def test_a_job_suspended_while_its_inputs_are_carried_stays_held_until_it_is_res
     assert (answer.split()[0], released, held, place.away()) == ("wait", [], "hqw", "qw")
 
 
-def test_a_job_resumed_while_its_inputs_are_carried_is_released(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_resumed_while_its_inputs_are_copied_is_released(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def suspend_and_resume() -> None:
         control_methods.note_local_job_suspended(place.task())
         task_notes.note_method_intent(
@@ -118,8 +118,7 @@ def test_a_job_resumed_while_its_inputs_are_carried_is_released(place: Place, mo
     assert place.away() == "qw"
 
 
-def test_a_job_suspended_while_it_is_released_is_suspended_by_the_same_step(place: Place) -> None:
-    """What was wished before the release is old by then."""
+def test_a_job_suspended_during_its_release_is_held_by_the_same_step(place: Place) -> None:
     qalter = place.folder / "bin/qalter"
     key = task_notes.boot_clock_sort_key()[0]
     note = f"{place.task().private}/asked.{key}.7.suspended"
@@ -131,7 +130,7 @@ def test_a_job_suspended_while_it_is_released_is_suspended_by_the_same_step(plac
 
 
 @pytest.mark.parametrize("is_deleted", [True, False], ids=["deleted", "only its limit passed"])
-def test_nothing_is_released_while_a_slow_home_is_asked_whether_the_job_was_deleted(
+def test_no_job_is_released_while_a_terminate_method_queries_a_slow_home(
     place: Place, shell: subprocess.Popen[bytes], is_deleted: bool
 ) -> None:
     place.limits(job="100")
@@ -154,8 +153,7 @@ def test_nothing_is_released_while_a_slow_home_is_asked_whether_the_job_was_dele
     assert (after, place.away()) == (("signal", None) if is_deleted else ("wait", "qw"))
 
 
-def test_a_doubt_ends_with_the_method_that_has_it(place: Place) -> None:
-    """One that was killed keeps nothing back, nor whoever has its number by now."""
+def test_the_note_of_an_ended_terminate_method_delays_no_release(place: Place) -> None:
     start, pid = task_notes.process_start_ticks_and_pid(os.getpid())
     for name in (f"doubt.{start - 1}.{pid}", f"doubt.{start}.{2**22 + 1}"):
         (place.folder / "tmp/.gridbridge" / name).touch()
@@ -170,7 +168,7 @@ def test_a_doubt_ends_with_the_method_that_has_it(place: Place) -> None:
     [control_methods.note_local_job_suspended, control_methods.note_local_job_resumed],
     ids=["suspend", "resume"],
 )
-def test_dead_wins_over_whatever_comes_later(
+def test_a_deletion_overrides_later_suspend_and_resume_methods(
     place: Place, shell: subprocess.Popen[bytes], later: Callable[..., None]
 ) -> None:
     place.step()
@@ -183,7 +181,7 @@ def test_dead_wins_over_whatever_comes_later(
     assert place.away() is None
 
 
-def test_terminate_ends_a_starter_that_does_not_end_by_itself(place: Place, shell: subprocess.Popen[bytes]) -> None:
+def test_the_terminate_method_kills_a_starter_that_does_not_end(place: Place, shell: subprocess.Popen[bytes]) -> None:
     place.home("dr")
 
     control_methods.terminate_local_job(place.task())
@@ -192,7 +190,7 @@ def test_terminate_ends_a_starter_that_does_not_end_by_itself(place: Place, shel
     assert place.task().is_dead()
 
 
-def test_terminate_ends_the_starter_also_when_nothing_can_be_noted(
+def test_the_terminate_method_kills_the_starter_even_if_no_note_can_be_written(
     place: Place, shell: subprocess.Popen[bytes]
 ) -> None:
     place.home("dr")
@@ -222,7 +220,7 @@ def test_terminate_ends_the_starter_also_when_nothing_can_be_noted(
         *("held by us", "deleted too", "removed by force", "rescheduled", "limit not reached", "no limit"),
     ],
 )
-def test_a_local_h_rt_kills_nothing_that_nobody_deleted(
+def test_a_passed_local_h_rt_alone_does_not_delete_the_job(
     place: Place, shell: subprocess.Popen[bytes], letters: str, job: str, queue: str, dies: bool
 ) -> None:
     place.limits(job=job, queue=queue)
@@ -254,10 +252,10 @@ def test_a_local_h_rt_kills_nothing_that_nobody_deleted(
         *("put back, then deleted", "deleted", "deleted by force", "killed with its host's execd"),
     ],
 )
-def test_what_was_put_back_ends_with_99_and_nothing_else_does(
+def test_only_a_rescheduled_task_ends_with_exit_status_99(
     place: Place, shell: subprocess.Popen[bytes], letters: str, restarted: str, answer: str
 ) -> None:
-    """Grid Engine may take the end of the first run for that of the second, which never began."""
+    """Grid Engine may take the end of the first run for the end of the second run."""
     place.step()
     place.home(letters)
 
@@ -267,8 +265,7 @@ def test_what_was_put_back_ends_with_99_and_nothing_else_does(
     assert place.away() is None
 
 
-def test_nothing_is_told_of_a_transfer_that_is_only_asked_about(place: Place, shell: subprocess.Popen[bytes]) -> None:
-    """The name in a question is no transfer's, and would be refused."""
+def test_a_task_that_still_asks_for_its_transfer_sends_no_intent(place: Place, shell: subprocess.Popen[bytes]) -> None:
     DueStarterStep(place.task(RESTARTED="1"), "", ("true",)).take()
     place.home("dr")
 
@@ -278,7 +275,7 @@ def test_nothing_is_told_of_a_transfer_that_is_only_asked_about(place: Place, sh
     assert (len(place.sent(TransferMessageKind.ASK)), place.sent(TransferMessageKind.INTENT)) == (1, [])
 
 
-def test_a_deletion_after_it_was_put_back_counts(place: Place, shell: subprocess.Popen[bytes]) -> None:
+def test_a_deletion_after_rescheduling_ends_the_task_as_killed(place: Place, shell: subprocess.Popen[bytes]) -> None:
     place.step()
 
     place.home("Rq")
@@ -289,10 +286,9 @@ def test_a_deletion_after_it_was_put_back_counts(place: Place, shell: subprocess
     assert place.step() == "signal 9"
 
 
-def test_of_a_task_that_was_put_back_the_slow_step_dies_before_the_starter(
+def test_the_terminate_method_of_a_rescheduled_task_kills_the_slow_step_before_the_starter(
     place: Place, shell: subprocess.Popen[bytes]
 ) -> None:
-    """The starter can then still say that it is to run again."""
     begun = place.folder / "step"
     step = f"sleep 60 & echo >{begun}; wait $!; exit 99"
     with subprocess.Popen(["sh", "-c", step], start_new_session=True) as slow:
@@ -306,7 +302,7 @@ def test_of_a_task_that_was_put_back_the_slow_step_dies_before_the_starter(
 
 
 @pytest.mark.parametrize(("limit", "dies"), [("100", False), ("200", True)])
-def test_while_home_does_not_answer_the_jobs_own_limit_decides(
+def test_without_an_answer_of_home_the_h_rt_of_the_job_decides_about_deletion(
     place: Place, shell: subprocess.Popen[bytes], limit: str, dies: bool
 ) -> None:
     place.limits(job=limit)
@@ -319,7 +315,7 @@ def test_while_home_does_not_answer_the_jobs_own_limit_decides(
     assert place.task().is_dead() == dies
 
 
-def test_the_epilog_of_a_killed_starter_deletes_the_remote_job_at_once(place: Place) -> None:
+def test_the_epilog_of_a_killed_starter_deletes_the_remote_job(place: Place) -> None:
     place.step()
 
     control_methods.delete_job_of_killed_starter(place.task())
@@ -328,7 +324,7 @@ def test_the_epilog_of_a_killed_starter_deletes_the_remote_job_at_once(place: Pl
     assert [message.desired for message in place.sent(TransferMessageKind.INTENT)] == [DesiredLocalJobState.DEAD]
 
 
-def test_the_epilog_finds_a_job_whose_id_was_not_noted(place: Place) -> None:
+def test_the_epilog_finds_a_remote_job_without_recorded_id(place: Place) -> None:
     place.step()
     record = place.task().record()
     assert record
@@ -340,10 +336,10 @@ def test_the_epilog_finds_a_job_whose_id_was_not_noted(place: Place) -> None:
 
 
 @pytest.mark.parametrize("change", [{"owner": "bob"}, {"transfer": "gb.alpha.9.0.1"}])
-def test_no_deletion_hits_another_job_that_got_the_number(
+def test_a_different_job_under_the_same_remote_id_is_not_deleted(
     place: Place, shell: subprocess.Popen[bytes], change: dict[str, str]
 ) -> None:
-    """A cluster's numbers may begin anew while a transfer is open."""
+    """Job numbers of a cluster may begin anew while a transfer is open."""
     place.step()
     place.start_away()
     place.begin_anew(**change)
@@ -357,8 +353,8 @@ def test_no_deletion_hits_another_job_that_got_the_number(
     assert (place.away(), place.calls("qdel")) == ("r", [])
 
 
-def test_a_deletion_asks_once_and_deletes_once(place: Place) -> None:
-    """The time that a terminate method gives is enough for two requests."""
+def test_a_deletion_needs_one_query_and_one_qdel(place: Place) -> None:
+    """The terminate method leaves time for two requests."""
     place.step()
     place.task().ask(DesiredLocalJobState.DEAD)
     before = len(place.calls("beta"))
@@ -369,7 +365,7 @@ def test_a_deletion_asks_once_and_deletes_once(place: Place) -> None:
     assert after == ["qstat", "qdel"]
 
 
-def test_a_job_that_is_gone_is_not_deleted_under_its_number(place: Place) -> None:
+def test_an_unlisted_remote_job_is_not_deleted(place: Place) -> None:
     place.step()
     (place.folder / "beta/41").unlink()
     place.task().ask(DesiredLocalJobState.DEAD)
@@ -384,7 +380,7 @@ def test_a_job_that_is_gone_is_not_deleted_under_its_number(place: Place) -> Non
     [control_methods.note_local_job_suspended, control_methods.note_local_job_resumed],
     ids=["suspend", "resume"],
 )
-def test_another_job_that_got_the_number_is_neither_suspended_nor_resumed(
+def test_a_different_job_under_the_same_remote_id_is_neither_suspended_nor_resumed(
     place: Place, method: Callable[..., None]
 ) -> None:
     place.step()
@@ -399,7 +395,7 @@ def test_another_job_that_got_the_number_is_neither_suspended_nor_resumed(
     assert place.away() == before
 
 
-def test_another_job_that_got_the_number_is_not_released(place: Place) -> None:
+def test_a_different_job_under_the_same_remote_id_is_not_released(place: Place) -> None:
     control_methods.note_local_job_suspended(place.task())
     place.step()
     place.begin_anew(transfer="gb.alpha.9.0.1")
@@ -411,7 +407,7 @@ def test_another_job_that_got_the_number_is_not_released(place: Place) -> None:
     assert place.away() == "hqw"
 
 
-def test_the_epilog_leaves_to_the_service_what_beta_does_not_answer(place: Place) -> None:
+def test_the_epilog_leaves_the_deletion_to_the_poller_if_the_cluster_is_silent(place: Place) -> None:
     place.step()
     place.down("beta")
 
@@ -421,7 +417,7 @@ def test_the_epilog_leaves_to_the_service_what_beta_does_not_answer(place: Place
     assert [message.desired for message in place.sent(TransferMessageKind.INTENT)] == [DesiredLocalJobState.DEAD]
 
 
-def test_the_epilog_of_a_usual_end_does_nothing(place: Place) -> None:
+def test_the_epilog_after_a_normal_end_does_nothing(place: Place) -> None:
     place.step()
     place.decide(outcome="exit", exit_status="0")
     place.step()
@@ -432,7 +428,7 @@ def test_the_epilog_of_a_usual_end_does_nothing(place: Place) -> None:
     assert place.sent(TransferMessageKind.INTENT) == []
 
 
-def test_the_epilog_leaves_to_the_service_what_ended_there_with_files_to_come(place: Place) -> None:
+def test_the_epilog_leaves_an_ended_job_with_output_files_to_the_poller(place: Place) -> None:
     place.step()
     record = place.task().record()
     assert record
@@ -446,8 +442,7 @@ def test_the_epilog_leaves_to_the_service_what_ended_there_with_files_to_come(pl
 
 
 @pytest.mark.parametrize("wish", [TransferOutcome.RECALL, TransferOutcome.AGREE])
-def test_the_epilog_takes_no_wish_for_an_end(place: Place, wish: str) -> None:
-    """A wish lies where an end would; the job there goes on, and nobody wants it any more."""
+def test_the_epilog_does_not_take_a_recall_or_suspension_request_for_an_end(place: Place, wish: str) -> None:
     place.step()
     record = place.task().record()
     assert record
@@ -460,7 +455,7 @@ def test_the_epilog_takes_no_wish_for_an_end(place: Place, wish: str) -> None:
     assert [message.desired for message in place.sent(TransferMessageKind.INTENT)] == [DesiredLocalJobState.DEAD]
 
 
-def test_a_method_before_the_first_step_is_heard_by_it(place: Place) -> None:
+def test_the_first_step_reads_the_intent_of_an_earlier_method(place: Place) -> None:
     control_methods.note_local_job_suspended(place.task())
 
     assert os.path.exists(place.folder / "tmp/.gridbridge/intent")
@@ -469,10 +464,10 @@ def test_a_method_before_the_first_step_is_heard_by_it(place: Place) -> None:
 
 
 @pytest.mark.parametrize("name", ["suspend", "resume", "terminate"])
-def test_a_method_may_come_before_the_starter_and_in_any_environment(
+def test_a_queue_method_works_before_the_starter_and_in_any_environment(
     place: Place, shell: subprocess.Popen[bytes], name: str
 ) -> None:
-    """Nothing of the user's PATH is run; a terminate method without Python ends the job itself."""
+    """A terminate method without Python kills the job itself."""
     python = place.folder / "python"
     python.write_text('#!/bin/sh\necho "$@" >>"$TMPDIR/ran"\nexit 1\n')
     python.chmod(0o755)
@@ -505,8 +500,8 @@ def dead_folder(path: Path) -> None:
 @pytest.mark.parametrize(
     "plant", [dead_folder, os.mkfifo, lambda path: path.symlink_to("/etc")], ids=["dir", "fifo", "link"]
 )
-def test_nothing_that_lay_in_tmpdir_before_is_a_note(place: Place, plant: Callable[[Path], None]) -> None:
-    """Anybody may have made TMPDIR, and execd then makes it the job owner's as it is."""
+def test_files_in_tmpdir_from_before_the_job_are_no_notes(place: Place, plant: Callable[[Path], None]) -> None:
+    """Anybody may have created TMPDIR before execd."""
     notes, tmpdir = place.folder / "tmp/.gridbridge", place.folder / "tmp"
     notes.rmdir()
     tmpdir.chmod(0o777)
@@ -518,7 +513,7 @@ def test_nothing_that_lay_in_tmpdir_before_is_a_note(place: Place, plant: Callab
     assert (tmpdir.stat().st_mode & 0o777, notes.stat().st_mode & 0o777) == (0o755, 0o700)
 
 
-def test_notes_that_are_ours_stay(place: Place) -> None:
+def test_notes_of_the_job_owner_stay(place: Place) -> None:
     """A starter and its methods share them, and so do two starters of one task."""
     place.task().ask(DesiredLocalJobState.DEAD)
     place.task().open_notes()
@@ -526,7 +521,7 @@ def test_notes_that_are_ours_stay(place: Place) -> None:
     assert place.task().is_dead()
 
 
-def test_a_tmpdir_that_is_a_link_is_none(place: Place) -> None:
+def test_a_tmpdir_that_is_a_link_ends_the_starter_with_exit_status_100(place: Place) -> None:
     (place.folder / "tmp").rename(place.folder / "elsewhere")
     (place.folder / "tmp").symlink_to("elsewhere")
 

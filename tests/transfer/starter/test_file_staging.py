@@ -22,12 +22,12 @@ CAME = b"line\n" * 40_000  # more than is read at once
         ("b//ref", "/home/a/./b/ref"),
     ],
 )
-def test_an_input_is_taken_from_where_it_lies_however_its_path_is_written(path: str, source: str) -> None:
+def test_equal_input_paths_give_one_rsync_source(path: str, source: str) -> None:
     assert _rsync_source_path(RemoteStagingFolder(folder="", cwd="/home/a"), path) == source
 
 
 @pytest.mark.parametrize("done", [0, 1, 65536, 65537, len(CAME)])
-def test_a_step_that_was_killed_goes_on_where_it_was(tmp_path: Path, done: int) -> None:
+def test_an_interrupted_append_of_a_stream_is_completed(tmp_path: Path, done: int) -> None:
     fetched, target = tmp_path / "stdout", tmp_path / "out"
     fetched.write_bytes(CAME)
     (tmp_path / "stdout.from").write_bytes(b"7")
@@ -38,7 +38,7 @@ def test_a_step_that_was_killed_goes_on_where_it_was(tmp_path: Path, done: int) 
     assert target.read_bytes() == b"before\n" + CAME
 
 
-def test_what_was_there_before_stays(tmp_path: Path) -> None:
+def test_a_stream_is_appended_once_after_earlier_contents(tmp_path: Path) -> None:
     fetched, target = tmp_path / "stdout", tmp_path / "out"
     fetched.write_bytes(b"line\nmore\n")
     target.write_bytes(b"line\n")
@@ -49,7 +49,7 @@ def test_what_was_there_before_stays(tmp_path: Path) -> None:
     assert target.read_bytes() == b"line\nline\nmore\n"
 
 
-def test_tasks_that_share_a_file_lose_nothing(tmp_path: Path) -> None:
+def test_tasks_that_append_to_one_file_lose_no_text(tmp_path: Path) -> None:
     """All append the same text, at once."""
     target = tmp_path / "out"
 
@@ -64,7 +64,7 @@ def test_tasks_that_share_a_file_lose_nothing(tmp_path: Path) -> None:
     assert target.read_bytes() == b"done\n" * 40
 
 
-def test_a_pipe_takes_what_came(tmp_path: Path) -> None:
+def test_a_stream_can_be_appended_to_a_pipe(tmp_path: Path) -> None:
     fetched, pipe = tmp_path / "stdout", tmp_path / "pipe"
     fetched.write_bytes(b"line\n")
     os.mkfifo(pipe)
@@ -75,7 +75,7 @@ def test_a_pipe_takes_what_came(tmp_path: Path) -> None:
         assert came.result(10) == b"line\n"
 
 
-def test_nothing_is_lost_when_another_wrote_between(tmp_path: Path) -> None:
+def test_a_stream_is_appended_after_text_of_another_writer(tmp_path: Path) -> None:
     fetched, target = tmp_path / "stdout", tmp_path / "out"
     fetched.write_bytes(b"mine\n")
     (tmp_path / "stdout.from").write_bytes(b"0")
@@ -86,7 +86,7 @@ def test_nothing_is_lost_when_another_wrote_between(tmp_path: Path) -> None:
     assert target.read_bytes() == b"mother's\nmine\n"
 
 
-def test_a_file_that_takes_nothing_is_told(tmp_path: Path) -> None:
+def test_a_stream_target_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "stdout").write_bytes(b"line\n")
 
     with pytest.raises(GridbridgeError, match="No such file"):

@@ -33,7 +33,7 @@ def told(folder: Path) -> list[TransferMessage]:
     return [decode_in_place(path.read_bytes()) for path in folder.glob("w.*")]
 
 
-def test_an_exit_is_told_to_the_service_and_noted(tmp_path: Path) -> None:
+def test_the_finish_shell_reports_and_notes_a_normal_exit(tmp_path: Path) -> None:
     status = end(tmp_path, TransferMessage(transfer=NAME, outcome="exit", exit_status="7", at="12.5"))
 
     closed = TransferMessage(kind=TransferMessageKind.CLOSED, transfer=NAME, wake="x", outcome="exit", exit_status="7")
@@ -57,18 +57,18 @@ def test_an_exit_is_told_to_the_service_and_noted(tmp_path: Path) -> None:
     ],
     ids=repr,
 )
-def test_any_other_end_is_left_to_python(verdict: TransferMessage, tmp_path: Path) -> None:
+def test_the_finish_shell_leaves_every_other_end_to_python(verdict: TransferMessage, tmp_path: Path) -> None:
     assert (end(tmp_path, verdict), told(tmp_path)) == (LEFT_TO_PYTHON, [])
 
 
 @pytest.mark.parametrize("note", ["intent", "dead", "stage", "warned"])
-def test_a_job_of_which_something_is_wanted_is_left_to_python(note: str, tmp_path: Path) -> None:
+def test_the_finish_shell_leaves_a_job_with_pending_notes_to_python(note: str, tmp_path: Path) -> None:
     verdict = TransferMessage(outcome="exit", exit_status="0", at="1")
 
     assert (end(tmp_path, verdict, note), told(tmp_path)) == (LEFT_TO_PYTHON, [])
 
 
-def test_a_spool_that_takes_nothing_leaves_the_end_to_python(tmp_path: Path) -> None:
+def test_the_finish_shell_leaves_the_end_to_python_if_the_spool_is_not_writable(tmp_path: Path) -> None:
     (tmp_path / "spool-is-elsewhere").mkdir()
     verdict = TransferMessage(outcome="exit", exit_status="0", at="1")
     (tmp_path / NAME).write_bytes(encode_transfer_message(verdict))

@@ -122,7 +122,7 @@ def loaded(module: str = "sys") -> set[str]:
 
 
 @pytest.mark.parametrize("module", ALLOWED)
-def test_a_hot_program_loads_nothing_but_what_it_may(module: str) -> None:
+def test_a_hot_program_imports_only_its_allowed_modules(module: str) -> None:
     """A new module in a hot program is a decision: add it here and look at `make bench`."""
     surplus = loaded(module) - loaded() - INTERPRETER - ALLOWED[module]
 
@@ -136,8 +136,7 @@ def test_a_hot_program_loads_nothing_but_what_it_may(module: str) -> None:
         "remote_job_claim_script as c; c.remote_job_claim_shell_lines(c.new_remote_job_claim('file'), 'file', '/s', 1)",
     ],
 )
-def test_no_codec_is_loaded_for_our_own_texts(read: str) -> None:
-    """All are UTF-8, whose codec the interpreter has."""
+def test_script_writers_load_no_codec(read: str) -> None:
     assert "encodings.ascii" not in loaded(f"gridbridge.batch.{read}")
 
 
@@ -150,14 +149,13 @@ def test_no_codec_is_loaded_for_our_own_texts(read: str) -> None:
     ],
     ids=["gridengine", "oar", "embedded"],
 )
-def test_a_transfer_loads_the_adapter_of_its_cluster_alone(away: str, other: str) -> None:
+def test_a_transfer_imports_only_the_adapter_of_its_cluster(away: str, other: str) -> None:
     take = f"route; from gridbridge import batch; batch.load_submit_adapter(route.{away})"
 
     assert f"gridbridge.batch.{other}.submit" not in loaded(f"gridbridge.model.transfer_route as {take}")
 
 
-def test_what_is_loaded_is_seen() -> None:
-    """The test above can fail: a module that no hot program may load shows up."""
+def test_the_import_check_finds_an_imported_module() -> None:
     assert "gridbridge.decisions.transfer.starter_message_acceptance" in loaded(
         "gridbridge.decisions.transfer.starter_message_acceptance"
     )

@@ -35,7 +35,7 @@ def see(place: Place, desired: str, age_s: float = 0.0) -> None:
 
 
 @pytest.mark.parametrize("ended", [*permutations(WISHES)])
-def test_the_method_that_began_last_counts_in_whatever_order_they_end(
+def test_the_method_that_began_last_decides_in_whatever_order_methods_end(
     place: Place, ended: tuple[tuple[int, int], ...]
 ) -> None:
     place.step()
@@ -49,7 +49,7 @@ def test_the_method_that_began_last_counts_in_whatever_order_they_end(
     assert told(place) == [SUSPENDED]
 
 
-def test_one_that_ends_after_a_later_one_was_followed_changes_nothing(place: Place) -> None:
+def test_an_earlier_method_that_ends_late_changes_nothing(place: Place) -> None:
     place.step()
     place.start_away()
     note(place.task(), RUNNING, (200, 2))
@@ -62,7 +62,7 @@ def test_one_that_ends_after_a_later_one_was_followed_changes_nothing(place: Pla
     assert told(place) == [RUNNING]
 
 
-def test_no_note_but_the_last_is_kept(place: Place) -> None:
+def test_only_the_newest_intent_note_is_kept(place: Place) -> None:
     place.step()
     for order, desired in WISHES.items():
         note(place.task(), desired, order)
@@ -72,8 +72,7 @@ def test_no_note_but_the_last_is_kept(place: Place) -> None:
     assert [name for name in names if name.startswith(("asked", "told"))] == ["told.101.5.suspended"]
 
 
-def test_a_methods_shell_says_when_it_began_however_long_its_python_takes_to_come(place: Place) -> None:
-    """On a loaded host the Python of the first may begin after that of the last has ended."""
+def test_methods_are_ordered_by_the_start_of_their_shells(place: Place) -> None:
     first = a_method(place, SUSPENDED, before="read go")
     while task_notes.boot_clock_sort_key() <= task_notes.process_start_ticks_and_pid(first.pid):
         os.sched_yield()
@@ -97,10 +96,9 @@ def a_method(place: Place, desired: str, before: str = ":") -> subprocess.Popen[
 
 
 @pytest.mark.parametrize(("later_s", "expected"), [(0.5, SUSPENDED), (2.0, RUNNING)], ids=["at once", "later"])
-def test_what_was_seen_within_a_second_of_a_method_may_have_been_seen_before_it(
+def test_an_observation_within_a_second_of_a_method_does_not_overrule_the_method(
     place: Place, later_s: float, expected: str
 ) -> None:
-    """The service's clock is not the one that orders methods."""
     task = place.task()
     note(task, SUSPENDED, task_notes.boot_clock_sort_key(10))
 
@@ -109,7 +107,7 @@ def test_what_was_seen_within_a_second_of_a_method_may_have_been_seen_before_it(
     assert task_notes.desired_state_in_note(task_notes.newest_intent_note(task.private)) == expected
 
 
-def test_a_process_began_before_those_that_it_started(tmp_path: Path) -> None:
+def test_a_parent_process_has_an_earlier_start_than_its_child(tmp_path: Path) -> None:
     ours = task_notes.process_start_ticks_and_pid(os.getpid())
 
     assert task_notes.process_start_ticks_and_pid(os.getppid())[0] <= ours[0] <= task_notes.boot_clock_sort_key()[0]
@@ -117,14 +115,14 @@ def test_a_process_began_before_those_that_it_started(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("age_s", [0.0, -3600.0], ids=["now", "by a clock that was set back"])
-def test_nothing_was_seen_later_than_now(age_s: float) -> None:
-    """Else no method would be heard until then."""
+def test_no_observation_has_a_sort_key_in_the_future(age_s: float) -> None:
     assert task_notes.boot_clock_sort_key(age_s)[0] <= task_notes.boot_clock_sort_key()[0]
 
 
 @pytest.mark.parametrize(("seen", "before", "after"), [(SUSPENDED, "r", "hs"), (RUNNING, "hs", "r")])
-def test_what_the_service_saw_is_followed_and_told(place: Place, seen: str, before: str, after: str) -> None:
-    """A method that was to tell so was skipped; until the service knows the step is repeated."""
+def test_a_starter_follows_and_reports_a_suspension_request_of_the_poller(
+    place: Place, seen: str, before: str, after: str
+) -> None:
     place.step()
     (place.folder / "beta/41").write_text(before)
     see(place, seen)
@@ -137,7 +135,7 @@ def test_what_the_service_saw_is_followed_and_told(place: Place, seen: str, befo
     assert place.step().startswith("wait ")
 
 
-def test_a_method_that_began_after_the_service_had_looked_goes_before(place: Place) -> None:
+def test_a_method_that_began_after_the_observation_overrules_the_request(place: Place) -> None:
     place.step()
     place.start_away()
     see(place, RUNNING, age_s=30)
@@ -149,7 +147,7 @@ def test_a_method_that_began_after_the_service_had_looked_goes_before(place: Pla
     assert (place.away(), told(place)) == ("hs", [SUSPENDED])
 
 
-def test_what_the_service_saw_later_than_a_method_goes_before_it(place: Place) -> None:
+def test_an_observation_later_than_a_method_overrules_the_method(place: Place) -> None:
     place.step()
     place.start_away()
     note(place.task(), SUSPENDED, task_notes.boot_clock_sort_key(30))
@@ -161,7 +159,7 @@ def test_what_the_service_saw_later_than_a_method_goes_before_it(place: Place) -
     assert (place.away(), told(place)) == ("r", [SUSPENDED, RUNNING])
 
 
-def test_a_job_that_is_held_there_since_its_submission_is_released_with_its_name(place: Place) -> None:
+def test_a_job_held_since_submission_is_released_with_its_real_name(place: Place) -> None:
     note(place.task(), SUSPENDED, task_notes.boot_clock_sort_key(30))
     place.step()
     held = place.away()
@@ -173,7 +171,7 @@ def test_a_job_that_is_held_there_since_its_submission_is_released_with_its_name
     assert place.calls("qalter -N sim -h U 41")
 
 
-def test_what_is_suspended_there_by_somebody_else_stays_so(place: Place) -> None:
+def test_a_job_suspended_remotely_by_another_person_stays_suspended(place: Place) -> None:
     place.step()
     (place.folder / "beta/41").write_text("s")
     see(place, RUNNING)
@@ -183,7 +181,7 @@ def test_what_is_suspended_there_by_somebody_else_stays_so(place: Place) -> None
     assert place.away() == "s"
 
 
-def test_a_wish_to_agree_ends_no_recall_that_was_begun(place: Place) -> None:
+def test_a_suspension_request_does_not_end_a_recall(place: Place) -> None:
     place.step()
     place.decide(outcome=TransferOutcome.RECALL, reason="recalled from beta")
     place.step()
@@ -194,7 +192,7 @@ def test_a_wish_to_agree_ends_no_recall_that_was_begun(place: Place) -> None:
     assert place.away() == "hqw"
 
 
-def test_an_end_goes_before_what_was_seen(place: Place) -> None:
+def test_a_job_end_overrules_a_suspension_request(place: Place) -> None:
     place.step()
     see(place, SUSPENDED)
     place.decide(outcome="exit", exit_status="3")
@@ -202,7 +200,7 @@ def test_an_end_goes_before_what_was_seen(place: Place) -> None:
     assert place.step() == "exit 3"
 
 
-def test_what_is_dead_is_neither_suspended_nor_resumed(place: Place) -> None:
+def test_a_deleted_job_is_neither_suspended_nor_resumed(place: Place) -> None:
     place.step()
     place.task().ask(DesiredLocalJobState.DEAD)
     see(place, RUNNING)
@@ -211,7 +209,7 @@ def test_what_is_dead_is_neither_suspended_nor_resumed(place: Place) -> None:
     assert place.calls("beta qmod") == []
 
 
-def test_a_word_that_the_spool_did_not_take_is_told_by_the_next_step(place: Place) -> None:
+def test_an_intent_that_the_spool_did_not_accept_is_sent_by_the_next_step(place: Place) -> None:
     place.step()
     place.start_away()
     note(place.task(), SUSPENDED, task_notes.boot_clock_sort_key())
@@ -226,7 +224,7 @@ def test_a_word_that_the_spool_did_not_take_is_told_by_the_next_step(place: Plac
     assert (place.away(), told(place)) == ("hs", [SUSPENDED])
 
 
-def test_an_adopted_job_that_was_suspended_runs_and_the_service_is_told(place: Place) -> None:
+def test_an_adopted_suspended_job_is_resumed_and_reported(place: Place) -> None:
     place.step()
     (place.folder / "beta/41").write_text("hs")
     record = place.task().record()

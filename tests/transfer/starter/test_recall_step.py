@@ -27,7 +27,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_return_home, "SETTLE_S", 0)
 
 
-def test_a_job_is_held_and_looked_at_again_before_it_is_deleted(recalled: Place) -> None:
+def test_a_recalled_job_is_held_and_queried_again_before_its_deletion(recalled: Place) -> None:
     answer = recalled.step()
 
     assert (answer.split()[:2], recalled.away()) == (["again", "2"], "hqw")
@@ -35,7 +35,7 @@ def test_a_job_is_held_and_looked_at_again_before_it_is_deleted(recalled: Place)
 
 
 @pytest.mark.usefixtures("_at_once")
-def test_a_job_that_waits_is_deleted_and_the_task_runs_again(recalled: Place) -> None:
+def test_a_recalled_waiting_job_is_deleted_and_its_task_runs_again(recalled: Place) -> None:
     answer = recalled.step()
 
     assert (answer, recalled.away()) == ("exit 99", None)
@@ -45,15 +45,14 @@ def test_a_job_that_waits_is_deleted_and_the_task_runs_again(recalled: Place) ->
 
 
 @pytest.mark.usefixtures("_at_once")
-def test_a_job_that_was_put_back_there_waits_as_well(recalled: Place) -> None:
-    """A transfer queue of the other cluster did not send it on (docs/explanation/home.md)."""
+def test_a_job_rescheduled_at_the_remote_cluster_is_recalled_like_a_waiting_job(recalled: Place) -> None:
     (recalled.folder / "beta/41").write_text("Rq\n")
 
     assert (recalled.step(), recalled.away()) == ("exit 99", None)
 
 
 @pytest.mark.usefixtures("_at_once")
-def test_another_job_that_got_the_number_is_let_be(recalled: Place) -> None:
+def test_a_recall_does_not_delete_a_different_job_under_the_same_remote_id(recalled: Place) -> None:
     recalled.begin_anew(transfer="gb.alpha.9.0.1")
 
     with pytest.raises(GridbridgeError, match=r"; expected \w+, account .gb\.alpha\.7\.0\.1"):
@@ -61,14 +60,14 @@ def test_another_job_that_got_the_number_is_let_be(recalled: Place) -> None:
     assert recalled.away() == "qw"
 
 
-def test_a_job_that_was_started_again_is_let_run(recalled: Place) -> None:
+def test_a_recall_leaves_a_restarted_job_running(recalled: Place) -> None:
     (recalled.folder / "beta/41").write_text("Rr\n")
 
     assert (recalled.step().split()[0], recalled.away()) == ("again", "Rr")
     assert recalled.calls("qdel") == []
 
 
-def test_a_job_that_started_is_let_run(recalled: Place) -> None:
+def test_a_recall_leaves_a_started_job_running(recalled: Place) -> None:
     recalled.step()
     recalled.start_away()
     answer = recalled.step()
@@ -77,16 +76,15 @@ def test_a_job_that_started_is_let_run(recalled: Place) -> None:
     assert recalled.calls("qdel") == []
 
 
-def test_a_job_that_is_not_there_is_left_to_the_service(recalled: Place) -> None:
-    """It may have run and ended: only its accounting tells."""
+def test_a_recalled_job_that_is_unlisted_is_left_to_the_poller(recalled: Place) -> None:
+    """The job may have run and ended."""
     (recalled.folder / "beta/41").unlink()
 
     assert recalled.step().startswith("again ")
     assert recalled.sent(TransferMessageKind.CLOSED) == []
 
 
-def test_a_recall_that_was_begun_goes_on_without_the_wish(recalled: Place) -> None:
-    """The service that wished it may have been killed; a held job must not stay so."""
+def test_a_begun_recall_is_completed_without_the_request_of_the_poller(recalled: Place) -> None:
     recalled.step()
     recalled.retract()
     recalled.start_away()
@@ -97,7 +95,7 @@ def test_a_recall_that_was_begun_goes_on_without_the_wish(recalled: Place) -> No
 
 
 @pytest.mark.usefixtures("_at_once")
-def test_a_verdict_in_the_place_of_the_wish_is_heeded(recalled: Place) -> None:
+def test_a_job_end_replaces_the_recall_request(recalled: Place) -> None:
     recalled.decide(outcome=TransferOutcome.EXIT, exit_status="3")
 
     assert recalled.step() == "exit 3"
@@ -108,10 +106,9 @@ def test_a_verdict_in_the_place_of_the_wish_is_heeded(recalled: Place) -> None:
 @pytest.mark.parametrize(
     ("outcome", "answer"), [(TransferOutcome.ERROR, "exit 99"), (TransferOutcome.EXIT, "exit 3")], ids=["none", "one"]
 )
-def test_after_a_deletion_without_an_answer_the_service_says_whether_there_was_an_end(
+def test_after_an_unconfirmed_deletion_the_poller_reports_whether_the_job_ended(
     recalled: Place, outcome: str, answer: str
 ) -> None:
-    """A job that waited leaves no trace; one that ran and ended meanwhile does."""
     (recalled.folder / "beta/mute").touch()
     with pytest.raises(GridbridgeError):
         recalled.step()
@@ -133,7 +130,7 @@ def test_after_a_deletion_without_an_answer_the_service_says_whether_there_was_a
         ({"outcome": TransferOutcome.EXIT, "exit_status": "0"}, "exit 0"),
     ],
 )
-def test_a_verdict_that_comes_before_the_deletion_is_confirmed_does_not_end_the_task_as_killed(
+def test_an_end_reported_before_the_deletion_is_confirmed_does_not_count_as_killed(
     recalled: Place, monkeypatch: pytest.MonkeyPatch, verdict: dict[str, Any], answer: str
 ) -> None:
     remote, delete = recalled.folder / "beta/41", submit.delete_waiting_job
@@ -153,10 +150,9 @@ def test_a_verdict_that_comes_before_the_deletion_is_confirmed_does_not_end_the_
 
 @pytest.mark.parametrize("is_seen", [True, False], ids=["seen dying", "gone"])
 @pytest.mark.parametrize(("signal", "answer"), [("9", "exit 99"), ("12", "exit 99"), ("11", "signal 11")])
-def test_what_starts_before_a_deletion_without_an_answer_runs_again(
+def test_a_job_that_started_before_an_unconfirmed_deletion_runs_again_unless_it_crashed(
     recalled: Place, monkeypatch: pytest.MonkeyPatch, *, is_seen: bool, signal: str, answer: str
 ) -> None:
-    """The deletion killed it; a fault of its own is its end."""
     monkeypatch.setattr(task_return_home, "SETTLE_S", 0)
     remote, delete = recalled.folder / "beta/41", submit.delete_waiting_job
 
@@ -180,7 +176,7 @@ def test_what_starts_before_a_deletion_without_an_answer_runs_again(
 
 
 @pytest.mark.usefixtures("_at_once")
-def test_a_silent_cluster_keeps_the_task_where_it_is(recalled: Place) -> None:
+def test_a_silent_cluster_delays_a_recall(recalled: Place) -> None:
     recalled.down("beta")
 
     with pytest.raises(GridbridgeError):
@@ -191,8 +187,9 @@ def test_a_silent_cluster_keeps_the_task_where_it_is(recalled: Place) -> None:
     assert recalled.step() == "exit 99"
 
 
-def test_a_job_that_can_not_be_recalled_is_let_be(recalled: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The service takes back a wish that nobody heeds."""
+def test_a_cluster_kind_without_recall_ignores_a_recall_request(
+    recalled: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(batch, "RECALLERS", {})
 
     assert recalled.step().split()[0] == "wait"

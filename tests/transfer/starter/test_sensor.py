@@ -122,11 +122,11 @@ def until(look: Callable[[], Any]) -> Any:
     return seen
 
 
-def test_an_answer_is_one_write(execd: Execd) -> None:
+def test_the_sensor_writes_a_report_at_once(execd: Execd) -> None:
     assert [execd.answer() for _ in range(3)] == [FULL] * 3
 
 
-def test_newlines_that_piled_up_get_one_answer(execd: Execd) -> None:
+def test_several_pending_newlines_get_one_report(execd: Execd) -> None:
     execd.answer()
     os.kill(execd.sensor.pid, signal.SIGSTOP)
     for _ in range(5):
@@ -140,7 +140,7 @@ def test_newlines_that_piled_up_get_one_answer(execd: Execd) -> None:
 
 
 @pytest.mark.parametrize("last", [b"quit\n", b"\n\nquit\n"])
-def test_quit_ends_it_without_a_word(execd: Execd, last: bytes) -> None:
+def test_quit_ends_the_sensor_without_a_report(execd: Execd, last: bytes) -> None:
     execd.answer()
     execd.ask(last)
 
@@ -156,8 +156,7 @@ def cuts(line: bytes) -> Iterator[list[bytes]]:
 
 
 @pytest.mark.parametrize("words", [b"\n\r\n\nquit\n", b"\nquit\r\n", b"quit\n\n"])
-def test_execds_lines_mean_the_same_however_they_are_cut(words: bytes) -> None:
-    """Each piece that ends a line gets one answer, one that doesn't none, and quit is seen."""
+def test_the_lines_of_execd_are_read_correctly_in_any_pieces(words: bytes) -> None:
     for pieces in cuts(words):
         requests = ExecdRequestLineBuffer()
         asked = [requests.take(piece) for piece in pieces]
@@ -168,14 +167,14 @@ def test_execds_lines_mean_the_same_however_they_are_cut(words: bytes) -> None:
         assert b"quit" in b"".join(pieces[: len(before) + 1])
 
 
-def test_a_line_that_never_ends_costs_no_memory_and_is_not_quit() -> None:
+def test_an_endless_request_line_is_dropped() -> None:
     requests = ExecdRequestLineBuffer()
     asked = {requests.take(b"x" * 65536) for _ in range(8)} | {requests.take(b"quit\n")}
 
     assert asked == {NOTHING_YET, REPORT}
 
 
-def test_quit_in_two_pieces_ends_it_without_a_word(execd: Execd) -> None:
+def test_quit_in_two_pieces_ends_the_sensor_without_a_report(execd: Execd) -> None:
     execd.answer()
     execd.ask(b"qu")
     execd.ask(b"it\n")
@@ -184,13 +183,13 @@ def test_quit_in_two_pieces_ends_it_without_a_word(execd: Execd) -> None:
     assert execd.packets(0) == []
 
 
-def test_the_end_of_execd_ends_it(execd: Execd) -> None:
+def test_the_sensor_ends_when_execd_closes_the_pipe(execd: Execd) -> None:
     execd.answer()
 
     assert execd.end() == 0
 
 
-def test_an_execd_that_reads_no_more_ends_it(execd: Execd) -> None:
+def test_the_sensor_ends_when_execd_does_not_read_its_reports(execd: Execd) -> None:
     execd.answer()
     os.close(execd._answers)
     execd.ask()
@@ -198,8 +197,8 @@ def test_an_execd_that_reads_no_more_ends_it(execd: Execd) -> None:
     assert execd.sensor.wait(LIMIT_S) == 0
 
 
-def test_an_answer_takes_less_than_50_ms(execd: Execd, home: Path) -> None:
-    """Also with a full folder and a poller that hangs, on the lock or anywhere."""
+def test_a_report_takes_less_than_50_ms(execd: Execd, home: Path) -> None:
+    """The folder is full, and no poller answers."""
     execd.answer()
     for number in range(5000):
         (home / f"published/{number}").touch()
@@ -212,7 +211,7 @@ def test_an_answer_takes_less_than_50_ms(execd: Execd, home: Path) -> None:
     assert sorted(times)[len(times) // 2] < 0.05, times
 
 
-def test_values_without_end_are_no_answer(home: Path) -> None:
+def test_load_values_over_4096_bytes_are_not_reported(home: Path) -> None:
     publish(home, values={f"gb_{number:03}": "1" for number in range(350)})
 
     assert report(home) == EMPTY
@@ -220,15 +219,14 @@ def test_values_without_end_are_no_answer(home: Path) -> None:
 
 
 @pytest.mark.parametrize("age_s", [31, 86400, -2, -86400], ids=lambda age: f"{age} s old")
-def test_values_of_another_time_are_no_values(home: Path, age_s: float) -> None:
-    """Neither stale ones nor those of a future that somebody's clock brought."""
+def test_stale_or_future_load_values_close_the_queues(home: Path, age_s: float) -> None:
     publish(home, age_s)
 
     assert report(home) == CLOSED
 
 
-def test_no_value_is_ever_left_out_again(execd: Execd, home: Path) -> None:
-    """Execd might never send it again: whatever happens to the file, values close the queues."""
+def test_the_sensor_reports_closing_values_whenever_the_file_is_unusable(execd: Execd, home: Path) -> None:
+    """A later report of execd may never resend a value that is missing once."""
     assert execd.answer() == FULL
     path = publish(home, 31)
     assert execd.answer() == CLOSED
@@ -255,8 +253,7 @@ SPOILED = {
 
 
 @pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED.keys())
-def test_what_the_service_did_not_write_is_no_value(home: Path, spoil: Callable[[Path], object]) -> None:
-    """Where nothing was known before, none is reported; else those that close the queues."""
+def test_a_spoiled_load_file_closes_the_queues_or_reports_nothing(home: Path, spoil: Callable[[Path], object]) -> None:
     sensor = a_sensor(home)
     publish(home)
     known = sensor.report(time.time())
@@ -267,21 +264,21 @@ def test_what_the_service_did_not_write_is_no_value(home: Path, spoil: Callable[
 
 @needs_root
 @pytest.mark.parametrize("uid", [0, 10001])
-def test_anothers_file_is_no_value(home: Path, uid: int) -> None:
+def test_a_load_file_of_another_account_is_not_read(home: Path, uid: int) -> None:
     os.chown(publish(home), uid, -1)
 
     assert report(home) == EMPTY
 
 
 @needs_root
-def test_a_folder_of_root_is_not_the_services(home: Path) -> None:
+def test_a_folder_owned_by_root_is_not_read(home: Path) -> None:
     os.chown(publish(home), 0, -1)
     os.chown(home, 0, -1)
 
     assert report(home) == EMPTY
 
 
-def test_each_trouble_is_logged_once_and_its_end_too(home: Path) -> None:
+def test_each_change_between_closed_and_recovered_is_logged_once(home: Path) -> None:
     sensor = a_sensor(home)
     for age_s in (31, 31, 0, 0, 31, 31):
         publish(home, age_s)
@@ -291,7 +288,7 @@ def test_each_trouble_is_logged_once_and_its_end_too(home: Path) -> None:
     assert [line.rpartition(" ")[2] for line in lines] == ["closed", "recovered", "closed"]
 
 
-def test_a_log_that_cannot_be_written_is_no_trouble(home: Path) -> None:
+def test_an_unusable_log_file_does_not_stop_the_sensor(home: Path) -> None:
     (home.parent / "sensor.log").symlink_to("/etc/passwd")
 
     assert report(home) == EMPTY
@@ -303,13 +300,13 @@ def looks(sensor: HostLoadSensor, *signs: float, step_s: float = 10.0) -> list[b
     return [sensor._hangs(sign, 5000.0, passed) for sign, passed in zip(signs, times, strict=True)]
 
 
-def test_a_poller_hangs_that_gives_no_sign_of_life_for_a_minute(home: Path) -> None:
+def test_a_poller_without_watchdog_sign_for_a_minute_hangs(home: Path) -> None:
     found = looks(a_sensor(home), *[4000.0] * 8)
 
     assert found == [False] * 7 + [True]
 
 
-def test_a_poller_that_gives_signs_or_has_announced_a_pause_does_not_hang(home: Path) -> None:
+def test_a_poller_with_watchdog_signs_or_an_announced_pause_does_not_hang(home: Path) -> None:
     sensor = a_sensor(home)
     signs = [4000.0 + 30 * (number // 3) for number in range(20)]  # the clock may be anywhere
 
@@ -317,12 +314,11 @@ def test_a_poller_that_gives_signs_or_has_announced_a_pause_does_not_hang(home: 
     assert not any(looks(sensor, *[5300.0] * 20))
 
 
-def test_time_in_which_nobody_looked_is_not_the_pollers(home: Path) -> None:
-    """Both were frozen for an hour: it is given the time to go on."""
+def test_time_in_which_the_sensor_was_stopped_does_not_count_against_the_poller(home: Path) -> None:
     assert looks(a_sensor(home), *[4000.0] * 3, step_s=3600.0) == [False, False, False]
 
 
-def test_a_poller_hangs_sooner_where_values_are_stale_sooner(home: Path) -> None:
+def test_a_shorter_limit_of_load_values_shortens_the_watchdog_time(home: Path) -> None:
     path = home / "published/load"
     path.write_bytes(published_file_formats.encode_load_values(time.time(), 5, VALUES))
     os.chown(path, SERVICE, -1)
@@ -365,7 +361,7 @@ def a_program(*arguments: str) -> tuple[str, ...]:
     return ("/usr/bin/python3", "-I", "-c", POLLER, *arguments)
 
 
-def test_a_poller_is_started_as_the_service_when_none_runs(idle_home: Path) -> None:
+def test_the_sensor_starts_a_missing_poller_as_the_service_account(idle_home: Path) -> None:
     secret = os.open("/etc/passwd", os.O_RDONLY)
     os.set_inheritable(secret, True)
     execd = Execd(idle_home, *a_program())
@@ -383,13 +379,13 @@ def test_a_poller_is_started_as_the_service_when_none_runs(idle_home: Path) -> N
     assert execd.end() == 0
 
 
-def test_a_sensor_goes_on_where_no_process_can_be_started(home: Path) -> None:
+def test_the_sensor_continues_if_no_process_can_be_started(home: Path) -> None:
     (home / "poller.lock").unlink()
 
     without_room(lambda _: a_sensor(home).see_to_poller())
 
 
-def test_one_that_ends_at_once_is_not_started_again_for_a_while(idle_home: Path) -> None:
+def test_a_poller_that_ends_at_once_is_restarted_only_after_a_pause(idle_home: Path) -> None:
     execd = Execd(idle_home, *a_program())
     for _ in range(20):
         execd.answer()
@@ -402,7 +398,7 @@ def test_one_that_ends_at_once_is_not_started_again_for_a_while(idle_home: Path)
     assert not (idle_home / "seen").exists()
 
 
-def test_a_running_poller_is_left_alone_and_outlives_the_sensor(idle_home: Path) -> None:
+def test_a_running_poller_outlives_the_sensor_and_is_not_started_twice(idle_home: Path) -> None:
     execd = Execd(idle_home, *a_program("stay"))
     execd.answer()
     until((idle_home / "holds").exists)
@@ -417,8 +413,7 @@ def test_a_running_poller_is_left_alone_and_outlives_the_sensor(idle_home: Path)
     os.kill(poller, signal.SIGKILL)
 
 
-def test_a_poller_that_hangs_closes_the_queue_and_is_replaced(idle_home: Path) -> None:
-    """It holds its lock and gives no sign of life: the sensor answers on, and closes the queue."""
+def test_a_hanging_poller_is_killed_and_replaced_while_queues_are_closed(idle_home: Path) -> None:
     poller = a_holder(idle_home / "poller.lock")
     poller.send_signal(signal.SIGSTOP)
     path = idle_home / "published/load"

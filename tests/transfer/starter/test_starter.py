@@ -40,7 +40,7 @@ DEFER = "-a 203501010000.00 -ac gridbridge_start=0 -ac gridbridge_job=7 7"
 PHASES = (StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED)
 
 
-def test_the_first_step_submits_held_and_releases_the_recorded_id(place: Place) -> None:
+def test_the_first_step_submits_a_held_job_and_releases_the_recorded_id(place: Place) -> None:
     answer = place.step()
 
     assert place.away() == "qw"
@@ -49,15 +49,13 @@ def test_the_first_step_submits_held_and_releases_the_recorded_id(place: Place) 
     assert [call.split()[1:3] for call in place.calls("qalter")] == [["qalter", "-a"], ["qalter", "-N"]]
 
 
-def test_a_job_that_was_just_submitted_is_not_asked_about(place: Place) -> None:
-    """One request less for each transfer."""
+def test_the_first_step_sends_only_qsub_and_qalter_to_the_remote_cluster(place: Place) -> None:
     place.step()
 
     assert [call.split()[1] for call in place.calls("beta")] == ["qsub", "qalter"]
 
 
-def test_a_job_that_is_deleted_while_it_is_submitted_is_never_released(place: Place) -> None:
-    """A submission may take seconds; the terminate method notes the death meanwhile."""
+def test_a_job_deleted_during_its_submission_is_never_released(place: Place) -> None:
     qsub = place.folder / "bin/qsub"
     dead = f"{place.task().private}/dead"
     qsub.write_text(CLIENT.replace("\n", f"\n: >{dead}\n", 1))
@@ -69,15 +67,14 @@ def test_a_job_that_is_deleted_while_it_is_submitted_is_never_released(place: Pl
     assert (len(place.calls("qdel")), place.away()) == (1, None)
 
 
-def test_the_guard_at_home_comes_before_the_submission(place: Place) -> None:
+def test_the_task_is_guarded_at_home_before_the_submission(place: Place) -> None:
     place.step()
     words = [call.split()[:2] for call in place.calls(" q")]
 
     assert words.index(["alpha", "qalter"]) < words.index(["beta", "qsub"])
 
 
-def test_a_step_killed_before_its_guard_guards_when_taken_again(place: Place) -> None:
-    """What it has noted of the job's own start time stays: that of the job is ours by then."""
+def test_a_step_killed_before_the_guard_note_guards_again(place: Place) -> None:
     place.step()
     place.forget("guarded")
 
@@ -87,7 +84,7 @@ def test_a_step_killed_before_its_guard_guards_when_taken_again(place: Place) ->
     assert (place.folder / "alpha/7").read_text() == "r\n"
 
 
-def test_nothing_is_sent_while_home_does_not_answer(place: Place) -> None:
+def test_no_job_is_submitted_while_home_does_not_answer(place: Place) -> None:
     place.down("alpha")
 
     with pytest.raises(GridbridgeError):
@@ -109,7 +106,7 @@ def test_nothing_is_sent_while_home_does_not_answer(place: Place) -> None:
     ],
     ids=["a job", "a task", "to leave", "a task to leave", "by queue", "or here", "pinned just now"],
 )
-def test_a_task_that_could_start_here_is_guarded(
+def test_a_task_that_could_start_at_home_is_guarded(
     place: Place, asks: str, task: str, guard: str, calls: list[str]
 ) -> None:
     place.asks(asks)
@@ -135,10 +132,9 @@ def test_a_task_that_could_start_here_is_guarded(
     ],
     ids=["none", "a start time", "a hold"],
 )
-def test_a_guard_that_the_service_put_is_taken_back_when_the_task_is_to_run_again(
+def test_a_guard_set_by_the_poller_is_removed_when_the_task_runs_again(
     place: Place, later: str, task: str, taken_back: list[str]
 ) -> None:
-    """It needed none, until its owner let it start here, too; then the service put one."""
     place.asks(REMOTE)
     (place.folder / "alpha/7.3").write_text("r")
     DueStarterStep(place.task(SGE_TASK_ID=task), "", ("true",)).take()
@@ -152,7 +148,7 @@ def test_a_guard_that_the_service_put_is_taken_back_when_the_task_is_to_run_agai
     assert place.calls("alpha qalter") == [f"alpha qalter {call}" for call in taken_back]
 
 
-def test_a_job_that_comes_home_starts_not_before_the_time_that_it_asked_for(place: Place) -> None:
+def test_a_job_that_returns_home_keeps_its_requested_start_time(place: Place) -> None:
     place.asks(STARTS.format(OWN_S))
     place.step()
     place.decide(outcome="exit", exit_status="99")
@@ -164,8 +160,7 @@ def test_a_job_that_comes_home_starts_not_before_the_time_that_it_asked_for(plac
     ]
 
 
-def test_a_task_put_back_takes_over_what_was_sent_from_another_queue(place: Place) -> None:
-    """It is started in whichever of its queues is free; its job is where it was sent."""
+def test_a_rescheduled_task_adopts_the_job_sent_from_another_transfer_queue(place: Place) -> None:
     place.asks(QUEUE.format("transfer-beta,transfer-delta"))
     place.leads("transfer-delta", "delta")
     again = {"RESTARTED": "1", "QUEUE": "transfer-delta"}
@@ -182,7 +177,7 @@ def test_a_task_put_back_takes_over_what_was_sent_from_another_queue(place: Plac
     assert place.calls("delta") == []
 
 
-def test_a_submission_whose_id_was_not_noted_is_found_not_repeated(place: Place) -> None:
+def test_a_submission_without_recorded_id_is_found_instead_of_repeated(place: Place) -> None:
     place.step()
     record = place.task().record()
     assert record
@@ -196,8 +191,8 @@ def test_a_submission_whose_id_was_not_noted_is_found_not_repeated(place: Place)
     assert len(place.calls("qsub")) == 1
 
 
-def test_a_task_whose_error_was_cleared_asks_which_transfer_it_is(place: Place) -> None:
-    """RESTARTED is 0 after `qmod -cj`, and the name of its first transfer is used up."""
+def test_a_task_whose_error_was_cleared_asks_for_its_transfer(place: Place) -> None:
+    """RESTARTED is 0 after `qmod -cj`, and the name of the first transfer is used up."""
     history = place.folder / "published/jobs/7.json"
     history.parent.mkdir()
     history.touch()
@@ -209,8 +204,7 @@ def test_a_task_whose_error_was_cleared_asks_which_transfer_it_is(place: Place) 
     assert place.away() is None
 
 
-def test_a_record_and_a_question_tell_when_the_job_was_submitted(place: Place) -> None:
-    """Another job of its number was submitted at another time."""
+def test_records_and_questions_hold_the_submission_time_of_the_local_job(place: Place) -> None:
     place.asks("<JB_submission_time>1795212523</JB_submission_time>")
     place.step()
     (place.folder / "tmp/.gridbridge/record").unlink()
@@ -221,8 +215,7 @@ def test_a_record_and_a_question_tell_when_the_job_was_submitted(place: Place) -
     assert {one.submitted for one in place.sent(TransferMessageKind.ASK)} == {"1795212523"}
 
 
-def test_a_question_that_nobody_answers_is_asked_ever_more_seldom(place: Place) -> None:
-    """While no poller runs, hundreds of tasks may ask."""
+def test_an_unanswered_question_is_repeated_after_growing_pauses(place: Place) -> None:
     history = place.folder / "published/jobs/7.json"
     history.parent.mkdir()
     history.touch()
@@ -234,16 +227,14 @@ def test_a_question_that_nobody_answers_is_asked_ever_more_seldom(place: Place) 
     assert len(place.sent(TransferMessageKind.ASK)) == 6
 
 
-def test_starters_that_failed_together_do_not_try_again_together(place: Place) -> None:
-    """A pause is a half to the whole of the longest, by chance."""
+def test_retry_pauses_of_starters_are_random(place: Place) -> None:
     pauses_s = [int(retry_step_later(place.task(), TransferMessage()).split()[1]) for _ in range(40)][-30:]
 
     assert len(set(pauses_s)) > 1
     assert 30 < min(pauses_s) <= max(pauses_s) <= 61
 
 
-def test_a_starter_that_slept_long_tells_its_record_again_and_asks_nothing_of_beta(place: Place) -> None:
-    """The service may have lost it, and its FIFO; what others did to the remote job stays."""
+def test_a_starter_that_waited_long_resends_its_record_without_a_remote_query(place: Place) -> None:
     place.step()
     place.task().ask(DesiredLocalJobState.RUNNING)
     place.step()
@@ -259,7 +250,7 @@ def test_a_starter_that_slept_long_tells_its_record_again_and_asks_nothing_of_be
     assert len(place.calls("beta")) == asked
 
 
-def test_an_intent_that_comes_as_a_record_is_told_again_is_the_next_steps(place: Place) -> None:
+def test_an_intent_during_a_resent_record_is_handled_by_the_next_step(place: Place) -> None:
     place.step()
     place.start_away()
     place.task().ask(DesiredLocalJobState.SUSPENDED)
@@ -270,7 +261,7 @@ def test_an_intent_that_comes_as_a_record_is_told_again_is_the_next_steps(place:
     assert place.away() == "hs"
 
 
-def test_a_queue_that_leads_nowhere_is_told_by_its_first_job(place: Place) -> None:
+def test_a_job_in_a_queue_without_route_ends_in_error_state(place: Place) -> None:
     (place.folder / "published/queues/transfer-beta").unlink()
 
     with pytest.raises(UnconfiguredTransferQueue) as refused:
@@ -292,10 +283,10 @@ def test_a_queue_that_leads_nowhere_is_told_by_its_first_job(place: Place) -> No
     ],
     ids=["not taken yet", "never taken", "taken without the queue", "taken meanwhile"],
 )
-def test_a_queue_that_is_older_than_its_route_waits_for_it_a_while(
+def test_a_job_in_a_new_queue_waits_a_limited_time_for_its_route(
     place: Place, is_newer: bool, has_route: bool, waited_s: int, answer: str
 ) -> None:
-    """A queue made anew opens by old load values, before the service has the new file."""
+    """A new queue may open before the poller reads the new configuration."""
     taken, file = place.folder / "published/service.json", place.folder / "gridbridge.toml"
     file.touch()
     taken.touch()
@@ -311,7 +302,7 @@ def test_a_queue_that_is_older_than_its_route_waits_for_it_a_while(
     assert told.split()[0] == answer
 
 
-def test_what_was_sent_waits_for_its_route(place: Place) -> None:
+def test_a_submitted_job_waits_for_its_route(place: Place) -> None:
     place.step()
     (place.folder / "published/queues/transfer-beta").unlink()
 
@@ -329,7 +320,7 @@ def write_mapping(place: Place, rules: str) -> None:
     route.write_text(f"{route.read_text()}remote_mapped=yes\n")
 
 
-def test_a_job_is_submitted_nowhere_else_than_its_record_says(place: Place) -> None:
+def test_a_job_is_submitted_only_to_the_cluster_in_its_record(place: Place) -> None:
     place.down("beta")
     with pytest.raises(TemporaryJobRefusal):
         place.step()
@@ -343,7 +334,7 @@ def test_a_job_is_submitted_nowhere_else_than_its_record_says(place: Place) -> N
     assert place.away() is None
 
 
-def test_a_request_is_submitted_in_the_remote_cluster_s_words(place: Place) -> None:
+def test_a_submission_uses_the_mapped_request(place: Place) -> None:
     place.limits(job="1:0:0")
     rules = ("h_rt/to=walltime", "h_rt/unit=s", "mem/default=2G")
     write_mapping(place, "".join(f"resource/{rule}\n" for rule in rules))
@@ -353,7 +344,7 @@ def test_a_request_is_submitted_in_the_remote_cluster_s_words(place: Place) -> N
     assert submission.endswith(" -hard -l walltime=3600 -hard -l mem=2G")
 
 
-def test_a_job_that_can_run_nowhere_ends_in_error_and_nothing_is_sent(place: Place) -> None:
+def test_a_job_that_no_cluster_can_run_ends_in_error_state(place: Place) -> None:
     write_mapping(place, "resource/h_rt/reject=no limits there\n")
     place.unable()
     answer = place.step()
@@ -365,7 +356,7 @@ def test_a_job_that_can_run_nowhere_ends_in_error_and_nothing_is_sent(place: Pla
     assert [closed.outcome for closed in place.sent(TransferMessageKind.CLOSED)] == ["error"]
 
 
-def test_a_job_that_can_not_go_there_is_marked_and_sent_home(place: Place) -> None:
+def test_a_job_that_the_mapping_rejects_returns_home_with_a_mark(place: Place) -> None:
     place.limits(job="1:0:0")
     write_mapping(place, "resource/h_rt/reject=no limits there\n")
     answer = place.step()
@@ -394,8 +385,7 @@ def was_shut_out(place: Place, seconds_ago: float) -> None:
     (place.folder / "tmp/.gridbridge" / FIRST_REJECTED_LOGIN_NOTE).write_text(str(at_s))
 
 
-def test_logins_that_are_refused_for_a_short_time_are_waited_for(shut: Place) -> None:
-    """A directory service that is away there for minutes marks nobody's jobs."""
+def test_logins_refused_for_a_short_time_are_retried(shut: Place) -> None:
     answers = [run_next_starter_step(shut.task(), "", ("true",)).split()[0] for _ in range(9)]
 
     assert answers == ["again"] * 9
@@ -407,7 +397,7 @@ def test_logins_that_are_refused_for_a_short_time_are_waited_for(shut: Place) ->
     [(2, 660, ["again"] * 2), (3, 660, ["again", "again", "exit"]), (3, 540, ["again"] * 3)],
     ids=["too seldom", "often and long enough", "too short a time"],
 )
-def test_a_login_that_is_refused_three_times_in_ten_minutes_and_more_comes_home(
+def test_a_login_refused_three_times_in_over_ten_minutes_returns_the_job_home(
     shut: Place, tries: int, seconds: float, answers: list[str]
 ) -> None:
     was_shut_out(shut, seconds)
@@ -420,7 +410,7 @@ def test_a_login_that_is_refused_three_times_in_ten_minutes_and_more_comes_home(
 
 
 @pytest.mark.parametrize("account", ["gb.omega.3.0.1", "gc.omega.12.4"], ids=["job", "campaign"])
-def test_what_was_sent_to_a_cluster_is_not_sent_on(place: Place, account: str) -> None:
+def test_a_job_that_came_from_another_cluster_is_not_transferred_again(place: Place, account: str) -> None:
     answer = run_next_starter_step(place.task(SGE_ACCOUNT=account), "", ("true",))
 
     assert (answer, place.calls("beta qsub")) == ("exit 99", [])
@@ -428,8 +418,7 @@ def test_what_was_sent_to_a_cluster_is_not_sent_on(place: Place, account: str) -
     assert closed.reason == "this job came from another cluster, and no job is transferred twice"
 
 
-def test_a_mapping_that_is_not_there_sends_nothing_and_is_tried_again(place: Place) -> None:
-    """Never is a request sent in home's words because the rules are away for a moment."""
+def test_a_missing_mapping_file_delays_the_submission(place: Place) -> None:
     write_mapping(place, "resource/h_rt/drop=yes\n")
     (place.folder / "published/mappings/transfer-beta").unlink()
 
@@ -438,8 +427,7 @@ def test_a_mapping_that_is_not_there_sends_nothing_and_is_tried_again(place: Pla
     assert place.calls("qsub") == []
 
 
-def test_a_long_note_fits_into_the_record(place: Place) -> None:
-    """What was left out is told at length, but the record stays a message."""
+def test_a_long_note_is_cut_to_fit_into_the_record(place: Place) -> None:
     detail = place.folder / "alpha/detail"
     soft = "<JB_soft_resource_list><CE_name>gpu</CE_name><CE_stringval>{}</CE_stringval>"
     detail.write_text(f"{detail.read_text()}{soft.format('x' * 5000)}</JB_soft_resource_list>\n")
@@ -451,7 +439,7 @@ def test_a_long_note_fits_into_the_record(place: Place) -> None:
     assert place.step().startswith("wait")
 
 
-def test_a_mapping_that_is_none_sends_nothing_and_is_tried_again(place: Place) -> None:
+def test_an_invalid_mapping_file_delays_the_submission(place: Place) -> None:
     write_mapping(place, "what is this\n")
 
     with pytest.raises(ParseError):
@@ -459,7 +447,7 @@ def test_a_mapping_that_is_none_sends_nothing_and_is_tried_again(place: Place) -
     assert place.calls("qsub") == []
 
 
-def test_a_verdict_is_the_end(place: Place) -> None:
+def test_a_published_job_end_ends_the_starter(place: Place) -> None:
     place.step()
     place.decide(outcome="exit", exit_status="7")
 
@@ -467,8 +455,7 @@ def test_a_verdict_is_the_end(place: Place) -> None:
     assert [message.exit_status for message in place.sent(TransferMessageKind.CLOSED)] == ["7"]
 
 
-def test_a_step_killed_after_it_closed_gives_the_same_answer_again(place: Place) -> None:
-    """The service has taken the verdict back by then."""
+def test_a_step_repeated_after_the_close_gives_the_same_answer(place: Place) -> None:
     place.step()
     place.decide(outcome="signal", signal="15")
     place.step()
@@ -477,7 +464,7 @@ def test_a_step_killed_after_it_closed_gives_the_same_answer_again(place: Place)
     assert place.step() == "signal 15"
 
 
-def test_notify_of_a_deletion_deletes_and_waits_for_the_end(place: Place) -> None:
+def test_the_notify_signal_of_a_deletion_deletes_the_remote_job_and_waits_for_its_end(place: Place) -> None:
     place.step()
     place.start_away()
     place.home("dr")
@@ -490,9 +477,7 @@ def test_notify_of_a_deletion_deletes_and_waits_for_the_end(place: Place) -> Non
 
 
 @pytest.mark.parametrize(("letters", "answer"), [("Rr", "exit 99"), ("dRr", "signal 12")])
-def test_an_end_that_a_warning_brought_about_is_no_end_of_what_was_put_back(
-    place: Place, letters: str, answer: str
-) -> None:
+def test_the_end_by_a_warning_signal_is_no_end_of_a_rescheduled_task(place: Place, letters: str, answer: str) -> None:
     place.step()
     place.start_away()
     place.home(letters)
@@ -503,7 +488,7 @@ def test_an_end_that_a_warning_brought_about_is_no_end_of_what_was_put_back(
     assert place.step() == answer
 
 
-def test_notify_of_a_suspension_suspends_at_once(place: Place) -> None:
+def test_the_notify_signal_of_a_suspension_suspends_the_remote_job(place: Place) -> None:
     place.step()
     place.start_away()
     place.home("s")
@@ -514,8 +499,8 @@ def test_notify_of_a_suspension_suspends_at_once(place: Place) -> None:
 
 
 @pytest.mark.parametrize("noted", [DesiredLocalJobState.SUSPENDED, DesiredLocalJobState.DEAD])
-def test_a_limits_signal_does_nothing(place: Place, noted: str) -> None:
-    """USR1 of s_rt, and USR2 that the shepherd sends before h_rt's kill."""
+def test_the_warning_signal_of_a_time_limit_is_ignored(place: Place, noted: str) -> None:
+    """USR1 of s_rt, and USR2 before the kill by h_rt."""
     place.limits(job="100")
     place.step()
     place.start_away()
@@ -526,7 +511,7 @@ def test_a_limits_signal_does_nothing(place: Place, noted: str) -> None:
     assert place.away() == "r"
 
 
-def test_an_adopted_job_that_was_suspended_runs_again(place: Place) -> None:
+def test_an_adopted_suspended_job_runs_again(place: Place) -> None:
     place.step()
     place.start_away()
     (place.folder / "beta/41").write_text("hs")
@@ -539,7 +524,7 @@ def test_an_adopted_job_that_was_suspended_runs_again(place: Place) -> None:
     assert place.away() == "r"
 
 
-def test_a_queue_suspended_at_beta_does_not_hide_a_job_from_suspension(place: Place) -> None:
+def test_a_job_in_a_suspended_remote_queue_is_suspended(place: Place) -> None:
     place.step()
     (place.folder / "beta/41").write_text("S")
     place.task().ask(DesiredLocalJobState.SUSPENDED)
@@ -549,7 +534,7 @@ def test_a_queue_suspended_at_beta_does_not_hide_a_job_from_suspension(place: Pl
     assert place.away() == "hs"
 
 
-def test_a_job_that_is_gone_at_beta_is_no_trouble_to_suspend(place: Place) -> None:
+def test_suspending_an_unlisted_remote_job_is_no_error(place: Place) -> None:
     place.step()
     (place.folder / "beta/41").unlink()
     place.task().ask(DesiredLocalJobState.SUSPENDED)
@@ -557,8 +542,8 @@ def test_a_job_that_is_gone_at_beta_is_no_trouble_to_suspend(place: Place) -> No
     assert place.step().startswith("wait")
 
 
-def test_a_job_in_whose_limits_no_program_runs_enters_the_error_state(place: Place) -> None:
-    """Grid Engine's h_vmem holds for all that the starter starts."""
+def test_a_job_whose_limits_kill_the_client_programs_ends_in_error_state(place: Place) -> None:
+    """The h_vmem of Grid Engine applies to programs of the starter."""
     for name in ("qalter", "qstat"):
         (place.folder / "bin" / name).write_text("#!/bin/sh\nkill -9 $$\n")
 
@@ -570,7 +555,7 @@ def test_a_job_in_whose_limits_no_program_runs_enters_the_error_state(place: Pla
     assert "h_vmem" in (place.folder / "active" / "error").read_text()
 
 
-def test_a_cell_that_does_not_answer_is_waited_for(place: Place) -> None:
+def test_a_starter_waits_for_a_cell_that_does_not_answer(place: Place) -> None:
     place.down("alpha")
 
     answers = {
@@ -580,7 +565,7 @@ def test_a_cell_that_does_not_answer_is_waited_for(place: Place) -> None:
     assert answers == {"again"}
 
 
-def test_why_a_job_is_not_sent_yet_is_told_once_and_taken_back_when_it_is(place: Place) -> None:
+def test_the_reason_for_a_delayed_submission_is_reported_once_and_cleared(place: Place) -> None:
     place.down("beta")
     for _ in range(4):
         run_next_starter_step(place.task(), "", ("true",))
@@ -595,8 +580,7 @@ def test_why_a_job_is_not_sent_yet_is_told_once_and_taken_back_when_it_is(place:
     assert [each.reason for each in [place.task().record()] if each] == [""]
 
 
-def test_another_cause_in_the_same_words_is_told(place: Place) -> None:
-    """The service goes by causes, whatever is said of them."""
+def test_a_new_failure_cause_is_reported_even_with_the_same_text(place: Place) -> None:
     place.step()
     for cause in (TransferFailureCause.HERE, TransferFailureCause.HERE, TransferFailureCause.UNREACHED):
         place.task().excuse("no answer", cause)
@@ -620,7 +604,7 @@ def test_another_cause_in_the_same_words_is_told(place: Place) -> None:
     ],
     ids=["no queue back", "all say so", "some do"],
 )
-def test_a_job_is_not_submitted_to_a_queue_that_would_send_it_on(place: Place, told: bytes, expected: str) -> None:
+def test_a_submission_excludes_remote_transfer_queues(place: Place, told: bytes, expected: str) -> None:
     if told:
         (place.folder / "published/stays").mkdir()
         (place.folder / "published/stays/beta").write_bytes(told)

@@ -131,25 +131,25 @@ def until(look: Callable[[], T], limit_s: float = 10) -> T:
     return seen
 
 
-def test_it_is_small() -> None:
+def test_the_starter_script_has_less_than_60_lines() -> None:
     assert len((ROOT / "sge-methods/starter").read_text().splitlines()) < 60
 
 
 @pytest.mark.parametrize("status", [0, 7, 99, 100, 255])
-def test_an_exit_status_is_its_own(starter: Starter, status: int) -> None:
+def test_the_starter_script_exits_with_the_status_of_the_job(starter: Starter, status: int) -> None:
     starter.start(f"exit {status}")
 
     assert starter.ends() == status
 
 
 @pytest.mark.parametrize("number", [1, 9, 10, 15, 24])
-def test_a_signal_is_its_own_death(starter: Starter, number: int) -> None:
+def test_the_starter_script_dies_of_the_signal_of_the_job(starter: Starter, number: int) -> None:
     starter.start(f"signal {number}")
 
     assert starter.ends() == -number
 
 
-def test_it_sleeps_until_it_is_woken_for_its_verdict(starter: Starter) -> None:
+def test_the_starter_script_sleeps_until_the_fifo_wakes_it(starter: Starter) -> None:
     starter.start(starter.nap(), "exit 3")
     starter.asleep()
 
@@ -158,7 +158,7 @@ def test_it_sleeps_until_it_is_woken_for_its_verdict(starter: Starter) -> None:
     assert starter.ends() == 3
 
 
-def test_it_looks_for_its_verdict_though_nobody_wakes_it(starter: Starter) -> None:
+def test_the_starter_script_finds_a_job_end_without_a_wake_up(starter: Starter) -> None:
     starter.start(starter.nap(1), "exit 3")
     starter.asleep()
 
@@ -167,7 +167,7 @@ def test_it_looks_for_its_verdict_though_nobody_wakes_it(starter: Starter) -> No
     assert starter.ends() == 3
 
 
-def test_it_is_woken_after_what_napped_for_it_was_killed(tmp_path: Path) -> None:
+def test_the_starter_script_is_woken_after_its_sleep_process_was_killed(tmp_path: Path) -> None:
     with _starter(tmp_path / "starter", "dash") as starter:
         starter.start(starter.nap(), "exit 3")
         _, first = sorted(starter.asleep())
@@ -179,7 +179,7 @@ def test_it_is_woken_after_what_napped_for_it_was_killed(tmp_path: Path) -> None
         assert starter.ends() == 3
 
 
-def test_a_killed_step_of_a_task_that_was_put_back_lets_it_run_again(starter: Starter) -> None:
+def test_a_killed_step_of_a_rescheduled_task_ends_with_status_99(starter: Starter) -> None:
     for note in ("back", "dead"):
         (starter.folder / ".gridbridge").mkdir(exist_ok=True)
         (starter.folder / ".gridbridge" / note).touch()
@@ -189,7 +189,7 @@ def test_a_killed_step_of_a_task_that_was_put_back_lets_it_run_again(starter: St
     assert starter.ends() == 99
 
 
-def test_a_signal_of_notify_is_told_to_the_next_step_once(starter: Starter) -> None:
+def test_a_notify_signal_is_passed_to_one_step(starter: Starter) -> None:
     starter.start(starter.nap(), starter.nap(), "exit 3")
     starter.asleep()
 
@@ -202,7 +202,7 @@ def test_a_signal_of_notify_is_told_to_the_next_step_once(starter: Starter) -> N
     assert starter.noted() == ["nothing", "suspended", "nothing"]
 
 
-def test_after_many_naps_a_step_looks_whether_it_is_known(starter: Starter) -> None:
+def test_after_many_waits_a_step_checks_its_record(starter: Starter) -> None:
     brief = f"wait 0.01 {starter.fifo} {starter.verdict}"
     starter.start(brief, starter.nap(), "exit 3")
     until(lambda: len(starter.noted()) == 2)
@@ -213,8 +213,7 @@ def test_after_many_naps_a_step_looks_whether_it_is_known(starter: Starter) -> N
     assert starter.noted() == ["nothing", "look", "nothing"]
 
 
-def test_where_the_spool_was_wiped_a_step_tells_after_one_nap(starter: Starter) -> None:
-    """Its FIFO is gone with it; the one that the step makes in its place wakes it."""
+def test_an_emptied_spool_makes_a_step_resend_its_record(starter: Starter) -> None:
     starter.start(starter.nap(1), starter.nap(), "exit 3")
     starter.asleep()
     step = starter.folder / "python"
@@ -228,8 +227,7 @@ def test_where_the_spool_was_wiped_a_step_tells_after_one_nap(starter: Starter) 
     assert starter.noted() == ["nothing", "look", "nothing"]
 
 
-def test_where_messages_alone_were_removed_a_step_tells_after_one_nap(starter: Starter) -> None:
-    """The service has made its mark anew, so that our record is older."""
+def test_a_newer_spool_mark_makes_a_step_resend_its_record(starter: Starter) -> None:
     record, mark = starter.folder / ".gridbridge/record", starter.folder / "m.mark"
     step = starter.folder / "python"
     step.write_text(step.read_text().replace("exec cat", f"touch {record}; exec cat"))
@@ -244,7 +242,7 @@ def test_where_messages_alone_were_removed_a_step_tells_after_one_nap(starter: S
     assert starter.noted() == ["nothing", "look", "nothing"]
 
 
-def test_what_a_step_could_not_do_is_told_again(starter: Starter) -> None:
+def test_a_signal_is_passed_again_after_a_failed_step(starter: Starter) -> None:
     starter.start(starter.nap(), "again 1 - -", "exit 3")
     starter.asleep()
 
@@ -254,7 +252,7 @@ def test_what_a_step_could_not_do_is_told_again(starter: Starter) -> None:
     assert starter.noted() == ["nothing", "dead", "dead"]
 
 
-def test_signals_of_limits_and_terminals_change_nothing(starter: Starter) -> None:
+def test_signals_of_limits_and_terminals_are_ignored(starter: Starter) -> None:
     starter.start(starter.nap(), "exit 3")
 
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGXCPU, signal.SIGXFSZ):
@@ -267,27 +265,27 @@ def test_signals_of_limits_and_terminals_change_nothing(starter: Starter) -> Non
     assert starter.noted() == ["nothing", "nothing"]
 
 
-def test_a_killed_step_is_taken_again(starter: Starter) -> None:
+def test_a_killed_step_is_repeated(starter: Starter) -> None:
     starter.start("", "exit 3")
 
     assert starter.ends() == 3
 
 
-def test_a_step_that_can_never_run_ends_with_a_reason(starter: Starter) -> None:
+def test_a_step_that_cannot_run_ends_the_job_with_a_reason(starter: Starter) -> None:
     starter.start()
 
     assert starter.ends() == 100
     assert (starter.folder / "error").read_text().startswith("gridbridge: can't run ")
 
 
-def test_a_transfer_under_way_is_never_given_up(starter: Starter) -> None:
+def test_killed_steps_of_a_begun_transfer_are_repeated_without_limit(starter: Starter) -> None:
     (starter.folder / "under-way").touch()
     starter.start("", "", "", "", "", "exit 3")
 
     assert starter.ends() == 3
 
 
-def test_notes_of_before_a_power_cut_are_gone_but_not_those_of_an_early_method(starter: Starter) -> None:
+def test_notes_from_before_a_power_cut_are_removed(starter: Starter) -> None:
     notes, config = starter.folder / ".gridbridge", starter.folder / "config"
     notes.mkdir()
     (notes / "record").touch()
@@ -302,8 +300,7 @@ def test_notes_of_before_a_power_cut_are_gone_but_not_those_of_an_early_method(s
     assert (left, starter.ends()) == ([], 3)
 
 
-def test_a_waiting_starter_weighs_less_than_a_megabyte(tmp_path: Path) -> None:
-    """Of several, as on a transfer host: alone, one bears what they and the daemons share."""
+def test_a_waiting_starter_uses_less_than_a_megabyte(tmp_path: Path) -> None:
     with contextlib.ExitStack() as ended:
         waiting = [ended.enter_context(_starter(tmp_path / name, "dash")) for name in "abcd"]
         for starter in waiting:

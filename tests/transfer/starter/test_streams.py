@@ -21,7 +21,7 @@ def an_env(stdout: str, stderr: str, stdin: str = "/dev/null") -> dict[str, str]
     ],
     ids=["none", "output", "error", "input"],
 )
-def test_a_job_without_a_file_of_home_has_nothing_to_be_carried(env: dict[str, str], expected: bool) -> None:
+def test_a_job_without_stream_files_needs_no_staging_of_streams(env: dict[str, str], expected: bool) -> None:
     assert expected is remote_job_submission_step.has_standard_stream_files(env)
 
 
@@ -34,7 +34,7 @@ def test_a_job_without_a_file_of_home_has_nothing_to_be_carried(env: dict[str, s
     ],
     ids=["none", "one file", "two files"],
 )
-def test_where_output_stays_is_told(env: dict[str, str], user: str, expected: str) -> None:
+def test_the_note_names_the_remote_files_of_the_output(env: dict[str, str], user: str, expected: str) -> None:
     assert expected == remote_job_submission_step.remote_output_location(env, SshLogin(host="far", user=user))
 
 
@@ -48,7 +48,7 @@ def test_where_output_stays_is_told(env: dict[str, str], user: str, expected: st
     ],
     ids=["streams alone", "by the job", "by its queue", "not by ssh"],
 )
-def test_a_job_works_in_the_transfer_s_folder_if_a_list_is_declared(
+def test_a_declared_staging_list_moves_the_job_into_the_folder_of_the_transfer(
     route: TransferRoute, context: tuple[tuple[str, str], ...], expected: bool
 ) -> None:
     assert expected is route.declares(context)

@@ -95,20 +95,19 @@ def job(tmp_path: Path) -> Job:
 
 
 @pytest.mark.parametrize("shell", [("/bin/sh", "-p"), ("/bin/bash", "-p")], ids=["dash", "bash"])
-def test_the_remote_figures_take_the_place_of_the_starters(job: Job, shell: tuple[str, str]) -> None:
+def test_the_root_epilog_replaces_usage_of_the_starter_by_remote_usage(job: Job, shell: tuple[str, str]) -> None:
     job.publish()
 
     assert job.account(*shell) == REMOTE
     assert (job.log(), job.left()) == ("", {"config", "usage"})
 
 
-def test_no_interpreter_of_python_is_started(job: Job) -> None:
-    """It would cost each transfer twenty times as much as all that is done here."""
+def test_the_root_epilog_starts_no_python(job: Job) -> None:
     assert "python" not in EPILOG.read_text()
 
 
-def test_a_task_of_an_array_has_its_own_figures(job: Job) -> None:
-    """8.1.9 writes no `job_is_array` into its config: a job that is none has task 0."""
+def test_each_array_task_has_its_own_usage(job: Job) -> None:
+    """8.1.9 writes no `job_is_array` into its config: a job without array has task 0."""
     job.configure(task=3)
     job.publish(b"ru_utime=1\n")
     job.publish(task=3)
@@ -116,14 +115,14 @@ def test_a_task_of_an_array_has_its_own_figures(job: Job) -> None:
     assert job.account() == REMOTE
 
 
-def test_a_job_that_is_no_array_has_no_task(job: Job) -> None:
+def test_a_job_without_array_has_no_task_number(job: Job) -> None:
     job.configure("job_is_array=0", task=1)
     job.publish()
 
     assert job.account() == REMOTE
 
 
-def test_what_nobody_told_stays(job: Job) -> None:
+def test_usage_without_remote_value_stays(job: Job) -> None:
     job.publish(b"ru_utime=77.5\nru_stime=\n")
 
     assert job.account() == USAGE.replace("ru_utime=0.041", "ru_utime=77.5")
@@ -134,19 +133,19 @@ def test_what_nobody_told_stays(job: Job) -> None:
     [b"", b"ru_utime=77", b"ru_utime\n", b"ru_utime=1;id\n", b"exit_status=0\n", b"\0\xff\n"],
     ids=["empty", "a cut end", "no value", "no number", "another name", "no text"],
 )
-def test_a_broken_note_changes_no_figure(job: Job, data: bytes) -> None:
+def test_an_invalid_usage_file_changes_nothing(job: Job, data: bytes) -> None:
     job.publish(data)
 
     assert (job.account(), job.log()) == (USAGE, "")
 
 
-def test_no_other_persons_end_is_taken_for_this_jobs(job: Job) -> None:
+def test_a_usage_file_of_another_owner_is_not_used(job: Job) -> None:
     job.publish(owner="nobody")
 
     assert job.account() == USAGE
 
 
-def test_the_end_of_an_earlier_run_is_not_taken_for_this_ones(job: Job) -> None:
+def test_a_usage_file_from_before_the_job_start_is_not_used(job: Job) -> None:
     path = job.publish()
     hour_ago_s = path.stat().st_mtime - 3600
     os.utime(path, (hour_ago_s, hour_ago_s))
@@ -154,12 +153,12 @@ def test_the_end_of_an_earlier_run_is_not_taken_for_this_ones(job: Job) -> None:
     assert job.account() == USAGE
 
 
-def test_a_job_without_a_remote_end_keeps_its_own_usage(job: Job) -> None:
+def test_a_job_without_remote_usage_keeps_its_own_usage(job: Job) -> None:
     assert (job.account(), job.log()) == (USAGE, "")
 
 
 @pytest.mark.parametrize("name", ["job_owner=root", "job_id=13", "ja_task_id=1", "job_id="])
-def test_a_line_that_a_person_put_into_the_config_is_not_believed(job: Job, name: str) -> None:
+def test_an_injected_line_in_the_config_file_stops_the_epilog(job: Job, name: str) -> None:
     """As `qsub -wd` does by a path with an end of line."""
     job.publish()
     job.configure("cwd=/home/alice", name)
@@ -168,7 +167,7 @@ def test_a_line_that_a_person_put_into_the_config_is_not_believed(job: Job, name
     assert "config: " in job.log()
 
 
-def test_a_link_in_the_place_of_the_usage_is_not_followed(job: Job, tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_usage_file_of_execd_is_not_followed(job: Job, tmp_path: Path) -> None:
     job.publish()
     (tmp_path / "victim").write_text(USAGE)
     job.usage.unlink()
@@ -178,7 +177,7 @@ def test_a_link_in_the_place_of_the_usage_is_not_followed(job: Job, tmp_path: Pa
     assert (tmp_path / "victim").read_text() == USAGE
 
 
-def test_a_link_in_the_place_of_the_note_is_not_followed(job: Job, tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_published_usage_is_not_followed(job: Job, tmp_path: Path) -> None:
     path = job.publish()
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
@@ -186,7 +185,7 @@ def test_a_link_in_the_place_of_the_note_is_not_followed(job: Job, tmp_path: Pat
     assert job.account() == USAGE
 
 
-def test_a_usage_that_the_shepherd_did_not_write_is_not_made(job: Job) -> None:
+def test_a_missing_usage_file_of_execd_is_not_created(job: Job) -> None:
     job.publish()
     job.usage.unlink()
     with pytest.raises(FileNotFoundError):
@@ -196,16 +195,15 @@ def test_a_usage_that_the_shepherd_did_not_write_is_not_made(job: Job) -> None:
     assert "usage: not there" in job.log()
 
 
-def test_an_epilog_killed_while_it_wrote_has_left_the_usage_whole(job: Job) -> None:
-    """What it wrote lies beside; another run of it writes through nothing that is there."""
+def test_an_epilog_killed_while_writing_leaves_the_usage_file_unchanged(job: Job) -> None:
     job.publish()
     (job.folder / "usage.new").write_text("half of i")
 
     assert job.account() == USAGE
 
 
-def test_the_owners_epilog_runs_where_the_starter_was_killed(job: Job, tmp_path: Path) -> None:
-    """An empty `closed`, of a full disk, says no more than none."""
+def test_the_epilog_of_the_owner_runs_after_a_killed_starter(job: Job, tmp_path: Path) -> None:
+    """An empty `closed` note counts as missing."""
     job.publish()
     (job.private / "closed").write_text("")
     own = tmp_path / "epilog.ran"
