@@ -1,4 +1,4 @@
-"""A folder with what a round looked at."""
+"""A folder saves the input of a balancer round and gives the input back."""
 
 import os
 from datetime import UTC, datetime, timedelta
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic import saved_balancer_round_folder
+from gridbridge.elastic.saved_balancer_round_folder import read_saved_balancer_round, write_saved_balancer_round
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.balance_plan import SavedBalancerRoundInput, SavedBatchProgramOutputs, WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
@@ -38,58 +38,59 @@ KEPT = SavedBalancerRoundInput(
 )
 
 
-def wrong(folder: Path, state: str) -> str:
-    return said(folder, state)[0].removeprefix(f"{folder}/state.json: ")
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    write_saved_balancer_round(str(tmp_path), DOCUMENTS, KEPT)
+    return tmp_path
 
 
-def test_what_was_saved_is_read_again(tmp_path: Path) -> None:
+def mistakes(saved: Path, state: str) -> list[str]:
+    """Return the lines of the error that a state file of the folder causes, without the path."""
+    (saved / "state.json").write_text(state)
+    with pytest.raises(ParseError) as error:
+        read_saved_balancer_round(str(saved))
+    return [line.removeprefix(f"{saved}/state.json: ") for line in str(error.value).split("\n")]
+
+
+def test_a_saved_round_is_read_back_unchanged(tmp_path: Path) -> None:
     folder = str(tmp_path / "new")
-    saved_balancer_round_folder.write_saved_balancer_round(folder, DOCUMENTS, KEPT)
+    write_saved_balancer_round(folder, DOCUMENTS, KEPT)
 
-    assert saved_balancer_round_folder.read_saved_balancer_round(folder) == (DOCUMENTS, KEPT)
+    assert read_saved_balancer_round(folder) == (DOCUMENTS, KEPT)
 
 
-def test_nothing_is_saved_through_what_somebody_put_there(tmp_path: Path) -> None:
+def test_a_round_is_saved_beside_and_not_through_links_and_pipes_in_the_folder(tmp_path: Path) -> None:
     other, folder = tmp_path / "other", tmp_path / "saved"
     folder.mkdir()
     other.write_text("hers")
     (folder / "qstat.xml").symlink_to(other)
     os.mkfifo(folder / "qhost.xml")
-    saved_balancer_round_folder.write_saved_balancer_round(str(folder), DOCUMENTS, KEPT)
+    write_saved_balancer_round(str(folder), DOCUMENTS, KEPT)
 
-    assert (other.read_text(), saved_balancer_round_folder.read_saved_balancer_round(str(folder))) == (
-        "hers",
-        (DOCUMENTS, KEPT),
-    )
+    assert (other.read_text(), read_saved_balancer_round(str(folder))) == ("hers", (DOCUMENTS, KEPT))
 
 
-def test_no_pipe_is_waited_at(tmp_path: Path) -> None:
-    saved_balancer_round_folder.write_saved_balancer_round(str(tmp_path), DOCUMENTS, KEPT)
-    (tmp_path / "qhost.xml").unlink()
-    os.mkfifo(tmp_path / "qhost.xml")
+def test_a_pipe_in_place_of_a_document_is_an_error_and_does_not_block_the_reader(saved: Path) -> None:
+    (saved / "qhost.xml").unlink()
+    os.mkfifo(saved / "qhost.xml")
 
     with pytest.raises(ParseError, match="no regular file"):
-        saved_balancer_round_folder.read_saved_balancer_round(str(tmp_path))
+        read_saved_balancer_round(str(saved))
 
 
-def test_without_a_state_the_moment_is_that_of_the_list(tmp_path: Path) -> None:
-    saved_balancer_round_folder.write_saved_balancer_round(str(tmp_path), DOCUMENTS, KEPT)
-    os.remove(tmp_path / "state.json")
-    os.utime(tmp_path / "qstat.xml", (NOON.timestamp(), NOON.timestamp()))
+def test_without_a_state_file_the_time_of_a_round_is_that_of_its_qstat_file(saved: Path) -> None:
+    os.remove(saved / "state.json")
+    os.utime(saved / "qstat.xml", (NOON.timestamp(), NOON.timestamp()))
 
-    assert saved_balancer_round_folder.read_saved_balancer_round(str(tmp_path)) == (
-        DOCUMENTS,
-        SavedBalancerRoundInput(now=NOON),
-    )
+    assert read_saved_balancer_round(str(saved)) == (DOCUMENTS, SavedBalancerRoundInput(now=NOON))
 
 
 @pytest.mark.parametrize("name", ["qstat.xml", "qhost.xml"])
-def test_a_document_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
-    saved_balancer_round_folder.write_saved_balancer_round(str(tmp_path), DOCUMENTS, KEPT)
-    os.remove(tmp_path / name)
+def test_the_error_about_a_missing_document_names_the_file(saved: Path, name: str) -> None:
+    os.remove(saved / name)
 
-    with pytest.raises(ParseError, match=f"^{tmp_path}/{name}: No such file or directory$"):
-        saved_balancer_round_folder.read_saved_balancer_round(str(tmp_path))
+    with pytest.raises(ParseError, match=f"^{saved}/{name}: No such file or directory$"):
+        read_saved_balancer_round(str(saved))
 
 
 @pytest.mark.parametrize(
@@ -100,85 +101,56 @@ def test_a_document_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
         ("{}", "now: null; expected an ISO 8601 time such as "),
         ('{"now": "noon"}', 'now: "noon"; expected an ISO 8601 time such as '),
         ('{"now": "0001-01-01T00:00:00"}', 'now: "0001-01-01T00:00:00"; expected an ISO 8601 time such as '),
-        (
-            f'{{"now": "2026-01-01T12:00:00Z", "spent": 1{"0" * 400}}}',
-            f"spent: 1{'0' * 59}; expected a number of at most 1e+300",
-        ),
         ('{"now": 12}', "now: 12; expected an ISO 8601 time such as "),
-        ('{"now": "2026-01-01T12:00:00Z", "nodse": {}}', "nodse: unknown; known are now, "),
-        ('{"now": "2026-01-01T12:00:00Z", "master": 3}', "master: 3; expected a text"),
-        ('{"now": "2026-01-01T12:00:00Z", "nodes": []}', "nodes: []; expected a table of nodes by "),
-        ('{"now": "2026-01-01T12:00:00Z", "nodes": {"n": 1}}', "nodes.n: 1; expected a table with up_since"),
-        (
-            '{"now": "2026-01-01T12:00:00Z", "nodes": {"n": {"state": "on"}}}',
-            'nodes.n.state: "on"; expected one of requested, booting, ',
-        ),
-        (
-            '{"now": "2026-01-01T12:00:00Z", "nodes": {"n": {"up_since": "x"}}}',
-            'nodes.n.up_since: "x"; expected an ISO 8601 time',
-        ),
-        ('{"now": "2026-01-01T12:00:00Z", "nodes": {"n": {"up": 1}}}', "nodes.n.up: unknown; "),
-        ('{"now": "2026-01-01T12:00:00Z", "nodes": {"n": {"kept": 1}}}', "nodes.n.kept: 1; expected true or false"),
-        (
-            '{"now": "2026-01-01T12:00:00Z", "eligible": {"x": "2026-01-01T12:00:00Z"}}',
-            'eligible: "x"; expected the number of a job',
-        ),
-        ('{"now": "2026-01-01T12:00:00Z", "failed": {"p": 1}}', "failed.p: 1; expected an ISO 8601 time"),
-        ('{"now": "2026-01-01T12:00:00Z", "best_effort": "q"}', 'best_effort: "q"; expected a list of '),
-        (
-            '{"now": "2026-01-01T12:00:00Z", "runtimes": {"alice": {"job": -1}}}',
-            "runtimes.alice.job: -1; expected a number that is not negative",
-        ),
-        ('{"now": "2026-01-01T12:00:00Z", "spent": NaN}', "spent: NaN; expected a number that is not "),
-        (
-            '{"now": "2026-01-01T12:00:00Z", "watched": {"x": {"at": "2026-01-01T12:00:00Z"}}}',
-            'watched: "x"; expected the number of a job',
-        ),
-        ('{"now": "2026-01-01T12:00:00Z", "watched": {"7": {}}}', "watched.7.at: null; expected an ISO "),
-        (
-            '{"now": "2026-01-01T12:00:00Z", "watched": {"7": {"job": 7}}}',
-            "watched.7.job: unknown; known are at, tasks, room_since, stuck_since",
-        ),
-        ('{"now": "2026-01-01T12:00:00Z", "elsewhere": 3}', "elsewhere: 3; expected a table"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_key_and_what_would_be_right(tmp_path: Path, state: str, expected: str) -> None:
-    assert wrong(tmp_path, state).startswith(expected)
+def test_a_state_file_without_a_valid_time_is_refused(saved: Path, state: str, expected: str) -> None:
+    assert mistakes(saved, state)[0].startswith(expected)
 
 
-def test_a_time_without_a_zone_is_this_machines(tmp_path: Path) -> None:
-    saved_balancer_round_folder.write_saved_balancer_round(str(tmp_path), DOCUMENTS, KEPT)
-    (tmp_path / "state.json").write_text('{"now": "2026-01-01T12:00:00"}')
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        (f'"spent": 1{"0" * 400}', f"spent: 1{'0' * 59}; expected a number of at most 1e+300"),
+        ('"nodse": {}', "nodse: unknown; known are now, "),
+        ('"master": 3', "master: 3; expected a text"),
+        ('"nodes": []', "nodes: []; expected a table of nodes by "),
+        ('"nodes": {"n": 1}', "nodes.n: 1; expected a table with up_since"),
+        ('"nodes": {"n": {"state": "on"}}', 'nodes.n.state: "on"; expected one of requested, booting, '),
+        ('"nodes": {"n": {"up_since": "x"}}', 'nodes.n.up_since: "x"; expected an ISO 8601 time'),
+        ('"nodes": {"n": {"up": 1}}', "nodes.n.up: unknown; "),
+        ('"nodes": {"n": {"kept": 1}}', "nodes.n.kept: 1; expected true or false"),
+        ('"eligible": {"x": "2026-01-01T12:00:00Z"}', 'eligible: "x"; expected the number of a job'),
+        ('"failed": {"p": 1}', "failed.p: 1; expected an ISO 8601 time"),
+        ('"best_effort": "q"', 'best_effort: "q"; expected a list of '),
+        ('"runtimes": {"alice": {"job": -1}}', "runtimes.alice.job: -1; expected a number that is not negative"),
+        ('"spent": NaN', "spent: NaN; expected a number that is not "),
+        ('"watched": {"x": {"at": "2026-01-01T12:00:00Z"}}', 'watched: "x"; expected the number of a job'),
+        ('"watched": {"7": {}}', "watched.7.at: null; expected an ISO "),
+        ('"watched": {"7": {"job": 7}}', "watched.7.job: unknown; known are at, tasks, room_since, stuck_since"),
+        ('"elsewhere": 3', "elsewhere: 3; expected a table"),
+    ],
+)
+def test_the_error_about_a_wrong_entry_names_the_key_and_the_expected_value(
+    saved: Path, entry: str, expected: str
+) -> None:
+    assert mistakes(saved, f'{{"now": "2026-01-01T12:00:00Z", {entry}}}')[0].startswith(expected)
 
-    assert (
-        saved_balancer_round_folder.read_saved_balancer_round(str(tmp_path))[1].now
-        == datetime(2026, 1, 1, 12).astimezone()
-    )
+
+def test_a_time_without_a_zone_is_read_as_local_time(saved: Path) -> None:
+    (saved / "state.json").write_text('{"now": "2026-01-01T12:00:00"}')
+
+    assert read_saved_balancer_round(str(saved))[1].now == datetime(2026, 1, 1, 12).astimezone()
 
 
-def test_all_mistakes_are_told_at_once_each_on_its_line(tmp_path: Path) -> None:
-    told = said(tmp_path, '{"now": 5, "mastr": "m", "nodes": {"n1": {"state": "up", "kept": 1}}, "spent": "much"}')
+def test_all_mistakes_of_a_state_file_are_reported_at_once(saved: Path) -> None:
+    found = mistakes(saved, '{"now": 5, "mastr": "m", "nodes": {"n1": {"state": "up", "kept": 1}}, "spent": "much"}')
 
-    assert [line.removeprefix(f"{tmp_path}/state.json: ").partition(":")[0] for line in told] == [
-        "mastr",
-        "now",
-        "nodes.n1.state",
-        "nodes.n1.kept",
-        "spent",
-    ]
+    assert [line.partition(":")[0] for line in found] == ["mastr", "now", "nodes.n1.state", "nodes.n1.kept", "spent"]
 
 
-def test_of_many_mistakes_some_are_told_and_the_others_counted(tmp_path: Path) -> None:
+def test_of_many_mistakes_twenty_are_reported_and_the_others_are_counted(saved: Path) -> None:
     nodes = ", ".join(f'"n{number}": 1' for number in range(30))
-    told = said(tmp_path, f'{{"now": "2026-01-01T12:00:00", "nodes": {{{nodes}}}}}')
+    found = mistakes(saved, f'{{"now": "2026-01-01T12:00:00", "nodes": {{{nodes}}}}}')
 
-    assert len(told) == 21
-    assert told[-1] == f"{tmp_path}/state.json: 10 more"
-
-
-def said(folder: Path, state: str) -> list[str]:
-    saved_balancer_round_folder.write_saved_balancer_round(str(folder), DOCUMENTS, KEPT)
-    (folder / "state.json").write_text(state)
-    with pytest.raises(ParseError) as error:
-        saved_balancer_round_folder.read_saved_balancer_round(str(folder))
-    return str(error.value).split("\n")
+    assert (len(found), found[-1]) == (21, "10 more")

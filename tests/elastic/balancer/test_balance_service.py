@@ -4,9 +4,11 @@ import json
 import logging
 import re
 import socket
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -19,21 +21,20 @@ from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.errors import ClusterStateUnknown, ConfigError
 from gridbridge.model.elastic.balancer_config_sections import ProviderKind
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, HostJoinStep
-from gridbridge.model.elastic.published_balance import PublishedPoolNodeCounters
+from gridbridge.model.elastic.published_balance import PublishedBalancerFigures, PublishedPoolNodeCounters
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
+from gridbridge.model.site_configuration import Policy
 from gridbridge.program.service_cycle import run_cycle_once
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.service_heartbeat import ServiceHeartbeat
 from gridbridge.state.state_file import StateFile
 from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
+from tests.elastic.site_text import ALPHA, RACK, powered_hosts
 
-SITE = """
-[site]
-cluster = "alpha"
-[cluster.alpha]
-qmaster_port = 6444
-execd_port = 6445
+SITE = (
+    ALPHA
+    + """
 [provider.works]
 program = "{works}"
 [provider.others]
@@ -51,12 +52,14 @@ max_nodes = 9
 provider = "others"
 price = 9.0
 """
+)
 SCRIPT = """#!/bin/sh
 case $1 in
 list) cat {folder}/list ;;
 create) exit 69 ;;
 esac
 """
+OFF = ElasticNodeState.STANDBY
 MACHINE = {
     "id": "m-1",
     "name": "alpha-n1",
@@ -84,17 +87,35 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalancerRunOption
 
 
 @pytest.fixture
-def reported(wanted: BalancerRunOptions, tmp_path: Path) -> PublishedBalancerRoundRunner:
-    return PublishedBalancerRoundRunner(
-        wanted, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
-    )
+def rows(tmp_path: Path) -> BalancerStateRows:
+    return BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+
+
+def runner(rows: BalancerStateRows, wanted: BalancerRunOptions, **changed: Any) -> PublishedBalancerRoundRunner:
+    return PublishedBalancerRoundRunner(replace(wanted, **changed), Clock(), rows)
+
+
+def published(tmp_path: Path) -> PublishedBalancerFigures:
+    found = balancer_statistics_and_publication.read_published_balance(str(tmp_path / "published"))
+    assert found is not None
+    return found
+
+
+def rack_node(name: str, state: ElasticNodeState) -> BalancerOwnedNode:
+    return BalancerOwnedNode(name=name, pool="rack", machine=name, since=NOON, state=state)
+
+
+def policy_of(tmp_path: Path, more: str) -> Policy:
+    """Return the configuration of the fixture's site with more sections."""
+    text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + more
+    return configuration_file.parse_configuration("FILE", text.encode())
 
 
 def test_a_provider_that_can_t_be_made_leaves_the_others_their_round(
-    reported: PublishedBalancerRoundRunner, caplog: pytest.LogCaptureFixture
+    wanted: BalancerRunOptions, rows: BalancerStateRows, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        seen = reported.gather()
+        seen = runner(rows, wanted).gather()
 
     assert {"usual": ()} == seen.world.machines
     assert "event=no_list pool=cloud why=" in caplog.text
@@ -102,27 +123,23 @@ def test_a_provider_that_can_t_be_made_leaves_the_others_their_round(
 
 
 def test_where_none_can_be_made_the_round_ends_as_one_that_saw_nothing(
-    wanted: BalancerRunOptions, tmp_path: Path
+    wanted: BalancerRunOptions, rows: BalancerStateRows, tmp_path: Path
 ) -> None:
     (tmp_path / "works").chmod(0o775)
-    blind = PublishedBalancerRoundRunner(
-        wanted, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
-    )
 
     with pytest.raises(ClusterStateUnknown, match="no provider gave a whole list"):
-        blind.gather()
+        runner(rows, wanted).gather()
 
 
 def test_nobody_acts_away_from_the_qmaster(
-    wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wanted: BalancerRunOptions, rows: BalancerStateRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may move to another host that has a balancer: both would buy what is wanted."""
     monkeypatch.setattr(local_host_facts, "is_this_host", lambda _: False)
-    memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
 
-    assert PublishedBalancerRoundRunner(wanted, Clock(), memory).gather()
+    assert runner(rows, wanted).gather()
     with pytest.raises(ClusterStateUnknown, match="the qmaster runs on master, and not on "):
-        PublishedBalancerRoundRunner(replace(wanted, is_acting=True), Clock(), memory).gather()
+        runner(rows, wanted, is_acting=True).gather()
 
 
 def test_root_looks_as_the_balancers_account_whose_files_providers_need(
@@ -138,25 +155,12 @@ def test_root_looks_as_the_balancers_account_whose_files_providers_need(
     leave_root.assert_called_once_with(BALANCE_ACCOUNT)
 
 
-RACK = """
-[provider.rack]
-kind = "power"
-way = "command"
-program = "/opt/site/switch"
-"""
-
-
 def test_hosts_of_a_rack_of_which_none_is_told_any_more_are_let_go(
-    wanted: BalancerRunOptions, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    wanted: BalancerRunOptions, rows: BalancerStateRows, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What is off is told with the line that opens it; what was on its way is opened."""
-    text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + RACK
-    memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
-    rests = BalancerOwnedNode(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
-    boots = BalancerOwnedNode(name="alpha-n9", pool="rack", machine="alpha-n9", since=NOON, state=BOOTS)
-    memory.nodes.replace((rests, boots))
-    policy = configuration_file.parse_configuration("FILE", text.encode())
-    round_ = PublishedBalancerRoundRunner(replace(wanted, policy=policy), Clock(), memory)
+    rows.nodes.replace((rack_node("alpha-n8", OFF), rack_node("alpha-n9", ElasticNodeState.BOOTING)))
+    round_ = runner(rows, wanted, policy=policy_of(tmp_path, RACK))
     plan = round_.decide(round_.gather())
 
     assert "event=left_off node=alpha-n8 command=\"qmod -e '*@alpha-n8'\"" in caplog.text
@@ -165,48 +169,42 @@ def test_hosts_of_a_rack_of_which_none_is_told_any_more_are_let_go(
 
 
 def test_a_host_with_a_section_is_never_told_as_lost_though_nobody_squeezes(
-    wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    wanted: BalancerRunOptions,
+    rows: BalancerStateRows,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Its name may be one of a node's; another silent host of such a name is told."""
     names = ("alpha-n7.cluster", "alpha-n8.cluster")
     seen = situation(instance(MASTER), *(instance(name, state="au") for name in names))
     monkeypatch.setattr(balance_situation_sources, "observe_balanced_cluster", lambda *_: seen)
     (tmp_path / "secret").chmod(0o600)
-    text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + RACK
-    text = re.sub(r"\[pool.cloud\]\n.*\n.*\n", "", text)
-    text += '[power."alpha-n7.cluster"]\nprovider = "rack"\n'
-    memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
-    memory.keep_silent({f"{name.partition('.')[0]} ": NOON - timedelta(days=1) for name in names})
-    policy = configuration_file.parse_configuration("FILE", text.encode())
-    PublishedBalancerRoundRunner(replace(wanted, policy=policy), Clock(), memory).gather()
+    policy = policy_of(tmp_path, RACK + powered_hosts(names[0]))
+    pools = {"usual": policy.pools["usual"]}
+    rows.keep_silent({f"{name.partition('.')[0]} ": NOON - timedelta(days=1) for name in names})
+    runner(rows, wanted, policy=replace(policy, pools=pools)).gather()
 
     assert re.findall(r"event=no_machine host=(\S+)", caplog.text) == ["alpha-n8"]
-
-
-OFF, BOOTS = ElasticNodeState.STANDBY, ElasticNodeState.BOOTING
 
 
 @pytest.mark.parametrize("enabled", ["true", "false"])
 def test_no_pool_has_the_name_of_what_switches_hosts(wanted: BalancerRunOptions, tmp_path: Path, enabled: str) -> None:
     """Its nodes would be taken for hosts that are not squeezed any more."""
-    own = f'{RACK}[power.alpha-n1]\nprovider = "rack"\n[squeeze]\nenabled = {enabled}\n'
-    text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + own
-    policy = configuration_file.parse_configuration("FILE", f'{text}[pool.rack]\nprovider = "works"\n'.encode())
+    own = f"{RACK}{powered_hosts('alpha-n1')}[squeeze]\nenabled = {enabled}\n"
+    policy = policy_of(tmp_path, f'{own}[pool.rack]\nprovider = "works"\n')
 
     with pytest.raises(ConfigError, match=r"\[pool\.rack\] has the name of a provider of hosts"):
         balancer_daemon.require_balancer_can_act(replace(wanted, policy=policy, rules=policy.balance))
 
 
 def test_where_nobody_makes_nodes_any_more_those_left_are_told(
-    wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wanted: BalancerRunOptions, rows: BalancerStateRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All sections of pools, providers and hosts were taken out at once: hosts stay closed then."""
     monkeypatch.setattr(balancer_daemon, "BALANCE_STATE", str(tmp_path / "state.db"))
-    memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
-    own = BalancerOwnedNode(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
-    works = replace(own, name="alpha-n7", machine="alpha-n7", state=ElasticNodeState.READY)
     made = BalancerOwnedNode(name="alpha-n9", pool="usual", machine="m-1", since=NOON, state=ElasticNodeState.READY)
-    memory.nodes.replace((works, own, made))
+    rows.nodes.replace((rack_node("alpha-n7", ElasticNodeState.READY), rack_node("alpha-n8", OFF), made))
     bare = f"{SITE.partition('[provider')[0]}[balance]\nmax_nodes = 9\n"
     policy = configuration_file.parse_configuration("FILE", bare.encode())
 
@@ -258,49 +256,49 @@ def test_calls_of_a_libcloud_driver_last_as_long_as_one_after_the_other(wanted: 
     assert balancer_daemon.balancer_watchdog_limit_s(slow) == expected
 
 
+@pytest.fixture
 def acting(
-    wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: ElasticNodeState
-) -> PublishedBalancerRoundRunner:
-    """Return a round that acts and publishes, with one node in that state and its machine."""
+    wanted: BalancerRunOptions, rows: BalancerStateRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[ElasticNodeState], PublishedBalancerRoundRunner]:
+    """Return what makes an acting runner whose only node, with a machine, is in the given state."""
     monkeypatch.setattr(balancer_daemon, "BALANCE_PUBLISHED", str(tmp_path / "published"))
     monkeypatch.setattr(balancer_daemon, "BALANCE_ENDS", str(tmp_path / "ends.json"))
     (tmp_path / "list").write_text(json.dumps([MACHINE]))
-    memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
-    memory.nodes.replace([BalancerOwnedNode(name="alpha-n1", pool="usual", state=state, since=NOON, machine="m-1")])
-    return PublishedBalancerRoundRunner(replace(wanted, is_acting=True), Clock(), memory)
+
+    def make(state: ElasticNodeState) -> PublishedBalancerRoundRunner:
+        rows.nodes.replace([BalancerOwnedNode(name="alpha-n1", pool="usual", state=state, since=NOON, machine="m-1")])
+        return runner(rows, wanted, is_acting=True)
+
+    return make
 
 
 def test_what_is_published_counts_nodes_and_not_requests(
-    wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    acting: Callable[..., PublishedBalancerRoundRunner], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A node that joined comes, one without capacity does not, and those there have their price."""
-    round_ = acting(wanted, tmp_path, monkeypatch, ElasticNodeState.JOINING)
+    round_ = acting(ElasticNodeState.JOINING)
     membership = Mock(join=Mock(return_value=HostJoinStep.JOINED))
     monkeypatch.setattr(round_, "_acts", replace(round_._acts, membership=membership))
 
     plan = run_cycle_once(round_, str)
     round_.report()
 
-    found = balancer_statistics_and_publication.read_published_balance(str(tmp_path / "published"))
-    assert found is not None
+    found = published(tmp_path)
     assert 7 == plan.plan.add
     assert (PublishedPoolNodeCounters(pool="usual", added=1),) == found.pools
     assert 0.5 == found.cost_hour
 
 
 def test_a_round_adds_its_row_by_the_lookback_and_then_draws(
-    wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wanted: BalancerRunOptions, rows: BalancerStateRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(balancer_daemon, "BALANCE_ENDS", str(tmp_path / "ends.json"))
     note = Mock(wraps=balancer_daemon.balancer_statistics_and_publication.record_balancer_statistics)
     monkeypatch.setattr(balancer_daemon.balancer_statistics_and_publication, "record_balancer_statistics", note)
     stats, there = tmp_path / "own.csv", list[bool]()
 
-    told = replace(wanted, lookback=timedelta(minutes=7), stats=str(stats))
-    told = replace(told, after=lambda: there.append(stats.exists()))
-    round_ = PublishedBalancerRoundRunner(
-        told, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
-    )
+    options = {"lookback": timedelta(minutes=7), "stats": str(stats), "after": lambda: there.append(stats.exists())}
+    round_ = runner(rows, wanted, **options)
     run_cycle_once(round_, str)
     round_.report()
 
@@ -318,54 +316,44 @@ def test_a_round_that_saw_nothing_is_published_where_rounds_act(
         with pytest.raises(ClusterStateUnknown), daemon.open_cycle():
             raise ClusterStateUnknown("no answer")
 
-    found = balancer_statistics_and_publication.read_published_balance(str(tmp_path / "published"))
-    assert found
+    found = published(tmp_path)
     assert (1, 1) == (found.blind_rounds, found.rounds)
 
 
 def test_a_failed_node_has_its_price_for_as_long_as_its_machine_is_there(
-    wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    acting: Callable[..., PublishedBalancerRoundRunner], tmp_path: Path
 ) -> None:
-    round_ = acting(wanted, tmp_path, monkeypatch, ElasticNodeState.FAILED)
+    round_ = acting(ElasticNodeState.FAILED)
 
     run_cycle_once(round_, str)
     round_.report()
 
-    found = balancer_statistics_and_publication.read_published_balance(str(tmp_path / "published"))
-    assert found is not None
-    assert 0.5 == found.cost_hour
+    assert 0.5 == published(tmp_path).cost_hour
 
 
 def test_the_master_s_machine_is_not_to_be_ended_where_no_tag_names_it(
-    wanted: BalancerRunOptions, tmp_path: Path
+    wanted: BalancerRunOptions, rows: BalancerStateRows, tmp_path: Path
 ) -> None:
     """Where a list is missing nobody knows that, and the round goes on."""
+    kills = replace(wanted, kills_master=True)
     one_list = replace(wanted.policy, pools={"usual": wanted.policy.pools["usual"]})
-    memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
-    kills = replace(wanted, policy=one_list, kills_master=True)
     with pytest.raises(ConfigError, match="gridbridge-master = alpha: --kill-master needs exactly"):
-        PublishedBalancerRoundRunner(kills, Clock(), memory).gather()
+        runner(rows, kills, policy=one_list).gather()
 
-    assert PublishedBalancerRoundRunner(replace(wanted, kills_master=True), Clock(), memory).gather()
-    master = {**MACHINE, "tags": {"gridbridge-master": "alpha"}}
-    (tmp_path / "list").write_text(json.dumps([master]))
-    assert PublishedBalancerRoundRunner(kills, Clock(), memory).gather()
-
-
-def test_a_round_that_only_looks_decides_and_keeps_nothing(
-    reported: PublishedBalancerRoundRunner, tmp_path: Path
-) -> None:
-    plan = run_cycle_once(reported, str)
-
-    memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
-    assert 5 == plan.plan.add
-    assert ((), None) == (memory.nodes.all(), memory.last_round())
+    assert runner(rows, kills).gather()
+    (tmp_path / "list").write_text(json.dumps([{**MACHINE, "tags": {"gridbridge-master": "alpha"}}]))
+    assert runner(rows, kills, policy=one_list).gather()
 
 
-def test_a_round_that_is_over_is_told_whatever_it_did(wanted: BalancerRunOptions, tmp_path: Path) -> None:
+def test_a_round_that_only_looks_decides_and_keeps_nothing(wanted: BalancerRunOptions, rows: BalancerStateRows) -> None:
+    plan = run_cycle_once(runner(rows, wanted), str)
+
+    assert (5, (), None) == (plan.plan.add, rows.nodes.all(), rows.last_round())
+
+
+def test_a_round_that_is_over_is_told_whatever_it_did(wanted: BalancerRunOptions, rows: BalancerStateRows) -> None:
     told = list[BalancerRoundPlan]()
-    memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
-    round_ = PublishedBalancerRoundRunner(replace(wanted, tell=told.append), Clock(), memory)
+    round_ = runner(rows, wanted, tell=told.append)
     plan = run_cycle_once(round_, str)
     round_.report()
 

@@ -22,13 +22,9 @@ from gridbridge.shell import safe_files
 from gridbridge.state import published_json
 from tests.decisions.elastic.cells import MASTER, NOON, instance
 from tests.decisions.elastic.demand_cells import cell
+from tests.elastic.site_text import ALPHA
 
-SITE = """
-[site]
-cluster = "alpha"
-[cluster.alpha]
-qmaster_port = 6444
-execd_port = 6445
+SITE = f"""{ALPHA}
 [cluster.beta]
 qmaster_port = 6454
 execd_port = 6455

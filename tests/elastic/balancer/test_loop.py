@@ -11,20 +11,16 @@ from gridbridge.errors import ConfigError
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program.configuration_in_force import ReloadableConfiguration
 from gridbridge.shell.clock import Clock
+from tests.elastic.site_text import ALPHA
 
-SITE = """
-[site]
-cluster = "alpha"
-[cluster.alpha]
-qmaster_port = 6444
-execd_port = 6445
+SITE = f"""{ALPHA}
 [provider.works]
 program = "/opt/works"
 [pool.usual]
 provider = "works"
 [balance]
-apply = {apply}
-max_nodes = {most}
+apply = {{apply}}
+max_nodes = {{most}}
 interval_s = 7
 """
 

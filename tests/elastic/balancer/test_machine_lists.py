@@ -11,19 +11,15 @@ from gridbridge.errors import ClusterStateUnknown
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.site import storage_provider_and_runner_checks
 from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
+from tests.elastic.site_text import ALPHA
 
-SITE = """
-[site]
-cluster = "alpha"
-[cluster.alpha]
-qmaster_port = 6444
-execd_port = 6445
+SITE = f"""{ALPHA}
 [provider.works]
 kind = "command"
-program = "{folder}/works"
+program = "{{folder}}/works"
 [provider.lacks]
 kind = "command"
-program = "{folder}/none"
+program = "{{folder}}/none"
 [balance]
 max_nodes = 9
 """

@@ -1,5 +1,7 @@
 """Who looks at a cell as a round does knows the nodes that are kept, where he may read of them."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -9,23 +11,22 @@ import pytest
 from gridbridge.config import configuration_file
 from gridbridge.elastic import host_membership_and_tags
 from gridbridge.elastic.balancer import balance_preview, balance_situation_sources, balancer_round_decision
+from gridbridge.elastic.balancer.balance_situation_sources import add_saved_balancer_state
 from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import BalancePlanReason, WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, PoolFailureRecord
+from gridbridge.model.elastic.published_balance import BalancePlanReport, BalancerJobOrHostExplanation
 from gridbridge.state.state_file import StateFile
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
+from tests.elastic.site_text import ALPHA, RACK, powered_hosts
 
-SITE = """
-[site]
-cluster = "alpha"
-[cluster.alpha]
-qmaster_port = 6444
-execd_port = 6445
+SITE = f"""{ALPHA}
 [pool.usual]
 slots = 4
 [balance]
 max_nodes = 9
 """
+POLICY = configuration_file.parse_configuration("FILE", SITE.encode())
 SEEN = situation(instance(MASTER, (1,), slots=1), wait=[waiting(5, tasks=12)])
 WATCHED = WaitingJobsHistory(at=ago(1), tasks=12, room_since=ago(9))
 STUCK = WaitingJobsHistory(at=ago(1), tasks=12, room_since=ago(30), stuck_since=ago(15))
@@ -40,38 +41,55 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return path
 
 
-def keep(path: str) -> None:
-    Path(path).parent.mkdir()
+@contextmanager
+def rows_of(path: str) -> Iterator[BalancerStateRows]:
     database = StateFile.open(f"sqlite:///{path}")
-    memory = BalancerStateRows(database)
-    names = ("alpha-n1", "alpha-n2", "alpha-n3")
-    since = NOON - timedelta(seconds=30)
-    memory.nodes.replace(
-        BalancerOwnedNode(name=name, pool="usual", state=ElasticNodeState.BOOTING, since=since) for name in names
-    )
-    memory.keep_records({"large": PoolFailureRecord(no_capacity_at=since)})
-    memory.keep_watched({5: WATCHED})
-    memory.note_round(since, since, 4.5)
+    yield BalancerStateRows(database)
     database.close()
 
 
-def test_nodes_that_boot_are_not_asked_for_again(path: str, tmp_path: Path) -> None:
-    def added() -> int:
-        return balance_preview.preview_balance_plan(
-            balance_preview.BalanceRuleOverrides(), NOON, path=str(tmp_path / "site.toml")
-        ).add
+def keep(path: str) -> None:
+    """Save three booting nodes and the records of earlier rounds in the balancer's state file."""
+    Path(path).parent.mkdir()
+    names = ("alpha-n1", "alpha-n2", "alpha-n3")
+    since = NOON - timedelta(seconds=30)
+    with rows_of(path) as rows:
+        rows.nodes.replace(
+            BalancerOwnedNode(name=name, pool="usual", state=ElasticNodeState.BOOTING, since=since) for name in names
+        )
+        rows.keep_records({"large": PoolFailureRecord(no_capacity_at=since)})
+        rows.keep_watched({5: WATCHED})
+        rows.note_round(since, since, 4.5)
 
-    before = added()
+
+def save_rack(path: str, states: Mapping[str, ElasticNodeState]) -> None:
+    """Save the site's own hosts as the only nodes of the balancer."""
+    with rows_of(path) as rows:
+        rows.nodes.replace(
+            BalancerOwnedNode(name=name, pool="rack", state=state, since=NOON, machine=name)
+            for name, state in states.items()
+        )
+
+
+def preview(path: str | Path) -> BalancePlanReport:
+    return balance_preview.preview_balance_plan(balance_preview.BalanceRuleOverrides(), NOON, path=str(path))
+
+
+def explain_job_7(path: str | Path) -> BalancerJobOrHostExplanation:
+    return balance_preview.explain_balance_of_job_or_host("7", NOON, path=str(path))
+
+
+def test_nodes_that_boot_are_not_asked_for_again(path: str, tmp_path: Path) -> None:
+    before = preview(tmp_path / "site.toml").add
     keep(path)
 
-    assert (3, 0) == (before, added())
+    assert (3, 0) == (before, preview(tmp_path / "site.toml").add)
 
 
 def test_all_that_a_round_remembers_is_known(path: str) -> None:
-    policy = configuration_file.parse_configuration("FILE", SITE.encode())
     keep(path)
 
-    found = balance_situation_sources.add_saved_balancer_state(SEEN, policy)
+    found = add_saved_balancer_state(SEEN, POLICY)
 
     since = NOON - timedelta(seconds=30)
     assert ["alpha-n1", "alpha-n2", "alpha-n3"] == sorted(one.name for one in found.nodes)
@@ -83,26 +101,22 @@ def test_nothing_that_waits_was_seen_in_the_future(path: str) -> None:
     before = NOON - timedelta(days=1)
     keep(path)
 
-    found = balance_situation_sources.add_saved_balancer_state(
-        replace(SEEN, now=before), configuration_file.parse_configuration("FILE", SITE.encode())
-    )
+    found = add_saved_balancer_state(replace(SEEN, now=before), POLICY)
 
     assert {5: replace(WATCHED, at=before, room_since=before)} == found.watched
 
 
 def test_plan_and_explain_tell_of_a_job_that_does_not_start(path: str, tmp_path: Path) -> None:
-    site = str(tmp_path / "site.toml")
+    site = tmp_path / "site.toml"
     keep(path)
-    database = StateFile.open(f"sqlite:///{path}")
-    BalancerStateRows(database).keep_watched({7: STUCK})
-    database.close()
+    with rows_of(path) as rows:
+        rows.keep_watched({7: STUCK})
 
-    told = balance_preview.preview_balance_plan(balance_preview.BalanceRuleOverrides(), NOON, path=site)
-    explained = balance_preview.explain_balance_of_job_or_host("7", NOON, path=site)
+    explained = explain_job_7(site)
 
-    why = "free slots existed for 15 min, and the job did not start: a quota or an access list"
-    assert [f"{why} may be the cause"] == [one.reason for one in told.refused if one.job == 7]
-    assert (f"{why} may be the cause", True) == (explained.reason, explained.is_known)
+    why = "free slots existed for 15 min, and the job did not start: a quota or an access list may be the cause"
+    assert [why] == [refusal.reason for refusal in preview(site).refused if refusal.job == 7]
+    assert (why, True) == (explained.reason, explained.is_known)
 
 
 def test_a_site_that_never_had_a_balancer_hides_nothing(path: str) -> None:
@@ -117,31 +131,18 @@ def test_what_this_account_may_not_read_is_hidden(path: str, monkeypatch: pytest
     monkeypatch.setattr(balance_situation_sources.os, "access", lambda *_: False)
 
     assert balance_situation_sources.is_balancer_state_unreadable()
-    assert (
-        ()
-        == balance_situation_sources.add_saved_balancer_state(
-            SEEN, configuration_file.parse_configuration("FILE", SITE.encode())
-        ).nodes
-    )
+    assert () == add_saved_balancer_state(SEEN, POLICY).nodes
 
 
 def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path) -> None:
     """Of nine hosts of the site's own eight rest: their daemons are silent, and that is right."""
-    rack = "".join(f'[power.n{number}]\nprovider = "rack"\n' for number in range(1, 10))
-    provider = '[provider.rack]\nkind = "power"\nway = "command"\nprogram = "/bin/true"\n'
-    policy = configuration_file.parse_configuration("FILE", f"{SITE}{provider}{rack}".encode())
     names = [f"n{number}" for number in range(1, 10)]
+    policy = configuration_file.parse_configuration("FILE", f"{SITE}{RACK}{powered_hosts(*names)}".encode())
     keep(path)
-    database = StateFile.open(f"sqlite:///{path}")
-    states = [ElasticNodeState.READY, *[ElasticNodeState.STANDBY] * 8]
-    BalancerStateRows(database).nodes.replace(
-        BalancerOwnedNode(name=name, pool="rack", state=state, since=NOON, machine=name)
-        for name, state in zip(names, states, strict=True)
-    )
-    database.close()
+    save_rack(path, {"n1": ElasticNodeState.READY} | dict.fromkeys(names[1:], ElasticNodeState.STANDBY))
     on = [instance(name, state="" if name == "n1" else "adu") for name in names]
 
-    found = balance_situation_sources.add_saved_balancer_state(situation(*on, wait=[waiting(5)]), policy)
+    found = add_saved_balancer_state(situation(*on, wait=[waiting(5)]), policy)
     told = balancer_round_decision.decide_balance_plan(found, policy.balance, policy.demand, policy.pools)
 
     assert sorted(names[1:]) == sorted(one.name for one in found.nodes)
@@ -150,14 +151,12 @@ def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path)
 
 def test_a_node_of_which_no_round_noted_that_it_is_idle_is_so_since_now(path: str) -> None:
     keep(path)
-    database = StateFile.open(f"sqlite:///{path}")
-    ready = BalancerOwnedNode(name="alpha-n1", pool="usual", state=ElasticNodeState.READY, since=ago(90))
-    BalancerStateRows(database).nodes.replace([ready])
-    database.close()
+    with rows_of(path) as rows:
+        rows.nodes.replace(
+            [BalancerOwnedNode(name="alpha-n1", pool="usual", state=ElasticNodeState.READY, since=ago(90))]
+        )
 
-    (found,) = balance_situation_sources.add_saved_balancer_state(
-        SEEN, configuration_file.parse_configuration("FILE", SITE.encode())
-    ).nodes
+    (found,) = add_saved_balancer_state(SEEN, POLICY).nodes
 
     assert found.idle_since == SEEN.now
 
@@ -165,42 +164,30 @@ def test_a_node_of_which_no_round_noted_that_it_is_idle_is_so_since_now(path: st
 def test_a_months_cost_outlasts_a_clock_that_was_ahead_over_its_end(path: str) -> None:
     """What was noted of the month to come is not: that begins anew when it comes."""
     keep(path)
-    database = StateFile.open(f"sqlite:///{path}")
-    memory = BalancerStateRows(database)
     ahead = NOON + timedelta(days=40)
-    memory.note_round(NOON, None, 480.0)
-    memory.note_round(ahead, None, 7.0)
-    during = memory.spent(ahead)
-    memory.note_round(NOON, None, memory.spent(NOON) + 1)
+    with rows_of(path) as rows:
+        rows.note_round(NOON, None, 480.0)
+        rows.note_round(ahead, None, 7.0)
+        during = rows.spent(ahead)
+        rows.note_round(NOON, None, rows.spent(NOON) + 1)
 
-    assert (7.0, 481.0, 0.0) == (during, memory.spent(NOON), memory.spent(ahead))
-    database.close()
+        assert (7.0, 481.0, 0.0) == (during, rows.spent(NOON), rows.spent(ahead))
 
 
 def test_the_plan_is_the_rounds_where_hosts_are_squeezed(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Hosts on standby are woken before nodes are added, and the plan says which."""
-    power = '[provider.rack]\nkind = "power"\nway = "command"\nprogram = "/bin/true"\n'
-    hosts = "".join(f'[power.n{number}]\nprovider = "rack"\n' for number in (1, 2))
-    (tmp_path / "site.toml").write_text(f"{SITE}{power}{hosts}[squeeze]\nenabled = true\n")
+    (tmp_path / "site.toml").write_text(f"{SITE}{RACK}{powered_hosts('n1', 'n2')}[squeeze]\nenabled = true\n")
     asleep = [instance(name, slots=4, state="adu") for name in ("n1", "n2")]
     seen = situation(instance(MASTER, (1,), slots=1), *asleep, wait=[waiting(5, tasks=4)])
     keep(path)
-    database = StateFile.open(f"sqlite:///{path}")
-    BalancerStateRows(database).nodes.replace(
-        BalancerOwnedNode(name=name, pool="rack", state=ElasticNodeState.STANDBY, since=NOON, machine=name)
-        for name in ("n1", "n2")
-    )
-    database.close()
+    save_rack(path, dict.fromkeys(("n1", "n2"), ElasticNodeState.STANDBY))
     monkeypatch.setattr(balance_situation_sources, "observe_balanced_cluster", lambda *_: seen)
     tags = {"n1": ("htools:standby:2",), "n2": ("htools:standby:1",)}
     monkeypatch.setattr(host_membership_and_tags, "query_home_cluster_host_tags", lambda _: tags)
 
-    found = balance_preview.preview_balance_plan(
-        balance_preview.BalanceRuleOverrides(), NOON, path=str(tmp_path / "site.toml")
-    )
-    explained = balance_preview.explain_balance_of_job_or_host("7", NOON, path=str(tmp_path / "site.toml"))
+    found, explained = preview(tmp_path / "site.toml"), explain_job_7(tmp_path / "site.toml")
 
     assert found.add == 0
     assert ": wake n2" in found.sentence

@@ -11,16 +11,10 @@ import pytest
 from gridbridge.elastic.balancer import balance_situation_sources, squeeze_preview
 from gridbridge.errors import ClusterStateUnknown
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
+from tests.elastic.site_text import ALPHA, RACK, powered_hosts
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-SITE = """
-[site]
-cluster = "alpha"
-[cluster.alpha]
-qmaster_port = 6444
-execd_port = 6445
-"""
 
 
 def test_root_looks_as_the_balancers_account_whose_files_providers_need(
@@ -34,7 +28,7 @@ def test_root_looks_as_the_balancers_account_whose_files_providers_need(
         Mock(side_effect=ClusterStateUnknown("enough")),
     )
     path = tmp_path / "gridbridge.toml"
-    path.write_text(SITE)
+    path.write_text(ALPHA)
 
     with pytest.raises(ClusterStateUnknown):
         squeeze_preview.preview_squeeze(NOON, path=str(path))
@@ -52,9 +46,8 @@ def test_hosts_that_do_not_tell_their_power_are_told_and_not_logged(
     seen = balance_situation_sources.load_saved_balance_situation(str(tmp_path))
     monkeypatch.setattr(squeeze_preview.balance_situation_sources, "observe_balanced_cluster", lambda *_: seen)
     monkeypatch.setattr(squeeze_preview.host_membership_and_tags, "query_home_cluster_host_tags", lambda _: {})
-    power = '[provider.rack]\nkind = "power"\nway = "command"\nprogram = "/bin/false"\n'
     path = tmp_path / "gridbridge.toml"
-    path.write_text(f'{SITE}{power}[power.alpha-n1]\nprovider = "rack"\n')
+    path.write_text(ALPHA + RACK.replace("true", "false") + powered_hosts("alpha-n1"))
 
     told = squeeze_preview.preview_squeeze(NOON, path=str(path))
 

@@ -12,6 +12,7 @@ from gridbridge.batch.gridengine import execution_hosts
 from gridbridge.cli.main import gridbridge
 from gridbridge.elastic import balanced_cluster_queries, host_membership_and_tags, saved_balancer_round_folder
 from gridbridge.elastic.balancer import balance_situation_sources
+from tests.elastic.site_text import ALPHA, RACK, powered_hosts
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 NOW = "2126-01-01T12:00:00+00:00"
@@ -89,10 +90,7 @@ def test_a_person_reads_a_sentence_and_what_is_left_out(folder: Path) -> None:
 def test_a_configuration_that_is_named_says_by_what_a_folder_is_decided(folder: Path, tmp_path: Path) -> None:
     """Options come before it; without its name none is read."""
     config = tmp_path / "gridbridge.toml"
-    config.write_text(
-        '[site]\ncluster = "alpha"\n[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n'
-        "[balance]\nmax_nodes = 9\n[demand]\nadd_at_once = 3\n[pool.big]\nslots = 4\n"
-    )
+    config.write_text(f"{ALPHA}[balance]\nmax_nodes = 9\n[demand]\nadd_at_once = 3\n[pool.big]\nslots = 4\n")
     named = plan(folder, "--config", str(config))
     option = plan(folder, "--config", str(config), "-a", "2")
 
@@ -195,18 +193,6 @@ def test_who_may_not_know_the_nodes_is_told_so(folder: Path, tmp_path: Path, mon
     assert of_folder.stderr == ""
 
 
-RACK = """
-[provider.rack]
-kind = "power"
-way = "command"
-program = "/bin/true"
-[power.alpha-n1]
-provider = "rack"
-[squeeze]
-enabled = {}
-"""
-
-
 @pytest.mark.parametrize(("enabled", "lines"), [("true", 2), ("false", 1)])
 def test_who_can_not_see_what_rests_is_told_that_nothing_is_squeezed(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enabled: str, lines: int
@@ -216,7 +202,7 @@ def test_who_can_not_see_what_rests_is_told_that_nothing_is_squeezed(
     monkeypatch.setattr(balance_situation_sources, "is_balancer_state_unreadable", lambda: True)
     config = site(tmp_path)
     with open(config, "a", encoding="utf-8") as end:
-        end.write(RACK.format(enabled))
+        end.write(f"{RACK}{powered_hosts('alpha-n1')}[squeeze]\nenabled = {enabled}\n")
 
     done = run("plan", "--config", config, "--max-nodes", "9", "--json")
 
@@ -227,5 +213,5 @@ def test_who_can_not_see_what_rests_is_told_that_nothing_is_squeezed(
 
 def site(folder: Path) -> str:
     path = folder / "site.toml"
-    path.write_text('[site]\ncluster = "alpha"\n[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n')
+    path.write_text(ALPHA)
     return str(path)

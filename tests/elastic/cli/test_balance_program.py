@@ -26,16 +26,9 @@ from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
 from gridbridge.model.site_configuration import Policy
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
 from gridbridge.shell.program_startup import version_with_commit
+from tests.elastic.site_text import ALPHA
 
-SITE = """
-[site]
-cluster = "alpha"
-[cluster.alpha]
-qmaster_port = 6444
-execd_port = 6445
-[balance]
-{balance}
-"""
+SITE = f"{ALPHA}[balance]\n{{balance}}\n"
 
 
 def run(tmp_path: Path, *words: str, balance_keys: str = "") -> Result:

@@ -10,13 +10,11 @@ from click.testing import CliRunner, Result
 from gridbridge.cli.main import gridbridge
 from gridbridge.config import configuration_file
 from gridbridge.elastic.balancer import squeeze_preview
+from tests.elastic.site_text import ALPHA, RACK, powered_hosts
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 NOW = "2126-01-01T12:00:00+00:00"
 UP = {"up_since": "2126-01-01T11:00:00+00:00", "state": "ready"}
-CELL = '[site]\ncluster = "alpha"\n[cluster.alpha]\nqmaster_port = 6444\nexecd_port = 6445\n'
-
-RACK = '[provider.rack]\nkind = "power"\nway = "command"\nprogram = "/opt/site/switch"\n'
 
 
 @pytest.fixture
@@ -32,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 def run(folder: Path, more: str, *words: str) -> Result:
     """Squeeze a folder by a configuration."""
     path = folder / "gridbridge.toml"
-    path.write_text(CELL + more)
+    path.write_text(ALPHA + more)
     path.chmod(0o600)
     options = ("--from", str(folder), "--config", str(path))
     return CliRunner().invoke(gridbridge, ("squeeze", *options, *words))
@@ -64,13 +62,13 @@ def test_without_max_nodes_the_sentence_names_the_key(folder: Path) -> None:
     [
         ("", ["[squeeze] enabled is false", "no host has a section [power.NAME]"]),
         ("[squeeze]\nenabled = true\n", ["no host has a section [power.NAME]"]),
-        ('[squeeze]\nenabled = true\n[power.n1]\nprovider = "rack"\n' + RACK, []),
+        ("[squeeze]\nenabled = true\n" + powered_hosts("n1") + RACK, []),
     ],
     ids=["a fresh site", "no host with power", "both"],
 )
 def test_what_a_site_lacks_for_hosts_to_rest_is_named(more: str, lacks: list[str]) -> None:
     found = squeeze_preview.missing_squeeze_settings(
-        configuration_file.parse_configuration("FILE", (CELL + more).encode())
+        configuration_file.parse_configuration("FILE", (ALPHA + more).encode())
     )
 
     assert [lack.partition(":")[0] for lack in found] == lacks
