@@ -5,17 +5,7 @@ from collections import Counter
 
 import pytest
 
-from tests.lab.campaigns.runner import (
-    CAMPAIGN_S,
-    HOST,
-    LOG,
-    at_beta,
-    at_gamma,
-    clusters_of,
-    jobs_of,
-    ledger,
-    until_state,
-)
+from tests.lab.campaigns import runner
 from tests.lab.campaigns.together import AT, BOTH, FAILING, FOLDER, PARAMETERS, TWICE, Brought
 from tests.lab.grid import Grid
 
@@ -44,7 +34,7 @@ def kinds(brought: Brought) -> int:
 def sleeping(site: Grid, brought: Brought) -> int:
     """Return a campaign whose tasks don't end, some of which run."""
     number = brought.numbers["sleeping"]
-    site.until(lambda: _living(site, number), "tasks to be sent", CAMPAIGN_S)
+    site.until(lambda: _living(site, number), "tasks to be sent", runner.CAMPAIGN_S)
     return number
 
 
@@ -56,21 +46,21 @@ def ran(grid: Grid) -> Counter[str]:
 
 def test_every_task_runs_once_and_is_counted(site: Grid, kinds: int) -> None:
     """But for those that asked to run again: no status of a program's is an order to its cell."""
-    found = until_state(site, kinds, TERMINATED)
+    found = runner.until_state(site, kinds, TERMINATED)
 
     assert Counter({each.split()[0]: 1 + (each in TWICE) for each in PARAMETERS}) == ran(site)
     assert (len(PARAMETERS), len(PARAMETERS), len(FAILING) + 1) == (found["tasks"], found["ended"], found["failed"])
     for name, told in FAILING.items():
         task = f"{kinds}.{PARAMETERS.index(name)}"
-        assert told in site.on(HOST, "gridbridge", "why", task, user="bob").out
+        assert told in site.on(runner.HOST, "gridbridge", "why", task, user="bob").out
     killed = f"{kinds}.{PARAMETERS.index('killed')}"
-    told = site.on(HOST, "gridstat", "--json", "-j", killed, user="bob").out
+    told = site.on(runner.HOST, "gridstat", "--json", "-j", killed, user="bob").out
     assert ("signal", None) == tuple(json.loads(told)[key] for key in ("state", "exit_status"))
 
 
 def test_a_task_finds_cigris_words_on_both_batch_systems(site: Grid, kinds: int) -> None:
     """With their aliases, and a line for its slot in the file of its nodes."""
-    until_state(site, kinds, TERMINATED)
+    runner.until_state(site, kinds, TERMINATED)
     for cluster, (host, user) in AT.items():
         lines = site.sh(host, FOUND, user=user).splitlines()
         known = dict(line.split("=", 1) for line in lines[:-1])
@@ -88,12 +78,12 @@ def test_a_task_finds_cigris_words_on_both_batch_systems(site: Grid, kinds: int)
 
 def test_both_batch_systems_take_part(site: Grid, kinds: int) -> None:
     """Each has free slots, so each gets an array."""
-    assert {*BOTH} == clusters_of(site, kinds)
+    assert {*BOTH} == runner.clusters_of(site, kinds)
 
 
 def test_nothing_in_a_parameter_is_run(site: Grid, kinds: int) -> None:
     """It is a word of the task's."""
-    until_state(site, kinds, TERMINATED)
+    runner.until_state(site, kinds, TERMINATED)
     for host, user in AT.values():
         assert "" == site.sh(host, "find ~/campaigns -name evil", user=user)
 
@@ -102,9 +92,9 @@ def test_nobody_else_reads_a_campaigns_parameters(site: Grid, kinds: int) -> Non
     """Its file is its owner's, and the folder can't be listed."""
     folder = "/var/spool/gridbridge/campaigns"
 
-    assert site.on(HOST, "cat", f"{folder}/c.{kinds}", user="bob").status == 1
-    assert site.on(HOST, "ls", folder, user="bob").status == 2
-    assert site.on(HOST, "cat", f"{folder}/c.{kinds}", user="alice").status == 0
+    assert site.on(runner.HOST, "cat", f"{folder}/c.{kinds}", user="bob").status == 1
+    assert site.on(runner.HOST, "ls", folder, user="bob").status == 2
+    assert site.on(runner.HOST, "cat", f"{folder}/c.{kinds}", user="alice").status == 0
 
 
 BROUGHT = '{"name": "theirs", "clusters": {"beta": {"exec_file": "touch ~/evil"}}}'
@@ -125,20 +115,20 @@ BROUGHT = '{"name": "theirs", "clusters": {"beta": {"exec_file": "touch ~/evil"}
 def test_another_person_alters_and_brings_nothing(site: Grid, sleeping: int, script: str) -> None:
     """Neither the campaign's file nor one in its owner's name."""
     known = {"folder": "/var/spool/gridbridge/campaigns", "number": sleeping, "token": "0" * 32}
-    uid = site.sh(HOST, "id -u alice").strip()
+    uid = site.sh(runner.HOST, "id -u alice").strip()
     asked = script.format(**known, uid=uid, brought=BROUGHT)
 
-    assert site.on(HOST, "sh", "-c", asked, user="bob").status
+    assert site.on(runner.HOST, "sh", "-c", asked, user="bob").status
     assert _living(site, sleeping)
 
 
 def test_a_test_campaign_runs_one_task_at_each_cluster(site: Grid, brought: Brought) -> None:
     """However many it has."""
     number = brought.numbers["test"]
-    found = until_state(site, number, TERMINATED)
+    found = runner.until_state(site, number, TERMINATED)
 
     assert (2, 2, 0) == (found["tasks"], found["ended"], found["failed"])
-    rows = [row[2:] for row in ledger(site, number) if row[0] == "array"]
+    rows = [row[2:] for row in runner.ledger(site, number) if row[0] == "array"]
     clusters, tasks = zip(*rows, strict=True)
     assert ({*BOTH}, {"0:1", "1:1"}) == ({*clusters}, {*tasks})
 
@@ -146,18 +136,18 @@ def test_a_test_campaign_runs_one_task_at_each_cluster(site: Grid, brought: Brou
 def test_a_changed_file_is_not_run(site: Grid, brought: Brought, sleeping: int) -> None:
     """Root's ledger knows what was brought: nothing more of it is submitted."""
     number = brought.numbers["changed"]
-    found = until_state(site, number, TERMINATED)
+    found = runner.until_state(site, number, TERMINATED)
 
     assert found["failed"] >= 3
-    assert "the file has changed since" in site.sh(HOST, f"grep -F {number}. {LOG}")
-    assert 1 == len(jobs_of(site, number))
+    assert "the file has changed since" in site.sh(runner.HOST, f"grep -F {number}. {runner.LOG}")
+    assert 1 == len(runner.jobs_of(site, number))
     assert _living(site, sleeping)
 
 
 def test_nobody_but_root_changes_a_campaign(site: Grid, sleeping: int) -> None:
     """Who asks is whose file the request is."""
-    done = site.on(HOST, "griddel", str(sleeping), user="bob", timeout_s=200)
-    paused, going = (site.on(HOST, "griddel", each, str(sleeping), timeout_s=200) for each in ("-p", "-r"))
+    done = site.on(runner.HOST, "griddel", str(sleeping), user="bob", timeout_s=200)
+    paused, going = (site.on(runner.HOST, "griddel", each, str(sleeping), timeout_s=200) for each in ("-p", "-r"))
 
     assert (1, f"griddel: campaign {sleeping}: owned by another user") == (done.status, done.err.strip())
     told = f"Campaign {sleeping} paused", f"Campaign {sleeping} resumed"
@@ -167,13 +157,13 @@ def test_nobody_but_root_changes_a_campaign(site: Grid, sleeping: int) -> None:
 
 def test_what_is_cancelled_ends_at_every_cluster(site: Grid, sleeping: int) -> None:
     """And nothing more of it is sent but its epilogue, once to each."""
-    done = site.on(HOST, "griddel", str(sleeping), user="alice", timeout_s=200)
+    done = site.on(runner.HOST, "griddel", str(sleeping), user="alice", timeout_s=200)
 
     assert (0, f"Campaign {sleeping} cancelled") == (done.status, done.out.strip())
-    until_state(site, sleeping, CANCELLED)
-    at = [place for name, place in AT.items() if name in clusters_of(site, sleeping)]
+    runner.until_state(site, sleeping, CANCELLED)
+    at = [place for name, place in AT.items() if name in runner.clusters_of(site, sleeping)]
     site.until(lambda: {"after\n"} == {_cancelled(site, *one) for one in at}, "its epilogue to run")
-    site.until(lambda: not _living(site, sleeping), "no cluster to have any of it", CAMPAIGN_S)
+    site.until(lambda: not _living(site, sleeping), "no cluster to have any of it", runner.CAMPAIGN_S)
 
 
 def _cancelled(grid: Grid, host: str, user: str) -> str:
@@ -182,4 +172,4 @@ def _cancelled(grid: Grid, host: str, user: str) -> str:
 
 def _living(grid: Grid, number: int) -> list[str]:
     """Return the lines of a campaign's tasks in the clusters' lists."""
-    return at_beta(grid, number) + at_gamma(grid, number)
+    return runner.at_beta(grid, number) + runner.at_gamma(grid, number)

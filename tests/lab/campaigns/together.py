@@ -7,21 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tests.lab.campaigns.runner import (
-    CAMPAIGN_S,
-    FIND,
-    HOST,
-    campaigns,
-    clusters_of,
-    end_all,
-    jobs_of,
-    published,
-    start,
-    submit,
-)
+from tests.lab.campaigns import runner
 from tests.lab.grid import Done, Grid
 
-AT = {"beta": (HOST, "alice"), "gamma": ("gamma-master", "al_gamma")}
+AT = {"beta": (runner.HOST, "alice"), "gamma": ("gamma-master", "al_gamma")}
 KILLS = 4
 SLOTS, USUAL_SLOTS = 4, 2  # of each host of beta's
 WAIT_S = 300
@@ -135,14 +124,14 @@ def bring(grid: Grid) -> Brought:
     _make_folders(grid)
     grid.sh("beta-master", ADD_PROJECT)
     have_slots(grid, SLOTS)
-    before = max((one["number"] for one in campaigns(grid)), default=0)
+    before = max((one["number"] for one in runner.campaigns(grid)), default=0)
     threads = ThreadPoolExecutor(1 + len(JDLS))
     waited = threads.submit(_wait_as_user, grid)
     numbers = {"users": grid.until(lambda: _after(grid, before), "the user's to be there")}
     _until_at_both(grid, numbers["users"])
     numbers["kinds"] = _submit(grid, "kinds")
     _until_at_both(grid, numbers["kinds"])
-    clusters = grid.on(HOST, "gridclusters", "--json", user="bob").out
+    clusters = grid.on(runner.HOST, "gridclusters", "--json", user="bob").out
     for host, user in AT.values():
         grid.sh(host, f"touch {FOLDER}/both", user=user)
     others = [name for name in JDLS if name not in numbers]
@@ -155,19 +144,19 @@ def bring(grid: Grid) -> Brought:
 
 
 def _submit(grid: Grid, name: str) -> int:
-    return submit(grid, JDLS[name], *OPTIONS.get(name, ()))
+    return runner.submit(grid, JDLS[name], *OPTIONS.get(name, ()))
 
 
 def _add(grid: Grid, number: int) -> Done:
     """Add tasks to a campaign of which some have ended."""
     argv = ("gridsub", "-c", str(number), "-J", json.dumps(ADDED))
-    return grid.on(HOST, *argv, user="alice", timeout_s=200)
+    return grid.on(runner.HOST, *argv, user="alice", timeout_s=200)
 
 
 def clear(grid: Grid) -> None:
     """End those that no test has ended, and remove what all have left."""
     have_slots(grid, USUAL_SLOTS)
-    end_all(grid)
+    runner.end_all(grid)
     for host, user in AT.values():
         grid.sh(host, f"rm -rf {FOLDER} ~/campaign.* ~/users", user=user)
     grid.sh("beta-master", f"qconf -dprj {PROJECT} >/dev/null 2>&1; :")
@@ -176,13 +165,13 @@ def clear(grid: Grid) -> None:
 def _make_folders(grid: Grid) -> None:
     for host, user in AT.values():
         grid.sh(host, f"mkdir {FOLDER} ~/users", user=user)
-    grid.sh(HOST, f"cat >~/users/job.sh <<'end'\n{JOB}end", user="alice")
+    grid.sh(runner.HOST, f"cat >~/users/job.sh <<'end'\n{JOB}end", user="alice")
 
 
 def _wait_as_user(grid: Grid) -> Done:
     """Submit a job script for both batch systems and wait for its end."""
     argv = ("gridsub", "--wait", "--clusters", "beta,gamma", "users/job.sh", "it's $HOME")
-    return grid.on(HOST, *argv, user="alice", timeout_s=WAIT_S)
+    return grid.on(runner.HOST, *argv, user="alice", timeout_s=WAIT_S)
 
 
 def have_slots(grid: Grid, slots: int) -> None:
@@ -192,32 +181,32 @@ def have_slots(grid: Grid, slots: int) -> None:
 
 def _after(grid: Grid, before: int) -> int:
     """Return the number of the campaign after one; 0 while there is none."""
-    return max((n for one in campaigns(grid) if (n := one["number"]) > before), default=0)
+    return max((n for one in runner.campaigns(grid) if (n := one["number"]) > before), default=0)
 
 
 def _until_at_both(grid: Grid, number: int) -> None:
     """Wait until both clusters have tasks of a campaign."""
     both = {*BOTH}
-    grid.until(lambda: clusters_of(grid, number) == both, f"{number} to be at both", CAMPAIGN_S)
+    grid.until(lambda: runner.clusters_of(grid, number) == both, f"{number} to be at both", runner.CAMPAIGN_S)
 
 
 def _change(grid: Grid, number: int) -> None:
     """Change a campaign's file once a task is sent, and let that one end."""
-    grid.until(lambda: jobs_of(grid, number), "a task to be sent", CAMPAIGN_S)
-    grid.sh(HOST, f"echo 4 >>/var/spool/gridbridge/campaigns/c.{number}", user="alice")
-    grid.sh(HOST, f"touch {FOLDER}/changed", user="alice")
+    grid.until(lambda: runner.jobs_of(grid, number), "a task to be sent", runner.CAMPAIGN_S)
+    grid.sh(runner.HOST, f"echo 4 >>/var/spool/gridbridge/campaigns/c.{number}", user="alice")
+    grid.sh(runner.HOST, f"touch {FOLDER}/changed", user="alice")
 
 
 def _kill(grid: Grid, number: int) -> None:
     """Kill the runner while it submits, releases and looks, and what acts as the owner."""
     for kill in range(KILLS):
-        seen = published(grid, number)["ended"]
-        grid.sh(HOST, f"{FIND} | xargs -r kill -9")
+        seen = runner.published(grid, number)["ended"]
+        grid.sh(runner.HOST, f"{runner.FIND} | xargs -r kill -9")
         if kill % 2:
-            grid.sh(HOST, "pgrep -of '[g]ridbridge-as-user .*-array' | xargs -r kill -9")
-        start(grid)
+            grid.sh(runner.HOST, "pgrep -of '[g]ridbridge-as-user .*-array' | xargs -r kill -9")
+        runner.start(grid)
         grid.until(
-            lambda: published(grid, number)["ended"] > seen,  # noqa: B023 - it is asked at once
+            lambda: runner.published(grid, number)["ended"] > seen,  # noqa: B023 - it is asked at once
             "more tasks to end",
-            CAMPAIGN_S,
+            runner.CAMPAIGN_S,
         )

@@ -10,23 +10,14 @@ from typing import Any
 
 import pytest
 
-from tests.lab.campaigns.runner import (
-    CAMPAIGN_S,
-    HOST,
-    arrays_at_gamma,
-    clusters_of,
-    published,
-    shown,
-    submit,
-    until_state,
-)
+from tests.lab.campaigns import runner
 from tests.lab.gamma import ACCOUNT, DISK, FAR, NODES
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
 FOLDER = "~/faults"
-AT = {"beta": (HOST, "alice"), "gamma": (FAR, ACCOUNT)}
+AT = {"beta": (runner.HOST, "alice"), "gamma": (FAR, ACCOUNT)}
 BOTH: dict[str, Any] = {"beta": {}, "gamma": {}}
 TASKS, SOME = 40, 12
 OUTAGE_S = 600
@@ -48,7 +39,7 @@ def bring(grid: Grid, name: str, tasks: int, clusters: dict[str, Any], kind: str
     """Submit a campaign of which each task leaves its number."""
     run = f"sh -c 'echo $CIGRI_JOB_ID >>{name}; sleep 1'"
     known = {"name": name, "type": kind, "exec_file": run, "walltime": "0:5"}
-    return submit(grid, known | {"exec_directory": FOLDER, "nb_jobs": tasks, "clusters": clusters})
+    return runner.submit(grid, known | {"exec_directory": FOLDER, "nb_jobs": tasks, "clusters": clusters})
 
 
 def ran(grid: Grid, number: int, name: str) -> Counter[str]:
@@ -64,7 +55,7 @@ def each_once(number: int, tasks: int) -> Counter[str]:
 
 def silent(grid: Grid) -> dict[str, bool]:
     """Return the clusters that did not tell how they are, and whether they do again."""
-    told = json.loads(grid.on(HOST, "gridevents", "-g", "-a", "--json", user="bob").out)
+    told = json.loads(grid.on(runner.HOST, "gridevents", "-g", "-a", "--json", user="bob").out)
     return {one["cluster"]: bool(one["closed_at"]) for one in told if one["code"] == SILENT}
 
 
@@ -88,7 +79,7 @@ def judged_lost(grid: Grid, number: int) -> list[tuple[str, str, str, str]]:
     """Return the tasks whose attempts are judged as lost: each with its cluster, job and place."""
     query = LOST.format(number=number)
     rows = f"sqlite3.connect('/var/lib/gridbridge/state.db').execute('{query}', ('site_fault',))"
-    told = grid.sh(HOST, f'python3 -c "import sqlite3; [print(*row) for row in {rows}]"')
+    told = grid.sh(runner.HOST, f'python3 -c "import sqlite3; [print(*row) for row in {rows}]"')
     words = (line.split() for line in told.splitlines())
     return [(task, cluster, job, place) for task, cluster, job, place in words]
 
@@ -124,12 +115,12 @@ def away(folders: Grid) -> Away:
     """Take both servers away while tasks of a campaign run, and bring them back."""
     grid = folders
     number = bring(grid, "away", TASKS, BOTH)
-    grid.until(lambda: clusters_of(grid, number) == {*BOTH}, "both to have tasks", CAMPAIGN_S)
+    grid.until(lambda: runner.clusters_of(grid, number) == {*BOTH}, "both to have tasks", runner.CAMPAIGN_S)
     with no_servers(grid):
         none_answers = dict.fromkeys(BOTH, False)
-        grid.until(lambda: silent(grid) == none_answers, "both to be silent", CAMPAIGN_S)
-        seen, failed = silent(grid), published(grid, number)["failed"]
-    until_state(grid, number, TERMINATED)
+        grid.until(lambda: silent(grid) == none_answers, "both to be silent", runner.CAMPAIGN_S)
+        seen, failed = silent(grid), runner.published(grid, number)["failed"]
+    runner.until_state(grid, number, TERMINATED)
     return Away(number=number, silent=seen, failed=failed)
 
 
@@ -151,7 +142,7 @@ def require_whole(grid: Grid, number: int, name: str) -> None:
 
     What runs twice is what OAR has no end of, and nothing else.
     """
-    found = shown(grid, number)
+    found = runner.shown(grid, number)
 
     assert (TASKS, 0) == (found["ended"], found["failed"])
     once, there = each_once(number, TASKS), ran(grid, number, name)
@@ -163,12 +154,12 @@ def require_whole(grid: Grid, number: int, name: str) -> None:
 def test_nothing_is_lost_in_ten_minutes_without_servers(folders: Grid) -> None:
     grid = folders
     number = bring(grid, "long", TASKS, BOTH)
-    grid.until(lambda: clusters_of(grid, number) == {*BOTH}, "both to have tasks", CAMPAIGN_S)
+    grid.until(lambda: runner.clusters_of(grid, number) == {*BOTH}, "both to have tasks", runner.CAMPAIGN_S)
     with no_servers(grid):
         back_at = time.monotonic() + OUTAGE_S
         grid.until(lambda: time.monotonic() > back_at, "ten minutes to pass", OUTAGE_S + 60)
-        failed = published(grid, number)["failed"]
-    until_state(grid, number, TERMINATED)
+        failed = runner.published(grid, number)["failed"]
+    runner.until_state(grid, number, TERMINATED)
 
     assert 0 == failed
     require_whole(grid, number, "long")
@@ -198,15 +189,15 @@ def test_what_oar_submits_again_by_itself_runs_once(nodes_that_note_nothing: Gri
     """Elsewhere: OAR's copy of a task is none of ours, and gamma can't start it."""
     grid = nodes_that_note_nothing
     number = bring(grid, "copied", SOME, BOTH, kind)
-    grid.until(lambda: clusters_of(grid, number) == {*BOTH}, "both to have tasks", CAMPAIGN_S)
-    grid.until(lambda: copies(grid, number), "OAR to submit a task again", CAMPAIGN_S)
+    grid.until(lambda: runner.clusters_of(grid, number) == {*BOTH}, "both to have tasks", runner.CAMPAIGN_S)
+    grid.until(lambda: copies(grid, number), "OAR to submit a task again", runner.CAMPAIGN_S)
     heal(grid)
-    until_state(grid, number, TERMINATED)
-    found = shown(grid, number)
+    runner.until_state(grid, number, TERMINATED)
+    found = runner.shown(grid, number)
 
     assert (SOME, 0) == (found["ended"], found["failed"])
     assert each_once(number, SOME) == ran(grid, number, "copied")
-    assert [] == arrays_at_gamma(grid)
+    assert [] == runner.arrays_at_gamma(grid)
 
 
 def copies(grid: Grid, number: int) -> list[int]:

@@ -5,23 +5,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from tests.lab.away import (
-    GONE_AT_HOME_S,
-    GONE_AWAY_S,
-    QUIET,
-    SLEEP,
-    Since,
-    ends,
-    lines,
-    reachable,
-    remote_of,
-    short_notify,
-    statuses,
-    until_all_gone,
-    until_reported,
-    wait_for,
-    why,
-)
+from tests.lab import away
 from tests.lab.grid import Grid
 from tests.lab.phases import Outcomes, Phases, Steps, as_it_is, closed_beta, no_jobs_left, roomy
 
@@ -46,57 +30,57 @@ PHASES: Phases = {
 def came(grid: Grid) -> Iterator[Outcomes]:
     """Do all that the tests ask about, side by side."""
     scenarios = (pair, hasty, three, waiting, limited, soft, warned, rescheduled)
-    with no_jobs_left(grid), roomy(grid), short_notify(grid, NOTIFY_S):
+    with no_jobs_left(grid), roomy(grid), away.short_notify(grid, NOTIFY_S):
         yield Outcomes(grid, *scenarios, phases=PHASES)
 
 
 def pair(grid: Grid) -> Steps[list[Record]]:
     """Suspend and resume two tasks by their queue, then one alone; delete both."""
-    job = grid.transfer("-N", "pair", "-t", "1-2", *QUIET, script=SLEEP)
-    one, two = remote_of(grid, job, 1), remote_of(grid, job, 2)
+    job = grid.transfer("-N", "pair", "-t", "1-2", *away.QUIET, script=away.SLEEP)
+    one, two = away.remote_of(grid, job, 1), away.remote_of(grid, job, 2)
     for remote in (one, two):
-        wait_for(grid, remote, "r")
+        away.wait_for(grid, remote, "r")
 
     grid.cell("alpha", "qmod", "-sq", "transfer-beta", user="root")
-    wait_for(grid, one, "hs", limit_s=10)
-    wait_for(grid, two, "hs", limit_s=10)
+    away.wait_for(grid, one, "hs", limit_s=10)
+    away.wait_for(grid, two, "hs", limit_s=10)
     grid.cell("alpha", "qmod", "-usq", "transfer-beta", user="root")
-    wait_for(grid, one, "r", limit_s=10)
-    wait_for(grid, two, "r", limit_s=10)
+    away.wait_for(grid, one, "r", limit_s=10)
+    away.wait_for(grid, two, "r", limit_s=10)
 
     yield "beta has room"
     grid.cell("alpha", "qmod", "-sj", f"{job}.1")
-    wait_for(grid, one, "hs", limit_s=10)
-    wait_for(grid, two, "r")
+    away.wait_for(grid, one, "hs", limit_s=10)
+    away.wait_for(grid, two, "r")
     grid.cell("alpha", "qmod", "-usj", f"{job}.1")
-    wait_for(grid, one, "r", limit_s=10)
+    away.wait_for(grid, one, "r", limit_s=10)
 
     for option in ("-sj", "-usj", "-sj"):
         grid.cell("alpha", "qmod", option, f"{job}.1")
-    wait_for(grid, one, "hs", limit_s=REPAIRED_S)
+    away.wait_for(grid, one, "hs", limit_s=REPAIRED_S)
 
     yield "beta is full"
-    watch = Since()
+    watch = away.Since()
     for _ in range(2):
         grid.cell("alpha", "qdel", job)
-    grid.until_gone(job, limit_s=watch.left(GONE_AT_HOME_S))
-    wait_for(grid, one, "", limit_s=watch.left(GONE_AWAY_S))
-    wait_for(grid, two, "", limit_s=watch.left(GONE_AWAY_S))
-    return grid.until(lambda: ends(grid, job, 2), "two records")
+    grid.until_gone(job, limit_s=watch.left(away.GONE_AT_HOME_S))
+    away.wait_for(grid, one, "", limit_s=watch.left(away.GONE_AWAY_S))
+    away.wait_for(grid, two, "", limit_s=watch.left(away.GONE_AWAY_S))
+    return grid.until(lambda: away.ends(grid, job, 2), "two records")
 
 
 def test_a_running_task_is_suspended_and_resumed_alone_or_with_its_queue(came: Outcomes) -> None:
     """And a suspended one is deleted like any other; a second qdel changes nothing."""
-    assert statuses(came.of(pair)) == {("100", "137")}
+    assert away.statuses(came.of(pair)) == {("100", "137")}
 
 
 def hasty(grid: Grid, rounds: int = 1) -> Steps[None]:
     """Suspend and resume tasks in close succession, and the reverse; what home lists holds."""
     yield "beta has room"
-    job = grid.transfer("-N", "hasty", "-t", f"1-{HASTY}", *QUIET, script=SLEEP)
-    tasks = {f"{job}.{task}": remote_of(grid, job, task) for task in range(1, HASTY + 1)}
+    job = grid.transfer("-N", "hasty", "-t", f"1-{HASTY}", *away.QUIET, script=away.SLEEP)
+    tasks = {f"{job}.{task}": away.remote_of(grid, job, task) for task in range(1, HASTY + 1)}
     for remote in tasks.values():
-        wait_for(grid, remote, "r")
+        away.wait_for(grid, remote, "r")
     for _ in range(rounds):
         follow_each_other(grid, tasks, "-sj", "-usj")
         until_agreed(grid, tasks, is_suspended=False)
@@ -157,23 +141,23 @@ def many_hasty(grid: Grid) -> Steps[None]:
 def three(grid: Grid) -> Steps[tuple[list[Record], list[str]]]:
     """Delete one of three tasks that run, and let the others end."""
     script = "echo $SGE_TASK_ID >>$JOB_NAME.ran\nuntil [ -e three.go ]; do sleep 0.2; done\n"
-    job = grid.transfer("-N", "three", "-t", "1-3", *QUIET, script=script)
-    remotes = {task: remote_of(grid, job, task) for task in (1, 2, 3)}
+    job = grid.transfer("-N", "three", "-t", "1-3", *away.QUIET, script=script)
+    remotes = {task: away.remote_of(grid, job, task) for task in (1, 2, 3)}
     for remote in remotes.values():
-        wait_for(grid, remote, "r")
-    grid.until(lambda: len(lines(grid, "three.ran")) == 3, "each to have begun")
+        away.wait_for(grid, remote, "r")
+    grid.until(lambda: len(away.lines(grid, "three.ran")) == 3, "each to have begun")
 
     yield "beta has room"
     grid.cell("alpha", "qdel", job, "-t", "2")
-    wait_for(grid, remotes[2], "", limit_s=GONE_AWAY_S)
-    wait_for(grid, f"{job}.2", "", "alpha", limit_s=GONE_AT_HOME_S)
+    away.wait_for(grid, remotes[2], "", limit_s=away.GONE_AWAY_S)
+    away.wait_for(grid, f"{job}.2", "", "alpha", limit_s=away.GONE_AT_HOME_S)
     assert {grid.states("beta")[remotes[task]] for task in (1, 3)} == {"r"}
     grid.sh("alpha-master", "touch three.go", user="alice")
 
     yield "beta is full"
-    records = grid.until(lambda: ends(grid, job, 3), "three records")
-    until_all_gone(grid, remotes.values())
-    return records, lines(grid, "three.ran")
+    records = grid.until(lambda: away.ends(grid, job, 3), "three records")
+    away.until_all_gone(grid, remotes.values())
+    return records, away.lines(grid, "three.ran")
 
 
 def test_one_task_that_is_deleted_takes_its_remote_job_alone_with_it(came: Outcomes) -> None:
@@ -188,29 +172,29 @@ def waiting(grid: Grid) -> Steps[tuple[Record, list[int]]]:
     """Suspend or delete jobs that wait, and resume one when there is room."""
     yield "beta is full"
     names = ("held", "both", "oper", "force")
-    jobs = {name: grid.transfer("-N", name, *QUIET, script=RUN) for name in names}
-    remotes = {name: remote_of(grid, job) for name, job in jobs.items()}
+    jobs = {name: grid.transfer("-N", name, *away.QUIET, script=RUN) for name in names}
+    remotes = {name: away.remote_of(grid, job) for name, job in jobs.items()}
     for remote in remotes.values():
-        wait_for(grid, remote, "qw")
+        away.wait_for(grid, remote, "qw")
     for name in ("held", "both"):
         grid.cell("alpha", "qmod", "-sj", jobs[name])
-    wait_for(grid, remotes["held"], "hqw", limit_s=10)
-    wait_for(grid, remotes["both"], "hqw", limit_s=10)
+    away.wait_for(grid, remotes["held"], "hqw", limit_s=10)
+    away.wait_for(grid, remotes["both"], "hqw", limit_s=10)
 
-    watch = Since()
+    watch = away.Since()
     grid.cell("alpha", "qdel", jobs["both"])
     grid.cell("alpha", "qdel", jobs["oper"], user="root")
     grid.cell("alpha", "qdel", "-f", jobs["force"], user="root")
     for name in ("both", "oper", "force"):
-        grid.until_gone(jobs[name], limit_s=watch.left(GONE_AT_HOME_S))
-        wait_for(grid, remotes[name], "", limit_s=watch.left(GONE_AWAY_S))
+        grid.until_gone(jobs[name], limit_s=watch.left(away.GONE_AT_HOME_S))
+        away.wait_for(grid, remotes[name], "", limit_s=watch.left(away.GONE_AWAY_S))
 
     yield "beta has room again"
-    reachable(grid)
-    wait_for(grid, remotes["held"], "hqw")
+    away.reachable(grid)
+    away.wait_for(grid, remotes["held"], "hqw")
     grid.cell("alpha", "qmod", "-usj", jobs["held"])
     record = grid.accounting(jobs["held"])
-    return record, [len(lines(grid, f"{name}.ran")) for name in names]
+    return record, [len(away.lines(grid, f"{name}.ran")) for name in names]
 
 
 def test_a_waiting_job_is_held_and_released_or_deleted(came: Outcomes) -> None:
@@ -224,17 +208,17 @@ def test_a_waiting_job_is_held_and_released_or_deleted(came: Outcomes) -> None:
 def limited(grid: Grid) -> Steps[tuple[Record, Record, str, list[str]]]:
     """Have the local time limit of two jobs strike while they wait at beta."""
     yield "beta is full"
-    job = grid.transfer("-N", "patient", "-l", "h_rt=8", *QUIET, script=f"{RUN}sleep 4\n")
-    killed = grid.transfer("-N", "over", "-l", "h_rt=0:0:8", *QUIET, script=SLEEP)
+    job = grid.transfer("-N", "patient", "-l", "h_rt=8", *away.QUIET, script=f"{RUN}sleep 4\n")
+    killed = grid.transfer("-N", "over", "-l", "h_rt=0:0:8", *away.QUIET, script=away.SLEEP)
     for each in (job, killed):
         struck = f"grep -c 'job {each}.1 exceeded hard wallclock' {MESSAGES}"
         grid.until(lambda s=struck: grid.on("alpha-master", "sh", "-c", s).status == 0, struck)
-    wait_for(grid, remote_of(grid, job), "qw")
-    wait_for(grid, job, "r", "alpha")
+    away.wait_for(grid, away.remote_of(grid, job), "qw")
+    away.wait_for(grid, job, "r", "alpha")
 
     yield "beta has room again"
     ended, over = grid.accounting(job), grid.accounting(killed)
-    return ended, over, why(grid, job), lines(grid, "patient.ran")
+    return ended, over, away.why(grid, job), away.lines(grid, "patient.ran")
 
 
 @pytest.mark.long
@@ -252,15 +236,15 @@ def soft(grid: Grid) -> Steps[tuple[list[str], set[str]]]:
     """Have the soft limit of two jobs strike, one with -notify."""
     yield "beta has room"
     script = 'trap "echo USR1 >>soft.ran" USR1\nfor i in 1 2 3 4 5 6 7 8; do sleep 1; done\nexit 4\n'
-    options = ("-l", "s_rt=3", *QUIET)
+    options = ("-l", "s_rt=3", *away.QUIET)
     plain = grid.transfer("-N", "soft1", *options, script=script)
     both = grid.transfer("-N", "soft2", "-notify", *options, script=script)
     for job in (plain, both):
-        wait_for(grid, remote_of(grid, job), "r")
+        away.wait_for(grid, away.remote_of(grid, job), "r")
 
     yield "beta is full"
     found = [grid.accounting(job)["exit_status"] for job in (plain, both)]
-    return found, set(lines(grid, "soft.ran"))
+    return found, set(away.lines(grid, "soft.ran"))
 
 
 @pytest.mark.long
@@ -278,23 +262,23 @@ def warned(grid: Grid) -> Steps[dict[str, Record]]:
     tidy = 'trap "exit 5" USR2\n' + "while :; do sleep 0.2; done\n"
     deaf = 'trap "" USR2\n' + "while :; do sleep 0.2; done\n"
     jobs = {
-        name: grid.transfer("-N", name, "-notify", *QUIET, script=script)
+        name: grid.transfer("-N", name, "-notify", *away.QUIET, script=script)
         for name, script in (("tidy", tidy), ("deaf", deaf), ("stops", "trap : USR1\n" + tidy))
     }
-    remotes = {name: remote_of(grid, job) for name, job in jobs.items()}
+    remotes = {name: away.remote_of(grid, job) for name, job in jobs.items()}
     for remote in remotes.values():
-        wait_for(grid, remote, "r")
+        away.wait_for(grid, remote, "r")
 
     yield "beta is full"
     grid.cell("alpha", "qmod", "-sj", jobs["stops"])
     grid.cell("alpha", "qdel", jobs["tidy"], jobs["deaf"])
-    watch = Since()
-    wait_for(grid, remotes["stops"], "hs", limit_s=NOTIFY_S - 2)
+    watch = away.Since()
+    away.wait_for(grid, remotes["stops"], "hs", limit_s=NOTIFY_S - 2)
     grid.until_gone(jobs["deaf"], limit_s=watch.left(2 * NOTIFY_S))
-    wait_for(grid, remotes["deaf"], "", limit_s=watch.left(2 * NOTIFY_S))
+    away.wait_for(grid, remotes["deaf"], "", limit_s=watch.left(2 * NOTIFY_S))
     # To a stopped job the KILL of `-notify` is told again before it is due, and so never comes.
     grid.cell("alpha", "qmod", "-usj", jobs["stops"])
-    wait_for(grid, remotes["stops"], "r")
+    away.wait_for(grid, remotes["stops"], "r")
     grid.cell("alpha", "qdel", jobs["stops"])
     return {name: grid.accounting(jobs[name]) for name in ("tidy", "deaf")}
 
@@ -312,13 +296,13 @@ def rescheduled(grid: Grid) -> Steps[dict[str, str]]:
     yield "beta has room"
     script = "echo run >>$JOB_NAME.ran; [ $(wc -l <$JOB_NAME.ran) = 1 ] || exit 4; sleep 300\n"
     jobs = {
-        "back": grid.overflow("-N", "back", "-notify", "-r", "y", *QUIET, script=script),
-        "away": grid.transfer("-N", "away", "-notify", "-r", "y", *QUIET, script=script),
+        "back": grid.overflow("-N", "back", "-notify", "-r", "y", *away.QUIET, script=script),
+        "away": grid.transfer("-N", "away", "-notify", "-r", "y", *away.QUIET, script=script),
     }
     for name, job in jobs.items():
-        wait_for(grid, remote_of(grid, job), "r")
-        grid.until(lambda n=name: lines(grid, f"{n}.ran"), "the first run")
-        until_reported(grid, job)
+        away.wait_for(grid, away.remote_of(grid, job), "r")
+        grid.until(lambda n=name: away.lines(grid, f"{n}.ran"), "the first run")
+        away.until_reported(grid, job)
     grid.cell("alpha", "qmod", "-rj", *jobs.values(), user="root")
     return {name: grid.accounting_of_end(job, 90)["exit_status"] for name, job in jobs.items()}
 

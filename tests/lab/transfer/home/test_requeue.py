@@ -6,18 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.lab.away import (
-    ACTIVE,
-    QUIET,
-    SLEEP,
-    ends,
-    global_setting,
-    lines,
-    until_all_gone,
-    until_reported,
-    wait_for,
-    why,
-)
+from tests.lab import away
 from tests.lab.grid import Grid
 from tests.lab.phases import Outcomes, Phases, Steps, as_it_is, closed_beta, closed_home, no_jobs_left, roomy
 from tests.lab.transfer.home.claimed import frozen_poller
@@ -35,9 +24,9 @@ AGAIN = (  # its first run waits, and is put back by its own wish
     "echo start $HOSTNAME >>$JOB_NAME.ran; [ $(wc -l <$JOB_NAME.ran) = 1 ] || exit 4;"
     " until [ -e righted.go ]; do sleep 0.2; done; exit 99\n"
 )
-FORGET = f"""kill -9 -$(cat {ACTIVE}/{{job}}.1/job_pid) $(cat {ACTIVE}/{{job}}.1/pid)
+FORGET = f"""kill -9 -$(cat {away.ACTIVE}/{{job}}.1/job_pid) $(cat {away.ACTIVE}/{{job}}.1/pid)
 qdel -f {{job}}; labctl kill execd
-rm -r {ACTIVE}/{{job}}.1 {ACTIVE}/../jobs/*"""
+rm -r {away.ACTIVE}/{{job}}.1 {away.ACTIVE}/../jobs/*"""
 HOME_FIRST = "all.q,transfer-beta"
 COUNT_ANEW = """labctl stop qmaster
 echo {before} >/var/spool/gridengine/alpha/qmaster/jobseqnum; labctl start qmaster"""
@@ -68,7 +57,7 @@ def held_job(grid: Grid) -> int:
 @contextmanager
 def silent_execd(grid: Grid) -> Iterator[None]:
     """Stop the execd of the transfer host, so that the qmaster puts its jobs back."""
-    with global_setting(grid, "alpha-master", "reschedule_unknown", "0:0:5"):
+    with away.global_setting(grid, "alpha-master", "reschedule_unknown", "0:0:5"):
         grid.on("alpha-master", "labctl", "stop", "execd")
         try:
             yield
@@ -107,12 +96,12 @@ class Again:
 
 def again(grid: Grid) -> Steps[Again]:
     """Put a job back that runs at beta, and let it end at home."""
-    job = grid.submit("-N", "rj", *QUIET, script=UNTIL_GO)
-    grid.until(lambda: lines(grid, "rj.ran"), "the first run")
+    job = grid.submit("-N", "rj", *away.QUIET, script=UNTIL_GO)
+    grid.until(lambda: away.lines(grid, "rj.ran"), "the first run")
 
     yield "all is open"  # while another job is made to cross, home is closed
     grid.cell("alpha", "qmod", "-rj", job, user="root")
-    grid.until(lambda: lines(grid, "rj.ran")[1:], "the second run", 90)
+    grid.until(lambda: away.lines(grid, "rj.ran")[1:], "the second run", 90)
     grid.sh("alpha-master", "touch rj.go", user="alice")
     return _ended(grid, job, "rj")
 
@@ -130,12 +119,12 @@ def test_qmod_rj_starts_anew_only_after_the_copy_is_gone(came: Outcomes) -> None
 
 def away_again(grid: Grid) -> Steps[Again]:
     """Put a job back that could run nowhere but at beta."""
-    job = grid.submit("-N", "away", "-q", "transfer-beta", *QUIET, script=UNTIL_GO)
-    grid.until(lambda: lines(grid, "away.ran"), "the first run")
+    job = grid.submit("-N", "away", "-q", "transfer-beta", *away.QUIET, script=UNTIL_GO)
+    grid.until(lambda: away.lines(grid, "away.ran"), "the first run")
 
     yield "all is open"
     grid.cell("alpha", "qmod", "-rj", job, user="root")
-    grid.until(lambda: lines(grid, "away.ran")[1:], "the second run", 90)
+    grid.until(lambda: away.lines(grid, "away.ran")[1:], "the second run", 90)
     grid.sh("alpha-master", "touch away.go", user="alice")
     return _ended(grid, job, "away")
 
@@ -153,13 +142,13 @@ def hasty(grid: Grid) -> Steps[tuple[list[str], list[list[str]]]]:
     """Put jobs back that could only go to beta, as soon as they run."""
     yield "home is closed again"  # before that the log, which tells remote ids, has no room left
     names = [f"hasty{number}" for number in range(4)]
-    asked = (*QUIET, "-q", "transfer-beta")
+    asked = (*away.QUIET, "-q", "transfer-beta")
     jobs = [grid.submit("-N", name, *asked, script=SHORT) for name in names]
     for job in jobs:
-        wait_for(grid, job, "r", "alpha")
+        away.wait_for(grid, job, "r", "alpha")
         grid.cell("alpha", "qmod", "-rj", job, user="root")
     statuses = [grid.accounting_of_end(job)["exit_status"] for job in jobs]
-    return statuses, [lines(grid, f"{name}.ran") for name in names]
+    return statuses, [away.lines(grid, f"{name}.ran") for name in names]
 
 
 def test_a_job_that_is_put_back_as_soon_as_it_runs_is_not_lost(came: Outcomes) -> None:
@@ -174,8 +163,8 @@ def waits(grid: Grid) -> Steps[Again]:
     """Put a job back that waits at beta."""
     yield "beta is closed"
     grid.sh("alpha-master", "touch waits.go", user="alice")
-    job = grid.overflow("-N", "waits", *QUIET, script=UNTIL_GO)
-    wait_for(grid, grid.remote_id(job), "qw")
+    job = grid.overflow("-N", "waits", *away.QUIET, script=UNTIL_GO)
+    away.wait_for(grid, grid.remote_id(job), "qw")
     grid.cell("alpha", "qmod", "-rj", job, user="root")
     return _ended(grid, job, "waits")
 
@@ -191,9 +180,11 @@ def test_a_copy_that_still_waits_is_deleted_and_the_task_runs_at_home(came: Outc
 def righted(grid: Grid) -> Steps[tuple[dict[str, str], str, dict[str, str]]]:
     """Take the guards of three jobs away; return what is there of them later, and their ends."""
     options = GUARDS | {"hold": ("-t", "1-1"), "none": ("-q", "transfer-beta")}
-    jobs = {name: grid.submit("-N", f"righted-{name}", *each, *QUIET, script=AGAIN) for name, each in options.items()}
+    jobs = {
+        name: grid.submit("-N", f"righted-{name}", *each, *away.QUIET, script=AGAIN) for name, each in options.items()
+    }
     for job in jobs.values():
-        wait_for(grid, grid.remote_id(job), "r")
+        away.wait_for(grid, grid.remote_id(job), "r")
     grid.cell("alpha", "qrls", jobs["hold"])
     grid.cell("alpha", "qalter", "-a", "202601010000", jobs["start"])
     grid.cell("alpha", "qalter", "-q", "transfer-beta,all.q", jobs["none"])
@@ -223,18 +214,18 @@ def test_a_guard_that_its_owner_takes_away_is_put_back(came: Outcomes) -> None:
 
 def copied(grid: Grid) -> Steps[tuple[bool, list[str], str]]:
     """Copy a job that is away; return whether that is guarded, what both did, and the log."""
-    job = grid.submit("-N", "copied", *QUIET, script=UNTIL_GO)
-    wait_for(grid, grid.remote_id(job), "r")
+    job = grid.submit("-N", "copied", *away.QUIET, script=UNTIL_GO)
+    away.wait_for(grid, grid.remote_id(job), "r")
 
     yield "all is open"
     told = grid.cell("alpha", "qresub", job).out
     copy = told.split()[2]
-    grid.until(lambda: len(lines(grid, "copied.ran")) == 2, "the copy to run", 90)
+    grid.until(lambda: len(away.lines(grid, "copied.ran")) == 2, "the copy to run", 90)
     is_guarded = f"gridbridge_job={job}" in grid.cell("alpha", "qstat", "-j", copy).out
     grid.sh("alpha-master", "touch copied.go", user="alice")
     for each in (job, copy):
         grid.accounting_of_end(each)
-    return is_guarded, lines(grid, "copied.ran"), grid.logged(f"event=freed job={copy} ")
+    return is_guarded, away.lines(grid, "copied.ran"), grid.logged(f"event=freed job={copy} ")
 
 
 def test_a_copy_that_qresub_makes_does_not_wait_behind_the_guard(came: Outcomes) -> None:
@@ -253,19 +244,19 @@ def twice(grid: Grid) -> Steps[Again]:
     it forgets to have that one killed which execd has not told it of.
     """
     script = UNTIL_GO.replace("start $HOSTNAME", "start $HOSTNAME $$")
-    job = grid.submit("-N", "twice", "-r", "y", *QUIET, script=script)
-    grid.until(lambda: lines(grid, "twice.ran"), "the first run")
+    job = grid.submit("-N", "twice", "-r", "y", *away.QUIET, script=script)
+    grid.until(lambda: away.lines(grid, "twice.ran"), "the first run")
 
     yield "all is open"
     grid.cell("alpha", "qalter", "-a", "202601010000", job)
     grid.cell("alpha", "qmod", "-rj", job, user="root")
-    second = grid.until(lambda: lines(grid, "twice.ran")[1:], "the second run", 90)[0]
-    wait_for(grid, job, "Rr", "alpha")
+    second = grid.until(lambda: away.lines(grid, "twice.ran")[1:], "the second run", 90)[0]
+    away.wait_for(grid, job, "Rr", "alpha")
     grid.cell("alpha", "qalter", "-q", "transfer-beta", job)
     grid.cell("alpha", "qmod", "-rj", job, user="root")
     _, host, process = second.split()
     grid.until(lambda: grid.on(host, "kill", "-0", process).status, "the second run to be killed")
-    grid.until(lambda: lines(grid, "twice.ran")[2:], "the third run", 90)
+    grid.until(lambda: away.lines(grid, "twice.ran")[2:], "the third run", 90)
     grid.sh("alpha-master", "touch twice.go", user="alice")
     return _ended(grid, job, "twice")
 
@@ -284,23 +275,23 @@ def test_a_job_under_an_older_ones_number_that_is_put_back_is_given_nothing_of_i
     grid.sh("alpha-master", "rm -f newer.*", user="alice")
     grid.cell("alpha", "qdel", "-u", "alice", user="root")  # a job with a higher number counts on
     grid.until(lambda: not grid.states(), "home to be empty")
-    older = grid.submit("-N", "older", "-q", "transfer-beta", *QUIET, script=SLEEP)
+    older = grid.submit("-N", "older", "-q", "transfer-beta", *away.QUIET, script=away.SLEEP)
     remote = grid.remote_id(older)
     with asleep(grid):
         grid.sh("alpha-master", FORGET.format(job=older))
         grid.sh("alpha-master", COUNT_ANEW.format(before=int(older) - 1))
         grid.until(lambda: grid.cell("alpha", "qstat", user="root").status == 0, "the qmaster")
-        newer = grid.submit("-N", "newer", "-r", "y", "-q", HOME_FIRST, *QUIET, script=UNTIL_GO)
-        grid.until(lambda: lines(grid, "newer.ran"), "the first run", 90)
-    wait_for(grid, remote, "")
+        newer = grid.submit("-N", "newer", "-r", "y", "-q", HOME_FIRST, *away.QUIET, script=UNTIL_GO)
+        grid.until(lambda: away.lines(grid, "newer.ran"), "the first run", 90)
+    away.wait_for(grid, remote, "")
     with closed_home(grid):
         grid.cell("alpha", "qmod", "-rj", newer, user="root")
-        grid.until(lambda: lines(grid, "newer.ran")[1:], "the second run", 90)
+        grid.until(lambda: away.lines(grid, "newer.ran")[1:], "the second run", 90)
     grid.sh("alpha-master", "touch newer.go", user="alice")
     statuses = grid.until(lambda: _statuses(grid, newer)[2:], "its end beside those of before", 90)
 
     assert (newer, statuses) == (older, ["3"])
-    first, second, _ = lines(grid, "newer.ran")
+    first, second, _ = away.lines(grid, "newer.ran")
     assert first.startswith("start alpha-n")
     assert second.startswith("start beta-")
 
@@ -323,26 +314,26 @@ def asleep(grid: Grid) -> Iterator[None]:
 def _ended(grid: Grid, job: str, name: str) -> Again:
     record = grid.accounting_of_end(job)
     remotes = grid.remote_ids(job)
-    until_all_gone(grid, remotes[-1:])  # the last may have ended just now
+    away.until_all_gone(grid, remotes[-1:])  # the last may have ended just now
     there = grid.states("beta")
     return Again(
         status=record["exit_status"],
-        ran=tuple(lines(grid, f"{name}.ran")),
+        ran=tuple(away.lines(grid, f"{name}.ran")),
         copies=tuple(each for each in remotes if each in there),
     )
 
 
 def cut(grid: Grid) -> Steps[tuple[set[str], list[str], dict[str, set[str]]]]:
     """Cut the transfer host's power under four tasks; return ends, what they wrote, and letters."""
-    jobs = [grid.submit("-N", "cut", *each, *QUIET, script=UNTIL_GO) for each in GUARDS.values()]
-    grid.until(lambda: len(lines(grid, "cut.ran")) == 4, "all tasks to run")
+    jobs = [grid.submit("-N", "cut", *each, *away.QUIET, script=UNTIL_GO) for each in GUARDS.values()]
+    grid.until(lambda: len(away.lines(grid, "cut.ran")) == 4, "all tasks to run")
     grid.until(lambda: not any("t" in each for each in _letters(grid, jobs)), "all to be run")
     shown = {name: _letters(grid, [job]) for name, job in zip(GUARDS, jobs, strict=True)}
 
     yield "power is back"
     grid.sh("alpha-master", "touch cut.go", user="alice")
     statuses = {one["exit_status"] for job in jobs for one in _all_ends(grid, job, jobs)}
-    return statuses, lines(grid, "cut.ran"), shown
+    return statuses, away.lines(grid, "cut.ran"), shown
 
 
 def _letters(grid: Grid, jobs: list[str]) -> set[str]:
@@ -352,7 +343,7 @@ def _letters(grid: Grid, jobs: list[str]) -> set[str]:
 def _all_ends(grid: Grid, job: str, jobs: list[str]) -> list[dict[str, str]]:
     """Wait for the ends of a job; the first has two tasks."""
     count = 2 if job == jobs[0] else 1
-    return grid.until(lambda: ends(grid, job, count), f"{job} to end", 90)
+    return grid.until(lambda: away.ends(grid, job, count), f"{job} to end", 90)
 
 
 def test_a_running_copy_is_adopted_after_the_transfer_host_lost_power(came: Outcomes) -> None:
@@ -378,26 +369,28 @@ def silent(grid: Grid) -> Steps[tuple[dict[str, str], list[list[str]]]]:
     """Have the silence of an execd put jobs back; return their ends, and where they ran."""
     yield "home is closed again"
     options = GUARDS | {"hold": ("-t", "1-1")}
-    jobs = {name: grid.submit("-N", name, *options[name.split("-")[1]], *QUIET, script=UNTIL_GO) for name in ALL_SILENT}
+    jobs = {
+        name: grid.submit("-N", name, *options[name.split("-")[1]], *away.QUIET, script=UNTIL_GO) for name in ALL_SILENT
+    }
     remotes = {name: grid.remote_id(job) for name, job in jobs.items()}
     for remote in remotes.values():
-        wait_for(grid, remote, "r")
+        away.wait_for(grid, remote, "r")
 
     yield "the execd is silent"
     _let_end(grid, "before", remotes)
     tasks = {name: f"{job}.1" if "hold" in name else job for name, job in jobs.items()}
     for name, task in tasks.items():
-        wait_for(grid, task, "hRq" if "hold" in name else "Rq", "alpha", limit_s=90)
+        away.wait_for(grid, task, "hRq" if "hold" in name else "Rq", "alpha", limit_s=90)
     _let_end(grid, "after", remotes)
     found = {grid.states()[task] for name, task in tasks.items() if "before" not in name}
     assert found == {"hRq", "Rq"}
 
     yield "the execd is heard"
     again = [name for name in ALL_SILENT if "runs" in name]
-    grid.until(lambda: all(len(lines(grid, f"{name}.ran")) == 2 for name in again), "again", 90)
+    grid.until(lambda: all(len(away.lines(grid, f"{name}.ran")) == 2 for name in again), "again", 90)
     _let_end(grid, "runs", remotes)
     statuses = {name: grid.accounting_of_end(job)["exit_status"] for name, job in jobs.items()}
-    until_all_gone(grid, remotes.values())
+    away.until_all_gone(grid, remotes.values())
     return statuses, [_clusters(grid, name) for name in ALL_SILENT]
 
 
@@ -413,28 +406,28 @@ def test_a_task_that_the_silence_of_its_execd_puts_back_runs_once_to_its_end(cam
 def _let_end(grid: Grid, which: str, remotes: dict[str, str]) -> None:
     names = [name for name in remotes if which in name]
     grid.sh("alpha-master", f"touch {' '.join(f'{name}.go' for name in names)}", user="alice")
-    until_all_gone(grid, [remotes[name] for name in names])
+    away.until_all_gone(grid, [remotes[name] for name in names])
 
 
 def _clusters(grid: Grid, name: str) -> list[str]:
     """Return the clusters where a job began to run, in order."""
-    starts = [line for line in lines(grid, f"{name}.ran") if line.startswith("start")]
+    starts = [line for line in away.lines(grid, f"{name}.ran") if line.startswith("start")]
     return [line.split()[1].partition("-")[0] for line in starts]
 
 
 def put(grid: Grid) -> Steps[tuple[str, list[str], str]]:
     """Put a job back at beta; return how it ended, what it wrote, and its history."""
     yield "home is closed again"
-    job = grid.transfer("-N", "put", *QUIET, "-notify", "-r", "n", script=LONG)
+    job = grid.transfer("-N", "put", *away.QUIET, "-notify", "-r", "n", script=LONG)
     remote = grid.remote_id(job)
-    grid.until(lambda: lines(grid, "put.ran"), "the first run")
-    until_reported(grid, remote, "beta")
+    grid.until(lambda: away.lines(grid, "put.ran"), "the first run")
+    away.until_reported(grid, remote, "beta")
     grid.cell("beta", "qmod", "-f", "-rj", remote, user="root")
     record = grid.accounting_of_end(job)
 
     yield "the execd is silent"
     grid.until_gone(remote, "beta", 30)
-    return record["exit_status"].split()[0], lines(grid, "put.ran"), why(grid, job)
+    return record["exit_status"].split()[0], away.lines(grid, "put.ran"), away.why(grid, job)
 
 
 def test_a_job_put_back_at_beta_after_its_end_was_told_does_not_run_to_its_end_again(came: Outcomes) -> None:

@@ -12,26 +12,8 @@ from dataclasses import dataclass
 import pytest
 
 from gridbridge.transfer.starter.remote_job_submission_step import FIRST_REJECTED_LOGIN_NOTE
+from tests.lab import delta
 from tests.lab.away import once
-from tests.lab.delta import (
-    ACCOUNT,
-    ACCOUNTS,
-    FAR,
-    HOME,
-    LONG_S,
-    QUEUE,
-    RAN,
-    empty,
-    far_jobs_of,
-    far_read,
-    far_states,
-    many_slots,
-    submit,
-    until_ended_once,
-    until_far,
-    until_open,
-    until_told,
-)
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
@@ -55,12 +37,12 @@ class Sent:
 @pytest.fixture(scope="module")
 def ready(grid: Grid, open_to_delta: None) -> Iterator[Grid]:
     """Return the lab with its queue to delta open; leave delta as it was, without a job."""
-    until_open(grid)
-    for account in ACCOUNTS.values():
-        grid.sh(FAR, "rm -f ran tasks ./*.[oe][0-9]*", user=account)
-    with many_slots(grid):
+    delta.until_open(grid)
+    for account in delta.ACCOUNTS.values():
+        grid.sh(delta.FAR, "rm -f ran tasks ./*.[oe][0-9]*", user=account)
+    with delta.many_slots(grid):
         yield grid
-        empty(grid)
+        delta.empty(grid)
 
 
 @pytest.fixture(scope="module")
@@ -68,28 +50,28 @@ def sent(ready: Grid, stranger: None) -> Sent:
     """Submit all that nothing happens to at first."""
     owned = 'id -un; pwd; echo "$JOB_ID $JOB_NAME $SGE_O_LOGNAME"; exit 7\n'
     return Sent(
-        owned=submit(ready, owned),
-        signalled=submit(ready, "kill -TERM $$\n", name="signalled"),
-        failed=submit(ready, "exit 255\n", name="failed"),
-        paused=submit(ready, "sleep 300\n", name="paused"),
-        many=submit(ready, 'echo "$SGE_TASK_ID" >>tasks\n', "-t", f"1-{len(TASKS)}", name="many"),
-        orphan=submit(ready, "sleep 300\n", name="orphan"),
+        owned=delta.submit(ready, owned),
+        signalled=delta.submit(ready, "kill -TERM $$\n", name="signalled"),
+        failed=delta.submit(ready, "exit 255\n", name="failed"),
+        paused=delta.submit(ready, "sleep 300\n", name="paused"),
+        many=delta.submit(ready, 'echo "$SGE_TASK_ID" >>tasks\n', "-t", f"1-{len(TASKS)}", name="many"),
+        orphan=delta.submit(ready, "sleep 300\n", name="orphan"),
     )
 
 
 @pytest.fixture(scope="module")
 def stranger(ready: Grid) -> None:
     """Have a held job at delta that no transfer knows."""
-    ready.sh(FAR, f"qsub -h -N {STRANGER} -A {STRANGER} -b y true", user=ACCOUNT)
-    assert far_jobs_of(ready, "999999")
+    ready.sh(delta.FAR, f"qsub -h -N {STRANGER} -A {STRANGER} -b y true", user=delta.ACCOUNT)
+    assert delta.far_jobs_of(ready, "999999")
 
 
 def test_a_job_runs_in_its_owners_account_and_ends_at_home_as_it_ended_there(ready: Grid, sent: Sent) -> None:
     record = ready.accounting(sent.owned)
 
     assert ("0", "7") == (record["failed"].split()[0], record["exit_status"])
-    expected = f"{ACCOUNT}\n/home/{ACCOUNT}\n{sent.owned} away alice\n"
-    assert expected == ready.sh(HOME, f"cat away.o{sent.owned}", user="alice")
+    expected = f"{delta.ACCOUNT}\n/home/{delta.ACCOUNT}\n{sent.owned} away alice\n"
+    assert expected == ready.sh(delta.HOME, f"cat away.o{sent.owned}", user="alice")
 
 
 @pytest.mark.parametrize(
@@ -100,22 +82,22 @@ def test_an_end_is_the_same_end(ready: Grid, sent: Sent, which: str, expected: s
 
 
 def test_a_job_that_is_suspended_and_deleted_at_home_is_so_there(ready: Grid, sent: Sent) -> None:
-    until_far(ready, "paused", "r")
+    delta.until_far(ready, "paused", "r")
     ready.cell("alpha", "qmod", "-sj", sent.paused)
-    until_far(ready, "paused", "hs")
+    delta.until_far(ready, "paused", "hs")
     ready.cell("alpha", "qmod", "-usj", sent.paused)
-    until_far(ready, "paused", "r")
+    delta.until_far(ready, "paused", "r")
     ready.cell("alpha", "qdel", sent.paused)
 
-    ready.until(lambda: not far_jobs_of(ready, sent.paused), "it to be deleted there")
+    ready.until(lambda: not delta.far_jobs_of(ready, sent.paused), "it to be deleted there")
 
 
 @pytest.mark.long
 def test_many_that_are_sent_at_once_run_once_each(ready: Grid, sent: Sent) -> None:
     """More than sshd lets in at a time (sshd_config(5) MaxStartups, 10 at first)."""
-    ready.until_gone(sent.many, limit_s=2 * LONG_S)
+    ready.until_gone(sent.many, limit_s=2 * delta.LONG_S)
 
-    assert sorted(TASKS) == sorted(once(far_read(ready, "tasks").split()))
+    assert sorted(TASKS) == sorted(once(delta.far_read(ready, "tasks").split()))
     assert {"0"} == {each["exit_status"] for each in ready.records(sent.many)}
 
 
@@ -130,16 +112,16 @@ class Stopped:
 @pytest.fixture(scope="module")
 def stopped(ready: Grid, sent: Sent) -> Stopped:
     """Stop delta's sshd, delete a job that runs there, send one, and start it again."""
-    until_far(ready, "orphan", "r")
-    ready.sh(FAR, "labctl stop sshd")
+    delta.until_far(ready, "orphan", "r")
+    ready.sh(delta.FAR, "labctl stop sshd")
     try:
-        job = submit(ready, RAN, user="bob")
+        job = delta.submit(ready, delta.RAN, user="bob")
         ready.cell("alpha", "qdel", sent.orphan)
         ready.until_gone(sent.orphan)
-        orphan = far_states(ready).get("orphan", "")
-        until_told(ready, job, "Connection refused", "bob")
+        orphan = delta.far_states(ready).get("orphan", "")
+        delta.until_told(ready, job, "Connection refused", "bob")
     finally:
-        ready.sh(FAR, "labctl start sshd")
+        ready.sh(delta.FAR, "labctl start sshd")
     return Stopped(job=job, orphan=orphan)
 
 
@@ -147,7 +129,7 @@ def test_what_the_starter_could_not_delete_the_service_does_as_its_owner(
     ready: Grid, sent: Sent, stopped: Stopped
 ) -> None:
     assert "r" == stopped.orphan
-    ready.until(lambda: not far_jobs_of(ready, sent.orphan), "the service to have deleted it", LONG_S)
+    ready.until(lambda: not delta.far_jobs_of(ready, sent.orphan), "the service to have deleted it", delta.LONG_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,19 +150,19 @@ class Shut:
 def shut(ready: Grid) -> Shut:
     """Take the permission from alice's key for a while."""
     well = keys(ready)
-    ready.sh(FAR, "mv .ssh/authorized_keys .ssh/kept", user=ACCOUNT)
+    ready.sh(delta.FAR, "mv .ssh/authorized_keys .ssh/kept", user=delta.ACCOUNT)
     try:
-        either = ("-q", f"{QUEUE},all.q", "-soft", "-q", QUEUE, "-o", "/dev/null", "-j", "y")
+        either = ("-q", f"{delta.QUEUE},all.q", "-soft", "-q", delta.QUEUE, "-o", "/dev/null", "-j", "y")
         home = ready.submit(*either, script="sleep 0\n")
         broken = keys(ready)
-        note = f"/tmp/{home}.1.{QUEUE}/.gridbridge/{FIRST_REJECTED_LOGIN_NOTE}"
-        ready.until(lambda: ready.on(HOME, "test", "-e", note).status == 0, "a refusal", LONG_S)
-        ready.sh(HOME, f"echo 0 >{note}")  # it came long ago
-        ended = ready.accounting_of_end(home, LONG_S)
-        job = submit(ready, RAN)
-        until_told(ready, job, f"does not let the key of alice into the account {ACCOUNT}")
+        note = f"/tmp/{home}.1.{delta.QUEUE}/.gridbridge/{FIRST_REJECTED_LOGIN_NOTE}"
+        ready.until(lambda: ready.on(delta.HOME, "test", "-e", note).status == 0, "a refusal", delta.LONG_S)
+        ready.sh(delta.HOME, f"echo 0 >{note}")  # it came long ago
+        ended = ready.accounting_of_end(home, delta.LONG_S)
+        job = delta.submit(ready, delta.RAN)
+        delta.until_told(ready, job, f"does not let the key of alice into the account {delta.ACCOUNT}")
     finally:
-        ready.sh(FAR, "mv .ssh/kept .ssh/authorized_keys", user=ACCOUNT)
+        ready.sh(delta.FAR, "mv .ssh/kept .ssh/authorized_keys", user=delta.ACCOUNT)
     return Shut(job=job, home=home, ended=ended, well=well, broken=broken)
 
 
@@ -202,28 +184,28 @@ def keys(grid: Grid) -> dict[str, dict[str, str]]:
 
 
 def keys_of(grid: Grid, user: str) -> dict[str, str]:
-    told = json.loads(grid.on(HOME, "gridbridge", "check", "--json", user=user).out)
+    told = json.loads(grid.on(delta.HOME, "gridbridge", "check", "--json", user=user).out)
     items = {item["name"]: item["state"] for item in told["items"]}
     return {name: state for name, state in items.items() if ": key of " in name}
 
 
 @pytest.mark.long
 def test_a_key_without_permission_is_told_with_whose_it_is(ready: Grid, shut: Shut) -> None:
-    until_ended_once(ready, shut.job)
+    delta.until_ended_once(ready, shut.job)
 
 
 @pytest.mark.long
 def test_a_job_whose_owner_is_not_let_in_runs_at_home(ready: Grid, shut: Shut) -> None:
     """Nobody who has free slots here waits for an administrator there."""
-    why = ready.on(HOME, "gridbridge", "why", shut.home, user="alice").out
+    why = ready.on(delta.HOME, "gridbridge", "why", shut.home, user="alice").out
 
     assert ("all.q", "0") == (shut.ended["qname"], shut.ended["exit_status"])
-    assert f"comes home to run again: ssh: {FAR} does not let the key of alice" in why
+    assert f"comes home to run again: ssh: {delta.FAR} does not let the key of alice" in why
 
 
 def test_nobody_is_sent_where_he_is_not_known(ready: Grid) -> None:
     """Bob has an account there; the service account submits nothing, so it is not listed."""
-    asked = ("qsub", "-w", "v", "-q", QUEUE, "-b", "y", "true")
+    asked = ("qsub", "-w", "v", "-q", delta.QUEUE, "-b", "y", "true")
     seen = {user: ready.cell("alpha", *asked, user=user) for user in ("bob", "gridbridge")}
     told = {user: done.out + done.err for user, done in seen.items()}
 
@@ -233,7 +215,7 @@ def test_nobody_is_sent_where_he_is_not_known(ready: Grid) -> None:
 
 @pytest.mark.long
 def test_a_stopped_sshd_is_waited_for(ready: Grid, stopped: Stopped) -> None:
-    until_ended_once(ready, stopped.job, "bob")
+    delta.until_ended_once(ready, stopped.job, "bob")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,33 +230,33 @@ class Unknown:
 @pytest.fixture(scope="module")
 def unknown(ready: Grid) -> Iterator[Unknown]:
     """Let bob know no key of delta's and alice another; both run the commands that are told."""
-    adds = f"ssh-keyscan {FAR} >>~/.ssh/known_hosts"
-    mends = f"ssh-keygen -R '{FAR}' && {adds}"
+    adds = f"ssh-keyscan {delta.FAR} >>~/.ssh/known_hosts"
+    mends = f"ssh-keygen -R '{delta.FAR}' && {adds}"
     try:
         for user in ("alice", "bob"):
-            ready.sh(HOME, "echo 'GlobalKnownHostsFile /dev/null' >.ssh/config", user=user)
+            ready.sh(delta.HOME, "echo 'GlobalKnownHostsFile /dev/null' >.ssh/config", user=user)
         know_another_key(ready)
-        bobs = submit(ready, RAN, name="bobs", user="bob")
-        changed = submit(ready, RAN)
-        told = f"bob does not know {FAR}'s host key; if it is right: {adds}"
-        until_told(ready, bobs, told, "bob")
-        told = f"{FAR} has another host key than alice knows; if that is right: {mends}"
-        until_told(ready, changed, told)
-        sent = (*far_jobs_of(ready, bobs), *far_jobs_of(ready, changed))
-        ready.sh(HOME, adds, user="bob")
-        ready.sh(HOME, mends, user="alice")
+        bobs = delta.submit(ready, delta.RAN, name="bobs", user="bob")
+        changed = delta.submit(ready, delta.RAN)
+        told = f"bob does not know {delta.FAR}'s host key; if it is right: {adds}"
+        delta.until_told(ready, bobs, told, "bob")
+        told = f"{delta.FAR} has another host key than alice knows; if that is right: {mends}"
+        delta.until_told(ready, changed, told)
+        sent = (*delta.far_jobs_of(ready, bobs), *delta.far_jobs_of(ready, changed))
+        ready.sh(delta.HOME, adds, user="bob")
+        ready.sh(delta.HOME, mends, user="alice")
         yield Unknown(bobs=bobs, changed=changed, sent=sent)
     finally:
         for user in ("alice", "bob"):
-            ready.sh(HOME, "rm -f .ssh/config .ssh/known_hosts", user=user)
+            ready.sh(delta.HOME, "rm -f .ssh/config .ssh/known_hosts", user=user)
 
 
 def know_another_key(grid: Grid) -> None:
     """Let alice believe that delta's host key is one that it is not."""
     grid.sh(
-        HOME,
+        delta.HOME,
         "rm -f other*; ssh-keygen -q -t ed25519 -N '' -f other\n"
-        f'echo "{FAR} $(cut -d" " -f1,2 other.pub)" >.ssh/known_hosts; rm other*',
+        f'echo "{delta.FAR} $(cut -d" " -f1,2 other.pub)" >.ssh/known_hosts; rm other*',
         user="alice",
     )
 
@@ -282,15 +264,15 @@ def know_another_key(grid: Grid) -> None:
 def test_an_unknown_host_key_is_refused_with_the_command_that_adds_it(ready: Grid, unknown: Unknown) -> None:
     """The command is run as it is told, and the job goes on."""
     assert () == unknown.sent
-    until_ended_once(ready, unknown.bobs, "bob")
+    delta.until_ended_once(ready, unknown.bobs, "bob")
 
 
 def test_a_host_whose_key_has_changed_gets_nothing_until_the_old_one_is_removed(ready: Grid, unknown: Unknown) -> None:
     """The command that is told is run as it stands, and the job goes on."""
     assert () == unknown.sent
-    until_ended_once(ready, unknown.changed)
+    delta.until_ended_once(ready, unknown.changed)
 
 
 def test_a_held_job_that_no_transfer_knows_is_deleted_there(ready: Grid, stranger: None) -> None:
     """The service's account is an operator of delta; it waits a minute for a record."""
-    ready.until(lambda: not far_jobs_of(ready, "999999"), "the service to delete it", LONG_S)
+    ready.until(lambda: not delta.far_jobs_of(ready, "999999"), "the service to delete it", delta.LONG_S)

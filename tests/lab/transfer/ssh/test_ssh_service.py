@@ -10,27 +10,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.lab import delta
 from tests.lab.away import Since
-from tests.lab.delta import (
-    ACCOUNT,
-    FAR,
-    HOME,
-    LONG_S,
-    RAN,
-    answered_at,
-    connections,
-    empty,
-    far_jobs,
-    far_read,
-    far_records,
-    newly_asked,
-    sessions,
-    submit,
-    until_ended_once,
-    until_far,
-    until_open,
-    until_told,
-)
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
@@ -41,10 +22,10 @@ SILENT_S = 45  # a question is waited for 16 s, and the next one comes 15 s late
 @pytest.fixture(scope="module")
 def ready(grid: Grid, open_to_delta: None) -> Iterator[Grid]:
     """Return the lab with its queue to delta open; leave delta without a job."""
-    until_open(grid)
-    grid.sh(FAR, "rm -f ran go tasks ./*.[oe][0-9]*", user=ACCOUNT)
+    delta.until_open(grid)
+    grid.sh(delta.FAR, "rm -f ran go tasks ./*.[oe][0-9]*", user=delta.ACCOUNT)
     yield grid
-    empty(grid)
+    delta.empty(grid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +40,13 @@ class Watched:
 @pytest.fixture(scope="module")
 def watched(ready: Grid) -> Watched:
     """Have eight tasks at delta while the service asks."""
-    job = submit(ready, "sleep 300\n", "-t", "1-8")
-    ready.until(lambda: len(far_jobs(ready)) == 8, "all tasks to be at delta", LONG_S)
-    ready.until(lambda: not sessions(ready, ACCOUNT), "the starters to have hung up")
-    before = ready.until(lambda: sessions(ready), "the service's connection")
-    asked = [answered_at(ready)]
-    ready.until(lambda: newly_asked(ready, asked) > 2, "more answers")
-    after, starters = sessions(ready), sessions(ready, ACCOUNT)
+    job = delta.submit(ready, "sleep 300\n", "-t", "1-8")
+    ready.until(lambda: len(delta.far_jobs(ready)) == 8, "all tasks to be at delta", delta.LONG_S)
+    ready.until(lambda: not delta.sessions(ready, delta.ACCOUNT), "the starters to have hung up")
+    before = ready.until(lambda: delta.sessions(ready), "the service's connection")
+    asked = [delta.answered_at(ready)]
+    ready.until(lambda: delta.newly_asked(ready, asked) > 2, "more answers")
+    after, starters = delta.sessions(ready), delta.sessions(ready, delta.ACCOUNT)
     ready.cell("alpha", "qdel", job)
     return Watched(before=tuple(before), after=tuple(after), starters=tuple(starters))
 
@@ -76,13 +57,13 @@ def test_jobs_that_wait_there_keep_no_connection_but_the_services_one(watched: W
 
 def test_the_service_does_not_take_an_unknown_host_for_delta(ready: Grid) -> None:
     known = "/etc/ssh/ssh_known_hosts"
-    ready.sh(HOME, f"mv {known} {known}.kept")
+    ready.sh(delta.HOME, f"mv {known} {known}.kept")
     try:
-        ready.sh(FAR, f"kill {' '.join(sessions(ready))}")
-        words = f"gridbridge does not know {FAR}'s host key"
-        ready.until(lambda: words in ready.on(HOME, "gridbridge", "status").out, "that to be told")
+        ready.sh(delta.FAR, f"kill {' '.join(delta.sessions(ready))}")
+        words = f"gridbridge does not know {delta.FAR}'s host key"
+        ready.until(lambda: words in ready.on(delta.HOME, "gridbridge", "status").out, "that to be told")
     finally:
-        ready.sh(HOME, f"mv {known}.kept {known}")
+        ready.sh(delta.HOME, f"mv {known}.kept {known}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,41 +78,41 @@ class Cut:
 @pytest.fixture(scope="module")
 def cut(ready: Grid) -> Cut:
     """Cut delta off while qsub waits there for a frozen qmaster, until each of them is noticed."""
-    ready.sh(HOME, "qdel -u alice; :", user="alice")
-    ready.until(lambda: not far_jobs(ready), "delta to be empty", LONG_S)
-    running = submit(ready, f"until [ -e go ]; do sleep 0.2; done\n{RAN}", name="running")
-    until_far(ready, "running", "r")
+    ready.sh(delta.HOME, "qdel -u alice; :", user="alice")
+    ready.until(lambda: not delta.far_jobs(ready), "delta to be empty", delta.LONG_S)
+    running = delta.submit(ready, f"until [ -e go ]; do sleep 0.2; done\n{delta.RAN}", name="running")
+    delta.until_far(ready, "running", "r")
     before = ready.until(lambda: only_the_services(ready), "the service's connection")
     try:
-        ready.sh(FAR, "labctl freeze qmaster")
-        submitted = submit(ready, RAN)
-        ready.until(lambda: ready.on(FAR, "pgrep", "-x", "qsub").out, "qsub to wait at delta")
-        assert set(before) < set(connections(ready))
-        ready.lab("net", FAR, "cut")
+        ready.sh(delta.FAR, "labctl freeze qmaster")
+        submitted = delta.submit(ready, delta.RAN)
+        ready.until(lambda: ready.on(delta.FAR, "pgrep", "-x", "qsub").out, "qsub to wait at delta")
+        assert set(before) < set(delta.connections(ready))
+        ready.lab("net", delta.FAR, "cut")
         watch = Since()
-        until_told(ready, submitted, f"no whole answer from {FAR}, where the command may have run")
-        until_told(ready, running, "delta, which has not answered")
-        ready.until(lambda: not connections(ready), "the connection to be given up", watch.left(SILENT_S))
-        ready.sh(FAR, "touch go", user=ACCOUNT)
-        ready.until(lambda: running in far_read(ready, "ran"), "the job to end at delta")
+        delta.until_told(ready, submitted, f"no whole answer from {delta.FAR}, where the command may have run")
+        delta.until_told(ready, running, "delta, which has not answered")
+        ready.until(lambda: not delta.connections(ready), "the connection to be given up", watch.left(SILENT_S))
+        ready.sh(delta.FAR, "touch go", user=delta.ACCOUNT)
+        ready.until(lambda: running in delta.far_read(ready, "ran"), "the job to end at delta")
     finally:
-        ready.sh(FAR, "labctl thaw qmaster")
-        ready.lab("net", FAR, "heal")
-    ready.sh(FAR, "rm go", user=ACCOUNT)
+        ready.sh(delta.FAR, "labctl thaw qmaster")
+        ready.lab("net", delta.FAR, "heal")
+    ready.sh(delta.FAR, "rm go", user=delta.ACCOUNT)
     return Cut(submitted=submitted, running=running, before=tuple(before))
 
 
 def only_the_services(grid: Grid) -> list[str]:
     """Return the service's connection when it has one and nobody else has any."""
-    found = connections(grid)
-    return found if len(found) == len(sessions(grid)) == 1 else []
+    found = delta.connections(grid)
+    return found if len(found) == len(delta.sessions(grid)) == 1 else []
 
 
 @pytest.mark.long
 def test_a_connection_of_the_service_that_a_cut_leaves_open_is_given_up_and_replaced(ready: Grid, cut: Cut) -> None:
     """Nobody ends it: what is sent over it is not answered any more."""
-    asked = [answered_at(ready)]
-    ready.until(lambda: newly_asked(ready, asked) > 2, "more answers")
+    asked = [delta.answered_at(ready)]
+    ready.until(lambda: delta.newly_asked(ready, asked) > 2, "more answers")
     after = ready.until(lambda: only_the_services(ready), "one connection of the service")
 
     assert cut.before != tuple(after)
@@ -139,46 +120,46 @@ def test_a_connection_of_the_service_that_a_cut_leaves_open_is_given_up_and_repl
 
 @pytest.mark.long
 def test_a_job_that_ends_while_nobody_can_ask_comes_home_later(ready: Grid, cut: Cut) -> None:
-    until_ended_once(ready, cut.running)
+    delta.until_ended_once(ready, cut.running)
 
 
 def test_the_service_keeps_one_connection_and_makes_another_when_it_is_lost(ready: Grid, watched: Watched) -> None:
     """Between two of its questions nothing is connected anew."""
     assert (1, watched.before) == (len(watched.before), watched.after)
 
-    before = ready.until(lambda: sessions(ready), "its connection")
-    asked = [answered_at(ready)]
-    ready.sh(FAR, f"kill {before[0]}")
-    ready.until(lambda: sessions(ready) not in ([], before), "another connection")
-    ready.until(lambda: newly_asked(ready, asked) > 2, "answers over it")
+    before = ready.until(lambda: delta.sessions(ready), "its connection")
+    asked = [delta.answered_at(ready)]
+    ready.sh(delta.FAR, f"kill {before[0]}")
+    ready.until(lambda: delta.sessions(ready) not in ([], before), "another connection")
+    ready.until(lambda: delta.newly_asked(ready, asked) > 2, "answers over it")
 
-    assert 1 == len(sessions(ready))
+    assert 1 == len(delta.sessions(ready))
 
 
 @pytest.mark.long
 def test_a_network_that_is_cut_during_the_submission_leads_to_one_job(ready: Grid, cut: Cut) -> None:
     """The qmaster is frozen, so that qsub waits there for its answer while the cut comes."""
-    until_ended_once(ready, cut.submitted)
+    delta.until_ended_once(ready, cut.submitted)
 
 
 @pytest.mark.long
 def test_what_a_full_sshd_turns_away_waits_and_runs_once(ready: Grid) -> None:
     """The service is in, and goes on; when its connection ends it waits for its turn as well."""
     with full_sshd(ready) as holder:
-        job = submit(ready, 'echo "$SGE_TASK_ID" >>tasks\n', "-t", "1-4")
-        until_told(ready, job, f"can't reach {FAR}: kex_exchange_identification")
-        asked = [answered_at(ready)]
-        ready.until(lambda: newly_asked(ready, asked) > 2, "answers meanwhile")
-        ready.sh(FAR, f"kill {' '.join(sessions(ready))}")
-        ready.until(lambda: f"can't reach {FAR}" in unreached(ready), "the service to be turned away")
-        sent = far_jobs(ready)
-        ready.sh(FAR, f"kill {holder}")
-        ready.until_gone(job, limit_s=2 * LONG_S)
+        job = delta.submit(ready, 'echo "$SGE_TASK_ID" >>tasks\n', "-t", "1-4")
+        delta.until_told(ready, job, f"can't reach {delta.FAR}: kex_exchange_identification")
+        asked = [delta.answered_at(ready)]
+        ready.until(lambda: delta.newly_asked(ready, asked) > 2, "answers meanwhile")
+        ready.sh(delta.FAR, f"kill {' '.join(delta.sessions(ready))}")
+        ready.until(lambda: f"can't reach {delta.FAR}" in unreached(ready), "the service to be turned away")
+        sent = delta.far_jobs(ready)
+        ready.sh(delta.FAR, f"kill {holder}")
+        ready.until_gone(job, limit_s=2 * delta.LONG_S)
 
     assert not sent
-    assert ["1", "2", "3", "4"] == sorted(far_read(ready, "tasks").split())
+    assert ["1", "2", "3", "4"] == sorted(delta.far_read(ready, "tasks").split())
     assert {"0"} == {each["exit_status"] for each in ready.records(job)}
-    assert 4 == len(far_records(ready, job))
+    assert 4 == len(delta.far_records(ready, job))
 
 
 @contextmanager
@@ -187,15 +168,15 @@ def full_sshd(grid: Grid) -> Iterator[str]:
     setting = "/etc/ssh/sshd_config.d/full.conf"
     hold = "exec 3<>/dev/tcp/localhost/22; read -r -u 3 _; sleep 600 >/dev/null 2>&1 & echo $!"
     lines = "MaxStartups 1\\nLoginGraceTime 0\\n"
-    grid.sh(FAR, f"printf '{lines}' >{setting}; labctl restart sshd")
-    holder = grid.on(FAR, "bash", "-c", hold).out.strip()
+    grid.sh(delta.FAR, f"printf '{lines}' >{setting}; labctl restart sshd")
+    holder = grid.on(delta.FAR, "bash", "-c", hold).out.strip()
     try:
         yield holder
     finally:
-        grid.sh(FAR, f"rm {setting}; labctl restart sshd; kill {holder} 2>/dev/null; :")
+        grid.sh(delta.FAR, f"rm {setting}; labctl restart sshd; kill {holder} 2>/dev/null; :")
 
 
 def unreached(grid: Grid) -> str:
     """Return what `gridbridge status` says of delta."""
-    told = json.loads(grid.on(HOME, "gridbridge", "status", "--json").out)
+    told = json.loads(grid.on(delta.HOME, "gridbridge", "status", "--json").out)
     return next(str(each) for each in told["clusters"] if each["cluster"] == "delta")

@@ -10,47 +10,20 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.lab import delta
 from tests.lab.away import kill, once, starter
-from tests.lab.delta import (
-    ACCOUNT,
-    ACCOUNTS,
-    FAR,
-    HOME,
-    LONG_S,
-    STAGE,
-    End,
-    ends,
-    far_jobs,
-    far_read,
-    far_states,
-    many_slots,
-    staged,
-    submit,
-    until_told,
-)
 from tests.lab.grid import Grid
-from tests.lab.transfer.staging.staged import (
-    ROOT,
-    Job,
-    arriving,
-    begin,
-    coming,
-    here,
-    leave_nothing,
-    put,
-    send,
-    slow_line,
-)
+from tests.lab.transfer.staging import staged
 
 pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(600)]
 
 SIZE = 40 << 20
 PART = 1 << 18  # of it has been carried when a fault comes
 MAKE = f"head -c {SIZE} /dev/urandom >res; sha256sum <res; echo $JOB_ID >>~/ran\n"
-IN = Job(script="sha256sum <big; echo $JOB_ID >>~/ran\n", declared="stage_in=big")
-OUT = Job(script=MAKE, declared="stage_out=res")
-WELL = End(failed="0", exit_status="0", left=())
-WAITS = Job(script="sleep 300\n", declared="stage_in=")
+IN = staged.Job(script="sha256sum <big; echo $JOB_ID >>~/ran\n", declared="stage_in=big")
+OUT = staged.Job(script=MAKE, declared="stage_out=res")
+WELL = delta.End(failed="0", exit_status="0", left=())
+WAITS = staged.Job(script="sleep 300\n", declared="stage_in=")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,24 +31,24 @@ class Ended:
     """Jobs and their ends by their names; of those that were deleted, no end."""
 
     jobs: Mapping[str, str]
-    ends: Mapping[str, End]
+    ends: Mapping[str, delta.End]
     is_held: bool  # at delta, the one that was suspended, once all of it was there
 
 
 @pytest.fixture(scope="module")
 def ready(grid: Grid, open_to_delta: None) -> Iterator[Grid]:
     """Return the lab with its queue to delta open, and a big file; leave nothing anywhere."""
-    begin(grid)
-    grid.sh(HOME, f"head -c {SIZE} /dev/urandom >{ROOT}/big", user="alice")
-    with many_slots(grid):
+    staged.begin(grid)
+    grid.sh(delta.HOME, f"head -c {SIZE} /dev/urandom >{staged.ROOT}/big", user="alice")
+    with delta.many_slots(grid):
         yield grid
-        leave_nothing(grid)
+        staged.leave_nothing(grid)
 
 
 @pytest.fixture(scope="module")
 def known(ready: Grid) -> str:
     """Return the checksum of the big file."""
-    return here(ready, ".", "sha256sum <big").split()[0]
+    return staged.here(ready, ".", "sha256sum <big").split()[0]
 
 
 def is_between(carried: int) -> bool:
@@ -84,7 +57,7 @@ def is_between(carried: int) -> bool:
 
 def descendants(grid: Grid, pid: str, name: str) -> list[str]:
     """Return the processes of that name below one, here."""
-    rows = [row.split() for row in grid.on(HOME, "ps", "-eo", "pid,ppid,comm").out.splitlines()]
+    rows = [row.split() for row in grid.on(delta.HOME, "ps", "-eo", "pid,ppid,comm").out.splitlines()]
     family = {pid}
     while more := {child for child, parent, *_ in rows if parent in family} - family:
         family |= more
@@ -93,7 +66,7 @@ def descendants(grid: Grid, pid: str, name: str) -> list[str]:
 
 def step_of(grid: Grid, job: str) -> str:
     """Return the process that carries: the starter's Python."""
-    rows = grid.sh(HOME, f"pgrep -P {starter(grid, job)} -f starter.starter").split()
+    rows = grid.sh(delta.HOME, f"pgrep -P {starter(grid, job)} -f starter.starter").split()
     return rows[0]
 
 
@@ -105,13 +78,13 @@ def kill_rsync(grid: Grid, job: str) -> None:
 
 def kill_sshd(grid: Grid, job: str) -> None:
     """Kill the processes of sshd at the other ends of this job's connections."""
-    told = grid.sh(HOME, f"ss -Htnp state established dst {FAR}:22").splitlines()
+    told = grid.sh(delta.HOME, f"ss -Htnp state established dst {delta.FAR}:22").splitlines()
     ours = [f"pid={ssh}," for ssh in descendants(grid, step_of(grid, job), "ssh")]
     ports = [row.split()[2].rpartition(":")[2] for row in told if any(pid in row for pid in ours)]
     wanted = " or ".join(f"dport = :{port}" for port in ports)
-    sshd = re.findall(r"pid=(\d+)", grid.sh(FAR, f"ss -Htnp state established '( {wanted} )'"))
+    sshd = re.findall(r"pid=(\d+)", grid.sh(delta.FAR, f"ss -Htnp state established '( {wanted} )'"))
     assert sshd
-    grid.on(FAR, "kill", "-KILL", *sshd)  # one dies with the other
+    grid.on(delta.FAR, "kill", "-KILL", *sshd)  # one dies with the other
 
 
 def delete(grid: Grid, job: str) -> None:
@@ -134,7 +107,7 @@ FAULTS: dict[str, Callable[[Grid, str], None]] = {
 class Fault:
     """What happens to a job while its files are on the way in or out, or while it is there."""
 
-    job: Job
+    job: staged.Job
     when: str
     strike: Callable[[Grid, str], None]
 
@@ -155,11 +128,11 @@ DELETED = ("del-in", "del-there", "del-out")
 def ended(ready: Grid) -> Ended:
     """Play every fault, first those that touch one job each, then the cut; wait for all ends."""
     with full_disk(ready):
-        with slow_line(ready):
+        with staged.slow_line(ready):
             jobs = {name: offer(ready, name, one.job) for name, one in STRUCK.items()}
             strike_all(ready, jobs)
         jobs["full"] = offer_as_bob(ready)
-        until_told(ready, jobs["full"], "No space left on device", "bob")
+        delta.until_told(ready, jobs["full"], "No space left on device", "bob")
     is_held = resume(ready, jobs["sus-in"])
     over = wait(ready, {name: job for name, job in jobs.items() if name not in DELETED})
     jobs |= cut_off(ready)
@@ -167,16 +140,16 @@ def ended(ready: Grid) -> Ended:
     return Ended(jobs=jobs, ends=over, is_held=is_held)
 
 
-def wait(grid: Grid, jobs: Mapping[str, str]) -> dict[str, End]:
+def wait(grid: Grid, jobs: Mapping[str, str]) -> dict[str, delta.End]:
     """Wait for the ends of jobs, by their names."""
-    over = ends(grid, jobs.values(), 2 * LONG_S)
+    over = delta.ends(grid, jobs.values(), 2 * delta.LONG_S)
     return {name: over[job] for name, job in jobs.items()}
 
 
-def offer(grid: Grid, name: str, job: Job) -> str:
+def offer(grid: Grid, name: str, job: staged.Job) -> str:
     """Submit a job that may want the big file."""
-    put(grid, name, "ln ../big big" if job is IN else "")
-    return send(grid, name, job)
+    staged.put(grid, name, "ln ../big big" if job is IN else "")
+    return staged.send(grid, name, job)
 
 
 def strike_all(grid: Grid, jobs: Mapping[str, str]) -> None:
@@ -184,7 +157,7 @@ def strike_all(grid: Grid, jobs: Mapping[str, str]) -> None:
     left = dict(STRUCK)
 
     def strike() -> bool:
-        there, home, running = arriving(grid), coming(grid), far_states(grid)
+        there, home, running = staged.arriving(grid), staged.coming(grid), delta.far_states(grid)
         for name, one in list(left.items()):
             carried = {"in": there.get(jobs[name], 0), "out": home.get(name, 0)}.get(one.when, 0)
             if is_between(carried) or (one.when == "there" and running.get(name) == "r"):
@@ -192,7 +165,7 @@ def strike_all(grid: Grid, jobs: Mapping[str, str]) -> None:
         return not left
 
     try:
-        grid.until(strike, "each fault to have come", LONG_S)
+        grid.until(strike, "each fault to have come", delta.LONG_S)
     except AssertionError as error:
         raise AssertionError(f"{error}; to come: {sorted(left)}") from error
 
@@ -204,48 +177,48 @@ def resume(grid: Grid, job: str) -> bool:
     """
 
     def is_there() -> bool:
-        pids = grid.on(HOME, "pgrep", "-P", starter(grid, job), "-f", "starter.starter").out
-        return not pids and arriving(grid).get(job, 0) == SIZE
+        pids = grid.on(delta.HOME, "pgrep", "-P", starter(grid, job), "-f", "starter.starter").out
+        return not pids and staged.arriving(grid).get(job, 0) == SIZE
 
-    grid.until(is_there, "all of it to be there", LONG_S)
-    is_held = "sus-in" not in far_states(grid)
+    grid.until(is_there, "all of it to be there", delta.LONG_S)
+    is_held = "sus-in" not in delta.far_states(grid)
     grid.cell("alpha", "qmod", "-usj", job)
     return is_held
 
 
 def cut_off(grid: Grid) -> dict[str, str]:
     """Cut the network while an input and an output are on the way; return the jobs."""
-    with slow_line(grid):
+    with staged.slow_line(grid):
         leaves = offer(grid, "out3", OUT)
-        grid.until(lambda: is_between(coming(grid).get("out3", 0)), "a part to be home")
+        grid.until(lambda: is_between(staged.coming(grid).get("out3", 0)), "a part to be home")
         comes = offer(grid, "in3", IN)
-        grid.until(lambda: is_between(arriving(grid).get(comes, 0)), "a part to be there")
-        assert is_between(coming(grid)["out3"])
-        grid.lab("net", FAR, "cut")
+        grid.until(lambda: is_between(staged.arriving(grid).get(comes, 0)), "a part to be there")
+        assert is_between(staged.coming(grid)["out3"])
+        grid.lab("net", delta.FAR, "cut")
         rsync = ("pgrep", "-u", "alice", "-x", "rsync")
-        grid.until(lambda: not grid.on(HOME, *rsync).out, "rsync to end")
-        grid.lab("net", FAR, "heal")
+        grid.until(lambda: not grid.on(delta.HOME, *rsync).out, "rsync to end")
+        grid.lab("net", delta.FAR, "heal")
     return {"in3": comes, "out3": leaves}
 
 
 @contextmanager
 def full_disk(grid: Grid) -> Iterator[None]:
     """Have no room for bob's big file at delta's master; no other host there sees that."""
-    base = f"/home/{ACCOUNTS['bob']}/.gridbridge"
-    grid.sh(FAR, f"mkdir -p {base}", user=ACCOUNTS["bob"])
-    grid.sh(FAR, f"mount -t tmpfs -o size=2m,mode=777 none {base}")
+    base = f"/home/{delta.ACCOUNTS['bob']}/.gridbridge"
+    grid.sh(delta.FAR, f"mkdir -p {base}", user=delta.ACCOUNTS["bob"])
+    grid.sh(delta.FAR, f"mount -t tmpfs -o size=2m,mode=777 none {base}")
     try:
         yield
     finally:
-        grid.sh(FAR, f"umount -l {base}")
+        grid.sh(delta.FAR, f"umount -l {base}")
 
 
 def offer_as_bob(grid: Grid) -> str:
     """Submit bob's job, which wants the same file."""
     own = "/home/bob/staged"
-    grid.sh(HOME, f"rm -rf {own}; install -d -o bob {own}; install -o bob {ROOT}/big {own}")
+    grid.sh(delta.HOME, f"rm -rf {own}; install -d -o bob {own}; install -o bob {staged.ROOT}/big {own}")
     where = ("-wd", own, "-o", "out", "-j", "y", "-ac", "stage_in=big")
-    return submit(grid, "sha256sum <big\n", *where, name="full", user="bob")
+    return delta.submit(grid, "sha256sum <big\n", *where, name="full", user="bob")
 
 
 NUMBERS = [pytest.param(n, id=fault) for n, fault in enumerate((*FAULTS, CUT))]
@@ -258,8 +231,8 @@ def test_inputs_that_were_cut_go_on_and_the_job_starts_with_all_of_them(
     name = f"in{fault}"
 
     assert WELL == ended.ends[name]
-    assert known == here(ready, name, "cat out").split()[0]
-    assert ended.jobs[name] in once(far_read(ready, "ran").split())
+    assert known == staged.here(ready, name, "cat out").split()[0]
+    assert ended.jobs[name] in once(delta.far_read(ready, "ran").split())
 
 
 @pytest.mark.parametrize("fault", NUMBERS)
@@ -268,9 +241,9 @@ def test_outputs_that_were_cut_go_on_and_the_job_ends_with_all_of_them(ready: Gr
     name = f"out{fault}"
 
     assert WELL == ended.ends[name]
-    assert here(ready, name, "cat out") == here(ready, name, "sha256sum <res")
-    assert ["err", "out", "res"] == here(ready, name, "ls -A -I '.res.??????'").split()
-    assert ended.jobs[name] in once(far_read(ready, "ran").split())
+    assert staged.here(ready, name, "cat out") == staged.here(ready, name, "sha256sum <res")
+    assert ["err", "out", "res"] == staged.here(ready, name, "ls -A -I '.res.??????'").split()
+    assert ended.jobs[name] in once(delta.far_read(ready, "ran").split())
 
 
 @pytest.mark.parametrize("when", ["in", "there", "out"])
@@ -279,10 +252,10 @@ def test_a_deleted_job_leaves_nothing_there(ready: Grid, ended: Ended, when: str
     ready.until_gone(job)
 
     def left() -> list[str]:
-        folders = [one for one in staged(ready) if one.startswith(f"gb.alpha.{job}.")]
-        return folders + far_jobs(ready)
+        folders = [one for one in delta.staged(ready) if one.startswith(f"gb.alpha.{job}.")]
+        return folders + delta.far_jobs(ready)
 
-    ready.until(lambda: not left(), "nothing to be left", LONG_S)
+    ready.until(lambda: not left(), "nothing to be left", delta.LONG_S)
 
 
 def test_a_job_suspended_on_its_way_stays_held_until_it_is_resumed(ready: Grid, ended: Ended, known: str) -> None:
@@ -290,17 +263,17 @@ def test_a_job_suspended_on_its_way_stays_held_until_it_is_resumed(ready: Grid, 
 
     assert ended.is_held
     assert WELL == ended.ends["sus-in"]
-    assert known == here(ready, "sus-in", "cat out").split()[0]
-    assert job in once(far_read(ready, "ran").split())
+    assert known == staged.here(ready, "sus-in", "cat out").split()[0]
+    assert job in once(delta.far_read(ready, "ran").split())
 
 
 def test_outputs_of_a_job_whose_starter_was_killed_are_kept_there(ready: Grid, ended: Ended) -> None:
     """Grid Engine's rule: the job has failed at home, and nothing of it comes after that."""
     end = ended.ends["orphan"]
     (folder,) = end.left
-    until_told(ready, ended.jobs["orphan"], f"kept at delta, {STAGE}/{folder}")
-    script = f"cd {STAGE}/{folder} && cat stdout && sha256sum <work/res"
-    proved = ready.sh(FAR, script, user=ACCOUNT).split()
+    delta.until_told(ready, ended.jobs["orphan"], f"kept at delta, {delta.STAGE}/{folder}")
+    script = f"cd {delta.STAGE}/{folder} && cat stdout && sha256sum <work/res"
+    proved = ready.sh(delta.FAR, script, user=delta.ACCOUNT).split()
 
     assert ("100", "137") == (end.failed, end.exit_status)
     assert proved[0] == proved[2]
@@ -309,4 +282,4 @@ def test_outputs_of_a_job_whose_starter_was_killed_are_kept_there(ready: Grid, e
 def test_a_full_disk_there_is_waited_for_with_its_reason(ready: Grid, ended: Ended, known: str) -> None:
     """Once there is room the job runs, with all of its inputs."""
     assert WELL == ended.ends["full"]
-    assert known == ready.sh(HOME, "cat /home/bob/staged/out").split()[0]
+    assert known == ready.sh(delta.HOME, "cat /home/bob/staged/out").split()[0]
