@@ -1,8 +1,7 @@
-"""Tests that run side by side, in threads: what each waits for, they wait for together.
+"""Run the tests of a module in threads, so that they wait for the lab's daemons together.
 
-They have the module's fixtures in common and no job, and none of them counts slots or changes
-what another one sees. Each tells its own outcome when its turn comes; one that is run again,
-after a failure, runs alone.
+The tests share the module's fixtures. No two of them use the same job, count slots, or change what
+another test observes. A test that is run again after a failure runs alone.
 """
 
 import functools
@@ -20,7 +19,7 @@ Calls = Mapping[pytest.Function, Callable[[], object]]
 
 @pytest.fixture(scope="module")
 def abreast(request: pytest.FixtureRequest) -> None:
-    """Run the tests of a module that use this, before the first of them tells its outcome."""
+    """Run all tests of a module that use this fixture, before the first of them reports its outcome."""
     run_users(request, "abreast")
 
 
@@ -31,19 +30,17 @@ def run_users(request: pytest.FixtureRequest, fixture: str) -> None:
 
 
 def functions(request: pytest.FixtureRequest) -> Iterator[pytest.Function]:
-    """Give the tests of a module that were chosen, in their order."""
     for item in request.session.items:
         if isinstance(item, pytest.Function) and item.module is request.module:
             yield item
 
 
 def parameters(item: pytest.Function) -> dict[str, Any]:
-    """Return what a test is parametrized with, by name."""
     return dict(item.callspec.params) if hasattr(item, "callspec") else {}
 
 
 def run_all(lanes: Iterable[tuple[Calls, int]]) -> None:
-    """Run tests, in each lane so many at once, and have each tell afterwards how that went."""
+    """Run tests, in each lane so many at a time, and store the outcome of each test."""
     pools = []
     for calls, at_once in lanes:
         pools.append(pool := ThreadPoolExecutor(at_once))
@@ -54,7 +51,7 @@ def run_all(lanes: Iterable[tuple[Calls, int]]) -> None:
 
 
 def _call(request: pytest.FixtureRequest, item: pytest.Function) -> Callable[[], object]:
-    """Return a test with its arguments, which are the module's fixtures and its parameters."""
+    """Return a test bound to its arguments: the module's fixtures and its parameters."""
     given = parameters(item)
     names = inspect.signature(item.obj).parameters
     arguments = {name: given[name] if name in given else request.getfixturevalue(name) for name in names}
@@ -62,7 +59,7 @@ def _call(request: pytest.FixtureRequest, item: pytest.Function) -> Callable[[],
 
 
 def _telling(outcome: Future[object], test: Callable[..., object]) -> Callable[..., object]:
-    """Return a test that tells this outcome the first time, and runs when it is called again."""
+    """Return a test that reports the stored outcome at its first call, and runs at each later call."""
     outcomes = [outcome]
 
     @functools.wraps(test)

@@ -1,4 +1,4 @@
-"""Processes that stay on the lab's hosts while the tests run, such as its resident agents."""
+"""Agent processes that stay on the lab's hosts while the tests run, so that a command starts fast."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ Process = subprocess.Popen[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What a command on a lab host left."""
+    """The exit status and output of a command on a lab host."""
 
     status: int
     out: str
@@ -27,7 +27,7 @@ class Done:
 
 
 class Gone(Exception):
-    """A process has ended in the place of an answer, or gave none in time."""
+    """An agent process ended, or did not answer in time."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -36,7 +36,7 @@ class Gone(Exception):
 
 
 class Residents:
-    """Processes that answer each line with a line: of each kind as many as are asked at once."""
+    """Agent processes, each of which answers a line with a line; a new process starts when all are busy."""
 
     def __init__(self, command: Callable[[str], tuple[str, ...]]) -> None:
         self._command = command  # of `lab on`, for a kind
@@ -44,7 +44,7 @@ class Residents:
         self._lock = threading.Lock()
 
     def ask(self, kind: str, line: str, limit_s: float) -> str:
-        """Return what a process of that kind answers, or raise Gone."""
+        """Return the answer of an idle agent process of that kind, or raise Gone."""
         process = self._take(kind)
         answer = _ask(process, line, limit_s)
         if not answer:
@@ -55,7 +55,7 @@ class Residents:
         return answer
 
     def _take(self, kind: str) -> Process:
-        """Return one that nobody asks just now; those of a host that was off are gone."""
+        """Return an idle agent process of a host; processes from before the host was off are dropped."""
         with self._lock:
             while idle := self._idle[kind]:
                 process = idle.pop()
@@ -67,7 +67,6 @@ class Residents:
 
 
 def _ask(process: Process, line: str, limit_s: float) -> str:
-    """Return the line that answers another one, empty when there is none."""
     assert process.stdin
     assert process.stdout
     watch = threading.Timer(limit_s, process.kill)
@@ -89,9 +88,9 @@ class Agents:
         self._residents = Residents(lambda host: (host, "--", AGENT))
 
     def run(self, host: str, argv: tuple[str, ...], user: str, stdin: str, limit_s: float) -> Done:
-        """Run a command on a host; subprocess.TimeoutExpired if it takes too long.
+        """Run a command on a host; raise subprocess.TimeoutExpired if the command takes too long.
 
-        A host that is off, or goes off meanwhile, gives the exit status and the words of `lab on`.
+        For a host that is off, or goes off meanwhile, the exit status and message are those of `lab on`.
         """
         request = {"argv": argv, "user": user, "stdin": stdin, "timeout_s": limit_s}
         try:

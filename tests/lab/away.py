@@ -1,4 +1,4 @@
-"""What the tests of control and killing ask of a transfer: its two halves and its processes."""
+"""A transfer's local and remote job, and the processes of each, for tests that control or kill jobs."""
 
 import re
 import time
@@ -29,7 +29,7 @@ def remote_of(grid: Grid, job: str, task: int = 0) -> str:
 
 
 def wait_for(grid: Grid, job: str, letters: str, cluster: str = "beta", limit_s: float = 30) -> None:
-    """Wait until a job has exactly these state letters; none means that it is gone."""
+    """Wait until a job has exactly these state letters; no letters: until the job is not listed."""
 
     def matches() -> bool:
         nonlocal last
@@ -44,10 +44,10 @@ def wait_for(grid: Grid, job: str, letters: str, cluster: str = "beta", limit_s:
 
 
 def until_reported(grid: Grid, job: str, cluster: str = "alpha") -> None:
-    """Wait until a running job's usage is known, so that its execd knows it as running.
+    """Wait until the execd of a running job has reported the job's usage to the qmaster.
 
-    Of a job that is put back before that Grid Engine may leave the run alive. Until its execd's
-    first report qstat shows an empty usage: cpu=00:00:00, maxvmem=N/A.
+    Grid Engine may not kill a job that is rescheduled before this first report. Until then qstat shows
+    an empty usage: cpu=00:00:00, maxvmem=N/A.
     """
     grid.until(
         lambda: re.search(r"maxvmem=\d", grid.cell(cluster, "qstat", "-j", job, user="root").out),
@@ -56,20 +56,17 @@ def until_reported(grid: Grid, job: str, cluster: str = "alpha") -> None:
 
 
 def until_all_gone(grid: Grid, remotes: Iterable[str]) -> None:
-    """Wait until beta lists none of these jobs: the message of an end is there before that."""
+    """Wait until beta lists none of these jobs; their end messages arrive before that."""
     for remote in remotes:
         wait_for(grid, remote, "")
 
 
 def starter(grid: Grid, job: str, task: int = 1) -> str:
-    """Wait until a local task has a starter, and return the pid of its shell."""
     file = f"{ACTIVE}/{job}.{task}/job_pid"
     return grid.until(lambda: grid.on("alpha-master", "cat", file).out, file).strip()
 
 
 def child(grid: Grid, parent: str, name: str) -> str:
-    """Wait until a process has a descendant of that name, and return its pid."""
-
     def find() -> str:
         rows = [line.split() for line in grid.on("alpha-master", "ps", "-eo", "pid,ppid,comm").out.splitlines()]
         family = {parent}
@@ -81,23 +78,22 @@ def child(grid: Grid, parent: str, name: str) -> str:
 
 
 def kill(grid: Grid, *pids: str, signal: str = "KILL") -> None:
-    """Signal processes of alpha-master at once; a negative pid is a group."""
+    """Send a signal to processes of alpha-master; a negative pid is a process group."""
     grid.on("alpha-master", "kill", f"-{signal}", "--", *pids)
 
 
 class RanTwice(Exception):
-    """A job ran twice: a test that has seen that gets no second chance (Makefile)."""
+    """A job ran twice; the Makefile does not retry a test that fails so."""
 
 
 def once(runs: list[str]) -> list[str]:
-    """Return what runs have written of themselves; none of it may stand there twice."""
     if len(set(runs)) < len(runs):
         raise RanTwice(runs)
     return runs
 
 
 def starts(told: list[str]) -> list[str]:
-    """Return the hosts on which a script like TELLS has begun, none or one."""
+    """Return the hosts on which the script TELLS has started: none or one host."""
     found = [line.removeprefix("start ") for line in told if line.startswith("start ")]
     if len(found) > 1:
         raise RanTwice(told)
@@ -105,36 +101,35 @@ def starts(told: list[str]) -> list[str]:
 
 
 def lines(grid: Grid, name: str) -> list[str]:
-    """Return the lines of a file in alice's home."""
     return grid.on("alpha-master", "cat", name, user="alice").out.splitlines()
 
 
 def ends(grid: Grid, job: str, count: int = 1) -> list[dict[str, str]]:
-    """Return the records of a job's ends once there are so many, reschedulings left out."""
+    """Return the accounting records of a job's ends, without reschedulings, once there are so many."""
     found = [one for one in grid.records(job) if not is_rescheduled(one)]
     return found if len(found) >= count else []
 
 
 def statuses(records: list[dict[str, str]]) -> set[tuple[str, str]]:
-    """Return `failed` and exit status of accounting records, as numbers alone."""
+    """Return the numbers `failed` and `exit_status` of accounting records."""
     return {(one["failed"].split()[0], one["exit_status"].split()[0]) for one in records}
 
 
 def reason(grid: Grid, job: str) -> str:
-    """Wait until a local job is in error state, and return what `qstat -j` says of that."""
+    """Wait until a local job is in error state, and return the reason that `qstat -j` shows."""
     grid.until(lambda: "E" in grid.states().get(job, ""), f"{job} to be in error state", 90)
     out = grid.cell("alpha", "qstat", "-j", job).out
     return "\n".join(line for line in out.splitlines() if "error reason" in line)
 
 
 def why(grid: Grid, job: str, user: str = "alice") -> str:
-    """Return what `gridbridge why` tells a user of a job."""
+    """Return the output of `gridbridge why` for a job."""
     return grid.on("alpha-master", "gridbridge", "why", job, user=user).out
 
 
 @contextmanager
 def global_setting(grid: Grid, master: str, name: str, value: str) -> Iterator[None]:
-    """Change a value of a cell's global configuration (sge_conf(5)) for a while."""
+    """Change a value of a cell's global configuration (sge_conf(5)) until the block ends."""
     change = "cd /tmp && qconf -sconf global | sed 's/^{0} .*/{0} {1}/' >global && qconf -Mconf global"
     before = grid.sh(master, f"qconf -sconf global | sed -n 's/^{name} *//p'").strip()
     grid.sh(master, change.format(name, value))
@@ -146,7 +141,7 @@ def global_setting(grid: Grid, master: str, name: str, value: str) -> Iterator[N
 
 @contextmanager
 def complex_at(grid: Grid, name: str, master: str, queue: str) -> Iterator[None]:
-    """Give a cluster a resource, and a queue nine of it."""
+    """Give a cluster a resource, and one of its queues nine units of the resource."""
     grid.sh(
         master,
         f"(qconf -sc; echo {name} {name} INT '<=' YES NO 0 0) >/tmp/c && qconf -Mc /tmp/c &&"
@@ -164,7 +159,7 @@ def complex_at(grid: Grid, name: str, master: str, queue: str) -> Iterator[None]
 
 @contextmanager
 def qmaster(grid: Grid, away: str, back: str, host: str = "beta-master") -> Iterator[None]:
-    """Keep a qmaster frozen or stopped: `freeze` and `thaw`, or `stop` and `start`."""
+    """Freeze or stop a qmaster until the block ends: `freeze` and `thaw`, or `stop` and `start`."""
     grid.on(host, "labctl", away, "qmaster")
     try:
         yield
@@ -173,7 +168,7 @@ def qmaster(grid: Grid, away: str, back: str, host: str = "beta-master") -> Iter
 
 
 def reachable(grid: Grid) -> None:
-    """Wait until beta runs jobs: its execds hear a new qmaster only after some 30 s."""
+    """Wait until beta runs jobs; its execds reconnect to a new qmaster only after about 30 s."""
     options = ("-N", "probe", "-o", "/dev/null", "-j", "y")
     grid.accounting(grid.submit(*options, user="bob", cluster="beta", script="exit 0\n"), "beta")
 
@@ -194,7 +189,7 @@ def full_beta(grid: Grid) -> Iterator[None]:
 
 @contextmanager
 def short_notify(grid: Grid, seconds: int) -> Iterator[None]:
-    """Make both clusters give a job that asked for -notify only so long."""
+    """Shorten the notice that both clusters give a job submitted with -notify."""
     queues = (("alpha", "transfer-beta"), ("beta", "all.q"))
     for cluster, queue in queues:
         change = ("-mattr", "queue", "notify", f"0:0:{seconds}", queue)
@@ -207,18 +202,18 @@ def short_notify(grid: Grid, seconds: int) -> Iterator[None]:
 
 
 class Since:
-    """A stopwatch: how much of a limit is left."""
+    """A stopwatch that returns how many seconds of a limit remain."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
 
     def left(self, limit_s: float) -> float:
-        """Return the seconds that are left, at least a tenth."""
+        """Return the seconds that remain, at least 0.1."""
         return max(0.1, limit_s - (time.monotonic() - self._began))
 
 
 def together(grid: Grid, names: list[str]) -> list[str]:
-    """Return jobs that all wait at beta, submitted while home is closed."""
+    """Submit jobs while home is closed, and return them once all wait at beta."""
     grid.cell("alpha", "qmod", "-d", "all.q", user="root")
     try:
         jobs = [grid.submit("-N", name, *QUIET, script=TELLS) for name in names]
@@ -230,7 +225,7 @@ def together(grid: Grid, names: list[str]) -> list[str]:
 
 
 def is_known(grid: Grid, kind: str, word: str, cluster: str = "beta") -> bool:
-    """Say whether a cluster has told of a resource, say, or a project: starters know it."""
+    """Say whether the service has published a cluster's resource or project, which starters read."""
     path = f"/var/lib/gridbridge/published/vocabularies/{cluster}"
     told = grid.on("alpha-master", "cat", path).out
     return word in getattr(names_offered_by_cluster.decode_offered_names(told.encode()), kind)

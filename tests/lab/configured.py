@@ -1,4 +1,4 @@
-"""The lab's service with another gridbridge.toml, for a while."""
+"""The lab's service with a temporarily changed gridbridge.toml."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ IN_FORCE = f"""grep -q "\\"sha256\\": \\"$(sha256sum <{TOML} | cut -d' ' -f1)\\"
 
 @contextmanager
 def configured(grid: Grid, sed: str) -> Iterator[None]:
-    """Run the service with its configuration changed by a script of sed(1); one within another."""
+    """Run the service with a configuration changed by a sed(1) script; blocks may be nested."""
     kept = grid.sh(HOST, f"file=$(mktemp {TOML}.XXXXXX) && cp -p {TOML} $file && echo $file").strip()
     try:
         edit(grid, sed)
@@ -27,24 +27,24 @@ def configured(grid: Grid, sed: str) -> Iterator[None]:
 
 
 def edit(grid: Grid, sed: str) -> None:
-    """Put a changed gridbridge.toml in the place of the one that is there, whole."""
+    """Replace gridbridge.toml by a changed one in one step."""
     grid.sh(HOST, f"sed '{sed}' {TOML} >{TOML}.new && mv {TOML}.new {TOML}")
 
 
 def reload(grid: Grid) -> None:
-    """Have the service take its gridbridge.toml now; one that is just starting reads it anyway."""
+    """Have the service read its gridbridge.toml now; a service that is just starting reads it anyway."""
     grid.on(HOST, "pkill", "-HUP", "-u", "gridbridge", "-f", POLLER)
     grid.until(lambda: is_in_force(grid), f"{TOML} to be in force", 30)
     grid.require_ready()
 
 
 def is_in_force(grid: Grid) -> bool:
-    """Say whether the service has the gridbridge.toml that is there."""
+    """Say whether the service uses the present gridbridge.toml."""
     return grid.on(HOST, "sh", "-c", IN_FORCE).status == 0
 
 
 def restart(grid: Grid) -> None:
-    """End the poller; its sensor starts another, which publishes the routes anew."""
+    """End the poller; its sensor starts another one, which publishes the queue routes again."""
     before = _published(grid)
     kill(grid, *pollers(grid), signal="TERM")
     grid.until(lambda: _published(grid) != before, "another poller", 30)
@@ -52,10 +52,10 @@ def restart(grid: Grid) -> None:
 
 
 def pollers(grid: Grid) -> list[str]:
-    """Return the pids of the service, one as a rule."""
+    """Return the pids of the poller, usually one."""
     return grid.on(HOST, "pgrep", "-f", POLLER).out.split()
 
 
 def _published(grid: Grid) -> str:
-    """Tell apart what each start of the service has written."""
+    """Return a value that differs for each start of the service."""
     return grid.sh(HOST, f"stat -c '%i %y' {SERVICE}")

@@ -1,4 +1,4 @@
-"""Fixtures of the tests that need the running lab; `make lab` makes it."""
+"""Fixtures of the tests that need the running lab, which `make lab` starts."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ SHARED = "brought"  # campaigns of which each test looks at a part: a failure le
 
 @pytest.fixture(scope="session")
 def grid() -> Iterator[Grid]:
-    """Return the lab; the whole test session shares it. What crosses goes from alpha to beta."""
+    """Return the lab, shared by the whole test session; jobs cross from alpha to beta only."""
     grid = of_root()
     grid.require_ready()
     runner.stop(grid)  # of `make lab`: tests that need one start their own
@@ -26,7 +26,7 @@ def grid() -> Iterator[Grid]:
 
 @pytest.fixture(scope="module")
 def open_to_delta(grid: Grid) -> Iterator[None]:
-    """Have the queue to delta open too."""
+    """Open the transfer queue to delta too."""
     grid.switch("-e", "transfer-delta")
     yield
     grid.switch("-d", "transfer-delta")
@@ -34,7 +34,7 @@ def open_to_delta(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def open_to_gamma(grid: Grid) -> Iterator[None]:
-    """Have the queue to gamma open too."""
+    """Open the transfer queue to gamma too."""
     grid.switch("-e", "transfer-gamma")
     yield
     grid.switch("-d", "transfer-gamma")
@@ -42,7 +42,7 @@ def open_to_gamma(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def open_back(grid: Grid) -> Iterator[None]:
-    """Have beta's queue to alpha open too."""
+    """Open beta's transfer queue to alpha too."""
     grid.switch_back("-e")
     grid.until(lambda: grid.is_open("beta"), "transfer-alpha to be open")
     yield
@@ -51,12 +51,12 @@ def open_back(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def all_open(open_to_delta: None, open_to_gamma: None) -> None:
-    """Have every transfer queue open."""
+    """Open every transfer queue."""
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Show the daemons' and our own logs under a failed lab test, and leave none of its jobs."""
+    """Show all logs under a failed lab test, and delete its jobs."""
     outcome = yield
     report = outcome.get_result()
     grid = getattr(item, "funcargs", {}).get("grid")

@@ -1,4 +1,4 @@
-"""Delta as the tests of its transfer queue see it: its jobs, its files and who is connected."""
+"""Delta as the tests of its transfer queue see it: its jobs, files and ssh connections."""
 
 import json
 from collections.abc import Collection, Iterator
@@ -20,7 +20,7 @@ LONG_S = 120  # a retry comes after a minute at most, and a command gives up aft
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """How a job ended at home, and the folders of it that lay at delta just then."""
+    """How a job ended at home, and which of its folders were at delta at that moment."""
 
     failed: str
     exit_status: str
@@ -38,7 +38,6 @@ def is_open(grid: Grid) -> bool:
 
 @contextmanager
 def many_slots(grid: Grid) -> Iterator[None]:
-    """Let delta run many jobs at once, so that none waits for another."""
     change = "qconf -rattr queue slots {} all.q"
     grid.sh(FAR, change.format(MANY_SLOTS))
     try:
@@ -52,28 +51,27 @@ def submit(grid: Grid, script: str, *options: str, name: str = "away", user: str
 
 
 def far_jobs(grid: Grid) -> list[str]:
-    """Return delta's jobs, a line each."""
     return grid.sh(FAR, "qstat -u '*'").splitlines()[2:]
 
 
 def far_jobs_of(grid: Grid, job: str) -> list[str]:
-    """Return the account lines of what delta has of a local job, under whatever name."""
+    """Return the account lines of delta's jobs that stand for a local job, whatever their names."""
     out = grid.on(FAR, "qstat", "-j", "*").out.splitlines()
     return [row for row in out if row.startswith("account:") and f" gb.alpha.{job}." in row]
 
 
 def far_states(grid: Grid) -> dict[str, str]:
-    """Return the state letters of delta's jobs by their names, of which ten letters are seen."""
+    """Return the state letters of delta's jobs by job name; qstat shows ten letters of a name."""
     return {row.split()[2]: row.split()[4] for row in far_jobs(grid)}
 
 
 def until_far(grid: Grid, name: str, letters: str) -> None:
-    """Wait until the job of that name is in that state at delta, or is not there."""
+    """Wait until the job of that name has that state at delta; an empty state: is not listed."""
     grid.until(lambda: far_states(grid).get(name, "") == letters, f"{name} there to be {letters!r}")
 
 
 def far_read(grid: Grid, name: str, user: str = "alice") -> str:
-    """Return a file of somebody's home at delta, empty when it is not there."""
+    """Return a file of a delta account's home; empty when the file does not exist."""
     return grid.sh(FAR, f"cat {name} 2>/dev/null || :", user=ACCOUNTS[user])
 
 
@@ -84,12 +82,11 @@ def far_records(grid: Grid, job: str) -> list[str]:
 
 
 def staged(grid: Grid, user: str = "alice") -> list[str]:
-    """Return the folders that lie at delta."""
     return grid.sh(FAR, f"ls {STAGE} 2>/dev/null || :", user=ACCOUNTS[user]).split()
 
 
 def ends(grid: Grid, jobs: Collection[str], limit_s: float = LONG_S) -> dict[str, End]:
-    """Wait for the ends of jobs without tasks; what each has left there is looked at just then."""
+    """Wait for the ends of jobs without tasks; record each job's folders at delta at its end."""
     found: dict[str, End] = {}
 
     def look() -> bool:
@@ -116,7 +113,7 @@ def _end(job: str, record: dict[str, str], folders: list[str]) -> End:
 
 
 def until_ended_once(grid: Grid, job: str, user: str = "alice") -> None:
-    """Wait for the end at home of a job of RAN; it ran there once, and nothing is left there."""
+    """Wait for the end at home of a job of RAN, which ran once at delta and left no file there."""
     record = grid.accounting(job, limit_s=LONG_S)
 
     assert (record["failed"].split()[0], record["exit_status"]) == ("0", "0")
@@ -126,17 +123,17 @@ def until_ended_once(grid: Grid, job: str, user: str = "alice") -> None:
 
 
 def until_told(grid: Grid, job: str, words: str, user: str = "alice") -> None:
-    """Wait until `gridbridge why` tells what the job waits for."""
+    """Wait until `gridbridge why` shows these words for a job."""
     grid.until(lambda: words in why(grid, job, user), f"why {job} to tell {words!r}")
 
 
 def sessions(grid: Grid, account: str = "gb_delta") -> list[str]:
-    """Return the processes of sshd that serve an account, by default the service's."""
+    """Return the sshd processes that serve an account, by default the service's."""
     return grid.on(FAR, "pgrep", "-f", f"^sshd: {account}@").out.split()
 
 
 def connections(grid: Grid) -> list[str]:
-    """Return the ports of home by which anything is connected to delta's sshd."""
+    """Return the local ports of home's connections to delta's sshd."""
     told = grid.sh(HOME, f"ss -Htn state established dst {FAR}:22").splitlines()
     return [line.split()[2].rpartition(":")[2] for line in told]
 
@@ -148,14 +145,14 @@ def answered_at(grid: Grid) -> str:
 
 
 def newly_asked(grid: Grid, asked: list[str]) -> int:
-    """Note the time of delta's last answer, and return how many there have been."""
+    """Add the time of delta's last answer to a list, and return how many answers it has."""
     if (at := answered_at(grid)) != asked[-1]:
         asked.append(at)
     return len(asked)
 
 
 def empty(grid: Grid) -> None:
-    """Delete every job here and there, whatever state a test left them in, and wait for that."""
+    """Delete every job at home and at delta, and wait until no job is listed."""
     grid.sh(HOME, "qdel -u '*'; :")
     grid.until(lambda: not grid.states(), "home to be empty", LONG_S)
     grid.sh(FAR, "qdel -u '*'; :")

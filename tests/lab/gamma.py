@@ -1,4 +1,4 @@
-"""Gamma as the tests of its transfer queue see it: OAR's jobs, and what is left on its disks."""
+"""Gamma as the tests of its transfer queue see it: OAR's jobs, and files and processes left there."""
 
 import json
 from typing import Any
@@ -15,28 +15,28 @@ LONG_S = 120  # a retry comes after a minute at most
 
 
 class Gamma:
-    """The queue to gamma, and gamma itself behind it."""
+    """The transfer queue to gamma, and the OAR server behind it."""
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
 
     def submit(self, script: str, *options: str) -> str:
-        """Submit a job of alice's to gamma's queue and return its id here."""
+        """Submit a job of alice to gamma's queue and return its local id."""
         return self.grid.submit("-q", QUEUE, "-N", "away", *options, script=script)
 
     def jobs(self) -> list[dict[str, Any]]:
-        """Return OAR's live jobs."""
+        """Return OAR's unfinished jobs."""
         told = self.grid.sh(FAR, "oarstat -f -J", user="gb_gamma")
         return list(json.loads(told or "{}").values())
 
     def job(self, number: str) -> dict[str, Any]:
-        """Return what OAR knows of a job."""
+        """Return OAR's record of a job."""
         told = self.grid.sh(FAR, f"oarstat -f -J -j {number}", user="gb_gamma")
         found: dict[str, Any] = json.loads(told)[number]
         return found
 
     def number(self, job: str, task: int = 0) -> str:
-        """Wait until a local job has its id at gamma, and return that."""
+        """Wait until a local job has an id at gamma, and return this id."""
         words = rf"name=gb\.alpha\.{job}\.{task}\.[0-9]* text='submitted to gamma as \([0-9]*\),"
         script = f'sed -n "s/.*{words}.*/\\1/p" /var/lib/gridbridge/poller.log | tail -n 1'
         return self.grid.until(lambda: self.grid.sh(HOME, script), f"{job} to be at gamma").strip()
@@ -46,19 +46,19 @@ class Gamma:
         self.grid.until(lambda: self.job(number)["state"] in states, f"{number} to be {states}")
 
     def read(self, name: str) -> str:
-        """Return a file of the account's home, empty when it is not there."""
+        """Return a file of alice's home at gamma; empty when the file does not exist."""
         return self.grid.sh(FAR, f"cat {name} 2>/dev/null || :", user=ACCOUNT)
 
     def read_at_home(self, name: str) -> str:
-        """Return a file of alice's home, as which what a job prints comes home."""
+        """Return a file of alice's local home, where a job's output arrives."""
         return self.grid.sh(HOME, f"cat {name}", user="alice")
 
     def until_told(self, job: str, words: str) -> None:
-        """Wait until `gridbridge why` tells something of a job."""
+        """Wait until `gridbridge why` shows these words for a job."""
         self.grid.until(lambda: words in why(self.grid, job), f"why {job} to tell {words!r}", LONG_S)
 
     def left(self) -> list[str]:
-        """Return what is left of jobs at gamma: OAR's, files, folders and processes."""
+        """Return everything left of jobs at gamma: OAR jobs, files, folders and processes."""
         live = [f"job {job['Job_Id']} {job['state']}" for job in self.jobs()]
         kept = "cd ~/.gridbridge 2>/dev/null || exit 0; ls -A -I stage; ls -A stage 2>/dev/null || :"
         files = self.grid.sh(FAR, kept, user=ACCOUNT).split()
@@ -69,20 +69,20 @@ class Gamma:
         return [line for line in self.grid.sh(node, asked).splitlines() if line]
 
     def until_clean(self) -> None:
-        """Wait until nothing is left."""
+        """Wait until no job, file or process is left."""
         self.grid.until_none(self.left, "gamma to be clean", LONG_S)
 
     def is_open(self) -> bool:
-        """Say whether its queue takes jobs."""
+        """Say whether gamma's transfer queue accepts jobs."""
         rows = self.grid.cell("alpha", "qstat", "-f", "-q", QUEUE, user="root").out.splitlines()
         return any(len(row.split()) == 5 for row in rows if row.startswith(f"{QUEUE}@"))
 
     def until_open(self) -> None:
-        """Wait until its queue takes jobs."""
+        """Wait until gamma's transfer queue accepts jobs."""
         self.grid.until(self.is_open, f"{QUEUE} to be open", LONG_S)
 
     def clear(self) -> None:
-        """Delete what a failed test left."""
+        """Delete everything a failed test left."""
         self.grid.sh(HOME, "qdel -u alice; :", user="alice")
         self.grid.until(lambda: not self.grid.states(), "home to be empty", LONG_S)
         self.grid.on(FAR, "oardel", "--sql", OAR_ALIVE)

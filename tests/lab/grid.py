@@ -1,4 +1,4 @@
-"""The running lab as tests see it: commands on its hosts, jobs, and waiting with a limit."""
+"""The running lab as tests use it: commands on its hosts, jobs, and waiting with a limit."""
 
 import os
 import re
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 def of_root() -> "Grid":
-    """Return the lab; skip the tests of whoever is not root."""
+    """Return the lab; skip the test for any user but root."""
     if os.getuid() != 0:
         pytest.skip("the lab needs root")
     return Grid()
@@ -47,7 +47,7 @@ class Grid:
     """The lab's commands; a thin view without state."""
 
     def on(self, host: str, *argv: str, user: str = "root", stdin: str = "", timeout_s: float = 60) -> Done:
-        """Run a command on a host as a user and return what it left."""
+        """Run a command on a host as a user and return its exit status and output."""
         return AGENTS.run(host, argv, user, stdin, timeout_s)
 
     def sh(self, host: str, script: str, *, user: str = "root", timeout_s: float = 60) -> str:
@@ -97,7 +97,7 @@ class Grid:
         return {_key(row): row[4] for row in rows}
 
     def remote_ids(self, job: str, cluster: str = "alpha") -> list[str]:
-        """Return the ids that a local job has had on the other cluster, as the poller logged."""
+        """Return all ids that a local job has had on the other cluster, from the poller's log."""
         there = rf"submitted to {OTHER[cluster]} as (\d+), "
         told = self.logged(f"name=gb.{cluster}.{job}.", cluster)
         return list(dict.fromkeys(re.findall(there, told)))
@@ -108,7 +108,7 @@ class Grid:
         return self.on(f"{cluster}-master", "grep", "-aF", words, log).out
 
     def remote_id(self, job: str, cluster: str = "alpha") -> str:
-        """Wait until a local job has its remote id, and return that."""
+        """Wait until a local job has a remote id, and return its latest one."""
         ids = self.until(lambda: self.remote_ids(job, cluster), f"job {job} to have a remote id")
         return ids[-1]
 
@@ -137,7 +137,7 @@ class Grid:
         ]
 
     def until(self, look: Callable[[], T], what: str, limit_s: float = 60) -> T:
-        """Wait until `look` returns something true, and return that; fail with the last state."""
+        """Wait until `look` returns a true value, and return it; fail with the last value."""
         began = looked = time.monotonic()
         while not (seen := look()):
             now = time.monotonic()
@@ -147,7 +147,7 @@ class Grid:
         return seen
 
     def until_none(self, look: Callable[[], list[T]], what: str, limit_s: float = 60) -> None:
-        """Wait until `look` returns nothing; fail with what it still returned."""
+        """Wait until `look` returns an empty list; fail with the last list."""
         seen: list[T] = []
 
         def is_nothing() -> bool:
@@ -160,7 +160,7 @@ class Grid:
             raise AssertionError(f"{error}: {seen!r}") from None
 
     def until_gone(self, job: str, cluster: str = "alpha", limit_s: float = 60) -> None:
-        """Wait until qstat does not list a job nor any task of it."""
+        """Wait until qstat lists neither the job nor any of its tasks."""
         self.until(
             lambda: not [key for key in self.states(cluster) if key.split(".")[0] == job],
             f"job {job} to leave {cluster}",
@@ -168,7 +168,7 @@ class Grid:
         )
 
     def logs(self) -> str:
-        """Return the ends of the daemons' logs and of our own."""
+        """Return the last lines of the daemons' and gridbridge's logs."""
         ours = "tail -n 60 /var/lib/gridbridge/*.log /var/log/gridbridge-sensor.log 2>&1"
         theirs = [
             subprocess.run([LAB, "logs", host], capture_output=True, check=False).stdout[-2000:]
@@ -183,7 +183,7 @@ class Grid:
         return jobs + both + b"".join(theirs).decode("utf-8", "replace")
 
     def switch(self, option: str, *queues: str) -> None:
-        """Disable (-d) or enable (-e) queues of alpha, if they are there: those by ssh."""
+        """Disable (-d) or enable (-e) queues of alpha, by default those that reach clusters by ssh."""
         self.cell("alpha", "qmod", option, *(queues or BY_SSH), user="root")
 
     def switch_back(self, option: str) -> None:
@@ -191,7 +191,7 @@ class Grid:
         self.cell("beta", "qmod", option, BACK, user="root")
 
     def clear(self) -> None:
-        """Delete every job, so that a failed test spoils none after it, and wake gamma's nodes."""
+        """Delete every job, so that a failed test spoils no later one, and wake gamma's nodes."""
         for cluster in ("alpha", "beta"):
             self.cell(cluster, "qdel", "-u", "*", user="root")
         self.on("gamma-master", "oardel", "--sql", OAR_ALIVE)
@@ -201,11 +201,11 @@ class Grid:
             self.until(lambda: not self.states() and not self.states("beta"), "no job", 60)
 
     def require_ready(self) -> None:
-        """Wait until the transfer queue is open: everything works then."""
+        """Wait until the transfer queue to beta is open, which shows that all services work."""
         self.until(self.is_open, "transfer-beta to be open", 60)
 
     def is_open(self, cluster: str = "alpha") -> bool:
-        """Say whether Grid Engine shows the queue to the other cluster without a state."""
+        """Say whether Grid Engine shows no state letter for the queue to the other cluster."""
         queue = f"transfer-{OTHER[cluster]}"
         out = self.cell(cluster, "qstat", "-f", "-q", queue, user="root").out
         rows = [line.split() for line in out.splitlines() if line.startswith(f"{queue}@")]
@@ -213,7 +213,7 @@ class Grid:
 
 
 def pause_s(waited_s: float, look_s: float) -> float:
-    """Return how long to wait until the next look, after so long a wait and so long a look."""
+    """Return the pause before the next poll, from the time waited and the duration of a poll."""
     own, usual = SHARE * look_s, PAUSE_S + BACK_OFF * waited_s
     return max(min(SLOW_PAUSE_S, own), min(LONGEST_PAUSE_S, usual))
 

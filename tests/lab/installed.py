@@ -1,4 +1,4 @@
-"""Gridbridge on a host of the lab that has none: another site than alpha's."""
+"""Gridbridge on a lab host that lacks it, so that the host is a site other than alpha's."""
 
 import os
 import subprocess
@@ -23,13 +23,13 @@ mkdir /opt/gridbridge /var/spool/gridbridge  # empty on every host of the lab
 
 
 def is_older(name: str, used: str) -> bool:
-    """Say whether that is an environment from before the last installation."""
+    """Say whether a virtual environment is older than the last installation."""
     return name.startswith("venv-") and name != used
 
 
 @contextmanager
 def installed(grid: Grid, host: str) -> Iterator[None]:
-    """Have the lab's gridbridge on a host, and nothing of it afterwards."""
+    """Install the lab's gridbridge on a host until the block ends."""
     opt = subprocess.run([LAB, "path", "opt"], check=True, capture_output=True, text=True).stdout
     left_out = [f"--exclude={one}" for one in NOT_NEEDED]
     used = os.readlink(f"{opt.strip()}/venv")

@@ -1,8 +1,8 @@
-"""Scenarios run side by side, a phase at a time; each test of a file takes the outcome of its own.
+"""Scenarios that run side by side, a phase at a time; each test asserts on the outcome of its scenario.
 
-A scenario is a function that submits and waits and returns what its test looks at, or a generator
-that yields the name of the phase in which it goes on ("beta is frozen"), and returns that at last.
-What it asserts on its way fails its own test alone.
+A scenario is a function that submits jobs, waits, and returns the values that its test checks. It may
+be a generator that yields the name of the next phase ("beta is frozen") before it returns. A failed
+assertion in a scenario fails only its own test.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -35,13 +35,13 @@ AT_ONCE: Phases = {"at once": as_it_is}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """A scenario is over, and this came of it."""
+    """A finished scenario's result, or its error."""
 
     outcome: Any
 
 
 class Outcomes:
-    """What scenarios came to."""
+    """The results of all scenarios of a module."""
 
     def __init__(self, grid: Grid, *scenarios: Scenario, phases: Phases = AT_ONCE) -> None:
         self._grid = grid
@@ -49,9 +49,9 @@ class Outcomes:
         self._ends: dict[Scenario, Future[End | str] | None] = {**play(grid, phases, scenarios)}
 
     def of(self, scenario: Scenario) -> Any:
-        """Return what a scenario came to, or raise what failed it.
+        """Return a scenario's result, or raise its error.
 
-        One that is asked for once more, by a test's second chance, runs anew and alone.
+        A scenario that is requested again by a retried test runs anew and alone.
         """
         end = self._ends[scenario] or play(self._grid, self._phases, (scenario,))[scenario]
         self._ends[scenario] = None
@@ -59,9 +59,9 @@ class Outcomes:
 
 
 def play(grid: Grid, phases: Phases, scenarios: tuple[Scenario, ...]) -> Ends:
-    """Run scenarios to their ends; a phase is over when all are through it.
+    """Run scenarios to their ends; a phase ends when all scenarios have passed it.
 
-    One for which nobody waits is left out.
+    A phase for which no scenario waits is skipped.
     """
     grid.sh("alpha-master", "rm -f *.ran *.go", user="alice")  # notes of earlier jobs
     ends: Ends = {}
@@ -81,14 +81,14 @@ def play(grid: Grid, phases: Phases, scenarios: tuple[Scenario, ...]) -> Ends:
 
 
 def _steps(grid: Grid, scenario: Scenario) -> Steps[Any]:
-    """Return the steps of a scenario; that of a function is one."""
+    """Return the steps of a scenario; a plain function is a single step."""
     if isgeneratorfunction(scenario):
         return (yield from scenario(grid))
     return scenario(grid)
 
 
 def _step(steps: Steps[Any]) -> End | str:
-    """Take a scenario to its next phase; return its end if it has none."""
+    """Run a scenario to its next phase; return its result if it has none."""
     try:
         return next(steps)
     except StopIteration as end:
@@ -101,7 +101,7 @@ def _goes_on(step: Future[End | str]) -> bool:
 
 @contextmanager
 def roomy(grid: Grid) -> Iterator[None]:
-    """Let beta run as many jobs at once as scenarios send there."""
+    """Let beta run as many jobs at once as the scenarios send there."""
     slots = ("qconf", "-mattr", "queue", "slots")
     before = grid.sh("beta-master", "qconf -sq all.q | sed -n 's/^slots *//p'").strip()
     grid.on("beta-master", *slots, str(ROOM), "all.q")
@@ -113,7 +113,7 @@ def roomy(grid: Grid) -> Iterator[None]:
 
 @contextmanager
 def closed(grid: Grid, cluster: str) -> Iterator[None]:
-    """Let nothing more start on a cluster's own hosts; what runs there goes on."""
+    """Let no new job start on a cluster's own hosts; running jobs continue."""
     grid.cell(cluster, "qmod", "-d", "all.q", user="root")
     try:
         yield
@@ -122,18 +122,18 @@ def closed(grid: Grid, cluster: str) -> Iterator[None]:
 
 
 def closed_home(grid: Grid) -> AbstractContextManager[None]:
-    """Have all that is submitted cross, or wait at the transfer queue."""
+    """Close home, so that every job crosses, or waits at the transfer queue."""
     return closed(grid, "alpha")
 
 
 def closed_beta(grid: Grid) -> AbstractContextManager[None]:
-    """Have all that crosses wait at beta."""
+    """Close beta's hosts, so that every job that crosses waits there."""
     return closed(grid, "beta")
 
 
 @contextmanager
 def no_scheduler(grid: Grid) -> Iterator[None]:
-    """Have nothing start at home: alpha's scheduler is a thread of its qmaster, and ended."""
+    """Let no job start at home: end alpha's scheduler, a thread of its qmaster."""
     grid.cell("alpha", "qconf", "-kt", "scheduler", user="root")
     try:
         yield
@@ -142,18 +142,18 @@ def no_scheduler(grid: Grid) -> Iterator[None]:
 
 
 def frozen_beta(grid: Grid) -> AbstractContextManager[None]:
-    """Have beta's qmaster connected but silent."""
+    """Freeze beta's qmaster: connections succeed, but get no answer."""
     return qmaster(grid, "freeze", "thaw")
 
 
 def stopped_beta(grid: Grid) -> AbstractContextManager[None]:
-    """Have beta without a qmaster."""
+    """Stop beta's qmaster."""
     return qmaster(grid, "stop", "start")
 
 
 @contextmanager
 def no_jobs_left(grid: Grid) -> Iterator[None]:
-    """Leave none of alice's jobs anywhere."""
+    """Delete all of alice's jobs, before and after the block."""
     try:
         yield
     finally:
@@ -164,5 +164,5 @@ def no_jobs_left(grid: Grid) -> Iterator[None]:
 
 
 def jobs_of_alice(grid: Grid) -> tuple[str, ...]:
-    """Return what each cell's qstat lists of alice's jobs."""
+    """Return the lines of alice's jobs in each cell's qstat."""
     return tuple(grid.cell(cluster, "qstat", "-u", "alice").out for cluster in ("alpha", "beta"))

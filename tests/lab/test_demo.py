@@ -1,6 +1,6 @@
-"""make demo plays through without a terminal and is content; the lab stays as it was.
+"""make demo runs without a terminal and succeeds; it leaves the lab unchanged.
 
-Each part is played alone, the longer ones by `make test-long`; the campaign has fewer tasks here.
+Each part runs alone here, the longer parts by `make test-long`; the campaign has fewer tasks.
 """
 
 import re
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 
 
 def played(*words: str, limit_s: float = 280) -> str:
-    """Play the demo, and return what was shown."""
+    """Run the demo, and return its output."""
     argv = (sys.executable, str(ROOT / "lab" / "demo.py"), *words)
     done = subprocess.run(argv, capture_output=True, text=True, timeout=limit_s, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -26,14 +26,14 @@ def played(*words: str, limit_s: float = 280) -> str:
 
 
 def picture(shown: str, what: str) -> bytes:
-    """Return the beginning of a picture that the demo names."""
+    """Return the first lines of a picture that the demo names."""
     (path,) = re.findall(f"^{what}: (.*)$", shown, re.MULTILINE)
     return Path(path).read_bytes()[1:4]
 
 
 @pytest.fixture(autouse=True)
 def _as_it_was(grid: Grid) -> Iterator[None]:
-    """See that the lab is afterwards as it was."""
+    """Check that the demo leaves the lab unchanged."""
     yield
     left = grid.sh("alpha-master", "ls /etc/gridbridge /var/lib/gridbridge-admin || :")
     assert not re.search(r"demo|\.elastic|\.rebalance", left)
@@ -69,8 +69,8 @@ def test_tasks_leave_full_beta_and_data_leaves_drained_gamma() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_the_whole_demo_is_content() -> None:
-    """Alpha grows to five hosts and shrinks again; the campaign has all of its tasks."""
+def test_the_whole_demo_succeeds() -> None:
+    """Alpha grows to five hosts and shrinks again; the campaign has its full number of tasks."""
     shown = played(limit_s=580)
 
     assert "300 tasks, 0 wrong" in shown

@@ -1,4 +1,4 @@
-"""What the documentation types works, and prints what it says."""
+"""The commands in the documentation work, and print the output shown there."""
 
 import subprocess
 import time
@@ -24,7 +24,7 @@ RUN = [page for page in PAGES if console(page.read_text())]
 
 
 class Shell:
-    """One person's shell on the transfer host, that lives as long as a page is read."""
+    """A person's shell on the transfer host, used for all commands of a page."""
 
     def __init__(self, user: str) -> None:
         self.process = subprocess.Popen(
@@ -36,7 +36,7 @@ class Shell:
         )
 
     def type(self, command: str) -> str:
-        """Run a command and return what it prints on either stream."""
+        """Run a command and return the output of both streams."""
         assert self.process.stdin
         assert self.process.stdout
         self.process.stdin.write(f"{{ {command}\n}} </dev/null\nprintf '\\n{END}\\n'\n")
@@ -48,7 +48,7 @@ class Shell:
         return "".join(line for line in lines if WAITING not in line)  # on a slow machine
 
     def close(self) -> None:
-        """End it, with what it still runs when a page took too long."""
+        """End the shell and the commands that still run in it."""
         try:
             self.process.communicate(timeout=CLOSE_LIMIT_S)
         except subprocess.TimeoutExpired:
@@ -58,7 +58,7 @@ class Shell:
 
 @pytest.fixture(scope="module")
 def quiet(grid: Grid, all_open: None) -> Iterator[Grid]:
-    """Wait until a lab that was just made has nothing to report any more."""
+    """Wait until the check of a new lab reports no problem."""
 
     def is_quiet() -> bool:
         told = grid.on("alpha-master", "gridbridge", "status").out.splitlines()
@@ -89,9 +89,9 @@ def test_what_a_page_types_prints_what_the_page_says(quiet: Grid, page: Path) ->
 
 
 def check(shells: dict[str, Shell], typed: Typed) -> str:
-    """Type a command; return what is wrong with its output, empty when nothing is.
+    """Run a page's command; return how its output differs from the page, empty when it does not.
 
-    One that only asks is typed again for a while: what a job did reaches the state file within 2 s.
+    A read-only command is repeated for a while: a job's changes reach the state file within 2 s.
     """
     deadline = time.monotonic() + (NEWS_LIMIT_S if typed.command.startswith(ASKS) else 0)
     while not matches(typed.expected, printed := shells[typed.prompt].type(typed.command)):

@@ -1,6 +1,6 @@
-"""What the tests of campaigns share: one runner, and campaigns that run side by side.
+"""Fixtures of the campaign tests: one runner, and campaigns that run side by side.
 
-One lab tests all of this folder (tests/order.py).
+One lab runs all tests of this folder (tests/order.py).
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ SOON = (
 
 @pytest.fixture(scope="package")
 def site(grid: Grid) -> Iterator[Grid]:
-    """Return the lab with a runner and a nikita that have little patience."""
+    """Return the lab with a runner and a nikita that wait only briefly."""
     with configured(grid, SOON):
         runner.stop(grid)  # it may be of another time, with another configuration or code
         runner.start(grid)
@@ -34,7 +34,7 @@ def site(grid: Grid) -> Iterator[Grid]:
 
 @pytest.fixture(scope="package")
 def brought(site: Grid) -> Iterator[Brought]:
-    """Bring the campaigns of which each test looks at a part; the runner is killed meanwhile."""
+    """Submit the campaigns that the tests inspect; the runner is killed while they run."""
     try:
         yield bring(site)
     finally:

@@ -19,19 +19,18 @@ CAMPAIGN_S = 180.0  # OAR starts a job after some seconds, and a cycle comes eve
 
 
 def start(grid: Grid) -> None:
-    """Have the runner run, as systemd would."""
+    """Start the runner as systemd would."""
     grid.sh(HOST, START)
     grid.until(lambda: grid.on(HOST, "sh", "-c", FIND).status == 0, "the runner to run")
 
 
 def stop(grid: Grid) -> None:
-    """End the runner, so that the next one reads the configuration anew."""
+    """Stop the runner, so that the next one reads the configuration again."""
     grid.sh(HOST, f"{FIND} | xargs -r kill")
     grid.until(lambda: grid.on(HOST, "sh", "-c", FIND).status != 0, "the runner to end")
 
 
 def submit(grid: Grid, jdl: dict[str, Any], *options: str, user: str = "alice") -> int:
-    """Submit a campaign and return its number."""
     argv = ("gridsub", *options, "-")
     done = grid.on(HOST, *argv, user=user, stdin=json.dumps(jdl), timeout_s=200)
     assert done.status == 0, done
@@ -39,69 +38,66 @@ def submit(grid: Grid, jdl: dict[str, Any], *options: str, user: str = "alice") 
 
 
 def shown(grid: Grid, number: int) -> dict[str, Any]:
-    """Return what everybody may see of a campaign."""
+    """Return the public state of a campaign, from gridstat."""
     (found,) = campaigns(grid, str(number))
     return found
 
 
 def campaigns(grid: Grid, *chosen: str) -> list[dict[str, Any]]:
-    """Return what everybody may see of all campaigns, or of one."""
+    """Return the public state of all campaigns, or of one, from gridstat."""
     found = json.loads(grid.on(HOST, "gridstat", "--json", *chosen, user="bob").out)
     assert isinstance(found, list)
     return found
 
 
 def published(grid: Grid, number: int) -> dict[str, Any]:
-    """Return the same from where gridstat reads it: for waiting, it costs next to nothing."""
+    """Return the public state of a campaign from the published file, which is cheaper than gridstat."""
     told = json.loads(grid.sh(HOST, f"cat {PUBLISHED}"))["campaigns"]
     return next(one for one in told if one["number"] == number)
 
 
 def end_all(grid: Grid) -> None:
-    """Cancel what still goes on, as root: a check would miss its runner."""
+    """Cancel all unfinished campaigns as root, since they would stay without a runner."""
     left = [str(one["number"]) for one in campaigns(grid) if one["state"] == "in_treatment"]
     if left:
         grid.on(HOST, "griddel", *left, timeout_s=200)
 
 
 def ledger(grid: Grid, number: int) -> list[list[str]]:
-    """Return the words of each line that root's ledger has of a campaign."""
+    """Return the words of each line in root's ledger of a campaign."""
     told = grid.on(HOST, "cat", f"/var/lib/gridbridge-ledger/c.{number}").out
     return [line.split() for line in told.splitlines()]
 
 
 def clusters_of(grid: Grid, number: int) -> set[str]:
-    """Return the clusters to which a campaign's arrays were sent."""
     return {row[2] for row in ledger(grid, number) if row[0] == "array"}
 
 
 def jobs_of(grid: Grid, number: int) -> list[str]:
-    """Return the jobs of a campaign that were submitted."""
     return [row[2] for row in ledger(grid, number) if row[0] == "job"]
 
 
 def at_beta(grid: Grid, number: int) -> list[str]:
-    """Return the lines of a campaign's tasks in beta's list, held ones too."""
+    """Return the lines of a campaign's tasks in beta's job list, held tasks included."""
     listed = grid.cell("beta", "qstat", "-r", "-u", "alice").out
     ours = re.compile(rf"\b(campaign|gc\.alpha)\.{number}\b")
     return [line for line in listed.splitlines() if ours.search(line)]
 
 
 def at_gamma(grid: Grid, number: int) -> list[str]:
-    """Return the lines of a campaign's tasks in gamma's list."""
+    """Return the lines of a campaign's tasks in gamma's job list."""
     told = grid.sh("gamma-master", "oarstat -J", user="gb_gamma")
     return [line for line in told.splitlines() if f"gc.alpha.{number}." in line]
 
 
 def until_state(grid: Grid, number: int, state: str) -> dict[str, Any]:
-    """Wait until a campaign is in a state, and return it."""
     what = f"campaign {number} to be {state}"
     grid.until(lambda: published(grid, number)["state"] == state, what, CAMPAIGN_S)
     return shown(grid, number)
 
 
 def outcomes(grid: Grid, number: int) -> Counter[str]:
-    """Return what the attempts of a campaign came to."""
+    """Return the outcome of each attempt of a campaign."""
     query = f"select outcome from campaign_attempts where campaign = {number}"
     rows = f"sqlite3.connect('/var/lib/gridbridge/state.db').execute('{query}')"
     program = f"import sqlite3; [print(*row) for row in {rows}]"
@@ -109,15 +105,12 @@ def outcomes(grid: Grid, number: int) -> Counter[str]:
 
 
 def arrays_at_gamma(grid: Grid) -> list[str]:
-    """Return the files of arrays that lie at gamma, where no task of alice's lives."""
+    """Return the array files left at gamma, once no task of alice is listed there."""
     return grid.sh(FAR, "cd ~/.gridbridge && ls -d array.* 2>/dev/null; :", user=ACCOUNT).split()
 
 
 def killed(grid: Grid, place: str, program: str, *words: str, user: str = "root") -> bool:
-    """Run a program that is killed at a place in its code (killed.py); say whether it came there.
-
-    That goes by what is installed in the lab.
-    """
+    """Run an installed program under killed.py; return whether the program reached the place of the kill."""
     told = grid.on(HOST, *KILLED, place, program, *words, user=user, timeout_s=100)
     assert told.out, told
     return "not killed" not in told.out

@@ -1,4 +1,4 @@
-"""Campaigns run on real Grid Engine and real OAR together, once a task, and end."""
+"""Campaigns run on real Grid Engine and real OAR together: each task once, until the campaign ends."""
 
 import json
 from collections import Counter
@@ -26,26 +26,25 @@ TERMINATED, CANCELLED = "terminated", "cancelled"
 
 @pytest.fixture(scope="module")
 def kinds(brought: Brought) -> int:
-    """Return a campaign whose tasks end in every way there is."""
+    """Return a campaign whose tasks end in every possible way."""
     return brought.numbers["kinds"]
 
 
 @pytest.fixture(scope="module")
 def sleeping(site: Grid, brought: Brought) -> int:
-    """Return a campaign whose tasks don't end, some of which run."""
+    """Return a campaign whose tasks do not end; some of them run."""
     number = brought.numbers["sleeping"]
     site.until(lambda: _living(site, number), "tasks to be sent", runner.CAMPAIGN_S)
     return number
 
 
 def ran(grid: Grid) -> Counter[str]:
-    """Return how often each task ran, wherever that was."""
     lines = (grid.sh(host, "cat ~/campaigns/ran", user=user) for host, user in AT.values())
     return Counter(line.split()[0] for line in "".join(lines).splitlines())
 
 
 def test_every_task_runs_once_and_is_counted(site: Grid, kinds: int) -> None:
-    """But for those that asked to run again: no status of a program's is an order to its cell."""
+    """Tasks that asked for a rerun are the exception; no exit status makes Grid Engine rerun a task."""
     found = runner.until_state(site, kinds, TERMINATED)
 
     assert Counter({each.split()[0]: 1 + (each in TWICE) for each in PARAMETERS}) == ran(site)
@@ -58,8 +57,8 @@ def test_every_task_runs_once_and_is_counted(site: Grid, kinds: int) -> None:
     assert ("signal", None) == tuple(json.loads(told)[key] for key in ("state", "exit_status"))
 
 
-def test_a_task_finds_cigris_words_on_both_batch_systems(site: Grid, kinds: int) -> None:
-    """With their aliases, and a line for its slot in the file of its nodes."""
+def test_a_task_has_cigris_variables_on_both_batch_systems(site: Grid, kinds: int) -> None:
+    """CiGri's variables and their aliases are set, and the node file has a line for each slot."""
     runner.until_state(site, kinds, TERMINATED)
     for cluster, (host, user) in AT.items():
         lines = site.sh(host, FOUND, user=user).splitlines()
@@ -77,19 +76,19 @@ def test_a_task_finds_cigris_words_on_both_batch_systems(site: Grid, kinds: int)
 
 
 def test_both_batch_systems_take_part(site: Grid, kinds: int) -> None:
-    """Each has free slots, so each gets an array."""
+    """Each cluster has free slots, so each gets an array."""
     assert {*BOTH} == runner.clusters_of(site, kinds)
 
 
 def test_nothing_in_a_parameter_is_run(site: Grid, kinds: int) -> None:
-    """It is a word of the task's."""
+    """The task receives its parameter as one word."""
     runner.until_state(site, kinds, TERMINATED)
     for host, user in AT.values():
         assert "" == site.sh(host, "find ~/campaigns -name evil", user=user)
 
 
 def test_nobody_else_reads_a_campaigns_parameters(site: Grid, kinds: int) -> None:
-    """Its file is its owner's, and the folder can't be listed."""
+    """The campaign's file is readable by its owner alone, and the folder can't be listed."""
     folder = "/var/spool/gridbridge/campaigns"
 
     assert site.on(runner.HOST, "cat", f"{folder}/c.{kinds}", user="bob").status == 1
@@ -112,8 +111,8 @@ BROUGHT = '{"name": "theirs", "clusters": {"beta": {"exec_file": "touch ~/evil"}
     ],
     ids=["alters it", "removes it", "moves it", "brings one", "moves her folder", "links it"],
 )
-def test_another_person_alters_and_brings_nothing(site: Grid, sleeping: int, script: str) -> None:
-    """Neither the campaign's file nor one in its owner's name."""
+def test_another_person_can_neither_change_nor_submit_a_campaign_file(site: Grid, sleeping: int, script: str) -> None:
+    """Bob can neither change the campaign's file nor submit one in alice's name."""
     known = {"folder": "/var/spool/gridbridge/campaigns", "number": sleeping, "token": "0" * 32}
     uid = site.sh(runner.HOST, "id -u alice").strip()
     asked = script.format(**known, uid=uid, brought=BROUGHT)
@@ -123,7 +122,6 @@ def test_another_person_alters_and_brings_nothing(site: Grid, sleeping: int, scr
 
 
 def test_a_test_campaign_runs_one_task_at_each_cluster(site: Grid, brought: Brought) -> None:
-    """However many it has."""
     number = brought.numbers["test"]
     found = runner.until_state(site, number, TERMINATED)
 
@@ -134,7 +132,7 @@ def test_a_test_campaign_runs_one_task_at_each_cluster(site: Grid, brought: Brou
 
 
 def test_a_changed_file_is_not_run(site: Grid, brought: Brought, sleeping: int) -> None:
-    """Root's ledger knows what was brought: nothing more of it is submitted."""
+    """Root's ledger has the checksum of the submitted file: no further task is sent."""
     number = brought.numbers["changed"]
     found = runner.until_state(site, number, TERMINATED)
 
@@ -144,8 +142,8 @@ def test_a_changed_file_is_not_run(site: Grid, brought: Brought, sleeping: int) 
     assert _living(site, sleeping)
 
 
-def test_nobody_but_root_changes_a_campaign(site: Grid, sleeping: int) -> None:
-    """Who asks is whose file the request is."""
+def test_root_may_change_a_campaign_and_another_user_may_not(site: Grid, sleeping: int) -> None:
+    """Root may change a campaign, beside its owner; the requester is the owner of the request's file."""
     done = site.on(runner.HOST, "griddel", str(sleeping), user="bob", timeout_s=200)
     paused, going = (site.on(runner.HOST, "griddel", each, str(sleeping), timeout_s=200) for each in ("-p", "-r"))
 
@@ -155,8 +153,8 @@ def test_nobody_but_root_changes_a_campaign(site: Grid, sleeping: int) -> None:
     assert _living(site, sleeping)
 
 
-def test_what_is_cancelled_ends_at_every_cluster(site: Grid, sleeping: int) -> None:
-    """And nothing more of it is sent but its epilogue, once to each."""
+def test_a_cancelled_campaign_ends_at_every_cluster(site: Grid, sleeping: int) -> None:
+    """Only the epilogue is still sent, once to each cluster."""
     done = site.on(runner.HOST, "griddel", str(sleeping), user="alice", timeout_s=200)
 
     assert (0, f"Campaign {sleeping} cancelled") == (done.status, done.out.strip())
@@ -171,5 +169,4 @@ def _cancelled(grid: Grid, host: str, user: str) -> str:
 
 
 def _living(grid: Grid, number: int) -> list[str]:
-    """Return the lines of a campaign's tasks in the clusters' lists."""
     return runner.at_beta(grid, number) + runner.at_gamma(grid, number)

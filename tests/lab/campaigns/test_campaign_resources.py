@@ -1,4 +1,4 @@
-"""What a task asks for it gets on both batch systems, and no more: slots, time, and company."""
+"""A task gets the slots, time and exclusivity it requests on both batch systems, and no more."""
 
 import json
 from itertools import accumulate
@@ -20,14 +20,13 @@ SWALLOWING = {"beta": {"max_jobs": 1}, "gamma": {"max_jobs": 2}}
 
 
 def tasks_of(grid: Grid, number: int) -> list[dict[str, Any]]:
-    """Return the tasks of a campaign as everybody sees them."""
     found = json.loads(grid.on(HOST, "gridstat", str(number), "-f", "-d", user="bob").out)["jobs"]
     assert isinstance(found, list)
     return found
 
 
 def test_a_task_of_two_slots_has_both_and_its_project(site: Grid, brought: Brought) -> None:
-    """By Grid Engine's parallel environment, and by a node of OAR."""
+    """Grid Engine gives them by a parallel environment, OAR by one node."""
     number = brought.numbers["wide"]
     until_state(site, number, TERMINATED)
     told = {name: site.sh(host, f"cat {FOLDER}/wide", user=user).split() for name, (host, user) in AT.items()}
@@ -41,7 +40,7 @@ def test_a_task_of_two_slots_has_both_and_its_project(site: Grid, brought: Broug
 
 @pytest.mark.long
 def test_a_task_that_overruns_its_time_is_tried_once_elsewhere(site: Grid, brought: Brought) -> None:
-    """Each batch system ends it after the walltime that the campaign said, and never twice."""
+    """Each batch system ends the task after the campaign's walltime; no cluster gets the task twice."""
     number = brought.numbers["overrun"]
     found = until_state(site, number, TERMINATED)
     sent = [
@@ -54,7 +53,7 @@ def test_a_task_that_overruns_its_time_is_tried_once_elsewhere(site: Grid, broug
 
 
 def test_no_more_tasks_than_max_jobs_run_at_a_cluster(site: Grid, brought: Brought) -> None:
-    """Though more slots are free there, and the runner is killed meanwhile."""
+    """More slots are free there, and the runner is killed meanwhile."""
     until_state(site, brought.numbers["once"], TERMINATED)
     most = []
     for host, user in AT.values():
@@ -68,8 +67,8 @@ def test_no_more_tasks_than_max_jobs_run_at_a_cluster(site: Grid, brought: Broug
 
 @pytest.mark.long
 @pytest.mark.usefixtures("brought")  # with which its folders are there
-def test_a_cluster_that_swallows_tasks_gets_no_more_and_its_results_are_marked(site: Grid) -> None:
-    """Until their owner says that they are right."""
+def test_a_black_hole_gets_no_more_tasks_and_its_results_are_marked_suspect(site: Grid) -> None:
+    """The owner may then accept the results."""
     number = submit(site, jdl(SWALLOWED, SWALLOWING, nb_jobs=80))
     asking = ("gridevents", "--json", "-c", str(number))
 

@@ -1,4 +1,4 @@
-"""What fails is tried elsewhere, told, and closes what it has to; what is killed runs once."""
+"""A failed task is retried at another cluster, reported, and may close a cluster; a kill runs no task twice."""
 
 import json
 from collections import Counter
@@ -16,13 +16,13 @@ TERMINATED = "terminated"
 
 
 def events(grid: Grid, number: int, user: str = "bob") -> dict[str, dict[str, Any]]:
-    """Return a campaign's events as somebody sees them, by their codes."""
+    """Return a campaign's events as a user sees them, by event code."""
     told = grid.on(HOST, "gridevents", "-a", "--json", "-c", str(number), user=user).out
     return {one["code"]: one for one in json.loads(told)}
 
 
 def test_tasks_that_a_cluster_refuses_run_at_another(site: Grid, brought: Brought) -> None:
-    """Everybody sees that, and gamma gets nothing more of it."""
+    """Every user sees the refusal, and gamma gets no further task of the campaign."""
     number = brought.numbers["refused"]
     site.until(lambda: "RUNNER_SUBMIT_ERROR" in events(site, number), "a refusal", CAMPAIGN_S)
     refused = events(site, number)["RUNNER_SUBMIT_ERROR"]
@@ -35,7 +35,7 @@ def test_tasks_that_a_cluster_refuses_run_at_another(site: Grid, brought: Brough
 
 
 def test_a_program_that_always_fails_closes_its_clusters(site: Grid, brought: Brought) -> None:
-    """After some tasks, not after all: the campaign waits, and says so."""
+    """Some failed tasks are enough: the campaign then waits, and reports that."""
     number = brought.numbers["typo"]
     site.until(lambda: "NO_CLUSTER" in events(site, number), "beta to be closed", CAMPAIGN_S)
 
@@ -47,8 +47,8 @@ def test_a_program_that_always_fails_closes_its_clusters(site: Grid, brought: Br
     assert 3 == events(site, number)["EXIT_ERROR"]["exit_status"]
 
 
-def test_its_owner_alone_reads_what_a_failed_task_said(site: Grid, brought: Brought) -> None:
-    """And closes its events, so that more of it is sent."""
+def test_only_the_owner_reads_the_output_of_a_failed_task(site: Grid, brought: Brought) -> None:
+    """The owner then closes the events, so that more tasks are sent."""
     number = brought.numbers["typo"]
     site.until(lambda: "NO_CLUSTER" in events(site, number), "beta to be closed", CAMPAIGN_S)
     event = str(events(site, number)["EXIT_ERROR"]["number"])
@@ -65,7 +65,7 @@ def test_its_owner_alone_reads_what_a_failed_task_said(site: Grid, brought: Brou
 
 
 def test_an_array_of_oar_is_deleted_after_its_first_task_has_ended(site: Grid, brought: Brought) -> None:
-    """The array bears that task's number."""
+    """OAR's array id is the number of its first task."""
     number = brought.numbers["first"]
     site.until(lambda: 1 == shown(site, number)["ended"], "the first task to end", CAMPAIGN_S)
     assert 0 == site.on(HOST, "griddel", str(number), user="alice", timeout_s=200).status
@@ -74,7 +74,7 @@ def test_an_array_of_oar_is_deleted_after_its_first_task_has_ended(site: Grid, b
 
 
 def test_each_task_runs_once_though_the_runner_is_killed(site: Grid, brought: Brought) -> None:
-    """While it submits, releases and looks; nothing stays at a cluster."""
+    """The kills come while the runner submits, releases and polls; no job stays at a cluster."""
     number = brought.numbers["once"]
     found = until_state(site, number, TERMINATED)
 
@@ -87,8 +87,8 @@ def test_each_task_runs_once_though_the_runner_is_killed(site: Grid, brought: Br
     assert not at_beta(site, number)
 
 
-def test_added_tasks_are_tasks_as_all_others(site: Grid, brought: Brought) -> None:
-    """Root noted their file, and each has a name of its own; what is over gets no more."""
+def test_tasks_added_to_a_campaign_run_and_are_recorded_like_its_first_tasks(site: Grid, brought: Brought) -> None:
+    """Root's ledger lists their file, and each task has a name; an ended campaign accepts no more tasks."""
     number = brought.numbers["once"]
     until_state(site, number, TERMINATED)
     told = site.on(HOST, "gridstat", str(number), "-f", "-d", "-o", "40", user="alice").out
@@ -103,7 +103,7 @@ def test_added_tasks_are_tasks_as_all_others(site: Grid, brought: Brought) -> No
 
 
 def test_a_prologue_and_an_epilogue_run_once_at_each_cluster(site: Grid, brought: Brought) -> None:
-    """Before the first task there and after the last, though the runner is killed meanwhile."""
+    """They run before the first and after the last task there, though the runner is killed meanwhile."""
     number = brought.numbers["steps"]
     found = until_state(site, number, TERMINATED)
 
@@ -120,8 +120,8 @@ def test_a_prologue_and_an_epilogue_run_once_at_each_cluster(site: Grid, brought
     assert (12, 0) == (found["ended"], found["failed"])
 
 
-def test_tasks_go_elsewhere_where_the_prologue_fails(site: Grid, brought: Brought) -> None:
-    """That is a set-up error there, and no failed task."""
+def test_tasks_run_at_another_cluster_when_the_prologue_fails(site: Grid, brought: Brought) -> None:
+    """A failed prologue is a set-up error of its cluster, not a failed task."""
     number = brought.numbers["unready"]
     site.until(lambda: "SETUP_ERROR" in events(site, number), "the prologue to fail", CAMPAIGN_S)
     site.sh(HOST, "touch campaigns/unready", user="alice")
@@ -134,8 +134,8 @@ def test_tasks_go_elsewhere_where_the_prologue_fails(site: Grid, brought: Brough
     assert "no room\n" == said
 
 
-def test_a_property_that_a_cluster_does_not_know_is_told(site: Grid, brought: Brought) -> None:
-    """By both batch systems; those that they know have been asked for above."""
+def test_a_property_that_a_cluster_does_not_know_is_reported(site: Grid, brought: Brought) -> None:
+    """Both batch systems refuse the unknown property."""
     number = brought.numbers["asking"]
 
     def refusing() -> set[str]:
@@ -147,7 +147,7 @@ def test_a_property_that_a_cluster_does_not_know_is_told(site: Grid, brought: Br
 
 
 def test_everybody_sees_the_clusters(brought: Brought) -> None:
-    """Those that campaigns may use, with their slots."""
+    """Every user sees the clusters that campaigns may use, with their slots."""
     slots = {one["name"]: one["slots"] for one in json.loads(brought.clusters)}
 
     assert min(slots["beta"], slots["gamma"]) > 0

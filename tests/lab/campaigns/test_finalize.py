@@ -1,4 +1,4 @@
-"""A task that hangs at one real cluster succeeds as a copy at the other, and is counted once."""
+"""A task that hangs at one real cluster succeeds as a copy at another cluster, and is counted once."""
 
 import json
 from collections import Counter
@@ -24,7 +24,6 @@ TERMINATED = "terminated"
 
 
 def jdl(exec_file: str, **other: Any) -> dict[str, Any]:
-    """Return the JDL of a campaign at both clusters, in a folder of the tests'."""
     known = {"name": "finalize", "type": "normal", "exec_file": exec_file, "walltime": "0:15"}
     folder = {"exec_directory": "~/finalize", "clusters": {"beta": {}, "gamma": {}}}
     return known | folder | other
@@ -32,7 +31,7 @@ def jdl(exec_file: str, **other: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module", name="brought")
 def _brought(site: Grid) -> Iterator[tuple[int, int]]:
-    """Submit a campaign whose tasks may be copied, and one whose may not; wait for the first."""
+    """Submit a campaign whose tasks may be copied, and one whose may not; wait for the first to end."""
     for host, user in AT.values():
         site.sh(host, "rm -rf ~/finalize ~/fetched && mkdir ~/finalize", user=user)
     plain = submit(site, jdl("true", nb_jobs=1, clusters={"beta": {}}))
@@ -44,7 +43,7 @@ def _brought(site: Grid) -> Iterator[tuple[int, int]]:
 
 
 def slow(grid: Grid, number: int) -> dict[str, Any]:
-    """Return what everybody may see of the slow task."""
+    """Return the public state of the slow task."""
     told = grid.on(HOST, "gridstat", "--json", "-j", f"{number}.{SLOW}", user="bob").out
     found = json.loads(told)
     assert isinstance(found, dict)
@@ -52,7 +51,7 @@ def slow(grid: Grid, number: int) -> dict[str, Any]:
 
 
 def test_the_copy_wins_and_the_task_is_counted_once(site: Grid, brought: tuple[int, int]) -> None:
-    """The campaign ends with it, and has no event."""
+    """The campaign ends with the copy, and has no event."""
     number, _ = brought
     found, task = shown(site, number), slow(site, number)
 
@@ -63,7 +62,7 @@ def test_the_copy_wins_and_the_task_is_counted_once(site: Grid, brought: tuple[i
 
 
 def test_every_other_task_ran_once(site: Grid, brought: tuple[int, int]) -> None:
-    """What ran a second time knew that it was a copy."""
+    """Each second run was marked as a copy in its environment."""
     del brought
     lines = "".join(site.sh(host, "cat ~/finalize/ran; :", user=user) for host, user in AT.values())
 
@@ -72,7 +71,7 @@ def test_every_other_task_ran_once(site: Grid, brought: tuple[int, int]) -> None
 
 
 def test_the_loser_is_gone_and_ended_as_a_copy(site: Grid, brought: tuple[int, int]) -> None:
-    """Neither batch system has anything of it any more."""
+    """Neither batch system lists the losing attempt any more."""
     number, _ = brought
     site.until(lambda: not at_beta(site, number), "beta to have none of it", CAMPAIGN_S)
     site.until(lambda: not at_gamma(site, number), "gamma to have none of it", CAMPAIGN_S)
@@ -87,7 +86,7 @@ def test_the_loser_is_gone_and_ended_as_a_copy(site: Grid, brought: tuple[int, i
 
 
 def test_why_tells_of_the_copy(site: Grid, brought: tuple[int, int]) -> None:
-    """To everybody, with the time that was too long."""
+    """Every user sees the copy, and the run time that caused it."""
     number, _ = brought
 
     told = site.on(HOST, "gridbridge", "why", f"{number}.{SLOW}", user="bob").out
@@ -96,7 +95,6 @@ def test_why_tells_of_the_copy(site: Grid, brought: tuple[int, int]) -> None:
 
 
 def test_the_winners_output_is_fetched(site: Grid, brought: tuple[int, int]) -> None:
-    """From wherever it ran."""
     number, _ = brought
 
     site.sh(HOST, f"gridfetch {number} ~/fetched", user="alice", timeout_s=60)
@@ -107,7 +105,7 @@ def test_the_winners_output_is_fetched(site: Grid, brought: tuple[int, int]) -> 
 
 
 def test_root_submits_no_copy_that_the_owner_did_not_allow(site: Grid, brought: tuple[int, int]) -> None:
-    """Whoever has the service account; and of what is allowed no third one."""
+    """Root's helper refuses this to the service account, and also a third attempt of an allowed copy."""
     number, plain = brought
     until_state(site, plain, TERMINATED)
 
@@ -121,12 +119,12 @@ def test_root_submits_no_copy_that_the_owner_did_not_allow(site: Grid, brought: 
 
 
 def at_beta(grid: Grid, number: int) -> list[str]:
-    """Return the lines of a campaign's tasks in beta's list."""
+    """Return the lines of a campaign's tasks in beta's job list."""
     listed = grid.cell("beta", "qstat", "-r", "-u", "alice").out
     return [line for line in listed.splitlines() if f"campaign.{number}" in line]
 
 
 def at_gamma(grid: Grid, number: int) -> list[str]:
-    """Return the same of gamma's."""
+    """Return the lines of a campaign's tasks in gamma's job list."""
     told = grid.sh(FAR, "oarstat -J", user="gb_gamma")
     return [line for line in told.splitlines() if f"gc.alpha.{number}." in line]

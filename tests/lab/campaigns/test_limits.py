@@ -1,4 +1,4 @@
-"""Arrays are as small as a cell wants them, and none of them is refused."""
+"""The runner splits arrays to the size limit of a cell, so that no array is refused."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -18,13 +18,12 @@ CYCLE = "runuser -u gridbridge -- /opt/gridbridge/oar-hooks/runner"
 
 
 def cycle(grid: Grid) -> bool:
-    """Run one cycle, as cron does."""
     grid.sh(HOST, CYCLE, timeout_s=120)
     return True
 
 
 def brought(grid: Grid) -> int:
-    """Submit a campaign, whose owner waits for a cycle; return its number."""
+    """Submit a campaign, for which gridsub waits until the next cycle; return the campaign's number."""
     with ThreadPoolExecutor(1) as threads:
         number = threads.submit(submit, grid, {**JDL, "clusters": {"beta": {}}})
         grid.until(lambda: cycle(grid) and number.done(), "a cycle to take it", CAMPAIGN_S)
@@ -33,7 +32,7 @@ def brought(grid: Grid) -> int:
 
 @pytest.mark.parametrize("name", [pytest.param("max_aj_tasks", marks=pytest.mark.long), "max_aj_instances"])
 def test_a_campaign_keeps_to_the_limits_of_a_cell(site: Grid, name: str) -> None:
-    """A runner that starts asks for them at once: here cron starts each."""
+    """A new runner asks for the limits at once: here cron starts a runner for each cycle."""
     runner.stop(site)
     try:
         with global_setting(site, "beta-master", name, "2"):

@@ -1,4 +1,4 @@
-"""On a login node campaigns are brought and looked at by ssh, as the same person."""
+"""Campaigns are submitted and inspected by ssh from a login node, as the same person."""
 
 from collections.abc import Iterator
 
@@ -33,12 +33,11 @@ def _login(site: Grid) -> Iterator[Grid]:
 
 
 def ask(grid: Grid, *argv: str, user: str = "alice", stdin: str = "") -> Done:
-    """Run a command of a user's on the login node."""
     return grid.on(LOGIN, *argv, user=user, stdin=stdin, timeout_s=200)
 
 
-def test_without_a_way_one_line_says_what_is_missing(site: Grid) -> None:
-    """For what brings and for what reads; nothing is stored."""
+def test_a_login_node_without_ssh_access_reports_the_missing_setting_in_one_line(site: Grid) -> None:
+    """Commands that submit and commands that read behave alike; no campaign is stored."""
     brought = ask(site, "gridsub", "-", stdin=JDL % ("nb_jobs", "1"))
     read = ask(site, "gridstat")
 
@@ -48,8 +47,8 @@ def test_without_a_way_one_line_says_what_is_missing(site: Grid) -> None:
         assert f"name the transfer host in {CONFIG} ([site] transfer_host)" in line
 
 
-def test_a_campaign_is_brought_with_files_of_the_login_node(login: Grid) -> None:
-    """And its end is waited for: statuses come back."""
+def test_a_campaign_is_submitted_with_files_of_the_login_node(login: Grid) -> None:
+    """Waiting for the campaign's end returns its exit status."""
     login.sh(LOGIN, "printf 'a 1\\nb 2\\n' >/tmp/login.lines", user="alice")
     text = JDL % ("param_file", '"login.lines"')
     login.sh(LOGIN, f"cat >/tmp/login.json <<'end'\n{text}\nend", user="alice")
@@ -66,7 +65,7 @@ def test_a_campaign_is_brought_with_files_of_the_login_node(login: Grid) -> None
 
 
 def _is_brought(login: Grid, number: str) -> None:
-    """Look at what is written there and brought to the login node: outputs and a picture."""
+    """Check the submitted campaign, and the outputs and picture fetched to the login node."""
     fetched = ask(login, "gridfetch", number, "/tmp/login.out")
     drawn = ask(login, "gridstat", number, "--plot", "/tmp/login.png")
 
@@ -76,8 +75,8 @@ def _is_brought(login: Grid, number: str) -> None:
     assert "PNG" in login.sh(LOGIN, "head -c 4 /tmp/login.png | tail -c 3")
 
 
-def test_who_is_not_let_in_is_told(login: Grid) -> None:
-    """By ssh, and then by the command."""
+def test_a_person_without_access_gets_the_reason(login: Grid) -> None:
+    """First ssh refuses the person, then the command does."""
     done = ask(login, "gridsub", "-", user="bob", stdin=JDL % ("nb_jobs", "1"))
 
     assert 75 == done.status

@@ -1,4 +1,4 @@
-"""People are told of their campaigns: by mail, and by programs that run as themselves."""
+"""People are notified of their campaigns by mail, and by programs that run as themselves."""
 
 from collections.abc import Iterator
 
@@ -34,7 +34,7 @@ PROGRAM = ("-p", "/home/alice/notify/tell")
 
 @pytest.fixture(scope="module")
 def site(site: Grid) -> Iterator[Grid]:
-    """Return the lab with a mailer, a program of alice's, and a runner that knows them."""
+    """Return the lab with a mailer, a notification program of alice, and a runner that uses both."""
     grid = site
     grid.sh(HOST, f"cat >{MAILER} <<'end'\n{SERVICE}end\nchmod 755 {MAILER}")
     grid.sh(HOST, f"cat >{CHAT} <<'end'\n{CHATTING}end\nchmod 755 {CHAT}")
@@ -51,7 +51,7 @@ def site(site: Grid) -> Iterator[Grid]:
 
 @pytest.fixture(scope="module")
 def told(site: Grid) -> str:
-    """Subscribe in both ways, have a campaign end, and return what alice's program was told."""
+    """Subscribe in both ways, let a campaign end, and return the words that alice's program received."""
     for options in ((*MAIL, "-s", "high"), (*NAME, "-s", "high"), (*PROGRAM, "-s", "low")):
         done = site.on(HOST, "gridnotify", *options, user="alice", timeout_s=100)
         said = [line for line in done.err.splitlines() if WAITING not in line]  # by a slow machine
@@ -70,12 +70,12 @@ def told(site: Grid) -> str:
 
 
 def mails(site: Grid) -> str:
-    """Return what the mailer was given."""
+    """Return the mails that the mailer received."""
     return site.on(HOST, "cat", MAILS).out
 
 
 def test_a_persons_program_runs_as_that_person(told: str) -> None:
-    """And reads numbers and known words, each thing once."""
+    """The program receives numbers and fixed words, once for each event."""
     lines = told.splitlines()
 
     assert {"by alice"} == {line for line in lines if line.startswith("by")}
@@ -85,7 +85,7 @@ def test_a_persons_program_runs_as_that_person(told: str) -> None:
 
 
 def test_a_mail_is_handed_to_the_sites_program_by_the_service(site: Grid, told: str) -> None:
-    """It is one for the end; the severity leaves the beginning out."""
+    """Only the end is mailed; the chosen severity omits the start."""
     del told
     text = mails(site)
 
@@ -96,7 +96,7 @@ def test_a_mail_is_handed_to_the_sites_program_by_the_service(site: Grid, told: 
 
 
 def test_a_name_is_handed_to_the_command_that_root_configured(site: Grid, told: str) -> None:
-    """By the service, with the message on its standard input."""
+    """The service passes the message on the command's standard input."""
     del told
     said = site.on(HOST, "cat", SAID).out
 
@@ -105,8 +105,8 @@ def test_a_name_is_handed_to_the_command_that_root_configured(site: Grid, told: 
     assert "NEW_CAMPAIGN" not in said
 
 
-def test_everybody_lists_and_ends_their_own_alone(site: Grid, told: str) -> None:
-    """The addresses of others are not seen."""
+def test_people_list_and_end_only_their_own_subscriptions(site: Grid, told: str) -> None:
+    """Nobody sees another person's address."""
     del told
     mine = site.on(HOST, "gridnotify", "-l", user="alice", timeout_s=100).out
     theirs = site.on(HOST, "gridnotify", "-l", user="bob", timeout_s=100).out
@@ -117,7 +117,7 @@ def test_everybody_lists_and_ends_their_own_alone(site: Grid, told: str) -> None
 
 
 def test_a_stolen_service_account_runs_no_program_of_its_choice(site: Grid, told: str) -> None:
-    """It has a person's program told numbers and known words, and nobody else's run."""
+    """Its thief can only have a subscriber's own program run with numbers and fixed words."""
     del told
     listed = site.sh(HOST, "ls /var/spool/gridbridge/campaigns | grep ^tell")
     helper = "sudo -n /opt/gridbridge/bin/gridbridge-as-user notify-owner"

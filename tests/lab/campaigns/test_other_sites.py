@@ -1,4 +1,4 @@
-"""Sites whose own cluster is an OAR server, or that have none: campaigns run there as anywhere."""
+"""Campaigns run at sites whose own cluster is an OAR server, and at sites without a cluster."""
 
 import json
 from collections.abc import Iterator
@@ -40,18 +40,18 @@ TASKS = 6
 
 
 class OtherSite:
-    """What its administrator and a person do there."""
+    """Commands of an administrator and a user at the other site."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
 
     def run(self, *argv: str, user: str = USER, stdin: str = "", timeout_s: float = 60) -> Done:
-        """Run one of gridbridge's programs."""
+        """Run a program of gridbridge at the site."""
         program, *words = argv
         return self._grid.on(HOST, f"{BIN}/{program}", *words, user=user, stdin=stdin, timeout_s=timeout_s)
 
     def checked(self) -> list[dict[str, Any]]:
-        """Return what `gridbridge check` finds wrong."""
+        """Return the problems that `gridbridge check` reports."""
         found = json.loads(self.run("gridbridge", "check", "--json", user="root").out)
         assert isinstance(found, dict), found
         return [one for one in found["items"] if one["state"] not in ("ok", "note")]
@@ -65,7 +65,7 @@ class OtherSite:
 
 @contextmanager
 def let_in(grid: Grid, account: str, key: str) -> Iterator[None]:
-    """Let a key into an account at the other cluster."""
+    """Authorize an ssh key for an account at the other cluster."""
     grid.sh(FAR, f"cp -p {ALLOWED} {ALLOWED}.kept", user=account)
     try:
         grid.on(FAR, "sh", "-c", f"cat >>{ALLOWED}", user=account, stdin=key)
@@ -76,7 +76,7 @@ def let_in(grid: Grid, account: str, key: str) -> Iterator[None]:
 
 @contextmanager
 def running(grid: Grid) -> Iterator[None]:
-    """Have the service's programs run, as systemd would."""
+    """Run the service's programs as systemd would."""
     for one in PROGRAMS:
         log = f"{STATE}/{one.split()[0].removeprefix('gridbridge-')}.log"
         grid.sh(HOST, f"setsid {AS_SERVICE} {BIN}/{one} >>{log} 2>&1 </dev/null &")
@@ -89,7 +89,7 @@ def running(grid: Grid) -> Iterator[None]:
 
 @contextmanager
 def folders(grid: Grid) -> Iterator[None]:
-    """Have the folder in which tasks run."""
+    """Make the folders in which tasks run."""
     at = ((HOST, USER), (FAR, FAR_USER))
     for host, user in at:
         grid.sh(host, f"mkdir {PLACE}", user=user)
@@ -102,7 +102,7 @@ def folders(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture(params=["gamma", "hub"], ids=["own OAR", "no own cluster"])
 def other(grid: Grid, request: pytest.FixtureRequest) -> Iterator[OtherSite]:
-    """Return a site on gamma's frontend: gamma's own, or one of no cluster's."""
+    """Return a site on gamma's frontend: with gamma as its own cluster, or without a cluster."""
     with ExitStack() as kept:
         kept.enter_context(installed(grid, HOST))
         kept.enter_context(folders(grid))
@@ -119,7 +119,7 @@ def other(grid: Grid, request: pytest.FixtureRequest) -> Iterator[OtherSite]:
 
 
 def test_a_campaign_runs_at_all_clusters_of_such_a_site(other: OtherSite, grid: Grid) -> None:
-    """Its outputs come together where it was submitted."""
+    """Its outputs are collected where the campaign was submitted."""
     jdl = {
         "name": "other",
         "type": "normal",

@@ -1,4 +1,4 @@
-"""A campaign's tasks stay at the cluster they were sent to, though it has transfer queues."""
+"""A campaign's tasks stay at the cluster they were sent to, although it has transfer queues to others."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ LEFT = f"{FILES}; {ROWS}"  # the poller writes the rest
 
 @pytest.fixture(scope="module")
 def waiting(site: Grid, open_back: None) -> Iterator[tuple[int, str]]:
-    """Return a campaign that waits at beta, which is full, and its array's number there."""
+    """Return a campaign that waits at full beta, and the job number of its array there."""
     del open_back
     grid = site
     with configured(grid, MAY_WAIT):
@@ -45,7 +45,7 @@ def waiting(site: Grid, open_back: None) -> Iterator[tuple[int, str]]:
 
 
 def _waiting(grid: Grid, number: int) -> list[int]:
-    """Return how many of a campaign's tasks wait at each cluster that has any."""
+    """Return the number of a campaign's waiting tasks at each cluster."""
     return [one["waiting"] for one in published(grid, number)["at"]]
 
 
@@ -55,8 +55,8 @@ def test_an_array_asks_for_the_queues_that_send_nothing_on(grid: Grid, waiting: 
     assert "remote=false" in next(line for line in told.splitlines() if "hard resource" in line)
 
 
-def test_none_of_its_tasks_starts_in_a_queue_that_sends_on(grid: Grid, waiting: tuple[int, str]) -> None:
-    """That queue is open and has slots while they wait; afterwards they run at beta, once each."""
+def test_no_campaign_task_starts_in_a_transfer_queue(grid: Grid, waiting: tuple[int, str]) -> None:
+    """A transfer queue of beta is open and free while the tasks wait; later each runs once at beta."""
     number, array = waiting
     assert grid.is_open("beta")
     rows = grid.cell("beta", "qstat", "-f", "-q", BACK).out
@@ -70,8 +70,8 @@ def test_none_of_its_tasks_starts_in_a_queue_that_sends_on(grid: Grid, waiting: 
     assert queues == ["all.q"] * 3
 
 
-def test_a_campaign_that_names_such_a_queue_alone_is_refused_there(site: Grid) -> None:
-    """Its owner is told, and what was refused may run elsewhere."""
+def test_a_campaign_that_requests_only_a_transfer_queue_is_refused(site: Grid) -> None:
+    """The owner gets the reason, and the refused tasks may run at another cluster."""
     grid = site
     jdl = {"name": "relay", "type": "normal", "exec_file": "true", "walltime": "0:5"}
     number = submit(grid, {**jdl, "nb_jobs": 1, "clusters": {"beta": {"queue": BACK}}})
@@ -86,7 +86,7 @@ def test_a_campaign_that_names_such_a_queue_alone_is_refused_there(site: Grid) -
 
 @pytest.mark.long
 def test_a_dry_run_changes_nothing_and_runs_beside_the_runner(site: Grid) -> None:
-    """What waits to be taken in is counted: here it waits because no runner goes on."""
+    """The dry run counts campaigns that wait to be accepted; here no runner accepts them."""
     grid = site
     stop(grid)
     jdl = json.dumps({"name": "dry", "nb_jobs": 1, "exec_file": "true", "clusters": {"beta": {}}})

@@ -1,4 +1,4 @@
-"""The table by which the lines of scripts are read is that of a real qsub."""
+"""The table by which job script lines are read agrees with a real qsub."""
 
 import json
 import re
@@ -22,7 +22,7 @@ qdel "${job%%.*}" >/dev/null
 
 @pytest.fixture(scope="module")
 def answers(grid: Grid) -> dict[str, str]:
-    """Submit a script with each of the lines, held; return what qstat says of each job."""
+    """Submit a held script for each line; return the output of `qstat -j` for each job."""
     lines = (*TAKEN, *(f"#$ {options}" for options in REFUSED))
     steps = [f"mkdir -p {FOLDER} && cd {FOLDER} && printf %s {quote_for_sh(SUBMIT)} >submit"]
     for number, line in enumerate(lines):
@@ -35,7 +35,7 @@ def answers(grid: Grid) -> dict[str, str]:
 
 
 def fields(answer: str) -> dict[str, str]:
-    """Return what the table has of a job, as qstat says it."""
+    """Return the table's fields of a job, from the output of qstat."""
     rows = (row.partition(":") for row in answer.splitlines())
     known = {name.strip(): value.strip() for name, _, value in rows}
     found = {key: known[key].replace("NONE:", "") for key in known.keys() & TAKEN_KEYS}
@@ -51,8 +51,8 @@ def fields(answer: str) -> dict[str, str]:
 TAKEN_KEYS = frozenset(key for wanted in TAKEN.values() for key in wanted) | {SHELL}
 
 
-def test_a_real_qsub_reads_the_lines_so(answers: dict[str, str]) -> None:
-    """What a job asks for, as the master has it."""
+def test_a_real_qsub_reads_script_lines_as_the_table_does(answers: dict[str, str]) -> None:
+    """The table's request is the request that the qmaster stores."""
     found = {line: fields(answers[line]) for line in TAKEN}
 
     wrong = {line: (found[line], TAKEN[line]) for line in TAKEN if found[line] != TAKEN[line]}

@@ -1,4 +1,4 @@
-"""Who goes first, on real daemons: tests, affinity, priorities and shares decide at two slots."""
+"""Which campaign's tasks go first on real daemons: tests, affinity, priorities and shares at two slots."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,9 +30,9 @@ def jdl(name: str, tasks: int) -> dict[str, Any]:
 
 @contextmanager
 def closed(grid: Grid) -> Iterator[None]:
-    """Have no slot at delta: what is brought meanwhile is decided about in one cycle.
+    """Close delta's slots until the block ends, so that one cycle decides about all new campaigns.
 
-    The runner takes what the poller was answered, so that has to tell of it first.
+    The runner uses the poller's answer about delta, so wait until that answer shows no free slot.
     """
     grid.sh(DELTA, "qmod -d all.q")
     try:
@@ -43,13 +43,13 @@ def closed(grid: Grid) -> Iterator[None]:
 
 
 def turns(grid: Grid, settings: str, *wanted: Wanted) -> list[str]:
-    """Bring campaigns in this order; return their names in the order of their first tasks."""
+    """Submit campaigns in this order; return their names in the order of their first tasks."""
     sent = brought(grid, settings, *wanted)
     return sorted(sent, key=lambda name: sent[name][0])
 
 
 def brought(grid: Grid, settings: str, *wanted: Wanted) -> dict[str, list[int]]:
-    """Bring campaigns in this order; return the job numbers of each by its name."""
+    """Submit campaigns in this order; return the job numbers of each campaign by its name."""
     runner.stop(grid)
     with configured(grid, settings):
         runner.start(grid)
@@ -74,7 +74,7 @@ def options(name: str) -> tuple[str, ...]:
 
 @pytest.mark.long
 def test_tests_go_first_and_an_affinity_goes_before_age_and_priority(site: Grid) -> None:
-    """The others were brought after a campaign of higher priority, with tasks for all slots."""
+    """A campaign of higher priority with tasks for all slots was submitted earlier."""
     found = turns(
         site, f"{PRIORITIES}; {AFFINITY}", ("higher", "bob", 4), ("at home", "alice", 2), ("test", "alice", 2)
     )
@@ -83,16 +83,16 @@ def test_tests_go_first_and_an_affinity_goes_before_age_and_priority(site: Grid)
 
 
 @pytest.mark.long
-def test_who_shares_gets_a_slot_before_all_older_tasks_of_another(site: Grid) -> None:
-    """Else all of alice's would have been sent in two cycles, and bob's in the third."""
+def test_a_share_gives_a_person_a_slot_before_another_persons_older_tasks(site: Grid) -> None:
+    """Without shares alice's tasks would all start in two cycles, and bob's in the third."""
     sent = brought(site, SHARES, ("first", "alice", 1), ("second", "alice", 3), ("bobs", "bob", 1))
 
     assert sent["bobs"][0] < sent["second"][-1], sent
 
 
 @pytest.mark.long
-def test_a_cluster_under_stress_gets_nothing_until_that_is_over(site: Grid) -> None:
-    """A script of the site's tells; `why` has its number."""
+def test_a_cluster_under_stress_gets_no_task_until_the_stress_ends(site: Grid) -> None:
+    """A script of the site reports the stress; `gridbridge why` shows its value."""
     runner.stop(site)
     stressed(site, "0.9")
     try:
@@ -113,7 +113,7 @@ def test_a_cluster_under_stress_gets_nothing_until_that_is_over(site: Grid) -> N
 
 
 def stressed(grid: Grid, told: str) -> None:
-    """Have delta as stressed as that."""
+    """Have delta's script report this stress."""
     script = f"#!/bin/sh\necho {told}\n"
     grid.on(HOST, "sh", "-c", f"cat >{SCRIPT} && chmod 755 {SCRIPT}", stdin=script)
 

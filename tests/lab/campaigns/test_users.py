@@ -1,4 +1,4 @@
-"""What users type about campaigns, on real Grid Engine and real OAR: no JDL, states and outputs."""
+"""Campaign commands of users on real Grid Engine and real OAR: job scripts, states and outputs."""
 
 import json
 
@@ -31,23 +31,21 @@ def shortened(candidate):
 
 @pytest.fixture(scope="module")
 def waited(brought: Brought) -> Done:
-    """Return what `gridsub --wait` of a job script told, which had tasks at both batch systems."""
+    """Return the output of `gridsub --wait` for a job script with tasks at both batch systems."""
     return brought.waited()
 
 
 @pytest.fixture(scope="module")
 def number(brought: Brought) -> str:
-    """Return the campaign's number."""
     return str(brought.numbers["users"])
 
 
 def ask(site: Grid, *argv: str, user: str = "alice") -> Done:
-    """Run a command of a user's."""
     return site.on(HOST, *argv, user=user, timeout_s=120)
 
 
 def test_waiting_ends_with_1_where_a_task_failed(site: Grid, waited: Done, number: str) -> None:
-    """And says how many; gridwait does so, too."""
+    """Both gridsub and gridwait also print how many tasks failed."""
     assert number == waited.out.rpartition("CAMPAIGN_ID=")[2].strip()
     assert (1, f"gridsub: campaign {number} is terminated: 10 of 10 tasks ended, 1 of them failed") == (
         waited.status,
@@ -57,7 +55,7 @@ def test_waiting_ends_with_1_where_a_task_failed(site: Grid, waited: Done, numbe
 
 
 def test_everybody_sees_states_and_only_the_owner_more(site: Grid, number: str) -> None:
-    """By the kernel's uid: whose file the campaign is."""
+    """The owner is the kernel's uid of the campaign's file."""
     mine = json.loads(ask(site, "gridstat", number, "-f", "-d").out)["jobs"]
     theirs = json.loads(ask(site, "gridstat", number, "-f", "-d", user="bob").out)["jobs"]
 
@@ -70,7 +68,6 @@ def test_everybody_sees_states_and_only_the_owner_more(site: Grid, number: str) 
 
 
 def test_an_owner_reads_why_a_task_failed(site: Grid, number: str) -> None:
-    """Wherever it ran."""
     failed = ask(site, "gridstat", "-H", "--failed", number).out
 
     assert "bad luck" in failed
@@ -80,7 +77,7 @@ def test_an_owner_reads_why_a_task_failed(site: Grid, number: str) -> None:
 
 
 def test_outputs_are_fetched_from_every_cluster(site: Grid, number: str) -> None:
-    """Each task found its number and its word, at OAR as well."""
+    """Each task received its number and its parameter, at OAR as well."""
     done = ask(site, "gridfetch", number, "users/fetched")
     texts = site.sh(HOST, "cat users/fetched/*.out", user="alice").splitlines()
 
@@ -91,15 +88,15 @@ def test_outputs_are_fetched_from_every_cluster(site: Grid, number: str) -> None
 
 
 def test_a_picture_is_drawn(site: Grid, number: str) -> None:
-    """By anybody: it has numbers alone."""
+    """Any user may draw it, because it shows numbers only."""
     done = ask(site, "gridstat", number, "--plot", "/tmp/users.png", user="bob")
     kind = site.sh(HOST, "head -c 4 /tmp/users.png | tail -c 3; rm /tmp/users.png")
 
     assert (0, "PNG") == (done.status, kind)
 
 
-def test_failed_tasks_are_tried_again_as_a_campaign(site: Grid, number: str) -> None:
-    """Of those alone, and each is the same task still: this one fails again."""
+def test_failed_tasks_are_submitted_again_as_a_new_campaign(site: Grid, number: str) -> None:
+    """The new campaign has only the failed tasks, each with its number and parameter."""
     told = ask(site, "gridsub", "--check", "--retry-failed", number)
     again = ask(site, "gridsub", "--wait", "--retry-failed", number)
     failed = ask(site, "gridstat", "--failed", again.out.rpartition("CAMPAIGN_ID=")[2].strip())
@@ -109,8 +106,8 @@ def test_failed_tasks_are_tried_again_as_a_campaign(site: Grid, number: str) -> 
     assert "bad luck" in failed.out
 
 
-def test_each_line_of_a_file_is_one_word_of_a_task(site: Grid, number: str) -> None:
-    """Whatever is in it: nothing of it is run."""
+def test_each_line_of_a_parameter_file_is_one_argument_of_a_task(site: Grid, number: str) -> None:
+    """No shell interprets any character of the line."""
     del number  # so that the folder is there
     lines = ["plain", 'it\'s $(touch evil) "two" *', ";rm -rf x"]
     site.on(HOST, "sh", "-c", "cat >users/lines", user="alice", stdin="\n".join(lines) + "\n\n")
@@ -124,7 +121,7 @@ def test_each_line_of_a_file_is_one_word_of_a_task(site: Grid, number: str) -> N
 
 
 def test_the_service_applies_the_rules_too(site: Grid) -> None:
-    """Whoever comes by gridsub without them is refused there."""
+    """A campaign that gridsub accepted without the rules is refused by the service."""
     uid = site.sh(HOST, "id -u gridbridge").strip()
     rule = RULE.format(uid=uid)
     site.sh(HOST, f"mkdir -p {RULES} && cat >{RULES}/10-tests.py <<'end'\n{rule}end")
@@ -142,8 +139,8 @@ def test_the_service_applies_the_rules_too(site: Grid) -> None:
     assert f"chmod go-w {RULES}/10-tests.py" in loose.err
 
 
-def test_a_rule_changes_what_is_brought_and_the_service_takes_it(site: Grid) -> None:
-    """The changed campaign is the one that its owner reads, and whose tasks run."""
+def test_a_rule_changes_a_submitted_campaign_and_the_service_accepts_it(site: Grid) -> None:
+    """The owner sees the changed campaign, and its tasks run."""
     site.sh(HOST, f"mkdir -p {RULES} && cat >{RULES}/20-tests.py <<'end'\n{SHORTENED}end")
     run = 'echo "$CIGRI_WALLTIME_SECONDS" >users/shortened'
     argv = ("--array", "1", "--clusters", "beta", "-l", "h_rt=600", "--", "sh", "-c", run)
@@ -162,7 +159,7 @@ def test_a_rule_changes_what_is_brought_and_the_service_takes_it(site: Grid) -> 
 
 
 def test_a_decision_of_the_runner_is_made_again_from_the_journal(site: Grid, number: str) -> None:
-    """The last one that sent tasks: it sends the same ones to the same clusters."""
+    """The replay of the last cycle that sent tasks sends the same tasks to the same clusters."""
     del number  # so that some were sent
     listed = json.loads(site.sh(HOST, "gridbridge replay --json"))
     sent = [one["decision"] for one in listed if "sent: " in one["sentence"]]
@@ -173,7 +170,7 @@ def test_a_decision_of_the_runner_is_made_again_from_the_journal(site: Grid, num
 
 
 def test_a_purged_campaign_is_gone(site: Grid, number: str) -> None:
-    """Its owner alone may do that; the outputs stay."""
+    """Only the owner may purge it; the outputs stay."""
     theirs = ask(site, "griddel", "--purge", number, user="bob")
     mine = ask(site, "griddel", "--purge", number)
 

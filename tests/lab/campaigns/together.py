@@ -1,4 +1,4 @@
-"""Campaigns that run side by side, each with what its tests need, while their runner is killed."""
+"""Campaigns that run side by side, each for some of the tests, while their runner is killed."""
 
 import json
 from collections.abc import Mapping
@@ -71,7 +71,6 @@ sleep 2  # or Grid Engine's zero seconds beside OAR's own would make beta look l
 
 
 def jdl(exec_file: str, clusters: Mapping[str, Any] = BOTH, **other: Any) -> dict[str, Any]:
-    """Return the JDL of a campaign in the folder of the tests'."""
     known = {"name": "tests", "type": "normal", "exec_file": exec_file, "walltime": "0:5"}
     return {**known, "exec_directory": FOLDER, "clusters": clusters, **other}
 
@@ -100,25 +99,21 @@ qconf -sprj {PROJECT} >/dev/null 2>&1 || qconf -Aprj /tmp/project
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brought:
-    """The numbers of the campaigns by their names, and what `gridsub --wait` told its user.
-
-    And what everybody saw of the clusters while campaigns used both.
-    """
+    """The campaign numbers by name, the output of `gridsub --wait`, and the clusters' state meanwhile."""
 
     numbers: Mapping[str, int]
     clusters: str
     _waited: Future[Done]
 
     def waited(self) -> Done:
-        """Return that once the campaign has ended."""
+        """Return the output of `gridsub --wait` once its campaign has ended."""
         return self._waited.result()
 
 
 def bring(grid: Grid) -> Brought:
-    """Submit all, and kill the runner and what acts for it, again and again.
+    """Submit all campaigns, and kill the runner and root's helper again and again.
 
-    The first two have tasks at both clusters, for each has more than beta has slots: the user's
-    finds both empty, and those of the other don't end before.
+    The first two campaigns have more tasks than beta has slots, so that each has tasks at both clusters.
     """
     clear(grid)
     _make_folders(grid)
@@ -148,13 +143,13 @@ def _submit(grid: Grid, name: str) -> int:
 
 
 def _add(grid: Grid, number: int) -> Done:
-    """Add tasks to a campaign of which some have ended."""
+    """Add tasks to a campaign of which some tasks have ended."""
     argv = ("gridsub", "-c", str(number), "-J", json.dumps(ADDED))
     return grid.on(runner.HOST, *argv, user="alice", timeout_s=200)
 
 
 def clear(grid: Grid) -> None:
-    """End those that no test has ended, and remove what all have left."""
+    """Cancel the campaigns that are still running, and remove all their files."""
     have_slots(grid, USUAL_SLOTS)
     runner.end_all(grid)
     for host, user in AT.values():
@@ -169,36 +164,35 @@ def _make_folders(grid: Grid) -> None:
 
 
 def _wait_as_user(grid: Grid) -> Done:
-    """Submit a job script for both batch systems and wait for its end."""
+    """Submit a job script for both batch systems and wait for the end of its campaign."""
     argv = ("gridsub", "--wait", "--clusters", "beta,gamma", "users/job.sh", "it's $HOME")
     return grid.on(runner.HOST, *argv, user="alice", timeout_s=WAIT_S)
 
 
 def have_slots(grid: Grid, slots: int) -> None:
-    """Let each of beta's hosts run so many jobs at once: fewer than a campaign has tasks."""
+    """Limit the slots of each of beta's hosts to fewer than a campaign has tasks."""
     grid.sh("beta-master", f"qconf -rattr queue slots {slots} all.q")
 
 
 def _after(grid: Grid, before: int) -> int:
-    """Return the number of the campaign after one; 0 while there is none."""
+    """Return the number of the next campaign; 0 while no newer one exists."""
     return max((n for one in runner.campaigns(grid) if (n := one["number"]) > before), default=0)
 
 
 def _until_at_both(grid: Grid, number: int) -> None:
-    """Wait until both clusters have tasks of a campaign."""
     both = {*BOTH}
     grid.until(lambda: runner.clusters_of(grid, number) == both, f"{number} to be at both", runner.CAMPAIGN_S)
 
 
 def _change(grid: Grid, number: int) -> None:
-    """Change a campaign's file once a task is sent, and let that one end."""
+    """Change a campaign's file after a task was sent, and let this task end."""
     grid.until(lambda: runner.jobs_of(grid, number), "a task to be sent", runner.CAMPAIGN_S)
     grid.sh(runner.HOST, f"echo 4 >>/var/spool/gridbridge/campaigns/c.{number}", user="alice")
     grid.sh(runner.HOST, f"touch {FOLDER}/changed", user="alice")
 
 
 def _kill(grid: Grid, number: int) -> None:
-    """Kill the runner while it submits, releases and looks, and what acts as the owner."""
+    """Kill the runner while it submits, releases and polls, and root's helper as well."""
     for kill in range(KILLS):
         seen = runner.published(grid, number)["ended"]
         grid.sh(runner.HOST, f"{runner.FIND} | xargs -r kill -9")

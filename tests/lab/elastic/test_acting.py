@@ -1,4 +1,4 @@
-"""Alpha grows by machines of the lab's power service, runs tasks on them, and gives them back."""
+"""Alpha grows by machines of the lab's power service, runs tasks on them, and returns them."""
 
 import json
 import re
@@ -71,13 +71,13 @@ done >{HOME}/test.mounts
 
 @pytest.fixture(scope="module")
 def grid() -> Grid:
-    """Return the lab; gridbridge is installed there, and no transfer queue has to be open."""
+    """Return the lab; gridbridge is installed, and transfer queues may be closed."""
     return of_root()
 
 
 @pytest.fixture(scope="module")
 def acting(grid: Grid) -> Iterator[Grid]:
-    """Return the lab with a balancer's account, and with a file by which it acts."""
+    """Return the lab with a balancer's account and a configuration that lets the balancer act."""
     if grid.on(HOST, "test", "-x", BALANCE).status != 0:
         pytest.skip("no gridbridge-balance is installed in the lab")
     with balanced(grid):
@@ -86,7 +86,7 @@ def acting(grid: Grid) -> Iterator[Grid]:
 
 @contextmanager
 def balanced(grid: Grid) -> Iterator[None]:
-    """Have the account, its rights and the file."""
+    """Provide the balancer's account, rights and configuration file."""
     grid.sh(HOST, SET_UP)
     grid.on(HOST, "tee", "/usr/local/bin/balance-test-rent", stdin=RENT)
     grid.sh(HOST, "chmod 755 /usr/local/bin/balance-test-rent")
@@ -100,7 +100,7 @@ def balanced(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def at_rest(acting: Grid) -> Iterator[None]:
-    """Have no fault and no node, before and after."""
+    """Remove all faults and rented nodes, before and after a test."""
     acting.lab("faults")
     rest(acting)
     yield
@@ -110,29 +110,29 @@ def at_rest(acting: Grid) -> Iterator[None]:
 
 
 def round_(grid: Grid, *before: str) -> str:
-    """Do a round; return what it printed."""
+    """Run a balancing cycle; return its output."""
     done = grid.on(HOST, *before, BALANCE, "--config", KEPT, "--apply", "--json")
     return done.out
 
 
 def nodes(grid: Grid) -> dict[str, str]:
-    """Return the nodes' states; none before the first round."""
+    """Return the states of the nodes; empty before the first cycle."""
     done = grid.on(HOST, "gridbridge", "balance", "status", "--json")
     told = json.loads(done.out) if done.status == 0 else {"nodes": []}
     return {one["name"]: one["state"] for one in told["nodes"]}
 
 
 def machines(grid: Grid) -> list[dict[str, Any]]:
-    """Return all machines that the service tells of."""
+    """Return all machines that the power service lists."""
     found = json.loads(grid.sh(HOST, "/opt/gridlab/power-node list </dev/null"))
     assert isinstance(found, list)
     return found
 
 
 def rest(grid: Grid) -> None:
-    """Do rounds until neither a node nor a machine is left.
+    """Run cycles until no node and no machine is left.
 
-    A failed node whose machine was given back is kept for two minutes of lists that lack it.
+    A failed node whose machine was returned is remembered until lists have lacked it for two minutes.
     """
 
     def is_over() -> bool:
@@ -143,7 +143,7 @@ def rest(grid: Grid) -> None:
 
 
 def comes(grid: Grid, state: str, limit_s: float = 60) -> None:
-    """Do rounds until a node is in a state."""
+    """Run cycles until a node is in a state."""
 
     def is_there() -> bool:
         round_(grid)
@@ -153,18 +153,17 @@ def comes(grid: Grid, state: str, limit_s: float = 60) -> None:
 
 
 def submit(grid: Grid, tasks: int, seconds: int) -> str:
-    """Submit tasks to alpha's queue."""
     words = ("-q", "all.q", "-t", f"1-{tasks}", *QUIET)
     return grid.submit(*words, "sleep", str(seconds)).partition(".")[0]
 
 
 def ends(grid: Grid, job: str) -> list[tuple[str, str]]:
-    """Return the host and the exit status of each task that has ended."""
+    """Return the host and exit status of each task that has ended."""
     return [(one["hostname"], one["exit_status"]) for one in grid.records(job)]
 
 
 def test_it_grows_runs_tasks_on_new_nodes_and_shrinks(acting: Grid) -> None:
-    """A round is killed on the way, and the next one goes on: no task is lost."""
+    """A cycle is killed midway, and the next one continues: no task is lost."""
     job = submit(acting, 40, 5)
     round_(acting, "timeout", "-s", "KILL", "2")
     comes(acting, "ready")
@@ -178,7 +177,7 @@ def test_it_grows_runs_tasks_on_new_nodes_and_shrinks(acting: Grid) -> None:
 
 @pytest.mark.long
 def test_new_nodes_are_filled_one_after_the_other(acting: Grid) -> None:
-    """The second task of two goes where the first one is, and the other node stays idle."""
+    """The second of two tasks starts beside the first, and the other node stays idle."""
     crowd = submit(acting, 8, 600)
     acting.until(lambda: round_(acting) and ready(acting) == 2, "two nodes to be ready", 90)
     acting.cell("alpha", "qdel", crowd, user="root")
@@ -197,19 +196,17 @@ def test_new_nodes_are_filled_one_after_the_other(acting: Grid) -> None:
 
 
 def ready(grid: Grid) -> int:
-    """Return how many nodes are ready."""
     return list(nodes(grid).values()).count("ready")
 
 
 def at(grid: Grid, job: str) -> list[str]:
-    """Return the host of each task of a job that runs."""
     told = ElementTree.fromstring(grid.sh(HOST, "qstat -xml -s r -u alice"))
     rows = [{each.tag: each.text or "" for each in row} for row in told.iter("job_list")]
     return [one["queue_name"].partition("@")[2] for one in rows if one["JB_job_number"] == job]
 
 
 def in_line(told: str) -> str:
-    """Return what a queue's seq_no is, on one line."""
+    """Return a queue's seq_no joined into one line."""
     whole = told.replace("\\\n", " ")
     return next(line for line in whole.splitlines() if line.startswith("seq_no"))
 
@@ -251,7 +248,7 @@ def test_nodes_of_others_stay_whatever_they_are_called(acting: Grid) -> None:
 
 @pytest.mark.long
 def test_a_task_that_lands_between_plan_and_removal_puts_its_node_back(acting: Grid) -> None:
-    """The round has seen an idle node, and is held there until a task runs on it."""
+    """The cycle finds an idle node, and is held until a task runs on it."""
     (name,) = _one_node(acting)
     acting.until(lambda: _is_surplus(acting, name), f"{name} to have been idle for long enough")
     with _held(acting), ThreadPoolExecutor(1) as thread:
@@ -270,7 +267,7 @@ def test_a_task_that_lands_between_plan_and_removal_puts_its_node_back(acting: G
 
 
 def _is_surplus(grid: Grid, name: str) -> bool:
-    """Have a round note since when a node is idle, and say whether the next one would remove it."""
+    """Run a cycle that records since when a node is idle; say whether the next would remove it."""
     grid.on(HOST, BALANCE, "--config", KEPT, "--apply", "-n", "4")
     plan = json.loads(grid.on(HOST, BALANCE, "--config", KEPT, "--json").out)
     return name in plan["remove"]
@@ -278,7 +275,7 @@ def _is_surplus(grid: Grid, name: str) -> bool:
 
 @contextmanager
 def _held(grid: Grid) -> Iterator[None]:
-    """Have the next round wait for its list of machines; its provider may take so long then."""
+    """Hold the next cycle at its list of machines; its provider may take that long then."""
     whole = grid.sh(HOST, f"cat {KEPT}")
     patient = whole.replace('-rent"\ntimeout_s = 10.0', '-rent"\ntimeout_s = 50.0')
     assert whole != patient
@@ -296,7 +293,7 @@ def _is_listing(grid: Grid) -> bool:
 
 
 def _sent(grid: Grid, name: str, seconds: int) -> str:
-    """Send a task to a node; return its job, or nothing if its queue is gone."""
+    """Submit a task to a node; return its job, or an empty string if the node's queue is gone."""
     sent = ("qsub", "-terse", "-q", f"all.q@{name}", *QUIET, "sleep", str(seconds))
     return grid.on(HOST, *sent, user="alice").out.strip()
 
@@ -307,7 +304,7 @@ RACES = 100
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_a_task_that_lands_while_its_node_is_removed_is_never_killed(acting: Grid) -> None:
-    """A hundred times it is sent at another moment of the round: it runs to its end, or waits."""
+    """A hundred tasks, each sent at another moment of the cycle, run to their end or wait."""
     took_s = 2.0  # a round that removes a node; learnt from each
     landed = 0
     for race in range(RACES):
@@ -325,7 +322,7 @@ def test_a_task_that_lands_while_its_node_is_removed_is_never_killed(acting: Gri
 
 
 def _one_node(grid: Grid) -> list[str]:
-    """Have the one node that there is beside the least be ready, and return its name."""
+    """Wait until one node beyond the minimum is ready, and return its name."""
 
     def is_ready() -> bool:
         grid.on(HOST, BALANCE, "--config", KEPT, "--apply", "-n", "4")
@@ -336,13 +333,13 @@ def _one_node(grid: Grid) -> list[str]:
 
 
 def _shrink(grid: Grid) -> None:
-    """Do rounds until the node is gone, or is kept because something runs there."""
+    """Run cycles until the node is removed, or kept because a task runs there."""
     for _ in range(3):
         round_(grid)
 
 
 def _ran_or_waits(grid: Grid, job: str) -> bool:
-    """Say whether a job ran, to its end; one that waits for a host that is gone is deleted."""
+    """Say whether a job ran to its end; a job that waits for a removed host is deleted."""
 
     def is_settled() -> str:
         state = grid.states("alpha").get(job, "")

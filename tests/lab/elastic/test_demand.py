@@ -1,4 +1,4 @@
-"""What policy demand makes of jobs of several kinds that wait in the lab's alpha."""
+"""The demand that the balancer's policy computes from several kinds of jobs waiting in the lab's alpha."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +33,7 @@ SLEEP = ("-b", "y", "-o", "/dev/null", "-j", "y", "sleep", "600")
 
 @pytest.fixture(scope="module")
 def full(grid: Grid) -> Iterator[Grid]:
-    """Let alpha have memory to ask for, one licence and another queue, and no slot free."""
+    """Give alpha requestable memory, one licence and a second queue, and fill all of its slots."""
     lines = "\n".join(COMPLEXES)
     for script in (
         "qconf -au bob gbt_staff",
@@ -65,7 +65,7 @@ def full(grid: Grid) -> Iterator[Grid]:
 
 @contextmanager
 def waiting(grid: Grid, *requests: str) -> Iterator[list[int]]:
-    """Submit a job of each request, none of which can start; give their ids."""
+    """Submit a job of each request, none of which can start; return the job ids."""
     jobs = [grid.submit(*request.split(), *SLEEP) for request in requests]
     try:
         grid.until(lambda: all(_waits(grid, job) for job in jobs), f"{jobs} to wait")

@@ -1,4 +1,4 @@
-"""Alpha's balancer when its own files are lost, or another balancer is at work."""
+"""Alpha's balancer after it lost its own files, or while another balancer runs."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,7 +15,7 @@ LOCKED = 3
 
 
 def test_a_second_balancer_does_nothing_while_one_is_at_work(acting: Grid) -> None:
-    """Whichever is first waits for its provider, which does not answer."""
+    """The first balancer waits for its provider, which does not answer."""
     acting.lab("faults", "hang")
     second = acting.until(lambda: _refused(acting), "one of two to refuse")
     acting.lab("faults")
@@ -24,7 +24,7 @@ def test_a_second_balancer_does_nothing_while_one_is_at_work(acting: Grid) -> No
 
 
 def _refused(grid: Grid) -> Done | None:
-    """Have two balancers do a round at the same time; return what the one said that refused."""
+    """Start two balancers at the same time; return the message of the one that refused."""
     argv = (BALANCE, "--config", KEPT, "--apply")
     with ThreadPoolExecutor(2) as threads:
         both = list(threads.map(lambda _: grid.on(HOST, *argv), range(2)))
@@ -32,7 +32,7 @@ def _refused(grid: Grid) -> Done | None:
 
 
 def test_a_lost_state_file_leaves_no_node_unknown(acting: Grid) -> None:
-    """Each is known by its tag, goes on running its tasks, and is given back in the end."""
+    """The balancer finds each node by its tag; it goes on running tasks and is returned later."""
     job = submit(acting, 6, 25)
     comes(acting, "ready")
     before = {one["name"] for one in machines(acting)}

@@ -1,4 +1,4 @@
-"""Alpha's balancer while nodes die, never join or are left out of lists, and without a qmaster."""
+"""Alpha's balancer while nodes die, never join, are missing from lists, or the qmaster is down."""
 
 import json
 import re
@@ -27,7 +27,7 @@ UNTIL_OPEN = f"until [ -e {GATE} ]; do sleep 0.5; done\n"
 
 @pytest.fixture(autouse=True)
 def gate(acting: Grid, at_rest: None) -> Iterator[None]:
-    """Have tasks last until they may end."""
+    """Provide a file for which running tasks wait, and create it after the test."""
     acting.sh(HOST, f"rm -f {GATE}", user="alice")
     yield
     acting.sh(HOST, f"touch {GATE}", user="alice")
@@ -35,7 +35,7 @@ def gate(acting: Grid, at_rest: None) -> Iterator[None]:
 
 @pytest.fixture
 def broken_mounts(acting: Grid) -> Iterator[None]:
-    """Have each new node be told to mount what is not there."""
+    """Have each new node mount a folder that does not exist."""
     whole = acting.sh(HOST, f"cat {KEPT}")
     acting.on(HOST, "tee", KEPT, stdin=whole.replace("test.mounts", "broken.mounts"))
     broken = f"echo /export/nowhere /nowhere none bind 0 0 >{test_acting.HOME}/broken.mounts"
@@ -45,24 +45,23 @@ def broken_mounts(acting: Grid) -> Iterator[None]:
 
 
 def submit(grid: Grid, tasks: int) -> str:
-    """Submit tasks that end when they may, and may run again where they are lost."""
+    """Submit tasks that wait for the gate, and may be rerun after their host is lost."""
     words = ("-r", "y", "-q", "all.q", "-t", f"1-{tasks}", "-o", "/dev/null", "-j", "y")
     return grid.submit(*words, script=UNTIL_OPEN).partition(".")[0]
 
 
 def busy(grid: Grid) -> set[str]:
-    """Return the hosts on which tasks run."""
     told = grid.cell("alpha", "qstat", "-u", "*", "-s", "r").out
     return set(re.findall(r"all\.q@(\S+)", told))
 
 
 def hosts(grid: Grid) -> set[str]:
-    """Return the execution hosts of the cell, without its master."""
+    """Return the cell's execution hosts other than the master."""
     return set(grid.sh(HOST, "qconf -sel").split()) - {HOST}
 
 
 def take_away(grid: Grid) -> set[str]:
-    """Have all rented machines vanish, as a provider does; return their names."""
+    """Remove all rented machines behind the balancer's back; return their names."""
     found = machines(grid)
     for one in found:
         wish = json.dumps({"id": one["id"]})
@@ -71,7 +70,7 @@ def take_away(grid: Grid) -> set[str]:
 
 
 def all_end(grid: Grid, job: str, tasks: int) -> list[tuple[str, str]]:
-    """Let tasks end, and do rounds until each has; return where and how."""
+    """Open the gate, and run cycles until each task has ended; return host and exit status of each."""
     grid.sh(HOST, f"touch {GATE}", user="alice")
 
     def have_ended() -> list[tuple[str, str]]:
@@ -109,7 +108,7 @@ def test_nodes_that_die_while_they_join_leave_nothing_and_others_come(acting: Gr
 
 
 def test_a_node_that_boots_and_never_joins_is_given_back(acting: Grid, broken_mounts: None) -> None:
-    """It was not opened before all of its steps were done, so that no task came there."""
+    """The node's queue was never enabled, so that no task started there."""
     submit(acting, TASKS)
     comes(acting, "joining")
     first = {one["id"] for one in machines(acting)}
@@ -123,7 +122,7 @@ def test_a_node_that_boots_and_never_joins_is_given_back(acting: Grid, broken_mo
 
 
 def test_nodes_that_a_list_leaves_out_go_on_working(acting: Grid) -> None:
-    """Their daemons report: a list without them is wrong."""
+    """Their execds report, so the list is wrong."""
     job = submit(acting, TASKS)
     comes(acting, "ready", COMES_S)
     acting.until(lambda: busy(acting) - OWN, "tasks on a new node")
@@ -139,8 +138,8 @@ def test_nodes_that_a_list_leaves_out_go_on_working(acting: Grid) -> None:
     assert ["0"] * TASKS == [status for _, status in told]
 
 
-def test_a_machine_that_is_a_lie_is_given_up_and_asked_for_again(acting: Grid) -> None:
-    """A list may be late: a machine that nobody lists is waited for two minutes."""
+def test_a_machine_that_never_appears_is_given_up_and_requested_again(acting: Grid) -> None:
+    """A list may be late: the balancer waits two minutes for a machine that no list shows."""
     acting.lab("faults", "lie")
     job = submit(acting, TASKS)
     round_(acting)
@@ -151,8 +150,8 @@ def test_a_machine_that_is_a_lie_is_given_up_and_asked_for_again(acting: Grid) -
     assert ["0"] * TASKS == [status for _, status in told]
 
 
-def test_the_qmaster_is_killed_in_round_after_round(acting: Grid) -> None:
-    """Nodes are on their way in and out meanwhile: no task is lost, and no node stays."""
+def test_no_task_is_lost_when_the_qmaster_is_killed_in_each_cycle(acting: Grid) -> None:
+    """Nodes join and leave meanwhile: no task is lost, and no node stays."""
     job = submit(acting, TASKS)
     for turn in range(ROUNDS):
         with ThreadPoolExecutor(1) as thread:

@@ -1,4 +1,4 @@
-"""A bare machine becomes an execution host of the lab's alpha and stops being one, for real."""
+"""A bare machine becomes an execution host of the lab's alpha and is removed from the cell again."""
 
 import json
 from collections.abc import Iterator
@@ -76,7 +76,7 @@ print(json.dumps([told, done]))
 
 @pytest.fixture(scope="module")
 def grid() -> Iterator[Grid]:
-    """Return the lab with what the steps need, and put all of it back."""
+    """Return the lab with the account and files that membership steps need; remove them afterwards."""
     grid = of_root()
     mounts = "".join(f"/export{folder} {folder} none bind 0 0\n" for folder in MOUNTS)
     grid.on(MASTER, "tee", "/etc/gridlab/mounts", stdin=mounts)
@@ -86,7 +86,7 @@ def grid() -> Iterator[Grid]:
 
 
 def give_back(grid: Grid) -> None:
-    """Have no node rented, and none in the cell."""
+    """Return all rented nodes, and remove them from the cell."""
     Node(grid, {"address": ADDRESS, "host_key": ""}).ask("close", "leave dead", "leave dead")
     script = """for id in $(/opt/gridlab/power-node list </dev/null | grep -o 'lab-[0-9a-f]*'); do
         echo "{\\"id\\": \\"$id\\"}" | /opt/gridlab/power-node destroy; done"""
@@ -94,13 +94,13 @@ def give_back(grid: Grid) -> None:
 
 
 class Node:
-    """A rented machine, and what is asked of its membership."""
+    """A rented machine, and calls to the membership steps for it."""
 
     def __init__(self, grid: Grid, told: dict[str, str]) -> None:
         self.grid, self.told = grid, told
 
     def ask(self, *calls: str, key: str = "", dies_after: int = 0) -> list[object]:
-        """Return the answers; none at all when the process was killed before."""
+        """Return the answers to membership calls; none when the process was killed first."""
         given = (NODE, self.told["address"], key or self.told["host_key"], dies_after, calls)
         done = self.grid.on(MASTER, PYTHON, "-I", "-", json.dumps(given), stdin=CALLS)
         if dies_after and not done.out:
@@ -110,7 +110,7 @@ class Node:
         return list(answers)
 
     def found(self) -> None:
-        """Wait until the qmaster finds its name, which may have been freed just before."""
+        """Wait until the qmaster resolves the node's name, which may just have been reused."""
 
         def is_known() -> bool:
             return self.grid.cell("alpha", "qconf", "-as", NODE, user="root").status == 0
@@ -119,15 +119,15 @@ class Node:
         self.grid.cell("alpha", "qconf", "-ds", NODE, user="root")
 
     def joined(self) -> None:
-        """Go on until it has joined, as round after round would."""
+        """Repeat the joining steps until the node has joined, as successive cycles would."""
         self.grid.until(lambda: self.ask("join") == ["joined"], f"{NODE} to join", FOUND_S)
 
     def left(self, verb: str = "leave") -> None:
-        """Go on until it has left."""
+        """Repeat the leaving steps until the node has left."""
         self.grid.until(lambda: self.ask(verb) == ["left"], f"{NODE} to leave")
 
     def traces(self) -> list[str]:
-        """Return which lists of the cell and of its master name the node."""
+        """Return the lists of the cell and of its master that name the node."""
         script = """for what in -sel -sh -ss -sconfl '-shgrp @allhosts' '-sq all.q'; do
             qconf $what; done; cat /etc/hosts"""
         out = self.grid.sh(MASTER, script)
@@ -163,7 +163,7 @@ def test_a_wrong_host_key_refuses_and_leaves_the_cell_as_it_was(node: Node) -> N
 
 
 def test_a_daemon_that_does_not_run_fails_its_step(node: Node) -> None:
-    """Its own script ends with 0 where the cell's folder is not mounted."""
+    """The script itself exits with 0 when the cell's folder is not mounted."""
     step = (ROOT / "conf/bootstrap/execd").read_text()
 
     done = node.grid.on(NODE, "/bin/sh", "-s", "--", "/var/lib/gridengine", "nosuch", stdin=step)

@@ -1,4 +1,4 @@
-"""An OAR server as a site of its own: its nodes are switched off and on by gridbridge's squeeze."""
+"""An OAR server as a site of its own: gridbridge's squeeze switches its nodes off and on."""
 
 import json
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ OAR_CONF = "/etc/oar/oar.conf"
 
 @pytest.fixture(scope="module")
 def grid() -> Iterator[Grid]:
-    """Return the lab with gridbridge on gamma's own server, where it is not otherwise."""
+    """Return the lab with gridbridge installed on gamma's own server."""
     grid = of_root()
     with installed(grid, HOST):
         yield grid
@@ -60,7 +60,7 @@ def grid() -> Iterator[Grid]:
 
 @pytest.fixture
 def squeezed(grid: Grid) -> Iterator[Grid]:
-    """Return the lab with a balancer that may switch gamma's two nodes, which are idle."""
+    """Return the lab with a balancer that may switch gamma's two idle nodes."""
     grid.on(HOST, "tee", "/etc/gridbridge/gridbridge.toml", stdin=TOML)
     grid.on(HOST, "tee", SWITCH_AT, stdin=SWITCH)
     grid.sh(HOST, f"chmod 755 {SWITCH_AT}; {GRIDBRIDGE} setup balance --apply")
@@ -77,7 +77,7 @@ def squeezed(grid: Grid) -> Iterator[Grid]:
 
 
 def round_(grid: Grid, *, has_plug: bool = True) -> str:
-    """Do a round, and then what it asked of the rack, unless nobody is there."""
+    """Run a balancing cycle, then switch the nodes as the cycle requested, unless told not to."""
     done = grid.on(HOST, BALANCE, "--apply")
     assert done.status == 0, done
     for node in NODES if has_plug else ():
@@ -89,25 +89,25 @@ def round_(grid: Grid, *, has_plug: bool = True) -> str:
 
 
 def power(grid: Grid, node: str) -> str:
-    """Return what the rack says of a node."""
+    """Return the power state of a node."""
     return grid.sh(HOST, f"cat {RACK}/{node}.is").strip()
 
 
 def kept(grid: Grid) -> dict[str, str]:
-    """Return the nodes' states as the balancer has them."""
+    """Return the node states that the balancer has saved."""
     done = grid.on(HOST, GRIDBRIDGE, "balance", "status", "--json")
     told = json.loads(done.out) if done.status == 0 else {"nodes": []}
     return {one["name"]: one["state"] for one in told["nodes"]}
 
 
 def states(grid: Grid) -> dict[str, str]:
-    """Return what OAR calls its nodes."""
+    """Return OAR's states of its nodes."""
     told = json.loads(grid.sh(HOST, "oarnodes -J -s"))
     return {node: next(iter(some.values())) for node, some in told.items()}
 
 
 def becomes(grid: Grid, wanted: set[str], *, has_plug: bool = True) -> None:
-    """Do rounds until the two nodes are in these states."""
+    """Run cycles until the two nodes are in these states."""
 
     def is_so() -> bool:
         round_(grid, has_plug=has_plug)
@@ -117,26 +117,26 @@ def becomes(grid: Grid, wanted: set[str], *, has_plug: bool = True) -> None:
 
 
 def properties(grid: Grid, node: str) -> str:
-    """Return all that OAR keeps of a node's resources."""
+    """Return all OAR properties of a node's resources."""
     return grid.sh(HOST, f"oarnodes -J --sql \"network_address='{node}'\"")
 
 
 def oarsub(grid: Grid, *words: str) -> str:
-    """Submit a job of al_gamma's; return its number."""
+    """Submit a job as al_gamma; return its number."""
     in_home = ("sh", "-c", 'export PWD; exec oarsub "$@"', "sh")  # oarsub reads it
     told = grid.on(HOST, *in_home, *words, user=USER).out
     return next(line for line in told.splitlines() if line.startswith("OAR_JOB_ID="))[11:]
 
 
 def ended(grid: Grid, number: str) -> bool:
-    """Say whether a job has ended well."""
+    """Say whether a job has ended successfully."""
     told = grid.sh(HOST, f"oarstat -f -J -j {number}")
     return bool(json.loads(told)[number]["state"] == "Terminated")
 
 
 @pytest.mark.long
-def test_a_node_rests_and_works_again_when_a_job_wants_it(squeezed: Grid) -> None:
-    """Of two idle nodes one is enough for the reserve; OAR takes jobs for both meanwhile."""
+def test_an_oar_node_is_switched_off_and_on_again_when_a_job_needs_it(squeezed: Grid) -> None:
+    """One of two idle nodes is enough as reserve; OAR still accepts jobs for both."""
     told = squeezed.sh(HOST, f"{GRIDBRIDGE} squeeze")
     becomes(squeezed, {"ready", "standby"})
     resting = next(name for name, state in kept(squeezed).items() if state == "standby")
@@ -158,7 +158,7 @@ def test_a_node_rests_and_works_again_when_a_job_wants_it(squeezed: Grid) -> Non
 
 @pytest.mark.long
 def test_jobs_keep_their_node_and_none_is_killed(squeezed: Grid) -> None:
-    """A job on each node: neither rests until its own has ended."""
+    """Each node runs a job, and is not switched off before the job has ended."""
     squeezed.sh(HOST, "rm -f go", user=USER)
     until_told = "until [ -e $HOME/go ]; do sleep 1; done"
     jobs = [oarsub(squeezed, "-l", "/resource_id=2,walltime=0:5:0", until_told) for _ in NODES]
@@ -174,14 +174,13 @@ def test_jobs_keep_their_node_and_none_is_killed(squeezed: Grid) -> None:
 
 
 def running(grid: Grid) -> list[str]:
-    """Return the numbers of the jobs that run."""
     told = json.loads(grid.sh(HOST, "oarstat -f -J") or "{}")
     return [number for number, one in told.items() if one["state"] == "Running"]
 
 
 @pytest.mark.long
 def test_a_node_that_stays_on_works_again(squeezed: Grid) -> None:
-    """OAR calls it absent and asks it nothing: that it is up, its own sshd tells."""
+    """OAR calls the node absent and does not contact it; its own sshd shows that it is up."""
     becomes(squeezed, {"ready", "standby"}, has_plug=False)
     squeezed.sh(HOST, f"sed -i '/^\\[squeeze/a target_reserve = 100' {TOML_AT}")
     becomes(squeezed, {"ready"}, has_plug=False)
@@ -202,7 +201,7 @@ NOTED = "/var/spool/gridbridge-power"
 
 
 def test_oar_itself_calls_the_hooks_for_sleep_and_for_waking(squeezed: Grid) -> None:
-    """What they note switches the nodes by the site's own provider."""
+    """The requests that the hooks record switch the nodes by the site's own provider."""
     squeezed.sh(HOST, f"cp -p {OAR_CONF} {OAR_CONF}.test; install -d -m 2777 -o oar {NOTED}")
     squeezed.on(HOST, "tee", "-a", OAR_CONF, stdin=HOOKS)
     try:
@@ -226,13 +225,13 @@ def test_oar_itself_calls_the_hooks_for_sleep_and_for_waking(squeezed: Grid) -> 
 
 
 def noted(grid: Grid, wish: str) -> set[str]:
-    """Return the nodes of which OAR wished something."""
+    """Return the nodes that OAR asked to switch."""
     return set(grid.on(HOST, "sh", "-c", f"cat {NOTED}/{wish}.* 2>/dev/null").out.split())
 
 
 @pytest.mark.long
-def test_where_oar_saves_energy_itself_nothing_is_done(squeezed: Grid) -> None:
-    """A node has one owner; what would be done is still told."""
+def test_no_node_is_switched_where_oar_saves_energy_itself(squeezed: Grid) -> None:
+    """Only one program may switch a node; the plan is still shown."""
     squeezed.sh(HOST, f"cp -p {OAR_CONF} {OAR_CONF}.test")
     squeezed.sh(HOST, f"sed -i 's/^ENERGY_SAVING_INTERNAL=.*/ENERGY_SAVING_INTERNAL=yes/' {OAR_CONF}")
     done = squeezed.on(HOST, BALANCE, "--apply")

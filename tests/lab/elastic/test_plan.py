@@ -1,4 +1,4 @@
-"""What the balancer would do about the lab's alpha, with a real queue."""
+"""The balancer's plan for the lab's alpha, with jobs in a real queue."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ FOLDER = "balance-saved"
 
 
 def plan(grid: Grid, *words: str) -> dict[str, Any]:
-    """Return what a round would do, as anybody may ask."""
+    """Return the plan that any user may print."""
     done = grid.on(HOST, "gridbridge", "balance", "plan", "--json", *words, user="bob")
     assert done.status == 0, done
     found = json.loads(done.out)
@@ -23,7 +23,7 @@ def plan(grid: Grid, *words: str) -> dict[str, Any]:
 
 
 def test_a_queue_that_is_too_long_makes_the_cluster_grow(grid: Grid) -> None:
-    """And what was saved then leads to the same plan, with other limits to another."""
+    """The saved snapshot leads to the same plan, and with other limits to another plan."""
     job = grid.submit("-q", "all.q", "-t", "1-9", "-b", "y", "-o", "/dev/null", "sleep", "600")
     try:
         grid.until(lambda: "qw" in str(grid.states().values()), "a task to wait")
@@ -55,7 +55,7 @@ def test_held_jobs_are_told_and_add_nothing(grid: Grid) -> None:
 
 
 def test_a_cell_that_does_not_answer_ends_with_75(grid: Grid) -> None:
-    """Nothing is known then, and no plan is printed."""
+    """No plan is printed without a snapshot."""
     port = "s/^qmaster_port = .*/qmaster_port = 9/"
     script = f"sed '{port}' /var/lib/gridbridge/gridbridge.toml >elsewhere.toml"
     grid.sh(HOST, f"{script} && chmod 644 elsewhere.toml", user="bob")

@@ -1,4 +1,4 @@
-"""The command provider against the lab's power service, and against each way it misbehaves."""
+"""The command provider against the lab's power service, and against each of its faults."""
 
 import json
 from collections.abc import Iterator
@@ -50,20 +50,20 @@ for verb, *words in calls:
 
 @pytest.fixture(scope="module")
 def grid() -> Grid:
-    """Return the lab; gridbridge is installed there, and need not be set up."""
+    """Return the lab; gridbridge is installed, but may lack a configuration."""
     return of_root()
 
 
 @pytest.fixture(autouse=True)
 def rented(grid: Grid) -> Iterator[None]:
-    """Have nothing rented and no fault, before and after."""
+    """Return all rented nodes and remove all faults, before and after a test."""
     give_back(grid)
     yield
     give_back(grid)
 
 
 def give_back(grid: Grid) -> None:
-    """Return all nodes, by the program itself."""
+    """Return all nodes by the power service's own program."""
     grid.lab("faults")
     script = """for id in $(/opt/gridlab/power-node list </dev/null | grep -o 'lab-[0-9a-f]*'); do
         echo "{\\"id\\": \\"$id\\"}" | /opt/gridlab/power-node destroy; done"""
@@ -71,7 +71,7 @@ def give_back(grid: Grid) -> None:
 
 
 def ask(grid: Grid, *calls: tuple[Any, ...], timeout_s: float = 30) -> list[Any]:
-    """Return what comes of some calls one after the other, errors by their class and words."""
+    """Return the results of successive provider calls; an error is returned as its class and message."""
     given = (SETTINGS.format(timeout_s=timeout_s), json.dumps(calls))
     done = grid.on(MASTER, PYTHON, "-I", "-", *given, stdin=CALLS)
     assert (0, len(calls)) == (done.status, len(done.out.splitlines())), done
@@ -79,12 +79,12 @@ def ask(grid: Grid, *calls: tuple[Any, ...], timeout_s: float = 30) -> list[Any]
 
 
 def create(name: str) -> tuple[Any, ...]:
-    """Return the call that asks for a node of ours."""
+    """Return the call that requests a node of this site."""
     return ("create", name, TAGS)
 
 
 def test_a_node_is_made_runs_and_is_removed(grid: Grid) -> None:
-    """It is removed twice, which is no error."""
+    """Removing it a second time is no error."""
     (made,) = ask(grid, create("alpha-n7"))
     grid.until(lambda: "running" == ask(grid, ("list",))[0][0]["state"], "the node to boot")
     ((up,),) = ask(grid, ("list",))
@@ -105,10 +105,10 @@ def test_a_node_is_made_runs_and_is_removed(grid: Grid) -> None:
         ("lost", 1, "ProviderOutcomeUnknown", "ProviderOutcomeUnknown", 1),
     ],
 )
-def test_what_is_not_done_or_not_told_is_known_by_looking(
+def test_a_list_shows_whether_an_unconfirmed_request_was_executed(
     grid: Grid, fault: str, limit_s: float, create_is: str, list_is: object, left: int
 ) -> None:
-    """A node whose answer was lost is there, and its tags say that it is ours."""
+    """A node whose creation was not confirmed exists, and its tags show that it belongs to the site."""
     grid.lab("faults", fault)
     created, listed = ask(grid, create("alpha-n7"), ("list",), timeout_s=limit_s)
     grid.lab("faults")
@@ -134,8 +134,8 @@ def test_a_node_that_never_boots_stays_pending_without_a_host_key(grid: Grid) ->
     assert ("pending", "") == (listed["state"], listed["host_key"])
 
 
-def test_lists_of_others_of_half_and_of_rubbish(grid: Grid) -> None:
-    """Half a document is refused whole; a right list that lacks nodes looks right."""
+def test_foreign_machines_are_ignored_and_malformed_lists_refused(grid: Grid) -> None:
+    """A truncated document is refused; a well-formed list that lacks nodes is accepted."""
     ask(grid, create("alpha-n7"), create("alpha-n8"))
     (whole,) = grid.until(lambda: _running(ask(grid, ("list",))), "both to boot")
     grid.lab("faults", "others")

@@ -1,4 +1,4 @@
-"""Alpha's own hosts are switched off while nothing waits, and on again for what does."""
+"""Alpha's own hosts are switched off while no task waits, and on again for waiting tasks."""
 
 import re
 from collections.abc import Iterator
@@ -45,13 +45,13 @@ AWAY = f"rm -rf {RACK} {KEPT} /usr/local/bin/squeeze-test-switch /etc/sudoers.d/
 
 @pytest.fixture(scope="module")
 def grid() -> Grid:
-    """Return the lab; gridbridge is installed there, and no transfer queue has to be open."""
+    """Return the lab; gridbridge is installed, and transfer queues may be closed."""
     return of_root()
 
 
 @pytest.fixture
 def squeezed(grid: Grid) -> Iterator[Grid]:
-    """Return the lab with a balancer that may switch alpha's two hosts, which are idle."""
+    """Return the lab with a balancer that may switch alpha's two idle hosts."""
     grid.sh(HOST, SET_UP)
     grid.sh(HOST, f"install -d -m 755 -o gridbridge-admin {RACK}")
     for host in OWN:
@@ -71,7 +71,7 @@ def squeezed(grid: Grid) -> Iterator[Grid]:
 
 
 def round_(grid: Grid) -> str:
-    """Do a round, and then what it asked of the rack; return what it printed."""
+    """Run a balancing cycle, then switch the hosts as the cycle requested; return its output."""
     told = grid.on(HOST, BALANCE, "--config", KEPT, "--apply").out
     for host in OWN:
         wanted = grid.on(HOST, "cat", f"{RACK}/{host}.wanted").out.strip()
@@ -82,8 +82,8 @@ def round_(grid: Grid) -> str:
 
 
 @pytest.mark.long
-def test_tasks_that_may_run_again_make_room_for_a_rest(squeezed: Grid) -> None:
-    """One of two half full hosts is freed: that of the task with `-r y`; the other's runs on."""
+def test_a_rerunnable_task_is_moved_so_that_its_host_can_be_switched_off(squeezed: Grid) -> None:
+    """Of two half-full hosts the one with the `-r y` task is freed; the task without it runs on."""
     squeezed.sh(HOST, f"sed -i '/^\\[squeeze/a {MOVING}' {KEPT}")
     fixed = one_on(squeezed, "alpha-n1", "alpha-n2", "-r", "n")
     moved = one_on(squeezed, "alpha-n2", "alpha-n1", "-r", "y")
@@ -101,7 +101,7 @@ MOVING = 'restriction = "rerunnable"\\nminimal_reserve = 0.25\\ntarget_reserve =
 
 
 def one_on(grid: Grid, host: str, other: str, *options: str) -> str:
-    """Have a task run on a host that it did not ask for; return its job."""
+    """Run a task on a host that the task did not request; return its job."""
     grid.cell("alpha", "qmod", "-d", f"all.q@{other}", user="root")
     job = grid.submit("-q", "all.q", *options, *QUIET, "sleep", "40")
     grid.until(lambda: grid.states("alpha").get(job) == "r", f"job {job} to run")
@@ -110,7 +110,7 @@ def one_on(grid: Grid, host: str, other: str, *options: str) -> str:
 
 
 def becomes(grid: Grid, wanted: set[str]) -> None:
-    """Do rounds until the two hosts are in these states."""
+    """Run cycles until the two hosts are in these states."""
 
     def is_so() -> bool:
         round_(grid)
@@ -120,12 +120,12 @@ def becomes(grid: Grid, wanted: set[str]) -> None:
 
 
 def tags(grid: Grid) -> str:
-    """Return all that the cell keeps of the two hosts."""
+    """Return the cell's configuration of the two hosts."""
     return "".join(grid.sh(HOST, f"qconf -se {host}") for host in OWN)
 
 
-def test_a_host_rests_and_works_again_when_tasks_wait(squeezed: Grid) -> None:
-    """Of two idle hosts one is enough for the reserve; no task is ended by that."""
+def test_a_host_is_switched_off_and_on_again_when_tasks_wait(squeezed: Grid) -> None:
+    """One of two idle hosts is enough as reserve; no task is ended by the switch."""
     told = squeezed.sh(HOST, f"gridbridge squeeze --config {KEPT}")
     becomes(squeezed, {"ready", "standby"})
     resting = next(name for name, state in nodes(squeezed).items() if state == "standby")

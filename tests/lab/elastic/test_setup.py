@@ -1,4 +1,4 @@
-"""The balancer's account and rights on alpha's master, as an administrator makes them."""
+"""An administrator makes and removes the balancer's account and rights on alpha's master."""
 
 import json
 import re
@@ -18,20 +18,20 @@ SETUP = ("gridbridge", "setup", "balance")
 
 @pytest.fixture(scope="module")
 def grid() -> Grid:
-    """Return the lab; gridbridge is installed there, and no transfer queue has to be open."""
+    """Return the lab; gridbridge is installed, and transfer queues may be closed."""
     return of_root()
 
 
 @pytest.fixture(autouse=True)
 def without(grid: Grid) -> Iterator[None]:
-    """Have no rights of the balancer's, before and after."""
+    """Remove the balancer's rights, before and after a test."""
     grid.on(HOST, *SETUP, "--remove", "--apply")
     yield
     grid.on(HOST, *SETUP, "--remove", "--apply")
 
 
 def judged(grid: Grid) -> dict[str, str]:
-    """Return the state of each item of the check that is the balancer's."""
+    """Return the state of each check item that concerns the balancer."""
     items = json.loads(grid.on(HOST, "gridbridge", "check", "--json").out)["items"]
     ours = re.compile(r"balance|gridbridge-admin")
     return {one["name"]: one["state"] for one in items if ours.search(one["name"])}
@@ -79,5 +79,5 @@ def test_the_line_of_cron_tells_what_it_would_do(grid: Grid) -> None:
 
 
 def as_(account: str) -> tuple[str, ...]:
-    """Return the words by which setpriv becomes an account."""
+    """Return the setpriv command line that runs a program as an account."""
     return ("--reuid", account, "--regid", account, "--init-groups", "--")

@@ -1,4 +1,4 @@
-"""Tags of hosts in a real cell: written, read by a squeeze, and taken again."""
+"""Tags of hosts in a real cell: written, read by the squeeze, and removed."""
 
 import json
 
@@ -11,7 +11,6 @@ pytestmark = pytest.mark.lab
 
 
 def tag(grid: Grid, *words: str) -> str:
-    """Tag a host, as a manager."""
     done = grid.on(HOST, "gridbridge", "balance", "tag", *words, user="root")
     assert done.status == 0, done
     return done.out.strip()

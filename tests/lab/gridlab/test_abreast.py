@@ -1,4 +1,4 @@
-"""Tests that run side by side tell each its own outcome; needs no lab."""
+"""Each of several tests that run side by side reports its own outcome; needs no lab."""
 
 import threading
 from collections.abc import Callable
@@ -13,13 +13,13 @@ LIMIT_S = 10
 
 @dataclass(eq=False)
 class Item:
-    """As much of a pytest.Function as matters here."""
+    """The attributes of a pytest.Function that `abreast` uses."""
 
     obj: Callable[[], object]
 
 
 def run(*tests: Callable[[], object]) -> list[Item]:
-    """Run tests as items of one lane, all of them at once."""
+    """Run tests as items of one lane, all at once."""
     items = [Item(test) for test in tests]
     run_all([({item: item.obj for item in items}, len(items))])  # type: ignore[dict-item]
     return items
@@ -40,8 +40,8 @@ def test_one_that_failed_says_so_and_the_others_do_not() -> None:
         failed.obj()
 
 
-def test_one_that_is_called_again_runs_again() -> None:
-    """A test that failed gets a second chance, not its first outcome once more."""
+def test_a_test_that_is_called_again_runs_again() -> None:
+    """The retry of a failed test runs it anew, instead of repeating the first outcome."""
     ran: list[int] = []
     (item,) = run(lambda: ran.append(1))
     item.obj()

@@ -1,4 +1,4 @@
-"""The resident agents: a command by one is as by `lab on`."""
+"""A command run by a resident agent behaves as one run by `lab on`."""
 
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -52,8 +52,8 @@ def test_what_takes_too_long_is_ended_with_its_children_and_the_agent_goes_on() 
     assert (left.status, left.out) == (1, "")
 
 
-def test_commands_at_once_have_an_agent_each(grid: Grid) -> None:
-    """The first ends when the second has come, however they are told."""
+def test_simultaneous_commands_have_an_agent_each(grid: Grid) -> None:
+    """The first command ends only once the second has started."""
     meet = "touch /tmp/meet.$0; until [ -e /tmp/meet.$1 ]; do sleep 0.02; done"
     with ThreadPoolExecutor(2) as threads:
         one, other = (
@@ -67,7 +67,7 @@ def test_commands_at_once_have_an_agent_each(grid: Grid) -> None:
 
 
 def test_a_host_that_was_off_has_another_agent(grid: Grid) -> None:
-    """One that is asked while its host goes off is killed with it."""
+    """A command that runs while its host is switched off is killed with the host."""
     agents, told = Agents(), []
 
     def ask() -> int:

@@ -1,4 +1,4 @@
-"""Clusters of other domains: their own files and user names, reached from alpha by ssh only."""
+"""Clusters of other domains: own files and user names, reached from alpha by ssh only."""
 
 import json
 import shlex
@@ -25,26 +25,26 @@ HOLDERS = [("al", "alice"), ("bo", "bob"), ("gb", "gridbridge")]
 
 @pytest.fixture(scope="module")
 def grid() -> Grid:
-    """Return the lab; gridbridge need not be set up in it."""
+    """Return the lab, whether or not gridbridge is set up."""
     return of_root()
 
 
 def mend(grid: Grid) -> None:
-    """Have every host on and connected."""
+    """Switch every host on and heal every link."""
     for host in PORTS:
         grid.lab("power", host, "on")
         grid.lab("net", host, "heal")
 
 
 def ssh(grid: Grid, person: str, login: str, cluster: str, *command: str) -> Done:
-    """Run a command by ssh from alpha-master; any question is a failure."""
+    """Run a command by ssh from alpha-master; ssh fails instead of asking any question."""
     options = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={WAIT_S}")
     target = f"{login}_{cluster}@{cluster}-master"
     return grid.on("alpha-master", "ssh", *options, target, *command, user=person)
 
 
 def reached(grid: Grid, cluster: str, *command: str) -> str:
-    """Run a command as alice's account of another cluster; it must succeed."""
+    """Run a command as alice's account of another cluster; the command must succeed."""
     done = ssh(grid, "alice", "al", cluster, *command)
     assert done.status == 0, done
     return done.out
@@ -58,20 +58,19 @@ def oarsub(grid: Grid, command: str, *options: str) -> str:
 
 
 def oarstat(grid: Grid, *choice: str) -> list[dict[str, object]]:
-    """Return what OAR tells of jobs that are chosen by id or array."""
+    """Return OAR's records of the jobs with an id or of an array."""
     out = reached(grid, "gamma", "oarstat", "-f", "-J", *choice)
     return list(json.loads(out or "{}").values())
 
 
 def ended(grid: Grid, job: str) -> dict[str, object]:
-    """Wait until OAR calls a job terminated, and return what it tells of it."""
+    """Wait until OAR calls a job terminated, and return its record."""
     return grid.until(
         lambda: [one for one in oarstat(grid, "-j", job) if one["state"] == "Terminated"], f"OAR job {job} to end"
     )[0]
 
 
 def node_states(grid: Grid, node: str) -> set[str]:
-    """Return the states of a node's resources."""
     return set(json.loads(reached(grid, "gamma", "oarnodes -J -s"))[node].values())
 
 
@@ -117,8 +116,8 @@ def test_a_home_is_shared_inside_its_domain_alone(grid: Grid, cluster: str) -> N
 
 @pytest.mark.usefixtures("abreast")
 @pytest.mark.parametrize("cluster", FOREIGN)
-def test_gridbridge_is_not_there(grid: Grid, cluster: str) -> None:
-    """What crosses to these clusters must bring along all that it needs."""
+def test_gridbridge_is_not_installed_in_other_domains(grid: Grid, cluster: str) -> None:
+    """A transfer must bring along all programs that it needs at these clusters."""
     seen = grid.on(f"{cluster}-n1", "sh", "-c", "ls -A /opt/gridbridge; id gridbridge")
 
     assert (1, "") == (seen.status, seen.out)
@@ -126,7 +125,7 @@ def test_gridbridge_is_not_there(grid: Grid, cluster: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """What was tried while links were cut and a host was without power, and what afterwards."""
+    """Results of connection attempts while links were cut and a host was off, and afterwards."""
 
     cut: Mapping[str, Done]  # a knock at each host
     healed: Mapping[str, Done]
@@ -137,7 +136,7 @@ class Lost:
 
 @pytest.fixture(scope="module")
 def lost(grid: Grid) -> Lost:
-    """Cut every link at once, then gamma-n1's alone, and gamma-n2 from its power meanwhile."""
+    """Cut every link at once, then gamma-n1's alone; switch gamma-n2 off meanwhile."""
     try:
         return lose(grid)
     except BaseException:
@@ -146,7 +145,7 @@ def lost(grid: Grid) -> Lost:
 
 
 def lose(grid: Grid) -> Lost:
-    """Cut hosts off, and connect them again."""
+    """Cut hosts off the network, and connect them again."""
     for host in PORTS:
         grid.lab("net", host, "cut")
     cut, ssh_cut = knocked(grid, PORTS), let_in(grid)
@@ -164,7 +163,7 @@ def lose(grid: Grid) -> Lost:
 
 
 def knocked(grid: Grid, hosts: Iterable[str]) -> dict[str, Done]:
-    """Try at once to connect to each host."""
+    """Try simultaneously to connect to each host."""
 
     def knock(host: str) -> tuple[str, Done]:
         script = f": <>/dev/tcp/{host}/{PORTS[host]}"
@@ -175,7 +174,7 @@ def knocked(grid: Grid, hosts: Iterable[str]) -> dict[str, Done]:
 
 
 def let_in(grid: Grid) -> dict[str, Done]:
-    """Try at once to get into alice's account of each cluster."""
+    """Try simultaneously to log in to alice's account of each cluster."""
     with ThreadPoolExecutor() as pool:
         done = pool.map(lambda cluster: ssh(grid, "alice", "al", cluster, "true"), FOREIGN)
         return dict(zip(FOREIGN, done, strict=True))
@@ -191,7 +190,7 @@ def test_a_cut_link_hangs_ssh_and_heals(lost: Lost, cluster: str) -> None:
 
 @pytest.mark.parametrize("host", PORTS)
 def test_every_link_can_be_cut_and_healed(lost: Lost, host: str) -> None:
-    """A connection hangs meanwhile, neither refused nor without a route."""
+    """A connection through a cut link hangs: it is neither refused nor without a route."""
     assert (124, 0) == (lost.cut[host].status, lost.healed[host].status)
 
 
@@ -219,7 +218,7 @@ def test_a_job_of_delta_runs_on_its_node(grid: Grid) -> None:
 
 @pytest.mark.usefixtures("abreast")
 def test_an_oar_job_runs_on_a_node_and_tells_its_exit_status(grid: Grid) -> None:
-    """OAR's exit_code is a wait status: 3 is 768."""
+    """OAR's exit_code is a wait status: exit status 3 is 768."""
     job = oarsub(grid, "hostname; id -un; exit 3")
     told = ended(grid, job)
     out = reached(grid, "gamma", f"cat OAR.{job}.stdout OAR.{job}.stderr; rm OAR.{job}.*")
@@ -230,7 +229,6 @@ def test_an_oar_job_runs_on_a_node_and_tells_its_exit_status(grid: Grid) -> None
 
 
 def test_each_node_of_gamma_has_two_slots(grid: Grid) -> None:
-    """Five jobs fill four slots; oardel ends them all."""
     array = oarsub(grid, "sleep 300", "--array", "5")
 
     def nodes_in_use() -> list[str]:
@@ -252,7 +250,7 @@ def test_each_node_of_gamma_has_two_slots(grid: Grid) -> None:
 
 @pytest.mark.usefixtures("abreast")
 def test_oar_tells_an_end_by_a_program_of_the_user(grid: Grid) -> None:
-    """It runs as that user on the master, by OAR's own sshd there, not in the home."""
+    """OAR runs it as that user on the master, through its own sshd, outside the home folder."""
     note = "#!/bin/sh\\ncd ~al_gamma && { id -un; echo $*; } >told.new && mv told.new told.$3\\n"
     reached(grid, "gamma", f"printf '{note}' >note; chmod +x note; rm -f told.*")
     job = oarsub(grid, "true", "--notify", "exec:/home/al_gamma/note mark")
@@ -273,7 +271,7 @@ def test_a_slow_link_still_lets_in(grid: Grid, cluster: str) -> None:
 
 
 def test_gamma_comes_back_after_its_master_lost_power(grid: Grid) -> None:
-    """The database was killed with all the rest, and knows its jobs."""
+    """The database is killed with the host, and still has its jobs afterwards."""
     before = oarsub(grid, "exit 5")
     ended(grid, before)
     grid.lab("power", "gamma-master", "cut")

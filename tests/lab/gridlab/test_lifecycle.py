@@ -1,7 +1,7 @@
-"""The lab comes, works, breaks on demand, and goes without a trace on the machine.
+"""The lab starts, works, fails on demand, and stops without a trace on the machine.
 
-These tests start and stop the machine's one lab. Run them on a machine where nothing else starts
-daemons meanwhile, or in a PID namespace whose first process reaps orphans:
+These tests start and stop the machine's one lab. Run them on a machine where no other daemon starts
+meanwhile, or in a PID namespace whose first process reaps orphans:
 `unshare --pid --fork --mount-proc sh -c 'pytest ...; exit $?'`.
 """
 
@@ -42,7 +42,7 @@ pytestmark = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What the lab must not change."""
+    """The state of the machine that the lab must not change."""
 
     etc: dict[str, str]
     packages: str
@@ -63,7 +63,7 @@ def run_lab(
 
 
 def must(*arguments: str, lab: Path = LAB) -> str:
-    """Run a lab command that has to succeed and return its output."""
+    """Run a lab command that has to succeed, and return its output."""
     answer = run_lab(*arguments, lab=lab)
     if answer.returncode != 0:
         pytest.fail(f"lab {' '.join(arguments)}: {answer.stdout}{answer.stderr}\n{logs(lab)}")
@@ -75,7 +75,7 @@ def logs(lab: Path) -> str:
 
 
 def wait_for(check: Callable[[], object], limit_s: float = 20.0) -> None:
-    """Wait until `check` is true; fail with what it returned last."""
+    """Wait until `check` returns a true value; fail with the last value."""
     deadline = time.monotonic() + limit_s
     while not (last := check()):
         if time.monotonic() > deadline:
@@ -84,7 +84,7 @@ def wait_for(check: Callable[[], object], limit_s: float = 20.0) -> None:
 
 
 def tell(*command: str) -> str:
-    """Return what a program of the machine prints, or nothing if it is not there."""
+    """Return the output of a program of the machine; empty when it is not installed."""
     if shutil.which(command[0]) is None:
         return ""
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
@@ -114,7 +114,7 @@ def sysctls() -> dict[str, str]:
 
 
 def parents() -> dict[int, tuple[int, str]]:
-    """Return parent and start time by process id, without kernel threads."""
+    """Return the parent and start time of each process but kernel threads, by process id."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         fields = read(folder / "stat").rpartition(")")[2].split()
@@ -150,7 +150,7 @@ def look() -> Machine:
 
 
 def leftovers(before: Machine) -> list[str]:
-    """Return processes that came since, save children of somebody who was there before."""
+    """Return new processes, except children of processes that were running before."""
     now = parents()
     strangers = {pid for pid, _ in before.processes} - {1, os.getpid()}
     fresh = [pid for pid, (_, started) in now.items() if (pid, started) not in before.processes]
@@ -164,7 +164,7 @@ def ancestors(pid: int, processes: dict[int, tuple[int, str]]) -> Iterator[int]:
 
 
 def assert_untouched(before: Machine) -> None:
-    """Compare the machine with what it was, part by part for a readable difference."""
+    """Compare the machine with its earlier state, one attribute after another."""
     wait_for(lambda: not leftovers(before))
     after = look()
 
@@ -180,7 +180,7 @@ def assert_untouched(before: Machine) -> None:
 
 @pytest.fixture(scope="module")
 def before() -> Iterator[Machine]:
-    """Look at the machine without a lab, and leave it so at the end."""
+    """Record the machine's state without a lab, and compare it at the end."""
     must("down")
     yield look()
     must("down")
@@ -188,7 +188,7 @@ def before() -> Iterator[Machine]:
 
 @pytest.fixture
 def lab(before: Machine) -> None:
-    """Have every cluster healthy, whatever the test before did to them."""
+    """Start the lab with every cluster healthy, whatever an earlier test did."""
     must("up")
 
 
@@ -205,7 +205,7 @@ def state(host: str, job: str) -> str:
 
 @pytest.mark.usefixtures("lab")
 class TestWorking:
-    """What a lab that is up does."""
+    """A running lab runs jobs on its clusters."""
 
     def test_a_second_up_changes_nothing(self) -> None:
         records = {path.name: path.read_text() for path in RUN.glob("host.*")}
@@ -257,7 +257,7 @@ class TestWorking:
 
 @pytest.mark.usefixtures("lab")
 class TestOn:
-    """`lab on` is a clean login without a terminal."""
+    """`lab on` gives a clean login without a terminal."""
 
     @pytest.mark.smoke
     def test_streams_and_exit_status_pass(self) -> None:
@@ -304,7 +304,7 @@ class TestOn:
 
 @pytest.mark.usefixtures("lab")
 class TestFaults:
-    """Power, network and daemons fail on demand and come back."""
+    """Power, network and daemons fail on demand and recover."""
 
     @pytest.mark.smoke
     def test_a_power_cut_ends_jobs_and_keeps_the_disk(self) -> None:
@@ -320,7 +320,7 @@ class TestFaults:
         wait_for(lambda: state("alpha-master", job) == "")
 
     def test_a_cut_network_hangs_and_heals(self) -> None:
-        """Not refused, and no "no route to host": that is what a client's timeouts are for."""
+        """Connections are neither refused nor without a route, so that clients run into their timeouts."""
         ask = ("on", "beta-n1", "--", "timeout", "5", "qstat", "-f")
         must("net", "beta-master", "cut")
         hanging = run_lab(*ask).returncode
@@ -384,7 +384,7 @@ def test_there_are_nine_labs_and_no_tenth(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_another_checkout_takes_the_lab_over(lab: None, tmp_path: Path) -> None:
-    """The lock in /run says whose the lab is; the one who lost it gets a clear refusal."""
+    """The lock in /run names the lab's owner; a checkout that lost the lab is refused with the reason."""
     shutil.copytree(CHECKOUT / "lab", tmp_path / "lab")
     other = tmp_path / "lab" / "lab"
     rent()

@@ -1,4 +1,4 @@
-"""OAR when gamma's database, server or node fails, and what is left on gamma's disks."""
+"""OAR while gamma's database, server or a node fails, and the files left on gamma's disks."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +22,7 @@ CLIENTS = "ps -eo args | grep -c '^/usr/bin/perl /usr/lib/oar/oar[sdrhn]' || :"
 
 @pytest.fixture
 def gamma(grid: Grid) -> Iterator[Far]:
-    """Return gamma as alice; whatever failed is well again afterwards."""
+    """Return gamma as alice sees it; every fault is healed afterwards."""
     folder = grid.sh(FRONTEND, "mktemp -d ~/oar.XXXXXX", user=PERSON).strip()
     far = cluster(grid, "gamma", folder)
     yield far
@@ -32,7 +32,7 @@ def gamma(grid: Grid) -> Iterator[Far]:
 
 
 def test_nothing_is_left_on_gammas_disks(grid: Grid, gamma: Far) -> None:
-    """Neither by a job that ended, nor by one that was deleted before or while it ran."""
+    """Jobs that ended, and jobs deleted before or during their run, leave no file."""
     running, ended = gamma.start_all([WAITING, "exit 0\n"])
     held = gamma.submit("exit 0\n")
     kept = grid.sh(FRONTEND, "ls ~/.gridbridge", user=PERSON).split()
@@ -55,7 +55,7 @@ def jobs_with_folders(grid: Grid) -> set[str]:
 
 @pytest.mark.long
 def test_a_stopped_database_costs_the_time_limit_and_leaves_no_client(grid: Grid, gamma: Far) -> None:
-    """OAR's clients would try for ever, and their caller can't kill them."""
+    """OAR's own clients would retry for ever, and their caller can't kill them."""
     hasty = Far(gamma.reach.within(PATIENCE_S))  # type: ignore[attr-defined]
     grid.sh(FRONTEND, "labctl stop postgresql")
     asks = (lambda: hasty.state("1"), hasty.snapshot, lambda: hasty.hot("delete_job", "1"))
@@ -73,7 +73,7 @@ def test_a_stopped_database_costs_the_time_limit_and_leaves_no_client(grid: Grid
 
 @pytest.mark.long
 def test_a_submission_while_the_server_is_down_is_found_and_runs_later(grid: Grid, gamma: Far) -> None:
-    """OAR says that the job was killed; it was not."""
+    """OAR reports the job as killed although it was not."""
     name = gamma.new_name()
     grid.sh(FRONTEND, "labctl stop oar-server")
     answer = gamma.answer("exit 4\n", name=name)
@@ -106,7 +106,7 @@ def test_a_deleted_job_of_a_lost_node_has_an_end_that_nobody_saw(grid: Grid, gam
 
 @pytest.mark.long
 def test_a_copy_that_oar_makes_of_a_job_does_not_run(grid: Grid, gamma: Far) -> None:
-    """As it makes one by itself of a job that it could not launch."""
+    """OAR makes such a copy of a job that it could not launch."""
     job = gamma.submit("echo ran >>ran\n")
     by_hand = f"oardel {job} >/dev/null; until oarstat -s -j {job} | grep -q Error; do :; done"
     told = grid.sh(FRONTEND, f"{by_hand}; oarsub --resubmit={job}", user=PERSON)

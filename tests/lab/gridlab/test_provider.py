@@ -1,4 +1,4 @@
-"""The power service rents out bare machines and misbehaves on demand; one becomes a host."""
+"""The power service rents out bare machines and fails on demand; a machine becomes a host."""
 
 import json
 import subprocess
@@ -25,13 +25,13 @@ QUOTA = 4
 
 @pytest.fixture(scope="module")
 def grid() -> Grid:
-    """Return the lab; gridbridge need not be set up in it."""
+    """Return the lab, whether or not gridbridge is set up."""
     return of_root()
 
 
 @pytest.fixture(autouse=True)
 def rented(grid: Grid) -> Iterator[None]:
-    """Have nothing rented and no fault, before and after."""
+    """Return all rented nodes and remove all faults, before and after a test."""
     give_back(grid)
     yield
     give_back(grid)
@@ -44,12 +44,12 @@ def give_back(grid: Grid) -> None:
 
 
 def ask(grid: Grid, verb: str, **wish: object) -> Done:
-    """Call the provider's program as a balancer does."""
+    """Call the power service's program as a balancer does."""
     return grid.on(MASTER, "/opt/gridlab/power-node", verb, stdin=json.dumps(wish))
 
 
 def told(grid: Grid, verb: str, **wish: object) -> Any:
-    """Return what the program prints; it must succeed."""
+    """Return the program's output; the program must succeed."""
     done = ask(grid, verb, **wish)
     assert (0, "") == (done.status, done.err), done
     return json.loads(done.out)
@@ -76,7 +76,7 @@ def reached(grid: Grid, identifier: str, state: str) -> dict[str, Any]:
 
 
 def ssh(grid: Grid, node: dict[str, Any], script: str, host_key: str = "") -> Done:
-    """Run a script on a node as its administrator; nothing but the listed key is trusted."""
+    """Run a script on a node as its administrator, trusting only the node's listed host key."""
     known = f"{node['address']} {host_key or node['host_key']}\n"
     grid.on(MASTER, "tee", "/run/known", stdin=known)
     login = ("ssh", *OPTIONS, f"gridadm@{node['address']}", "sudo -n sh -eu")
@@ -84,7 +84,7 @@ def ssh(grid: Grid, node: dict[str, Any], script: str, host_key: str = "") -> Do
 
 
 def let_in(grid: Grid, node: dict[str, Any], script: str) -> str:
-    """Run a script on a node once its sshd answers; it must succeed."""
+    """Run a script on a node once its sshd answers; the script must succeed."""
     grid.until(lambda: 255 != ssh(grid, node, "true").status, "sshd to answer")
     done = ssh(grid, node, script)
     assert 0 == done.status, done
@@ -92,7 +92,7 @@ def let_in(grid: Grid, node: dict[str, Any], script: str) -> str:
 
 
 def traces(host: str) -> list[str]:
-    """Return what is left of a host on the machine."""
+    """Return everything left of a host on the machine."""
     state = Path(subprocess.check_output([LAB, "path", "state"], text=True).strip())
     record = Path("/run") / state.name / f"host.{host}"
     disks = (state / "hosts").glob(f"*{host}*")
@@ -100,7 +100,7 @@ def traces(host: str) -> list[str]:
 
 
 def test_a_new_node_is_bare_and_known_to_nobody(grid: Grid) -> None:
-    """It takes the renter's name, the first free host, and lets in whom its key is shown to."""
+    """The node takes the requested name and the first free host, and admits the listed ssh key."""
     node = running(grid, "alpha-n7", owner="gridbridge")
     inside = let_in(grid, node, "hostname; cat /etc/hosts; ls -d /home/* || :")
     daemons = let_in(grid, node, "pgrep -l 'sge_|python' | cut -d' ' -f2 || :").split()
@@ -152,7 +152,7 @@ sed -i '/alpha-n7/d' /etc/hosts
 
 
 def test_a_node_becomes_a_host_by_ssh_and_stays_one_in_standby(grid: Grid) -> None:
-    """Hosts file, people, mounts, cell and execd are to do; when cut it is still paid for."""
+    """Hosts file, people, mounts, cell and execd are set up; a node off the network is still paid for."""
     node = running(grid, "alpha-n7")
     try:
         grid.until(lambda: 0 == grid.on(MASTER, "sh", "-c", ADMIT).status, "the name", NAMES_S)
@@ -176,7 +176,7 @@ def test_a_node_becomes_a_host_by_ssh_and_stays_one_in_standby(grid: Grid) -> No
 
 
 def job_on_the_node(grid: Grid) -> str:
-    """Run a job of alice there and return what it wrote to the shared home."""
+    """Run a job of alice on the node; return the text it wrote to the shared home."""
     grid.until(lambda: "- " not in grid.sh(MASTER, "qhost -h alpha-n7 | tail -1"), "a load report")
     submit = "rm -f ran; qsub -sync y -N joined -q all.q@alpha-n7 -b y -j y -o ran hostname >/dev/null"
     return grid.sh(MASTER, f"{submit}; cat ran; rm ran", user="alice")
@@ -239,7 +239,7 @@ def test_a_refusal_does_nothing(grid: Grid, fault: str, verb: str, status: int) 
 
 @pytest.mark.parametrize(("fault", "left"), [("hang", 0), ("lost", 1)])
 def test_an_answer_that_never_comes_leaves_nothing_or_a_node(grid: Grid, fault: str, left: int) -> None:
-    """Whoever asked has to look; the service outlives a client that gave up."""
+    """The caller has to list the nodes; the service survives a client that gave up."""
     grid.lab("faults", fault)
     call = ("timeout", str(LIMIT_S), "/opt/gridlab/power-node", "create")
     done = grid.on(MASTER, *call, stdin='{"name": "alpha-n3"}')

@@ -1,4 +1,4 @@
-"""People's replicas on real clusters: by ssh, cut, resumed, full, spoilt, out of reach."""
+"""People's dataset replicas on real clusters: by ssh, interrupted, resumed, full, corrupted, unreachable."""
 
 import json
 import threading
@@ -44,7 +44,7 @@ cd tree/many && for n in $(seq 300); do printf x >$n; done
 
 @pytest.fixture(scope="module", autouse=True)
 def areas(grid: Grid) -> Iterator[None]:
-    """Make areas of this test's own, which alice names by files of hers; one has 1 MB."""
+    """Make storage areas for this test, which alice configures in her own files; one area holds 1 MB."""
     for _, host, path, _ in AREAS.values():
         grid.sh(host, f"install -d -m 1777 {path}")
     grid.sh(FAR, "mount -t tmpfs -o size=1m,mode=1777 tmpfs /var/tmp/t-small")
@@ -63,7 +63,7 @@ def areas(grid: Grid) -> Iterator[None]:
 
 
 def section(name: str) -> str:
-    """Return an area's section, for printf."""
+    """Return an area's section of the configuration, for printf."""
     cluster, _, path, kib = AREAS[name]
     told = f'cluster = "{cluster}"\\npath = "{path}"\\nbwlimit_kib_per_s = {kib}\\n'
     return f"[storage.{name}]\\n{told}"
@@ -75,13 +75,13 @@ def data(grid: Grid, *words: str, site: str = "all", user: str = "alice") -> Don
 
 
 def seen(grid: Grid, name: str, site: str = "all") -> dict[str, dict[str, Any]]:
-    """Return what verify says, by area."""
+    """Return the result of `gridbridge data verify`, by area."""
     done = data(grid, "verify", name, "--json", site=site)
     return {one["storage"]: one for one in json.loads(done.out)["replicas"]}
 
 
 def test_a_tree_has_whole_replicas_at_three_clusters(grid: Grid) -> None:
-    """Each is its owner's there, and nobody else sees it."""
+    """Each replica belongs to its owner, and no other user can read it."""
     done = data(grid, "add", "tree", "tree", "--replicas", "3", site="three")
     found = seen(grid, "tree")
 
@@ -94,7 +94,7 @@ def test_a_tree_has_whole_replicas_at_three_clusters(grid: Grid) -> None:
 
 @pytest.mark.long
 def test_a_copy_whose_rsync_is_killed_goes_on_and_does_not_count_before(grid: Grid) -> None:
-    """At its source and at its target; the file goes on growing where it was."""
+    """Rsync is killed at both ends; the copy resumes in the same partial file."""
     place = f"/var/tmp/t-slow/{ACCOUNT}"
     part = f"{place}/.big.part/big"
     data(grid, "add", "big", "big", site="three")
@@ -108,7 +108,7 @@ def test_a_copy_whose_rsync_is_killed_goes_on_and_does_not_count_before(grid: Gr
 
 
 def killed(grid: Grid, host: str, part: str) -> list[str]:
-    """Kill rsync at a host during a copy; return the inode and size of what came."""
+    """Kill rsync at a host during a copy; return inode and size of the partial file."""
     ended: list[Done] = []
     words = ("replicate", "big", "--to", "t-slow")
     copying = threading.Thread(target=lambda: ended.append(data(grid, *words)))
@@ -124,7 +124,7 @@ def killed(grid: Grid, host: str, part: str) -> list[str]:
 
 
 def test_an_area_that_fills_gets_no_replica(grid: Grid) -> None:
-    """300 files of a byte need 300 pages, and the area has 256."""
+    """The 300 files of one byte need 300 pages, and the area has 256."""
     done = data(grid, "add", "many", "tree/many", site="small")
     whole = seen(grid, "many")
     dropped = data(grid, "drop", "many", site="small")
@@ -136,8 +136,8 @@ def test_an_area_that_fills_gets_no_replica(grid: Grid) -> None:
 
 
 @pytest.mark.long
-def test_what_was_altered_is_brought_back_from_another_area(grid: Grid) -> None:
-    """With the original gone, and from one area by ssh to another."""
+def test_an_altered_replica_is_restored_from_another_area(grid: Grid) -> None:
+    """The original is gone, and the copy goes by ssh between two other areas."""
     data(grid, "add", "only", "only", "--replicas", "2", site="far")
     grid.sh(HERE, "rm -r only", user="alice")
     grid.sh(FAR, f"echo x >>/var/tmp/t-slow/{ACCOUNT}/only/one", user=ACCOUNT)
@@ -171,7 +171,7 @@ def test_nobody_has_a_part_in_anothers_data(grid: Grid) -> None:
 
 
 def test_nobody_keeps_another_out_of_an_area(grid: Grid) -> None:
-    """Bob, and whoever he is at the other cluster, makes her name there before she does."""
+    """Bob, and his account at the other cluster, first create a folder of alice's name."""
     apart = ("--records", "taken")
     grid.sh(HERE, "mkdir -m 755 /var/tmp/t-taken/alice", user="bob")
     grid.sh(FAR, f"ln -s /home/{ACCOUNT} /var/tmp/t-taken-far/{ACCOUNT}", user="bo_gamma")
@@ -193,7 +193,7 @@ def test_nobody_keeps_another_out_of_an_area(grid: Grid) -> None:
 
 @pytest.mark.long
 def test_an_area_out_of_reach_is_told_and_its_data_made_safe_elsewhere(grid: Grid) -> None:
-    """Once it is back it can be drained."""
+    """Once the area is reachable again, it can be drained."""
     apart = ("--records", "apart")  # what is drained has this dataset alone
     data(grid, "add", "safe", "tree/a", *apart, site="far")
     data(grid, "replicate", "safe", "--to", "t-gamma", *apart)

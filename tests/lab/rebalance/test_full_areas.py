@@ -1,4 +1,4 @@
-"""Each storage area is a small filesystem of its own, which somebody fills during a copy."""
+"""Each storage area is a small filesystem that another user fills during a copy."""
 
 import json
 import threading
@@ -24,7 +24,7 @@ OTHERS = "awk '/^\\[/ { mine = /^\\[(rebalance|storage)/ } !mine' /etc/gridbridg
 
 @pytest.fixture(scope="module", autouse=True)
 def areas(grid: Grid) -> Iterator[None]:
-    """Mount them, and have alice name them by a file of hers."""
+    """Mount the areas, and have alice configure them in her own file."""
     for _, host, path, _ in AREAS.values():
         options = f"size={AREA_MB}m,mode=1777"
         grid.sh(host, f"mkdir -p {path} && mount -t tmpfs -o {options} tmpfs {path}")
@@ -39,7 +39,7 @@ def areas(grid: Grid) -> Iterator[None]:
 
 
 def section(name: str) -> str:
-    """Return an area's section, for printf."""
+    """Return an area's section of the configuration, for printf."""
     cluster, _, path, _ = AREAS[name]
     told = f'cluster = "{cluster}"\\npath = "{path}"\\nbwlimit_kib_per_s = {KIB_PER_S}\\n'
     return f"[storage.{name}]\\n{told}"
@@ -51,7 +51,7 @@ def data(grid: Grid, *words: str) -> Done:
 
 
 def fill(grid: Grid, name: str) -> None:
-    """Take all that is free in an area once some of the copy has come."""
+    """Take all free space of an area once a part of the copy has arrived."""
     _, host, path, account = AREAS[name]
     came = ("test", "-s", f"{path}/{account}/.full.part/f.big")
     grid.until(lambda: grid.on(host, *came).status == 0, f"a copy to begin in {name}")
@@ -59,14 +59,14 @@ def fill(grid: Grid, name: str) -> None:
 
 
 def there(grid: Grid, name: str) -> list[str]:
-    """Return what alice has in an area."""
+    """Return alice's files in an area."""
     _, host, path, account = AREAS[name]
     return grid.sh(host, f"ls -A -I .gridbridge.area {path}/{account}").split()
 
 
 @pytest.mark.long
 def test_areas_that_fill_during_a_copy_keep_nothing_of_it(grid: Grid) -> None:
-    """Each is told, and once there is room all are whole."""
+    """Each full area is reported, and after space is freed all replicas are complete."""
     fills = [threading.Thread(target=fill, args=(grid, name)) for name in AREAS]
     for one in fills:
         one.start()

@@ -1,4 +1,4 @@
-"""Rounds of the service keep people's datasets on real clusters, by the owners' own processes."""
+"""Cycles of the service keep people's datasets on real clusters, through processes of the owners."""
 
 import json
 import threading
@@ -34,7 +34,7 @@ AS_USER = "/opt/gridbridge/bin/gridbridge-as-user"
 
 
 def section(name: str) -> str:
-    """Return an area's section, for sed."""
+    """Return an area's section of the configuration, for sed."""
     cluster, _, path, kib = AREAS[name]
     lines = (f"[storage.{name}]", f'cluster = "{cluster}"', f'path = "{path}"')
     return "\\n".join(("", *lines, f"bwlimit_kib_per_s = {kib}"))
@@ -42,7 +42,7 @@ def section(name: str) -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def areas(grid: Grid) -> Iterator[None]:
-    """Have areas of this test's own in the service's gridbridge.toml; one has 1 MB."""
+    """Add storage areas for this test to the service's gridbridge.toml; one area holds 1 MB."""
     for _, host, path, _ in AREAS.values():
         grid.sh(host, f"install -d -m 1777 {path}")
     grid.sh("delta-master", "mount -t tmpfs -o size=1m,mode=1777 tmpfs /var/tmp/k-small")
@@ -63,7 +63,7 @@ def areas(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture(name="_alone")
 def _alone_(grid: Grid) -> Iterator[None]:
-    """Leave no dataset behind."""
+    """Delete all datasets after a test."""
     yield
     for name in json.loads(data(grid, "list", "--json").out):
         data(grid, "drop", name["name"], "--lost")
@@ -77,7 +77,7 @@ def data(grid: Grid, *words: str, user: str = "alice") -> Done:
 
 
 def round_of(grid: Grid) -> dict[str, Any]:
-    """Do a round of the service; return what it says."""
+    """Run a cycle of the service; return its output."""
     done = grid.on(HERE, "gridbridge", "rebalance", "data", "--apply", "--json", timeout_s=90)
     assert done.status == 0, done
     told: dict[str, Any] = json.loads(done.out)
@@ -85,30 +85,30 @@ def round_of(grid: Grid) -> dict[str, Any]:
 
 
 def whole(grid: Grid, name: str) -> set[str]:
-    """Return where a dataset is whole, by reading it."""
+    """Return the areas in which a dataset is complete, by reading the dataset."""
     told = json.loads(data(grid, "verify", name, "--json").out)
     return {one["storage"] for one in told["replicas"] if one["whole"]}
 
 
 def carried(grid: Grid, user: str) -> int:
-    """Return how many moves of alice's dataset ``why`` tells a user of, earlier runs' too."""
+    """Return how many moves of alice's dataset `gridbridge why` shows to a user, earlier tests' included."""
     told = grid.on(HERE, "gridbridge", "why", "alice/kept" if user == "root" else "kept", user=user)
     return told.out.count("the service copied the dataset to")
 
 
 def let(grid: Grid) -> str:
-    """Return the file by which alice lets the service look after her dataset."""
+    """Return the file by which alice lets the service manage her dataset."""
     found = grid.sh(HERE, "cd /var/spool/gridbridge/campaigns && ls -d u.*/data.*")
     return found.split()[0]
 
 
 def asked(grid: Grid, *words: str) -> Done:
-    """Ask root's helper for something, as whoever has the service's account."""
+    """Call root's helper with the service's account."""
     return grid.on(HERE, "sudo", "-n", AS_USER, *words, user="gridbridge", timeout_s=60)
 
 
-def test_what_was_only_noted_gets_its_replicas_and_why_tells_it(grid: Grid) -> None:
-    """They are their owner's; the plan shows areas beside clusters, and the picture both."""
+def test_a_registered_dataset_gets_its_replicas_and_why_reports_them(grid: Grid) -> None:
+    """The replicas belong to their owner; plan and picture show areas beside clusters."""
     before = carried(grid, "root")  # the service's journal outlives the owner's record
     added = data(grid, "add", "kept", "kept", "--replicas", "2", "--later")
     planned = grid.on(HERE, "gridbridge", "rebalance", "plan", "--plot", "/tmp/k.png", "--json")
@@ -127,7 +127,7 @@ def test_what_was_only_noted_gets_its_replicas_and_why_tells_it(grid: Grid) -> N
 @pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_campaigns_datasets_get_their_replicas_also_when_it_has_ended(grid: Grid) -> None:
-    """Its tasks don't wait for replicas."""
+    """The campaign's tasks do not wait for replicas."""
     named = {"kept": {"path": "~/kept", "replicas": 2}}
     jdl = {"name": "reads", "nb_jobs": 1, "exec_file": "true", "clusters": {"beta": {}}}
     runner.start(grid)
@@ -148,8 +148,8 @@ def test_a_campaigns_datasets_get_their_replicas_also_when_it_has_ended(grid: Gr
 @pytest.mark.parametrize(
     "spoil", ["echo x >{}/b", *(pytest.param(one, marks=pytest.mark.long) for one in ("rm -r {}", "rm {}/a"))]
 )
-def test_what_happens_behind_our_back_is_mended(grid: Grid, spoil: str) -> None:
-    """One round reads it, and the next one mends it."""
+def test_a_replica_that_was_changed_or_removed_is_repaired(grid: Grid, spoil: str) -> None:
+    """One cycle finds the change, and the next one repairs it."""
     data(grid, "add", "kept", "kept", "--replicas", "4")
     grid.sh(FAR, spoil.format(f"/var/tmp/k-gamma/{ACCOUNT}/kept"), user=ACCOUNT)
     found = round_of(grid)
@@ -180,7 +180,7 @@ def test_the_data_of_a_drained_cluster_is_safe_elsewhere_before_it_goes(grid: Gr
 
 @pytest.mark.long
 def test_a_round_that_is_killed_in_mid_copy_goes_on_in_the_next(grid: Grid) -> None:
-    """With root's helper, the owner's process and rsync; no byte that came is carried again."""
+    """Root's helper, the owner's process and rsync are killed too; no byte is copied twice."""
     part = f"/var/tmp/k-gamma/{ACCOUNT}/.big.part/kept.big"
     data(grid, "add", "big", "kept.big", "--replicas", "3")
     grid.sh(FAR, f"rm -r /var/tmp/k-gamma/{ACCOUNT}/big", user=ACCOUNT)
@@ -205,7 +205,7 @@ def test_a_round_that_is_killed_in_mid_copy_goes_on_in_the_next(grid: Grid) -> N
 
 @pytest.mark.long
 def test_an_area_that_fills_is_told_and_nothing_of_it_counts(grid: Grid) -> None:
-    """300 files of a byte need 300 pages, and the area has 256; it rests after a failure."""
+    """The 300 files of one byte need 300 pages, and the area has 256; after a failure it is left alone for a while."""
     data(grid, "add", "many", "kept.many", "--replicas", "4", "--later")
     with configured(grid, "s/^replicated_rest_s = 0/replicated_rest_s = 900/"):
         rounds = [round_of(grid) for _ in range(4)]

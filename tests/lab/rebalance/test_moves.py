@@ -24,7 +24,7 @@ AT_ONCE = r"/^\[rebalance\]/a least_wait_s = 0\nhost_rest_s = 0\njob_rest_s = 0"
 
 @pytest.fixture(scope="module", autouse=True)
 def _at_once(grid: Grid, open_to_delta: None) -> Iterator[None]:
-    """Have nothing rest."""
+    """Let the rebalancer move a job without any pause."""
     del open_to_delta
     delta.until_open(grid)
     with configured(grid, AT_ONCE):
@@ -33,7 +33,7 @@ def _at_once(grid: Grid, open_to_delta: None) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_notes(grid: Grid, _at_once: None) -> None:
-    """Leave no notes of earlier jobs, and none of an earlier try."""
+    """Remove the files that jobs of earlier tests wrote."""
     del _at_once
     grid.sh(HOST, "rm -f *.ran", user="alice")
     grid.sh(delta.FAR, f"rm -f ~{delta.ACCOUNT}/*.ran")
@@ -47,7 +47,7 @@ def rebalance(grid: Grid, *words: str) -> dict[str, Any]:
 
 
 def waits_at_beta(grid: Grid, name: str, *options: str, script: str = TELLS) -> str:
-    """Return a job that waits at beta, where its scheduler has left it for some seconds."""
+    """Return a job that has waited at beta for some seconds."""
     job = grid.submit("-N", name, *QUIET, *options, script=script)
     wait_for(grid, grid.remote_id(job), "qw")
     grid.until(lambda: is_known(grid, job), "it to be a task of beta's")
@@ -55,27 +55,27 @@ def waits_at_beta(grid: Grid, name: str, *options: str, script: str = TELLS) -> 
 
 
 def is_known(grid: Grid, job: str) -> bool:
-    """Say whether a plan has the job, moved or not."""
+    """Say whether a plan lists the job, moved or not."""
     told = rebalance(grid, "plan", "fail", "beta")
     return any(one["job"] == f"gb.alpha.{job}" for one in (*told["moves"], *told["rejected"]))
 
 
 def ran(grid: Grid, name: str) -> list[str]:
-    """Return what a job wrote of its runs, at home and beta, and at delta."""
+    """Return the lines that a job wrote, at home and beta, and at delta."""
     here = grid.on(HOST, "cat", f"{name}.ran", user="alice").out.splitlines()
     there = grid.on("delta-n1", "sh", "-c", f"cat ~{delta.ACCOUNT}/{name}.ran").out.splitlines()
     return [*here, *there]
 
 
 def keeps_off(grid: Grid, job: str) -> bool:
-    """Say whether a job has another list of queues than its own."""
+    """Say whether a job requests other queues than its owner did."""
     told = grid.cell("alpha", "qstat", "-j", job)
     assert told.status == 0, told
     return "gridbridge_queues" in told.out or "!transfer-beta" in told.out
 
 
 def test_a_task_goes_from_full_beta_to_delta(grid: Grid) -> None:
-    """Home is closed, so that its scheduler sends it on; beta's queue is open all the time."""
+    """Home is closed, so that its scheduler sends the task away; beta's queue stays open."""
     with full_beta(grid), closed_home(grid):
         job = waits_at_beta(grid, "moved", script=f"{TELLS}sleep 15\n")
         told = rebalance(grid, "fail", "beta", "--apply")
@@ -121,7 +121,7 @@ def test_what_no_other_queue_takes_stays_and_says_so(grid: Grid) -> None:
 
 @pytest.mark.long
 def test_a_round_leaves_a_job_whose_owner_wants_it_to_stay(grid: Grid) -> None:
-    """`qsub -ac gridbridge_balance=no`; who takes all from beta does not ask for that."""
+    """`qsub -ac gridbridge_balance=no` keeps the job; emptying beta ignores this wish."""
     with full_beta(grid), closed_home(grid):
         job = waits_at_beta(grid, "stays", "-ac", "gridbridge_balance=no")
         told = rebalance(grid, "host", "beta")
@@ -136,7 +136,7 @@ def test_a_round_leaves_a_job_whose_owner_wants_it_to_stay(grid: Grid) -> None:
 
 @pytest.mark.long
 def test_the_poller_is_killed_on_the_way(grid: Grid) -> None:
-    """Whatever it had done by then, the next one goes on."""
+    """The next poller continues at any point of the move."""
     with full_beta(grid), closed_home(grid):
         job = waits_at_beta(grid, "killed")
         rebalance(grid, "fail", "beta", "--apply")
@@ -149,7 +149,7 @@ def test_the_poller_is_killed_on_the_way(grid: Grid) -> None:
 
 
 def moves(grid: Grid) -> bool:
-    """Have what waits at beta moved; say whether it was just one task."""
+    """Move the tasks that wait at beta; say whether it was exactly one task."""
     return 1 == rebalance(grid, "fail", "beta", "--apply")["moved"]
 
 
@@ -171,7 +171,7 @@ def test_beta_gets_free_while_a_task_is_moved(grid: Grid, turn: int) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("cluster", [TARGET, SOURCE], ids=OF_A_MOVE)
 def test_a_qmaster_dies_while_a_task_is_moved(grid: Grid, cluster: tuple[str, ...]) -> None:
-    """Once it is back the task runs at delta, and nowhere else."""
+    """After its restart the task runs at delta, and nowhere else."""
     host, *nodes = cluster
     name = f"cut-{host}"
     with full_beta(grid), closed_home(grid):

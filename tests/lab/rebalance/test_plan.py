@@ -1,4 +1,4 @@
-"""An installed gridbridge says what should be on other hosts, to anybody."""
+"""An installed gridbridge shows every user which tasks should be on other hosts."""
 
 import json
 

@@ -1,7 +1,7 @@
-"""What tests break of the site, an item of the check each, and how what is broken is played.
+"""Faults of the site, one for each check item, and the rounds in which they are made and repaired.
 
-The breaks of a round don't touch each other: they are made at once, reported at once, each mended
-by the commands that the check printed for it, and then nothing may be wrong.
+The faults of a round do not affect each other: all are made at once, reported at once, and each is
+repaired by the commands that the check printed for it; afterwards the check finds no problem.
 """
 
 import json
@@ -153,7 +153,7 @@ ITEMS = frozenset(item for breaks in ROUNDS for item, _ in breaks.values())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a break."""
+    """The report and the repair of a fault."""
 
     item: str
     reported: Item  # with the commands that mend it; empty if it was not reported
@@ -162,7 +162,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """The lab's site, checked and mended as its administrator would."""
+    """The lab's site, checked and repaired as its administrator would."""
 
     grid: Grid
 
@@ -175,27 +175,27 @@ class Site:
         return {each["name"]: each for each in report["items"]}
 
     def wrong(self) -> dict[str, dict[str, Any]]:
-        """Return the items that are not right."""
+        """Return the check items that are not ok."""
         found = self.check().items()
         return {name: each for name, each in found if each["state"] not in ("ok", "note")}
 
     def sh(self, script: str, host: str = MASTER) -> str:
-        """Run a script of root's."""
+        """Run a script as root."""
         return self.grid.sh(host, script)
 
     def only_finding(self) -> Item:
-        """Return what is wrong once the service has the configuration that is there."""
+        """Return the only problem, once the service uses the present configuration."""
         self.grid.until(lambda: len(self.wrong()) == 1, "a single finding", 30)
         (found,) = self.wrong().values()
         return found
 
     def settle(self) -> None:
-        """Wait until nothing is wrong."""
+        """Wait until the check finds no problem."""
         self.grid.until(lambda: not self.wrong(), "a check without findings", 60)
 
 
 class Played:
-    """The rounds, each played when it is first asked for."""
+    """The rounds of faults, each run when a test first needs it."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -203,7 +203,7 @@ class Played:
         self._played: set[str] = set()
 
     def outcome(self, name: str) -> Outcome:
-        """Return what became of a break; one that is asked for once more is played alone."""
+        """Return the outcome of a fault; when a retried test asks again, the fault is made anew and alone."""
         breaks = next(breaks for breaks in ROUNDS if name in breaks)
         if name not in self._played:
             self._played |= breaks.keys()
@@ -214,7 +214,7 @@ class Played:
 
 
 def play(site: Site, breaks: Mapping[str, Break]) -> dict[str, Outcome]:
-    """Break all, wait until all is reported with what mends it, and mend it by that."""
+    """Make all faults, wait until each is reported with its commands, and run these commands."""
     for _, script in breaks.values():
         _break(site, script)
     reported = _reported(site, {item for item, _ in breaks.values()})
@@ -230,13 +230,13 @@ def play(site: Site, breaks: Mapping[str, Break]) -> dict[str, Outcome]:
 
 
 def _break(site: Site, script: str) -> None:
-    """Run what breaks something; what is not as it takes for granted shows in the check."""
+    """Run the commands that make a fault; wrong assumptions show up in the check."""
     host, _, there = script.partition(": ") if script.startswith("beta-") else (MASTER, "", script)
     site.grid.on(host, "sh", "-c", CELLS + there)
 
 
 def _reported(site: Site, items: set[str]) -> dict[str, Item]:
-    """Wait until these are reported with commands; an execd just started has yet to report."""
+    """Wait until these items are reported with commands; a new execd reports only after a while."""
     found: dict[str, Item] = {}
 
     def is_complete() -> bool:
@@ -250,7 +250,7 @@ def _reported(site: Site, items: set[str]) -> dict[str, Item]:
 
 
 def _left(site: Site) -> dict[str, Item]:
-    """Wait until nothing is wrong, and return what is so nevertheless."""
+    """Wait until the check finds no problem, and return the problems that remain."""
     try:
         site.settle()
     except AssertionError:

@@ -1,4 +1,4 @@
-"""Every item of the check is broken, reported, mended by the very command it printed, and well."""
+"""Each check item is broken, reported, and repaired by the very commands that the check prints."""
 
 import json
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ def test_an_ordinary_user_is_told_what_he_may_not_see_and_nothing_is_broken(site
 
 
 def test_a_tmpdir_into_which_others_write_is_noted_and_changed_by_the_printed_commands(site: Site) -> None:
-    """A job finds its TMPDIR in the new one, which no other than root can have put there."""
+    """A job's TMPDIR is then in the new folder, where only root can create one."""
     before = site.check()["tmpdir /tmp"]
     wanted = [line for line in before["commands"] if "install" in line or "transfer-beta" in line]
     site.sh("\n".join(wanted))
@@ -144,8 +144,8 @@ qconf -rattr queue seq_no 0 all.q
 """
 
 
-def test_what_was_done_by_hand_is_told_as_what_it_is(site: Site) -> None:
-    """A port, a key's mode, a cluster to which no queue leads; the order of queues is kept."""
+def test_manual_changes_of_the_site_are_reported_for_what_they_are(site: Site) -> None:
+    """A changed port, a key's mode, a cluster without a queue; a changed queue order is kept."""
     try:
         site.sh(BY_HAND)
         wrong = site.wrong()

@@ -1,4 +1,4 @@
-"""Several kinds of remote machine: a queue for each, set up as the page on configuration says."""
+"""Several kinds of remote machine have a queue each, set up as the configuration page describes."""
 
 import json
 import re
@@ -19,7 +19,7 @@ AVAILABLE = "1M"  # for the 64G of the page, which the lab's nodes have not
 
 
 def lines_of_the_page() -> tuple[list[str], list[str]]:
-    """Return what the page adds to gridbridge.toml, and what it has root type."""
+    """Return the page's lines for gridbridge.toml and its commands for root."""
     part = PAGE.read_text().partition("## Several kinds")[2].partition("\n## ")[0]
     indented = [line.strip() for line in part.splitlines() if line.startswith("    ")]
     typed = [line for line in indented if re.match("{|qconf|gridbridge", line)]
@@ -30,7 +30,7 @@ def lines_of_the_page() -> tuple[list[str], list[str]]:
 
 @pytest.fixture(scope="module", autouse=True)
 def big(grid: Grid) -> Iterator[None]:
-    """Have the queue while the tests of this file run."""
+    """Set up the queue for large machines while the tests of this file run."""
     toml, typed = lines_of_the_page()
     lines = "\\n".join(toml).replace("64G", AVAILABLE).replace("'", "")
     with configured(grid, f"$ a \\\\n{lines}"):
@@ -45,7 +45,7 @@ def big(grid: Grid) -> Iterator[None]:
 
 
 def asked(grid: Grid, job: str) -> list[str]:
-    """Return what a transfer asks for on beta, hard."""
+    """Return the hard requests of a transfer at beta."""
     told = grid.cell("beta", "qstat", "-j", grid.remote_id(job)).out
     lines = [line for line in told.splitlines() if line.startswith("hard resource_list")]
     return lines[0].split()[2].split(",") if lines else []
@@ -61,7 +61,7 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def crossed(grid: Grid, big: None) -> dict[str, tuple[str, list[str], str]]:
-    """Submit a job of every kind; return its id, what it asks for, and qstat's rows of home."""
+    """Submit a job of every kind; return its id, its remote requests, and the rows of qstat at home."""
     del big
     jobs = {kind: grid.submit(*KINDS[kind][0], script="sleep 600\n") for kind in KINDS}
     got = {kind: asked(grid, job) for kind, job in jobs.items()}

@@ -25,7 +25,7 @@ QUEUES = ("transfer-beta", "transfer-delta", "transfer-gamma")
 
 @pytest.fixture(scope="module", autouse=True)
 def _by_number(grid: Grid, open_to_delta: None) -> Iterator[None]:
-    """Leave the queues with the numbers that they had."""
+    """Restore the queues' sequence numbers after a test."""
     del open_to_delta
     delta.until_open(grid)
     before = numbers(grid)
@@ -48,13 +48,13 @@ def told(grid: Grid) -> str:
 
 
 def goes_to(grid: Grid) -> str:
-    """Return the queue that a job gets that may go anywhere, and end the job."""
+    """Return the transfer queue that takes a job without a request, and delete the job."""
     job = grid.submit(*QUIET, script=TELLS)
     return grid.accounting_of_end(job)["qname"]
 
 
 def test_a_full_cluster_comes_last(grid: Grid) -> None:
-    """Then delta has the least expected wait, and a new job goes there though beta is open."""
+    """Delta then has the shortest expected wait, and takes a new job although beta is open."""
     with configured(grid, WAIT), full_beta(grid), closed_home(grid):
         full = "0 waiting, 0 of 4 slots free"
         grid.until(lambda: f"transfer-beta ({full})" in told(grid), "beta to be known as full")

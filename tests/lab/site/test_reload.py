@@ -1,4 +1,4 @@
-"""The running service takes a changed gridbridge.toml; what stays as it is goes on."""
+"""The running service applies a changed gridbridge.toml without disturbing unchanged parts."""
 
 import json
 import re
@@ -24,7 +24,7 @@ SETUP = "gridbridge setup transfer delta --slots 50 --pending-limit 60"
 
 @pytest.fixture
 def watched(grid: Grid) -> Iterator[None]:
-    """See that the service never shows the queue to beta closed, not for a moment."""
+    """Check that the service never shows the queue to beta closed during the block."""
     pid = grid.sh(HOST, f"({WATCH}) </dev/null >/tmp/values 2>&1 & echo $!").strip()
     yield
     grid.sh(HOST, f"kill {pid}")
@@ -33,7 +33,7 @@ def watched(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture
 def without_delta(grid: Grid) -> Iterator[None]:
-    """Take the set-up of the queue to delta away; it is there again afterwards."""
+    """Remove the set-up of the queue to delta, and restore it afterwards."""
     grid.sh(HOST, f"cp -p {TOML} {TOML}.kept && gridbridge setup transfer delta --remove --apply")
     yield
     grid.sh(HOST, f"mv {TOML}.kept {TOML} && {SETUP} --apply")
@@ -42,26 +42,26 @@ def without_delta(grid: Grid) -> Iterator[None]:
 
 
 def since(grid: Grid, before: str) -> str:
-    """Return what the log has more than before."""
+    """Return the log lines added since a moment."""
     return grid.sh(HOST, f"cat {LOG}").removeprefix(before)
 
 
 def checked(grid: Grid) -> dict[str, str]:
-    """Return what the check finds wrong, by its items; some queues the tests have disabled."""
+    """Return the check's problems by item, except for queues that the tests have disabled."""
     items = json.loads(grid.on(HOST, "gridbridge", "check", "--json").out)["items"]
     wrong = {each["name"]: each["found"] for each in items if each["state"] not in ("ok", "note")}
     return {name: found for name, found in wrong.items() if "disabled by hand" not in found}
 
 
 def letters(grid: Grid, queue: str) -> str:
-    """Return the state of a queue as qstat shows it."""
+    """Return the state letters of a queue in qstat."""
     out = grid.cell("alpha", "qstat", "-f", "-q", queue, user="root").out
     rows = [line.split() for line in out.splitlines() if line.startswith(f"{queue}@")]
     return "?" if not rows else "".join(rows[0][5:])
 
 
 def test_a_second_queue_opens_with_nobody_ending_the_poller(grid: Grid, watched: None, without_delta: None) -> None:
-    """Its set-up is all that an administrator has to do; the first queue is open all the while."""
+    """`gridbridge setup` is enough; the first queue stays open all the while."""
     del watched, without_delta
     pids = pollers(grid)
     grid.until(lambda: is_in_force(grid), "the file without the queue to be in force", 10)
@@ -80,7 +80,7 @@ def test_a_second_queue_opens_with_nobody_ending_the_poller(grid: Grid, watched:
 
 @pytest.mark.long
 def test_a_job_that_is_there_before_its_service_knows_the_queue_waits_for_that(grid: Grid, without_delta: None) -> None:
-    """As in a queue made anew by hand, that old load values open: `setup` itself waits."""
+    """A queue remade by hand opens by old load values; `setup` itself waits for new ones."""
     del without_delta
     grid.until(lambda: is_in_force(grid), "the file without the queue to be in force", 10)
     pids = pollers(grid)
@@ -102,7 +102,7 @@ def test_a_job_that_is_there_before_its_service_knows_the_queue_waits_for_that(g
 
 
 def test_a_wrong_file_is_told_and_the_old_one_stays_in_force(grid: Grid, watched: None) -> None:
-    """Nobody sends a signal: the service sees the file by itself, and tells its mistakes once."""
+    """The service detects the changed file without a signal, and reports each mistake once."""
     del watched
     before = grid.sh(HOST, f"cat {LOG}")
     wrong = r"s/^\[poller\]/&\ninterval_s = 1\nstales_s = 9/"
@@ -128,9 +128,9 @@ def test_a_wrong_file_is_told_and_the_old_one_stays_in_force(grid: Grid, watched
 
 @pytest.mark.long
 def test_a_service_that_starts_with_a_wrong_file_has_the_one_that_was_in_force(grid: Grid) -> None:
-    """It brings jobs home, says what is wrong, and takes the mended file; alone it is no service.
+    """The service brings jobs home, reports the mistake, and later reads the corrected file.
 
-    As root, which does not believe the service's copy, it ends with status 2.
+    A program of root, which does not trust the service's copy, ends with status 2.
     """
     before, first = since(grid, ""), pollers(grid)
     grid.sh(HOST, f"cp -p {TOML} {TOML}.kept")
@@ -177,7 +177,7 @@ def test_what_only_a_new_service_can_take_is_refused_with_what_to_do(grid: Grid)
 
 @pytest.mark.long
 def test_a_reload_closes_no_queue_and_ends_no_poller(grid: Grid, watched: None) -> None:
-    """Whatever changes but the way to beta: other queues, limits, intervals, the log."""
+    """Other queues, limits, intervals or the log may change, but not how beta is reached."""
     del watched
     pids = pollers(grid)
     gamma = "/^.queue.transfer-gamma/,/^$/d"

@@ -1,4 +1,4 @@
-"""gridbridge setup makes a working transfer queue, changes nothing twice, and takes it back."""
+"""gridbridge setup makes a working transfer queue, makes no change twice, and can be undone."""
 
 # ruff: noqa: D102 - test names say it (style.md 32)
 
@@ -42,7 +42,7 @@ qconf -ssconf | sed -e 's/^queue_sort_method .*/queue_sort_method load/' \
 
 @pytest.fixture(scope="module")
 def site(grid: Grid) -> Iterator[Grid]:
-    """Return a site without a transfer queue; those that were there come back in the end."""
+    """Return a site without transfer queues; the removed queues are restored at the end."""
     grid.sh(MASTER, "gridbridge setup host --apply")
     grid.sh(MASTER, f"cp -p {TOML} {TOML}.kept")
     clear(grid)
@@ -57,7 +57,7 @@ def site(grid: Grid) -> Iterator[Grid]:
 
 @pytest.fixture
 def bare(site: Grid) -> Iterator[Grid]:
-    """Nothing of a set-up is there before, nor after."""
+    """Remove the whole set-up, before and after a test."""
     site.sh(MASTER, f"{PATHS} {DEFAULTS}")
     yield site
     clear(site)
@@ -66,7 +66,7 @@ def bare(site: Grid) -> Iterator[Grid]:
 
 @pytest.fixture(scope="class")
 def built(site: Grid) -> Iterator[Grid]:
-    """Return a site with a queue of four slots."""
+    """Return a site with a transfer queue of four slots."""
     site.sh(MASTER, f"{PATHS} {DEFAULTS}")
     site.sh(MASTER, FOUR)
     yield site
@@ -75,7 +75,7 @@ def built(site: Grid) -> Iterator[Grid]:
 
 @pytest.fixture
 def four(built: Grid) -> Iterator[Grid]:
-    """Return it open and without jobs, and leave none."""
+    """Return that site with its queue open and without jobs."""
     until_open(built)
     yield built
     clear(built)
@@ -96,7 +96,7 @@ def queue_of(grid: Grid, job: str) -> str:
 
 
 class TestFourSlots:
-    """One set-up, of which each test looks at something else."""
+    """Properties of one set-up with four slots."""
 
     def test_a_job_goes_where_its_request_for_remote_sends_it(self, four: Grid) -> None:
         sent = four.submit("-l", "remote=true", "-b", "y", "true")
@@ -144,7 +144,7 @@ class TestFourSlots:
 
 
 def test_jobs_that_were_just_sent_count_as_waiting_there(bare: Grid) -> None:
-    """Without damping all slots fill at once: the sensor can't know of the jobs yet."""
+    """Without damping all slots would fill at once, before the sensor reports the new jobs."""
     bare.sh(MASTER, f"{SETUP} --slots 12 --pending-limit 2 --apply")
     until_open(bare)
 

@@ -1,4 +1,4 @@
-"""The remote half of a job is seen, changed and deleted under its local id, by its owner alone."""
+"""A job's owner alone sees, changes and deletes its remote job, under the local id."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -16,12 +16,11 @@ DELTA_SLOTS = 2
 
 
 def tool(grid: Grid, name: str, *words: str, user: str = "alice") -> Done:
-    """Run one of the remote tools."""
     return grid.on("alpha-master", name, *words, user=user)
 
 
 def listed(grid: Grid, job: str, *words: str) -> Mapping[str, Any]:
-    """Return what qstat_remote --json lists of a job, nothing when it does not."""
+    """Return the entry of a job in `qstat_remote --json`; empty when it is not listed."""
     done = tool(grid, "qstat_remote", "-u", "*", *words, "--json")
     assert done.status == 0, done
     rows: list[Mapping[str, Any]] = json.loads(done.out)["transfers"]
@@ -30,7 +29,7 @@ def listed(grid: Grid, job: str, *words: str) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """Jobs that were all sent at once: those that fill beta, those that wait there, and delta's."""
+    """Jobs submitted together: jobs that fill beta, jobs that wait there, and delta's jobs."""
 
     remotes: Mapping[str, str]  # of the jobs below, by local id
     running: str
@@ -42,7 +41,7 @@ class Sent:
 
 @pytest.fixture(scope="module")
 def sent(grid: Grid, open_to_delta: None) -> Iterator[Sent]:
-    """Fill beta's slots, have two tasks wait behind them, and one more than fits at delta."""
+    """Fill beta's slots, add two waiting tasks, and send delta one job more than fits."""
     delta = grid.submit("-q", "transfer-delta", "-t", "1-3", *QUIET, script=SLEEP)
     running, *mine = (grid.transfer(*QUIET, script=SLEEP) for _ in range(3))
     others = grid.transfer(*QUIET, script=SLEEP, user="bob")
@@ -61,7 +60,7 @@ def sent(grid: Grid, open_to_delta: None) -> Iterator[Sent]:
 
 @pytest.fixture
 def waiting(sent: Sent) -> tuple[str, str]:
-    """Return the job whose tasks wait at beta, by its local id and its first task's remote one."""
+    """Return the local id of the job whose tasks wait at beta, and its first task's remote id."""
     return sent.waiting, sent.remotes[sent.waiting]
 
 

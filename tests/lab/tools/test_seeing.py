@@ -1,4 +1,4 @@
-"""People see where their jobs are, and are told when what they see is old."""
+"""Users see where their jobs are, and are warned when that information is old."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,6 @@ pytestmark = pytest.mark.lab
 
 
 def status(grid: Grid, user: str = "alice") -> Mapping[str, Any]:
-    """Return what `gridbridge status --json` tells somebody."""
     done = grid.on("alpha-master", "gridbridge", "status", "--json", user=user)
     assert done.status == 0, done
     report: Mapping[str, Any] = json.loads(done.out)
@@ -21,7 +20,7 @@ def status(grid: Grid, user: str = "alice") -> Mapping[str, Any]:
 
 
 def transfer(grid: Grid, job: str, remote_state: str) -> Mapping[str, Any]:
-    """Wait until a job's remote half is shown in that state, and return what is shown."""
+    """Wait until a job's remote half is shown in a state, and return its entry."""
 
     def find() -> list[Mapping[str, Any]]:
         rows = status(grid, "bob")["transfers"]
@@ -32,7 +31,7 @@ def transfer(grid: Grid, job: str, remote_state: str) -> Mapping[str, Any]:
 
 
 def why(grid: Grid, job: str) -> str:
-    """Return what `gridbridge why` tells bob, whom the job does not belong to."""
+    """Return the output of `gridbridge why` for bob, who does not own the job."""
     done = grid.on("alpha-master", "gridbridge", "why", job, user="bob")
     assert done.status == 0, done
     return done.out
@@ -40,7 +39,7 @@ def why(grid: Grid, job: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drained:
-    """How a job ended while beta was drained, and how another waited that came meanwhile."""
+    """The end of a job while beta was drained, and the state of a job submitted meanwhile."""
 
     end: Mapping[str, str]
     waiting: str
@@ -50,13 +49,13 @@ class Drained:
 
 @pytest.fixture(scope="module")
 def sleeper(grid: Grid) -> str:
-    """Submit a job to look at."""
+    """Submit a long job for the tests to inspect."""
     return grid.transfer("-b", "y", "sleep", "600")
 
 
 @pytest.fixture(scope="module")
 def drained(grid: Grid, sleeper: str) -> Drained:
-    """Drain beta for a while; one job ends there meanwhile, another comes. The sleeper stays."""
+    """Drain beta while a job ends there and another is submitted; the sleeper stays."""
     go = grid.sh("alpha-master", "mktemp -u /home/alice/go.XXXXXX", user="alice").strip()
     there = grid.transfer(script=f"until [ -e {go} ]; do sleep 0.2; done; exit 4\n")
     grid.remote_id(there)
@@ -96,8 +95,8 @@ def test_a_job_is_explained_while_it_runs_while_suspended_and_when_it_is_over(
     assert f"submitted to beta as {remote_id}, " in told
 
 
-def test_a_job_at_home_is_told_with_what_it_waits_for_and_who_would_take_it(grid: Grid) -> None:
-    """In the scheduler's own words; a job that would go nowhere else is told so, too."""
+def test_why_shows_what_a_job_at_home_waits_for_and_which_cluster_would_take_it(grid: Grid) -> None:
+    """The output quotes the scheduler; it also says when a job requests home only."""
 
     def submit(*words: str) -> str:
         done = grid.on("alpha-master", "qsub", "-terse", "-b", "y", *words, "sleep", "60", user="alice")
@@ -134,8 +133,8 @@ def test_a_drained_cluster_ends_what_it_has_and_takes_nothing_new(grid: Grid, dr
     assert "only gridbridge and root may do this: sudo -u gridbridge" in refused.err
 
 
-def test_what_was_decided_is_kept_and_decided_again(grid: Grid, drained: Drained) -> None:
-    """By another process, from the state file, as the account that it belongs to."""
+def test_a_saved_decision_is_replayed_with_the_same_result(grid: Grid, drained: Drained) -> None:
+    """Another process replays the decision from the state file, under the service's account."""
     grid.accounting_of_end(drained.waiting)
     name = f"gb.alpha.{drained.waiting}.0.1"
     listed = json.loads(grid.sh("alpha-master", "gridbridge replay --json"))
@@ -153,7 +152,7 @@ def test_what_was_decided_is_kept_and_decided_again(grid: Grid, drained: Drained
 
 @pytest.mark.long
 def test_a_silent_poller_is_told_first_and_its_queues_close_until_it_is_back(grid: Grid) -> None:
-    """A job that comes meanwhile waits at home and runs afterwards, once."""
+    """A job submitted meanwhile waits at home and runs afterwards, once."""
     grid.sh("alpha-master", "pkill -STOP -f [g]ridbridge.transfer.poller.program")
     try:
         grid.until(lambda: status(grid)["alarm"], "the alarm", limit_s=60)
@@ -173,7 +172,7 @@ def test_a_silent_poller_is_told_first_and_its_queues_close_until_it_is_back(gri
 
 
 def test_free_slots_at_home_are_those_of_its_own_queues(grid: Grid) -> None:
-    """The transfer queue's 200 are beta's."""
+    """The 200 slots of the transfer queue are not counted."""
     (home,) = (one for one in status(grid)["clusters"] if one["cluster"] == "alpha")
 
     assert home["free_slots"] <= 4

@@ -1,4 +1,4 @@
-"""Beta's accounting reaches people here; delta's, which nobody sees, as far as it is known."""
+"""Users see beta's accounting at home; of delta, whose file is not shared, they see the reported usage."""
 
 import json
 import subprocess
@@ -23,14 +23,13 @@ BURN = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exit 3\n"
 
 
 def qacct(grid: Grid, *words: str, user: str = "alice") -> Done:
-    """Run qacct_remote."""
     return grid.on("alpha-master", "qacct_remote", *words, user=user)
 
 
 def account(grid: Grid, job: str, user: str = "alice") -> Mapping[str, Any]:
-    """Wait until the service has both sides' records, and return what qacct_remote tells.
+    """Wait until the service has both accounting records, and return the output of qacct_remote.
 
-    Of a job at beta its end tells the usage first, and then beta's own accounting.
+    The end message of a job at beta reports the usage first, and beta's own accounting follows.
     """
 
     def both() -> Mapping[str, Any]:
@@ -48,7 +47,7 @@ def account(grid: Grid, job: str, user: str = "alice") -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """The ids of jobs that cross: to beta, one before a rotation and two after; delta; gamma."""
+    """The ids of jobs at beta (one before a log rotation, two after), delta and gamma."""
 
     first: str
     second: str
@@ -59,7 +58,7 @@ class Sent:
 
 @pytest.fixture(scope="module")
 def sent(grid: Grid, all_open: None) -> Sent:
-    """Rotate beta's accounting as soon as the first job's record is there, and send the others."""
+    """Rotate beta's accounting file after the first job's record, then send the other jobs."""
     far = grid.submit("-q", "transfer-delta", *QUIET, script=BURN)
     oar = grid.submit("-q", "transfer-gamma", *QUIET, script=BURN)
     first = grid.transfer(*QUIET, script=BURN)
@@ -95,8 +94,8 @@ def test_a_jobs_account_has_both_sides_and_tells_the_same_as_beta(grid: Grid, se
     assert told["notes"] == []
 
 
-def test_an_end_that_no_message_told_is_taken_from_what_was_read(grid: Grid) -> None:
-    """Without the shared spool nothing else tells it; qacct is not called for it."""
+def test_an_end_without_a_message_is_taken_from_the_accounting_file(grid: Grid) -> None:
+    """Without the shared spool accounting is the only report; qacct is not called."""
     calls = "/tmp/qacct-calls"
     fake = f'#!/bin/sh\\necho >>{calls}\\nexec /usr/lib/gridengine/qacct \\"$@\\"\\n'
     grid.sh(
@@ -119,7 +118,7 @@ def test_an_end_that_no_message_told_is_taken_from_what_was_read(grid: Grid) -> 
 
 @pytest.mark.parametrize("cluster", ["delta", "gamma"])
 def test_where_no_accounting_is_seen_the_end_tells_the_usage(grid: Grid, sent: Sent, cluster: str) -> None:
-    """OAR keeps none, so what its jobs used comes from their first process."""
+    """OAR has no accounting, so a job's first process reports its usage."""
     told = account(grid, {"delta": sent.far, "gamma": sent.oar}[cluster])
 
     (remote,) = told["tasks"][0]["remote"]
@@ -147,7 +146,7 @@ def test_totals_and_unknown_jobs_are_told(grid: Grid, sent: Sent) -> None:
 
 
 def test_an_epilog_accounts_for_the_remote_job_here(grid: Grid) -> None:
-    """What a person puts into the job's environment does not reach it."""
+    """A user's variables in the job's environment do not reach the epilog."""
     evil = "PATH=/home/alice,PYTHONPATH=/home/alice,SGE_JOB_SPOOL_DIR=/home/alice"
     noted = usage_log(grid)
     to_beta = (*QUIET, "-q", "transfer-beta")
@@ -175,7 +174,7 @@ def test_an_epilog_accounts_for_the_remote_job_here(grid: Grid) -> None:
 
 
 def usage_log(grid: Grid) -> str:
-    """Return what the epilogs have told until now; other tests take jobs' folders away."""
+    """Return the epilogs' lines until now; other tests remove the jobs' folders."""
     return grid.on("alpha-master", "cat", "/var/log/gridbridge-usage.log").out
 
 

@@ -1,4 +1,4 @@
-"""A breaker: beta gets no more jobs for a while when it fails them in a row."""
+"""The breaker: after several failed jobs in a row beta gets no more jobs for a while."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ HERS = "until [ -e ~/probed ]; do sleep 0.2; done; echo $HOSTNAME >>$JOB_NAME.ra
 
 @pytest.fixture
 def quick_breaker(grid: Grid) -> Iterator[None]:
-    """Let three jobs in a row close the queue for 15 s."""
+    """Let three failed jobs in a row close the queue for 15 s."""
     sed = r"/^\[breaker\]/a failures = 3\npause_s = 15"
     grid.sh("alpha-master", "rm -f /home/alice/probed /home/alice/probe.ran")
     with configured(grid, sed):
@@ -27,7 +27,7 @@ def quick_breaker(grid: Grid) -> Iterator[None]:
 
 @contextmanager
 def closed_to_us(grid: Grid) -> Iterator[None]:
-    """Let beta take no jobs from alpha-master; it still answers what is asked from there."""
+    """Let beta refuse jobs from alpha-master; it still answers queries from there."""
     grid.sh("alpha-master", f"{BETA} -ds alpha-master")
     try:
         yield

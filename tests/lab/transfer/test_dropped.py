@@ -1,4 +1,4 @@
-"""A cluster that is taken out of gridbridge.toml: its jobs wait, and everything says why."""
+"""A cluster is removed from gridbridge.toml: its jobs wait, and every command states the reason."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ def test_its_jobs_wait_and_end_well_once_it_is_back(grid: Grid) -> None:
 
 @contextmanager
 def without_beta(grid: Grid) -> Iterator[None]:
-    """Have the next poller know nothing of beta; the queue to it closes some time then."""
+    """Remove beta from the next poller's configuration; its queue closes some time later."""
     grid.sh("alpha-master", f"cp {TOML} {TOML}.kept && sed -i '{WITHOUT_BETA}' {TOML}")
     try:
         _end_poller(grid)
@@ -50,7 +50,7 @@ def without_beta(grid: Grid) -> Iterator[None]:
 
 
 def _end_poller(grid: Grid) -> None:
-    """End it; the sensor starts another."""
+    """End the poller; the sensor starts another one."""
     kill(grid, *pollers(grid), signal="TERM")
 
 

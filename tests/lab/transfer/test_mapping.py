@@ -1,4 +1,4 @@
-"""A mapping: what crosses asks in beta's words, what can't stays home, and `explain` says both."""
+"""A mapping translates a job's requests for beta; untranslatable jobs stay home; `explain` shows both."""
 
 import re
 import shlex
@@ -40,7 +40,7 @@ Explained = tuple[int, str, str]  # exit status, standard output, standard error
 
 @pytest.fixture(scope="module")
 def came(grid: Grid) -> Iterator[Outcomes]:
-    """Let the service have rules for beta, and ask for what they are about, side by side."""
+    """Configure mapping rules for beta, and submit jobs for all rules side by side."""
     without = r"/^\[map\./,/^\[poller\]/{/^\[poller\]/!d}"  # the sample's own
     lines = RULES.strip().replace("\n", "\\n")
     with configured(grid, f"{without}\n$ a \\\\n{lines}"), no_jobs_left(grid):
@@ -48,7 +48,7 @@ def came(grid: Grid) -> Iterator[Outcomes]:
 
 
 def requested(grid: Grid, remote: str) -> str:
-    """Return beta's own words for what a job asked for."""
+    """Return a job's requests in beta's own words."""
     told = grid.cell("beta", "qstat", "-j", remote).out
     return next(line for line in told.splitlines() if line.startswith("hard resource_list"))
 
@@ -60,7 +60,7 @@ def explain(grid: Grid, job: str, *options: str) -> Explained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mapped:
-    """What was explained of a job, and what it asked for at beta."""
+    """The explanation of a job, and its requests at beta."""
 
     explained: Explained
     asked: str
@@ -97,7 +97,7 @@ def test_a_job_asks_in_the_words_of_the_other_cluster_as_was_explained(came: Out
 
 @pytest.mark.usefixtures("came")
 def test_a_script_is_explained_before_it_is_submitted(grid: Grid) -> None:
-    """Its directives and qsub's options count; no job comes of it."""
+    """Its directives and qsub's options count; no job is submitted."""
     text = "#!/bin/sh\n#$ -pe smp 2-3 -l mem_free=1G\nexit 0\n"
     grid.sh(HOST, f"printf '%s' '{text}' >~/asked.sh", user="alice")
     before = grid.states()
@@ -118,7 +118,7 @@ def test_a_script_is_explained_before_it_is_submitted(grid: Grid) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """What was told of a job that can't go to beta."""
+    """The messages about a job that can't go to beta."""
 
     job: str
     explained: Explained
@@ -146,7 +146,7 @@ def test_a_job_that_can_not_go_there_is_in_error_with_its_reason(came: Outcomes)
 
 
 def left_out(grid: Grid) -> tuple[str, str]:
-    """Return what is told of a job with a soft request, and what it asks for at beta."""
+    """Return the messages about a job with a soft request, and its requests at beta."""
     job = grid.transfer("-soft", "-l", "h_fsize=1G", script="sleep 600\n")
     remote = grid.remote_id(job)
     grid.until(lambda: "left out" in why(grid, job), "the note")

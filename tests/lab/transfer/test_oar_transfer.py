@@ -60,7 +60,7 @@ qconf -aattr queue pe_list wide transfer-gamma
 
 @pytest.fixture(scope="module")
 def wide(grid: Grid) -> Iterator[None]:
-    """Have a parallel environment at home whose slots lie on several nodes of gamma."""
+    """Add a parallel environment at home whose slots are on several nodes of gamma."""
     grid.cell("alpha", "sh", "-c", WIDE, user="root")
     yield
     remove = "qconf -dattr queue pe_list wide transfer-gamma; qconf -dp wide"
@@ -69,7 +69,7 @@ def wide(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def gamma(grid: Grid, open_to_gamma: None, wide: None) -> Iterator[Gamma]:
-    """Return gamma with its queue open, and rules for its requests."""
+    """Return gamma with its queue open, and mapping rules for requests."""
     far = Gamma(grid)
     lines = RULES.strip().replace("\n", "\\n")
     with configured(grid, f"$ a \\\\n{lines}"):
@@ -84,20 +84,20 @@ def gamma(grid: Grid, open_to_gamma: None, wide: None) -> Iterator[Gamma]:
 
 @pytest.fixture
 def tidy(gamma: Gamma) -> Iterator[None]:
-    """Nothing is left at gamma, whatever was done with a job."""
+    """Require after each test that no job or file is left at gamma."""
     yield
     if gamma.left() or gamma.grid.states():
         gamma.until_clean()
 
 
 def live(gamma: Gamma) -> set[int]:
-    """Return the ids of OAR's live jobs."""
+    """Return the ids of OAR's unfinished jobs."""
     return {int(job["Job_Id"]) for job in gamma.jobs()}
 
 
 @pytest.mark.usefixtures("abreast", "tidy")
 def test_jobs_end_at_home_as_they_ended_there(gamma: Gamma) -> None:
-    """Statuses, signals, arguments with blanks, variables, arrays, a walltime: all at once."""
+    """Exit statuses, signals, arguments with blanks, variables, arrays and a walltime, all at once."""
     gamma.grid.sh(FAR, "rm -f ran.array", user=ACCOUNT)
     limited = gamma.submit("sleep 303\n", "-l", "h_rt=0:0:2")  # OAR looks every 30 s
     tells = 'echo "$JOB_ID $JOB_NAME $SGE_O_LOGNAME $1|$2|$FOO|$(id -un)|$PWD"; exit 3'
@@ -131,7 +131,7 @@ def test_jobs_end_at_home_as_they_ended_there(gamma: Gamma) -> None:
 
 @pytest.mark.usefixtures("abreast", "tidy")
 def test_a_job_is_suspended_resumed_and_deleted_there(gamma: Gamma) -> None:
-    """Without cpusets: its processes are stopped, and go on."""
+    """Without cpusets OAR stops and continues the job's processes."""
     job = gamma.submit("sleep 301\n")
     number = gamma.number(job)
     gamma.until_state(number, "Running")
@@ -152,14 +152,14 @@ def test_a_job_is_suspended_resumed_and_deleted_there(gamma: Gamma) -> None:
 
 
 def sleeper(gamma: Gamma) -> str:
-    """Return the state letters of the job's own process (ps(1), stat)."""
+    """Return the state letter of the job's own process (ps(1), stat)."""
     asked = f"ps -o stat=,args= -u {ACCOUNT} | sed -n 's/ *sleep 301$//p'"
     return "".join(gamma.grid.sh(node, asked) for node in ("gamma-n1", "gamma-n2"))
 
 
 @pytest.mark.usefixtures("abreast", "tidy")
-def test_what_oar_refuses_is_an_error_at_home_with_its_reason(gamma: Gamma) -> None:
-    """By an admission rule, for a property that is not there, for too much, for lack of a rule."""
+def test_a_job_that_oar_refuses_is_in_error_at_home_with_the_reason(gamma: Gamma) -> None:
+    """An admission rule, an unknown property, too large a request, or a missing mapping rule refuses."""
     add = ("sh", "-c", "cat >/tmp/rule; oaradmissionrules -n -r /tmp/rule; rm /tmp/rule")
     rule = gamma.grid.on(FAR, *add, stdin=RULE).out.split()[-1].strip("#")
     jobs: dict[str, str] = {}
@@ -199,7 +199,7 @@ def test_explain_shows_oarsub_itself_and_changes_nothing(gamma: Gamma) -> None:
 
 @pytest.mark.usefixtures("tidy")
 def test_an_end_is_pushed_and_looked_at_at_once(gamma: Gamma) -> None:
-    """The next poll would have come some seconds later, and a second one after that."""
+    """The next poll would come some seconds later, and another one after it."""
     job = gamma.submit("date +%s.%N >ran.at\n")
     gamma.grid.until_gone(job)
     gone = time.time()
@@ -211,7 +211,7 @@ def test_an_end_is_pushed_and_looked_at_at_once(gamma: Gamma) -> None:
 
 @pytest.fixture(scope="module")
 def full(gamma: Gamma) -> Iterator[None]:
-    """Have gamma full with four tasks, and two more waiting there."""
+    """Fill gamma with four tasks, and let two more wait there."""
     gamma.until_clean()
     job = gamma.submit("sleep 304\n", "-t", "1-6")
     states = ["Running"] * 4 + ["Waiting"] * 2
@@ -224,8 +224,8 @@ def full(gamma: Gamma) -> Iterator[None]:
 
 @pytest.mark.long
 @pytest.mark.usefixtures("full")
-def test_one_question_an_interval_is_enough_for_any_number_of_transfers(gamma: Gamma) -> None:
-    """Whoever asks is counted: the service, and each of the six starters."""
+def test_one_oarstat_call_an_interval_serves_any_number_of_transfers(gamma: Gamma) -> None:
+    """Calls of oarstat by the service and by each of the six starters are counted."""
     with oarstat_counted(gamma) as asked:
         rows = gamma.grid.until(lambda: found if len(found := asked()) > INTERVALS else [], "more questions", LONG_S)
     times = [float(at) for _, at in rows]
@@ -236,7 +236,7 @@ def test_one_question_an_interval_is_enough_for_any_number_of_transfers(gamma: G
 
 @contextmanager
 def oarstat_counted(gamma: Gamma) -> Iterator[Callable[[], list[list[str]]]]:
-    """Note who calls oarstat at gamma, and when; gives a function that tells it."""
+    """Record each call of oarstat at gamma with its time; yield a function that returns the calls."""
     gamma.grid.sh(FAR, COUNTED)
     try:
         yield lambda: [line.split() for line in gamma.grid.sh(FAR, "cat /tmp/asked").splitlines()]

@@ -1,9 +1,9 @@
-"""Run a program of gridbridge's on a lab host and kill it where it comes to a place in its code.
+"""Run a program of gridbridge on a lab host, and kill the process at a given place in its code.
 
 usage: /opt/gridbridge/venv/bin/python3 -I killed.py PLACE PROGRAM [ARGUMENT...]
-PLACE is FILE:FUNCTION, at its beginning, or FILES:NUMBER: at so many lines of these files, which
-are separated by commas. What is killed is the process that comes there first, a child perhaps.
-Exit status as the program's; that of a program that was killed otherwise is 0 here.
+PLACE is FILE:FUNCTION, the beginning of that function, or FILES:NUMBER, the NUMBERth line executed in
+these comma-separated files. The first process that reaches the place is killed, possibly a child.
+The exit status is the program's, or 0 for a program that was killed in another way.
 """
 
 import inspect
@@ -23,14 +23,13 @@ SEEN: set[tuple[str, int]] = set()
 
 
 def kill() -> None:
-    """Kill this process, if none was killed yet."""
     if not DONE[0]:
         DONE[0] = 1
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def trace(frame: FrameType, event: str, _: Any) -> Any:
-    """Look at each function that begins."""
+    """Check each function call for the place."""
     is_function = frame.f_code.co_flags & inspect.CO_NEWLOCALS  # no module, nor a class's body
     is_ours = any(part in frame.f_code.co_filename for part in PARTS)
     if event != "call" or not (is_ours and is_function):
@@ -43,7 +42,7 @@ def trace(frame: FrameType, event: str, _: Any) -> Any:
 
 
 def line(frame: FrameType, event: str, _: Any) -> Any:
-    """Count the lines to which it comes."""
+    """Count each executed line of the files."""
     if event == "line":
         SEEN.add((frame.f_code.co_filename, frame.f_lineno))
         if len(SEEN) >= int(WHERE):
@@ -52,7 +51,7 @@ def line(frame: FrameType, event: str, _: Any) -> Any:
 
 
 def main() -> None:
-    """Run it in a child, so that its end is told."""
+    """Run the program in a child process, so that its exit status can be read."""
     child = os.fork()
     if not child:
         sys.argv = [PROGRAM, *ARGUMENTS]

@@ -1,6 +1,6 @@
-"""Turns an answer of qstat -xml or oarstat -J round: its jobs, and its queues, the last one first.
+"""Reverse the jobs and queues in an answer of qstat -xml or oarstat -J.
 
-It runs where the answer does, by any Python. A job stays in its queue.
+The filter runs on the host that answers, under any Python. Each job stays in its queue.
 """
 
 import json
@@ -12,7 +12,7 @@ EACH = (r"<job_list.*?</job_list>\s*", r"<Queue-List>.*?</Queue-List>\s*")
 
 
 def turned(told: str) -> str:
-    """Return an answer with each of its lists the other way round."""
+    """Return an answer with each of its lists reversed."""
     if told.lstrip().startswith("{"):
         return json.dumps(dict(reversed(json.loads(told).items())))
     for each in EACH:

@@ -1,7 +1,7 @@
-"""Answers that are cut or reversed, words that are code, full nodes: each task runs once.
+"""Each campaign task runs once although clusters give cut or reversed answers, or nodes are full.
 
-One campaign at both clusters, whose name and parameters are full of shell and SQL, runs while its
-clusters answer so; and one finds no room at an OAR server's nodes.
+One campaign, whose name and parameters are full of shell and SQL, runs at both clusters while their
+answers are falsified. The nodes of the OAR server have no room for another campaign.
 """
 
 import json
@@ -58,7 +58,7 @@ PROGRAMS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The numbers of both campaigns, and what everybody saw of the first after each form."""
+    """The numbers of both campaigns, and the published state of the first one after each false answer."""
 
     odd: int
     roomless: int
@@ -67,7 +67,6 @@ class Seen:
 
 @pytest.fixture(scope="module")
 def seen(site: Grid) -> Iterator[Seen]:
-    """Have both run side by side."""
     for host, user in AT.values():
         site.sh(host, f"rm -rf {FOLDER}* && mkdir {FOLDER} {FOLDER}-room", user=user)
     with patient(site), no_room(site), liars(site):
@@ -91,7 +90,7 @@ def seen(site: Grid) -> Iterator[Seen]:
 
 @contextmanager
 def patient(grid: Grid) -> Iterator[None]:
-    """Have a runner that takes no task for deleted while its clusters answer falsely."""
+    """Run a runner that counts no task as deleted while the clusters' answers are falsified."""
     try:
         with configured(grid, PATIENT):
             runner.stop(grid)
@@ -104,7 +103,6 @@ def patient(grid: Grid) -> Iterator[None]:
 
 @contextmanager
 def no_room(grid: Grid) -> Iterator[None]:
-    """Have no room for a file in a folder of the owner's at gamma's nodes."""
     for node in NODES:
         options = "size=64k,nr_inodes=1,mode=755,uid=$(id -u al_gamma)"
         grid.sh(node, f"mount -t tmpfs -o {options} none {ROOM}")
@@ -117,7 +115,7 @@ def no_room(grid: Grid) -> Iterator[None]:
 
 @contextmanager
 def liars(grid: Grid) -> Iterator[None]:
-    """Have programs in the places of those that tell of jobs; they tell the truth until asked."""
+    """Replace the programs that list jobs by programs that can falsify their answer on demand."""
     for host, (program, of_cluster, without) in PROGRAMS.items():
         script = LIAR.replace("OF_CLUSTER", of_cluster).replace("WITHOUT", without)
         script = script.replace("PROGRAM", program)
@@ -134,9 +132,9 @@ def liars(grid: Grid) -> Iterator[None]:
 
 
 def told(grid: Grid, number: int, form: str) -> tuple[int, int]:
-    """Have both clusters answer so, and then truly; return how many tasks ended and live then.
+    """Falsify both clusters' answers for a while; return how many tasks have ended and how many run afterwards.
 
-    A task that is listed by no answer for as long as `forgotten_s` counts as deleted (PATIENT).
+    A task that no answer lists for `forgotten_s` counts as deleted (PATIENT).
     """
     for each in (form, TRUE):
         for host in PROGRAMS:
@@ -152,31 +150,29 @@ def told(grid: Grid, number: int, form: str) -> tuple[int, int]:
 
 
 def living(grid: Grid, number: int) -> list[str]:
-    """Return the lines of a campaign's tasks in its clusters' lists, which are true again."""
+    """Return the lines of a campaign's tasks in the clusters' true job lists."""
     names = [line for line in runner.at_beta(grid, number) if "Full" in line]
     message = [line for line in runner.at_gamma(grid, number) if '"name"' in line]
     return names + message
 
 
 def running(grid: Grid, number: int) -> int:
-    """Return how many tasks of a campaign run."""
     return sum(one["running"] for one in published(grid, number)["at"])
 
 
 def events(grid: Grid, number: int) -> dict[str, str]:
-    """Return at which cluster each event of a campaign is, by its code."""
     told = grid.on(HOST, "gridevents", "-a", "--json", "-c", str(number), user="bob").out
     return {one["code"]: one["cluster"] for one in json.loads(told)}
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_an_answer_that_is_cut_empty_or_reversed_ends_no_task(seen: Seen, form: str) -> None:
-    """Nor does a whole one that lists none, once."""
+    """A single complete answer without any job ends no task either."""
     assert (0, TASKS) == seen.after[form]
 
 
 def test_each_task_runs_once_whatever_the_clusters_answered(site: Grid, seen: Seen) -> None:
-    """By its first attempt."""
+    """The first attempt of each task succeeds."""
     found = runner.shown(site, seen.odd)
 
     assert (TASKS, 0) == (found["ended"], found["failed"])
@@ -188,13 +184,12 @@ def test_each_task_runs_once_whatever_the_clusters_answered(site: Grid, seen: Se
 
 
 def ran(grid: Grid) -> list[str]:
-    """Return the lines that tasks left, wherever they ran."""
     told = (grid.sh(host, f"cat {FOLDER}/ran", user=user) for host, user in AT.values())
     return "".join(told).splitlines()
 
 
-def test_what_is_shell_and_sql_is_words_at_both_batch_systems(site: Grid, seen: Seen) -> None:
-    """A task finds it as it was written, and nothing in it is run anywhere."""
+def test_shell_and_sql_in_a_parameter_is_executed_at_neither_batch_system(site: Grid, seen: Seen) -> None:
+    """A task receives its parameter as written; neither cluster executes any of it."""
     texts = [line.partition(" ")[2] for line in ran(site)]
 
     assert Counter({ODD: 3, "$(touch": 1}) == Counter(texts)
@@ -203,8 +198,8 @@ def test_what_is_shell_and_sql_is_words_at_both_batch_systems(site: Grid, seen: 
         assert "" == site.sh(host, "find /home /tmp /var/lib /root -name evil 2>/dev/null; :")
 
 
-def test_where_nodes_are_full_tasks_go_elsewhere(site: Grid, seen: Seen) -> None:
-    """That is a set-up error of OAR's cluster, and no failed task."""
+def test_tasks_run_at_another_cluster_when_the_nodes_of_one_are_full(site: Grid, seen: Seen) -> None:
+    """Full nodes are a set-up error of OAR's cluster, not a failed task."""
     found = runner.shown(site, seen.roomless)
     at_beta = site.sh(HOST, f"cat {FOLDER}-room/ran", user="alice").split()
 

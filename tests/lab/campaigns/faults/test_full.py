@@ -1,4 +1,4 @@
-"""Disks fill up while a campaign has tasks at clusters: an error, and each task succeeds once."""
+"""Disks fill up while a campaign has tasks at clusters: an event reports it, and each task succeeds once."""
 
 import json
 import re
@@ -33,26 +33,24 @@ def _folder(site: Grid) -> Iterator[None]:
 
 
 def bring(grid: Grid, **other: Any) -> int:
-    """Submit a campaign of which each task leaves its number once the gate is open."""
+    """Submit a campaign whose tasks each write their number after the gate opens."""
     run = f"sh -c '{GATE}; echo $CIGRI_JOB_ID >>ran'"
     known = {"name": "full", "exec_file": run, "walltime": "0:5", "nb_jobs": TASKS}
     return submit(grid, {**known, "exec_directory": FOLDER, "clusters": {"beta": {}}, **other})
 
 
 def ran(grid: Grid, number: int) -> Counter[str]:
-    """Return how often each task of a campaign ran."""
     told = grid.sh(HOST, f"cat {FOLDER}/ran 2>/dev/null; :", user="alice").split()
     return Counter(task for task in told if task.startswith(f"{number}."))
 
 
 def each_once(number: int) -> Counter[str]:
-    """Return what tasks leave when each runs once."""
     return Counter({f"{number}.{task}": 1 for task in range(TASKS)})
 
 
 @contextmanager
 def small(grid: Grid, folder: str, size: str) -> Iterator[None]:
-    """Have a folder with all that it holds on a small filesystem of its own."""
+    """Put a folder and its content on a small filesystem."""
     _stop(grid)
     kept = grid.sh(HOST, f"mktemp -d {folder}.XXXXXX").strip()
     mount = f"mode=$(stat -c %a {folder}),uid=$(stat -c %u {folder}),gid=$(stat -c %g {folder})"
@@ -80,7 +78,7 @@ def _start(grid: Grid) -> None:
 
 @contextmanager
 def filled(grid: Grid, folder: str) -> Iterator[None]:
-    """Fill the filesystem of a folder, for a while."""
+    """Fill the filesystem of a folder until the block ends."""
     grid.on(HOST, "sh", "-c", f"cat /dev/zero >{folder}/filler")
     try:
         yield
@@ -93,7 +91,6 @@ def open_gate(grid: Grid) -> None:
 
 
 def events(grid: Grid, number: int) -> list[dict[str, Any]]:
-    """Return a campaign's open events, the first one first."""
     told = json.loads(grid.on(HOST, "gridevents", "-c", str(number), "--json", user="alice").out)
     return sorted(told, key=lambda one: one["number"])
 
@@ -121,7 +118,7 @@ def test_a_full_disk_of_the_state_file_delays_and_loses_nothing(site: Grid) -> N
 
 @pytest.mark.long
 def test_a_full_ledger_sends_nothing_and_loses_nothing(site: Grid) -> None:
-    """The log names root's file."""
+    """The log names the ledger's file."""
     site.sh(HOST, f"mkdir -p -m 700 {LEDGER}")
     with small(site, LEDGER, "256k"):
         with filled(site, LEDGER):
@@ -157,7 +154,7 @@ def test_a_full_spool_takes_no_campaign_and_says_so(site: Grid) -> None:
 
 @pytest.fixture
 def no_room_at_beta(site: Grid) -> Iterator[None]:
-    """Have no room for another file in the folder of the owner's at beta's hosts."""
+    """Fill the owner's folder at beta's hosts, so that no file can be added."""
     folder = f"/home/alice/{FOLDER.removeprefix('~/')}"
     options = "size=64k,nr_inodes=1,mode=755,uid=$(id -u alice)"
     for host in BETA_HOSTS:

@@ -1,6 +1,6 @@
-"""A host loses its power under tasks: those run again, all others once, and none is lost.
+"""A host loses power while it runs tasks: these tasks run again, all others once, and none is lost.
 
-OAR takes no notice of a host that is up again before it looks: its jobs last until their walltime.
+OAR does not notice a host that is up again before OAR's next check: its jobs then last until their walltime.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,6 @@ RUN = "sh -c 'echo $CIGRI_JOB_ID $(hostname) >>ran; until [ -e go ]; do sleep 0.
 
 @pytest.fixture
 def folder(site: Grid) -> Iterator[Grid]:
-    """Return the lab with a folder for the tasks, and the host on afterwards."""
     site.sh(HOST, f"rm -rf {FOLDER} && mkdir {FOLDER}", user="alice")
     yield site
     site.lab("power", LOST, "on")
@@ -29,7 +28,7 @@ def folder(site: Grid) -> Iterator[Grid]:
 
 
 def ran(grid: Grid) -> list[tuple[str, str]]:
-    """Return each run of a task, with its host."""
+    """Return each run of a task with the host of the run."""
     told = grid.sh(HOST, f"cat {FOLDER}/ran 2>/dev/null; :", user="alice")
     return sorted((line.split()[0], line.split()[1]) for line in told.splitlines())
 

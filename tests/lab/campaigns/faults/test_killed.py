@@ -1,4 +1,4 @@
-"""What acts as an owner at OAR is killed at each step: each task runs once."""
+"""The helper that submits to OAR as the owner is killed at each step; each task runs once all the same."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -38,9 +38,9 @@ RUN = f"sh -c 'echo $CIGRI_JOB_ID >>ran; [ $1 -lt {len(SEND)} -o -e go ] || slee
 
 @pytest.fixture(scope="module")
 def brought(site: Grid) -> Iterator[int]:
-    """Return a campaign of which nothing was sent, with the runner stopped.
+    """Return a campaign of which no task was sent, while the runner is stopped.
 
-    The tasks that are to be deleted do not end before that.
+    Tasks that a test deletes do not end earlier by themselves.
     """
     with bring(site, RUN, TASKS) as number:
         yield number
@@ -48,7 +48,7 @@ def brought(site: Grid) -> Iterator[int]:
 
 @contextmanager
 def bring(grid: Grid, exec_file: str, tasks: int) -> Iterator[int]:
-    """Have a campaign for gamma, in a folder of its own, that the runner does not send."""
+    """Submit a campaign for gamma in a folder of its own, with the runner stopped."""
     grid.sh(FAR, f"rm -rf {FOLDER} && mkdir {FOLDER}", user=ACCOUNT)
     grid.sh(HOST, "gridbridge drain gamma --reason tests")
     try:
@@ -65,18 +65,18 @@ def bring(grid: Grid, exec_file: str, tasks: int) -> Iterator[int]:
 
 
 def once_more(grid: Grid, *words: str) -> Done:
-    """Ask it for the same, as the service would."""
+    """Repeat the same call of the helper, as the service does."""
     program = ("sudo", "-n", "/opt/gridbridge/bin/gridbridge-as-user")
     return grid.on(HOST, "runuser", "-u", "gridbridge", "--", *program, *words, timeout_s=100)
 
 
 def array(number: int, place: int) -> tuple[str, ...]:
-    """Return the words that ask for an array of one task, whose number is one less."""
+    """Return the helper's arguments for an array of one task; task numbers there are one less."""
     return ("send-arrays", f"c.{number}", "gamma", str(place + 1), f"{place}:1")
 
 
 def send(grid: Grid, number: int, place: int, where: str) -> str:
-    """Have an array sent by two calls of which the first is killed; return its id."""
+    """Submit an array by two helper calls of which the first is killed; return the array's id."""
     assert killed(grid, where, AS_USER, *array(number, place)), where
     done = once_more(grid, *array(number, place))
     status, job, why = done.out.split(" ", 2)
@@ -85,7 +85,6 @@ def send(grid: Grid, number: int, place: int, where: str) -> str:
 
 
 def test_an_array_is_at_oar_once_wherever_its_sender_is_killed(site: Grid, brought: int) -> None:
-    """Each task runs once."""
     jobs = [send(site, brought, place, where) for place, where in enumerate(SEND.values())]
     site.until(lambda: len(SEND) <= len(ran(site)), "the tasks to run", CAMPAIGN_S)
 
@@ -110,8 +109,8 @@ def test_an_array_is_gone_wherever_who_deletes_it_is_killed(site: Grid, brought:
 
 
 @pytest.mark.long
-def test_the_runner_finds_out_what_was_sent_and_what_ran(site: Grid, brought: int) -> None:
-    """None of that runs again; what was deleted may, and the campaign ends."""
+def test_the_runner_finds_out_which_tasks_were_sent_and_which_ran(site: Grid, brought: int) -> None:
+    """No task that ran is sent again, a deleted task may be, and the campaign ends."""
     site.sh(FAR, f"touch {FOLDER}/go", user=ACCOUNT)
     runner.start(site)
     found = until_state(site, brought, "terminated")
@@ -124,7 +123,7 @@ def test_the_runner_finds_out_what_was_sent_and_what_ran(site: Grid, brought: in
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_an_array_is_at_oar_once_at_whatever_line_its_sender_is_killed(site: Grid) -> None:
-    """Each seventh line, in whichever of its processes that is."""
+    """The kill comes at each seventh line, in any of the helper's processes."""
     places = LINES // EACH
     with bring(site, "sh -c 'echo $CIGRI_JOB_ID >>ran'", places) as number:
         for place in range(places):

@@ -1,4 +1,4 @@
-"""Servers go away and come back, and OAR makes copies of tasks: each task succeeds once."""
+"""Servers stop and start again, and OAR resubmits tasks by itself: each task succeeds once."""
 
 import json
 import time
@@ -27,7 +27,6 @@ TERMINATED = "terminated"
 
 @pytest.fixture(scope="module")
 def folders(site: Grid) -> Iterator[Grid]:
-    """Return the lab with a folder for the tasks at each cluster."""
     for host, user in AT.values():
         site.sh(host, f"rm -rf {FOLDER} && mkdir {FOLDER}", user=user)
     yield site
@@ -36,32 +35,29 @@ def folders(site: Grid) -> Iterator[Grid]:
 
 
 def bring(grid: Grid, name: str, tasks: int, clusters: dict[str, Any], kind: str = "normal") -> int:
-    """Submit a campaign of which each task leaves its number."""
     run = f"sh -c 'echo $CIGRI_JOB_ID >>{name}; sleep 1'"
     known = {"name": name, "type": kind, "exec_file": run, "walltime": "0:5"}
     return runner.submit(grid, known | {"exec_directory": FOLDER, "nb_jobs": tasks, "clusters": clusters})
 
 
 def ran(grid: Grid, number: int, name: str) -> Counter[str]:
-    """Return how often each task of a campaign ran at all clusters together."""
     told = (grid.sh(host, f"cat {FOLDER}/{name} 2>/dev/null; :", user=user) for host, user in AT.values())
     return Counter(line for text in told for line in text.splitlines() if line.startswith(f"{number}."))
 
 
 def each_once(number: int, tasks: int) -> Counter[str]:
-    """Return what tasks leave when each runs once."""
     return Counter({f"{number}.{task}": 1 for task in range(tasks)})
 
 
 def silent(grid: Grid) -> dict[str, bool]:
-    """Return the clusters that did not tell how they are, and whether they do again."""
+    """Return the clusters that did not report their state, and whether each reports again."""
     told = json.loads(grid.on(runner.HOST, "gridevents", "-g", "-a", "--json", user="bob").out)
     return {one["cluster"]: bool(one["closed_at"]) for one in told if one["code"] == SILENT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Away:
-    """A campaign whose clusters went away for a while, and what everybody saw meanwhile."""
+    """A campaign whose clusters stopped for a while, and its published state meanwhile."""
 
     number: int
     silent: dict[str, bool]
@@ -76,7 +72,7 @@ LOST = (  # with where each attempt was
 
 
 def judged_lost(grid: Grid, number: int) -> list[tuple[str, str, str, str]]:
-    """Return the tasks whose attempts are judged as lost: each with its cluster, job and place."""
+    """Return the cluster, job and array index of each task that the runner counts as lost."""
     query = LOST.format(number=number)
     rows = f"sqlite3.connect('/var/lib/gridbridge/state.db').execute('{query}', ('site_fault',))"
     told = grid.sh(runner.HOST, f'python3 -c "import sqlite3; [print(*row) for row in {rows}]"')
@@ -85,7 +81,7 @@ def judged_lost(grid: Grid, number: int) -> list[tuple[str, str, str, str]]:
 
 
 def unnoted(grid: Grid, number: int) -> Counter[str]:
-    """Return the tasks that are judged as lost; OAR's own records have no end of any of them."""
+    """Return the lost tasks, after checking that OAR has recorded no end of any of them."""
     lost = judged_lost(grid, number)
 
     assert all(one[1] == "gamma" and exit_codes(grid, *one[2:]) == [None] for one in lost), lost
@@ -93,14 +89,14 @@ def unnoted(grid: Grid, number: int) -> Counter[str]:
 
 
 def exit_codes(grid: Grid, job: str, place: str) -> list[int | None]:
-    """Return how OAR itself says that a task of an array ended; None: it noted nothing."""
+    """Return OAR's exit code of each task of an array; None where OAR recorded no end."""
     told = grid.sh(FAR, f'oarstat -f -J --sql "array_id = {job} AND array_index = {place}"')
     return [one["exit_code"] for one in json.loads(told or "{}").values()]
 
 
 @contextmanager
 def no_servers(grid: Grid) -> Iterator[None]:
-    """Have beta without its qmaster, and gamma without its database."""
+    """Stop beta's qmaster and gamma's database until the block ends."""
     grid.on("beta-master", "labctl", "stop", "qmaster")
     grid.on(FAR, "labctl", "stop", "postgresql")
     try:
@@ -112,7 +108,6 @@ def no_servers(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def away(folders: Grid) -> Away:
-    """Take both servers away while tasks of a campaign run, and bring them back."""
     grid = folders
     number = bring(grid, "away", TASKS, BOTH)
     grid.until(lambda: runner.clusters_of(grid, number) == {*BOTH}, "both to have tasks", runner.CAMPAIGN_S)
@@ -131,16 +126,16 @@ def test_a_cluster_without_an_answer_is_an_event_until_it_answers(site: Grid, aw
 
 
 @pytest.mark.long
-def test_no_task_is_lost_or_runs_twice_by_that(site: Grid, away: Away) -> None:
-    """Nobody's answer is no end."""
+def test_no_task_is_lost_or_runs_twice_when_both_servers_stop(site: Grid, away: Away) -> None:
+    """A server that does not answer ends no task."""
     assert 0 == away.failed
     require_whole(site, away.number, "away")
 
 
 def require_whole(grid: Grid, number: int, name: str) -> None:
-    """Require that all tasks of a campaign succeeded once servers were back, however long away.
+    """Require that all tasks of a campaign succeeded, however long the servers were stopped.
 
-    What runs twice is what OAR has no end of, and nothing else.
+    Only tasks whose end OAR did not record may have run twice.
     """
     found = runner.shown(grid, number)
 
@@ -167,7 +162,7 @@ def test_nothing_is_lost_in_ten_minutes_without_servers(folders: Grid) -> None:
 
 @pytest.fixture
 def nodes_that_note_nothing(folders: Grid) -> Iterator[Grid]:
-    """Have gamma's nodes refuse what OAR notes there at a job's start; it tries that anew."""
+    """Have gamma's nodes refuse the file that OAR writes at a job's start, so that OAR submits anew."""
     for node in NODES:
         folders.sh(node, f"chmod 555 {DISK}")
     try:
@@ -177,7 +172,6 @@ def nodes_that_note_nothing(folders: Grid) -> Iterator[Grid]:
 
 
 def heal(grid: Grid) -> None:
-    """Have gamma's nodes take jobs again."""
     for node in NODES:
         grid.sh(node, f"chmod 755 {DISK}")
         grid.sh(FAR, f"oarnodesetting -h {node} -s Alive")
@@ -185,8 +179,8 @@ def heal(grid: Grid) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["normal", "best-effort"])
-def test_what_oar_submits_again_by_itself_runs_once(nodes_that_note_nothing: Grid, kind: str) -> None:
-    """Elsewhere: OAR's copy of a task is none of ours, and gamma can't start it."""
+def test_a_task_that_oar_submits_again_by_itself_runs_once(nodes_that_note_nothing: Grid, kind: str) -> None:
+    """The task runs at the other cluster: OAR's copy is not a submission of the service, and gamma can't start it."""
     grid = nodes_that_note_nothing
     number = bring(grid, "copied", SOME, BOTH, kind)
     grid.until(lambda: runner.clusters_of(grid, number) == {*BOTH}, "both to have tasks", runner.CAMPAIGN_S)
@@ -201,7 +195,7 @@ def test_what_oar_submits_again_by_itself_runs_once(nodes_that_note_nothing: Gri
 
 
 def copies(grid: Grid, number: int) -> list[int]:
-    """Return the jobs that OAR made of a campaign's tasks by itself."""
+    """Return the jobs that OAR submitted again by itself for a campaign's tasks."""
     told = grid.sh(FAR, f"oarstat -f -J --sql \"job_name like 'gc.alpha.{number}.%'\"")
     found = json.loads(told or "{}")
     return [int(job) for job, one in found.items() if one["resubmit_job_id"]]

@@ -1,4 +1,4 @@
-"""Owners whose accounts vanish, who have no room left, or who bring more than a person may."""
+"""Campaign owners whose account vanishes, whose disk is full, or who submit more than the limits allow."""
 
 import json
 from collections import Counter
@@ -33,7 +33,7 @@ TERMINATED = "terminated"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What an owner was told, and what everybody saw while her account was gone."""
+    """The messages that an owner got, and the published state while her account was missing."""
 
     number: int
     printing: int
@@ -45,7 +45,7 @@ class Seen:
 
 @pytest.fixture(scope="module")
 def site(site: Grid) -> Iterator[Grid]:
-    """Return the lab with a runner that takes little of a person."""
+    """Return the lab with a runner that limits each person to few and small files."""
     runner.stop(site)
     with configured(site, FEW):
         runner.start(site)
@@ -56,7 +56,7 @@ def site(site: Grid) -> Iterator[Grid]:
 
 @pytest.fixture(scope="module")
 def seen(site: Grid) -> Iterator[Seen]:
-    """Have her bring campaigns, one after another, and lose her account while one has tasks."""
+    """Have alice submit campaigns one after another, and lose her account while a campaign has tasks."""
     site.sh(HOST, f"rm -rf {FOLDER} && mkdir -p {SMALL}", user=OWNER)
     with small(site, SMALL, BETA_HOSTS, "size=64k,mode=755,uid=10003,gid=10003"):
         refused = {"too large": typed(site, "1-200000")}
@@ -82,14 +82,13 @@ def seen(site: Grid) -> Iterator[Seen]:
 
 
 def jdl(exec_file: str, **other: Any) -> dict[str, Any]:
-    """Return the JDL of a campaign at beta."""
     known = {"name": "owners", "type": "normal", "exec_file": exec_file, "walltime": "0:10"}
     return {**known, "exec_directory": FOLDER, "clusters": {"beta": {}}, **other}
 
 
 @contextmanager
 def small(grid: Grid, folder: str, hosts: tuple[str, ...], options: str) -> Iterator[None]:
-    """Have a folder of hers on a small filesystem of its own: this kernel knows no quota."""
+    """Put a folder of alice on a small filesystem, because this kernel has no quota."""
     for host in hosts:
         grid.sh(host, f"mount -t tmpfs -o {options} none {folder}")
     try:
@@ -101,7 +100,7 @@ def small(grid: Grid, folder: str, hosts: tuple[str, ...], options: str) -> Iter
 
 @contextmanager
 def no_account(grid: Grid) -> Iterator[None]:
-    """Have nobody at the site's host know her; her clusters do."""
+    """Remove alice's account from the site's host only; her clusters keep it."""
     grid.sh(HOST, "userdel -f carol 2>/dev/null; ! getent passwd carol")
     try:
         yield
@@ -110,13 +109,12 @@ def no_account(grid: Grid) -> Iterator[None]:
 
 
 def typed(grid: Grid, numbers: str) -> Done:
-    """Have her type a campaign."""
+    """Have alice run gridsub."""
     argv = ("gridsub", "--array", numbers, "--clusters", "beta", "--", "true")
     return grid.on(HOST, *argv, user=OWNER, timeout_s=100)
 
 
 def running(grid: Grid, number: int) -> int:
-    """Return how many tasks of a campaign run."""
     return sum(one["running"] for one in published(grid, number)["at"])
 
 
@@ -127,13 +125,13 @@ def hers(grid: Grid, number: int) -> list[str]:
 
 
 def codes(grid: Grid, number: int) -> frozenset[str]:
-    """Return what events a campaign has open."""
+    """Return the codes of a campaign's open events."""
     told = grid.on(HOST, "gridevents", "--json", "-c", str(number), user="bob").out
     return frozenset(one["code"] for one in json.loads(told))
 
 
-def test_while_nobody_knows_the_owner_nothing_is_sent_nor_deleted(seen: Seen) -> None:
-    """What runs is left to run; a task that ends is counted."""
+def test_no_task_is_sent_or_deleted_while_the_owner_has_no_account(seen: Seen) -> None:
+    """Running tasks go on, and a task that ends is counted."""
     assert {"OWNER_UNKNOWN", "NO_CLUSTER"} >= seen.codes >= {"OWNER_UNKNOWN"}
     assert ("in_treatment", 1, 0) == tuple(seen.meanwhile[key] for key in ("state", "ended", "failed"))
     assert 1 == len(seen.left)
@@ -152,8 +150,8 @@ def test_each_task_runs_once_when_the_account_is_back(site: Grid, seen: Seen) ->
 @pytest.mark.parametrize(
     ("what", "would"), [("too large", "you would have 1 campaign file of"), ("too many", "you would have 3 campaign ")]
 )
-def test_a_person_has_so_many_files_at_most(seen: Seen, what: str, would: str) -> None:
-    """Or so large ones; gridsub says how many, and what to do."""
+def test_campaign_files_are_limited_for_each_person(seen: Seen, what: str, would: str) -> None:
+    """The number and the size of files are limited; gridsub reports the limit and the remedy."""
     done = seen.refused[what]
 
     assert (1, True) == (done.status, would in done.err), done
@@ -168,7 +166,7 @@ def test_without_room_of_ones_own_nothing_is_brought(seen: Seen) -> None:
 
 
 def test_a_task_that_has_no_room_for_its_output_has_failed(site: Grid, seen: Seen) -> None:
-    """By its own exit status, which is told."""
+    """The task's own exit status is shown."""
     told = site.on(HOST, "gridbridge", "why", f"{seen.printing}.0", user=OWNER).out
 
     assert "exit status 4" in told

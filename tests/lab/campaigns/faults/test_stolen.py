@@ -1,4 +1,4 @@
-"""Who has the service account has nothing run at real clusters that was not to run, nor twice."""
+"""An attacker with the service account can neither run a foreign program at real clusters nor run a task twice."""
 
 import json
 from collections import Counter
@@ -37,10 +37,7 @@ NOT_OURS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class There:
-    """The numbers of campaigns: one that has tasks at both, one that has ended, and one more.
-
-    The last one's file was changed before anything of it was submitted.
-    """
+    """The numbers of three campaigns: with tasks at both clusters, ended, and changed before its first task."""
 
     living: int
     over: int
@@ -49,7 +46,7 @@ class There:
 
 @pytest.fixture(scope="module")
 def there(site: Grid) -> Iterator[There]:
-    """Bring them and stop the runner; the state file of before they came is kept."""
+    """Submit the campaigns and stop the runner; a state file from before is saved."""
     for host, user in AT.values():
         site.sh(host, f"rm -rf {FOLDER} && mkdir {FOLDER}", user=user)
     site.on(HOST, *AS_THE_SERVICE, "python3", "-c", COPY, STATE, f"{STATE}.earlier")
@@ -70,19 +67,18 @@ def there(site: Grid) -> Iterator[There]:
 
 
 def jdl(exec_file: str, clusters: dict[str, Any], **other: Any) -> dict[str, Any]:
-    """Return the JDL of a campaign in the folder of the tests'."""
     known = {"name": "stolen", "type": "normal", "exec_file": exec_file, "walltime": "0:10"}
     return {**known, "exec_directory": FOLDER, "clusters": clusters, **other}
 
 
 def running(grid: Grid, number: int) -> set[str]:
-    """Return the clusters where the gated tasks of the campaign run, once the other has ended."""
+    """Return the clusters where the gated campaign's tasks run, once the other campaign has ended."""
     found = published(grid, number)
     return {one["cluster"] for one in found["at"] if one["running"] and found["ended"]}
 
 
 def change(grid: Grid) -> int:
-    """Change a campaign's file before anything of it could be sent; return its number."""
+    """Change a campaign's file before any of its tasks is sent; return the campaign's number."""
     grid.cell("beta", "qmod", "-d", "all.q", user="root")
     try:
         grid.until(lambda: not free(grid, "beta"), "beta to have no free slot", CAMPAIGN_S)
@@ -96,18 +92,17 @@ def change(grid: Grid) -> int:
 
 
 def free(grid: Grid, cluster: str) -> int:
-    """Return how many slots everybody is told to be free at a cluster."""
+    """Return the published number of free slots of a cluster."""
     told = json.loads(grid.sh(HOST, "gridclusters --json", user="bob"))
     return int(next(one["free"] for one in told if one["name"] == cluster))
 
 
 def stolen(grid: Grid, *words: str) -> Done:
-    """Ask gridbridge-as-user for something, as the service does."""
     return grid.on(HOST, *AS_THE_SERVICE, *AS_USER, *words, timeout_s=100)
 
 
 def sent(grid: Grid, *words: str) -> tuple[int, str]:
-    """Ask for an array of tasks; return the status that stands for the answer, and why."""
+    """Ask for an array of tasks; return the status of the answer, and the reason."""
     done = stolen(grid, "send-arrays", *words)
     told = done.out if done.status == 0 else f"{done.status} 0 {done.err}"
     status, _, why = told.split(" ", 2)
@@ -115,22 +110,22 @@ def sent(grid: Grid, *words: str) -> tuple[int, str]:
 
 
 def place_of(grid: Grid, there: There, cluster: str) -> int:
-    """Return a task that lives at a cluster: the last of the last array that was sent there."""
+    """Return the last task of the last array that was sent to a cluster."""
     rows = [row for row in ledger(grid, there.living) if row[0] == "array" and row[2] == cluster]
     return int(rows[-1][3].rpartition(",")[2].partition(":")[0].rpartition("-")[2])
 
 
 def seen(grid: Grid, there: There) -> tuple[Any, ...]:
-    """Return what a stolen account could change: root's ledger, and what is at the clusters."""
+    """Return the ledger and the clusters' job lists, which an attacker must not change."""
     rows = [row for one in (there.living, there.over) for row in ledger(grid, one)]
     at_beta = [line.split()[0] for line in runner.at_beta(grid, there.living)]
     return rows, at_beta, len(runner.at_gamma(grid, there.living))
 
 
 def test_a_file_that_was_changed_before_its_first_use_is_not_run(site: Grid, there: There) -> None:
-    """The service noted it when it took it in; root asks for that, whoever submits.
+    """The service records a file's checksum at submission; the helper compares it, whoever asks.
 
-    The campaign has ended by that, which root soon knows.
+    The campaign ends, and root's ledger soon records that.
     """
     status, why = sent(site, f"c.{there.changed}", "beta", "90", "0:1")
 
@@ -144,7 +139,7 @@ def test_a_file_that_was_changed_before_its_first_use_is_not_run(site: Grid, the
 
 @pytest.mark.parametrize("cluster", ["beta", "gamma"])
 def test_no_attempt_is_sent_again_or_beside_one_that_lives(site: Grid, there: There, cluster: str) -> None:
-    """Wherever the earlier one is, and wherever the other one would go."""
+    """The earlier and the new attempt may be at any cluster."""
     before, living = seen(site, there), place_of(site, there, cluster)
     lives = f"an earlier attempt of a task is at {cluster}"
 
@@ -169,7 +164,7 @@ DISGUISES = (
 
 
 def test_an_array_that_an_operator_renamed_is_the_same(site: Grid, there: There) -> None:
-    """By its id, and while nobody knows that by what its submission has noted."""
+    """The array is found by its id, and before the id is known by the submission's record."""
     campaign, living = f"c.{there.living}", place_of(site, there, "beta")
     at_first, rows = seen(site, there), ledger(site, there.living)
     number, tasks = next((row[1], row[3]) for row in reversed(rows) if row[0] == "array" and row[2] == "beta")
@@ -197,7 +192,7 @@ def test_an_array_that_an_operator_renamed_is_the_same(site: Grid, there: There)
 
 
 def test_nothing_of_a_campaign_that_has_ended_is_sent(site: Grid, there: There) -> None:
-    """Nor is it taken up by who is not asked to."""
+    """An ended campaign is not resumed by the service account either."""
     before = seen(site, there)
 
     assert HAS_ENDED == sent(site, f"c.{there.over}", "beta", "90", "0:2")[0]
@@ -206,8 +201,8 @@ def test_nothing_of_a_campaign_that_has_ended_is_sent(site: Grid, there: There) 
     assert before == seen(site, there)
 
 
-def test_no_file_of_its_own_and_no_other_name_of_a_file_is_used(site: Grid, there: There) -> None:
-    """The folder is the service's: it may put anything there, and rename what is alice's."""
+def test_no_campaign_file_of_the_service_account_and_no_renamed_file_is_used(site: Grid, there: There) -> None:
+    """The service account owns the folder: it may add any file there, and rename alice's."""
     before, aside = seen(site, there), f"{SPOOL}/c.999992"
     forged = (
         f"sed 's/echo/touch evil; echo/' {SPOOL}/c.{there.over} >{SPOOL}/c.999991",
@@ -233,8 +228,8 @@ def test_no_file_of_its_own_and_no_other_name_of_a_file_is_used(site: Grid, ther
 
 
 @pytest.mark.long
-def test_by_a_restored_state_file_nothing_runs_again(site: Grid, there: There) -> None:
-    """It knows none of the campaigns: they are paused, and go on by root's ledger."""
+def test_no_task_runs_again_after_an_old_state_file_is_restored(site: Grid, there: There) -> None:
+    """The old state file lacks the campaigns: they are paused, and resume from root's ledger."""
     site.sh(HOST, f"kill -9 {' '.join(pollers(site))}; cd /var/lib/gridbridge && {RESTORE}")
     site.require_ready()
     used, free_number = (sent(site, f"c.{there.living}", "beta", number, "4:7")[0] for number in ("1", "70"))
@@ -253,6 +248,5 @@ def test_by_a_restored_state_file_nothing_runs_again(site: Grid, there: There) -
 
 
 def ran(grid: Grid) -> Counter[str]:
-    """Return how often each task ran, wherever that was."""
     told = (grid.sh(host, f"cat {FOLDER}/ran; :", user=user) for host, user in AT.values())
     return Counter("".join(told).split())

@@ -1,1 +1,1 @@
-"""Where a cluster is full: what makes way there, waits, is wiped or is moved."""
+"""Campaigns at a full cluster: tasks are preempted, wait, are wiped, or are moved."""

@@ -1,7 +1,7 @@
-"""Best-effort tasks make way for local jobs, just as many as are needed, and run again.
+"""Local jobs preempt exactly as many best-effort tasks as they need, and the preempted tasks run again.
 
-Beta's two hosts have two slots each. What fills them in the first tests are plain jobs that ask for
-the best-effort queues; the later ones are campaigns.
+Beta's two hosts have two slots each. Plain jobs in the best-effort queues fill the slots in the
+first tests, campaigns in the later ones.
 """
 
 import json
@@ -51,7 +51,7 @@ PASSES = 15  # of the scheduler, one a second
 
 @pytest.fixture(scope="module")
 def before(grid: Grid) -> Iterator[str]:
-    """Return beta's objects as they are before best-effort queues are made."""
+    """Return beta's configuration objects as they are before best-effort queues are made."""
     grid.sh(BETA, OBJECTS)
     yield grid.sh(BETA, DUMP)
     grid.sh(BETA, f"qdel -u '*'; {PATHS} qconf -sql | grep -qx long.q && qconf -dq long.q; :")
@@ -61,7 +61,6 @@ def before(grid: Grid) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def site(site: Grid, before: str) -> Grid:
-    """Return the lab with best-effort queues at beta."""
     del before
     site.sh(HOST, f"{SETUP} --apply")
     return site
@@ -69,7 +68,7 @@ def site(site: Grid, before: str) -> Grid:
 
 @pytest.fixture
 def full(site: Grid) -> Iterator[Grid]:
-    """Return it with each of beta's slots taken by somebody's best-effort job; none is left."""
+    """Fill each of beta's slots with a best-effort job; the jobs are deleted afterwards."""
     site.sh(BETA, "qsub -t 1-4 -l gb_besteffort=true -b y sleep 600", user="bob")
     site.until(lambda: besteffort(site) == FULL, "four best-effort jobs to run")
     yield site
@@ -78,24 +77,22 @@ def full(site: Grid) -> Iterator[Grid]:
 
 
 def besteffort(grid: Grid) -> dict[str, int]:
-    """Return the used slots of beta's best-effort queues that have any, by instance."""
+    """Return the used slots of each instance of beta's best-effort queues in use."""
     return {name: used for name, used, _ in instances(grid) if used and name.startswith("gb-be")}
 
 
 def suspended(grid: Grid) -> set[str]:
-    """Return beta's best-effort queues that another one has suspended."""
+    """Return beta's best-effort queue instances that another queue has suspended."""
     return {name for name, _, state in instances(grid) if name.startswith("gb-be") and "S" in state}
 
 
 def instances(grid: Grid) -> list[tuple[str, int, str]]:
-    """Return beta's queues on each host with their used slots and letters."""
     rows = (line.split() for line in grid.sh(BETA, "qstat -f -u '*'").splitlines())
     found = (row for row in rows if row and "@" in row[0])
     return [(row[0], int(row[2].split("/")[1]), row[5] if row[5:] else "") for row in found]
 
 
 def local(grid: Grid, *options: str) -> str:
-    """Submit a local job to beta's first host, and return its id."""
     words = ("qsub", "-terse", "-l", f"hostname={NODE}", *options, "-b", "y", "sleep", "600")
     done = grid.on(BETA, *words, user="alice")
     assert done.status == 0, done
@@ -103,7 +100,7 @@ def local(grid: Grid, *options: str) -> str:
 
 
 def test_a_dry_run_says_it_and_does_nothing(grid: Grid, before: str) -> None:
-    """What it prints is a script that does the same."""
+    """The printed output is a script that makes the same changes."""
     said = grid.sh(HOST, SETUP)
 
     assert "qconf -Aq" in said
@@ -111,8 +108,8 @@ def test_a_dry_run_says_it_and_does_nothing(grid: Grid, before: str) -> None:
     assert grid.sh(BETA, DUMP) == before
 
 
-def test_it_is_done_once_and_the_check_knows_it(site: Grid) -> None:
-    """And nothing of the cell's own is changed but for the lists that had to be."""
+def test_best_effort_queues_are_made_once_and_confirmed_by_the_check(site: Grid) -> None:
+    """Only the cell's lists that have to name the queues are changed."""
     assert "nothing to do" in site.sh(HOST, f"{SETUP} --apply")
     told = json.loads(site.on(HOST, "gridbridge", "check", "--json").out)["items"]
     ours = {one["name"]: one["state"] for one in told if "gb-be" in one["name"] + one["found"]}
@@ -123,8 +120,8 @@ def test_it_is_done_once_and_the_check_knows_it(site: Grid) -> None:
     assert found[0]["found"].startswith("none")
 
 
-def test_what_keeps_local_jobs_waiting_for_tasks_is_named(site: Grid) -> None:
-    """Slots of a host, which each job takes of whatever its queue."""
+def test_a_limit_that_keeps_local_jobs_behind_tasks_is_named(site: Grid) -> None:
+    """The check names a host's `slots`, which jobs of every queue consume."""
     value = f"exechost complex_values slots=2 {NODE}"
     site.sh(BETA, f"qconf -mattr {value}")
     try:
@@ -141,7 +138,7 @@ def test_what_keeps_local_jobs_waiting_for_tasks_is_named(site: Grid) -> None:
     ids=["one slot", "a parallel job", "memory and a licence"],
 )
 def test_a_local_job_displaces_just_as_many_as_it_needs(full: Grid, options: tuple[str, ...], left: set[str]) -> None:
-    """On its own host alone; neither a quota nor what they use keeps it waiting."""
+    """Only tasks on the job's host are preempted; neither a quota nor consumed resources delay the job."""
     job = local(full, *options)
 
     full.until(lambda: full.states("beta").get(job) == "r", "the local job to run", 15)
@@ -151,7 +148,7 @@ def test_a_local_job_displaces_just_as_many_as_it_needs(full: Grid, options: tup
 
 @pytest.fixture
 def exclusive(site: Grid) -> Iterator[None]:
-    """Let jobs ask for the first host of beta's alone."""
+    """Let jobs request beta's first host exclusively."""
     row = "alone alone BOOL EXCL YES YES 0 1000"
     site.sh(BETA, f"{PATHS} (qconf -sc; echo {row}) >sc && qconf -Mc sc")
     site.sh(BETA, f"{PATHS} qconf -mattr exechost complex_values alone=true {NODE}")
@@ -163,7 +160,7 @@ def exclusive(site: Grid) -> Iterator[None]:
 @pytest.mark.long
 @pytest.mark.usefixtures("exclusive")
 def test_a_job_that_wants_a_host_alone_waits_until_its_tasks_have_ended(full: Grid) -> None:
-    """Grid Engine displaces tasks only for a job that has started; `setup` tells of it."""
+    """Grid Engine preempts tasks only for a job that has started; `setup` warns of this."""
     told = full.on(HOST, "sh", "-c", SETUP).err
     job = local(full, "-l", "alone=true")
     states = {_states_a_pass_later(full, job) for _ in range(3)}
@@ -178,19 +175,18 @@ def test_a_job_that_wants_a_host_alone_waits_until_its_tasks_have_ended(full: Gr
 
 
 def on_node(names: dict[str, int]) -> set[str]:
-    """Return the queue instances of the first host."""
     return {name for name in names if name.endswith(NODE)}
 
 
 @pytest.mark.long
-def test_a_host_that_is_full_of_local_jobs_is_given_none(site: Grid) -> None:
-    """Nothing is started only to be killed."""
+def test_a_host_full_of_local_jobs_gets_no_best_effort_task(site: Grid) -> None:
+    """No task is started only to be killed."""
     _full_of_local_jobs(site, PASSES)
 
 
 @pytest.mark.long
-def test_nor_in_a_hundred_passes(site: Grid) -> None:
-    """However often the scheduler looks."""
+def test_a_full_host_gets_no_best_effort_task_in_a_hundred_scheduler_runs(site: Grid) -> None:
+    """The scheduler runs a hundred times."""
     _full_of_local_jobs(site, 100)
 
 
@@ -215,7 +211,7 @@ def _states_a_pass_later(grid: Grid, job: str) -> str:
 
 @pytest.mark.long
 def test_with_two_local_queues_a_job_of_either_displaces_all_of_its_host(site: Grid) -> None:
-    """For Grid Engine does not add their slots up."""
+    """Grid Engine does not add up the slots of both queues."""
     site.sh(BETA, SECOND)
     site.sh(HOST, f"{SETUP} --apply")
     site.sh(BETA, "qsub -t 1-4 -l gb_besteffort=true -b y sleep 600", user="bob")
@@ -243,7 +239,7 @@ AT = {"beta": (HOST, "alice"), "gamma": ("gamma-master", "al_gamma")}
 
 @pytest.fixture(scope="module")
 def waysides(site: Grid) -> Iterator[int]:
-    """Fill beta and gamma with a campaign's tasks, and return its number."""
+    """Fill beta and gamma with a campaign's tasks, and return the campaign's number."""
     for host, user in AT.values():
         site.sh(host, "rm -rf ~/waysides && mkdir ~/waysides", user=user)
     number = _submit(site, "waysides", RUN, ("beta", "gamma"), 12)
@@ -256,7 +252,7 @@ def waysides(site: Grid) -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def staying(site: Grid, waysides: int) -> int:
-    """Submit a campaign whose tasks run on at beta once those of the first are over."""
+    """Submit a campaign whose tasks stay at beta after the first campaign's tasks have ended."""
     del waysides
     return _submit(site, "left", LEFT, ("beta",), 2)
 
@@ -268,20 +264,20 @@ def _submit(grid: Grid, name: str, command: str, clusters: tuple[str, ...], task
 
 
 def notes(grid: Grid) -> list[list[str]]:
-    """Return what the tasks noted, wherever they ran."""
+    """Return the lines that the tasks wrote at all clusters."""
     texts = (grid.sh(host, "cat ~/waysides/notes", user=user) for host, user in AT.values())
     return [line.split() for line in "".join(texts).splitlines()]
 
 
 def began(grid: Grid, cluster: str) -> int:
-    """Return how many tasks have begun at a cluster."""
+    """Return how many tasks have started at a cluster."""
     host, user = AT[cluster]
     told = grid.sh(host, "cat ~/waysides/notes 2>/dev/null || :", user=user)
     return told.count("began")
 
 
-def test_what_a_campaign_has_there_counts_for_no_transfer(site: Grid, waysides: int) -> None:
-    """Beta has four free slots for an ordinary job, and nothing waits in its way."""
+def test_a_campaigns_tasks_do_not_count_against_transfers(site: Grid, waysides: int) -> None:
+    """Beta still has four free slots for an ordinary job, and no task waits in its way."""
     del waysides
 
     def values() -> dict[str, str]:
@@ -293,7 +289,6 @@ def test_what_a_campaign_has_there_counts_for_no_transfer(site: Grid, waysides: 
 
 
 def test_displaced_tasks_run_again_and_each_succeeds_once(site: Grid, waysides: int, staying: int) -> None:
-    """At Grid Engine and at OAR alike."""
     del staying
     job = local(site, "-pe", "smp", "2")
     theirs = site.sh("gamma-master", "oarsub -l nodes=1,walltime=0:5:0 'sleep 300'", user="bo_gamma")
@@ -317,7 +312,7 @@ def test_displaced_tasks_run_again_and_each_succeeds_once(site: Grid, waysides: 
 
 
 def test_removal_has_tasks_make_way_and_leaves_the_cell_as_it_was(site: Grid, before: str, staying: int) -> None:
-    """They run on elsewhere, or there as ordinary jobs."""
+    """The preempted tasks run at another cluster, or at beta as ordinary jobs."""
     site.until(lambda: besteffort(site), "a task to run", CAMPAIGN_S)
 
     site.sh(HOST, f"{SETUP} --remove --apply", timeout_s=120)

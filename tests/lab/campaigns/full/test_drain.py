@@ -1,4 +1,4 @@
-"""A cluster with waiting tasks and with data goes: both leave it, in rounds side by side."""
+"""A cluster with waiting tasks and data is drained: tasks and data both leave it, in simultaneous rounds."""
 
 import json
 import threading
@@ -28,7 +28,7 @@ MADE = "".join(f"head -c 2000000 /dev/urandom >{name};" for name in NAMES)
 
 @pytest.fixture(scope="module")
 def areas(site: Grid) -> Iterator[Grid]:
-    """Have areas of this test's own, and datasets whose replicas are at beta and at home."""
+    """Make storage areas for this test, and datasets with replicas at beta and at home."""
     for _, host, path, _ in AREAS:
         site.sh(host, f"install -d -m 1777 {path}")
     sections = "".join(
@@ -51,7 +51,7 @@ def areas(site: Grid) -> Iterator[Grid]:
 
 
 def waiting_at_beta(site: Grid) -> int:
-    """Return a campaign whose tasks wait at beta, since gamma had no slot when they were sent."""
+    """Return a campaign whose tasks wait at beta, because gamma had no slot when they were sent."""
     clusters = {"beta": {"queue": QUEUE}, "gamma": {}}
     known = {"name": "drained", "type": "normal", "exec_file": RUN, "walltime": "0:5"}
     with filled(site, *NODES):
@@ -65,7 +65,7 @@ def waiting_at_beta(site: Grid) -> int:
 
 
 def side_by_side(site: Grid) -> dict[str, Any]:
-    """Do a round about tasks and one about data at once, then nikita's; return what both say."""
+    """Run a task round and a data round at once, then nikita; return the output of both rounds."""
     words = {"tasks": "gridbridge rebalance fail beta", "data": "gridbridge rebalance data"}
     told: dict[str, Any] = {}
 
@@ -82,7 +82,7 @@ def side_by_side(site: Grid) -> dict[str, Any]:
 
 
 def whole(site: Grid, name: str) -> set[str]:
-    """Return the areas in which a dataset is whole, by reading it."""
+    """Return the areas in which a dataset is complete, by reading the dataset."""
     told = json.loads(site.sh(HOST, f"gridbridge data verify {name} --json", user="alice"))
     return {one["storage"] for one in told["replicas"] if one["whole"]}
 

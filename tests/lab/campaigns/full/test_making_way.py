@@ -1,7 +1,7 @@
-"""Best-effort tasks end for a local job that lacks what they hold: the newest, just enough.
+"""Best-effort tasks that hold a resource which a local job lacks are ended: the newest, and just enough.
 
-Two campaigns fill beta: tasks that hold the memory of its first host, and on the second one tasks
-that hold the licences of the whole cell.
+Two campaigns fill beta: one holds the memory of its first host, and on the second host one holds
+the licences of the whole cell.
 """
 
 import json
@@ -58,7 +58,7 @@ class Crowd:
 
 @pytest.fixture(scope="module")
 def crowd(site: Grid) -> Iterator[Crowd]:
-    """Have four best-effort tasks at beta, and a job that nothing helps."""
+    """Fill beta with four best-effort tasks, and submit a job that no preemption can help."""
     site.sh(BETA, OBJECTS)
     site.sh(HOST, f"{SETUP} --apply")
     site.sh(HOST, "rm -f ~/way.*", user="alice")
@@ -81,7 +81,7 @@ def _submit(grid: Grid, name: str, properties: str) -> int:
 
 
 def running(grid: Grid, number: int) -> list[tuple[str, int]]:
-    """Return the tasks of a campaign that run, the newest last: by start, and then by place."""
+    """Return a campaign's running tasks, the newest last: by start time, then by array index."""
     told = ElementTree.fromstring(grid.sh(BETA, "qstat -xml -s r -u alice"))
     rows = [{each.tag: each.text or "" for each in row} for row in told.iter("job_list")]
     ours = [row for row in rows if row["JB_name"] == f"campaign.{number}"]
@@ -90,7 +90,6 @@ def running(grid: Grid, number: int) -> list[tuple[str, int]]:
 
 
 def local(grid: Grid, *options: str) -> str:
-    """Submit a job of alice's, and return its id."""
     words = ("qsub", "-terse", *options, "-b", "y", "sleep", "600")
     done = grid.on(BETA, *words, user="alice")
     assert done.status == 0, done
@@ -98,7 +97,7 @@ def local(grid: Grid, *options: str) -> str:
 
 
 def starts(grid: Grid, job: str) -> None:
-    """Have nikita look until a job runs: an answer of before the job may still count."""
+    """Run nikita until a job runs; nikita's first answer may be older than the job."""
 
     def runs() -> bool:
         grid.sh(HOST, NIKITA, timeout_s=120)
@@ -108,9 +107,9 @@ def starts(grid: Grid, job: str) -> None:
 
 
 def test_a_job_that_lacks_memory_has_the_newest_task_of_its_host_end(site: Grid, crowd: Crowd) -> None:
-    """A dry run says so; the older task goes on, and so do those that hold no memory.
+    """A dry run reports it; the older task goes on, and so do tasks without memory.
 
-    Nor does another one end where nikita is killed meanwhile.
+    No second task ends when nikita is killed meanwhile.
     """
     before, others = running(site, crowd.memory), running(site, crowd.licences)
     job = local(site, "-l", "mem=2G")
@@ -130,7 +129,7 @@ def test_a_job_that_lacks_memory_has_the_newest_task_of_its_host_end(site: Grid,
 
 
 def test_a_licence_is_freed_by_one_task_wherever_it_runs(site: Grid, crowd: Crowd) -> None:
-    """And nothing ends for a job that asks for more memory than there is."""
+    """No task ends for a job that requests more memory than the host has."""
     before = running(site, crowd.licences)
     job = local(site, "-l", "lic=1,hostname=beta-n2")
     starts(site, job)
@@ -142,8 +141,8 @@ def test_a_licence_is_freed_by_one_task_wherever_it_runs(site: Grid, crowd: Crow
     site.sh(BETA, f"qdel {job}")
 
 
-def test_a_host_alone_is_had_once_all_of_its_tasks_have_ended(site: Grid, crowd: Crowd) -> None:
-    """While a local job runs there nothing ends for it."""
+def test_an_exclusive_host_is_granted_once_all_of_its_tasks_have_ended(site: Grid, crowd: Crowd) -> None:
+    """While a local job runs on the host, no task is ended for the exclusive job."""
     job = local(site, "-l", "alone=true")
     kept = running(site, crowd.memory)
     told = site.sh(HOST, NIKITA, timeout_s=120)
@@ -160,12 +159,11 @@ def test_a_host_alone_is_had_once_all_of_its_tasks_have_ended(site: Grid, crowd:
 
 
 def on_node(grid: Grid, jobs: list[str]) -> list[str]:
-    """Return those of some jobs that are listed."""
     return [one for one in grid.states("beta") if one in jobs]
 
 
-def test_the_campaigns_end_whole_and_tell_for_whom_tasks_ended(site: Grid, crowd: Crowd) -> None:
-    """Each task succeeds once; those that ended were preempted and sent again."""
+def test_campaigns_succeed_and_name_the_jobs_that_preempted_their_tasks(site: Grid, crowd: Crowd) -> None:
+    """Each task succeeds once; preempted tasks were sent again."""
     site.sh(BETA, f"qdel {crowd.never}")
     site.sh(HOST, f"griddel -r {crowd.memory} {crowd.licences}")
     site.sh(HOST, "touch ~/way.go", user="alice")

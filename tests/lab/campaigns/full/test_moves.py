@@ -1,4 +1,4 @@
-"""Tasks that wait in the wrong place are moved: they run elsewhere, once."""
+"""Tasks that wait at a full cluster are moved to an idle cluster, and run there exactly once."""
 
 import json
 from collections.abc import Iterator
@@ -24,10 +24,7 @@ KILLS = {
 
 @pytest.fixture(scope="module")
 def waiting(site: Grid) -> Iterator[int]:
-    """Return a campaign whose tasks wait at beta, in a queue that is closed; gamma is idle by now.
-
-    Gamma had no slot when they were sent.
-    """
+    """Return a campaign whose tasks wait at beta in a closed queue, while gamma has become idle."""
     with closed_queue(site):
         with filled(site, *NODES):
             clusters = {"beta": {"queue": QUEUE}, "gamma": {}}
@@ -54,7 +51,7 @@ def test_what_is_asked_for_in_vain_is_told(site: Grid, waiting: int) -> None:
 
 
 def test_waiting_tasks_start_elsewhere_and_run_once(site: Grid, waiting: int) -> None:
-    """Though nikita is killed; nothing is moved by a dry run, nor while it is quiesced."""
+    """Nikita is killed meanwhile; neither a dry run nor a quiesced rebalancer moves a task."""
     site.sh(HOST, f"griddel -r {waiting}", user="alice")
     plan = json.loads(site.sh(HOST, f"{REBALANCE} host beta --json"))
     site.sh(HOST, f"{REBALANCE} quiesce")
@@ -91,8 +88,8 @@ def test_the_journal_makes_the_decision_again(site: Grid, waiting: int) -> None:
     assert site.on(HOST, "gridbridge", "replay", str(moves[-1])).status == 0
 
 
-def test_root_deletes_only_what_waits(site: Grid, waiting: int) -> None:
-    """What has ended is told as such, and places that are none are refused."""
+def test_root_deletes_only_waiting_tasks(site: Grid, waiting: int) -> None:
+    """A task that has ended is reported as ended; malformed array indexes are refused."""
     told = site.sh(HOST, f"{AS_USER} delete-waiting c.{waiting} beta 1 1-2; echo $?").splitlines()
     odd = site.sh(HOST, f"{AS_USER} delete-waiting c.{waiting} beta 1 ''; echo $?").splitlines()
 

@@ -1,4 +1,4 @@
-"""Tasks that wait where they can't start are wiped, on real clusters, and run elsewhen once."""
+"""Tasks that wait where they can't start are wiped on real clusters, and run once at a later time."""
 
 import json
 from collections.abc import Iterator
@@ -29,10 +29,10 @@ RUN = "sh -c 'echo \"$CIGRI_JOB_ID\" >>~/flooded'"
 
 @pytest.fixture(scope="module")
 def wiped(site: Grid) -> Iterator[tuple[int, int, int]]:
-    """Return a campaign at beta and one at gamma that were flooded once, and have ended.
+    """Return a campaign at beta and one at gamma whose waiting tasks were wiped once, and which have ended.
 
-    Each has slots that are free and not for it: beta's are not in the queue that is asked for, and
-    gamma's are on another node. The third one waited beside the first: a task of two slots.
+    Each cluster has free slots that the tasks can't use: in another queue at beta, on another node at
+    gamma. A third campaign, one task of two slots, waited beside the first one.
     """
     with filled(site, NODES[0]), closed_queue(site):
         numbers = (
@@ -61,7 +61,7 @@ def wiped(site: Grid) -> Iterator[tuple[int, int, int]]:
 
 @contextmanager
 def filled(grid: Grid, *nodes: str) -> Iterator[None]:
-    """Have a job on all of some nodes of gamma's."""
+    """Fill some of gamma's nodes with a job."""
     for node in nodes:
         where = f"-p \"network_address='{node}'\""
         fill = f"oarsub -n filler -l /resource_id=2,walltime=0:10:0 {where} 'sleep 600'"
@@ -74,7 +74,7 @@ def filled(grid: Grid, *nodes: str) -> Iterator[None]:
 
 @contextmanager
 def closed_queue(grid: Grid) -> Iterator[None]:
-    """Have another queue at beta, in which nothing starts until it is enabled."""
+    """Add a queue to beta in which no job starts until the queue is enabled."""
     grid.cell("beta", "sh", "-c", ADD, user="root")
     grid.until(lambda: QUEUE in grid.sh(HOST, STAYS), "submissions to know that queue")
     try:
@@ -90,10 +90,10 @@ def _submit(grid: Grid, clusters: dict[str, Any], tasks: int) -> int:
 
 
 @pytest.mark.parametrize(("which", "host", "user"), [(0, HOST, "alice"), (1, FAR, ACCOUNT)])
-def test_what_was_wiped_is_sent_again_and_runs_once(
+def test_wiped_tasks_are_sent_again_and_run_once(
     site: Grid, wiped: tuple[int, int, int], which: int, host: str, user: str
 ) -> None:
-    """No attempt has failed, root's ledger has the second one of each task, no file stays."""
+    """No attempt counts as failed, root's ledger lists each second attempt, and no file is left."""
     number = wiped[which]
     found = until_state(site, number, "terminated")
 
@@ -105,16 +105,16 @@ def test_what_was_wiped_is_sent_again_and_runs_once(
 
 
 @pytest.mark.long
-def test_one_task_of_several_slots_waits_on(site: Grid, wiped: tuple[int, int, int]) -> None:
-    """It is not wiped where others are: its only attempt succeeds."""
+def test_a_single_task_of_several_slots_is_not_wiped(site: Grid, wiped: tuple[int, int, int]) -> None:
+    """The task is not wiped with the others: its only attempt succeeds."""
     found = until_state(site, wiped[2], "terminated")
 
     assert (found["ended"], found["failed"]) == (1, 0)
     assert ":2" not in site.sh(HOST, f"cat /var/lib/gridbridge-ledger/c.{wiped[2]}")
 
 
-def test_the_journal_tells_what_was_wiped_and_decides_so_again(site: Grid, wiped: tuple[int, int, int]) -> None:
-    """With how many tasks, whose, where and why."""
+def test_the_journal_lists_wiped_tasks_and_its_replay_decides_the_same(site: Grid, wiped: tuple[int, int, int]) -> None:
+    """The journal lists the owner, cluster, number of tasks and reason."""
     listed = json.loads(site.sh(HOST, "gridbridge replay --json"))
     words = f"wiped: 2 tasks of campaign {wiped[0]} at beta, which wait above the flood rate"
     wipes = [one["decision"] for one in listed if words in one["sentence"]]
@@ -126,7 +126,7 @@ def test_the_journal_tells_what_was_wiped_and_decides_so_again(site: Grid, wiped
 
 @pytest.fixture
 def gated(site: Grid) -> Iterator[tuple[int, int]]:
-    """Return a campaign at beta and one at gamma, each of two tasks that run until a file comes."""
+    """Return a campaign at beta and one at gamma, each of two tasks that run until a file exists."""
     for host, user in AT:
         site.sh(host, f"rm -f {GATE}", user=user)
     run = f"sh -c 'until [ -e {GATE} ]; do sleep 0.2; done'"
@@ -147,7 +147,7 @@ def _wait(grid: Grid, number: int) -> int:
 
 
 def test_a_task_that_runs_is_cancelled_and_the_other_goes_on(site: Grid, gated: tuple[int, int]) -> None:
-    """By nikita; it ends once, and what its owner cancelled has not failed."""
+    """Nikita cancels the task once; a task that its owner cancelled has not failed."""
     told = [site.on(HOST, "griddel", "-j", f"{each}.1", user="alice").out for each in gated]
     site.sh(HOST, NIKITA, timeout_s=120)
     ended = [(each, 1) for each in gated]
@@ -165,8 +165,8 @@ def test_a_task_that_runs_is_cancelled_and_the_other_goes_on(site: Grid, gated: 
 
 
 @pytest.mark.parametrize("places", ["", "0", "1-", "1;id", "2-1"])
-def test_root_refuses_what_is_no_place(site: Grid, wiped: tuple[int, int], places: str) -> None:
-    """Nothing at all would be the whole array."""
+def test_root_refuses_an_invalid_array_index(site: Grid, wiped: tuple[int, int], places: str) -> None:
+    """An empty array index would mean the whole array."""
     script = f"{AS_USER} delete-array c.{wiped[0]} beta 1 '{places}'; echo $?"
 
     assert site.sh(HOST, f"{script} 2>&1").splitlines()[-1] == "2"

@@ -1,4 +1,4 @@
-"""After each fault every job has run exactly once, or waits with its reason; no orphan runs."""
+"""After each fault every job has run exactly once, or waits with a stated reason; no orphan runs."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -39,13 +39,13 @@ def _fresh_notes(grid: Grid) -> Iterator[None]:
 
 
 def submit(grid: Grid, name: str, count: int, seconds: int | str) -> str:
-    """Submit an array whose tasks all cross and note that they ran."""
+    """Submit an array whose tasks all cross and record their runs."""
     script = SCRIPT.format(seconds=seconds)
     return grid.transfer("-N", name, "-t", f"1-{count}", "-o", "/dev/null", "-j", "y", script=script)
 
 
 def outcome(grid: Grid, job: str, name: str, count: int, limit_s: float = 120) -> Outcome:
-    """Wait for the end of every task, and until nothing of it is left at beta."""
+    """Wait until every task has ended and no job of the array is left at beta."""
     records = grid.until(lambda: ends(grid, job, count), f"{count} ends of {job}", limit_s)
     for remote in grid.remote_ids(job):
         grid.until_gone(remote, "beta")  # a qmaster that was away hears its execds some 30 s later
@@ -53,7 +53,7 @@ def outcome(grid: Grid, job: str, name: str, count: int, limit_s: float = 120) -
 
 
 def once_each(job: str, count: int) -> Outcome:
-    """Return what comes of an array each of whose tasks has run once and ended well."""
+    """Return the expected outcome of an array whose tasks each ran once and succeeded."""
     return sorted(f"{job}.{task}" for task in range(1, count + 1)), {("0", "0")}
 
 
@@ -83,7 +83,7 @@ def test_the_network_to_the_remote_master_is_cut_and_healed(grid: Grid) -> None:
 
 
 def test_the_daemons_of_the_transfer_host_are_killed_and_come_back(grid: Grid) -> None:
-    """The poller, the sensor, then execd itself; the starters live on."""
+    """The poller, the sensor and execd are killed in turn; the starters survive."""
     job = submit(grid, "daemons", 4, UNTIL_GO.format("daemons"))
     grid.until(lambda: len(grid.remote_ids(job)) == 4, "all to be away")
 
@@ -103,8 +103,8 @@ def test_the_daemons_of_the_transfer_host_are_killed_and_come_back(grid: Grid) -
 
 @pytest.mark.long
 @pytest.mark.parametrize("lost", ["", FIFOS], ids=["messages", "all"])
-def test_what_is_away_is_known_two_minutes_after_state_file_and_spool_were_lost(grid: Grid, lost: str) -> None:
-    """Each starter sees after its nap that its FIFO is gone, or that its record is too old."""
+def test_remote_jobs_are_known_two_minutes_after_state_file_and_spool_were_lost(grid: Grid, lost: str) -> None:
+    """Each starter checks after its sleep whether its FIFO is gone or its record is too old."""
     job = submit(grid, "wiped", 2, UNTIL_GO.format("wiped"))
     told = partial(grid.logged, f"name=gb.alpha.{job}.")
     grid.until(lambda: told().count("released") == 2, "both to cross")
@@ -116,7 +116,7 @@ def test_what_is_away_is_known_two_minutes_after_state_file_and_spool_were_lost(
 
 
 def test_a_stopped_sensor_never_blocks_execd(grid: Grid) -> None:
-    """Execd goes on starting and ending jobs; after the stop the sensor answers again."""
+    """Execd keeps starting and ending jobs; the resumed sensor answers again."""
     grid.sh("alpha-master", f"pkill -STOP -f {SENSOR}")
     try:
         job = submit(grid, "deaf", 2, 1)
@@ -126,12 +126,12 @@ def test_a_stopped_sensor_never_blocks_execd(grid: Grid) -> None:
 
 
 def _states(grid: Grid, job: str) -> set[str]:
-    """Return the letters of a job's tasks; another test may have left one in error state."""
+    """Return the state letters of a job's tasks."""
     return {letters for one, letters in grid.states().items() if one.partition(".")[0] == job}
 
 
 def test_a_limit_that_refuses_for_now_only_delays(grid: Grid) -> None:
-    """max_u_jobs: qsub(1) says 25."""
+    """Under max_u_jobs qsub(1) exits with 25."""
     with global_setting(grid, "beta-master", "max_u_jobs", "2"):
         job = submit(grid, "limit", 5, 2)
         grid.until(lambda: len(_ran(grid, "limit")) >= 2, "the first to run")
@@ -142,7 +142,7 @@ def test_a_limit_that_refuses_for_now_only_delays(grid: Grid) -> None:
 
 @pytest.mark.long
 def test_no_answer_is_never_taken_for_an_end_or_for_idle(grid: Grid) -> None:
-    """Nothing, garbage, a cut answer, ill-formed XML, silence, failure: each in its turn."""
+    """The poller gets empty, garbled, cut, ill-formed, late and failed answers in turn."""
     job = submit(grid, "answers", 2, UNTIL_GO.format("answers"))
     grid.until(lambda: len(_ran(grid, "answers")) == 2, "both to run")
     with qstat_of_the_service(grid) as answer:
@@ -169,7 +169,7 @@ def test_the_clocks_of_beta_are_two_hours_ahead(grid: Grid) -> None:
 
 @contextmanager
 def stopped_for(grid: Grid, seconds: int, host: str, daemon: str) -> Iterator[None]:
-    """Stop a daemon, and start it again when so many seconds are over."""
+    """Stop a daemon, and start it again after so many seconds."""
     grid.sh(host, f"labctl stop {daemon}")
     try:
         yield
@@ -180,10 +180,10 @@ def stopped_for(grid: Grid, seconds: int, host: str, daemon: str) -> Iterator[No
 
 @contextmanager
 def qstat_of_the_service(grid: Grid) -> Iterator[Callable[[str], Callable[[], bool]]]:
-    """Let the poller's qstat of beta answer as a test says; starters keep the real one.
+    """Replace the poller's qstat of beta by a program with a given answer; starters keep the real qstat.
 
-    A good answer lies beside it as `qstat.whole`. What comes back says whether the new answer
-    was given.
+    The correct answer is saved beside it as `qstat.whole`. The yielded function says whether the new
+    answer was given.
     """
     fake = "/var/tmp/fake"
     setting = f'binaries = "{fake}"\\ncommand_timeout_s = 5.0'
@@ -209,7 +209,7 @@ def qstat_of_the_service(grid: Grid) -> Iterator[Callable[[str], Callable[[], bo
 
 @contextmanager
 def false_clock(grid: Grid, offset: str) -> Iterator[None]:
-    """Run beta's daemons with a clock that is wrong."""
+    """Run beta's daemons with a wrong clock."""
     daemons = [("beta-master", "qmaster"), ("beta-n1", "execd"), ("beta-n2", "execd")]
     for host, daemon in daemons:
         grid.sh(host, f"labctl stop {daemon}; labctl --faketime {offset} start {daemon}")

@@ -1,4 +1,4 @@
-"""State and spool on a filesystem of 4 MB that fills up: an error, and nothing is lost."""
+"""State or spool fills its filesystem of 4 MB: an error is reported, and no job is lost."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,7 +46,7 @@ def make_room(grid: Grid, folder: str) -> None:
 
 @pytest.fixture
 def small_state(grid: Grid) -> Iterator[None]:
-    """Have a poller with its state, log and published files on 4 MB."""
+    """Run a poller with its state, log and published files on 4 MB."""
     with small(grid, HOME, "755", "published"):
         end_poller(grid)
         started = ("grep", "-q", "event=start", f"{HOME}/poller.log")
@@ -57,7 +57,7 @@ def small_state(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture
 def small_spool(grid: Grid) -> Iterator[None]:
-    """Have a spool of 4 MB, which the remote hosts don't see."""
+    """Give the spool 4 MB, which remote hosts do not share."""
     with small(grid, SPOOL, "1733", "wake"):
         yield
 
@@ -86,14 +86,14 @@ def use_up_files(grid: Grid, folder: str) -> None:
 
 
 def state_of_the_queue(grid: Grid) -> str:
-    """Return what status says of transfer-beta, behind its name."""
+    """Return the words after transfer-beta in `gridbridge status`."""
     told = grid.on(HOST, "gridbridge", "status", user="alice").out
     return next(line for line in told.splitlines() if line.startswith("transfer-beta "))
 
 
 @pytest.mark.long
 def test_a_full_spool_closes_the_queue_until_there_is_room(grid: Grid, small_spool: None) -> None:
-    """Its files, then its bytes: told by status and check, and seen by Grid Engine."""
+    """Lack of files, then of bytes: status and check report it, and Grid Engine closes the queue."""
     grid.require_ready()
     wake = f"{SPOOL}/wake"
     for fill_up, what in ((use_up_files, "files are free"), (fill, "KiB are free")):

@@ -1,6 +1,6 @@
-"""Killed processes: any but a starter's first is survived, and that one leaves nothing behind.
+"""A starter survives the kill of any process but its first; after that kill no job is left behind.
 
-What is killed while beta does not answer is in test_unanswered.py.
+Kills while beta does not answer are in test_unanswered.py.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ PHASES: Phases = {"jobs run": as_it_is, "processes are killed": as_it_is}
 
 @pytest.fixture(scope="module")
 def came(grid: Grid) -> Iterator[Outcomes]:
-    """Kill all that the tests ask about, side by side."""
+    """Run the kill scenarios of all tests side by side."""
     with no_jobs_left(grid), roomy(grid):
         yield Outcomes(grid, children, first, full, phases=PHASES)
 
@@ -33,7 +33,7 @@ def ended(grid: Grid, job: str, name: str, limit_s: float = 60) -> Ended:
 
 
 def children(grid: Grid) -> Steps[dict[str, Ended]]:
-    """Kill or signal what waits for three jobs."""
+    """Kill or signal the processes by which starters wait for three jobs."""
     names = ("nap", "finish", "signals")
     scripts = dict.fromkeys(names, UNTIL_GO.format(go="children"))
     scripts["finish"] = scripts["nap"].replace("exit 3", "kill -TERM $$")  # Python's to end
@@ -52,16 +52,16 @@ def children(grid: Grid) -> Steps[dict[str, Ended]]:
 
 
 def test_a_waiting_starter_survives_its_children_and_signals(came: Outcomes) -> None:
-    """Each job runs once, to its own end, which comes home as soon as ever."""
+    """Each job runs once, and its end arrives without delay."""
     found = came.of(children)
 
     assert found == {"nap": ("3", "0", 1), "finish": ("143", "100", 1), "signals": ("3", "0", 1)}
 
 
 def _let_go_and_kill_the_next_step(grid: Grid, shell: str) -> None:
-    """Let the jobs end; kill the next Python child of a starter's shell as soon as there is one.
+    """Let the jobs end, and kill the next Python child of a starter's shell at once.
 
-    It lives for some 50 ms, so we look for it without starting a process for each look.
+    The child lives for about 50 ms, so the search for it starts no process.
     """
     children, name = f"/proc/{shell}/task/{shell}/children", "/proc/$pid/comm"
     look = f'for pid in $pids; do read -r name <{name} && [ "$name" = python3 ] && kill -9 "$pid"'
@@ -72,7 +72,7 @@ def _let_go_and_kill_the_next_step(grid: Grid, shell: str) -> None:
 
 
 def first(grid: Grid) -> Steps[Ended]:
-    """Kill a starter; return how its job ended, the remote one being gone soon."""
+    """Kill a starter's first process; return how its job ended, once the remote job is gone."""
     job = grid.transfer("-N", "first", *QUIET, script=SLEEP)
     remote = remote_of(grid, job)
     wait_for(grid, remote, "r")
@@ -85,7 +85,7 @@ def first(grid: Grid) -> Steps[Ended]:
 
 
 def test_a_killed_starter_ends_its_job_and_the_epilog_deletes_the_remote_one(came: Outcomes) -> None:
-    """Grid Engine's rule: failed 100, exit status 137, whatever the epilog says."""
+    """Grid Engine reports failed 100 and exit status 137, whatever the epilog returns."""
     status, failed, _ = came.of(first)
 
     assert (failed, status) == ("100", "137")
@@ -108,7 +108,7 @@ def full(grid: Grid) -> Steps[Ended]:
 
 
 def test_a_starter_that_may_start_no_process_waits_until_it_may(came: Outcomes) -> None:
-    """The first process stays, so Grid Engine keeps the job, and the remote one goes on."""
+    """Its first process stays, so that Grid Engine keeps the job, and the remote job continues."""
     assert came.of(full) == ("3", "0", 1)
 
 

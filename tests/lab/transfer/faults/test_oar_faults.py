@@ -1,4 +1,4 @@
-"""Transfers to gamma while its server, its database or a node fails: they run exactly once."""
+"""Transfers to gamma run exactly once although its server, its database or a node fails."""
 
 import json
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ STANDBY, NEVER_HALTED = 2147483646, 2147483647  # available_upto
 
 @pytest.fixture(scope="module")
 def gamma(grid: Grid, open_to_gamma: None) -> Iterator[Gamma]:
-    """Return gamma with its queue open, whose jobs are all best effort there."""
+    """Return gamma with its queue open, where all transferred jobs are best effort."""
     far = Gamma(grid)
     with configured(grid, BESTEFFORT):
         far.until_open()
@@ -31,7 +31,7 @@ def gamma(grid: Grid, open_to_gamma: None) -> Iterator[Gamma]:
 
 @pytest.fixture(autouse=True)
 def healed(gamma: Gamma) -> Iterator[None]:
-    """Leave gamma as it was, without a job, however a test ended."""
+    """Repair gamma and delete its jobs after each test."""
     gamma.grid.sh(FAR, "rm -f go ran ./*.[oe][0-9]*", user=ACCOUNT)
     yield
     gamma.grid.sh(FAR, "labctl start postgresql; labctl start oar-server")
@@ -43,12 +43,12 @@ def healed(gamma: Gamma) -> Iterator[None]:
 
 
 def go(gamma: Gamma) -> None:
-    """Let the jobs end that wait for it."""
+    """Let the jobs that wait for a file end."""
     gamma.grid.sh(FAR, "touch go", user=ACCOUNT)
 
 
 def until_each_ran_once(gamma: Gamma, *jobs: str) -> None:
-    """Wait for the ends at home; each job ran there once."""
+    """Wait for the ends at home, and assert that each job ran once at gamma."""
     records = [gamma.grid.accounting_of_end(job, LONG_S) for job in jobs]
 
     assert [("0", "0")] * len(jobs) == [(each["failed"].split()[0], each["exit_status"]) for each in records]
@@ -57,7 +57,7 @@ def until_each_ran_once(gamma: Gamma, *jobs: str) -> None:
 
 @pytest.mark.long
 def test_a_restarted_server_finds_its_jobs_again(gamma: Gamma) -> None:
-    """One runs and ends meanwhile, one waits, and one is sent while there is no server."""
+    """One job runs and ends meanwhile, one waits, and one is sent while the server is down."""
     running = gamma.submit(UNTIL_GO)
     gamma.until_state(gamma.number(running), "Running")
     waiting = gamma.submit(RAN, "-pe", "smp", "2")
@@ -73,7 +73,7 @@ def test_a_restarted_server_finds_its_jobs_again(gamma: Gamma) -> None:
 
 @pytest.mark.long
 def test_a_stopped_database_is_waited_for(gamma: Gamma) -> None:
-    """Nobody can be asked: what runs goes on, what is sent is looked for before it goes again."""
+    """Running jobs continue; a submission is looked up before it is repeated."""
     running = gamma.submit(UNTIL_GO)
     gamma.until_state(gamma.number(running), "Running")
     with frozen_poller(gamma.grid):  # it would close the queue
@@ -92,7 +92,7 @@ def test_a_stopped_database_is_waited_for(gamma: Gamma) -> None:
 
 @pytest.fixture
 def closed_at_home(gamma: Gamma) -> Iterator[None]:
-    """Nothing starts at home for a while."""
+    """Let no job start at home until the block ends."""
     gamma.grid.switch("-d", "all.q")
     yield
     gamma.grid.switch("-e", "all.q", QUEUE)
@@ -101,9 +101,9 @@ def closed_at_home(gamma: Gamma) -> Iterator[None]:
 @pytest.mark.usefixtures("closed_at_home")
 @pytest.mark.long
 def test_a_preempted_best_effort_job_is_put_back_at_home(gamma: Gamma) -> None:
-    """OAR kills it for a job that is none; its end is nobody's fault, so it runs again.
+    """OAR kills it for an ordinary job; the preemption counts as no failure, so the job runs again.
 
-    One that may not run twice ends as killed.
+    A job that may not run twice ends as killed.
     """
     best = gamma.submit(UNTIL_GO, "-r", "y", "-pe", "smp", "2")
     once_only = gamma.submit(UNTIL_GO, "-r", "n")
@@ -129,7 +129,7 @@ def test_a_preempted_best_effort_job_is_put_back_at_home(gamma: Gamma) -> None:
 @pytest.mark.long
 @pytest.mark.usefixtures("closed_at_home")
 def test_nothing_is_left_of_a_job_that_oar_resubmits_by_itself(gamma: Gamma) -> None:
-    """No node can note the job's nodes, so OAR makes one copy after the other of it."""
+    """No node can store the job's node list, so OAR keeps resubmitting it."""
     for node in NODES:
         gamma.grid.sh(node, f"chmod 555 {DISK}")
     job = gamma.submit(RAN, "-r", "y")
@@ -163,7 +163,7 @@ def test_jobs_wait_while_a_node_is_absent_and_run_on_the_other(gamma: Gamma) -> 
 
 
 def free_slots(gamma: Gamma) -> int:
-    """Return how many slots of gamma are free, as the service sees it."""
+    """Return gamma's free slots as the service counts them."""
     told = gamma.grid.on("alpha-master", "gridbridge", "status", "--json").out
     rows = {row["cluster"]: row["free_slots"] for row in json.loads(told)["clusters"]}
     return int(rows["gamma"])

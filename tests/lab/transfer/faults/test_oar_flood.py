@@ -1,4 +1,4 @@
-"""One person's thousands of held jobs at gamma close no queue to it: others' jobs are counted."""
+"""Thousands of held jobs of one person at gamma do not close its queue to other people."""
 
 import time
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ END = f"UPDATE jobs SET state = 'Error' WHERE job_user = '{BOB}' AND state = 'Ho
 
 @pytest.fixture(scope="module")
 def gamma(grid: Grid, open_to_gamma: None) -> Iterator[Gamma]:
-    """Return gamma with its queue open; OAR itself would delete its jobs for minutes."""
+    """Return gamma with its queue open; delete the held jobs in OAR's database, since oardel takes minutes."""
     far = Gamma(grid)
     far.until_open()
     yield far
@@ -30,7 +30,7 @@ def gamma(grid: Grid, open_to_gamma: None) -> Iterator[Gamma]:
 
 
 def took_s(gamma: Gamma, question: tuple[str, ...]) -> float:
-    """Return how long a question takes, of three the shortest."""
+    """Return the shortest duration of three runs of a query."""
     return min(_once_s(gamma, question) for _ in range(3))
 
 
@@ -42,7 +42,7 @@ def _once_s(gamma: Gamma, question: tuple[str, ...]) -> float:
 
 
 def test_six_thousand_held_jobs_of_one_person_s_close_no_queue(gamma: Gamma) -> None:
-    """Neither the poller's question nor the balancer's takes notably longer for them."""
+    """The poller's and the balancer's queries are hardly slower."""
     server = OarServerAccess(timeout_s=LIMIT_S)
     asked = (
         oar_server_queries.oar_status_query_command(server, (), ()),

@@ -1,4 +1,4 @@
-"""What goes wrong on the other cluster alone: the job never ends well, and its reason is told."""
+"""Faults of the other cluster alone: the job does not succeed, and its reason is shown."""
 
 import re
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ RUN = "echo $HOSTNAME >>$JOB_NAME.ran\n"
 
 @contextmanager
 def only(grid: Grid, node: str) -> Iterator[None]:
-    """Have jobs started on one node of beta alone."""
+    """Let jobs start on only one node of beta."""
     others = [f"all.q@{each}" for each in NODES if each != node]
     grid.cell("beta", "qmod", "-d", *others, user="root")
     try:
@@ -43,14 +43,14 @@ def only(grid: Grid, node: str) -> Iterator[None]:
 
 @contextmanager
 def to_be_lost(grid: Grid) -> Iterator[None]:
-    """Have all that is submitted cross to the node that is lost later."""
+    """Send all jobs to the node that loses power later."""
     with closed_home(grid), only(grid, LOST):
         yield
 
 
 @contextmanager
 def broken(grid: Grid, breaks: str, mends: str) -> Iterator[None]:
-    """Break something on the only node that runs jobs, and mend it."""
+    """Break the only node that runs jobs, and repair it after the block."""
     with only(grid, LEFT):
         try:
             grid.sh(LEFT, breaks)
@@ -72,7 +72,7 @@ PHASES: Phases = {
 
 @pytest.fixture(scope="module")
 def came(grid: Grid) -> Iterator[Outcomes]:
-    """Let all go wrong that the tests ask about; alpha alone has a resource `onlyhere`."""
+    """Run the fault scenarios of all tests; only alpha has a resource `onlyhere`."""
     scenarios = (unknown, left_out, *TROUBLES.values(), deleted, another, lost)
     here = complex_at(grid, "onlyhere", "alpha-master", "transfer-beta")
     with no_jobs_left(grid), roomy(grid), here:
@@ -81,7 +81,7 @@ def came(grid: Grid) -> Iterator[Outcomes]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mended:
-    """What became of a job that was in error state, and was cleared."""
+    """The state and later end of a job whose error state was cleared."""
 
     reason: str
     statuses: set[tuple[str, str]]  # of its ends but the first
@@ -102,7 +102,7 @@ def cleared(grid: Grid, job: str, name: str, told: str) -> Mended:
 
 
 def unknown(grid: Grid) -> Steps[Mended]:
-    """Ask for a resource that beta gets only later."""
+    """Request a resource that beta gets only later."""
     grid.until(lambda: not is_known(grid, "resource", "onlyhere"), "beta not to know it")
     options = ("-N", "refused", "-l", "onlyhere=1", *QUIET)
     job = grid.transfer(*options, script=f"{RUN}exit 4\n")
@@ -116,7 +116,7 @@ def unknown(grid: Grid) -> Steps[Mended]:
 
 
 def test_an_unknown_resource_is_an_error_until_that_is_cleared(came: Outcomes) -> None:
-    """The reason is in qstat -j; once beta knows the resource, qmod -cj has the job run."""
+    """The reason is in qstat -j; once beta has the resource, qmod -cj lets the job run."""
     job = came.of(unknown)
 
     assert "gridbridge: beta has no resource onlyhere" in job.reason
@@ -126,7 +126,7 @@ def test_an_unknown_resource_is_an_error_until_that_is_cleared(came: Outcomes) -
 
 
 def left_out(grid: Grid) -> tuple[str, str]:
-    """Ask for the resource if possible; return the exit status and what is told."""
+    """Request the resource as soft; return the exit status and the messages."""
     grid.until(lambda: not is_known(grid, "resource", "onlyhere"), "beta not to know it")
     job = grid.transfer("-soft", "-l", "onlyhere=1", *QUIET, script="exit 5\n")
     end = grid.accounting_of_end(job)
@@ -134,7 +134,7 @@ def left_out(grid: Grid) -> tuple[str, str]:
 
 
 def test_a_soft_request_that_beta_does_not_know_is_left_out_and_told(came: Outcomes) -> None:
-    """Grid Engine would refuse the whole job for it."""
+    """Grid Engine itself would refuse the whole job."""
     status, told = came.of(left_out)
 
     assert status == "5"
@@ -142,7 +142,7 @@ def test_a_soft_request_that_beta_does_not_know_is_left_out_and_told(came: Outco
 
 
 def troubled(grid: Grid, name: str, phase: str) -> Steps[Mended]:
-    """Submit a job that no host can run, and clear it when they are mended."""
+    """Submit a job that no host can run, and clear its error after the repair."""
     yield phase
     job = grid.transfer("-N", name, "-j", "y", script=f"{RUN}exit 5\n")
     told = reason(grid, job)
@@ -172,7 +172,7 @@ def test_a_host_that_can_not_run_it_says_why_and_the_job_runs_later(came: Outcom
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """What became of two jobs of bob's that an operator of beta deleted, running and waiting."""
+    """The outcome of bob's running and waiting job after an operator of beta deleted both."""
 
     remote_ids: tuple[str, str]
     statuses: set[tuple[str, str]]
@@ -182,7 +182,7 @@ class Deleted:
 
 
 def deleted(grid: Grid) -> Steps[Deleted]:
-    """Have an operator of beta delete two jobs of bob's; what comes of them takes a while."""
+    """Have an operator of beta delete two jobs of bob; return both outcomes."""
     grid.sh("alpha-master", "rm -f far-*.ran", user="bob")
     running = grid.transfer("-N", "far-1", *QUIET, user="bob", script=f"{RUN}{SLEEP}")
     remotes = {running: grid.remote_id(running)}
@@ -209,7 +209,7 @@ def deleted(grid: Grid) -> Steps[Deleted]:
 
 
 def another(grid: Grid) -> Steps[tuple[str, bool, str]]:
-    """Delete a job at home whose id is not the transfer's any more, by its account there."""
+    """Have the transfer's local id belong to another job, and delete this job by its account."""
     job = grid.submit("-N", "another", "-q", "transfer-beta", *QUIET, script=SLEEP)
     remote = grid.remote_id(job)
     wait_for(grid, remote, "r")
@@ -232,7 +232,7 @@ def test_a_job_that_has_the_id_of_a_transfer_is_let_be_and_not_waited_for(came: 
 
 
 def test_a_job_that_an_operator_of_beta_deletes_ends_or_waits_with_the_reason(came: Outcomes) -> None:
-    """One that ran ended as killed; of one that had not begun nothing is known, so it may."""
+    """The running job ended as killed; the job that had not started may run at home."""
     jobs = came.of(deleted)
 
     assert jobs.statuses == {("100", "137")}
@@ -244,7 +244,7 @@ def test_a_job_that_an_operator_of_beta_deletes_ends_or_waits_with_the_reason(ca
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """What was told while the node was lost, and how the jobs ended that may not run again."""
+    """The messages while a node was lost, and the ends of the jobs that may not rerun."""
 
     unknown: str
     state: str
@@ -253,9 +253,9 @@ class Lost:
 
 
 def lost(grid: Grid) -> Steps[Lost]:
-    """Cut the power of the node on which three jobs run; one may run again, and does.
+    """Cut the power of the node that runs three jobs; only one may be rerun, and is.
 
-    One says nothing of that: its queue at home says no, the transfer queue yes.
+    One job says nothing about reruns: its queue at home says no, the transfer queue says yes.
     """
     rerun = grid.submit("-N", "again", *QUIET, "-r", "y", script=SLEEP)
     others = [grid.submit("-N", "once", *QUIET, *says, script=SLEEP) for says in (["-r", "n"], [])]
@@ -278,7 +278,7 @@ def lost(grid: Grid) -> Steps[Lost]:
 
 
 def test_a_lost_remote_host_is_unknown_until_beta_says_what_became_of_the_job(came: Outcomes) -> None:
-    """A job that may run again comes home; another ends as killed with its host."""
+    """A rerunnable job comes home; a job that may not rerun ends as killed with its host."""
     jobs = came.of(lost)
 
     assert f"host {LOST} does not report to" in jobs.unknown
@@ -288,7 +288,7 @@ def test_a_lost_remote_host_is_unknown_until_beta_says_what_became_of_the_job(ca
 
 
 def _run_on(grid: Grid, node: str, *jobs: str) -> bool:
-    """Say whether the remote jobs of these all run on a node."""
+    """Say whether the remote jobs of these jobs all run on a node."""
     out = grid.cell("beta", "qstat", "-u", "*", user="root").out
     ids = {grid.remote_id(job) for job in jobs}
     rows = [row for row in map(str.split, out.splitlines()) if row and row[0] in ids]
@@ -296,12 +296,12 @@ def _run_on(grid: Grid, node: str, *jobs: str) -> bool:
 
 
 def _counts(grid: Grid, jobs: list[str]) -> list[int]:
-    """Return as how many remote jobs each was sent."""
+    """Return how many remote jobs each job has had."""
     return [len(grid.remote_ids(job)) for job in jobs]
 
 
 def _unknown(grid: Grid, job: str) -> str:
-    """Return the published transfers with a job that is unknown; empty while there is none."""
+    """Return the published transfers with a job in unknown state; empty while there is none."""
     out = grid.sh("alpha-master", "cat /var/lib/gridbridge/published/transfers.json")
     rows = [line for line in out.splitlines() if "unknown" in line]
     return rows[0] if rows and f"gb.alpha.{job}." in out else ""

@@ -1,4 +1,4 @@
-"""What is asked, and killed, while beta's qmaster does not answer: frozen, cut off, stopped."""
+"""Requests and kills while beta's qmaster is frozen, cut off or stopped, and does not answer."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +37,7 @@ OUTAGE = 5  # tasks that run as beta is stopped, and that come meanwhile
 
 @contextmanager
 def cut_off_beta(grid: Grid) -> Iterator[None]:
-    """Let connections to beta's master hang."""
+    """Cut beta's master off, so that connections to it hang."""
     grid.lab("net", "beta-master", "cut")
     try:
         yield
@@ -59,7 +59,7 @@ PHASES: Phases = {
 
 @pytest.fixture(scope="module")
 def came(grid: Grid) -> Iterator[Outcomes]:
-    """Do all that the tests ask about, side by side."""
+    """Run the scenarios of all tests side by side."""
     with no_jobs_left(grid), roomy(grid):
         scenarios = (early, steps, while_frozen, while_stopped, alone, *OUTAGES.values())
         yield Outcomes(grid, *scenarios, phases=PHASES)
@@ -91,8 +91,8 @@ def early(grid: Grid) -> Steps[tuple[Record, list[str], list[str], list[str]]]:
     return record, *ran, _held_names(grid, deleted)
 
 
-def test_what_is_asked_before_the_submission_is_through_is_done(came: Outcomes) -> None:
-    """Suspended: it stays held until resumed. Deleted: it ends here, and nothing comes later."""
+def test_a_job_suspended_or_deleted_during_its_submission_is_held_or_ended(came: Outcomes) -> None:
+    """A suspended job is held until resumed; a deleted job ends here, and nothing arrives at beta later."""
     record, stopped, deleted, left = came.of(early)
 
     assert record["exit_status"] == "3"
@@ -106,12 +106,12 @@ def while_frozen(grid: Grid) -> Steps[tuple[list[int], list[str]]]:
 
 
 def while_stopped(grid: Grid) -> Steps[tuple[list[int], list[str]]]:
-    """Delete jobs while beta has no qmaster."""
+    """Delete jobs while beta's qmaster is stopped."""
     return (yield from _deleted(grid, "beta is stopped", "beta is started"))
 
 
 def _deleted(grid: Grid, away: str, back: str) -> Steps[tuple[list[int], list[str]]]:
-    """Delete jobs meanwhile; return how often each was submitted, and what is left there."""
+    """Delete jobs during the fault; return how often each was submitted, and the jobs left at beta."""
     jobs = [grid.transfer("-N", "gone", *QUIET, script=SLEEP) for _ in range(2)]
     remotes = [remote_of(grid, job) for job in jobs]
     for remote in remotes:
@@ -136,7 +136,7 @@ def _deleted(grid: Grid, away: str, back: str) -> Steps[tuple[list[int], list[st
 
 @pytest.mark.parametrize("deleted", [while_frozen, while_stopped], ids=["frozen", "stopped"])
 def test_jobs_deleted_while_beta_does_not_answer_are_gone_soon_after_it_does(came: Outcomes, deleted: Scenario) -> None:
-    """Frozen it takes what was asked meanwhile; stopped it forgot, and the service asks again."""
+    """A frozen qmaster executes the request later; a stopped one loses it, and the service repeats it."""
     submitted, left = came.of(deleted)
 
     assert submitted == [1, 1]
@@ -144,7 +144,7 @@ def test_jobs_deleted_while_beta_does_not_answer_are_gone_soon_after_it_does(cam
 
 
 def steps(grid: Grid) -> Steps[dict[str, tuple[str, int]]]:
-    """Kill the steps that submit, and one that suspends; return how the jobs ended, and ran."""
+    """Kill the processes that submit, and one that suspends; return the ends and runs of their jobs."""
     jobs = {"stop": grid.transfer("-N", "stop", *QUIET, script=UNTIL_GO)}
     remote = remote_of(grid, jobs["stop"])
     wait_for(grid, remote, "r")
@@ -170,7 +170,7 @@ def test_a_step_killed_as_it_submits_or_suspends_is_taken_again(came: Outcomes) 
 
 
 def alone(grid: Grid) -> Steps[tuple[str, list[str]]]:
-    """Kill a starter while beta has no qmaster; return the remote id, and all there were."""
+    """Kill a starter while beta's qmaster is stopped; return its remote id, and all remote ids."""
     job = grid.transfer("-N", "alone", *QUIET, script=SLEEP)
     remote = remote_of(grid, job)
     wait_for(grid, remote, "r")
@@ -192,9 +192,9 @@ def test_a_starter_killed_while_beta_is_down_leaves_nothing_there(came: Outcomes
 
 
 def outage(grid: Grid, name: str, gone: str, back: str) -> Steps[tuple[list[str], set[tuple[str, str]]]]:
-    """Have tasks end, and others begin to cross, while beta does not answer the service.
+    """Let tasks end, and others cross, while beta does not answer the service.
 
-    Return the tasks that ran, and all ends.
+    Return the tasks that ran, and the ends of all tasks.
     """
     note = f"echo $JOB_NAME.$SGE_TASK_ID >>{name}.ran\n"
     until_go = f"{note}until [ -e {name}.go ]; do sleep 0.2; done\n"
@@ -225,7 +225,7 @@ OUTAGES = {
 
 @pytest.mark.parametrize("how", OUTAGES.keys())
 def test_tasks_that_run_or_cross_while_the_remote_qmaster_is_away_run_once_each(came: Outcomes, how: str) -> None:
-    """What a longer outage does is in test_faults.py."""
+    """A longer outage is tested in test_faults.py."""
     ran, found = came.of(OUTAGES[how])
 
     assert ran == [f"{job}.{task}" for job in ("away", "late") for task in range(1, OUTAGE + 1)]
@@ -233,12 +233,12 @@ def test_tasks_that_run_or_cross_while_the_remote_qmaster_is_away_run_once_each(
 
 
 def _silences(grid: Grid) -> int:
-    """Return how often the service has had no answer of beta."""
+    """Return how often beta has not answered the service."""
     return grid.logged("event=no_answer cluster=beta").count("\n")
 
 
 def _held_names(grid: Grid, job: str) -> list[str]:
-    """Return the jobs at beta that still bear a transfer's name of this local job."""
+    """Return beta's jobs that still have the transfer's job name of this local job."""
     out = grid.cell("beta", "qstat", "-u", "*", "-r", user="root").out
     return [line for line in out.splitlines() if f"gb.alpha.{job}." in line]
 

@@ -1,4 +1,4 @@
-"""Tell what files lie below some folders of a lab host: PATTERNS as arguments, JSON out."""
+"""Print as JSON the files below some folders of a lab host that match PATTERNS."""
 
 import base64
 import glob

@@ -1,4 +1,4 @@
-"""Name every difference between the two sides of a row."""
+"""Name every difference between a row's results at home and through the transfer queue."""
 
 import json
 import re
@@ -48,7 +48,7 @@ MAIL_MEASURED = ("Start Time", "End Time", "User Time", "System Time", "Wallcloc
 
 
 def compare(sides: tuple[Side, Side]) -> dict[str, tuple[str, str]]:
-    """Return the values that differ, here and away, by the name of the difference."""
+    """Return the values that differ, at home and away, by the name of the difference."""
     here, away = (plain(side) for side in sides)
     names = sorted({*here, *away})
     return {
@@ -59,7 +59,7 @@ def compare(sides: tuple[Side, Side]) -> dict[str, tuple[str, str]]:
 
 
 def plain(side: Side) -> dict[str, str]:
-    """Return everything that is compared, by name, without what differs by itself."""
+    """Return all compared values by name, without values that differ in every run."""
     clean = Cleaner(side)
     status, out, err = side.submitted
     values = {"qsub status": str(status), "qsub says": clean(out + err)}
@@ -78,7 +78,7 @@ def plain(side: Side) -> dict[str, str]:
 
 
 class Cleaner:
-    """Replaces what names this very run: its folder, host and ids."""
+    """Replaces the names of this run in a text: its folder, hosts and ids."""
 
     def __init__(self, side: Side) -> None:
         self.seen: dict[str, str] = {}
@@ -92,7 +92,7 @@ class Cleaner:
         self.words += [(rf"(?<!\d){number}(?!\d)", "@REMOTE@") for number in side.remote_ids]
 
     def __call__(self, text: str) -> str:
-        """Return the text without them."""
+        """Return the text with the run's own names replaced."""
         for pattern, name in self.words:
             text = re.sub(pattern, name, text)
         for name, pattern in PLACES.items():
@@ -103,7 +103,7 @@ class Cleaner:
 
 
 def accounted(number: int, record: Record, clean: Cleaner) -> list[tuple[str, str]]:
-    """Name the fields of an accounting record; tasks end in any order."""
+    """Name the fields of accounting records; tasks end in any order."""
     which = f"{record['taskid']}.{number}" if record["taskid"] == "undefined" else record["taskid"]
     which = "" if which == "undefined.0" else f" #{which}"
     fields = [(name, value) for name, value in record.items() if name not in MEASURED]
@@ -124,7 +124,7 @@ def mailed(number: int, mail: str) -> list[tuple[str, str]]:
 
 
 def looked(path: str, file: File, clean: Cleaner) -> dict[str, str]:
-    """Name what the probe saw; runs of one job are told apart by task and restart."""
+    """Name the values that the probe reported, by task and restart."""
     seen = json.loads(file.content)
     task, restarted = path.split(".")[1:3]
     which = "" if (task, restarted) == ("undefined", "0") else f" #{task}.{restarted}"
@@ -135,5 +135,5 @@ def looked(path: str, file: File, clean: Cleaner) -> dict[str, str]:
 
 
 def left(path: str, file: File, clean: Cleaner) -> dict[str, str]:
-    """Name what is compared of a file."""
+    """Name the compared attributes of a file."""
     return {f"file {path}": f"{file.mode} {clean(file.content)}"}

@@ -1,7 +1,7 @@
-"""A DRMAA program as people write them: it submits a job, suspends and resumes it, and waits.
+"""A typical DRMAA program: it submits a job, suspends and resumes it, and waits for its end.
 
-usage: drmaa_program.py NAME [QSUB OPTION ...]; it runs on a host of the lab and prints JSON:
-the states that it saw in their order, the job's host and its exit status.
+usage: drmaa_program.py NAME [QSUB OPTION ...]; it runs on a lab host and prints JSON: the states of
+the job in their order, the job's host and its exit status.
 """
 
 import json
@@ -16,7 +16,7 @@ JOB = "hostname >$JOB_NAME.ran; until [ -e $JOB_NAME.go ]; do sleep 0.2; done; e
 
 
 class Job:
-    """A job, and all that it was seen to be."""
+    """A job, and all states in which it was observed."""
 
     def __init__(self, session: drmaa.Session, name: str, options: list[str]) -> None:
         template = session.createJobTemplate()
@@ -29,23 +29,23 @@ class Job:
         self.seen: list[str] = []
 
     def look(self) -> str:
-        """Ask for its state, and note it when it is another."""
+        """Ask for the job's state, and record a changed state."""
         state = str(self._session.jobStatus(self._id))
         if self.seen[-1:] != [state]:
             self.seen.append(state)
         return state
 
     def ask(self, action: str) -> None:
-        """Have it suspended or resumed."""
+        """Suspend or resume the job."""
         self._session.control(self._id, action)
 
     def status(self) -> int:
-        """Wait for its end, and return its exit status."""
+        """Wait for the job's end, and return its exit status."""
         return int(self._session.wait(self._id, int(LIMIT_S)).exitStatus)
 
 
 def until(job: Job, state: str, also: Path | None = None) -> None:
-    """Look until it is in a state, and until a file is there."""
+    """Poll the job until it is in a state and until a file exists."""
     limit = time.monotonic() + LIMIT_S
     while job.look() != state or (also and not _text(also)):
         assert time.monotonic() < limit, f"waited for {state}; seen: {job.seen}"
@@ -57,7 +57,7 @@ def _text(path: Path) -> str:
 
 
 def main(name: str, *options: str) -> None:
-    """Take a job through its life."""
+    """Submit, suspend, resume and wait for a job."""
     with drmaa.Session() as session:
         job, ran = Job(session, name, list(options)), Path(f"{name}.ran")
         until(job, drmaa.JobState.RUNNING, ran)

@@ -1,7 +1,7 @@
-"""What a job of a fidelity row runs to tell what it sees: probe.py DIR ARGUMENTS...
+"""The program that a job of a fidelity row runs to report its environment: probe.py DIR ARGUMENTS...
 
-It adds one file to DIR with everything that a job can notice of how it was started. It runs in
-the lab with the system's own Python and knows nothing of this repository.
+It adds one file to DIR with everything about its start that a job can observe. It runs in the lab
+under the system's own Python, without this repository.
 """
 
 import json
@@ -40,14 +40,14 @@ def limits() -> list[tuple[str, int]]:
 
 
 def ignored_signals() -> int:
-    """Return the mask of the signals that we inherited as ignored."""
+    """Return the mask of signals that the process inherited as ignored."""
     with open("/proc/self/status", encoding="ascii") as status:
         masks = dict(line.split(":", 1) for line in status)
     return int(masks["SigIgn"], 16) & ~CPYTHON_IGNORES
 
 
 def stream(number: int) -> str:
-    """Return where a standard stream leads and how it was opened (access mode, append)."""
+    """Return the target of a standard stream and its open mode (access mode, append)."""
     with open(f"/proc/self/fdinfo/{number}", encoding="ascii") as info:
         flags = int(dict(line.split(":", 1) for line in info)["flags"], 8)
     mode = flags & (os.O_ACCMODE | os.O_APPEND)
@@ -55,7 +55,7 @@ def stream(number: int) -> str:
 
 
 def other_files() -> list[str]:
-    """Return what else is open, without the listing's own descriptor."""
+    """Return the other open files, without the listing's own descriptor."""
     found = []
     for number in os.listdir("/proc/self/fd"):
         try:

@@ -1,7 +1,7 @@
-"""The rows of the fidelity test: one qsub each, run at beta straight and through transfer-beta.
+"""The rows of the fidelity test: one qsub each, run at beta directly and through transfer-beta.
 
-Text is Latin-1, a character a byte. @PROBE@ is the command that tells what it sees, @DIR@ the
-side's own folder, @MAIL@ its own mailbox.
+Text is Latin-1, a character a byte. @PROBE@ stands for the probe's command, @DIR@ for the side's
+folder, @MAIL@ for its mailbox.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ exit 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One qsub: `options` before `command`, which is the script's or the binary's."""
+    """One qsub: `options` before `command`, the command of the script or binary."""
 
     name: str
     options: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Row:
 
 
 def row(name: str, *options: str, **values: object) -> Row:
-    """Return a row that runs in its folder."""
+    """Return a row that runs in its own folder."""
     return Row(name=name, options=("-cwd", *options), **values)  # type: ignore[arg-type]
 
 
@@ -68,7 +68,7 @@ def variables(name: str, *options: str, **environment: str) -> Row:
 
 
 def exits(status: int, **values: object) -> Row:
-    """Return a row that ends with an exit status."""
+    """Return a row whose job ends with an exit status."""
     return row(f"exit-{status}", script=f"{LOOK}exit {status}\n", **values)
 
 

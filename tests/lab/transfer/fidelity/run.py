@@ -1,4 +1,4 @@
-"""Run every row on both sides at once and gather what each left."""
+"""Run every fidelity row on both sides at once and collect the results of each."""
 
 import base64
 import json
@@ -32,7 +32,7 @@ Record = dict[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """A file as a job left it; the content of a large one is its SHA-256."""
+    """A file that a job wrote; a large file's content is replaced by its SHA-256."""
 
     mode: str
     size: int
@@ -41,7 +41,7 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What one submission of a row came to."""
+    """The results of one submission of a row."""
 
     side: str
     folder: str
@@ -59,7 +59,7 @@ Results = dict[str, tuple[Side, Side]]
 
 
 def run_rows(grid: Grid, rows: tuple[Row, ...]) -> Results:
-    """Submit all, wait for all, gather; the lab's configuration is put back afterwards."""
+    """Submit all rows, wait, and collect the results; the lab's configuration is restored afterwards."""
     root = f"/home/alice/fidelity-{os.urandom(4).hex()}"
     with extra_objects(grid):
         grid.sh("alpha-master", f"mkdir {root}", user="alice")
@@ -93,7 +93,7 @@ def submit(grid: Grid, root: str, side: str, rows: tuple[Row, ...]) -> list[tupl
 
 
 def case(root: str, side: str, row: Row) -> dict[str, object]:
-    """Return a row as submit.py takes it."""
+    """Return a row in the format of submit.py."""
     folder = f"{root}/{side}/{row.name}"
     words = {
         "@PROBE@": f"/usr/bin/python3 -I {root}/probe.py {folder}",
@@ -123,13 +123,13 @@ def mailbox(folder: str) -> str:
 
 
 def last_id(answer: tuple[int, str, str]) -> str:
-    """Return the job's id, empty when qsub refused."""
+    """Return the job's id; empty when qsub refused the job."""
     status, out, _ = answer
     return "" if status else out.strip().splitlines()[-1].partition(".")[0]
 
 
 def wait(grid: Grid, root: str, rows: tuple[Row, ...], jobs: dict[str, list[str]]) -> dict[tuple[str, str], str]:
-    """Wait until every job is gone or in error state; act on those that want it meanwhile."""
+    """Wait until every job is gone or in error state; act on the jobs whose row says so meanwhile."""
     acted: set[tuple[str, str]] = set()
     ends: dict[tuple[str, str], str] = {}
 
@@ -169,7 +169,7 @@ def gather(
     jobs: dict[str, list[str]],
     ends: dict[tuple[str, str], str],
 ) -> Results:
-    """Return what each row left on either side; jobs that are left are deleted."""
+    """Return the results of each row on both sides; remaining jobs are deleted."""
     program = (HERE / "collect.py").read_text()
     patterns = [f"{root}/*/**", f"/home/.mail/{root.split('/')[-1]}*/*", f"{root}-*.out"]
     done = grid.on("alpha-master", "/usr/bin/python3", "-I", "-c", program, *patterns, timeout_s=60)
@@ -206,7 +206,6 @@ def gather(
 
 
 def accounting(grid: Grid, cluster: str) -> list[Record]:
-    """Return every accounting record of a cluster."""
     blocks = grid.cell(cluster, "qacct", "-j", user="root").out.split("=" * 62)[1:]
     split = [[line.split(None, 1) for line in block.splitlines() if line] for block in blocks]
     records = [{words[0]: words[-1].strip() for words in rows if words[0] not in TOTALS} for rows in split]
@@ -214,19 +213,19 @@ def accounting(grid: Grid, cluster: str) -> list[Record]:
 
 
 def records_of(records: list[Record], job: str) -> tuple[Record, ...]:
-    """Return a job's records; under load qmaster writes that of a requeued task several times."""
+    """Return a job's records; a loaded qmaster writes a requeued task's record several times."""
     mine = [record for record in records if record["jobnumber"] == job]
     return tuple({(r["taskid"], r["start_time"], r["failed"]): r for r in mine}.values())
 
 
 def has_accounts(grid: Grid, cluster: str, jobs: set[str]) -> bool:
-    """Say whether every job that ended has its last record (25: it was to run again)."""
+    """Say whether every ended job has its last record (25 means that the job was rerun)."""
     last = {record["jobnumber"]: record["failed"] for record in accounting(grid, cluster)}
     return all(not last.get(job, "25").startswith("25") for job in jobs - {""})
 
 
 def remote_ids(grid: Grid) -> dict[str, list[str]]:
-    """Return the remote ids of every local job, in their order."""
+    """Return the remote ids of every local job, oldest first."""
     log = grid.sh("alpha-master", "cat /var/lib/gridbridge/poller.log")
     pattern = r"name=gb\.alpha\.(\d+)\.\d+\.\d+ text='submitted to beta as (\d+), "
     found: dict[str, list[str]] = {}
@@ -236,13 +235,13 @@ def remote_ids(grid: Grid) -> dict[str, list[str]]:
 
 
 def error_reason(grid: Grid, cluster: str, job: str) -> str:
-    """Return why a job is in error state, as qstat -j says."""
+    """Return the reason of a job's error state from qstat -j."""
     out = grid.cell(cluster, "qstat", "-j", job, user="root").out
     return "\n".join(line for line in out.splitlines() if "error reason" in line)
 
 
 def files_of(files: dict[str, list[object]], folder: str) -> dict[str, File]:
-    """Return a side's files by their path below its folder; one in the home by its own."""
+    """Return a side's files by their path below its folder; a file in the home folder by its own path."""
     mine = {}
     for path, facts in files.items():
         if path.startswith(folder + "/"):
@@ -253,21 +252,21 @@ def files_of(files: dict[str, list[object]], folder: str) -> dict[str, File]:
 
 
 def file_of(facts: list[object]) -> File:
-    """Read what collect.py says of a file."""
+    """Decode the description of a file by collect.py."""
     mode, size, digest, content = facts
     text = base64.b64decode(str(content)).decode("latin-1") if content is not None else str(digest)
     return File(mode=str(mode), size=int(str(size)), content=text)
 
 
 def mails_of(files: dict[str, list[object]], box: str) -> tuple[str, ...]:
-    """Return the mails to a recipient and those that share its name, oldest first."""
+    """Return the mails to a recipient, oldest first."""
     pattern = re.compile(rf"/home/\.mail/{re.escape(box)}(-2)?/")
     return tuple(file_of(files[path]).content for path in sorted(files) if pattern.match(path))
 
 
 @contextmanager
 def extra_objects(grid: Grid) -> Iterator[None]:
-    """Add what some rows ask for to both cells, and take it away again."""
+    """Add the resources and queues that some rows request to both cells, and remove them afterwards."""
     program = (HERE / "site.sh").read_text()
     done = grid.on("alpha-master", "sh", "-s", "up", stdin=program)
     assert done.status == 0, done
@@ -283,7 +282,7 @@ def extra_objects(grid: Grid) -> Iterator[None]:
 
 
 def empty(grid: Grid) -> None:
-    """Delete what a failed run left: a queue with a job in it can't be removed."""
+    """Delete the jobs of a failed run, because a queue with a job can't be removed."""
     for cluster in CLUSTER.values():
         grid.cell(cluster, "qdel", "-u", "alice", user="root")
     with suppress(AssertionError):
@@ -291,6 +290,6 @@ def empty(grid: Grid) -> None:
 
 
 def is_open(grid: Grid) -> bool:
-    """Say whether the poller has published the extra queues."""
+    """Say whether the poller has published the additional queues."""
     folder = "/var/lib/gridbridge/published/queues"
     return grid.on("alpha-master", "test", "-e", f"{folder}/transfer-stdin").status == 0

@@ -1,7 +1,7 @@
-"""Submit many jobs at once, on a lab host: JSON of cases on standard input, JSON of answers out.
+"""Submit many jobs at once on a lab host: JSON of cases on standard input, JSON of results out.
 
-A program of its own, because a shell's command line can't carry every byte that a row needs;
-text is Latin-1 here, one character a byte.
+A shell's command line can't carry every byte that a row needs, hence this program; text is Latin-1,
+one character a byte.
 """
 
 import json
@@ -13,7 +13,7 @@ FIRST_ID = 100  # ids of two digits could be mistaken for slots and task numbers
 
 
 def main() -> None:
-    """Submit in order; answer with qsub's exit status and output, one entry a case."""
+    """Submit in order; print qsub's exit status and output for each case."""
     cell, cases = json.load(sys.stdin)
     while int(burn(cell)) < FIRST_ID:
         pass
@@ -31,7 +31,7 @@ def burn(cell: dict[str, str]) -> str:
 
 
 def submit(cell: dict[str, str], case: dict[str, object]) -> list[object]:
-    """Make the case's folder with what it needs and submit from there."""
+    """Make the case's folder with its files, and submit the job from there."""
     folder = str(case["folder"])
     os.makedirs(folder)
     env = os.environ | cell
@@ -50,7 +50,7 @@ def submit(cell: dict[str, str], case: dict[str, object]) -> list[object]:
 
 
 def raw(text: object) -> bytes:
-    """Return the bytes that Latin-1 text stands for."""
+    """Return the bytes that a Latin-1 text represents."""
     return str(text).encode("latin-1")
 
 

@@ -1,4 +1,4 @@
-"""A program that submits by DRMAA sees of a job that is away what it sees of one at home."""
+"""A DRMAA program observes the same of a transferred job as of a job that runs at home."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ OPTIONS = {"start": (), "none": ("-q", "transfer-beta")}  # by what guards the t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a program saw of its job."""
+    """The states and the end of a job that a program observed."""
 
     states: list[str]
     host: str
@@ -31,7 +31,7 @@ class Seen:
 
 
 def program(grid: Grid, guard: str) -> Seen:
-    """Run the program on the submit host and return what it printed."""
+    """Run the program on the submit host and return its output."""
     name = f"drmaa-{guard}"
     argv = ("env", *LIBRARIES, "python3", "-", name, *OPTIONS[guard])
     done = grid.on(HOST, *argv, user="alice", stdin=PROGRAM, timeout_s=200)
@@ -40,18 +40,18 @@ def program(grid: Grid, guard: str) -> Seen:
 
 
 def guarded_by_start(grid: Grid) -> Seen:
-    """Follow a job that could run at home."""
+    """Follow a transferred job that could run at home."""
     return program(grid, "start")
 
 
 def guarded_by_none(grid: Grid) -> Seen:
-    """Follow a job that can run at beta alone."""
+    """Follow a job that can run at beta only."""
     return program(grid, "none")
 
 
 @pytest.fixture(scope="module")
 def came(grid: Grid) -> Iterator[Outcomes]:
-    """Run the programs side by side while home has no room."""
+    """Run the programs side by side while home is full."""
     with no_jobs_left(grid), closed_home(grid):
         yield Outcomes(grid, guarded_by_start, guarded_by_none)
 

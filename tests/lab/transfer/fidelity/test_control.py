@@ -1,4 +1,4 @@
-"""What is done to a local job happens to its remote one: suspend, resume, qdel, limits."""
+"""Suspending, resuming, deleting and limiting a local job has the same effect on its remote job."""
 
 import random
 from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ PHASES: Phases = {
 
 @pytest.fixture(scope="module")
 def came(grid: Grid) -> Iterator[Outcomes]:
-    """Do all that the tests ask about, side by side."""
+    """Run the scenarios of all tests side by side."""
     scenarios = (pair, hasty, three, waiting, limited, soft, warned, rescheduled)
     with no_jobs_left(grid), roomy(grid), away.short_notify(grid, NOTIFY_S):
         yield Outcomes(grid, *scenarios, phases=PHASES)
@@ -70,12 +70,12 @@ def pair(grid: Grid) -> Steps[list[Record]]:
 
 
 def test_a_running_task_is_suspended_and_resumed_alone_or_with_its_queue(came: Outcomes) -> None:
-    """And a suspended one is deleted like any other; a second qdel changes nothing."""
+    """A suspended task can be deleted; a second qdel changes nothing."""
     assert away.statuses(came.of(pair)) == {("100", "137")}
 
 
 def hasty(grid: Grid, rounds: int = 1) -> Steps[None]:
-    """Suspend and resume tasks in close succession, and the reverse; what home lists holds."""
+    """Suspend and resume tasks in quick succession, and in reverse; return the held tasks at home."""
     yield "beta has room"
     job = grid.transfer("-N", "hasty", "-t", f"1-{HASTY}", *away.QUIET, script=away.SLEEP)
     tasks = {f"{job}.{task}": away.remote_of(grid, job, task) for task in range(1, HASTY + 1)}
@@ -94,13 +94,13 @@ def hasty(grid: Grid, rounds: int = 1) -> Steps[None]:
 
 
 def follow_each_other(grid: Grid, tasks: Iterable[str], first: str, then: str) -> None:
-    """Do one thing to each task and the other up to half a second later."""
+    """Do one action to each task, and the second action up to half a second later."""
     pairs = (f"(qmod {first} {task}; sleep {random.uniform(0, 0.5):.2f}; qmod {then} {task}) &" for task in tasks)
     grid.sh("alpha-master", "\n".join((*pairs, "wait")), user="alice")
 
 
 def until_agreed(grid: Grid, tasks: dict[str, str], is_suspended: bool) -> None:
-    """Wait until no method is at work and the remote tasks are as the local ones were told to."""
+    """Wait until no method runs and the remote tasks have the states that the local tasks were given."""
     methods = "'[g]ridbridge.transfer.starter.(control_methods|starter)'"
     own = (task if "." in task else f"{task}.1" for task in tasks)  # not what others' jobs left
     intents = " ".join(f"/tmp/{task}.transfer-beta/.gridbridge/intent" for task in own)
@@ -123,7 +123,7 @@ def until_agreed(grid: Grid, tasks: dict[str, str], is_suspended: bool) -> None:
 
 
 def test_suspended_and_resumed_at_once_a_job_is_the_same_at_both_sides(came: Outcomes) -> None:
-    """The shepherd runs methods side by side, and skips some: sixteen pairs, both orders."""
+    """The shepherd runs methods concurrently and skips some: sixteen pairs, in both orders."""
     assert came.of(hasty) is None
 
 
@@ -134,12 +134,12 @@ def test_both_sides_agree_after_a_hundred_pairs(grid: Grid) -> None:
 
 
 def many_hasty(grid: Grid) -> Steps[None]:
-    """Do so for a hundred pairs and more."""
+    """Suspend and resume more than a hundred pairs of tasks in quick succession."""
     return (yield from hasty(grid, rounds=7))
 
 
 def three(grid: Grid) -> Steps[tuple[list[Record], list[str]]]:
-    """Delete one of three tasks that run, and let the others end."""
+    """Delete one of three running tasks, and let the others end."""
     script = "echo $SGE_TASK_ID >>$JOB_NAME.ran\nuntil [ -e three.go ]; do sleep 0.2; done\n"
     job = grid.transfer("-N", "three", "-t", "1-3", *away.QUIET, script=script)
     remotes = {task: away.remote_of(grid, job, task) for task in (1, 2, 3)}
@@ -169,7 +169,7 @@ def test_one_task_that_is_deleted_takes_its_remote_job_alone_with_it(came: Outco
 
 
 def waiting(grid: Grid) -> Steps[tuple[Record, list[int]]]:
-    """Suspend or delete jobs that wait, and resume one when there is room."""
+    """Suspend or delete waiting jobs, and resume one when slots are free."""
     yield "beta is full"
     names = ("held", "both", "oper", "force")
     jobs = {name: grid.transfer("-N", name, *away.QUIET, script=RUN) for name in names}
@@ -198,7 +198,7 @@ def waiting(grid: Grid) -> Steps[tuple[Record, list[int]]]:
 
 
 def test_a_waiting_job_is_held_and_released_or_deleted(came: Outcomes) -> None:
-    """A held one stays held though beta has room; operators delete what is not theirs."""
+    """A held job stays held though beta has free slots; operators delete other people's jobs."""
     held, runs = came.of(waiting)
 
     assert held["exit_status"] == "0"
@@ -206,7 +206,7 @@ def test_a_waiting_job_is_held_and_released_or_deleted(came: Outcomes) -> None:
 
 
 def limited(grid: Grid) -> Steps[tuple[Record, Record, str, list[str]]]:
-    """Have the local time limit of two jobs strike while they wait at beta."""
+    """Let the local time limit of two jobs strike while they wait at beta."""
     yield "beta is full"
     job = grid.transfer("-N", "patient", "-l", "h_rt=8", *away.QUIET, script=f"{RUN}sleep 4\n")
     killed = grid.transfer("-N", "over", "-l", "h_rt=0:0:8", *away.QUIET, script=away.SLEEP)
@@ -223,7 +223,7 @@ def limited(grid: Grid) -> Steps[tuple[Record, Record, str, list[str]]]:
 
 @pytest.mark.long
 def test_a_local_time_limit_leaves_the_decision_to_the_remote_one(came: Outcomes) -> None:
-    """A job may wait there beyond its h_rt; the local record says failed 37 then, and no more."""
+    """A job may wait there beyond its h_rt; only its local record then says failed 37."""
     ended, over, told, ran = came.of(limited)
 
     assert (ended["exit_status"], ended["failed"].split()[0]) == ("0", "37")
@@ -233,7 +233,7 @@ def test_a_local_time_limit_leaves_the_decision_to_the_remote_one(came: Outcomes
 
 
 def soft(grid: Grid) -> Steps[tuple[list[str], set[str]]]:
-    """Have the soft limit of two jobs strike, one with -notify."""
+    """Let the soft time limit of two jobs strike, one submitted with -notify."""
     yield "beta has room"
     script = 'trap "echo USR1 >>soft.ran" USR1\nfor i in 1 2 3 4 5 6 7 8; do sleep 1; done\nexit 4\n'
     options = ("-l", "s_rt=3", *away.QUIET)
@@ -248,8 +248,8 @@ def soft(grid: Grid) -> Steps[tuple[list[str], set[str]]]:
 
 
 @pytest.mark.long
-def test_a_soft_limit_is_the_jobs_own_affair(came: Outcomes) -> None:
-    """USR1 of s_rt is not -notify's: the remote job gets its own and is not suspended."""
+def test_a_soft_time_limit_signals_the_remote_job_without_suspending_it(came: Outcomes) -> None:
+    """USR1 of s_rt is not -notify's USR1: the remote job gets its own, and is not suspended."""
     found, signals = came.of(soft)
 
     assert found == ["4", "4"]
@@ -257,7 +257,7 @@ def test_a_soft_limit_is_the_jobs_own_affair(came: Outcomes) -> None:
 
 
 def warned(grid: Grid) -> Steps[dict[str, Record]]:
-    """Suspend and delete jobs that asked for a warning."""
+    """Suspend and delete jobs submitted with -notify."""
     yield "beta has room"
     tidy = 'trap "exit 5" USR2\n' + "while :; do sleep 0.2; done\n"
     deaf = 'trap "" USR2\n' + "while :; do sleep 0.2; done\n"
@@ -284,7 +284,7 @@ def warned(grid: Grid) -> Steps[dict[str, Record]]:
 
 
 def test_notify_warns_the_remote_job_at_once_and_nobody_waits_twice(came: Outcomes) -> None:
-    """A job that ends within its time ends at home as it ended there."""
+    """A job that ends within the notice ends at home with its own status."""
     found = came.of(warned)
 
     assert found["tidy"]["exit_status"] == "5"
@@ -292,7 +292,7 @@ def test_notify_warns_the_remote_job_at_once_and_nobody_waits_twice(came: Outcom
 
 
 def rescheduled(grid: Grid) -> Steps[dict[str, str]]:
-    """Put jobs back that asked for a warning: one may run anywhere, one only away."""
+    """Reschedule jobs submitted with -notify: one may run anywhere, one only away."""
     yield "beta has room"
     script = "echo run >>$JOB_NAME.ran; [ $(wc -l <$JOB_NAME.ran) = 1 ] || exit 4; sleep 300\n"
     jobs = {
@@ -308,5 +308,5 @@ def rescheduled(grid: Grid) -> Steps[dict[str, str]]:
 
 
 def test_a_job_that_is_put_back_with_a_warning_runs_again(came: Outcomes) -> None:
-    """Its warning ends it at beta before home does: that is no end of its own."""
+    """The warning ends the remote job before home ends; that counts as no end of the job."""
     assert came.of(rescheduled) == {"back": "4", "away": "4"}

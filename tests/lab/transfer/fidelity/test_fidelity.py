@@ -1,8 +1,8 @@
-"""A job behaves the same when it is run by the other cluster: one qsub, twice, compared.
+"""A job behaves the same when the other cluster runs it: one qsub, run twice, compared.
 
-Each row (fidelity/rows.py) is submitted to beta itself and through transfer-beta by the same
-user in two fresh folders. Every difference has a name; the only ones allowed, and the rows where
-they are, stand in docs/reference/fidelity.md, and what stands there must be seen.
+The same user submits each row (fidelity/rows.py) to beta itself and through transfer-beta, in two
+fresh folders. Every difference has a name; docs/reference/fidelity.md lists the allowed ones with
+their rows, and each listed difference must occur.
 """
 
 import re
@@ -49,7 +49,7 @@ def test_every_allowed_difference_is_seen(results: Results, allowed: Differences
 
 
 def test_an_interactive_job_is_refused_with_a_reason(grid: Grid) -> None:
-    """It would hang: nobody can sit at a terminal that is on another cluster."""
+    """It would hang, since its terminal would be on another cluster."""
     asked = grid.on(
         "alpha-master",
         *("timeout", "40", "qrsh", "-now", "n", "-N", "ask", "-l", "remote=true", "hostname"),

@@ -1,4 +1,4 @@
-"""Inside a job that is away its own number means the job itself, as it would at home."""
+"""Inside a transferred job its own number addresses the job itself, as at home."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ BY_REMOTE = r'/^\[queue.transfer-beta\]/a identity = "remote"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Came:
-    """What a job did to itself, and what its commands told."""
+    """The commands that a job ran on itself, with their output."""
 
     job: str
     status: str
@@ -41,7 +41,7 @@ class Came:
 
 @pytest.fixture(scope="module")
 def submitting(grid: Grid) -> Iterator[None]:
-    """Let jobs of beta submit there."""
+    """Let jobs on beta's hosts submit jobs there."""
     grid.cell("beta", "qconf", "-as", ",".join(NODES), user="root")
     yield
     grid.cell("beta", "qconf", "-ds", ",".join(NODES), user="root")
@@ -49,7 +49,7 @@ def submitting(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def came(grid: Grid, submitting: None) -> Came:
-    """Run a job that looks at itself, submits one behind itself, and deletes itself."""
+    """Run a job that inspects itself, submits a dependent job, and deletes itself."""
     del submitting
     grid.sh("alpha-master", f"rm -f own.* && printf '{NEXT}' >next.sh", user="alice")
     grid.submit("-b", "y", "-o", "/dev/null", "-j", "y", "true")  # else a new lab's are the same
@@ -67,7 +67,7 @@ def test_a_job_is_asked_about_and_changed_under_its_own_number(came: Came) -> No
 
 
 def test_what_waits_for_a_job_starts_after_it_and_the_job_deletes_itself(came: Came) -> None:
-    """Arguments and values stay as they are."""
+    """Arguments and values arrive unchanged."""
     assert came.status == "137"
     assert came.ran == ["own", f"next {came.job}"]
 

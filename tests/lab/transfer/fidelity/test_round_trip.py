@@ -1,4 +1,4 @@
-"""A job crosses to the other cluster and nobody can tell from its result that it was away."""
+"""A job that crosses to the other cluster has the same results as a job that runs at home."""
 
 import pytest
 

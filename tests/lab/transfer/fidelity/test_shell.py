@@ -1,4 +1,4 @@
-"""The shell that runs the wrapper: a login shell's profile is read, and changes nothing."""
+"""The login shell of the wrapper: its profile is read, and does not change the job."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ OF_A_RUN = ("JOB_ID=", "GRIDBRIDGE_REMOTE_JOB_ID=", "GRIDLAB_", "HOSTNAME=", "SG
 
 @pytest.fixture
 def profile(grid: Grid) -> Iterator[None]:
-    """Have every login shell on beta's nodes leave a note, and a variable."""
+    """Have every login shell on beta's nodes write a note and set a variable."""
     for node in NODES:
         assert grid.on(node, "tee", PROFILE, stdin=NOTES).status == 0
     yield
@@ -29,7 +29,7 @@ def profile(grid: Grid) -> Iterator[None]:
 
 
 def test_the_job_sees_the_same_whether_its_wrapper_is_a_login_shell_or_not(grid: Grid, profile: None) -> None:
-    """The lab's own configuration has the one that is none."""
+    """The lab's own configuration uses no login shell."""
     del profile
     section = grid.sh("alpha-master", f"sed -n '/^.cluster.beta./,/^.queue/p' {TOML}")
     assert '\nshell = "/bin/dash"\n' in section
@@ -56,12 +56,12 @@ def test_a_shell_that_is_missing_there_is_told_as_the_reason(grid: Grid) -> None
 
 
 def with_shell(path: str) -> str:
-    """Return the script that has beta's nodes run the wrapper by this shell."""
+    """Return the script that configures beta's nodes to run the wrapper by this shell."""
     return f'/^.cluster.beta./,/^.queue/ s|^#*shell = .*|shell = "{path}"|'
 
 
 def environment(grid: Grid) -> list[str]:
-    """Return the variables of a job without a shell of its own, less what names this run."""
+    """Return the environment of a job without a requested shell, without the names of this run."""
     into = ("-N", "shell", "-o", "shell.seen", "-j", "y")
     job = grid.transfer(*into, "-b", "y", "-shell", "n", "env")
     assert grid.accounting(job)["exit_status"].split()[0] == "0"

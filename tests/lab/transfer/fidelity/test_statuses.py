@@ -1,7 +1,7 @@
-"""An exit status comes home as it is where no message tells it: all of them at once, everywhere.
+"""An exit status comes home unchanged through accounting alone, for every status and cluster.
 
-Delta and gamma don't see the spool, and beta's wrapper is told that it doesn't: the accounting
-alone tells.
+Delta and gamma do not share the spool, and beta's wrapper is told that it doesn't: no message
+reports the end.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ LIMIT_S = 180
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Came:
-    """What came home of an array that has a task a status."""
+    """The local ends of an array that has one task for each exit status."""
 
     exit_statuses: dict[str, str]  # of each task that ended, by its own status
     in_error: list[str]  # the tasks in error state, by their status
@@ -75,9 +75,9 @@ def send_unable(grid: Grid, cluster: str) -> str:
 
 
 def through(grid: Grid, cluster: str, job: str) -> str:
-    """Wait until a job is through; send another one where home's own execd lost a task of it.
+    """Wait until a job is done; submit it again if home's own execd lost a task of it.
 
-    Under load an execd may still be clearing away a task that is to start again there.
+    A loaded execd may still be cleaning up a task that is to start there again.
     """
     grid.until(lambda: is_through(grid, job), f"{job} to be through", LIMIT_S)
     if not any(one["failed"].split()[0] == LOST_BY_EXECD for one in grid.records(job)):
@@ -89,7 +89,7 @@ def through(grid: Grid, cluster: str, job: str) -> str:
 
 
 def is_through(grid: Grid, job: str) -> bool:
-    """Say whether all tasks have ended, but those in error state."""
+    """Say whether all tasks but those in error state have ended."""
     left = [state for task, state in grid.states().items() if task.split(".")[0] == job]
     return all("E" in state for state in left) and bool(ends(grid, job, len(STATUSES) - len(left)))
 
@@ -108,7 +108,7 @@ def look(grid: Grid, cluster: str, job: str, unable: str) -> Came:
 
 @pytest.mark.parametrize("cluster", HOMES)
 def test_every_exit_status_comes_home_as_it_is_and_its_task_ran_once(came: dict[str, Came], cluster: str) -> None:
-    """99 has its task run again, which then ends well, and 100 puts its task into error state."""
+    """Status 99 reruns the task, which then succeeds; 100 puts its task into error state."""
     told = came[cluster]
     expected = {str(each): str(each) for each in STATUSES} | {str(AGAIN): "0"}
     ran = [f"{task} {status} 0" for task, status in enumerate(STATUSES, 1)]
@@ -119,6 +119,6 @@ def test_every_exit_status_comes_home_as_it_is_and_its_task_ran_once(came: dict[
 
 
 @pytest.mark.parametrize("cluster", HOMES)
-def test_what_could_not_start_has_its_reason_and_the_host(came: dict[str, Came], cluster: str) -> None:
-    """By ssh and under OAR, too; nothing but the wrapper's end tells it."""
+def test_a_job_that_could_not_start_shows_the_reason_and_the_host(came: dict[str, Came], cluster: str) -> None:
+    """By ssh and under OAR the wrapper's end is the only message."""
     assert f"can not find its shell or program on {cluster}-n" in came[cluster].unable

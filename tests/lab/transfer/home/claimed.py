@@ -1,4 +1,4 @@
-"""What the tests of claims ask of the lab: the configuration, cut links, and what is left."""
+"""Configuration, cut links and remaining files for the tests of claims."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ def claimed(grid: Grid, cluster: str, kind: str, wait_s: int = 60) -> Iterator[N
 
 @contextmanager
 def cut(grid: Grid, cluster: str) -> Iterator[None]:
-    """Keep everybody from a cluster's master for a while."""
+    """Cut a cluster's master off the network until the block ends."""
     grid.lab("net", f"{cluster}-master", "cut")
     try:
         yield
@@ -37,7 +37,7 @@ def cut(grid: Grid, cluster: str) -> Iterator[None]:
 
 @contextmanager
 def frozen_poller(grid: Grid) -> Iterator[None]:
-    """Let the service do nothing for a while."""
+    """Freeze the poller until the block ends."""
     pids = pollers(grid)
     kill(grid, *pids, signal="STOP")
     try:
@@ -47,16 +47,15 @@ def frozen_poller(grid: Grid) -> Iterator[None]:
 
 
 def claims(grid: Grid) -> str:
-    """Return the claims that lie in the shared spool."""
+    """Return the claims in the shared spool."""
     return grid.sh("alpha-master", "ls /var/spool/gridbridge/claims")
 
 
 def grants(grid: Grid, cluster: str) -> str:
-    """Return the grants that lie at a cluster."""
+    """Return the grants at a cluster."""
     folder = GRANTS.format(cluster)
     return grid.sh(f"{cluster}-master", f"if [ -e {folder} ]; then ls {folder}; fi")
 
 
 def log(grid: Grid) -> str:
-    """Return the poller's log."""
     return grid.sh("alpha-master", "cat /var/lib/gridbridge/poller.log")

@@ -1,4 +1,4 @@
-"""Requests that beta does not take: a project that only alpha has, or that only others may use."""
+"""Jobs that beta refuses: their project exists only at alpha, or only other users may use it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,14 +14,14 @@ BETA = "SGE_CELL=beta SGE_QMASTER_PORT=6454 SGE_EXECD_PORT=6455 qconf"
 
 @contextmanager
 def project(grid: Grid) -> Iterator[None]:
-    """Let alpha have the project for a while."""
+    """Give alpha a project until the block ends."""
     with _project(grid, "qconf", FOR_ALL):
         yield
 
 
 @contextmanager
 def project_of_others(grid: Grid) -> Iterator[None]:
-    """Let beta have the project, too, for others than alice."""
+    """Give beta the project too, for users other than alice."""
     with project(grid), _project(grid, BETA, FOR_OTHERS):
         yield
 

@@ -1,4 +1,4 @@
-"""Queues in both directions: a job makes one hop at most, never loops, and runs exactly once."""
+"""Transfer queues in both directions: a job crosses at most once, never loops, and runs exactly once."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,14 +58,14 @@ def end_of(grid: Grid, job: str, cluster: str) -> str:
 
 
 def is_marked(grid: Grid, job: str, cluster: str) -> bool:
-    """Say whether a queue back has sent a job away, so that it is marked, and waits."""
+    """Say whether a transfer queue back has marked and returned a job, which now waits."""
     told = grid.cell(cluster, "qstat", "-j", job).out
     waits = "r" not in grid.states(cluster).get(job, "")
     return waits and "this job came from another cluster" in told and "remote=false" in told
 
 
 def asked(grid: Grid, job: str, cluster: str) -> list[str]:
-    """Return the queues and resources that a job waits for, hard."""
+    """Return a waiting job's hard requests of queues and resources."""
     told = grid.cell(cluster, "qstat", "-j", job).out.splitlines()
     return [row.split()[-1] for row in told if row.startswith(("hard_queue", "hard resource"))]
 
@@ -103,7 +103,7 @@ def test_what_is_deleted_at_home_is_deleted_there(grid: Grid, home: str) -> None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A job that waited at the other cluster, for what, and what it had written by then."""
+    """A job that waited at the other cluster, with its requests and its output until then."""
 
     job: str
     remote: str
@@ -113,7 +113,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Full:
-    """The jobs that found the other cluster full, by home, and one of alpha's to be recalled."""
+    """Jobs that found the other cluster full, by home, and a job of alpha to be recalled."""
 
     hops: dict[str, Kept]
     recalled: Kept
@@ -124,7 +124,7 @@ class Full:
 
 @pytest.fixture(scope="module")
 def full_clusters(grid: Grid) -> Full:
-    """Send jobs to full clusters, then free alpha, so that the one comes home, then beta."""
+    """Send jobs to full clusters, then free alpha for the job to be recalled, then beta."""
     until_known(grid, "all_say=yes")
     with configured(grid, QUICK), full(grid, "beta"):
         job = grid.overflow("-N", "recalled", *QUIET, script=RAN)
@@ -143,7 +143,7 @@ def full_clusters(grid: Grid) -> Full:
 
 
 def sent_to_silent_queue(grid: Grid) -> Kept:
-    """Send a job while beta's own queue says nothing of `remote`."""
+    """Send a job while beta's own queue does not define `remote`."""
     change = ("queue", "complex_values", "remote=FALSE", "all.q")
     grid.cell("beta", "qconf", "-dattr", *change, user="root")
     try:
@@ -154,13 +154,13 @@ def sent_to_silent_queue(grid: Grid) -> Kept:
 
 
 def until_known(grid: Grid, last: str) -> None:
-    """Wait until starters of alpha are told so of beta's queues."""
+    """Wait until alpha's starters know whether beta's queues define `remote`."""
     path = "/var/lib/gridbridge/published/stays/beta"
     grid.until(lambda: grid.on("alpha-master", "cat", path).out.splitlines()[-1:] == [last], last, 30)
 
 
 def kept(grid: Grid, job: str, home: str, name: str) -> Kept:
-    """Wait until what was sent waits at the other cluster, as it may."""
+    """Wait until the sent job waits at the other cluster."""
     remote, away = grid.remote_id(job, home), OTHER[home]
     wait_for(grid, remote, "qw", away)
     words = asked(grid, remote, away)
@@ -171,7 +171,7 @@ def kept(grid: Grid, job: str, home: str, name: str) -> Kept:
 def test_a_job_that_finds_the_other_cluster_full_waits_there_and_is_not_sent_back(
     grid: Grid, full_clusters: Full, home: str
 ) -> None:
-    """The other cluster's queue back is open and free: the job asks for the others alone."""
+    """Beta's open queue back takes no such job: the job requests the other queues."""
     away, hop = OTHER[home], full_clusters.hops[home]
     job, remote = hop.job, hop.remote
     status = end_of(grid, job, home)
@@ -207,7 +207,7 @@ def test_where_a_queue_says_nothing_of_remote_the_others_are_named(grid: Grid, f
 
 
 def test_a_job_that_a_transfer_brought_is_marked_by_a_queue_back(grid: Grid, full_clusters: Full) -> None:
-    """Of a site whose service has not yet seen that queue, or is an older one."""
+    """Its site's service is older, or has not seen that queue yet."""
     job = full_clusters.bounced
     end_of(grid, job, "beta")
     records = [(one["qname"], one["failed"].split()[0]) for one in grid.records(job, "beta")]
@@ -217,7 +217,7 @@ def test_a_job_that_a_transfer_brought_is_marked_by_a_queue_back(grid: Grid, ful
 
 @HOMES
 def test_slots_of_a_queue_back_are_no_free_slots(grid: Grid, home: str) -> None:
-    """Each cluster has 4 slots of its own, and no jobs now; its queue back is open."""
+    """Each cluster has 4 own slots and no jobs; its queue back is open."""
     away = OTHER[home]
 
     def shown() -> list[list[str]]:
@@ -229,7 +229,7 @@ def test_slots_of_a_queue_back_are_no_free_slots(grid: Grid, home: str) -> None:
 
 
 def test_a_job_that_was_kept_from_going_back_can_still_be_recalled(grid: Grid, full_clusters: Full) -> None:
-    """It comes home by the transfer that sent it, and not through the other cluster's queue."""
+    """The job comes home by its own transfer, not through the other cluster's queue."""
     job, remote = full_clusters.recalled.job, full_clusters.recalled.remote
 
     assert end_of(grid, job, "alpha") == "3"
@@ -260,7 +260,7 @@ def test_many_jobs_each_way_at_once_run_once_each_with_one_hop_at_most(grid: Gri
 
 
 def flood(grid: Grid, home: str, name: str, asks: bool) -> list[str]:
-    """Submit many jobs that have to cross, or that may."""
+    """Submit many jobs that must, or may, cross."""
     queue = ("-q", f"transfer-{OTHER[home]}") if asks else ()
     options = ("-terse", "-N", name, *queue, *QUIET)
     line = f"for n in $(seq {MANY}); do qsub {' '.join(options)} <<'END'\n{RAN}END\ndone"
@@ -268,6 +268,6 @@ def flood(grid: Grid, home: str, name: str, asks: bool) -> list[str]:
 
 
 def ends(grid: Grid, name: str, cluster: str) -> list[str]:
-    """Return the account of each end that a cluster has of jobs of a name."""
+    """Return the account of each end of jobs of that name at a cluster."""
     out = grid.sh("alpha-master", ENDS.format(name=name, cell=cluster))
     return out.split()

@@ -1,6 +1,6 @@
-"""Claims by file, at beta: a task comes home while beta is silent, and never runs twice.
+"""Claims by file at beta: a task comes home while beta is silent, and never runs twice.
 
-The lab's hosts share the spool through their machine's disk, which no cut link takes away.
+The lab's hosts share the spool through their machine's disk, which stays reachable when a link is cut.
 """
 
 import os
@@ -38,7 +38,7 @@ def _fresh(grid: Grid, by_file: None) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silence:
-    """What was told of two jobs that came home while beta was silent, and how a copy ended."""
+    """Messages about two jobs that came home while beta was silent, and the end of a remote copy."""
 
     told: Mapping[str, str]
     copy: Mapping[str, str]
@@ -48,8 +48,8 @@ class Silence:
 def silence(grid: Grid, by_file: None) -> Silence:
     """Cut beta off while it is full, and give it free slots when the link is back.
 
-    No service is there just then: the copy that starts has to fence itself. The other is held
-    there, and waits until the service is there again to delete it.
+    The service is stopped then, so that the copy that starts has to fence itself. The second copy is
+    held there until the service runs again and deletes it.
     """
     grid.sh("alpha-master", "rm -f silent.ran copy.ran", user="alice")
     with full_beta(grid):
@@ -68,7 +68,7 @@ def silence(grid: Grid, by_file: None) -> Silence:
 
 
 def hosts(grid: Grid, name: str) -> list[str]:
-    """Return the clusters on which a job has begun and ended, in their order."""
+    """Return the clusters on which a job has started and ended, in order."""
     told = lines(grid, f"{name}.ran")
     found = [host.partition("-")[0] for host in starts(told)]
     assert told[1:] == ["end"], told
@@ -94,7 +94,7 @@ cat /var/spool/gridbridge/claims/*.key 2>&1
 
 
 def test_nobody_else_can_take_a_claim(grid: Grid) -> None:
-    """Everybody there may read the job's script, arguments, environment and context."""
+    """Every user there may read the job's script, arguments, environment and context."""
     job = grid.transfer("-N", "seen", *QUIET, script="sleep 60\n")
     remote = grid.remote_id(job)
     wait_for(grid, remote, "r")
@@ -129,7 +129,7 @@ def test_a_copy_that_starts_when_the_link_is_back_fences_itself(grid: Grid, sile
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 def test_a_recall_races_with_the_start_for_the_claim_and_the_job_runs_once(grid: Grid) -> None:
-    """Slots get free while tasks are called home, so that each side wins so many times."""
+    """Slots become free during recalls, so that each side wins about as often."""
     grid.sh("alpha-master", "rm -f race*.ran", user="alice")
     begun = recalls = 0
     for turn in count():
@@ -143,7 +143,7 @@ def test_a_recall_races_with_the_start_for_the_claim_and_the_job_runs_once(grid:
 
 
 def race(grid: Grid, turn: int) -> list[str]:
-    """Run a turn with as many jobs as beta has slots; return where each of them ran."""
+    """Run as many jobs as beta has slots; return where each of them ran."""
     names = [f"race{turn}-{n}" for n in range(AT_ONCE)]
     with full_beta(grid):
         jobs = together(grid, names)
@@ -161,7 +161,7 @@ def race(grid: Grid, turn: int) -> list[str]:
 
 
 def drain(grid: Grid) -> None:
-    """Have what waits at beta come home at the next answer."""
+    """Recall all jobs that wait at beta at the next answer."""
     grid.sh("alpha-master", "gridbridge drain beta --reason 'for a race'")
 
 

@@ -1,4 +1,4 @@
-"""Claims by grant, at delta: a job starts when home says so, and comes home while delta is cut."""
+"""Claims by grant at delta: a job starts after home's grant, and comes home while delta is cut off."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -57,7 +57,7 @@ def until_released(grid: Grid, job: str) -> None:
 
 
 def ran(grid: Grid, name: str) -> list[str]:
-    """Return where a job has begun and ended, in both domains."""
+    """Return the hosts where a job has started and ended, in both domains."""
     here = grid.sh("alpha-master", RAN.format(name), user="alice")
     there = grid.sh(FAR, RAN.format(name), user=ACCOUNT)
     told = (here + there).splitlines()
@@ -67,7 +67,7 @@ def ran(grid: Grid, name: str) -> list[str]:
 
 @contextmanager
 def full_delta(grid: Grid) -> Iterator[list[str]]:
-    """Fill delta's slots with another's jobs, and give their ids."""
+    """Fill delta's slots with another user's jobs, and return their ids."""
     submit = "for n in 1 2; do echo sleep 600 | qsub -terse -N fill -o /dev/null -j y; done"
     jobs = grid.sh(FAR, submit, user="bo_delta").split()
     grid.until(lambda: "".join(far_jobs(grid)).count(" r ") == 2, "delta to be full")
@@ -79,7 +79,7 @@ def full_delta(grid: Grid) -> Iterator[list[str]]:
 
 @contextmanager
 def unable_to_give(grid: Grid) -> Iterator[None]:
-    """Let no grant appear at delta though the service gives it."""
+    """Let no grant arrive at delta though the service writes it."""
     grid.sh(FAR, "chmod 700 ~gb_delta")
     try:
         yield
@@ -89,9 +89,9 @@ def unable_to_give(grid: Grid) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silence:
-    """What was told of two jobs that came home while delta was silent, and how a copy ended.
+    """Messages about two jobs that came home while delta was silent, and the end of a remote copy.
 
-    And the number of one that can run nowhere else, so that it waited there.
+    The number of a third job, which could run only at delta and waited there, is included.
     """
 
     told: tuple[str, ...]
@@ -103,8 +103,8 @@ class Silence:
 def silence(grid: Grid, by_grant: None) -> Silence:
     """Cut delta off while it is full, and give it free slots when the link is back.
 
-    No service is there just then: the jobs that start get no grant. One is held there, and waits
-    until the service is there again to delete it.
+    The service is stopped then: the jobs that start get no grant. One job is held there until the service
+    runs again and deletes it.
     """
     with full_delta(grid) as fill:
         waits, copy = submit(grid, "waits", "copy")
@@ -152,7 +152,7 @@ def test_a_copy_that_starts_when_the_link_is_back_gets_no_grant(grid: Grid, sile
 
 @pytest.mark.long
 def test_a_grant_that_nobody_confirmed_counts_as_given(grid: Grid) -> None:
-    """Its task stays at delta though that is silent, and runs there when the grant arrives."""
+    """Its task stays at silent delta, and runs there when the grant arrives."""
     with unable_to_give(grid):
         (job,) = submit(grid, "unsure")
         grid.until(lambda: "granted:" in why(grid, job), "its grant to be kept", LONG_S)
@@ -183,6 +183,6 @@ def remote_id(grid: Grid, job: str) -> str:
 
 
 def far_end(grid: Grid, remote: str) -> str:
-    """Return the exit status of a job at delta, empty while it has none."""
+    """Return the exit status of a job at delta; empty before its end."""
     out = grid.on(FAR, "qacct", "-j", remote).out
     return next((line.split()[1] for line in out.splitlines() if line[:11] == "exit_status"), "")

@@ -1,4 +1,4 @@
-"""Claims by grant at gamma, an OAR server: the same wrapper, the same service."""
+"""Claims by grant at gamma, an OAR server, with the same wrapper and service."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ def submit(gamma: Gamma, name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What was told of a job that ran at gamma, and of one that came home from it."""
+    """Messages about a job that ran at gamma, and about one that came home from there."""
 
     granted: str
     home: str
@@ -56,7 +56,7 @@ class Outcome:
 
 @pytest.fixture(scope="module")
 def outcome(gamma: Gamma) -> Outcome:
-    """Let one run, fill gamma behind it, and cut it off while another waits there."""
+    """Let a job run, fill gamma behind it, and cut gamma off while another job waits there."""
     grid = gamma.grid
     granted = submit(gamma, "granted")
     fill = grid.sh(FAR, FILL, user="bo_gamma").split()
@@ -81,7 +81,7 @@ def test_a_job_of_oar_is_granted_and_runs(gamma: Gamma, outcome: Outcome) -> Non
 
 
 def test_a_task_comes_home_from_a_silent_oar(gamma: Gamma, outcome: Outcome) -> None:
-    """What waited there is deleted when the link is back."""
+    """Its waiting copy is deleted when the link is back."""
     assert "claimed by home: recalled from gamma: gamma has not answered for" in outcome.home
     assert gamma.read("waits.ran") == ""
     ran = gamma.grid.sh(HOME, "cat waits.ran", user="alice").splitlines()

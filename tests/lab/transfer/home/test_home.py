@@ -1,4 +1,4 @@
-"""Coming home: a job that beta refuses for good runs at alpha, and never twice."""
+"""A job that beta refuses permanently comes home, runs at alpha, and never runs twice."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ SCRIPT = "echo $HOSTNAME >>$JOB_NAME.ran\n"
 
 @contextmanager
 def without_values(grid: Grid) -> Iterator[None]:
-    """Have queues at home that do not say whether they are remote."""
+    """Remove the value of `remote` from the queues at home."""
     grid.sh("alpha-master", "qconf -dattr queue complex_values remote=FALSE all.q")
     try:
         yield
@@ -46,7 +46,7 @@ PHASES: Phases = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """What became of a job that beta refused: as it was marked, and as it ran."""
+    """The mark and the run of a job that beta refused."""
 
     marked: str  # what `qstat -j` told then
     hosts: tuple[str, ...]  # where it ran, without a node's number
@@ -57,7 +57,7 @@ class Home:
 
 @pytest.fixture(scope="module")
 def came(grid: Grid) -> Iterator[Outcomes]:
-    """Have all jobs refused side by side, however many; forget the refusals afterwards."""
+    """Submit all refused jobs side by side; forget the refusals afterwards."""
     patient = configured(grid, r"/^\[breaker\]/a failures = 999")
     scenarios = (one, many, by_queue, *NOWHERE.values(), *SOMEWHERE.values(), for_now, brought)
     with project(grid), patient, no_jobs_left(grid):
@@ -68,7 +68,7 @@ def came(grid: Grid) -> Iterator[Outcomes]:
 
 
 def refused(grid: Grid, name: str, *options: str, count: int = 1, home: str = "home is open") -> Steps[Home]:
-    """Submit a job that crosses and that beta refuses, and have it run at home."""
+    """Submit a job that crosses and that beta refuses, and let it run at home."""
     job = grid.submit("-N", name, *QUIET, *options, script=SCRIPT)
     grid.until(lambda: "gridbridge_refused" in detail(grid, job), f"{job} to be marked")
     grid.until(lambda: waits_at_home(grid, job), f"{job} to be home")
@@ -86,7 +86,7 @@ def refused(grid: Grid, name: str, *options: str, count: int = 1, home: str = "h
 
 
 def waits_at_home(grid: Grid, job: str) -> bool:
-    """Say whether nothing of a job is at the transfer queue any more, nor was held by it."""
+    """Say whether a job waits at home, neither in the transfer queue nor held."""
     found = {state for key, state in grid.states().items() if key.partition(".")[0] == job}
     return bool(found) and found <= {"qw", "Rq"}
 
@@ -96,7 +96,7 @@ def detail(grid: Grid, job: str) -> str:
 
 
 def asked(told: str, name: str) -> str:
-    """Return a line of `qstat -j`, without its blanks."""
+    """Return a line of `qstat -j` without its blanks."""
     found = (line.partition(":")[2] for line in told.splitlines() if line.startswith(name))
     return next(found, "").strip()
 
@@ -132,7 +132,7 @@ def test_a_whole_array_is_marked_once_and_each_task_runs_once(came: Outcomes) ->
 
 
 def nowhere(grid: Grid, options: tuple[str, ...]) -> Steps[tuple[str, str]]:
-    """Submit a job that nothing at home could run; return its reason and what it asks for."""
+    """Submit a job that no queue at home could run; return its reason and its requests."""
     yield "home is open"
     job = grid.submit(*OURS, *QUIET, *options, script=SCRIPT)
     return reason(grid, job), detail(grid, job)
@@ -184,7 +184,7 @@ def test_where_queues_do_not_say_remote_the_list_of_queues_keeps_a_job_home(came
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delayed:
-    """What became of a job that beta refused for now."""
+    """The state of a job that beta refused temporarily."""
 
     before: dict[str, str]
     after: dict[str, str]
@@ -220,7 +220,7 @@ def for_now(grid: Grid) -> Steps[Delayed]:
 
 
 def test_a_refusal_for_now_alters_nothing_and_the_task_stays_guarded(came: Outcomes) -> None:
-    """Beta lets alice have one job (max_u_jobs), and she has it there."""
+    """Beta allows alice one job (max_u_jobs), and she already has it."""
     job = came.of(for_now)
 
     assert job.before == job.after
@@ -231,13 +231,13 @@ def test_a_refusal_for_now_alters_nothing_and_the_task_stays_guarded(came: Outco
 
 
 def request(grid: Grid, job: str) -> dict[str, str]:
-    """Return what a job asks for, and what else `qsub` and `qalter` set of it."""
+    """Return a job's requests, and the other values that `qsub` and `qalter` set."""
     told = detail(grid, job)
     return {name: asked(told, name) for name in REQUEST}
 
 
 def tries(grid: Grid, job: str) -> int:
-    """Return how often the task's own log tells that beta has refused it."""
+    """Return how often the task's own log shows a refusal by beta."""
     log = f"/tmp/{job}.1.transfer-beta/.gridbridge/log"
     return grid.on("alpha-master", "cat", log).out.count("allowed per user")
 
@@ -248,7 +248,7 @@ def brought(grid: Grid) -> Steps[Home]:
 
 
 def test_a_job_that_a_transfer_brought_is_not_sent_on(came: Outcomes) -> None:
-    """Its account is a transfer's, wherever that was from."""
+    """Its account is a transfer's, of whatever site."""
     job = came.of(brought)
 
     assert job.hosts == ("alpha",)

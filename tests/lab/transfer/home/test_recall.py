@@ -1,4 +1,4 @@
-"""Recall: a task that waits at beta comes home to a free slot, and never runs twice."""
+"""A task that waits at beta is recalled to a free slot at home, and never runs twice."""
 
 import json
 import time
@@ -42,7 +42,7 @@ def _fresh_notes(grid: Grid) -> None:
 
 
 def waits_away(grid: Grid, name: str) -> tuple[str, str]:
-    """Return a job that could run at home and waits at beta, and its id there."""
+    """Return a job that could run at home but waits at beta, and its id there."""
     job = grid.overflow("-N", name, *QUIET, script=TELLS)
     remote = grid.remote_id(job)
     wait_for(grid, remote, "qw")
@@ -51,7 +51,7 @@ def waits_away(grid: Grid, name: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waited:
-    """What became of a job that waited at beta."""
+    """The further course of a job that waited at beta."""
 
     ran: tuple[str, ...]  # what it wrote
     why: str  # before beta had room
@@ -60,7 +60,7 @@ class Waited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
-    """The jobs that waited, by name, and what the service kept of its last decisions then."""
+    """The jobs that waited, by name, and the service's saved decisions."""
 
     jobs: Mapping[str, Waited]
     decisions: list[dict[str, Any]]
@@ -74,9 +74,9 @@ def waited(recalled: Recalled) -> Mapping[str, Waited]:
 
 @pytest.fixture(scope="module")
 def recalled(grid: Grid) -> Recalled:
-    """Let tasks come home that waited for 10 s, once each, and three jobs wait so long.
+    """Recall tasks that waited for 10 s, once each, while three jobs wait that long.
 
-    `often` comes home and goes out again; `long` has waited for less then, and comes home.
+    `often` comes home and crosses again; `long`, which has waited for less time by then, comes home.
     """
     quick = r"/^\[queue.transfer-beta\]/a recall_wait_s = 10\nrecall_limit = 1"
     grid.sh("alpha-master", "rm -f *.ran", user="alice")
@@ -105,7 +105,7 @@ def recalled(grid: Grid) -> Recalled:
 
 
 def crosses_again(grid: Grid, job: str) -> str:
-    """Let a job come home and close home before it starts; return its second id at beta."""
+    """Recall a job, and close home before it starts; return its second id at beta."""
     with ExitStack() as closing:
         with no_scheduler(grid):
             grid.until(lambda: "recall: recalled from beta" in why(grid, job), "its recall", 60)
@@ -134,7 +134,7 @@ def test_what_could_run_nowhere_else_stays_where_it_waits(waited: Mapping[str, W
 
 @pytest.mark.long
 def test_a_task_that_came_home_as_often_as_it_may_stays_where_it_waits(waited: Mapping[str, Waited]) -> None:
-    """It goes out again; one that has waited there for less comes home then, and it does not."""
+    """A task with a shorter wait comes home before it."""
     job = waited["often"]
 
     assert job.state_there == "qw"
@@ -152,8 +152,10 @@ def test_a_task_that_came_home_as_often_as_it_may_stays_where_it_waits(waited: M
     ],
     ids=["plan", "recall", "refusal"],
 )
-def test_what_was_decided_is_decided_again(grid: Grid, recalled: Recalled, program: str, decided: str) -> None:
-    """By another process, from the rows in the state file alone."""
+def test_a_recall_is_replayed_from_the_state_file_with_the_same_result(
+    grid: Grid, recalled: Recalled, program: str, decided: str
+) -> None:
+    """Another process replays the decision from the rows of the state file alone."""
     of_program = [one for one in recalled.decisions if one["program"] == program]
     kept = next(one for one in of_program if decided in one["sentence"])
     again = grid.on("alpha-master", "gridbridge", "replay", str(kept["decision"]))
@@ -178,7 +180,7 @@ def test_a_drained_cluster_gives_back_what_waits(grid: Grid) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("wins", [1, pytest.param(20, marks=pytest.mark.long)])
 def test_a_recall_races_with_the_start_and_the_job_runs_once(grid: Grid, wins: int) -> None:
-    """Slots get free while tasks are wished home, so that each side wins so many times."""
+    """Slots become free during recalls, so that each side wins about as often."""
     begun = recalls = 0
     for turn in count():
         if min(begun, recalls) >= wins:
@@ -191,7 +193,7 @@ def test_a_recall_races_with_the_start_and_the_job_runs_once(grid: Grid, wins: i
 
 
 def race(grid: Grid, turn: int, wins: int) -> list[str]:
-    """Run a turn with as many jobs as beta has slots; return where each of them ran."""
+    """Run as many jobs as beta has slots; return where each of them ran."""
     names = [f"race{turn}-{n}-of-{wins}" for n in range(AT_ONCE)]
     with full_beta(grid):
         jobs = together(grid, names)
@@ -208,7 +210,7 @@ def race(grid: Grid, turn: int, wins: int) -> list[str]:
 
 
 def wish(grid: Grid, jobs: list[str], fill: list[str]) -> None:
-    """Wish for the jobs as the service does."""
+    """Request recalls of the jobs as the service does."""
     del fill
     uid = grid.sh("alpha-master", "id -u alice").strip()
     grid.sh("alpha-master", WISH.format(jobs=" ".join(jobs), verdicts=VERDICTS, uid=uid))

@@ -1,4 +1,4 @@
-"""A rescheduled task never runs at home while a copy of it may live on the other cluster."""
+"""A rescheduled task never runs at home while a copy of it may run on the other cluster."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,8 +38,8 @@ LONG = "echo start $HOSTNAME >>$JOB_NAME.ran; sleep 45; echo end >>$JOB_NAME.ran
 def power_is_back(grid: Grid) -> Iterator[None]:
     """Cut the transfer host's power, and let it boot.
 
-    The qmaster there saves its last job number only now and then: those that it has forgotten are
-    used up, for the logs know them.
+    The qmaster there saves its last job number only now and then: it must not reuse the job numbers
+    that it forgot, because the logs contain them.
     """
     last = held_job(grid)
     grid.lab("power", "alpha-master", "cut")
@@ -50,13 +50,12 @@ def power_is_back(grid: Grid) -> Iterator[None]:
 
 
 def held_job(grid: Grid) -> int:
-    """Submit a job that never runs, and return its number."""
     return int(grid.submit("-h", "-b", "y", "true"))
 
 
 @contextmanager
 def silent_execd(grid: Grid) -> Iterator[None]:
-    """Stop the execd of the transfer host, so that the qmaster puts its jobs back."""
+    """Stop the execd of the transfer host, so that the qmaster reschedules its jobs."""
     with away.global_setting(grid, "alpha-master", "reschedule_unknown", "0:0:5"):
         grid.on("alpha-master", "labctl", "stop", "execd")
         try:
@@ -79,7 +78,7 @@ PHASES: Phases = {
 
 @pytest.fixture(scope="module")
 def came(grid: Grid) -> Iterator[Outcomes]:
-    """Put back, at home and at beta, all that the tests ask about, side by side."""
+    """Run the rescheduling scenarios of all tests, at home and at beta, side by side."""
     with no_jobs_left(grid), roomy(grid):
         scenarios = (hasty, again, away_again, waits, righted, copied, twice, cut, silent, put)
         yield Outcomes(grid, *scenarios, phases=PHASES)
@@ -87,7 +86,7 @@ def came(grid: Grid) -> Iterator[Outcomes]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """What became of a job that was put back at home."""
+    """The ends and runs of a job that was rescheduled at home."""
 
     status: str
     ran: tuple[str, ...]
@@ -95,7 +94,7 @@ class Again:
 
 
 def again(grid: Grid) -> Steps[Again]:
-    """Put a job back that runs at beta, and let it end at home."""
+    """Reschedule a job that runs at beta, and let it end at home."""
     job = grid.submit("-N", "rj", *away.QUIET, script=UNTIL_GO)
     grid.until(lambda: away.lines(grid, "rj.ran"), "the first run")
 
@@ -107,7 +106,7 @@ def again(grid: Grid) -> Steps[Again]:
 
 
 def test_qmod_rj_starts_anew_only_after_the_copy_is_gone(came: Outcomes) -> None:
-    """As at home: what ran is killed, and the task runs again."""
+    """The running copy is killed, as it would be at home, and the task runs again."""
     job = came.of(again)
 
     assert job.status == "3"
@@ -118,7 +117,7 @@ def test_qmod_rj_starts_anew_only_after_the_copy_is_gone(came: Outcomes) -> None
 
 
 def away_again(grid: Grid) -> Steps[Again]:
-    """Put a job back that could run nowhere but at beta."""
+    """Reschedule a job that can run at beta only."""
     job = grid.submit("-N", "away", "-q", "transfer-beta", *away.QUIET, script=UNTIL_GO)
     grid.until(lambda: away.lines(grid, "away.ran"), "the first run")
 
@@ -130,7 +129,7 @@ def away_again(grid: Grid) -> Steps[Again]:
 
 
 def test_a_job_that_is_only_for_beta_is_sent_there_anew_after_the_copy_is_gone(came: Outcomes) -> None:
-    """Its task is started again at once; the new starter waits for the burial."""
+    """Grid Engine restarts its task at once; the new starter waits until the old copy is deleted."""
     job = came.of(away_again)
 
     assert job.status == "3"
@@ -139,7 +138,7 @@ def test_a_job_that_is_only_for_beta_is_sent_there_anew_after_the_copy_is_gone(c
 
 
 def hasty(grid: Grid) -> Steps[tuple[list[str], list[list[str]]]]:
-    """Put jobs back that could only go to beta, as soon as they run."""
+    """Reschedule jobs that can run at beta only, as soon as they run."""
     yield "home is closed again"  # before that the log, which tells remote ids, has no room left
     names = [f"hasty{number}" for number in range(4)]
     asked = (*away.QUIET, "-q", "transfer-beta")
@@ -152,7 +151,7 @@ def hasty(grid: Grid) -> Steps[tuple[list[str], list[list[str]]]]:
 
 
 def test_a_job_that_is_put_back_as_soon_as_it_runs_is_not_lost(came: Outcomes) -> None:
-    """The end of its first run, which may count for the second one, puts it back once more."""
+    """The end of its first run may be taken for its second run's, and reschedules it once more."""
     statuses, ran = came.of(hasty)
 
     assert statuses == ["3"] * 4
@@ -160,7 +159,7 @@ def test_a_job_that_is_put_back_as_soon_as_it_runs_is_not_lost(came: Outcomes) -
 
 
 def waits(grid: Grid) -> Steps[Again]:
-    """Put a job back that waits at beta."""
+    """Reschedule a job that waits at beta."""
     yield "beta is closed"
     grid.sh("alpha-master", "touch waits.go", user="alice")
     job = grid.overflow("-N", "waits", *away.QUIET, script=UNTIL_GO)
@@ -178,7 +177,7 @@ def test_a_copy_that_still_waits_is_deleted_and_the_task_runs_at_home(came: Outc
 
 
 def righted(grid: Grid) -> Steps[tuple[dict[str, str], str, dict[str, str]]]:
-    """Take the guards of three jobs away; return what is there of them later, and their ends."""
+    """Remove the guards of three jobs; return their later guards, and their ends."""
     options = GUARDS | {"hold": ("-t", "1-1"), "none": ("-q", "transfer-beta")}
     jobs = {
         name: grid.submit("-N", f"righted-{name}", *each, *away.QUIET, script=AGAIN) for name, each in options.items()
@@ -201,9 +200,9 @@ def righted(grid: Grid) -> Steps[tuple[dict[str, str], str, dict[str, str]]]:
 
 
 def test_a_guard_that_its_owner_takes_away_is_put_back(came: Outcomes) -> None:
-    """A start time that somebody gave the job meanwhile is the one that it gets back.
+    """A start time that the owner sets meanwhile is restored later.
 
-    What runs again is free of each: of the guard that the service put, too.
+    A rerun job has neither the owner's nor the service's guard.
     """
     shown, told, statuses = came.of(righted)
 
@@ -213,7 +212,7 @@ def test_a_guard_that_its_owner_takes_away_is_put_back(came: Outcomes) -> None:
 
 
 def copied(grid: Grid) -> Steps[tuple[bool, list[str], str]]:
-    """Copy a job that is away; return whether that is guarded, what both did, and the log."""
+    """Copy a transferred job; return whether the copy is guarded, the lines of both, and the log."""
     job = grid.submit("-N", "copied", *away.QUIET, script=UNTIL_GO)
     away.wait_for(grid, grid.remote_id(job), "r")
 
@@ -229,7 +228,7 @@ def copied(grid: Grid) -> Steps[tuple[bool, list[str], str]]:
 
 
 def test_a_copy_that_qresub_makes_does_not_wait_behind_the_guard(came: Outcomes) -> None:
-    """Each of both runs once, the copy wherever there is room."""
+    """Job and copy each run once, the copy wherever a slot is free."""
     is_guarded, ran, logged = came.of(copied)
 
     assert not is_guarded
@@ -238,10 +237,10 @@ def test_a_copy_that_qresub_makes_does_not_wait_behind_the_guard(came: Outcomes)
 
 
 def twice(grid: Grid) -> Steps[Again]:
-    """Take a guard away, put the job back so that it runs at home, and then back once more.
+    """Remove a guard, reschedule the job so that it runs at home, and reschedule it once more.
 
-    Grid Engine starts a job again while execd still kills its run before, here that at home; and
-    it forgets to have that one killed which execd has not told it of.
+    Grid Engine restarts a job while execd still kills its former run, here the one at home; it forgets to
+    kill a run that execd has not reported.
     """
     script = UNTIL_GO.replace("start $HOSTNAME", "start $HOSTNAME $$")
     job = grid.submit("-N", "twice", "-r", "y", *away.QUIET, script=script)
@@ -262,7 +261,7 @@ def twice(grid: Grid) -> Steps[Again]:
 
 
 def test_a_job_whose_guard_was_taken_away_may_be_put_back_again(came: Outcomes) -> None:
-    """Its first transfer is over as soon as nothing of it lives, wherever the job is by then."""
+    """Its first transfer ends as soon as no copy is left, wherever the job is by then."""
     job = came.of(twice)
 
     where = [line.partition("-")[0] for line in job.ran]
@@ -271,7 +270,7 @@ def test_a_job_whose_guard_was_taken_away_may_be_put_back_again(came: Outcomes) 
 
 
 def test_a_job_under_an_older_ones_number_that_is_put_back_is_given_nothing_of_it(grid: Grid) -> None:
-    """Home's qmaster has forgotten the older one, which is away, and counts anew."""
+    """Home's qmaster has forgotten the older job, which is away, and reuses its number."""
     grid.sh("alpha-master", "rm -f newer.*", user="alice")
     grid.cell("alpha", "qdel", "-u", "alice", user="root")  # a job with a higher number counts on
     grid.until(lambda: not grid.states(), "home to be empty")
@@ -302,7 +301,7 @@ def _statuses(grid: Grid, number: str) -> list[str]:
 
 @contextmanager
 def asleep(grid: Grid) -> Iterator[None]:
-    """Let neither the service nor the transfer host's execd see what happens at home."""
+    """Hide events at home from the service and from the transfer host's execd."""
     grid.on("alpha-master", "labctl", "freeze", "execd")
     try:
         with frozen_poller(grid):
@@ -324,7 +323,7 @@ def _ended(grid: Grid, job: str, name: str) -> Again:
 
 
 def cut(grid: Grid) -> Steps[tuple[set[str], list[str], dict[str, set[str]]]]:
-    """Cut the transfer host's power under four tasks; return ends, what they wrote, and letters."""
+    """Cut the transfer host's power under four tasks; return their ends, output and state letters."""
     jobs = [grid.submit("-N", "cut", *each, *away.QUIET, script=UNTIL_GO) for each in GUARDS.values()]
     grid.until(lambda: len(away.lines(grid, "cut.ran")) == 4, "all tasks to run")
     grid.until(lambda: not any("t" in each for each in _letters(grid, jobs)), "all to be run")
@@ -341,13 +340,13 @@ def _letters(grid: Grid, jobs: list[str]) -> set[str]:
 
 
 def _all_ends(grid: Grid, job: str, jobs: list[str]) -> list[dict[str, str]]:
-    """Wait for the ends of a job; the first has two tasks."""
+    """Wait for the ends of a job; the first job has two tasks."""
     count = 2 if job == jobs[0] else 1
     return grid.until(lambda: away.ends(grid, job, count), f"{job} to end", 90)
 
 
 def test_a_running_copy_is_adopted_after_the_transfer_host_lost_power(came: Outcomes) -> None:
-    """Free slots at home are no temptation: all tasks run once, at beta, to their end."""
+    """Home has free slots, yet all tasks run once, at beta, to their end."""
     statuses, ran, _ = came.of(cut)
 
     assert statuses == {"3"}
@@ -366,7 +365,7 @@ ALL_SILENT = tuple(f"{name}-{guard}" for name in SILENT for guard in GUARDS)[:-1
 
 
 def silent(grid: Grid) -> Steps[tuple[dict[str, str], list[list[str]]]]:
-    """Have the silence of an execd put jobs back; return their ends, and where they ran."""
+    """Have a silent execd's jobs rescheduled; return their ends and where they ran."""
     yield "home is closed again"
     options = GUARDS | {"hold": ("-t", "1-1")}
     jobs = {
@@ -395,7 +394,7 @@ def silent(grid: Grid) -> Steps[tuple[dict[str, str], list[list[str]]]]:
 
 
 def test_a_task_that_the_silence_of_its_execd_puts_back_runs_once_to_its_end(came: Outcomes) -> None:
-    """reschedule_unknown: an end that nobody heard is kept, a copy that runs is deleted."""
+    """reschedule_unknown: an unreported end is kept, a running copy is deleted."""
     found, clusters = came.of(silent)
 
     assert found == dict.fromkeys(ALL_SILENT, "3")
@@ -410,13 +409,13 @@ def _let_end(grid: Grid, which: str, remotes: dict[str, str]) -> None:
 
 
 def _clusters(grid: Grid, name: str) -> list[str]:
-    """Return the clusters where a job began to run, in order."""
+    """Return the clusters where a job started, in order."""
     starts = [line for line in away.lines(grid, f"{name}.ran") if line.startswith("start")]
     return [line.split()[1].partition("-")[0] for line in starts]
 
 
 def put(grid: Grid) -> Steps[tuple[str, list[str], str]]:
-    """Put a job back at beta; return how it ended, what it wrote, and its history."""
+    """Reschedule a job at beta; return its end, its output, and its history."""
     yield "home is closed again"
     job = grid.transfer("-N", "put", *away.QUIET, "-notify", "-r", "n", script=LONG)
     remote = grid.remote_id(job)
@@ -431,7 +430,7 @@ def put(grid: Grid) -> Steps[tuple[str, list[str], str]]:
 
 
 def test_a_job_put_back_at_beta_after_its_end_was_told_does_not_run_to_its_end_again(came: Outcomes) -> None:
-    """`-notify` warns the job, which ends of it and says so; then beta starts it once more."""
+    """The job ends on the warning of `-notify` and reports its end; then beta restarts it."""
     status, ran, told = came.of(put)
 
     assert (status, ran.count("end")) == ("140", 0), (ran, told)  # USR2, -notify's warning

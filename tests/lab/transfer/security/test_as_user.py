@@ -1,4 +1,4 @@
-"""gridbridge-as-user does one verb for the owner of a record, and refuses everything else."""
+"""gridbridge-as-user executes one verb for the owner of a record, and refuses everything else."""
 
 import secrets
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ NAME = "gb.alpha.900001.0.1"
 
 @pytest.fixture(scope="module", autouse=True)
 def no_poller(grid: Grid) -> Iterator[None]:
-    """Keep the poller away from our records: it would take them up."""
+    """Stop the poller, which would consume the test's records."""
     grid.sh(HOST, f"setsid flock {LOCK} sleep 300 </dev/null >/dev/null 2>&1 & echo $! >/run/holder")
     grid.on(HOST, "pkill", "-f", "gridbridge.transfer.poller.program")
     grid.until(lambda: "sleep 300" in grid.sh(HOST, f"fuser -v {LOCK} 2>&1; pgrep -af sleep"), "lock")
@@ -33,7 +33,7 @@ def as_user(grid: Grid, *arguments: str, user: str = "gridbridge") -> Done:
 
 
 def write_record(grid: Grid, user: str = "alice", mode: str = "644", **values: str) -> str:
-    """Put a record into the spool as a person would, and return its name."""
+    """Write a record into the spool as a user would, and return its name."""
     name = f"m.{secrets.token_hex(8)}"
     known = {"kind": "record", "transfer": NAME, "remote": "beta", "phase": "released"} | values
     text = "\\n".join(f"{key}={value}" for key, value in known.items() if value)
@@ -48,7 +48,7 @@ def a_job(grid: Grid, user: str = "alice", account: str = NAME) -> str:
 
 @pytest.fixture(scope="module")
 def held(grid: Grid) -> Iterator[str]:
-    """Return a job of alice's that waits for its release, and that nobody may touch."""
+    """Return a held job of alice that must stay unchanged."""
     job = a_job(grid)
     yield job
     grid.cell("beta", "qdel", job)
@@ -205,7 +205,7 @@ def test_sudo_lets_the_service_run_this_program_and_nobody_anything_else(grid: G
 
 
 def test_the_environment_and_folder_of_the_caller_do_not_reach_it(grid: Grid) -> None:
-    """Neither Python's variables, nor the loader's, nor a module beside the caller."""
+    """Variables of Python and the loader, and modules in the caller's folder, are ignored."""
     done = grid.on(
         HOST,
         "sh",

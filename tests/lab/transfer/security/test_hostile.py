@@ -1,4 +1,4 @@
-"""Bob does his worst with what every user may do; alice notices nothing."""
+"""The attacker bob uses every right of an ordinary user; alice's jobs are not affected."""
 
 import json
 import re
@@ -112,7 +112,7 @@ OBEYING = (  # what root runs that reads it
 
 @contextmanager
 def running(grid: Grid, program: str, name: str) -> Iterator[str]:
-    """Run a program of bob's until the end of the block; yield its first line."""
+    """Run a program of bob until the end of the block; yield its first line of output."""
     grid.sh(HOST, f"cat >/tmp/{name}.py <<'END'\n{program}\nEND", user="bob")
     run = f"setsid python3 /tmp/{name}.py >/tmp/{name}.out 2>&1 </dev/null & echo $!"
     pid = grid.sh(HOST, run, user="bob").strip()
@@ -124,7 +124,7 @@ def running(grid: Grid, program: str, name: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A job of hers that runs at beta until a file of that path is there."""
+    """A job of alice that runs at beta until a file at that path exists."""
 
     job: str
     path: str
@@ -136,7 +136,7 @@ class Running:
 
 
 def record(grid: Grid, name: str) -> dict[str, object]:
-    """Return what is published of an open transfer, empty when there is none."""
+    """Return the published entry of an open transfer; empty when it is not published."""
     rows = json.loads(grid.sh(HOST, f"cat {HOME}/published/transfers.json"))["transfers"]
     return next((row for row in rows if row["transfer"] == name), {})
 
@@ -146,7 +146,7 @@ def hold_until_file(path: str) -> str:
 
 
 def end_latency_s(grid: Grid, one: Running) -> float:
-    """Let the job end, and return how long it was until the local one had ended."""
+    """Let the job end, and return the delay until the local job had ended."""
     grid.sh(HOST, f"touch {one.path}", user="alice")
     grid.until(lambda: one.job not in grid.states(), f"{one.job} to end", 60)
     gone_at = time.time()
@@ -154,7 +154,7 @@ def end_latency_s(grid: Grid, one: Running) -> float:
 
 
 def running_transfers(grid: Grid, count: int) -> tuple[Running, ...]:
-    """Submit jobs that cross, and wait until beta runs them all."""
+    """Submit jobs that cross, and wait until all run at beta."""
     paths = grid.sh(HOST, "mktemp -u /home/alice/go.XXXXXX; " * count, user="alice").split()
     sent = tuple(Running(job=grid.transfer("-N", "hers", script=hold_until_file(path)), path=path) for path in paths)
     for one in sent:
@@ -164,7 +164,7 @@ def running_transfers(grid: Grid, count: int) -> tuple[Running, ...]:
 
 @pytest.fixture(scope="module")
 def hers(grid: Grid) -> Iterator[Iterator[Running]]:
-    """Give a test its own of the jobs that were all sent at once; beta keeps a slot free."""
+    """Yield jobs of alice that were sent together; beta keeps a free slot."""
     sent = running_transfers(grid, SLOTS - 1)
     yield iter(sent)
     grid.sh(HOST, f"touch {' '.join(one.path for one in sent)}", user="alice")
@@ -172,7 +172,7 @@ def hers(grid: Grid) -> Iterator[Iterator[Running]]:
 
 @pytest.fixture
 def running_job(grid: Grid, hers: Iterator[Running]) -> Running:
-    """Return a job of hers that runs at beta, another one for each test."""
+    """Return a job of alice that runs at beta, a different one for each test."""
     open_ones = (one for one in hers if one.job in grid.states())
     return next(open_ones, None) or running_transfers(grid, 1)[0]
 
@@ -200,10 +200,10 @@ REACH = {
 }
 
 
-def test_her_transfer_is_out_of_his_reach(grid: Grid, running_job: Running) -> None:
-    """Even when he has learnt the names that nobody can list.
+def test_an_attacker_can_neither_read_nor_change_the_files_of_a_transfer(grid: Grid, running_job: Running) -> None:
+    """Bob is even given the file names, which he can't list.
 
-    Her files can't be linked because Debian's hosts have fs.protected_hardlinks set (proc(5)).
+    Her files can't be linked because Debian's hosts set fs.protected_hardlinks (proc(5)).
     """
     Path("/proc/sys/fs/protected_hardlinks").write_text("1")
     hers, fifo = grid.sh(
@@ -219,7 +219,7 @@ def test_her_transfer_is_out_of_his_reach(grid: Grid, running_job: Running) -> N
     assert grid.accounting(running_job.job)["exit_status"] == "3"
 
 
-def test_what_he_forges_is_his(grid: Grid, running_job: Running) -> None:
+def test_forged_messages_about_another_users_transfer_are_ignored(grid: Grid, running_job: Running) -> None:
     name = running_job.name
     remote = str(record(grid, name)["remote_id"])
     head = f"transfer={name}\\nat=1767225600\\nremote_id={remote}\\n"
@@ -242,15 +242,15 @@ def test_what_he_forges_is_his(grid: Grid, running_job: Running) -> None:
 
 
 def lines_for(running: Running, remote: str) -> str:
-    """Return what he asks for: a record of her job that ended with 9, between two halves."""
+    """Return bob's resource request that contains a forged accounting record of alice's job."""
     head = f"all.q:beta-n1:alice:alice:hers:{remote}:{running.name}:0:{3 * '1767225600:'}"
     usage = "0:9:1:1.0:1.0:1.0:" + "0:" * 14
     line = f"{head}{usage}NONE:defaultdepartment:NONE:1:0:2.0:0.0:0.0:NONE:0.0:NONE:0.0:0:0"
     return f"arch=lx-amd64|x\n{line}\nz"
 
 
-def test_a_record_of_hers_within_his_own_is_not_read(grid: Grid, running_job: Running) -> None:
-    """Grid Engine writes what a job asks for into its accounting as it is."""
+def test_a_forged_record_within_another_accounting_record_is_not_read(grid: Grid, running_job: Running) -> None:
+    """Grid Engine writes a job's requests into its accounting unescaped."""
     name = running_job.name
     remote = str(record(grid, name)["remote_id"])
     file = f"{HOME}/published/readings.json"
@@ -286,8 +286,8 @@ for number in range(99, 499):
 """
 
 
-def test_what_he_tells_of_her_job_is_not_shown(grid: Grid, running_job: Running) -> None:
-    """However much it is; and of a job that he makes up there is nothing to be seen, either."""
+def test_an_attackers_messages_about_another_users_job_are_not_shown(grid: Grid, running_job: Running) -> None:
+    """Neither many messages about her job nor messages about an invented job are shown."""
     grid.sh(HOST, f"cat >/tmp/tries.py <<'END'\n{ATTEMPTS}\nEND", user="bob")
     for job in (running_job.job, "999998"):
         grid.sh(HOST, f"umask 022; python3 /tmp/tries.py {job}", user="bob")
@@ -317,14 +317,14 @@ def test_what_he_tells_of_her_job_is_not_shown(grid: Grid, running_job: Running)
 
 
 def kept(grid: Grid, which: str) -> int:
-    """Return how many transfers the state file has of these."""
+    """Return how many transfers in the state file match an SQL condition."""
     state = "sqlite3.connect('file:/var/lib/gridbridge/state.db?mode=ro', uri=True)"
     count = f'execute("select count(*) from transfers where {which}").fetchone()[0]'
     return int(grid.sh(HOST, f"python3 - <<'END'\nimport sqlite3\nprint({state}.{count})\nEND"))
 
 
 def shown(grid: Grid) -> str:
-    """Return the open transfers as they are published."""
+    """Return the published open transfers."""
     return grid.sh(HOST, f"cat {HOME}/published/transfers.json")
 
 
@@ -335,8 +335,8 @@ FORGED = (
 )
 
 
-def test_what_he_tells_of_jobs_that_fail_closes_no_queue(grid: Grid) -> None:
-    """Neither of those that don't exist, nor of his own that can run nowhere."""
+def test_an_attackers_failed_jobs_close_no_queue(grid: Grid) -> None:
+    """Neither reports of invented jobs nor failures of bob's own jobs close it."""
     grid.sh(HOST, f"umask 022; for n in 1 2 3 4 5 6; do {FORGED}; done", user="bob")
     jobs = [grid.transfer("-S", "/bin/nosuchshell", "-o", "/dev/null", user="bob", script="true\n") for _ in range(6)]
     grid.until(lambda: all("E" in grid.states().get(job, "") for job in jobs), "his jobs to fail", 90)
@@ -352,8 +352,8 @@ def test_what_he_tells_of_jobs_that_fail_closes_no_queue(grid: Grid) -> None:
     assert [one["times"] for one in known.get("breakers", []) if one["times"]] == []
 
 
-def test_locks_and_descriptors_that_he_holds_delay_nobody(grid: Grid) -> None:
-    """A new poller starts, too, while he holds all that he can open."""
+def test_an_attackers_locks_and_open_files_delay_no_job(grid: Grid) -> None:
+    """A new poller starts too, while bob holds every file that he can open."""
     with running(grid, LOCKER, "locker") as count:
         assert int(count) > 20
         poller = grid.sh(HOST, "pgrep -f gridbridge.transfer.poller.program").split()
@@ -366,7 +366,7 @@ def test_locks_and_descriptors_that_he_holds_delay_nobody(grid: Grid) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("many", [4000, 20000])
-def test_a_flood_of_his_delays_nobody(grid: Grid, running_job: Running, many: int) -> None:
+def test_a_flood_of_messages_delays_no_other_users_job(grid: Grid, running_job: Running, many: int) -> None:
     clear = ("find", SPOOL, "-ignore_readdir_race", "-user", "bob", "-delete")
     text = "kind=record\\ntransfer=gb.alpha.999.0.1\\nat=1767225600\\nremote=beta\\n"
     text += "queue=transfer-beta\\nphase=submitting\\nwake=flood1\\n"
@@ -397,8 +397,8 @@ done"""
 PLANTED = 12  # numbers that he guesses
 
 
-def test_what_he_puts_where_her_job_will_be_is_not_hers(grid: Grid) -> None:
-    """Its number is easily guessed, and execd takes a TMPDIR that is there."""
+def test_an_attackers_prepared_tmpdir_is_not_used_by_a_job(grid: Grid) -> None:
+    """Job numbers are easily guessed, and execd uses an existing TMPDIR."""
     places = (("alpha", "transfer-beta", HOST), *(("beta", "all.q", f"beta-n{n}") for n in "12"))
     for cluster, queue, host in places:
         first = int(grid.submit("-h", cluster=cluster, script="true\n")) + 1
@@ -417,8 +417,8 @@ def test_what_he_puts_where_her_job_will_be_is_not_hers(grid: Grid) -> None:
     assert tmpdir in plant.replace("$n", tmpdir.split("/")[-1].split(".")[0])
 
 
-def test_his_full_quota_is_his_trouble(grid: Grid) -> None:
-    """A file size limit stands for a quota: his own messages fail, whole or not at all."""
+def test_a_full_quota_affects_only_its_user(grid: Grid) -> None:
+    """A file size limit replaces a quota: bob's messages fail, whole or not at all."""
     send = (
         "from gridbridge.model.transfer_messages_in_spool import TransferMessage;"
         "from gridbridge.state import spool;"
@@ -455,7 +455,7 @@ def test_records_reach_the_state_file_within_two_seconds(grid: Grid, running_job
 
 @pytest.fixture(scope="module")
 def strange(grid: Grid) -> Iterator[None]:
-    """Make programs of hers that note who runs them."""
+    """Install programs of alice that record which user runs them."""
     grid.sh(HOST, STRANGE)
     yield
     grid.sh(HOST, f"rm -rf {HERS} /root/kept.toml")
@@ -463,8 +463,8 @@ def strange(grid: Grid) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("strange")
-def test_neither_root_nor_the_service_runs_what_she_names(grid: Grid) -> None:
-    """Who writes gridbridge.toml names the programs that are run by it."""
+def test_neither_root_nor_the_service_runs_programs_named_by_another_users_file(grid: Grid) -> None:
+    """gridbridge.toml names programs that root and the service run, so they check its owner."""
     refused = len(grid.logged("event=misconfigured").splitlines())
     try:
         grid.sh(HOST, f"{OBEY}{STRANGERS['the file']}")
@@ -486,7 +486,7 @@ def test_neither_root_nor_the_service_runs_what_she_names(grid: Grid) -> None:
 
 @pytest.mark.usefixtures("strange")
 @pytest.mark.parametrize("how", STRANGERS.values(), ids=STRANGERS.keys())
-def test_root_obeys_no_file_that_she_could_have_written(grid: Grid, how: str) -> None:
+def test_root_uses_no_configuration_that_another_user_could_have_written(grid: Grid, how: str) -> None:
     try:
         grid.sh(HOST, f"{OBEY}{how}")
         done = grid.on(HOST, "gridbridge", "setup", "transfer", "beta")
@@ -507,7 +507,7 @@ mount --bind /home/.scratch {SCRATCH}"""
 
 @pytest.fixture
 def scratch(grid: Grid) -> Iterator[None]:
-    """Have delta's hosts share a folder in which everybody may make things."""
+    """Give delta's hosts a shared folder in which every user may create files."""
     with configured(grid, f's|^ssh = .delta-master.$|&\\nstage_dir = "{SCRATCH}"|'):
         for host in ("delta-master", "delta-n1"):
             grid.sh(host, SHARE)
@@ -519,8 +519,8 @@ def scratch(grid: Grid) -> Iterator[None]:
 
 @pytest.mark.usefixtures("scratch", "open_to_delta")
 @pytest.mark.long
-def test_what_he_plants_in_a_stage_dir_of_all_stops_no_job_of_hers(grid: Grid) -> None:
-    """At first her own folder there as well; hers then lies in her home."""
+def test_folders_planted_in_a_shared_stage_dir_stop_no_job(grid: Grid) -> None:
+    """While bob also holds alice's folder there, her files are staged in her home."""
     options = ("-q", "transfer-delta", "-cwd", "-j", "y", "-ac", "stage_in=")
     held = grid.submit("-h", script="true\n")
     first = int(held) + 1
@@ -546,8 +546,8 @@ def test_what_he_plants_in_a_stage_dir_of_all_stops_no_job_of_hers(grid: Grid) -
 
 @pytest.mark.usefixtures("scratch", "open_to_delta")
 @pytest.mark.long
-def test_a_stage_dir_in_which_he_could_take_her_folder_is_not_used_until_it_is_sticky(grid: Grid) -> None:
-    """Her job waits for an administrator's line, which `why`, `check` and `setup` tell."""
+def test_a_group_writable_stage_dir_is_not_used_until_it_is_sticky(grid: Grid) -> None:
+    """Her job waits for the administrator's command that `why`, `check` and `setup` print."""
     mend = f"chmod +t {SCRATCH}"
     grid.sh(FAR, f"chgrp $(id -gn al_delta) {SCRATCH} && chmod 0775 {SCRATCH}")
     options = ("-q", "transfer-delta", "-cwd", "-j", "y", "-o", "loose")

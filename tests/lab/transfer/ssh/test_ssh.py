@@ -1,7 +1,7 @@
 """Jobs cross to delta, a cluster of another domain that is reached by ssh alone.
 
-Those that nothing happens to are there at once; each fault of the login comes alone, or one of
-alice's beside one of bob's.
+Jobs without a fault are sent together; each login fault comes alone, or one of alice's beside one of
+bob's.
 """
 
 import json
@@ -36,7 +36,7 @@ class Sent:
 
 @pytest.fixture(scope="module")
 def ready(grid: Grid, open_to_delta: None) -> Iterator[Grid]:
-    """Return the lab with its queue to delta open; leave delta as it was, without a job."""
+    """Return the lab with its queue to delta open; afterwards delta has no job left."""
     delta.until_open(grid)
     for account in delta.ACCOUNTS.values():
         grid.sh(delta.FAR, "rm -f ran tasks ./*.[oe][0-9]*", user=account)
@@ -47,7 +47,7 @@ def ready(grid: Grid, open_to_delta: None) -> Iterator[Grid]:
 
 @pytest.fixture(scope="module")
 def sent(ready: Grid, stranger: None) -> Sent:
-    """Submit all that nothing happens to at first."""
+    """Submit all jobs without a fault."""
     owned = 'id -un; pwd; echo "$JOB_ID $JOB_NAME $SGE_O_LOGNAME"; exit 7\n'
     return Sent(
         owned=delta.submit(ready, owned),
@@ -61,7 +61,7 @@ def sent(ready: Grid, stranger: None) -> Sent:
 
 @pytest.fixture(scope="module")
 def stranger(ready: Grid) -> None:
-    """Have a held job at delta that no transfer knows."""
+    """Submit a held job at delta that belongs to no transfer."""
     ready.sh(delta.FAR, f"qsub -h -N {STRANGER} -A {STRANGER} -b y true", user=delta.ACCOUNT)
     assert delta.far_jobs_of(ready, "999999")
 
@@ -94,7 +94,7 @@ def test_a_job_that_is_suspended_and_deleted_at_home_is_so_there(ready: Grid, se
 
 @pytest.mark.long
 def test_many_that_are_sent_at_once_run_once_each(ready: Grid, sent: Sent) -> None:
-    """More than sshd lets in at a time (sshd_config(5) MaxStartups, 10 at first)."""
+    """There are more than sshd admits at a time (sshd_config(5) MaxStartups, 10 at first)."""
     ready.until_gone(sent.many, limit_s=2 * delta.LONG_S)
 
     assert sorted(TASKS) == sorted(once(delta.far_read(ready, "tasks").split()))
@@ -103,7 +103,7 @@ def test_many_that_are_sent_at_once_run_once_each(ready: Grid, sent: Sent) -> No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """Bob's job that was sent while delta's sshd was stopped, and the state of one left there."""
+    """Bob's job that was sent while delta's sshd was stopped, and the state of a deleted job there."""
 
     job: str
     orphan: str
@@ -111,7 +111,7 @@ class Stopped:
 
 @pytest.fixture(scope="module")
 def stopped(ready: Grid, sent: Sent) -> Stopped:
-    """Stop delta's sshd, delete a job that runs there, send one, and start it again."""
+    """Stop delta's sshd, delete a job that runs there, send another, and start sshd again."""
     delta.until_far(ready, "orphan", "r")
     ready.sh(delta.FAR, "labctl stop sshd")
     try:
@@ -134,9 +134,9 @@ def test_what_the_starter_could_not_delete_the_service_does_as_its_owner(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shut:
-    """Jobs of alice's without permission, and what `check` said of keys before and then.
+    """Jobs of alice whose key was not authorized, and the key items of `check` before and during that.
 
-    The first was let in later; the second could run at home, too.
+    The first job was admitted later; the second could also run at home.
     """
 
     job: str
@@ -148,7 +148,7 @@ class Shut:
 
 @pytest.fixture(scope="module")
 def shut(ready: Grid) -> Shut:
-    """Take the permission from alice's key for a while."""
+    """Remove the authorization of alice's key for a while."""
     well = keys(ready)
     ready.sh(delta.FAR, "mv .ssh/authorized_keys .ssh/kept", user=delta.ACCOUNT)
     try:
@@ -169,7 +169,7 @@ def shut(ready: Grid) -> Shut:
 @pytest.mark.parametrize("user", ["root", "alice"])
 @pytest.mark.long
 def test_check_proves_each_key(shut: Shut, user: str) -> None:
-    """Root proves those of everybody who is named, anybody else their own."""
+    """Root checks the keys of all configured users, anybody else only their own."""
     named = {f"{cluster}: key of alice" for cluster in ("delta", "gamma")}
     named |= {f"{cluster}: key of bob" for cluster in ("delta", "gamma") if user == "root"}
     assert shut.well[user] == dict.fromkeys(named, "ok")
@@ -177,7 +177,7 @@ def test_check_proves_each_key(shut: Shut, user: str) -> None:
 
 
 def keys(grid: Grid) -> dict[str, dict[str, str]]:
-    """Return the state of each key that check looks at, for root and for alice."""
+    """Return the state of each key in the check, for root and for alice."""
     users = ("root", "alice")
     with ThreadPoolExecutor() as pool:
         return dict(zip(users, pool.map(lambda user: keys_of(grid, user), users), strict=True))
@@ -196,15 +196,15 @@ def test_a_key_without_permission_is_told_with_whose_it_is(ready: Grid, shut: Sh
 
 @pytest.mark.long
 def test_a_job_whose_owner_is_not_let_in_runs_at_home(ready: Grid, shut: Shut) -> None:
-    """Nobody who has free slots here waits for an administrator there."""
+    """A job with free slots at home does not wait for an administrator of delta."""
     why = ready.on(delta.HOME, "gridbridge", "why", shut.home, user="alice").out
 
     assert ("all.q", "0") == (shut.ended["qname"], shut.ended["exit_status"])
     assert f"comes home to run again: ssh: {delta.FAR} does not let the key of alice" in why
 
 
-def test_nobody_is_sent_where_he_is_not_known(ready: Grid) -> None:
-    """Bob has an account there; the service account submits nothing, so it is not listed."""
+def test_a_user_without_an_account_at_a_cluster_is_not_sent_there(ready: Grid) -> None:
+    """Bob has an account at delta; the service account submits no job, so it is not listed."""
     asked = ("qsub", "-w", "v", "-q", delta.QUEUE, "-b", "y", "true")
     seen = {user: ready.cell("alpha", *asked, user=user) for user in ("bob", "gridbridge")}
     told = {user: done.out + done.err for user, done in seen.items()}
@@ -220,7 +220,7 @@ def test_a_stopped_sshd_is_waited_for(ready: Grid, stopped: Stopped) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """Jobs whose owners did not know delta's host key, and delta's jobs of the second then."""
+    """Jobs whose owners did not know delta's host key, and delta's jobs of both at that time."""
 
     bobs: str
     changed: str
@@ -229,7 +229,7 @@ class Unknown:
 
 @pytest.fixture(scope="module")
 def unknown(ready: Grid) -> Iterator[Unknown]:
-    """Let bob know no key of delta's and alice another; both run the commands that are told."""
+    """Remove delta's host key for bob and falsify it for alice; both run the printed commands."""
     adds = f"ssh-keyscan {delta.FAR} >>~/.ssh/known_hosts"
     mends = f"ssh-keygen -R '{delta.FAR}' && {adds}"
     try:
@@ -252,7 +252,7 @@ def unknown(ready: Grid) -> Iterator[Unknown]:
 
 
 def know_another_key(grid: Grid) -> None:
-    """Let alice believe that delta's host key is one that it is not."""
+    """Give alice a false host key for delta."""
     grid.sh(
         delta.HOME,
         "rm -f other*; ssh-keygen -q -t ed25519 -N '' -f other\n"
@@ -262,13 +262,13 @@ def know_another_key(grid: Grid) -> None:
 
 
 def test_an_unknown_host_key_is_refused_with_the_command_that_adds_it(ready: Grid, unknown: Unknown) -> None:
-    """The command is run as it is told, and the job goes on."""
+    """The printed command works as it is, and the job continues."""
     assert () == unknown.sent
     delta.until_ended_once(ready, unknown.bobs, "bob")
 
 
 def test_a_host_whose_key_has_changed_gets_nothing_until_the_old_one_is_removed(ready: Grid, unknown: Unknown) -> None:
-    """The command that is told is run as it stands, and the job goes on."""
+    """The printed command works as it is, and the job continues."""
     assert () == unknown.sent
     delta.until_ended_once(ready, unknown.changed)
 

@@ -1,6 +1,6 @@
-"""The service's one connection to delta, and what a cut network or a full sshd does to all.
+"""The service's one connection to delta under a cut network and a full sshd.
 
-A cut comes once, for whatever is on the way just then.
+One cut serves all tests of this module.
 """
 
 import json
@@ -21,7 +21,7 @@ SILENT_S = 45  # a question is waited for 16 s, and the next one comes 15 s late
 
 @pytest.fixture(scope="module")
 def ready(grid: Grid, open_to_delta: None) -> Iterator[Grid]:
-    """Return the lab with its queue to delta open; leave delta without a job."""
+    """Return the lab with its queue to delta open; afterwards delta has no job left."""
     delta.until_open(grid)
     grid.sh(delta.FAR, "rm -f ran go tasks ./*.[oe][0-9]*", user=delta.ACCOUNT)
     yield grid
@@ -30,7 +30,7 @@ def ready(grid: Grid, open_to_delta: None) -> Iterator[Grid]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """Who was connected at delta before and after two answers, while eight tasks were there."""
+    """The connections at delta before and after two answers, while eight tasks were there."""
 
     before: tuple[str, ...]
     after: tuple[str, ...]
@@ -39,7 +39,7 @@ class Watched:
 
 @pytest.fixture(scope="module")
 def watched(ready: Grid) -> Watched:
-    """Have eight tasks at delta while the service asks."""
+    """Run eight tasks at delta while the service polls it."""
     job = delta.submit(ready, "sleep 300\n", "-t", "1-8")
     ready.until(lambda: len(delta.far_jobs(ready)) == 8, "all tasks to be at delta", delta.LONG_S)
     ready.until(lambda: not delta.sessions(ready, delta.ACCOUNT), "the starters to have hung up")
@@ -68,7 +68,7 @@ def test_the_service_does_not_take_an_unknown_host_for_delta(ready: Grid) -> Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """What a cut came upon: a submission, a running job and the service's connection."""
+    """The submission, the running job and the service's connection that a network cut interrupted."""
 
     submitted: str
     running: str
@@ -77,7 +77,7 @@ class Cut:
 
 @pytest.fixture(scope="module")
 def cut(ready: Grid) -> Cut:
-    """Cut delta off while qsub waits there for a frozen qmaster, until each of them is noticed."""
+    """Cut delta off while qsub waits there for a frozen qmaster, until each interruption is noticed."""
     ready.sh(delta.HOME, "qdel -u alice; :", user="alice")
     ready.until(lambda: not delta.far_jobs(ready), "delta to be empty", delta.LONG_S)
     running = delta.submit(ready, f"until [ -e go ]; do sleep 0.2; done\n{delta.RAN}", name="running")
@@ -103,14 +103,14 @@ def cut(ready: Grid) -> Cut:
 
 
 def only_the_services(grid: Grid) -> list[str]:
-    """Return the service's connection when it has one and nobody else has any."""
+    """Return the service's connection if it is the only one."""
     found = delta.connections(grid)
     return found if len(found) == len(delta.sessions(grid)) == 1 else []
 
 
 @pytest.mark.long
 def test_a_connection_of_the_service_that_a_cut_leaves_open_is_given_up_and_replaced(ready: Grid, cut: Cut) -> None:
-    """Nobody ends it: what is sent over it is not answered any more."""
+    """Neither end closes the connection: requests over it get no answer any more."""
     asked = [delta.answered_at(ready)]
     ready.until(lambda: delta.newly_asked(ready, asked) > 2, "more answers")
     after = ready.until(lambda: only_the_services(ready), "one connection of the service")
@@ -124,7 +124,7 @@ def test_a_job_that_ends_while_nobody_can_ask_comes_home_later(ready: Grid, cut:
 
 
 def test_the_service_keeps_one_connection_and_makes_another_when_it_is_lost(ready: Grid, watched: Watched) -> None:
-    """Between two of its questions nothing is connected anew."""
+    """No new connection is made between two polls."""
     assert (1, watched.before) == (len(watched.before), watched.after)
 
     before = ready.until(lambda: delta.sessions(ready), "its connection")
@@ -138,13 +138,13 @@ def test_the_service_keeps_one_connection_and_makes_another_when_it_is_lost(read
 
 @pytest.mark.long
 def test_a_network_that_is_cut_during_the_submission_leads_to_one_job(ready: Grid, cut: Cut) -> None:
-    """The qmaster is frozen, so that qsub waits there for its answer while the cut comes."""
+    """The qmaster is frozen, so that qsub waits for its answer during the cut."""
     delta.until_ended_once(ready, cut.submitted)
 
 
 @pytest.mark.long
-def test_what_a_full_sshd_turns_away_waits_and_runs_once(ready: Grid) -> None:
-    """The service is in, and goes on; when its connection ends it waits for its turn as well."""
+def test_a_job_that_a_full_sshd_turns_away_waits_and_runs_once(ready: Grid) -> None:
+    """The service's open connection keeps working; once closed, it too has to wait."""
     with full_sshd(ready) as holder:
         job = delta.submit(ready, 'echo "$SGE_TASK_ID" >>tasks\n', "-t", "1-4")
         delta.until_told(ready, job, f"can't reach {delta.FAR}: kex_exchange_identification")
@@ -164,7 +164,7 @@ def test_what_a_full_sshd_turns_away_waits_and_runs_once(ready: Grid) -> None:
 
 @contextmanager
 def full_sshd(grid: Grid) -> Iterator[str]:
-    """Let delta's sshd have one connection that is not in yet, and hold it; gives who does."""
+    """Fill the one login slot of delta's sshd; yield the process that holds it."""
     setting = "/etc/ssh/sshd_config.d/full.conf"
     hold = "exec 3<>/dev/tcp/localhost/22; read -r -u 3 _; sleep 600 >/dev/null 2>&1 & echo $!"
     lines = "MaxStartups 1\\nLoginGraceTime 0\\n"
@@ -177,6 +177,6 @@ def full_sshd(grid: Grid) -> Iterator[str]:
 
 
 def unreached(grid: Grid) -> str:
-    """Return what `gridbridge status` says of delta."""
+    """Return the state of delta in `gridbridge status`."""
     told = json.loads(grid.on(delta.HOME, "gridbridge", "status", "--json").out)
     return next(str(each) for each in told["clusters"] if each["cluster"] == "delta")

@@ -1,4 +1,4 @@
-"""Jobs of alice's whose files are carried to delta and back, each with a folder of its own."""
+"""Jobs of alice whose files are copied to delta and back, each with a folder of its own."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ SLOW = "rate 16mbit burst 64kb latency 400ms"  # so that something can happen me
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What lies in its folder before, what it does, and what it declares."""
+    """A job's input files, script and staging options."""
 
     script: str
     declared: str = ""
@@ -23,7 +23,7 @@ class Job:
 
 
 def put(grid: Grid, name: str, script: str) -> None:
-    """Make what lies in a job's folder."""
+    """Make the files of a job's folder."""
     grid.sh(HOME, f"mkdir -p {ROOT}/{name} && cd {ROOT}/{name} && {script or ':'}", user="alice")
 
 
@@ -40,20 +40,20 @@ def send(grid: Grid, name: str, job: Job) -> str:
 
 
 def send_all(grid: Grid, jobs: Mapping[str, Job]) -> dict[str, str]:
-    """Make what each needs and submit them; return their ids by their names."""
+    """Make all files and submit all jobs; return their ids by name."""
     for name, job in jobs.items():
         put(grid, name, job.before)
     return {name: send(grid, name, job) for name, job in jobs.items()}
 
 
 def begin(grid: Grid) -> None:
-    """Wait for the queue, and leave nothing of earlier jobs in the folder above theirs."""
+    """Wait until the queue is open, and remove the folders of earlier jobs."""
     grid.sh(HOME, f"rm -rf {ROOT}; mkdir {ROOT}", user="alice")
     until_open(grid)
 
 
 def leave_nothing(grid: Grid) -> None:
-    """Take away every job and its folders, here and there."""
+    """Delete all jobs and their folders, at home and at delta."""
     empty(grid)
     for user in ACCOUNTS:
         grid.sh(FAR, f"rm -rf {STAGE} ran", user=ACCOUNTS[user])
@@ -62,7 +62,7 @@ def leave_nothing(grid: Grid) -> None:
 
 @contextmanager
 def slow_line(grid: Grid) -> Iterator[None]:
-    """Slow down what home and delta send (tc-tbf(8))."""
+    """Slow down the traffic from home and delta (tc-tbf(8))."""
     for host in (HOME, FAR):
         grid.sh(host, f"tc qdisc add dev eth0 root tbf {SLOW}")
     try:
@@ -73,13 +73,13 @@ def slow_line(grid: Grid) -> Iterator[None]:
 
 
 def arriving(grid: Grid) -> dict[str, int]:
-    """Return how many bytes of the inputs are at delta, by the job's id."""
+    """Return how many input bytes have arrived at delta, by job id."""
     script = f"cd {STAGE} 2>/dev/null && find . -type f -size +100k -printf '%p %s\\n' || :"
     return sizes(grid.sh(FAR, script, user=ACCOUNT), r"\./gb\.alpha\.(\d+)\.")
 
 
 def coming(grid: Grid) -> dict[str, int]:
-    """Return how many bytes of the outputs are here, under whatever name, by the job's name."""
+    """Return how many output bytes have arrived at home, final or temporary, by job name."""
     script = "find . -type f -size +100k ! -name big -printf '%p %s\\n'"
     return sizes(here(grid, ".", script), r"\./([^/]+)/")
 

@@ -1,6 +1,6 @@
-"""Files are carried to delta, which sees none of ours, and back.
+"""Files are copied to delta, which shares no filesystem with home, and back.
 
-All jobs of this module are there at once; what can not be carried comes first, alone.
+All jobs of this module run together; jobs that can not be staged come first.
 """
 
 import json
@@ -21,7 +21,7 @@ JOBS: dict[str, Job] = {}  # each stands above its test
 
 @pytest.fixture(scope="module")
 def ready(grid: Grid, open_to_delta: None) -> Iterator[Grid]:
-    """Return the lab with its queue to delta open, and leave nothing anywhere."""
+    """Return the lab with its queue to delta open; no job or file is left afterwards."""
     begin(grid)
     with many_slots(grid):
         yield grid
@@ -30,7 +30,7 @@ def ready(grid: Grid, open_to_delta: None) -> Iterator[Grid]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """What jobs in error state tell, by what they declared, and what lay at delta then."""
+    """Error messages of jobs by their staging option, and the files at delta at that time."""
 
     jobs: dict[str, str]
     told: dict[str, str]
@@ -39,7 +39,7 @@ class Refused:
 
 @pytest.fixture(scope="module")
 def refused(ready: Grid) -> Refused:
-    """Submit all that can not be carried, and wait until each is in error state."""
+    """Submit all jobs that can not be staged, and wait until each is in error state."""
     put(ready, "wrong", "mkfifo pipe; mkdir up me; ln -s .. up/to; ln -s $PWD/me me/me")
     jobs = {one: send(ready, "wrong", Job(script="true\n", declared=one)) for one in WRONG}
     jobs[LATE] = send(ready, "wrong", Job(script="cat late\n", declared=LATE))
@@ -52,7 +52,7 @@ def refused(ready: Grid) -> Refused:
 
 @pytest.fixture(scope="module")
 def mended(ready: Grid, refused: Refused) -> str:
-    """Mend a job that was in error state, and return its id."""
+    """Repair a job in error state, and return its id."""
     put(ready, "wrong", "echo now >late")
     ready.cell("alpha", "qmod", "-cj", refused.jobs[LATE])
     return refused.jobs[LATE]
@@ -60,7 +60,7 @@ def mended(ready: Grid, refused: Refused) -> str:
 
 @pytest.fixture(scope="module")
 def at_gamma(ready: Grid, open_to_gamma: None) -> str:
-    """Submit a job to a cluster of OAR, and return its id."""
+    """Submit a job with staging options to the OAR cluster, and return its id."""
     put(ready, "oar", "echo one >a")
     where = ("-wd", "/home/alice/staged/oar", "-o", "out", "-e", "err", "-q", "transfer-gamma")
     return ready.submit(*where, "-ac", "stage_in=a,stage_out=b", script="cat a; cp a b; exit 3\n")
@@ -68,7 +68,7 @@ def at_gamma(ready: Grid, open_to_gamma: None) -> str:
 
 @pytest.fixture(scope="module")
 def undeclared_at_gamma(ready: Grid, open_to_gamma: None) -> str:
-    """Submit a job to a cluster of OAR that declares nothing, and return its id."""
+    """Submit a job without staging options to the OAR cluster, and return its id."""
     put(ready, "plain", "")
     where = ("-wd", "/home/alice/staged/plain", "-o", "out", "-j", "y", "-q", "transfer-gamma")
     return ready.submit(*where, script="echo there\n")
@@ -76,14 +76,14 @@ def undeclared_at_gamma(ready: Grid, open_to_gamma: None) -> str:
 
 @pytest.fixture(scope="module")
 def carried(ready: Grid, mended: str, at_gamma: str, undeclared_at_gamma: str) -> dict[str, End]:
-    """Submit every job that can be carried to delta, beside those two, and wait for all."""
+    """Submit all jobs that can be staged, together with the two for gamma, and wait for all."""
     names = send_all(ready, JOBS)
     over = ends(ready, names.values())
     return {name: over[job] for name, job in names.items()}
 
 
 def has_ended(end: End, status: str = "0") -> None:
-    """Assert an end at home, at which nothing of the job lay at delta."""
+    """Assert how a job ended at home, and that no file of it was left at delta then."""
     assert ("0", status, ()) == (end.failed, end.exit_status, end.left)
 
 
@@ -167,8 +167,8 @@ JOBS["links"] = Job(
 )
 
 
-def test_links_bring_what_they_lead_to(ready: Grid, carried: dict[str, End]) -> None:
-    """There all links do; home those that are declared, and one in a folder stays a link."""
+def test_symbolic_links_are_staged_as_the_files_they_lead_to(ready: Grid, carried: dict[str, End]) -> None:
+    """Input links are copied as files; a link within an output folder stays a link."""
     has_ended(carried["links"])
 
     assert ["one", "two", "three", "four", "four"] == here(ready, "links", "cat out err").split()
@@ -209,7 +209,7 @@ JOBS["long"] = Job(before="", script="head -c 3000000 /dev/zero | tr '\\0' x\n")
 def test_output_comes_home_to_where_it_was_asked_for_though_nothing_was_declared(
     ready: Grid, carried: dict[str, End]
 ) -> None:
-    """The job works in its account's home, where its other files stay."""
+    """The job works in its account's home at delta, whose other files stay there."""
     has_ended(carried["undeclared"], "4")
     has_ended(carried["long"])
 
@@ -230,7 +230,7 @@ def test_where_output_lies_that_does_not_come_home_is_told(ready: Grid, stays: s
 
 @pytest.fixture(scope="module")
 def stays(ready: Grid, open_to_gamma: None) -> str:
-    """Submit a job whose queue brings no output home, and return its id when it was sent."""
+    """Submit a job whose queue brings no output home, and return its id."""
     put(ready, "stays", "")
     where = ("-wd", "/home/alice/staged/stays", "-o", "out", "-e", "err", "-q", "transfer-gamma")
     with configured(ready, "/^\\[queue.transfer-gamma\\]/a staged = false"):
@@ -240,7 +240,7 @@ def stays(ready: Grid, open_to_gamma: None) -> str:
 
 
 def test_a_queue_says_what_is_carried_for_jobs_that_declare_nothing(ready: Grid) -> None:
-    """What a job declares itself goes before it, each list for itself."""
+    """A job's own list replaces the queue's list, for inputs and outputs separately."""
     make, script = "echo usual >usual; echo own >own", "cat * >res; cat res\n"
     declared = {"usual": "", "own": "stage_in=own"}
     says = '/^\\[queue.transfer-delta\\]/a stage_in = "usual"\\nstage_out = "res"'

@@ -1,6 +1,6 @@
-"""What is carried to delta and back arrives whole, or leaves nothing, whatever happens on the way.
+"""Files staged to delta and back arrive complete or not at all, despite faults during the copy.
 
-The line between the two is slow until each job has had its fault in the middle.
+The network between both is slow, so that each fault strikes in the middle of a copy.
 """
 
 import re
@@ -28,7 +28,7 @@ WAITS = staged.Job(script="sleep 300\n", declared="stage_in=")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """Jobs and their ends by their names; of those that were deleted, no end."""
+    """Jobs and their ends by name; a deleted job has no end."""
 
     jobs: Mapping[str, str]
     ends: Mapping[str, delta.End]
@@ -37,7 +37,7 @@ class Ended:
 
 @pytest.fixture(scope="module")
 def ready(grid: Grid, open_to_delta: None) -> Iterator[Grid]:
-    """Return the lab with its queue to delta open, and a big file; leave nothing anywhere."""
+    """Return the lab with its queue to delta open, and a big file; no job or file is left afterwards."""
     staged.begin(grid)
     grid.sh(delta.HOME, f"head -c {SIZE} /dev/urandom >{staged.ROOT}/big", user="alice")
     with delta.many_slots(grid):
@@ -56,7 +56,7 @@ def is_between(carried: int) -> bool:
 
 
 def descendants(grid: Grid, pid: str, name: str) -> list[str]:
-    """Return the processes of that name below one, here."""
+    """Return the local descendants of that name of a process."""
     rows = [row.split() for row in grid.on(delta.HOME, "ps", "-eo", "pid,ppid,comm").out.splitlines()]
     family = {pid}
     while more := {child for child, parent, *_ in rows if parent in family} - family:
@@ -65,7 +65,7 @@ def descendants(grid: Grid, pid: str, name: str) -> list[str]:
 
 
 def step_of(grid: Grid, job: str) -> str:
-    """Return the process that carries: the starter's Python."""
+    """Return the starter's Python process, which copies the files."""
     rows = grid.sh(delta.HOME, f"pgrep -P {starter(grid, job)} -f starter.starter").split()
     return rows[0]
 
@@ -77,7 +77,7 @@ def kill_rsync(grid: Grid, job: str) -> None:
 
 
 def kill_sshd(grid: Grid, job: str) -> None:
-    """Kill the processes of sshd at the other ends of this job's connections."""
+    """Kill the sshd processes at delta that serve this job's connections."""
     told = grid.sh(delta.HOME, f"ss -Htnp state established dst {delta.FAR}:22").splitlines()
     ours = [f"pid={ssh}," for ssh in descendants(grid, step_of(grid, job), "ssh")]
     ports = [row.split()[2].rpartition(":")[2] for row in told if any(pid in row for pid in ours)]
@@ -105,7 +105,7 @@ FAULTS: dict[str, Callable[[Grid, str], None]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What happens to a job while its files are on the way in or out, or while it is there."""
+    """A fault that strikes a job while its files are copied in or out, or while it runs."""
 
     job: staged.Job
     when: str
@@ -126,7 +126,7 @@ DELETED = ("del-in", "del-there", "del-out")
 
 @pytest.fixture(scope="module")
 def ended(ready: Grid) -> Ended:
-    """Play every fault, first those that touch one job each, then the cut; wait for all ends."""
+    """Play all faults, first those of one job each, then the network cut; wait for all ends."""
     with full_disk(ready):
         with staged.slow_line(ready):
             jobs = {name: offer(ready, name, one.job) for name, one in STRUCK.items()}
@@ -147,13 +147,13 @@ def wait(grid: Grid, jobs: Mapping[str, str]) -> dict[str, delta.End]:
 
 
 def offer(grid: Grid, name: str, job: staged.Job) -> str:
-    """Submit a job that may want the big file."""
+    """Submit a job that may need the big file."""
     staged.put(grid, name, "ln ../big big" if job is IN else "")
     return staged.send(grid, name, job)
 
 
 def strike_all(grid: Grid, jobs: Mapping[str, str]) -> None:
-    """Let each fault come as soon as its job is so far."""
+    """Let each fault strike as soon as its job is at the right step."""
     left = dict(STRUCK)
 
     def strike() -> bool:
@@ -171,9 +171,9 @@ def strike_all(grid: Grid, jobs: Mapping[str, str]) -> None:
 
 
 def resume(grid: Grid, job: str) -> bool:
-    """Resume a job once its inputs are there and its starter sleeps; say whether it was held.
+    """Resume a job once its inputs are at delta and its starter sleeps; say whether it was held.
 
-    What was never released does not have its own name.
+    A job that was never released does not have its own name there.
     """
 
     def is_there() -> bool:
@@ -187,7 +187,7 @@ def resume(grid: Grid, job: str) -> bool:
 
 
 def cut_off(grid: Grid) -> dict[str, str]:
-    """Cut the network while an input and an output are on the way; return the jobs."""
+    """Cut the network while an input and an output are copied; return the jobs."""
     with staged.slow_line(grid):
         leaves = offer(grid, "out3", OUT)
         grid.until(lambda: is_between(staged.coming(grid).get("out3", 0)), "a part to be home")
@@ -203,7 +203,7 @@ def cut_off(grid: Grid) -> dict[str, str]:
 
 @contextmanager
 def full_disk(grid: Grid) -> Iterator[None]:
-    """Have no room for bob's big file at delta's master; no other host there sees that."""
+    """Fill the disk of bob's stage folder at delta's master."""
     base = f"/home/{delta.ACCOUNTS['bob']}/.gridbridge"
     grid.sh(delta.FAR, f"mkdir -p {base}", user=delta.ACCOUNTS["bob"])
     grid.sh(delta.FAR, f"mount -t tmpfs -o size=2m,mode=777 none {base}")
@@ -214,7 +214,7 @@ def full_disk(grid: Grid) -> Iterator[None]:
 
 
 def offer_as_bob(grid: Grid) -> str:
-    """Submit bob's job, which wants the same file."""
+    """Submit bob's job, which needs the same big file."""
     own = "/home/bob/staged"
     grid.sh(delta.HOME, f"rm -rf {own}; install -d -o bob {own}; install -o bob {staged.ROOT}/big {own}")
     where = ("-wd", own, "-o", "out", "-j", "y", "-ac", "stage_in=big")
@@ -237,7 +237,7 @@ def test_inputs_that_were_cut_go_on_and_the_job_starts_with_all_of_them(
 
 @pytest.mark.parametrize("fault", NUMBERS)
 def test_outputs_that_were_cut_go_on_and_the_job_ends_with_all_of_them(ready: Grid, ended: Ended, fault: int) -> None:
-    """A killed rsync can't take its temporary file away; all others do."""
+    """A killed rsync leaves its temporary file; all other temporary files are removed."""
     name = f"out{fault}"
 
     assert WELL == ended.ends[name]
@@ -268,7 +268,7 @@ def test_a_job_suspended_on_its_way_stays_held_until_it_is_resumed(ready: Grid, 
 
 
 def test_outputs_of_a_job_whose_starter_was_killed_are_kept_there(ready: Grid, ended: Ended) -> None:
-    """Grid Engine's rule: the job has failed at home, and nothing of it comes after that."""
+    """Grid Engine counts the job as failed, so no output comes home afterwards."""
     end = ended.ends["orphan"]
     (folder,) = end.left
     delta.until_told(ready, ended.jobs["orphan"], f"kept at delta, {delta.STAGE}/{folder}")
@@ -280,6 +280,6 @@ def test_outputs_of_a_job_whose_starter_was_killed_are_kept_there(ready: Grid, e
 
 
 def test_a_full_disk_there_is_waited_for_with_its_reason(ready: Grid, ended: Ended, known: str) -> None:
-    """Once there is room the job runs, with all of its inputs."""
+    """After space is freed the job runs with all of its inputs."""
     assert WELL == ended.ends["full"]
     assert known == ready.sh(delta.HOME, "cat /home/bob/staged/out").split()[0]

@@ -1,4 +1,4 @@
-"""Run two functions on a worker of dask-jobqueue's, and print on which hosts they ran."""
+"""Run two functions on a worker of dask-jobqueue, and print the hosts on which they ran."""
 
 import json
 import socket
@@ -9,7 +9,7 @@ from distributed import Client  # type: ignore[import-not-found]
 
 
 def host_of(number: int) -> tuple[int, str]:
-    """Return the number and where that was done."""
+    """Return the number and the host of the worker."""
     return number, socket.gethostname()
 
 

@@ -1,4 +1,4 @@
-"""Run two functions by Parsl's Grid Engine provider, and print on which hosts they ran."""
+"""Run two functions by Parsl's Grid Engine provider, and print the hosts on which they ran."""
 
 import json
 import socket
@@ -12,7 +12,7 @@ from parsl.providers import GridEngineProvider  # type: ignore[import-not-found]
 
 
 def host_of(number: int) -> tuple[int, str]:
-    """Return the number and where that was done."""
+    """Return the number and the host of the worker."""
     from socket import gethostname  # it runs in another process
 
     return number, gethostname()
