@@ -32,31 +32,24 @@ class CampaignArrayCommands(Protocol):
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...], /
     ) -> tuple[ArraySubmissionResult, ...]:
         """Submit arrays of one campaign to one cluster, and release the arrays' tasks."""
-        ...
 
     def release(self, array: CampaignArray, /) -> None:
         """Release the tasks of an array that is submitted on hold."""
-        ...
 
     def delete(self, array: CampaignArray, /) -> int:
         """Delete an array at its cluster; return the array's job id, or 0 if the array was never submitted."""
-        ...
 
     def delete_places(self, array: CampaignArray, indices: tuple[range, ...], /) -> None:
         """Delete the tasks with these indices in an array."""
-        ...
 
     def delete_waiting(self, array: CampaignArray, indices: tuple[range, ...], /) -> tuple[range, ...]:
         """Delete the tasks that have not started; return the array indices of the started tasks."""
-        ...
 
     def end(self, campaign: int, /) -> None:
         """Close a campaign in root's ledger of submitted tasks, so that root submits no more tasks of the campaign."""
-        ...
 
     def ledger_arrays(self, campaign: int, /) -> tuple[RootLedgerArray, ...]:
         """Return a campaign's arrays in root's ledger of submitted tasks."""
-        ...
 
 
 # A failed call counts as hung after this time; other calls take less than a second.

@@ -32,7 +32,6 @@ class CampaignProgramFactory(Protocol):
 
     def __call__(self, policy: Policy, clock: Clock, *, is_dry: bool) -> CycleDaemon[Any, Any]:
         """Open the state file and return the program."""
-        ...
 
 
 class OneLineErrorArgumentParser(argparse.ArgumentParser):
