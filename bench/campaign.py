@@ -134,7 +134,7 @@ def _serve(folder: Path) -> None:
     database = StateFile.open(f"sqlite:///{folder}/state.db")
     places = (str(folder / "files"), str(folder / "published"))
     intake = CampaignAndRequestIntake(database, frozenset({"beta"}), Clock(), *places)
-    while not intake.take():
+    while not intake.process_inbox_files():
         time.sleep(PAUSE_S)
     os._exit(0)
 

@@ -66,27 +66,27 @@ class _Site:
         self._publication = CampaignPublisher(self._database, self._campaigns, forecasts, clock, published)
         self._tries = TaskAttemptRows(self._database, self._campaigns)
         self._copies = SpeculativeAttemptRows(self._database, self._campaigns)
-        self._number = self._campaigns.add(campaign(tasks), "token")
+        self._number = self._campaigns.insert_campaign(campaign(tasks), "token")
         self._last: list[CampaignArray] = []
 
     def end(self, tasks: int) -> None:
         """Have more tasks sent and ended."""
         while tasks > 0:
-            array = self._campaigns.intend(self._number, "beta", min(ARRAY, tasks), NOON)
+            array = self._campaigns.create_array(self._number, "beta", min(ARRAY, tasks), NOON)
             assert array
             ended = tuple(
                 replace(one, outcome=TaskAttemptOutcome.SUCCESS, exit_status=0, wallclock_s=60)
-                for one in self._campaigns.pending(array)
+                for one in self._campaigns.unfinished_attempts(array)
             )
             with self._database.transaction():
-                self._campaigns.ended(ended)
-                self._campaigns.count(self._number, len(ended), 0)
+                self._campaigns.record_attempt_ends(ended)
+                self._campaigns.add_to_task_counts(self._number, len(ended), 0)
                 self._campaigns.set_array_state(array, ArraySubmissionState.OVER, array.number)
             self._last = [array]
-            self._publication.begin([self._number])
-            self._publication.end(ended)
+            self._publication.mark_campaigns_before_change([self._number])
+            self._publication.publish_changed_tasks(ended)
             tasks -= len(ended)
-        self._publication.show([])
+        self._publication.publish_campaigns([])
 
     def size(self) -> int:
         """Return the bytes of the state file and of all that is published."""
@@ -99,13 +99,13 @@ class _Site:
     def _look_once_s(self) -> float:
         began = time.process_time()
         for _ in range(20):
-            self._campaigns.unfinished()
-            self._campaigns.waiting()
+            self._campaigns.unfinished_campaigns()
+            self._campaigns.count_unsent_tasks()
             self._campaigns.open_arrays()
-            self._campaigns.durations(self._number)
-            self._copies.rivals([self._number])
+            self._campaigns.run_times_by_cluster(self._number)
+            self._copies.competing_attempts([self._number])
             for array in self._last:
-                self._tries.pending_places(array)
+                self._tries.unfinished_indices(array)
         return time.process_time() - began
 
     def shown_s(self) -> float:

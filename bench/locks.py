@@ -104,7 +104,7 @@ def _opened() -> Iterator[_Watched]:
 def _held(tasks: int) -> dict[str, Longest]:
     with _opened() as database:
         campaigns = CampaignRows(database)
-        number = campaigns.add(campaign(tasks), "token")
+        number = campaigns.insert_campaign(campaign(tasks), "token")
         _send(campaigns, number, tasks)
         first_s = database.told()
         ended = _end(database, campaigns)
@@ -115,7 +115,7 @@ def _held(tasks: int) -> dict[str, Longest]:
         again_s = database.told()
         _wipe(database, number, tasks // 10)
         wiped_s = database.told()
-        CampaignTaskRows(database).purge(number)
+        CampaignTaskRows(database).purge_campaign(number)
         purged_s = database.told()
     return {
         "state file held, tasks sent": first_s,
@@ -129,19 +129,21 @@ def _held(tasks: int) -> dict[str, Longest]:
 
 def _send(campaigns: CampaignRows, number: int, tasks: int) -> None:
     for _ in range(0, tasks, AN_ARRAY):
-        assert campaigns.intend(number, "beta", AN_ARRAY, NOON)
+        assert campaigns.create_array(number, "beta", AN_ARRAY, NOON)
 
 
 def _restored(tasks: int) -> dict[str, Longest]:
     """Take over all arrays of a campaign but the one that is refused, as root's ledger has them."""
     with _opened() as database:
-        number = CampaignRows(database).add(campaign(tasks), "token")
+        number = CampaignRows(database).insert_campaign(campaign(tasks), "token")
         actions = CampaignPlanExecutor(
             database, CycleStatisticsRecorder(database), Clock(), CampaignFailuresSection(), _Ledger(tasks)
         )
         database.told()
-        actions.do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=number, cluster="beta", tasks=1),)))
-        assert not CampaignRows(database).waiting()
+        actions.execute_plan(
+            CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=number, cluster="beta", tasks=1),))
+        )
+        assert not CampaignRows(database).count_unsent_tasks()
         return {"  taken over": database.told()}
 
 
@@ -185,7 +187,9 @@ def _end(database: StateFile, campaigns: CampaignRows) -> tuple[TaskAttempt, ...
     """
     sent = campaigns.open_arrays()
     ended = tuple(
-        replace(one, outcome=TaskAttemptOutcome.SITE_FAULT) for array in sent for one in campaigns.pending(array)
+        replace(one, outcome=TaskAttemptOutcome.SITE_FAULT)
+        for array in sent
+        for one in campaigns.unfinished_attempts(array)
     )
     again = tuple(
         TaskRetry(campaign=one.campaign, task=one.task, attempt=one.attempt, outcome=one.outcome) for one in ended
@@ -201,8 +205,8 @@ def _end(database: StateFile, campaigns: CampaignRows) -> tuple[TaskAttempt, ...
         for at in range(CLUSTERS)
     )
     actions = CampaignPlanExecutor(database, CycleStatisticsRecorder(database), Clock(), CampaignFailuresSection())
-    actions.do(CampaignCyclePlan(missed=missed))
-    actions.do(CampaignCyclePlan(ended=ended, again=again, over=sent, predicted=predicted))
+    actions.execute_plan(CampaignCyclePlan(missed=missed))
+    actions.execute_plan(CampaignCyclePlan(ended=ended, again=again, over=sent, predicted=predicted))
     return ended
 
 
@@ -225,8 +229,8 @@ def _wipe(database: StateFile, number: int, tasks: int) -> None:
         if not left:
             break
     for wipe in wipes:
-        marks.put(wipe)
-    marks.tidy()
-    assert sum(map(len, marks.all().values())) == tasks
+        marks.mark_tasks(wipe)
+    marks.remove_marks_of_ended_attempts()
+    assert sum(map(len, marks.deletion_marks().values())) == tasks
     for wipe in wipes:
-        marks.remove(wipe)
+        marks.remove_marks(wipe)

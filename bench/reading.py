@@ -48,9 +48,9 @@ def rows() -> list[Row]:
 def _measured(path: str, arrays: int) -> tuple[float, float]:
     database = StateFile.open(f"sqlite:///{Path(path)}")
     campaigns = CampaignRows(database)
-    campaigns.add(campaign(SIZE * arrays), "token")
+    campaigns.insert_campaign(campaign(SIZE * arrays), "token")
     for _ in range(arrays):
-        array = campaigns.intend(1, "beta", SIZE, NOON)
+        array = campaigns.create_array(1, "beta", SIZE, NOON)
         assert array
         campaigns.set_array_state(array, ArraySubmissionState.RELEASED, array.number)
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
@@ -59,13 +59,13 @@ def _measured(path: str, arrays: int) -> tuple[float, float]:
     )
     sent, answers = campaigns.open_arrays(), {"beta": _listed(arrays)}
     ends = {place: JobEnd(exit_status=0) for place in range(1, 101)}
-    vars(updator)["_ends"] = lambda asked, _: dict.fromkeys(asked, ends)
+    vars(updator)["_query_task_ends"] = lambda asked, _: dict.fromkeys(asked, ends)
     vars(updator)["_accounting_delays_by_cluster"] = lambda clusters: dict.fromkeys(clusters, 0.0)
-    judge = MissingAttemptOutcomeDecider(campaigns.unfinished(), (), {}, policy.runner.forgotten_s)
+    judge = MissingAttemptOutcomeDecider(campaigns.unfinished_campaigns(), (), {}, policy.runner.forgotten_s)
 
     def look() -> None:
-        updator._missing.begin()
-        ended, _ = updator._ended(sent, answers, judge)
+        updator._missing.load_missing_tasks()
+        ended, _ = updator._find_ended_attempts(sent, answers, judge)
         assert len(ended) == SIZE // 10
 
     found = _fastest(look), _fastest(lambda: _read(campaigns, sent))
@@ -75,7 +75,7 @@ def _measured(path: str, arrays: int) -> tuple[float, float]:
 
 def _read(campaigns: CampaignRows, sent: tuple[CampaignArray, ...]) -> None:
     for array in sent:
-        campaigns.pending(array)
+        campaigns.unfinished_attempts(array)
 
 
 def _listed(arrays: int) -> ClusterSnapshot:

@@ -67,19 +67,19 @@ class _Site:
 
     def _call(self, folder: str) -> tuple[float, float]:
         with RootLedgerOfSubmittedTasks(1, folder) as ledger:
-            ledger.require(os.getuid(), "")
+            ledger.require_campaign_file(os.getuid(), "")
         noted = (f"array {one + 1} beta {self._tasks[one]}\njob {one + 1} 7\n" for one in self._sent)
         Path(folder, "c.1").write_text("".join(noted))
         with RootLedgerOfSubmittedTasks(1, folder) as ledger:
             read_s = _cpu_s(lambda: self._read(ledger))
             content = self._read(ledger)
-            ledger.earlier(0, self._tasks[0])
+            ledger.arrays_with_same_tasks(0, self._tasks[0])
             sent_s = _cpu_s(lambda: [self._send(ledger, content, at) for at in range(LAST)])
         return read_s, sent_s / LAST
 
     def _read(self, ledger: RootLedgerOfSubmittedTasks) -> VerifiedCampaignTasks:
         brought = RootVerifiedCampaignFiles(1, str(self._folder))
-        brought.note(ledger)
+        brought.record_file_in_ledger(ledger)
         order = SimpleNamespace(
             arrays=tuple(CampaignArrayId("alpha", 1, one + 1) for one in self._new),
             tasks=tuple(self._tasks[one] for one in self._new),
@@ -93,10 +93,10 @@ class _Site:
 
     def _send(self, ledger: RootLedgerOfSubmittedTasks, content: VerifiedCampaignTasks, place: int) -> None:
         number = self._new[place]
-        ledger.earlier(number + 1, self._tasks[number])
-        ledger.intend(number + 1, "beta", self._tasks[number])
+        ledger.arrays_with_same_tasks(number + 1, self._tasks[number])
+        ledger.record_array(number + 1, "beta", self._tasks[number])
         content.spec(CampaignArrayId("alpha", 1, number + 1), content.tasks(place), "alice")
-        ledger.submitted(number + 1, "7")
+        ledger.record_job_id(number + 1, "7")
 
 
 def _tasks(number: int, tasks: int) -> str:

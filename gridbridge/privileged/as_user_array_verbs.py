@@ -60,20 +60,20 @@ def _list_end_or_resume_campaign(arguments: list[str]) -> str:
     campaign = int(number)
     with RootLedgerOfSubmittedTasks(campaign) as ledger:
         if verb == "list-arrays":
-            return "".join(f"{' '.join(row)}\n" for row in ledger.arrays())
+            return "".join(f"{' '.join(row)}\n" for row in ledger.list_arrays())
         if verb == "end-campaign":
             note_campaign_end_in_ledger(campaign, ledger)
         else:
             from gridbridge.privileged.earlier_attempts_ended_check import require_owner_retry_request
 
-            ledger.take_up(require_owner_retry_request(request, campaign, ledger.uid))
+            ledger.reopen_campaign(require_owner_retry_request(request, campaign, ledger.uid))
     return ""
 
 
 def note_campaign_end_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str = CAMPAIGNS) -> None:
     """Record a campaign's end in root's ledger, even before a first submission, so that no more tasks are sent."""
     if ledger.has_file or _claim_campaign_file(campaign, ledger, folder):
-        ledger.end()
+        ledger.record_campaign_end()
 
 
 def _claim_campaign_file(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str) -> bool:
@@ -98,7 +98,7 @@ def _claim_campaign_file(campaign: int, ledger: RootLedgerOfSubmittedTasks, fold
         as_user_refusals_and_user_switch.require_ordinary_account(
             read_config_or_not_yet_possible(), brought.file, brought.uid
         )
-        brought.claim(ledger)
+        brought.record_unregistered_file(ledger)
     except (AsUserRequestRefusal, CampaignFileChanged):
         return False
     return True
@@ -118,18 +118,18 @@ def _release_or_delete_array(order: AsUserArrayArguments, ledger: RootLedgerOfSu
     (array,) = order.arrays
     if order.verb == DELETE_WAITING:
         _require_indices_in_array(order, ledger, array.array)
-    job = ledger.job(array.array)
-    is_repeated = ledger.was_repeated(array.array) or not job
+    job = ledger.job_id_of_array(array.array)
+    is_repeated = ledger.may_be_submitted_twice(array.array) or not job
     worker = CampaignOwnerWorker(ledger.uid, lambda person: _array_request_handler(order, person))
     if not job and (job := worker.ask("find", str(array))):
-        ledger.submitted(array.array, job)
+        ledger.record_job_id(array.array, job)
     begun = worker.ask("act", str(array), str(int(is_repeated)), job)
     return f"{job} {begun}".strip()
 
 
 def _require_indices_in_array(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks, array: int) -> None:
     """Refuse indices beyond an array's end, because tasks held at these indices would never be released."""
-    tasks = next((row[2] for row in ledger.arrays() if row[0] == str(array)), "")
+    tasks = next((row[2] for row in ledger.list_arrays() if row[0] == str(array)), "")
     size = len(parse_attempt_ranges(tasks)) if tasks else 0
     if any(span[-1] > size for span in parse_array_index_ranges(order.indices)):
         raise AsUserRequestRefusal(f"{order.file}: array {array} has only {size} tasks")

@@ -41,7 +41,7 @@ class VerifiedCampaignTasks:
     ) -> None:
         """Read the campaign file; raise AsUserRequestRefusal (invalid file) or SpeculativeCopyRefusal (forbidden)."""
         try:
-            header = json.loads(brought.header())
+            header = json.loads(brought.header_line())
             outputs = " ".join(map(str, header.get("outputs") or ()))
             whole = {key: str(header[key]) for key in ("name", UNIQUE)} | {"outputs": outputs}
             self._header: Header = header["clusters"][order.cluster] | whole
@@ -69,7 +69,7 @@ class VerifiedCampaignTasks:
             for n, k in self._asked[index]
         )
         if self._order.is_of_copies:
-            copies = self._ledger.copies_before(self._order.arrays[index].array)
+            copies = self._ledger.count_copies_before(self._order.arrays[index].array)
             for task in script_tasks:
                 task.copy = copies.get(task.number, 0) + 1
         return script_tasks
@@ -122,7 +122,7 @@ def _read_task_lines(
 ) -> dict[int, bytes]:
     """Return tasks' parameters; raise AsUserRequestRefusal if they are too long, KeyError if a task is missing."""
     numbers = [[task for task, _ in pairs if not is_prologue_or_epilogue_task(task)] for pairs in attempts]
-    lines = brought.lines({task for array_tasks in numbers for task in array_tasks}, ledger)
+    lines = brought.parameters_of_tasks({task for array_tasks in numbers for task in array_tasks}, ledger)
     for array_tasks in numbers:
         sizes = [len(lines[task]) for task in array_tasks]
         if max(sizes, default=0) > MOST_OF_TASK or sum(sizes) > MOST_OF_ARRAY:

@@ -36,7 +36,7 @@ def require_earlier_attempts_ended(order: AsUserArrayArguments, ledger: RootLedg
     """Raise OwnerRequestNotYetPossible while an earlier attempt of a task waits or runs."""
     latest = time.monotonic() + ALL_ASK_S
     at: dict[str, list[Earlier]] = {}
-    for earlier in ledger.earlier(order.arrays[index].array, order.tasks[index]):
+    for earlier in ledger.arrays_with_same_tasks(order.arrays[index].array, order.tasks[index]):
         at.setdefault(earlier[1], []).append(earlier)
     for cluster, attempts in at.items():
         limit_s = min(ASKS_S, latest - time.monotonic())

@@ -29,10 +29,10 @@ SUBMIT, RELEASE, RELEASE_OLD = "submit", "release", "release-old"
 def send_campaign_arrays(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> Iterator[str]:
     """Send arrays; yield status, job id and error of each begun array. A later call may send the remaining arrays."""
     content = None
-    if not all(ledger.job(array.array) for array in order.arrays):
+    if not all(ledger.job_id_of_array(array.array) for array in order.arrays):
         brought = RootVerifiedCampaignFiles(order.campaign)
         as_user_refusals_and_user_switch.require_ordinary_account(order.config, brought.file, brought.uid)
-        brought.note(ledger)
+        brought.record_file_in_ledger(ledger)
         content = VerifiedCampaignTasks(order, brought, ledger)
     as_user_refusals_and_user_switch.require_ordinary_account(order.config, order.file, ledger.uid)
     sending = CampaignArraySender(order, ledger, content)
@@ -82,7 +82,7 @@ class CampaignArraySender:
     def _ledger_batch(self, arrays: list[ArraySendProgress]) -> Iterator[None]:
         """Write the ledger records of a `with` block together; if the write fails, all arrays have failed."""
         try:
-            with self._ledger.batch():
+            with self._ledger.write_lines_at_once():
                 yield
         except OSError as error:
             for sent in arrays:
@@ -90,13 +90,13 @@ class CampaignArraySender:
 
     def _record_intent(self, sent: ArraySendProgress) -> None:
         number, ledger, order = sent.array.array, self._ledger, self._order
-        sent.job = ledger.job(number)
+        sent.job = ledger.job_id_of_array(number)
         if not (sent.job or order.is_of_copies):
             require_earlier_attempts_ended(order, ledger, sent.place)
         if not sent.job:
             as_user_refusals_and_user_switch.require_existing_account(ledger.uid)
-        ledger.intend(number, order.cluster, order.tasks[sent.place], order.is_of_copies)
-        sent.is_new = not (sent.job or ledger.was_repeated(number))
+        ledger.record_array(number, order.cluster, order.tasks[sent.place], order.is_of_copies)
+        sent.is_new = not (sent.job or ledger.may_be_submitted_twice(number))
 
     def _submit_or_adopt(self, sent: ArraySendProgress) -> None:
         """Submit an array held, or adopt the job that an earlier call submitted."""
@@ -110,11 +110,11 @@ class CampaignArraySender:
     def _record_job_ids(self, begun: list[ArraySendProgress], unbegun: list[ArraySendProgress]) -> None:
         """Record new job ids, and withdraw the intents of arrays that were not submitted."""
         for sent in begun:
-            if sent.job and not self._ledger.job(sent.array.array):
-                self._ledger.submitted(sent.array.array, sent.job)
+            if sent.job and not self._ledger.job_id_of_array(sent.array.array):
+                self._ledger.record_job_id(sent.array.array, sent.job)
         for sent in unbegun:
             if sent.is_new and not sent.error:
-                self._ledger.withdraw(sent.array.array)
+                self._ledger.withdraw_array(sent.array.array)
 
     def release_submitted_arrays(self, sent: list[ArraySendProgress]) -> None:
         """Release the submitted arrays, all new arrays by a single call."""
@@ -123,7 +123,7 @@ class CampaignArraySender:
         if new:
             self._ask_and_record_error(new, RELEASE, *(sent_array.job for sent_array in new))
         for sent_array in (sent_array for sent_array in ready if not sent_array.is_new):
-            repeated = int(self._ledger.was_repeated(sent_array.array.array))
+            repeated = int(self._ledger.may_be_submitted_twice(sent_array.array.array))
             self._ask_and_record_error([sent_array], RELEASE_OLD, str(sent_array.array), sent_array.job, str(repeated))
 
     def _ask_and_record_error(self, sent: list[ArraySendProgress], *words: str) -> None:

@@ -202,12 +202,12 @@ def wiping() -> None:
 
 def is_over(campaigns: CampaignRows) -> bool:
     """Say whether the campaign has ended."""
-    return not campaigns.unfinished() and bool(campaigns.all())
+    return not campaigns.unfinished_campaigns() and bool(campaigns.all_campaigns())
 
 
 def is_wound_up(campaigns: CampaignRows) -> bool:
     """Say whether no campaign has anything left to do."""
-    return not campaigns.unfinished()
+    return not campaigns.unfinished_campaigns()
 
 
 def brought(is_idempotent: bool = False) -> None:
@@ -259,11 +259,11 @@ def cancelled() -> None:
     program = runner()
     program.process_inbox()
     campaigns = CampaignRows(program.database)
-    array = campaigns.intend(1, "beta", 3, Clock().now())
+    array = campaigns.create_array(1, "beta", 3, Clock().now())
     assert array
     release = sandbox.CELLS / "beta/bin/qalter"
     missing = release.rename(release.with_name("missing"))
-    program._actions._submissions._submit([array])
+    program._actions._submissions._submit_recorded_arrays([array])
     missing.rename(release)
     hers(f"ask.{campaign_files_of_owners.write_owner_request_to_inbox(CampaignOwnerRequestVerb.CANCEL, (1,))}")
 
@@ -401,7 +401,7 @@ def copied_once() -> list[str]:
     """Go on to the end; the hanging task has succeeded as a copy, and its other attempt is one."""
     found = ran_once()
     database = StateFile.open(STATE)
-    shown = CampaignTaskRows(database).sent(1, TASKS - 1, TASKS - 1)
+    shown = CampaignTaskRows(database).submitted_tasks(1, TASKS - 1, TASKS - 1)
     database.close()
     beside = [[each.outcome for each in one.copies] for one in shown]
     sent = [line for line in Path(LEDGER, "c.1").read_text().splitlines() if "copies" in line]
@@ -435,7 +435,7 @@ def wiped_once() -> list[str]:
     status = killing.run(wiping)
     left = [sandbox.jobs(one) for one in CELLS]
     database = StateFile.open(STATE)
-    marked = sum(len(places) for places in TaskDeletionMarkRows(database).all().values())
+    marked = sum(len(places) for places in TaskDeletionMarkRows(database).deletion_marks().values())
     database.close()
     _let_start()
     return [
@@ -469,7 +469,7 @@ def _let_start() -> None:
 
 def _is_clean(state: CampaignState, counts: tuple[int, int], files: Sequence[str] = ("c.1",)) -> list[str]:
     database = StateFile.open(STATE)
-    found = [(one.state, (one.ended, one.failed)) for one in CampaignRows(database).all()]
+    found = [(one.state, (one.ended, one.failed)) for one in CampaignRows(database).all_campaigns()]
     database.close()
     there = (path.name for path in Path(CAMPAIGNS).rglob("[!.]*") if path.is_file())
     left = sorted(name for name in there if name != campaign_file_verification.NAME)

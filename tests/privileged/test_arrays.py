@@ -186,7 +186,7 @@ def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(tmp_path: Path
     """Whoever has the service account would fill a disk of root's."""
     folder = tmp_path / "ledger"
     with RootLedgerOfSubmittedTasks(99, str(folder)) as ledger, suppress(RootLedgerUnreadable):
-        assert ledger.arrays() == ()
+        assert ledger.list_arrays() == ()
         as_user_array_verbs.note_campaign_end_in_ledger(99, ledger, str(tmp_path))
         as_user_array_verbs._release_or_delete_array(asked(told), ledger)
 
@@ -206,7 +206,7 @@ def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
 
     assert [one.name for one in folder.iterdir() if one.is_file() and not one.is_symlink()] == ["c.12"]
     with RootLedgerOfSubmittedTasks(12, str(folder)) as ledger, pytest.raises(CampaignEndInRootLedger):
-        ledger.intend(1, "beta", "0:1")
+        ledger.record_array(1, "beta", "0:1")
 
 
 MAKERS: dict[str, Callable[[Path], object]] = {
@@ -230,7 +230,7 @@ def test_the_end_of_a_campaign_is_noted_whatever_is_put_into_its_files_place(
         as_user_array_verbs.note_campaign_end_in_ledger(12, ledger, str(tmp_path))
 
     with RootLedgerOfSubmittedTasks(12, folder) as ledger, pytest.raises(CampaignEndInRootLedger):
-        ledger.intend(1, "beta", "0:1")
+        ledger.record_array(1, "beta", "0:1")
 
 
 def test_no_ledger_is_begun_for_what_no_person_put_there(
@@ -275,11 +275,11 @@ def test_nothing_is_intended_for_an_owner_without_an_account(tmp_path: Path, ask
     """What is intended and never submitted keeps a cancelled campaign from ending."""
     order = asked("send-arrays c.12 beta 3 0-9:1")
     with RootLedgerOfSubmittedTasks(12, str(tmp_path)) as ledger:
-        ledger.require(NOBODY, "digest")
+        ledger.require_campaign_file(NOBODY, "digest")
         (sent,) = CampaignArraySender(order, ledger, None).submit_held_arrays()
 
         assert isinstance(sent.error, as_user_refusals_and_user_switch.OwnerAccountUnavailable)
-        assert ledger.arrays() == ()
+        assert ledger.list_arrays() == ()
 
 
 def test_no_module_of_it_is_too_long_for_whoever_lets_it_run_as_root() -> None:
@@ -291,8 +291,8 @@ def test_no_module_of_it_is_too_long_for_whoever_lets_it_run_as_root() -> None:
 
 def test_places_that_an_array_does_not_have_are_refused(tmp_path: Path, asked: Asked) -> None:
     with RootLedgerOfSubmittedTasks(12, str(tmp_path)) as ledger:
-        ledger.require(1000, "digest")
-        ledger.intend(3, "beta", "0-2:1")
+        ledger.require_campaign_file(1000, "digest")
+        ledger.record_array(3, "beta", "0-2:1")
         as_user_array_verbs._require_indices_in_array(asked("delete-waiting c.12 beta 3 1-3"), ledger, 3)
         for told in ("3 1-4", "4 1"):
             with pytest.raises(AsUserRequestRefusal, match=r"has only \d tasks"):

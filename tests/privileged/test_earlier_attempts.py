@@ -49,13 +49,13 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> Ask:
 def _ledger(tmp_path: Path) -> Ledger:
     """Task 0 to 99 were sent one by one to beta, 5 to gamma again and to where nothing is now."""
     ledger = RootLedgerOfSubmittedTasks(7, str(tmp_path / "ledger"))
-    ledger.require(1000, "abc")
+    ledger.require_campaign_file(1000, "abc")
     for number in range(1, 101):
-        ledger.intend(number, "beta", f"{number - 1}:1")
+        ledger.record_array(number, "beta", f"{number - 1}:1")
         if number != 2:
-            ledger.submitted(number, str(1000 + number))
-    ledger.intend(101, "gamma", "5-6:2")
-    ledger.intend(102, "delta", "5:3")
+            ledger.record_job_id(number, str(1000 + number))
+    ledger.record_array(101, "gamma", "5-6:2")
+    ledger.record_array(102, "delta", "5:3")
     return ledger
 
 
@@ -75,8 +75,8 @@ def test_each_cluster_is_asked_once_about_all_arrays(asked: Ask, ledger: Ledger)
 def test_an_array_that_was_sent_again_is_asked_for_by_its_name_too(asked: Ask, ledger: Ledger) -> None:
     """The id that was found for it may be that of another job, which somebody renamed."""
     words = asked("")
-    ledger.intend(101, "gamma", "5-6:2")
-    ledger.submitted(101, "55")
+    ledger.record_array(101, "gamma", "5-6:2")
+    ledger.record_job_id(101, "55")
     require_earlier_attempts_ended(wanted("6:4"), ledger, 0)
 
     assert words == [("7=1007",), ("101=55+",)]

@@ -52,10 +52,10 @@ class Site:
         self.whole = "".join(f"{line}\n" for line in lines).encode()
         (folder / "c.12").write_bytes(self.whole)
         with self.ledger() as ledger:
-            RootVerifiedCampaignFiles(12, str(folder)).note(ledger)
+            RootVerifiedCampaignFiles(12, str(folder)).record_file_in_ledger(ledger)
             for number in range(self._arrays[0]):
-                ledger.intend(number + 1, "beta", self.tasks(number))
-                ledger.submitted(number + 1, str(number + 1))
+                ledger.record_array(number + 1, "beta", self.tasks(number))
+                ledger.record_job_id(number + 1, str(number + 1))
 
     @staticmethod
     def tasks(number: int) -> str:
@@ -78,15 +78,15 @@ class Site:
             is_of_copies=False,
         )
         brought = RootVerifiedCampaignFiles(12, str(self._folder))
-        brought.note(ledger)
+        brought.record_file_in_ledger(ledger)
         return VerifiedCampaignTasks(cast("AsUserArrayArguments", order), brought, ledger)
 
     def send(self, content: VerifiedCampaignTasks, ledger: RootLedgerOfSubmittedTasks, place: int) -> None:
         """Do what a call does for each of its arrays, but for what its cluster does."""
         number = self._arrays[place] + 1
-        assert ledger.earlier(number, self.tasks(number - 1)) == []
-        ledger.intend(number, "beta", self.tasks(number - 1))
-        ledger.submitted(number, str(number))
+        assert ledger.arrays_with_same_tasks(number, self.tasks(number - 1)) == []
+        ledger.record_array(number, "beta", self.tasks(number - 1))
+        ledger.record_job_id(number, str(number))
         array = CampaignArrayId("alpha", 12, number)
         assert content.spec(array, content.tasks(place), "alice").tasks == SIZE
 
@@ -122,7 +122,7 @@ def test_each_byte_of_a_file_is_looked_at_once(tmp_path: Path, tasks: int, step:
     whole = Searched(Site(tmp_path / "site", tasks).whole)
     wanted = list(range(tasks - 1, 0, -step))[::-1]
 
-    found = campaign_file_verification._lines(whole, wanted)
+    found = campaign_file_verification._select_task_lines(whole, wanted)
 
     assert found == {n: f"case-{n} --seed {n}".encode() for n in wanted}
     assert whole.looked_at == len(whole)
@@ -152,7 +152,7 @@ def test_the_ledger_is_read_once_for_all_arrays(tmp_path: Path) -> None:
     def first(site: Site) -> int:
         def once() -> None:
             with site.ledger() as ledger:
-                ledger.earlier(1000, site.tasks(500))
+                ledger.arrays_with_same_tasks(1000, site.tasks(500))
 
         return steps(once)
 

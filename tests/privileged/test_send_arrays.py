@@ -85,7 +85,7 @@ def send(cluster: Cluster, count: int = MANY) -> list[ArraySendProgress]:
     words = (f"{number} {number}:1" for number in range(1, count + 1))
     asked = AsUserArrayArguments(f"send-arrays c.12 beta {' '.join(words)}".split())
     with RootLedgerOfSubmittedTasks(12, str(cluster.ledger.parent)) as ledger:
-        ledger.require(os.getuid(), "digest")
+        ledger.require_campaign_file(os.getuid(), "digest")
         one = CampaignArraySender(asked, ledger, cast("VerifiedCampaignTasks", cluster))
         sent = one.submit_held_arrays()
         one.release_submitted_arrays(sent)
@@ -111,7 +111,7 @@ def test_a_call_waits_twice_for_the_disk_however_many_arrays_it_sends(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     with RootLedgerOfSubmittedTasks(12, str(cluster.ledger.parent)) as ledger:
-        ledger.require(os.getuid(), "digest")
+        ledger.require_campaign_file(os.getuid(), "digest")
     waits = counted(monkeypatch)
 
     assert [sent.line() for sent in send(cluster, count)] == [f"0 {101 + n} " for n in range(count)]
@@ -131,7 +131,7 @@ def test_an_array_for_which_there_was_no_time_is_as_if_nobody_had_asked(
         late.setattr(send_arrays, "BEGINS_S", -1.0)
         assert len(send(cluster, 3)) == 1
     with RootLedgerOfSubmittedTasks(12, str(cluster.ledger.parent)) as ledger:
-        assert [row[0] for row in ledger.arrays()] == ["1"]
+        assert [row[0] for row in ledger.list_arrays()] == ["1"]
     send(cluster, 3)
 
     assert [word for word, _, _ in cluster.asked()[2:]] == [*("submit", "submit"), *("release:102,103", "act:101:0")]
@@ -158,7 +158,7 @@ def test_arrays_are_held_until_their_ids_have_room(cluster: Cluster, monkeypatch
 def test_nothing_is_submitted_whose_intent_has_no_room(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     with RootLedgerOfSubmittedTasks(12, str(cluster.ledger.parent)) as ledger:
-        ledger.require(os.getuid(), "digest")
+        ledger.require_campaign_file(os.getuid(), "digest")
 
     def full(end: int, data: bytes) -> int:
         return write(end, data[:7] if data.startswith(b"array ") else data)

@@ -91,9 +91,9 @@ def test_a_cycle_sees_how_its_slots_are_shared(tmp_path: Path) -> None:
         digest="",
         jdl=Jdl(name="sweep", clusters={"alpha": JdlSettingsAtCluster(exec_file="run")}),
     )
-    CampaignRows(database).add(sweep, "token")
+    CampaignRows(database).insert_campaign(sweep, "token")
     used = DecayedCampaignUsage(campaign=1, cluster="alpha", at=NOON, used_s=80.0)
-    CampaignSlotUsageRows(database).keep([used])
+    CampaignSlotUsageRows(database).store_slot_usage([used])
     database.close()
 
     runner = CampaignRunnerCycle(policy, Clock(lambda: NOON.timestamp(), lambda: 0.0), is_dry=True)
@@ -137,7 +137,7 @@ def test_what_people_bring_begins_a_cycle_after_a_pause() -> None:
     vars(runner)["process_inbox"] = lambda: next(taken)
     daemon.runner = runner
     vars(daemon).update(_is_dry=True, _clock=Clock(lambda: 0.0, lambda: now_s[0]))
-    vars(runner)["untaken"] = list
+    vars(runner)["list_unprocessed_files"] = list
 
     assert daemon.has_news()  # nothing was asked of clusters just now
     with daemon.open_cycle():

@@ -40,7 +40,7 @@ WISH = JdlSettingsAtCluster(exec_file="run", is_besteffort=False)
 class Cells(Grid):
     """Clusters that note what is ended there, too."""
 
-    def delete_places(self, array: CampaignArray, places: tuple[range, ...]) -> None:
+    def delete_array_tasks(self, array: CampaignArray, places: tuple[range, ...]) -> None:
         """End the tasks at some places."""
         self.told.append(f"end {array.number} {[*places[0]]}")
 
@@ -56,17 +56,20 @@ class Site:
         predictions, marks = CampaignStatisticsRows(database), TaskDeletionMarkRows(database)
         self.updator = CampaignSituationGatherer(self.policy, database, predictions, marks, self.clock, ran=ran)
         known = vars(self.updator)
-        known["_ends"], known["_accounting_delays_by_cluster"] = (self._ends, lambda names: dict.fromkeys(names, 0.0))
-        vars(self.updator._asking)["ask"] = self._answers
+        known["_query_task_ends"], known["_accounting_delays_by_cluster"] = (
+            self._ends,
+            lambda names: dict.fromkeys(names, 0.0),
+        )
+        vars(self.updator._asking)["fetch_snapshots"] = self._answers
         self.silent: set[str] = set()
         self.end: JobEnd | None = None  # of every task
         self.hanging: dict[str, ClusterJobListRow] = {}  # by cluster
         self.limits: dict[str, ClusterArrayLimits] = {}
-        vars(self.updator._limits)["of"] = lambda _: self.limits
+        vars(self.updator._limits)["limits_of_clusters"] = lambda _: self.limits
         act = CampaignPlanExecutor(
             database, CycleStatisticsRecorder(database), self.clock, self.policy.failures, self.grid
         )
-        self.do = act.do
+        self.do = act.execute_plan
 
     def _answers(self, clusters: Iterable[str], *_: object) -> dict[str, ClusterSnapshot]:
         queue = QueueInstanceStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=SLOTS)
@@ -114,11 +117,11 @@ class Site:
             digest="",
             jdl=jdl,
         )
-        self.campaigns.add(one, "token")
+        self.campaigns.insert_campaign(one, "token")
 
     def cycle(self) -> None:
         """Do a cycle as the runner does."""
-        self.do(rules.plan_campaign_cycle(self.updator.look()))
+        self.do(rules.plan_campaign_cycle(self.updator.gather_situation()))
 
 
 def listed(job_id: int, places: range, fact: str) -> ClusterJobListRow:
@@ -142,7 +145,7 @@ def test_a_campaign_is_sent_ends_and_is_counted_without_an_own_cluster(site: Sit
     for _ in range(3):
         site.cycle()
 
-    found = site.campaigns.find(1)
+    found = site.campaigns.find_campaign(1)
     assert found
     sent = {told.split()[2] for told in site.grid.told if told.startswith("submit")}
     assert sent == {"beta", "gamma"}
@@ -156,12 +159,12 @@ def test_a_test_sends_one_task_to_each_cluster_though_one_is_away_at_first(site:
     site.silent = {"gamma"}
     for _ in range(3):
         site.cycle()
-    before = site.campaigns.find(1)
+    before = site.campaigns.find_campaign(1)
     site.silent.clear()
     for _ in range(3):
         site.cycle()
 
-    found = site.campaigns.find(1)
+    found = site.campaigns.find_campaign(1)
     assert before
     assert found
     sent = [told for told in site.grid.told if told.startswith("submit")]
@@ -179,7 +182,7 @@ def test_the_last_task_is_copied_and_its_other_attempt_is_ended_once_the_copy_su
     for _ in range(4):
         site.cycle()
 
-    found = site.campaigns.find(1)
+    found = site.campaigns.find_campaign(1)
     assert found
     told = [one for one in site.grid.told if not one.startswith("release")]
     assert told[2:4] == ["submit 3 gamma 3:2", f"end 1 {[SLOTS]}"]
@@ -193,7 +196,7 @@ def test_a_task_that_loses_its_host_each_time_fails_after_its_tries(site: Site) 
     for _ in range(9):
         site.cycle()
 
-    found = site.campaigns.find(1)
+    found = site.campaigns.find_campaign(1)
     assert found
     sent = [told.split()[2:] for told in site.grid.told if told.startswith("submit")]
     times = site.policy.failures.site_fault + 1
@@ -229,7 +232,7 @@ def test_a_prologue_goes_first_and_an_epilogue_last_at_each_cluster(site: Site) 
     for _ in range(9):
         site.cycle()
 
-    found = site.campaigns.find(1)
+    found = site.campaigns.find_campaign(1)
     assert found
     sent = [told.split()[2:] for told in site.grid.told if told.startswith("submit")]
     first, last = FIRST_PROLOGUE_TASK, FIRST_PROLOGUE_TASK + 1  # of beta; gamma's follow
@@ -261,7 +264,7 @@ def test_a_prologue_that_waits_is_taken_away_once_no_task_is_left(site: Site) ->
     for _ in range(4):
         site.cycle()
 
-    (of_array,) = TaskDeletionMarkRows(site.campaigns.database).all().values()
+    (of_array,) = TaskDeletionMarkRows(site.campaigns.database).deletion_marks().values()
     assert [mark.wiped_for for mark in of_array.values()] == [NikitaDeletionReason.UNNEEDED]
 
 
@@ -272,5 +275,5 @@ def test_a_cluster_that_does_not_answer_is_an_event_with_what_it_said(site: Site
 
     site.cycle()
 
-    (event,) = EventAndSuccessRecordRows(site.campaigns.database).open()
+    (event,) = EventAndSuccessRecordRows(site.campaigns.database).open_events()
     assert (event.code, event.cluster, event.why) == (*(CampaignEventCode.GET_JOBS, "gamma"), "ssh: no route to host")

@@ -206,7 +206,7 @@ def test_a_server_refuses_changes_where_none_may_be_made(state_url: str) -> None
     campaigns = CampaignRows(StateFile.open(state_url))
     unchanged = CampaignRows(StateFile.open(state_url, is_unchanged=True))
 
-    assert unchanged.all() == campaigns.all()
+    assert unchanged.all_campaigns() == campaigns.all_campaigns()
     with pytest.raises(StateError, match=r"read-?only"):
         unchanged.drop_unsent_tasks(1)
 

@@ -40,28 +40,30 @@ class Restored:
         database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.database, self.campaigns = database, CampaignRows(database)
         self.tries = TaskAttemptRows(database, self.campaigns)
-        self.campaigns.add(made_campaign("beta", "gamma", tasks=TASKS), "token")
+        self.campaigns.insert_campaign(made_campaign("beta", "gamma", tasks=TASKS), "token")
         for cluster, tasks in (("beta", AN_ARRAY), ("gamma", 6), ("beta", 20)):
-            self.campaigns.intend(1, cluster, tasks, NOON)
+            self.campaigns.create_array(1, cluster, tasks, NOON)
         self.campaigns.set_array_state(self.array(1), ArraySubmissionState.RELEASED, 71)
 
     def array(self, number: int) -> CampaignArray:
         """Look one up."""
-        return next(one for one in self.campaigns.arrays_of(1) if one.number == number)
+        return next(one for one in self.campaigns.arrays_of_campaign(1) if one.number == number)
 
     def take_over(self, refused: CampaignArray, portions: int = 99) -> int:
         """Take over what is lost, until a kill after so many portions; say how many there were."""
         found = plan_recovery_from_root_ledger(
-            1, self.tries.stored_campaign(1), LEDGER, NOON, refused=refused, most=AN_ARRAY
+            1, self.tries.read_stored_campaign(1), LEDGER, NOON, refused=refused, most=AN_ARRAY
         )
         for one in found[:portions]:
-            self.tries.adopt(one)
+            self.tries.import_recovery_step(one)
         return len(found)
 
     def waiting(self) -> list[tuple[int, int]]:
         """Return each task that waits, with its next attempt."""
         return sorted(
-            (task, one.attempt) for one in self.campaigns.waiting_of(1) for task in range(one.first, one.last + 1)
+            (task, one.attempt)
+            for one in self.campaigns.list_unsent_tasks(1)
+            for task in range(one.first, one.last + 1)
         )
 
     def sent(self) -> set[tuple[object, ...]]:
@@ -84,7 +86,7 @@ def test_all_that_was_lost_is_known_again(restored: Restored) -> None:
 
     pending = [(task, attempt) for task, attempt, *_, how in restored.sent() if how == "pending"]
     assert portions > AN_ARRAY
-    known = sorted(one.number for one in restored.campaigns.arrays_of(1))
+    known = sorted(one.number for one in restored.campaigns.arrays_of_campaign(1))
     assert known == [one.number for one in LEDGER]
     assert restored.waiting() == [(task, 1) for task in range(20, TASKS)]
     again = {5: 2, 7: 2, 0: 2}
@@ -104,7 +106,7 @@ def test_a_kill_between_two_portions_leaves_a_state_that_is_gone_on_from(
     pending = {task for task, *_, how in restored.sent() if how == TaskAttemptOutcome.PENDING}
     there = {task for task, _ in restored.waiting()} | pending
     assert there == {*range(TASKS)}
-    anew = restored.campaigns.intend(1, "beta", 5, NOON)
+    anew = restored.campaigns.create_array(1, "beta", 5, NOON)
     assert {one[:2] for one in restored.sent() if one[2] == anew.number} & KNOWN
     restored.take_over(anew)
     assert (restored.sent(), restored.waiting()) == (whole.sent(), whole.waiting())
@@ -112,33 +114,33 @@ def test_a_kill_between_two_portions_leaves_a_state_that_is_gone_on_from(
 
 def test_a_task_that_had_ended_ends_anew_with_what_the_ledger_has_of_it(restored: Restored) -> None:
     """Else it would be counted twice: it had failed before it was tried again, or copied."""
-    first, second, *_ = restored.campaigns.pending(restored.array(1))
+    first, second, *_ = restored.campaigns.unfinished_attempts(restored.array(1))
     ended = [
         replace(one, outcome=outcome)
         for one, outcome in ((first, TaskAttemptOutcome.PROGRAM_ERROR), (second, TaskAttemptOutcome.SUCCESS))
     ]
-    restored.campaigns.ended(ended)
-    restored.campaigns.count(1, 2, 1)
+    restored.campaigns.record_attempt_ends(ended)
+    restored.campaigns.add_to_task_counts(1, 2, 1)
 
     restored.take_over(restored.array(2))
 
-    found = restored.campaigns.find(1)
+    found = restored.campaigns.find_campaign(1)
     assert (found.ended, found.failed) == (1, 0)
 
 
 def test_a_task_that_was_cancelled_as_it_waited_is_known_where_it_was_sent(restored: Restored) -> None:
     """Its owner wants it no more: it is to be deleted there."""
-    undone = plan_recovery_from_root_ledger(1, restored.tries.stored_campaign(1), (LEDGER[0],), NOON)
+    undone = plan_recovery_from_root_ledger(1, restored.tries.read_stored_campaign(1), (LEDGER[0],), NOON)
     for one in undone:
-        restored.tries.adopt(one)
-    assert CampaignTaskRows(restored.database).cancel(1, 6)
+        restored.tries.import_recovery_step(one)
+    assert CampaignTaskRows(restored.database).cancel_waiting_task(1, 6)
 
     restored.take_over(restored.array(1))
 
-    found = restored.campaigns.find(1)
+    found = restored.campaigns.find_campaign(1)
     assert (found.ended, found.failed) == (0, 0)
     known = next(one for one in LEDGER if (6, 1) in one.tasks)
     place = known.tasks.index((6, 1)) + 1
-    marks = TaskDeletionMarkRows(restored.database).all()
+    marks = TaskDeletionMarkRows(restored.database).deletion_marks()
     assert {place: TaskDeletionMark(wiped_for=NikitaDeletionReason.UNWANTED)} == marks[1, known.number]
     assert (6, 1, known.number, place, TaskAttemptOutcome.PENDING) in restored.sent()

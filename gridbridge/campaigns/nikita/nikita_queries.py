@@ -61,14 +61,16 @@ def campaign_tasks_in_snapshots(
         of_array = marks.get(array.key, {})
         for row in answers[array.cluster].jobs.get(array.job_id, ()):
             is_kept = row.state.is_waiting and array.key in steps
-            if not is_kept and (since := _since(array, row, campaign)):
-                yield from _split(array, campaign, row, shift_past_time_by_clock_jumps(since, jumps), of_array)
+            if not is_kept and (since := _waiting_or_running_since(array, row, campaign)):
+                yield from _split_row_by_mark(
+                    array, campaign, row, shift_past_time_by_clock_jumps(since, jumps), of_array
+                )
             elif of_array and (is_kept or row.state.is_put_back or (row.state.is_waiting and row.state.is_held)):
-                split = _split(array, campaign, row, array.intended_at, of_array)
+                split = _split_row_by_mark(array, campaign, row, array.intended_at, of_array)
                 yield from (part for part in split if part.marked in TO_GO)
 
 
-def _since(array: CampaignArray, row: ClusterJobListRow, campaign: Campaign) -> datetime | None:
+def _waiting_or_running_since(array: CampaignArray, row: ClusterJobListRow, campaign: Campaign) -> datetime | None:
     """Return the time since which tasks wait (since submission) or run; None for tasks that nikita must not delete."""
     if campaign.state is CampaignState.CANCELLED and not row.state.is_deleting:
         return array.intended_at
@@ -81,7 +83,7 @@ def _since(array: CampaignArray, row: ClusterJobListRow, campaign: Campaign) -> 
     return None
 
 
-def _split(
+def _split_row_by_mark(
     array: CampaignArray,
     campaign: Campaign,
     row: ClusterJobListRow,
@@ -90,7 +92,7 @@ def _split(
 ) -> Iterator[deletions.ArrayTasksWithSameStateAndAge]:
     by_mark: dict[deletions.NikitaDeletionReason | None, list[range]] = {}
     for task_range in row.tasks or (range(1, array.size + 1),):
-        for wiped_for, indices in _runs(task_range, marks):
+        for wiped_for, indices in _group_indices_by_mark(task_range, marks):
             by_mark.setdefault(wiped_for, []).append(indices)
     for marked, ranges in by_mark.items():
         yield deletions.ArrayTasksWithSameStateAndAge(
@@ -115,7 +117,7 @@ def _walltime_s(campaign: Campaign, array: CampaignArray) -> int:
     return max(request.walltime_s, request.prologue_walltime_s, request.epilogue_walltime_s)
 
 
-def _runs(
+def _group_indices_by_mark(
     indices: range, marks: Mapping[int, deletions.TaskDeletionMark]
 ) -> Iterator[tuple[deletions.NikitaDeletionReason | None, range]]:
     if not marks:
@@ -136,7 +138,7 @@ class BlockedLocalJobFinder:
         self._clock = clock
         self._ours: dict[str, dict[int, deletions.CampaignArrayJob]] = {}
 
-    def look(
+    def find_blocked_jobs(
         self,
         arrays: Iterable[CampaignArray],
         answers: Mapping[str, ClusterSnapshot],
@@ -156,14 +158,16 @@ class BlockedLocalJobFinder:
                     is_ending=array.campaign in cancelled,
                 )
         now = self._clock.now()
-        recent = preemption_for_local_jobs.requests_with_recent_preemption(self._ways.tried(now - KEPT), now)
+        recent = preemption_for_local_jobs.requests_with_recent_preemption(
+            self._ways.preemption_times_by_job(now - KEPT), now
+        )
         crowded = (name for name, ours in self._ours.items() if ours)
-        return tuple(request for name in crowded for request in self._at(name, recent))
+        return tuple(request for name in crowded for request in self._blocked_jobs_at_cluster(name, recent))
 
-    def _at(
+    def _blocked_jobs_at_cluster(
         self, cluster: str, recent: Set[deletions.LocalRequestId]
     ) -> Iterator[deletions.LocalRequestBlockedByCampaigns]:
-        cell = self._ask(cluster)
+        cell = self._query_blocked_jobs(cluster)
         for request in preemption_for_local_jobs.find_blocked_local_requests(
             cluster, cell, self._ours[cluster], recent
         ):
@@ -177,11 +181,15 @@ class BlockedLocalJobFinder:
             if hosts := tuple(host for host in request.places if host.name in names):
                 yield replace(request, places=hosts)
 
-    def still(self, way: deletions.TasksPreemptedForRequest) -> deletions.TasksPreemptedForRequest | None:
+    def recompute_preemption(
+        self, way: deletions.TasksPreemptedForRequest
+    ) -> deletions.TasksPreemptedForRequest | None:
         """Query the cluster again; return the preemption that is still needed, None if no task must be preempted."""
-        return preemption_for_local_jobs.recompute_preemption(way, self._ask(way.cluster), self._ours[way.cluster])
+        return preemption_for_local_jobs.recompute_preemption(
+            way, self._query_blocked_jobs(way.cluster), self._ours[way.cluster]
+        )
 
-    def _ask(self, cluster: str) -> deletions.CellRequestsAndResources:
+    def _query_blocked_jobs(self, cluster: str) -> deletions.CellRequestsAndResources:
         where = configured_cluster_address(self._policy, cluster)
         try:
             if shows := batch_adapter_of_cluster(where).shows_crowd:
@@ -199,7 +207,7 @@ class HostClockJumpDetector:
         self._path = path
         self._seen: HostClockReadings | None = None
 
-    def look(self) -> tuple[ClockJump, ...]:
+    def detect_clock_jumps(self) -> tuple[ClockJump, ...]:
         """Return the jumps of this host's clock, each with its length and its time."""
         before = read_nikita_host_clocks(self._path)
         self._seen = record_clock_jumps(before, self._clock.read_host_clocks())
@@ -207,7 +215,7 @@ class HostClockJumpDetector:
             _log.warning("event=clock_set by_s=%+.0f", jump.by_s)
         return self._seen.leaps
 
-    def keep(self) -> None:
+    def save_clock_readings(self) -> None:
         """Save the clock readings, so that the next cycle does not detect the same jumps again."""
         try:
             if self._seen:
@@ -225,7 +233,7 @@ def execute_cancel_requests(
     if not listed:
         return 0
     does: dict[CampaignOwnerRequestVerb, Do] = {
-        verb: CampaignOwnerRequestHandler(database, clock, folder, published).do
+        verb: CampaignOwnerRequestHandler(database, clock, folder, published).execute_request
     }
     done = 0
     with program_lock_file.MomentaryProgramLock(runners) as is_ours:

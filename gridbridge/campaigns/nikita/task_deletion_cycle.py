@@ -95,26 +95,32 @@ class NikitaDeletionCycle:
 
     def gather(self) -> NikitaSituation:
         """Read the clusters' last snapshots, and query the clusters again before tasks are deleted."""
-        situation = self._look(self._policy.runner.interval_s)
+        situation = self._query_situation(self._policy.runner.interval_s)
         plan = nikita_deletion_planning.plan_nikita_deletions
         if self._asking.has_read and plan(situation) != NikitaDeletionPlan():
-            situation = self._look(0.0)
-        contests = self._crowds.look(self._arrays.values(), self._answers, self._marks.all(), self._cancelled)
+            situation = self._query_situation(0.0)
+        contests = self._crowds.find_blocked_jobs(
+            self._arrays.values(), self._answers, self._marks.deletion_marks(), self._cancelled
+        )
         return replace(situation, contests=contests)
 
-    def _look(self, limit_s: float) -> NikitaSituation:
+    def _query_situation(self, limit_s: float) -> NikitaSituation:
         released = [array for array in self._campaigns.open_arrays() if array.state is ArraySubmissionState.RELEASED]
         clusters = {array.cluster for array in released}
-        self._answers = self._asking.ask(clusters, released, limit_s)
-        return self.listed(released, self._answers)
+        self._answers = self._asking.fetch_snapshots(clusters, released, limit_s)
+        return self.situation_from_snapshots(released, self._answers)
 
-    def listed(self, released: list[CampaignArray], answers: dict[str, ClusterSnapshot]) -> NikitaSituation:
+    def situation_from_snapshots(
+        self, released: list[CampaignArray], answers: dict[str, ClusterSnapshot]
+    ) -> NikitaSituation:
         """Return the campaign tasks in the clusters' job lists, as input of the decision."""
         slots = {name: count_usable_slots(snapshot) for name, snapshot in answers.items()}
-        campaigns = {campaign.number: campaign for campaign in self._campaigns.unfinished()}
+        campaigns = {campaign.number: campaign for campaign in self._campaigns.unfinished_campaigns()}
         self._cancelled = killed = {n for n, campaign in campaigns.items() if campaign.state is CampaignState.CANCELLED}
-        marks, leaps = self._marks.all(), self._watch.look()
-        steps = self._tries.steps(one for one in campaigns.values() if one.number not in killed or one.is_winding_up)
+        marks, leaps = self._marks.deletion_marks(), self._watch.detect_clock_jumps()
+        steps = self._tries.last_prologues_and_epilogues(
+            one for one in campaigns.values() if one.number not in killed or one.is_winding_up
+        )
         epilogues = {(step.campaign, step.array) for step in steps if step.campaign in killed and step.step == EPILOGUE}
         to_go = {key for key, of_array in marks.items() if any(mark.wiped_for in TO_GO for mark in of_array.values())}
         self._arrays = {
@@ -150,51 +156,51 @@ class NikitaDeletionCycle:
     def apply(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> None:
         """Mark tasks and then delete them: a deleted task without a mark would count as deleted by its owner."""
         del situation
-        self._turns.begin()
-        self._watch.keep()
+        self._turns.start_cycle()
+        self._watch.save_clock_readings()
         for wipe in plan.spared:
-            self._marks.remove(wipe)
+            self._marks.remove_marks(wipe)
         for wipe in (*plan.wipes, *plan.repeated):
-            self._marks.put(wipe)
+            self._marks.mark_tasks(wipe)
         for wipe in (*plan.wipes, *plan.repeated, *plan.moved, *plan.cancelled):
-            self._delete(wipe)
+            self._delete_tasks_of_array(wipe)
         for way in plan.ways:
-            if now := self._crowds.still(way):
+            if now := self._crowds.recompute_preemption(way):
                 self._preempt_tasks_for_local_job(now)
 
     def _preempt_tasks_for_local_job(self, way: TasksPreemptedForRequest) -> None:
-        self._ways.put(way, self._clock.now())
+        self._ways.record_preemption(way, self._clock.now())
         for wipe in preemption_deletions_by_array(way):
-            self._marks.put(wipe)
-            self._delete(wipe)
+            self._marks.mark_tasks(wipe)
+            self._delete_tasks_of_array(wipe)
         job = f"{way.job}.{way.task}" if way.task else way.job
         words = "event=made_way cluster=%s job=%s tasks=%s for=%s"
         _log.info(words, way.cluster, job, len(way.tasks), ",".join(way.lacked))
 
-    def _delete(self, wipe: ArrayTaskDeletion) -> None:
+    def _delete_tasks_of_array(self, wipe: ArrayTaskDeletion) -> None:
         array = self._arrays[wipe.campaign, wipe.array]
         try:
             if wipe.wiped_for in REASONS_ONLY_WAITING:
-                self._delete_waiting(array, wipe)
+                self._delete_waiting_tasks(array, wipe)
             else:
-                self._turns.take(array, lambda: self._acts.delete_places(array, wipe.places))
+                self._turns.run_owner_call(array, lambda: self._acts.delete_array_tasks(array, wipe.places))
         except OwnerCallPostponement:
             pass  # OwnerCallTimeBudget has logged the hung call
         except GridbridgeError as error:
             name = f"{wipe.campaign}.{wipe.array}"
             _log.warning("event=not_wiped array=%s at=%s why=%r", name, wipe.cluster, str(error))
 
-    def _delete_waiting(self, array: CampaignArray, wipe: ArrayTaskDeletion) -> None:
+    def _delete_waiting_tasks(self, array: CampaignArray, wipe: ArrayTaskDeletion) -> None:
         """Delete the waiting tasks and mark them as never started; remove the marks of started tasks."""
-        begun = self._turns.take(array, lambda: self._acts.delete_waiting(array, wipe.places))
+        begun = self._turns.run_owner_call(array, lambda: self._acts.delete_waiting_array_tasks(array, wipe.places))
         if begun:
-            self._marks.remove(replace(wipe, places=begun))
-        if waiting := _without(wipe.places, begun):
+            self._marks.remove_marks(replace(wipe, places=begun))
+        if waiting := _ranges_without(wipe.places, begun):
             held = NikitaDeletionReason.LEFT if wipe.wiped_for in REASONS_OF_MOVES else NikitaDeletionReason.NEVER_BEGAN
-            self._marks.put(replace(wipe, places=waiting, wiped_for=held))
+            self._marks.mark_tasks(replace(wipe, places=waiting, wiped_for=held))
 
 
-def _without(ranges: tuple[range, ...], excluded: tuple[range, ...]) -> tuple[range, ...]:
+def _ranges_without(ranges: tuple[range, ...], excluded: tuple[range, ...]) -> tuple[range, ...]:
     listed = {index for indices in excluded for index in indices}
     return group_into_ranges(index for indices in ranges for index in indices if index not in listed)
 

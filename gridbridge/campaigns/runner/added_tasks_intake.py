@@ -36,55 +36,55 @@ class AddedTasksIntake:
         self._folder = folder
         self._grown: set[int] = set()
 
-    def grown(self) -> frozenset[int]:
+    def take_grown_campaigns(self) -> frozenset[int]:
         """Return the numbers of campaigns that got tasks since the last call."""
         grown, self._grown = frozenset(self._grown), set()
         return grown
 
-    def keep(self, new_file: NewCampaignOrAddedTasksFile) -> AdditionalCampaignTasks | str:
+    def store_added_tasks(self, new_file: NewCampaignOrAddedTasksFile) -> AdditionalCampaignTasks | str:
         """Store a file of added tasks as a new part of the campaign; return the part or a refusal."""
-        campaign = self._campaigns.find(new_file.adds_to or 0)
-        if part := self._parts.of_token(new_file.token):
+        campaign = self._campaigns.find_campaign(new_file.adds_to or 0)
+        if part := self._parts.added_tasks_of_token(new_file.token):
             is_same = campaign and (campaign.uid, part.digest) == (new_file.uid, new_file.digest)
             return part if is_same else ANOTHER
-        if not campaign or (problem := self._problem(new_file, campaign)):
+        if not campaign or (problem := self._refusal_reason(new_file, campaign)):
             return problem if campaign else f"no campaign {new_file.adds_to}"
-        return self._add(new_file, campaign)
+        return self._store_part(new_file, campaign)
 
-    def recover(self) -> tuple[int, ...]:
+    def restore_lost_added_tasks(self) -> tuple[int, ...]:
         """Store again the added tasks that a restored state file lacks; return the numbers of the campaigns."""
-        for part, uid in self._parts.all():
-            self._given.note(part.campaign, uid, part.digest, part.number)
+        for part, uid in self._parts.all_added_tasks():
+            self._given.register_file(part.campaign, uid, part.digest, part.number)
         recovered: dict[int, None] = {}
-        for campaign in self._campaigns.all():
-            while new_file := self._forgotten(campaign):
-                self._add(new_file, campaign)
-                campaign = self._campaigns.find(campaign.number) or campaign
+        for campaign in self._campaigns.all_campaigns():
+            while new_file := self._read_lost_tasks_file(campaign):
+                self._store_part(new_file, campaign)
+                campaign = self._campaigns.find_campaign(campaign.number) or campaign
                 recovered[campaign.number] = None
         return tuple(recovered)
 
-    def _forgotten(self, campaign: Campaign) -> NewCampaignOrAddedTasksFile | None:
-        part = self._parts.last(campaign.number) + 1
+    def _read_lost_tasks_file(self, campaign: Campaign) -> NewCampaignOrAddedTasksFile | None:
+        part = self._parts.last_part_number(campaign.number) + 1
         if campaign.state in (CampaignState.CANCELLED, CampaignState.PURGED):
             return None
         new_file = campaign_files_of_owners.read_numbered_campaign_file(campaign.number, self._folder, part)
         if not new_file or (new_file.adds_to, new_file.uid) != (campaign.number, campaign.uid):
             return None
-        is_given = self._given.has(campaign.number, new_file.uid, new_file.digest, part)
+        is_given = self._given.has_file(campaign.number, new_file.uid, new_file.digest, part)
         return replace(new_file, token=safe_files.random_file_name()) if is_given else None
 
-    def _add(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> AdditionalCampaignTasks:
+    def _store_part(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> AdditionalCampaignTasks:
         part = AdditionalCampaignTasks(
             campaign=campaign.number,
-            number=self._parts.last(campaign.number) + 1,
+            number=self._parts.last_part_number(campaign.number) + 1,
             tasks=new_file.tasks,
             digest=new_file.digest,
         )
-        self._parts.add(campaign, part, new_file.token)
+        self._parts.insert_added_tasks(campaign, part, new_file.token)
         self._grown.add(campaign.number)
         return part
 
-    def _problem(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> str:
+    def _refusal_reason(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> str:
         name = f"campaign {campaign.number}"
         if campaign.state is CampaignState.PURGED:
             return f"no {name}"
@@ -96,6 +96,6 @@ class AddedTasksIntake:
             return f"{name} is a test campaign, which sends one task to each cluster"
         if not new_file.tasks or campaign.tasks + new_file.tasks > MOST_TASKS:
             return f"{name} has {number_with_noun(campaign.tasks, 'task')}; expected 1 to {MOST_TASKS} in all"
-        if self._parts.last(campaign.number) >= MOST_PARTS:
+        if self._parts.last_part_number(campaign.number) >= MOST_PARTS:
             return f"{name} got tasks {MOST_PARTS} times; submit the rest as a new campaign"
         return self._judge(new_file, campaign)

@@ -53,7 +53,9 @@ ERRORS: dict[int, type[errors.GridbridgeError]] = {
 }
 
 
-def send(arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]) -> tuple[ArraySubmissionResult, ...]:
+def submit_arrays(
+    arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...],
+) -> tuple[ArraySubmissionResult, ...]:
     """Submit arrays of one campaign to one cluster, and release the arrays' tasks.
 
     Each result has a job id or an error; arrays whose submission did not start have no result. After an error that is
@@ -65,11 +67,15 @@ def send(arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]) -> t
         tasks = format_attempt_ranges(tuple((attempt.task, attempt.attempt) for attempt in attempts))
         words += [str(array.number), tasks]
     verb = "send-copies" if first.is_of_copies else "send-arrays"
-    lines = _run(ERRORS, verb, f"c.{first.campaign}", first.cluster, *words).decode("utf-8", "replace").splitlines()
-    return tuple(map(_sent, lines))
+    lines = (
+        _run_as_user_command(ERRORS, verb, f"c.{first.campaign}", first.cluster, *words)
+        .decode("utf-8", "replace")
+        .splitlines()
+    )
+    return tuple(map(_parse_submission_result, lines))
 
 
-def _sent(line: str) -> ArraySubmissionResult:
+def _parse_submission_result(line: str) -> ArraySubmissionResult:
     try:
         status, job, why = line.split(" ", 2)
         error = ERRORS.get(int(status), errors.GridbridgeError)(why) if int(status) else None
@@ -78,14 +84,14 @@ def _sent(line: str) -> ArraySubmissionResult:
         raise errors.ParseError(f"send-arrays: {line[:80]!r}") from error
 
 
-def release(array: CampaignArray) -> None:
+def release_array(array: CampaignArray) -> None:
     """Release the tasks of a submitted array; repeatable."""
-    _call("release-array", array)
+    _run_array_command("release-array", array)
 
 
-def delete(array: CampaignArray, *indices: str) -> int:
+def delete_array(array: CampaignArray, *indices: str) -> int:
     """Delete an array, or only some of its array indices; return the job id in root's ledger, 0 if never submitted."""
-    answer = _call("delete-array", array, *indices).split()
+    answer = _run_array_command("delete-array", array, *indices).split()
     if array.job_id and not answer:
         raise errors.RootLedgerUnreadable(f"root's ledger lacks array {array.number}")
     return int(answer[0]) if answer else 0
@@ -93,29 +99,33 @@ def delete(array: CampaignArray, *indices: str) -> int:
 
 def delete_array_without_owner(policy: Policy, owner: str, array: CampaignArray) -> int:
     """Delete an array whose owner has no account; raise OwnerlessJobNotDeleted if a job remains."""
-    ids = [entry.job_id for entry in ledger_arrays(array.campaign) if entry.number == array.number]
+    ids = [entry.job_id for entry in list_root_ledger_arrays(array.campaign) if entry.number == array.number]
     return jobs_of_removed_accounts.delete_array_of_removed_account(
         policy, array.cluster, owner, array_job_name(policy, array), (*ids, array.job_id)
     )
 
 
-def delete_places(array: CampaignArray, indices: tuple[range, ...]) -> None:
+def delete_array_tasks(array: CampaignArray, indices: tuple[range, ...]) -> None:
     """Delete the tasks with these array indices; repeatable."""
-    delete(array, format_array_index_ranges(indices))
+    delete_array(array, format_array_index_ranges(indices))
 
 
-def delete_waiting(array: CampaignArray, indices: tuple[range, ...]) -> tuple[range, ...]:
+def delete_waiting_array_tasks(array: CampaignArray, indices: tuple[range, ...]) -> tuple[range, ...]:
     """Delete the tasks that have not started, and return the array indices of started tasks; repeatable."""
-    answer = _call("delete-waiting", array, format_array_index_ranges(indices)).decode("ascii", "replace").split()
+    answer = (
+        _run_array_command("delete-waiting", array, format_array_index_ranges(indices))
+        .decode("ascii", "replace")
+        .split()
+    )
     if array.job_id and not answer:
         raise errors.RootLedgerUnreadable(f"root's ledger lacks array {array.number}")
     return parse_array_index_ranges(answer[1]) if answer[1:] else ()
 
 
-def ledger_arrays(campaign: int) -> tuple[RootLedgerArray, ...]:
+def list_root_ledger_arrays(campaign: int) -> tuple[RootLedgerArray, ...]:
     """Return a campaign's arrays in root's ledger; raise RootLedgerUnreadable or, for a damaged line, ParseError."""
     arrays = list[RootLedgerArray]()
-    for line in _run(ERRORS, "list-arrays", f"c.{campaign}").decode("ascii").splitlines():
+    for line in _run_as_user_command(ERRORS, "list-arrays", f"c.{campaign}").decode("ascii").splitlines():
         try:
             number, cluster, tasks, *job = line.split(" ")
             entry = RootLedgerArray(
@@ -131,21 +141,21 @@ def ledger_arrays(campaign: int) -> tuple[RootLedgerArray, ...]:
     return tuple(arrays)
 
 
-def end(campaign: int) -> None:
+def close_campaign_in_root_ledger(campaign: int) -> None:
     """Have root record that a campaign has ended; repeatable."""
-    _run(ERRORS, "end-campaign", f"c.{campaign}")
+    _run_as_user_command(ERRORS, "end-campaign", f"c.{campaign}")
 
 
 def reopen_campaign_in_root_ledger(campaign: int, request: str) -> None:
     """Have root reopen an ended campaign; raise RootCampaignRefusal if the owner did not ask to reopen the campaign."""
-    _run(ERRORS, "take-up", f"c.{campaign}", request)
+    _run_as_user_command(ERRORS, "take-up", f"c.{campaign}", request)
 
 
-def _call(verb: str, array: CampaignArray, *tasks: str) -> bytes:
-    return _run(LATER, verb, f"c.{array.campaign}", array.cluster, str(array.number), *tasks)
+def _run_array_command(verb: str, array: CampaignArray, *tasks: str) -> bytes:
+    return _run_as_user_command(LATER, verb, f"c.{array.campaign}", array.cluster, str(array.number), *tasks)
 
 
-def _run(refusals: Container[int], *words: str) -> bytes:
+def _run_as_user_command(refusals: Container[int], *words: str) -> bytes:
     """Run gridbridge-as-user; exit statuses in `refusals` raise the errors of ERRORS."""
     result = privileged_helper_calls.run_gridbridge_as_user(*words)
     if result.status in refusals:

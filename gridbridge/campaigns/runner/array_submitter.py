@@ -28,27 +28,27 @@ from gridbridge.shell.clock import Clock
 class CampaignArrayCommands(Protocol):
     """Repeatable commands on campaign arrays at clusters, implemented by the module `array_commands_as_owner`."""
 
-    def send(
+    def submit_arrays(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...], /
     ) -> tuple[ArraySubmissionResult, ...]:
         """Submit arrays of one campaign to one cluster, and release the arrays' tasks."""
 
-    def release(self, array: CampaignArray, /) -> None:
+    def release_array(self, array: CampaignArray, /) -> None:
         """Release the tasks of an array that is submitted on hold."""
 
-    def delete(self, array: CampaignArray, /) -> int:
+    def delete_array(self, array: CampaignArray, /) -> int:
         """Delete an array at its cluster; return the array's job id, or 0 if the array was never submitted."""
 
-    def delete_places(self, array: CampaignArray, indices: tuple[range, ...], /) -> None:
+    def delete_array_tasks(self, array: CampaignArray, indices: tuple[range, ...], /) -> None:
         """Delete the tasks with these indices in an array."""
 
-    def delete_waiting(self, array: CampaignArray, indices: tuple[range, ...], /) -> tuple[range, ...]:
+    def delete_waiting_array_tasks(self, array: CampaignArray, indices: tuple[range, ...], /) -> tuple[range, ...]:
         """Delete the tasks that have not started; return the array indices of the started tasks."""
 
-    def end(self, campaign: int, /) -> None:
+    def close_campaign_in_root_ledger(self, campaign: int, /) -> None:
         """Close a campaign in root's ledger of submitted tasks, so that root submits no more tasks of the campaign."""
 
-    def ledger_arrays(self, campaign: int, /) -> tuple[RootLedgerArray, ...]:
+    def list_root_ledger_arrays(self, campaign: int, /) -> tuple[RootLedgerArray, ...]:
         """Return a campaign's arrays in root's ledger of submitted tasks."""
 
 
@@ -81,13 +81,15 @@ class OwnerCallTimeBudget:
         self._paused_until_s: dict[Pair, float] = {}
         self._owners: dict[int, int] = {}
 
-    def begin(self) -> None:
+    def start_cycle(self) -> None:
         """Start a new cycle: forget the time that each owner's calls took."""
         self._taken_s.clear()
 
-    def take(self, array: CampaignArray, act: Callable[[], T], has_failed: Callable[[T], bool] = lambda _: False) -> T:
+    def run_owner_call(
+        self, array: CampaignArray, act: Callable[[], T], has_failed: Callable[[T], bool] = lambda _: False
+    ) -> T:
         """Run a call for an array; raises OwnerCallPostponement if the array's owner has no time left."""
-        pair, began_s = (self._owner(array.campaign), array.cluster), self._clock.steady_s()
+        pair, began_s = (self._uid_of_campaign(array.campaign), array.cluster), self._clock.steady_s()
         if began_s < self._paused_until_s.get(pair, began_s):
             raise PauseAfterHungOwnerCall(f"a call to {array.cluster} as this owner took too long, so later calls wait")
         if self._taken_s.get(pair, 0.0) >= TURN_S:
@@ -100,10 +102,10 @@ class OwnerCallTimeBudget:
             is_bad = False
             raise
         finally:
-            self._note(pair, self._clock.steady_s() - began_s, is_bad=is_bad)
+            self._record_call_time(pair, self._clock.steady_s() - began_s, is_bad=is_bad)
         return result
 
-    def _note(self, pair: Pair, took_s: float, *, is_bad: bool) -> None:
+    def _record_call_time(self, pair: Pair, took_s: float, *, is_bad: bool) -> None:
         self._taken_s[pair] = self._taken_s.get(pair, 0.0) + took_s
         before_s = self._pause_s.pop(pair, self._failures.probe_s / 2)
         if is_bad and took_s >= 5.0:  # the failed call counts as hung: other calls take less than a second
@@ -112,9 +114,9 @@ class OwnerCallTimeBudget:
             message = "event=held_up uid=%d cluster=%s took_s=%.0f pause_s=%.0f"
             _log.warning(message, *pair, took_s, pause_s)
 
-    def _owner(self, campaign: int) -> int:
+    def _uid_of_campaign(self, campaign: int) -> int:
         if campaign not in self._owners:
-            stored_campaign = self._campaigns.find(campaign)
+            stored_campaign = self._campaigns.find_campaign(campaign)
             self._owners[campaign] = stored_campaign.uid if stored_campaign else -1
         return self._owners[campaign]
 
@@ -139,28 +141,31 @@ class CampaignArraySubmitter:
         self._turns = turns
         self.begun: list[TaskAttempt] = []
 
-    def send(self, send: PlannedCampaignTaskSend) -> None:
+    def submit_planned_tasks(self, send: PlannedCampaignTaskSend) -> None:
         """Split tasks into arrays, record the arrays, and submit all arrays by one call."""
         most, now = min(self._most, send.array_tasks or self._most), self._clock.now()
-        parts = _parts(send, most)
-        self.begin(
-            [self._campaigns.intend(part.campaign, part.cluster, part.tasks, now, part.kept_off) for part in parts]
+        parts = _split_send_into_arrays(send, most)
+        self.submit_new_arrays(
+            [
+                self._campaigns.create_array(part.campaign, part.cluster, part.tasks, now, part.kept_off)
+                for part in parts
+            ]
         )
 
-    def begin(self, arrays: Iterable[CampaignArray | None]) -> None:
+    def submit_new_arrays(self, arrays: Iterable[CampaignArray | None]) -> None:
         """Submit new arrays; entries that are None are skipped."""
         new = [array for array in arrays if array]
         for array in new:
-            self.begun += self._campaigns.pending(array)
-        self._submit(new)
+            self.begun += self._campaigns.unfinished_attempts(array)
+        self._submit_recorded_arrays(new)
 
-    def resume(self, arrays: Iterable[CampaignArray]) -> None:
+    def resume_interrupted_arrays(self, arrays: Iterable[CampaignArray]) -> None:
         """Submit or release arrays whose submission was interrupted; skip unsent arrays without unfinished attempts."""
         begun: dict[tuple[int, str, bool], list[CampaignArray]] = {}
         for array in arrays:
             if array.state is ArraySubmissionState.INTENDED:
-                self._campaigns.is_repeated(array)
-                if not self._campaigns.pending(array):
+                self._campaigns.mark_array_repeated(array)
+                if not self._campaigns.unfinished_attempts(array):
                     self._campaigns.set_array_state(array, ArraySubmissionState.RELEASED)
                     continue
                 key = array.campaign, array.cluster, array.is_of_copies
@@ -168,22 +173,22 @@ class CampaignArraySubmitter:
             else:
                 error = None
                 try:
-                    self._turns.take(array, partial(self._acts.release, array))
+                    self._turns.run_owner_call(array, partial(self._acts.release_array, array))
                 except GridbridgeError as failure:
                     error = failure
                 self._settle(array, ArraySubmissionResult(job_id=array.job_id, error=error))
         for group in begun.values():
             for few in [[array] for array in group] if group[0].is_of_copies else [group]:
-                self._submit(few)
+                self._submit_recorded_arrays(few)
 
-    def _submit(self, arrays: list[CampaignArray]) -> None:
+    def _submit_recorded_arrays(self, arrays: list[CampaignArray]) -> None:
         if not arrays:
             return
-        intended = tuple((array, self._campaigns.pending(array)) for array in arrays)
+        intended = tuple((array, self._campaigns.unfinished_attempts(array)) for array in arrays)
         try:
-            sent = self._turns.take(
+            sent = self._turns.run_owner_call(
                 arrays[0],
-                lambda: self._acts.send(intended),
+                lambda: self._acts.submit_arrays(intended),
                 lambda results: any(result.error and not isinstance(result.error, ANSWERS) for result in results),
             )
         except GridbridgeError as error:
@@ -192,13 +197,15 @@ class CampaignArraySubmitter:
             self._settle(array, result)
 
 
-def _parts(send: PlannedCampaignTaskSend, most: int) -> Iterator[PlannedCampaignTaskSend]:
+def _split_send_into_arrays(send: PlannedCampaignTaskSend, most: int) -> Iterator[PlannedCampaignTaskSend]:
     for begin in range(0, send.tasks, most):
         end = min(begin + most, send.tasks)
-        yield replace(send, tasks=end - begin, kept_off=tuple(_between(send.kept_off, begin, end)))
+        yield replace(send, tasks=end - begin, kept_off=tuple(_select_exclusion_counts(send.kept_off, begin, end)))
 
 
-def _between(kinds: Iterable[TaskCountByExclusions], begin: int, end: int) -> Iterator[TaskCountByExclusions]:
+def _select_exclusion_counts(
+    kinds: Iterable[TaskCountByExclusions], begin: int, end: int
+) -> Iterator[TaskCountByExclusions]:
     first = 0
     for kind in kinds:
         tasks = min(end, first + kind.tasks) - max(begin, first)

@@ -77,10 +77,10 @@ class CampaignAndRequestIntake:
         )
         subscribing = SubscriptionRequestHandler(database, clock, notifications, folder)
         self._does: dict[CampaignOwnerRequestVerb, Do] = dict.fromkeys(
-            CampaignOwnerRequestHandler.VERBS, self.requests.do
+            CampaignOwnerRequestHandler.VERBS, self.requests.execute_request
         )
-        self._does |= dict.fromkeys(SubscriptionRequestHandler.VERBS, subscribing.do)
-        self.parts = AddedTasksIntake(database, self._part_problem, self._given, folder)
+        self._does |= dict.fromkeys(SubscriptionRequestHandler.VERBS, subscribing.execute_request)
+        self.parts = AddedTasksIntake(database, self._added_tasks_violation, self._given, folder)
         self._clusters = clusters
         self._clock = clock
         self._limits = limits
@@ -91,22 +91,22 @@ class CampaignAndRequestIntake:
         self._waiting: set[str] = set()  # tokens of files whose failure is logged
         self._quota = LogLineQuotaByPerson(clock.steady_s)
 
-    def take(self) -> int:
+    def process_inbox_files(self) -> int:
         """Accept new campaign files and answer owners' requests; return how many were accepted or answered."""
         listed = campaign_files_of_owners.list_campaign_inbox_files(self._folder)
         self._quota.tell_left_out(_log)
         intake_count = 0
         for token, new_file in campaign_files_of_owners.take_new_campaign_files(listed, self._folder):
-            with self._isolated(token):
-                intake_count += self._take(token, new_file)
-        self.requests.begin()
+            with self._handle_file_failure(token):
+                intake_count += self._accept_campaign_file(token, new_file)
+        self.requests.start_time_limit()
         for request in campaign_files_of_owners.take_owner_requests(listed, self._folder):
-            with self._isolated(request.token):
+            with self._handle_file_failure(request.token):
                 intake_count += execute_owner_request(request, self._does, self._folder, self._published)
         return intake_count
 
     @contextmanager
-    def _isolated(self, token: str) -> Iterator[None]:
+    def _handle_file_failure(self, token: str) -> Iterator[None]:
         """Let a later cycle retry a file after a failure of state file or disk; remove the file after other errors."""
         try:
             yield
@@ -118,124 +118,128 @@ class CampaignAndRequestIntake:
             _log.exception("event=not_taken token=%s", token)
             campaign_files_of_owners.remove_refused_inbox_file(token, self._folder)
 
-    def untaken(self) -> list[str]:
+    def list_unprocessed_files(self) -> list[str]:
         """Return the names of the inbox files that `take` would process."""
         return campaign_files_of_owners.list_unprocessed_inbox_files(
             campaign_files_of_owners.list_campaign_inbox_files(self._folder), self._folder
         )
 
-    def recover(self) -> None:
+    def restore_lost_campaigns(self) -> None:
         """Create campaigns that a restored state file lacks as paused campaigns; pause campaigns that lack tasks."""
-        campaigns = self._campaigns.all()
+        campaigns = self._campaigns.all_campaigns()
         for campaign in campaigns:
-            self._given.note(campaign.number, campaign.uid, campaign.digest)
-        for number in sorted({*self._given.campaigns()} - {campaign.number for campaign in campaigns}):
-            self._recover(number)
+            self._given.register_file(campaign.number, campaign.uid, campaign.digest)
+        for number in sorted({*self._given.campaign_numbers()} - {campaign.number for campaign in campaigns}):
+            self._restore_campaign(number)
         with self._database.transaction():
-            for grown in self.parts.recover():
+            for grown in self.parts.restore_lost_added_tasks():
                 _log.warning("event=parts_forgotten campaign=%s", grown)
-                self._tell_restored(grown, is_paused=True)
+                self._open_restored_event(grown, is_paused=True)
             self._open_events_of_lost_retries()
 
     def _open_events_of_lost_retries(self) -> None:
         """Open events for campaigns whose retries a restored state file lacks."""
         since_s = (self._clock.now() - KEPT).timestamp()
         for number, token in self._given.retries_since(since_s):
-            campaign = self._campaigns.find(number)
+            campaign = self._campaigns.find_campaign(number)
             is_purged = not campaign or campaign.state is CampaignState.PURGED
             if not is_purged and not self._campaigns.has_executed_request(token, number):
                 _log.warning("event=tries_forgotten campaign=%s", number)
-                self._tell_restored(number, TRIED)
+                self._open_restored_event(number, TRIED)
                 # a retry that is recorded as executed opens no second event
-                self._campaigns.note_done(token, number, self._clock.now())
+                self._campaigns.record_executed_request(token, number, self._clock.now())
 
-    def _recover(self, number: int) -> None:
+    def _restore_campaign(self, number: int) -> None:
         new_file = campaign_files_of_owners.read_numbered_campaign_file(number, self._folder)
-        if not new_file or not self._given.has(number, new_file.uid, new_file.digest):
+        if not new_file or not self._given.has_file(number, new_file.uid, new_file.digest):
             return
         # a paused campaign runs nothing as the owner, so the uid may replace a missing user name
         new_file = replace(new_file, owner=new_file.owner or str(new_file.uid))
-        campaign = self._campaign(new_file)
+        campaign = self._campaign_or_refusal(new_file)
         if isinstance(campaign, str):
             _log.error("event=not_recovered campaign=%s why=%r", number, campaign)
             return
         _log.warning("event=campaign_forgotten campaign=%s", number)
         campaign = replace(campaign, number=number, state=CampaignState.PAUSED)
         # a random token, which no other file has
-        self._campaigns.add(campaign, safe_files.random_file_name())
-        self._tell_restored(number, is_paused=True)
+        self._campaigns.insert_campaign(campaign, safe_files.random_file_name())
+        self._open_restored_event(number, is_paused=True)
 
-    def _tell_restored(self, campaign: int, why: str = "", *, is_paused: bool = False) -> None:
+    def _open_restored_event(self, campaign: int, why: str = "", *, is_paused: bool = False) -> None:
         """Open an event RESTORED; publish all tasks again, as published states may be newer than the state file."""
         if is_paused:
-            self._campaigns.is_now(campaign, CampaignState.PAUSED)
+            self._campaigns.set_campaign_state(campaign, CampaignState.PAUSED)
         subject, code, now = CampaignEventSubject.CAMPAIGN, CampaignEventCode.RESTORED, self._clock.now()
-        self._events.open_once(replace(new_campaign_event(subject, code, campaign, "", now), why=why))
+        self._events.open_event_once(replace(new_campaign_event(subject, code, campaign, "", now), why=why))
         published_campaign_files.mark_campaigns_being_published(
             {*published_campaign_files.campaigns_half_published(self._published), campaign}, self._published
         )
 
-    def sweep(self) -> None:
+    def delete_old_files_and_events(self) -> None:
         """Remove old answers, events, requests and files; purge campaigns older than `keep_campaigns_d`."""
         now = self._clock.now()
         answers = campaign_files_of_owners.published_answer_path("", self._published)
         published_files.remove_old_published_files(answers, now - ANSWERS_KEPT, MOST_ANSWERS)
-        before = now - KEPT - sum_clock_jumps(self._watch.look())  # jumps of this host's clock make the limits longer
-        self._watch.keep()
-        for number in self._campaigns.ended_before(before):
+        before = (
+            now - KEPT - sum_clock_jumps(self._watch.detect_clock_jumps())
+        )  # jumps of this host's clock make the limits longer
+        self._watch.save_clock_readings()
+        for number in self._campaigns.campaigns_ended_before(before):
             campaign_files_of_owners.remove_campaign_files(number, self._folder)
         self._events.close_events_of_ended_campaigns(before, now, but=ROOT_EVENTS)
-        self._events.forget(before)
+        self._events.delete_old_events(before)
         self._campaigns.delete_old_request_records(before)
         if kept_d := self._limits.keep_campaigns_d:
             long_ago = before + KEPT - timedelta(days=kept_d)
-            self.requests.purge_ended(long_ago, PURGED_AT_ONCE)
+            self.requests.purge_ended_campaigns(long_ago, PURGED_AT_ONCE)
 
-    def _take(self, token: str, new_file: NewCampaignOrAddedTasksFile | str) -> bool:
+    def _accept_campaign_file(self, token: str, new_file: NewCampaignOrAddedTasksFile | str) -> bool:
         """Store a new campaign, publish the answer, then rename the file; a kill may repeat each step."""
         if isinstance(new_file, NewCampaignOrAddedTasksFile) and not new_file.owner:
             raise GridbridgeError(f"uid {new_file.uid} has no account")
         if isinstance(new_file, NewCampaignOrAddedTasksFile) and new_file.adds_to is not None:
-            return self._take_part(new_file)
-        existing = self._campaigns.of_token(token)
+            return self._accept_added_tasks_file(new_file)
+        existing = self._campaigns.campaign_of_token(token)
         campaign = existing or (
-            new_file if isinstance(new_file, str) else self._file_limit_violation(new_file) or self._campaign(new_file)
+            new_file
+            if isinstance(new_file, str)
+            else self._file_limit_violation(new_file) or self._campaign_or_refusal(new_file)
         )
         if existing and (
             isinstance(new_file, str) or (existing.uid, existing.digest) != (new_file.uid, new_file.digest)
         ):
             campaign = ANOTHER
         if isinstance(campaign, str):
-            self._refuse(token, campaign, NOBODY if isinstance(new_file, str) else new_file.uid)
+            self._refuse_campaign_file(token, campaign, NOBODY if isinstance(new_file, str) else new_file.uid)
             return False
         if not existing:
-            campaign = replace(campaign, number=self._free_number())
-            self._campaigns.add(campaign, token)
-        self._given.note(campaign.number, campaign.uid, campaign.digest)
+            campaign = replace(campaign, number=self._unused_campaign_number())
+            self._campaigns.insert_campaign(campaign, token)
+        self._given.register_file(campaign.number, campaign.uid, campaign.digest)
         campaign_files_of_owners.publish_answer_to_sender(token, {"campaign": campaign.number}, self._published)
         campaign_files_of_owners.rename_file_to_campaign_number(token, campaign.number, self._folder)
         return not existing
 
-    def _take_part(self, new_file: NewCampaignOrAddedTasksFile) -> bool:
-        part = self.parts.keep(new_file)
+    def _accept_added_tasks_file(self, new_file: NewCampaignOrAddedTasksFile) -> bool:
+        part = self.parts.store_added_tasks(new_file)
         if isinstance(part, str):
-            self._refuse(new_file.token, part, new_file.uid)
+            self._refuse_campaign_file(new_file.token, part, new_file.uid)
             return False
-        self._given.note(part.campaign, new_file.uid, part.digest, part.number)
+        self._given.register_file(part.campaign, new_file.uid, part.digest, part.number)
         reply = {"campaign": part.campaign, "tasks": part.tasks}
         campaign_files_of_owners.publish_answer_to_sender(new_file.token, reply, self._published)
         token, number = new_file.token, part.number
         campaign_files_of_owners.rename_file_to_campaign_number(token, part.campaign, self._folder, number)
         return True
 
-    def _free_number(self) -> int:
+    def _unused_campaign_number(self) -> int:
         """Return a number that no campaign ever had, even before a restore of the state file."""
-        number = max(self._campaigns.last_number(), self._given.highest()) + 1
+        number = max(self._campaigns.last_campaign_number(), self._given.highest_campaign_number()) + 1
         while campaign_files_of_owners.is_campaign_number_taken(number, self._folder):
             number += 1
         return number
 
-    def _refuse(self, token: str, problem: str, uid: int) -> None:
+    def _refuse_campaign_file(self, token: str, problem: str, uid: int) -> None:
         if self._quota.allows(uid):
             _log.warning("event=no_campaign token=%s uid=%d why=%r", token, uid, shorten_reason_for_storage(problem))
         message = problem if len(problem) <= MOST_REFUSAL else f"{problem[:MOST_REFUSAL]}..."
@@ -243,7 +247,7 @@ class CampaignAndRequestIntake:
         campaign_files_of_owners.remove_refused_inbox_file(token, self._folder)
 
     def _file_limit_violation(self, new_file: NewCampaignOrAddedTasksFile) -> str:
-        parts = self._kept_parts.of_person(new_file.uid)
+        parts = self._kept_parts.list_files_of_person(new_file.uid)
         held, size = campaign_files_of_owners.measure_person_campaign_files(parts, new_file.uid, self._folder)
         most, most_mb = self._limits.files_per_uid, self._limits.mb_per_uid
         if held < most and size + new_file.size <= most_mb * MB:
@@ -253,7 +257,7 @@ class CampaignAndRequestIntake:
         purge = "griddel --purge removes the files of ended campaigns"
         return f"{would}; expected at most {most} files with {most_mb} MB: {purge}"
 
-    def _campaign(self, new_file: NewCampaignOrAddedTasksFile) -> Campaign | str:
+    def _campaign_or_refusal(self, new_file: NewCampaignOrAddedTasksFile) -> Campaign | str:
         try:
             jdl = model_value_from_json(new_file.header, Jdl)
         except Exception as error:  # the file's content is untrusted
@@ -279,7 +283,7 @@ class CampaignAndRequestIntake:
             jdl=jdl,
         )
 
-    def _part_problem(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> str:
+    def _added_tasks_violation(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> str:
         whole = replace(new_file, tasks=campaign.tasks + new_file.tasks)
         return self._file_limit_violation(new_file) or self._admission_violation(whole, campaign.jdl)
 

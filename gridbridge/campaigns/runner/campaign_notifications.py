@@ -53,37 +53,41 @@ class SubscriptionRequestHandler:
         self._policy = policy
         self._folder = folder
 
-    def do(self, request: CampaignOwnerRequest) -> Mapping[str, object]:
+    def execute_request(self, request: CampaignOwnerRequest) -> Mapping[str, object]:
         """Execute a request and return the answer; repeatable."""
         if request.verb is CampaignOwnerRequestVerb.SUBSCRIPTIONS:
-            names, own = ("way", "identity", "severity"), self._subscriptions.of(request.uid)
+            names, own = ("way", "identity", "severity"), self._subscriptions.subscriptions_of_user(request.uid)
             return {"subscriptions": [{name: getattr(one, name) for name in names} for one in own]}
-        reply = subscription = self._checked(request)
+        reply = subscription = self._subscription_or_refusal(request)
         if not isinstance(subscription, CampaignOwnerRequestReply):
             is_new = request.verb is CampaignOwnerRequestVerb.SUBSCRIBE
-            reply = self._subscribe(subscription) if is_new else self._unsubscribe(subscription)
+            reply = self._add_subscription(subscription) if is_new else self._remove_subscription(subscription)
         return {"0": reply}
 
-    def _unsubscribe(self, subscription: NotificationSubscription) -> CampaignOwnerRequestReply:
-        before = self._subscriptions.remove(subscription)
+    def _remove_subscription(self, subscription: NotificationSubscription) -> CampaignOwnerRequestReply:
+        before = self._subscriptions.delete_subscription(subscription)
         if before:
             campaign_files_of_owners.remove_root_subscription_file(before.token, self._folder)
         return CampaignOwnerRequestReply.DONE if before else CampaignOwnerRequestReply.UNKNOWN
 
-    def _subscribe(self, subscription: NotificationSubscription) -> CampaignOwnerRequestReply:
+    def _add_subscription(self, subscription: NotificationSubscription) -> CampaignOwnerRequestReply:
         if not event_texts_and_notifications.is_notify_channel_configured(subscription.way, self._policy):
             return CampaignOwnerRequestReply.NO_WAY
-        existing = {(earlier.way, earlier.identity) for earlier in self._subscriptions.of(subscription.uid)}
+        existing = {
+            (earlier.way, earlier.identity) for earlier in self._subscriptions.subscriptions_of_user(subscription.uid)
+        }
         if len(existing) >= MOST and (subscription.way, subscription.identity) not in existing:
             return CampaignOwnerRequestReply.TOO_MANY
-        before = self._subscriptions.put(subscription)
+        before = self._subscriptions.store_subscription(subscription)
         if subscription.way is NotificationChannel.PROGRAM:
             campaign_files_of_owners.keep_subscription_file_for_root(subscription.token, self._folder)
         if before and before.token != subscription.token:
             campaign_files_of_owners.remove_root_subscription_file(before.token, self._folder)
         return CampaignOwnerRequestReply.DONE
 
-    def _checked(self, request: CampaignOwnerRequest) -> NotificationSubscription | CampaignOwnerRequestReply:
+    def _subscription_or_refusal(
+        self, request: CampaignOwnerRequest
+    ) -> NotificationSubscription | CampaignOwnerRequestReply:
         try:
             way, severity = NotificationChannel(request.way), NotificationSeverity(request.severity)
         except ValueError:
@@ -119,19 +123,19 @@ class _Sending:
         self.message = message
         self.error = ""
         self._work = partial(deliver, message, policy)
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._deliver_notification)
         try:
             self._thread.start()
         except RuntimeError as error:  # no thread could start, so the next cycle retries
             self.error = str(error)
 
-    def wait(self, limit_s: float) -> bool:
+    def wait_for_delivery(self, limit_s: float) -> bool:
         """Wait up to `limit_s` seconds for the delivery; return whether the delivery has finished."""
         if self._thread.ident:
             self._thread.join(limit_s)
         return not self._thread.is_alive()
 
-    def _run(self) -> None:
+    def _deliver_notification(self) -> None:
         try:
             self._work()
         except (GridbridgeError, OSError) as error:
@@ -156,12 +160,13 @@ class CampaignNotifier:
         self._tell = deliver
         self._sendings: dict[int, _Sending] = {}
 
-    def look(self) -> None:
+    def send_due_notifications(self) -> None:
         """Record finished deliveries, then start due deliveries and wait up to two seconds for them."""
-        self._note(0.0)
+        self._record_finished_deliveries(0.0)
         now = self._clock.now()
         subscriptions = [
-            self._correct_future_subscription_times(subscription, now) for subscription in self._subscriptions.all()
+            self._correct_future_subscription_times(subscription, now)
+            for subscription in self._subscriptions.all_subscriptions()
         ]
         free = [subscription for subscription in subscriptions if subscription.number not in self._sendings]
         if not free:
@@ -170,16 +175,16 @@ class CampaignNotifier:
             free, self._notifiable_events_since(min(subscription.told_until for subscription in free)), now
         )
         for message in messages[:AT_ONCE]:
-            self._send(message, now)
+            self._start_delivery(message, now)
         notified = {message.subscription.number for message in messages}
         for subscription in free:
             if subscription.number not in notified and now - subscription.told_until > STALE:
-                self._subscriptions.note(replace(subscription, told_until=now))
-        self._note(PATIENCE_S)
+                self._subscriptions.record_delivery_times(replace(subscription, told_until=now))
+        self._record_finished_deliveries(PATIENCE_S)
 
-    def finish(self) -> None:
+    def wait_for_deliveries(self) -> None:
         """Wait for all started deliveries; raise GridbridgeError if a result cannot be recorded."""
-        self._note(stress_and_mail_programs.LONGEST_S)
+        self._record_finished_deliveries(stress_and_mail_programs.LONGEST_S)
 
     def _correct_future_subscription_times(
         self, subscription: NotificationSubscription, now: datetime
@@ -187,46 +192,48 @@ class CampaignNotifier:
         """Correct times that a fast clock set into the future, before which no notification would be sent."""
         corrected = event_texts_and_notifications.drop_future_subscription_times(subscription, now, self._policy)
         if corrected != subscription:
-            self._subscriptions.note(corrected)
+            self._subscriptions.record_delivery_times(corrected)
         return corrected
 
     def _notifiable_events_since(self, since: datetime) -> list[NotifiableEvent]:
         texts = event_texts_and_notifications
         found = [
-            texts.build_event_notification(event, self._campaigns.find(event.campaign))
-            for event in self._events.opened_since(since)
+            texts.build_event_notification(event, self._campaigns.find_campaign(event.campaign))
+            for event in self._events.events_opened_since(since)
         ]
-        campaigns = self._subscriptions.campaigns(since)
+        campaigns = self._subscriptions.campaign_starts_and_ends(since)
         found += [
             texts.build_start_or_end_notification(campaign, at, is_over=is_over) for campaign, at, is_over in campaigns
         ]
         return [event for event in found if event]
 
-    def _send(self, message: CampaignNotification, now: datetime) -> None:
+    def _start_delivery(self, message: CampaignNotification, now: datetime) -> None:
         subscription = message.subscription
         if subscription.tries >= self._policy.tries:
             _log.warning(
                 "event=told_nobody to=%s way=%s subject=%r", subscription.owner, subscription.way, message.subject
             )
-            self._subscriptions.note(_delivered(message, self._policy))
+            self._subscriptions.record_delivery_times(_subscription_after_delivery(message, self._policy))
             return
         later = now + event_texts_and_notifications.pause_before_next_notification(subscription.tries + 1, self._policy)
-        self._subscriptions.note(replace(subscription, tries=subscription.tries + 1, next_at=later))
+        self._subscriptions.record_delivery_times(replace(subscription, tries=subscription.tries + 1, next_at=later))
         self._sendings[subscription.number] = _Sending(message, self._policy, self._tell)
 
-    def _note(self, limit_s: float) -> None:
+    def _record_finished_deliveries(self, limit_s: float) -> None:
         deadline_s = self._clock.steady_s() + limit_s
         for number, sending in [*self._sendings.items()]:
-            if not sending.wait(max(0.0, deadline_s - self._clock.steady_s())):
+            if not sending.wait_for_delivery(max(0.0, deadline_s - self._clock.steady_s())):
                 continue
             del self._sendings[number]
             subscription = sending.message.subscription
             if sending.error:
                 _log.warning("event=not_told to=%s way=%s why=%r", subscription.owner, subscription.way, sending.error)
             else:
-                self._subscriptions.note(_delivered(sending.message, self._policy))
+                self._subscriptions.record_delivery_times(_subscription_after_delivery(sending.message, self._policy))
 
 
-def _delivered(message: CampaignNotification, policy: NotificationsSection) -> NotificationSubscription:
+def _subscription_after_delivery(
+    message: CampaignNotification, policy: NotificationsSection
+) -> NotificationSubscription:
     later = message.until + event_texts_and_notifications.pause_before_next_notification(0, policy)
     return replace(message.subscription, told_until=message.until, tries=0, next_at=later)

@@ -49,18 +49,18 @@ class CampaignPublisher:
         self._killed: set[int] = set()  # campaigns whose published tasks are outdated
         self._there: frozenset[int] | None = None  # campaigns with published tasks
 
-    def show(self, opened: Iterable[CampaignEvent]) -> None:
+    def publish_campaigns(self, opened: Iterable[CampaignEvent]) -> None:
         """Publish all campaigns, each with the number of its open events."""
-        waiting = self._campaigns.waiting()
+        waiting = self._campaigns.count_unsent_tasks()
         open_clusters = defaultdict[int, set[str]](set)
         for array in self._campaigns.open_arrays():
             open_clusters[array.campaign].add(array.cluster)
-        events, sinks = _counted(opened, open_clusters), defaultdict[int, list[str]](list)
-        for number, cluster in self._events.sinks():
+        events, sinks = _count_open_events(opened, open_clusters), defaultdict[int, list[str]](list)
+        for number, cluster in self._events.list_black_holes():
             sinks[number].append(cluster)
         shown = tuple(
-            self._forecasts.add_to(
-                _shown(
+            self._forecasts.add_forecast_to_campaign(
+                _campaign_for_publication(
                     campaign,
                     events=events[campaign.number],
                     waiting=waiting.get(campaign.number, 0),
@@ -68,13 +68,15 @@ class CampaignPublisher:
                     open_clusters=open_clusters[campaign.number],
                 )
             )
-            for campaign in self._campaigns.outlined(self._outlines)
+            for campaign in self._campaigns.campaigns_with_outlines(self._outlines)
             if campaign.state is not CampaignState.PURGED
         )
-        whole = publications.ShownCampaigns(at=self._clock.now(), campaigns=shown, errors=self._forecasts.errors())
+        whole = publications.ShownCampaigns(
+            at=self._clock.now(), campaigns=shown, errors=self._forecasts.summarize_errors_of_forecasts()
+        )
         published_campaign_files.publish_campaign_value_by_class(whole, self._folder)
 
-    def show_cycle(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
+    def publish_send_explanations(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Publish the free slots that a cycle found, and the reasons of the cycle's decisions."""
         room = situation.room.items()
         cycle = ShownTaskSendExplanations(
@@ -86,7 +88,7 @@ class CampaignPublisher:
         )
         published_campaign_files.publish_campaign_value_by_class(cycle, self._folder)
 
-    def begin(self, campaigns: Iterable[int]) -> None:
+    def mark_campaigns_before_change(self, campaigns: Iterable[int]) -> None:
         """Record campaigns whose tasks the cycle may change, so that a cycle after a kill publishes all tasks again."""
         self._killed |= published_campaign_files.campaigns_half_published(self._folder) - self._begun
         before, self._there = self._there, published_campaign_files.campaigns_with_published_tasks(self._folder)
@@ -95,18 +97,18 @@ class CampaignPublisher:
         self._begun |= {*campaigns}
         published_campaign_files.mark_campaigns_being_published(self._begun | self._killed, self._folder)
 
-    def end(self, attempts: Iterable[TaskAttempt], *, are_asked: bool = False) -> None:
+    def publish_changed_tasks(self, attempts: Iterable[TaskAttempt], *, are_asked: bool = False) -> None:
         """Publish submitted and ended tasks, and count ended tasks; subtract tasks that owners retry (`are_asked`)."""
         for campaign in self._killed:
-            self._show_whole(campaign)
-        self._show_touched(
+            self._publish_all_tasks(campaign)
+        self._publish_touched_tasks(
             (attempt for attempt in attempts if attempt.campaign not in self._killed), are_asked=are_asked
         )
         self._killed.clear()
         self._begun.clear()
         published_campaign_files.clear_campaigns_being_published(self._folder)
 
-    def _show_touched(self, attempts: Iterable[TaskAttempt], *, are_asked: bool) -> None:
+    def _publish_touched_tasks(self, attempts: Iterable[TaskAttempt], *, are_asked: bool) -> None:
         now = self._clock.now()
         touched: dict[tuple[int, int], set[int]] = defaultdict(set)
         for attempt in attempts:
@@ -115,8 +117,8 @@ class CampaignPublisher:
                 of_part.update(() if attempt.outcome is TaskAttemptOutcome.COPY else (attempt.task,))
         ends: dict[int, list[publications.CampaignTaskEndCounts]] = defaultdict(list)
         for (campaign, part), numbers in sorted(touched.items()):
-            shown = [task for task in self._show_part(campaign, part) if task.number in numbers]
-            ends[campaign] += self._ends_of(campaign, shown, now)
+            shown = [task for task in self._publish_task_file(campaign, part) if task.number in numbers]
+            ends[campaign] += self._count_ended_tasks(campaign, shown, now)
             if are_asked:
                 again = (publications.counts_of_one_ended_task(task, now) for task in shown if task.is_waiting)
                 ends[campaign] += (replace(end, failed=1).taken_back() for end in again)
@@ -124,30 +126,30 @@ class CampaignPublisher:
             counts = publications.sum_task_end_counts_by_cluster(task_ends, now)
             published_campaign_files.append_published_task_end_counts(campaign, counts, self._folder)
 
-    def _show_whole(self, campaign: int) -> None:
+    def _publish_all_tasks(self, campaign: int) -> None:
         now = self._clock.now()
         published = published_campaign_files.read_published_task_end_counts(campaign, self._folder)
         counted = tuple(end.taken_back() for end in published)
-        for part in range(self._tasks.last(campaign) // A_FILE + 1):
-            ends = self._ends_of(campaign, self._show_part(campaign, part), now)
+        for part in range(self._tasks.last_submitted_task(campaign) // A_FILE + 1):
+            ends = self._count_ended_tasks(campaign, self._publish_task_file(campaign, part), now)
             counted = publications.sum_task_end_counts_by_cluster((*counted, *ends), now)
         published_campaign_files.append_published_task_end_counts(campaign, counted, self._folder)
 
-    def _ends_of(
+    def _count_ended_tasks(
         self, campaign: int, tasks: Iterable[publications.PublishedCampaignTask], now: datetime
     ) -> list[publications.CampaignTaskEndCounts]:
-        stored_campaign = self._campaigns.find(campaign)
+        stored_campaign = self._campaigns.find_campaign(campaign)
         state = stored_campaign.state if stored_campaign else None
         return [publications.counts_of_one_ended_task(task, now, state) for task in tasks if task.has_ended]
 
-    def _show_part(self, campaign: int, part: int) -> tuple[publications.PublishedCampaignTask, ...]:
+    def _publish_task_file(self, campaign: int, part: int) -> tuple[publications.PublishedCampaignTask, ...]:
         low = part * A_FILE
-        shown = self._tasks.sent(campaign, low, low + A_FILE - 1)
+        shown = self._tasks.submitted_tasks(campaign, low, low + A_FILE - 1)
         published_campaign_files.publish_campaign_task_file(campaign, part, shown, self._folder)
         return shown
 
 
-def _counted(opened: Iterable[CampaignEvent], open_clusters: Mapping[int, Set[str]]) -> Counter[int]:
+def _count_open_events(opened: Iterable[CampaignEvent], open_clusters: Mapping[int, Set[str]]) -> Counter[int]:
     """Count each campaign's open events; an event of a removed cluster counts for all campaigns with arrays there."""
     counts = Counter[int]()
     for event in opened:
@@ -158,7 +160,7 @@ def _counted(opened: Iterable[CampaignEvent], open_clusters: Mapping[int, Set[st
     return counts
 
 
-def _shown(
+def _campaign_for_publication(
     campaign: Campaign, *, events: int, waiting: int, sinks: tuple[str, ...], open_clusters: Set[str]
 ) -> publications.ShownCampaign:
     is_cancelled = campaign.state is CampaignState.CANCELLED
@@ -187,24 +189,24 @@ class EventAndCapacityPublisher:
         self._events = EventAndSuccessRecordRows(database)
         self._clock = clock
 
-    def show(self) -> tuple[CampaignEvent, ...]:
+    def publish_events(self) -> tuple[CampaignEvent, ...]:
         """Publish open and recently closed events; return the open events."""
         now = self._clock.now()
-        events = self._events.shown(now - CLOSED_SHOWN)
+        events = self._events.events_to_show(now - CLOSED_SHOWN)
         published_campaign_files.publish_campaign_value_by_class(
             ShownCampaignEvents(at=now, events=events), self._folder
         )
         return tuple(event for event in events if not event.closed_at)
 
-    def show_clusters(
+    def publish_cluster_slots(
         self, situation: CampaignCycleSituation, other_snapshots: Mapping[str, ClusterSnapshot] | None = None
     ) -> None:
         """Publish the slots of clusters; `other_snapshots` come from clusters that this cycle did not query."""
-        shown = tuple(self._clusters(situation, other_snapshots or {}))
+        shown = tuple(self._clusters_for_publication(situation, other_snapshots or {}))
         grid = publications.ShownCampaignClusters(at=self._clock.now(), clusters=shown)
         published_campaign_files.publish_campaign_value_by_class(grid, self._folder)
 
-    def _clusters(
+    def _clusters_for_publication(
         self, situation: CampaignCycleSituation, other_snapshots: Mapping[str, ClusterSnapshot]
     ) -> Iterator[publications.ShownCampaignCluster]:
         rooms = {**room_of(self._policy, other_snapshots, {}, {}), **situation.room}

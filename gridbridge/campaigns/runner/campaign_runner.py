@@ -89,7 +89,7 @@ class CampaignRunnerCycle:
         observations, most = CycleStatisticsRecorder(self.database), policy.runner.max_tasks
         self._campaigns = campaigns
         self._actions = CampaignPlanExecutor(
-            self.database, observations, clock, policy.failures, most=most, ownerless=self._delete_for_nobody
+            self.database, observations, clock, policy.failures, most=most, ownerless=self._delete_array_without_owner
         )
         self._publication = CampaignPublisher(self.database, campaigns, self._forecasts, clock)
         self._intake = CampaignAndRequestIntake(
@@ -98,34 +98,34 @@ class CampaignRunnerCycle:
             clock,
             notifications=policy.notifications,
             limits=policy.runner,
-            begin=self._publication.begin,
+            begin=self._publication.mark_campaigns_before_change,
         )
         self._showing = EventAndCapacityPublisher(policy, self.database, clock)
         if not is_dry:
-            self._intake.recover()
+            self._intake.restore_lost_campaigns()
         self._sweeps_at_s = 0.0
         self.is_urgent = False  # whether the next cycle must start at once
 
     def process_inbox(self) -> int:
         """Accept new campaigns and owners' requests, and publish the changes; return how many were accepted."""
-        intake_count = self._intake.take()
-        if touched := self._intake.requests.touched():  # an unfinished request may have changed tasks
-            self._publication.begin(attempt.campaign for attempt in touched)
-            self._publication.end(touched, are_asked=True)
+        intake_count = self._intake.process_inbox_files()
+        if touched := self._intake.requests.take_changed_attempts():  # an unfinished request may have changed tasks
+            self._publication.mark_campaigns_before_change(attempt.campaign for attempt in touched)
+            self._publication.publish_changed_tasks(touched, are_asked=True)
         if intake_count:
-            self._forecasts.forget(self._intake.parts.grown())
-            self._publication.show(self._showing.show())
+            self._forecasts.drop_forecasts(self._intake.parts.take_grown_campaigns())
+            self._publication.publish_campaigns(self._showing.publish_events())
         return intake_count
 
-    def untaken(self) -> list[str]:
+    def list_unprocessed_files(self) -> list[str]:
         """Return the names of the inbox files that `process_inbox` would process."""
-        return self._intake.untaken()
+        return self._intake.list_unprocessed_files()
 
     def gather(self) -> CampaignCycleSituation:
         """Query the clusters and read the state file; return the input of the cycle's decision."""
         self.is_urgent = False
-        situation = self._updator.look()
-        return replace(situation, sharing=self._shares.gather(situation.campaigns))
+        situation = self._updator.gather_situation()
+        return replace(situation, sharing=self._shares.read_fair_share_inputs(situation.campaigns))
 
     def decide(self, situation: CampaignCycleSituation) -> CampaignCyclePlan:
         """Decide which tasks of all campaigns are submitted, retried or deleted in this cycle."""
@@ -137,43 +137,43 @@ class CampaignRunnerCycle:
 
     def apply(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Carry out the plan, then publish campaigns, tasks and events."""
-        for answer in self._updator.news():
+        for answer in self._updator.list_unpublished_snapshots():
             # submissions read the list of queues, so the list is published before the plan is carried out
             cluster_observer.publish_local_only_queues(answer, self._policy.queues_at(answer.cluster))
-        self._shares.count(situation, plan)
-        self._publication.begin(campaign.number for campaign in situation.campaigns)
-        self._actions.do(plan)
-        self._forecasts.look(situation, plan, self._updator.elapsed)
-        self._publication.end(self._actions.touched())
-        self._publication.show_cycle(situation, plan)
-        self._sweep()
-        self._publication.show(self._showing.show())
-        self._showing.show_clusters(situation, self._updator.others)
-        self._notifier.look()
+        self._shares.add_usage_of_ended_tasks(situation, plan)
+        self._publication.mark_campaigns_before_change(campaign.number for campaign in situation.campaigns)
+        self._actions.execute_plan(plan)
+        self._forecasts.update_forecasts(situation, plan, self._updator.elapsed)
+        self._publication.publish_changed_tasks(self._actions.take_changed_attempts())
+        self._publication.publish_send_explanations(situation, plan)
+        self._delete_old_records_hourly()
+        self._publication.publish_campaigns(self._showing.publish_events())
+        self._showing.publish_cluster_slots(situation, self._updator.others)
+        self._notifier.send_due_notifications()
         self.is_urgent = plan.is_urgent
 
-    def end(self) -> None:
+    def finish_notifications_and_close(self) -> None:
         """Wait for notifications that are being sent, and close the state file."""
         with suppress(GridbridgeError):  # the notifications are sent again later
-            self._notifier.finish()
+            self._notifier.wait_for_deliveries()
         self.database.close()
 
-    def _delete_for_nobody(self, array: CampaignArray) -> int:
-        campaign = self._campaigns.find(array.campaign)
+    def _delete_array_without_owner(self, array: CampaignArray) -> int:
+        campaign = self._campaigns.find_campaign(array.campaign)
         owner = campaign.owner if campaign else ""
         return array_commands_as_owner.delete_array_without_owner(self._policy, owner, array)
 
-    def _sweep(self) -> None:
+    def _delete_old_records_hourly(self) -> None:
         now_s = self._clock.steady_s()
         if now_s >= self._sweeps_at_s:
             self._sweeps_at_s = now_s + SWEEP_S
-            self._intake.sweep()
+            self._intake.delete_old_files_and_events()
             now, retention = self._clock.now(), timedelta(hours=self._policy.site.keep_decisions_h)
             self.journal.forget(now - retention)
-            self._predictions.forget_ends(now - timedelta(days=1))  # forecasts use one hour
+            self._predictions.delete_old_end_counts(now - timedelta(days=1))  # forecasts use one hour
 
 
-def take_in_inbox_before_cycle(
+def process_inbox_before_cycle(
     take: Callable[[], int], list_pending: Callable[[], Sequence[str]], clock: Clock
 ) -> None:
     """Process the inbox before a cycle, for at most 20 seconds; each call of `take` takes few files of each person."""
@@ -204,8 +204,8 @@ class CampaignRunnerDaemon:
     def open_cycle(self) -> Iterator[CampaignRunnerCycle]:
         """Process the inbox, then provide the runner for one cycle."""
         if not self._is_dry:
-            take_in_inbox_before_cycle(self.runner.process_inbox, self.runner.untaken, self._clock)
-        elif untaken := self.runner.untaken():
+            process_inbox_before_cycle(self.runner.process_inbox, self.runner.list_unprocessed_files, self._clock)
+        elif untaken := self.runner.list_unprocessed_files():
             print(UNTAKEN.format(len(untaken)))  # noqa: T201 - a dry run prints to the caller
         self._has_taken = False
         yield self.runner
@@ -224,7 +224,7 @@ class CampaignRunnerDaemon:
 
     def release(self) -> None:
         """Wait for notifications that are being sent, and close the state file."""
-        self.runner.end()
+        self.runner.finish_notifications_and_close()
 
 
 FORGOTTEN_S = 1.0  # slot-seconds below which past usage is deleted
@@ -243,16 +243,16 @@ class FairShareUsageAccounting:
         self._clock = clock
         self._read: tuple[DecayedCampaignUsage, ...] | None = None  # past usage as read in this cycle
 
-    def gather(self, unfinished: tuple[Campaign, ...]) -> FairShareInputs:
+    def read_fair_share_inputs(self, unfinished: tuple[Campaign, ...]) -> FairShareInputs:
         """Return past usage, owners' groups and mean run times for the order of unfinished campaigns."""
-        self._read = self._usage.all()
-        usages = tuple(map(self._now, self._read))
+        self._read = self._usage.read_slot_usage()
+        usages = tuple(map(self._decay_usage_to_now, self._read))
         numbers = frozenset(campaign.number for campaign in unfinished)
         used_s = defaultdict[int, float](float)
         for usage in usages:
             used_s[usage.campaign] += usage.used_s
         is_shared = self._section.share_by is not FairShareUnit.NONE
-        ended = map(self._campaigns.find, sorted(used_s.keys() - numbers)) if is_shared else ()
+        ended = map(self._campaigns.find_campaign, sorted(used_s.keys() - numbers)) if is_shared else ()
         campaigns = (*unfinished, *filter(None, ended))
         owners = sorted({campaign.owner for campaign in campaigns}) if self._asks_groups else ()
         sharing = FairShareInputs(
@@ -260,14 +260,14 @@ class FairShareUsageAccounting:
             by=self._section.share_by,
             first_tasks=self._section.first_tasks,
             groups={owner: local_host_facts.groups_of_account(owner) for owner in owners},
-            mean_s=_means(usages, numbers),
+            mean_s=_mean_run_times(usages, numbers),
         )
         return replace(sharing, used_s=sum_usage_by_claimant(campaigns, sharing, used_s)) if is_shared else sharing
 
-    def count(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
+    def add_usage_of_ended_tasks(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Add the usage of ended tasks to past usage, and delete usage that has decayed to almost nothing."""
-        usages, self._read = self._usage.all() if self._read is None else self._read, None
-        before = {(usage.campaign, usage.cluster): usage for usage in map(self._now, usages)}
+        usages, self._read = self._usage.read_slot_usage() if self._read is None else self._read, None
+        before = {(usage.campaign, usage.cluster): usage for usage in map(self._decay_usage_to_now, usages)}
         jdls = {campaign.number: campaign.jdl for campaign in situation.campaigns}
         by_pair, now = defaultdict[tuple[int, str], list[TaskAttempt]](list), self._clock.now()
         for attempt, cluster in pair_attempts_with_clusters(plan.ended, situation.arrays):
@@ -278,15 +278,15 @@ class FairShareUsageAccounting:
             old = before.get((campaign, cluster)) or DecayedCampaignUsage(campaign=campaign, cluster=cluster, at=now)
             slots = jdls[campaign].slots_at(cluster) if campaign in jdls else 1
             changed.append(add_ended_tasks_to_usage(old, ended, slots))
-        self._usage.keep(changed)
+        self._usage.store_slot_usage(changed)
         current = before | {(usage.campaign, usage.cluster): usage for usage in changed}
-        self._usage.forget(usage for usage in current.values() if usage.used_s < FORGOTTEN_S)
+        self._usage.delete_slot_usage(usage for usage in current.values() if usage.used_s < FORGOTTEN_S)
 
-    def _now(self, usage: DecayedCampaignUsage) -> DecayedCampaignUsage:
+    def _decay_usage_to_now(self, usage: DecayedCampaignUsage) -> DecayedCampaignUsage:
         return decay_usage(usage, self._clock.now(), self._section.half_life_h * HOUR_S)
 
 
-def _means(usages: Iterable[DecayedCampaignUsage], campaigns: frozenset[int]) -> dict[int, dict[str, float]]:
+def _mean_run_times(usages: Iterable[DecayedCampaignUsage], campaigns: frozenset[int]) -> dict[int, dict[str, float]]:
     """Return mean run times of successful tasks by campaign and cluster; NEVER_S if no task succeeded."""
     means: dict[int, dict[str, float]] = {}
     for usage in usages:

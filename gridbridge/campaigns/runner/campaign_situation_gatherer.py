@@ -75,7 +75,7 @@ class CampaignSituationGatherer:
         clock: Clock,
         *,
         is_dry: bool = False,
-        ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]] = array_commands_as_owner.ledger_arrays,
+        ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]] = array_commands_as_owner.list_root_ledger_arrays,
         ran: str = RUNNER_RAN,
     ) -> None:
         """`ledger_arrays` reads a campaign's arrays from root's ledger of submitted tasks."""
@@ -101,19 +101,23 @@ class CampaignSituationGatherer:
         # elapsed seconds of running tasks, by campaign and cluster
         self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}
 
-    def news(self) -> list[ClusterSnapshot]:
+    def list_unpublished_snapshots(self) -> list[ClusterSnapshot]:
         """Return the snapshots of this cycle that the poller has not published yet."""
         return [snapshot for name, snapshot in self.answers.items() if name not in self._asking.polled]
 
-    def look(self) -> CampaignCycleSituation:
+    def gather_situation(self) -> CampaignCycleSituation:
         """Query the clusters, and return all inputs of this cycle's decision."""
-        campaigns, arrays = self._campaigns.unfinished(), self._campaigns.open_arrays()
-        waiting, used = self._campaigns.waiting(), _used(campaigns, arrays)
+        campaigns, arrays = self._campaigns.unfinished_campaigns(), self._campaigns.open_arrays()
+        waiting, used = self._campaigns.count_unsent_tasks(), _clusters_of_campaigns(campaigns, arrays)
         limit_s, unused = self._policy.poller.interval_s, self._policy.clusters.keys() - used
-        self.answers = answers = self._asking.ask(used, arrays, limit_s)
+        self.answers = answers = self._asking.fetch_snapshots(used, arrays, limit_s)
         self.others = self._asking.recent_snapshots(unused, limit_s)
         numbers = [campaign.number for campaign in campaigns]
-        rivals, steps, marks = self._copies.rivals(numbers), self._tries.steps(campaigns), self._marks.all()
+        rivals, steps, marks = (
+            self._copies.competing_attempts(numbers),
+            self._tries.last_prologues_and_epilogues(campaigns),
+            self._marks.deletion_marks(),
+        )
         released = [
             array for array in arrays if array.state is ArraySubmissionState.RELEASED and array.cluster in answers
         ]
@@ -124,19 +128,23 @@ class CampaignSituationGatherer:
         situation = CampaignCycleSituation(
             campaigns=campaigns,
             waiting=waiting,
-            kept_off=self._campaigns.kept_off(),
+            kept_off=self._campaigns.count_tasks_by_exclusions(),
             arrays=arrays,
             room={},
             max_tasks=self._policy.runner.max_tasks,
-            tried={one.number: self._tries.tried(one.number) for one in campaigns if one.jdl.type is CampaignType.TEST},
-            ratios=self._predictions.ratios(numbers),
-            wiped=_wiped(arrays, marks),
+            tried={
+                one.number: self._tries.clusters_of_campaign(one.number)
+                for one in campaigns
+                if one.jdl.type is CampaignType.TEST
+            },
+            ratios=self._predictions.read_job_ratios(numbers),
+            wiped=_pairs_with_deleted_waiting_tasks(arrays, marks),
             asked=frozenset(used & self._policy.clusters.keys()),
             silent={cluster: one_line_error_message(error) for cluster, error in self._asking.troubles.items()},
-            back_at=self._events.back_at(),
+            back_at=self._events.recovery_times_of_clusters(),
             dropped=frozenset(used - self._policy.clusters.keys()),
-            events=self._events.open(),
-            records=self._events.records(numbers),
+            events=self._events.open_events(),
+            records=self._events.success_records(numbers),
             failures=self._policy.failures,
             rivals=rivals,
             finalize=self._policy.finalize,
@@ -144,9 +152,9 @@ class CampaignSituationGatherer:
             steps=steps,
             idle_steps=queries.arrays_with_all_tasks_waiting({*released} - {*of_tasks}, answers),
         )
-        return self._with_ends(situation, released, of_tasks, marks)
+        return self._add_task_ends(situation, released, of_tasks, marks)
 
-    def _with_ends(
+    def _add_task_ends(
         self,
         situation: CampaignCycleSituation,
         released: Iterable[CampaignArray],
@@ -159,23 +167,23 @@ class CampaignSituationGatherer:
         judge = task_attempt_outcomes.MissingAttemptOutcomeDecider(
             campaigns, events, marks, self._policy.runner.forgotten_s
         )
-        attempts, over = self._ended(released, self.answers, judge)
-        self._missing.keep(arrays)
+        attempts, over = self._find_ended_attempts(released, self.answers, judge)
+        self._missing.save_started_tasks(arrays)
         attempts = (*attempts, *self._close_attempts_at_lost_clusters(lost, marks))
         ended = tuple(attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task))
         by_task, now = group_attempts_by_task(situation.rivals), self._clock.now()
-        last_arrays = self._tries.last_arrays
+        last_arrays = self._tries.last_arrays_by_cluster
         return replace(
             situation,
-            room=self._room(campaigns, situation.waiting),
+            room=self._query_cluster_capacities(campaigns, situation.waiting),
             there=queries.count_listed_tasks_by_cluster(of_tasks, self.answers, now, self._policy.campaigns),
             ended=ended,
             over=(*over, *lost),
             disputed=tuple(self._disputed),
             missed=tuple(self._missing.changed),
             at=now,
-            earlier=self._tries.earlier(ended, by_task),
-            tails=self._tails.look(campaigns, arrays, self.answers, by_task, now),
+            earlier=self._tries.earlier_outcomes(ended, by_task),
+            tails=self._tails.find_late_tasks(campaigns, arrays, self.answers, by_task, now),
             stepped=tuple(attempt for attempt in attempts if is_prologue_or_epilogue_task(attempt.task)),
             last_arrays={
                 one.number: last_arrays(one.number, one.jdl.clusters) for one in campaigns if one.jdl.has_steps
@@ -183,25 +191,25 @@ class CampaignSituationGatherer:
             behind=self._restored.campaigns_behind_root_ledger(campaigns, events),
         )
 
-    def _room(
+    def _query_cluster_capacities(
         self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
     ) -> Mapping[str, ClusterCapacityForCampaigns]:
         open_clusters = queries.clusters_accepting_campaign_tasks(campaigns, waiting)
         scripts = {name: section for name, section in self._policy.campaigns.items() if name in open_clusters}
         stress = stress_and_mail_programs.run_cluster_stress_scripts(scripts)
-        limits = self._limits.of(open_clusters & self.answers.keys())
+        limits = self._limits.limits_of_clusters(open_clusters & self.answers.keys())
         drained = drains.list_drained_clusters()
         return queries.campaign_capacity_by_cluster(self._policy, self.answers, stress, limits, drained)
 
-    def _ended(
+    def _find_ended_attempts(
         self,
         arrays: Iterable[CampaignArray],
         answers: dict[str, ClusterSnapshot],
         judge: task_attempt_outcomes.MissingAttemptOutcomeDecider,
     ) -> tuple[tuple[TaskAttempt, ...], tuple[CampaignArray, ...]]:
-        self._missing.begin()
-        self._restored.begin()
-        looks = [*filter(None, (self._look_at(array, answers[array.cluster]) for array in arrays))]
+        self._missing.load_missing_tasks()
+        self._restored.start_cycle()
+        looks = [*filter(None, (self._find_unlisted_attempts(array, answers[array.cluster]) for array in arrays))]
         by_array = {look.array: look for look in looks}
         indices = self._indices_to_query(looks, judge)
         reported = self._query_ends_of_missing_tasks(looks, indices)
@@ -213,7 +221,7 @@ class CampaignSituationGatherer:
         ends = {
             array: judge.filter_believed_job_ends(array, absent, reported[array]) for array, absent in missing.items()
         }
-        living = self._living(
+        living = self._query_live_tasks(
             array for array, absent in missing.items() if judge.list_attempts_missing_too_long(absent, ends[array])
         )
         counted: dict[CampaignArray, tuple[TaskAttempt, ...]] = {}
@@ -226,7 +234,7 @@ class CampaignSituationGatherer:
             missing_array = task_attempt_outcomes.ArrayWithMissingTasks(
                 is_listed=by_array[array].is_listed,
                 lives=living.get(array),
-                ran=self._missing.ran(array),
+                ran=self._missing.indices_of_started_tasks(array),
                 sent_s=(self._clock.now() - array.intended_at).total_seconds(),
             )
             attempts = judge.list_ended_attempts(array, absent, ends[array], missing_array)
@@ -235,9 +243,9 @@ class CampaignSituationGatherer:
                 array.campaign
             )
             counted[array] = () if is_dropped else attempts
-        return self._settled(looks, counted)
+        return self._select_recordable_ends(looks, counted)
 
-    def _settled(
+    def _select_recordable_ends(
         self, looks: Iterable[UnlistedArrayAttempts], counted: Mapping[CampaignArray, tuple[TaskAttempt, ...]]
     ) -> tuple[tuple[TaskAttempt, ...], tuple[CampaignArray, ...]]:
         ended: list[TaskAttempt] = []
@@ -245,7 +253,7 @@ class CampaignSituationGatherer:
         for look in looks:
             is_behind = look.array.campaign in self._restored.behind
             attempts = () if is_behind else counted.get(look.array, ())
-            self._missing.settle(look.missing, attempts)
+            self._missing.update_missing_tasks(look.missing, attempts)
             ended += attempts
             over += [look.array] if len(attempts) == look.pending else []
         return tuple(ended), tuple(over)
@@ -264,7 +272,10 @@ class CampaignSituationGatherer:
         return indices
 
     def _accounting_delays_by_cluster(self, clusters: Set[str]) -> dict[str, float]:
-        limits, usual_s = self._limits.of(clusters), 15.0  # Grid Engine's usual time to write an accounting record
+        limits, usual_s = (
+            self._limits.limits_of_clusters(clusters),
+            15.0,
+        )  # Grid Engine's usual time to write an accounting record
         return {name: limits[name].told_within_s if name in limits else usual_s for name in clusters}
 
     def _query_ends_of_missing_tasks(
@@ -279,25 +290,27 @@ class CampaignSituationGatherer:
         }
         self._searched &= {attempt for attempts in late.values() for attempt in attempts}
         unread = {array for array, attempts in late.items() if attempts - self._searched}
-        ends = self._ends(indices, unread)
+        ends = self._query_task_ends(indices, unread)
         self._searched.update(*(late[array] for array in unread & ends.keys()))
         return ends
 
-    def _ends(
+    def _query_task_ends(
         self, indices: Mapping[CampaignArray, Sequence[int]], late: Container[CampaignArray]
     ) -> dict[CampaignArray, task_attempt_outcomes.ReportedEnds]:
         return queries.query_array_task_ends(self._policy, indices, late)
 
-    def _living(self, arrays: Iterable[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
+    def _query_live_tasks(self, arrays: Iterable[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
         return queries.query_live_task_indices(self._policy, arrays)
 
-    def _look_at(self, array: CampaignArray, snapshot: ClusterSnapshot) -> UnlistedArrayAttempts | None:
+    def _find_unlisted_attempts(self, array: CampaignArray, snapshot: ClusterSnapshot) -> UnlistedArrayAttempts | None:
         listed = queries.task_indices_in_snapshot(array, snapshot)
-        self._missing.observe(array, listed, queries.task_indices_in_snapshot(array, snapshot, only_running=True))
+        self._missing.record_listed_tasks(
+            array, listed, queries.task_indices_in_snapshot(array, snapshot, only_running=True)
+        )
         if len(listed) == array.size:
             return None
-        pending = self._tries.pending_places(array)
-        missing = self._missing.for_s(self._tries.pending_at(array, pending - listed))
+        pending = self._tries.unfinished_indices(array)
+        missing = self._missing.missing_seconds_by_attempt(self._tries.unfinished_attempts_at(array, pending - listed))
         return UnlistedArrayAttempts(array=array, missing=missing, pending=len(pending), is_listed=bool(listed))
 
     def _close_attempts_at_lost_clusters(
@@ -306,7 +319,7 @@ class CampaignSituationGatherer:
         for array in arrays:
             of_array = marks.get(array.key, task_attempt_outcomes.NO_CANCELLATION_MARKS)
             yield from task_attempt_outcomes.close_attempts_without_end(
-                self._campaigns.pending(array), TaskAttemptOutcome.SITE_FAULT, of_array
+                self._campaigns.unfinished_attempts(array), TaskAttemptOutcome.SITE_FAULT, of_array
             )
 
     def _log_contradictory_ends(self, cluster: str, attempts: Iterable[TaskAttempt]) -> None:
@@ -327,12 +340,14 @@ class CampaignSituationGatherer:
                 _log.warning(message, cluster, end.host, ahead_s)
 
 
-def _used(campaigns: Iterable[Campaign], arrays: Iterable[CampaignArray]) -> set[str]:
+def _clusters_of_campaigns(campaigns: Iterable[Campaign], arrays: Iterable[CampaignArray]) -> set[str]:
     used = {name for campaign in campaigns for name in campaign.jdl.clusters}
     return used | {array.cluster for array in arrays}
 
 
-def _wiped(arrays: Iterable[CampaignArray], marks: DeletionMarksByArray) -> frozenset[tuple[int, str]]:
+def _pairs_with_deleted_waiting_tasks(
+    arrays: Iterable[CampaignArray], marks: DeletionMarksByArray
+) -> frozenset[tuple[int, str]]:
     reasons = {key: {mark.wiped_for for mark in marked.values()} for key, marked in marks.items()}
     waiting = {key for key, of_array in reasons.items() if of_array & {*REASONS_OF_WAITING}}
     return frozenset((array.campaign, array.cluster) for array in arrays if array.key in waiting)

@@ -53,7 +53,7 @@ class ClusterSnapshotFetcher:
         self.troubles: dict[str, str] = {}  # error messages of the last call, by cluster
         self.polled = frozenset[str]()  # clusters whose snapshots the poller fetched
 
-    def ask(
+    def fetch_snapshots(
         self, clusters: Iterable[str], arrays: Iterable[CampaignArray], limit_s: float
     ) -> dict[str, ClusterSnapshot]:
         """Return snapshots of the clusters that answer; other programs' snapshots may be `limit_s` seconds old."""
@@ -61,10 +61,12 @@ class ClusterSnapshotFetcher:
         names = sorted(frozenset(clusters) & self._policy.clusters.keys())
         # jobs are read after the arrays, so that a new array is not missing
         sent = {name: live_campaign_jobs_at(self._database, name) for name in names}
-        recent = self._recent_answers(sent, limit_s)
+        recent = self._recent_shared_snapshots(sent, limit_s)
         self.has_read = bool(recent)
         self.polled = frozenset(name for name, answer in recent.items() if answer.is_regular)
-        shared_answers = recent | self._ask({name: sent[name] for name in names if name not in recent})
+        shared_answers = recent | self._query_and_share_snapshots(
+            {name: sent[name] for name in names if name not in recent}
+        )
         self.troubles = {name: why for name in shared_answers if (why := shared_answers[name].trouble)}
         for name, why in self.troubles.items():
             _log.warning("event=no_answer cluster=%s why=%r", name, why)
@@ -78,10 +80,10 @@ class ClusterSnapshotFetcher:
     def recent_snapshots(self, clusters: Iterable[str], limit_s: float) -> dict[str, ClusterSnapshot]:
         """Return snapshots that other programs fetched within the last `limit_s` seconds; query no cluster."""
         sent = {name: live_campaign_jobs_at(self._database, name) for name in clusters}
-        answers = self._recent_answers(sent, limit_s)
+        answers = self._recent_shared_snapshots(sent, limit_s)
         return {name: answer.snapshot for name, answer in answers.items() if answer.snapshot}
 
-    def _recent_answers(
+    def _recent_shared_snapshots(
         self, sent: Mapping[str, CampaignJobsAtCluster], limit_s: float
     ) -> dict[str, SharedClusterSnapshot]:
         answers = {}
@@ -91,15 +93,15 @@ class ClusterSnapshotFetcher:
                 answers[name] = answer
         return answers
 
-    def _ask(self, sent: Mapping[str, CampaignJobsAtCluster]) -> dict[str, SharedClusterSnapshot]:
+    def _query_and_share_snapshots(self, sent: Mapping[str, CampaignJobsAtCluster]) -> dict[str, SharedClusterSnapshot]:
         with ThreadPoolExecutor(max_workers=max(1, len(sent))) as threads:
-            answers = dict(zip(sent, threads.map(self._ask_cluster, sent, sent.values()), strict=True))
+            answers = dict(zip(sent, threads.map(self._query_cluster, sent, sent.values()), strict=True))
         with self._database.transaction():
             for name, (_, shared) in answers.items():
                 self._sharing.put(name, shared)
         return {name: answer for name, (answer, _) in answers.items()}
 
-    def _ask_cluster(
+    def _query_cluster(
         self, name: str, sent: CampaignJobsAtCluster
     ) -> tuple[SharedClusterSnapshot, LastClusterQueryResult]:
         where, queues = configured_cluster_address(self._policy, name), self._policy.queues_at(name)
@@ -132,7 +134,7 @@ def query_array_task_ends(
         ends = system.query_array_ends(where, questions)
         return {array: ends.get(array_job_name(policy, array), {}) for array in arrays}
 
-    return _ask_each_cluster(policy, indices, query_ends, lambda _: {})
+    return _query_arrays_by_cluster(policy, indices, query_ends, lambda _: {})
 
 
 def query_live_task_indices(policy: Policy, arrays: Iterable[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
@@ -147,10 +149,10 @@ def query_live_task_indices(policy: Policy, arrays: Iterable[CampaignArray]) -> 
     def all_indices(arrays: Sequence[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
         return {array: frozenset(range(1, array.size + 1)) for array in arrays}
 
-    return _ask_each_cluster(policy, arrays, query_living, all_indices)
+    return _query_arrays_by_cluster(policy, arrays, query_living, all_indices)
 
 
-def _ask_each_cluster(
+def _query_arrays_by_cluster(
     policy: Policy,
     arrays: Iterable[CampaignArray],
     query: Callable[[CampaignArrayEndReader[Away], Away, Sequence[CampaignArray]], dict[CampaignArray, Told]],
@@ -183,15 +185,15 @@ class ClusterArrayLimitCache:
         self._known: dict[str, ClusterArrayLimits] = {}
         self._asks_at_s: dict[str, float] = {}
 
-    def of(self, clusters: Iterable[str]) -> Mapping[str, ClusterArrayLimits]:
+    def limits_of_clusters(self, clusters: Iterable[str]) -> Mapping[str, ClusterArrayLimits]:
         """Return the array limits that clusters report; the clusters must have answered in this cycle."""
         now_s = self._clock.steady_s()
         for name in clusters:
             if now_s >= self._asks_at_s.get(name, now_s):
-                self._asks_at_s[name] = now_s + (600.0 if self._ask(name) else 60.0)
+                self._asks_at_s[name] = now_s + (600.0 if self._query_array_limits(name) else 60.0)
         return self._known
 
-    def _ask(self, name: str) -> bool:
+    def _query_array_limits(self, name: str) -> bool:
         where = configured_cluster_address(self._policy, name)
         try:
             if system := batch_adapter_of_cluster(where).array_ends:
@@ -275,7 +277,7 @@ def count_listed_tasks_by_cluster(
     """Count each campaign's waiting, running and held tasks in job lists; `used` has sections [campaigns.CLUSTER]."""
     by_pair = sorted(arrays, key=lambda array: (array.campaign, array.cluster))
     counted = (
-        _count(tuple(pair_arrays), answers[cluster], now, used.get(cluster, USUAL).start_s)
+        _count_tasks_of_arrays(tuple(pair_arrays), answers[cluster], now, used.get(cluster, USUAL).start_s)
         for (_, cluster), pair_arrays in groupby(by_pair, key=lambda array: (array.campaign, array.cluster))
     )
     return tuple(view for view in counted if view.listed)
@@ -297,7 +299,7 @@ def elapsed_seconds_of_running_tasks(
     return {pair: tuple(times) for pair, times in durations.items()}
 
 
-def _count(
+def _count_tasks_of_arrays(
     arrays: tuple[CampaignArray, ...], snapshot: ClusterSnapshot, now: datetime, start_s: float
 ) -> ListedCampaignTaskCounts:
     rows = [(array, row) for array in arrays for row in snapshot.jobs.get(array.job_id, ())]
@@ -307,14 +309,14 @@ def _count(
     return ListedCampaignTaskCounts(
         campaign=arrays[0].campaign,
         cluster=arrays[0].cluster,
-        waiting=_tasks(row for _, row in waiting),
-        listed=_tasks(row for _, row in rows),
-        fresh=_tasks(row for age_s, row in able if age_s < start_s),
-        held=_tasks(row for _, row in waiting if not row.state.can_start),
-        old=_tasks(row for age_s, row in able if age_s > SLOT_KEPT_S),
+        waiting=_sum_task_counts(row for _, row in waiting),
+        listed=_sum_task_counts(row for _, row in rows),
+        fresh=_sum_task_counts(row for age_s, row in able if age_s < start_s),
+        held=_sum_task_counts(row for _, row in waiting if not row.state.can_start),
+        old=_sum_task_counts(row for age_s, row in able if age_s > SLOT_KEPT_S),
         slots=sum(row.slots for row in running) / len(running) if running else 0.0,
     )
 
 
-def _tasks(rows: Iterable[ClusterJobListRow]) -> int:
+def _sum_task_counts(rows: Iterable[ClusterJobListRow]) -> int:
     return sum(row.task_count for row in rows)

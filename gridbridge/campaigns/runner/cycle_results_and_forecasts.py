@@ -54,20 +54,20 @@ class CycleStatisticsRecorder:
         self._marks = TaskDeletionMarkRows(database)
         self._missing = TaskMissingAtClusterRows(database)
 
-    def keep(self, plan: CampaignCyclePlan, now: datetime) -> None:
+    def count_ended_tasks(self, plan: CampaignCyclePlan, now: datetime) -> None:
         """Count ended tasks by cluster, in the transaction that stores the tasks' ends."""
         ended = campaign_model.pair_attempts_with_clusters(select_final_task_ends(plan.ended, plan.again), plan.arrays)
         counted = Counter((attempt.campaign, cluster) for attempt, cluster in ended if cluster)
         for (campaign, cluster), tasks in counted.items():
-            self._predictions.tasks_ended(campaign, cluster, tasks, now)
+            self._predictions.add_ended_tasks(campaign, cluster, tasks, now)
         for number in plan.finished:
-            self._predictions.has_ended(number, now)
+            self._predictions.store_end_of_forecast(number, now)
 
-    def keep_in_portions(self, plan: CampaignCyclePlan) -> None:
+    def store_ratios_and_missing_tasks(self, plan: CampaignCyclePlan) -> None:
         """Store job ratios and missing tasks in small transactions, between which other programs can write."""
-        self._predictions.keep(plan.predicted)
-        self._missing.note(plan.missed)
-        self._marks.tidy()
+        self._predictions.store_job_ratios(plan.predicted)
+        self._missing.store_missing_tasks(plan.missed)
+        self._marks.remove_marks_of_ended_attempts()
 
 
 PRIORITIES = {
@@ -89,21 +89,21 @@ class TaskAndCampaignEndRecorder:
         self._clock = clock
         self.noted: list[campaign_model.TaskAttempt] = []  # the caller clears the list after reading
 
-    def all(self, plan: CampaignCyclePlan) -> None:
+    def record_ends_of_cycle(self, plan: CampaignCyclePlan) -> None:
         """Record a cycle's ends in several transactions, so that other programs can write in between."""
         *first, last = split_cycle_plan_by_transaction(plan)
         for portion in first:
             with self._database.transaction():
-                self.ends(portion)
+                self.record_planned_ends(portion)
         with self._database.transaction():
-            self.ends(last)
-            self._observations.keep(plan, self._clock.now())
-        self._observations.keep_in_portions(plan)
+            self.record_planned_ends(last)
+            self._observations.count_ended_tasks(plan, self._clock.now())
+        self._observations.store_ratios_and_missing_tasks(plan)
 
-    def ends(self, plan: CampaignCyclePlan) -> None:
+    def record_planned_ends(self, plan: CampaignCyclePlan) -> None:
         """Record the ends of tasks, arrays and campaigns, and queue the tasks to retry."""
         self.noted += plan.ended
-        self._campaigns.ended((*plan.ended, *plan.stepped))
+        self._campaigns.record_attempt_ends((*plan.ended, *plan.stepped))
         again = defaultdict[int, list[campaign_model.WaitingTaskRange]](list)
         for retry in plan.again:
             batch = campaign_model.WaitingTaskRange(
@@ -117,56 +117,56 @@ class TaskAndCampaignEndRecorder:
             again[retry.campaign].append(batch)
         for campaign, batches in again.items():
             self._campaigns.add_unsent_tasks(campaign, *batches)
-        self._count(select_final_task_ends(plan.ended, plan.again))
+        self._count_task_outcomes(select_final_task_ends(plan.ended, plan.again))
         for array in plan.over:
             self._campaigns.set_array_state(array, campaign_model.ArraySubmissionState.OVER)
         for number in plan.finished:
-            self._campaigns.is_now(number, campaign_model.CampaignState.TERMINATED, self._clock.now())
+            self._campaigns.set_campaign_state(number, campaign_model.CampaignState.TERMINATED, self._clock.now())
         for number in plan.wound_up:
-            self._campaigns.is_now(number, campaign_model.CampaignState.CANCELLED, self._clock.now())
-        self._events.put(plan.changes.events)
-        self._events.put_records(plan.changes.records)
+            self._campaigns.set_campaign_state(number, campaign_model.CampaignState.CANCELLED, self._clock.now())
+        self._events.store_events(plan.changes.events)
+        self._events.store_success_records(plan.changes.records)
 
-    def _count(self, ended: Iterable[campaign_model.TaskAttempt]) -> None:
+    def _count_task_outcomes(self, ended: Iterable[campaign_model.TaskAttempt]) -> None:
         outcomes = defaultdict[int, Counter[campaign_model.TaskAttemptOutcome]](Counter)
         for attempt in ended:
             outcomes[attempt.campaign][attempt.outcome] += 1
         for campaign, counts in outcomes.items():
-            stored_campaign = self._campaigns.find(campaign)
+            stored_campaign = self._campaigns.find_campaign(campaign)
             state = stored_campaign.state if stored_campaign else None
             is_cancelled = campaign_model.is_task_cancelled_by_owner
             cancelled = sum(count for outcome, count in counts.items() if is_cancelled(outcome, state))
             failed = counts.total() - counts[campaign_model.TaskAttemptOutcome.SUCCESS] - cancelled
-            self._campaigns.count(campaign, counts.total(), failed, cancelled)
+            self._campaigns.add_to_task_counts(campaign, counts.total(), failed, cancelled)
 
-    def abandon(self, campaign: int) -> tuple[campaign_model.CampaignArray, ...]:
+    def abandon_arrays_of_campaign(self, campaign: int) -> tuple[campaign_model.CampaignArray, ...]:
         """Mark all arrays of a campaign as ended, even if tasks still run; return the arrays."""
         arrays = tuple(array for array in self._campaigns.open_arrays() if array.campaign == campaign)
         for array in arrays:
-            self.close(array, campaign_model.TaskAttemptOutcome.CANCELLED)
+            self.close_array(array, campaign_model.TaskAttemptOutcome.CANCELLED)
         return arrays
 
-    def close(self, array: campaign_model.CampaignArray, outcome: campaign_model.TaskAttemptOutcome) -> None:
+    def close_array(self, array: campaign_model.CampaignArray, outcome: campaign_model.TaskAttemptOutcome) -> None:
         """Give all unfinished tasks of an array this outcome, and mark the array as ended."""
         with self._database.transaction():
-            self.ends(self.plan_end_of_unfinished_attempts(array, outcome))
+            self.record_planned_ends(self.plan_end_of_unfinished_attempts(array, outcome))
 
     def plan_end_of_unfinished_attempts(
         self, array: campaign_model.CampaignArray, outcome: campaign_model.TaskAttemptOutcome
     ) -> CampaignCyclePlan:
         """Plan this outcome for an array's unfinished attempts, but COPY if the task has another unfinished attempt."""
-        marks = self._marks.all().get(array.key, NO_CANCELLATION_MARKS)
-        attempts = close_attempts_without_end(self._campaigns.pending(array), outcome, marks)
+        marks = self._marks.deletion_marks().get(array.key, NO_CANCELLATION_MARKS)
+        attempts = close_attempts_without_end(self._campaigns.unfinished_attempts(array), outcome, marks)
         ended = tuple(attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task))
         return CampaignCyclePlan(
-            ended=mark_ended_attempts_as_copies(ended, self.rivals(array)),
+            ended=mark_ended_attempts_as_copies(ended, self.competing_attempts_by_task(array)),
             stepped=tuple(attempt for attempt in attempts if is_prologue_or_epilogue_task(attempt.task)),
             over=(array,),
         )
 
-    def rivals(self, array: campaign_model.CampaignArray) -> AttemptsByTask:
+    def competing_attempts_by_task(self, array: campaign_model.CampaignArray) -> AttemptsByTask:
         """Return the competing attempts of a campaign's tasks, by task."""
-        return group_attempts_by_task(self._copies.rivals([array.campaign]))
+        return group_attempts_by_task(self._copies.competing_attempts([array.campaign]))
 
 
 Elapsed = Mapping[tuple[int, str], tuple[float, ...]]
@@ -192,9 +192,9 @@ class CampaignCompletionForecasts:
         self._made: dict[int, _DatedForecast] = {}
         self._there: dict[int, list[ListedCampaignTaskCounts]] = {}
         self._ratios: dict[tuple[int, str], float] = {}
-        self._kept = {forecast.campaign: forecast for forecast in predictions.forecasts()}
+        self._kept = {forecast.campaign: forecast for forecast in predictions.read_forecasts()}
 
-    def look(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan, elapsed: Elapsed) -> None:
+    def update_forecasts(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan, elapsed: Elapsed) -> None:
         """Compute outdated forecasts again, and store each campaign's first forecast after half of its tasks ended."""
         self._there = defaultdict(list)
         for view in situation.there:
@@ -209,57 +209,57 @@ class CampaignCompletionForecasts:
                 latest and latest.forecast.p50_s is not None and timedelta() <= now - latest.at < timedelta(seconds=45)
             )
             if campaign.state is campaign_model.CampaignState.IN_TREATMENT and not is_new:
-                services = self._services(campaign, elapsed, now)
+                services = self._run_times_at_clusters(campaign, elapsed, now)
                 views = self._there.get(number, ())
                 tasks_left = situation.waiting.get(number, 0) + sum(view.waiting for view in views)
                 progress = CampaignProgressForForecast(left=tasks_left, services=services, pause_s=self._pause_s)
                 self._made[number] = _DatedForecast(at=now, forecast=forecast_campaign_end(progress), services=services)
-                self._keep(campaign, now)
+                self._store_halfway_forecast(campaign, now)
         for number in plan.finished:
             stored = self._kept.get(number)
             if stored and stored.ended_at is None:  # a retried campaign keeps the first end
                 self._kept[number] = replace(stored, ended_at=now)
 
-    def forget(self, campaigns: Iterable[int]) -> None:
+    def drop_forecasts(self, campaigns: Iterable[int]) -> None:
         """Drop the forecasts of campaigns that got more tasks."""
         for number in campaigns:
             self._made.pop(number, None)
             self._kept.pop(number, None)
 
-    def add_to(self, shown: ShownCampaign) -> ShownCampaign:
+    def add_forecast_to_campaign(self, shown: ShownCampaign) -> ShownCampaign:
         """Return a published campaign with its task counts by cluster and, while it runs, its forecast."""
         latest = self._made.get(shown.number)
         stored = self._kept.get(shown.number)
         if shown.state is not campaign_model.CampaignState.IN_TREATMENT or latest is None:
             self._made.pop(shown.number, None)
             error = forecast_error_share(stored) if stored else None
-            return replace(shown, forecast_error=error, at=self._at_each(shown, ()))
+            return replace(shown, forecast_error=error, at=self._progress_at_clusters(shown, ()))
         forecast = latest.forecast
         return replace(
             shown,
             ended_per_h=None if forecast.throughput is None else forecast.throughput * HOUR_S,
-            p50_at=_after(latest.at, forecast.p50_s),
-            p90_at=_after(latest.at, forecast.p90_s),
-            at=self._at_each(shown, latest.services),
+            p50_at=_time_after_seconds(latest.at, forecast.p50_s),
+            p90_at=_time_after_seconds(latest.at, forecast.p90_s),
+            at=self._progress_at_clusters(shown, latest.services),
         )
 
-    def _at_each(
+    def _progress_at_clusters(
         self, shown: ShownCampaign, services: tuple[CampaignRunTimesAtCluster, ...]
     ) -> tuple[ShownCampaignAtCluster, ...]:
         if not (shown.state.is_alive or shown.number in self._there):
             return ()
         by_name = {service.cluster: service for service in services}
-        return tuple(self._at(shown.number, name, by_name.get(name)) for name in shown.clusters)
+        return tuple(self._progress_at_cluster(shown.number, name, by_name.get(name)) for name in shown.clusters)
 
-    def errors(self) -> ShownForecastErrors | None:
+    def summarize_errors_of_forecasts(self) -> ShownForecastErrors | None:
         """Return the errors of the stored forecasts of all ended campaigns."""
         return summarize_forecast_errors(self._kept.values())
 
-    def _services(
+    def _run_times_at_clusters(
         self, campaign: campaign_model.Campaign, elapsed: Elapsed, now: datetime
     ) -> tuple[CampaignRunTimesAtCluster, ...]:
-        durations = self._campaigns.durations(campaign.number)
-        ended = self._predictions.ended_since(campaign.number, now - timedelta(hours=1))  # CiGri's period
+        durations = self._campaigns.run_times_by_cluster(campaign.number)
+        ended = self._predictions.count_tasks_ended_since(campaign.number, now - timedelta(hours=1))  # CiGri's period
         counted = {name: ended.get(name, (0, now)) for name in campaign.jdl.clusters}
         return tuple(
             CampaignRunTimesAtCluster(
@@ -272,17 +272,19 @@ class CampaignCompletionForecasts:
             for name, (count, first) in counted.items()
         )
 
-    def _keep(self, campaign: campaign_model.Campaign, now: datetime) -> None:
+    def _store_halfway_forecast(self, campaign: campaign_model.Campaign, now: datetime) -> None:
         forecast = self._made[campaign.number].forecast
-        p50_at, p90_at = _after(now, forecast.p50_s), _after(now, forecast.p90_s)
+        p50_at, p90_at = _time_after_seconds(now, forecast.p50_s), _time_after_seconds(now, forecast.p90_s)
         is_halfway = 2 * campaign.ended >= campaign.tasks
         if campaign.number in self._kept or not (is_halfway and p50_at and p90_at):
             return
         stored = HalfwayForecast(campaign=campaign.number, made_at=now, p50_at=p50_at, p90_at=p90_at)
-        self._predictions.keep_forecast(stored)
+        self._predictions.store_forecast(stored)
         self._kept[campaign.number] = stored
 
-    def _at(self, number: int, cluster: str, service: CampaignRunTimesAtCluster | None) -> ShownCampaignAtCluster:
+    def _progress_at_cluster(
+        self, number: int, cluster: str, service: CampaignRunTimesAtCluster | None
+    ) -> ShownCampaignAtCluster:
         views = [view for view in self._there.get(number, ()) if view.cluster == cluster]
         waiting = sum(view.waiting for view in views)
         took = service.durations_s if service else ()
@@ -297,5 +299,5 @@ class CampaignCompletionForecasts:
         )
 
 
-def _after(moment: datetime, seconds: float | None) -> datetime | None:
+def _time_after_seconds(moment: datetime, seconds: float | None) -> datetime | None:
     return None if seconds is None else moment + timedelta(seconds=seconds)

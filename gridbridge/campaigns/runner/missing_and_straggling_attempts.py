@@ -58,35 +58,37 @@ class MissingAttemptTracker:
         self._kept = missing_tasks
         self._path = path
         self._clock = clock
-        self._known = missing_tasks.all()
+        self._known = missing_tasks.missing_tasks()
         self._of: dict[Key, set[Place]] = {}  # stored missing tasks of each array
         self._since_s: dict[Key, dict[Place, float]] = {}  # monotonic time since which a task is missing, by array
         # indices of tasks that had started when the cluster last listed them, by array
-        self._ran: dict[Key, Set[int]] = _read(path)
+        self._ran: dict[Key, Set[int]] = _read_started_tasks(path)
         self._saved_ran = b""  # last written content of the file of started tasks
         self.changed: list[TaskMissingSince] = []  # tasks that are newly missing or listed again
 
-    def begin(self) -> None:
+    def load_missing_tasks(self) -> None:
         """Start a cycle: read the missing tasks from the state file."""
-        self._known, self.changed, self._of = self._kept.all(), [], {}
+        self._known, self.changed, self._of = self._kept.missing_tasks(), [], {}
         for position in self._known:
             self._of.setdefault(position[:2], set()).add(position)
 
-    def observe(self, array: CampaignArray, listed: Set[int], running: Set[int]) -> None:
+    def record_listed_tasks(self, array: CampaignArray, listed: Set[int], running: Set[int]) -> None:
         """Record which array indices the job list shows, and which of these tasks run."""
         of = array.key
-        _keep(self._ran, of, (self._ran.get(of, frozenset()) - listed) | running)
+        _set_or_delete_key(self._ran, of, (self._ran.get(of, frozenset()) - listed) | running)
         if since_s := self._since_s.get(of):
-            _keep(self._since_s, of, {position: at for position, at in since_s.items() if position[2] not in listed})
+            _set_or_delete_key(
+                self._since_s, of, {position: at for position, at in since_s.items() if position[2] not in listed}
+            )
         for position in self._of.get(of, ()):
             if position[2] in listed:
-                self._change(position, is_missing=False)
+                self._record_missing_or_found_task(position, is_missing=False)
 
-    def ran(self, array: CampaignArray) -> Set[int]:
+    def indices_of_started_tasks(self, array: CampaignArray) -> Set[int]:
         """Return the array indices of tasks that had started when the job list last showed them."""
         return self._ran.get(array.key, frozenset())
 
-    def keep(self, arrays: Iterable[CampaignArray]) -> None:
+    def save_started_tasks(self, arrays: Iterable[CampaignArray]) -> None:
         """Save which tasks of arrays had started, for the next process of the runner."""
         if self._is_dry:
             return
@@ -104,46 +106,48 @@ class MissingAttemptTracker:
         except StateError as error:
             _log.warning("event=not_kept why=%r", str(error))
 
-    def for_s(self, missing: Iterable[TaskAttempt]) -> dict[TaskAttempt, float]:
+    def missing_seconds_by_attempt(self, missing: Iterable[TaskAttempt]) -> dict[TaskAttempt, float]:
         """Return for how many seconds each attempt has been missing."""
         now, now_s = self._clock.now(), self._clock.steady_s()
         durations_s = {}
         for attempt in missing:
-            position = _position(attempt)
+            position = _position_of_attempt(attempt)
             before_s = max(0.0, (now - self._known.get(position, now)).total_seconds())
             since_s = self._since_s.setdefault(position[:2], {}).setdefault(position, now_s - before_s)
             durations_s[attempt] = now_s - since_s
         return durations_s
 
-    def settle(self, missing: Iterable[TaskAttempt], ended: Iterable[TaskAttempt]) -> None:
+    def update_missing_tasks(self, missing: Iterable[TaskAttempt], ended: Iterable[TaskAttempt]) -> None:
         """Remove the ended attempts from the missing attempts, and add newly missing attempts."""
-        over = {_position(attempt) for attempt in ended}
+        over = {_position_of_attempt(attempt) for attempt in ended}
         for of in {position[:2] for position in over}:
             since_s = self._since_s.get(of, {})
-            _keep(self._since_s, of, {position: at for position, at in since_s.items() if position not in over})
-            _keep(self._ran, of, self._ran.get(of, frozenset()) - {position[2] for position in over})
-        for position in map(_position, missing):
+            _set_or_delete_key(
+                self._since_s, of, {position: at for position, at in since_s.items() if position not in over}
+            )
+            _set_or_delete_key(self._ran, of, self._ran.get(of, frozenset()) - {position[2] for position in over})
+        for position in map(_position_of_attempt, missing):
             if position not in over and position not in self._known:
-                self._change(position, is_missing=True)
+                self._record_missing_or_found_task(position, is_missing=True)
 
-    def _change(self, position: Place, *, is_missing: bool) -> None:
+    def _record_missing_or_found_task(self, position: Place, *, is_missing: bool) -> None:
         campaign, array, index = position
         since = self._clock.now() if is_missing else None
         self.changed.append(TaskMissingSince(campaign=campaign, array=array, place=index, since=since))
 
 
-def _keep(table: MutableMapping[Key, Kept], key: Key, value: Kept) -> None:
+def _set_or_delete_key(table: MutableMapping[Key, Kept], key: Key, value: Kept) -> None:
     if value:
         table[key] = value
     else:
         table.pop(key, None)
 
 
-def _position(attempt: TaskAttempt) -> Place:
+def _position_of_attempt(attempt: TaskAttempt) -> Place:
     return attempt.campaign, attempt.array, attempt.place
 
 
-def _read(path: str) -> dict[Key, Set[int]]:
+def _read_started_tasks(path: str) -> dict[Key, Set[int]]:
     try:
         ran: dict[Key, Set[int]] = {}
         for of, text in json.loads(safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0]).items():
@@ -168,7 +172,7 @@ class CampaignStragglerFinder:
         self._tries = TaskAttemptRows(campaigns.database, campaigns)
         self._limits = limits
 
-    def look(
+    def find_late_tasks(
         self,
         campaigns: Iterable[Campaign],
         arrays: Sequence[CampaignArray],
@@ -179,7 +183,7 @@ class CampaignStragglerFinder:
         """Return the long-running attempts of each campaign near its end."""
         going = (campaign for campaign in campaigns if campaign.state is CampaignState.IN_TREATMENT)
         able = [campaign for campaign in going if self._limits.copies and campaign.jdl.may_be_copied]
-        waiting = self._campaigns.waiting() if able else {}
+        waiting = self._campaigns.count_unsent_tasks() if able else {}
         of: dict[int, list[CampaignArray]] = {campaign.number: [] for campaign in able}
         for array in arrays:
             if array.campaign in of:
@@ -189,11 +193,11 @@ class CampaignStragglerFinder:
             ours, unsent, left = of[campaign.number], waiting.get(campaign.number, 0), campaign.tasks - campaign.ended
             snapshots = [answers[name] for name in campaign.jdl.clusters if name in answers]
             free = sum(max(snapshot.free_slots, snapshot.besteffort_slots or 0) for snapshot in snapshots)
-            if ours and is_campaign_near_end(left, unsent, free, _sent_s(ours, now), self._limits):
-                tails.append(self._tail(campaign, ours, answers, rivals, now))
+            if ours and is_campaign_near_end(left, unsent, free, _seconds_since_last_array(ours, now), self._limits):
+                tails.append(self._late_tasks_of_campaign(campaign, ours, answers, rivals, now))
         return tuple(tail for tail in tails if tail.live)
 
-    def _tail(
+    def _late_tasks_of_campaign(
         self,
         campaign: Campaign,
         arrays: Iterable[CampaignArray],
@@ -201,33 +205,33 @@ class CampaignStragglerFinder:
         rivals: AttemptsByTask,
         now: datetime,
     ) -> CampaignLateTasks:
-        durations = self._campaigns.durations(campaign.number).values()
+        durations = self._campaigns.run_times_by_cluster(campaign.number).values()
         by_number = {array.number: array for array in arrays}
         late: dict[int, tuple[RunningTaskAttempt, ...]] = {}
         attempts: list[TaskAttempt] = []
-        for array, indices in self._late_places(by_number.values(), answers, now):
-            for attempt in self._tries.pending_at(array, indices):
+        for array, indices in self._longest_running_tasks(by_number.values(), answers, now):
+            for attempt in self._tries.unfinished_attempts_at(array, indices):
                 of_task = rivals.get((campaign.number, attempt.task), ())
-                if not is_prologue_or_epilogue_task(attempt.task) and not _has_won(of_task):
+                if not is_prologue_or_epilogue_task(attempt.task) and not _has_successful_attempt(of_task):
                     pending = [rival for rival in of_task if rival.outcome is TaskAttemptOutcome.PENDING]
                     candidates: Sequence[TaskAttempt | CompetingAttempt] = pending or [attempt]
                     attempts.append(attempt)
                     late[attempt.task] = tuple(
-                        _live(live, by_number[live.array], answers, now)
+                        _running_task_attempt(live, by_number[live.array], answers, now)
                         for live in candidates
                         if live.array in by_number
                     )
-        all_late = [live for live in late.values() if _least_s(live) >= self._limits.least_s]
-        all_late.sort(key=lambda live: -_least_s(live))
+        all_late = [live for live in late.values() if _least_elapsed_seconds(live) >= self._limits.least_s]
+        all_late.sort(key=lambda live: -_least_elapsed_seconds(live))
         return CampaignLateTasks(
             campaign=campaign.number,
-            sent_s=_sent_s(arrays, now),
+            sent_s=_seconds_since_last_array(arrays, now),
             durations_s=tuple(duration_s for cluster_durations in durations for duration_s in cluster_durations),
             live=tuple(attempt for live in all_late for attempt in live),
-            failed_at=map_tasks_to_failed_clusters(self._tries.earlier(attempts, rivals)),
+            failed_at=map_tasks_to_failed_clusters(self._tries.earlier_outcomes(attempts, rivals)),
         )
 
-    def _late_places(
+    def _longest_running_tasks(
         self, arrays: Iterable[CampaignArray], answers: Answers, now: datetime
     ) -> Iterator[tuple[CampaignArray, frozenset[int]]]:
         longest = nlargest(
@@ -235,7 +239,7 @@ class CampaignStragglerFinder:
             (
                 (elapsed_s, array.number, index, array)
                 for array in arrays
-                for index, elapsed_s in _elapsed_of(array, answers, now)
+                for index, elapsed_s in _elapsed_seconds_of_array(array, answers, now)
                 if elapsed_s >= self._limits.least_s
             ),
             key=lambda row: row[:3],
@@ -248,12 +252,12 @@ class CampaignStragglerFinder:
             yield by_number[number], frozenset(indices)
 
 
-def _sent_s(arrays: Iterable[CampaignArray], now: datetime) -> float:
+def _seconds_since_last_array(arrays: Iterable[CampaignArray], now: datetime) -> float:
     sent = (array.intended_at for array in arrays if not array.is_of_copies)
     return (now - max(sent, default=now)).total_seconds()
 
 
-def _elapsed_of(array: CampaignArray, answers: Answers, now: datetime) -> Iterator[tuple[int, float]]:
+def _elapsed_seconds_of_array(array: CampaignArray, answers: Answers, now: datetime) -> Iterator[tuple[int, float]]:
     """Yield indices and elapsed seconds of running tasks; if the cluster is silent, all tasks count as running."""
     if array.state is not ArraySubmissionState.RELEASED:
         return
@@ -268,27 +272,27 @@ def _elapsed_of(array: CampaignArray, answers: Answers, now: datetime) -> Iterat
             yield from ((index, elapsed_s) for indices in row.tasks for index in indices)
 
 
-def _elapsed_s(array: CampaignArray, index: int, answers: Answers, now: datetime) -> float:
+def _elapsed_seconds_of_task(array: CampaignArray, index: int, answers: Answers, now: datetime) -> float:
     snapshot = answers.get(array.cluster)
     if array.state is not ArraySubmissionState.RELEASED or not snapshot:
-        return next((elapsed_s for at, elapsed_s in _elapsed_of(array, answers, now) if at == index), 0.0)
+        return next((elapsed_s for at, elapsed_s in _elapsed_seconds_of_array(array, answers, now) if at == index), 0.0)
     row = snapshot.find(array.job_id, index)
     is_running = row is not None and row.state.has_begun and not row.state.is_deleting
     return (snapshot.taken_at - row.since).total_seconds() if row and row.since and is_running else 0.0
 
 
-def _live(
+def _running_task_attempt(
     attempt: TaskAttempt | CompetingAttempt, array: CampaignArray, answers: Answers, now: datetime
 ) -> RunningTaskAttempt:
-    elapsed_s = max(0.0, _elapsed_s(array, attempt.place, answers, now))
+    elapsed_s = max(0.0, _elapsed_seconds_of_task(array, attempt.place, answers, now))
     return RunningTaskAttempt(task=attempt.task, attempt=attempt.attempt, cluster=array.cluster, elapsed_s=elapsed_s)
 
 
-def _least_s(attempts: Iterable[RunningTaskAttempt]) -> float:
+def _least_elapsed_seconds(attempts: Iterable[RunningTaskAttempt]) -> float:
     return min((attempt.elapsed_s for attempt in attempts), default=0.0)
 
 
-def _has_won(rivals: Iterable[CompetingAttempt]) -> bool:
+def _has_successful_attempt(rivals: Iterable[CompetingAttempt]) -> bool:
     return any(rival.outcome is TaskAttemptOutcome.SUCCESS for rival in rivals)
 
 
@@ -297,6 +301,6 @@ def earlier_live_attempt_positions(rivals: Iterable[CompetingAttempt]) -> frozen
     positions: set[tuple[int, int, int]] = set()
     for task_rivals in group_attempts_by_task(rivals).values():
         live = [rival for rival in task_rivals if rival.outcome is TaskAttemptOutcome.PENDING]
-        last = 0 if _has_won(task_rivals) else max((rival.attempt for rival in live), default=0)
+        last = 0 if _has_successful_attempt(task_rivals) else max((rival.attempt for rival in live), default=0)
         positions |= {(rival.campaign, rival.array, rival.place) for rival in live if rival.attempt != last}
     return frozenset(positions)

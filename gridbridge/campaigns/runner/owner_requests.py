@@ -122,17 +122,17 @@ class CampaignOwnerRequestHandler:
         self._until_s = float("inf")
         self._reached: dict[tuple[str, int], int] = {}  # last retried task, by request token and event
 
-    def begin(self) -> None:
+    def start_time_limit(self) -> None:
         """Start a cycle's time limit; requests unfinished at this limit continue in the next cycle."""
         self._until_s = self._clock.steady_s() + AGAIN_S
 
-    def do(self, request: CampaignOwnerRequest) -> Mapping[int, CampaignOwnerRequestReply]:
+    def execute_request(self, request: CampaignOwnerRequest) -> Mapping[int, CampaignOwnerRequestReply]:
         """Execute a request for each campaign or event, up to 200 in one transaction.
 
         Campaigns are purged one by one, because a purge is slow and final. Retries are stored in several transactions;
         after a kill the request is executed again.
         """
-        act = self._do_event if request.verb in OF_EVENTS else self._do_campaign
+        act = self._execute_for_event if request.verb in OF_EVENTS else self._execute_for_campaign
         is_retry = request.verb is CampaignOwnerRequestVerb.RESUBMIT
         if request.uid == ROOT:
             _log.info("event=by_root verb=%s numbers=%s", request.verb, ",".join(map(str, request.numbers)))
@@ -153,22 +153,22 @@ class CampaignOwnerRequestHandler:
     def _record_retries(self, token: str, events: Iterable[int]) -> None:
         """Record a retry in the service's register, which survives a restore of the state file."""
         now = self._clock.now()
-        for campaign in self._campaigns_of(events):
+        for campaign in self._campaigns_of_events(events):
             if not self._campaigns.has_executed_request(token, campaign):
-                self._campaigns.note_done(token, campaign, now)
+                self._campaigns.record_executed_request(token, campaign, now)
                 self._register.record_retry_request(campaign, token, int(now.timestamp()))
 
-    def _campaigns_of(self, events: Iterable[int]) -> list[int]:
-        return sorted({event.campaign for event in map(self._events.find, events) if event})
+    def _campaigns_of_events(self, events: Iterable[int]) -> list[int]:
+        return sorted({event.campaign for event in map(self._events.find_event, events) if event})
 
     def _reopen_campaigns_of_retry(self, request: CampaignOwnerRequest) -> bool:
         """Have root reopen the ended campaigns of a retry; refuse too many, because other requests would wait."""
         campaigns = [
             campaign
-            for campaign in map(self._campaigns.find, self._campaigns_of(request.numbers))
+            for campaign in map(self._campaigns.find_campaign, self._campaigns_of_events(request.numbers))
             if campaign
             and campaign.jdl.type is not CampaignType.TEST  # test campaigns have no retries
-            and not self._is_refused(campaign.number)
+            and not self._is_campaign_file_refused(campaign.number)
         ]
         self._begin(campaign.number for campaign in campaigns)  # after a kill all their tasks are published again
         theirs = (campaign for campaign in campaigns if request.uid in (campaign.uid, *self._rulers))
@@ -185,50 +185,50 @@ class CampaignOwnerRequestHandler:
             self._campaigns.record_end_in_ledger(number, is_noted=False)
         return True
 
-    def touched(self) -> tuple[TaskAttempt, ...]:
+    def take_changed_attempts(self) -> tuple[TaskAttempt, ...]:
         """Return the attempts of tasks that owners changed since the last call."""
         attempts, self._touched = tuple(self._touched), []
         return attempts
 
-    def _do_campaign(self, request: CampaignOwnerRequest, number: int) -> CampaignOwnerRequestReply:
+    def _execute_for_campaign(self, request: CampaignOwnerRequest, number: int) -> CampaignOwnerRequestReply:
         """Execute a request for one campaign once, even if a kill repeats the request."""
         if self._campaigns.has_executed_request(request.token, number):
             return CampaignOwnerRequestReply.DONE
-        campaign = self._campaigns.find(number)
+        campaign = self._campaigns.find_campaign(number)
         if not campaign or campaign.state is CampaignState.PURGED:
             return CampaignOwnerRequestReply.UNKNOWN
         if request.uid not in (campaign.uid, *self._rulers):
             return CampaignOwnerRequestReply.NOT_THEIRS
         if request.verb is CampaignOwnerRequestVerb.PURGE:
-            return self._purge(campaign, request.token)
-        reply = self._change(campaign, request)
+            return self._purge_campaign(campaign, request.token)
+        reply = self._change_campaign(campaign, request)
         if reply is CampaignOwnerRequestReply.DONE:
-            self._campaigns.note_done(request.token, number, self._clock.now())
+            self._campaigns.record_executed_request(request.token, number, self._clock.now())
         return reply
 
-    def _change(self, campaign: Campaign, request: CampaignOwnerRequest) -> CampaignOwnerRequestReply:
+    def _change_campaign(self, campaign: Campaign, request: CampaignOwnerRequest) -> CampaignOwnerRequestReply:
         if request.verb is CampaignOwnerRequestVerb.CANCEL_TASK:
             return self._cancel_task(campaign, request.task)
         if request.verb is CampaignOwnerRequestVerb.ABANDON:
             return self._mark_campaign_as_abandoned(campaign, request.uid)
         if request.verb is CampaignOwnerRequestVerb.CANCEL and (campaign.state.is_alive or campaign.is_winding_up):
-            return self._cancel(campaign)
+            return self._cancel_campaign(campaign)
         match campaign.state, request.verb:
             case CampaignState.IN_TREATMENT, CampaignOwnerRequestVerb.PAUSE:
-                self._campaigns.is_now(campaign.number, CampaignState.PAUSED)
+                self._campaigns.set_campaign_state(campaign.number, CampaignState.PAUSED)
             case CampaignState.PAUSED, CampaignOwnerRequestVerb.RESUME:
-                self._campaigns.is_now(campaign.number, CampaignState.IN_TREATMENT)
+                self._campaigns.set_campaign_state(campaign.number, CampaignState.IN_TREATMENT)
             case _:
                 return AS_IT_IS[campaign.state]
         return CampaignOwnerRequestReply.DONE
 
-    def _cancel(self, campaign: Campaign) -> CampaignOwnerRequestReply:
+    def _cancel_campaign(self, campaign: Campaign) -> CampaignOwnerRequestReply:
         """Drop the unsent tasks; epilogues still run until the owner cancels the campaign a second time."""
         now = self._clock.now()
         is_over = campaign.is_winding_up or not campaign.jdl.has_epilogue
-        self._campaigns.is_now(campaign.number, CampaignState.CANCELLED, now if is_over else None)
+        self._campaigns.set_campaign_state(campaign.number, CampaignState.CANCELLED, now if is_over else None)
         self._campaigns.drop_unsent_tasks(campaign.number)
-        self._events.close(campaign.number, now)
+        self._events.close_events_of_campaign(campaign.number, now)
         return CampaignOwnerRequestReply.DONE
 
     def _mark_campaign_as_abandoned(self, campaign: Campaign, uid: int) -> CampaignOwnerRequestReply:
@@ -237,39 +237,39 @@ class CampaignOwnerRequestHandler:
             return CampaignOwnerRequestReply.NOT_ROOTS
         if campaign.state is not CampaignState.CANCELLED:
             return CampaignOwnerRequestReply.NOT_CANCELLED
-        if not self._campaigns.is_unfinished(campaign.number):
+        if not self._campaigns.is_campaign_unfinished(campaign.number):
             return CampaignOwnerRequestReply.CANCELLED
         now = self._clock.now()
-        for array in self._noting.abandon(campaign.number):
+        for array in self._noting.abandon_arrays_of_campaign(campaign.number):
             name = f"{array.campaign}.{array.number}"
             _log.warning("event=abandoned array=%s at=%s job=%d", name, array.cluster, array.job_id)
         self._touched += self._noting.noted
         self._noting.noted.clear()
-        self._campaigns.is_now(campaign.number, CampaignState.CANCELLED, now)
-        self._events.close(campaign.number, now)
+        self._campaigns.set_campaign_state(campaign.number, CampaignState.CANCELLED, now)
+        self._events.close_events_of_campaign(campaign.number, now)
         return CampaignOwnerRequestReply.DONE
 
-    def purge_ended(self, before: datetime, most: int) -> None:
+    def purge_ended_campaigns(self, before: datetime, most: int) -> None:
         """Purge up to `most` campaigns, the oldest first, that ended before a time and have no task at a cluster."""
         purged = 0
-        for number in self._campaigns.ended_before(before):
+        for number in self._campaigns.campaigns_ended_before(before):
             if purged == most:
                 return
-            if campaign := self._campaigns.find(number):
-                purged += self._purge(campaign) is CampaignOwnerRequestReply.DONE
+            if campaign := self._campaigns.find_campaign(number):
+                purged += self._purge_campaign(campaign) is CampaignOwnerRequestReply.DONE
                 program_runs.run_program_end_callback()
 
-    def _purge(self, campaign: Campaign, token: str = "") -> CampaignOwnerRequestReply:
-        if self._campaigns.is_unfinished(campaign.number):
+    def _purge_campaign(self, campaign: Campaign, token: str = "") -> CampaignOwnerRequestReply:
+        if self._campaigns.is_campaign_unfinished(campaign.number):
             return CampaignOwnerRequestReply.NOT_ENDED
         campaign_files_of_owners.remove_campaign_files(campaign.number, self._folder)
         published_campaign_files.remove_published_campaign_tasks(campaign.number, self._published)
-        self._events.drop(campaign.number)
-        self._tasks.drop_attempts(campaign.number)
+        self._events.delete_events_of_campaign(campaign.number)
+        self._tasks.delete_attempts(campaign.number)
         with self._database.transaction():
-            self._tasks.purge(campaign.number)
+            self._tasks.purge_campaign(campaign.number)
             if token:
-                self._campaigns.note_done(token, campaign.number, self._clock.now())
+                self._campaigns.record_executed_request(token, campaign.number, self._clock.now())
         return CampaignOwnerRequestReply.DONE
 
     def _cancel_task(self, campaign: Campaign, task: int) -> CampaignOwnerRequestReply:
@@ -277,16 +277,16 @@ class CampaignOwnerRequestHandler:
             return AS_IT_IS[campaign.state]
         if not 0 <= task < campaign.tasks:
             return CampaignOwnerRequestReply.NO_TASK
-        if ended := self._tasks.cancel(campaign.number, task):
+        if ended := self._tasks.cancel_waiting_task(campaign.number, task):
             self._touched.append(ended)
-        is_done = ended or self._marks.cancel(campaign.number, task)
+        is_done = ended or self._marks.mark_task_cancelled(campaign.number, task)
         return CampaignOwnerRequestReply.DONE if is_done else CampaignOwnerRequestReply.TASK_ENDED
 
-    def _do_event(self, request: CampaignOwnerRequest, number: int) -> CampaignOwnerRequestReply:
-        event = self._events.find(number)
+    def _execute_for_event(self, request: CampaignOwnerRequest, number: int) -> CampaignOwnerRequestReply:
+        event = self._events.find_event(number)
         if not event:
             return CampaignOwnerRequestReply.UNKNOWN
-        campaign = self._campaigns.find(event.campaign)
+        campaign = self._campaigns.find_campaign(event.campaign)
         if request.uid not in (campaign.uid if campaign else ROOT, *self._rulers):
             return CampaignOwnerRequestReply.NOT_THEIRS
         if event.closed_at:
@@ -296,65 +296,65 @@ class CampaignOwnerRequestHandler:
             return CampaignOwnerRequestReply.NOT_AGAIN
         if is_retry and event.code in (CampaignEventCode.DROPPED, CampaignEventCode.DISPUTED):
             # tasks with unknown outcomes: the next cycle retries the tasks
-            self._events.put([replace(event, until=self._clock.now())])
+            self._events.store_events([replace(event, until=self._clock.now())])
             return CampaignOwnerRequestReply.DONE
-        if is_retry and campaign and (why := self._why_not(campaign, event)):
+        if is_retry and campaign and (why := self._retry_refusal(campaign, event)):
             return why
         waits = is_retry and self._queue_failed_tasks_again(event, request.token)
         with self._database.transaction():
-            stored_campaign = self._campaigns.find(event.campaign)
+            stored_campaign = self._campaigns.find_campaign(event.campaign)
             if waits and stored_campaign and stored_campaign.state is CampaignState.TERMINATED:
-                self._campaigns.is_now(event.campaign, CampaignState.IN_TREATMENT)
-            self._events.put([replace(event, closed_at=self._clock.now())])
+                self._campaigns.set_campaign_state(event.campaign, CampaignState.IN_TREATMENT)
+            self._events.store_events([replace(event, closed_at=self._clock.now())])
             self._events.record_closing_request(number, request.token)
-            self._trust(event)
-            self._tries.close(event, _outcomes_of(event))
+            self._trust_cluster_again(event)
+            self._tries.mark_failed_attempts_past(event, _outcomes_of_event(event))
         return CampaignOwnerRequestReply.DONE
 
     def _execute_for_closed_event(
         self, request: CampaignOwnerRequest, event: CampaignEvent
     ) -> CampaignOwnerRequestReply:
         """Let a campaign use a black-hole cluster again, although the event of the black hole is already closed."""
-        if self._events.closed_by(event.number) == request.token:
+        if self._events.token_of_closing_request(event.number) == request.token:
             return CampaignOwnerRequestReply.DONE  # the request was executed before a kill
-        is_suspect = (event.campaign, event.cluster) in self._events.sinks()
+        is_suspect = (event.campaign, event.cluster) in self._events.list_black_holes()
         if request.verb is CampaignOwnerRequestVerb.FIX and event.code is CampaignEventCode.SINK and is_suspect:
-            self._trust(event)
+            self._trust_cluster_again(event)
             return CampaignOwnerRequestReply.DONE
         return CampaignOwnerRequestReply.CLOSED
 
-    def _trust(self, event: CampaignEvent) -> None:
+    def _trust_cluster_again(self, event: CampaignEvent) -> None:
         if event.code not in TRUSTING:
             return
         none = CampaignSuccessAtCluster(campaign=event.campaign, cluster=event.cluster)
-        records = self._events.records([event.campaign])
+        records = self._events.success_records([event.campaign])
         record = next((record for record in records if record.cluster == event.cluster), none)
-        self._events.put_records([replace(record, **TRUSTING[event.code])])  # type: ignore[arg-type]
+        self._events.store_success_records([replace(record, **TRUSTING[event.code])])  # type: ignore[arg-type]
 
-    def _why_not(self, campaign: Campaign, event: CampaignEvent) -> CampaignOwnerRequestReply | None:
+    def _retry_refusal(self, campaign: Campaign, event: CampaignEvent) -> CampaignOwnerRequestReply | None:
         if campaign.jdl.type is CampaignType.TEST and event.code in EVENT_OF_OUTCOME.values():
             return CampaignOwnerRequestReply.ONE_TRY
         if campaign.state is CampaignState.CANCELLED:
             return CampaignOwnerRequestReply.CANCELLED
-        return CampaignOwnerRequestReply.FILE_REFUSED if self._is_refused(campaign.number) else None
+        return CampaignOwnerRequestReply.FILE_REFUSED if self._is_campaign_file_refused(campaign.number) else None
 
-    def _is_refused(self, campaign: int) -> bool:
-        return self._events.find_open(CampaignEventCode.FILE_REFUSED, campaign, "") is not None
+    def _is_campaign_file_refused(self, campaign: int) -> bool:
+        return self._events.find_open_event(CampaignEventCode.FILE_REFUSED, campaign, "") is not None
 
     def _queue_failed_tasks_again(self, event: CampaignEvent, token: str = "") -> bool:
         """Queue the failed tasks of an event for a retry; return whether the event has failed tasks."""
-        outcomes = _outcomes_of(event)
-        waiting = self._campaigns.waiting_of(event.campaign)
+        outcomes = _outcomes_of_event(event)
+        waiting = self._campaigns.list_unsent_tasks(event.campaign)
         waits = {task for batch in waiting for task in range(batch.first, batch.last + 1)}
         after = self._reached.pop((token, event.number), -1)
-        while portion := self._tries.failed(event, outcomes, after, ENDS_PER_TRANSACTION):
+        while portion := self._tries.failed_attempts_of_event(event, outcomes, after, ENDS_PER_TRANSACTION):
             after = portion[-1].task
             failed = [attempt for attempt in portion if attempt.task not in waits]
-            last = self._tries.last(event.campaign, [attempt.task for attempt in failed])
+            last = self._tries.last_attempt_numbers(event.campaign, [attempt.task for attempt in failed])
             with self._database.transaction():
                 self._tries.set_attempts_past(event.campaign, [*last])
-                self._campaigns.add_unsent_tasks(event.campaign, *_in_ranges(last))
-                self._campaigns.count(event.campaign, -len(failed), -len(failed))
+                self._campaigns.add_unsent_tasks(event.campaign, *_group_retries_into_ranges(last))
+                self._campaigns.add_to_task_counts(event.campaign, -len(failed), -len(failed))
             self._touched += failed
             if self._clock.steady_s() > self._until_s:
                 self._reached[token, event.number] = after
@@ -362,11 +362,11 @@ class CampaignOwnerRequestHandler:
         return after >= 0
 
 
-def _outcomes_of(event: CampaignEvent) -> list[TaskAttemptOutcome]:
+def _outcomes_of_event(event: CampaignEvent) -> list[TaskAttemptOutcome]:
     return [outcome for outcome, code in EVENT_OF_OUTCOME.items() if code is event.code]
 
 
-def _in_ranges(attempts: Mapping[int, int]) -> Iterator[WaitingTaskRange]:
+def _group_retries_into_ranges(attempts: Mapping[int, int]) -> Iterator[WaitingTaskRange]:
     alike = groupby(enumerate(sorted(attempts.items())), key=lambda pair: (pair[1][0] - pair[0], pair[1][1]))
     for (_, attempt), pairs in alike:
         tasks = [task for _, (task, _) in pairs]

@@ -55,12 +55,12 @@ class RootLedgerCampaignCloser:
         self._acts = acts
         self._last = 0  # last closed campaign, after which the next cycle continues
 
-    def close_ended(self) -> None:
+    def close_ended_campaigns(self) -> None:
         """Close some ended campaigns; the next cycle closes further campaigns and retries failures."""
-        campaigns = self._campaigns.unnoted(self._last, AT_ONCE)
+        campaigns = self._campaigns.ended_campaigns_not_in_ledger(self._last, AT_ONCE)
         for campaign in campaigns:
             try:
-                self._acts.end(campaign)
+                self._acts.close_campaign_in_root_ledger(campaign)
             except RootLedgerUnreadable:
                 pass  # root submits no task without a ledger
             except GridbridgeError as error:
@@ -81,14 +81,14 @@ class RootLedgerStateComparison:
         self._waits: dict[int, bool] = {}  # whether a campaign's task ends are recorded only in a later cycle
         self.behind: list[int] = []  # campaigns for which the state file is older than root's ledger
 
-    def begin(self) -> None:
+    def start_cycle(self) -> None:
         """Start a new cycle, in which each campaign's state is compared with root's ledger again."""
         self._waits, self.behind = {}, []
 
     def may_record_task_ends(self, campaign: int) -> bool:
         """Return whether a campaign's task ends may be recorded; False while arrays of root's ledger are not stored."""
         if campaign not in self._waits:
-            self._waits[campaign] = self._must_wait(campaign)
+            self._waits[campaign] = self._is_state_file_behind(campaign)
         return not self._waits[campaign]
 
     def campaigns_behind_root_ledger(
@@ -98,11 +98,11 @@ class RootLedgerStateComparison:
         restored = {event.campaign for event in events if event.code is CampaignEventCode.RESTORED}
         for campaign in campaigns:
             is_sending = campaign.number in restored and campaign.state is CampaignState.IN_TREATMENT
-            if is_sending and not self._campaigns.arrays_of(campaign.number):
+            if is_sending and not self._campaigns.arrays_of_campaign(campaign.number):
                 self.may_record_task_ends(campaign.number)
         return tuple(self.behind)
 
-    def _must_wait(self, campaign: int) -> bool:
+    def _is_state_file_behind(self, campaign: int) -> bool:
         try:
             ledger_arrays = self._ledger_arrays(campaign)
         except RootLedgerUnreadable:
@@ -110,7 +110,7 @@ class RootLedgerStateComparison:
         except GridbridgeError as error:
             _log.warning("event=ledger_unread campaign=%d why=%r", campaign, str(error))
             return True
-        if is_behind := is_ledger_ahead_of_state_file(self._campaigns.arrays_of(campaign), ledger_arrays):
+        if is_behind := is_ledger_ahead_of_state_file(self._campaigns.arrays_of_campaign(campaign), ledger_arrays):
             self.behind.append(campaign)
         return is_behind
 
@@ -138,42 +138,44 @@ class CampaignPlanExecutor:
         self._turns = turns = OwnerCallTimeBudget(campaigns, clock, failures)
         self._noting = noting = TaskAndCampaignEndRecorder(database, observations, clock)
         self._answers = answers = ArraySubmissionResultRecorder(database, acts, clock, failures, noting, troubles)
-        self._submissions = CampaignArraySubmitter(campaigns, acts, clock, answers.settle, most, turns)
+        self._submissions = CampaignArraySubmitter(
+            campaigns, acts, clock, answers.record_submission_result, most, turns
+        )
         self._ends = RootLedgerCampaignCloser(campaigns, acts)
         self._marks = TaskDeletionMarkRows(database)
 
-    def touched(self) -> tuple[TaskAttempt, ...]:
+    def take_changed_attempts(self) -> tuple[TaskAttempt, ...]:
         """Return the attempts that were submitted or ended since the last call."""
         attempts = (*self._noting.noted, *self._submissions.begun)
         self._noting.noted.clear()
         self._submissions.begun.clear()
         return attempts
 
-    def do(self, plan: CampaignCyclePlan) -> None:
+    def execute_plan(self, plan: CampaignCyclePlan) -> None:
         """Record ends, delete arrays, resume interrupted submissions, then submit new tasks."""
-        self._turns.begin()
+        self._turns.start_cycle()
         plan = self._import_ledger_arrays(plan)
         for array in plan.over:
             if array.is_repeated:
                 self._delete_jobs_of_array(array)
-        self._noting.all(plan)
+        self._noting.record_ends_of_cycle(plan)
         for array in plan.deleted:
-            self._delete(array)
+            self._delete_array(array)
         for array in plan.unneeded:
             self._mark_unneeded(array)
         for array in plan.unsent:
             self._mark_unneeded(array)  # the mark explains the end of a task that the cluster had accepted
-            self._delete(array, TaskAttemptOutcome.MOVED)
+            self._delete_array(array, TaskAttemptOutcome.MOVED)
         for lost in plan.losers:
-            self._end(lost)
-        self._submissions.resume(plan.resumed)
-        self._send(plan)
-        self._ends.close_ended()
+            self._delete_superseded_attempts(lost)
+        self._submissions.resume_interrupted_arrays(plan.resumed)
+        self._submit_planned_arrays(plan)
+        self._ends.close_ended_campaigns()
 
     def _import_ledger_arrays(self, plan: CampaignCyclePlan) -> CampaignCyclePlan:
         """Import arrays from root's ledger, and drop the planned submissions of the imported campaigns."""
         for campaign in plan.behind:
-            self._answers.take_over(campaign)
+            self._answers.import_root_ledger_arrays(campaign)
         return replace(
             plan,
             resumed=tuple(array for array in plan.resumed if array.campaign not in plan.behind),
@@ -182,16 +184,16 @@ class CampaignPlanExecutor:
             copies=tuple(copies for copies in plan.copies if copies.campaign not in plan.behind),
         )
 
-    def _send(self, plan: CampaignCyclePlan) -> None:
+    def _submit_planned_arrays(self, plan: CampaignCyclePlan) -> None:
         for step in plan.steps:
-            self._submissions.begin([self._tries.intend_step(step, self._clock.now())])
+            self._submissions.submit_new_arrays([self._tries.create_prologue_or_epilogue(step, self._clock.now())])
         for send in plan.sends:
-            self._submissions.send(send)
+            self._submissions.submit_planned_tasks(send)
         for copies in plan.copies:
-            self._submissions.begin([self._copies.intend(copies, self._clock.now())])
+            self._submissions.submit_new_arrays([self._copies.create_speculative_array(copies, self._clock.now())])
 
     def _mark_unneeded(self, array: CampaignArray) -> None:
-        self._marks.put(
+        self._marks.mark_tasks(
             ArrayTaskDeletion(
                 campaign=array.campaign,
                 array=array.number,
@@ -201,21 +203,21 @@ class CampaignPlanExecutor:
             )
         )
 
-    def _end(self, lost: SupersededAttempts) -> None:
+    def _delete_superseded_attempts(self, lost: SupersededAttempts) -> None:
         if is_unreleased_array_unwanted(lost):
-            self._delete(lost.array)
+            self._delete_array(lost.array)
             return
         try:
-            self._turns.take(lost.array, lambda: self._acts.delete_places(lost.array, lost.places))
+            self._turns.run_owner_call(lost.array, lambda: self._acts.delete_array_tasks(lost.array, lost.places))
         except OwnerCallPostponement:
             pass  # the next cycle plans the deletion again
         except GridbridgeError as error:
             log_array_failure("event=not_ended", lost.array, error)
 
-    def _delete(self, array: CampaignArray, unsent: TaskAttemptOutcome = TaskAttemptOutcome.CANCELLED) -> None:
+    def _delete_array(self, array: CampaignArray, unsent: TaskAttemptOutcome = TaskAttemptOutcome.CANCELLED) -> None:
         """Delete an array; tasks of a never submitted array get the outcome `unsent`."""
         try:
-            job_id = self._turns.take(
+            job_id = self._turns.run_owner_call(
                 array, partial(self._delete_jobs_of_array, array), lambda deleted_id: deleted_id is None
             )
         except OwnerCallPostponement:
@@ -225,13 +227,13 @@ class CampaignPlanExecutor:
         if job_id:  # root has submitted the intended array, so the next cycle queries the ends of its tasks
             self._campaigns.set_array_state(array, ArraySubmissionState.RELEASED, job_id)
         else:
-            self._noting.close(array, unsent)
+            self._noting.close_array(array, unsent)
 
     def _delete_jobs_of_array(self, array: CampaignArray) -> int | None:
         """Delete every job with an array's name; return the job id, 0 without a job, None after a failure."""
         try:
             try:
-                job_id = self._acts.delete(array)
+                job_id = self._acts.delete_array(array)
             except OwnerAccountGone:
                 if self._ownerless is None:
                     raise
@@ -240,5 +242,5 @@ class CampaignPlanExecutor:
             log_array_failure("event=not_deleted", array, error)
             self._troubles.record_undeleted_array(array, error)
             return None
-        self._troubles.close(ROOT_EVENTS, array)
+        self._troubles.close_array_events(ROOT_EVENTS, array)
         return job_id

@@ -58,26 +58,28 @@ class ArrayFailureEventRecorder:
         self._clock = clock
         self._failures = failures
 
-    def note(self, array: campaign_model.CampaignArray, code: CampaignEventCode, error: errors.GridbridgeError) -> None:
+    def record_array_failure(
+        self, array: campaign_model.CampaignArray, code: CampaignEventCode, error: errors.GridbridgeError
+    ) -> None:
         """Record an array's failure at its cluster as an event, which delays the next attempt."""
         pair, now = (array.campaign, array.cluster), self._clock.now()
         event = repeat_event_with_longer_pause(self._open_event(array, code), code, pair, now, self._failures)
-        self._events.put([replace(event, tasks=event.tasks + array.size, why=one_line_error_message(error))])
+        self._events.store_events([replace(event, tasks=event.tasks + array.size, why=one_line_error_message(error))])
 
     def record_undeleted_array(self, array: campaign_model.CampaignArray, error: errors.GridbridgeError) -> None:
         """Record a failed deletion of an array once, if root has to repair the cause."""
         code = event_code_of_array_error(error)
         if code in ROOT_EVENTS and not self._open_event(array, code):
-            self.note(array, code, error)
+            self.record_array_failure(array, code, error)
 
-    def close(self, codes: Iterable[CampaignEventCode], array: campaign_model.CampaignArray) -> None:
+    def close_array_events(self, codes: Iterable[CampaignEventCode], array: campaign_model.CampaignArray) -> None:
         """Close the open events with these codes for an array's campaign and cluster."""
         for code in codes:
             if event := self._open_event(array, code):
-                self._events.put([replace(event, closed_at=self._clock.now())])
+                self._events.store_events([replace(event, closed_at=self._clock.now())])
 
     def _open_event(self, array: campaign_model.CampaignArray, code: CampaignEventCode) -> CampaignEvent | None:
-        return self._events.find_open(code, array.campaign, array.cluster)
+        return self._events.find_open_event(code, array.campaign, array.cluster)
 
 
 def one_line_error_message(error: errors.GridbridgeError | str) -> str:
@@ -123,7 +125,9 @@ class ArraySubmissionResultRecorder:
         self._noting = noting
         self._troubles = troubles
 
-    def settle(self, array: campaign_model.CampaignArray, sent: campaign_model.ArraySubmissionResult) -> None:
+    def record_submission_result(
+        self, array: campaign_model.CampaignArray, sent: campaign_model.ArraySubmissionResult
+    ) -> None:
         """Record the result of an array's submission; the next cycle continues from the recorded result."""
         try:
             if sent.job_id and not isinstance(sent.error, errors.ArrayTasksAlreadyInLedger):
@@ -132,14 +136,14 @@ class ArraySubmissionResultRecorder:
             if not sent.error:
                 with self._database.transaction():
                     self._campaigns.set_array_state(array, campaign_model.ArraySubmissionState.RELEASED)
-                    self._troubles.close(SUBMISSION_EVENTS, array)
+                    self._troubles.close_array_events(SUBMISSION_EVENTS, array)
         except errors.StateError as error:  # the cause is the state file, not the cluster
             log_array_failure("event=not_noted", array, error)
             return
         if sent.error:
-            self._is_not_released(array, sent.error)
+            self._handle_submission_error(array, sent.error)
 
-    def _is_not_released(self, array: campaign_model.CampaignArray, error: errors.GridbridgeError) -> None:
+    def _handle_submission_error(self, array: campaign_model.CampaignArray, error: errors.GridbridgeError) -> None:
         match error:
             case RootCampaignRefusal():
                 log_array_failure("event=campaign_refused", array, error)
@@ -152,35 +156,40 @@ class ArraySubmissionResultRecorder:
                 self._retry_refused_array(array, error)
             case errors.ArrayTasksAlreadyInLedger():
                 log_array_failure("event=state_is_older", array, error)
-                self.take_over(array.campaign, array)
+                self.import_root_ledger_arrays(array.campaign, array)
             case PauseAfterHungOwnerCall():
-                self._troubles.note(array, CampaignEventCode.SUBMIT_JOB, error)
+                self._troubles.record_array_failure(array, CampaignEventCode.SUBMIT_JOB, error)
             case OwnerCallPostponement():
                 pass  # the next cycle submits the array
             case _:
                 log_array_failure("event=not_sent", array, error)
-                self._troubles.note(array, event_code_of_array_error(error), error)
+                self._troubles.record_array_failure(array, event_code_of_array_error(error), error)
 
     def _retry_refused_array(self, array: campaign_model.CampaignArray, error: errors.GridbridgeError) -> None:
         with self._database.transaction():
             if not array.is_of_copies:
-                self._troubles.note(array, CampaignEventCode.RUNNER_SUBMIT_ERROR, error)
+                self._troubles.record_array_failure(array, CampaignEventCode.RUNNER_SUBMIT_ERROR, error)
             none = self._noting.plan_end_of_unfinished_attempts(array, campaign_model.TaskAttemptOutcome.SETUP_ERROR)
-            again, book = self._again(array, none.ended), OpenCampaignEventsInCycle(self._events.open())
+            again, book = (
+                self._plan_retries_of_refused_tasks(array, none.ended),
+                OpenCampaignEventsInCycle(self._events.open_events()),
+            )
             retried = {(retry.campaign, retry.task) for retry in again}
             ended = [(attempt, array.cluster) for attempt in none.ended]
             record_failed_task_events(book, ended, retried, self._clock.now())
-            self._noting.ends(replace(none, again=again, changes=EventsChangedInCycle(events=book.changed_events)))
+            self._noting.record_planned_ends(
+                replace(none, again=again, changes=EventsChangedInCycle(events=book.changed_events))
+            )
 
-    def _again(
+    def _plan_retries_of_refused_tasks(
         self, array: campaign_model.CampaignArray, ended: tuple[campaign_model.TaskAttempt, ...]
     ) -> tuple[TaskRetry, ...]:
         tried = [campaign_model.AttemptOutcomeAtCluster.of(attempt, array.cluster) for attempt in ended]
-        campaign = self._campaigns.find(array.campaign)
+        campaign = self._campaigns.find_campaign(array.campaign)
         assert campaign  # campaigns with arrays are never deleted
         clusters = {} if campaign.jdl.type is CampaignType.TEST else {campaign.number: campaign.jdl.clusters.keys()}
-        rivals = self._noting.rivals(array)
-        retries = plan_task_retries(tried, self._tries.earlier(ended, rivals), clusters, self._failures)
+        rivals = self._noting.competing_attempts_by_task(array)
+        retries = plan_task_retries(tried, self._tries.earlier_outcomes(ended, rivals), clusters, self._failures)
         return assign_retry_numbers_above_attempts(retries, rivals)
 
     def _fail_refused_campaign(self, array: campaign_model.CampaignArray, error: errors.GridbridgeError) -> None:
@@ -188,49 +197,51 @@ class ArraySubmissionResultRecorder:
         with self._database.transaction():
             retried = self._tries.delete_unfinished_retries(array, EVENT_OF_OUTCOME)
             self._noting.noted += retried
-            self._noting.close(array, campaign_model.TaskAttemptOutcome.SETUP_ERROR)
-            failed = self._campaigns.waiting().get(array.campaign, 0) + len(retried)
+            self._noting.close_array(array, campaign_model.TaskAttemptOutcome.SETUP_ERROR)
+            failed = self._campaigns.count_unsent_tasks().get(array.campaign, 0) + len(retried)
             self._tries.unmark_past_attempts(array.campaign)
             self._campaigns.drop_unsent_tasks(array.campaign)
-            self._campaigns.count(array.campaign, failed, failed)
+            self._campaigns.add_to_task_counts(array.campaign, failed, failed)
             refusal = self._new_event(CampaignEventCode.FILE_REFUSED, array.campaign, one_line_error_message(error))
-            self._events.open_once(refusal)
+            self._events.open_event_once(refusal)
 
     def _end_campaign_as_in_ledger(self, array: campaign_model.CampaignArray) -> None:
         """End a campaign that has ended in root's ledger of submitted tasks but has not ended in an old state file."""
         with self._database.transaction():
-            campaign = self._campaigns.find(array.campaign)
+            campaign = self._campaigns.find_campaign(array.campaign)
             has_ended = campaign is not None and campaign.state is campaign_model.CampaignState.TERMINATED
             if not has_ended:
-                self._campaigns.is_now(array.campaign, campaign_model.CampaignState.CANCELLED, self._clock.now())
-            self._noting.close(array, campaign_model.TaskAttemptOutcome.CANCELLED)
+                self._campaigns.set_campaign_state(
+                    array.campaign, campaign_model.CampaignState.CANCELLED, self._clock.now()
+                )
+            self._noting.close_array(array, campaign_model.TaskAttemptOutcome.CANCELLED)
             if not has_ended:
                 self._campaigns.drop_unsent_tasks(array.campaign)
-                self._events.open_once(self._new_event(CampaignEventCode.RESTORED, array.campaign))
+                self._events.open_event_once(self._new_event(CampaignEventCode.RESTORED, array.campaign))
 
     def _new_event(self, code: CampaignEventCode, campaign: int, why: str = "") -> CampaignEvent:
         event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, campaign, "", self._clock.now())
         return replace(event, why=why)
 
-    def take_over(self, campaign: int, refused: campaign_model.CampaignArray | None = None) -> None:
+    def import_root_ledger_arrays(self, campaign: int, refused: campaign_model.CampaignArray | None = None) -> None:
         """Import a campaign's arrays from root's ledger in several transactions; after a kill the import restarts."""
         try:
-            ledger_arrays = self._acts.ledger_arrays(campaign)
+            ledger_arrays = self._acts.list_root_ledger_arrays(campaign)
         except errors.GridbridgeError as error:
             of = f"{campaign}.{refused.number}" if refused else str(campaign)
             _log.warning("event=no_ledger of=%s why=%r", of, str(error))
             return
         event = self._new_event(CampaignEventCode.RESTORED, campaign)
-        stored_campaign = self._tries.stored_campaign(campaign)
+        stored_campaign = self._tries.read_stored_campaign(campaign)
         steps = plan_recovery_from_root_ledger(
             campaign, stored_campaign, ledger_arrays, event.opened_at, refused=refused
         )
         for step in steps[:-1]:
-            self._tries.adopt(step)
+            self._tries.import_recovery_step(step)
         with self._database.transaction():
             for step in steps[-1:]:
-                self._tries.adopt(step)
-            self._events.put([event])
+                self._tries.import_recovery_step(step)
+            self._events.store_events([event])
         self._noting.noted += (attempt for step in steps for attempt in step.attempts)
         arrays, tasks = (sum(len(step.arrays) for step in steps), sum(len(step.attempts) for step in steps))
         words = "event=taken_over campaign=%d arrays=%d tasks=%d why='root had submitted these arrays'"

@@ -34,32 +34,32 @@ class CampaignRows:
     def __init__(self, database: StateFile) -> None:
         self.database = database
 
-    def add(self, campaign: Campaign, token: str) -> int:
+    def insert_campaign(self, campaign: Campaign, token: str) -> int:
         """Insert a new campaign, all of whose tasks are unsent; return the campaign's number."""
-        number = campaign.number or self.last_number() + 1
+        number = campaign.number or self.last_campaign_number() + 1
         with self.database.transaction():
             values = {field.name: getattr(campaign, field.name) for field in fields(Campaign)}
             self.database.execute(insert(CAMPAIGNS), values | {"token": token, "number": number})
             self.add_unsent_tasks(number, WaitingTaskRange(first=0, last=campaign.tasks - 1))
         return number
 
-    def last_number(self) -> int:
+    def last_campaign_number(self) -> int:
         """Return the highest campaign number; 0 if there is no campaign."""
         return int(self.database.rows(select(func.max(CAMPAIGNS.c.number).label("number")))[0]["number"] or 0)
 
-    def find(self, number: int) -> Campaign | None:
+    def find_campaign(self, number: int) -> Campaign | None:
         """Return the campaign with this number; None if the campaign does not exist."""
         return next(iter(self.database.read(Campaign, BY_NUMBER.where(CAMPAIGNS.c.number == number))), None)
 
-    def of_token(self, token: str) -> Campaign | None:
+    def campaign_of_token(self, token: str) -> Campaign | None:
         """Return the campaign whose file has this token; None if the campaign does not exist."""
         return next(iter(self.database.read(Campaign, BY_NUMBER.where(CAMPAIGNS.c.token == token))), None)
 
-    def all(self) -> tuple[Campaign, ...]:
+    def all_campaigns(self) -> tuple[Campaign, ...]:
         """Return every campaign, ordered by number."""
         return self.database.read(Campaign, BY_NUMBER)
 
-    def outlined(self, outlines: MutableMapping[int, Jdl]) -> tuple[Campaign, ...]:
+    def campaigns_with_outlines(self, outlines: MutableMapping[int, Jdl]) -> tuple[Campaign, ...]:
         """Return every campaign, ordered by number, with its JDL's outline; new outlines enter the cache `outlines`."""
         rows = self.database.rows(BRIEFLY)
         new = [row["number"] for row in rows if row["number"] not in outlines]
@@ -68,19 +68,19 @@ class CampaignRows:
                 outlines[row["number"]] = row["jdl"].outline
         return tuple(Campaign(**row, jdl=outlines[row["number"]]) for row in rows)
 
-    def unfinished(self) -> tuple[Campaign, ...]:
+    def unfinished_campaigns(self) -> tuple[Campaign, ...]:
         """Return campaigns that have not ended or still have arrays at clusters, ordered by number."""
         return self.database.read(Campaign, BY_NUMBER.where(_IS_UNFINISHED))
 
-    def is_unfinished(self, number: int) -> bool:
+    def is_campaign_unfinished(self, number: int) -> bool:
         """Return whether a campaign has not ended or still has arrays at clusters."""
         return bool(self.database.rows(select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.number == number, _IS_UNFINISHED)))
 
-    def waiting(self) -> dict[int, int]:
+    def count_unsent_tasks(self) -> dict[int, int]:
         """Return the number of unsent tasks of each campaign that has unsent tasks."""
         return {row["campaign"]: int(row["tasks"]) for row in self.database.rows(WAITING_COUNTS)}
 
-    def kept_off(self) -> dict[int, tuple[TaskCountByExclusions, ...]]:
+    def count_tasks_by_exclusions(self) -> dict[int, tuple[TaskCountByExclusions, ...]]:
         """Return, by campaign, the number of unsent tasks for each set of avoided clusters."""
         by_campaign: dict[int, tuple[TaskCountByExclusions, ...]] = {}
         for row in self.database.rows(KEPT_OFF):
@@ -95,36 +95,38 @@ class CampaignRows:
             CampaignArray, select(ARRAYS).where(IS_OPEN).order_by(ARRAYS.c.campaign, ARRAYS.c.number)
         )
 
-    def arrays_of(self, campaign: int) -> tuple[CampaignArray, ...]:
+    def arrays_of_campaign(self, campaign: int) -> tuple[CampaignArray, ...]:
         """Return every array of a campaign."""
         return self.database.read(CampaignArray, select(ARRAYS).where(ARRAYS.c.campaign == campaign))
 
-    def waiting_of(self, campaign: int) -> tuple[WaitingTaskRange, ...]:
+    def list_unsent_tasks(self, campaign: int) -> tuple[WaitingTaskRange, ...]:
         """Return the unsent tasks of a campaign, the most urgent first."""
-        return tuple(_waiting(dict(row)) for row in self.database.rows(NEXT_WAITING, campaign=campaign))
+        return tuple(_waiting_range_of_row(dict(row)) for row in self.database.rows(NEXT_WAITING, campaign=campaign))
 
-    def durations(self, campaign: int) -> dict[str, tuple[float, ...]]:
+    def run_times_by_cluster(self, campaign: int) -> dict[str, tuple[float, ...]]:
         """Return the run times in seconds of up to 600 recently ended tasks of a campaign, by cluster."""
         durations: dict[str, list[float]] = {}
         for row in self.database.rows(DURATIONS, campaign=campaign):
             durations.setdefault(row["cluster"], []).append(float(row["wallclock_s"]))
         return {cluster: tuple(times) for cluster, times in durations.items()}
 
-    def pending(self, array: CampaignArray) -> tuple[TaskAttempt, ...]:
+    def unfinished_attempts(self, array: CampaignArray) -> tuple[TaskAttempt, ...]:
         """Return the unfinished attempts of an array, ordered by index."""
         return self.database.read(TaskAttempt, PENDING, campaign=array.campaign, array=array.number)
 
-    def intend(
+    def create_array(
         self, campaign: int, cluster: str, tasks: int, at: datetime, kept_off: Sequence[TaskCountByExclusions] = ()
     ) -> CampaignArray | None:
         """Move unsent tasks, of which `kept_off` avoid some clusters, into a new array; None without an unsent task."""
         unrestricted = TaskCountByExclusions(tasks=tasks - sum(kind.tasks for kind in kept_off))
         with self.database.transaction():
-            entries = sorted(entry for kind in (unrestricted, *kept_off) for entry in self._take_of(campaign, kind))
+            entries = sorted(
+                entry for kind in (unrestricted, *kept_off) for entry in self._take_unsent_tasks(campaign, kind)
+            )
             attempts = [(task, attempt) for _, task, attempt in entries]
-            return self.add_array(campaign, cluster, attempts, at) if attempts else None
+            return self.insert_array(campaign, cluster, attempts, at) if attempts else None
 
-    def add_array(
+    def insert_array(
         self,
         campaign: int,
         cluster: str,
@@ -155,11 +157,11 @@ class CampaignRows:
         """Record an array's state, and the array's job id if the id is known."""
         self._update_array(array, state=state, **({"job_id": job_id} if job_id else {}))
 
-    def is_repeated(self, array: CampaignArray) -> None:
+    def mark_array_repeated(self, array: CampaignArray) -> None:
         """Record that an array may have been submitted twice."""
         self._update_array(array, is_repeated=True)
 
-    def ended(self, attempts: Iterable[TaskAttempt]) -> None:
+    def record_attempt_ends(self, attempts: Iterable[TaskAttempt]) -> None:
         """Record the outcomes of ended attempts."""
         rows = [{f"of_{key}": value for key, value in asdict(attempt).items()} for attempt in attempts]
         if rows:
@@ -169,7 +171,7 @@ class CampaignRows:
         """Add task ranges to the unsent tasks of a campaign."""
         names = ("avoid", "never")
         rows = [
-            asdict(batch) | {"campaign": campaign} | {name: _listed(getattr(batch, name)) for name in names}
+            asdict(batch) | {"campaign": campaign} | {name: _join_cluster_names(getattr(batch, name)) for name in names}
             for batch in waiting
         ]
         if rows:
@@ -184,14 +186,14 @@ class CampaignRows:
         """Remove all unsent tasks of a campaign."""
         self.database.execute(delete(WAITING).where(WAITING.c.campaign == campaign))
 
-    def count(self, campaign: int, ended: int, failed: int, cancelled: int = 0) -> None:
+    def add_to_task_counts(self, campaign: int, ended: int, failed: int, cancelled: int = 0) -> None:
         """Add to a campaign's counters of ended, failed and cancelled tasks."""
         counts = {"ended": ended, "failed": failed, "cancelled": cancelled}
-        self._update(campaign, {name: CAMPAIGNS.c[name] + more for name, more in counts.items()})
+        self._update_campaign(campaign, {name: CAMPAIGNS.c[name] + more for name, more in counts.items()})
 
-    def is_now(self, campaign: int, state: CampaignState, ended_at: datetime | None = None) -> None:
+    def set_campaign_state(self, campaign: int, state: CampaignState, ended_at: datetime | None = None) -> None:
         """Store a campaign's state and time of end; the end is recorded in root's ledger later."""
-        self._update(campaign, {"state": state, "ended_at": ended_at, "is_end_noted": False})
+        self._update_campaign(campaign, {"state": state, "ended_at": ended_at, "is_end_noted": False})
 
     def has_executed_request(self, token: str, campaign: int) -> bool:
         """Return whether a request was already executed for a campaign."""
@@ -199,7 +201,7 @@ class CampaignRows:
             self.database.rows(select(DONE.c.campaign).where(DONE.c.token == token, DONE.c.campaign == campaign))
         )
 
-    def note_done(self, token: str, campaign: int, at: datetime) -> None:
+    def record_executed_request(self, token: str, campaign: int, at: datetime) -> None:
         """Record an executed request, in the transaction that executes it."""
         self.database.execute(insert(DONE), {"token": token, "campaign": campaign, "done_at": at})
 
@@ -207,31 +209,31 @@ class CampaignRows:
         """Delete the records of requests executed before a time."""
         self.database.execute(delete(DONE).where(DONE.c.done_at < before))
 
-    def unnoted(self, after: int, most: int) -> tuple[int, ...]:
+    def ended_campaigns_not_in_ledger(self, after: int, most: int) -> tuple[int, ...]:
         """Return up to `most` ended campaigns, numbered above `after`, that root's ledger does not record as ended."""
         query = UNNOTED.where(CAMPAIGNS.c.number > after).limit(most)
         return tuple(row["number"] for row in self.database.rows(query))
 
     def record_end_in_ledger(self, campaign: int, *, is_noted: bool = True) -> None:
         """Record whether root's ledger of submitted tasks has a campaign's end."""
-        self._update(campaign, {"is_end_noted": is_noted})
+        self._update_campaign(campaign, {"is_end_noted": is_noted})
 
-    def ended_before(self, moment: datetime) -> tuple[int, ...]:
+    def campaigns_ended_before(self, moment: datetime) -> tuple[int, ...]:
         """Return campaigns that ended before a time and are not purged, the oldest end first."""
         is_old = and_(CAMPAIGNS.c.ended_at < moment, CAMPAIGNS.c.state != CampaignState.PURGED)
         query = select(CAMPAIGNS.c.number).where(is_old).order_by(CAMPAIGNS.c.ended_at, CAMPAIGNS.c.number)
         return tuple(row["number"] for row in self.database.rows(query))
 
-    def _update(self, campaign: int, values: Mapping[str, object]) -> None:
+    def _update_campaign(self, campaign: int, values: Mapping[str, object]) -> None:
         self.database.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values))
 
     def _update_array(self, array: CampaignArray, **values: object) -> None:
         of = (ARRAYS.c.campaign == array.campaign, ARRAYS.c.number == array.number)
         self.database.execute(update(ARRAYS).where(*of).values(**values))
 
-    def _take_of(self, campaign: int, kind: TaskCountByExclusions) -> list[tuple[int, int, int]]:
+    def _take_unsent_tasks(self, campaign: int, kind: TaskCountByExclusions) -> list[tuple[int, int, int]]:
         attempts: list[tuple[int, int, int]] = []
-        is_of = (WAITING.c.avoid == _listed(kind.avoid), WAITING.c.never == _listed(kind.never))
+        is_of = (WAITING.c.avoid == _join_cluster_names(kind.avoid), WAITING.c.never == _join_cluster_names(kind.never))
         query = NEXT_WAITING.where(*is_of).limit(kind.tasks)
         remainders: list[WaitingTaskRange] = []
         consumed: list[dict[str, int]] = []
@@ -241,7 +243,7 @@ class CampaignRows:
             attempts += ((-row["priority"], task, row["attempt"]) for task in tasks)
             consumed.append({"of_campaign": campaign, "of_first": row["first"]})
             if last < row["last"]:
-                remainders.append(_waiting(dict(row) | {"first": last + 1}))
+                remainders.append(_waiting_range_of_row(dict(row) | {"first": last + 1}))
             if len(attempts) == kind.tasks:
                 break
         if consumed:
@@ -250,13 +252,13 @@ class CampaignRows:
         return attempts
 
 
-def _listed(clusters: Iterable[str]) -> str:
+def _join_cluster_names(clusters: Iterable[str]) -> str:
     """Join names with a blank around each, so that SQL can search for a name."""
     words = " ".join(clusters)
     return f" {words} " if words else ""
 
 
-def _waiting(row: dict[str, Any]) -> WaitingTaskRange:
+def _waiting_range_of_row(row: dict[str, Any]) -> WaitingTaskRange:
     return WaitingTaskRange(**row | {key: tuple(row[key].split()) for key in ("avoid", "never")})
 
 
@@ -267,17 +269,17 @@ class AddedTaskRows:
         self._database = database
         self._campaigns = campaigns
 
-    def of_token(self, token: str) -> AdditionalCampaignTasks | None:
+    def added_tasks_of_token(self, token: str) -> AdditionalCampaignTasks | None:
         """Return the added tasks of the file with this token; None if the file is unknown."""
         return next(iter(self._database.read(AdditionalCampaignTasks, _PART.where(PARTS.c.token == token))), None)
 
-    def all(self) -> tuple[tuple[AdditionalCampaignTasks, int], ...]:
+    def all_added_tasks(self) -> tuple[tuple[AdditionalCampaignTasks, int], ...]:
         """Return all added tasks, each entry with the uid of the campaign's owner."""
         query = _PART.add_columns(CAMPAIGNS.c.uid).join(CAMPAIGNS, CAMPAIGNS.c.number == PARTS.c.campaign)
         rows = (dict(row) for row in self._database.rows(query))
         return tuple((AdditionalCampaignTasks(**row), uid) for row in rows for uid in (row.pop("uid"),))
 
-    def of_person(self, uid: int) -> tuple[tuple[int, int], ...]:
+    def list_files_of_person(self, uid: int) -> tuple[tuple[int, int], ...]:
         """Return (campaign, part) of a person's files, part 0 for a campaign's first file, without purged campaigns."""
         parts = select(CAMPAIGNS.c.number, PARTS.c.number.label("part")).outerjoin(
             PARTS, CAMPAIGNS.c.number == PARTS.c.campaign
@@ -285,12 +287,12 @@ class AddedTaskRows:
         rows = self._database.rows(parts.where(CAMPAIGNS.c.uid == uid, CAMPAIGNS.c.state != CampaignState.PURGED))
         return tuple(dict.fromkeys((row["number"], part) for row in rows for part in (0, row["part"] or 0)))
 
-    def last(self, campaign: int) -> int:
+    def last_part_number(self, campaign: int) -> int:
         """Return the part number of the last tasks added to a campaign; 0 if no task was added."""
         query = select(func.max(PARTS.c.number).label("number")).where(PARTS.c.campaign == campaign)
         return int(self._database.rows(query)[0]["number"] or 0)
 
-    def add(self, campaign: Campaign, part: AdditionalCampaignTasks, token: str) -> None:
+    def insert_added_tasks(self, campaign: Campaign, part: AdditionalCampaignTasks, token: str) -> None:
         """Store added tasks as unsent tasks of a campaign, and delete the campaign's outdated forecast."""
         first, this = campaign.tasks, CAMPAIGNS.c.number == campaign.number
         with self._database.transaction():

@@ -94,7 +94,7 @@ def _bring_to_inbox(fields: dict[str, object], parameters: tuple[str, ...], fold
         raise NoRunnerForRequest(str(error)) from error
     if not _is_answered(token, published, ANSWER_S) and campaign_files_of_owners.withdraw_campaign_file(token, folder):
         raise NoRunnerForRequest("no gridbridge-runner takes campaigns now; nothing was stored")
-    answer = _answer(token, published)
+    answer = _wait_for_answer(token, published)
     if "campaign" not in answer:
         raise CampaignSubmissionRefusal(str(answer["refused"]))
     return int(answer["campaign"])
@@ -134,7 +134,7 @@ def send_request_to_runner(
         raise NoRunnerForRequest(str(error)) from error
     if not _is_answered(token, published, ANSWER_S) and campaign_files_of_owners.withdraw_owner_request(token, folder):
         raise NoRunnerForRequest(NOT_TOLD if verb is CampaignOwnerRequestVerb.SUBSCRIPTIONS else NOT_CHANGED)
-    return _answer(token, published)
+    return _wait_for_answer(token, published)
 
 
 def _require_spool(folder: str, published: str) -> None:
@@ -153,7 +153,7 @@ def _is_answered(token: str, published: str, limit_s: float) -> bool:
     return poll_until(lambda: os.path.exists(path), limit_s)
 
 
-def _answer(token: str, published: str) -> dict[str, Any]:
+def _wait_for_answer(token: str, published: str) -> dict[str, Any]:
     if not _is_answered(token, published, TAKEN_S):
         raise RunnerAnswerTimeout(UNANSWERED)
     with open(campaign_files_of_owners.published_answer_path(token, published), encoding="utf-8") as file:
@@ -268,12 +268,12 @@ def first_failed_task_details(event: CampaignEvent, folder: str = CAMPAIGNS) -> 
     if event.first_task is None:
         return "", ()
     try:
-        lines, directory = _brought(event, folder)
+        lines, directory = _read_parameters_and_directory(event, folder)
         home = os.path.expanduser("~")
         outputs = f"{os.path.join(home, directory.replace('$HOME', home, 1))}/campaign.{event.campaign}"
         is_ours = campaign_files_of_owners.uid_of_campaign_owner(event.campaign, folder) == os.geteuid()
-        words = _last_words(outputs, event) if is_ours else ()  # root opens no path that a user chose
-        return _plain(lines[event.first_task]), words
+        words = _last_error_lines(outputs, event) if is_ours else ()  # root opens no path that a user chose
+        return _replace_unprintable(lines[event.first_task]), words
     except (ForeignOrMissingCampaignFile, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):
         return "", ()
 
@@ -283,17 +283,17 @@ def failed_start_directory(event: CampaignEvent, folder: str = CAMPAIGNS) -> str
     if event.code is not CampaignEventCode.SETUP_ERROR:
         return ""
     try:
-        return _plain(_brought(event, folder)[1]) or "$HOME"
+        return _replace_unprintable(_read_parameters_and_directory(event, folder)[1]) or "$HOME"
     except (ForeignOrMissingCampaignFile, KeyError, TypeError, AttributeError):
         return ""
 
 
-def _brought(event: CampaignEvent, folder: str) -> tuple[list[str], str]:
+def _read_parameters_and_directory(event: CampaignEvent, folder: str) -> tuple[list[str], str]:
     header, lines = campaign_files_of_owners.read_own_campaign_file(event.campaign, folder)
     return lines, str(header["clusters"][event.cluster].get("exec_directory", ""))
 
 
-def _last_words(folder: str, event: CampaignEvent) -> tuple[str, ...]:
+def _last_error_lines(folder: str, event: CampaignEvent) -> tuple[str, ...]:
     form = re.compile(rf"{event.first_task}\.(\d+)\.err")
     attempts = [int(match[1]) for name in os.listdir(folder) if (match := form.fullmatch(name))]
     if not attempts:
@@ -301,10 +301,10 @@ def _last_words(folder: str, event: CampaignEvent) -> tuple[str, ...]:
     with open(f"{folder}/{event.first_task}.{max(attempts)}.err", "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
         text = file.read().decode("utf-8", "replace")
-    return tuple(map(_plain, text.splitlines()[-TAIL_LINES:]))
+    return tuple(map(_replace_unprintable, text.splitlines()[-TAIL_LINES:]))
 
 
-def _plain(line: str) -> str:
+def _replace_unprintable(line: str) -> str:
     """Replace characters that could control a terminal."""
     return "".join(letter if letter.isprintable() else "?" for letter in line)
 

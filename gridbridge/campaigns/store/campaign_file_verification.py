@@ -34,62 +34,62 @@ class RootVerifiedCampaignFiles:
         self._campaign = campaign
         self._folder = folder
         self.file = campaign_file_name(campaign)
-        self._whole, self.uid = self._read(self.file)
+        self._whole, self.uid = self._read_file(self.file)
 
-    def note(self, ledger: "RootLedgerOfSubmittedTasks") -> None:
+    def record_file_in_ledger(self, ledger: "RootLedgerOfSubmittedTasks") -> None:
         """Record owner and first file in root's ledger; raise CampaignFileChanged for a replaced file."""
-        digest = _digest(self._whole)
+        digest = _sha256_digest(self._whole)
         if not ledger.has_file:
-            self._require_given(digest)
-        ledger.require(self.uid, digest)
+            self._require_registered_file(digest)
+        ledger.require_campaign_file(self.uid, digest)
 
-    def claim(self, ledger: "RootLedgerOfSubmittedTasks") -> None:
+    def record_unregistered_file(self, ledger: "RootLedgerOfSubmittedTasks") -> None:
         """Record owner and file of a campaign without submitted tasks; the register is not checked."""
-        ledger.require(self.uid, _digest(self._whole))
+        ledger.require_campaign_file(self.uid, _sha256_digest(self._whole))
 
-    def header(self) -> bytes:
+    def header_line(self) -> bytes:
         """Return the first line of the campaign's file, which describes the campaign as JSON."""
         return first_line_of_campaign_file(self._whole)
 
-    def lines(self, tasks: "Iterable[int]", ledger: "RootLedgerOfSubmittedTasks") -> dict[int, bytes]:
+    def parameters_of_tasks(self, tasks: "Iterable[int]", ledger: "RootLedgerOfSubmittedTasks") -> dict[int, bytes]:
         """Return the parameters of tasks, by task number; raises CampaignFileUnreadable if a file is missing."""
         numbers = sorted(set(tasks))
-        lines = _lines(self._whole, numbers)
+        lines = _select_task_lines(self._whole, numbers)
         remaining, part = numbers[len(lines) :], 0
-        first = _count(self._whole) if remaining else 0
+        first = _count_task_lines(self._whole) if remaining else 0
         while remaining:
             part += 1
-            count = ledger.tasks_of(part)
+            count = ledger.count_tasks_of_part(part)
             if count is None or remaining[0] < first + count:
-                added = self._part(part, ledger)
-                count = _count(added)
-                part_lines = _lines(added, [task - first for task in remaining])
+                added = self._read_added_tasks_file(part, ledger)
+                count = _count_task_lines(added)
+                part_lines = _select_task_lines(added, [task - first for task in remaining])
                 lines |= {first + task: line for task, line in part_lines.items()}
                 remaining = remaining[len(part_lines) :]
             first += count
         return lines
 
-    def _part(self, part: int, ledger: "RootLedgerOfSubmittedTasks") -> bytes:
+    def _read_added_tasks_file(self, part: int, ledger: "RootLedgerOfSubmittedTasks") -> bytes:
         name = campaign_file_name(self._campaign, part)
-        whole, uid = self._read(name)
+        whole, uid = self._read_file(name)
         number = None
         with suppress(ValueError, KeyError, TypeError, RecursionError):
             number = json.loads(first_line_of_campaign_file(whole))[ADDS_TO]
         if uid != self.uid or number != self._campaign:
             raise CampaignFileChanged(f"{name}: not a file of tasks that the campaign's owner added")
-        digest = _digest(whole)
-        if ledger.tasks_of(part) is None:
-            self._require_given(digest, part)
-        ledger.require_part(part, digest, _count(whole))
+        digest = _sha256_digest(whole)
+        if ledger.count_tasks_of_part(part) is None:
+            self._require_registered_file(digest, part)
+        ledger.require_added_tasks_file(part, digest, _count_task_lines(whole))
         return whole
 
-    def _require_given(self, digest: str, part: int = 0) -> None:
+    def _require_registered_file(self, digest: str, part: int = 0) -> None:
         register = CampaignNumberRegister(self._folder, os.stat(self._folder).st_uid)
-        if register.is_anothers(self._campaign, self.uid, digest, part):
+        if register.has_other_file(self._campaign, self.uid, digest, part):
             name = campaign_file_name(self._campaign, part)
             raise CampaignFileChanged(f"{name}: the file has changed since the service accepted it")
 
-    def _read(self, name: str) -> tuple[bytes, int]:
+    def _read_file(self, name: str) -> tuple[bytes, int]:
         try:
             whole, facts = safe_files.read_file_only_owner_writes(f"{self._folder}/{name}", MAX_BYTES)
         except (OSError, StateError) as error:
@@ -107,7 +107,7 @@ def uid_blocking_campaign_file(campaign: int, folder: str = CAMPAIGNS) -> int | 
     return None if safe_files.does_only_owner_write_file(path, facts, MAX_BYTES) else facts.st_uid
 
 
-def _digest(whole: bytes) -> str:
+def _sha256_digest(whole: bytes) -> str:
     return hashlib.sha256(whole).hexdigest()
 
 
@@ -119,16 +119,16 @@ def first_line_of_campaign_file(whole: bytes) -> bytes:
     return whole[:end]
 
 
-def _count(whole: bytes) -> int:
+def _count_task_lines(whole: bytes) -> int:
     return max(0, whole.count(b"\n") - 1)
 
 
-def _lines(whole: bytes, numbers: list[int]) -> dict[int, bytes]:
+def _select_task_lines(whole: bytes, numbers: list[int]) -> dict[int, bytes]:
     """Return the task lines with these ascending numbers, up to the first missing line, without splitting the file."""
     lines: dict[int, bytes] = {}
-    at, number = _after(whole, 0, 1), 0
+    at, number = _offset_after_lines(whole, 0, 1), 0
     for index in numbers:
-        at, number = _after(whole, at, index - number), index + 1
+        at, number = _offset_after_lines(whole, at, index - number), index + 1
         if at < 0 or (end := whole.find(b"\n", at)) < 0:
             break
         lines[index] = whole[at:end]
@@ -136,7 +136,7 @@ def _lines(whole: bytes, numbers: list[int]) -> dict[int, bytes]:
     return lines
 
 
-def _after(whole: bytes, at: int, lines: int) -> int:
+def _offset_after_lines(whole: bytes, at: int, lines: int) -> int:
     """Return the offset `lines` lines after `at`, or -1; a line has at least a byte, so `lines` bytes are skipped."""
     while lines > FEW and 0 <= at < len(whole):
         at, lines = at + lines, lines - whole.count(b"\n", at, at + lines)
@@ -164,47 +164,47 @@ class CampaignNumberRegister:
         self._is_whole = True
         self._is_ours = True
         self._is_there = True
-        self._load()
+        self._load_register()
 
-    def highest(self) -> int:
+    def highest_campaign_number(self) -> int:
         """Return the highest registered campaign number; 0 if the register is empty."""
         return max((campaign for campaign, _ in self._known), default=0)
 
-    def campaigns(self) -> Iterator[int]:
+    def campaign_numbers(self) -> Iterator[int]:
         """Yield all registered campaign numbers in ascending order."""
         return (campaign for campaign, part in sorted(self._known) if not part)
 
-    def has(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
+    def has_file(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
         """Return whether exactly this file is registered under the campaign's and part's number."""
         return self._known.get((campaign, part)) == (uid, digest)
 
-    def is_anothers(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
+    def has_other_file(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
         """Return whether a different file is registered under the campaign's and part's number."""
         recorded = self._known.get((campaign, part))
         return recorded is not None and recorded != (uid, digest)
 
-    def note(self, campaign: int, uid: int, digest: str, part: int = 0) -> None:
+    def register_file(self, campaign: int, uid: int, digest: str, part: int = 0) -> None:
         """Register a file before it is renamed to its number; no entry is replaced; raise StateError on a full disk."""
         if (campaign, part) in self._known:
             return
-        self._add(f"{campaign_file_name(campaign, part)} {uid} {digest}\n")
+        self._append_line(f"{campaign_file_name(campaign, part)} {uid} {digest}\n")
         self._known[campaign, part] = (uid, digest)
 
     def record_retry_request(self, campaign: int, token: str, at_s: int) -> None:
         """Record that a request retried failed tasks of a campaign."""
-        self._add(f"{campaign_file_name(campaign)} {AGAIN} {token} {at_s}\n")
+        self._append_line(f"{campaign_file_name(campaign)} {AGAIN} {token} {at_s}\n")
         self._again[campaign, token] = at_s
 
     def retries_since(self, at_s: float) -> Iterator[tuple[int, str]]:
         """Yield the campaign numbers and request tokens of retries since a time."""
         return (pair for pair, noted_s in self._again.items() if noted_s >= at_s)
 
-    def _add(self, line: str) -> None:
+    def _append_line(self, line: str) -> None:
         data = (line if self._is_whole else f"\n{line}").encode("ascii")
         try:
             if not self._is_ours:  # another user made the file
-                self._move_aside()
-            end = self._opened()
+                self._rename_foreign_file()
+            end = self._open_for_append()
             try:
                 if os.write(end, data) != len(data):
                     raise OSError(28, "No space left on device")
@@ -216,7 +216,7 @@ class CampaignNumberRegister:
             raise StateError(f"{self._path}: {error.strerror}") from error
         self._is_whole = True
 
-    def _opened(self) -> int:
+    def _open_for_append(self) -> int:
         """Open the register for appending, without blocking on a pipe; rename a foreign file of the same name."""
         options = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_CREAT
         if self._is_there:
@@ -224,16 +224,16 @@ class CampaignNumberRegister:
         try:
             end = os.open(self._path, options | os.O_EXCL, 0o600)
         except FileExistsError:
-            self._move_aside()
+            self._rename_foreign_file()
             end = os.open(self._path, options | os.O_EXCL, 0o600)
         self._is_there = True
         return end
 
-    def _move_aside(self) -> None:
+    def _rename_foreign_file(self) -> None:
         os.rename(self._path, safe_files.random_file_name(f"{self._path}."))
         self._is_ours, self._is_there = True, False
 
-    def _load(self) -> None:
+    def _load_register(self) -> None:
         try:
             data, _ = safe_files.read_file_only_owner_writes(self._path, MAX_BYTES, self._owner)
         except FileNotFoundError:

@@ -75,7 +75,7 @@ def _write_to_inbox(kind: str, data: bytes, folder: str) -> str:
 
 def withdraw_campaign_file(token: str, folder: str = CAMPAIGNS) -> bool:
     """Delete a campaign file from this user's inbox; False if the service has already taken the file."""
-    return _withdraw(f"{NEW}{token}", folder)
+    return _delete_own_inbox_file(f"{NEW}{token}", folder)
 
 
 def list_campaign_inbox_files(folder: str = CAMPAIGNS) -> list[str]:
@@ -89,7 +89,7 @@ def take_new_campaign_files(
     """Take new campaign files from the inbox; yield each file's token, and the content or an error message."""
     for token in campaign_inbox.take_new_inbox_files(listed, NEW, BEGUN, folder):
         try:
-            yield token, _read(f"{folder}/{BEGUN}{token}", token)
+            yield token, _read_campaign_file(f"{folder}/{BEGUN}{token}", token)
         except StateError as error:
             yield token, str(error)
         except OSError:  # the owner removed the file, or the file is unreadable
@@ -123,38 +123,38 @@ def list_request_files_of_verb(
     """Return the names of inbox files whose requests have this verb; no file is moved."""
     names, kinds = list(listed), (ASKED, TAKEN.removeprefix(f"{campaign_inbox.BEGUN}/"))
     paths = (path for kind in kinds for path in campaign_inbox.select_inbox_files_fairly(names, kind, folder))
-    return [path for path in paths if (request := _request(f"{folder}/{path}")) and request.verb is verb]
+    return [path for path in paths if (request := _read_request(f"{folder}/{path}")) and request.verb is verb]
 
 
 def take_owner_requests(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[CampaignOwnerRequest]:
     """Take the owners' requests from the inbox, and remove invalid requests."""
     for token in campaign_inbox.take_new_inbox_files(listed, ASKED, TAKEN, folder):
-        if request := _request(f"{folder}/{TAKEN}{token}"):
+        if request := _read_request(f"{folder}/{TAKEN}{token}"):
             yield request
         else:
             remove_answered_request_file(token, folder)
 
 
-def _request(path: str) -> CampaignOwnerRequest | None:
+def _read_request(path: str) -> CampaignOwnerRequest | None:
     token = path.rpartition(".")[2]
     try:
         data, facts = safe_files.read_file_only_owner_writes(path, 1 << 16)
         table = json.loads(data)
-        numbers = tuple(dict.fromkeys(_number(number) for number in table.get("campaigns", ())))
-        verb, task = CampaignOwnerRequestVerb(table["verb"]), _number(table.get("task", 0))
-        subscription = {key: _text(table.get(key, "")) for key in ("way", "identity", "severity")}
+        numbers = tuple(dict.fromkeys(_require_number(number) for number in table.get("campaigns", ())))
+        verb, task = CampaignOwnerRequestVerb(table["verb"]), _require_number(table.get("task", 0))
+        subscription = {key: _require_text(table.get(key, "")) for key in ("way", "identity", "severity")}
     except Exception:  # the file's content is untrusted
         return None
     return CampaignOwnerRequest(token=token, uid=facts.st_uid, verb=verb, numbers=numbers, task=task, **subscription)
 
 
-def _number(value: object) -> int:
+def _require_number(value: object) -> int:
     if not isinstance(value, int) or abs(value) > HIGHEST:
         raise ValueError("number out of range")
     return value
 
 
-def _text(value: object) -> str:
+def _require_text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError("not a text")
     value.encode()  # JSON allows lone surrogates, which no column can store
@@ -163,13 +163,13 @@ def _text(value: object) -> str:
 
 def remove_answered_request_file(token: str, folder: str = CAMPAIGNS) -> None:
     """Remove the file of an answered request."""
-    _remove(f"{folder}/{TAKEN}{token}")
+    _remove_campaign_file(f"{folder}/{TAKEN}{token}")
 
 
 def remove_refused_inbox_file(token: str, folder: str = CAMPAIGNS) -> None:
     """Remove the inbox file of a campaign or request that was refused or failed."""
     for begun in (BEGUN, TAKEN):
-        _remove(f"{folder}/{begun}{token}")
+        _remove_campaign_file(f"{folder}/{begun}{token}")
 
 
 def keep_subscription_file_for_root(token: str, folder: str = CAMPAIGNS) -> None:
@@ -185,10 +185,10 @@ def remove_root_subscription_file(token: str, folder: str = CAMPAIGNS) -> None:
 
 def withdraw_owner_request(token: str, folder: str = CAMPAIGNS) -> bool:
     """Delete a request from this user's inbox; False if the service has already taken the request."""
-    return _withdraw(f"{ASKED}{token}", folder)
+    return _delete_own_inbox_file(f"{ASKED}{token}", folder)
 
 
-def _withdraw(name: str, folder: str) -> bool:
+def _delete_own_inbox_file(name: str, folder: str) -> bool:
     try:
         os.unlink(f"{campaign_inbox.make_own_inbox_folder(folder)}/{name}")
     except FileNotFoundError:
@@ -220,7 +220,7 @@ def read_numbered_campaign_file(
     """Read a campaign's first file, or the file of an added part; None if the file is missing or unreadable."""
     name = campaign_file_name(campaign, part)
     try:
-        return _read(f"{folder}/{name}", name)
+        return _read_campaign_file(f"{folder}/{name}", name)
     except Exception:  # the file's content is untrusted
         return None
 
@@ -234,16 +234,16 @@ def read_own_campaign_file(campaign: int, folder: str = CAMPAIGNS, *, is_run: bo
     uid = os.geteuid()
     owner = uid if uid or is_run else None
     try:
-        first, *lines = _texts(f"{folder}/{campaign_file_name(campaign)}", owner)
-        for part in _parts(campaign, folder):
-            lines += _texts(f"{folder}/{campaign_file_name(campaign, part)}", owner)[1:]
+        first, *lines = _read_text_lines(f"{folder}/{campaign_file_name(campaign)}", owner)
+        for part in _part_numbers_of_owner(campaign, folder):
+            lines += _read_text_lines(f"{folder}/{campaign_file_name(campaign, part)}", owner)[1:]
         return json.loads(first), lines
     except FileNotFoundError as error:
         raise ForeignOrMissingCampaignFile(f"campaign {campaign}: the campaign's file was removed") from error
     except (ValueError, RecursionError) as error:
         raise ForeignOrMissingCampaignFile(f"campaign {campaign}: the campaign's file is damaged") from error
     except (OSError, StateError) as error:
-        raise ForeignOrMissingCampaignFile(f"campaign {campaign}: {_not_ours(uid)}") from error
+        raise ForeignOrMissingCampaignFile(f"campaign {campaign}: {_ownership_refusal(uid)}") from error
 
 
 def require_own_campaign(campaign: int, folder: str = CAMPAIGNS) -> None:
@@ -251,10 +251,10 @@ def require_own_campaign(campaign: int, folder: str = CAMPAIGNS) -> None:
     uid = os.geteuid()
     with suppress(FileNotFoundError):
         if os.lstat(f"{folder}/{campaign_file_name(campaign)}").st_uid != uid:
-            raise ForeignOrMissingCampaignFile(f"campaign {campaign}: {_not_ours(uid)}")
+            raise ForeignOrMissingCampaignFile(f"campaign {campaign}: {_ownership_refusal(uid)}")
 
 
-def _not_ours(uid: int) -> str:
+def _ownership_refusal(uid: int) -> str:
     return "owned by another user" if uid else "only the owner may do this"
 
 
@@ -281,20 +281,20 @@ def measure_person_campaign_files(
 
 def remove_campaign_files(campaign: int, folder: str = CAMPAIGNS) -> None:
     """Remove a campaign's files, the last added file first; repeatable."""
-    for part in (*reversed(_parts(campaign, folder)), 0):
-        _remove(f"{folder}/{campaign_file_name(campaign, part)}")
+    for part in (*reversed(_part_numbers_of_owner(campaign, folder)), 0):
+        _remove_campaign_file(f"{folder}/{campaign_file_name(campaign, part)}")
 
 
-def _parts(campaign: int, folder: str) -> range:
+def _part_numbers_of_owner(campaign: int, folder: str) -> range:
     """Return the part numbers of a campaign's added files that belong to the campaign's owner."""
-    uid = _owner_of(f"{folder}/{campaign_file_name(campaign)}")
+    uid = _uid_of_regular_file(f"{folder}/{campaign_file_name(campaign)}")
     if uid is None:
         return range(1, 1)
-    after = next(n for n in count(1) if _owner_of(f"{folder}/{campaign_file_name(campaign, n)}") != uid)
+    after = next(n for n in count(1) if _uid_of_regular_file(f"{folder}/{campaign_file_name(campaign, n)}") != uid)
     return range(1, after)
 
 
-def _owner_of(path: str) -> int | None:
+def _uid_of_regular_file(path: str) -> int | None:
     try:
         facts = os.lstat(path)
     except FileNotFoundError:
@@ -302,7 +302,7 @@ def _owner_of(path: str) -> int | None:
     return facts.st_uid if stat.S_ISREG(facts.st_mode) else None
 
 
-def _texts(path: str, owner: int | None) -> list[str]:
+def _read_text_lines(path: str, owner: int | None) -> list[str]:
     data, _ = safe_files.read_file_only_owner_writes(path, MAX_BYTES, owner)
     return data.decode("utf-8", "surrogateescape").split("\n")[:-1]
 
@@ -319,13 +319,13 @@ def publish_answer_to_sender(token: str, reply: object, published: str = PUBLISH
     )
 
 
-def _read(path: str, token: str) -> NewCampaignOrAddedTasksFile:
-    _require_head(path)
+def _read_campaign_file(path: str, token: str) -> NewCampaignOrAddedTasksFile:
+    _require_valid_first_line(path)
     data, facts = safe_files.read_file_only_owner_writes(path, MAX_BYTES)
     return NewCampaignOrAddedTasksFile(
         token=token,
         uid=facts.st_uid,
-        owner=_name_of(facts.st_uid),
+        owner=_user_name_of_uid(facts.st_uid),
         digest=hashlib.sha256(data).hexdigest(),
         header=json.loads(_first_line(path, data)),
         tasks=data.count(b"\n") - 1,
@@ -333,7 +333,7 @@ def _read(path: str, token: str) -> NewCampaignOrAddedTasksFile:
     )
 
 
-def _require_head(path: str) -> None:
+def _require_valid_first_line(path: str) -> None:
     """Refuse a file without a valid first line before the whole file, of up to 512 MB, is read."""
     end = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -352,14 +352,14 @@ def _first_line(path: str, data: bytes) -> bytes:
         raise StateError(f"{path}: {error}") from error
 
 
-def _name_of(uid: int) -> str:
+def _user_name_of_uid(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return ""
 
 
-def _remove(path: str) -> None:
+def _remove_campaign_file(path: str) -> None:
     """Remove a file; a folder that a user created under the same name stays."""
     with suppress(IsADirectoryError):
         safe_files.remove_file(path)

@@ -32,12 +32,12 @@ WORD = ".gridbridge/brings"  # file in the home directory with the token of the 
 def make_own_inbox_folder(folder: str) -> str:
     """Return this user's inbox folder, and create a missing folder; raises StateError if the creation fails."""
     uid = os.geteuid()
-    for name in _called(folder, chain(_known_word(), _new_word())):
+    for name in _possible_inbox_paths(folder, chain(_read_inbox_token(), _create_inbox_token())):
         before = os.umask(0)  # a chmod would clear the setgid bit
         try:
             with suppress(FileExistsError):
                 os.mkdir(name, FOR_US)
-            if _is_persons(os.lstat(name), uid, folder):
+            if _is_private_inbox(os.lstat(name), uid, folder):
                 return name
         except OSError as error:
             raise StateError(f"{name}: {error.strerror}") from error
@@ -48,46 +48,46 @@ def make_own_inbox_folder(folder: str) -> str:
 
 def find_own_inbox_folder(folder: str) -> str:
     """Return this user's inbox folder if it exists, else an empty string."""
-    for name in _called(folder, _known_word()):
+    for name in _possible_inbox_paths(folder, _read_inbox_token()):
         with suppress(OSError):
-            if _is_persons(os.lstat(name), os.geteuid(), folder):
+            if _is_private_inbox(os.lstat(name), os.geteuid(), folder):
                 return name
     return ""
 
 
-def _called(folder: str, words: Iterable[str]) -> Iterator[str]:
+def _possible_inbox_paths(folder: str, words: Iterable[str]) -> Iterator[str]:
     path = f"{folder}/u.{os.geteuid()}"
     yield path
     yield from (f"{path}.{word}" for word in words)
 
 
-def _known_word() -> Iterator[str]:
+def _read_inbox_token() -> Iterator[str]:
     with suppress(OSError, StateError, KeyError):
-        data, _ = safe_files.read_file_only_owner_writes(f"{_home()}/{WORD}", 100, os.geteuid())
+        data, _ = safe_files.read_file_only_owner_writes(f"{_home_directory()}/{WORD}", 100, os.geteuid())
         word = data.decode("ascii", "replace")
         if TOKEN.fullmatch(word):
             yield word
 
 
-def _new_word() -> Iterator[str]:
-    word = _spare()
+def _create_inbox_token() -> Iterator[str]:
+    word = _random_inbox_token()
     with suppress(OSError, StateError, KeyError):
-        path = f"{_home()}/{WORD}"
+        path = f"{_home_directory()}/{WORD}"
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         safe_files.replace_file_atomically(path, word.encode(), 0o600)
     yield word
 
 
-def _home() -> str:
+def _home_directory() -> str:
     return pwd.getpwuid(os.geteuid()).pw_dir
 
 
 @cache
-def _spare() -> str:
+def _random_inbox_token() -> str:
     return safe_files.random_file_name()
 
 
-def _is_persons(facts: os.stat_result, uid: int, folder: str) -> bool:
+def _is_private_inbox(facts: os.stat_result, uid: int, folder: str) -> bool:
     """Return whether only this uid and the service's group can write into an inbox folder."""
     is_closed = stat.S_ISDIR(facts.st_mode) and facts.st_mode & 0o777 == FOR_US
     return is_closed and facts.st_uid == uid and facts.st_gid == os.stat(folder).st_gid
@@ -96,10 +96,10 @@ def _is_persons(facts: os.stat_result, uid: int, folder: str) -> bool:
 def list_inbox_files_of_all_users(folder: str) -> list[str]:
     """Return relative paths of files in process, and of each person's first new files of each kind."""
     paths = [f"{BEGUN}/{name}" for name in safe_files.list_folder_or_empty(f"{folder}/{BEGUN}")]
-    for person in _persons(folder):
-        with suppress(OSError), _opened(person, folder) as (end, _):
+    for person in _inbox_folder_names(folder):
+        with suppress(OSError), _open_inbox_folder(person, folder) as (end, _):
             of_each = Counter[str]()
-            for name in sorted(_some_names(end)):
+            for name in sorted(_list_first_names(end)):
                 kind, _, token = name.partition(".")
                 if TOKEN.fullmatch(token) and of_each[kind] < A_FOLDER:
                     of_each[kind] += 1
@@ -110,15 +110,15 @@ def list_inbox_files_of_all_users(folder: str) -> list[str]:
 def list_kept_inbox_files_by_uid(kind: str, most: int, folder: str) -> dict[int, list[str]]:
     """List inbox files of a kind by the sender's uid, at most `most` files for each sender."""
     paths: dict[int, list[str]] = {}
-    for person in _persons(folder):
-        with suppress(OSError), _opened(person, folder) as (end, uid):
-            of_one = (f"{person}/{name}" for name in sorted(_some_names(end)) if is_inbox_file_name(name, kind))
+    for person in _inbox_folder_names(folder):
+        with suppress(OSError), _open_inbox_folder(person, folder) as (end, uid):
+            of_one = (f"{person}/{name}" for name in sorted(_list_first_names(end)) if is_inbox_file_name(name, kind))
             of_uid = paths.setdefault(uid, [])
             of_uid += islice(of_one, most - len(of_uid))
     return paths
 
 
-def _persons(folder: str) -> Iterator[str]:
+def _inbox_folder_names(folder: str) -> Iterator[str]:
     of_each = Counter[int]()
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         named = [entry for entry in entries if PERSONS.fullmatch(entry.name)]
@@ -131,19 +131,19 @@ def _persons(folder: str) -> Iterator[str]:
                     yield entry.name
 
 
-def _some_names(end: int) -> list[str]:
+def _list_first_names(end: int) -> list[str]:
     with os.scandir(end) as entries:
         return [entry.name for entry in islice(entries, A_LISTING)]
 
 
 @contextmanager
-def _opened(person: str, folder: str) -> Iterator[tuple[int, int]]:
+def _open_inbox_folder(person: str, folder: str) -> Iterator[tuple[int, int]]:
     """Open an inbox folder; yield descriptor and uid. Raises OSError if other users can write."""
     options = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     end = os.open(f"{folder}/{person}", options)
     try:
         uid = int(person.split(".")[1])
-        if not _is_persons(os.fstat(end), uid, folder):
+        if not _is_private_inbox(os.fstat(end), uid, folder):
             raise PermissionError(f"{person}: users other than uid {uid} can write this folder")
         yield end, uid
     finally:
@@ -155,26 +155,26 @@ def take_new_inbox_files(listed: Iterable[str], brought: str, taken_prefix: str,
     paths = list(listed)
     for path in select_inbox_files_fairly(paths, brought, folder):
         with suppress(OSError):  # the owner withdrew the file, or the file is no plain file
-            paths.append(_move(path, folder))
+            paths.append(_move_file_from_inbox(path, folder))
     for path in paths:
         with suppress(OSError):
-            _admit(path, brought, taken_prefix, folder)
+            _accept_or_remove_moved_file(path, brought, taken_prefix, folder)
     prefix = taken_prefix.removeprefix(f"{BEGUN}/")
     finished = (f"{BEGUN}/{name}" for name in safe_files.list_folder_or_empty(f"{folder}/{BEGUN}"))
     return [path.removeprefix(taken_prefix) for path in select_inbox_files_fairly(finished, prefix, folder)]
 
 
-def _move(path: str, folder: str) -> str:
+def _move_file_from_inbox(path: str, folder: str) -> str:
     person, _, name = path.partition("/")
     kind, _, token = name.partition(".")
     safe_files.make_private_folder(f"{folder}/{BEGUN}")
-    with _opened(person, folder) as (end, uid):
+    with _open_inbox_folder(person, folder) as (end, uid):
         moved = f"{BEGUN}/{kind}.{uid}.{token}"
         os.rename(name, f"{folder}/{moved}", src_dir_fd=end)
     return moved
 
 
-def _admit(path: str, brought: str, taken_prefix: str, folder: str) -> None:
+def _accept_or_remove_moved_file(path: str, brought: str, taken_prefix: str, folder: str) -> None:
     """Accept a moved file if its owner is the inbox owner; otherwise remove the file."""
     begin = f"{BEGUN}/{brought}"
     uid, _, token = path.removeprefix(begin).partition(".")

@@ -62,17 +62,17 @@ class CampaignStatisticsRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def ratios(self, campaigns: Iterable[int]) -> tuple[JobRatio, ...]:
+    def read_job_ratios(self, campaigns: Iterable[int]) -> tuple[JobRatio, ...]:
         """Return the stored job ratios of these campaigns at all clusters."""
         return self._database.read(JobRatio, _RATIOS, campaigns=list(campaigns))
 
-    def keep(self, predicted: Iterable[JobRatioUpdate]) -> None:
+    def store_job_ratios(self, predicted: Iterable[JobRatioUpdate]) -> None:
         """Store job ratios of campaigns at clusters for the next cycle."""
         names = ("campaign", "cluster", "ratio", "submitted")
         rows = [{name: getattr(update, name) for name in names} | {"free": update.terms.free} for update in predicted]
         self._database.execute_each(self._database.upsert(RATIOS), rows)
 
-    def tasks_ended(self, campaign: int, cluster: str, tasks: int, at: datetime) -> None:
+    def add_ended_tasks(self, campaign: int, cluster: str, tasks: int, at: datetime) -> None:
         """Count tasks that ended at a cluster in the minute of `at`."""
         key = {"campaign": campaign, "cluster": cluster, "minute": at.replace(second=0, microsecond=0)}
         with self._database.transaction():
@@ -80,7 +80,7 @@ class CampaignStatisticsRows:
             before = rows[0]["ended"] if rows else 0
             self._database.execute(self._database.upsert(ENDS), key | {"ended": before + tasks})
 
-    def ended_since(self, campaign: int, since: datetime) -> dict[str, tuple[int, datetime]]:
+    def count_tasks_ended_since(self, campaign: int, since: datetime) -> dict[str, tuple[int, datetime]]:
         """Return by cluster how many tasks ended after the first minute with an end, and when that minute was over."""
         by_cluster: dict[str, tuple[int, datetime]] = {}
         for row in self._database.rows(_SINCE, of_campaign=campaign, since=since):
@@ -88,21 +88,21 @@ class CampaignStatisticsRows:
             by_cluster[row["cluster"]] = ended + row["ended"], first
         return by_cluster
 
-    def forget_ends(self, before: datetime) -> None:
+    def delete_old_end_counts(self, before: datetime) -> None:
         """Delete counts of tasks that ended before a time, in one transaction for each campaign."""
         is_old = ENDS.c.minute < before
         for row in self._database.rows(select(ENDS.c.campaign).where(is_old).distinct()):
             self._database.execute(delete(ENDS).where(ENDS.c.campaign == row["campaign"], is_old))
 
-    def forecasts(self) -> tuple[HalfwayForecast, ...]:
+    def read_forecasts(self) -> tuple[HalfwayForecast, ...]:
         """Return the stored forecast of each campaign, ordered by campaign."""
         return self._database.read(HalfwayForecast, select(FORECASTS).order_by(FORECASTS.c.campaign))
 
-    def keep_forecast(self, forecast: HalfwayForecast) -> None:
+    def store_forecast(self, forecast: HalfwayForecast) -> None:
         """Store the forecast of a campaign."""
         self._database.execute(self._database.upsert(FORECASTS), asdict(forecast))
 
-    def has_ended(self, campaign: int, at: datetime) -> None:
+    def store_end_of_forecast(self, campaign: int, at: datetime) -> None:
         """Store the time of a campaign's end with the campaign's forecast; later ends are ignored."""
         of = and_(FORECASTS.c.campaign == campaign, FORECASTS.c.ended_at.is_(None))
         self._database.execute(update(FORECASTS).where(of).values(ended_at=at))
@@ -114,16 +114,16 @@ class CampaignSlotUsageRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def all(self) -> tuple[DecayedCampaignUsage, ...]:
+    def read_slot_usage(self) -> tuple[DecayedCampaignUsage, ...]:
         """Return the stored slot usage of every campaign at every cluster."""
         return self._database.read(DecayedCampaignUsage, select(USAGE))
 
-    def keep(self, usages: Iterable[DecayedCampaignUsage]) -> None:
+    def store_slot_usage(self, usages: Iterable[DecayedCampaignUsage]) -> None:
         """Replace the stored slot usage of these campaigns at these clusters."""
         with self._database.transaction():
             self._database.execute_each(self._database.upsert(USAGE), [*map(asdict, usages)])
 
-    def forget(self, usages: Iterable[DecayedCampaignUsage]) -> None:
+    def delete_slot_usage(self, usages: Iterable[DecayedCampaignUsage]) -> None:
         """Delete the stored slot usage of these campaigns at these clusters."""
         with self._database.transaction():
             for usage in usages:

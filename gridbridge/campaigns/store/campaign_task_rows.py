@@ -68,7 +68,7 @@ class TaskDeletionMarkRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def all(self) -> DeletionMarksByArray:
+    def deletion_marks(self) -> DeletionMarksByArray:
         """Return all deletion marks, by (campaign, array) and by array index."""
         marks: dict[tuple[int, int], dict[int, deletions.TaskDeletionMark]] = {}
         for row in self._database.rows(select(MARKS)):
@@ -76,13 +76,13 @@ class TaskDeletionMarkRows:
             of_array[row["place"]] = deletions.TaskDeletionMark(wiped_for=row["wiped_for"])
         return marks
 
-    def put(self, wipe: deletions.ArrayTaskDeletion) -> None:
+    def mark_tasks(self, wipe: deletions.ArrayTaskDeletion) -> None:
         """Mark tasks for deletion, except tasks that the owner cancelled; reasons for waiting tasks replace no mark."""
-        rows = [key | {"wiped_for": wipe.wiped_for} for key in _keys(wipe)]
+        rows = [key | {"wiped_for": wipe.wiped_for} for key in _keys_of_deletion(wipe)]
         unless = true() if wipe.wiped_for in deletions.REASONS_IF_STILL_WAITING else _UNWANTED
         self._database.execute_each(self._database.upsert(MARKS, unless), rows)
 
-    def cancel(self, campaign: int, task: int) -> int:
+    def mark_task_cancelled(self, campaign: int, task: int) -> int:
         """Mark all unfinished attempts of a task as cancelled by the owner; return the number of attempts."""
         of = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.task == task)
         query = select(ATTEMPTS.c.campaign, ATTEMPTS.c.array, ATTEMPTS.c.place)
@@ -92,15 +92,15 @@ class TaskDeletionMarkRows:
             self._database.execute_each(self._database.upsert(MARKS), marks)
         return len(rows)
 
-    def remove(self, wipe: deletions.ArrayTaskDeletion) -> None:
+    def remove_marks(self, wipe: deletions.ArrayTaskDeletion) -> None:
         """Remove the deletion marks of these tasks, but keep the marks of tasks that the owner cancelled."""
-        delete_rows_of_attempts(self._database, MARKS, _keys(wipe), not_(_UNWANTED))
+        delete_rows_of_attempts(self._database, MARKS, _keys_of_deletion(wipe), not_(_UNWANTED))
 
-    def tidy(self) -> None:
+    def remove_marks_of_ended_attempts(self) -> None:
         """Remove the deletion marks of ended attempts."""
         delete_rows_of_ended_attempts(self._database, MARKS)
 
-    def wiped(self, campaign: int, task: int) -> int:
+    def count_deleted_attempts(self, campaign: int, task: int) -> int:
         """Return how many attempts of a task were deleted before they started."""
         of = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.task == task)
         query = select(func.count().label("times")).where(*of, ATTEMPTS.c.outcome == TaskAttemptOutcome.WIPED)
@@ -113,14 +113,14 @@ class LocalJobPreemptionRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def put(self, way: deletions.TasksPreemptedForRequest, at: datetime) -> None:
+    def record_preemption(self, way: deletions.TasksPreemptedForRequest, at: datetime) -> None:
         """Record the tasks that were preempted for a local job."""
         columns = {"cluster": way.cluster, "job": way.job, "task": way.task, "at": at, "lacked": ",".join(way.lacked)}
         rows = [{name: getattr(task, name) for name in PLACE} | columns for task in way.tasks]
         with self._database.transaction():
             self._database.execute_each(self._database.upsert(WAYS), rows)
 
-    def tried(self, since: datetime) -> deletions.PreemptionHistory:
+    def preemption_times_by_job(self, since: datetime) -> deletions.PreemptionHistory:
         """Return, for each local job, the times after `since` at which tasks were preempted for the job."""
         times: dict[deletions.LocalRequestId, tuple[datetime, ...]] = {}
         query = select(WAYS.c.cluster, WAYS.c.job, WAYS.c.task, WAYS.c.at).distinct()
@@ -130,7 +130,7 @@ class LocalJobPreemptionRows:
         return times
 
 
-def _keys(wipe: deletions.ArrayTaskDeletion) -> Iterable[dict[str, int]]:
+def _keys_of_deletion(wipe: deletions.ArrayTaskDeletion) -> Iterable[dict[str, int]]:
     for indices in wipe.places:
         for index in indices:
             yield {"campaign": wipe.campaign, "array": wipe.array, "place": index}
@@ -142,12 +142,12 @@ class TaskMissingAtClusterRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def all(self) -> Mapping[Place, datetime]:
+    def missing_tasks(self) -> Mapping[Place, datetime]:
         """Return the time since which each missing task is missing, by campaign, array and array index."""
         rows = self._database.rows(select(MISSING))
         return {(row["campaign"], row["array"], row["place"]): row["since"] for row in rows}
 
-    def note(self, missed: Iterable[deletions.TaskMissingSince]) -> None:
+    def store_missing_tasks(self, missed: Iterable[deletions.TaskMissingSince]) -> None:
         """Store which tasks are missing or found again, and delete the rows of ended attempts."""
         changes = [*map(asdict, missed)]
         missing = [change for change in changes if change["since"]]
@@ -199,7 +199,7 @@ class CampaignTaskRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def sent(self, campaign: int, low: int, high: int) -> tuple[PublishedCampaignTask, ...]:
+    def submitted_tasks(self, campaign: int, low: int, high: int) -> tuple[PublishedCampaignTask, ...]:
         """Return the submitted tasks with numbers from `low` to `high`, ordered by number."""
         of = {"of_campaign": campaign, "low": low, "high": high}
         again = {
@@ -209,9 +209,9 @@ class CampaignTaskRows:
         }
         rows = map(dict, self._database.rows(_SENT, **of))
         groups = groupby(rows, key=lambda row: row["number"])
-        return tuple(_shown([*attempts], is_waiting=number in again) for number, attempts in groups)
+        return tuple(_task_for_publication([*attempts], is_waiting=number in again) for number, attempts in groups)
 
-    def last(self, campaign: int) -> int:
+    def last_submitted_task(self, campaign: int) -> int:
         """Return the highest number of a submitted task; -1 if none was submitted."""
         (row,) = self._database.rows(_LAST, of_campaign=campaign)
         return -1 if row["task"] is None else int(row["task"])
@@ -220,7 +220,7 @@ class CampaignTaskRows:
         """Return the numbers of campaigns with submitted tasks."""
         return frozenset(row["campaign"] for row in self._database.rows(select(ARRAYS.c.campaign).distinct()))
 
-    def cancel(self, campaign: int, task: int) -> TaskAttempt | None:
+    def cancel_waiting_task(self, campaign: int, task: int) -> TaskAttempt | None:
         """Cancel a waiting task and return its attempt; None if the task does not wait."""
         of = (WAITING.c.campaign == campaign, WAITING.c.first <= task, WAITING.c.last >= task)
         with self._database.transaction():
@@ -240,13 +240,13 @@ class CampaignTaskRows:
             self._database.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**more))
         return ended
 
-    def drop_attempts(self, campaign: int) -> None:
+    def delete_attempts(self, campaign: int) -> None:
         """Delete all attempts of a campaign, in transactions between which other programs can write; repeatable."""
-        for low in range(0, self.last(campaign) + 1, PURGED_AT_ONCE):
+        for low in range(0, self.last_submitted_task(campaign) + 1, PURGED_AT_ONCE):
             portion = ATTEMPTS.c.task.between(low, low + PURGED_AT_ONCE - 1)
             self._database.execute(delete(ATTEMPTS).where(ATTEMPTS.c.campaign == campaign, portion))
 
-    def purge(self, campaign: int) -> None:
+    def purge_campaign(self, campaign: int) -> None:
         """Delete all rows of a campaign except its number, which root's ledger of submitted tasks keeps for ever."""
         with self._database.transaction():
             for table in (WAITING, PARTS, ARRAYS, ATTEMPTS, WAYS, RATIOS, ENDS):
@@ -255,7 +255,7 @@ class CampaignTaskRows:
             self._database.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values))
 
 
-def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> PublishedCampaignTask:
+def _task_for_publication(attempts: list[dict[str, Any]], *, is_waiting: bool) -> PublishedCampaignTask:
     for row in attempts:
         row["cluster"] = row["cluster"] or ""
     row, lesser = attempts[0], []
@@ -263,12 +263,12 @@ def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> PublishedCamp
         lower, row = (row, attempt) if _is_published_instead(attempt, row) else (attempt, row)
         lesser.append(lower)
     return PublishedCampaignTask(
-        **_pick(row, "number", "attempt", "outcome", "place", "exit_status", "wallclock_s", "cluster"),
+        **_select_columns(row, "number", "attempt", "outcome", "place", "exit_status", "wallclock_s", "cluster"),
         job_id=row["job_id"] or 0,
         is_waiting=is_waiting,
         copies=tuple(
             ShownCompetingAttempt(
-                **_pick(attempt, "attempt", "cluster", "outcome"), beyond_s=attempt["copies_beyond_s"]
+                **_select_columns(attempt, "attempt", "cluster", "outcome"), beyond_s=attempt["copies_beyond_s"]
             )
             for attempt in lesser
             if attempt["outcome"] in (TaskAttemptOutcome.PENDING, TaskAttemptOutcome.COPY)
@@ -276,7 +276,7 @@ def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> PublishedCamp
         beyond_s=row["copies_beyond_s"],
         made_way=tuple(
             TaskPreemption(
-                **_pick(attempt, "attempt", "cluster"),
+                **_select_columns(attempt, "attempt", "cluster"),
                 job=attempt["way_job"],
                 lacked=tuple(attempt["way_lacked"].split(",")),
             )
@@ -284,14 +284,16 @@ def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> PublishedCamp
             if attempt["way_job"] is not None
         ),
         moved=tuple(
-            RebalancedTaskAttempt(**_pick(attempt, "attempt", "cluster"), to=later["cluster"] if later else "")
+            RebalancedTaskAttempt(
+                **_select_columns(attempt, "attempt", "cluster"), to=later["cluster"] if later else ""
+            )
             for attempt, later in zip_longest(attempts, attempts[1:])
             if attempt["outcome"] is TaskAttemptOutcome.MOVED
         ),
     )
 
 
-def _pick(row: dict[str, Any], *names: str) -> dict[str, Any]:
+def _select_columns(row: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: row[name] for name in names}
 
 

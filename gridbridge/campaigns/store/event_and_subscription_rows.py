@@ -81,36 +81,36 @@ class EventAndSuccessRecordRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def open(self) -> tuple[CampaignEvent, ...]:
+    def open_events(self) -> tuple[CampaignEvent, ...]:
         """Return all open events, ordered by number."""
         return self._database.read(CampaignEvent, _OPEN)
 
-    def shown(self, since: datetime) -> tuple[CampaignEvent, ...]:
+    def events_to_show(self, since: datetime) -> tuple[CampaignEvent, ...]:
         """Return open events, events closed since a time, and events of black holes that no owner has cleared."""
         return self._database.read(CampaignEvent, _SHOWN, since=since)
 
-    def opened_since(self, since: datetime) -> tuple[CampaignEvent, ...]:
+    def events_opened_since(self, since: datetime) -> tuple[CampaignEvent, ...]:
         """Return all events, open or closed, that were opened after a time."""
         return self._database.read(CampaignEvent, _EVERY.where(EVENTS.c.opened_at > since))
 
-    def find(self, number: int) -> CampaignEvent | None:
+    def find_event(self, number: int) -> CampaignEvent | None:
         """Return the event with this number; None if the event does not exist."""
         return next(iter(self._database.read(CampaignEvent, _EVERY.where(EVENTS.c.number == number))), None)
 
-    def find_open(self, code: CampaignEventCode, campaign: int, cluster: str) -> CampaignEvent | None:
+    def find_open_event(self, code: CampaignEventCode, campaign: int, cluster: str) -> CampaignEvent | None:
         """Return the open event with this code, campaign and cluster; None if no such event is open."""
         events = self._database.read(CampaignEvent, _WHAT, code=code, campaign=campaign, cluster=cluster)
         return next((event for event in events if not event.closed_at), None)
 
-    def sinks(self) -> tuple[tuple[int, str], ...]:
+    def list_black_holes(self) -> tuple[tuple[int, str], ...]:
         """Return campaign and cluster of each black hole that the campaign's owner has not cleared."""
         return tuple((row["campaign"], row["cluster"]) for row in self._database.rows(_SINKS))
 
-    def back_at(self) -> dict[str, datetime]:
+    def recovery_times_of_clusters(self) -> dict[str, datetime]:
         """Return the time at which each cluster last answered again after a failure."""
         return {row["cluster"]: row["closed_at"] for row in self._database.rows(_BACK)}
 
-    def closed_by(self, number: int) -> str:
+    def token_of_closing_request(self, number: int) -> str:
         """Return the token of the request that last closed an event; empty if no request closed the event."""
         query = sa.select(EVENTS.c.closed_by).where(EVENTS.c.number == number)
         return str(self._database.rows(query)[0]["closed_by"])
@@ -119,27 +119,27 @@ class EventAndSuccessRecordRows:
         """Record the token of the request that closed an event."""
         self._database.execute(sa.update(EVENTS).where(EVENTS.c.number == number).values(closed_by=token))
 
-    def put(self, events: Iterable[CampaignEvent]) -> None:
+    def store_events(self, events: Iterable[CampaignEvent]) -> None:
         """Store events; an event without a number reopens its closed row, or gets a new row."""
         with self._database.transaction():
             for event in events:
                 values = asdict(event)
-                if number := values.pop("number") or self._number_of(event):
+                if number := values.pop("number") or self._number_of_same_event(event):
                     self._database.execute(sa.update(EVENTS).where(EVENTS.c.number == number).values(**values))
                 else:
                     self._database.execute(sa.insert(EVENTS), values)
 
-    def open_once(self, event: CampaignEvent) -> None:
+    def open_event_once(self, event: CampaignEvent) -> None:
         """Store a new event if no event with the same code, campaign and cluster is open."""
-        if not self.find_open(event.code, event.campaign, event.cluster):
-            self.put([event])
+        if not self.find_open_event(event.code, event.campaign, event.cluster):
+            self.store_events([event])
 
-    def _number_of(self, event: CampaignEvent) -> int:
+    def _number_of_same_event(self, event: CampaignEvent) -> int:
         code, campaign, cluster, _ = event.what
         stored_events = self._database.read(CampaignEvent, _WHAT, code=code, campaign=campaign, cluster=cluster)
         return next((stored.number for stored in stored_events if stored.what == event.what), 0)
 
-    def close(self, campaign: int, at: datetime) -> None:
+    def close_events_of_campaign(self, campaign: int, at: datetime) -> None:
         """Close all events of a campaign."""
         of = (EVENTS.c.campaign == campaign, EVENTS.c.closed_at.is_(None))
         self._database.execute(sa.update(EVENTS).where(*of).values(closed_at=at))
@@ -155,21 +155,21 @@ class EventAndSuccessRecordRows:
         )
         self._database.execute(sa.update(EVENTS).where(*of).values(closed_at=at))
 
-    def drop(self, campaign: int) -> None:
+    def delete_events_of_campaign(self, campaign: int) -> None:
         """Delete all events and records of a campaign."""
         for table in (EVENTS, RECORDS):
             self._database.execute(sa.delete(table).where(table.c.campaign == campaign))
 
-    def forget(self, before: datetime) -> None:
+    def delete_old_events(self, before: datetime) -> None:
         """Delete events closed before a time, except events of black holes that no owner has cleared."""
         self._database.execute(sa.delete(EVENTS).where(EVENTS.c.closed_at < before, ~_IS_SUSPECT))
 
-    def records(self, campaigns: Iterable[int]) -> tuple[CampaignSuccessAtCluster, ...]:
+    def success_records(self, campaigns: Iterable[int]) -> tuple[CampaignSuccessAtCluster, ...]:
         """Return the records of campaigns' successes and errors at each cluster."""
         rows = map(dict, self._database.rows(_OF_CAMPAIGNS, campaigns=tuple(campaigns)))
         return tuple(CampaignSuccessAtCluster(**row | {"durations_s": tuple(row["durations_s"])}) for row in rows)
 
-    def put_records(self, records: Iterable[CampaignSuccessAtCluster]) -> None:
+    def store_success_records(self, records: Iterable[CampaignSuccessAtCluster]) -> None:
         """Store records of campaigns' successes and errors at clusters."""
         self._database.execute_each(self._database.upsert(RECORDS), [*map(asdict, records)])
 
@@ -197,19 +197,19 @@ class NotificationSubscriptionRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def all(self) -> tuple[NotificationSubscription, ...]:
+    def all_subscriptions(self) -> tuple[NotificationSubscription, ...]:
         """Return every subscription, the oldest first."""
         return self._database.read(NotificationSubscription, sa.select(SUBSCRIPTIONS).order_by(SUBSCRIPTIONS.c.number))
 
-    def of(self, uid: int) -> tuple[NotificationSubscription, ...]:
+    def subscriptions_of_user(self, uid: int) -> tuple[NotificationSubscription, ...]:
         """Return the subscriptions of the user with this uid."""
-        return tuple(subscription for subscription in self.all() if subscription.uid == uid)
+        return tuple(subscription for subscription in self.all_subscriptions() if subscription.uid == uid)
 
-    def put(self, subscription: NotificationSubscription) -> NotificationSubscription | None:
+    def store_subscription(self, subscription: NotificationSubscription) -> NotificationSubscription | None:
         """Store a subscription; return the replaced subscription of the same user, channel and address."""
         values = asdict(subscription)
         values.pop("number")
-        if before := self._same(subscription):
+        if before := self._find_same_subscription(subscription):
             values |= {"told_until": before.told_until}
             this = SUBSCRIPTIONS.c.number == before.number
             self._database.execute(sa.update(SUBSCRIPTIONS).where(this).values(**values))
@@ -217,28 +217,31 @@ class NotificationSubscriptionRows:
             self._database.execute(sa.insert(SUBSCRIPTIONS), values)
         return before
 
-    def remove(self, subscription: NotificationSubscription) -> NotificationSubscription | None:
+    def delete_subscription(self, subscription: NotificationSubscription) -> NotificationSubscription | None:
         """Delete a subscription; return the deleted subscription, or None if the user did not have it."""
-        if before := self._same(subscription):
+        if before := self._find_same_subscription(subscription):
             self._database.execute(sa.delete(SUBSCRIPTIONS).where(SUBSCRIPTIONS.c.number == before.number))
         return before
 
-    def note(self, subscription: NotificationSubscription) -> None:
+    def record_delivery_times(self, subscription: NotificationSubscription) -> None:
         """Record up to which time a subscriber was notified, and when the next attempt is due."""
         values = {"told_until": subscription.told_until, "tries": subscription.tries, "next_at": subscription.next_at}
         this = SUBSCRIPTIONS.c.number == subscription.number
         self._database.execute(sa.update(SUBSCRIPTIONS).where(this).values(**values))
 
-    def campaigns(self, since: datetime) -> tuple[tuple[Campaign, datetime, bool], ...]:
+    def campaign_starts_and_ends(self, since: datetime) -> tuple[tuple[Campaign, datetime, bool], ...]:
         """Return (campaign, time, whether it is the end) for each submission and end of a campaign after a time."""
         columns = (CAMPAIGNS.c.number, CAMPAIGNS.c.submitted_at, CAMPAIGNS.c.ended_at)
         came = sa.select(*columns).where(CAMPAIGNS.c.submitted_at > since)
         ended = sa.select(*columns).where(CAMPAIGNS.c.ended_at > since, CAMPAIGNS.c.state == CampaignState.TERMINATED)
         changes = [(row["number"], row["submitted_at"], False) for row in self._database.rows(came)]
         changes += [(row["number"], row["ended_at"], True) for row in self._database.rows(ended)]
-        find = CampaignRows(self._database).find
+        find = CampaignRows(self._database).find_campaign
         return tuple((campaign, at, is_over) for number, at, is_over in changes if (campaign := find(number)))
 
-    def _same(self, subscription: NotificationSubscription) -> NotificationSubscription | None:
+    def _find_same_subscription(self, subscription: NotificationSubscription) -> NotificationSubscription | None:
         same = (subscription.way, subscription.identity)
-        return next((other for other in self.of(subscription.uid) if (other.way, other.identity) == same), None)
+        return next(
+            (other for other in self.subscriptions_of_user(subscription.uid) if (other.way, other.identity) == same),
+            None,
+        )

@@ -56,7 +56,7 @@ def publish_campaign_task_file(
 ) -> None:
     """Publish up to 1000 tasks of a campaign in one file, in place of the old file."""
     path = f"{_campaign_folder(campaign, folder)}/tasks.{part}"
-    published_files.publish_file(path, "".join(map(_line, tasks)).encode())
+    published_files.publish_file(path, "".join(map(_format_task_line, tasks)).encode())
 
 
 def read_published_task_file(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, PublishedCampaignTask]:
@@ -64,7 +64,7 @@ def read_published_task_file(campaign: int, part: int, folder: str = PUBLISHED) 
     path = f"{_campaign_folder(campaign, folder)}/tasks.{part}"
     try:
         lines = safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0].decode().splitlines()
-        return {task.number: task for task in map(_task, lines)}
+        return {task.number: task for task in map(_parse_task_line, lines)}
     except FileNotFoundError:
         return {}
     except (ValueError, IndexError, KeyError) as error:
@@ -93,7 +93,7 @@ def read_published_task_end_counts(campaign: int, folder: str = PUBLISHED) -> tu
         data, _ = safe_files.read_file_only_owner_writes(f"{_campaign_folder(campaign, folder)}/{ENDS}", MAX_BYTES)
     except FileNotFoundError:
         return ()
-    return tuple(_ends(data.decode("ascii", "replace").splitlines()))
+    return tuple(_parse_end_counts(data.decode("ascii", "replace").splitlines()))
 
 
 def mark_campaigns_being_published(campaigns: Iterable[int], folder: str = PUBLISHED) -> None:
@@ -135,7 +135,7 @@ def _campaign_folder(campaign: int, folder: str) -> str:
     return f"{folder}/campaigns/{campaign}"
 
 
-def _line(task: PublishedCampaignTask) -> str:
+def _format_task_line(task: PublishedCampaignTask) -> str:
     identity = (task.number, task.attempt, task.outcome.value, int(task.is_waiting))
     location = (task.cluster or NONE, task.job_id, task.place)
     numbers = map(_number_or_none, (task.exit_status, task.wallclock_s, task.beyond_s))
@@ -152,7 +152,7 @@ def _number_or_none(number: int | None) -> int | str:
     return NONE if number is None else number
 
 
-def _task(line: str) -> PublishedCampaignTask:
+def _parse_task_line(line: str) -> PublishedCampaignTask:
     """Parse a published line; the last columns are mostly empty, and a campaign may have 100,000 lines."""
     words = line.split(" ")
     number, attempt, outcome, waits, cluster, job, index, status, wallclock, beyond = words[:10]
@@ -168,30 +168,30 @@ def _task(line: str) -> PublishedCampaignTask:
         exit_status=None if status == NONE else int(status),
         wallclock_s=None if wallclock == NONE else int(wallclock),
         beyond_s=None if beyond == NONE else int(beyond),
-        copies=() if copies == NONE else tuple(map(_copy, copies.split(","))),
-        made_way=() if ways == NONE else tuple(map(_way, ways.split(","))),
-        moved=() if moves == NONE else tuple(map(_move, moves.split(","))),
+        copies=() if copies == NONE else tuple(map(_parse_competing_attempt, copies.split(","))),
+        made_way=() if ways == NONE else tuple(map(_parse_preemption, ways.split(","))),
+        moved=() if moves == NONE else tuple(map(_parse_moved_attempt, moves.split(","))),
     )
 
 
-def _way(words: str) -> TaskPreemption:
+def _parse_preemption(words: str) -> TaskPreemption:
     attempt, cluster, job, lacked = words.split(":")
     return TaskPreemption(attempt=int(attempt), cluster=cluster, job=int(job), lacked=tuple(lacked.split("+")))
 
 
-def _move(words: str) -> RebalancedTaskAttempt:
+def _parse_moved_attempt(words: str) -> RebalancedTaskAttempt:
     attempt, cluster, to = words.split(":")
     return RebalancedTaskAttempt(attempt=int(attempt), cluster=cluster, to=to)
 
 
-def _copy(text: str) -> ShownCompetingAttempt:
+def _parse_competing_attempt(text: str) -> ShownCompetingAttempt:
     attempt, cluster, outcome, beyond = text.split(":")
     beyond_s = None if beyond == NONE else int(beyond)
     ended = TaskAttemptOutcome(outcome)
     return ShownCompetingAttempt(attempt=int(attempt), cluster=cluster, outcome=ended, beyond_s=beyond_s)
 
 
-def _ends(lines: Iterable[str]) -> Iterator[CampaignTaskEndCounts]:
+def _parse_end_counts(lines: Iterable[str]) -> Iterator[CampaignTaskEndCounts]:
     names = ("tasks", "failed", "timed", "wallclock_s", "cancelled")
     for line in lines:
         with suppress(ValueError):  # a power failure may have cut a line

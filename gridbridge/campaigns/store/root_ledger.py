@@ -30,7 +30,7 @@ class SubmittedTaskIndex:
         self._runs: dict[int, list[Run]] = {}
         self._reach: dict[int, list[int]] = {}  # by attempt number: highest task number of each run and the runs before
         for array, tasks in arrays:
-            for attempt, run in _runs(array, tasks):
+            for attempt, run in _parse_task_runs(array, tasks):
                 self._runs.setdefault(attempt, []).append(run)
         for attempt, runs in self._runs.items():
             runs.sort()
@@ -38,33 +38,37 @@ class SubmittedTaskIndex:
             for run in runs:
                 reach.append(max(run[1], reach[-1]) if reach else run[1])
 
-    def add(self, array: int, tasks: str) -> None:
+    def add_array_tasks(self, array: int, tasks: str) -> None:
         """Add an array's tasks to the index."""
-        for attempt, run in _runs(array, tasks):
+        for attempt, run in _parse_task_runs(array, tasks):
             runs, reach = self._runs.setdefault(attempt, []), self._reach.setdefault(attempt, [])
             at = bisect_left(runs, run)
             insort(runs, run)
             reach.insert(at, max(run[1], reach[at - 1]) if at else run[1])
 
-    def have(self, tasks: str) -> bool:
+    def has_any_attempt(self, tasks: str) -> bool:
         """Return whether an array of the index contains any attempt of a task list."""
-        return any(True for attempt, (first, last, *_) in _runs(0, tasks) for _ in self._between(attempt, first, last))
+        return any(
+            True
+            for attempt, (first, last, *_) in _parse_task_runs(0, tasks)
+            for _ in self._runs_overlapping_tasks(attempt, first, last)
+        )
 
     def has_task(self, task: int) -> bool:
         """Return whether an array of the index contains the task."""
-        return any(True for attempt in self._runs for _ in self._between(attempt, task, task))
+        return any(True for attempt in self._runs for _ in self._runs_overlapping_tasks(attempt, task, task))
 
-    def indices_of(self, tasks: str) -> dict[int, list[int]]:
+    def array_indices_of_tasks(self, tasks: str) -> dict[int, list[int]]:
         """Return the array indices of all attempts of the listed tasks, by array number."""
         indices: dict[int, set[int]] = {}
-        for _, (first, last, *_) in _runs(0, tasks):
+        for _, (first, last, *_) in _parse_task_runs(0, tasks):
             for attempt in self._runs:
-                for begin, end, before, array in self._between(attempt, first, last):
+                for begin, end, before, array in self._runs_overlapping_tasks(attempt, first, last):
                     shared = range(max(first, begin), min(last, end) + 1)
                     indices.setdefault(array, set()).update(before + n - begin + 1 for n in shared)
         return {array: sorted(indices[array]) for array in sorted(indices)}
 
-    def _between(self, attempt: int, first: int, last: int) -> "Iterator[Run]":
+    def _runs_overlapping_tasks(self, attempt: int, first: int, last: int) -> "Iterator[Run]":
         runs, reach = self._runs.get(attempt, []), self._reach.get(attempt, [])
         at = bisect_left(runs, (last + 1,)) - 1
         while at >= 0 and reach[at] >= first:
@@ -73,7 +77,7 @@ class SubmittedTaskIndex:
             at -= 1
 
 
-def _runs(array: int, tasks: str) -> "Iterator[tuple[int, Run]]":
+def _parse_task_runs(array: int, tasks: str) -> "Iterator[tuple[int, Run]]":
     before = 0
     for part in tasks.split(","):
         numbers, _, attempt = part.partition(":")
@@ -117,16 +121,16 @@ class RootLedgerOfSubmittedTasks:
         self._unwritten: list[bytes] | None = None  # lines that the open `batch` writes at its end
         self.has_ended = False  # whether the campaign ended and was not reopened
         try:
-            _own(folder)
-            self._end = _opened(self._path)
-            self._note(self._read() if self._end != NONE else [])
+            _require_private_folder(folder)
+            self._end = _open_ledger_file(self._path)
+            self._apply_ledger_rows(self._read_ledger_rows() if self._end != NONE else [])
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno == NO_ROOM:
                 raise  # a full disk is no fault of the ledger
             why = error.strerror if isinstance(error, OSError) else "no ledger of gridbridge"
             raise errors.RootLedgerUnreadable(f"{self._path}: {why}") from error
 
-    def _read(self) -> list[list[str]]:
+    def _read_ledger_rows(self) -> list[list[str]]:
         fcntl.flock(self._end, fcntl.LOCK_EX)
         with open(os.dup(self._end), "rb") as file:
             whole, end, cut = file.read().rpartition(b"\n")
@@ -136,7 +140,7 @@ class RootLedgerOfSubmittedTasks:
                 os.write(2, f"{LEDGER_CUT} {self._name} {len(cut)}\n".encode("ascii"))
         return [line.split() for line in whole.decode("ascii").split("\n") if line]
 
-    def _note(self, rows: list[list[str]]) -> None:
+    def _apply_ledger_rows(self, rows: list[list[str]]) -> None:
         first = {PART: self._parts, ARRAY: self._arrays}
         for row in rows:
             kind, *words = row
@@ -173,32 +177,32 @@ class RootLedgerOfSubmittedTasks:
         """Whether the ledger has the campaign's file, which is recorded before the first submission."""
         return bool(self._file)
 
-    def end(self) -> None:
+    def record_campaign_end(self) -> None:
         """Record the campaign's end, after which root submits and releases no task of the campaign."""
         if not self.has_ended:
-            self._add([END])
+            self._add_ledger_row([END])
 
-    def take_up(self, request: str) -> None:
+    def reopen_campaign(self, request: str) -> None:
         """Record that a request reopens the campaign; raise CampaignEndInRootLedger if the campaign ended again."""
         if request not in self._requests:
-            self._add([TAKEN_UP, request])
-        self.require_going()
+            self._add_ledger_row([TAKEN_UP, request])
+        self.require_campaign_not_ended()
 
-    def require_going(self) -> None:
+    def require_campaign_not_ended(self) -> None:
         """Raise CampaignEndInRootLedger if the campaign has ended."""
         if self.has_ended:
             raise errors.CampaignEndInRootLedger(f"{self._path}: the campaign has ended")
 
-    def require(self, uid: int, digest: str) -> None:
+    def require_campaign_file(self, uid: int, digest: str) -> None:
         """Record owner and digest of the campaign's file; raise CampaignFileChanged for another file."""
         now = [FILE, str(uid), digest]
         if not self._file:
-            self._claim(f"{FILE}.{uid}.{digest}")
-            self._add(now)
+            self._link_file_to_campaign(f"{FILE}.{uid}.{digest}")
+            self._add_ledger_row(now)
         if self._file != now:
             raise errors.CampaignFileChanged(f"{self._path}: the file has changed since the service accepted it")
 
-    def _claim(self, file: str) -> None:
+    def _link_file_to_campaign(self, file: str) -> None:
         """Link the file's digest to the campaign's ledger; the fsync of the next line makes the link durable."""
         path = f"{self._folder}/{file}"
         try:
@@ -209,26 +213,26 @@ class RootLedgerOfSubmittedTasks:
                     f"{self._path}: the campaign's file already belongs to {target}"
                 ) from None
 
-    def require_part(self, part: int, digest: str, tasks: int) -> None:
+    def require_added_tasks_file(self, part: int, digest: str, tasks: int) -> None:
         """Record digest and task count of a file of added tasks; raise CampaignFileChanged for another file."""
         now = [PART, str(part), digest, str(tasks)]
         if now == self._parts.get(str(part)):
             return
         is_known = any(digest in row for row in (self._file, *self._parts.values()))
-        if is_known or self.tasks_of(part) is not None:
+        if is_known or self.count_tasks_of_part(part) is not None:
             raise errors.CampaignFileChanged(f"{self._path}: file {part} of added tasks has changed")
-        self._add(now)
+        self._add_ledger_row(now)
 
-    def tasks_of(self, part: int) -> int | None:
+    def count_tasks_of_part(self, part: int) -> int | None:
         """Return the number of tasks in a file of added tasks; None if the ledger lacks the file."""
         row = self._parts.get(str(part))
         return int(row[3]) if row else None
 
-    def job(self, array: int) -> str:
+    def job_id_of_array(self, array: int) -> str:
         """Return the job id of a submitted array; empty if the ledger has no id."""
         return self._jobs.get(str(array), "")
 
-    def intend(self, array: int, cluster: str, tasks: str, is_of_copies: bool = False) -> None:
+    def record_array(self, array: int, cluster: str, tasks: str, is_of_copies: bool = False) -> None:
         """Record an array before its submission; a repeated record means that the array may be submitted twice.
 
         Raises ArrayTasksAlreadyInLedger if another array has one of the attempts, SpeculativeCopyRefusal for invalid or
@@ -237,23 +241,23 @@ class RootLedgerOfSubmittedTasks:
         now = [ARRAY, str(array), cluster, tasks, *([COPIES] if is_of_copies else [])]
         before = self._arrays.get(str(array))
         if now == before:
-            if not self.job(array):
-                self.require_going()
-            if not (self.job(array) or self.was_repeated(array)):
-                self._add([AGAIN, str(array)])
+            if not self.job_id_of_array(array):
+                self.require_campaign_not_ended()
+            if not (self.job_id_of_array(array) or self.may_be_submitted_twice(array)):
+                self._add_ledger_row([AGAIN, str(array)])
             return
         if before:
             raise errors.ArrayTasksAlreadyInLedger(f"{self._path}: array {array} has other tasks")
         numbers = [task for task, _ in parse_attempt_ranges(tasks)]
-        if self._sent_tasks.have(tasks):
+        if self._sent_tasks.has_any_attempt(tasks):
             raise errors.ArrayTasksAlreadyInLedger(f"{self._path}: an attempt of {tasks[:40]} was submitted before")
         if len(set(numbers)) < len(numbers) and not is_of_copies:
             raise errors.ArrayTasksAlreadyInLedger(f"{self._path}: a task comes twice in {tasks[:40]}")
         if is_of_copies:
-            self._require_copies(numbers)
-        self.require_going()
-        self._add(now)
-        self._sent_tasks.add(array, tasks)
+            self._require_allowed_copies(numbers)
+        self.require_campaign_not_ended()
+        self._add_ledger_row(now)
+        self._sent_tasks.add_array_tasks(array, tasks)
 
     @property
     def _sent_tasks(self) -> SubmittedTaskIndex:
@@ -261,27 +265,33 @@ class RootLedgerOfSubmittedTasks:
             self._sent = SubmittedTaskIndex((int(row[1]), row[3]) for row in self._arrays.values())
         return self._sent
 
-    def earlier(self, array: int, tasks: str) -> "list[Earlier]":
+    def arrays_with_same_tasks(self, array: int, tasks: str) -> "list[Earlier]":
         """Return all arrays except `array` that contain any attempt of the listed tasks."""
         parse_attempt_ranges(tasks)  # raises ParseError for an invalid task list
-        indices_by_array = self._sent_tasks.indices_of(tasks)
+        indices_by_array = self._sent_tasks.array_indices_of_tasks(tasks)
         indices_by_array.pop(array, None)
         return [
-            (number, self._arrays[str(number)][2], self.job(number), self.was_repeated(number), indices)
+            (
+                number,
+                self._arrays[str(number)][2],
+                self.job_id_of_array(number),
+                self.may_be_submitted_twice(number),
+                indices,
+            )
             for number, indices in indices_by_array.items()
         ]
 
-    def _require_copies(self, tasks: list[int]) -> None:
+    def _require_allowed_copies(self, tasks: list[int]) -> None:
         for task in sorted(set(tasks)):
             if not self._sent_tasks.has_task(task):
                 raise errors.SpeculativeCopyRefusal(f"{self._path}: task {task} was not submitted before")
-        times = self.copies_before()
+        times = self.count_copies_before()
         for task in tasks:
             times[task] = times.get(task, 0) + 1
             if times[task] > MOST_COPIES:
                 raise errors.SpeculativeCopyRefusal(f"{self._path}: task {task} gets {MOST_COPIES} copies at most")
 
-    def copies_before(self, array: int = 0) -> dict[int, int]:
+    def count_copies_before(self, array: int = 0) -> dict[int, int]:
         """Count each task's speculative attempts in arrays numbered below `array`, or in all arrays if `array` is 0."""
         counts: dict[int, int] = {}
         for number, row in self._arrays.items():
@@ -290,26 +300,26 @@ class RootLedgerOfSubmittedTasks:
                     counts[task] = counts.get(task, 0) + 1
         return counts
 
-    def was_repeated(self, array: int) -> bool:
+    def may_be_submitted_twice(self, array: int) -> bool:
         """Return whether an array may have been submitted twice because an answer was lost."""
         return str(array) in self._again
 
-    def arrays(self) -> tuple[tuple[str, ...], ...]:
+    def list_arrays(self) -> tuple[tuple[str, ...], ...]:
         """Return each array's number, cluster, tasks, job id (may be empty), and `copies` for speculative attempts."""
         rows = self._arrays.values()
-        return tuple((*row[1:4], self.job(int(row[1])), *row[4:]) for row in rows)
+        return tuple((*row[1:4], self.job_id_of_array(int(row[1])), *row[4:]) for row in rows)
 
-    def submitted(self, array: int, job: str) -> None:
+    def record_job_id(self, array: int, job: str) -> None:
         """Record the job id of a submitted array."""
-        self._add([JOB, str(array), job])
+        self._add_ledger_row([JOB, str(array), job])
 
-    def withdraw(self, array: int) -> None:
+    def withdraw_array(self, array: int) -> None:
         """Record that an array was not submitted after all."""
-        self._add([WITHDRAWN, str(array)])
+        self._add_ledger_row([WITHDRAWN, str(array)])
         self._sent = None
 
     @contextmanager
-    def batch(self) -> "Iterator[None]":
+    def write_lines_at_once(self) -> "Iterator[None]":
         """Write all ledger lines of a `with` block at the block's end, with one fsync.
 
         If the disk is full, the end raises OSError, no line is written, and this object must not be used further.
@@ -320,17 +330,17 @@ class RootLedgerOfSubmittedTasks:
         finally:
             lines, self._unwritten = b"".join(self._unwritten), None
             if lines:
-                self._write(lines)
+                self._write_ledger_lines(lines)
 
-    def _add(self, row: list[str]) -> None:
+    def _add_ledger_row(self, row: list[str]) -> None:
         line = f"{' '.join(row)}\n".encode("ascii")
         if self._unwritten is None:
-            self._write(line)
+            self._write_ledger_lines(line)
         else:
             self._unwritten.append(line)
-        self._note([row])
+        self._apply_ledger_rows([row])
 
-    def _write(self, lines: bytes) -> None:
+    def _write_ledger_lines(self, lines: bytes) -> None:
         if self._end == NONE:
             self._end = os.open(self._path, OPTIONS | os.O_CREAT | os.O_EXCL, 0o600)
             fcntl.flock(self._end, fcntl.LOCK_EX)
@@ -347,14 +357,14 @@ class RootLedgerOfSubmittedTasks:
             raise OSError(NO_ROOM, "No space left on device", self._path)
 
 
-def _opened(path: str) -> int:
+def _open_ledger_file(path: str) -> int:
     try:
         return os.open(path, OPTIONS)
     except FileNotFoundError:
         return NONE
 
 
-def _own(folder: str) -> None:
+def _require_private_folder(folder: str) -> None:
     try:
         os.mkdir(folder, 0o700)
     except FileExistsError:

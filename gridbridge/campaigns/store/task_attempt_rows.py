@@ -127,20 +127,20 @@ class TaskAttemptRows:
         self._database = database
         self._campaigns = campaigns
 
-    def pending_places(self, array: CampaignArray) -> frozenset[int]:
+    def unfinished_indices(self, array: CampaignArray) -> frozenset[int]:
         """Return the array indices of an array's unfinished attempts."""
         of = {"of_campaign": array.campaign, "of_array": array.number}
         return frozenset(row["place"] for row in self._database.rows(_PLACES, **of))
 
-    def pending_at(self, array: CampaignArray, indices: Set[int]) -> tuple[TaskAttempt, ...]:
+    def unfinished_attempts_at(self, array: CampaignArray, indices: Set[int]) -> tuple[TaskAttempt, ...]:
         """Return an array's unfinished attempts with these array indices, ordered by index."""
         of = {"of_campaign": array.campaign, "of_array": array.number}
-        portions = _portions(sorted(indices))
+        portions = _split_into_portions(sorted(indices))
         return tuple(
             row for places in portions for row in self._database.read(TaskAttempt, _AT_PLACES, **of, places=places)
         )
 
-    def earlier(
+    def earlier_outcomes(
         self, attempts: Sequence[TaskAttempt], copied: Container[tuple[int, int]] = ()
     ) -> tuple[AttemptOutcomeAtCluster, ...]:
         """Return the outcomes of all finished attempts of the tasks of `attempts`, since the owner's last retry.
@@ -154,19 +154,21 @@ class TaskAttemptRows:
         return tuple(
             outcome
             for campaign, numbers in tasks.items()
-            for portion in _portions(numbers)
+            for portion in _split_into_portions(numbers)
             for outcome in self._database.read(AttemptOutcomeAtCluster, _TRIED, of_campaign=campaign, tasks=portion)
         )
 
-    def failed(
+    def failed_attempts_of_event(
         self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome], after: int, most: int
     ) -> tuple[TaskAttempt, ...]:
         """Return the failed last attempts of up to `most` tasks of an event above `after`; the tasks may wait again."""
-        return self._database.read(TaskAttempt, _FAILED, **_of(event, outcomes), after=after, most=most)
+        return self._database.read(
+            TaskAttempt, _FAILED, **_parameters_of_event(event, outcomes), after=after, most=most
+        )
 
-    def close(self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome]) -> None:
+    def mark_failed_attempts_past(self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome]) -> None:
         """Mark an event's failed attempts as past, except of waiting tasks, so that no event counts them again."""
-        self._database.execute(_CLOSED, _of(event, outcomes))
+        self._database.execute(_CLOSED, _parameters_of_event(event, outcomes))
 
     def delete_unfinished_retries(
         self, array: CampaignArray, outcomes: Iterable[TaskAttemptOutcome]
@@ -193,10 +195,10 @@ class TaskAttemptRows:
     def set_attempts_past(self, campaign: int, tasks: Sequence[int], *, is_past: bool = True) -> None:
         """Mark attempts of tasks as past, so that decisions ignore the attempts; `is_past=False` removes the marks."""
         these = sa.update(ATTEMPTS).values(is_past=is_past).where(ATTEMPTS.c.campaign == campaign)
-        for portion in _portions(tasks):
+        for portion in _split_into_portions(tasks):
             self._database.execute(these.where(ATTEMPTS.c.task.in_(portion)))
 
-    def steps(self, campaigns: Iterable[Campaign]) -> tuple[LastPrologueOrEpilogueAttempt, ...]:
+    def last_prologues_and_epilogues(self, campaigns: Iterable[Campaign]) -> tuple[LastPrologueOrEpilogueAttempt, ...]:
         """Return the last attempt of each prologue and each epilogue of the campaigns."""
         clusters = {campaign.number: campaign.jdl.clusters.keys() for campaign in campaigns if campaign.jdl.has_steps}
         results: dict[tuple[int, int], LastPrologueOrEpilogueAttempt] = {}
@@ -206,47 +208,49 @@ class TaskAttemptRows:
             results[number, task] = LastPrologueOrEpilogueAttempt(**row, step=step, cluster=cluster)
         return tuple(results.values())
 
-    def tried(self, campaign: int) -> frozenset[str]:
+    def clusters_of_campaign(self, campaign: int) -> frozenset[str]:
         """Return the clusters to which a campaign ever submitted tasks."""
         has_tasks = sa.exists().where(_WHERE, ATTEMPTS.c.task < FIRST_PROLOGUE_TASK)
         query = sa.select(ARRAYS.c.cluster).where(ARRAYS.c.campaign == campaign, has_tasks).distinct()
         return frozenset(row["cluster"] for row in self._database.rows(query))
 
-    def last_arrays(self, campaign: int, clusters: Iterable[str]) -> dict[str, int]:
+    def last_arrays_by_cluster(self, campaign: int, clusters: Iterable[str]) -> dict[str, int]:
         """Return the number of a campaign's last array at each cluster; arrays of prologues count."""
         last = sa.select(sa.func.max(ARRAYS.c.number).label("number")).where(ARRAYS.c.campaign == campaign)
         rows = ((name, self._database.rows(last.where(ARRAYS.c.cluster == name))[0]) for name in clusters)
         return {name: int(row["number"]) for name, row in rows if row["number"]}
 
-    def intend_step(self, step: CampaignPrologueOrEpilogueStart, at: datetime) -> CampaignArray | None:
+    def create_prologue_or_epilogue(self, step: CampaignPrologueOrEpilogueStart, at: datetime) -> CampaignArray | None:
         """Create an array for a prologue or epilogue; None if the campaign does not exist."""
-        campaign = self._campaigns.find(step.campaign)
+        campaign = self._campaigns.find_campaign(step.campaign)
         if not campaign:
             return None
         task = prologue_or_epilogue_task_number(step.step, step.cluster, campaign.jdl.clusters)
         with self._database.transaction():
-            return self._campaigns.add_array(step.campaign, step.cluster, [(task, step.attempt)], at)
+            return self._campaigns.insert_array(step.campaign, step.cluster, [(task, step.attempt)], at)
 
-    def last(self, campaign: int, tasks: Sequence[int]) -> dict[int, int]:
+    def last_attempt_numbers(self, campaign: int, tasks: Sequence[int]) -> dict[int, int]:
         """Return the highest attempt number of each submitted task; speculative attempts count."""
-        portions = (self._database.rows(_LAST, of_campaign=campaign, tasks=portion) for portion in _portions(tasks))
+        portions = (
+            self._database.rows(_LAST, of_campaign=campaign, tasks=portion) for portion in _split_into_portions(tasks)
+        )
         return {row["task"]: row["attempt"] for rows in portions for row in rows}
 
-    def stored_campaign(self, campaign: int) -> CampaignTasksInStateFile:
+    def read_stored_campaign(self, campaign: int) -> CampaignTasksInStateFile:
         """Return the stored arrays, attempts and unsent tasks of a campaign."""
         pending = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING)
         query = sa.select(ATTEMPTS).where(*pending).order_by(ATTEMPTS.c.array, ATTEMPTS.c.place)
         attempts = self._database.read(TaskAttempt, query)
-        stored_campaign = self._campaigns.find(campaign)
+        stored_campaign = self._campaigns.find_campaign(campaign)
         return CampaignTasksInStateFile(
-            waiting=self._campaigns.waiting_of(campaign),
-            arrays=self._campaigns.arrays_of(campaign),
+            waiting=self._campaigns.list_unsent_tasks(campaign),
+            arrays=self._campaigns.arrays_of_campaign(campaign),
             attempts=attempts,
-            earlier=self.earlier(attempts),
+            earlier=self.earlier_outcomes(attempts),
             clusters=frozenset(stored_campaign.jdl.clusters if stored_campaign else ()),
         )
 
-    def adopt(self, adoption: LedgerRecoveryStep) -> None:
+    def import_recovery_step(self, adoption: LedgerRecoveryStep) -> None:
         """Import some arrays and attempts of a campaign from root's ledger of submitted tasks."""
         campaign = adoption.campaign
         with self._database.transaction():
@@ -254,27 +258,27 @@ class TaskAttemptRows:
                 for table, number in ((ATTEMPTS, ATTEMPTS.c.array), (ARRAYS, ARRAYS.c.number)):
                     these = (table.c.campaign == campaign, number.in_(adoption.undone))
                     self._database.execute(sa.delete(table).where(*these))
-            unwanted = self._take_up(adoption)
+            unwanted = self._reopen_failed_tasks(adoption)
             for table, new in ((ARRAYS, adoption.arrays), (ATTEMPTS, adoption.attempts)):
                 if new:
                     self._database.execute(sa.insert(table), [asdict(row) for row in new])
-            self._campaigns.ended(adoption.superseded)
+            self._campaigns.record_attempt_ends(adoption.superseded)
             self._campaigns.remove_unsent_tasks(campaign, adoption.no_longer)
             self._campaigns.add_unsent_tasks(campaign, *adoption.waiting, *adoption.again)
             for task in unwanted:
-                TaskDeletionMarkRows(self._database).cancel(campaign, task)
+                TaskDeletionMarkRows(self._database).mark_task_cancelled(campaign, task)
 
-    def _take_up(self, adoption: LedgerRecoveryStep) -> list[int]:
+    def _reopen_failed_tasks(self, adoption: LedgerRecoveryStep) -> list[int]:
         """Reopen failed tasks with live attempts in root's ledger; return the tasks that the owner had cancelled."""
         live = {attempt.task for attempt in adoption.attempts if attempt.outcome is TaskAttemptOutcome.PENDING}
         live |= {retry.first for retry in adoption.again}
         unwanted = list[int]()
-        for tasks in _portions(sorted(task for task in live if task < FIRST_PROLOGUE_TASK)):
+        for tasks in _split_into_portions(sorted(task for task in live if task < FIRST_PROLOGUE_TASK)):
             of = {"of_campaign": adoption.campaign, "tasks": tasks}
             before = self._database.rows(_FAILED_BEFORE, **of)
             cancelled = sum(bool(row["is_unwanted"]) for row in before)
             if before:
-                self._campaigns.count(adoption.campaign, -len(before), cancelled - len(before), -cancelled)
+                self._campaigns.add_to_task_counts(adoption.campaign, -len(before), cancelled - len(before), -cancelled)
             unwanted += (
                 row["task"] for row in self._database.rows(sa.select(ATTEMPTS.c.task).where(_CANCELLED_UNSENT), **of)
             )
@@ -282,11 +286,11 @@ class TaskAttemptRows:
         return unwanted
 
 
-def _portions(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+def _split_into_portions(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
     return (numbers[begin : begin + AT_A_TIME] for begin in range(0, len(numbers), AT_A_TIME))
 
 
-def _of(event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome]) -> dict[str, object]:
+def _parameters_of_event(event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome]) -> dict[str, object]:
     of = {"of_campaign": event.campaign, "of_cluster": event.cluster}
     return {**of, "outcomes": [*outcomes], "status": event.exit_status}
 
@@ -335,15 +339,15 @@ class SpeculativeAttemptRows:
         self._database = database
         self._campaigns = campaigns
 
-    def rivals(self, campaigns: Iterable[int]) -> tuple[CompetingAttempt, ...]:
+    def competing_attempts(self, campaigns: Iterable[int]) -> tuple[CompetingAttempt, ...]:
         """Return all attempts of tasks that have a speculative attempt and an unfinished attempt."""
         return self._database.read(CompetingAttempt, _RIVALS, campaigns=list(campaigns))
 
-    def intend(self, copies: SpeculativeAttemptsAtCluster, at: datetime) -> CampaignArray | None:
+    def create_speculative_array(self, copies: SpeculativeAttemptsAtCluster, at: datetime) -> CampaignArray | None:
         """Create an array of speculative attempts of unfinished tasks; None if every task has ended."""
         with self._database.transaction():
             rows = self._database.rows(_NOW, of_campaign=copies.campaign, tasks=list(copies.tasks))
             attempts = [(row["task"], row["last"] + 1) for row in rows]
             if not attempts:
                 return None
-            return self._campaigns.add_array(copies.campaign, copies.cluster, attempts, at, copies.beyond_s)
+            return self._campaigns.insert_array(copies.campaign, copies.cluster, attempts, at, copies.beyond_s)

@@ -62,7 +62,7 @@ class RebalanceTaskObserver:
 
     def look(self) -> TasksObservedAtClusters:
         """Query all clusters, and return the present campaign tasks and transferred tasks."""
-        unfinished = self._campaigns.unfinished()
+        unfinished = self._campaigns.unfinished_campaigns()
         campaigns = tuple(campaign for campaign in unfinished if campaign.state is CampaignState.IN_TREATMENT)
         by_number = {campaign.number: campaign for campaign in campaigns}
         arrays = [array for array in self._campaigns.open_arrays() if array.campaign in by_number]
@@ -82,9 +82,11 @@ class RebalanceTaskObserver:
             away=sent,
             staying=staying,
             reached=reached,
-            unsent=self._campaigns.waiting(),
+            unsent=self._campaigns.count_unsent_tasks(),
             closed=frozenset(
-                (event.campaign, event.cluster) for event in self._events.open() if event.code in BLACKLISTING_EVENTS
+                (event.campaign, event.cluster)
+                for event in self._events.open_events()
+                if event.code in BLACKLISTING_EVENTS
             ),
             drained=drains.list_drained_clusters(),
             dead=dead,
@@ -96,7 +98,9 @@ class RebalanceTaskObserver:
     ) -> frozenset[str]:
         """Return the clusters that were silent longer than the recall timeout of their queues, but answered before."""
         heard = {
-            event.cluster: event.opened_at for event in self._events.open() if event.code is CampaignEventCode.GET_JOBS
+            event.cluster: event.opened_at
+            for event in self._events.open_events()
+            if event.code is CampaignEventCode.GET_JOBS
         }
         for transfer in transfers:
             last = transfer.seen_at or transfer.created_at
@@ -118,7 +122,7 @@ class RebalanceTaskObserver:
             if array.cluster not in dead or array.is_of_copies or not array.job_id:
                 continue
             listed = _campaign_task_maker(array, by_number[array.campaign])
-            for attempt in self._campaigns.pending(array):
+            for attempt in self._campaigns.unfinished_attempts(array):
                 if not is_prologue_or_epilogue_task(attempt.task):
                     yield listed(
                         task=attempt.task, place=attempt.place, is_waiting=False, stays=TaskNotMovedReason.SILENT
@@ -166,13 +170,13 @@ class RebalanceTaskObserver:
 
         A move that takes longer than STUCK no longer blocks other moves: the owner's ssh key may be gone.
         """
-        marks, moved_at, now = self._marks.all(), self._notes.marked_campaign_tasks(), self._clock.now()
+        marks, moved_at, now = self._marks.deletion_marks(), self._notes.marked_campaign_tasks(), self._clock.now()
         for array in arrays:
             snapshot = answers.get(array.cluster)
             if snapshot is None or array.state is not ArraySubmissionState.RELEASED or array.is_of_copies:
                 continue
             listed = _campaign_task_maker(array, by_number[array.campaign])
-            at = {attempt.place: attempt.task for attempt in self._campaigns.pending(array)}
+            at = {attempt.place: attempt.task for attempt in self._campaigns.unfinished_attempts(array)}
             marked = marks.get((array.campaign, array.number), {})
             moved = dict.fromkeys(index for index, mark in marked.items() if mark.wiped_for in REASONS_OF_MOVES)
             for index, row in (moved | dict(_listed_array_indices(array, snapshot))).items():

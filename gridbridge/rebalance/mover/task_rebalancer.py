@@ -116,7 +116,7 @@ class WaitingTaskRebalancer:
             wiped_for=NikitaDeletionReason.MOVED,
             places=(range(task.place, task.place + 1),),
         )
-        self._marks.put(deletion)
+        self._marks.mark_tasks(deletion)
         self._notes.note_moved([(task.campaign, task.array, task.place)], self._clock.now())
 
     def _record_recent_moves(self, moves: tuple[PlacementMove, ...]) -> None:

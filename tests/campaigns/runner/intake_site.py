@@ -59,7 +59,7 @@ class Site:
     def taken(self, *parameters: str) -> str:
         """Bring a campaign of tasks with these parameters, and take it in; return its token."""
         token = self.bring(asdict(SWEEP), *parameters)
-        self.intake.take()
+        self.intake.process_inbox_files()
         return token
 
     def answer(self, token: str) -> dict[str, Any]:
@@ -70,14 +70,14 @@ class Site:
     def ask(self, verb: CampaignOwnerRequestVerb, number: int, task: int = 0) -> CampaignOwnerRequestReply:
         """Ask for something about a campaign; return the answer."""
         token = campaign_files_of_owners.write_owner_request_to_inbox(verb, (number,), str(self.brought), task)
-        self.intake.take()
+        self.intake.process_inbox_files()
         return CampaignOwnerRequestReply(self.answer(token)[str(number)])
 
     def give(self, data: bytes, number: int, part: int = 0) -> None:
         """Put a file there as the service called it, which our state file does not know."""
         (self.brought / campaign_file_name(number, part)).write_bytes(data)
         digest = hashlib.sha256(data).hexdigest()
-        CampaignNumberRegister(str(self.brought)).note(number, os.getuid(), digest, part)
+        CampaignNumberRegister(str(self.brought)).register_file(number, os.getuid(), digest, part)
 
     def files(self) -> list[str]:
         """Return the files that lie there, but the service's own note."""

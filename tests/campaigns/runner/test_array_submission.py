@@ -57,7 +57,7 @@ def test_several_arrays_go_by_one_call(helper: Helper) -> None:
     """Each with its error; those of which nothing is told were not begun."""
     helper.says = (0, "0 71 \n4 0 no queue x\n1 73 qalter: exit status 1\n5 0 other\n75 0 full\n", "")
 
-    sent = array_commands_as_owner.send(tuple(array(number) for number in range(1, 8)))
+    sent = array_commands_as_owner.submit_arrays(tuple(array(number) for number in range(1, 8)))
 
     assert helper.asked.startswith("send-arrays c.12 beta 1 2-3:1 2 4-5:1 3 6-7:1 4 8-9:1 ")
     assert [(one.job_id, type(one.error), str(one.error or "")) for one in sent] == [
@@ -72,7 +72,7 @@ def test_several_arrays_go_by_one_call(helper: Helper) -> None:
 def test_copies_have_a_verb_of_their_own(helper: Helper) -> None:
     helper.says = (0, "0 71 \n", "")
 
-    assert array_commands_as_owner.send((array(1, copies_beyond_s=60),))[0].job_id == 71
+    assert array_commands_as_owner.submit_arrays((array(1, copies_beyond_s=60),))[0].job_id == 71
     assert helper.asked == "send-copies c.12 beta 1 2-3:1"
 
 
@@ -92,15 +92,15 @@ def test_what_holds_for_all_of_them_is_raised(
     helper.says = says
 
     with pytest.raises(error):
-        array_commands_as_owner.send((array(1), array(2)))
+        array_commands_as_owner.submit_arrays((array(1), array(2)))
 
 
 def delete_one(one: CampaignArray) -> None:
     """Delete a task of it."""
-    array_commands_as_owner.delete_places(one, (range(1, 2),))
+    array_commands_as_owner.delete_array_tasks(one, (range(1, 2),))
 
 
-@pytest.mark.parametrize("act", [array_commands_as_owner.delete, delete_one])
+@pytest.mark.parametrize("act", [array_commands_as_owner.delete_array, delete_one])
 def test_what_root_does_not_know_was_not_deleted(helper: Helper, act: Callable[[CampaignArray], None]) -> None:
     """Root acts on what its ledger has alone; of what was never submitted there is nothing."""
     one, _ = array(1)
@@ -112,7 +112,9 @@ def test_what_root_does_not_know_was_not_deleted(helper: Helper, act: Callable[[
     act(replace(one, job_id=71))
 
 
-@pytest.mark.parametrize("act", [array_commands_as_owner.delete, array_commands_as_owner.release, delete_one])
+@pytest.mark.parametrize(
+    "act", [array_commands_as_owner.delete_array, array_commands_as_owner.release_array, delete_one]
+)
 @pytest.mark.parametrize(
     ("status", "error"), [(6, errors.OwnerAccountGone), (7, errors.RootLedgerUnreadable), (75, errors.CommandFailed)]
 )

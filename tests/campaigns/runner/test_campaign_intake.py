@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import delete
 
 from gridbridge.campaigns.runner import campaign_intake
-from gridbridge.campaigns.runner.campaign_runner import TAKING_S, take_in_inbox_before_cycle
+from gridbridge.campaigns.runner.campaign_runner import TAKING_S, process_inbox_before_cycle
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
 from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
 from gridbridge.campaigns.store.campaign_file_verification import MAX_FIRST_BYTES, CampaignNumberRegister
@@ -48,9 +48,9 @@ def test_a_file_becomes_a_campaign_under_its_number(site: Site) -> None:
     """Its owner is whoever owns the file, by the kernel's word."""
     token = site.bring(asdict(SWEEP), "a 1", "b 2")
 
-    assert site.intake.take() == 1
+    assert site.intake.process_inbox_files() == 1
 
-    (found,) = site.campaigns.all()
+    (found,) = site.campaigns.all_campaigns()
     assert site.answer(token) == {"campaign": 1}
     assert (found.uid, found.tasks, found.jdl) == (os.getuid(), 2, SWEEP)
     assert site.files() == ["c.1"]
@@ -62,8 +62,8 @@ def test_a_cycle_that_was_killed_takes_nothing_in_twice(site: Site) -> None:
     os.rename(site.brought / "c.1", site.brought / f"begun/in.{token}")
     (site.published / "taken" / token).unlink()
 
-    assert site.intake.take() == 0
-    assert len(site.campaigns.all()) == 1
+    assert site.intake.process_inbox_files() == 0
+    assert len(site.campaigns.all_campaigns()) == 1
     assert site.answer(token) == {"campaign": 1}
     assert site.files() == ["c.1"]
 
@@ -73,9 +73,9 @@ def test_no_campaigns_file_is_overwritten(site: Site) -> None:
     (site.brought / "c.1").write_text("another's")
     site.bring(asdict(SWEEP), "a 1")
 
-    site.intake.take()
+    site.intake.process_inbox_files()
 
-    assert [one.number for one in site.campaigns.all()] == [2]
+    assert [one.number for one in site.campaigns.all_campaigns()] == [2]
     assert (site.brought / "c.1").read_text() == "another's"
 
 
@@ -95,10 +95,10 @@ def test_campaigns_that_an_older_state_file_does_not_know_are_paused(site: Site)
     (site.brought / "c.2").unlink()
     site = forgotten(site, 2, 3, 4)
 
-    site.intake.recover()
-    site.intake.recover()
+    site.intake.restore_lost_campaigns()
+    site.intake.restore_lost_campaigns()
 
-    found = [(one.number, one.state, one.tasks) for one in site.campaigns.all()]
+    found = [(one.number, one.state, one.tasks) for one in site.campaigns.all_campaigns()]
     assert found[1:] == [(3, CampaignState.PAUSED, 2), (4, CampaignState.PAUSED, 2)]
     assert site.ask(Verb.RESUME, 3) is Reply.DONE
 
@@ -113,17 +113,17 @@ def test_that_tasks_were_tried_again_after_a_backup_is_told(
 ) -> None:
     """Nothing of such a campaign is sent by itself, and its tasks are shown as they are known."""
     site.taken("a")
-    site.campaigns.is_now(1, CampaignState.TERMINATED, datetime.now(UTC))
+    site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, datetime.now(UTC))
     at = datetime.now(UTC) - timedelta(days=days)
     CampaignNumberRegister(str(site.brought)).record_retry_request(1, TOKEN, int(at.timestamp()))
     if is_known:
-        site.campaigns.note_done(TOKEN, 1, at)
+        site.campaigns.record_executed_request(TOKEN, 1, at)
 
     for _ in range(2):
-        site.again().intake.recover()
+        site.again().intake.restore_lost_campaigns()
 
-    found = site.campaigns.find(1)
-    events = EventAndSuccessRecordRows(site.database).open()
+    found = site.campaigns.find_campaign(1)
+    events = EventAndSuccessRecordRows(site.database).open_events()
     assert (found.state, [one.why for one in events]) == (CampaignState.TERMINATED, told)
     assert all(one.code is CampaignEventCode.RESTORED for one in events)
     assert published_campaign_files.campaigns_half_published(str(site.published)) == ({1} if told else set())
@@ -135,16 +135,16 @@ def test_that_tasks_were_tried_again_after_a_backup_is_told(
 def test_that_is_told_once_though_its_owner_closes_the_event(site: Site) -> None:
     """From cron each cycle is a service of its own."""
     site.taken("a")
-    site.campaigns.is_now(1, CampaignState.TERMINATED, datetime.now(UTC))
+    site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, datetime.now(UTC))
     at = datetime.now(UTC).timestamp()
     CampaignNumberRegister(str(site.brought)).record_retry_request(1, TOKEN, int(at))
-    site.again().intake.recover()
-    (event,) = EventAndSuccessRecordRows(site.database).open()
+    site.again().intake.restore_lost_campaigns()
+    (event,) = EventAndSuccessRecordRows(site.database).open_events()
 
     assert site.ask(Verb.FIX, event.number) is Reply.DONE
-    site.again().intake.recover()
+    site.again().intake.restore_lost_campaigns()
 
-    assert not EventAndSuccessRecordRows(site.database).open()
+    assert not EventAndSuccessRecordRows(site.database).open_events()
 
 
 def test_no_number_is_given_twice(site: Site) -> None:
@@ -153,7 +153,7 @@ def test_no_number_is_given_twice(site: Site) -> None:
         site.taken("a")
     (site.brought / "c.2").unlink()
     site = forgotten(site, 2)
-    site.intake.recover()
+    site.intake.restore_lost_campaigns()
     token = site.taken("a")
 
     assert site.answer(token) == {"campaign": 3}
@@ -166,9 +166,9 @@ def test_only_what_the_service_called_so_is_recovered(site: Site) -> None:
         (site.brought / name).write_bytes(campaign_files_of_owners.encode_campaign_file(asdict(SWEEP), ("b",)))
     site = forgotten(site, 1)
 
-    site.intake.recover()
+    site.intake.restore_lost_campaigns()
 
-    assert site.campaigns.all() == ()
+    assert site.campaigns.all_campaigns() == ()
 
 
 def test_a_note_that_somebody_else_made_counts_for_nothing(tmp_path: Path) -> None:
@@ -178,9 +178,9 @@ def test_a_note_that_somebody_else_made_counts_for_nothing(tmp_path: Path) -> No
 
     given = CampaignNumberRegister(str(tmp_path))
 
-    assert given.highest() == 0
-    given.note(3, 1, TOKEN)
-    assert CampaignNumberRegister(str(tmp_path)).has(3, 1, TOKEN)
+    assert given.highest_campaign_number() == 0
+    given.register_file(3, 1, TOKEN)
+    assert CampaignNumberRegister(str(tmp_path)).has_file(3, 1, TOKEN)
     assert (tmp_path / "other").read_text() == f"c.7 1 {TOKEN}\n"
 
 
@@ -189,24 +189,24 @@ def test_a_note_that_somebody_makes_before_we_do_counts_for_nothing(tmp_path: Pa
     given = CampaignNumberRegister(str(tmp_path))
     os.mkfifo(tmp_path / "given")
 
-    given.note(3, 1, TOKEN)
+    given.register_file(3, 1, TOKEN)
 
-    assert CampaignNumberRegister(str(tmp_path)).has(3, 1, TOKEN)
-    given.note(4, 1, TOKEN)
-    assert CampaignNumberRegister(str(tmp_path)).highest() == 4
+    assert CampaignNumberRegister(str(tmp_path)).has_file(3, 1, TOKEN)
+    given.register_file(4, 1, TOKEN)
+    assert CampaignNumberRegister(str(tmp_path)).highest_campaign_number() == 4
 
 
 def test_a_note_that_was_cut_by_a_crash_is_written_anew(tmp_path: Path) -> None:
     """What follows begins a line of its own."""
-    CampaignNumberRegister(str(tmp_path)).note(1, 7, TOKEN)
+    CampaignNumberRegister(str(tmp_path)).register_file(1, 7, TOKEN)
     with open(tmp_path / "given", "a", encoding="ascii") as file:
         file.write("c.2 7 0123")
 
     cut = CampaignNumberRegister(str(tmp_path))
-    cut.note(2, 7, TOKEN)
+    cut.register_file(2, 7, TOKEN)
 
-    assert (cut.highest(), [*CampaignNumberRegister(str(tmp_path)).campaigns()]) == (2, [1, 2])
-    assert CampaignNumberRegister(str(tmp_path)).has(2, 7, TOKEN)
+    assert (cut.highest_campaign_number(), [*CampaignNumberRegister(str(tmp_path)).campaign_numbers()]) == (2, [1, 2])
+    assert CampaignNumberRegister(str(tmp_path)).has_file(2, 7, TOKEN)
 
 
 def test_nobody_brings_a_file_in_the_place_of_a_campaigns(site: Site) -> None:
@@ -217,7 +217,7 @@ def test_nobody_brings_a_file_in_the_place_of_a_campaigns(site: Site) -> None:
     for name in (token, "c.1"):
         (site.mine / f"new.{name}").write_bytes(data)
 
-    assert site.intake.take() == 0
+    assert site.intake.process_inbox_files() == 0
     assert site.answer(token) == {"refused": "another file has the same token"}
     assert (site.brought / "c.1").read_bytes() == before
 
@@ -228,7 +228,7 @@ def test_what_somebody_calls_by_a_campaigns_number_is_moved_aside(site: Site) ->
     os.rename(site.brought / "c.1", site.brought / f"begun/in.{token}")
     (site.brought / "c.1").write_text("another's")
 
-    site.intake.take()
+    site.intake.process_inbox_files()
 
     odd, own = sorted(site.files(), reverse=True)
     assert (site.brought / odd).read_text() == "another's"
@@ -240,18 +240,18 @@ def test_the_file_of_a_campaign_that_ended_long_ago_is_removed(site: Site) -> No
     site.bring(asdict(SWEEP), "a 1")
     site.taken("a 1")
     long_ago = datetime.now(UTC) - timedelta(days=31)
-    site.campaigns.is_now(1, CampaignState.TERMINATED, long_ago)
-    site.campaigns.is_now(2, CampaignState.TERMINATED, datetime.now(UTC))
+    site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, long_ago)
+    site.campaigns.set_campaign_state(2, CampaignState.TERMINATED, datetime.now(UTC))
     events = EventAndSuccessRecordRows(site.campaigns.database)
-    events.put(
+    events.store_events(
         new_campaign_event(CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, one, "beta", long_ago)
         for one in (1, 2)
     )
 
-    site.intake.sweep()
+    site.intake.delete_old_files_and_events()
 
     assert site.files() == ["c.2"]
-    assert [one.campaign for one in events.open()] == [2]
+    assert [one.campaign for one in events.open_events()] == [2]
 
 
 def test_a_clock_that_leaps_ahead_removes_no_files(site: Site) -> None:
@@ -260,12 +260,12 @@ def test_a_clock_that_leaps_ahead_removes_no_files(site: Site) -> None:
     site.clock = Clock(lambda: wall_s[0], lambda: steady_s[0])
     site.again()
     site.taken("a 1")
-    site.campaigns.is_now(1, CampaignState.TERMINATED, site.clock.now())
+    site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, site.clock.now())
     left = []
     for leap_days, days in ((0, 0), (60, 0), (0, 29), (0, 2)):
         wall_s[0] += 86400 * (leap_days + days)
         steady_s[0] += 86400 * days
-        site.again().intake.sweep()
+        site.again().intake.delete_old_files_and_events()
         left.append(site.files())
 
     assert left == [["c.1"], ["c.1"], ["c.1"], []]
@@ -278,20 +278,20 @@ def test_a_campaign_that_ended_a_year_ago_is_purged(site: Site, kept_d: float, l
         site.taken("a 1")
     ends = [(CampaignState.TERMINATED, 301), (CampaignState.TERMINATED, 299)]
     ends += [(CampaignState.CANCELLED, 301), (CampaignState.IN_TREATMENT, 0)]
-    array = site.campaigns.intend(3, "beta", 1, datetime.now(UTC))
+    array = site.campaigns.create_array(3, "beta", 1, datetime.now(UTC))
     for number, (state, days) in enumerate(ends, start=1):
         ended_at = datetime.now(UTC) - timedelta(days=days) if days else None
-        site.campaigns.is_now(number, state, ended_at)
+        site.campaigns.set_campaign_state(number, state, ended_at)
     site.limits = CampaignRunnerSection(keep_campaigns_d=kept_d)
     site.again()
 
     for _ in range(2):
-        site.intake.sweep()
+        site.intake.delete_old_files_and_events()
 
-    known = [one.number for one in site.campaigns.all() if one.state is not CampaignState.PURGED]
+    known = [one.number for one in site.campaigns.all_campaigns() if one.state is not CampaignState.PURGED]
     assert (known, site.files()) == (left, ["c.4"])
     site.campaigns.set_array_state(array, ArraySubmissionState.OVER)
-    site.intake.sweep()
+    site.intake.delete_old_files_and_events()
     assert site.ask(Verb.PAUSE, 3) is (Reply.CANCELLED if not kept_d else Reply.UNKNOWN)
 
 
@@ -299,15 +299,15 @@ def test_what_is_not_over_takes_nobodys_place_when_campaigns_are_purged(site: Si
     """The oldest end is purged first."""
     for _ in range(3):
         site.taken("a 1")
-    assert site.campaigns.intend(1, "beta", 1, datetime.now(UTC))
+    assert site.campaigns.create_array(1, "beta", 1, datetime.now(UTC))
     for number, days in ((1, 303), (2, 301), (3, 302)):
         ended_at = datetime.now(UTC) - timedelta(days=days)
-        site.campaigns.is_now(number, CampaignState.CANCELLED, ended_at)
+        site.campaigns.set_campaign_state(number, CampaignState.CANCELLED, ended_at)
 
     requests = CampaignOwnerRequestHandler(site.database, Clock(), str(site.brought), str(site.published))
-    requests.purge_ended(datetime.now(UTC), 1)
+    requests.purge_ended_campaigns(datetime.now(UTC), 1)
 
-    states = {one.number: one.state for one in site.campaigns.all()}
+    states = {one.number: one.state for one in site.campaigns.all_campaigns()}
     assert [number for number, state in states.items() if state is CampaignState.PURGED] == [3]
 
 
@@ -326,26 +326,26 @@ def test_an_event_lasts_while_something_of_its_campaign_is_to_be_deleted(
     """Else each sweep would close it, and root be told of it once more; a cycle closes root's."""
     site.taken("a 1")
     long_ago = datetime.now(UTC) - timedelta(days=31)
-    array = site.campaigns.intend(1, "beta", 1, long_ago)
+    array = site.campaigns.create_array(1, "beta", 1, long_ago)
     site.campaigns.set_array_state(array, ArraySubmissionState.OVER if is_deleted else ArraySubmissionState.RELEASED)
-    site.campaigns.is_now(1, CampaignState.CANCELLED, long_ago)
+    site.campaigns.set_campaign_state(1, CampaignState.CANCELLED, long_ago)
     events = EventAndSuccessRecordRows(site.campaigns.database)
-    events.put([new_campaign_event(CampaignEventSubject.CAMPAIGN, code, 1, "beta", long_ago)])
+    events.store_events([new_campaign_event(CampaignEventSubject.CAMPAIGN, code, 1, "beta", long_ago)])
 
-    site.intake.sweep()
+    site.intake.delete_old_files_and_events()
 
-    assert bool(events.open()) is is_open
+    assert bool(events.open_events()) is is_open
 
 
 def test_answers_that_nobody_waits_for_are_removed(site: Site) -> None:
     """Who asked has read it, or waits no more."""
     old, new = (site.bring(asdict(SWEEP), "a") for _ in range(2))
-    site.intake.take()
+    site.intake.process_inbox_files()
     taken = site.published / "taken"
     long_ago = (datetime.now(UTC) - timedelta(hours=25)).timestamp()
     os.utime(taken / old, (long_ago, long_ago))
 
-    site.intake.sweep()
+    site.intake.delete_old_files_and_events()
 
     assert os.listdir(taken) == [new]
 
@@ -353,12 +353,12 @@ def test_answers_that_nobody_waits_for_are_removed(site: Site) -> None:
 def test_of_many_answers_the_newest_are_kept(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign_intake, "MOST_ANSWERS", 2)
     every = [site.bring(asdict(SWEEP), "a") for _ in range(3)]
-    site.intake.take()
+    site.intake.process_inbox_files()
     taken, now = site.published / "taken", datetime.now(UTC).timestamp()
     for age, token in enumerate(every):
         os.utime(taken / token, (now - age, now - age))
 
-    site.intake.sweep()
+    site.intake.delete_old_files_and_events()
 
     assert sorted(os.listdir(taken)) == sorted(every[:2])
 
@@ -368,9 +368,9 @@ def test_a_test_campaign_has_a_task_a_cluster(site: Site) -> None:
     clusters = {name: JdlSettingsAtCluster(exec_file="run") for name in ("beta", "gamma")}
     site.bring(asdict(Jdl(name="test", type=CampaignType.TEST, clusters=clusters)), "a", "b", "c")
 
-    site.intake.take()
+    site.intake.process_inbox_files()
 
-    assert [one.tasks for one in site.campaigns.all()] == [2]
+    assert [one.tasks for one in site.campaigns.all_campaigns()] == [2]
 
 
 def of_beta(**values: object) -> dict[str, object]:
@@ -413,7 +413,7 @@ def test_what_can_not_run_is_refused_with_its_reason(site: Site, header: object,
     """Anybody may write there without gridsub."""
     token = site.bring(header, "a")
 
-    assert site.intake.take() == 0
+    assert site.intake.process_inbox_files() == 0
     assert site.answer(token)["refused"].startswith(why)
     assert site.files() == []
 
@@ -435,7 +435,7 @@ def test_what_root_would_read_otherwise_is_refused(site: Site, values: dict[str,
     table.pop(lacks, None)
     token = site.bring(asdict(SWEEP) | {"clusters": {"beta": table}}, "a")
 
-    assert site.intake.take() == 0
+    assert site.intake.process_inbox_files() == 0
     assert site.answer(token) == {"refused": why}
 
 
@@ -445,15 +445,15 @@ def test_a_file_may_leave_out_what_nobody_asks_for(site: Site) -> None:
         del table[key]
     site.bring(asdict(SWEEP) | {"clusters": {"beta": table}}, "a")
 
-    assert site.intake.take() == 1
-    assert site.campaigns.all()[0].jdl == SWEEP
+    assert site.intake.process_inbox_files() == 1
+    assert site.campaigns.all_campaigns()[0].jdl == SWEEP
 
 
 def test_a_first_line_that_root_would_not_read_is_refused(site: Site) -> None:
     """It has the script of each cluster; the parameters follow it."""
     token = site.bring(asdict(SWEEP) | {"odd": "x" * MAX_FIRST_BYTES}, "a")
 
-    assert site.intake.take() == 0
+    assert site.intake.process_inbox_files() == 0
     assert "no first line of at most 4194304 bytes" in site.answer(token)["refused"]
     assert site.files() == []
 
@@ -465,7 +465,7 @@ def test_what_is_wrong_with_a_file_fills_no_disk(site: Site, caplog: pytest.LogC
     for _ in range(6):
         for _ in range(A_SCAN):
             site.bring([1], "a")
-        site.intake.take()
+        site.intake.process_inbox_files()
 
     assert len(site.answer(token)["refused"]) < 5000
     assert len(caplog.records) == LINES
@@ -486,21 +486,21 @@ def test_a_person_has_so_many_files_at_most(site: Site, limits: CampaignRunnerSe
     site.again()
     asked = asdict(SWEEP)
     site.bring(asked, "a" * 600_000)
-    site.intake.take()
+    site.intake.process_inbox_files()
     site.bring({ADDS_TO: 1}, "b")
-    site.intake.take()
+    site.intake.process_inbox_files()
     token = site.bring(asked, "c" * 600_000)
     part = site.bring({ADDS_TO: 1}, "c" * 600_000)
-    site.intake.take()
+    site.intake.process_inbox_files()
 
     assert site.answer(token)["refused"].startswith(why)
     assert site.answer(part)["refused"].startswith(why)
     assert site.files() == ["c.1", "c.1.1"]
     assert site.ask(Verb.CANCEL, 1) is Reply.DONE
-    site.campaigns.is_now(1, CampaignState.CANCELLED, Clock().now())
+    site.campaigns.set_campaign_state(1, CampaignState.CANCELLED, Clock().now())
     assert site.ask(Verb.PURGE, 1) is Reply.DONE
     site.bring(asked, "c" * 600_000)
-    assert site.intake.take() == 1
+    assert site.intake.process_inbox_files() == 1
 
 
 def test_names_that_somebody_puts_beside_the_files_delay_nobody(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -514,7 +514,7 @@ def test_names_that_somebody_puts_beside_the_files_delay_nobody(site: Site, monk
     site.again()
     site.bring(asdict(SWEEP), "b")
 
-    assert site.intake.take() == 1
+    assert site.intake.process_inbox_files() == 1
     assert f"{site.brought}/c.1" in looked
     assert f"{site.brought}/c.77" not in looked
 
@@ -524,7 +524,7 @@ def test_what_is_no_file_of_one_link_is_refused(site: Site, tmp_path: Path) -> N
     (tmp_path / "other").write_bytes(campaign_files_of_owners.encode_campaign_file(asdict(SWEEP), ("a",)))
     os.link(tmp_path / "other", site.mine / f"new.{TOKEN}")
 
-    assert site.intake.take() == 0
+    assert site.intake.process_inbox_files() == 0
     assert "not a regular file with one hard link" in site.answer(TOKEN)["refused"]
 
 
@@ -540,7 +540,7 @@ def test_what_did_not_come_by_gridsub_meets_the_rules_here(site: Site, said: Adm
     site.rules = (CampaignAdmissionRule(name="10.py:rule", judge=lambda _: said),)
     token = site.bring(asdict(SWEEP), "a 1")
 
-    assert site.intake.take() == 0
+    assert site.intake.process_inbox_files() == 0
     assert site.answer(token)["refused"].startswith(why)
 
 
@@ -550,7 +550,7 @@ def test_what_the_rules_leave_as_it_is_is_taken(site: Site) -> None:
     site.rules = (CampaignAdmissionRule(name="10.py:rule", judge=seen.append),)
     site.bring(asdict(SWEEP), "a 1", "b 2")
 
-    assert site.intake.take() == 1
+    assert site.intake.process_inbox_files() == 1
     assert [(one.user, one.tasks) for one in seen] == [(pwd.getpwuid(os.getuid()).pw_name, 2)]
 
 
@@ -570,38 +570,38 @@ def test_an_owner_changes_a_campaign(site: Site, verbs: list[Verb], told: Reply,
 
     answers = [site.ask(verb, 1) for verb in verbs]
 
-    (found,) = site.campaigns.all()
+    (found,) = site.campaigns.all_campaigns()
     assert (answers[-1], found.state) == (told, state)
-    assert site.campaigns.waiting() == ({} if state is CampaignState.CANCELLED else {1: 1})
+    assert site.campaigns.count_unsent_tasks() == ({} if state is CampaignState.CANCELLED else {1: 1})
 
 
 def test_a_cancelled_campaign_keeps_its_epilogue_until_it_is_cancelled_once_more(site: Site) -> None:
     """So an epilogue that hangs can be ended."""
     wish = JdlSettingsAtCluster(exec_file="run", epilogue="clean")
     site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
-    site.intake.take()
+    site.intake.process_inbox_files()
 
     told = [site.ask(Verb.CANCEL, 1)]
-    (kept,) = site.campaigns.unfinished()
+    (kept,) = site.campaigns.unfinished_campaigns()
     told += [site.ask(verb, 1) for verb in (Verb.PURGE, Verb.CANCEL)]
 
     assert (kept.is_winding_up, told) == (True, [Reply.DONE, Reply.NOT_ENDED, Reply.DONE])
-    assert (site.campaigns.unfinished(), site.ask(Verb.CANCEL, 1)) == ((), Reply.CANCELLED)
+    assert (site.campaigns.unfinished_campaigns(), site.ask(Verb.CANCEL, 1)) == ((), Reply.CANCELLED)
 
 
 def test_a_cancellation_that_comes_again_after_a_kill_is_not_a_second_one(site: Site) -> None:
     """Its file is removed last; the epilogues are still to run."""
     wish = JdlSettingsAtCluster(exec_file="run", epilogue="clean")
     site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
-    site.intake.take()
+    site.intake.process_inbox_files()
     requests = CampaignOwnerRequestHandler(site.database, Clock())
     asked = CampaignOwnerRequest(token="t", uid=os.getuid(), verb=Verb.CANCEL, numbers=(1,))
 
-    told = [requests.do(one) for one in (asked, asked)]
+    told = [requests.execute_request(one) for one in (asked, asked)]
 
-    assert (told, len(site.campaigns.unfinished())) == ([{1: Reply.DONE}] * 2, 1)
-    requests.do(replace(asked, token="another"))
-    assert site.campaigns.unfinished() == ()
+    assert (told, len(site.campaigns.unfinished_campaigns())) == ([{1: Reply.DONE}] * 2, 1)
+    requests.execute_request(replace(asked, token="another"))
+    assert site.campaigns.unfinished_campaigns() == ()
 
 
 def test_root_abandons_what_nobody_can_delete_of_a_cancelled_campaign(
@@ -610,17 +610,17 @@ def test_root_abandons_what_nobody_can_delete_of_a_cancelled_campaign(
     """Arrays that were intended, or that live at a cluster, count as ended; the log names them."""
     site.taken("a", "b", "c")
     now = datetime.now(UTC)
-    _, living = (site.campaigns.intend(1, "beta", 1, now) for _ in range(2))
+    _, living = (site.campaigns.create_array(1, "beta", 1, now) for _ in range(2))
     site.campaigns.set_array_state(living, ArraySubmissionState.RELEASED, 41)
 
     told = [site.ask(verb, 1) for verb in (Verb.ABANDON, Verb.CANCEL)]
-    is_left = site.campaigns.is_unfinished(1)
+    is_left = site.campaigns.is_campaign_unfinished(1)
     told += [site.ask(verb, 1) for verb in (Verb.ABANDON, Verb.ABANDON, Verb.PURGE)]
 
     expected = [Reply.NOT_CANCELLED, Reply.DONE, Reply.DONE, Reply.CANCELLED, Reply.DONE]
     assert (told, is_left) == (expected, True)
     assert "event=abandoned array=1.2 at=beta job=41" in caplog.messages
-    touched = {one.task: one.outcome for one in site.intake.requests.touched()}
+    touched = {one.task: one.outcome for one in site.intake.requests.take_changed_attempts()}
     assert touched == dict.fromkeys((0, 1), Outcome.CANCELLED)
 
 
@@ -644,7 +644,7 @@ def test_a_request_that_was_done_when_the_runner_was_killed_is_told_so(
     requests = CampaignOwnerRequestHandler(site.database, Clock(), str(site.brought), str(site.published))
     asked = CampaignOwnerRequest(token="t", uid=os.getuid(), verb=verb, numbers=(1,))
 
-    told = [requests.do(one)[1] for one in (asked, replace(asked, token="u"), asked)]
+    told = [requests.execute_request(one)[1] for one in (asked, replace(asked, token="u"), asked)]
 
     assert told[::2] == [Reply.DONE] * 2
     assert told[1] is not Reply.DONE
@@ -657,30 +657,30 @@ def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
     told = [site.ask(Verb.CANCEL_TASK, 1, task) for task in (2, 2, 4, -1)]
 
     assert told == [Reply.DONE, Reply.TASK_ENDED, Reply.NO_TASK, Reply.NO_TASK]
-    (touched,) = site.intake.requests.touched()
+    (touched,) = site.intake.requests.take_changed_attempts()
     assert (touched.task, touched.attempt, touched.outcome) == (2, 1, Outcome.UNWANTED)
-    (found,) = site.campaigns.all()
+    (found,) = site.campaigns.all_campaigns()
     assert (found.ended, found.failed, found.cancelled) == (1, 0, 1)
-    assert site.campaigns.waiting() == {1: 3}
-    array = site.campaigns.intend(1, "beta", 9, found.submitted_at)
-    assert [one.task for one in site.campaigns.pending(array)] == [0, 1, 3]
-    shown = CampaignTaskRows(site.database).sent(1, 0, 9)
+    assert site.campaigns.count_unsent_tasks() == {1: 3}
+    array = site.campaigns.create_array(1, "beta", 9, found.submitted_at)
+    assert [one.task for one in site.campaigns.unfinished_attempts(array)] == [0, 1, 3]
+    shown = CampaignTaskRows(site.database).submitted_tasks(1, 0, 9)
     assert [(one.number, one.word) for one in shown] == [(0, "sent"), (1, "sent"), (2, "cancelled"), (3, "sent")]
 
 
 def test_a_task_that_was_sent_is_marked_until_it_has_ended(site: Site) -> None:
     """Nikita deletes it. The others of its array are left alone."""
     site.taken("a", "b")
-    array = site.campaigns.intend(1, "beta", 2, site.campaigns.all()[0].submitted_at)
+    array = site.campaigns.create_array(1, "beta", 2, site.campaigns.all_campaigns()[0].submitted_at)
 
     told = [site.ask(Verb.CANCEL_TASK, 1, 1) for _ in range(2)]
 
     assert told == [Reply.DONE, Reply.DONE]
-    assert not site.intake.requests.touched()
-    marks = TaskDeletionMarkRows(site.database).all()
+    assert not site.intake.requests.take_changed_attempts()
+    marks = TaskDeletionMarkRows(site.database).deletion_marks()
     assert marks == {(1, array.number): {2: TaskDeletionMark(wiped_for=NikitaDeletionReason.UNWANTED)}}
-    ends = [replace(one, outcome=Outcome.SUCCESS) for one in site.campaigns.pending(array)]
-    site.campaigns.ended(ends)
+    ends = [replace(one, outcome=Outcome.SUCCESS) for one in site.campaigns.unfinished_attempts(array)]
+    site.campaigns.record_attempt_ends(ends)
     assert site.ask(Verb.CANCEL_TASK, 1, 1) is Reply.TASK_ENDED
 
 
@@ -691,7 +691,7 @@ def test_a_task_that_waits_for_its_second_attempt_is_cancelled(site: Site) -> No
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=1, last=1, attempt=2))
 
     assert site.ask(Verb.CANCEL_TASK, 1, 1) is Reply.DONE
-    assert [one.attempt for one in site.intake.requests.touched()] == [2]
+    assert [one.attempt for one in site.intake.requests.take_changed_attempts()] == [2]
 
 
 def test_what_has_ended_is_purged_and_its_number_is_not_given_again(site: Site) -> None:
@@ -730,7 +730,7 @@ def test_what_is_no_request_is_removed(site: Site, data: bytes) -> None:
     """Without a word to anybody."""
     (site.mine / f"ask.{TOKEN}").write_bytes(data)
 
-    assert site.intake.take() == 0
+    assert site.intake.process_inbox_files() == 0
     assert site.files() == []
 
 
@@ -739,16 +739,16 @@ def test_what_can_not_be_taken_in_stops_nobody(
 ) -> None:
     """A fault of ours is told with its traceback; the file is gone at the next look."""
     bad, good = site.bring(asdict(SWEEP), "a"), site.bring(asdict(SWEEP), "a", "b")
-    add = site.intake._campaigns.add
+    add = site.intake._campaigns.insert_campaign
 
     def fails(campaign: Campaign, token: str) -> int:
         if token == bad:
             raise OverflowError
         return add(campaign, token)
 
-    monkeypatch.setattr(site.intake._campaigns, "add", fails)
+    monkeypatch.setattr(site.intake._campaigns, "insert_campaign", fails)
 
-    assert site.intake.take() == 1
+    assert site.intake.process_inbox_files() == 1
     assert site.answer(good) == {"campaign": 1}
     assert site.files() == ["c.1"]
     assert f"event=not_taken token={bad}" in caplog.text
@@ -760,11 +760,11 @@ def test_what_the_state_file_refuses_now_is_taken_later(
     """It is told once."""
     token = site.bring(asdict(SWEEP), "a")
     with monkeypatch.context() as full:
-        full.setattr(site.intake._campaigns, "add", Mock(side_effect=StateError("disk full")))
-        taken = [site.intake.take() for _ in range(3)]
+        full.setattr(site.intake._campaigns, "insert_campaign", Mock(side_effect=StateError("disk full")))
+        taken = [site.intake.process_inbox_files() for _ in range(3)]
 
     assert (taken, caplog.text.count("disk full")) == ([0, 0, 0], 1)
-    assert site.intake.take() == 1
+    assert site.intake.process_inbox_files() == 1
     assert site.answer(token) == {"campaign": 1}
 
 
@@ -775,11 +775,11 @@ def test_a_campaign_whose_owner_nobody_knows_now_waits(
     token = site.bring(asdict(SWEEP), "a")
     with monkeypatch.context() as away:
         away.setattr(pwd, "getpwuid", Mock(side_effect=KeyError("uid not found")))
-        taken = [site.intake.take() for _ in range(3)]
+        taken = [site.intake.process_inbox_files() for _ in range(3)]
 
     why = f"uid {os.getuid()} has no account"
     assert (taken, caplog.text.count(why)) == ([0, 0, 0], 1)
-    assert site.intake.take() == 1
+    assert site.intake.process_inbox_files() == 1
     assert site.answer(token) == {"campaign": 1}
 
 
@@ -790,9 +790,9 @@ def test_one_cycle_takes_all_that_came(site: Site) -> None:
         campaign_files_of_owners.write_owner_request_to_inbox(Verb.PAUSE, (1,), str(site.brought)) for _ in range(12)
     ]
 
-    take_in_inbox_before_cycle(site.intake.take, site.intake.untaken, Clock())
+    process_inbox_before_cycle(site.intake.process_inbox_files, site.intake.list_unprocessed_files, Clock())
 
-    assert site.intake.untaken() == []
+    assert site.intake.list_unprocessed_files() == []
     assert len([one for one in map(site.answer, tokens) if "campaign" in one]) == 15
 
 
@@ -804,7 +804,7 @@ def test_who_brings_without_end_stops_no_cycle() -> None:
         now_s[0] += 1.0
         return 10
 
-    take_in_inbox_before_cycle(take, lambda: [f"new.{now_s[0]}"], Clock(lambda: 0.0, lambda: now_s[0]))
+    process_inbox_before_cycle(take, lambda: [f"new.{now_s[0]}"], Clock(lambda: 0.0, lambda: now_s[0]))
 
     assert now_s[0] == TAKING_S
 
@@ -816,12 +816,12 @@ def test_what_can_not_be_taken_now_is_not_looked_at_again(site: Site, monkeypatc
     looks: list[int] = []
 
     def take() -> int:
-        looks.append(site.intake.take())
+        looks.append(site.intake.process_inbox_files())
         return looks[-1]
 
-    take_in_inbox_before_cycle(take, site.intake.untaken, Clock())
+    process_inbox_before_cycle(take, site.intake.list_unprocessed_files, Clock())
 
-    assert (looks, len(site.intake.untaken())) == ([0, 0], 1)
+    assert (looks, len(site.intake.list_unprocessed_files())) == ([0, 0], 1)
 
 
 def test_what_waits_to_be_taken_in_is_counted_and_left_as_it_is(site: Site) -> None:
@@ -830,7 +830,7 @@ def test_what_waits_to_be_taken_in_is_counted_and_left_as_it_is(site: Site) -> N
     campaign_files_of_owners.write_owner_request_to_inbox(Verb.CANCEL, (1,), str(site.brought))
     before = site.files()
 
-    assert len(site.intake.untaken()) == 2
+    assert len(site.intake.list_unprocessed_files()) == 2
     assert site.files() == before
     assert campaign_files_of_owners.withdraw_campaign_file(token, str(site.brought))
-    assert len(site.intake.untaken()) == 1
+    assert len(site.intake.list_unprocessed_files()) == 1

@@ -71,13 +71,13 @@ class Site:
 
     def send(self, tasks: int) -> tuple[CampaignArray, tuple[TaskAttempt, ...]]:
         """Send tasks of campaign 1 to beta."""
-        array = self.campaigns.intend(1, "beta", tasks, NOON)
-        return array, self.campaigns.pending(array)
+        array = self.campaigns.create_array(1, "beta", tasks, NOON)
+        return array, self.campaigns.unfinished_attempts(array)
 
     def ended(self, attempt: TaskAttempt, outcome: Outcome) -> TaskAttempt:
         """Note how an attempt ended."""
         known = replace(attempt, outcome=outcome, exit_status=3, wallclock_s=7)
-        self.campaigns.ended([known])
+        self.campaigns.record_attempt_ends([known])
         return known
 
     def shown(self, part: int = 0) -> dict[int, str]:
@@ -88,7 +88,7 @@ class Site:
 @pytest.fixture(name="site")
 def _site(tmp_path: Path) -> Iterator[Site]:
     site = Site(tmp_path)
-    site.campaigns.add(SWEEP, "token")
+    site.campaigns.insert_campaign(SWEEP, "token")
     yield site
     site.database.close()
 
@@ -100,8 +100,8 @@ def test_each_task_is_shown_by_its_last_attempt(site: Site) -> None:
     again = site.ended(second, Outcome.PREEMPTED)
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=1, last=1, attempt=2))
 
-    site.publication.begin([1])
-    site.publication.end([failed, again, third])
+    site.publication.mark_campaigns_before_change([1])
+    site.publication.publish_changed_tasks([failed, again, third])
 
     assert site.shown() == {0: "program_error", 1: "waiting", 2: "sent"}
     known = PublishedCampaignTask(number=0, attempt=1, outcome=Outcome.PROGRAM_ERROR, is_waiting=False)
@@ -115,11 +115,11 @@ def test_each_task_is_shown_by_its_last_attempt(site: Site) -> None:
 def test_only_the_parts_that_a_cycle_touched_are_replaced(site: Site) -> None:
     """A million tasks are not written anew for each that ends."""
     _, attempts = site.send(2100)
-    site.publication.end(attempts)
+    site.publication.publish_changed_tasks(attempts)
     before = Path(site.folder, "campaigns/1/tasks.0").stat().st_ino
     last = site.ended(attempts[2099], Outcome.SUCCESS)
 
-    site.publication.end([last])
+    site.publication.publish_changed_tasks([last])
 
     assert site.shown(2)[2099] == "success"
     assert len(site.shown(1)) == 1000
@@ -129,12 +129,12 @@ def test_only_the_parts_that_a_cycle_touched_are_replaced(site: Site) -> None:
 def test_what_a_killed_cycle_touched_is_shown_by_the_next(site: Site) -> None:
     """The campaigns that it was at are noted before anything changes."""
     _, attempts = site.send(2)
-    site.publication.begin([1])
+    site.publication.mark_campaigns_before_change([1])
     site.ended(attempts[0], Outcome.SUCCESS)
 
     next_one = site.started()
-    next_one.begin([])
-    next_one.end([])
+    next_one.mark_campaigns_before_change([])
+    next_one.publish_changed_tasks([])
 
     assert site.shown() == {0: "success", 1: "sent"}
     assert files.campaigns_half_published(site.folder) == frozenset()
@@ -144,14 +144,14 @@ def test_what_a_killed_cycle_touched_is_shown_by_the_next(site: Site) -> None:
 def test_ends_that_a_killed_cycle_had_noted_count_once(site: Site) -> None:
     """A cycle may be killed after it noted ends, or before: the sums are right either way."""
     _, attempts = site.send(3)
-    site.publication.begin([1])
-    site.publication.end([site.ended(attempts[0], Outcome.SUCCESS)])
-    site.publication.begin([1])
+    site.publication.mark_campaigns_before_change([1])
+    site.publication.publish_changed_tasks([site.ended(attempts[0], Outcome.SUCCESS)])
+    site.publication.mark_campaigns_before_change([1])
     failed = site.ended(attempts[1], Outcome.PROGRAM_ERROR)
 
     next_one = site.started()
-    next_one.begin([1])
-    next_one.end([failed])
+    next_one.mark_campaigns_before_change([1])
+    next_one.publish_changed_tasks([failed])
 
     ends = files.read_published_task_end_counts(1, site.folder)
     assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (2, 1)
@@ -163,15 +163,15 @@ def test_what_somebody_removed_is_shown_again(site: Site, is_restarted: bool) ->
     """Of a campaign that has ended, too: no task of it is touched any more."""
     _, attempts = site.send(2)
     last = site.ended(attempts[0], Outcome.SUCCESS)
-    site.publication.begin([1])
-    site.publication.end([last])
-    site.publication.begin([])
-    site.publication.end([])
+    site.publication.mark_campaigns_before_change([1])
+    site.publication.publish_changed_tasks([last])
+    site.publication.mark_campaigns_before_change([])
+    site.publication.publish_changed_tasks([])
     shutil.rmtree(Path(site.folder, "campaigns"))
 
     next_one = site.started() if is_restarted else site.publication
-    next_one.begin([])
-    next_one.end([])
+    next_one.mark_campaigns_before_change([])
+    next_one.publish_changed_tasks([])
 
     assert site.shown() == {0: "success", 1: "sent"}
 
@@ -179,12 +179,12 @@ def test_what_somebody_removed_is_shown_again(site: Site, is_restarted: bool) ->
 def test_a_campaign_that_is_begun_twice_was_not_killed(site: Site) -> None:
     """What was touched is shown, not all of it."""
     _, attempts = site.send(1100)
-    site.publication.end(attempts)
+    site.publication.publish_changed_tasks(attempts)
     before = Path(site.folder, "campaigns/1/tasks.0").stat().st_ino
 
-    site.publication.begin([1])
-    site.publication.begin([1])
-    site.publication.end([site.ended(attempts[1099], Outcome.SUCCESS)])
+    site.publication.mark_campaigns_before_change([1])
+    site.publication.mark_campaigns_before_change([1])
+    site.publication.publish_changed_tasks([site.ended(attempts[1099], Outcome.SUCCESS)])
 
     assert site.shown(1)[1099] == "success"
     assert Path(site.folder, "campaigns/1/tasks.0").stat().st_ino == before
@@ -193,16 +193,18 @@ def test_a_campaign_that_is_begun_twice_was_not_killed(site: Site) -> None:
 def test_tasks_that_wait_again_are_shown_so_though_the_request_was_cut_off(site: Site) -> None:
     """The process that was killed knew which ones they were, and the next one does not."""
     _, attempts = site.send(2)
-    site.publication.end([site.ended(one, Outcome.PROGRAM_ERROR) for one in attempts])
+    site.publication.publish_changed_tasks([site.ended(one, Outcome.PROGRAM_ERROR) for one in attempts])
     events = EventAndSuccessRecordRows(site.database)
     failed = new_campaign_event(CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
-    events.put([replace(failed, exit_status=3, tasks=2)])
+    events.store_events([replace(failed, exit_status=3, tasks=2)])
     asked = CampaignOwnerRequest(token="t", uid=1000, verb=CampaignOwnerRequestVerb.RESUBMIT, numbers=(1,))
-    CampaignOwnerRequestHandler(site.database, Clock(), site.folder, begin=site.publication.begin).do(asked)
+    CampaignOwnerRequestHandler(
+        site.database, Clock(), site.folder, begin=site.publication.mark_campaigns_before_change
+    ).execute_request(asked)
 
     next_one = site.started()
-    next_one.begin([])
-    next_one.end([])
+    next_one.mark_campaigns_before_change([])
+    next_one.publish_changed_tasks([])
 
     assert site.shown() == {0: "waiting", 1: "waiting"}
 
@@ -214,9 +216,9 @@ def test_a_sink_is_shown_until_its_owner_trusts_it(site: Site) -> None:
     shown = []
 
     for record in ((), (CampaignSuccessAtCluster(campaign=1, cluster="beta", is_trusted=True),)):
-        events.put([replace(sink, closed_at=NOON)])
-        events.put_records(record)
-        site.publication.show([])
+        events.store_events([replace(sink, closed_at=NOON)])
+        events.store_success_records(record)
+        site.publication.publish_campaigns([])
         whole = files.read_campaign_value_by_class(ShownCampaigns, site.folder)
         shown.append(whole.campaigns[0].sinks)
 
@@ -231,7 +233,7 @@ def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
     }
     seen = campaign_cycle_plan.CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room=room, max_tasks=1)
 
-    site.publication.show_cycle(seen, campaign_cycle_plan.CampaignCyclePlan())
+    site.publication.publish_send_explanations(seen, campaign_cycle_plan.CampaignCyclePlan())
 
     shown = files.read_campaign_value_by_class(ShownTaskSendExplanations, site.folder)
     assert (shown.stressed, shown.free_slots) == (("beta",), {"beta": 1, "gamma": 2})
@@ -239,7 +241,7 @@ def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
 
 def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
     """Where a cluster does not tell how many slots each has, so many as were asked for."""
-    (one,) = site.campaigns.all()
+    (one,) = site.campaigns.all_campaigns()
     known = campaign_cycle_plan.ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=2, listed=6, slots=2.5)
     untold = campaign_cycle_plan.ListedCampaignTaskCounts(campaign=one.number, cluster="beta", waiting=0, listed=3)
     seen = campaign_cycle_plan.CampaignCycleSituation(
@@ -247,7 +249,7 @@ def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
     )
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
 
-    EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).show_clusters(seen)
+    EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).publish_cluster_slots(seen)
 
     shown = files.read_campaign_value_by_class(ShownCampaignClusters, site.folder)
     (beta,) = (cluster for cluster in shown.clusters if cluster.name == "beta")
@@ -262,7 +264,7 @@ def test_a_cluster_of_no_campaign_is_shown_as_others_saw_it(site: Site) -> None:
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
     seen = campaign_cycle_plan.CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=1)
 
-    EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).show_clusters(seen, {"beta": beta})
+    EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).publish_cluster_slots(seen, {"beta": beta})
 
     shown = files.read_campaign_value_by_class(ShownCampaignClusters, site.folder)
     assert [(one.name, one.free_for_normal, one.slots) for one in shown.clusters] == [
@@ -274,8 +276,8 @@ def test_a_cluster_of_no_campaign_is_shown_as_others_saw_it(site: Site) -> None:
 
 def test_no_parameter_is_shown(site: Site) -> None:
     """Nor what is run."""
-    site.publication.end(site.send(2)[1])
-    site.publication.show([])
+    site.publication.publish_changed_tasks(site.send(2)[1])
+    site.publication.publish_campaigns([])
 
     texts = [path.read_text() for path in Path(site.folder).rglob("*") if path.is_file()]
     assert files.read_campaign_value_by_class(ShownCampaigns, site.folder)
@@ -286,8 +288,8 @@ def test_everybody_can_read_it_whatever_the_umask_of_the_service_is(site: Site) 
     """It is people's commands that read."""
     before = os.umask(0o077)
     try:
-        site.publication.begin([1])
-        site.publication.end([site.ended(site.send(1)[1][0], Outcome.SUCCESS)])
+        site.publication.mark_campaigns_before_change([1])
+        site.publication.publish_changed_tasks([site.ended(site.send(1)[1][0], Outcome.SUCCESS)])
     finally:
         os.umask(before)
 
@@ -299,28 +301,30 @@ def test_what_is_tried_again_is_taken_back(site: Site) -> None:
     """The picture counts each task once, when it has ended for good (gridevents -r)."""
     _, attempts = site.send(3)
     outcomes = (Outcome.PROGRAM_ERROR, Outcome.PROGRAM_ERROR, Outcome.SUCCESS)
-    site.publication.end(map(site.ended, attempts, outcomes))
-    site.campaigns.count(1, 3, 2)
+    site.publication.publish_changed_tasks(map(site.ended, attempts, outcomes))
+    site.campaigns.add_to_task_counts(1, 3, 2)
     event = new_campaign_event(CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
-    EventAndSuccessRecordRows(site.database).put([replace(event, exit_status=3, tasks=2)])
+    EventAndSuccessRecordRows(site.database).store_events([replace(event, exit_status=3, tasks=2)])
     requests = CampaignOwnerRequestHandler(site.database, Clock(), folder=site.folder, published=site.folder)
-    requests.do(CampaignOwnerRequest(token="t", uid=1000, verb=CampaignOwnerRequestVerb.RESUBMIT, numbers=(1,)))
+    requests.execute_request(
+        CampaignOwnerRequest(token="t", uid=1000, verb=CampaignOwnerRequestVerb.RESUBMIT, numbers=(1,))
+    )
 
-    site.publication.end(requests.touched(), are_asked=True)
+    site.publication.publish_changed_tasks(requests.take_changed_attempts(), are_asked=True)
 
     counts = [(one.cluster, one.tasks, one.failed) for one in files.read_published_task_end_counts(1, site.folder)]
     assert counts == [("beta", 3, 2), ("beta", -2, -2)]
-    array = site.campaigns.add_array(1, "beta", [(0, 2), (1, 2)], NOON)
-    again = site.campaigns.pending(array)
+    array = site.campaigns.insert_array(1, "beta", [(0, 2), (1, 2)], NOON)
+    again = site.campaigns.unfinished_attempts(array)
     site.campaigns.drop_unsent_tasks(1)
-    site.publication.end(map(site.ended, again, (Outcome.SUCCESS, Outcome.PROGRAM_ERROR)))
+    site.publication.publish_changed_tasks(map(site.ended, again, (Outcome.SUCCESS, Outcome.PROGRAM_ERROR)))
     ends = files.read_published_task_end_counts(1, site.folder)
     assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (3, 1)
 
 
 def test_half_a_line_of_ends_is_skipped(site: Site) -> None:
     """Power may go while it is written."""
-    site.publication.end([site.ended(site.send(1)[1][0], Outcome.SUCCESS)])
+    site.publication.publish_changed_tasks([site.ended(site.send(1)[1][0], Outcome.SUCCESS)])
     with Path(site.folder, "campaigns/1/ends").open("a") as file:
         file.write("17672")
 
@@ -337,10 +341,10 @@ def test_the_jdl_of_a_campaign_is_read_once(site: Site, monkeypatch: pytest.Monk
         return decode(kept)
 
     monkeypatch.setattr(campaign_tables, "jdl_from_json", noted)
-    site.publication.show(())
-    site.campaigns.add(replace(SWEEP, jdl=Jdl(name="later", clusters=SWEEP.jdl.clusters)), "t")
-    site.campaigns.is_now(1, CampaignState.PAUSED)
-    site.publication.show(())
+    site.publication.publish_campaigns(())
+    site.campaigns.insert_campaign(replace(SWEEP, jdl=Jdl(name="later", clusters=SWEEP.jdl.clusters)), "t")
+    site.campaigns.set_campaign_state(1, CampaignState.PAUSED)
+    site.publication.publish_campaigns(())
 
     shown = files.read_campaign_value_by_class(ShownCampaigns, site.folder)
     names = [(one.name, one.state, one.clusters) for one in shown.campaigns]
@@ -364,13 +368,13 @@ def test_what_its_owner_cancelled_has_not_failed(
 ) -> None:
     """A task that somebody deleted at its cluster has; both counts are the same when corrected."""
     _, (attempt,) = site.send(1)
-    site.campaigns.is_now(1, state, NOON)
-    site.publication.end([site.ended(attempt, outcome)])
-    site.started().begin([1])  # and is killed
-    site.started().begin([1])
+    site.campaigns.set_campaign_state(1, state, NOON)
+    site.publication.publish_changed_tasks([site.ended(attempt, outcome)])
+    site.started().mark_campaigns_before_change([1])  # and is killed
+    site.started().mark_campaigns_before_change([1])
     recovered = site.started()
-    recovered.begin([1])
-    recovered.end([])
+    recovered.mark_campaigns_before_change([1])
+    recovered.publish_changed_tasks([])
 
     (end,) = files.read_published_task_end_counts(1, site.folder)
     assert (end.tasks, end.failed, end.cancelled) == (1, failed, cancelled)

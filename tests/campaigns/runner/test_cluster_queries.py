@@ -59,12 +59,12 @@ class Site:
         self.is_silent = False
         self.troubles: dict[str, str] = {}
         self.after_s = 0.0
-        self.campaigns.add(made_campaign(tasks=9), "token")
+        self.campaigns.insert_campaign(made_campaign(tasks=9), "token")
         monkeypatch.setattr(status, "query_cluster_snapshot", self._snapshot)
 
     def send(self, job_id: int, state: ArraySubmissionState = ArraySubmissionState.RELEASED) -> CampaignArray:
         """Note an array of two tasks."""
-        made = self.campaigns.intend(1, "beta", 2, NOON)
+        made = self.campaigns.create_array(1, "beta", 2, NOON)
         self.campaigns.set_array_state(made, state, job_id)
         return made
 
@@ -72,7 +72,7 @@ class Site:
         """Ask as a program that was just started."""
         clock = Clock(lambda: NOON.timestamp() + self.after_s)
         asking = queries.ClusterSnapshotFetcher(POLICY, self.database, clock)
-        found = asking.ask({"beta", "removed"}, self.campaigns.open_arrays(), limit_s)
+        found = asking.fetch_snapshots({"beta", "removed"}, self.campaigns.open_arrays(), limit_s)
         self.troubles = asking.troubles
         return found
 
@@ -167,7 +167,7 @@ def test_others_learn_what_was_sent_to_a_cluster(site: Site) -> None:
     site.campaigns.set_array_state(site.send(9), ArraySubmissionState.OVER)
     sent = live_campaign_jobs_at(site.database, "beta")
     elsewhere = live_campaign_jobs_at(site.database, "gamma")
-    site.campaigns.is_now(1, CampaignState.TERMINATED)
+    site.campaigns.set_campaign_state(1, CampaignState.TERMINATED)
     later = live_campaign_jobs_at(site.database, "gamma")
 
     assert (sent.jobs, sent.released, sent.is_watched) == ({7, 8}, {"1.1"}, True)
@@ -225,7 +225,7 @@ def test_the_limits_of_arrays_are_asked_for_now_and_then(
     asks = queries.ClusterArrayLimitCache(POLICY, Clock(NOON.timestamp, lambda: site.after_s))
     seen = []
     for site.after_s in (0.0, 59.0, 60.0, 659.0, 660.0, 719.0, 720.0):
-        seen.append({name: one.tasks for name, one in asks.of(["beta"]).items()})
+        seen.append({name: one.tasks for name, one in asks.limits_of_clusters(["beta"]).items()})
 
     assert seen == [{}, {}, *[{"beta": 5}] * 4, {"beta": 7}]
     assert "event=no_limits cluster=beta why='refused'" in caplog.text

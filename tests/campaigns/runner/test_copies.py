@@ -64,7 +64,7 @@ FIRST = SpeculativeAttemptsAtCluster(campaign=1, cluster="gamma", tasks=(1,), be
 class Copying(Grid):
     """Clusters that end tasks at places as well."""
 
-    def delete_places(self, array: CampaignArray, places: tuple[range, ...]) -> None:
+    def delete_array_tasks(self, array: CampaignArray, places: tuple[range, ...]) -> None:
         """End them."""
         self._tell(f"delete_places {array.number} {places[0][0]}")
 
@@ -82,17 +82,19 @@ class Site:
         self.actions = CampaignPlanExecutor(self.database, learnt, Clock(), CampaignFailuresSection(), self.grid)
         clusters = {name: JdlSettingsAtCluster(exec_file="run") for name in ("beta", "gamma")}
         one = made_campaign(tasks=2, jdl=Jdl(name="sweep", clusters=clusters, is_idempotent=True))
-        self.campaigns.add(one, "token")
-        self.actions.do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2),)))
+        self.campaigns.insert_campaign(one, "token")
+        self.actions.execute_plan(
+            CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2),))
+        )
 
     @property
     def campaign(self) -> Campaign:
         """The campaign as it is kept."""
-        return self.campaigns.find(1)
+        return self.campaigns.find_campaign(1)
 
     def copy(self) -> CampaignArray:
         """Copy the second task to gamma."""
-        self.actions.do(CampaignCyclePlan(copies=(FIRST,)))
+        self.actions.execute_plan(CampaignCyclePlan(copies=(FIRST,)))
         return self.campaigns.open_arrays()[-1]
 
     def cycle(self, *ended: tuple[int, int, TaskAttemptOutcome]) -> CampaignCyclePlan:
@@ -101,35 +103,35 @@ class Site:
         found = tuple(
             replace(one, outcome=outcome, wallclock_s=9)
             for array in arrays
-            for one in self.campaigns.pending(array)
+            for one in self.campaigns.unfinished_attempts(array)
             for task, attempt, outcome in ended
             if (one.task, one.attempt) == (task, attempt)
         )
         over = (
             array
             for array in arrays
-            if {*self.campaigns.pending(array)}
+            if {*self.campaigns.unfinished_attempts(array)}
             <= {replace(one, outcome=TaskAttemptOutcome.PENDING, wallclock_s=None) for one in found}
         )
         seen = CampaignCycleSituation(
-            campaigns=self.campaigns.unfinished(),
-            waiting=self.campaigns.waiting(),
+            campaigns=self.campaigns.unfinished_campaigns(),
+            waiting=self.campaigns.count_unsent_tasks(),
             arrays=arrays,
             room={name: ClusterCapacityForCampaigns(free_slots=0) for name in ("beta", "gamma")},
             max_tasks=100,
             ended=found,
             over=tuple(one for one in over if one.state is ArrayState.RELEASED),
-            earlier=self.tries.earlier(found, group_attempts_by_task(self.copies.rivals([1]))),
-            rivals=self.copies.rivals([1]),
+            earlier=self.tries.earlier_outcomes(found, group_attempts_by_task(self.copies.competing_attempts([1]))),
+            rivals=self.copies.competing_attempts([1]),
         )
         plan = cycle.plan_campaign_cycle(seen)
         self.grid.told.clear()
-        self.actions.do(plan)
+        self.actions.execute_plan(plan)
         return plan
 
     def outcomes(self) -> dict[tuple[int, int], TaskAttemptOutcome]:
         """Return what the attempts of both tasks came to."""
-        tasks = CampaignTaskRows(self.database).sent(1, 0, 1)
+        tasks = CampaignTaskRows(self.database).submitted_tasks(1, 0, 1)
         shown = {(one.number, one.attempt): one.outcome for one in tasks}
         return shown | {(one.number, each.attempt): each.outcome for one in tasks for each in one.copies}
 
@@ -143,14 +145,14 @@ def test_a_copy_is_the_next_attempt_of_its_task(site: Site) -> None:
 
     assert site.grid.told[-2:] == ["submit 2 gamma 1:2", "release 2 72"]
     assert (array.copies_beyond_s, array.state) == (60, ArrayState.RELEASED)
-    assert site.campaigns.waiting() == {}
+    assert site.campaigns.count_unsent_tasks() == {}
 
 
 def test_what_has_ended_meanwhile_is_not_copied(site: Site) -> None:
     """What the decision looked at is looked at again."""
     site.cycle((1, 1, SUCCESS))
 
-    site.actions.do(CampaignCyclePlan(copies=(FIRST, replace(FIRST, tasks=(7,)))))
+    site.actions.execute_plan(CampaignCyclePlan(copies=(FIRST, replace(FIRST, tasks=(7,)))))
 
     assert len(site.campaigns.open_arrays()) == 1
 
@@ -177,10 +179,10 @@ def test_a_task_is_left_alone_as_long_as_an_attempt_of_it_lives(site: Site, firs
     site.copy()
 
     site.cycle((1, first, SITE_FAULT))
-    assert (site.campaign.ended, site.campaigns.waiting()) == (0, {})
+    assert (site.campaign.ended, site.campaigns.count_unsent_tasks()) == (0, {})
     site.cycle((1, 3 - first, SITE_FAULT))
 
-    (waiting,) = site.campaigns.waiting_of(1)
+    (waiting,) = site.campaigns.list_unsent_tasks(1)
     assert (waiting.first, waiting.last, waiting.attempt) == (1, 1, 3)
     assert site.outcomes()[1, 3 - first] is SITE_FAULT
 
@@ -204,16 +206,16 @@ def test_a_task_never_returns_to_where_it_overran_beside_a_copy(
     if len(looks) == 1:
         site.cycle((1, 3 - overran, TaskAttemptOutcome.PREEMPTED))
 
-    (waiting,) = site.campaigns.waiting_of(1)
+    (waiting,) = site.campaigns.list_unsent_tasks(1)
     assert (waiting.attempt, waiting.never) == (3, (never,))
     assert site.outcomes()[1, overran] is COPY
 
 
 def test_a_task_gets_no_copy_where_it_overran(site: Site) -> None:
     """Nor where it could not start; the other task has been nowhere else."""
-    site.actions.do(CampaignCyclePlan(copies=(FIRST,)))
+    site.actions.execute_plan(CampaignCyclePlan(copies=(FIRST,)))
     site.cycle((1, 1, TaskAttemptOutcome.PREEMPTED), (1, 2, WALLTIME))
-    site.actions.do(
+    site.actions.execute_plan(
         CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=1, kept_off=OFF_GAMMA),))
     )
     rows = (replace(row(1), job_id=73),)
@@ -232,8 +234,8 @@ def test_a_copy_that_is_refused_is_no_trouble(site: Site, error: GridbridgeError
     site.copy()
 
     assert [one.number for one in site.campaigns.open_arrays()] == [1]
-    assert (site.campaign.ended, site.campaigns.waiting()) == (0, {})
-    assert EventAndSuccessRecordRows(site.database).open() == ()
+    assert (site.campaign.ended, site.campaigns.count_unsent_tasks()) == (0, {})
+    assert EventAndSuccessRecordRows(site.database).open_events() == ()
     assert site.outcomes()[1, 2] is COPY
 
 
@@ -244,9 +246,9 @@ def test_a_task_whose_copy_is_refused_after_it_failed_runs_again(site: Site) -> 
     site.cycle((1, 1, SITE_FAULT))
     site.grid.failing["submit"] = PermanentArrayRefusal("no queue")
 
-    site.actions.do(CampaignCyclePlan(resumed=(begun,)))
+    site.actions.execute_plan(CampaignCyclePlan(resumed=(begun,)))
 
-    (waiting,) = site.campaigns.waiting_of(1)
+    (waiting,) = site.campaigns.list_unsent_tasks(1)
     assert (waiting.first, waiting.attempt) == (1, 3)
 
 
@@ -269,21 +271,21 @@ def test_a_cancelled_campaign_counts_a_task_once(site: Site) -> None:
     """Its copy, which was not released, is not one more."""
     site.grid.failing["release"] = GridbridgeError("no answer")
     site.copy()
-    site.campaigns.is_now(1, CampaignState.CANCELLED)
+    site.campaigns.set_campaign_state(1, CampaignState.CANCELLED)
 
     site.cycle()
     site.cycle((0, 1, TaskAttemptOutcome.CANCELLED), (1, 1, TaskAttemptOutcome.CANCELLED))
 
     assert (site.campaign.ended, site.campaign.failed, site.campaign.cancelled) == (2, 0, 2)
-    assert site.campaigns.unfinished() == ()
+    assert site.campaigns.unfinished_campaigns() == ()
 
 
 def test_tasks_are_shown_by_the_attempt_that_counts(site: Site, tmp_path: Path) -> None:
     """With those beside it, and why they were made; what is published reads back as it was."""
     site.copy()
-    (_, both) = CampaignTaskRows(site.database).sent(1, 0, 1)
+    (_, both) = CampaignTaskRows(site.database).submitted_tasks(1, 0, 1)
     site.cycle((1, 2, SUCCESS))
-    (_, won) = found = CampaignTaskRows(site.database).sent(1, 0, 1)
+    (_, won) = found = CampaignTaskRows(site.database).submitted_tasks(1, 0, 1)
 
     assert (both.attempt, both.copies) == (
         1,
@@ -306,7 +308,7 @@ def test_a_failed_task_is_tried_again_under_a_number_that_no_copy_had(site: Site
 
     CampaignOwnerRequestHandler(site.database, Clock(), str(tmp_path))._queue_failed_tasks_again(event)
 
-    assert [one.attempt for one in site.campaigns.waiting_of(1)] == [3]
+    assert [one.attempt for one in site.campaigns.list_unsent_tasks(1)] == [3]
 
 
 def look(site: Site, *rows: ClusterJobListRow, waiting: bool = False) -> tuple[RunningTaskAttempt, ...]:
@@ -326,8 +328,8 @@ def tails(
     if waiting:
         del answers["beta"]
     arrays = tuple(replace(one, intended_at=NOON) for one in site.campaigns.open_arrays())
-    return CampaignStragglerFinder(site.campaigns, FinalizeSpeculationSection()).look(
-        [site.campaign], arrays, answers, group_attempts_by_task(site.copies.rivals([1])), NOON + 2 * MINUTE
+    return CampaignStragglerFinder(site.campaigns, FinalizeSpeculationSection()).find_late_tasks(
+        [site.campaign], arrays, answers, group_attempts_by_task(site.copies.competing_attempts([1])), NOON + 2 * MINUTE
     )
 
 
@@ -358,14 +360,14 @@ def test_a_copy_and_the_attempt_beside_it_have_both_run_long_or_neither_is_seen(
 def test_attempts_that_have_not_run_long_are_not_read(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """An array may have very many of them."""
     read: list[frozenset[int]] = []
-    pending_at = TaskAttemptRows.pending_at
+    pending_at = TaskAttemptRows.unfinished_attempts_at
 
     def noted(tries: TaskAttemptRows, array: CampaignArray, places: frozenset[int]) -> tuple[TaskAttempt, ...]:
         read.append(places)
         return pending_at(tries, array, places)
 
-    monkeypatch.setattr(TaskAttemptRows, "pending_at", noted)
-    monkeypatch.setattr(CampaignRows, "pending", None)
+    monkeypatch.setattr(TaskAttemptRows, "unfinished_attempts_at", noted)
+    monkeypatch.setattr(CampaignRows, "unfinished_attempts", None)
 
     assert [one.task for one in look(site, row(1), row(2, minutes=2))] == [0]
     assert read == [{1}]
@@ -379,7 +381,7 @@ def test_tasks_at_a_cluster_that_does_not_answer_run_as_far_as_is_known(site: Si
 def test_nothing_is_copied_that_was_not_declared(site: Site) -> None:
     """Nor while the campaign is paused."""
     one = site.campaign
-    look = CampaignStragglerFinder(site.campaigns, FinalizeSpeculationSection()).look
+    look = CampaignStragglerFinder(site.campaigns, FinalizeSpeculationSection()).find_late_tasks
     plain = replace(one, jdl=replace(one.jdl, is_idempotent=False))
     paused = replace(one, state=CampaignState.PAUSED)
 
@@ -397,7 +399,9 @@ def test_a_task_that_runs_twice_is_one_in_a_forecast(site: Site) -> None:
         "gamma": ClusterSnapshot(cluster="gamma", jobs={72: (other,)}, **known),  # type: ignore[arg-type]
     }
 
-    found = elapsed_seconds_of_running_tasks(arrays, answers, earlier_live_attempt_positions(site.copies.rivals([1])))
+    found = elapsed_seconds_of_running_tasks(
+        arrays, answers, earlier_live_attempt_positions(site.copies.competing_attempts([1]))
+    )
 
     assert found == {(1, "beta"): (120.0,), (1, "gamma"): (60.0,)}
 
@@ -408,5 +412,5 @@ def test_a_copy_counts_as_use_and_not_as_an_end(site: Site) -> None:
     site.cycle((1, 2, SUCCESS))
     site.cycle((1, 1, SUCCESS))
 
-    assert site.campaigns.durations(1) == {"gamma": (9.0,)}
-    assert CampaignStatisticsRows(site.database).ended_since(1, NOON).keys() == {"gamma"}
+    assert site.campaigns.run_times_by_cluster(1) == {"gamma": (9.0,)}
+    assert CampaignStatisticsRows(site.database).count_tasks_ended_since(1, NOON).keys() == {"gamma"}

@@ -53,7 +53,7 @@ class Grid:
         self.ledger: tuple[RootLedgerArray, ...] = ()  # what root knows
         self.takes = 9  # arrays of one call
 
-    def send(
+    def submit_arrays(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]
     ) -> tuple[ArraySubmissionResult, ...]:
         """Take arrays, and start them."""
@@ -70,20 +70,20 @@ class Grid:
             return ArraySubmissionResult(job_id=job_id, error=error)
         return ArraySubmissionResult(job_id=job_id)
 
-    def release(self, array: CampaignArray) -> None:
+    def release_array(self, array: CampaignArray) -> None:
         """Start it."""
         self._tell(f"release {array.number} {array.job_id}")
 
-    def delete(self, array: CampaignArray) -> int:
+    def delete_array(self, array: CampaignArray) -> int:
         """End it; root may know an id that the service does not."""
         self._tell(f"delete {array.number} {array.job_id}")
         return next((one.job_id for one in self.ledger if one.number == array.number), 0)
 
-    def end(self, campaign: int) -> None:
+    def close_campaign_in_root_ledger(self, campaign: int) -> None:
         """Send nothing more of it."""
         self._tell(f"end {campaign}")
 
-    def ledger_arrays(self, campaign: int) -> tuple[RootLedgerArray, ...]:
+    def list_root_ledger_arrays(self, campaign: int) -> tuple[RootLedgerArray, ...]:
         """Return what root knows."""
         del campaign
         return self.ledger
@@ -101,8 +101,8 @@ class Site:
         self.grid = Grid()
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.campaigns = CampaignRows(self.database)
-        self.campaigns.add(made_campaign("beta", "gamma", tasks=3), "token")
-        self.do = self.executor().do
+        self.campaigns.insert_campaign(made_campaign("beta", "gamma", tasks=3), "token")
+        self.do = self.executor().execute_plan
 
     def executor(self, clock: Clock | None = None, **other: Any) -> CampaignPlanExecutor:
         """Return what carries out plans."""
@@ -134,12 +134,12 @@ def test_an_array_is_submitted_and_then_released(site: Site) -> None:
 
     assert site.grid.told == ["submit 1 beta 0:1,1:1", "release 1 71"]
     assert only(site.campaigns).state is ArraySubmissionState.RELEASED
-    assert site.campaigns.waiting() == {1: 1}
+    assert site.campaigns.count_unsent_tasks() == {1: 1}
 
 
 def test_more_tasks_than_an_array_has_go_in_several_by_one_call(site: Site) -> None:
     """One that was not begun in that call is resumed by the next cycle."""
-    do = site.executor(most=2).do
+    do = site.executor(most=2).execute_plan
     site.grid.takes = 1
     do(send("beta", 3))
     first, second = site.campaigns.open_arrays()
@@ -205,7 +205,7 @@ def test_tasks_that_a_cluster_refuses_are_tried_at_another(site: Site) -> None:
 
     site.do(SEND)
 
-    found = site.campaigns.find(1)
+    found = site.campaigns.find_campaign(1)
     assert (found.ended, found.failed, site.campaigns.open_arrays()) == (0, 0, ())
     assert told_of(site.campaigns) == {(CampaignEventCode.RUNNER_SUBMIT_ERROR, "beta", 2, 0)}
     assert whys(site.campaigns) == {"no such queue"}
@@ -216,15 +216,15 @@ def test_tasks_that_a_cluster_refuses_are_tried_at_another(site: Site) -> None:
 
 def test_a_task_of_a_test_that_a_cluster_refuses_goes_to_no_other(site: Site) -> None:
     """Each cluster gets one of its own, and that it is refused is what was asked."""
-    usual = site.campaigns.find(1)
+    usual = site.campaigns.find_campaign(1)
     test = replace(usual, number=0, jdl=replace(usual.jdl, type=CampaignType.TEST), tasks=2)
-    number = site.campaigns.add(test, "another")
+    number = site.campaigns.insert_campaign(test, "another")
     site.grid.failing["submit"] = PermanentArrayRefusal("no such queue")
 
     site.do(send("beta", 1, number))
 
-    found = site.campaigns.find(number)
-    assert (found.ended, found.failed, site.campaigns.waiting()[number]) == (1, 1, 1)
+    found = site.campaigns.find_campaign(number)
+    assert (found.ended, found.failed, site.campaigns.count_unsent_tasks()[number]) == (1, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -238,14 +238,14 @@ def test_a_task_that_its_owner_cancelled_does_not_run_again_where_its_array_is_r
     """It was told that the task is cancelled, while the cluster gave no answer."""
     site.grid.failing["submit"] = TemporaryArrayRefusal("unreachable")
     site.do(SEND)
-    assert TaskDeletionMarkRows(site.database).cancel(1, 0)
+    assert TaskDeletionMarkRows(site.database).mark_task_cancelled(1, 0)
     site.grid.failing["submit"] = error
 
     site.do(Plan(resumed=(only(site.campaigns),)))
 
-    found = site.campaigns.find(1)
-    assert (site.campaigns.waiting(), found.failed, found.cancelled) == (waiting, failed, 1)
-    (shown, *_) = CampaignTaskRows(site.database).sent(1, 0, 0)
+    found = site.campaigns.find_campaign(1)
+    assert (site.campaigns.count_unsent_tasks(), found.failed, found.cancelled) == (waiting, failed, 1)
+    (shown, *_) = CampaignTaskRows(site.database).submitted_tasks(1, 0, 0)
     assert (shown.outcome, shown.attempt) == (TaskAttemptOutcome.UNWANTED, 1)
 
 
@@ -286,7 +286,7 @@ def test_a_task_runs_again_before_all_others_or_after_them_as_it_asked(site: Sit
     outcomes = (TaskAttemptOutcome.RESUBMIT_LAST, TaskAttemptOutcome.RESUBMIT)
     ended = tuple(
         replace(one, outcome=outcome)
-        for one, outcome in zip(site.campaigns.pending(only(site.campaigns)), outcomes, strict=True)
+        for one, outcome in zip(site.campaigns.unfinished_attempts(only(site.campaigns)), outcomes, strict=True)
     )
     again = (TaskRetry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended)
     site.do(Plan(ended=ended, again=tuple(again), over=(only(site.campaigns),)))
@@ -305,7 +305,7 @@ def test_refusals_have_an_end(site: Site) -> None:
     failed = []
     for kept_off in ((), *[off_beta] * 4):
         site.do(send("beta", 3, kept_off=kept_off))
-        found = site.campaigns.find(1)
+        found = site.campaigns.find_campaign(1)
         failed.append(found.failed)
 
     assert failed == [0, 0, 0, 0, 3]
@@ -321,8 +321,8 @@ def test_what_root_refuses_fails_with_all_that_waits(site: Site) -> None:
 
     site.do(SEND)
 
-    found = site.campaigns.find(1)
-    assert (found.ended, found.failed, site.campaigns.waiting()) == (3, 3, {})
+    found = site.campaigns.find_campaign(1)
+    assert (found.ended, found.failed, site.campaigns.count_unsent_tasks()) == (3, 3, {})
     assert told_of(site.campaigns) == {(CampaignEventCode.FILE_REFUSED, "", 0, 0)}
     assert whys(site.campaigns) == {"not the file"}
 
@@ -330,7 +330,7 @@ def test_what_root_refuses_fails_with_all_that_waits(site: Site) -> None:
 def test_what_root_refuses_to_try_again_is_what_it_came_to_before(site: Site) -> None:
     """One task had failed by itself and one with its host; nobody overwrites that."""
     site.do(send("beta", 2))
-    failed, lost = site.campaigns.pending(only(site.campaigns))
+    failed, lost = site.campaigns.unfinished_attempts(only(site.campaigns))
     ended = (
         replace(failed, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3),
         replace(lost, outcome=TaskAttemptOutcome.SITE_FAULT),
@@ -341,9 +341,9 @@ def test_what_root_refuses_to_try_again_is_what_it_came_to_before(site: Site) ->
 
     site.do(send("gamma", 3))
 
-    found = site.campaigns.find(1)
-    assert (found.ended, found.failed, site.campaigns.waiting()) == (3, 3, {})
-    shown = CampaignTaskRows(site.database).sent(1, 0, 2)
+    found = site.campaigns.find_campaign(1)
+    assert (found.ended, found.failed, site.campaigns.count_unsent_tasks()) == (3, 3, {})
+    shown = CampaignTaskRows(site.database).submitted_tasks(1, 0, 2)
     assert [(one.word, one.exit_status, one.cluster) for one in shown] == [
         ("program_error", 3, "beta"),
         ("site_fault", None, "beta"),
@@ -358,18 +358,18 @@ def test_what_root_refuses_to_try_again_is_counted_by_its_event_as_before(site: 
     site.do(send("beta", 2))
     ended = [
         replace(one, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3)
-        for one in site.campaigns.pending(only(site.campaigns))
+        for one in site.campaigns.unfinished_attempts(only(site.campaigns))
     ]
     site.do(Plan(ended=tuple(ended), over=(only(site.campaigns),)))
     tries.set_attempts_past(1, [0, 1])
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=0, last=1, attempt=2))
-    site.campaigns.count(1, -2, -2)
+    site.campaigns.add_to_task_counts(1, -2, -2)
     site.grid.failing["submit"] = RootCampaignRefusal("not the file")
 
     site.do(send("gamma", sent))
 
     event = new_campaign_event(CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
-    found = tries.failed(replace(event, exit_status=3), [TaskAttemptOutcome.PROGRAM_ERROR], -1, 9)
+    found = tries.failed_attempts_of_event(replace(event, exit_status=3), [TaskAttemptOutcome.PROGRAM_ERROR], -1, 9)
     assert [one.task for one in found] == [0, 1]
 
 
@@ -379,9 +379,9 @@ def test_what_had_ended_before_the_state_file_was_replaced_has_ended(site: Site)
 
     site.do(SEND)
 
-    found = site.campaigns.find(1)
+    found = site.campaigns.find_campaign(1)
     assert (found.state, found.ended_at is not None) == (CampaignState.CANCELLED, True)
-    assert (site.campaigns.open_arrays(), site.campaigns.waiting()) == ((), {})
+    assert (site.campaigns.open_arrays(), site.campaigns.count_unsent_tasks()) == ((), {})
     assert told_of(site.campaigns) == {(CampaignEventCode.RESTORED, "", 0, 0)}
 
 
@@ -390,8 +390,8 @@ def test_of_an_array_without_attempts_that_live_nothing_is_sent(site: Site) -> N
     site.grid.failing["submit"] = errors.GridbridgeError("lost")
     site.do(SEND)
     array = only(site.campaigns)
-    ended = [replace(one, outcome=TaskAttemptOutcome.SITE_FAULT) for one in site.campaigns.pending(array)]
-    site.campaigns.ended(ended)
+    ended = [replace(one, outcome=TaskAttemptOutcome.SITE_FAULT) for one in site.campaigns.unfinished_attempts(array)]
+    site.campaigns.record_attempt_ends(ended)
     site.grid.failing.clear()
     site.grid.told.clear()
 
@@ -406,12 +406,12 @@ def test_a_campaign_that_has_ended_stays_as_it_ended(site: Site) -> None:
     """Though an array of it is known, as by root's ledger, that nobody knows to be submitted."""
     site.grid.failing["submit"] = errors.GridbridgeError("lost")
     site.do(SEND)
-    site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
+    site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, NOON)
     site.grid.failing["submit"] = EndedCampaignRefusal("the campaign has ended")
 
     site.do(Plan(resumed=(only(site.campaigns),)))
 
-    found = site.campaigns.find(1)
+    found = site.campaigns.find_campaign(1)
     assert (found.state, site.campaigns.open_arrays()) == (CampaignState.TERMINATED, ())
     assert (CampaignEventCode.RESTORED, "", 0, 0) not in told_of(site.campaigns)
 
@@ -420,14 +420,14 @@ def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(site: Site) -
     """Each time that it is tried after a pause the next one doubles."""
     now = [NOON]
     clock = Clock(lambda: now[0].timestamp())
-    do = site.executor(clock).do
+    do = site.executor(clock).execute_plan
     site.grid.failing["submit"] = TemporaryArrayRefusal("unreachable")
     do(SEND)
     now[0] += timedelta(seconds=61)
     do(Plan(resumed=(only(site.campaigns),)))
 
     assert told_of(site.campaigns) == {(CampaignEventCode.SUBMIT_JOB, "beta", 4, 1)}
-    (event,) = EventAndSuccessRecordRows(site.database).open()
+    (event,) = EventAndSuccessRecordRows(site.database).open_events()
     assert event.until
     assert event.until - event.last_at == timedelta(seconds=120)
     assert event.why == "unreachable"
@@ -461,7 +461,7 @@ def test_an_array_that_root_can_not_delete_stays_until_it_can(site: Site) -> Non
     """It is told once, however often that is tried."""
     site.grid.failing["release"] = TemporaryArrayRefusal("unreachable")
     site.do(SEND)
-    EventAndSuccessRecordRows(site.database).close(1, NOON)
+    EventAndSuccessRecordRows(site.database).close_events_of_campaign(1, NOON)
     held = only(site.campaigns)
     site.grid.failing["delete"] = errors.RootLedgerUnreadable("root's ledger lacks array 1")
     for _ in range(2):
@@ -486,8 +486,8 @@ def test_what_root_knows_better_is_taken_over(site: Site, caplog: pytest.LogCapt
     known = only(site.campaigns)
     assert (known.number, known.cluster, known.job_id) == (1, "gamma", 44)
     assert known.state is ArraySubmissionState.SUBMITTED
-    assert [(one.task, one.attempt) for one in site.campaigns.pending(known)] == [(1, 1)]
-    assert site.campaigns.waiting() == {1: 2}
+    assert [(one.task, one.attempt) for one in site.campaigns.unfinished_attempts(known)] == [(1, 1)]
+    assert site.campaigns.count_unsent_tasks() == {1: 2}
     assert told_of(site.campaigns) == {(CampaignEventCode.RESTORED, "", 0, 0)}
     site.grid.failing.clear()
     site.do(Plan(resumed=(known,), sends=SEND.sends))
@@ -497,7 +497,7 @@ def test_what_root_knows_better_is_taken_over(site: Site, caplog: pytest.LogCapt
 def test_what_waits_again_after_that_keeps_off_where_it_overran(site: Site) -> None:
     """It was begun at gamma, where root's ledger has another task."""
     site.do(SEND)
-    overran = replace(site.campaigns.pending(only(site.campaigns))[0], outcome=TaskAttemptOutcome.WALLTIME)
+    overran = replace(site.campaigns.unfinished_attempts(only(site.campaigns))[0], outcome=TaskAttemptOutcome.WALLTIME)
     off_beta = {"avoid": ("beta",), "never": ("beta",)}
     again = TaskRetry(campaign=1, task=0, attempt=1, outcome=TaskAttemptOutcome.WALLTIME, **off_beta)
     site.do(Plan(ended=(overran,), again=(again,)))
@@ -510,18 +510,18 @@ def test_what_waits_again_after_that_keeps_off_where_it_overran(site: Site) -> N
     kinds = (TaskCountByExclusions(tasks=1, **off_beta),)
     site.do(send("gamma", 1, kept_off=kinds))
 
-    assert site.campaigns.waiting_of(1) == (WaitingTaskRange(first=0, last=0, attempt=2, **off_beta),)
+    assert site.campaigns.list_unsent_tasks(1) == (WaitingTaskRange(first=0, last=0, attempt=2, **off_beta),)
 
 
 def told_of(campaigns: CampaignRows) -> set[tuple[CampaignEventCode, str, int, int]]:
     """Return the open events: what, where, how many tasks, how many probes."""
-    events = EventAndSuccessRecordRows(campaigns.database).open()
+    events = EventAndSuccessRecordRows(campaigns.database).open_events()
     return {(one.code, one.cluster, one.tasks, one.probes) for one in events}
 
 
 def whys(campaigns: CampaignRows) -> set[str]:
     """Return why the open events are."""
-    return {one.why for one in EventAndSuccessRecordRows(campaigns.database).open()}
+    return {one.why for one in EventAndSuccessRecordRows(campaigns.database).open_events()}
 
 
 @pytest.mark.parametrize(
@@ -550,32 +550,32 @@ def test_a_task_that_runs_again_waits_with_its_next_attempt(site: Site) -> None:
     site.do(Plan(ended=(first, second), again=(again,), over=(only(site.campaigns),)))
     site.do(SEND)
 
-    found = site.campaigns.find(1)
+    found = site.campaigns.find_campaign(1)
     assert (found.ended, found.failed) == (1, 0)
-    sent = site.campaigns.pending(only(site.campaigns))
+    sent = site.campaigns.unfinished_attempts(only(site.campaigns))
     assert [(one.task, one.attempt) for one in sent] == [(1, 2), (2, 1)]
 
 
 def test_what_was_noted_before_a_kill_is_counted_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many ends take several transactions; the next cycle notes those that are left."""
-    array = site.campaigns.add_array(1, "beta", [(task, 1) for task in range(ENDS_PER_TRANSACTION + 2)], NOON)
+    array = site.campaigns.insert_array(1, "beta", [(task, 1) for task in range(ENDS_PER_TRANSACTION + 2)], NOON)
     act = site.executor()
     with monkeypatch.context() as killed:
-        killed.setattr(CycleStatisticsRecorder, "keep", lambda *_: 1 / 0)
+        killed.setattr(CycleStatisticsRecorder, "count_ended_tasks", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            act.do(Plan(ended=succeeded(site.campaigns, array), over=(array,)))
+            act.execute_plan(Plan(ended=succeeded(site.campaigns, array), over=(array,)))
     left = succeeded(site.campaigns, array)
-    act.do(Plan(ended=left, over=(array,)))
+    act.execute_plan(Plan(ended=left, over=(array,)))
 
     assert len(left) == 2
     assert site.campaigns.open_arrays() == ()
-    found = site.campaigns.find(1)
+    found = site.campaigns.find_campaign(1)
     assert (found.ended, found.failed) == (ENDS_PER_TRANSACTION + 2, 0)
 
 
 def succeeded(campaigns: CampaignRows, array: CampaignArray) -> tuple[TaskAttempt, ...]:
     """Return the attempts of an array that are not noted as ended, all successes."""
-    return tuple(replace(one, outcome=TaskAttemptOutcome.SUCCESS) for one in campaigns.pending(array))
+    return tuple(replace(one, outcome=TaskAttemptOutcome.SUCCESS) for one in campaigns.unfinished_attempts(array))
 
 
 @pytest.mark.parametrize(
@@ -614,8 +614,8 @@ def test_what_root_knows_more_of_is_taken_over_before_anything_is_sent(site: Sit
 
     first, second = site.campaigns.open_arrays()
     assert (second.number, second.cluster, second.job_id) == (2, "gamma", 44)
-    assert [(one.task, one.attempt) for one in site.campaigns.pending(first)] == [(0, 1)]
-    assert [(one.task, one.attempt) for one in site.campaigns.pending(second)] == [(1, 2)]
+    assert [(one.task, one.attempt) for one in site.campaigns.unfinished_attempts(first)] == [(0, 1)]
+    assert [(one.task, one.attempt) for one in site.campaigns.unfinished_attempts(second)] == [(1, 2)]
     assert site.grid.told == []
     assert told_of(site.campaigns) == {(CampaignEventCode.RESTORED, "", 0, 0)}
 
@@ -627,7 +627,7 @@ def test_an_array_of_an_owner_without_account_is_deleted_by_the_service(
     site: Site, found: int, expected: list[tuple[ArraySubmissionState, int]]
 ) -> None:
     """One that was intended and never submitted is over by that: its campaign can end."""
-    array = site.campaigns.intend(1, "beta", 1, NOON)
+    array = site.campaigns.create_array(1, "beta", 1, NOON)
     site.grid.failing["delete"] = errors.OwnerAccountGone("uid 1000 has no account")
     asked = list[CampaignArray]()
 
@@ -635,7 +635,7 @@ def test_an_array_of_an_owner_without_account_is_deleted_by_the_service(
         asked.append(one)
         return found
 
-    site.executor(ownerless=for_nobody).do(Plan(deleted=(array,)))
+    site.executor(ownerless=for_nobody).execute_plan(Plan(deleted=(array,)))
 
     assert asked == [array]
     assert [(one.state, one.job_id) for one in site.campaigns.open_arrays()] == expected

@@ -40,7 +40,7 @@ class Site:
         self.database = StateFile.open(f"sqlite:///{path}/state.db")
         self.campaigns, self.predictions = (CampaignRows(self.database), CampaignStatisticsRows(self.database))
         self.now = NOON
-        self.campaigns.add(made_campaign(tasks=100), "token")
+        self.campaigns.insert_campaign(made_campaign(tasks=100), "token")
         self.forecasts = self.made()
 
     def made(self) -> CampaignCompletionForecasts:
@@ -50,25 +50,25 @@ class Site:
 
     def end(self, tasks: int, wallclock_s: int) -> None:
         """Send tasks, and let all of them end."""
-        array = self.campaigns.intend(1, "beta", tasks, self.now)
+        array = self.campaigns.create_array(1, "beta", tasks, self.now)
         ended = tuple(
             replace(one, outcome=TaskAttemptOutcome.SUCCESS, wallclock_s=wallclock_s)
-            for one in self.campaigns.pending(array)
+            for one in self.campaigns.unfinished_attempts(array)
         )
-        self.campaigns.ended(ended)
-        self.campaigns.count(1, tasks, 0)
+        self.campaigns.record_attempt_ends(ended)
+        self.campaigns.add_to_task_counts(1, tasks, 0)
         learnt = CycleStatisticsRecorder(self.database)
-        learnt.keep(campaign_cycle_plan.CampaignCyclePlan(ended=ended, arrays=(array,)), self.now)
+        learnt.count_ended_tasks(campaign_cycle_plan.CampaignCyclePlan(ended=ended, arrays=(array,)), self.now)
 
     def look(self, elapsed_s: tuple[float, ...], *, is_over: bool = False) -> None:
         """Have a cycle that sees so many tasks run."""
-        found = self.campaigns.find(1)
+        found = self.campaigns.find_campaign(1)
         there = campaign_cycle_plan.ListedCampaignTaskCounts(
             campaign=1, cluster="beta", waiting=0, listed=len(elapsed_s)
         )
         seen = campaign_cycle_plan.CampaignCycleSituation(
             campaigns=(found,),
-            waiting=self.campaigns.waiting(),
+            waiting=self.campaigns.count_unsent_tasks(),
             arrays=(),
             room={},
             max_tasks=100,
@@ -76,12 +76,12 @@ class Site:
             ratios=(campaign_cycle_plan.JobRatio(campaign=1, cluster="beta", ratio=0.5),),
         )
         plan = campaign_cycle_plan.CampaignCyclePlan(finished=(1,) if is_over else ())
-        self.forecasts.look(seen, plan, {BETA: elapsed_s})
-        CycleStatisticsRecorder(self.database).keep(plan, self.now)
+        self.forecasts.update_forecasts(seen, plan, {BETA: elapsed_s})
+        CycleStatisticsRecorder(self.database).count_ended_tasks(plan, self.now)
 
     def shown(self, state: CampaignState = CampaignState.IN_TREATMENT) -> ShownCampaign:
         """Return what people see."""
-        return self.forecasts.add_to(
+        return self.forecasts.add_forecast_to_campaign(
             ShownCampaign(
                 number=1,
                 name="n",
@@ -136,11 +136,11 @@ def test_a_forecast_is_made_anew_now_and_then_only(site: Site) -> None:
 
 def test_a_task_that_never_ran_tells_nothing_of_durations(site: Site) -> None:
     """One that was wiped has no wallclock time."""
-    array = site.campaigns.intend(1, "beta", 1, NOON)
-    (one,) = site.campaigns.pending(array)
-    site.campaigns.ended([replace(one, outcome=TaskAttemptOutcome.WIPED)])
+    array = site.campaigns.create_array(1, "beta", 1, NOON)
+    (one,) = site.campaigns.unfinished_attempts(array)
+    site.campaigns.record_attempt_ends([replace(one, outcome=TaskAttemptOutcome.WIPED)])
 
-    assert site.campaigns.durations(1) == {}
+    assert site.campaigns.run_times_by_cluster(1) == {}
     assert isinstance(one, TaskAttempt)
 
 
@@ -148,22 +148,22 @@ def test_the_first_forecast_after_the_half_is_kept_and_compared_with_the_end(sit
     """By the next runner, too."""
     site.end(49, 60)
     site.look((30.0,) * 10)
-    assert site.predictions.forecasts() == ()
+    assert site.predictions.read_forecasts() == ()
     site.end(1, 60)
     site.now += timedelta(minutes=1)
     site.look((30.0,) * 10)
-    (kept,) = site.predictions.forecasts()
+    (kept,) = site.predictions.read_forecasts()
     site.now += timedelta(minutes=9)
     site.look((), is_over=True)
 
     told = site.shown(CampaignState.TERMINATED)
 
-    again = site.predictions.forecasts()
+    again = site.predictions.read_forecasts()
     assert again == (replace(kept, ended_at=site.now),)
     assert told.forecast_error == forecast_error_share(again[0])
     assert told.p50_at is None
-    assert site.forecasts.errors() is not None
-    assert site.made().errors() == site.forecasts.errors()
+    assert site.forecasts.summarize_errors_of_forecasts() is not None
+    assert site.made().summarize_errors_of_forecasts() == site.forecasts.summarize_errors_of_forecasts()
 
 
 def test_what_was_foretold_of_fewer_tasks_is_forgotten(site: Site) -> None:
@@ -171,15 +171,15 @@ def test_what_was_foretold_of_fewer_tasks_is_forgotten(site: Site) -> None:
     site.end(50, 60)
     site.look((30.0,) * 10)
     campaigns = CampaignRows(site.database)
-    found = campaigns.find(1)
-    assert site.predictions.forecasts()
+    found = campaigns.find_campaign(1)
+    assert site.predictions.read_forecasts()
 
     part = AdditionalCampaignTasks(campaign=1, number=1, tasks=100, digest="abc")
-    AddedTaskRows(site.database, campaigns).add(found, part, "token")
-    site.forecasts.forget([1])
+    AddedTaskRows(site.database, campaigns).insert_added_tasks(found, part, "token")
+    site.forecasts.drop_forecasts([1])
     site.look((30.0,) * 10)
 
-    assert site.predictions.forecasts() == ()
+    assert site.predictions.read_forecasts() == ()
     assert site.shown().p50_at is not None
 
 
@@ -201,49 +201,49 @@ def test_an_error_is_a_share_of_the_time_that_was_left(minutes: int, error: floa
 
 def test_tasks_that_ended_are_counted_by_the_minute(site: Site) -> None:
     """An hour later they are no longer recent."""
-    site.predictions.tasks_ended(1, "beta", 3, NOON + timedelta(seconds=5))
-    site.predictions.tasks_ended(1, "beta", 4, NOON + timedelta(seconds=50))
-    site.predictions.tasks_ended(1, "beta", 2, NOON + timedelta(seconds=70))
+    site.predictions.add_ended_tasks(1, "beta", 3, NOON + timedelta(seconds=5))
+    site.predictions.add_ended_tasks(1, "beta", 4, NOON + timedelta(seconds=50))
+    site.predictions.add_ended_tasks(1, "beta", 2, NOON + timedelta(seconds=70))
 
     since = NOON + timedelta(minutes=1)
-    assert site.predictions.ended_since(1, NOON - timedelta(hours=1)) == {"beta": (2, since)}
-    assert site.predictions.ended_since(1, NOON + timedelta(minutes=2)) == {}
+    assert site.predictions.count_tasks_ended_since(1, NOON - timedelta(hours=1)) == {"beta": (2, since)}
+    assert site.predictions.count_tasks_ended_since(1, NOON + timedelta(minutes=2)) == {}
 
 
 def test_minutes_of_long_ago_are_forgotten(site: Site) -> None:
     """Else a week of a campaign is ten thousand rows at each cluster, for ever."""
     for minutes in (0, 1, 90):
-        site.predictions.tasks_ended(1, "beta", 3, NOON + timedelta(minutes=minutes))
-    site.predictions.tasks_ended(2, "gamma", 1, NOON)
+        site.predictions.add_ended_tasks(1, "beta", 3, NOON + timedelta(minutes=minutes))
+    site.predictions.add_ended_tasks(2, "gamma", 1, NOON)
 
-    site.predictions.forget_ends(NOON + timedelta(hours=1))
+    site.predictions.delete_old_end_counts(NOON + timedelta(hours=1))
 
     since = NOON - timedelta(hours=1)
-    assert site.predictions.ended_since(1, since) == {"beta": (0, NOON + timedelta(minutes=91))}
-    assert site.predictions.ended_since(2, since) == {}
+    assert site.predictions.count_tasks_ended_since(1, since) == {"beta": (0, NOON + timedelta(minutes=91))}
+    assert site.predictions.count_tasks_ended_since(2, since) == {}
 
 
 def test_nothing_is_learnt_of_a_campaign_that_is_purged(site: Site) -> None:
     site.end(3, 60)
-    site.predictions.keep([RATIO])
+    site.predictions.store_job_ratios([RATIO])
     tasks = CampaignTaskRows(site.database)
-    assert site.predictions.ended_since(1, NOON - timedelta(hours=1))
+    assert site.predictions.count_tasks_ended_since(1, NOON - timedelta(hours=1))
 
-    tasks.drop_attempts(1)
-    tasks.purge(1)
+    tasks.delete_attempts(1)
+    tasks.purge_campaign(1)
 
-    assert site.predictions.ended_since(1, NOON - timedelta(hours=1)) == {}
-    assert site.predictions.ratios([1]) == ()
+    assert site.predictions.count_tasks_ended_since(1, NOON - timedelta(hours=1)) == {}
+    assert site.predictions.read_job_ratios([1]) == ()
 
 
 def test_job_ratios_are_kept_for_the_campaigns_that_are_asked_for(site: Site) -> None:
     """A cycle costs the same however many have ended."""
     for campaign in (1, 2):
-        site.predictions.keep([replace(RATIO, campaign=campaign)])
+        site.predictions.store_job_ratios([replace(RATIO, campaign=campaign)])
 
     kept = campaign_cycle_plan.JobRatio(campaign=2, cluster="beta", ratio=0.5, free=4, submitted=3)
-    assert site.predictions.ratios([2, 3]) == (kept,)
-    assert site.predictions.ratios([]) == ()
+    assert site.predictions.read_job_ratios([2, 3]) == (kept,)
+    assert site.predictions.read_job_ratios([]) == ()
 
 
 def test_the_error_of_a_forecast_is_that_of_the_first_end(site: Site) -> None:
@@ -253,7 +253,7 @@ def test_the_error_of_a_forecast_is_that_of_the_first_end(site: Site) -> None:
     site.now += timedelta(minutes=10)
     site.look((), is_over=True)
     first = site.shown(CampaignState.TERMINATED).forecast_error
-    kept = site.predictions.forecasts()
+    kept = site.predictions.read_forecasts()
 
     site.now += timedelta(days=1)
     site.look((30.0,))
@@ -261,5 +261,5 @@ def test_the_error_of_a_forecast_is_that_of_the_first_end(site: Site) -> None:
 
     assert first is not None
     assert first == site.shown(CampaignState.TERMINATED).forecast_error
-    assert kept == site.predictions.forecasts()
-    assert site.made().errors() == site.forecasts.errors()
+    assert kept == site.predictions.read_forecasts()
+    assert site.made().summarize_errors_of_forecasts() == site.forecasts.summarize_errors_of_forecasts()

@@ -76,7 +76,7 @@ class Beta:
             raise found
         return found
 
-    def delete_places(self, _: CampaignArray, places: tuple[range, ...]) -> None:
+    def delete_array_tasks(self, _: CampaignArray, places: tuple[range, ...]) -> None:
         """Delete tasks."""
         self.deleted.append(tuple(sorted(n for some in places for n in some)))
 
@@ -91,8 +91,8 @@ class Site:
         clock = Clock(lambda: self.now[0].timestamp(), lambda: self.now[0].timestamp())
         self.nikita = NikitaDeletionCycle(policy, clock, self.beta, f"{folder}/nikita.clocks")
         campaigns = CampaignRows(self.nikita.database)
-        campaigns.add(made_campaign(tasks=3), "token")
-        array = campaigns.intend(1, "beta", 3, NOON)
+        campaigns.insert_campaign(made_campaign(tasks=3), "token")
+        array = campaigns.create_array(1, "beta", 3, NOON)
         campaigns.set_array_state(array, ArraySubmissionState.RELEASED, 77)
 
 
@@ -121,7 +121,7 @@ def test_just_enough_tasks_are_marked_and_deleted(site: Site, caplog: pytest.Log
     cycle(site.nikita)
 
     assert site.beta.deleted == [(2, 3)]
-    marked = TaskDeletionMarkRows(site.nikita.database).all()[1, 1]
+    marked = TaskDeletionMarkRows(site.nikita.database).deletion_marks()[1, 1]
     assert {n: one.wiped_for for n, one in marked.items()} == dict.fromkeys(
         (2, 3), deletions.NikitaDeletionReason.MADE_WAY
     )
@@ -188,8 +188,8 @@ def test_what_changed_meanwhile_is_left(
 
     assert cycle(site.nikita).ways
     assert site.beta.deleted == []
-    assert not TaskDeletionMarkRows(site.nikita.database).all()
-    assert not LocalJobPreemptionRows(site.nikita.database).tried(NOON - timedelta(days=1))
+    assert not TaskDeletionMarkRows(site.nikita.database).deletion_marks()
+    assert not LocalJobPreemptionRows(site.nikita.database).preemption_times_by_job(NOON - timedelta(days=1))
 
 
 def test_a_cell_that_does_not_answer_has_no_requests(site: Site, caplog: pytest.LogCaptureFixture) -> None:
@@ -217,15 +217,15 @@ def test_people_see_for_whom_a_task_made_way(site: Site, tmp_path: Path) -> None
     cycle(site.nikita)
     campaigns = CampaignRows(site.nikita.database)
     array = campaigns.open_arrays()[0]
-    ended = [replace(one, outcome=TaskAttemptOutcome.PREEMPTED) for one in campaigns.pending(array)]
-    campaigns.ended(ended)
+    ended = [replace(one, outcome=TaskAttemptOutcome.PREEMPTED) for one in campaigns.unfinished_attempts(array)]
+    campaigns.record_attempt_ends(ended)
     known = CampaignTaskRows(site.nikita.database)
 
-    shown = known.sent(1, 0, 2)
+    shown = known.submitted_tasks(1, 0, 2)
     published_campaign_files.publish_campaign_task_file(1, 0, shown, str(tmp_path))
 
     way = TaskPreemption(attempt=1, cluster="beta", job=5, lacked=("mem",))
     assert [one.made_way for one in shown] == [(), (way,), (way,)]
     assert published_campaign_files.read_published_task_file(1, 0, str(tmp_path)) == {one.number: one for one in shown}
-    known.purge(1)
-    assert not LocalJobPreemptionRows(site.nikita.database).tried(NOON - timedelta(days=1))
+    known.purge_campaign(1)
+    assert not LocalJobPreemptionRows(site.nikita.database).preemption_times_by_job(NOON - timedelta(days=1))

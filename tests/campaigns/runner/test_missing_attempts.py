@@ -23,8 +23,8 @@ class Rounds:
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.kept = TaskMissingAtClusterRows(self.database)
         self.campaigns = CampaignRows(self.database)
-        self.campaigns.add(made_campaign(tasks=3), "token")
-        self.attempts = self.campaigns.pending(self.campaigns.intend(1, "beta", 3, NOON))
+        self.campaigns.insert_campaign(made_campaign(tasks=3), "token")
+        self.attempts = self.campaigns.unfinished_attempts(self.campaigns.create_array(1, "beta", 3, NOON))
         self.now_s = NOON.timestamp()
         self.steady_s = 50.0
         self.running: set[int] = set()  # places that run where they are listed
@@ -42,15 +42,15 @@ class Rounds:
 
     def look(self, *gone: int) -> list[float]:
         """Do a round in which these are not listed; return for how long that has been so."""
-        self.missing.begin()
+        self.missing.load_missing_tasks()
         absent = [self.attempts[n] for n in gone]
         (array,) = self.campaigns.open_arrays()
         listed = {one.place for one in self.attempts} - {one.place for one in absent}
-        self.missing.observe(array, listed, self.running & listed)
-        told = self.missing.for_s(absent)
-        self.missing.settle(absent, [])
-        self.missing.keep([array])
-        self.kept.note(self.missing.changed)
+        self.missing.record_listed_tasks(array, listed, self.running & listed)
+        told = self.missing.missing_seconds_by_attempt(absent)
+        self.missing.update_missing_tasks(absent, [])
+        self.missing.save_started_tasks([array])
+        self.kept.store_missing_tasks(self.missing.changed)
         return [told[one] for one in absent]
 
 
@@ -84,16 +84,16 @@ def test_one_that_is_listed_again_is_not_missing(rounds: Rounds) -> None:
 
 def test_what_has_ended_is_forgotten(rounds: Rounds) -> None:
     rounds.look(0, 1)
-    CampaignRows(rounds.database).ended([replace(rounds.attempts[0], outcome=TaskAttemptOutcome.SUCCESS)])
-    rounds.kept.note([])
+    CampaignRows(rounds.database).record_attempt_ends([replace(rounds.attempts[0], outcome=TaskAttemptOutcome.SUCCESS)])
+    rounds.kept.store_missing_tasks([])
 
-    assert [*rounds.kept.all()] == [(1, 1, 2)]
+    assert [*rounds.kept.missing_tasks()] == [(1, 1, 2)]
 
 
 def test_of_arrays_that_are_over_nothing_is_held(rounds: Rounds) -> None:
     """A runner that goes on for months has had very many."""
     rounds.look(0, 1)
-    rounds.missing.settle([rounds.attempts[0]], [rounds.attempts[0]])
+    rounds.missing.update_missing_tasks([rounds.attempts[0]], [rounds.attempts[0]])
     rounds.look(1)
     rounds.look()
 
@@ -118,10 +118,10 @@ def test_what_ran_when_it_was_listed_last_is_known_until_it_has_ended(rounds: Ro
     rounds.look()
     rounds.running = {1}
     rounds.look(0)
-    ran = rounds.missing.ran(array)
-    rounds.missing.settle(rounds.attempts[:1], rounds.attempts[:1])
+    ran = rounds.missing.indices_of_started_tasks(array)
+    rounds.missing.update_missing_tasks(rounds.attempts[:1], rounds.attempts[:1])
 
-    assert (ran, rounds.missing.ran(array)) == ({1}, set())
+    assert (ran, rounds.missing.indices_of_started_tasks(array)) == ({1}, set())
 
 
 def test_what_ran_is_known_to_the_next_process(rounds: Rounds) -> None:
@@ -134,10 +134,10 @@ def test_what_ran_is_known_to_the_next_process(rounds: Rounds) -> None:
     rounds.new_process()
     (array,) = rounds.campaigns.open_arrays()
 
-    assert rounds.missing.ran(array) == {1, 2}
-    rounds.missing.keep([])
+    assert rounds.missing.indices_of_started_tasks(array) == {1, 2}
+    rounds.missing.save_started_tasks([])
     rounds.new_process()
-    assert rounds.missing.ran(array) == set()
+    assert rounds.missing.indices_of_started_tasks(array) == set()
 
 
 @pytest.mark.parametrize("kept", ["", "{", "[1]", '{"1": "2"}', '{"1.1": "5-"}', '{"1.1": null}'])
@@ -146,4 +146,4 @@ def test_what_is_not_as_it_was_kept_counts_for_nothing(rounds: Rounds, kept: str
     rounds.new_process()
     (array,) = rounds.campaigns.open_arrays()
 
-    assert rounds.missing.ran(array) == set()
+    assert rounds.missing.indices_of_started_tasks(array) == set()

@@ -51,15 +51,17 @@ class Cell:
         self.fails = False
         self.begun: tuple[range, ...] = ()  # when tasks are deleted that waited before
 
-    def delete_places(self, array: campaign_model.CampaignArray, places: tuple[range, ...]) -> None:
+    def delete_array_tasks(self, array: campaign_model.CampaignArray, places: tuple[range, ...]) -> None:
         """Delete tasks."""
         if self.fails:
             raise GridbridgeError("no answer")
         self.deleted.append((array.number, places))
 
-    def delete_waiting(self, array: campaign_model.CampaignArray, places: tuple[range, ...]) -> tuple[range, ...]:
+    def delete_waiting_array_tasks(
+        self, array: campaign_model.CampaignArray, places: tuple[range, ...]
+    ) -> tuple[range, ...]:
         """Delete tasks that have not begun."""
-        self.delete_places(array, places)
+        self.delete_array_tasks(array, places)
         return self.begun
 
 
@@ -81,8 +83,8 @@ class Site:
     def array(self) -> campaign_model.CampaignArray:
         """An array of five tasks, whose id is 77."""
         campaigns = CampaignRows(self.nikita.database)
-        campaigns.add(campaign(), "token")
-        made = campaigns.intend(1, "beta", 5, NOON)
+        campaigns.insert_campaign(campaign(), "token")
+        made = campaigns.create_array(1, "beta", 5, NOON)
         campaigns.set_array_state(made, campaign_model.ArraySubmissionState.RELEASED, 77)
         return replace(made, state=campaign_model.ArraySubmissionState.RELEASED, job_id=77)
 
@@ -113,7 +115,7 @@ def cycle(
     site: Site, answers: dict[str, ClusterSnapshot], array: campaign_model.CampaignArray | None = None
 ) -> NikitaDeletionPlan:
     """Decide about what a cluster lists of an array, and do it."""
-    seen = site.nikita.listed([array or site.array], answers)
+    seen = site.nikita.situation_from_snapshots([array or site.array], answers)
     plan = site.nikita.decide(seen)
     site.nikita.apply(seen, plan)
     return plan
@@ -131,7 +133,7 @@ def test_what_waits_beyond_the_flood_rate_is_marked_and_deleted(site: Site) -> N
     cycle(site, beta(row(range(1, 6))))
 
     assert site.cell.deleted == [(1, (range(2, 6),))]
-    assert {*TaskDeletionMarkRows(site.nikita.database).all()[1, 1]} == {2, 3, 4, 5}
+    assert {*TaskDeletionMarkRows(site.nikita.database).deletion_marks()[1, 1]} == {2, 3, 4, 5}
 
 
 def test_what_could_not_be_deleted_is_deleted_in_the_next_cycle(site: Site) -> None:
@@ -144,7 +146,7 @@ def test_what_could_not_be_deleted_is_deleted_in_the_next_cycle(site: Site) -> N
     cycle(site, beta(row(range(1, 4)), row(range(4, 6), RUNNING, since=NOON)))
 
     assert site.cell.deleted == [(1, (range(2, 4),))]
-    assert {*TaskDeletionMarkRows(site.nikita.database).all()[1, 1]} == {2, 3}
+    assert {*TaskDeletionMarkRows(site.nikita.database).deletion_marks()[1, 1]} == {2, 3}
 
 
 @pytest.mark.parametrize(("waiting", "asked"), [(1, 0), (5, 1)], ids=["few", "a flood"])
@@ -231,7 +233,7 @@ def test_a_cluster_where_no_work_can_start_is_left_alone(site: Site) -> None:
 def test_a_decision_is_made_again_from_what_was_kept(site: Site) -> None:
     """As JSON has it."""
     later(site, 901)
-    seen = site.nikita.listed([site.array], beta(row(range(1, 6))))
+    seen = site.nikita.situation_from_snapshots([site.array], beta(row(range(1, 6))))
     plan = site.nikita.decide(seen)
 
     entry = task_deletion_cycle.nikita_journal_entry(seen, plan, NOON)
@@ -245,14 +247,14 @@ def test_a_decision_is_made_again_from_what_was_kept(site: Site) -> None:
 def test_a_mark_is_kept_until_its_attempt_has_ended(site: Site) -> None:
     """Then it says nothing any more, but that the attempt did not count."""
     marks, campaigns = TaskDeletionMarkRows(site.nikita.database), CampaignRows(site.nikita.database)
-    marks.put(wipe(range(1, 3)))
-    first, _, *_ = campaigns.pending(site.array)
+    marks.mark_tasks(wipe(range(1, 3)))
+    first, _, *_ = campaigns.unfinished_attempts(site.array)
 
-    campaigns.ended([replace(first, outcome=campaign_model.TaskAttemptOutcome.WIPED)])
-    marks.tidy()
+    campaigns.record_attempt_ends([replace(first, outcome=campaign_model.TaskAttemptOutcome.WIPED)])
+    marks.remove_marks_of_ended_attempts()
 
-    assert {*marks.all()[1, 1]} == {2}
-    assert (marks.wiped(1, 0), marks.wiped(1, 1)) == (1, 0)
+    assert {*marks.deletion_marks()[1, 1]} == {2}
+    assert (marks.count_deleted_attempts(1, 0), marks.count_deleted_attempts(1, 1)) == (1, 0)
 
 
 def wipe(places: range) -> ArrayTaskDeletion:
@@ -273,12 +275,12 @@ def test_tasks_of_a_cancelled_campaign_are_deleted_and_not_marked(
 ) -> None:
     """Until they are being deleted."""
     assert site.array
-    CampaignRows(site.nikita.database).is_now(1, campaign_model.CampaignState.CANCELLED, NOON)
+    CampaignRows(site.nikita.database).set_campaign_state(1, campaign_model.CampaignState.CANCELLED, NOON)
     cycle(site, beta(row(range(1, 6), row_state, since=NOON), state=queue_state))
     cycle(site, beta(row(range(1, 6), JobState([JobStateFact.RUNNING, JobStateFact.DELETING]))))
 
     assert site.cell.deleted == [(1, (range(1, 6),))]
-    assert not TaskDeletionMarkRows(site.nikita.database).all()
+    assert not TaskDeletionMarkRows(site.nikita.database).deletion_marks()
 
 
 CLOSED = [QueueInstanceState([QueueStartBlocker.DISABLED], "d"), QueueInstanceState([QueueStartBlocker.LOADED], "a")]
@@ -292,23 +294,25 @@ def test_a_cancelled_task_is_deleted_where_no_work_can_start(
     """Others of its array are left alone there, however long they wait or run."""
     assert site.array
     marks = TaskDeletionMarkRows(site.nikita.database)
-    assert marks.cancel(1, 2)
+    assert marks.mark_task_cancelled(1, 2)
     rows = row(range(1, 6), task_state, since=NOON - timedelta(days=9))
     old = replace(site.array, intended_at=NOON - timedelta(days=9))
 
     cycle(site, beta(rows, state=state), old)
 
     assert site.cell.deleted == [(1, (range(3, 4),))]
-    assert {*marks.all()[1, 1]} == {3}
+    assert {*marks.deletion_marks()[1, 1]} == {3}
 
 
 def begun(nikita: NikitaDeletionCycle, step: str) -> campaign_model.CampaignArray:
     """Return the array of a campaign's prologue or epilogue at beta."""
     campaigns = CampaignRows(nikita.database)
     wish = JdlSettingsAtCluster(exec_file="run", prologue="make", epilogue="clean")
-    campaigns.add(replace(campaign(), jdl=Jdl(name="n", clusters={"beta": wish})), "token")
+    campaigns.insert_campaign(replace(campaign(), jdl=Jdl(name="n", clusters={"beta": wish})), "token")
     tries = TaskAttemptRows(nikita.database, campaigns)
-    made = tries.intend_step(CampaignPrologueOrEpilogueStart(campaign=1, cluster="beta", step=step, attempt=1), NOON)
+    made = tries.create_prologue_or_epilogue(
+        CampaignPrologueOrEpilogueStart(campaign=1, cluster="beta", step=step, attempt=1), NOON
+    )
     campaigns.set_array_state(made, campaign_model.ArraySubmissionState.RELEASED, 77)
     return replace(made, job_id=77)
 
@@ -330,21 +334,21 @@ def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(site: Site) -> 
     """As the runner has marked it; one that has begun goes on, and is marked no more."""
     array, marks = begun(site.nikita, PROLOGUE), TaskDeletionMarkRows(site.nikita.database)
     unneeded = replace(moved(range(1, 2)), wiped_for=Reason.UNNEEDED)
-    marks.put(unneeded)
+    marks.mark_tasks(unneeded)
     plan = cycle(site, beta(row(range(1, 2), RUNNING, since=NOON)), array)
-    left = [*site.cell.deleted], marks.all()
-    marks.put(unneeded)
+    left = [*site.cell.deleted], marks.deletion_marks()
+    marks.mark_tasks(unneeded)
     cycle(site, beta(row(range(1, 2))), array)
 
     assert (left, len(plan.spared)) == (([], {}), 1)
     assert site.cell.deleted == [(1, (range(1, 2),))]
-    assert marks.all()[1, 1] == {1: TaskDeletionMark(wiped_for=Reason.LEFT)}
+    assert marks.deletion_marks()[1, 1] == {1: TaskDeletionMark(wiped_for=Reason.LEFT)}
 
 
 def test_the_prologue_of_a_cancelled_campaign_is_deleted(site: Site) -> None:
     """Though it waits."""
     array = begun(site.nikita, PROLOGUE)
-    CampaignRows(site.nikita.database).is_now(1, campaign_model.CampaignState.CANCELLED)
+    CampaignRows(site.nikita.database).set_campaign_state(1, campaign_model.CampaignState.CANCELLED)
 
     cycle(site, beta(row(range(1, 2))), array)
 
@@ -354,11 +358,11 @@ def test_the_prologue_of_a_cancelled_campaign_is_deleted(site: Site) -> None:
 def test_the_epilogue_of_a_cancelled_campaign_is_left_alone(site: Site) -> None:
     """The runner sends it once the tasks are gone."""
     campaigns, array = CampaignRows(site.nikita.database), begun(site.nikita, EPILOGUE)
-    campaigns.is_now(1, campaign_model.CampaignState.CANCELLED)
+    campaigns.set_campaign_state(1, campaign_model.CampaignState.CANCELLED)
 
     cycle(site, beta(row(range(1, 2), RUNNING, since=NOON)), array)
     left = [*site.cell.deleted]
-    campaigns.is_now(1, campaign_model.CampaignState.CANCELLED, NOON)  # once more
+    campaigns.set_campaign_state(1, campaign_model.CampaignState.CANCELLED, NOON)  # once more
     cycle(site, beta(row(range(1, 2), RUNNING, since=NOON)), array)
 
     assert (left, site.cell.deleted) == ([], [(1, (range(1, 2),))])
@@ -392,7 +396,7 @@ def asked(folder: Path) -> list[str]:
 
 def state(nikita: NikitaDeletionCycle) -> campaign_model.CampaignState:
     """Return what the campaign is."""
-    found = CampaignRows(nikita.database).find(1)
+    found = CampaignRows(nikita.database).find_campaign(1)
     return found.state
 
 
@@ -440,13 +444,13 @@ def moved(places: range) -> ArrayTaskDeletion:
 def test_a_move_is_done_for_what_waits_still(site: Site) -> None:
     """One that starts in that moment loses its mark, and goes on; of the others it is noted."""
     marks = TaskDeletionMarkRows(site.nikita.database)
-    marks.put(moved(range(1, 4)))
+    marks.mark_tasks(moved(range(1, 4)))
     site.cell.begun = (range(2, 3),)
 
     cycle(site, beta(row(range(1, 6))))
 
     assert site.cell.deleted == [(1, (range(1, 4),))]
-    assert marks.all()[1, 1] == dict.fromkeys((1, 3), TaskDeletionMark(wiped_for=Reason.LEFT))
+    assert marks.deletion_marks()[1, 1] == dict.fromkeys((1, 3), TaskDeletionMark(wiped_for=Reason.LEFT))
 
 
 def test_what_waits_too_long_is_wiped_if_it_waits_still(site: Site) -> None:
@@ -457,7 +461,7 @@ def test_what_waits_too_long_is_wiped_if_it_waits_still(site: Site) -> None:
     plan = cycle(site, beta(row(range(1, 4))))
 
     assert [one.wiped_for for one in plan.wipes] == [Reason.WAITED]
-    left = TaskDeletionMarkRows(site.nikita.database).all()[1, 1]
+    left = TaskDeletionMarkRows(site.nikita.database).deletion_marks()[1, 1]
     assert left == dict.fromkeys((1, 3), TaskDeletionMark(wiped_for=Reason.NEVER_BEGAN))
 
 
@@ -476,18 +480,18 @@ def test_a_wipe_that_held_tasks_and_failed_is_done_again(site: Site) -> None:
 def test_a_move_of_which_nothing_is_known_is_done_again(site: Site) -> None:
     """The tasks may be deleted, or run: neither is noted."""
     marks = TaskDeletionMarkRows(site.nikita.database)
-    marks.put(moved(range(1, 4)))
+    marks.mark_tasks(moved(range(1, 4)))
     site.cell.fails = True
 
     cycle(site, beta(row(range(1, 6))))
 
-    assert {mark.wiped_for for mark in marks.all()[1, 1].values()} == {Reason.MOVED}
+    assert {mark.wiped_for for mark in marks.deletion_marks()[1, 1].values()} == {Reason.MOVED}
 
 
 def test_a_task_that_is_back_after_its_move_is_moved_again(site: Site) -> None:
     """Its cluster came up with what it knew before the deletion, the hold at most."""
     left = replace(moved(range(1, 4)), wiped_for=Reason.LEFT)
-    TaskDeletionMarkRows(site.nikita.database).put(left)
+    TaskDeletionMarkRows(site.nikita.database).mark_tasks(left)
 
     cycle(site, beta(row(range(1, 3)), row(range(3, 4), JobState([JobStateFact.WAITING, JobStateFact.HELD]))))
 
@@ -496,7 +500,7 @@ def test_a_task_that_is_back_after_its_move_is_moved_again(site: Site) -> None:
 
 def test_a_move_goes_on_that_was_killed_after_the_hold(site: Site) -> None:
     """Who holds a task of their own finds it held."""
-    TaskDeletionMarkRows(site.nikita.database).put(moved(range(1, 3)))
+    TaskDeletionMarkRows(site.nikita.database).mark_tasks(moved(range(1, 3)))
     held = JobState([JobStateFact.WAITING, JobStateFact.HELD])
 
     cycle(site, beta(row(range(1, 4), held), row(range(4, 6))))
@@ -508,20 +512,20 @@ def test_a_move_goes_on_that_was_killed_after_the_hold(site: Site) -> None:
 def test_what_is_to_be_moved_leaves_a_cluster_where_no_work_can_start(site: Site, fact: str) -> None:
     """It is what a drain is for; what else is there is left alone, for however long."""
     marks = TaskDeletionMarkRows(site.nikita.database)
-    marks.put(moved(range(1, 4)))
+    marks.mark_tasks(moved(range(1, 4)))
     later(site, 9999)
     rows = row(range(1, 3)), row(range(3, 4), RUNNING, since=NOON), row(range(4, 6))
 
     plan = cycle(site, beta(*rows, state=QueueInstanceState([fact])))
 
     assert (plan.wipes, site.cell.deleted) == ((), [(1, (range(1, 3),))])
-    assert marks.all()[1, 1] == dict.fromkeys((1, 2), TaskDeletionMark(wiped_for=Reason.LEFT))
+    assert marks.deletion_marks()[1, 1] == dict.fromkeys((1, 2), TaskDeletionMark(wiped_for=Reason.LEFT))
 
 
 def test_a_task_that_its_owner_cancelled_is_deleted_where_no_work_can_start(site: Site) -> None:
     """As those of a campaign that its owner cancelled."""
     assert site.array
-    TaskDeletionMarkRows(site.nikita.database).cancel(1, 1)
+    TaskDeletionMarkRows(site.nikita.database).mark_task_cancelled(1, 1)
 
     cycle(site, beta(row(range(1, 6)), state=QueueInstanceState([QueueStartBlocker.DISABLED])))
 
@@ -530,7 +534,7 @@ def test_a_task_that_its_owner_cancelled_is_deleted_where_no_work_can_start(site
 
 def test_a_task_that_was_put_back_is_moved_as_any_that_waits(site: Site) -> None:
     """It may have been put back after it was marked; one that is not marked is left alone."""
-    TaskDeletionMarkRows(site.nikita.database).put(moved(range(1, 3)))
+    TaskDeletionMarkRows(site.nikita.database).mark_tasks(moved(range(1, 3)))
     put_back = JobState([JobStateFact.WAITING, JobStateFact.RESTARTED])
 
     cycle(site, beta(row(range(1, 6), put_back)))
@@ -542,8 +546,8 @@ def test_a_held_task_that_its_owner_cancelled_is_deleted(site: Site) -> None:
     """The hold may be of a move that was killed: nobody else would ever see to it."""
     assert site.array
     marks = TaskDeletionMarkRows(site.nikita.database)
-    marks.put(moved(range(1, 3)))
-    marks.cancel(1, 1)
+    marks.mark_tasks(moved(range(1, 3)))
+    marks.mark_task_cancelled(1, 1)
 
     cycle(site, beta(row(range(2, 3), JobState([JobStateFact.WAITING, JobStateFact.HELD]))))
 
@@ -560,8 +564,8 @@ def test_after_a_deletion_that_hangs_its_owners_others_wait(site: Site) -> None:
         site.now[0] += timedelta(seconds=45)
         raise GridbridgeError("not done within 45 s")
 
-    site.cell.delete_places = hang  # type: ignore[method-assign]
-    seen = site.nikita.listed([site.array], beta(row(range(1, 6))))
+    site.cell.delete_array_tasks = hang  # type: ignore[method-assign]
+    seen = site.nikita.situation_from_snapshots([site.array], beta(row(range(1, 6))))
     wipe = ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=Reason.CANCELLED, places=(range(1, 2),))
 
     for _ in range(2):

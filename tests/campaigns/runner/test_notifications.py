@@ -86,19 +86,19 @@ class Site:
     def ask(self, verb: CampaignOwnerRequestVerb, wish: dict[str, str]) -> dict[str, Any]:
         """Ask as a person; return the answer."""
         token = campaign_files_of_owners.write_owner_request_to_inbox(verb, (), str(self.brought), subscription=wish)
-        self.intake.take()
+        self.intake.process_inbox_files()
         told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())
         return told
 
     def campaign(self) -> int:
         """Have a campaign of ours come."""
         one = made_campaign(uid=os.getuid(), submitted_at=self.watch.at, tasks=2, jdl=Jdl(name="sweep"))
-        return CampaignRows(self.database).add(one, f"token-{self.watch.at}")
+        return CampaignRows(self.database).insert_campaign(one, f"token-{self.watch.at}")
 
     def event(self, code: CampaignEventCode, campaign: int) -> None:
         """Have something happen to it."""
         event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, campaign, "beta", self.watch.at)
-        EventAndSuccessRecordRows(self.database).put([event])
+        EventAndSuccessRecordRows(self.database).store_events([event])
 
     def codes(self) -> list[list[str]]:
         """Return the codes of each message."""
@@ -159,7 +159,7 @@ def test_the_program_is_in_its_owners_file(site: Site, monkeypatch: pytest.Monke
 def _keeps(site: Site) -> None:
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, PROGRAM)
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, {**PROGRAM, "severity": "low"})
-    (one,) = site.subscriptions.all()
+    (one,) = site.subscriptions.all_subscriptions()
 
     assert tells(site.brought) == [f"tell.{one.token}"]
     assert (one.way, one.severity) == (NotificationChannel.PROGRAM, NotificationSeverity.LOW)
@@ -174,16 +174,16 @@ def test_each_thing_is_told_once_and_many_as_one(site: Site) -> None:
     number = site.campaign()
     site.event(CampaignEventCode.BLACKLIST, number)
     site.watch.forward(1)
-    site.notifier.look()
-    site.notifier.look()
+    site.notifier.send_due_notifications()
+    site.notifier.send_due_notifications()
     site.watch.forward(10)
     site.event(CampaignEventCode.SINK, number)
-    site.notifier.look()
+    site.notifier.send_due_notifications()
 
     assert site.codes() == [["BLACKLIST", "NEW_CAMPAIGN"]]
     site.watch.forward(60)
-    CampaignRows(site.database).is_now(number, CampaignState.TERMINATED, site.watch.at)
-    site.notifier.look()
+    CampaignRows(site.database).set_campaign_state(number, CampaignState.TERMINATED, site.watch.at)
+    site.notifier.send_due_notifications()
     assert site.codes()[1:] == [["SINK", "FINISHED_CAMPAIGN"]]
 
 
@@ -191,7 +191,7 @@ def test_what_happened_before_is_not_told(site: Site) -> None:
     site.event(CampaignEventCode.BLACKLIST, site.campaign())
     site.watch.forward(1)
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
-    site.notifier.look()
+    site.notifier.send_due_notifications()
 
     assert site.told == []
 
@@ -201,14 +201,14 @@ def test_a_clock_that_was_ahead_keeps_nobody_from_being_told(site: Site) -> None
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
     site.watch.forward(86400)
     number = site.campaign()
-    site.notifier.look()
+    site.notifier.send_due_notifications()
     site.watch.forward(-86400)
-    site.notifier.look()
+    site.notifier.send_due_notifications()
     for code in (CampaignEventCode.BLACKLIST, CampaignEventCode.SINK):
         site.watch.forward(241)  # the longest pause
         site.event(code, number)
         site.watch.forward(1)
-        site.notifier.look()
+        site.notifier.send_due_notifications()
 
     assert site.codes() == [["NEW_CAMPAIGN"], ["BLACKLIST"], ["SINK"]]
 
@@ -222,7 +222,7 @@ def test_a_message_that_fails_is_tried_three_times_and_then_dropped(
     site.watch.forward(1)
     number = site.campaign()
     for pause_s in (1, 59, 61, 121, 241, 600):
-        site.notifier.look()
+        site.notifier.send_due_notifications()
         site.watch.forward(pause_s)
 
     assert len(site.told) == 3
@@ -230,9 +230,9 @@ def test_a_message_that_fails_is_tried_three_times_and_then_dropped(
     site.error = None
     site.event(CampaignEventCode.BLACKLIST, number)
     site.watch.forward(60)
-    site.notifier.look()
+    site.notifier.send_due_notifications()
     assert site.codes()[3:] == [["BLACKLIST"]]
-    assert site.subscriptions.all()[0].tries == 0
+    assert site.subscriptions.all_subscriptions()[0].tries == 0
 
 
 def test_a_mail_that_hangs_holds_up_nobody(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,11 +249,11 @@ def test_a_mail_that_hangs_holds_up_nobody(site: Site, monkeypatch: pytest.Monke
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
     site.watch.forward(1)
     site.campaign()
-    notifier.look()
+    notifier.send_due_notifications()
     site.watch.forward(600)
-    notifier.look()
+    notifier.send_due_notifications()
     goes_on.set()
-    is_noted = lambda: notifier.look() or site.subscriptions.all()[0].tries == 0  # noqa: E731
+    is_noted = lambda: notifier.send_due_notifications() or site.subscriptions.all_subscriptions()[0].tries == 0  # noqa: E731
 
     assert poll_until(is_noted, 10)
     assert len(slow) == 1
@@ -264,7 +264,7 @@ def test_a_mail_has_its_headers_and_nobodys_name_adds_one(site: Site) -> None:
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
     site.watch.forward(1)
     site.campaign()
-    site.notifier.look()
+    site.notifier.send_due_notifications()
     text = stress_and_mail_programs.notification_email(site.told[0]).decode()
 
     head, _, body = text.partition("\n\n")
@@ -288,12 +288,12 @@ def test_a_run_of_one_cycle_notes_that_a_slow_mail_was_sent(site: Site, monkeypa
     site.campaign()
     for _ in range(3):
         notifier = CampaignNotifier(site.database, POLICY, site.watch.clock(), tell)
-        notifier.look()
-        notifier.finish()
+        notifier.send_due_notifications()
+        notifier.wait_for_deliveries()
         site.watch.forward(600)
 
     assert len(slow) == 1
-    assert site.subscriptions.all()[0].tries == 0
+    assert site.subscriptions.all_subscriptions()[0].tries == 0
 
 
 def test_a_mailer_that_prints_without_end_is_ended(tmp_path: Path, site: Site) -> None:
@@ -304,7 +304,7 @@ def test_a_mailer_that_prints_without_end_is_ended(tmp_path: Path, site: Site) -
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
     site.watch.forward(1)
     site.campaign()
-    site.notifier.look()
+    site.notifier.send_due_notifications()
 
     with pytest.raises(CommandFailed, match="64 KiB"):
         stress_and_mail_programs.deliver_notification(site.told[0], NotificationsSection(mail=str(mailer)))
@@ -317,7 +317,7 @@ def test_a_message_for_which_no_thread_can_be_started_was_not_told() -> None:
         message = cast("CampaignNotification", None)
         sending = module._Sending(message, POLICY, lambda *_: None)
 
-        assert sending.wait(5)
+        assert sending.wait_for_delivery(5)
         assert sending.error == "can't start new thread"
 
     without_room(act)

@@ -33,7 +33,7 @@ class Grid:
         self.fails_by: type[GridbridgeError] = GridbridgeError
         self.told: list[tuple[int, str]] = []
 
-    def send(
+    def submit_arrays(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]
     ) -> tuple[ArraySubmissionResult, ...]:
         """Take arrays, or tell for each that it failed."""
@@ -43,24 +43,24 @@ class Grid:
             return tuple(ArraySubmissionResult(error=error) for _ in arrays)
         return tuple(ArraySubmissionResult(job_id=7) for _ in arrays)
 
-    def release(self, array: CampaignArray) -> None:
+    def release_array(self, array: CampaignArray) -> None:
         """Let it start."""
         self._call(array)
 
-    def delete(self, array: CampaignArray) -> int:
+    def delete_array(self, array: CampaignArray) -> int:
         """End it."""
         self._call(array)
         return 7
 
-    def delete_places(self, array: CampaignArray, places: tuple[range, ...]) -> None:
+    def delete_array_tasks(self, array: CampaignArray, places: tuple[range, ...]) -> None:
         """End a part of it."""
         del places
         self._call(array)
 
-    def end(self, campaign: int) -> None:
+    def close_campaign_in_root_ledger(self, campaign: int) -> None:
         """Send nothing more of it."""
 
-    def ledger_arrays(self, campaign: int) -> tuple[RootLedgerArray, ...]:
+    def list_root_ledger_arrays(self, campaign: int) -> tuple[RootLedgerArray, ...]:
         """Know nothing."""
         del campaign
         return ()
@@ -88,10 +88,10 @@ class Site:
         for number in (*BOBS, ALICES):
             uid = ALICE if number == ALICES else BOB
             one = made_campaign("beta", "gamma", number=number, uid=uid, submitted_at=NOON, tasks=9)
-            self.campaigns.add(one, f"token{number}")
+            self.campaigns.insert_campaign(one, f"token{number}")
         clock = Clock(lambda: NOON.timestamp() + grid.passed_s, lambda: grid.passed_s)
         learnt, failures = CycleStatisticsRecorder(database), CampaignFailuresSection()
-        self.do = CampaignPlanExecutor(database, learnt, clock, failures, grid).do
+        self.do = CampaignPlanExecutor(database, learnt, clock, failures, grid).execute_plan
 
 
 _site = site_fixture(Site)
@@ -100,7 +100,7 @@ _site = site_fixture(Site)
 def sent(campaigns: CampaignRows, cluster: str = "gamma") -> tuple[CampaignArray, ...]:
     """Return arrays of all campaigns that run there."""
     for number in (*BOBS, ALICES):
-        array = campaigns.intend(number, cluster, 1, NOON)
+        array = campaigns.create_array(number, cluster, 1, NOON)
         campaigns.set_array_state(array, ArrayState.RELEASED, 7)
     return campaigns.open_arrays()
 
@@ -115,7 +115,7 @@ def test_after_a_call_that_hangs_its_owners_others_wait(site: Site) -> None:
     site.do(CampaignCyclePlan(sends=tuple(every)))
 
     assert site.grid.calls() == [(1, "gamma"), (1, "beta"), (2, "beta"), (5, "gamma"), (5, "beta")]
-    told = {one.campaign: one.code for one in EventAndSuccessRecordRows(site.campaigns.database).open()}
+    told = {one.campaign: one.code for one in EventAndSuccessRecordRows(site.campaigns.database).open_events()}
     assert told == {1: CampaignEventCode.SUBMIT_JOB, 2: CampaignEventCode.SUBMIT_JOB}
 
 
@@ -164,7 +164,7 @@ def test_what_is_slow_and_succeeds_has_a_minute_of_a_cycle(site: Site) -> None:
     assert site.grid.calls() == [(1, "gamma"), (2, "gamma"), (ALICES, "gamma")]
     left = [one for one in site.campaigns.open_arrays() if one.state is ArrayState.INTENDED]
     assert [one.campaign for one in left] == [3, 4]
-    assert EventAndSuccessRecordRows(site.campaigns.database).open() == ()
+    assert EventAndSuccessRecordRows(site.campaigns.database).open_events() == ()
     site.do(CampaignCyclePlan(resumed=tuple(left)))
     assert site.grid.calls() == [(3, "gamma"), (4, "gamma")]
 

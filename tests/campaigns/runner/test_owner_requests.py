@@ -56,32 +56,32 @@ class Site:
         self.requests = CampaignOwnerRequestHandler(
             self.database, Clock(), self.folder, take_up=self.take_up, begin=lambda n: self.begun.append([*n])
         )
-        self.campaigns.add(
+        self.campaigns.insert_campaign(
             made_campaign(uid=ALICE, tasks=5, jdl=Jdl(name="sweep", type=type_, clusters=CLUSTERS)), "token"
         )
-        array = self.campaigns.intend(1, "beta", 4, NOON)
+        array = self.campaigns.create_array(1, "beta", 4, NOON)
         statuses = (3, 3, 4, 0)
-        self.campaigns.ended(
+        self.campaigns.record_attempt_ends(
             replace(one, outcome=_outcome(status), exit_status=status)
-            for one, status in zip(self.campaigns.pending(array), statuses, strict=True)
+            for one, status in zip(self.campaigns.unfinished_attempts(array), statuses, strict=True)
         )
-        self.campaigns.count(1, 4, 3)
+        self.campaigns.add_to_task_counts(1, 4, 3)
 
     def open(self, code: Code, **other: object) -> int:
         """Open an event; return its number."""
         known = {"kind": CampaignEventSubject.CAMPAIGN, "campaign": 1, "cluster": "beta"}
         values = {"opened_at": NOON, "last_at": NOON} | known | other
         event = CampaignEvent(code=code, **values)  # type: ignore[arg-type]
-        self.events.put([event])
-        return max(one.number for one in self.events.open())
+        self.events.store_events([event])
+        return max(one.number for one in self.events.open_events())
 
     def run(self, outcome: Outcome, status: int | None = None) -> tuple[TaskRetry, ...]:
         """Have the last task run at beta and come to this; return whether it runs again."""
-        array = self.campaigns.intend(1, "beta", 1, NOON)
-        pending = self.campaigns.pending(array)
+        array = self.campaigns.create_array(1, "beta", 1, NOON)
+        pending = self.campaigns.unfinished_attempts(array)
         ended = [replace(one, outcome=outcome, exit_status=status) for one in pending]
-        self.campaigns.ended(ended)
-        found = self.campaigns.find(1)
+        self.campaigns.record_attempt_ends(ended)
+        found = self.campaigns.find_campaign(1)
         seen = CampaignCycleSituation(
             campaigns=(found,),
             waiting={},
@@ -89,7 +89,7 @@ class Site:
             room={},
             max_tasks=9,
             ended=tuple(ended),
-            earlier=self.tries.earlier(ended),
+            earlier=self.tries.earlier_outcomes(ended),
         )
         return plan_campaign_cycle(seen).again
 
@@ -102,7 +102,7 @@ class Site:
     def ask(self, verb: Verb, number: int, uid: int = ALICE, token: str = "t") -> Reply:
         """Ask for something."""
         asked = CampaignOwnerRequest(token=token, uid=uid, verb=verb, numbers=(number,))
-        return self.requests.do(asked)[number]
+        return self.requests.execute_request(asked)[number]
 
 
 def _outcome(status: int) -> Outcome:
@@ -121,7 +121,7 @@ def test_an_owner_closes_an_event_once(site: Site) -> None:
     assert answers == [Reply.NOT_THEIRS, Reply.DONE, Reply.CLOSED]
     assert site.ask(Verb.FIX, site.open(Code.BLACKLIST), ROOT) is Reply.DONE
     assert site.ask(Verb.FIX, 99) is Reply.UNKNOWN
-    assert site.events.open() == ()
+    assert site.events.open_events() == ()
 
 
 @pytest.mark.parametrize("verb", [one for one in CampaignOwnerRequestHandler.VERBS if one not in OF_EVENTS])
@@ -165,7 +165,7 @@ def test_tasks_at_a_cluster_that_left_are_written_off_by_root(site: Site) -> Non
 
     assert site.ask(Verb.RESUBMIT, number) is Reply.NOT_THEIRS
     assert site.ask(Verb.RESUBMIT, number, ROOT) is Reply.DONE
-    (known,) = site.events.open()
+    (known,) = site.events.open_events()
     assert known.until
     assert site.ask(Verb.FIX, number, ROOT) is Reply.DONE
 
@@ -175,19 +175,19 @@ def test_tasks_of_disputed_ends_are_given_up_by_their_owner(site: Site) -> None:
 
     assert site.ask(Verb.RESUBMIT, number, BOB) is Reply.NOT_THEIRS
     assert site.ask(Verb.RESUBMIT, number) is Reply.DONE
-    (known,) = site.events.open()
+    (known,) = site.events.open_events()
     assert known.until
 
 
 def test_what_closed_a_cluster_is_counted_anew(site: Site) -> None:
     """Else the next cycle would close it again."""
     record = CampaignSuccessAtCluster(campaign=1, cluster="beta", errors_in_row=5, durations_s=(1, 1))
-    site.events.put_records([record])
+    site.events.store_success_records([record])
 
     site.ask(Verb.FIX, site.open(Code.BLACKLIST))
     site.ask(Verb.FIX, site.open(Code.SINK))
 
-    assert site.events.records([1]) == (replace(record, errors_in_row=0, is_trusted=True),)
+    assert site.events.success_records([1]) == (replace(record, errors_in_row=0, is_trusted=True),)
 
 
 def test_tasks_that_are_tried_again_say_nothing_of_a_sink(site: Site) -> None:
@@ -195,8 +195,8 @@ def test_tasks_that_are_tried_again_say_nothing_of_a_sink(site: Site) -> None:
     number = site.open(Code.SINK)
 
     assert site.ask(Verb.RESUBMIT, number) is Reply.NOT_AGAIN
-    assert [one.number for one in site.events.open()] == [number]
-    assert site.events.sinks() == ((1, "beta"),)
+    assert [one.number for one in site.events.open_events()] == [number]
+    assert site.events.list_black_holes() == ((1, "beta"),)
 
 
 def test_a_sink_that_something_else_closed_is_trusted_by_its_owner_alone(site: Site) -> None:
@@ -204,14 +204,14 @@ def test_a_sink_that_something_else_closed_is_trusted_by_its_owner_alone(site: S
     number = site.open(Code.SINK)
     site.ask(Verb.CANCEL, 1)
     later = datetime.now(UTC) + timedelta(days=31)
-    site.events.forget(later)
+    site.events.delete_old_events(later)
 
-    assert site.events.open() == ()
-    assert site.events.sinks() == ((1, "beta"),)
-    assert [one.number for one in site.events.shown(later)] == [number]
+    assert site.events.open_events() == ()
+    assert site.events.list_black_holes() == ((1, "beta"),)
+    assert [one.number for one in site.events.events_to_show(later)] == [number]
     tokens = ("1", "2")
     assert [site.ask(Verb.FIX, number, token=one) for one in tokens] == [Reply.DONE, Reply.CLOSED]
-    assert site.events.sinks() == site.events.shown(later) == ()
+    assert site.events.list_black_holes() == site.events.events_to_show(later) == ()
 
 
 def test_a_request_that_comes_again_after_a_kill_is_done(site: Site) -> None:
@@ -221,7 +221,7 @@ def test_a_request_that_comes_again_after_a_kill_is_done(site: Site) -> None:
     answers = [site.ask(Verb.RESUBMIT, number, token=one) for one in ("t", "t", "u")]
 
     assert answers == [Reply.DONE, Reply.DONE, Reply.CLOSED]
-    assert len(site.campaigns.waiting_of(1)) == 2
+    assert len(site.campaigns.list_unsent_tasks(1)) == 2
 
 
 def test_of_very_many_tasks_some_are_tried_again_in_each_look(
@@ -236,12 +236,14 @@ def test_of_very_many_tasks_some_are_tried_again_in_each_look(
     (tmp_path / "taken").mkdir()
     looks = []
     for _ in range(3):
-        slow.begin()
-        done = owner_requests.execute_owner_request(asked, {Verb.RESUBMIT: slow.do}, site.folder, str(tmp_path))
-        looks.append((done, [one.first for one in site.campaigns.waiting_of(1)]))
+        slow.start_time_limit()
+        done = owner_requests.execute_owner_request(
+            asked, {Verb.RESUBMIT: slow.execute_request}, site.folder, str(tmp_path)
+        )
+        looks.append((done, [one.first for one in site.campaigns.list_unsent_tasks(1)]))
 
     assert looks == [(False, [0, 4]), (False, [0, 1, 4]), (True, [0, 1, 4])]
-    assert site.events.open() == ()
+    assert site.events.open_events() == ()
 
 
 def test_that_tasks_are_tried_again_is_noted_outside_the_state_file_once(site: Site) -> None:
@@ -258,7 +260,7 @@ def test_that_tasks_are_tried_again_is_noted_outside_the_state_file_once(site: S
 def test_whose_tasks_are_tried_again_is_told_before_they_are(site: Site) -> None:
     """So that a service which is killed meanwhile shows them anew."""
     number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
-    site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
+    site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, NOON)
     site.refuses = True
 
     site.ask(Verb.RESUBMIT, number)
@@ -270,18 +272,18 @@ def test_the_tasks_of_an_event_are_tried_again_once(site: Site) -> None:
     """Those alone that ended so, also in a campaign that has ended."""
     failed = {"kind": CampaignEventSubject.TASK, "tasks": 2}
     number = site.open(Code.EXIT_ERROR, exit_status=3, **failed)
-    site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
+    site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, NOON)
 
     assert site.ask(Verb.RESUBMIT, number) is Reply.DONE
 
-    found = site.campaigns.find(1)
+    found = site.campaigns.find_campaign(1)
     assert (found.state, found.ended, found.failed) == (CampaignState.IN_TREATMENT, 2, 1)
-    again = [(one.first, one.last, one.attempt) for one in site.campaigns.waiting_of(1)]
+    again = [(one.first, one.last, one.attempt) for one in site.campaigns.list_unsent_tasks(1)]
     assert again == [(0, 1, 2), (4, 4, 1)]
     assert site.open(Code.EXIT_ERROR, exit_status=3, **failed) == number
     assert site.ask(Verb.RESUBMIT, number) is Reply.DONE
-    found = site.campaigns.find(1)
-    assert (found.ended, found.failed, len(site.campaigns.waiting_of(1))) == (2, 1, 2)
+    found = site.campaigns.find_campaign(1)
+    assert (found.ended, found.failed, len(site.campaigns.list_unsent_tasks(1))) == (2, 1, 2)
 
 
 def test_what_its_owner_closed_is_not_tried_again_when_another_task_fails_alike(site: Site) -> None:
@@ -294,11 +296,11 @@ def test_what_its_owner_closed_is_not_tried_again_when_another_task_fails_alike(
 
     assert site.ask(Verb.RESUBMIT, number, token="u") is Reply.DONE
 
-    again = [(one.first, one.last, one.attempt) for one in site.campaigns.waiting_of(1)]
+    again = [(one.first, one.last, one.attempt) for one in site.campaigns.list_unsent_tasks(1)]
     assert again == [(4, 4, 2)]
     other = site.open(Code.EXIT_ERROR, kind=CampaignEventSubject.TASK, tasks=1, exit_status=4)
     assert site.ask(Verb.RESUBMIT, other, token="v") is Reply.DONE
-    assert [one.first for one in site.campaigns.waiting_of(1)] == [2, 4]
+    assert [one.first for one in site.campaigns.list_unsent_tasks(1)] == [2, 4]
 
 
 def test_what_waits_again_counts_its_tries_though_its_owner_closed_the_event(site: Site) -> None:
@@ -308,8 +310,8 @@ def test_what_waits_again_counts_its_tries_though_its_owner_closed_the_event(sit
 
     site.ask(Verb.FIX, site.open(Code.SITE_FAULT, kind=CampaignEventSubject.TASK, tasks=1))
 
-    array = site.campaigns.intend(1, "beta", 1, NOON)
-    earlier = site.tries.earlier(site.campaigns.pending(array))
+    array = site.campaigns.create_array(1, "beta", 1, NOON)
+    earlier = site.tries.earlier_outcomes(site.campaigns.unfinished_attempts(array))
     assert [(one.attempt, one.outcome) for one in earlier] == [(1, Outcome.SITE_FAULT)]
 
 
@@ -342,19 +344,19 @@ def test_what_was_not_tried_again_when_the_runner_was_killed_follows(
 ) -> None:
     """In portions, so that nobody waits long for the state file; none of it counts twice."""
     number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
-    site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
+    site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, NOON)
     monkeypatch.setattr(owner_requests, "ENDS_PER_TRANSACTION", 1)
-    monkeypatch.setattr(type(site.campaigns), "is_now", lambda *_: 1 / 0)
+    monkeypatch.setattr(type(site.campaigns), "set_campaign_state", lambda *_: 1 / 0)
 
     with pytest.raises(ZeroDivisionError):
         site.ask(Verb.RESUBMIT, number)
     monkeypatch.undo()
 
-    assert [one.number for one in site.events.open()] == [number]
+    assert [one.number for one in site.events.open_events()] == [number]
     assert site.ask(Verb.RESUBMIT, number) is Reply.DONE
-    found = site.campaigns.find(1)
+    found = site.campaigns.find_campaign(1)
     assert (found.state, found.ended) == (CampaignState.IN_TREATMENT, 2)
-    assert [one.attempt for one in site.campaigns.waiting_of(1)] == [2, 2, 1]
+    assert [one.attempt for one in site.campaigns.list_unsent_tasks(1)] == [2, 2, 1]
 
 
 def test_root_is_asked_to_let_a_campaign_go_on_that_has_ended(site: Site) -> None:
@@ -363,41 +365,41 @@ def test_root_is_asked_to_let_a_campaign_go_on_that_has_ended(site: Site) -> Non
     assert site.ask(Verb.RESUBMIT, going) is Reply.DONE
     assert site.taken_up == []
     number = site.open(Code.BLACKLIST)
-    site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
+    site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, NOON)
     site.campaigns.record_end_in_ledger(1)
 
     assert site.ask(Verb.RESUBMIT, number, BOB) is Reply.NOT_THEIRS
     assert site.taken_up == []
     assert site.ask(Verb.RESUBMIT, number) is Reply.DONE
     assert site.taken_up == [(1, "t")]
-    assert site.campaigns.unnoted(0, 9) == (1,)
+    assert site.campaigns.ended_campaigns_not_in_ledger(0, 9) == (1,)
 
 
 def test_nothing_is_tried_again_where_root_does_not_let_it(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
-    site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
+    site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, NOON)
     site.refuses = True
 
     assert site.ask(Verb.RESUBMIT, number) is Reply.NOT_TAKEN_UP
-    assert [number] == [one.number for one in site.events.open()]
+    assert [number] == [one.number for one in site.events.open_events()]
     assert "event=not_taken_up campaign=1" in caplog.text
 
 
 def test_one_request_takes_so_many_campaigns_up_at_most(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     """Each is a call of root's, for which everybody waits; gridevents names one campaign."""
-    found = site.campaigns.find(1)
+    found = site.campaigns.find_campaign(1)
     numbers = []
     for one in range(2, TAKEN_UP_AT_ONCE + 3):
-        site.campaigns.add(replace(found, number=one), f"token{one}")
-        site.campaigns.is_now(one, CampaignState.TERMINATED, NOON)
+        site.campaigns.insert_campaign(replace(found, number=one), f"token{one}")
+        site.campaigns.set_campaign_state(one, CampaignState.TERMINATED, NOON)
         numbers.append(site.open(Code.BLACKLIST, campaign=one))
     of_all = CampaignOwnerRequest(token="t", uid=ALICE, verb=Verb.RESUBMIT, numbers=tuple(numbers))
 
-    told = site.requests.do(of_all)
+    told = site.requests.execute_request(of_all)
 
     assert ({*told.values()}, site.taken_up) == ({Reply.NOT_TAKEN_UP}, [])
     assert "21 ended campaigns to reopen; expected at most 20 in one request" in caplog.text
-    site.requests.do(replace(of_all, numbers=of_all.numbers[1:]))
+    site.requests.execute_request(replace(of_all, numbers=of_all.numbers[1:]))
     assert len(site.taken_up) == TAKEN_UP_AT_ONCE
 
 
@@ -405,15 +407,15 @@ def test_nothing_is_tried_again_of_which_root_submits_nothing_more(site: Site) -
     """Its tasks keep their ends, until its owner closes that event: the file is put right."""
     number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     refused = site.open(Code.FILE_REFUSED, cluster="")
-    site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
+    site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, NOON)
 
     answers = [site.ask(Verb.RESUBMIT, one) for one in (number, refused)]
 
     assert answers == [Reply.FILE_REFUSED] * 2
     assert site.taken_up == []
-    found = site.campaigns.find(1)
+    found = site.campaigns.find_campaign(1)
     assert (found.state, found.failed) == (CampaignState.TERMINATED, 3)
-    assert [one.number for one in site.events.open()] == [number, refused]
+    assert [one.number for one in site.events.open_events()] == [number, refused]
     assert site.ask(Verb.FIX, refused) is Reply.DONE
     assert site.ask(Verb.RESUBMIT, number) is Reply.DONE
 
@@ -423,7 +425,7 @@ def test_nothing_of_a_cancelled_campaign_is_tried_again(site: Site) -> None:
     number = site.open(Code.EXIT_ERROR, kind=CampaignEventSubject.TASK, exit_status=3)
     site.ask(Verb.CANCEL, 1)
 
-    assert site.events.open() == ()
+    assert site.events.open_events() == ()
     assert site.ask(Verb.RESUBMIT, number) is Reply.CLOSED
 
 
@@ -432,15 +434,15 @@ def test_no_task_of_a_test_is_tried_again(tmp_path: Path, state: CampaignState) 
     """It sends one a cluster, so the failures stay as they are, and root is asked for nothing."""
     site = Site(tmp_path, CampaignType.TEST)
     number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
-    site.campaigns.is_now(1, state, NOON)
-    waiting = site.campaigns.waiting_of(1)
+    site.campaigns.set_campaign_state(1, state, NOON)
+    waiting = site.campaigns.list_unsent_tasks(1)
 
     assert site.ask(Verb.RESUBMIT, number) is Reply.ONE_TRY
 
-    found = site.campaigns.find(1)
+    found = site.campaigns.find_campaign(1)
     assert (found.state, found.ended, found.failed) == (state, 4, 3)
-    assert site.campaigns.waiting_of(1) == waiting
-    assert [one.number for one in site.events.open()] == [number]
+    assert site.campaigns.list_unsent_tasks(1) == waiting
+    assert [one.number for one in site.events.open_events()] == [number]
     assert site.taken_up == []
     assert site.ask(Verb.FIX, number) is Reply.DONE
     site.database.close()
@@ -455,18 +457,20 @@ def test_of_many_that_are_to_be_purged_each_is_asked_about_by_itself(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who looks through all that go on for each of thousands keeps the runner for hours."""
-    monkeypatch.setattr(CampaignRows, "unfinished", None)
+    monkeypatch.setattr(CampaignRows, "unfinished_campaigns", None)
     signs: list[int] = []
     monkeypatch.setattr(program_runs, "_after_each", lambda: signs.append(1))
-    first = site.campaigns.find(1)
+    first = site.campaigns.find_campaign(1)
     for number in range(2, 6):
-        site.campaigns.add(replace(first, number=number), f"token{number}")
-    site.campaigns.is_now(3, CampaignState.TERMINATED, NOON)
-    site.campaigns.is_now(4, CampaignState.CANCELLED)  # its epilogue is to run
-    site.campaigns.is_now(5, CampaignState.CANCELLED, NOON)
-    site.campaigns.intend(5, "beta", 1, NOON)  # is to be deleted
+        site.campaigns.insert_campaign(replace(first, number=number), f"token{number}")
+    site.campaigns.set_campaign_state(3, CampaignState.TERMINATED, NOON)
+    site.campaigns.set_campaign_state(4, CampaignState.CANCELLED)  # its epilogue is to run
+    site.campaigns.set_campaign_state(5, CampaignState.CANCELLED, NOON)
+    site.campaigns.create_array(5, "beta", 1, NOON)  # is to be deleted
 
-    done = site.requests.do(CampaignOwnerRequest(token="t", uid=ALICE, verb=Verb.PURGE, numbers=(1, 2, 3, 4, 5, 6)))
+    done = site.requests.execute_request(
+        CampaignOwnerRequest(token="t", uid=ALICE, verb=Verb.PURGE, numbers=(1, 2, 3, 4, 5, 6))
+    )
 
     left = Reply.NOT_ENDED
     assert done == {1: left, 2: left, 3: Reply.DONE, 4: left, 5: left, 6: Reply.UNKNOWN}
@@ -477,11 +481,11 @@ def test_a_request_about_many_lets_others_write_the_state_file_between_some_of_t
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was not done when the runner was killed is done when the request comes up again."""
-    first = site.campaigns.find(1)
+    first = site.campaigns.find_campaign(1)
     for number in range(2, 6):
-        site.campaigns.add(replace(first, number=number), f"token{number}")
+        site.campaigns.insert_campaign(replace(first, number=number), f"token{number}")
     asked = CampaignOwnerRequest(token="t", uid=ALICE, verb=Verb.PAUSE, numbers=(1, 2, 3, 4, 5))
-    pause = CampaignRows.is_now
+    pause = CampaignRows.set_campaign_state
 
     def killed(campaigns: CampaignRows, number: int, state: CampaignState) -> None:
         pause(campaigns, number, state)
@@ -489,12 +493,12 @@ def test_a_request_about_many_lets_others_write_the_state_file_between_some_of_t
             raise ZeroDivisionError
 
     monkeypatch.setattr(owner_requests, "AT_ONCE", 2)
-    monkeypatch.setattr(CampaignRows, "is_now", killed)
+    monkeypatch.setattr(CampaignRows, "set_campaign_state", killed)
     with pytest.raises(ZeroDivisionError):
-        site.requests.do(asked)
-    monkeypatch.setattr(CampaignRows, "is_now", pause)
-    left = [one.number for one in site.campaigns.all() if one.state is not CampaignState.PAUSED]
+        site.requests.execute_request(asked)
+    monkeypatch.setattr(CampaignRows, "set_campaign_state", pause)
+    left = [one.number for one in site.campaigns.all_campaigns() if one.state is not CampaignState.PAUSED]
 
     assert left == [3, 4, 5]
-    assert site.requests.do(asked) == dict.fromkeys(range(1, 6), Reply.DONE)
-    assert {one.state for one in site.campaigns.all()} == {CampaignState.PAUSED}
+    assert site.requests.execute_request(asked) == dict.fromkeys(range(1, 6), Reply.DONE)
+    assert {one.state for one in site.campaigns.all_campaigns()} == {CampaignState.PAUSED}

@@ -16,7 +16,7 @@ from tests.builders.campaigns import NOON, made_campaign
 def campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
     database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     made = CampaignRows(database)
-    made.add(made_campaign(number=1, tasks=2), "a" * 32)
+    made.insert_campaign(made_campaign(number=1, tasks=2), "a" * 32)
     yield made
     database.close()
 
@@ -28,7 +28,7 @@ def kept(tmp_path: Path) -> Path:
 
 def test_another_name_is_refused_while_arrays_are_away(campaigns: CampaignRows, kept: Path) -> None:
     campaign_runner.require_unchanged_site_name("alpha", campaigns, str(kept), is_dry=False)
-    campaigns.intend(1, "beta", 2, NOON)
+    campaigns.create_array(1, "beta", 2, NOON)
     for _ in range(2):
         with pytest.raises(ConfigError):
             campaign_runner.require_unchanged_site_name("omega", campaigns, str(kept), is_dry=False)
@@ -43,7 +43,7 @@ def test_another_name_is_taken_when_none_is_away(campaigns: CampaignRows, kept: 
 
 def test_a_name_is_taken_that_was_never_kept(campaigns: CampaignRows, kept: Path) -> None:
     """As by a service of before, whose arrays are away."""
-    campaigns.intend(1, "beta", 2, NOON)
+    campaigns.create_array(1, "beta", 2, NOON)
     campaign_runner.require_unchanged_site_name("alpha", campaigns, str(kept), is_dry=False)
     with pytest.raises(ConfigError):
         campaign_runner.require_unchanged_site_name("omega", campaigns, str(kept), is_dry=False)

@@ -51,7 +51,7 @@ class Site:
         self.tries = TaskAttemptRows(self.database, self.campaigns)
         jdl = Jdl(name="n", clusters={"gamma": WISH, "beta": WISH})
         self.one = made_campaign(number=1, tasks=3, jdl=jdl)
-        self.campaigns.add(self.one, "token")
+        self.campaigns.insert_campaign(self.one, "token")
         self.told: list[str] = []
         self.trouble: GridbridgeError | None = None
         self.job_id = 0  # of what a cluster took though its answer was lost
@@ -59,7 +59,7 @@ class Site:
         learnt = CycleStatisticsRecorder(self.database)
         self.actions = CampaignPlanExecutor(self.database, learnt, Clock(), CampaignFailuresSection(), self)
 
-    def send(
+    def submit_arrays(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]
     ) -> tuple[ArraySubmissionResult, ...]:
         """Take arrays."""
@@ -68,31 +68,34 @@ class Site:
             self.told.append(f"{array.cluster} {tasks}")
         return tuple(ArraySubmissionResult(job_id=0 if self.trouble else 71, error=self.trouble) for _ in arrays)
 
-    def release(self, array: CampaignArray) -> None:
+    def release_array(self, array: CampaignArray) -> None:
         """Let it start."""
 
-    def delete(self, array: CampaignArray) -> int:
+    def delete_array(self, array: CampaignArray) -> int:
         """End it."""
         return self.job_id or array.job_id
 
-    def delete_places(self, array: CampaignArray, places: tuple[range, ...]) -> None:
+    def delete_array_tasks(self, array: CampaignArray, places: tuple[range, ...]) -> None:
         """End some of it."""
 
-    def end(self, campaign: int) -> None:
+    def close_campaign_in_root_ledger(self, campaign: int) -> None:
         """Send nothing more of it."""
 
-    def ledger_arrays(self, campaign: int) -> tuple[RootLedgerArray, ...]:
+    def list_root_ledger_arrays(self, campaign: int) -> tuple[RootLedgerArray, ...]:
         """Tell root's ledger."""
         return self.ledger
 
     def begin(self, step: str, cluster: str = "gamma", attempt: int = 1) -> None:
         """Begin a step."""
         one = CampaignPrologueOrEpilogueStart(campaign=1, cluster=cluster, step=step, attempt=attempt)
-        self.actions.do(CampaignCyclePlan(steps=(one,)))
+        self.actions.execute_plan(CampaignCyclePlan(steps=(one,)))
 
     def known(self) -> list[tuple[str, str, int, TaskAttemptOutcome]]:
         """Return what is known of steps."""
-        return [(one.step, one.cluster, one.attempt, one.outcome) for one in self.tries.steps([self.one])]
+        return [
+            (one.step, one.cluster, one.attempt, one.outcome)
+            for one in self.tries.last_prologues_and_epilogues([self.one])
+        ]
 
 
 _site = site_fixture(Site)
@@ -116,16 +119,16 @@ def test_a_step_is_no_task(site: Site) -> None:
     """It is counted nowhere, and a test campaign has had no task by it."""
     site.begin(PROLOGUE)
     (array,) = site.campaigns.open_arrays()
-    (one,) = site.campaigns.pending(array)
+    (one,) = site.campaigns.unfinished_attempts(array)
     ended = replace(one, outcome=TaskAttemptOutcome.SUCCESS, wallclock_s=7)
-    site.actions.do(CampaignCyclePlan(stepped=(ended,), over=(array,)))
+    site.actions.execute_plan(CampaignCyclePlan(stepped=(ended,), over=(array,)))
 
-    found = site.campaigns.find(1)
-    assert (found.ended, found.failed, site.campaigns.waiting()) == (0, 0, {1: 3})
-    assert CampaignTaskRows(site.database).last(1) == -1
-    assert site.campaigns.durations(1) == {}
-    last = site.tries.last_arrays(1, ("beta", "gamma"))
-    assert (site.tries.tried(1), last) == (frozenset(), {"gamma": 1})
+    found = site.campaigns.find_campaign(1)
+    assert (found.ended, found.failed, site.campaigns.count_unsent_tasks()) == (0, 0, {1: 3})
+    assert CampaignTaskRows(site.database).last_submitted_task(1) == -1
+    assert site.campaigns.run_times_by_cluster(1) == {}
+    last = site.tries.last_arrays_by_cluster(1, ("beta", "gamma"))
+    assert (site.tries.clusters_of_campaign(1), last) == (frozenset(), {"gamma": 1})
     assert site.known() == [(PROLOGUE, "gamma", 1, TaskAttemptOutcome.SUCCESS)]
 
 
@@ -135,7 +138,7 @@ def test_one_that_is_refused_has_failed_and_fails_no_task(site: Site, trouble: G
     site.trouble = trouble
     site.begin(PROLOGUE)
 
-    found = site.campaigns.find(1)
+    found = site.campaigns.find_campaign(1)
     failed = 3 if isinstance(trouble, RootCampaignRefusal) else 0
     assert (found.ended, found.failed) == (failed, failed)
     assert site.known() == [(PROLOGUE, "gamma", 1, TaskAttemptOutcome.SETUP_ERROR)]
@@ -144,13 +147,13 @@ def test_one_that_is_refused_has_failed_and_fails_no_task(site: Site, trouble: G
 
 def test_a_cancelled_campaign_is_unfinished_until_it_is_wound_up(site: Site) -> None:
     """Then it may be purged; one that was cancelled before there were epilogues is so, too."""
-    site.campaigns.is_now(1, CampaignState.CANCELLED)
-    (before,) = site.campaigns.unfinished()
-    site.actions.do(CampaignCyclePlan(wound_up=(1,)))
+    site.campaigns.set_campaign_state(1, CampaignState.CANCELLED)
+    (before,) = site.campaigns.unfinished_campaigns()
+    site.actions.execute_plan(CampaignCyclePlan(wound_up=(1,)))
 
-    found = site.campaigns.find(1)
+    found = site.campaigns.find_campaign(1)
     assert (before.is_winding_up, found.is_winding_up, found.state) == (True, False, CampaignState.CANCELLED)
-    assert site.campaigns.unfinished() == ()
+    assert site.campaigns.unfinished_campaigns() == ()
 
 
 def test_a_state_file_that_is_older_than_the_ledger_knows_a_step_again(site: Site) -> None:
@@ -159,26 +162,26 @@ def test_a_state_file_that_is_older_than_the_ledger_knows_a_step_again(site: Sit
     tasks = parse_attempt_ranges(f"{GAMMA_PROLOGUE}:1")
     site.ledger = (RootLedgerArray(number=1, cluster="gamma", tasks=tasks, job_id=70),)
     send = PlannedCampaignTaskSend(campaign=1, cluster="gamma", tasks=1)
-    site.actions.do(CampaignCyclePlan(sends=(send,)))
+    site.actions.execute_plan(CampaignCyclePlan(sends=(send,)))
     site.ledger += (RootLedgerArray(number=2, cluster="beta", tasks=parse_attempt_ranges("0:1"), job_id=71),)
     site.begin(PROLOGUE, "beta")
 
     assert (PROLOGUE, "gamma", 1, TaskAttemptOutcome.PENDING) in site.known()
-    assert all(one.last < 3 for one in site.campaigns.waiting_of(1))
-    states = {one.number: one.state for one in site.campaigns.arrays_of(1)}
+    assert all(one.last < 3 for one in site.campaigns.list_unsent_tasks(1))
+    states = {one.number: one.state for one in site.campaigns.arrays_of_campaign(1)}
     assert states[1] is ArraySubmissionState.SUBMITTED
 
 
 def test_an_array_that_the_ledger_has_with_other_tasks_gets_no_id(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kill, or a ledger that can't be read now, would leave it with the ends of those tasks."""
     told = ArraySubmissionResult(job_id=71, error=ArrayTasksAlreadyInLedger("array 1 has other tasks"))
-    monkeypatch.setattr(site, "send", lambda arrays: (told,) * len(arrays))
+    monkeypatch.setattr(site, "submit_arrays", lambda arrays: (told,) * len(arrays))
 
     def ledger_arrays(_: int) -> None:
         raise GridbridgeError("it can't be read now")
 
-    monkeypatch.setattr(site, "ledger_arrays", ledger_arrays)
-    site.actions.do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="gamma", tasks=1),)))
+    monkeypatch.setattr(site, "list_root_ledger_arrays", ledger_arrays)
+    site.actions.execute_plan(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="gamma", tasks=1),)))
 
     (array,) = site.campaigns.open_arrays()
     assert (array.state, array.job_id) == (ArraySubmissionState.INTENDED, 0)
@@ -191,10 +194,10 @@ def test_a_prologue_that_is_given_up_is_deleted_first(site: Site, job_id: int, i
     site.begin(PROLOGUE)
     (array,) = site.campaigns.open_arrays()
     site.job_id = job_id
-    site.actions.do(CampaignCyclePlan(unsent=(array,)))
+    site.actions.execute_plan(CampaignCyclePlan(unsent=(array,)))
 
     outcome = TaskAttemptOutcome.MOVED if is_over else TaskAttemptOutcome.PENDING
     assert site.known() == [(PROLOGUE, "gamma", 1, outcome)]
-    (found,) = site.campaigns.arrays_of(1)
+    (found,) = site.campaigns.arrays_of_campaign(1)
     state = ArraySubmissionState.OVER if is_over else ArraySubmissionState.RELEASED
     assert (found.state, found.job_id) == (state, job_id)

@@ -41,16 +41,16 @@ def test_added_tasks_follow_all_that_there_were(site: Site) -> None:
     """Their numbers go on, and they wait as the others did."""
     tokens = [add(site, "c 3", "d 4"), add(site, "e 5")]
 
-    taken = site.intake.take()
+    taken = site.intake.process_inbox_files()
 
     assert (taken, [site.answer(token)["campaign"] for token in tokens]) == (2, [1, 1])
     assert parts(site) == ["c.1", "c.1.1", "c.1.2"]
-    (found,) = site.campaigns.all()
-    assert (found.tasks, site.campaigns.waiting()) == (5, {1: 5})
-    assert site.intake.parts.grown() == {1}
-    assert site.intake.parts.grown() == frozenset()
-    array = site.campaigns.intend(1, "beta", 9, ENDED)
-    assert [one.task for one in site.campaigns.pending(array)] == [0, 1, 2, 3, 4]
+    (found,) = site.campaigns.all_campaigns()
+    assert (found.tasks, site.campaigns.count_unsent_tasks()) == (5, {1: 5})
+    assert site.intake.parts.take_grown_campaigns() == {1}
+    assert site.intake.parts.take_grown_campaigns() == frozenset()
+    array = site.campaigns.create_array(1, "beta", 9, ENDED)
+    assert [one.task for one in site.campaigns.unfinished_attempts(array)] == [0, 1, 2, 3, 4]
     _, lines = campaign_files_of_owners.read_own_campaign_file(1, str(site.brought))
     assert sorted(lines) == ["a 1", "b 2", "c 3", "d 4", "e 5"]
 
@@ -58,13 +58,13 @@ def test_added_tasks_follow_all_that_there_were(site: Site) -> None:
 def test_a_cycle_that_was_killed_takes_no_part_in_twice(site: Site) -> None:
     """It is known by the file's name, and the rest is done again."""
     token = add(site, "c 3")
-    site.intake.take()
+    site.intake.process_inbox_files()
     os.rename(site.brought / "c.1.1", site.brought / f"begun/in.{token}")
     (site.published / "taken" / token).unlink()
 
-    site.intake.take()
+    site.intake.process_inbox_files()
 
-    assert (site.campaigns.waiting(), parts(site)) == ({1: 3}, ["c.1", "c.1.1"])
+    assert (site.campaigns.count_unsent_tasks(), parts(site)) == ({1: 3}, ["c.1", "c.1.1"])
     assert site.answer(token) == {"campaign": 1, "tasks": 1}
 
 
@@ -81,16 +81,16 @@ def test_a_campaign_that_is_over_gets_no_more(site: Site, verbs: list[CampaignOw
         assert site.ask(verb, 1) is CampaignOwnerRequestReply.DONE
     token = add(site, "c 3")
 
-    assert site.intake.take() == 0
+    assert site.intake.process_inbox_files() == 0
     assert site.answer(token)["refused"] == why
     assert f"begun/in.{token}" not in parts(site)
 
 
 def test_a_terminated_campaign_gets_no_more(site: Site) -> None:
     """It has ended."""
-    site.campaigns.is_now(1, CampaignState.TERMINATED, ENDED)
+    site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, ENDED)
     token = add(site, "c 3")
-    site.intake.take()
+    site.intake.process_inbox_files()
 
     assert site.answer(token)["refused"].startswith("campaign 1 is terminated")
 
@@ -100,14 +100,14 @@ def test_a_paused_campaign_gets_more(site: Site) -> None:
     site.ask(CampaignOwnerRequestVerb.PAUSE, 1)
     add(site, "c 3")
 
-    assert (site.intake.take(), site.campaigns.waiting()) == (1, {1: 3})
+    assert (site.intake.process_inbox_files(), site.campaigns.count_unsent_tasks()) == (1, {1: 3})
 
 
 def test_nobody_adds_to_anothers_campaign(site: Site) -> None:
     """By the kernel's word, whatever the file says."""
     site.give_away(1)
     tokens = [add(site, "c 3"), add(site, "c 3", to=7)]
-    site.intake.take()
+    site.intake.process_inbox_files()
 
     told = [site.answer(token)["refused"] for token in tokens]
     assert told == ["campaign 1 is owned by another user", "no campaign 7"]
@@ -117,9 +117,9 @@ def test_what_adds_nothing_is_refused(site: Site) -> None:
     """As is a test campaign's second part."""
     empty = add(site)
     site.bring(asdict(Jdl(name="t", type=CampaignType.TEST, clusters=SWEEP.clusters)), "a", "b")
-    site.intake.take()
+    site.intake.process_inbox_files()
     token = add(site, "c", to=2)
-    site.intake.take()
+    site.intake.process_inbox_files()
 
     assert site.answer(empty)["refused"] == "campaign 1 has 2 tasks; expected 1 to 10000000 in all"
     assert "is a test campaign, which sends one task" in site.answer(token)["refused"]
@@ -133,9 +133,9 @@ def test_the_rules_see_all_tasks_that_it_will_have(site: Site) -> None:
 
     site.rules = (CampaignAdmissionRule(name="10.py:few", judge=few),)
     tokens = [add(site, "c")]
-    site.intake.take()
+    site.intake.process_inbox_files()
     tokens.append(add(site, "d"))
-    site.intake.take()
+    site.intake.process_inbox_files()
 
     assert site.answer(tokens[0]) == {"campaign": 1, "tasks": 1}
     assert site.answer(tokens[1])["refused"] == "10.py:few: 4 are too many"
@@ -145,7 +145,7 @@ def test_what_somebody_put_in_a_parts_place_is_none(site: Site) -> None:
     """A folder, too: the part is called so all the same."""
     (site.brought / "c.1.1").mkdir()
     add(site, "c 3")
-    site.intake.take()
+    site.intake.process_inbox_files()
 
     assert (site.brought / "c.1.1").is_file()
     assert campaign_files_of_owners.read_own_campaign_file(1, str(site.brought))[1] == ["a 1", "b 2", "c 3"]
@@ -158,8 +158,8 @@ def test_anothers_file_beside_a_campaign_is_no_part(site: Site) -> None:
     os.chown(site.brought / "c.1.1", 1, -1)
 
     assert campaign_files_of_owners.read_own_campaign_file(1, str(site.brought))[1] == ["a 1", "b 2"]
-    site.intake.recover()
-    assert site.campaigns.waiting() == {1: 2}
+    site.intake.restore_lost_campaigns()
+    assert site.campaigns.count_unsent_tasks() == {1: 2}
 
 
 def test_parts_that_an_older_state_file_does_not_know_pause_their_campaign(site: Site) -> None:
@@ -170,14 +170,14 @@ def test_parts_that_an_older_state_file_does_not_know_pause_their_campaign(site:
     planted = campaign_files_of_owners.encode_campaign_file({ADDS_TO: 1, "token": "z"}, ("evil",))
     (site.brought / "c.1.3").write_bytes(planted)
 
-    site.again().intake.recover()
-    site.intake.recover()
+    site.again().intake.restore_lost_campaigns()
+    site.intake.restore_lost_campaigns()
 
-    (found,) = site.campaigns.all()
+    (found,) = site.campaigns.all_campaigns()
     assert (found.tasks, found.state) == (6, CampaignState.PAUSED)
-    assert site.campaigns.waiting() == {1: 6}
+    assert site.campaigns.count_unsent_tasks() == {1: 6}
     add(site, "e")
-    site.intake.take()
+    site.intake.process_inbox_files()
     assert "c.1.3" in parts(site)
 
 
@@ -187,9 +187,9 @@ def test_a_forgotten_campaign_is_known_again_with_its_parts(site: Site) -> None:
     data = campaign_files_of_owners.encode_campaign_file({ADDS_TO: 2, "token": "y"}, ("b", "c"))
     site.give(data, 2, part=1)
 
-    site.again().intake.recover()
+    site.again().intake.restore_lost_campaigns()
 
-    found = site.campaigns.find(2)
+    found = site.campaigns.find_campaign(2)
     assert (found.tasks, found.state) == (3, CampaignState.PAUSED)
 
 
@@ -197,7 +197,7 @@ def test_what_has_ended_is_purged_with_its_parts(site: Site) -> None:
     """Nothing of it lies there."""
     add(site, "c 3")
     add(site, "d 4")
-    site.intake.take()
+    site.intake.process_inbox_files()
     site.ask(CampaignOwnerRequestVerb.CANCEL, 1)
 
     assert site.ask(CampaignOwnerRequestVerb.PURGE, 1) is CampaignOwnerRequestReply.DONE
@@ -209,7 +209,7 @@ def test_a_part_of_another_cluster_is_no_campaign(site: Site) -> None:
     clusters = {"beta": JdlSettingsAtCluster(exec_file="evil")}
     header = asdict(Jdl(name="n", clusters=clusters)) | {ADDS_TO: 1}
     site.bring(header, "c")
-    site.intake.take()
+    site.intake.process_inbox_files()
 
-    (found,) = site.campaigns.all()
+    (found,) = site.campaigns.all_campaigns()
     assert (found.tasks, found.jdl) == (3, SWEEP)

@@ -27,14 +27,14 @@ class Site:
     def add(self, state: CampaignState, ended_at: datetime | None = NOON) -> int:
         """Add a campaign in a state; return its number."""
         one = made_campaign()
-        number = self.campaigns.add(one, f"token{next(TOKENS)}")
-        self.campaigns.is_now(number, state, ended_at)
+        number = self.campaigns.insert_campaign(one, f"token{next(TOKENS)}")
+        self.campaigns.set_campaign_state(number, state, ended_at)
         return number
 
     def tell(self) -> list[str]:
         """Tell root; return what it was told."""
         self.grid.told.clear()
-        self._ends.close_ended()
+        self._ends.close_ended_campaigns()
         return list(self.grid.told)
 
 
@@ -54,9 +54,9 @@ def test_each_end_is_told_once(site: Site) -> None:
 def test_the_end_of_a_campaign_that_went_on_is_told_again(site: Site) -> None:
     number = site.add(CampaignState.TERMINATED)
     site.tell()
-    site.campaigns.is_now(number, CampaignState.IN_TREATMENT)
+    site.campaigns.set_campaign_state(number, CampaignState.IN_TREATMENT)
     going = site.tell()
-    site.campaigns.is_now(number, CampaignState.TERMINATED, NOON)
+    site.campaigns.set_campaign_state(number, CampaignState.TERMINATED, NOON)
 
     assert (going, site.tell()) == ([], [f"end {number}"])
 

@@ -61,8 +61,8 @@ class Site:
         self.campaigns = CampaignRows(database)
         one = made_campaign(tasks=5)
         self.one = one
-        self.campaigns.add(one, "token")
-        array = self.campaigns.intend(1, "beta", 5, NOON)
+        self.campaigns.insert_campaign(one, "token")
+        array = self.campaigns.create_array(1, "beta", 5, NOON)
         self.campaigns.set_array_state(array, ArraySubmissionState.RELEASED, 7)
         (self.array,) = self.campaigns.open_arrays()
         policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
@@ -98,18 +98,20 @@ class Site:
             self.searched += [self.array in late]
             return dict.fromkeys(asked, ended)
 
-        vars(self.updator)["_ends"] = ends
-        self.updator._missing.begin()
+        vars(self.updator)["_query_task_ends"] = ends
+        self.updator._missing.load_missing_tasks()
         if self.missed_s is not None:
-            vars(self.updator._missing)["for_s"] = lambda gone: {one: self._missed_s(one) for one in gone}
-        vars(self.updator)["_living"] = self._living
+            vars(self.updator._missing)["missing_seconds_by_attempt"] = lambda gone: {
+                one: self._missed_s(one) for one in gone
+            }
+        vars(self.updator)["_query_live_tasks"] = self._living
         within_s = {"beta": self.within_s}
         vars(self.updator)["_accounting_delays_by_cluster"] = lambda _: within_s
-        marks = self.updator._marks.all()
-        judge = MissingAttemptOutcomeDecider(self.campaigns.unfinished(), self.events, marks, 60.0)
+        marks = self.updator._marks.deletion_marks()
+        judge = MissingAttemptOutcomeDecider(self.campaigns.unfinished_campaigns(), self.events, marks, 60.0)
         arrays = [self.array, *self.others]
-        found, over = self.updator._ended(arrays, {"beta": seen}, judge)
-        self.campaigns.ended(found)
+        found, over = self.updator._find_ended_attempts(arrays, {"beta": seen}, judge)
+        self.campaigns.record_attempt_ends(found)
         return [one.place for one in found], over == (self.array,)
 
     def _missed_s(self, one: TaskAttempt) -> float:
@@ -144,7 +146,7 @@ def test_of_an_array_that_is_listed_whole_nothing_is_read(site: Site, monkeypatc
     def read(*_: object) -> None:
         raise AssertionError("read")
 
-    monkeypatch.setattr(site.updator._tries, "pending_places", read)
+    monkeypatch.setattr(site.updator._tries, "unfinished_indices", read)
 
     assert site.look(range(1, 3), range(3, 6), ended={}) == ([], False)
     assert site.asked == 0
@@ -169,13 +171,13 @@ def test_the_order_of_an_answer_tells_nothing(site: Site) -> None:
 
 
 def test_only_the_attempts_at_the_places_are_read(site: Site) -> None:
-    first, *_ = site.campaigns.pending(site.array)
-    site.campaigns.ended([replace(first, outcome=Outcome.SUCCESS)])
+    first, *_ = site.campaigns.unfinished_attempts(site.array)
+    site.campaigns.record_attempt_ends([replace(first, outcome=Outcome.SUCCESS)])
     tries = site.updator._tries
 
-    assert tries.pending_places(site.array) == {2, 3, 4, 5}
-    assert [one.place for one in tries.pending_at(site.array, {1, 3, 5})] == [3, 5]
-    assert all(isinstance(one, TaskAttempt) for one in tries.pending_at(site.array, {3}))
+    assert tries.unfinished_indices(site.array) == {2, 3, 4, 5}
+    assert [one.place for one in tries.unfinished_attempts_at(site.array, {1, 3, 5})] == [3, 5]
+    assert all(isinstance(one, TaskAttempt) for one in tries.unfinished_attempts_at(site.array, {3}))
 
 
 def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
@@ -187,7 +189,7 @@ def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
     assert [(one.task, one.cluster) for one in site.updator._disputed] == [(0, "beta")]
     site.events = (given_up,)
     assert site.look(range(3, 6), ended={1: None, 2: None}) == ([1], False)
-    first, second, *_ = CampaignTaskRows(site.campaigns.database).sent(1, 0, 9)
+    first, second, *_ = CampaignTaskRows(site.campaigns.database).submitted_tasks(1, 0, 9)
     assert (first.outcome, second.outcome) == (Outcome.SITE_FAULT, Outcome.SUCCESS)
 
 
@@ -195,10 +197,10 @@ def test_a_cancelled_task_at_a_cluster_that_left_is_lost_to_nobody(site: Site) -
     """The others run again elsewhere."""
     database = site.campaigns.database
     known = {"kind": CampaignEventSubject.CLUSTER, "code": Code.DROPPED, "campaign": 0, "cluster": "beta"}
-    EventAndSuccessRecordRows(database).put([CampaignEvent(**known, opened_at=NOON, last_at=NOON, until=NOON)])  # type: ignore[arg-type]  # the event's own words
-    assert TaskDeletionMarkRows(database).cancel(1, 3)
+    EventAndSuccessRecordRows(database).store_events([CampaignEvent(**known, opened_at=NOON, last_at=NOON, until=NOON)])  # type: ignore[arg-type]  # the event's own words
+    assert TaskDeletionMarkRows(database).mark_task_cancelled(1, 3)
 
-    seen = site.updator.look()
+    seen = site.updator.gather_situation()
 
     assert [one.outcome for one in seen.ended] == [*[Outcome.SITE_FAULT] * 3, Outcome.UNWANTED, Outcome.SITE_FAULT]
 
@@ -227,7 +229,9 @@ def test_all_that_is_kept_is_searched_once_before_a_task_counts_as_lost(site: Si
 def test_what_was_deleted_before_it_began_has_ended_once_it_is_not_listed(site: Site) -> None:
     """The others may have a record that is to be written."""
     known: dict[str, Any] = {"campaign": 1, "array": site.array.number, "cluster": "beta"}
-    site.updator._marks.put(ArrayTaskDeletion(**known, places=(range(2, 4),), wiped_for=NikitaDeletionReason.LEFT))
+    site.updator._marks.mark_tasks(
+        ArrayTaskDeletion(**known, places=(range(2, 4),), wiped_for=NikitaDeletionReason.LEFT)
+    )
     site.within_s = 15.0
 
     assert site.look(range(3, 6), ended={}) == ([2], False)
@@ -248,25 +252,27 @@ def test_a_cycle_sees_where_nikita_deletes_tasks_that_waited(
 ) -> None:
     """As long as their ends are not known."""
     known: dict[str, Any] = {"campaign": 1, "array": site.array.number, "cluster": "beta"}
-    site.updator._marks.put(ArrayTaskDeletion(**known, places=(range(2, 3),), wiped_for=wiped_for))
+    site.updator._marks.mark_tasks(ArrayTaskDeletion(**known, places=(range(2, 3),), wiped_for=wiped_for))
 
-    assert site.updator.look().wiped == wiped
+    assert site.updator.gather_situation().wiped == wiped
 
 
 def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
     """What was learnt, what went wrong, what waits where, and what the site says of each."""
     database, cleaned = (site.campaigns.database, JdlSettingsAtCluster(exec_file="run", epilogue="clean"))
     jdl = Jdl(name="sweep", clusters={"beta": cleaned})
-    site.campaigns.add(replace(site.one, jdl=jdl), "another")
+    site.campaigns.insert_campaign(replace(site.one, jdl=jdl), "another")
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=0, last=2, attempt=2, avoid=("beta",)))
     tries = TaskAttemptRows(database, site.campaigns)
-    tries.intend_step(CampaignPrologueOrEpilogueStart(campaign=2, cluster="beta", step=EPILOGUE, attempt=1), NOON)
+    tries.create_prologue_or_epilogue(
+        CampaignPrologueOrEpilogueStart(campaign=2, cluster="beta", step=EPILOGUE, attempt=1), NOON
+    )
     predictions = CampaignStatisticsRows(database)
-    predictions.keep([RATIO])
+    predictions.store_job_ratios([RATIO])
     event = new_campaign_event(CampaignEventSubject.CAMPAIGN, Code.SINK, 1, "beta", NOON)
     record = CampaignSuccessAtCluster(campaign=1, cluster="beta", successes=9)
-    EventAndSuccessRecordRows(database).put([event])
-    EventAndSuccessRecordRows(database).put_records([record])
+    EventAndSuccessRecordRows(database).store_events([event])
+    EventAndSuccessRecordRows(database).store_success_records([record])
     policy = Policy(
         site=SiteSection(cluster="alpha"),
         clusters={},
@@ -275,7 +281,9 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
         finalize=FinalizeSpeculationSection(copies=1),
     )
 
-    seen = CampaignSituationGatherer(policy, database, predictions, TaskDeletionMarkRows(database), Clock()).look()
+    seen = CampaignSituationGatherer(
+        policy, database, predictions, TaskDeletionMarkRows(database), Clock()
+    ).gather_situation()
 
     kept = JobRatio(campaign=1, cluster="beta", ratio=0.5, free=4, submitted=3)
     assert (seen.ratios, seen.records) == ((kept,), (record,))
@@ -294,9 +302,9 @@ def test_a_cycle_sees_since_when_a_cluster_answers_again(site: Site) -> None:
     )
     events = EventAndSuccessRecordRows(site.campaigns.database)
     back = replace(away, cluster="gamma", closed_at=NOON)
-    events.put([away, back])
+    events.store_events([away, back])
 
-    assert site.updator.look().back_at == {"gamma": NOON}
+    assert site.updator.gather_situation().back_at == {"gamma": NOON}
 
 
 def test_no_end_is_believed_before_the_true_record_is_written(site: Site) -> None:
@@ -318,7 +326,7 @@ def test_only_what_its_cluster_was_asked_about_counts_as_deleted(site: Site) -> 
     assert site.look(range(3, 6), ended={1: well}) == ([1], False)
     site.missed_s[2] = 301.0
     assert site.look(range(3, 6), ended={2: well}) == ([2], False)
-    first, second, *_ = CampaignTaskRows(site.campaigns.database).sent(1, 0, 9)
+    first, second, *_ = CampaignTaskRows(site.campaigns.database).submitted_tasks(1, 0, 9)
     assert (first.outcome, second.outcome) == (Outcome.SUCCESS, Outcome.SUCCESS)
 
 
@@ -336,7 +344,7 @@ def test_a_host_whose_clock_is_ahead_is_told_once_and_its_tasks_are_not_forgotte
     site.missed_s = 601.0
     assert site.look(range(3, 6), ended={1: well, 2: well}) == ([1, 2], False)
     assert (site.late, caplog.text.count("clock_ahead")) == ([(site.array,)], 1)
-    first, second, *_ = CampaignTaskRows(site.campaigns.database).sent(1, 0, 9)
+    first, second, *_ = CampaignTaskRows(site.campaigns.database).submitted_tasks(1, 0, 9)
     assert (first.outcome, second.outcome) == (Outcome.SUCCESS, Outcome.SUCCESS)
 
 
@@ -344,13 +352,13 @@ def test_what_was_listed_as_running_and_vanishes_was_lost_by_its_cluster(site: S
     """As with a qmaster that lost its spool: it does not count as deleted."""
     site.missed_s = 61.0
     site.look(range(1, 3), ended={})
-    first, second, third, *_ = CampaignTaskRows(site.campaigns.database).sent(1, 0, 9)
+    first, second, third, *_ = CampaignTaskRows(site.campaigns.database).submitted_tasks(1, 0, 9)
 
     assert [one.outcome for one in (first, second)] == [Outcome.PENDING] * 2
     assert third.outcome is Outcome.CANCELLED
     site.is_silent = True
     assert site.look(ended={}) == ([1, 2], True)
-    first, second, *_ = CampaignTaskRows(site.campaigns.database).sent(1, 0, 9)
+    first, second, *_ = CampaignTaskRows(site.campaigns.database).submitted_tasks(1, 0, 9)
     assert [one.outcome for one in (first, second)] == [Outcome.SITE_FAULT] * 2
 
 
@@ -398,7 +406,7 @@ def test_a_restored_campaign_is_taken_over_before_anything_is_sent(
 def test_no_end_counts_in_the_cycle_in_which_the_ledger_is_taken_over(site: Site) -> None:
     """By its end a task would wait for another attempt, which the ledger has already."""
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=7, last=8))
-    other = site.campaigns.intend(1, "beta", 2, NOON)
+    other = site.campaigns.create_array(1, "beta", 2, NOON)
     site.campaigns.set_array_state(other, ArraySubmissionState.RELEASED, 8)
     site.others = [one for one in site.campaigns.open_arrays() if one.number == 2]
     site.ledger += [replace(site.ledger[0], number=number) for number in (2, 3)]

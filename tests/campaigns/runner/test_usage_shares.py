@@ -37,7 +37,7 @@ class Site:
         self.at = NOON
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
         for owner in ("alice", "bob"):
-            CampaignRows(self.database).add(campaign(owner), f"of {owner}")
+            CampaignRows(self.database).insert_campaign(campaign(owner), f"of {owner}")
 
     def shares(
         self,
@@ -81,48 +81,48 @@ def ended(
 
 def test_what_somebody_used_counts_half_after_a_half_life(site: Site) -> None:
     by_user = site.shares(FairShareUnit.USER)
-    by_user.count(*ended(100, 300))
-    before = by_user.gather(())
+    by_user.add_usage_of_ended_tasks(*ended(100, 300))
+    before = by_user.read_fair_share_inputs(())
     site.at += timedelta(hours=1)
-    by_user.count(*ended(50))
+    by_user.add_usage_of_ended_tasks(*ended(50))
 
     assert before.used_s == {"alice": 800.0}  # of a campaign that goes on no more, too
-    assert by_user.gather(()).used_s == {"alice": 500.0}
+    assert by_user.read_fair_share_inputs(()).used_s == {"alice": 500.0}
 
 
 def test_tasks_that_succeeded_tell_how_fast_a_cluster_is(site: Site) -> None:
     """For the campaigns that go on."""
     first_come = site.shares(FairShareUnit.NONE)
-    first_come.count(*ended(100, 300))
-    first_come.count(*ended(1, outcome=campaign_model.TaskAttemptOutcome.PROGRAM_ERROR))
+    first_come.add_usage_of_ended_tasks(*ended(100, 300))
+    first_come.add_usage_of_ended_tasks(*ended(1, outcome=campaign_model.TaskAttemptOutcome.PROGRAM_ERROR))
 
-    assert first_come.gather((campaign("alice", 1),)).mean_s == {1: {"beta": 200.0}}
-    assert first_come.gather((campaign("bob", 2),)).mean_s == {}
+    assert first_come.read_fair_share_inputs((campaign("alice", 1),)).mean_s == {1: {"beta": 200.0}}
+    assert first_come.read_fair_share_inputs((campaign("bob", 2),)).mean_s == {}
 
 
 def test_a_cluster_where_nothing_succeeded_comes_last(site: Site) -> None:
     first_come = site.shares(FairShareUnit.NONE)
-    first_come.count(*ended(100, outcome=campaign_model.TaskAttemptOutcome.PROGRAM_ERROR))
+    first_come.add_usage_of_ended_tasks(*ended(100, outcome=campaign_model.TaskAttemptOutcome.PROGRAM_ERROR))
 
-    assert first_come.gather((campaign("alice", 1),)).mean_s == {1: {"beta": NEVER_S}}
+    assert first_come.read_fair_share_inputs((campaign("alice", 1),)).mean_s == {1: {"beta": NEVER_S}}
 
 
 def test_what_counts_nothing_any_more_is_forgotten(site: Site) -> None:
     by_user = site.shares(FairShareUnit.USER)
-    by_user.count(*ended(100))
+    by_user.add_usage_of_ended_tasks(*ended(100))
     site.at += timedelta(days=1)
-    by_user.count(*ended())
+    by_user.add_usage_of_ended_tasks(*ended())
 
-    assert CampaignSlotUsageRows(site.database).all() == ()
+    assert CampaignSlotUsageRows(site.database).read_slot_usage() == ()
 
 
 def test_little_that_was_used_before_hides_nothing_that_is_used_now(site: Site) -> None:
     by_user = site.shares(FairShareUnit.USER)
-    by_user.count(*ended(1))
+    by_user.add_usage_of_ended_tasks(*ended(1))
     site.at += timedelta(hours=3)
-    by_user.count(*ended(100))
+    by_user.add_usage_of_ended_tasks(*ended(100))
 
-    assert by_user.gather(()).used_s == {"alice": 200.25}
+    assert by_user.read_fair_share_inputs(()).used_s == {"alice": 200.25}
 
 
 class Counted(CampaignSlotUsageRows):
@@ -130,10 +130,10 @@ class Counted(CampaignSlotUsageRows):
 
     reads = 0
 
-    def all(self) -> tuple[DecayedCampaignUsage, ...]:
+    def read_slot_usage(self) -> tuple[DecayedCampaignUsage, ...]:
         """Return all, and count that."""
         self.reads += 1
-        return super().all()
+        return super().read_slot_usage()
 
 
 def test_what_was_used_is_read_once_a_cycle(site: Site) -> None:
@@ -141,11 +141,11 @@ def test_what_was_used_is_read_once_a_cycle(site: Site) -> None:
     shares = site.shares(FairShareUnit.USER, usage=usage)
 
     for _ in range(2):
-        shares.gather(())
-        shares.count(*ended(100))
+        shares.read_fair_share_inputs(())
+        shares.add_usage_of_ended_tasks(*ended(100))
 
     assert usage.reads == 2
-    assert shares.gather(()).used_s == {"alice": 400.0}
+    assert shares.read_fair_share_inputs(()).used_s == {"alice": 400.0}
 
 
 @pytest.mark.parametrize(
@@ -165,11 +165,11 @@ def test_groups_are_asked_for_where_they_decide(
     """A directory of accounts may be slow."""
     shares = site.shares(section=section, beta=ClusterCampaignsSection(affinity=affinity))
 
-    assert ("root" in shares.gather((campaign("root", 1),)).groups) == is_asked
+    assert ("root" in shares.read_fair_share_inputs((campaign("root", 1),)).groups) == is_asked
 
 
 def test_what_the_file_says_is_gathered(site: Site) -> None:
-    known = site.shares(FairShareUnit.GROUP).gather((campaign("root", 1),))
+    known = site.shares(FairShareUnit.GROUP).read_fair_share_inputs((campaign("root", 1),))
 
     assert (known.by, known.priorities, known.first_tasks) == (FairShareUnit.GROUP, "alice=1", 5)
     assert known.groups["root"][0] == "root"

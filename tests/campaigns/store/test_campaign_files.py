@@ -253,7 +253,7 @@ def test_a_service_killed_while_it_takes_a_file_takes_it_later(tmp_path: Path) -
 @needs_root
 def test_nobody_keeps_another_from_bringing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who makes a folder of another's name before gets no file, and stops none."""
-    monkeypatch.setattr(campaign_inbox, "_home", lambda: "/dev/null")
+    monkeypatch.setattr(campaign_inbox, "_home_directory", lambda: "/dev/null")
     made = tmp_path / "u.0"
     made.mkdir()
     os.chown(made, BOB, -1)
@@ -277,11 +277,11 @@ def test_who_is_kept_from_that_brings_by_one_other_folder_from_then_on(
         os.chown(folder / name, BOB, -1)
     if spoil:
         (home / campaign_inbox.WORD).write_text(spoil)
-    monkeypatch.setattr(campaign_inbox, "_home", lambda: str(home))
+    monkeypatch.setattr(campaign_inbox, "_home_directory", lambda: str(home))
 
     found = set[str]()
     for _ in range(3):
-        campaign_inbox._spare.cache_clear()
+        campaign_inbox._random_inbox_token.cache_clear()
         found |= {campaign_inbox.make_own_inbox_folder(str(folder)), campaign_inbox.find_own_inbox_folder(str(folder))}
 
     (own,) = found
@@ -294,7 +294,7 @@ def test_without_a_home_each_process_brings_by_a_folder_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what is only looked for makes none."""
-    monkeypatch.setattr(campaign_inbox, "_home", lambda: "/dev/null")
+    monkeypatch.setattr(campaign_inbox, "_home_directory", lambda: "/dev/null")
     (tmp_path / f"u.{os.getuid()}").write_text("")
 
     assert campaign_inbox.find_own_inbox_folder(str(tmp_path)) == ""
@@ -363,4 +363,4 @@ def test_a_huge_file_of_nothing_is_not_read(tmp_path: Path) -> None:
         file.truncate(400 << 20)
 
     with pytest.raises(StateError, match="big"):
-        files._require_head(str(tmp_path / "big"))
+        files._require_valid_first_line(str(tmp_path / "big"))

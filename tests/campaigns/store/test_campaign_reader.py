@@ -34,8 +34,8 @@ class Files:
     def lines(self, *tasks: int) -> dict[int, bytes]:
         """Return the lines of tasks, as root would read them for one array."""
         brought = campaign_file_verification.RootVerifiedCampaignFiles(12, str(self.folder))
-        brought.note(self.ledger)
-        return brought.lines(set(tasks), self.ledger)
+        brought.record_file_in_ledger(self.ledger)
+        return brought.parameters_of_tasks(set(tasks), self.ledger)
 
 
 @pytest.fixture(name="files")
@@ -111,7 +111,7 @@ def test_a_part_that_changed_is_refused(files: Files) -> None:
 def test_a_file_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(files: Files) -> None:
     """The service noted it, and it is the service's folder; what is noted first counts."""
     given = campaign_file_verification.CampaignNumberRegister(str(files.folder))
-    given.note(12, os.geteuid(), "0" * 64)
+    given.register_file(12, os.geteuid(), "0" * 64)
 
     with pytest.raises(CampaignFileChanged, match=r"c\.12: the file has changed since the service accepted it"):
         files.lines(0)
@@ -122,8 +122,8 @@ def test_a_part_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(f
     """The campaign's own file is as it was."""
     whole = (files.folder / "c.12").read_bytes()
     given = campaign_file_verification.CampaignNumberRegister(str(files.folder))
-    given.note(12, os.geteuid(), hashlib.sha256(whole).hexdigest())
-    given.note(12, os.geteuid(), "0" * 64, part=2)
+    given.register_file(12, os.geteuid(), hashlib.sha256(whole).hexdigest())
+    given.register_file(12, os.geteuid(), "0" * 64, part=2)
 
     assert files.lines(0, 2) == {0: b"a", 2: b"c"}
     with pytest.raises(CampaignFileChanged, match=r"c\.12\.2: the file has changed since"):
@@ -133,7 +133,7 @@ def test_a_part_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(f
 @pytest.mark.skipif(os.getuid() != 0, reason="another person's file")
 def test_what_somebody_else_noted_there_counts_for_nothing(files: Files) -> None:
     """Anybody may make a file in that folder before the service does."""
-    campaign_file_verification.CampaignNumberRegister(str(files.folder)).note(12, os.geteuid(), "0" * 64)
+    campaign_file_verification.CampaignNumberRegister(str(files.folder)).register_file(12, os.geteuid(), "0" * 64)
     os.chown(files.folder / campaign_file_verification.NAME, 12345, -1)
 
     assert files.lines(0) == {0: b"a"}
@@ -143,7 +143,7 @@ def test_lines_beside_those_wanted_cost_nothing() -> None:
     """A file of short lines would take root twenty times its size."""
     whole = b"{}\n" + b"a\n" * 300_000 + b"b\nno line"
     tracemalloc.start()
-    found = campaign_file_verification._lines(whole, [3, 300_000, 300_001])
+    found = campaign_file_verification._select_task_lines(whole, [3, 300_000, 300_001])
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -156,7 +156,7 @@ def test_a_first_line_without_end_is_not_read(files: Files) -> None:
     files.put("c.12", "x" * campaign_file_verification.MAX_FIRST_BYTES, "a")
 
     with pytest.raises(ValueError, match="no first line of at most"):
-        campaign_file_verification.RootVerifiedCampaignFiles(12, str(files.folder)).header()
+        campaign_file_verification.RootVerifiedCampaignFiles(12, str(files.folder)).header_line()
 
 
 def test_one_file_is_one_part(files: Files) -> None:
@@ -177,10 +177,10 @@ def test_one_file_is_one_campaign(tmp_path: Path, files: Files) -> None:
 
     with RootLedgerOfSubmittedTasks(5000, str(tmp_path / "ledger")) as ledger:
         with pytest.raises(CampaignFileChanged, match=r"c\.5000: the campaign's file already belongs to c\.12"):
-            campaign_file_verification.RootVerifiedCampaignFiles(5000, str(files.folder)).note(ledger)
+            campaign_file_verification.RootVerifiedCampaignFiles(5000, str(files.folder)).record_file_in_ledger(ledger)
         assert ledger.uid == 0
     with RootLedgerOfSubmittedTasks(13, str(tmp_path / "ledger")) as ledger:
-        campaign_file_verification.RootVerifiedCampaignFiles(13, str(files.folder)).note(ledger)
+        campaign_file_verification.RootVerifiedCampaignFiles(13, str(files.folder)).record_file_in_ledger(ledger)
     os.rename(files.folder / "c.5000", files.folder / "c.12")
     assert files.lines(0) == {0: b"a"}
 

@@ -37,35 +37,35 @@ def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
 
 def attempts(campaigns: CampaignRows, tasks: int) -> list[tuple[int, int, int]]:
     """Send so many tasks of campaign 1; return each with its attempt and place."""
-    array = campaigns.intend(1, "beta", tasks, NOON)
-    return [(one.task, one.attempt, one.place) for one in campaigns.pending(array)]
+    array = campaigns.create_array(1, "beta", tasks, NOON)
+    return [(one.task, one.attempt, one.place) for one in campaigns.unfinished_attempts(array)]
 
 
 def test_a_campaign_is_kept_whole(campaigns: CampaignRows) -> None:
     """The file that brought it makes one campaign, however often it is taken in."""
-    number = campaigns.add(SWEEP, "token")
+    number = campaigns.insert_campaign(SWEEP, "token")
 
     kept = replace(SWEEP, number=number)
-    assert campaigns.find(number) == kept
-    assert campaigns.of_token("token") == kept
-    assert campaigns.unfinished() == (kept,)
-    assert campaigns.of_token("other") is None
+    assert campaigns.find_campaign(number) == kept
+    assert campaigns.campaign_of_token("token") == kept
+    assert campaigns.unfinished_campaigns() == (kept,)
+    assert campaigns.campaign_of_token("other") is None
 
 
 def test_tasks_are_taken_in_their_order_and_once(campaigns: CampaignRows) -> None:
     """Those that never were tried are one row, whatever their number."""
-    campaigns.add(SWEEP, "token")
+    campaigns.insert_campaign(SWEEP, "token")
 
     assert attempts(campaigns, 3) == [(0, 1, 1), (1, 1, 2), (2, 1, 3)]
-    assert campaigns.waiting() == {1: 7}
+    assert campaigns.count_unsent_tasks() == {1: 7}
     assert attempts(campaigns, 99)[0] == (3, 1, 1)
-    assert campaigns.waiting() == {}
-    assert campaigns.intend(1, "beta", 1, NOON) is None
+    assert campaigns.count_unsent_tasks() == {}
+    assert campaigns.create_array(1, "beta", 1, NOON) is None
 
 
 def test_a_task_that_is_tried_again_comes_when_it_asked_to(campaigns: CampaignRows) -> None:
     """Before all others, or after them."""
-    campaigns.add(SWEEP, "token")
+    campaigns.insert_campaign(SWEEP, "token")
     attempts(campaigns, 3)
 
     campaigns.add_unsent_tasks(1, WaitingTaskRange(first=1, last=1, attempt=2, priority=PRIORITY_LAST))
@@ -77,32 +77,34 @@ def test_a_task_that_is_tried_again_comes_when_it_asked_to(campaigns: CampaignRo
 
 def test_what_ended_is_no_longer_pending(campaigns: CampaignRows) -> None:
     """An array is over when that is noted."""
-    campaigns.add(SWEEP, "token")
-    array = campaigns.intend(1, "beta", 2, NOON)
+    campaigns.insert_campaign(SWEEP, "token")
+    array = campaigns.create_array(1, "beta", 2, NOON)
     campaigns.set_array_state(array, ArraySubmissionState.SUBMITTED, 77)
-    first, second = campaigns.pending(array)
+    first, second = campaigns.unfinished_attempts(array)
 
-    campaigns.ended((replace(first, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3, wallclock_s=5),))
-    campaigns.count(1, ended=1, failed=1)
+    campaigns.record_attempt_ends(
+        (replace(first, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3, wallclock_s=5),)
+    )
+    campaigns.add_to_task_counts(1, ended=1, failed=1)
 
     kept = replace(array, state=ArraySubmissionState.SUBMITTED, job_id=77)
-    assert campaigns.pending(array) == (second,)
+    assert campaigns.unfinished_attempts(array) == (second,)
     assert campaigns.open_arrays() == (kept,)
     assert live_campaign_jobs_at(campaigns.database, "beta").jobs == {77}
     assert live_campaign_jobs_at(campaigns.database, "gamma").jobs == frozenset()
     campaigns.set_array_state(array, ArraySubmissionState.OVER)
     assert live_campaign_jobs_at(campaigns.database, "beta").jobs == frozenset()
     assert campaigns.open_arrays() == ()
-    assert TaskAttemptRows(campaigns.database, campaigns).tried(1) == {"beta"}
-    found = campaigns.find(1)
+    assert TaskAttemptRows(campaigns.database, campaigns).clusters_of_campaign(1) == {"beta"}
+    found = campaigns.find_campaign(1)
     assert (found.ended, found.failed) == (1, 1)
 
 
 def test_a_campaign_that_has_ended_is_still_known(campaigns: CampaignRows) -> None:
     """But no cycle looks at it."""
-    campaigns.add(SWEEP, "token")
+    campaigns.insert_campaign(SWEEP, "token")
 
-    campaigns.is_now(1, CampaignState.TERMINATED)
+    campaigns.set_campaign_state(1, CampaignState.TERMINATED)
 
-    assert campaigns.unfinished() == ()
-    assert [one.state for one in campaigns.all()] == [CampaignState.TERMINATED]
+    assert campaigns.unfinished_campaigns() == ()
+    assert [one.state for one in campaigns.all_campaigns()] == [CampaignState.TERMINATED]

@@ -50,7 +50,7 @@ class Site:
         self.copies = SpeculativeAttemptRows(self.database, self.campaigns)
         self.marks = TaskDeletionMarkRows(self.database)
         self.missing = TaskMissingAtClusterRows(self.database)
-        self.campaigns.add(
+        self.campaigns.insert_campaign(
             made_campaign(tasks=100 * MANY, jdl=Jdl(name="sweep", clusters=BOTH, is_idempotent=True)), "token"
         )
 
@@ -68,28 +68,28 @@ class Site:
 
     def intend(self) -> CampaignArray:
         """Take the next tasks into an array."""
-        return self.campaigns.intend(1, "beta", SIZE, NOON)
+        return self.campaigns.create_array(1, "beta", SIZE, NOON)
 
     def end(self, arrays: Iterable[CampaignArray], outcome: Outcome = Outcome.SUCCESS) -> None:
         """Have them end."""
         for array in arrays:
-            ended = self.campaigns.pending(array)
+            ended = self.campaigns.unfinished_attempts(array)
             known = {"outcome": outcome, "exit_status": 0, "wallclock_s": 60}
-            self.campaigns.ended(replace(one, **known) for one in ended)  # type: ignore[arg-type]
+            self.campaigns.record_attempt_ends(replace(one, **known) for one in ended)  # type: ignore[arg-type]
             self.campaigns.set_array_state(array, ArraySubmissionState.OVER)
 
     def settle(self) -> None:
         """Have an array run of which tasks are copied, missing and marked, and one an epilogue."""
         (self.array,) = self.send(SIZE)
-        self.attempts = self.campaigns.pending(self.array)
+        self.attempts = self.campaigns.unfinished_attempts(self.array)
         tasks = tuple(one.task for one in self.attempts[:3])
         copies = SpeculativeAttemptsAtCluster(campaign=1, cluster="gamma", tasks=tasks, beyond_s=60)
-        assert self.copies.intend(copies, NOON)
-        assert self.tries.intend_step(
+        assert self.copies.create_speculative_array(copies, NOON)
+        assert self.tries.create_prologue_or_epilogue(
             CampaignPrologueOrEpilogueStart(campaign=1, cluster="gamma", step=EPILOGUE, attempt=1), NOON
         )
-        self.missing.note([TaskMissingSince(campaign=1, array=self.array.number, place=5, since=NOON)])
-        self.marks.put(
+        self.missing.store_missing_tasks([TaskMissingSince(campaign=1, array=self.array.number, place=5, since=NOON)])
+        self.marks.mark_tasks(
             ArrayTaskDeletion(
                 campaign=1, array=self.array.number, cluster="beta", wiped_for=Reason.OVERFLOW, places=(range(7, 9),)
             )
@@ -117,29 +117,31 @@ class Site:
 
 
 READ: dict[str, Callable[[Site], object]] = {
-    "unfinished campaigns": lambda site: site.campaigns.unfinished(),
-    "whether one is": lambda site: site.campaigns.is_unfinished(1),
-    "how many tasks wait": lambda site: site.campaigns.waiting(),
-    "what keeps off clusters": lambda site: site.campaigns.kept_off(),
-    "how long tasks took": lambda site: site.campaigns.durations(1),
-    "pending attempts of an array": lambda site: site.campaigns.pending(site.array),
-    "their places": lambda site: site.tries.pending_places(site.array),
-    "some of them": lambda site: site.tries.pending_at(site.array, {1, 2, 3}),
-    "earlier attempts": lambda site: site.tries.earlier(site.again()),
-    "where a test was tried": lambda site: site.tries.tried(1),
-    "the last arrays": lambda site: site.tries.last_arrays(1, BOTH),
-    "prologues and epilogues": lambda site: site.tries.steps(site.campaigns.unfinished()),
-    "copies": lambda site: site.copies.rivals([1]),
-    "marks": lambda site: site.marks.all(),
-    "marks of ended tasks": lambda site: site.marks.tidy(),
-    "missing tasks": lambda site: site.missing.all(),
-    "missing tasks that ended": lambda site: site.missing.note([]),
-    "ends of the last hour": lambda site: CampaignStatisticsRows(site.database).ended_since(1, NOON),
-    "a page of tasks": lambda site: CampaignTaskRows(site.database).sent(1, 20, 39),
+    "unfinished campaigns": lambda site: site.campaigns.unfinished_campaigns(),
+    "whether one is": lambda site: site.campaigns.is_campaign_unfinished(1),
+    "how many tasks wait": lambda site: site.campaigns.count_unsent_tasks(),
+    "what keeps off clusters": lambda site: site.campaigns.count_tasks_by_exclusions(),
+    "how long tasks took": lambda site: site.campaigns.run_times_by_cluster(1),
+    "pending attempts of an array": lambda site: site.campaigns.unfinished_attempts(site.array),
+    "their places": lambda site: site.tries.unfinished_indices(site.array),
+    "some of them": lambda site: site.tries.unfinished_attempts_at(site.array, {1, 2, 3}),
+    "earlier attempts": lambda site: site.tries.earlier_outcomes(site.again()),
+    "where a test was tried": lambda site: site.tries.clusters_of_campaign(1),
+    "the last arrays": lambda site: site.tries.last_arrays_by_cluster(1, BOTH),
+    "prologues and epilogues": lambda site: site.tries.last_prologues_and_epilogues(
+        site.campaigns.unfinished_campaigns()
+    ),
+    "copies": lambda site: site.copies.competing_attempts([1]),
+    "marks": lambda site: site.marks.deletion_marks(),
+    "marks of ended tasks": lambda site: site.marks.remove_marks_of_ended_attempts(),
+    "missing tasks": lambda site: site.missing.missing_tasks(),
+    "missing tasks that ended": lambda site: site.missing.store_missing_tasks([]),
+    "ends of the last hour": lambda site: CampaignStatisticsRows(site.database).count_tasks_ended_since(1, NOON),
+    "a page of tasks": lambda site: CampaignTaskRows(site.database).submitted_tasks(1, 20, 39),
     "campaigns with tasks": lambda site: CampaignTaskRows(site.database).campaigns_with_submitted_tasks(),
 }
 OF_OPEN_ARRAYS: dict[str, Callable[[Site], object]] = {
-    "all that a cycle looks at": lambda site: site.updator.look(),
+    "all that a cycle looks at": lambda site: site.updator.gather_situation(),
     "open arrays": lambda site: site.campaigns.open_arrays(),
     "arrays at a cluster": lambda site: live_campaign_jobs_at(site.database, "beta"),
 }

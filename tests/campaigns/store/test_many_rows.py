@@ -55,8 +55,8 @@ def _database(tmp_path: Path) -> Iterator[Counting]:
     database = Counting.open(f"sqlite:///{tmp_path}/state.db")
     assert isinstance(database, Counting)
     campaigns = CampaignRows(database)
-    campaigns.add(made_campaign(uid=41000, tasks=TASKS), "token")
-    campaigns.intend(1, "beta", TASKS, NOON)
+    campaigns.insert_campaign(made_campaign(uid=41000, tasks=TASKS), "token")
+    campaigns.create_array(1, "beta", TASKS, NOON)
     database.changes = database.joined = 0
     yield database
     database.close()
@@ -66,9 +66,9 @@ def ended(database: StateFile, but: int) -> None:
     """Have all tasks end but the first ones."""
     campaigns = CampaignRows(database)
     (array,) = campaigns.open_arrays()
-    campaigns.ended(
+    campaigns.record_attempt_ends(
         TaskAttempt(campaign=1, task=one.task, attempt=1, array=1, place=one.place, outcome=SUCCESS)
-        for one in campaigns.pending(array)[but:]
+        for one in campaigns.unfinished_attempts(array)[but:]
     )
 
 
@@ -79,18 +79,18 @@ def test_tasks_that_are_missing_are_noted_and_forgotten_in_portions(database: Co
     def missed(since: datetime | None, places: range) -> list[TaskMissingSince]:
         return [TaskMissingSince(campaign=1, array=1, place=place, since=since) for place in places]
 
-    kept.note(missed(NOON, range(1, TASKS + 1)))
-    assert (len(kept.all()), database.changes, database.joined) == (TASKS, IN_PORTIONS, 0)
+    kept.store_missing_tasks(missed(NOON, range(1, TASKS + 1)))
+    assert (len(kept.missing_tasks()), database.changes, database.joined) == (TASKS, IN_PORTIONS, 0)
 
-    kept.note(missed(None, range(2, TASKS + 1)))
-    assert kept.all() == {(1, 1, 1): NOON}
+    kept.store_missing_tasks(missed(None, range(2, TASKS + 1)))
+    assert kept.missing_tasks() == {(1, 1, 1): NOON}
     assert database.changes == 2 * IN_PORTIONS - 1
 
-    kept.note(missed(NOON, range(1, TASKS + 1)))
+    kept.store_missing_tasks(missed(NOON, range(1, TASKS + 1)))
     ended(database, but=1)
     database.changes = 0
-    kept.note([])
-    assert kept.all() == {(1, 1, 1): NOON}
+    kept.store_missing_tasks([])
+    assert kept.missing_tasks() == {(1, 1, 1): NOON}
     assert (database.changes, database.joined) == (IN_PORTIONS - 1, 0)
 
 
@@ -100,18 +100,18 @@ def test_tasks_are_marked_in_portions(database: Counting) -> None:
     whole = {"campaign": 1, "array": 1, "cluster": "beta", "wiped_for": NikitaDeletionReason.OVERFLOW}
     wipe = ArrayTaskDeletion(places=(range(1, 3), range(3, TASKS + 1)), **whole)  # type: ignore[arg-type]
 
-    marks.put(wipe)
-    assert len(marks.all()[1, 1]) == TASKS
+    marks.mark_tasks(wipe)
+    assert len(marks.deletion_marks()[1, 1]) == TASKS
     assert (database.changes, database.joined) == (IN_PORTIONS, 0)
 
     ended(database, but=PORTION + 1)
     database.changes = 0
-    marks.tidy()
-    assert len(marks.all()[1, 1]) == PORTION + 1
+    marks.remove_marks_of_ended_attempts()
+    assert len(marks.deletion_marks()[1, 1]) == PORTION + 1
     assert (database.changes, database.joined) == (1, 0)
 
-    marks.remove(wipe)
-    assert marks.all() == {}
+    marks.remove_marks(wipe)
+    assert marks.deletion_marks() == {}
     assert (database.changes, database.joined) == (1 + IN_PORTIONS, 0)
 
 
@@ -122,9 +122,9 @@ def test_job_ratios_are_kept_in_portions(database: Counting) -> None:
         for n in range(TASKS)
     ]
 
-    CampaignStatisticsRows(database).keep(predicted)
+    CampaignStatisticsRows(database).store_job_ratios(predicted)
 
-    assert len(CampaignStatisticsRows(database).ratios([0, 1, TASKS - 1])) == IN_PORTIONS
+    assert len(CampaignStatisticsRows(database).read_job_ratios([0, 1, TASKS - 1])) == IN_PORTIONS
     assert (database.changes, database.joined) == (IN_PORTIONS, 0)
 
 

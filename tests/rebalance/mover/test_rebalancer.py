@@ -92,8 +92,8 @@ class Site:
                 digest="",
                 jdl=Jdl(name="n", clusters=wishes),
             )
-            campaigns.add(one, "token")
-            array = campaigns.intend(1, "beta", TASKS, NOON)
+            campaigns.insert_campaign(one, "token")
+            array = campaigns.create_array(1, "beta", TASKS, NOON)
             assert array
             campaigns.set_array_state(array, ArraySubmissionState.RELEASED, 7)
         monkeypatch.setattr(status, "query_cluster_snapshot", self._snapshot)
@@ -140,7 +140,7 @@ class Site:
     def marked(self) -> list[int]:
         """Return the places that are to be moved."""
         with closing(self.database()) as database:
-            found = TaskDeletionMarkRows(database).all().get((1, 1), {})
+            found = TaskDeletionMarkRows(database).deletion_marks().get((1, 1), {})
         assert {mark.wiped_for for mark in found.values()} <= {NikitaDeletionReason.MOVED, NikitaDeletionReason.LEFT}
         return sorted(found)
 
@@ -217,14 +217,14 @@ def test_a_task_that_its_owner_cancels_as_it_is_to_be_moved_is_sent_nowhere(
     def names() -> frozenset[str]:
         with closing(site.database()) as database:
             if site.asked == 2:
-                TaskDeletionMarkRows(database).cancel(1, 0)
+                TaskDeletionMarkRows(database).mark_task_cancelled(1, 0)
         return frozenset()
 
     monkeypatch.setattr(rebalance_task_observer.drains, "list_drained_clusters", names)
 
     _, checked = site.rebalance()
     with closing(site.database()) as database:
-        found = TaskDeletionMarkRows(database).all()[1, 1]
+        found = TaskDeletionMarkRows(database).deletion_marks()[1, 1]
 
     assert len(checked.moves) == 4
     assert found[1].wiped_for is NikitaDeletionReason.UNWANTED
@@ -236,11 +236,11 @@ def test_no_mark_takes_the_place_of_an_owners_and_none_takes_that_off(site: Site
     wipe = ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=why, places=(range(1, 3),))
     with closing(site.database()) as database:
         marks = TaskDeletionMarkRows(database)
-        marks.cancel(1, 0)
-        marks.put(wipe)
-        put = marks.all()[1, 1]
-        marks.remove(wipe)
-        left = marks.all()[1, 1]
+        marks.mark_task_cancelled(1, 0)
+        marks.mark_tasks(wipe)
+        put = marks.deletion_marks()[1, 1]
+        marks.remove_marks(wipe)
+        left = marks.deletion_marks()[1, 1]
 
     assert [put[place].wiped_for for place in (1, 2)] == [NikitaDeletionReason.UNWANTED, why]
     assert [*left] == [1]
@@ -357,7 +357,7 @@ def test_what_is_deleted_to_be_moved_is_on_its_way_until_it_is_sent(site: Site, 
     with closing(site.database()) as database:
         places = (range(1, 5),)
         wipe = ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=mark, places=places)
-        TaskDeletionMarkRows(database).put(wipe)
+        TaskDeletionMarkRows(database).mark_tasks(wipe)
     site.gone = {1, 2, 3, 4}
     site.now += timedelta(seconds=site.policy.rebalance.host_rest_s)
 
@@ -397,7 +397,7 @@ def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
             opened_at=site.now - timedelta(seconds=silent_s),
             last_at=site.now,
         )
-        EventAndSuccessRecordRows(database).put([event])
+        EventAndSuccessRecordRows(database).store_events([event])
 
     for asked in (RebalanceTarget(), RebalanceTarget(what=RebalanceTargetKind.FAIL, name="beta")):
         planned, _ = site.rebalance(asked)
@@ -421,7 +421,7 @@ def test_a_cluster_that_is_closed_to_a_campaign_gets_none_of_its_tasks(site: Sit
             opened_at=NOON,
             last_at=NOON,
         )
-        EventAndSuccessRecordRows(database).put([event])
+        EventAndSuccessRecordRows(database).store_events([event])
 
     planned, _ = site.rebalance()
 
@@ -447,9 +447,9 @@ def test_a_host_that_got_tasks_rests(site: Site) -> None:
         marks = TaskDeletionMarkRows(database)
         campaigns = CampaignRows(database)
         (array,) = campaigns.open_arrays()
-        moved = [one for one in campaigns.pending(array) if one.place <= 4]
-        campaigns.ended(replace(one, outcome=TaskAttemptOutcome.MOVED) for one in moved)
-        marks.tidy()
+        moved = [one for one in campaigns.unfinished_attempts(array) if one.place <= 4]
+        campaigns.record_attempt_ends(replace(one, outcome=TaskAttemptOutcome.MOVED) for one in moved)
+        marks.remove_marks_of_ended_attempts()
     site.running = set()
     soon, _ = site.rebalance()
     site.now += timedelta(seconds=site.policy.rebalance.host_rest_s)
@@ -464,12 +464,12 @@ def test_the_moves_of_a_task_are_known(site: Site, tmp_path: Path) -> None:
     with closing(site.database()) as database:
         campaigns, known = CampaignRows(database), CampaignTaskRows(database)
         (array,) = campaigns.open_arrays()
-        moved = [one for one in campaigns.pending(array) if one.place <= 2]
-        campaigns.ended(replace(one, outcome=TaskAttemptOutcome.MOVED) for one in moved)
+        moved = [one for one in campaigns.unfinished_attempts(array) if one.place <= 2]
+        campaigns.record_attempt_ends(replace(one, outcome=TaskAttemptOutcome.MOVED) for one in moved)
         campaigns.add_unsent_tasks(1, *(WaitingTaskRange(first=one.task, last=one.task, attempt=2) for one in moved))
-        again = campaigns.intend(1, "gamma", 1, NOON)
+        again = campaigns.create_array(1, "gamma", 1, NOON)
         assert again
-        tasks = known.sent(1, 0, TASKS)
+        tasks = known.submitted_tasks(1, 0, TASKS)
         published_campaign_files.publish_campaign_task_file(1, 0, tasks, str(tmp_path))
 
     assert [one.moved for one in tasks if one.moved] == [

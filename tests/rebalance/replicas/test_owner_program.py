@@ -218,12 +218,12 @@ def test_who_has_ones_folder_keeps_nobody_from_taking_back_what_the_service_is_l
     taken = Path(folder, "u.0")
     taken.mkdir()
     os.chown(taken, 65534, -1)
-    monkeypatch.setattr(campaign_inbox, "_home", lambda: str(tmp_path))
+    monkeypatch.setattr(campaign_inbox, "_home_directory", lambda: str(tmp_path))
     for name in ("reads", "genome", "reads"):
-        campaign_inbox._spare.cache_clear()
+        campaign_inbox._random_inbox_token.cache_clear()
         assert delegate_dataset_or_why_not(name, folder) == ""
     for _ in range(3):
-        campaign_inbox._spare.cache_clear()
+        campaign_inbox._random_inbox_token.cache_clear()
         try_revoke_dataset_delegation("reads", folder)
 
     assert [one.dataset for one in list_dataset_delegations(folder)] == ["genome"]
