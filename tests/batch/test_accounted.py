@@ -1,4 +1,4 @@
-"""The lines of some accounts, read by the real shell and grep from files as cells keep them."""
+"""Tests of the accounting search, run by the real shell and grep."""
 
 import os
 import subprocess
@@ -36,14 +36,14 @@ def asked(common: Path, *accounts: str) -> tuple[int, list[str]]:
     return done.returncode, [line.split(":")[2] for line in done.stdout.splitlines() if ":" in line]
 
 
-def test_the_lines_of_an_account_are_shown(common: Path) -> None:
+def test_accounting_lines_of_an_account_are_found(common: Path) -> None:
     keep(common / "accounting", "gc.1.1", "x", "y", "gc.1.2", "z", "gc.1.22")
 
     assert asked(common, "gc.1.2") == (0, ["y", "gc.1.2", "z"])
 
 
 @pytest.mark.parametrize("name", ["accounting.0", "accounting.1", "accounting-20260101"])
-def test_what_was_rotated_away_of_late_is_read_too_and_first(common: Path, name: str) -> None:
+def test_recently_rotated_files_are_searched_first(common: Path, name: str) -> None:
     keep(common / name, "gc.1.1", days_old=1)
     keep(common / "accounting", "gc.1.2")
 
@@ -51,14 +51,14 @@ def test_what_was_rotated_away_of_late_is_read_too_and_first(common: Path, name:
 
 
 @pytest.mark.parametrize(("name", "days_old"), [("accounting.0", 3), ("accounting.1.gz", 0), ("accounting.save", 0)])
-def test_what_is_old_compressed_or_a_copy_is_not_read(common: Path, name: str, days_old: int) -> None:
+def test_old_and_compressed_files_are_not_searched(common: Path, name: str, days_old: int) -> None:
     keep(common / name, "gc.1.1", days_old=days_old)
     keep(common / "accounting", "x")
 
     assert asked(common, "gc.1.1") == (NO_LINE, [])
 
 
-def test_a_cell_without_the_file_or_without_its_folder_is_not_read(common: Path) -> None:
+def test_a_missing_accounting_file_or_folder_is_reported(common: Path) -> None:
     keep(common / "accounting.0", "gc.1.1")
     missing = asked(common, "gc.1.1")[0]
     (common / "accounting.0").unlink()

@@ -1,4 +1,4 @@
-"""The one table of adapters: every kind has its own, and each tells what it can by what it has."""
+"""Tests of the table of adapters: each kind of cluster has an adapter with its abilities."""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -24,8 +24,7 @@ SPEC = JobSpec(transfer="gb.alpha.1.0.1", request=JobRequest(), cwd="/work")
 OPTIONAL = tuple(field.name for field in fields(BatchSystemAdapter) if field.default is None)
 
 
-def test_every_kind_has_an_adapter_and_a_way_to_reach_it() -> None:
-    """A new kind is a line in each table; nothing else asks for a kind's name."""
+def test_every_cluster_kind_has_an_adapter_and_an_address() -> None:
     assert set(ADAPTERS) == set(REACHED) == set(HOT) == set(ClusterKind)
     assert set(OF_KIND) == set(JUDGES) == set(ClusterKind)
 
@@ -57,8 +56,7 @@ FIELDS = {"local_kind", "remote_kind"}
 CLASSES = {"GridEngineCellAccess", "OarServerAccess", "EmbeddedClusterAccess"}
 
 
-def test_nothing_outside_the_tables_asks_for_a_kind() -> None:
-    """What differs between kinds is a fact in a table or an adapter's own, for a new kind too."""
+def test_no_code_outside_the_tables_compares_cluster_kinds() -> None:
     found = {str(path.relative_to(ROOT)): list(comparisons(path.read_text())) for path in ASKING}
 
     assert {name: told for name, told in found.items() if told} == {}
@@ -76,13 +74,12 @@ def test_nothing_outside_the_tables_asks_for_a_kind() -> None:
         "x = isinstance(where, GridEngineCellAccess)",
     ],
 )
-def test_a_question_for_a_kind_is_seen(code: str) -> None:
-    """The test above can fail."""
+def test_a_comparison_of_cluster_kinds_is_detected(code: str) -> None:
     assert len(list(comparisons(code))) == 1
 
 
 @pytest.mark.parametrize("where", [CELL, OAR, FOLDER], ids=["gridengine", "oar", "embedded"])
-def test_a_cluster_has_the_adapter_of_its_kind_hot_and_cold(where: Away) -> None:
+def test_services_and_starters_use_the_same_submit_module(where: Away) -> None:
     assert batch_adapter_of_cluster(where).submit is load_submit_adapter(where)
 
 
@@ -102,19 +99,19 @@ def test_a_cluster_has_the_adapter_of_its_kind_hot_and_cold(where: Away) -> None
     ],
     ids=["gridengine", "oar", "embedded"],
 )
-def test_an_adapter_has_what_its_system_can(where: Away, abilities: set[str]) -> None:
+def test_each_adapter_has_the_abilities_of_its_batch_system(where: Away, abilities: set[str]) -> None:
     adapter = batch_adapter_of_cluster(where)
 
     assert {name for name in OPTIONAL if getattr(adapter, name)} == abilities
 
 
-def test_what_can_be_recalled_is_the_same_for_the_service_and_for_a_starter() -> None:
+def test_services_and_starters_agree_on_recalling_adapters() -> None:
     assert set(RECALLERS) == {kind for kind, adapter in ADAPTERS.items() if adapter.recalls}
     assert load_job_recaller(CELL) is batch_adapter_of_cluster(CELL).recalls
     assert load_job_recaller(OAR) is None
 
 
-def test_whatever_can_be_at_home_has_its_acts_there() -> None:
+def test_each_home_adapter_has_task_guards_and_a_marker() -> None:
     homes = {kind for kind, adapter in ADAPTERS.items() if adapter.at_home}
 
     assert {kind for kind, adapter in ADAPTERS.items() if adapter.guards_tasks} == homes
@@ -122,13 +119,13 @@ def test_whatever_can_be_at_home_has_its_acts_there() -> None:
 
 
 @pytest.mark.parametrize("loaders", [HOT, MARKERS, RECALLERS])
-def test_each_loader_gives_a_module_of_its_kind(loaders: dict[str, Callable[[], ModuleType]]) -> None:
+def test_each_loader_returns_a_module_of_its_kind(loaders: dict[str, Callable[[], ModuleType]]) -> None:
     for kind, load in loaders.items():
         assert load().__name__.startswith(f"gridbridge.batch.{kind}.")
 
 
 @pytest.mark.parametrize(("where", "program"), [(CELL, "/b/qsub"), (OAR, "/usr/bin/oarsub"), (FOLDER, "submit")])
-def test_each_explains_the_submission_that_it_would_make(where: Away, program: str) -> None:
+def test_each_adapter_builds_its_submission_command(where: Away, program: str) -> None:
     argv = batch_adapter_of_cluster(where).build_submission_command(where, SPEC)
 
     assert program in argv

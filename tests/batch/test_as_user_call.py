@@ -1,4 +1,4 @@
-"""How the service runs gridbridge-as-user: by sudo, or as its one person."""
+"""Tests of calls of gridbridge-as-user, by sudo or directly."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from gridbridge.shell.program_runs import CompletedProgram
     ],
     ids=["others", "alone"],
 )
-def test_only_a_site_of_several_people_needs_sudo(
+def test_only_a_site_with_several_users_needs_sudo(
     monkeypatch: pytest.MonkeyPatch, kind: ClusterKind, first: tuple[str, ...]
 ) -> None:
     asked: list[tuple[str, ...]] = []
@@ -36,10 +36,7 @@ def test_only_a_site_of_several_people_needs_sudo(
     assert asked == [(*first, "list-arrays", "c.1")]
 
 
-def test_half_a_line_of_roots_ledger_is_noted_in_the_log(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Root has removed it, and goes on."""
+def test_a_truncated_ledger_line_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     said = b"ledger-cut c.12 14\nno job\n"
     monkeypatch.setattr(privileged_helper_calls, "run_program", lambda argv, *_: CompletedProgram(argv, 0, b"", said))
     privileged_helper_calls.run_gridbridge_as_user("list-arrays", "c.12")

@@ -1,4 +1,4 @@
-"""What is counted of the questions to clusters are those that the programs ask."""
+"""Tests of the benchmark's list of queries to clusters."""
 
 import pytest
 
@@ -20,8 +20,7 @@ SERVER = OarServerAccess(binaries="/usr/bin", timeout_s=9, login=None)
         ("gamma", "ends", oar.show_ended_array_tasks_command(SERVER, [(7, (1, 2))])),
     ],
 )
-def test_a_question_about_arrays_is_counted_as_what_it_is(cluster: str, what: str, argv: tuple[str, ...]) -> None:
-    """By the words of its client, without what limits it."""
+def test_the_benchmark_recognizes_queries_about_arrays(cluster: str, what: str, argv: tuple[str, ...]) -> None:
     begin = PAST if cluster == "gamma" else 0
     called = " ".join(argv[begin:]).removeprefix("/usr/bin/")
 

@@ -1,4 +1,4 @@
-"""What starters are told of a queue that leads to an OAR server."""
+"""Tests of cluster addresses, routes and mapping rules from a configuration with an OAR server."""
 
 import os
 import subprocess
@@ -75,8 +75,8 @@ def asked_of_queue(queue: TransferQueueSection, *queues: str) -> MappableJobRequ
     return map_request_to_remote_cluster(request, rules_of(policy, "transfer-gamma"), "gamma")
 
 
-def test_a_queue_has_one_queue_and_types_there_for_all_its_jobs() -> None:
-    """But a job that asks for a queue which is one there gets that."""
+def test_a_transfer_queue_sets_the_oar_queue_and_types_of_its_jobs() -> None:
+    """A mapped queue of the job takes precedence."""
     usual = a_policy().queues["transfer-gamma"]
     best = replace(usual, oar_queue="best", oar_type="besteffort timesharing=user,*")
     plain, typed, own = asked_of_queue(usual), asked_of_queue(best), asked_of_queue(best, "long.q")
@@ -88,8 +88,7 @@ def test_a_queue_has_one_queue_and_types_there_for_all_its_jobs() -> None:
     assert {one.spread for one in (plain, typed, own)} == {"4"}
 
 
-def test_a_starter_reaches_an_oar_server_as_its_job_s_owner() -> None:
-    """And only the adapter of its kind is taken."""
+def test_a_starter_logs_in_to_an_oar_server_as_the_mapped_user() -> None:
     route = configured_cluster_addresses.build_transfer_queue_route(a_policy(), "transfer-gamma")
     told = transfer_route.decode_transfer_route(transfer_route.encode_transfer_route(route))
     there = told.away_as("alice")
@@ -102,7 +101,7 @@ def test_a_starter_reaches_an_oar_server_as_its_job_s_owner() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="anybody else asks as themselves")
-def test_root_asks_as_the_service_does() -> None:
+def test_root_logs_in_as_the_service_account() -> None:
     there = configured_cluster_addresses.configured_cluster_address(a_policy(), "gamma")
 
     assert there.login
@@ -120,16 +119,16 @@ def test_root_asks_as_the_service_does() -> None:
     ],
     ids=["converted", "equal", "level", "walltime", "dropped"],
 )
-def test_a_rule_says_what_a_resource_is_there(hard: dict[str, str], expected: list[tuple[str, str]]) -> None:
+def test_a_mapping_rule_translates_a_resource_for_oar(hard: dict[str, str], expected: list[tuple[str, str]]) -> None:
     assert list(asked(hard).hard) == expected
 
 
-def test_what_has_no_rule_is_refused_and_its_rule_named() -> None:
+def test_a_resource_without_rule_is_refused_by_rule_name() -> None:
     with pytest.raises(UnmappableRequest, match=r"no virtual_free: \[map\.gamma\.resource\.NAME\]"):
         asked({"virtual_free": "1M"})
 
 
-def test_nothing_is_asked_for_softly() -> None:
+def test_soft_requests_are_dropped_with_a_note() -> None:
     there = asked({}, {"mem_free": "1G", "nonesuch": "1", "soft": "1"})
 
     assert (there.soft, there.project) == ((), "foreign")
@@ -145,8 +144,8 @@ def test_nothing_is_asked_for_softly() -> None:
     ],
     ids=["nothing", "the same", "no limit"],
 )
-def test_a_queue_asks_for_what_its_jobs_do_not(hard: dict[str, str], expected: list[tuple[str, str]]) -> None:
-    """In the words of home, which the cluster's rules convert."""
+def test_a_queues_default_requests_are_translated(hard: dict[str, str], expected: list[tuple[str, str]]) -> None:
+    """The defaults are resources of the home cluster."""
     rules = rules_of(with_big_queue({"mem_free": "64G", "h_rt": "3600"}), "transfer-big")
     request = MappableJobRequest(hard=tuple(hard.items()))
 
@@ -160,20 +159,20 @@ def with_big_queue(asks: dict[str, str]) -> Policy:
     return replace(policy, queues={**policy.queues, "transfer-big": queue})
 
 
-def test_only_the_jobs_of_that_queue_ask_for_it() -> None:
+def test_default_requests_apply_only_to_jobs_of_their_queue() -> None:
     policy = with_big_queue({"mem_free": "64G"})
 
     assert rules_of(policy, "transfer-gamma") == rules_of(a_policy(), "transfer-gamma")
 
 
-def test_a_cluster_that_is_configured_no_more_can_not_be_reached() -> None:
+def test_a_cluster_missing_from_the_configuration_is_an_error() -> None:
     with pytest.raises(ConfigError) as refused:
         configured_cluster_addresses.configured_cluster_address(a_policy(), "beta")
 
     assert str(refused.value) == "/etc/gridbridge/gridbridge.toml has no [cluster.beta]"
 
 
-def test_connections_that_are_kept_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_persistent_ssh_connections_are_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssh, "_carrier", ssh.OpenSshClient())
     configured_cluster_addresses.keep_ssh_connections_open(a_policy())
     first = ssh._carrier
@@ -183,8 +182,7 @@ def test_connections_that_are_kept_stay(monkeypatch: pytest.MonkeyPatch) -> None
     assert ssh._carrier is first
 
 
-def test_paramiko_is_loaded_with_the_first_request_alone() -> None:
-    """Clusters of this host are asked meanwhile."""
+def test_paramiko_is_imported_by_the_first_ssh_request() -> None:
     program = """
 import sys
 from gridbridge.batch import configured_cluster_addresses
@@ -206,7 +204,7 @@ except HostNotReached:
     assert ran.stdout.split() == ["False", "True"]
 
 
-def test_a_short_program_logs_in_to_each_cluster_by_ssh_before_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_program_logs_in_to_each_ssh_cluster_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = list[str]()
     monkeypatch.setattr(ssh, "_carrier", ssh.OpenSshClient())
     monkeypatch.setattr(IdleSshSessions, "begin", lambda _, login: begun.append(login.host))

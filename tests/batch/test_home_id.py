@@ -1,4 +1,4 @@
-"""A job away that knows its number at home: its commands are given the one it has there."""
+"""Tests of the stand-ins for Grid Engine's commands that translate the home job id."""
 
 from pathlib import Path
 
@@ -56,8 +56,8 @@ def told(site: Site, line: str, task: str = TASK, **values: object) -> list[str]
         ("env -u JOB_ID qdel 12", "qdel|12"),
     ],
 )
-def test_the_jobs_own_number_becomes_the_one_it_has_there(site: Site, line: str, given: str) -> None:
-    """An option's value and a script's arguments stay as they are, whatever number they are."""
+def test_commands_get_the_remote_job_id_for_the_home_job_id(site: Site, line: str, given: str) -> None:
+    """Option values and script arguments stay unchanged."""
     expected = given or line.replace("$JOB_ID", "12").replace(" ", "|").replace(
         "-hold_jid|9,12", "-hold_jid|9,77"
     ).replace("-hold_jid|12", "-hold_jid|77")
@@ -65,14 +65,14 @@ def test_the_jobs_own_number_becomes_the_one_it_has_there(site: Site, line: str,
     assert told(site, line) == expected.splitlines()
 
 
-def test_the_job_of_a_site_that_has_no_array_is_named_as_it_is(site: Site) -> None:
+def test_a_job_that_is_no_array_task_gets_no_task_translation(site: Site) -> None:
     assert told(site, "qdel 12.1 12", task="undefined") == ["qdel|77.1|77"]
 
 
 @pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
 @pytest.mark.parametrize("start", [ShellStartMode.POSIX, ShellStartMode.BINARY])
-def test_a_profile_that_sets_another_path_takes_nothing_away(site: Site, shell: str, start: str) -> None:
-    """/etc/profile of Debian does; the script still has its name, arguments and functions."""
+def test_a_profile_that_replaces_path_does_not_hide_the_stand_ins(site: Site, shell: str, start: str) -> None:
+    """Debian's /etc/profile replaces PATH."""
     home = site.tmpdir.parent / "home"
     home.mkdir()
     path = f"{site.tmpdir.parent}/bin:/usr/bin:/bin"
@@ -95,22 +95,22 @@ def test_a_profile_that_sets_another_path_takes_nothing_away(site: Site, shell: 
     assert (status, site.out.read_text()) == (3, f"qdel|77\nthere\n{last}\n")
 
 
-def test_a_script_that_names_no_command_or_minds_who_reads_it_is_started_as_ever() -> None:
+def test_only_a_script_that_runs_commands_is_sourced() -> None:
     assert remote_job_script_writer.shell_args_restoring_path(b"echo $0\n") == []
     assert remote_job_script_writer.shell_args_restoring_path(b"(return 0 2>/dev/null) && exit\nqdel $JOB_ID\n") == []
     assert remote_job_script_writer.shell_args_restoring_path(b"qdel $JOB_ID\n") != []
 
 
-def test_without_room_for_them_the_job_is_not_started(site: Site) -> None:
+def test_a_job_without_room_for_the_stand_ins_is_not_started(site: Site) -> None:
     lines = remote_job_script_writer.home_job_id_commands_script(HOME, TASK).replace("$gb_private/own", "/dev/full")
 
     assert site.run(script=b"echo ran\n", own=lines) == 200
     assert not site.out.exists()
 
 
-def test_what_stands_before_the_commands_stays_short() -> None:
+def test_the_stand_in_script_is_shorter_than_60_lines() -> None:
     assert len(Path(remote_job_script_writer.HOME_ID_BODY).read_text().splitlines()) < 60
 
 
-def test_a_job_without_it_has_nothing_before_its_commands(site: Site) -> None:
+def test_a_job_without_stand_ins_runs_the_real_commands(site: Site) -> None:
     assert told(site, "qdel $JOB_ID; ls $TMPDIR/.gridbridge", own="") == ["qdel|12", "12", "killed", "times"]

@@ -1,4 +1,4 @@
-"""oar-hooks/wake-up and sleep: OAR's wishes are noted whole, at once, and nothing else."""
+"""Tests of oar-hooks/wake-up and oar-hooks/sleep, by which OAR asks to wake and halt nodes."""
 
 import subprocess
 from pathlib import Path
@@ -33,8 +33,8 @@ def call(hook: str, folder: Path, names: bytes) -> int:
 @pytest.mark.parametrize(
     "names", [b"n1\nn2.example\n", b"n1 n2.example\n", b"n1\t n2.example"], ids=["lines", "blanks", "tab"]
 )
-def test_the_names_of_nodes_are_noted(hook: str, wish: str, names: bytes, tmp_path: Path) -> None:
-    """One a line, or all on one line where OAR's forker is bypassed."""
+def test_a_hook_stores_the_names_of_nodes(hook: str, wish: str, names: bytes, tmp_path: Path) -> None:
+    """OAR passes one name in each line, or all names in one line."""
     assert call(hook, tmp_path, names) == 0
 
     (file,) = tmp_path.iterdir()
@@ -42,8 +42,8 @@ def test_the_names_of_nodes_are_noted(hook: str, wish: str, names: bytes, tmp_pa
     assert file.read_text() == "n1\nn2.example\n"
 
 
-def test_oar_takes_nodes_that_are_to_sleep_for_absent(tmp_path: Path) -> None:
-    """Else it would start jobs there until they are off, and afterwards; it is asked once."""
+def test_the_sleep_hook_sets_nodes_absent_in_oar(tmp_path: Path) -> None:
+    """OAR would otherwise start jobs on the nodes."""
     call("wake-up", tmp_path, b"n1\n")
     call("sleep", tmp_path, b"n1 n2.example\n")
     call("sleep", tmp_path, b"')--\n")
@@ -54,18 +54,18 @@ def test_oar_takes_nodes_that_are_to_sleep_for_absent(tmp_path: Path) -> None:
 
 @WISHES
 @pytest.mark.parametrize("names", [b"", b"\n", b"../../etc/passwd\n", b"-n;id\n", b"$(id)\n"])
-def test_what_is_no_name_leaves_nothing(hook: str, wish: str, names: bytes, tmp_path: Path) -> None:
+def test_a_hook_ignores_invalid_node_names(hook: str, wish: str, names: bytes, tmp_path: Path) -> None:
     assert call(hook, tmp_path, names) == 0
     assert list(tmp_path.glob(f"*{wish}*")) == []
 
 
 @WISHES
-def test_a_folder_that_is_not_there_is_an_error(hook: str, wish: str, tmp_path: Path) -> None:
+def test_a_hook_fails_without_its_folder(hook: str, wish: str, tmp_path: Path) -> None:
     assert call(hook, tmp_path / wish, b"n1\n") == 1
 
 
 @WISHES
-def test_two_wishes_are_two_files(hook: str, wish: str, tmp_path: Path) -> None:
+def test_two_hook_calls_write_two_files(hook: str, wish: str, tmp_path: Path) -> None:
     call(hook, tmp_path, b"n1\n")
     call(hook, tmp_path, b"n2\n")
 

@@ -1,4 +1,4 @@
-"""What systems say of jobs and queues becomes facts; what nobody knows becomes UNKNOWN."""
+"""Tests of the state letters of jobs and queue instances."""
 
 import logging
 
@@ -32,7 +32,8 @@ WORDS = {
     [(letters, word) for word, group in WORDS.items() for letters in group.split()],
     ids=lambda value: str,
 )
-def test_every_combination_of_sge_status_has_its_word(letters: str, expected: str) -> None:
+def test_every_letter_combination_of_sge_status_has_a_state_word(letters: str, expected: str) -> None:
+    """See sge_status(5)."""
     assert parse_job_state_letters(letters).word == expected
 
 
@@ -51,8 +52,7 @@ def test_every_combination_of_sge_status_has_its_word(letters: str, expected: st
         ("dqw", "is_waiting is_deleting"),
     ],
 )
-def test_several_facts_may_hold_at_once(letters: str, facts: str) -> None:
-    """A held running job runs on; a deleted suspended one still occupies its host."""
+def test_a_state_may_have_several_facts(letters: str, facts: str) -> None:
     state = parse_job_state_letters(letters)
     names = (
         "is_waiting can_start is_running has_begun is_held is_suspended is_deleting is_error is_restarted is_put_back"
@@ -71,14 +71,14 @@ def test_several_facts_may_hold_at_once(letters: str, facts: str) -> None:
         ("sST", {JobStateFact.BY_HAND, JobStateFact.BY_QUEUE, JobStateFact.BY_THRESHOLD}),
     ],
 )
-def test_who_suspended_is_kept(letters: str, expected: set[str]) -> None:
+def test_the_cause_of_a_suspension_is_parsed(letters: str, expected: set[str]) -> None:
     suspenders = {JobStateFact.BY_HAND, JobStateFact.BY_QUEUE, JobStateFact.BY_THRESHOLD}
 
     assert parse_job_state_letters(letters).facts & suspenders == expected
 
 
 @pytest.mark.parametrize("letters", ["", "X", "qwX", "P"])
-def test_unknown_letters_are_told_once(letters: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_state_letters_are_logged_once(letters: str, caplog: pytest.LogCaptureFixture) -> None:
     qstat_xml_parser.parse_job_state_log_unknown.cache_clear()
     with caplog.at_level(logging.WARNING):
         words = {qstat_xml_parser.parse_job_state_log_unknown(letters).word for _ in range(2)}
@@ -87,13 +87,12 @@ def test_unknown_letters_are_told_once(letters: str, caplog: pytest.LogCaptureFi
     assert caplog.messages == [f"event=unknown_job_state letters={letters!r}"]
 
 
-def test_a_pending_job_with_an_unknown_letter_still_counts_as_load() -> None:
-    """Busier than it is does less harm than idler than it is."""
+def test_a_pending_job_with_an_unknown_letter_counts_as_demand() -> None:
     assert parse_job_state_letters("qwX").can_start
 
 
 @given(st.text(max_size=8))
-def test_no_letters_raise(letters: str) -> None:
+def test_any_letters_are_parsed_without_error(letters: str) -> None:
     assert parse_job_state_letters(letters).text == letters
     assert parse_job_state_letters(letters).is_listed
 
@@ -111,22 +110,22 @@ def test_no_letters_raise(letters: str) -> None:
         ("c?", {QueueStartBlocker.UNKNOWN}),
     ],
 )
-def test_queue_letters_are_facts(letters: str, facts: set[str]) -> None:
+def test_queue_state_letters_become_facts(letters: str, facts: set[str]) -> None:
     assert parse_queue_state_letters(letters) == QueueInstanceState(facts, letters)
 
 
 @pytest.mark.parametrize("letters", QSTAT.split(" "))
-def test_other_systems_show_what_qstat_would(letters: str) -> None:
+def test_job_facts_are_rendered_as_qstats_letters(letters: str) -> None:
     assert render_job_state_letters(parse_job_state_letters(letters).facts) == letters
 
 
-def test_other_systems_show_queues_so_too() -> None:
+def test_queue_facts_are_rendered_as_qstats_letters() -> None:
     assert [render_queue_state_letters(parse_queue_state_letters(one).facts) for one in ("", "u", "d", "ud")] == [
         *("", "u", "d", "ud")
     ]
 
 
-def test_states_with_the_same_facts_and_text_are_equal() -> None:
+def test_states_with_equal_facts_and_text_are_equal() -> None:
     assert {JobState([JobStateFact.RUNNING], "r"), parse_job_state_letters("r")} == {parse_job_state_letters("r")}
     assert JobState([JobStateFact.RUNNING], "r") != JobState([JobStateFact.RUNNING], "Running")
     assert JobState() != QueueInstanceState()

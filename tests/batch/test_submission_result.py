@@ -1,4 +1,4 @@
-"""A submission without an answer is tried again only if nothing was sent."""
+"""Tests of a submission whose client program failed."""
 
 import pytest
 
@@ -16,5 +16,5 @@ from gridbridge.errors import CommandFailed, HostNotReached
     ],
     ids=["not there", "not reached", "no answer in time", "cut"],
 )
-def test_only_what_was_never_sent_is_sent_again(error: CommandFailed, result: str) -> None:
+def test_only_a_submission_that_was_never_sent_is_retried(error: CommandFailed, result: str) -> None:
     assert failed_submission_result(error).result == result

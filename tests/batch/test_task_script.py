@@ -1,4 +1,4 @@
-"""A task of an array gets its own parameters, by its place, and ends as its program did."""
+"""Tests of a campaign array's script, which really runs here."""
 
 import os
 import signal
@@ -61,8 +61,7 @@ def output(home: Path, name: str) -> str:
     return (home / "data" / "campaign.12" / name).read_text()
 
 
-def test_parameters_are_words_and_nothing_in_them_is_run(tmp_path: Path) -> None:
-    """Whatever shell or SQL somebody writes there."""
+def test_task_parameters_are_passed_unchanged_and_never_executed(tmp_path: Path) -> None:
     odd = ("x'; rm -rf /", "$(touch evil)", "`id`", 'a "b"', "", "--", "100%\\n")
     tasks = (CampaignArrayScriptTask(0, 1, ("other",)), CampaignArrayScriptTask(7, 2, odd))
 
@@ -73,8 +72,8 @@ def test_parameters_are_words_and_nothing_in_them_is_run(tmp_path: Path) -> None
     assert not (tmp_path / "data" / "evil").exists()
 
 
-def test_it_knows_what_it_is_on_either_batch_system(tmp_path: Path) -> None:
-    """OAR counts the places of an array in another variable."""
+def test_a_task_has_its_cigri_variables(tmp_path: Path) -> None:
+    """OAR sets OAR_ARRAY_INDEX instead of SGE_TASK_ID."""
     task = CampaignArrayScriptTask(41, 1, ("north", "3"))
 
     run(tmp_path, "env; echo", task, SGE_TASK_ID="undefined", OAR_ARRAY_INDEX="1")
@@ -101,28 +100,26 @@ def test_it_knows_what_it_is_on_either_batch_system(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("ended", "told"), [(0, 0), (3, 3), (66, 66), (99, 199), (100, 200), (199, -63), (200, -64)])
-def test_an_end_is_no_order_to_the_batch_system(tmp_path: Path, ended: int, told: int) -> None:
-    """99 and 100 would have Grid Engine run the task again, or stop its queue."""
+def test_exit_statuses_with_a_meaning_for_grid_engine_are_replaced(tmp_path: Path, ended: int, told: int) -> None:
+    """99 would requeue the task, and 100 would put the task into error state."""
     assert run(tmp_path, f"exit {ended};") == told
 
 
 @pytest.mark.parametrize("number", ["HUP", "INT", "QUIT", "SEGV", "KILL", "TERM", "USR2", "XCPU"])
 @pytest.mark.parametrize("by", ["kill -%s $$;", "sh -c 'kill -%s $$'; exit $?;"])
-def test_a_program_that_dies_by_a_signal_ends_its_task_by_it(tmp_path: Path, number: str, by: str) -> None:
-    """Also where a shell told it as 128 more: both batch systems note which signal it was."""
+def test_a_task_ends_by_the_signal_that_killed_its_program(tmp_path: Path, number: str, by: str) -> None:
+    """A shell reports a signal as an exit status of 128 plus the signal."""
     status = run(tmp_path, by % number)
 
     assert status == -signal.Signals[f"SIG{number}"]
 
 
 @pytest.mark.parametrize("status", [127, 128, 145, 146, 147, 148, 149, 150, 151, 156, 160, 183, 190])
-def test_an_exit_status_that_no_deadly_signal_has_stays_one(tmp_path: Path, status: int) -> None:
-    """Those above would stop the wrapper or be ignored, and some of ours tell something else."""
+def test_an_exit_status_without_deadly_signal_stays_an_exit_status(tmp_path: Path, status: int) -> None:
     assert run(tmp_path, f"exit {status};") == status
 
 
-def test_a_task_that_the_array_has_not_ends_without_its_program(tmp_path: Path) -> None:
-    """A place beyond the last one is nobody's."""
+def test_an_index_beyond_the_array_runs_no_program(tmp_path: Path) -> None:
     assert run(tmp_path, "touch ran;", SGE_TASK_ID="3") == 1
     assert not (tmp_path / "data" / "ran").exists()
 
@@ -136,8 +133,9 @@ def test_a_task_that_the_array_has_not_ends_without_its_program(tmp_path: Path) 
     ],
     ids=["that knows no checkpoint", "that saves its state", "that takes no notice"],
 )
-def test_a_task_makes_way(tmp_path: Path, command: str, saved: bool) -> None:
-    """It gets the checkpoint signal first, and its end is no success, whatever its program says."""
+def test_a_preempted_task_gets_the_checkpoint_signal_and_never_succeeds(
+    tmp_path: Path, command: str, saved: bool
+) -> None:
     path, environment = written(tmp_path, exec=command)
     with subprocess.Popen(["/bin/sh", path], env=environment, start_new_session=True) as task:
         until(lambda: (tmp_path / "data" / "began").exists())
@@ -152,8 +150,7 @@ def test_a_task_makes_way(tmp_path: Path, command: str, saved: bool) -> None:
     assert (tmp_path / "data" / "saved").exists() == saved
 
 
-def test_a_task_that_has_to_make_way_before_it_began_does_not_begin(tmp_path: Path) -> None:
-    """Its program would get no checkpoint signal any more."""
+def test_a_task_preempted_before_its_program_starts_does_not_start(tmp_path: Path) -> None:
     status = run(tmp_path, "touch ran;", PATH=f"{tmp_path}:/usr/bin:/bin")
 
     assert status == 0
@@ -166,8 +163,7 @@ def test_a_task_that_has_to_make_way_before_it_began_does_not_begin(tmp_path: Pa
     assert not (tmp_path / "data" / "ran").exists()
 
 
-def test_a_folder_that_is_not_there_is_told_by_the_signal_of_transfers(tmp_path: Path) -> None:
-    """57: it can not change to its working directory."""
+def test_a_missing_working_directory_ends_the_task_by_signal_57(tmp_path: Path) -> None:
     assert run(tmp_path, "true", settings={"directory": "/none"}) == -57
 
 
@@ -176,8 +172,7 @@ def test_a_folder_that_is_not_there_is_told_by_the_signal_of_transfers(tmp_path:
     [("OAR_NODEFILE", "n1\nn1\nn2\n"), ("PE_HOSTFILE", "n1\nn1\nn2\n"), ("", "here\nhere\n")],
     ids=["OAR", "Grid Engine, parallel", "one host"],
 )
-def test_the_node_file_has_a_line_a_slot(tmp_path: Path, file: str, shown: str) -> None:
-    """Whatever the batch system tells of hosts; nothing is left of it."""
+def test_the_node_file_has_one_line_for_each_slot(tmp_path: Path, file: str, shown: str) -> None:
     lines = "n1\nn1\nn2\n" if file == "OAR_NODEFILE" else "n1 2 q@n1 UNDEFINED\nn2 1 q@n2 <NULL>\n"
     (tmp_path / "hosts").write_text(lines)
     told = {file: str(tmp_path / "hosts")} if file else {}
@@ -190,8 +185,7 @@ def test_the_node_file_has_a_line_a_slot(tmp_path: Path, file: str, shown: str) 
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_a_node_file_that_cannot_be_written_is_no_endless_loop(tmp_path: Path) -> None:
-    """As on a full disk: the task does not begin, and it ends by the signal that says so."""
+def test_a_full_disk_ends_the_task_before_its_start(tmp_path: Path) -> None:
     path, environment = written(tmp_path, exec="true", slots="2")
     text = path.read_bytes()
     full = text.replace(b'nodes >"$gb_output.nodes"', b"nodes >|/dev/full")
@@ -202,8 +196,7 @@ def test_a_node_file_that_cannot_be_written_is_no_endless_loop(tmp_path: Path) -
     assert done.returncode == -59
 
 
-def test_a_copy_knows_which_one_it_is(tmp_path: Path) -> None:
-    """Its output is its own: the attempt is in the names."""
+def test_a_speculative_attempt_has_its_number_and_own_output(tmp_path: Path) -> None:
     task = CampaignArrayScriptTask(7, 3, ("north",))
     task.copy = 2
 
@@ -255,10 +248,9 @@ PLANTED = [
 
 @pytest.mark.parametrize("plant", PLANTED)
 @pytest.mark.parametrize("outputs", ["", "result"])
-def test_nobody_has_a_task_write_into_a_file_of_its_owners(
+def test_a_task_writes_only_into_a_folder_of_its_account(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], plant: Callable[[Path, Path], None], outputs: str
 ) -> None:
-    """A campaign's folder is the account's own, and nobody else can write it, or nothing runs."""
     mine = tmp_path / "mine"
     mine.write_text("of value\n")
     folder = shared(tmp_path)
@@ -272,8 +264,7 @@ def test_nobody_has_a_task_write_into_a_file_of_its_owners(
     assert f"{folder}: expected a folder that only this account owns" in capfd.readouterr().err
 
 
-def test_an_output_is_a_new_file(tmp_path: Path) -> None:
-    """Also where the task's own program left a link of that name."""
+def test_an_output_file_replaces_a_link_of_the_same_name(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.write_text("of value\n")
     folder = shared(tmp_path)
@@ -288,16 +279,14 @@ def test_an_output_is_a_new_file(tmp_path: Path) -> None:
     assert output(tmp_path, "0.1.err") == "err\n"
 
 
-def test_what_a_task_prints_is_its_owners_alone(tmp_path: Path) -> None:
-    """Whatever may be read beside it; what the task itself makes is as its own programs say."""
+def test_task_output_is_readable_only_by_its_owner(tmp_path: Path) -> None:
     assert run(tmp_path, "touch made;") == 0
 
     assert (tmp_path / "data" / "campaign.12").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "data" / "made").stat().st_mode & 0o777 == 0o644
 
 
-def test_a_directory_may_be_reached_through_a_link(tmp_path: Path) -> None:
-    """The task sees the name that its owner wrote."""
+def test_a_working_directory_may_be_a_symbolic_link(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "data").symlink_to("disk", target_is_directory=True)
 
@@ -318,8 +307,7 @@ def attempt(home: Path, number: int, command: str = WRITES) -> int:
     return run(home, command, task, settings={"outputs": "result sub/log"})
 
 
-def test_an_attempt_with_outputs_has_a_folder_of_its_own(tmp_path: Path) -> None:
-    """It becomes the task's when it has succeeded."""
+def test_a_successful_attempts_folder_becomes_the_tasks_folder(tmp_path: Path) -> None:
     folder = tmp_path / "data" / "campaign.12"
 
     assert attempt(tmp_path, 1) == 0
@@ -329,8 +317,7 @@ def test_an_attempt_with_outputs_has_a_folder_of_its_own(tmp_path: Path) -> None
     assert not (folder / "7.1").exists()
 
 
-def test_the_first_success_is_put_into_place(tmp_path: Path) -> None:
-    """Another attempt succeeds as well, and leaves nothing."""
+def test_only_the_first_successful_attempt_is_kept(tmp_path: Path) -> None:
     folder = tmp_path / "data" / "campaign.12"
 
     assert (attempt(tmp_path, 1), attempt(tmp_path, 2)) == (0, 0)
@@ -343,8 +330,9 @@ def test_the_first_success_is_put_into_place(tmp_path: Path) -> None:
     ("command", "status", "error"),
     [("touch result; exit 3; true", 3, ""), ("touch result; true", 1, "gridbridge: the task left no sub/log\n")],
 )
-def test_what_has_not_succeeded_is_not_put_into_place(tmp_path: Path, command: str, status: int, error: str) -> None:
-    """Nor is what lacks an output that was declared: it has failed."""
+def test_an_attempt_that_fails_or_lacks_an_output_is_not_published(
+    tmp_path: Path, command: str, status: int, error: str
+) -> None:
     folder = tmp_path / "data" / "campaign.12"
 
     assert attempt(tmp_path, 1, command) == status
@@ -359,11 +347,8 @@ def of_campaign(home: Path, token: str, command: str = "sh -c 'echo >result' sh"
     return run(home, command, CampaignArrayScriptTask(7, 1, ()), settings={"outputs": "result", "token": token})
 
 
-def test_a_folder_belongs_to_one_campaign(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Another site, or one that was made anew, gives the same numbers: its results are no old ones.
-
-    The campaign that was first goes on there.
-    """
+def test_a_campaign_folder_of_another_campaign_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Two sites, or a new state file, may use the same campaign id."""
     folder = tmp_path / "data" / "campaign.12"
     assert of_campaign(tmp_path, "alpha.one", "sh -c 'echo first | tee result' sh") == 0
 
@@ -378,15 +363,14 @@ def test_a_folder_belongs_to_one_campaign(tmp_path: Path, capfd: pytest.CaptureF
     assert output(tmp_path, "7/result") == "\n"
 
 
-def test_the_folder_of_a_campaign_that_began_before_folders_had_a_mark_goes_on(tmp_path: Path) -> None:
-    """Nobody knows any more whose it is."""
+def test_a_campaign_folder_without_token_is_adopted(tmp_path: Path) -> None:
     assert attempt(tmp_path, 1) == 0
 
     assert of_campaign(tmp_path, "alpha.one") == 0
     assert of_campaign(tmp_path, "gamma.two") == -57
 
 
-def test_of_tasks_that_begin_at_once_all_find_their_folder(tmp_path: Path) -> None:
+def test_tasks_that_begin_at_once_share_the_campaign_folder(tmp_path: Path) -> None:
     tasks = tuple(CampaignArrayScriptTask(number, 1, ()) for number in range(16))
     path, environment = written(tmp_path, *tasks, exec="true", token="alpha.one")
     begun = [
@@ -396,8 +380,7 @@ def test_of_tasks_that_begin_at_once_all_find_their_folder(tmp_path: Path) -> No
     assert [each.wait(30) for each in begun] == [0] * 16
 
 
-def test_a_prologue_is_lines_of_sh_in_the_tasks_directory(tmp_path: Path) -> None:
-    """Run as one script; it ends as its last line does, and is called so."""
+def test_a_prologue_runs_as_one_script_in_the_campaigns_directory(tmp_path: Path) -> None:
     step = CampaignArrayScriptTask(990_000_000, 2, ("echo it\\'s $CIGRI_JOB_ID # first\ncd /\nmkdir here/x; exit 3",))
     step.label = "prologue"
 

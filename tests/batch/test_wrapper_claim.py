@@ -1,4 +1,4 @@
-"""A job runs nothing of its own unless it has its claim; here the wrapper really runs."""
+"""Tests of the claim by which a remote job claims its task; the wrapper really runs here."""
 
 import os
 import subprocess
@@ -46,12 +46,12 @@ def run_without_key(site: Site, token: str = "t0") -> tuple[int, str]:
     return status, site.out.read_text() if site.out.exists() else ""
 
 
-def test_a_job_claims_itself_and_runs(site: Site) -> None:
+def test_a_job_claims_its_task_and_runs(site: Site) -> None:
     assert run(site) == (0, "ran\n")
     assert (site.spool / CLAIMS_FOLDER / f"{ME}.t0").read_text() == "77 beta-n1\n"
 
 
-def test_a_job_whose_claim_is_home_gives_way(site: Site) -> None:
+def test_a_job_whose_task_home_has_claimed_does_not_run(site: Site) -> None:
     remote_job_claims.take_home_claim(f"{ME}.t0", ME, str(site.spool))
 
     assert run(site) == (199, "")
@@ -60,13 +60,13 @@ def test_a_job_whose_claim_is_home_gives_way(site: Site) -> None:
     assert {"outcome=requeue", "claim=home", "reason=fenced: home has its claim"} <= {*lines}
 
 
-def test_a_job_that_its_cluster_starts_again_has_its_claim(site: Site) -> None:
+def test_a_restarted_remote_job_keeps_its_claim(site: Site) -> None:
     run(site)
 
     assert run(site) == (0, "ran\nran\n")
 
 
-def test_a_job_that_can_not_claim_itself_waits_for_an_administrator(site: Site) -> None:
+def test_a_job_that_cannot_write_its_claim_enters_error_state(site: Site) -> None:
     (site.spool / CLAIMS_FOLDER).rmdir()
 
     assert run_without_key(site) == (200, "")
@@ -79,8 +79,8 @@ def told(site: Site) -> set[str]:
     return {*message.read_text().splitlines()}
 
 
-def test_the_script_does_not_tell_the_name_of_the_claim(site: Site) -> None:
-    """Everybody can read a job's script, and could make the claim first."""
+def test_the_script_does_not_reveal_the_claims_token(site: Site) -> None:
+    """Any user can read a job's script, and could create the claim first."""
     of = remote_job_claim_script.new_remote_job_claim("file")
     lines = remote_job_claim_script.remote_job_claim_shell_lines(of, "file", str(site.spool), ME)
     remote_job_claim_script.write_remote_job_claim_key(of, str(site.spool), ME)
@@ -92,7 +92,7 @@ def test_the_script_does_not_tell_the_name_of_the_claim(site: Site) -> None:
     assert key.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_job_without_its_key_gives_way(site: Site) -> None:
+def test_a_job_without_claim_key_does_not_run(site: Site) -> None:
     assert run_without_key(site) == (199, "")
     why = f"reason=fenced: can not claim the job in {site.spool}/{CLAIMS_FOLDER}"
     assert {"outcome=requeue", "claim=fenced", "cause=fenced", why} <= told(site)
@@ -100,7 +100,7 @@ def test_a_job_without_its_key_gives_way(site: Site) -> None:
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "file"])
 @pytest.mark.skipif(ME != 0, reason="root alone gives files away")
-def test_a_key_that_another_made_is_none(site: Site, kind: str) -> None:
+def test_a_claim_key_of_another_user_is_ignored(site: Site, kind: str) -> None:
     key = site.spool / CLAIMS_FOLDER / claim_key_file_name_and_contents("file.t0", ME)[0]
     target = site.spool / "his"
     target.write_text("0\n")
@@ -115,8 +115,7 @@ def test_a_key_that_another_made_is_none(site: Site, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "file", "folder"])
 @pytest.mark.skipif(ME != 0, reason="root alone gives files away")
-def test_what_another_made_in_its_place_fences_nothing_for_ever(site: Site, kind: str) -> None:
-    """It is told as what it is, and neither home's claim nor a fault of the host."""
+def test_a_claim_path_created_by_another_user_is_reported(site: Site, kind: str) -> None:
     place = site.spool / CLAIMS_FOLDER / f"{ME}.t0"
     makers = {"link": lambda: place.symlink_to("x"), "pipe": lambda: os.mkfifo(place)}
     {**makers, "file": place.touch, "folder": place.mkdir}[kind]()
@@ -127,13 +126,13 @@ def test_what_another_made_in_its_place_fences_nothing_for_ever(site: Site, kind
     assert {"outcome=requeue", "claim=fenced", "cause=fenced", why} <= told(site)
 
 
-def test_a_key_is_written_again_and_stays_the_same(site: Site) -> None:
-    """A starter that is killed before the submission comes here once more."""
+def test_a_claim_key_can_be_written_twice(site: Site) -> None:
+    """A starter that was killed before the submission writes the key again."""
     assert [run(site), run(site)] == [(0, "ran\n"), (0, "ran\nran\n")]
 
 
 @pytest.mark.skipif(ME != 0, reason="root alone gives files away")
-def test_no_key_is_put_into_a_folder_that_is_not_the_services(site: Site) -> None:
+def test_a_claims_folder_of_another_user_gets_no_key(site: Site) -> None:
     os.chown(site.spool / CLAIMS_FOLDER, BOB, BOB)
 
     with pytest.raises(StateError, match="not owned by the service"):
@@ -142,8 +141,8 @@ def test_no_key_is_put_into_a_folder_that_is_not_the_services(site: Site) -> Non
 
 
 @pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
-def test_nothing_is_opened_through_homes_claim(site: Site, shell: str) -> None:
-    """Whatever others put beside it: set -C alone would open a FIFO or a device."""
+def test_a_home_claim_cannot_be_opened_through_its_link(site: Site, shell: str) -> None:
+    """`set -C` alone would open a FIFO or a device."""
     remote_job_claims.take_home_claim(f"{ME}.t0", ME, str(site.spool))
     os.mkfifo(site.spool / CLAIMS_FOLDER / "claimed-by-home")
     claim_path = str(site.spool / CLAIMS_FOLDER / f"{ME}.t0")
@@ -154,15 +153,15 @@ def test_nothing_is_opened_through_homes_claim(site: Site, shell: str) -> None:
     assert done.stdout.split()[1] == "link"
 
 
-def test_what_another_made_decides_nothing(site: Site) -> None:
+def test_a_claim_file_of_another_user_is_refused(site: Site) -> None:
     (site.spool / CLAIMS_FOLDER / "1001.t0").touch()
 
     with pytest.raises(StateError, match=f"made by uid {ME}; expected the job's owner or the service"):
         remote_job_claims.take_home_claim("1001.t0", 1001, str(site.spool))
 
 
-def test_what_the_log_tells_of_a_claim_does_not_name_it(site: Site) -> None:
-    """Everybody may read the log."""
+def test_an_error_about_a_claim_does_not_reveal_its_token(site: Site) -> None:
+    """Any user may read the log."""
     name = claim_file_name(of := remote_job_claim_script.new_remote_job_claim("file"), 1001)
     (site.spool / CLAIMS_FOLDER / name).touch()
     half, word = claim_key_file_name_and_contents(of, 1001)
@@ -173,8 +172,8 @@ def test_what_the_log_tells_of_a_claim_does_not_name_it(site: Site) -> None:
     assert f"{CLAIMS_FOLDER}/{half.removesuffix('.key')}..." in str(failed.value)
 
 
-def test_a_folder_that_is_not_the_services_is_not_used(site: Site, tmp_path: Path) -> None:
-    """Anybody may make a name in the spool, a link to what is the service's as well."""
+def test_a_claims_folder_that_is_a_link_is_refused(site: Site, tmp_path: Path) -> None:
+    """Any user may create names in the spool."""
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious/old").touch()
     (site.spool / CLAIMS_FOLDER).rmdir()
@@ -188,7 +187,7 @@ def test_a_folder_that_is_not_the_services_is_not_used(site: Site, tmp_path: Pat
     assert (tmp_path / "precious/old").exists()
 
 
-def test_old_claims_of_no_transfer_are_swept_but_not_homes(site: Site) -> None:
+def test_old_claims_without_transfer_are_removed_except_home_claims(site: Site) -> None:
     remote_job_claims.take_home_claim(f"{ME}.t1", ME, str(site.spool))
     for name in (f"{ME}.t0", f"{ME}.t2"):
         (site.spool / CLAIMS_FOLDER / name).touch()
@@ -201,7 +200,7 @@ def test_old_claims_of_no_transfer_are_swept_but_not_homes(site: Site) -> None:
     assert left == [f"{ME}.t1", f"{ME}.t2"]
 
 
-def test_a_claim_taken_by_home_is_homes_for_ever(site: Site) -> None:
+def test_home_can_claim_a_task_repeatedly(site: Site) -> None:
     spool = str(site.spool)
 
     assert [
@@ -210,14 +209,13 @@ def test_a_claim_taken_by_home_is_homes_for_ever(site: Site) -> None:
     ] == [True, True]
 
 
-def test_home_does_not_get_what_a_job_has(site: Site) -> None:
+def test_home_cannot_claim_a_task_that_the_job_has_claimed(site: Site) -> None:
     run(site)
 
     assert not remote_job_claims.take_home_claim(f"{ME}.t0", ME, str(site.spool))
 
 
-def test_of_a_wrapper_and_a_recall_exactly_one_has_the_claim(tmp_path: Path) -> None:
-    """The recall comes ever later, until each has won; both are at it in the same moment once."""
+def test_exactly_one_of_wrapper_and_recall_gets_the_claim(tmp_path: Path) -> None:
     won: set[int] = set()
     for turn in range(ROUNDS):
         folder = tmp_path / str(turn)
@@ -261,13 +259,12 @@ def test_a_job_waits_for_its_grant_and_runs(site: Site, granted: Path) -> None:
     assert (status, site.out.read_text()) == (0, "ran\n")
 
 
-def test_a_job_without_a_grant_is_fenced(site: Site, granted: Path) -> None:
+def test_a_job_without_grant_does_not_run(site: Site, granted: Path) -> None:
     assert wait(site, granted, 1) == 199
     assert not site.out.exists()
 
 
-def test_an_end_by_a_signal_is_told_of_a_granted_job(site: Site, granted: Path) -> None:
-    """What the wait for the grant writes is not taken for the shell's word on the job."""
+def test_a_granted_job_reports_its_signal(site: Site, granted: Path) -> None:
     granted.parent.mkdir(parents=True)
     granted.touch()
     (site.spool / CLAIMS_FOLDER).rmdir()
@@ -280,10 +277,10 @@ def test_an_end_by_a_signal_is_told_of_a_granted_job(site: Site, granted: Path) 
 
 
 @pytest.mark.parametrize("kind", ["file", "grant 600 gb_delta"])
-def test_a_claim_that_is_made_is_one(kind: str) -> None:
+def test_a_new_claim_is_a_valid_claim_name(kind: str) -> None:
     assert is_valid_claim_name(remote_job_claim_script.new_remote_job_claim(kind))
 
 
 @pytest.mark.parametrize("text", ["file.", "file.../x", "none.a", "a", "grant.a b", "file.é"])
-def test_what_we_do_not_make_is_no_claim(text: str) -> None:
+def test_an_invalid_claim_name_is_recognized(text: str) -> None:
     assert not is_valid_claim_name(text)

@@ -1,4 +1,4 @@
-"""The bundle runs a job as it would have run at home; here it really runs, in a folder."""
+"""Tests of the wrapper of remote jobs, which really runs here in a folder."""
 
 import os
 import subprocess
@@ -84,7 +84,7 @@ def make_site(folder: Path) -> Site:
 
 @given(argument=TEXT, value=TEXT, script=st.binary(max_size=60).filter(lambda data: 0 not in data))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_arguments_variables_and_script_arrive_to_the_byte(
+def test_arguments_variables_and_script_arrive_unchanged(
     argument: str, value: str, script: bytes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     site = make_site(tmp_path_factory.mktemp("site"))
@@ -95,8 +95,8 @@ def test_arguments_variables_and_script_arrive_to_the_byte(
     assert site.out.read_bytes() == expected
 
 
-def test_a_shell_that_adds_nothing_starts_four_programs(site: Site, tmp_path: Path) -> None:
-    """Each costs a transfer 1 ms; the environment is not read again from /proc."""
+def test_the_wrapper_starts_four_programs(site: Site, tmp_path: Path) -> None:
+    """Each program costs a transfer 1 ms."""
     few = tmp_path / "few"
     few.mkdir()
     for name in ("chmod", "env", "install", "mkdir"):
@@ -108,8 +108,7 @@ def test_a_shell_that_adds_nothing_starts_four_programs(site: Site, tmp_path: Pa
 
 
 @pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
-def test_the_environment_is_what_execd_made_and_the_users(site: Site, shell: str) -> None:
-    """Whatever the wrapper's own shell or its profile added or changed is not the job's."""
+def test_a_job_has_execds_and_the_users_environment_only(site: Site, shell: str) -> None:
     own = (("MINE", "a\nb"), ("PATH", "/usr/bin:/bin:/x"), ("BASH_FUNC_f%%", "() { :; }"))
     site.run(shell, start=ShellStartMode.BINARY_NO_SHELL, arguments=("/usr/bin/env", "-0"), environment=own)
 
@@ -143,7 +142,7 @@ def test_the_environment_is_what_execd_made_and_the_users(site: Site, shell: str
     ],
     ids=["posix", "unix", "stdin", "binary", "binary-login", "no-shell"],
 )
-def test_a_job_starts_as_the_shepherd_starts_it(site: Site, values: dict[str, object], printed: str) -> None:
+def test_a_job_starts_as_by_grid_engines_shepherd(site: Site, values: dict[str, object], printed: str) -> None:
     assert site.run(**values) == 0
 
     script = f"{site.tmpdir}/.gridbridge/12"
@@ -153,7 +152,7 @@ def test_a_job_starts_as_the_shepherd_starts_it(site: Site, values: dict[str, ob
 @pytest.mark.parametrize(
     ("status", "remote"), [(0, 0), (7, 7), (99, 199), (100, 200), (127, 127), (199, -63), (200, -64), (255, 255)]
 )
-def test_an_exit_status_is_told_and_never_requeues_the_remote_job(site: Site, status: int, remote: int) -> None:
+def test_an_exit_status_is_reported_and_never_requeues_the_remote_job(site: Site, status: int, remote: int) -> None:
     ended = site.run(script=b"exit %d\n" % status)
 
     told = site.told()
@@ -163,8 +162,8 @@ def test_an_exit_status_is_told_and_never_requeues_the_remote_job(site: Site, st
 
 
 @pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
-def test_the_wrappers_end_alone_tells_every_exit_status(tmp_path: Path, shell: str) -> None:
-    """Where no message comes the accounting has to tell, and neither 99 nor 100 may be in it."""
+def test_every_exit_status_can_be_derived_from_the_wrappers_end(tmp_path: Path, shell: str) -> None:
+    """Without a message, the accounting shows the exit status; 99 and 100 must not occur."""
     (tmp_path / ".gridbridge").mkdir()
     statuses = range(256) if shell == "/bin/dash" else TELLING
     ends = {status: end_of_body(tmp_path, shell, status) for status in statuses}
@@ -194,23 +193,21 @@ def end_of_body(tmpdir: Path, shell: str, status: int) -> JobEnd:
 
 
 @pytest.mark.parametrize("status", [199, 200])
-def test_where_a_signal_is_ignored_its_status_is_another_failure(site: Site, status: int) -> None:
-    """Whatever is ignored at entry stays so; 0 would be a success, 199 would run it again."""
+def test_an_ignored_signal_is_replaced_by_exit_status_1(site: Site, status: int) -> None:
     ignoring = ("/usr/bin/env", "--ignore-signal=RTMAX", "--ignore-signal=RTMAX-1", "/bin/sh")
 
     assert site.run(*ignoring, script=b"exit %d\n" % status) == 1
 
 
 @pytest.mark.parametrize("signal", [1, 2, 6, 9, 10, 11, 12, 13, 15, 24])
-def test_a_signal_is_told_and_ends_the_wrapper_too(site: Site, signal: int) -> None:
+def test_a_signal_is_reported_and_ends_the_wrapper(site: Site, signal: int) -> None:
     ended = site.run(script=b"ulimit -c 0; kill -%d $$; sleep 1\n" % signal)
 
     assert (ended, site.told().outcome, site.told().signal) == (-signal, "signal", str(signal))
 
 
 @pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
-def test_nothing_that_lay_in_its_folder_before_is_read_or_run(site: Site, shell: str) -> None:
-    """Anybody may have made it, and execd then makes it the job owner's as it is."""
+def test_files_planted_in_the_wrappers_folder_are_neither_read_nor_run(site: Site, shell: str) -> None:
     site.tmpdir.chmod(0o777)
     planted = site.tmpdir / ".gridbridge"
     planted.mkdir(0o777)
@@ -225,7 +222,7 @@ def test_nothing_that_lay_in_its_folder_before_is_read_or_run(site: Site, shell:
     assert (site.tmpdir.stat().st_mode & 0o777, planted.stat().st_mode & 0o777) == (0o755, 0o700)
 
 
-def test_a_link_in_the_place_of_its_folder_is_not_followed(site: Site, tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_job_folder_is_not_followed(site: Site, tmp_path: Path) -> None:
     site.tmpdir.rmdir()
     (tmp_path / "elsewhere").mkdir()
     site.tmpdir.symlink_to(tmp_path / "elsewhere")
@@ -234,8 +231,7 @@ def test_a_link_in_the_place_of_its_folder_is_not_followed(site: Site, tmp_path:
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_nobody_can_know_the_name_of_its_message_before(site: Site) -> None:
-    """Its script, which others may read, does not tell; each run has another."""
+def test_the_name_of_the_wrappers_message_is_unpredictable(site: Site) -> None:
     names = []
     for _ in range(2):
         site.run(script=b"true\n")
@@ -248,7 +244,7 @@ def test_nobody_can_know_the_name_of_its_message_before(site: Site) -> None:
     assert not [name for name in names if name.removeprefix("w.") in script]
 
 
-def test_a_high_exit_status_is_no_signal(site: Site) -> None:
+def test_an_exit_status_above_128_is_no_signal(site: Site) -> None:
     site.run(script=b"exit 137\n")
 
     assert (site.told().outcome, site.told().exit_status) == ("exit", "137")
@@ -272,9 +268,7 @@ def test_a_high_exit_status_is_no_signal(site: Site) -> None:
     ],
     ids=["stdout", "stderr", "stdin", "shell", "program", "program-not-in-path"],
 )
-def test_what_can_not_be_started_is_an_error_with_its_reason(
-    site: Site, values: dict[str, object], reason: str
-) -> None:
+def test_a_job_that_cannot_start_reports_its_reason(site: Site, values: dict[str, object], reason: str) -> None:
     assert site.run(**({"script": b"echo ran\n"} | values)) == 200
 
     assert (site.told().outcome, site.told().reason) == ("error", reason)
@@ -289,23 +283,21 @@ def test_what_can_not_be_started_is_an_error_with_its_reason(
         ({"shell": "/no/shell"}, "can not find its shell or program on delta-n1"),
     ],
 )
-def test_where_the_spool_is_not_seen_a_signal_tells_why_a_job_can_not_start(
-    site: Site, values: dict[str, object], why: str
-) -> None:
+def test_without_spool_a_signal_reports_why_a_job_cannot_start(site: Site, values: dict[str, object], why: str) -> None:
     ended = site.run(**({"script": b"echo ran\n", "spool": ""} | values))
 
     assert why_job_not_started(JobEnd(signal=-ended, host="delta-n1")) == (TransferFailureCause.JOB, why)
 
 
-def test_a_host_without_room_for_the_job_says_so_by_a_signal(site: Site) -> None:
+def test_a_host_without_room_ends_the_wrapper_by_signal_58(site: Site) -> None:
     site.tmpdir.rmdir()
     site.tmpdir.touch()
 
     assert site.run(script=b"exit 3\n") == -58
 
 
-def test_a_script_that_can_not_be_written_is_not_run(site: Site) -> None:
-    """On a full TMPDIR an empty script would end with exit status 0."""
+def test_a_script_that_cannot_be_written_is_not_run(site: Site) -> None:
+    """An empty script on a full disk would exit with 0."""
     assert site.run("prlimit", "--fsize=0", "/bin/sh", script=b"exit 3\n") == -58
 
 
@@ -317,10 +309,9 @@ def test_a_script_that_can_not_be_written_is_not_run(site: Site) -> None:
     [(b"kill -9 $$", -9, ("signal", "", "9")), (b"exit 137", 137, ("exit", "137", ""))],
     ids=["killed", "high"],
 )
-def test_a_job_that_fills_its_folder_ends_as_ever(
+def test_a_job_that_fills_its_folder_reports_its_end_and_usage(
     site: Site, shell: str, work: bytes, ended: int, told: tuple[str, str, str]
 ) -> None:
-    """Its shell says there what killed it, and its times are noted there."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", site.tmpdir], check=True)
     try:
         fill = b"cat /dev/zero 2>/dev/null >$TMPDIR/filler\n"
@@ -334,7 +325,7 @@ def test_a_job_that_fills_its_folder_ends_as_ever(
     assert end.system_s
 
 
-def test_a_reason_that_the_spool_does_not_take_is_told_by_a_signal(site: Site) -> None:
+def test_a_signal_replaces_a_message_that_cannot_be_written(site: Site) -> None:
     site.spool.rmdir()
     site.spool.touch()
 
@@ -355,7 +346,7 @@ def test_a_reason_that_the_spool_does_not_take_is_told_by_a_signal(site: Site) -
     ],
     ids=["removed", "closed", "removed-and-killed", "removed-and-high"],
 )
-def test_a_job_that_removes_its_folder_ends_as_ever(
+def test_a_job_that_removes_its_folder_reports_its_end(
     site: Site, shell: str, work: bytes, ended: int, told: tuple[str, str, str]
 ) -> None:
     status = site.run(shell, script=work + b"\n")
@@ -367,8 +358,7 @@ def test_a_job_that_removes_its_folder_ends_as_ever(
     site.tmpdir.chmod(0o755)
 
 
-def test_a_login_shell_hands_on_what_execd_made(site: Site) -> None:
-    """Its profile has changed the environment before the wrapper's first line."""
+def test_a_login_shells_profile_does_not_change_the_jobs_environment(site: Site) -> None:
     home = site.tmpdir.parent / "home"
     home.mkdir()
     (home / ".profile").write_text("export OF_THE_PROFILE=1 PATH=/x:/usr/bin:/bin TMPDIR=/x\n")
@@ -386,12 +376,12 @@ def test_output_is_appended_and_merged_in_order(site: Site) -> None:
     assert site.out.read_text() == "before\n1\n2\n3\n"
 
 
-def test_nothing_is_told_where_the_spool_is_not_seen(site: Site) -> None:
+def test_without_spool_no_message_is_written(site: Site) -> None:
     assert site.run(script=b"exit 3\n", spool="") == 3
 
     assert list(site.spool.iterdir()) == []
 
 
-def test_the_wrapper_stays_short() -> None:
-    """A shell program under 60 lines can be read whole by whoever is asked to trust it."""
+def test_the_wrapper_is_shorter_than_60_lines() -> None:
+    """Administrators can read the whole wrapper."""
     assert len(Path(BODY).read_text().splitlines()) < 60

@@ -1,6 +1,6 @@
-"""The clusters that the contract holds for: each test runs on every one of them.
+"""Fixtures of the contract suite: each test runs on each cluster.
 
-On those of the lab the tests of a module run before the first of them tells how it went.
+The tests of a module run in all clusters of the lab at once, before pytest reports the first result.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A far cluster as the contract sees it: an adapter's two modules, and a folder of its jobs."""
+"""A remote cluster for the contract suite: an adapter's two modules, and a folder for the jobs' files."""
 
 import copy
 import importlib

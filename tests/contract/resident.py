@@ -1,4 +1,4 @@
-"""The installed adapters in processes that stay on a lab host and answer one call after another."""
+"""Persistent processes on a lab host that run calls of the installed adapters."""
 
 import base64
 import pickle

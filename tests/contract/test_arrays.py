@@ -1,4 +1,4 @@
-"""What a campaign relies on in every batch system: arrays, whose tasks are told apart by place."""
+"""Contract for arrays: what campaigns need from every batch system."""
 
 import itertools
 
@@ -99,7 +99,7 @@ def places(far: Far, job: str) -> list[int]:
     return sorted(place for row in rows for some in row.tasks for place in some)
 
 
-def test_the_tasks_of_an_array_end_each_by_its_place(far: Far) -> None:
+def test_each_task_of_an_array_ends_with_its_own_exit_status(far: Far) -> None:
     job = array(far, ["0", "7", "66", "0"])
     listed = places(far, job)
     release(far, job)
@@ -111,8 +111,7 @@ def test_the_tasks_of_an_array_end_each_by_its_place(far: Far) -> None:
     assert told_of(far, job, account="gc.another.1.1") == {}
 
 
-def test_a_cluster_tells_what_arrays_may_be(far: Far) -> None:
-    """Those of these tests may be; where there is a limit it is a number of tasks or jobs."""
+def test_array_limits_are_known_and_permit_these_tests(far: Far) -> None:
     told = far.cold("query_array_limits")
 
     assert isinstance(told, ClusterArrayLimits)
@@ -120,8 +119,7 @@ def test_a_cluster_tells_what_arrays_may_be(far: Far) -> None:
     assert told.tasks == 0 or told.tasks > 9
 
 
-def test_one_question_tells_the_ends_of_several_arrays(far: Far) -> None:
-    """Of those that have none nothing is told."""
+def test_ends_of_several_arrays_are_one_query(far: Far) -> None:
     first, second, held = array(far, ["3"]), array(far, ["0", "5"]), array(far, ["0"])
     release(far, first)
     release(far, second)
@@ -136,7 +134,7 @@ def test_one_question_tells_the_ends_of_several_arrays(far: Far) -> None:
     }
 
 
-def test_a_held_array_waits_and_is_found_by_its_name_until_it_is_released(far: Far) -> None:
+def test_a_held_array_is_found_by_its_name_until_its_release(far: Far) -> None:
     name = new_name(far)
     first = array(far, ["0", "0"], name=name)
     second = array(far, ["0", "0"], name=name)
@@ -155,7 +153,7 @@ def test_a_held_array_waits_and_is_found_by_its_name_until_it_is_released(far: F
     until(lambda: not far.hot("find_held_job", name, person), "the other one to be gone")
 
 
-def test_whose_an_array_is_is_told_while_a_task_of_it_lives(far: Far) -> None:
+def test_an_arrays_owner_and_live_tasks_are_known_while_a_task_lives(far: Far) -> None:
     job = array(far, ["0", "1"], run=f'sh -c "[ $1 = 0 ] || {WAITING}" sh')
     release(far, job)
     ends(far, job, 1)
@@ -174,7 +172,7 @@ def test_whose_an_array_is_is_told_while_a_task_of_it_lives(far: Far) -> None:
     assert far.hot("query_owner_and_account", UNKNOWN) == ("", "")
 
 
-def test_a_deleted_array_is_gone_with_its_processes(far: Far) -> None:
+def test_a_deleted_array_ends_with_its_processes(far: Far) -> None:
     job = array(far, ["0"] * 2, run=f"echo ran >>ran; {WAITING} #")
     release(far, job)
     until(lambda: far.read("ran").count("ran") == 2, "both tasks to run")
@@ -187,8 +185,7 @@ def test_a_deleted_array_is_gone_with_its_processes(far: Far) -> None:
     assert outcomes <= {TaskAttemptOutcome.CANCELLED, TaskAttemptOutcome.SIGNAL}
 
 
-def test_tasks_at_some_places_are_deleted_and_no_other(far: Far) -> None:
-    """Whether they run or wait."""
+def test_only_tasks_at_the_given_indices_are_deleted(far: Far) -> None:
     job = array(far, ["0"] * 3, run=f"{WAITING}; exit 3 #")
     release(far, job)
     until(lambda: places(far, job) == [1, 2, 3], "all tasks to be listed")
@@ -201,8 +198,7 @@ def test_tasks_at_some_places_are_deleted_and_no_other(far: Far) -> None:
     assert until(lambda: told(far, job).get(2), "its end", 90).exit_status == 3
 
 
-def test_tasks_are_held_where_they_wait_and_go_on_where_they_run(far: Far) -> None:
-    """There are three more than slots; one that waited is deleted, another let go again."""
+def test_waiting_tasks_are_held_and_running_tasks_continue(far: Far) -> None:
     every = range(1, far.slots + 4)
     job = array(far, ["0"] * len(every), run=f"{WAITING} #")
     release(far, job)
@@ -233,8 +229,8 @@ def begun(far: Far, job: str, place: int) -> bool:
 
 
 @pytest.mark.parametrize("far", [EMBEDDED], indirect=True)
-def test_a_task_is_killed_for_its_walltime(far: Far) -> None:
-    """Grid Engine and OAR have limits of their own, which the lab's campaigns meet."""
+def test_a_task_is_killed_after_its_walltime(far: Far) -> None:
+    """The lab's campaigns test the walltimes of Grid Engine and OAR."""
     job = array(far, ["0"], run="sleep 100 #", request=JobRequest(hard=(("h_rt", "1"),)))
     release(far, job)
 
@@ -242,8 +238,7 @@ def test_a_task_is_killed_for_its_walltime(far: Far) -> None:
 
 
 @pytest.mark.parametrize("far", [EMBEDDED], indirect=True)
-def test_a_best_effort_task_makes_way_for_an_ordinary_job(far: Far) -> None:
-    """As many as are needed; the job starts, and what did not make way goes on."""
+def test_best_effort_tasks_are_preempted_for_an_ordinary_job(far: Far) -> None:
     request = JobRequest(hard=(("h_rt", "3600"),), types=("besteffort",))
     job = array(far, ["0"] * (far.slots + 2), run=f"{WAITING} #", request=request)
     release(far, job)

@@ -1,4 +1,4 @@
-"""What a transfer relies on in every batch system: jobs start, run and end as they were told to."""
+"""Contract for jobs: what transfers need from every batch system."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def until_ticking(far: Far) -> None:
     until(lambda: ticks(far) > before, "the job to go on")
 
 
-def test_a_held_job_waits_while_a_later_one_runs(far: Far) -> None:
+def test_a_held_job_waits_while_a_later_job_runs(far: Far) -> None:
     held = far.submit("echo ran >>held\n")
     far.end(far.start("exit 0\n"))
 
@@ -39,7 +39,7 @@ def test_a_held_job_waits_while_a_later_one_runs(far: Far) -> None:
 
 
 @pytest.mark.parametrize("far", NOT_OAR, indirect=True)
-def test_a_released_job_runs_once_under_its_real_name(far: Far) -> None:
+def test_a_released_job_runs_once_under_its_final_name(far: Far) -> None:
     job = far.submit('echo "$JOB_NAME $JOB_ID" >>ran\n')
     far.hot("rename_and_release", job, "real")
     end = far.end(job)
@@ -48,8 +48,8 @@ def test_a_released_job_runs_once_under_its_real_name(far: Far) -> None:
     far.until_gone(job)
 
 
-def test_exit_statuses_and_signals_are_accounted_for_as_they_are(far: Far) -> None:
-    """An exit status above 128 is no signal; by 63 and 64 the wrapper tells of 199 and 200."""
+def test_exit_statuses_and_signals_are_accounted(far: Far) -> None:
+    """The wrapper reports 199 and 200 by signals 63 and 64."""
     scripts = {f"exit {status}\n": (status, None) for status in (0, 1, 7, 137, 199, 255)}
     scripts |= {f"ulimit -c 0; kill -{number} $$\n": (None, number) for number in (6, 9, 15, 63, 64)}
     jobs = dict(zip(far.start_all(scripts), scripts.values(), strict=True))
@@ -60,14 +60,14 @@ def test_exit_statuses_and_signals_are_accounted_for_as_they_are(far: Far) -> No
 
 
 @pytest.mark.parametrize("far", NOT_OAR, indirect=True)
-def test_usage_is_accounted_for(far: Far) -> None:
+def test_cpu_usage_is_accounted(far: Far) -> None:
     end = far.end(far.start("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done\n"))
 
     assert 0.01 < end.user_s + end.system_s < 30
 
 
 @pytest.mark.parametrize("far", [OAR], indirect=True)
-def test_oar_runs_a_job_once_under_the_transfers_name_and_accounts_for_no_usage(far: Far) -> None:
+def test_an_oar_job_runs_under_the_transfers_name_without_cpu_usage(far: Far) -> None:
     job = far.start('echo "$JOB_NAME $JOB_ID" >>ran\n')
     end = far.end(job)
 
@@ -77,7 +77,7 @@ def test_oar_runs_a_job_once_under_the_transfers_name_and_accounts_for_no_usage(
     assert 0 <= end.wallclock_s < 60
 
 
-def test_an_end_is_told_to_its_account_alone_and_not_before_it_came(far: Far) -> None:
+def test_a_jobs_end_is_returned_only_for_its_account_and_after_its_end(far: Far) -> None:
     job = far.start("until [ -e go ]; do sleep 0.05; done\n")
     far.until_running(job)
     before = far.maybe_end(job)
@@ -87,7 +87,7 @@ def test_an_end_is_told_to_its_account_alone_and_not_before_it_came(far: Far) ->
     assert (before, far.cold("query_job_end", int(job), "gb.another.1.0.1")) == (None, None)
 
 
-def test_a_submission_is_found_by_its_name_until_it_has_its_real_one(far: Far) -> None:
+def test_a_submission_is_found_by_its_name_until_its_release(far: Far) -> None:
     name = far.new_name()
     first = far.submit("exit 0\n", name=name)
     far.submit("exit 0\n", name=name)
@@ -100,8 +100,7 @@ def test_a_submission_is_found_by_its_name_until_it_has_its_real_one(far: Far) -
 
 
 @pytest.mark.parametrize("far", SEVERAL_PEOPLES, indirect=True)
-def test_anothers_submission_under_the_same_name_is_not_found(far: Far) -> None:
-    """Nobody but its owner has jobs in an embedded cluster."""
+def test_another_users_submission_of_the_same_name_is_not_found(far: Far) -> None:
     assert far.others
     name = far.new_name()
     theirs = Far(far.others)
@@ -113,7 +112,7 @@ def test_anothers_submission_under_the_same_name_is_not_found(far: Far) -> None:
         theirs.delete_all()
 
 
-def test_whose_a_job_is_is_told_while_it_is_listed(far: Far) -> None:
+def test_a_jobs_owner_and_account_are_known_while_it_is_listed(far: Far) -> None:
     job = far.submit("exit 0\n")
 
     assert far.hot("query_owner_and_account", job) == (far.reach.person, far.accounts[job])
@@ -130,7 +129,7 @@ def test_a_waiting_job_is_held_and_released(far: Far) -> None:
 
 
 @pytest.mark.parametrize("verb", ["hold_job", "release_job"])
-def test_a_job_that_is_not_there_can_not_be_held(far: Far, verb: str) -> None:
+def test_holding_a_missing_job_is_an_error(far: Far, verb: str) -> None:
     with pytest.raises(CommandFailed, match="exist"):
         far.hot(verb, UNKNOWN)
 
@@ -149,7 +148,7 @@ def test_a_suspended_job_makes_no_progress_until_it_is_resumed(far: Far) -> None
     until(lambda: far.state(job) == job_state("r"), "the job to be told of as running")
 
 
-def test_suspending_twice_and_resuming_once_is_enough(far: Far) -> None:
+def test_a_job_suspended_twice_is_resumed_once(far: Far) -> None:
     job = far.start(TICKING)
     until_ticking(far)
     far.hot("suspend_or_hold_job", job)
@@ -160,7 +159,7 @@ def test_suspending_twice_and_resuming_once_is_enough(far: Far) -> None:
     until_ticking(far)
 
 
-def test_a_waiting_job_that_is_suspended_does_not_start(far: Far) -> None:
+def test_a_suspended_waiting_job_does_not_start(far: Far) -> None:
     job = far.submit("exit 0\n")
     far.hot("suspend_or_hold_job", job)
     far.end(far.start("exit 0\n"))
@@ -194,7 +193,7 @@ def test_a_started_job_is_deleted_with_all_its_processes(far: Far, is_suspended:
     until(lambda: stays(lambda: ticks(far)), "its processes to be gone")
 
 
-def test_a_job_that_is_gone_is_left_alone(far: Far) -> None:
+def test_an_ended_job_can_be_deleted_suspended_and_resumed_without_error(far: Far) -> None:
     job = far.start("exit 5\n")
     far.end(job)
     far.until_gone(job)
@@ -204,7 +203,7 @@ def test_a_job_that_is_gone_is_left_alone(far: Far) -> None:
     assert far.end(job).exit_status == 5
 
 
-def test_nothing_is_known_of_a_job_that_never_was(far: Far) -> None:
+def test_an_unknown_job_has_no_state_details_or_end(far: Far) -> None:
     far.hot("delete_job", UNKNOWN)
 
     assert (far.state(UNKNOWN), far.cold("query_job_details", int(UNKNOWN))) == (UNSEEN, ())
@@ -212,13 +211,13 @@ def test_nothing_is_known_of_a_job_that_never_was(far: Far) -> None:
 
 
 @pytest.mark.parametrize("tasks", [0, 1, 3], ids=["a job", "an array of one", "an array"])
-def test_a_request_that_the_cluster_does_not_know_is_refused(far: Far, tasks: int) -> None:
+def test_a_request_that_the_cluster_cannot_satisfy_is_refused(far: Far, tasks: int) -> None:
     answer = far.answer("exit 0\n", request=ASKS_TOO_MUCH, tasks=tasks)
 
     assert (answer.result, "nonesuch" in answer.reason) == (JobSubmissionOutcome.REFUSED, True)
 
 
-def test_a_cluster_out_of_reach_has_taken_nothing_and_says_nothing(far: Far) -> None:
+def test_an_unreachable_cluster_accepts_no_job_and_reports_no_state(far: Far) -> None:
     away = Far(far.reach.out_of_reach())
 
     assert away.answer("exit 0\n").result == JobSubmissionOutcome.LATER
@@ -227,7 +226,7 @@ def test_a_cluster_out_of_reach_has_taken_nothing_and_says_nothing(far: Far) -> 
             ask()
 
 
-def test_a_wrapped_job_tells_its_end_in_a_spool_folder(far: Far) -> None:
+def test_a_wrapped_job_reports_its_end_in_the_spool(far: Far) -> None:
     far.reach.sh("mkdir spool")
     name = far.new_name()
     job = far.start(write_remote_job_script(wrapped(far, name)), name=name)
@@ -273,8 +272,7 @@ def test_a_signal_ends_the_wrapped_job_and_its_wrapper(far: Far) -> None:
 
 
 @pytest.mark.parametrize("far", NOT_OAR, indirect=True)
-def test_a_name_is_taken_as_it_is(far: Far) -> None:
-    """Grid Engine takes none with a blank or a letter that is not ASCII, at home neither."""
+def test_a_job_name_is_kept_unchanged(far: Far) -> None:
     names = ["-x", "it's", 'a"b', "$(x);&|", "%41", "=", "x" * 200]
     jobs = [far.submit('printf "%s" "$JOB_NAME" >"name.$JOB_ID"\n') for _ in names]
     for job, name in zip(jobs, names, strict=True):
@@ -285,8 +283,7 @@ def test_a_name_is_taken_as_it_is(far: Far) -> None:
     assert [far.read(f"name.{job}") for job in jobs] == names
 
 
-def test_a_working_directory_is_taken_as_it_is(far: Far) -> None:
-    """But for `$HOME` and its kin, which Grid Engine expands."""
+def test_a_working_directory_is_used_unchanged(far: Far) -> None:
     paths = [f"{far.reach.folder}/{folder}" for folder in ("a b", "it's", "-x", "grün", "%s\\n")]
     for path in paths:
         far.reach.sh(f'mkdir -- "$(printf %b "{octal(path)}")"')

@@ -1,4 +1,4 @@
-"""Slots: how many jobs run at once, and what a snapshot says of them."""
+"""Contract for slots: simultaneous jobs, and the counts of a snapshot."""
 
 import pytest
 
@@ -14,7 +14,7 @@ AT_ONCE = 1  # in a cluster of the lab: these count its slots
 WAITING = "until [ -e go ]; do sleep 0.05; done\n"
 
 
-def test_many_jobs_run_once_each_and_never_more_than_slots_at_once(far: Far) -> None:
+def test_jobs_run_once_each_within_the_slots(far: Far) -> None:
     script = f'echo "+ $JOB_ID" >>log\n{WAITING}sleep 0.3; echo "- $JOB_ID" >>log\n'
     jobs = far.start_all([script] * (2 * far.slots + 1))
     until(lambda: far.read("log").count("+") == far.slots, "every slot to have a job")
@@ -28,8 +28,7 @@ def test_many_jobs_run_once_each_and_never_more_than_slots_at_once(far: Far) -> 
 
 
 @pytest.mark.parametrize("pe", ["smp", ""], ids=["named", "any"])
-def test_a_parallel_job_has_all_its_slots(far: Far, pe: str) -> None:
-    """Also where it names no parallel environment."""
+def test_a_parallel_job_gets_all_its_slots(far: Far, pe: str) -> None:
     wide = far.start(f"echo $NSLOTS >nslots; {WAITING}", pe=pe, slots=2)
     far.until_running(wide)
     seen = far.snapshot(wide).find(int(wide))
@@ -39,8 +38,7 @@ def test_a_parallel_job_has_all_its_slots(far: Far, pe: str) -> None:
     assert (seen and seen.slots, far.read("nslots")) == (2, "2\n")
 
 
-def test_a_snapshot_counts_what_waits_and_what_is_free(far: Far) -> None:
-    """Held jobs don't wait; a suspended one keeps its slot."""
+def test_a_snapshot_counts_pending_jobs_and_free_slots(far: Far) -> None:
     until(lambda: far.snapshot().free_slots == far.slots, "what ended before to leave its slots")
     idle = far.snapshot()
     full = far.start_all([WAITING] * far.slots)
@@ -59,7 +57,7 @@ def test_a_snapshot_counts_what_waits_and_what_is_free(far: Far) -> None:
     assert seen.jobs[int(held)][0].state.is_held
 
 
-def test_a_snapshot_keeps_the_jobs_that_were_asked_for_and_those_under_our_names(far: Far) -> None:
+def test_a_snapshot_has_requested_jobs_and_transfers(far: Far) -> None:
     ours = far.submit("exit 0\n")
     asked, other = far.start_all([WAITING] * 2)
     seen = far.snapshot(asked)
@@ -70,8 +68,7 @@ def test_a_snapshot_keeps_the_jobs_that_were_asked_for_and_those_under_our_names
 
 
 @pytest.mark.parametrize("far", NOT_OAR, indirect=True)
-def test_a_job_that_can_not_be_started_tells_why(far: Far) -> None:
-    """It does not wait any more."""
+def test_a_job_that_cannot_start_has_an_error_message(far: Far) -> None:
     broken = far.start("exit 0\n", cwd=f"{far.reach.folder}/nowhere")
     until(lambda: far.state(broken).is_error, "the job to be in error state")
     (detail,) = far.cold("query_job_details", int(broken))
@@ -82,8 +79,7 @@ def test_a_job_that_can_not_be_started_tells_why(far: Far) -> None:
 
 
 @pytest.mark.parametrize("far", [OAR], indirect=True)
-def test_a_job_that_oar_can_not_start_ends_as_its_wrapper_would(far: Far) -> None:
-    """OAR has no error state; the signal tells why."""
+def test_an_oar_job_that_cannot_start_ends_with_the_wrappers_signal(far: Far) -> None:
     broken = far.start("exit 0\n", cwd=f"{far.reach.folder}/nowhere")
 
     why = why_job_not_started(far.end(broken))

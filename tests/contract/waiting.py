@@ -1,4 +1,4 @@
-"""Waiting with a limit, for something to become so or to stay so."""
+"""Waits for a condition, or for a constant value, within a time limit."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Where the tests of embedded clusters kill programs."""
+"""Fixtures for tests that kill programs of embedded clusters."""
 
 import pytest
 

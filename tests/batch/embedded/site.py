@@ -1,4 +1,4 @@
-"""An embedded cluster in a test's folder, and a way to kill its programs wherever they are."""
+"""An embedded cluster in a test's folder, whose programs tests can kill at any function call."""
 
 import os
 import signal

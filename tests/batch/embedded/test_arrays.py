@@ -1,4 +1,4 @@
-"""Arrays of an embedded cluster: submitted whole, in turn after all others, and what makes way."""
+"""Tests of an embedded cluster's arrays and of preemption."""
 
 import os
 import sqlite3
@@ -66,7 +66,7 @@ def signals(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sent
 
 
-def test_what_makes_way_starts_after_all_others_and_does_not_count_as_waiting(site: Site) -> None:
+def test_preemptible_tasks_start_last_and_do_not_count_as_waiting(site: Site) -> None:
     array = add(site, 5, yields=True)
     ordinary = [add(site), add(site)]
     waiting = site.database.waiting
@@ -81,7 +81,7 @@ def test_what_makes_way_starts_after_all_others_and_does_not_count_as_waiting(si
 @pytest.mark.parametrize(
     ("slots", "expected"), [pytest.param(1, [4], id="the newest"), pytest.param(3, [2, 3, 4], id="as many as it needs")]
 )
-def test_as_many_make_way_as_are_needed_and_are_told_once(
+def test_only_as_many_tasks_as_needed_are_preempted_and_each_once(
     site: Site, signals: list[int], slots: int, expected: list[int]
 ) -> None:
     add(site, 4, yields=True)
@@ -94,7 +94,7 @@ def test_as_many_make_way_as_are_needed_and_are_told_once(
     assert (found, len(signals)) == (expected, 2 * len(expected))
 
 
-def test_nothing_makes_way_where_that_would_not_do_or_for_its_like(site: Site, signals: list[int]) -> None:
+def test_no_task_is_preempted_if_too_few_slots_would_become_free(site: Site, signals: list[int]) -> None:
     add(site, slots=2)
     add(site, 4, yields=True)
     run_all(site)
@@ -109,7 +109,7 @@ def test_nothing_makes_way_where_that_would_not_do_or_for_its_like(site: Site, s
 @pytest.mark.parametrize(
     ("deleting", "end", "why"), [(0, KILLED, ""), (1, KILLED, "deletion"), (1, EmbeddedJobEnd(exit_status=0), "")]
 )
-def test_a_deleted_task_that_ended_by_itself_was_not_killed(
+def test_only_a_deleted_task_that_a_signal_ended_counts_as_killed(
     site: Site, deleting: int, end: EmbeddedJobEnd, why: str
 ) -> None:
     array = add(site, 1)
@@ -118,8 +118,7 @@ def test_a_deleted_task_that_ended_by_itself_was_not_killed(
     assert EmbeddedWalltimeAndPreemption(site.database, job, 0).judge(job, end).killed_for == why
 
 
-def test_a_keeper_outlives_a_database_that_does_not_answer(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else nobody would see the end of its task."""
+def test_a_keeper_survives_a_locked_database(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def locked(number: int = 0) -> list[EmbeddedJob]:
         raise sqlite3.OperationalError(f"database is locked: {number}")
@@ -132,7 +131,7 @@ def test_a_keeper_outlives_a_database_that_does_not_answer(site: Site, monkeypat
 
 
 @pytest.mark.parametrize("words", ["--tasks=-1", "--tasks=100001", "--walltime=-5"])
-def test_an_array_that_can_not_be_is_refused_in_one_line(site: Site, words: str) -> None:
+def test_an_invalid_array_request_is_refused_in_one_line(site: Site, words: str) -> None:
     done = site.run("submit", words, stdin="exit 0\n")
 
     assert (done.returncode, done.stderr.count("\n")) == (os.EX_DATAERR, 1)
@@ -140,7 +139,7 @@ def test_an_array_that_can_not_be_is_refused_in_one_line(site: Site, words: str)
         add(site, -1)
 
 
-def test_the_tasks_of_an_array_share_a_script_until_the_last_is_gone(site: Site) -> None:
+def test_an_array_keeps_its_script_until_its_last_task_is_removed(site: Site) -> None:
     array = add(site, 2)
     first, second = site.database.tasks(array)
     site.database.remove(first)
@@ -152,7 +151,7 @@ def test_the_tasks_of_an_array_share_a_script_until_the_last_is_gone(site: Site)
 
 
 @pytest.mark.killing
-def test_an_array_whose_submission_is_killed_anywhere_is_there_whole_or_not_at_all(site: Site, step: int) -> None:
+def test_a_killed_array_submission_adds_all_tasks_or_none(site: Site, step: int) -> None:
     for after in count(1, 2 * step):
         name = f"gc.alpha.{after}.1"
         words = ("submit", f"--name={name}", "--held", "--tasks=3")
@@ -165,7 +164,7 @@ def test_an_array_whose_submission_is_killed_anywhere_is_there_whole_or_not_at_a
 
 @pytest.mark.killing
 @pytest.mark.parametrize("verb", ["release-array", "delete-array"])
-def test_a_command_about_an_array_that_is_killed_anywhere_may_be_repeated(site: Site, verb: str, step: int) -> None:
+def test_a_killed_array_command_can_be_repeated(site: Site, verb: str, step: int) -> None:
     for after in count(1, 2 * step):
         asked = ("submit", "--name=held", "--held", "--tasks=3")
         array = int(site.run(*asked, stdin="exit 0\n").stdout)

@@ -1,4 +1,4 @@
-"""What the embedded cluster's program prints and is asked: written, read, and never half."""
+"""Tests of the command lines and answers of the embedded cluster's program."""
 
 import os
 
@@ -25,7 +25,7 @@ FOLDER = EmbeddedClusterAccess(path="/c", python="/usr/bin/python3", timeout_s=5
 
 
 @given(names=st.lists(TEXT, max_size=4), error=TEXT)
-def test_what_is_written_is_read(names: list[str], error: str) -> None:
+def test_an_answer_is_decoded_as_it_was_encoded(names: list[str], error: str) -> None:
     jobs = [PrintedEmbeddedJob(id=str(n), name=name, error=error) for n, name in enumerate(names, 1)]
 
     cluster, read = parse_embedded_cluster_and_jobs(encode_embedded_answer(CLUSTER, *jobs))
@@ -33,8 +33,7 @@ def test_what_is_written_is_read(names: list[str], error: str) -> None:
     assert (vars(cluster), [vars(job) for job in read]) == (vars(CLUSTER), list(map(vars, jobs)))
 
 
-def test_an_answer_that_is_cut_anywhere_is_none() -> None:
-    """But for the line's end after the point, without which all is there."""
+def test_a_truncated_answer_is_a_parse_error() -> None:
     whole = encode_embedded_answer(
         CLUSTER, PrintedEmbeddedJob(id="1", name="a"), PrintedEmbeddedJob(id="2", name=".\n.")
     )
@@ -44,7 +43,7 @@ def test_an_answer_that_is_cut_anywhere_is_none() -> None:
             parse_embedded_cluster_and_jobs(whole[:length])
 
 
-def test_no_end_is_an_answer_and_silence_is_none() -> None:
+def test_an_answer_without_ends_is_valid_but_empty_output_is_not() -> None:
     end = PrintedEmbeddedJobEnd(account="a", exit_status="0", host="h")
 
     assert parse_embedded_job_ends(encode_embedded_answer()) == []
@@ -66,21 +65,20 @@ def test_no_end_is_an_answer_and_silence_is_none() -> None:
     ],
     ids=["nothing", "a place at home", "a load value", "a limit", "notify", "checkpointing"],
 )
-def test_what_a_cluster_has_not_is_named(request_: JobRequest, lacks: str) -> None:
+def test_an_unsupported_request_is_refused_by_name(request_: JobRequest, lacks: str) -> None:
     reason = embedded_program_calls.explain_request_refusal(request_)
 
     assert reason == (f"an embedded cluster has no {lacks}" if lacks else "")
 
 
-def test_words_of_others_are_never_options() -> None:
-    """A name or path may begin with a dash, or be empty."""
+def test_a_job_name_that_begins_with_a_dash_is_no_option() -> None:
     spec = JobSpec(transfer="-gb", request=JobRequest(), shell="--held")
     argv = embedded_program_calls.submit_held_job_command(FOLDER, spec)
 
     assert {"--name=-gb", "--shell=--held", "--cwd="} <= set(argv)
 
 
-def test_a_job_has_the_slots_that_it_was_granted() -> None:
+def test_a_job_is_submitted_with_its_granted_slots() -> None:
     spec = JobSpec(transfer="gb", request=JobRequest(), pe="smp", slots=4)
 
     assert "--slots=4" in embedded_program_calls.submit_held_job_command(FOLDER, spec)

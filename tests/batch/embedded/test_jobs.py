@@ -1,4 +1,4 @@
-"""The embedded cluster as a batch system: its queue, its jobs' processes, its files."""
+"""Tests of an embedded cluster's jobs: order, processes and files."""
 
 import os
 import sqlite3
@@ -36,7 +36,7 @@ def reach(site: Site, python: str = sys.executable) -> EmbeddedClusterAccess:
     return EmbeddedClusterAccess(path=site.folder, python=python, timeout_s=20)
 
 
-def test_jobs_start_in_their_order_and_none_passes_a_wider_one(site: Site) -> None:
+def test_jobs_start_in_order_and_no_small_job_overtakes_a_large_job(site: Site) -> None:
     first = site.add(WAITING)
     wide = site.add(f"echo $JOB_ID >>{site.ran}\n", slots=2)
     narrow = site.add(f"echo $JOB_ID >>{site.ran}\n")
@@ -50,8 +50,7 @@ def test_jobs_start_in_their_order_and_none_passes_a_wider_one(site: Site) -> No
     assert (waited, site.ran.read_text().split()) == (True, [str(wide), str(narrow)])
 
 
-def test_full_slots_are_used_again_at_once_by_what_waits(site: Site) -> None:
-    """The keeper of the job that ended starts the next one: nobody has to ask."""
+def test_a_keeper_starts_the_next_waiting_job_itself(site: Site) -> None:
     jobs = [site.add_noting() for _ in range(8)]
     site.look()
     until(lambda: not site.database.jobs(), "all jobs to have ended")
@@ -59,7 +58,7 @@ def test_full_slots_are_used_again_at_once_by_what_waits(site: Site) -> None:
     assert sorted(site.ran.read_text().split()) == sorted(map(str, jobs))
 
 
-def test_more_slots_start_more_jobs(site: Site) -> None:
+def test_additional_slots_start_additional_jobs(site: Site) -> None:
     jobs = [site.add(WAITING) for _ in range(4)]
     site.look()
     until(lambda: site.database.used == 2, "two jobs to run")
@@ -70,15 +69,13 @@ def test_more_slots_start_more_jobs(site: Site) -> None:
 
 
 @pytest.mark.parametrize("slots", [3, 0, -1])
-def test_slots_that_there_never_will_be_are_refused(site: Site, slots: int) -> None:
+def test_a_job_with_an_impossible_number_of_slots_is_refused(site: Site, slots: int) -> None:
     answer = submit.submit_held_job(reach(site), SPEC.but(pe="smp", slots=slots))
 
     assert (answer.result, site.database.jobs()) == (JobSubmissionOutcome.REFUSED, [])
 
 
-def test_a_job_sees_its_own_environment_and_nothing_of_whoever_started_its_keeper(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_inherits_no_environment_from_the_caller(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OF_THE_CALLER", "1")
     job = site.add("env >&2; umask; ls -A $TMPDIR; readlink /proc/self/fd/0\n", name="a b")
     site.end(job)
@@ -90,8 +87,8 @@ def test_a_job_sees_its_own_environment_and_nothing_of_whoever_started_its_keepe
     assert seen["TMPDIR"].startswith(site.folder)
 
 
-def test_a_job_is_a_session_of_its_own_that_hears_every_signal(site: Site) -> None:
-    """Whoever started its keeper may have ignored some (nohup, a shell's `&`)."""
+def test_a_job_is_a_session_leader_without_ignored_signals(site: Site) -> None:
+    """A caller such as nohup ignores signals."""
     job = site.add("grep SigIgn /proc/self/status; ps -o sid= -p $$; echo $$\n")
     argv = ("nohup", *PROGRAM, site.folder, "list")
     subprocess.run(argv, capture_output=True, check=True)
@@ -101,7 +98,7 @@ def test_a_job_is_a_session_of_its_own_that_hears_every_signal(site: Site) -> No
     assert (int(ignored, 16) & ~OF_LIBC, session) == (0, first)
 
 
-def test_what_a_job_leaves_in_its_process_group_ends_with_it(site: Site) -> None:
+def test_background_processes_of_a_job_end_with_the_job(site: Site) -> None:
     job = site.add("sleep 1000 & echo $! >left\n")
     site.end(job)
     left = int((site.path / "left").read_text())
@@ -109,14 +106,14 @@ def test_what_a_job_leaves_in_its_process_group_ends_with_it(site: Site) -> None
     until(lambda: not embedded_job_processes.unique_process_id(left), "the process to be gone")
 
 
-def test_output_is_appended(site: Site) -> None:
+def test_job_output_is_appended_to_an_existing_file(site: Site) -> None:
     for text in ("one", "two"):
         site.end(site.add(f"echo {text}\n"))
 
     assert (site.path / "output").read_text() == "one\ntwo\n"
 
 
-def test_nothing_of_a_job_stays_in_the_folder(site: Site) -> None:
+def test_an_ended_job_leaves_no_private_folder(site: Site) -> None:
     site.end(site.add("mkdir $TMPDIR/a; echo x >$TMPDIR/a/b\n"))
 
     until(lambda: not os.listdir(f"{site.folder}/active"), "the job's folder to be gone")
@@ -132,7 +129,7 @@ def test_nothing_of_a_job_stays_in_the_folder(site: Site) -> None:
     ],
     ids=["no-shell", "no-program", "no-folder", "no-output"],
 )
-def test_a_job_that_can_not_be_started_is_in_error_state_and_frees_its_slot(
+def test_a_job_that_cannot_start_enters_error_state_and_frees_its_slot(
     site: Site, broken: dict[str, bytes], error: str
 ) -> None:
     job = site.add("exit 0\n", slots=2)
@@ -147,8 +144,8 @@ def test_a_job_that_can_not_be_started_is_in_error_state_and_frees_its_slot(
     assert status.query_job_details(reach(site), job)[0].errors == (error,)
 
 
-def test_a_job_whose_output_blocks_keeps_nobody_else_waiting(site: Site) -> None:
-    """To open a FIFO that nobody reads would take for ever, with the database locked."""
+def test_a_job_with_a_fifo_as_output_does_not_block_other_jobs(site: Site) -> None:
+    """Opening a FIFO without a reader blocks for ever while the database is locked."""
     os.mkfifo(site.path / "fifo")
     job = site.add("exit 0\n")
     with site.database.change():
@@ -177,8 +174,7 @@ def test_thousands_of_waiting_jobs_are_listed_quickly(site: Site) -> None:
     assert (len(seen.jobs), listed_s < 5, asked_s < 2) == (MANY + 1, True, True)
 
 
-def test_a_signal_meets_only_the_process_that_was_meant(site: Site) -> None:
-    """A number that another process has by now, or has on another host, is left alone."""
+def test_a_signal_is_not_sent_to_a_process_with_a_reused_pid(site: Site) -> None:
     with subprocess.Popen(["sleep", "100"], start_new_session=True) as other:
         embedded_job_processes.signal_job_process_group(
             other.pid, f"{embedded_job_processes.boot_and_pid_namespace_id()} 12345", 9
@@ -194,7 +190,7 @@ def test_a_signal_meets_only_the_process_that_was_meant(site: Site) -> None:
     assert other.returncode == -9
 
 
-def test_a_full_disk_takes_no_job_and_loses_none(site: Site) -> None:
+def test_a_submission_on_a_full_disk_fails_and_keeps_existing_jobs(site: Site) -> None:
     kept = site.add("exit 0\n", held=True)
     argv = ("prlimit", "--fsize=0", *PROGRAM, site.folder, "submit")
     done = subprocess.run(argv, input=b"exit 0\n", capture_output=True, check=False)
@@ -202,7 +198,7 @@ def test_a_full_disk_takes_no_job_and_loses_none(site: Site) -> None:
     assert (done.returncode, [job.id for job in site.database.jobs()]) == (os.EX_TEMPFAIL, [kept])
 
 
-def test_a_database_of_a_newer_gridbridge_is_left_alone(site: Site) -> None:
+def test_a_database_of_a_newer_version_is_refused(site: Site) -> None:
     with sqlite3.connect(f"{site.folder}/jobs.db") as file:
         file.execute(f"PRAGMA user_version = {VERSION + 1}")
 
@@ -217,8 +213,8 @@ def test_a_database_of_a_newer_gridbridge_is_left_alone(site: Site) -> None:
 
 
 @pytest.mark.root
-def test_another_persons_cluster_is_left_alone(tmp_path: Path) -> None:
-    """Its jobs would run as whoever asked."""
+def test_a_cluster_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    """The other user's jobs would run as the caller."""
     site = Site(tmp_path, slots=1)
     os.chown(site.folder, 12345, -1)
     done = site.run("submit", stdin="exit 0\n")
@@ -226,8 +222,8 @@ def test_another_persons_cluster_is_left_alone(tmp_path: Path) -> None:
     assert (done.returncode, "only the folder's owner may run jobs" in done.stderr) == (os.EX_TEMPFAIL, True)
 
 
-def test_a_folder_without_a_cluster_may_have_one_later(tmp_path: Path) -> None:
-    """It may be on a disk that is not mounted just now, so nothing is refused for good."""
+def test_a_submission_without_cluster_may_be_retried_later(tmp_path: Path) -> None:
+    """The cluster's disk may not be mounted yet."""
     nowhere = EmbeddedClusterAccess(path=str(tmp_path / "nowhere"), python=sys.executable, timeout_s=20)
     answer = submit.submit_held_job(nowhere, SPEC)
 

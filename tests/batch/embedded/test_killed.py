@@ -1,4 +1,4 @@
-"""Whatever is killed at any time: no job of an embedded cluster is lost, and none runs twice."""
+"""Tests that kill programs of an embedded cluster: no job is lost, and no job runs twice."""
 
 import os
 import shutil
@@ -27,11 +27,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
     site.empty()
 
 
-def test_a_keeper_that_is_killed_anywhere_loses_no_job_and_runs_none_twice(site: Site, step: int) -> None:
-    """What it had not begun another keeper runs; of what it had begun nobody tells an end.
-
-    With large steps none of the kills may be where a job has begun.
-    """
+def test_a_killed_keeper_loses_no_job_and_runs_no_job_twice(site: Site, step: int) -> None:
+    """A job that had not begun runs later; the exit status of a job that had begun is lost."""
     ends = []
     for after in count(1, step):
         site.rest()
@@ -49,7 +46,7 @@ def test_a_keeper_that_is_killed_anywhere_loses_no_job_and_runs_none_twice(site:
 
 
 @pytest.mark.parametrize("verb", ["hold", "release", "suspend", "resume", "delete"])
-def test_a_command_that_is_killed_anywhere_may_be_repeated(site: Site, verb: str, step: int) -> None:
+def test_a_killed_command_can_be_repeated(site: Site, verb: str, step: int) -> None:
     letters = {"hold": "hqw", "release": "qw", "suspend": "hqw", "resume": "qw", "delete": ""}
     site.add("until [ -e go ]; do sleep 0.05; done\n")
     site.look()
@@ -64,7 +61,7 @@ def test_a_command_that_is_killed_anywhere_may_be_repeated(site: Site, verb: str
     (site.path / "go").touch()
 
 
-def test_a_submission_that_is_killed_anywhere_is_there_whole_or_not_at_all(site: Site, step: int) -> None:
+def test_a_killed_submission_adds_the_whole_job_or_nothing(site: Site, step: int) -> None:
     for after in count(1, 2 * step):
         name = f"gb.alpha.{after}.0.1"
         script = f'echo "$JOB_ID" >>{site.ran}\n'
@@ -78,7 +75,7 @@ def test_a_submission_that_is_killed_anywhere_is_there_whole_or_not_at_all(site:
             break
 
 
-def test_a_job_without_a_keeper_is_told_as_such_and_keeps_its_slot(site: Site) -> None:
+def test_a_job_without_keeper_is_reported_and_keeps_its_slot(site: Site) -> None:
     job = site.add(TICKING)
     later = site.add_noting()
     site.look()
@@ -90,7 +87,7 @@ def test_a_job_without_a_keeper_is_told_as_such_and_keeps_its_slot(site: Site) -
     assert (site.database.end_of(job), site.times_run(later)) == (None, 0)
 
 
-def test_the_end_of_a_job_without_a_keeper_is_neither_exit_nor_signal(site: Site) -> None:
+def test_a_job_without_keeper_ends_without_exit_status_or_signal(site: Site) -> None:
     job = site.add("until [ -e go ]; do sleep 0.05; done; exit 0\n")
     later = site.add_noting()
     site.look()
@@ -103,7 +100,7 @@ def test_the_end_of_a_job_without_a_keeper_is_neither_exit_nor_signal(site: Site
 
 
 @pytest.mark.parametrize("is_suspended", [False, True], ids=["running", "suspended"])
-def test_a_job_without_a_keeper_is_suspended_resumed_and_deleted(site: Site, is_suspended: bool) -> None:
+def test_a_job_without_keeper_can_be_suspended_resumed_and_deleted(site: Site, is_suspended: bool) -> None:
     ticks = site.path / "ticks"
     job = site.add(TICKING)
     site.look()
@@ -122,7 +119,7 @@ def test_a_job_without_a_keeper_is_suspended_resumed_and_deleted(site: Site, is_
     until(lambda: not embedded_job_processes.unique_process_id(pid), "its process to be gone")
 
 
-def test_what_waits_is_started_by_the_next_question_after_all_keepers_were_killed(site: Site) -> None:
+def test_the_next_query_starts_waiting_jobs_after_all_keepers_died(site: Site) -> None:
     job = site.add("sleep 100\n")
     waiting = site.add_noting()
     site.look()
@@ -135,7 +132,7 @@ def test_what_waits_is_started_by_the_next_question_after_all_keepers_were_kille
     until(lambda: site.times_run(waiting), "the waiting job to run")
 
 
-def test_keepers_that_start_at_once_share_the_jobs_and_keep_the_slots(tmp_path: Path) -> None:
+def test_simultaneous_keepers_run_each_job_once_within_the_slots(tmp_path: Path) -> None:
     site = Site(tmp_path, slots=2)
     log = site.path / "log"
     jobs = [site.add(f"echo + >>{log}; echo $JOB_ID >>{site.ran}; echo - >>{log}\n") for _ in "x" * 12]
@@ -150,7 +147,7 @@ def test_keepers_that_start_at_once_share_the_jobs_and_keep_the_slots(tmp_path: 
     assert max(at_once) <= 2
 
 
-def test_everything_killed_again_and_again_leaves_each_job_run_once_or_told_as_lost(site: Site) -> None:
+def test_repeated_kills_leave_each_job_run_once_or_reported_as_lost(site: Site) -> None:
     jobs = [site.add(f"sleep 0.02; echo $JOB_ID >>{site.ran}\n") for _ in range(30)]
     while site.database.jobs():
         site.run("list")
@@ -165,7 +162,7 @@ def test_everything_killed_again_and_again_leaves_each_job_run_once_or_told_as_l
         assert site.times_run(job) in ((0, 1) if lost else (1,)), (job, told)
 
 
-def test_a_keeper_whose_cluster_was_removed_ends(tmp_path: Path) -> None:
+def test_a_keeper_ends_if_its_cluster_was_removed(tmp_path: Path) -> None:
     site = Site(tmp_path, slots=1)
     job = site.add("until [ -e go ]; do sleep 0.05; done\n")
     site.look()

@@ -1,4 +1,4 @@
-"""Transfer queues of an embedded cluster: which job starts where, and when such a queue is open."""
+"""Tests of an embedded cluster's transfer queues."""
 
 import os
 import sqlite3
@@ -44,7 +44,7 @@ def start(site: Site, opened: tuple[str, ...] = (AWAY,)) -> tuple[int, str] | No
     return job.id, job.at
 
 
-def test_its_own_slots_come_first_then_the_queue_each_first_in_first_out(site: Site) -> None:
+def test_jobs_fill_own_slots_before_transfer_queue_slots_in_order(site: Site) -> None:
     first, second, third, fourth = (add(site) for _ in range(4))
     started = [start(site) for _ in range(4)]
 
@@ -52,7 +52,7 @@ def test_its_own_slots_come_first_then_the_queue_each_first_in_first_out(site: S
     assert fourth
 
 
-def test_a_closed_queue_starts_nothing(site: Site) -> None:
+def test_a_closed_transfer_queue_starts_no_job(site: Site) -> None:
     first, _ = add(site), add(site)
     started = [start(site, opened=()) for _ in range(2)]
 
@@ -60,14 +60,14 @@ def test_a_closed_queue_starts_nothing(site: Site) -> None:
 
 
 @pytest.mark.parametrize(("queue", "where"), [("embedded", ["", None]), (AWAY, [AWAY, AWAY])], ids=["own", "away"])
-def test_a_job_starts_in_the_queue_that_it_asked_for_alone(site: Site, queue: str, where: list[str | None]) -> None:
+def test_a_job_starts_only_in_its_requested_queue(site: Site, queue: str, where: list[str | None]) -> None:
     jobs = [add(site, queue=queue) for _ in range(2)]
     started = [start(site) for _ in jobs]
 
     assert [each and each[1] for each in started] == where
 
 
-def test_a_pinned_job_starts_there_alone_until_the_pin_is_taken_back(site: Site) -> None:
+def test_a_pinned_job_starts_only_in_its_queue_until_it_is_unpinned(site: Site) -> None:
     job = add(site)
     site.run("hold", str(job))
     site.run("pin", str(job), f"--queue={AWAY}")
@@ -79,7 +79,7 @@ def test_a_pinned_job_starts_there_alone_until_the_pin_is_taken_back(site: Site)
     assert (pinned and pinned.at, free and free.at) == (AWAY, "")
 
 
-def test_a_job_that_has_to_stay_needs_room_here(site: Site) -> None:
+def test_a_job_larger_than_its_home_cluster_cannot_be_kept_home(site: Site) -> None:
     wide = add(site, slots=2)
     done = site.run("stay", str(wide), "--reason=beta refused it")
 
@@ -95,7 +95,7 @@ def test_a_job_that_has_to_stay_needs_room_here(site: Site) -> None:
     ],
     ids=["nowhere", "not in that queue", "no such queue"],
 )
-def test_what_no_queue_can_run_is_refused(site: Site, slots: int, queue: str, words: str) -> None:
+def test_a_request_that_no_queue_can_run_is_refused(site: Site, slots: int, queue: str, words: str) -> None:
     with pytest.raises(EmbeddedRequestRefusal, match=words):
         add(site, slots, queue)
 
@@ -114,7 +114,9 @@ def test_what_no_queue_can_run_is_refused(site: Site, slots: int, queue: str, wo
     ],
     ids=["pin", "name", "queue", "limit", "create", "submit", "no such job", "no job"],
 )
-def test_what_can_not_be_is_refused_in_one_line(site: Site, words: str, status: int, told: str) -> None:
+def test_an_invalid_command_is_refused_in_one_line_and_changes_no_job(
+    site: Site, words: str, status: int, told: str
+) -> None:
     job = add(site)
     done = site.run(*words.split("|"))
 
@@ -124,7 +126,7 @@ def test_what_can_not_be_is_refused_in_one_line(site: Site, words: str, status: 
 
 
 @pytest.mark.parametrize("words", ["list --job", "ended"])
-def test_of_a_number_that_no_job_has_nothing_is_known(site: Site, words: str) -> None:
+def test_an_unknown_job_id_is_reported_without_error(site: Site, words: str) -> None:
     done = site.run(*f"{words} {2**64}".split())
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -141,7 +143,7 @@ def test_of_a_number_that_no_job_has_nothing_is_known(site: Site, words: str) ->
     ],
     ids=["few wait there", "many wait there", "it does not answer", "of another", "stale"],
 )
-def test_a_queue_is_open_as_the_load_sensor_says(site: Site, values: dict[str, str], is_open: bool) -> None:
+def test_load_sensor_values_open_and_close_a_transfer_queue(site: Site, values: dict[str, str], is_open: bool) -> None:
     report = "".join(f":{name}:{value}\\n" for name, value in values.items())
     sensor = site.path / "sensor"
     sensor.write_text(f"#!/bin/sh\nread -r _ && printf 'begin\\n{report}end\\n'\n")
@@ -153,14 +155,14 @@ def test_a_queue_is_open_as_the_load_sensor_says(site: Site, values: dict[str, s
     assert opened == (frozenset([AWAY]) if is_open else frozenset())
 
 
-def test_a_sensor_that_can_not_run_closes_the_queue(site: Site) -> None:
+def test_a_missing_load_sensor_closes_the_transfer_queue(site: Site) -> None:
     add(site, queue=AWAY)
     opened = embedded_job_start.open_embedded_transfer_queues(site.database)
 
     assert opened == frozenset()
 
 
-def test_a_file_of_an_earlier_version_is_brought_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_of_an_earlier_version_is_upgraded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     EmbeddedJobStore(str(tmp_path), create=True)
     second = "ALTER TABLE script ADD COLUMN words INTEGER NOT NULL DEFAULT 0"
     monkeypatch.setattr(embedded_job_store, "STEPS", (embedded_job_store.TABLES, second))
@@ -172,8 +174,7 @@ def test_a_file_of_an_earlier_version_is_brought_up_to_date(tmp_path: Path, monk
     assert (columns, database.jobs()) == (["job", "text", "words"], [])
 
 
-def test_a_job_asks_its_home_for_slots_alone(site: Site) -> None:
-    """A starter is told of those by execd's files; nothing else can be asked for."""
+def test_a_job_request_of_an_embedded_cluster_is_empty(site: Site) -> None:
     folder = EmbeddedClusterAccess(path=site.folder, python=sys.executable, timeout_s=20)
     request = submit.query_job_request(folder, str(add(site, queue=AWAY)))
 
@@ -182,7 +183,7 @@ def test_a_job_asks_its_home_for_slots_alone(site: Site) -> None:
         submit.query_job_request(folder, "99")
 
 
-def test_letters_of_a_job_that_was_put_back() -> None:
+def test_a_requeued_job_is_shown_as_restarted() -> None:
     job = EmbeddedJob(1, "", "", "", "", "", "", 1, 0.0, 1, "", 0, "", None, 0, 0, restarted=1)
 
     assert (job.letters, job._replace(pid=2, held=0).letters) == ("hRq", "Rr")

@@ -1,4 +1,4 @@
-"""Cells of Grid Engine whose client programs are scripts of a test."""
+"""Grid Engine cells whose client programs are scripts of a test."""
 
 from pathlib import Path
 

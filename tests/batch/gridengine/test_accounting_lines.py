@@ -1,4 +1,4 @@
-"""Lines of accounting files as versions of Grid Engine have written them, and what reads them."""
+"""Tests of accounting lines as written by several versions of Grid Engine."""
 
 import json
 import subprocess
@@ -70,8 +70,7 @@ LINES = [pytest.param(line, id=f"{form} {at}") for form in FORMS for at, line in
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_every_reader_reads_the_lines_of_every_version(line: str) -> None:
-    """What replays, what learns how long jobs take, what tells ends, and what counts usage."""
+def test_every_reader_parses_accounting_lines_of_every_version(line: str) -> None:
     data = f"{line}\n".encode()
     ((_, ran),) = parse_accounting_tasks([data])
     ((end, owner, name),) = parse_task_end_times(data)
@@ -89,7 +88,7 @@ def test_every_reader_reads_the_lines_of_every_version(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_the_end_of_an_arrays_task_is_told_by_every_version(line: str) -> None:
+def test_an_array_tasks_end_is_parsed_from_every_version(line: str) -> None:
     task = line.replace(ACCOUNT, "gc.alpha.3.1")
     asked = [ArrayEndQuery(job_id=12, account="gc.alpha.3.1", places=(3,))]
 
@@ -99,8 +98,7 @@ def test_the_end_of_an_arrays_task_is_told_by_every_version(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", [each for form in ("8.1.9", "6.1", "Univa") for each in FORMS[form]])
-def test_a_part_of_a_parallel_task_is_told_by_every_version(line: str) -> None:
-    """Wherever its field lies: it is the one between two numbers, behind the category."""
+def test_a_part_of_a_parallel_task_is_recognized_in_every_version(line: str) -> None:
     part = line.replace(":0.0:NONE:6099869696", ":0.0:1.n2:6099869696")
 
     assert parse_accounting_line(part)["pe_taskid"] == "1.n2"
@@ -109,7 +107,6 @@ def test_a_part_of_a_parallel_task_is_told_by_every_version(line: str) -> None:
 
 @pytest.mark.parametrize("behind", [":0:0", "", f":0:0:{UNIVA[0]}"])
 def test_a_job_that_never_started_has_no_times_in_any_version(behind: str) -> None:
-    """Some versions write no time of its submission either."""
     line = f"{FRONT}:0:0:0:9:{USED[2:]}:NONE{BEHIND}{behind}".encode()
 
     assert [why for _, why in parse_accounting_tasks([line])] == [ReplayExclusionReason.NEVER_STARTED]
@@ -129,13 +126,13 @@ def test_a_job_that_never_started_has_no_times_in_any_version(behind: str) -> No
         "{" * 100_000,
     ],
 )
-def test_a_line_of_another_form_is_told_as_such(line: str) -> None:
+def test_a_malformed_accounting_line_is_a_parse_error(line: str) -> None:
     with pytest.raises(ParseError, match="accounting"):
         parse_accounting_line(line)
 
 
-def test_a_record_of_one_form_is_no_way_into_a_file_of_another() -> None:
-    """A line feed in a request puts a line of its owner's into the file, in whatever form."""
+def test_a_forged_line_of_another_format_is_ignored() -> None:
+    """A line feed in a request puts a whole line into the accounting file."""
     for inner in (FORMS["Univa"][0], FORMS["6.1"][0], FORMS["OCS"][0]):
         smuggled = f"{FRONT}:{SECONDS}:{USED}:-l a=x\n{inner}\nz{BEHIND}:0:0\n"
         at_the_end = f"{FRONT}:{SECONDS}:{USED}:-l a=x\n{inner}\n"
@@ -144,14 +141,14 @@ def test_a_record_of_one_form_is_no_way_into_a_file_of_another() -> None:
         assert read_accounting_lines(at_the_end.encode(), "gb.")[0] == ()
 
 
-def test_objects_beside_each_other_are_records() -> None:
+def test_adjacent_json_records_are_all_parsed() -> None:
     object_ = FORMS["OCS"][0]
 
     assert len(read_accounting_lines(f"{object_}\n{object_}\n--\n{object_}\n".encode(), "gb.")[0]) == 3
 
 
 @pytest.mark.parametrize("name", ["accounting", "accounting.jsonl"])
-def test_records_are_searched_for_in_the_file_that_the_cell_has(tmp_path: Path, name: str) -> None:
+def test_accounting_search_reads_the_file_format_that_the_cell_has(tmp_path: Path, name: str) -> None:
     cell = cell_of_scripts(tmp_path)
     common = tmp_path / cell.cell / "common"
     common.mkdir(parents=True)

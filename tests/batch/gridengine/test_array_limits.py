@@ -1,4 +1,4 @@
-"""What arrays may be in a cell is in its global configuration (sge_conf(5))."""
+"""Tests of a cell's limits on arrays in its global configuration (sge_conf(5))."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -37,8 +37,10 @@ def cell(folder: Path, said: str, status: int = 0) -> GridEngineCellAccess:
     ],
     ids=["usual", "small", "none of an array's", "odd"],
 )
-def test_a_limit_of_0_is_none(tmp_path: Path, told: tuple[object, ...], limits: ClusterArrayLimits) -> None:
-    """Of both limits of an array the smaller counts: all of its tasks are to run at once."""
+def test_an_array_limit_of_zero_means_no_limit(
+    tmp_path: Path, told: tuple[object, ...], limits: ClusterArrayLimits
+) -> None:
+    """The smaller of an array's two limits counts."""
     words = dict(zip(("instances", "tasks", "person", "everybody"), told, strict=True))
 
     found = query_array_limits(cell(tmp_path, CONF.format(**words)))
@@ -56,13 +58,14 @@ def test_a_limit_of_0_is_none(tmp_path: Path, told: tuple[object, ...], limits: 
         ("accounting=true", 15),
     ],
 )
-def test_a_cell_says_after_how_long_records_are_written(tmp_path: Path, reporting: str, seconds: float) -> None:
-    """Else it is as sge_conf(5) has it."""
+def test_accounting_flush_time_is_parsed_with_the_default_of_sge_conf(
+    tmp_path: Path, reporting: str, seconds: float
+) -> None:
     found = query_array_limits(cell(tmp_path, f"reporting_params   {reporting}\n"))
 
     assert found.told_within_s == seconds
 
 
-def test_a_cell_that_does_not_tell_has_told_nothing(tmp_path: Path) -> None:
+def test_a_failed_qconf_is_not_taken_for_missing_limits(tmp_path: Path) -> None:
     with pytest.raises(CommandFailed):
         query_array_limits(cell(tmp_path, "", status=1))

@@ -1,4 +1,4 @@
-"""What makes way for others: how it is asked for, counted and found in a cell's lists."""
+"""Tests of preemptible tasks, best-effort queues and pending counts in a cell."""
 
 import subprocess
 from collections.abc import Iterator
@@ -65,15 +65,14 @@ def read(data: bytes, *uncounted: int) -> ClusterSnapshot:
     return parse_cluster_snapshot(data, cluster="b", taken_at=now, uncounted=uncounted)
 
 
-def test_a_task_that_makes_way_asks_for_the_queues_of_such(cell: GridEngineCellAccess) -> None:
-    """And for no other: the queue that the JDL names is one of ordinary jobs."""
+def test_a_preemptible_task_requests_only_best_effort_queues(cell: GridEngineCellAccess) -> None:
     words = client_commands.submit_held_job_command(cell, SPEC)
 
     assert "-hard -l gb_besteffort=true" in " ".join(words)
     assert "-q" not in words
 
 
-def test_where_no_queue_is_for_such_it_is_the_last_of_the_ordinary_jobs(cell: GridEngineCellAccess) -> None:
+def test_without_best_effort_queues_a_preemptible_task_gets_lowest_priority(cell: GridEngineCellAccess) -> None:
     answer = submit_held_job(cell, SPEC)
 
     assert (answer.result, answer.remote_id) == (JobSubmissionOutcome.ACCEPTED, "12")
@@ -84,8 +83,7 @@ def test_where_no_queue_is_for_such_it_is_the_last_of_the_ordinary_jobs(cell: Gr
     assert "h_rt=60" in second
 
 
-def test_their_slots_are_free_for_no_other_job() -> None:
-    """And one that another queue suspended takes nothing, though it is empty."""
+def test_free_best_effort_slots_are_counted_apart() -> None:
     queues = (
         *(queue("all.q@n1", 1, 2), queue("all.q@n2", 0, 2)),
         *(queue("gb-be1@n1", 0, 1, "S", TRUE), queue("gb-be2@n1", 1, 1, "", TRUE)),
@@ -97,22 +95,21 @@ def test_their_slots_are_free_for_no_other_job() -> None:
     assert {one.queue for one in seen.queues if one.is_besteffort} == {"gb-be1", "gb-be2"}
 
 
-def test_a_cell_without_such_queues_has_no_such_slots() -> None:
-    """That is another thing than none that is free."""
+def test_a_cell_without_best_effort_queues_has_no_best_effort_count() -> None:
     shut = queue("gb-be1@n1", 1, 1, "", TRUE)
 
     assert read(document(queue("all.q@n1", 0, 2))).besteffort_slots is None
     assert read(document(shut)).besteffort_slots == 0
 
 
-def test_tasks_of_campaigns_are_not_pending() -> None:
-    """Else a campaign would close the transfer queues to its cluster."""
+def test_campaign_tasks_do_not_count_as_pending() -> None:
+    """Pending tasks would close the transfer queues to the cluster."""
     data = document("", waiting(7, "1-9:1") + waiting(8, "1-4:1"))
 
     assert (read(data).pending, read(data, 7).pending) == (13, 4)
 
 
-def test_consumables_of_hosts_and_of_the_cell_are_told_apart_from_those_of_queues() -> None:
+def test_consumables_of_hosts_and_cell_are_found_but_not_of_queues() -> None:
     values = (
         ("slots", "hc", "n1"),
         ("slots", "qc", "n2"),
@@ -130,8 +127,7 @@ def test_consumables_of_hosts_and_of_the_cell_are_told_apart_from_those_of_queue
     assert found == {"slots": ("n1",), "lic": ("global",)}
 
 
-def test_a_job_runs_again_as_the_queues_say_that_could_have_run_it(cell: GridEngineCellAccess) -> None:
-    """Best-effort queues say no, and take no job that did not ask for them."""
+def test_rerun_settings_omit_best_effort_and_excluded_queues(cell: GridEngineCellAccess) -> None:
     shown = "".join(
         f"qname {name}\nrerun {rerun}\ncomplex_values {values}\n\n"
         for name, rerun, values in (
@@ -161,8 +157,8 @@ esac
 """
 
 
-def test_a_quota_is_changed_by_one_line_and_gets_it_once(cell: GridEngineCellAccess) -> None:
-    """The first rule that fits counts, so ours comes first; what else stands there stays."""
+def test_a_quota_set_gets_the_exempting_rule_once_and_loses_it_again(cell: GridEngineCellAccess) -> None:
+    """Only the first matching rule of a quota set counts."""
     folder = Path(cell.binaries)
     cell_of_scripts(folder, qconf=QCONF)
     (folder / "quota").write_text(QUOTA)

@@ -1,4 +1,4 @@
-"""How a cell is laid out, as qconf of 8.1.9 prints it, or as somebody wrote it by hand."""
+"""Tests of a cell's configuration as printed by qconf 8.1.9 or written by hand."""
 
 import json
 from datetime import UTC
@@ -57,7 +57,7 @@ def layout(**told: object) -> bytes:
     return json.dumps(told).encode()
 
 
-def test_resources_are_known_by_name_and_by_shortcut() -> None:
+def test_resources_are_indexed_by_name_and_shortcut() -> None:
     found = parse_cell_configuration(layout(**BY_HAND)).resources
 
     assert found["vmem"] is found["h_vmem"]
@@ -69,7 +69,7 @@ def test_resources_are_known_by_name_and_by_shortcut() -> None:
     assert found["remote"].is_forced
 
 
-def test_an_environment_has_the_rule_by_which_its_slots_lie_on_hosts() -> None:
+def test_allocation_rules_are_parsed_as_slot_distributions() -> None:
     found = parse_cell_configuration(layout(**BY_HAND)).environments
 
     assert list(found.values()) == [
@@ -79,8 +79,8 @@ def test_an_environment_has_the_rule_by_which_its_slots_lie_on_hosts() -> None:
     ]
 
 
-def test_a_host_group_has_the_hosts_of_the_groups_in_it() -> None:
-    """Also where two of them have each other."""
+def test_a_host_group_includes_hosts_of_nested_groups() -> None:
+    """Two groups may include each other."""
     found = parse_cell_configuration(layout(**BY_HAND))
 
     assert found.groups == {"@all": {"n1", "n8", "n9"}, "@big": {"n8", "n9", "n1"}}
@@ -89,7 +89,7 @@ def test_a_host_group_has_the_hosts_of_the_groups_in_it() -> None:
     assert found.placed == {"n1", "n8", "n9"}
 
 
-def test_a_queue_says_what_it_takes_and_where() -> None:
+def test_queue_settings_are_parsed_for_each_host() -> None:
     found = parse_cell_configuration(layout(**BY_HAND)).queues
 
     assert found["all.q"].hosts == ("@all",)
@@ -102,11 +102,11 @@ def test_a_queue_says_what_it_takes_and_where() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"), [("1", "1"), ("1,[@big=8]", "8"), ("1,[@big=8],[n1=2]", "2"), ("1, [n2=3]", "1")]
 )
-def test_a_hosts_own_value_comes_before_that_of_its_group(text: str, expected: str) -> None:
+def test_a_hosts_own_value_takes_precedence_over_its_groups_value(text: str, expected: str) -> None:
     assert expected == parse_qconf_values_by_host(text).on("n1", {"@big"})
 
 
-def test_nothing_is_known_where_nobody_asked() -> None:
+def test_an_empty_configuration_table_has_no_queues() -> None:
     assert not parse_cell_configuration(b"").queues
 
 
@@ -124,7 +124,7 @@ def test_nothing_is_known_where_nobody_asked() -> None:
     ],
     ids=["json", "list", "key", "table", "text", "null", "number", "job"],
 )
-def test_what_is_wrong_is_told_with_its_key_and_what_would_be_right(told: bytes, expected: str) -> None:
+def test_an_invalid_table_is_refused_with_key_and_expected_value(told: bytes, expected: str) -> None:
     with pytest.raises(ParseError) as error:
         parse_cell_configuration(told)
 
@@ -145,15 +145,14 @@ def cell(*rows: tuple[object, ...], running: str = "") -> GridEngineCellSnapshot
     return parse_cell_demand(document.encode(), BARE, UTC, parse_cell_configuration(layout(**BY_HAND)))
 
 
-def test_tasks_of_campaigns_are_a_row_of_their_own() -> None:
-    """By the name that the service gives them, held and released."""
+def test_campaign_tasks_are_grouped_apart_from_other_jobs() -> None:
     names = ("a", "campaign.12", "gc.alpha.12.1", "campaign.x", "gc.alpha")
     seen = cell(*((number, name, "qw", "") for number, name in enumerate(names, 1))).waiting
 
     assert [(one.jobs, one.is_campaign) for one in seen] == [((1, 4, 5), False), ((2, 3), True)]
 
 
-def test_jobs_of_the_future_and_those_that_wait_for_others_are_told_apart() -> None:
+def test_deferred_and_dependent_jobs_cannot_start() -> None:
     seen = cell(
         (6, "a", "qw", ""), (7, "a", "qw", ""), (9, "a", "hqw", "<predecessor_jobs>6</predecessor_jobs>")
     ).waiting
@@ -165,7 +164,7 @@ def test_jobs_of_the_future_and_those_that_wait_for_others_are_told_apart() -> N
     ]
 
 
-def test_an_array_that_may_run_two_tasks_has_one_left_when_one_runs() -> None:
+def test_an_array_concurrency_limit_caps_the_waiting_tasks() -> None:
     runs = (
         "<Queue-List><name>all.q@n1</name><slots_used>1</slots_used><slots_total>4</slots_total>"
         "<job_list state='running'><JB_job_number>8</JB_job_number><state>r</state>"
@@ -176,7 +175,7 @@ def test_an_array_that_may_run_two_tasks_has_one_left_when_one_runs() -> None:
     assert (seen.tasks, seen.capped) == (8, 7)
 
 
-def test_a_parallel_task_has_slots_of_its_environment_and_may_have_its_host_alone() -> None:
+def test_a_parallel_task_uses_environment_slots_and_an_exclusive_host() -> None:
     runs = (
         "<Queue-List><name>all.q@n1</name><slots_used>3</slots_used><slots_total>4</slots_total>"
         "<job_list state='running'><JB_job_number>5</JB_job_number><state>r</state>"
@@ -188,7 +187,7 @@ def test_a_parallel_task_has_slots_of_its_environment_and_may_have_its_host_alon
     assert (seen.granted, seen.instances[0].is_taken) == ((("mpi", 3),), True)
 
 
-def test_jobs_of_one_shape_are_counted_by_owner_and_name() -> None:
+def test_jobs_of_equal_request_are_counted_by_owner_and_name() -> None:
     (seen,) = cell((4, "a", "qw", "<tasks>1-9:2</tasks>"), (6, "b", "qw", "")).waiting
 
     assert seen.kinds == (("alice", "a", 5), ("alice", "b", 1))
@@ -203,15 +202,15 @@ QHOST = b"""<qhost>
   <resourcevalue name='arch' dominance='hl'>lx-amd64</resourcevalue></host></qhost>"""
 
 
-def test_hosts_tell_what_is_left_of_consumables_and_what_else_they_have() -> None:
+def test_qhost_values_are_split_into_free_consumables_and_others() -> None:
     whole, host = parse_qhost(QHOST)
 
     assert (whole.name, whole.left) == ("global", (("licence", "3.000000"),))
     assert (host.left, host.values) == ((("h_vmem", "6.000G"),), (("arch", "lx-amd64"),))
 
 
-def test_values_of_the_whole_cell_are_every_hosts() -> None:
-    """A host's own value goes before the global one (complex(5))."""
+def test_global_values_count_for_hosts_without_own_value() -> None:
+    """See complex(5)."""
     value = "<resourcevalue name='color' dominance='{}'>{}</resourcevalue>".format
     rows = (("global", value("gf", "red")), ("n1", ""), ("n2", value("hf", "blue")))
     hosts = "".join(f"<host name='{name}'>{text}</host>" for name, text in rows)
@@ -248,8 +247,7 @@ ANSWERS = {
 }
 
 
-def test_a_cell_is_asked_for_all_of_it(tmp_path: Path) -> None:
-    """Hosts are asked for consumables, and for what jobs ask for."""
+def test_the_demand_query_reads_the_whole_cell_configuration(tmp_path: Path) -> None:
     documents, master = query_demand_outputs(cell_of_scripts(tmp_path, **ANSWERS))
     found = parse_cell_configuration(documents.qconf)
 
@@ -286,8 +284,7 @@ LISTS = {
 }
 
 
-def test_a_cell_is_asked_for_the_lists_that_its_queues_name(tmp_path: Path) -> None:
-    """And for projects, which `qstat` shows with -ext alone, groups and checkpoints."""
+def test_the_demand_query_reads_user_lists_projects_groups_and_checkpoints(tmp_path: Path) -> None:
     documents, _ = query_demand_outputs(cell_of_scripts(tmp_path, **ANSWERS | LISTS))
     found = parse_cell_configuration(documents.qconf)
 
@@ -301,7 +298,7 @@ def test_a_cell_is_asked_for_the_lists_that_its_queues_name(tmp_path: Path) -> N
     ]
 
 
-def test_owners_count_only_where_lists_name_people(tmp_path: Path) -> None:
+def test_owners_are_ignored_if_no_access_list_names_users(tmp_path: Path) -> None:
     documents, _ = query_demand_outputs(cell_of_scripts(tmp_path, **ANSWERS))
     found = parse_cell_configuration(documents.qconf)
 
@@ -313,8 +310,7 @@ def test_owners_count_only_where_lists_name_people(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("hosts", "is_whole"), [("@all", False), ("n1.example.org", False), ("n2", True), ("NONE", True)]
 )
-def test_a_list_without_queue_instances_is_no_idle_cell(hosts: str, is_whole: bool) -> None:
-    """Where qconf(1) has queues on hosts that are there, qstat(1) lists them."""
+def test_an_answer_without_queue_instances_is_no_idle_cell(hosts: str, is_whole: bool) -> None:
     table = {"hostgroups": {"@all": ["n3", "n1"]}, "queues": {"all.q": {"hostlist": hosts}}}
     told, empty = (
         parse_cell_configuration(json.dumps(table).encode()),
@@ -328,8 +324,7 @@ def test_a_list_without_queue_instances_is_no_idle_cell(hosts: str, is_whole: bo
         parse_cell_demand(empty, HOSTS, UTC, told)
 
 
-def test_arrays_that_wait_are_asked_for_their_tasks_at_once_the_largest_first() -> None:
-    """Those that are held, run, or have one task left are not asked for."""
+def test_waiting_arrays_are_listed_by_number_of_tasks() -> None:
     rows = (("1", "qw", "1-3:1"), ("2", "hqw", "1-9:1"), ("3", "qw", "5"), ("4", "Rqw", "1,7-9:1"))
     text = "".join(
         f"<job_list><JB_job_number>{job}</JB_job_number><state>{state}</state><tasks>{tasks}</tasks></job_list>"
@@ -339,15 +334,14 @@ def test_arrays_that_wait_are_asked_for_their_tasks_at_once_the_largest_first() 
     assert waiting_arrays_in_qstat(text.encode()) == [4, 1]
 
 
-def test_how_many_tasks_run_at_once_is_read_of_several_jobs() -> None:
+def test_concurrency_limits_are_parsed_for_several_jobs() -> None:
     job = "<element><JB_job_number>{}</JB_job_number><JB_ja_task_concurrency>{}</{}></element>"
     rows = "".join(job.format(*one, "JB_ja_task_concurrency") for one in ((3, 0), (4, 2), (5, 7)))
 
     assert parse_array_concurrency_limits(f"<djob_info>{rows}</djob_info>".encode()) == {4: 2, 5: 7}
 
 
-def test_a_task_on_several_hosts_runs_once() -> None:
-    """A parallel task is listed in each of its queues, and -tc counts tasks."""
+def test_a_parallel_task_on_several_hosts_counts_once_for_the_limit() -> None:
     task = "<job_list><JB_job_number>8</JB_job_number><state>r</state><slots>1</slots><tasks>1</tasks></job_list>"
     queue = (
         f"<Queue-List><name>all.q@{{}}</name><slots_used>1</slots_used><slots_total>1</slots_total>{task}</Queue-List>"

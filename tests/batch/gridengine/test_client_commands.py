@@ -1,4 +1,4 @@
-"""What is asked of Grid Engine's clients, word for word: nothing is re-read, nothing is lost."""
+"""Tests of the command lines of Grid Engine's client programs."""
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ def submit(asked: JobRequest) -> tuple[str, ...]:
     return client_commands.submit_held_job_command(CELL, SPEC.but(request=asked))
 
 
-def test_a_plain_job_is_held_nameless_silent_and_never_rerun() -> None:
+def test_a_plain_job_is_submitted_held_without_output_mail_and_rerun() -> None:
     assert submit(JobRequest()) == (
         *("/b/qsub", "-clear", "-C", "", "-terse", "-h", "-N", "gb.alpha.1.0.1"),
         *("-A", "gb.alpha.1.0.1", "-S", "/bin/sh", "-m", "n", "-r", "n", "-j", "y"),
@@ -25,7 +25,7 @@ def test_a_plain_job_is_held_nameless_silent_and_never_rerun() -> None:
     )
 
 
-def test_the_cluster_s_own_shell_runs_the_wrapper() -> None:
+def test_the_clusters_own_shell_runs_the_wrapper() -> None:
     words = client_commands.submit_held_job_command(CELL, SPEC.but(shell="/bin/dash"))
 
     assert words[words.index("-S") + 1] == "/bin/dash"
@@ -48,15 +48,11 @@ def test_the_cluster_s_own_shell_runs_the_wrapper() -> None:
     ],
     ids=[*("notify", "project", "ckpt", "low", "high", "share", "context", "hard", "soft"), *("stays", "home")],
 )
-def test_a_request_is_passed_on_or_dropped(asked: JobRequest, words: tuple[str, ...]) -> None:
+def test_each_part_of_a_request_becomes_qsub_options(asked: JobRequest, words: tuple[str, ...]) -> None:
     assert submit(asked) == (*submit(JobRequest()), *words)
 
 
-def test_only_an_ordinary_job_asks_for_queues_that_send_nothing_on() -> None:
-    """Best-effort queues send nothing on, and may say nothing of `remote`.
-
-    What they free goes to local jobs first: they come after all others.
-    """
+def test_only_an_ordinary_job_is_kept_out_of_transfer_queues() -> None:
     best_effort = JobRequest(types=("besteffort",), stays=True)
     last = ("-hard", "-l", "gb_besteffort=true", "-p", "-1023")
 
@@ -65,12 +61,11 @@ def test_only_an_ordinary_job_asks_for_queues_that_send_nothing_on() -> None:
     assert client_commands.submit_held_job_command(CELL, without)[-3:] == ("-hard", "-l", "remote=false")
 
 
-def test_the_granted_slots_are_asked_for_not_the_range() -> None:
+def test_granted_slots_are_requested_instead_of_the_range() -> None:
     assert client_commands.submit_held_job_command(CELL, SPEC.but(pe="mpi", slots=3))[-2:] == ("mpi", "3")
 
 
-def test_a_parallel_job_has_its_slots_by_any_environment_where_it_names_none() -> None:
-    """Else it would have one slot, and nobody would say so."""
+def test_a_parallel_job_without_environment_requests_any_environment() -> None:
     assert client_commands.submit_held_job_command(CELL, SPEC.but(slots=3))[-2:] == ("*", "3")
     assert "-pe" not in client_commands.submit_held_job_command(CELL, SPEC)
 
@@ -79,8 +74,7 @@ def test_a_parallel_job_has_its_slots_by_any_environment_where_it_names_none() -
     name=st.text(st.characters(codec="ascii", min_codepoint=33, exclude_characters="=,")),
     value=st.text(st.characters(exclude_characters="\0")),
 )
-def test_a_value_is_one_word_whatever_it_holds(name: str, value: str) -> None:
-    """No shell ever sees the command line, so nothing is quoted and nothing can break out."""
+def test_a_context_value_is_one_argument_whatever_its_characters(name: str, value: str) -> None:
     words = submit(JobRequest(context=((name, value),)))
 
     assert words[-2:] == ("-ac", f"{name}={value}")
@@ -95,19 +89,18 @@ def test_a_value_is_one_word_whatever_it_holds(name: str, value: str) -> None:
         pytest.param(("job.sh", "-clear"), id="maybe the script's"),
     ],
 )
-def test_what_would_take_back_that_a_job_is_only_verified_is_refused(words: tuple[str, ...]) -> None:
-    """`-clear` kills the options before it: qsub would submit the job (qsub(1))."""
+def test_options_that_cancel_verify_are_refused(words: tuple[str, ...]) -> None:
+    """`-clear` cancels the preceding options, so that qsub would submit the job (qsub(1))."""
     with pytest.raises(ParseError, match=r"^-(clear|@): not allowed with -verify"):
         client_commands.preview_submission_command(CELL, words)
 
 
-def test_a_default_file_of_qstat_hides_no_job() -> None:
-    """`-s r` in the site's or the caller's sge_qstat would make waiting jobs look gone."""
+def test_an_sge_qstat_file_hides_no_job() -> None:
+    """Option `-s r` in an sge_qstat file would hide waiting jobs."""
     assert client_commands.show_cell_status_command(CELL)[1:3] == ("-s", "a")
 
 
-def test_a_start_time_is_put_far_ahead_and_given_back_with_its_note() -> None:
-    """In UTC, and the note goes and comes in the same request."""
+def test_a_start_time_is_deferred_and_restored_in_utc() -> None:
     far = ("/b/qalter", "-a", "203501010000.00", "-ac", "gridbridge_start=1767225600")
     far += ("-ac", "gridbridge_job=7", "7")
     back = ("/b/qalter", "-a", "202601010000.00", "-dc", "gridbridge_start,gridbridge_job", "7")
@@ -117,8 +110,8 @@ def test_a_start_time_is_put_far_ahead_and_given_back_with_its_note() -> None:
     assert client_commands.restore_start_time_command(CELL, "7", 0)[2] == "197001020000.00"
 
 
-def test_a_resource_by_its_name_and_its_shortcut_is_one_request() -> None:
-    """The qmaster would keep both, and each would have to be met."""
+def test_a_resource_name_and_its_shortcut_are_one_request() -> None:
+    """The qmaster would treat the two names as two requests."""
     asked = JobRequest(hard=(("vf", "1G"), ("h_rt", "60"), ("virtual_free", "1G")))
 
     assert submit(asked)[-6:] == ("-hard", "-l", "vf=1G", "-hard", "-l", "h_rt=60")
@@ -130,8 +123,7 @@ def test_a_resource_by_its_name_and_its_shortcut_is_one_request() -> None:
     )
 
 
-def test_a_resource_may_have_one_of_several_values() -> None:
-    """As complex(5) has it for strings; a cell whose resource is a number refuses it."""
+def test_alternative_values_of_a_resource_are_one_expression() -> None:
     asked = JobRequest(either=((("arch", "lx-*"), ("arch", "sol-*")),))
 
     assert submit(asked)[-3:] == ("-hard", "-l", "arch=lx-*|sol-*")
@@ -151,7 +143,7 @@ def test_a_resource_may_have_one_of_several_values() -> None:
         (JobRequest(either=((("a", "1"), ("b", "2")),)), "no alternatives of resources, such as a=1 or b=2"),
     ],
 )
-def test_what_qsub_has_no_words_for_is_refused_here(asked: JobRequest, reason: str) -> None:
+def test_a_request_that_qsub_cannot_express_is_refused(asked: JobRequest, reason: str) -> None:
     assert reason in client_commands.explain_request_refusal(asked)
 
 
@@ -168,8 +160,8 @@ def test_what_qsub_has_no_words_for_is_refused_here(asked: JobRequest, reason: s
         ((("a", "lx-*"), ("a<>", "x")), ((("a", "1"), ("a<>", "2")),), "a=lx-*&!x&(1|!2)"),
     ],
 )
-def test_conditions_about_strings_are_expressions(hard: Pairs, either: tuple[Pairs, ...], said: str) -> None:
-    """One for each name: of two `-l a=` qsub takes the last."""
+def test_conditions_on_text_resources_become_expressions(hard: Pairs, either: tuple[Pairs, ...], said: str) -> None:
+    """The program qsub uses only the last of several requests for a resource."""
     asked = JobRequest(hard=hard, either=either)
 
     argv = submit(asked)

@@ -1,4 +1,4 @@
-"""Who waits for what others hold, as qstat of 8.1.9 prints it."""
+"""Tests of blocked jobs and free consumables as printed by qstat 8.1.9."""
 
 from pathlib import Path
 
@@ -33,12 +33,11 @@ def _cell() -> CellRequestsAndResources:
     return parse_blocked_jobs(CROWD.read_bytes(), TABLE)
 
 
-def test_only_consumables_are_asked_about() -> None:
+def test_only_consumables_and_exclusive_resources_are_queried() -> None:
     assert {"slots", "lic", "mem", "boot", "alone"} == {*TABLE.names}
 
 
-def test_requests_that_can_start_are_in_the_schedulers_order(cell: CellRequestsAndResources) -> None:
-    """One that is held is none, and of those that ask for the same the first is enough."""
+def test_equal_requests_of_startable_jobs_are_listed_once(cell: CellRequestsAndResources) -> None:
     asked = {tuple(one.amounts.items()): one for one in cell.asked}
 
     assert len(cell.asked) == 3
@@ -46,8 +45,7 @@ def test_requests_that_can_start_are_in_the_schedulers_order(cell: CellRequestsA
     assert asked[("mem", 3 * G),].task == 0
 
 
-def test_a_request_for_a_host_alone_has_its_environment_and_queues(cell: CellRequestsAndResources) -> None:
-    """It takes a slot for each of its processes, and what each job takes without asking."""
+def test_a_request_for_an_exclusive_host_has_environment_and_queues(cell: CellRequestsAndResources) -> None:
     (alone,) = (one for one in cell.asked if one.alone)
 
     assert alone == WaitingLocalRequest(
@@ -60,8 +58,7 @@ def test_a_request_for_a_host_alone_has_its_environment_and_queues(cell: CellReq
     )
 
 
-def test_tasks_that_make_way_hold_what_they_asked_for(cell: CellRequestsAndResources) -> None:
-    """On the host of their queue, since they started."""
+def test_a_preemptible_task_holds_its_requested_amounts(cell: CellRequestsAndResources) -> None:
     tasks = [one for one in cell.holders if one.makes_way]
     others = [one for one in cell.holders if not one.makes_way]
 
@@ -71,8 +68,7 @@ def test_tasks_that_make_way_hold_what_they_asked_for(cell: CellRequestsAndResou
     assert [(one.host, one.amounts["mem"]) for one in others] == [("beta-n2", 2 * G)]
 
 
-def test_places_are_of_local_queues_with_what_is_free_there(cell: CellRequestsAndResources) -> None:
-    """Neither a best-effort queue nor one that sends jobs away is one."""
+def test_only_local_queue_instances_are_listed_with_free_amounts(cell: CellRequestsAndResources) -> None:
     places = {one.name: one for one in cell.places}
 
     assert {"all.q@beta-n1", "all.q@beta-n2"} == {*places}
@@ -83,7 +79,7 @@ def test_places_are_of_local_queues_with_what_is_free_there(cell: CellRequestsAn
     assert cell.free == {"lic": 1}
 
 
-def test_half_a_list_is_none() -> None:
+def test_a_truncated_qstat_list_of_blocked_jobs_is_refused() -> None:
     with pytest.raises(ParseError):
         parse_blocked_jobs(CROWD.read_bytes()[:5000], TABLE)
 
@@ -104,12 +100,10 @@ def test_half_a_list_is_none() -> None:
         ("", None),
     ],
 )
-def test_amounts(text: str, amount: float | None) -> None:
-    """As complex(5) has them."""
+def test_consumable_amounts_are_parsed(text: str, amount: float | None) -> None:
     assert parse_consumable_amount(text) == amount
 
 
-def test_what_a_job_takes_once_is_not_multiplied_by_its_slots() -> None:
-    """But all else is (complex(5), JOB)."""
+def test_a_consumable_per_job_is_not_multiplied_by_slots() -> None:
     assert TABLE.amounts((("boot", "2"), ("mem", "1G"), ("arch", "x")), 4) == {"boot": 2, "mem": 4 * G}
     assert TABLE.others((("boot", "2"), ("arch", "x"))) == (("arch", "x"),)

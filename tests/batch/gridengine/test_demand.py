@@ -1,4 +1,4 @@
-"""What a cell has and what waits there, as qstat and qhost of 8.1.9 print it."""
+"""Tests of a cell's hosts and waiting jobs as printed by qstat and qhost 8.1.9."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -44,14 +44,14 @@ def asking(pe: str) -> list[WaitingJobGroup]:
     return [one for one in found.waiting if one.shape.pe == pe and one.state.can_start]
 
 
-def test_hosts_have_a_load() -> None:
+def test_execution_hosts_have_a_load() -> None:
     hosts = parse_cell_demand(QSTAT, QHOST).hosts
 
     assert [one.name for one in hosts] == ["alpha-master", "alpha-n1", "alpha-n2"]
     assert all(one.load is not None for one in hosts)
 
 
-def test_queues_have_the_slots_of_each_task_that_runs_there() -> None:
+def test_queue_instances_have_the_slots_of_each_running_task() -> None:
     instances = parse_cell_demand(QSTAT, QHOST).instances
 
     assert [(one.queue, one.host) for one in instances] == [("all.q", "alpha-n1"), ("all.q", "alpha-n2")]
@@ -59,7 +59,7 @@ def test_queues_have_the_slots_of_each_task_that_runs_there() -> None:
     assert any(len(one.running) > 1 for one in instances)
 
 
-def test_queues_tell_whose_tasks_run_there_and_since_when() -> None:
+def test_queue_instances_have_owner_and_start_of_each_running_task() -> None:
     instances = parse_cell_demand(QSTAT, QHOST).instances
     alone = instances[1].begun[1]
 
@@ -68,8 +68,7 @@ def test_queues_tell_whose_tasks_run_there_and_since_when() -> None:
     assert alone.since == datetime(2026, 11, 23, 21, 14, 50, tzinfo=UTC)
 
 
-def test_jobs_of_one_owner_that_ask_for_the_same_are_one_row_with_the_tasks_of_all() -> None:
-    """Of `-t 1-9:2` five, of `1-20` without five and four held ones sixteen, and two jobs."""
+def test_equal_requests_of_one_owner_are_one_group() -> None:
     (plain,) = asking("")
 
     assert plain.shape.requests == (("arch", "none"),)
@@ -77,8 +76,7 @@ def test_jobs_of_one_owner_that_ask_for_the_same_are_one_row_with_the_tasks_of_a
     assert plain.oldest_since == plain.first_since
 
 
-def test_jobs_of_two_owners_are_two_rows() -> None:
-    """One's jobs that don't start keep the other's from being demand no more than they start."""
+def test_equal_requests_of_two_owners_are_two_groups() -> None:
     rows = (ROW.format(job, "qw", "2026-01-01T12:00:00", 1, "") for job in (7, 8, 9))
     owned = zip(("alice", "bob", "alice"), rows, strict=True)
     jobs = "".join(row.replace("<state>", f"<JB_owner>{owner}</JB_owner><state>") for owner, row in owned)
@@ -88,14 +86,14 @@ def test_jobs_of_two_owners_are_two_rows() -> None:
     assert [(one.jobs, one.tasks) for one in found] == [((7, 9), 2), ((8,), 1)]
 
 
-def test_a_parallel_job_asks_for_its_slots_on_an_environment() -> None:
+def test_a_parallel_job_requests_slots_of_its_environment() -> None:
     (smp,) = asking("smp")
 
     assert (smp.shape.slots, smp.tasks, smp.slots) == (2, 1, 2)
 
 
 @pytest.mark.parametrize(("slots", "expected"), [(b"2", False), (b"2-8", True), (b"2-", True)])
-def test_a_range_of_slots_is_told(slots: bytes, expected: bool) -> None:
+def test_a_slot_range_is_recognized(slots: bytes, expected: bool) -> None:
     asked = b'<requested_pe name="smp">%s</requested_pe>'
     found = parse_cell_demand(QSTAT.replace(asked % b"2", asked % slots), QHOST)
 
@@ -103,21 +101,20 @@ def test_a_range_of_slots_is_told(slots: bytes, expected: bool) -> None:
 
 
 @pytest.mark.parametrize("slots", [2**31, 2**32 - 1])
-def test_more_slots_than_qstat_can_print_are_read_as_they_were_asked_for(slots: int) -> None:
-    """8.1.9 prints `-pe smp 4294967295` as -1; nobody keeps the list from being read by that."""
+def test_a_negative_slot_number_of_qstat_is_corrected(slots: int) -> None:
+    """Grid Engine 8.1.9 prints `-pe smp 4294967295` as -1."""
     found = cell((1, "qw", "", slots - 2**32, ""))
 
     assert [slots] == [one.shape.slots for one in found.waiting]
 
 
-def test_what_is_held_or_in_error_is_told_apart() -> None:
+def test_waiting_held_and_error_jobs_are_distinct_groups() -> None:
     states = {one.state.text for one in parse_cell_demand(QSTAT, QHOST).waiting}
 
     assert {"qw", "hqw", "Eqw"} == states
 
 
-def test_the_oldest_is_found_wherever_it_stands() -> None:
-    """And what is first in the list is kept, for who asks for it."""
+def test_a_group_has_the_submission_times_of_its_first_and_oldest_job() -> None:
     at = "2026-01-01T12:0{}:00"
     found = cell((7, "qw", at.format(5), 1, ""), (3, "qw", at.format(1), 1, "1-4:1"))
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -127,7 +124,7 @@ def test_the_oldest_is_found_wherever_it_stands() -> None:
     ]
 
 
-def test_times_are_those_of_the_zone_in_which_they_were_printed() -> None:
+def test_submission_times_are_parsed_in_the_given_zone() -> None:
     there = timezone(timedelta(hours=2))
     row = ROW.format(1, "qw", "2026-01-01T12:00:00", 1, "")
     document = f"<job_info><queue_info/><job_info>{row}</job_info></job_info>".encode()
@@ -135,12 +132,12 @@ def test_times_are_those_of_the_zone_in_which_they_were_printed() -> None:
     assert parse_cell_demand(document, QHOST, there).waiting[0].first_since == datetime(2026, 1, 1, 10, tzinfo=UTC)
 
 
-def test_a_time_that_is_none_is_not_known() -> None:
+def test_an_unparsable_submission_time_is_unknown() -> None:
     assert cell((1, "qw", "soon", 1, "")).waiting[0].oldest_since is None
 
 
 @pytest.mark.parametrize(("load", "expected"), [("3.19", 3.19), ("1.2K", 1200.0), ("-", None), ("", None)])
-def test_a_load_may_be_shortened_or_missing(load: str, expected: float | None) -> None:
+def test_a_load_with_a_unit_or_without_a_value_is_parsed(load: str, expected: float | None) -> None:
     row = f"<host name='n1'><hostvalue name='load_avg'>{load}</hostvalue></host>"
 
     assert expected == parse_cell_demand(EMPTY, f"<qhost>{row}</qhost>".encode()).hosts[0].load
@@ -162,7 +159,7 @@ def test_a_load_may_be_shortened_or_missing(load: str, expected: float | None) -
     ],
     ids=[*("empty", "words", "cut", "other", "no hosts", "cut hosts", "swapped", "no host", "id"), "no slots"],
 )
-def test_what_is_no_whole_answer_is_never_an_idle_cell(qstat: bytes, qhost: bytes, why: str) -> None:
+def test_an_incomplete_answer_is_no_idle_cell(qstat: bytes, qhost: bytes, why: str) -> None:
     with pytest.raises(ParseError, match=f"^{why.replace('?', '.')}"):
         parse_cell_demand(qstat, qhost)
 
@@ -180,8 +177,9 @@ def test_what_is_no_whole_answer_is_never_an_idle_cell(qstat: bytes, qhost: byte
         ("q", layout_of(quality="q"), "quality"),
     ],
 )
-def test_a_shortcut_is_read_as_its_resource(shortcut: str, laid_out: CellConfiguration, expected: str) -> None:
-    """By the cell's own list, and where it has none of that name by that of every cell."""
+def test_a_resource_shortcut_is_replaced_by_the_resource_name(
+    shortcut: str, laid_out: CellConfiguration, expected: str
+) -> None:
     asks = f"<hard_request name='{shortcut}'>x</hard_request></job_list>"
     row = ROW.format(1, "qw", "2026-01-01T12:00:00", 1, "").replace("</job_list>", asks)
     document = f"<job_info><queue_info/><job_info>{row}</job_info></job_info>".encode()

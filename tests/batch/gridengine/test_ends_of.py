@@ -1,4 +1,4 @@
-"""How the tasks of several arrays ended is one look into the accounting file."""
+"""Tests of the ends of array tasks, read from accounting files by one search."""
 
 import gzip
 import os
@@ -52,7 +52,7 @@ def _task(place: int, status: int, number: int) -> bytes:
     return task(place, status, (number, f"gc.alpha.3.{number}"))
 
 
-def test_all_arrays_are_found_at_once_and_qacct_is_not_asked(site: Site) -> None:
+def test_ends_of_several_arrays_are_read_without_qacct(site: Site) -> None:
     lines = (OURS, _task(1, 4, 7), _task(1, 5, 8), OURS, OURS, _task(2, 0, 7), _task(1, 0, 9))
     site.file.write_bytes(b"".join(lines))
 
@@ -60,20 +60,19 @@ def test_all_arrays_are_found_at_once_and_qacct_is_not_asked(site: Site) -> None
     assert not site.calls.exists()
 
 
-def test_without_a_record_nothing_has_ended(site: Site) -> None:
+def test_an_array_without_records_has_no_ends(site: Site) -> None:
     site.file.write_bytes(OURS)
 
     assert site.ends(7, 8) == {}
 
 
-def test_two_ends_of_a_task_are_none(site: Site) -> None:
+def test_contradicting_records_of_a_task_give_no_end(site: Site) -> None:
     site.file.write_bytes(_task(1, 0, 7) + _task(1, 1, 7))
 
     assert site.ends(7) == {"gc.alpha.3.7": {1: None}}
 
 
-def test_an_end_in_the_future_is_told_as_one(site: Site) -> None:
-    """Left out it would be one of which nothing is known."""
+def test_an_end_in_the_future_is_returned_as_future_dated(site: Site) -> None:
     fields = _task(1, 0, 7).split(b":")
     fields[10] = b"4102444800"
     site.file.write_bytes(b":".join(fields))
@@ -85,15 +84,14 @@ def test_an_end_in_the_future_is_told_as_one(site: Site) -> None:
     assert (found.ended_at, found.host) == (datetime(2100, 1, 1, tzinfo=UTC), "alpha-n2")
 
 
-def test_where_that_file_is_not_to_read_qacct_is_asked_about_each(site: Site) -> None:
-    """As with another Grid Engine, which keeps its accounting otherwise."""
+def test_qacct_is_called_for_each_array_if_the_accounting_file_is_missing(site: Site) -> None:
     found = site.ends(7, 8)
 
     assert found == {"gc.alpha.3.7": {}, "gc.alpha.3.8": {}}
     assert site.calls.read_text().splitlines() == ["-j 7", "-j 8"]
 
 
-def test_a_cell_that_does_not_answer_tells_nothing(site: Site) -> None:
+def test_a_failed_qacct_raises_command_failed(site: Site) -> None:
     (Path(site.cell.binaries) / "qacct").write_text("#!/bin/sh\nexit 3\n")
 
     with pytest.raises(CommandFailed):
@@ -108,8 +106,7 @@ def test_a_cell_that_does_not_answer_tells_nothing(site: Site) -> None:
         ("/var/lib/gridengine/beta/common/accounting: No such file or directory", True),
     ],
 )
-def test_a_file_that_can_not_be_read_tells_of_no_end(site: Site, said: str, is_told: bool) -> None:
-    """Of it qacct says what it says of a cell where nothing has ended yet, and more beside."""
+def test_an_unreadable_accounting_file_is_no_empty_accounting_file(site: Site, said: str, is_told: bool) -> None:
     told = f"#!/bin/sh\necho no jobs running since startup\necho '{said}' >&2\nexit 1\n"
     (Path(site.cell.binaries) / "qacct").write_text(told)
 
@@ -120,16 +117,14 @@ def test_a_file_that_can_not_be_read_tells_of_no_end(site: Site, said: str, is_t
             site.ends(7)
 
 
-def test_what_was_rotated_away_is_read_while_nothing_has_ended_since(site: Site) -> None:
-    """Grid Engine makes its file anew with the next record; qacct reads that one alone."""
+def test_a_rotated_file_is_read_if_the_current_file_is_missing(site: Site) -> None:
     Path(f"{site.file}.0").write_bytes(OURS + _task(1, 4, 7))
 
     assert site.ends(7) == {"gc.alpha.3.7": {1: 4}}
 
 
 @pytest.mark.parametrize("name", ["accounting.3", "accounting.5.gz", "accounting-20261127.gz"])
-def test_before_a_task_counts_as_lost_all_that_is_kept_since_it_was_sent_is_read(site: Site, name: str) -> None:
-    """After a weekend without an answer the files were rotated several times, and packed."""
+def test_rotated_files_since_the_submission_are_searched(site: Site, name: str) -> None:
     kept = site.file.parent / name
     lines = OURS + _task(1, 0, 7)
     kept.write_bytes(gzip.compress(lines) if name.endswith(".gz") else lines)
@@ -142,10 +137,9 @@ def test_before_a_task_counts_as_lost_all_that_is_kept_since_it_was_sent_is_read
     assert site.ends(7, looks_since=written + timedelta(days=1)) == {}
 
 
-def test_where_all_that_is_kept_takes_too_long_the_last_days_are_read(
+def test_a_search_of_rotated_files_that_times_out_is_replaced_by_a_short_search(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its cluster's other tasks have ended, too."""
     monkeypatch.setattr(client_commands, "ALL_ACCOUNTED", "sleep 60")
     site.file.write_bytes(OURS + _task(1, 0, 7))
     site.cell = site.cell.within(0.2)

@@ -1,4 +1,4 @@
-"""What one host is asked about before it leaves, as qstat and qhost of 8.1.9 print it."""
+"""Tests of one host's queue instances and load as printed by qstat and qhost 8.1.9."""
 
 import re
 from pathlib import Path
@@ -27,22 +27,21 @@ def golden(name: str) -> bytes:
     return (GOLDEN / f"{name}.xml").read_bytes()
 
 
-def test_a_closed_host_with_a_task_is_busy_and_closed() -> None:
+def test_a_disabled_host_with_a_task_is_used_and_disabled() -> None:
     (found,) = parse_host_queue_instances(golden("host-busy"))
 
     assert found == HostQueueInstance(queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("5",))
 
 
-def test_a_task_of_an_array_is_told_by_its_number() -> None:
-    """That of the array alone is all of its tasks, wherever they run (qdel(1))."""
+def test_an_array_task_is_listed_with_its_task_id() -> None:
+    """qdel(1) of the array id would delete all tasks."""
     slots = b"<slots>1</slots>"
     (found,) = parse_host_queue_instances(golden("host-busy").replace(slots, slots + b"<tasks>7</tasks>"))
 
     assert found.tasks == ("5.7",)
 
 
-def test_a_job_whose_name_breaks_the_document_keeps_nothing_from_being_read() -> None:
-    """Grid Engine prints a job's name as its owner wrote it (qsub(1), -N)."""
+def test_control_characters_in_a_job_name_do_not_break_parsing() -> None:
     told = golden("host-busy")
     odd = re.sub(rb"<JB_name>[^<]*<", b"<JB_name>a\x1b & b<", told)
 
@@ -50,41 +49,41 @@ def test_a_job_whose_name_breaks_the_document_keeps_nothing_from_being_read() ->
     assert parse_host_queue_instances(odd) == parse_host_queue_instances(told)
 
 
-def test_a_host_that_was_just_admitted_is_idle_and_closed() -> None:
+def test_a_new_host_is_unused_and_disabled() -> None:
     (found,) = parse_host_queue_instances(golden("host-new"))
 
     assert found == HostQueueInstance(queue="all.q", slots=4, is_used=False, is_disabled=True)
 
 
 @pytest.mark.parametrize("change", [TRANSFERRING, RESERVED], ids=["a task starts", "reserved"])
-def test_slots_that_are_taken_or_reserved_are_busy(change: tuple[bytes, bytes]) -> None:
+def test_used_or_reserved_slots_make_a_queue_instance_used(change: tuple[bytes, bytes]) -> None:
     (found,) = parse_host_queue_instances(golden("host-new").replace(*change))
 
     assert found.is_used
 
 
-def test_a_suspended_task_without_a_slot_is_busy() -> None:
+def test_a_suspended_task_without_slot_makes_a_queue_instance_used() -> None:
     (found,) = parse_host_queue_instances(golden("host-busy").replace(TRANSFERRING[1], TRANSFERRING[0]))
 
     assert found.is_used
 
 
-def test_a_queue_of_best_effort_is_known_by_its_resource() -> None:
+def test_a_best_effort_queue_is_recognized_by_its_resource() -> None:
     at = b"<state>d</state>"
     (found,) = parse_host_queue_instances(golden("host-busy").replace(at, BEST_EFFORT + at))
 
     assert found.is_best_effort
 
 
-def test_a_queue_that_a_calendar_closed_is_not_disabled_by_hand() -> None:
+def test_a_queue_closed_by_a_calendar_is_not_disabled() -> None:
     (found,) = parse_host_queue_instances(golden("host-new").replace(b"<state>du", b"<state>D"))
 
     assert not found.is_disabled
 
 
 @pytest.mark.parametrize("ending", ["kill -9 $$", "exit 2", "echo no >&2; exit 1"])
-def test_a_qstat_that_failed_does_not_say_that_a_host_has_no_queue(tmp_path: Path, ending: str) -> None:
-    """It says so by ending with 1 and without a word."""
+def test_a_failed_qstat_does_not_mean_that_a_host_has_no_queue(tmp_path: Path, ending: str) -> None:
+    """The program qstat exits with 1 and prints nothing if no queue instance exists."""
     assert query_host_queue_instances(cell_of_scripts(tmp_path, qstat="exit 1"), "n1") == ()
 
     with pytest.raises(CommandFailed):
@@ -94,11 +93,11 @@ def test_a_qstat_that_failed_does_not_say_that_a_host_has_no_queue(tmp_path: Pat
 @pytest.mark.parametrize(
     ("host", "expected"), [("alpha-n1", True), ("alpha-n", False), ("global", False), ("alpha-n9", False)]
 )
-def test_a_host_reports_when_its_load_is_told(host: str, expected: bool) -> None:
+def test_a_host_is_up_if_qhost_prints_its_load(host: str, expected: bool) -> None:
     assert has_execd_reported_load(golden("hosts"), host) == expected
 
 
-def test_half_an_answer_tells_nothing() -> None:
+def test_truncated_output_about_a_host_is_refused() -> None:
     half = golden("host-busy")[:400]
 
     with pytest.raises(ParseError, match="qstat"):
@@ -120,7 +119,7 @@ def test_half_an_answer_tells_nothing() -> None:
         ("0,[@site=5]", (3, 9), 6),
     ],
 )
-def test_a_host_comes_after_those_before_it_and_before_the_next_queue(
+def test_a_new_hosts_seq_no_lies_between_earlier_hosts_and_the_next_queue(
     told: str, others: tuple[int, ...], expected: int | None
 ) -> None:
     assert expected == next_queue_seq_no(parse_qconf_values_by_host(told), others)

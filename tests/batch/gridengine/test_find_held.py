@@ -1,7 +1,4 @@
-"""A submission whose answer was lost is found, and only its owner's counts.
-
-A job is found by its name; an array also by its mark, whatever an operator has made of it since.
-"""
+"""Tests of the search for a job or array whose submission was not answered."""
 
 from pathlib import Path
 
@@ -71,34 +68,34 @@ def asked(folder: Path) -> list[str]:
     ],
     ids=["none", "one", "the oldest", "not another's", "not without account", "only another's"],
 )
-def test_the_owners_oldest_job_of_that_name_is_meant(tmp_path: Path, shown: str, found: str) -> None:
+def test_the_owners_oldest_job_of_a_name_is_found(tmp_path: Path, shown: str, found: str) -> None:
     assert find_held_job(cell_of(tmp_path, shown, *ROWS), NAME, "alice") == found
 
 
-def test_what_others_call_by_that_name_is_not_shown(tmp_path: Path) -> None:
-    """They could make it longer than any answer may be."""
+def test_details_of_other_users_jobs_are_not_queried(tmp_path: Path) -> None:
+    """Details of other users' jobs could exceed the size limit."""
     cell = cell_of(tmp_path, a_job(9) + a_job(12) + END, *ROWS)
     find_held_job(cell, NAME, "alice")
 
     assert asked(tmp_path) == ["9,12"]
 
 
-def test_a_job_of_which_the_list_shows_the_beginning_of_the_name_is_found(tmp_path: Path) -> None:
+def test_a_job_with_a_truncated_name_in_the_list_is_found(tmp_path: Path) -> None:
     assert find_held_job(cell_of(tmp_path, a_job(9) + END, listed(9, NAME[:10])), NAME, "alice") == "9"
 
 
-def test_who_has_no_job_of_that_name_is_not_asked_about_jobs(tmp_path: Path) -> None:
+def test_no_details_are_queried_if_the_owner_has_no_job_of_the_name(tmp_path: Path) -> None:
     assert find_held_job(cell_of(tmp_path, "", listed(8, "work")), NAME, "alice") == ""
     assert asked(tmp_path) == []
 
 
 @pytest.mark.parametrize("answer", ["", "<detailed_job_info>", a_job(9)])
-def test_half_an_answer_is_none(tmp_path: Path, answer: str) -> None:
+def test_a_truncated_job_detail_is_refused(tmp_path: Path, answer: str) -> None:
     with pytest.raises(ParseError):
         find_held_job(cell_of(tmp_path, answer, *ROWS), NAME, "alice")
 
 
-def test_half_a_list_is_none(tmp_path: Path) -> None:
+def test_a_truncated_job_list_is_refused(tmp_path: Path) -> None:
     cell = cell_of(tmp_path, UNKNOWN)
     (tmp_path / "listed").write_text("<job_info>")
 
@@ -113,8 +110,7 @@ def a_row(tasks: str, state: str) -> str:
 @pytest.mark.parametrize(
     ("job", "letters"), [("12.3", "hRwq"), ("12.4", "r"), ("12.5", "hRwq"), ("12.6", ""), ("12", ""), ("13.3", "")]
 )
-def test_a_task_is_found_in_the_range_that_it_is_shown_in(tmp_path: Path, job: str, letters: str) -> None:
-    """Qstat shows tasks that wait together as 3-5:2; one that runs has a row of its own."""
+def test_a_task_state_is_found_in_a_range_or_in_a_row(tmp_path: Path, job: str, letters: str) -> None:
     rows = a_row("1,3-5:2", "hRwq") + a_row("4", "r")
     (tmp_path / "answer").write_text(f"<job_info>{rows}</job_info>")
     far = cell_of_scripts(tmp_path, qstat=f"exec cat {tmp_path}/answer")
@@ -144,7 +140,9 @@ ARRAYS = (listed(12, "x", tasks=TASKS), listed(14, "x", tasks=TASKS), listed(13,
     ],
     ids=["one", "several", "with another mark beside it", "another's, or a job's own variable"],
 )
-def test_a_renamed_array_is_found(tmp_path: Path, jobs: tuple[str, ...], found: list[str]) -> None:
+def test_a_renamed_array_is_found_by_its_recorded_submission_name(
+    tmp_path: Path, jobs: tuple[str, ...], found: list[str]
+) -> None:
     cell = cell_of(tmp_path, "".join(jobs) + END, *ARRAYS)
     oldest = find_held_job(cell, ARRAY, "alice")
 
@@ -152,25 +150,25 @@ def test_a_renamed_array_is_found(tmp_path: Path, jobs: tuple[str, ...], found: 
     assert asked(tmp_path) == ["12,14"] * 2
 
 
-def test_an_array_of_an_earlier_release_is_found_by_its_name(tmp_path: Path) -> None:
+def test_an_array_of_an_earlier_release_is_found_by_its_account(tmp_path: Path) -> None:
     job = an_array(9).replace("other", ARRAY) + an_array(12, "x") + END
     rows = (listed(9, ARRAY, tasks=TASKS), *ARRAYS)
 
     assert find_held_job(cell_of(tmp_path, job, *rows), ARRAY, "alice") == "9"
 
 
-def test_half_an_answer_about_arrays_is_none(tmp_path: Path) -> None:
+def test_a_truncated_array_detail_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ParseError):
         find_held_job(cell_of(tmp_path, "", *ARRAYS), ARRAY, "alice")
 
 
-def test_who_has_no_arrays_is_not_asked_about_jobs(tmp_path: Path) -> None:
+def test_no_details_are_queried_if_the_owner_has_no_array(tmp_path: Path) -> None:
     assert find_held_job(cell_of(tmp_path, "", listed(13, "x")), ARRAY, "alice") == ""
     assert asked(tmp_path) == []
 
 
 @pytest.mark.parametrize(("tasks", "mark"), [(3, ARRAY), (0, "none")], ids=["an array", "a job"])
-def test_an_array_is_marked_as_it_is_submitted(tmp_path: Path, tasks: int, mark: str) -> None:
+def test_only_an_array_submission_is_marked_by_variable_mail(tmp_path: Path, tasks: int, mark: str) -> None:
     cell = cell_of_scripts(tmp_path, qsub=f"echo ${{MAIL-none}} >{tmp_path}/mark\necho 7")
     spec = JobSpec(transfer=ARRAY, request=JobRequest(), script=b"", tasks=tasks)
 

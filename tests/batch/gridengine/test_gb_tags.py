@@ -1,4 +1,4 @@
-"""Tags of hosts, as qhost prints them."""
+"""Tests of host tags as printed by qhost."""
 
 import pytest
 
@@ -22,5 +22,5 @@ VALUE = "<resourcevalue name='gb_tags' dominance='hf'>{}</resourcevalue>"
         (VALUE.format("htools:standby:3+other"), {"n1": ("htools:standby:3", "other")}),
     ],
 )
-def test_a_host_has_the_tags_of_its_value(value: str, expected: dict[str, tuple[str, ...]]) -> None:
+def test_host_tags_are_parsed_from_qhost(value: str, expected: dict[str, tuple[str, ...]]) -> None:
     assert execution_hosts.parse_cell_host_tags(TOLD.format(value).encode()) == expected

@@ -1,4 +1,4 @@
-"""The requests that verify and mark a job for home: complete lists, and a reason that survives."""
+"""Tests of the commands that verify a request at home and mark a refused job."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ RANGES = b"""<JB_pe>smp</JB_pe><JB_pe_range>
 <ranges><RN_min>8</RN_min><RN_max>8</RN_max><RN_step>1</RN_step></ranges></JB_pe_range>"""
 
 
-def test_a_request_is_verified_without_anybodys_defaults() -> None:
+def test_a_request_is_verified_without_default_options() -> None:
     asked = home_job_runnability_check.request_with_replaced_lists(parse_job_request(PLAIN + RANGES), HARD, "all.q")
 
     assert home_job_runnability_check.verify_request_command(CELL, asked) == (
@@ -26,7 +26,7 @@ def test_a_request_is_verified_without_anybodys_defaults() -> None:
     )
 
 
-def test_a_serial_job_has_no_ranges() -> None:
+def test_a_serial_job_has_no_slot_ranges() -> None:
     assert parse_slot_ranges(PLAIN) == ""
 
 
@@ -38,7 +38,7 @@ def test_a_serial_job_has_no_ranges() -> None:
     ],
     ids=["resources", "queues"],
 )
-def test_a_mark_replaces_one_list_and_leaves_the_other(
+def test_marking_a_refused_job_replaces_only_the_given_list(
     hard: tuple[tuple[str, str], ...] | None, queues: str | None, words: tuple[str, ...]
 ) -> None:
     argv = home_job_runnability_check.mark_refused_job_command(CELL, "7", hard=hard, queues=queues, reason="no")
@@ -46,8 +46,8 @@ def test_a_mark_replaces_one_list_and_leaves_the_other(
     assert argv == ("/b/qalter", *words, "-ac", "gridbridge_refused=no", "7")
 
 
-def test_a_reason_is_one_value_of_a_context() -> None:
-    """A comma would begin another one."""
+def test_a_refusal_reason_is_stored_as_one_context_value() -> None:
+    """A comma would begin the next context variable."""
     reason = f"no a,\nb: {'x' * 400}"
 
     note = home_job_runnability_check.mark_refused_job_command(CELL, "7", hard=HARD, queues=None, reason=reason)[-2]
@@ -60,7 +60,7 @@ def test_a_reason_is_one_value_of_a_context() -> None:
     [((("h_rt", "60"),), ("-hard", "-l", "h_rt=60")), ((), ("-hard", "-l", ""))],
     ids=["others", "none"],
 )
-def test_a_job_that_stays_home_can_be_pinned_for_an_adoption(
+def test_a_job_that_requests_home_can_be_pinned_and_unpinned(
     rest: tuple[tuple[str, str], ...], words: tuple[str, ...]
 ) -> None:
     pinned = client_commands.pin_to_queue_command(CELL, "7", "transfer-beta", "*", rest)

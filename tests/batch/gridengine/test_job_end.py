@@ -1,4 +1,4 @@
-"""What a job's records tell of its end, some of which somebody else may have written."""
+"""Tests of a job's end from accounting records, some of which may be forged."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -50,7 +50,7 @@ KILLED = replace(SEVEN, failed=7, exit_status=137)
         *("a lost run before the future", "a killed run before the future"),
     ],
 )
-def test_one_end_is_believed_and_of_several_none(
+def test_equal_records_settle_an_end_and_different_records_do_not(
     records: list[RemoteJobRunAccounting], status: int | None, is_disputed: bool
 ) -> None:
     end, disputed = settle_job_end(records, NOON)
@@ -58,7 +58,7 @@ def test_one_end_is_believed_and_of_several_none(
     assert (end.exit_status if end else None, disputed) == (status, is_disputed)
 
 
-def test_an_end_that_nobody_saw_is_told_where_nothing_else_is() -> None:
+def test_an_unseen_end_is_returned_if_no_other_record_exists() -> None:
     end, disputed = settle_job_end([UNSEEN], NOON)
 
     assert end is not None
@@ -70,10 +70,10 @@ def test_an_end_that_nobody_saw_is_told_where_nothing_else_is() -> None:
     [([LATER], 0), ([LATER, PUT_BACK], 0), ([UNSEEN, LATER], None), ([KILLED, LATER], None)],
     ids=["alone", "put back", "beside a lost run", "beside a killed one"],
 )
-def test_an_end_in_the_future_is_known_and_not_judged(
+def test_an_end_in_the_future_is_returned_as_future_dated(
     records: list[RemoteJobRunAccounting], status: int | None
 ) -> None:
-    """Its host's clock may be ahead; what it will count as contradicts another or not."""
+    """The clock of the task's host may be ahead."""
     end, disputed = final_or_future_job_end(records, NOON)
 
     assert isinstance(end, FutureDatedJobEnd)
@@ -81,16 +81,15 @@ def test_an_end_in_the_future_is_known_and_not_judged(
     assert (end.end.exit_status if end.end else None) == status
 
 
-def test_an_end_in_the_future_is_believed_when_its_time_has_come() -> None:
-    """The run that failed before it was put back."""
+def test_an_end_in_the_future_counts_once_its_time_has_come() -> None:
     end, disputed = final_or_future_job_end([UNSEEN, LATER], NOON + timedelta(minutes=2))
 
     assert isinstance(end, JobEnd)
     assert (end.exit_status, disputed) == (0, False)
 
 
-def test_of_ends_that_are_alike_the_longest_run_counts() -> None:
-    """Somebody else may have written the shorter one: the cluster looks as if it did nothing."""
+def test_the_longest_of_equal_ends_counts() -> None:
+    """Another user may have forged the shorter record."""
     long, short = replace(ZERO, wallclock_s=60.0, host="n1"), replace(ZERO, wallclock_s=0.0)
 
     for records in ([long, short], [short, long]):

@@ -1,4 +1,4 @@
-"""A host is suspended and opened by qmod only where that is missing, and nothing else of it."""
+"""Tests of suspending and opening the queue instances of a host by qmod."""
 
 import re
 from pathlib import Path
@@ -53,28 +53,26 @@ def called(cell: GridEngineCellAccess) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def test_only_best_effort_queues_are_suspended_and_once(cell: GridEngineCellAccess) -> None:
+def test_only_best_effort_queues_are_suspended_and_each_once(cell: GridEngineCellAccess) -> None:
     host = membership(cell, ("all.q", "d", 0, 0), ("be1", "d", 1, 1), ("be2", "d", 0, 1))
 
     assert [host.make_way("n1"), host.make_way("n1")] == [False, False]
     assert called(cell) == ["-sq be1@n1"]
 
 
-def test_a_host_that_is_empty_is_left_as_it_is(cell: GridEngineCellAccess) -> None:
+def test_a_host_without_tasks_is_not_suspended(cell: GridEngineCellAccess) -> None:
     assert membership(cell, ("all.q", "d", 0, 0), ("be1", "ds", 0, 1)).make_way("n1")
     assert called(cell) == []
 
 
-def test_a_host_that_is_opened_has_its_best_effort_queues_go_on(cell: GridEngineCellAccess) -> None:
-    """What somebody suspended of its other queues stays so."""
+def test_opening_a_host_resumes_its_best_effort_queues(cell: GridEngineCellAccess) -> None:
     host = membership(cell, ("all.q", "ds", 1, 0), ("be1", "ds", 1, 1), ("be2", "d", 0, 1))
     host.open("n1", NONE)
 
     assert called(cell) == ["-usq be1@n1", "-e *@n1"]
 
 
-def test_a_host_is_opened_but_in_queues_that_somebody_closed(cell: GridEngineCellAccess) -> None:
-    """Those that are open there already are no such."""
+def test_opening_a_host_leaves_deliberately_closed_queues_disabled(cell: GridEngineCellAccess) -> None:
     rows = ("all.q", "d", 0, 0), ("long.q", "d", 0, 0), ("be1", "ds", 1, 1), ("free.q", "", 0, 0)
     step = membership(cell, *rows).open("n1", frozenset(("all.q", "free.q")))
 
@@ -89,8 +87,7 @@ left=$(cat left) && echo $((left - 1)) >left
 
 
 @pytest.mark.parametrize("at", range(7))
-def test_a_host_is_opened_whole_after_any_call_was_not_answered(cell: GridEngineCellAccess, at: int) -> None:
-    """The call that stops is told as such, and the next try goes on where it was."""
+def test_opening_a_host_can_be_repeated_after_any_failed_call(cell: GridEngineCellAccess, at: int) -> None:
     host = membership(cell, ("all.q", "d", 0, 0), ("be1", "ds", 1, 1), ("be2", "ds", 0, 1))
     folder = Path(cell.binaries)
     for name in ("qstat", "qmod"):

@@ -1,4 +1,4 @@
-"""What `qstat -j` tells of a job, whatever its lists are called and its environment holds."""
+"""Tests of the parser of `qstat -j`."""
 
 from pathlib import Path
 
@@ -17,27 +17,26 @@ def read(path: Path) -> tuple[JobAccountAndErrors, ...]:
     return parse_job_detail(path.read_bytes())
 
 
-def test_a_hostile_environment_hides_nothing() -> None:
-    """Newlines, control characters, `<` and Latin-1 in `-v` are printed as they are."""
+def test_control_characters_in_a_jobs_environment_hide_no_field() -> None:
     (job,) = read(CAPTURED / "job-hostile.xml")
 
     assert (job.name, job.owner, job.account) == ("hostile", "alice", "gb.alpha.9.0.1")
 
 
-def test_an_altered_job_is_still_read() -> None:
+def test_a_job_changed_by_qalter_is_parsed() -> None:
     (job,) = read(CAPTURED / "job-altered.xml")
 
     assert (job.name, job.owner, job.account) == ("altered", "alice", "gb.alpha.9.0.1")
 
 
-def test_a_pattern_finds_several_jobs_in_order() -> None:
+def test_a_name_pattern_returns_several_jobs_in_order() -> None:
     first, second = read(CAPTURED / "job-pending.xml")
 
     assert (first.name, second.name) == ("gb.alpha.8.0.1", "gb.alpha.8.0.2")
     assert first.job_id < second.job_id
 
 
-def test_an_error_has_its_reason() -> None:
+def test_an_error_message_of_a_job_is_parsed() -> None:
     (job,) = read(CAPTURED / "job-error.xml")
 
     assert job.name == "wrong"
@@ -46,12 +45,11 @@ def test_an_error_has_its_reason() -> None:
 
 
 @pytest.mark.parametrize("path", [CAPTURED / "job-unknown.xml", UNSEEN / "6.2u5-unknown.xml"], ids=lambda p: p.name)
-def test_an_unknown_job_is_a_value(path: Path) -> None:
-    """The exit status of qstat is 0 for it."""
+def test_an_unknown_job_returns_an_empty_result(path: Path) -> None:
     assert read(path) == ()
 
 
-def test_a_document_of_6_2u5_is_repaired() -> None:
+def test_broken_xml_of_6_2u5_is_repaired() -> None:
     (job,) = read(UNSEEN / "6.2u5-job.xml")
 
     assert (job.job_id, job.name, job.account) == (34, "old", "gb.alpha.1.0.1")
@@ -59,13 +57,13 @@ def test_a_document_of_6_2u5_is_repaired() -> None:
     assert job.messages == ('queue instance "all.q@old-n1" dropped because it is full',)
 
 
-def test_no_connection_is_not_an_unknown_job() -> None:
+def test_a_failed_connection_is_not_an_unknown_job() -> None:
     with pytest.raises(ParseError):
         read(UNSEEN / "no-connection.xml")
 
 
 @pytest.mark.parametrize("name", ["job-hostile.xml", "job-unknown.xml", "job-error.xml"])
-def test_a_cut_document_is_an_error(name: str) -> None:
+def test_a_truncated_job_detail_is_a_parse_error(name: str) -> None:
     data = (CAPTURED / name).read_bytes().rstrip()
     for end in range(0, len(data), 7):
         with pytest.raises(ParseError):
@@ -75,6 +73,6 @@ def test_a_cut_document_is_an_error(name: str) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"\n", b"error: nothing\n", b"<detailed_job_info/>", b"<a><b></a>", b"\x00\xff<"], ids=repr
 )
-def test_anything_else_is_refused(data: bytes) -> None:
+def test_output_that_is_no_job_detail_is_refused(data: bytes) -> None:
     with pytest.raises(ParseError):
         parse_job_detail(data)

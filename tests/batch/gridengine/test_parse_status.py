@@ -1,4 +1,4 @@
-"""A cluster's lists, as versions print them; whatever is not whole is an error."""
+"""Tests of the parser of qstat's job list, as printed by several versions."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -59,11 +59,7 @@ MIXED = [
 
 
 @pytest.mark.parametrize("name", WHOLE_LISTS)
-def test_an_answer_tells_the_same_whatever_comes_first_in_it(name: str) -> None:
-    """It is turned round as the lab's test of answers does it.
-
-    Of a job on several hosts the first one is told.
-    """
+def test_the_order_of_elements_does_not_change_the_snapshot(name: str) -> None:
     told = (CAPTURED / name).read_text()
     straight, turned_round = (read_text(one) for one in (told, turned(told)))
 
@@ -83,22 +79,21 @@ def hostless(snapshot: ClusterSnapshot) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["mixed.xml", "mixed-plain.xml"])
-def test_both_layouts_list_the_same_jobs(name: str) -> None:
-    """A user's ~/.sge_qstat may take -f away; a parallel job on two hosts is one row in both."""
+def test_qstat_lists_the_same_jobs_with_and_without_queues(name: str) -> None:
+    """A user's ~/.sge_qstat may cancel -f."""
     rows = rows_of(read(CAPTURED / name))
 
     assert sorted((r.name, r.state.text, r.task_count, r.slots) for r in rows) == MIXED
 
 
 @pytest.mark.parametrize(("name", "hosts"), [("mixed.xml", 2), ("mixed-plain.xml", 0)])
-def test_counts_of_a_busy_cluster(name: str, hosts: int) -> None:
-    """Waiting: three plain jobs, 5 tasks with a step, 16 around gaps; none held or in error."""
+def test_pending_tasks_and_free_slots_of_a_busy_cluster_are_counted(name: str, hosts: int) -> None:
     snapshot = read(CAPTURED / name)
 
     assert (snapshot.pending, snapshot.free_slots, len(snapshot.queues)) == (24, 0, hosts)
 
 
-def test_an_idle_cluster() -> None:
+def test_an_idle_cluster_has_free_slots_and_no_jobs() -> None:
     snapshot = read(CAPTURED / "idle.xml")
 
     assert (snapshot.pending, snapshot.free_slots, snapshot.jobs) == (0, 4, {})
@@ -107,7 +102,7 @@ def test_an_idle_cluster() -> None:
     ] * 2
 
 
-def test_the_slots_of_a_transfer_queue_are_another_clusters() -> None:
+def test_slots_of_a_transfer_queue_are_not_free_slots() -> None:
     data = (CAPTURED / "idle.xml").read_bytes().replace(b"all.q@alpha-n1", b"transfer-beta@n")
 
     seen = parse_cluster_snapshot(data, cluster="alpha", taken_at=TAKEN_AT, transfer_queues=["transfer-beta"])
@@ -115,8 +110,7 @@ def test_the_slots_of_a_transfer_queue_are_another_clusters() -> None:
     assert (parse(data).free_slots, seen.free_slots) == (4, 2)
 
 
-def test_a_transfer_queue_of_another_site_is_known_by_its_resource() -> None:
-    """Beta's own 2 hosts have 2 slots each; its queue to alpha shows 50 more."""
+def test_a_transfer_queue_of_another_site_is_recognized_by_its_resource() -> None:
     seen = read(CAPTURED / "transfer-queue.xml")
 
     assert seen.free_slots == 4
@@ -137,13 +131,13 @@ def test_a_transfer_queue_of_another_site_is_known_by_its_resource() -> None:
     ],
     ids=["a word", "false", "empty", "another", "among others", "a consumable", "of the host"],
 )
-def test_only_a_true_value_of_remote_takes_a_queue_s_slots_away(shown: bytes, free: int) -> None:
+def test_only_a_true_queue_resource_remote_makes_a_transfer_queue(shown: bytes, free: int) -> None:
     idle = (CAPTURED / "idle.xml").read_bytes()
 
     assert parse(idle.replace(b"</Queue-List>", shown + b"</Queue-List>", 1)).free_slots == free
 
 
-def test_a_deleted_job_that_does_not_end_keeps_its_slot() -> None:
+def test_a_deleted_job_that_has_not_ended_keeps_its_slot() -> None:
     snapshot = read(CAPTURED / "deleting.xml")
     (forced,) = (row for row in rows_of(snapshot) if row.name == "forced")
 
@@ -152,14 +146,14 @@ def test_a_deleted_job_that_does_not_end_keeps_its_slot() -> None:
 
 
 @pytest.mark.parametrize("name", ["mixed.xml", "mixed-plain.xml"])
-def test_a_running_job_has_its_queue_and_a_waiting_one_none(name: str) -> None:
+def test_a_running_job_has_a_queue_and_a_waiting_job_has_none(name: str) -> None:
     queues = {row.name: row.queue for row in rows_of(read(CAPTURED / name))}
 
     assert queues["gb.alpha.7.0.1"].startswith("all.q@alpha-n")
     assert queues["waiting"] == ""
 
 
-def test_only_wanted_jobs_and_transfers_are_kept() -> None:
+def test_a_snapshot_has_only_requested_jobs_and_transfers() -> None:
     everything = read(CAPTURED / "mixed.xml")
     (suspended,) = (row for row in rows_of(everything) if row.name == "suspended")
     ours = parse((CAPTURED / "mixed.xml").read_bytes(), wanted={suspended.job_id})
@@ -168,7 +162,7 @@ def test_only_wanted_jobs_and_transfers_are_kept() -> None:
     assert (ours.pending, ours.free_slots) == (everything.pending, everything.free_slots)
 
 
-def test_local_times_take_the_zone_they_were_printed_in() -> None:
+def test_printed_times_are_parsed_in_the_given_zone() -> None:
     data = (CAPTURED / "mixed.xml").read_bytes()
     tokyo = timezone(timedelta(hours=9))
     there = parse_cluster_snapshot(data, cluster="beta", taken_at=TAKEN_AT, zone=tokyo)
@@ -180,14 +174,14 @@ def test_local_times_take_the_zone_they_were_printed_in() -> None:
         assert row.since == here.since - timedelta(hours=9)
 
 
-def test_6_2u5_is_read() -> None:
+def test_qstat_output_of_6_2u5_is_parsed() -> None:
     snapshot = read(UNSEEN / "6.2u5-status.xml")
 
     assert (snapshot.pending, snapshot.free_slots) == (9, 3)
     assert snapshot.jobs[11][0].state.is_restarted
 
 
-def test_open_cluster_scheduler_is_read() -> None:
+def test_qstat_output_of_open_cluster_scheduler_is_parsed() -> None:
     snapshot = read(UNSEEN / "ocs-9.2-status.xml")
     held = snapshot.jobs[12][0]
 
@@ -203,8 +197,8 @@ def test_an_unreachable_host_has_no_free_slots() -> None:
 
 
 @pytest.mark.parametrize("name", WHOLE_LISTS)
-def test_a_cut_document_is_an_error(name: str) -> None:
-    """However much of it was read: a partial answer never means idle, nor that a job is gone."""
+def test_a_truncated_qstat_list_is_a_parse_error(name: str) -> None:
+    """A truncated list must never look like an idle cluster or an ended job."""
     data = (CAPTURED / name).read_bytes().rstrip()
     for end in range(len(data)):
         with pytest.raises(ParseError):
@@ -213,8 +207,7 @@ def test_a_cut_document_is_an_error(name: str) -> None:
 
 @pytest.mark.parametrize("name", WHOLE_LISTS)
 @given(data=st.data())
-def test_a_damaged_document_raises_nothing_but_a_parse_error(name: str, data: st.DataObject) -> None:
-    """Whatever part of it is missing, the reader says so or reads; it never stumbles."""
+def test_a_damaged_qstat_list_raises_only_parse_error(name: str, data: st.DataObject) -> None:
     whole = (CAPTURED / name).read_bytes()
     begin = data.draw(st.integers(0, len(whole) - 1))
     end = data.draw(st.integers(begin + 1, len(whole)))
@@ -247,7 +240,7 @@ ROW = (
     ],
     ids=["control characters", "latin-1", "bare &", "nameless tag", "tag with blanks"],
 )
-def test_what_grid_engine_breaks_is_repaired(row: bytes) -> None:
+def test_known_errors_in_grid_engines_xml_are_repaired(row: bytes) -> None:
     snapshot = parse(WRAP % (b"", row))
 
     assert (snapshot.pending, list(snapshot.jobs)) == (1, [5])
@@ -277,14 +270,14 @@ def test_what_grid_engine_breaks_is_repaired(row: bytes) -> None:
     ],
     ids=lambda data: repr(data[:40]),
 )
-def test_anything_else_is_refused_in_one_line(data: bytes) -> None:
+def test_output_that_is_no_job_list_is_refused_in_one_line(data: bytes) -> None:
     with pytest.raises(ParseError) as refused:
         parse(data)
 
     assert len(str(refused.value).splitlines()) == 1
 
 
-def test_a_refusal_repeats_what_was_said_instead() -> None:
+def test_a_parse_error_repeats_the_programs_message() -> None:
     with pytest.raises(ParseError, match="unable to contact qmaster"):
         read(UNSEEN / "no-connection.xml")
 
@@ -302,7 +295,7 @@ RANGES = st.lists(
 
 
 @given(RANGES)
-def test_counting_ranges_equals_expanding_them(ranges: list[tuple[int, int, int]]) -> None:
+def test_counted_tasks_equal_expanded_tasks(ranges: list[tuple[int, int, int]]) -> None:
     text = ",".join(f"{first}-{last}:{step}" for first, last, step in ranges)
     expanded = [task for a, b, step in ranges for task in range(a, b + 1, step)]
 
@@ -325,13 +318,12 @@ def test_counting_ranges_equals_expanding_them(ranges: list[tuple[int, int, int]
         ("1-3:-2147483648", 1),
     ],
 )
-def test_a_range_is_counted_without_expanding(text: str, expected: int) -> None:
+def test_a_huge_task_range_is_counted_without_expansion(text: str, expected: int) -> None:
     assert count_tasks_in_ranges(text) == expected
 
 
 @pytest.mark.parametrize(("state", "counted"), [(b"hqw", False), (b"qw", True)])
-def test_of_others_jobs_nothing_is_kept_but_their_number(state: bytes, counted: bool) -> None:
-    """An array that waits is a row, whatever its tasks; single jobs are rows that leave nothing."""
+def test_other_users_jobs_are_only_counted(state: bytes, counted: bool) -> None:
     for many in (1_000, 10_000):
         row = ROW_OF % (state, b"")
         array = parse(WRAP % (b"", ROW_OF % (state, b"<tasks>1-%d:1</tasks>" % many)), ())

@@ -1,4 +1,4 @@
-"""What qacct and the accounting file say of ended jobs."""
+"""Tests of ended jobs as printed by qacct or written into the accounting file."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -31,7 +31,7 @@ def read(path: Path) -> tuple[JobRunAccounting, ...]:
     ("name", "expected"),
     [("ok", [(0, 0, 0)]), ("failed", [(0, 0, 3)]), ("killed", [(0, 100, 137)]), ("requeued", [(0, 25, 99), (0, 0, 0)])],
 )
-def test_the_end_is_told_by_failed_and_exit_status(name: str, expected: list[tuple[int, int, int]]) -> None:
+def test_qacct_records_have_failed_and_exit_status(name: str, expected: list[tuple[int, int, int]]) -> None:
     ends = [(run.task, run.failed, run.exit_status) for run in read(CAPTURED / f"qacct-{name}.txt")]
 
     assert expected == ends
@@ -50,10 +50,10 @@ def test_the_end_is_told_by_failed_and_exit_status(name: str, expected: list[tup
         (26, 0, 0.1, (None, None)),
     ],
 )
-def test_an_end_that_nobody_saw_is_neither_exit_nor_signal(
+def test_a_record_without_usage_is_an_unseen_end(
     failed: int, status: int, user_s: float, expected: tuple[int | None, int | None]
 ) -> None:
-    """`qdel -f` and a lost host leave no usage, and exit status 0 (sge_status(5), failed)."""
+    """`qdel -f` and a lost host leave no usage (sge_status(5), failed)."""
     (ok,) = read(CAPTURED / "qacct-ok.txt")
     record = replace(ok, failed=failed, exit_status=status, user_s=user_s, system_s=0.0, max_rss_kb=0.0)
 
@@ -62,29 +62,28 @@ def test_an_end_that_nobody_saw_is_neither_exit_nor_signal(
     assert (end.exit_status, end.signal) == expected
 
 
-def test_an_arrays_tasks_have_a_record_each() -> None:
+def test_each_task_of_an_array_has_a_qacct_record() -> None:
     ends = {(run.task, run.exit_status) for run in read(CAPTURED / "qacct-array.txt")}
 
     assert ends == {(2, 2), (4, 4), (6, 6)}
 
 
-def test_a_forced_deletion_looks_like_success_but_has_no_usage() -> None:
-    """`qdel -f` accounts failed 0 and exit status 0 for a job that never ended."""
+def test_a_forced_deletion_is_a_success_without_usage() -> None:
+    """`qdel -f` writes failed 0 and exit status 0."""
     (forced,), (ok,) = (read(CAPTURED / f"qacct-{name}.txt") for name in ("forced", "ok"))
 
     assert (forced.failed, forced.exit_status, forced.has_usage) == (0, 0, False)
     assert (ok.failed, ok.exit_status, ok.has_usage) == (0, 0, True)
 
 
-def test_a_record_says_whose_job_it_was_and_where_it_ran() -> None:
+def test_a_qacct_record_has_owner_account_queue_and_host() -> None:
     (ok,) = read(CAPTURED / "qacct-ok.txt")
 
     assert (ok.name, ok.owner, ok.account, ok.queue) == ("ok", "alice", "gb.alpha.7.0.1", "all.q")
     assert ok.host.startswith("alpha-n")
 
 
-def test_both_sources_tell_the_same() -> None:
-    """Apart from sge_status(5)'s words and qacct's rounding of usage."""
+def test_qacct_and_accounting_file_agree() -> None:
     by_file = {(run.job_id, run.task, run.failed): run for run in read(CAPTURED / "accounting.txt")}
     for name in ("ok", "failed", "array", "killed", "forced", "requeued"):
         for told in read(CAPTURED / f"qacct-{name}.txt"):
@@ -99,7 +98,7 @@ def test_both_sources_tell_the_same() -> None:
             assert told.max_rss_kb == pytest.approx(kept.max_rss_kb, rel=0.001)
 
 
-def test_qaccts_local_times_take_the_zone_they_were_printed_in() -> None:
+def test_qacct_times_are_parsed_in_the_given_zone() -> None:
     data = (CAPTURED / "qacct-ok.txt").read_bytes()
     (here,) = parse_accounting_records(data, zone=UTC)
     (there,) = parse_accounting_records(data, zone=timezone(timedelta(hours=9)))
@@ -108,7 +107,7 @@ def test_qaccts_local_times_take_the_zone_they_were_printed_in() -> None:
     assert there.ended_at == here.ended_at - timedelta(hours=9)
 
 
-def test_a_category_with_colons_moves_no_field() -> None:
+def test_colons_in_a_category_shift_no_field() -> None:
     line = (CAPTURED / "accounting.txt").read_text().splitlines()[0]
     fields = line.split(":")
     fields[39] = "-U a:b -l arch=x:y"
@@ -118,7 +117,7 @@ def test_a_category_with_colons_moves_no_field() -> None:
     )
 
 
-def test_comments_in_the_accounting_file_are_passed_over() -> None:
+def test_comments_in_the_accounting_file_are_ignored() -> None:
     assert parse_accounting_records(b"# Version: 8.1.9\n#\n") == ()
 
 
@@ -127,19 +126,18 @@ def test_comments_in_the_accounting_file_are_passed_over() -> None:
     [b"no jobs running since startup\n", b"error: job id 99999 not found\n"],
     ids=["no accounting file yet", "no such job"],
 )
-def test_nothing_is_a_value_when_qacct_says_so(data: bytes) -> None:
+def test_an_empty_result_of_qacct_is_no_error(data: bytes) -> None:
     assert parse_accounting_records(data) == ()
 
 
-def test_a_job_that_never_started_has_no_times() -> None:
+def test_a_qacct_record_of_a_job_that_never_started_has_no_times() -> None:
     (never,) = read(UNSEEN / "6.2u5-qacct.txt")
 
     assert (never.failed, never.started_at, never.ended_at) == (26, None, None)
     assert never.submitted_at == datetime(2010, 1, 31, 12, tzinfo=UTC)
 
 
-def test_open_cluster_scheduler_names_who_deleted() -> None:
-    """So a running task that anybody deletes is cancelled there; 8.1.9 tells the signal alone."""
+def test_open_cluster_scheduler_records_who_deleted_a_job() -> None:
     (killed,) = read(UNSEEN / "ocs-9.2-qacct.txt")
 
     assert classify_job_end(job_end_of_accounting_record(killed), walltime_s=60) is TaskAttemptOutcome.CANCELLED
@@ -156,8 +154,7 @@ def test_open_cluster_scheduler_names_who_deleted() -> None:
 
 
 @pytest.mark.parametrize("name", ["qacct-ok.txt", "qacct-killed.txt", "accounting.txt"], ids=lambda name: name)
-def test_a_cut_answer_is_an_error_or_whole_records(name: str) -> None:
-    """A cut between two records can't be seen; nothing else of a prefix is believed."""
+def test_a_truncated_qacct_answer_gives_only_whole_records(name: str) -> None:
     data = (CAPTURED / name).read_bytes()
     whole = parse_accounting_records(data)
     for end in range(len(data)):
@@ -181,14 +178,14 @@ def test_a_cut_answer_is_an_error_or_whole_records(name: str) -> None:
     ],
     ids=["empty", "garbage", "an error", "half a record", "not numbers", "bytes"],
 )
-def test_anything_else_is_refused_in_one_line(data: bytes) -> None:
+def test_output_that_is_no_accounting_record_is_refused_in_one_line(data: bytes) -> None:
     with pytest.raises(ParseError) as refused:
         parse_accounting_records(data)
 
     assert len(str(refused.value).splitlines()) == 1
 
 
-def test_of_many_lines_only_those_under_our_accounts_are_read() -> None:
+def test_only_accounting_lines_with_the_account_prefix_are_parsed() -> None:
     data = (CAPTURED / "accounting.txt").read_bytes()
 
     ((line, record),), skipped = read_accounting_lines(data, "gb.alpha.")
@@ -198,7 +195,7 @@ def test_of_many_lines_only_those_under_our_accounts_are_read() -> None:
     assert read_accounting_lines(data, "gb.beta.") == ((), 0)
 
 
-def test_a_line_of_ours_that_can_not_be_read_is_counted_and_the_next_one_read() -> None:
+def test_a_malformed_accounting_line_is_skipped_and_counted() -> None:
     good = (CAPTURED / "accounting.txt").read_bytes().splitlines(keepends=True)[2]
     bad = [
         good.replace(b":ok:", b":\xff:", 1),
@@ -213,7 +210,7 @@ def test_a_line_of_ours_that_can_not_be_read_is_counted_and_the_next_one_read() 
     assert skipped == 2
 
 
-def test_a_name_that_begins_as_our_accounts_do_is_no_account_of_ours() -> None:
+def test_a_job_name_that_looks_like_an_account_is_ignored() -> None:
     good = (CAPTURED / "accounting.txt").read_bytes().splitlines(keepends=True)[0]
     named = good.replace(b":failed:", b":gb.alpha.1.0.1:", 1)
 
@@ -242,14 +239,14 @@ OURS = (CAPTURED / "accounting.txt").read_bytes().splitlines(keepends=True)[2]
     ],
     ids=["one", "after a head that is whole", "before a tail that is whole", "two", "odd", "odd ones"],
 )
-def test_a_line_in_another_jobs_record_is_no_record(data: bytes) -> None:
-    """Grid Engine writes a line feed in a request raw into the record's category."""
+def test_a_line_inside_another_jobs_record_is_ignored(data: bytes) -> None:
+    """Grid Engine writes a line feed of a request unchanged into the record's category."""
     found, skipped = read_accounting_lines(data, "gb.alpha.")
 
     assert (found, skipped) == ((), data.count(b":gb.alpha."))
 
 
-def test_nobody_makes_anothers_record_a_part_of_his() -> None:
+def test_no_job_can_put_another_users_record_inside_its_own() -> None:
     before, after = smuggled(b"", rest=b"a:b"), smuggled(b"", asked=b"-l a=:0.0:NONE:0.0:0:0")
 
     ((line, _),), skipped = read_accounting_lines(before + OURS + after, "gb.alpha.")
@@ -277,8 +274,7 @@ def tasks(*lines: bytes, places: range = range(1, 9)) -> list[tuple[int, int, in
     return [(one.job_id, one.task, one.exit_status) for one in found]
 
 
-def test_the_tasks_of_several_arrays_are_read_at_once() -> None:
-    """Those that were asked about: each under its array's number and account."""
+def test_tasks_of_several_arrays_are_parsed_at_once() -> None:
     others = (task(1, array=(9, "gc.alpha.3.1")), task(1, array=(7, "gc.alpha.3.11")), task(9), task(0), b"--\n")
     found = tasks(task(2, 5), *others, OURS, task(3, array=(8, "gc.alpha.3.2")))
 
@@ -286,20 +282,20 @@ def test_the_tasks_of_several_arrays_are_read_at_once() -> None:
     assert tasks(task(2), task(3)[:60]) == []  # whose line that is will be seen
 
 
-def test_what_is_no_record_keeps_none_from_being_read() -> None:
+def test_a_malformed_line_does_not_hide_other_tasks() -> None:
     odd = [task(4).replace(b":1795212511:", b":%d:" % 10**18, 1), b"x:gc.alpha.3.1:y\n", task(5)]
 
     assert tasks(*odd, task(6)) == [(7, 6, 0)]
     assert tasks(task(5), task(6), odd[0]) == [(7, 5, 0), (7, 6, 0)]
 
 
-def test_a_task_in_another_jobs_record_has_not_ended() -> None:
+def test_a_forged_task_line_inside_another_record_is_ignored() -> None:
     assert tasks(smuggled(task(2, 9)), task(2)) == [(7, 2, 0)]
 
 
 @pytest.mark.parametrize(("field", "forged"), [(12, "9" * 30), (13, "9" * 400), (14, "9" * 16)])
-def test_a_number_that_no_cell_writes_is_of_no_record(field: int, forged: str) -> None:
-    """Others can write a task's record; one of infinite seconds ended each cycle of the runner."""
+def test_a_record_with_an_impossible_number_is_ignored(field: int, forged: str) -> None:
+    """A forged infinite duration once broke each cycle of the runner."""
     fields = task(4).split(b":")
     fields[field] = forged.encode()
 
@@ -307,8 +303,7 @@ def test_a_number_that_no_cell_writes_is_of_no_record(field: int, forged: str) -
 
 
 @pytest.mark.parametrize("odd", ["²", "9" * 5000, "-1", ""])
-def test_a_task_that_has_no_number_keeps_no_other_from_being_read(odd: str) -> None:
-    """Whoever's line it is: anybody may call a job's account as ours are."""
+def test_a_record_without_valid_task_id_does_not_hide_other_tasks(odd: str) -> None:
     fields = task(4, array=(99, "gc.alpha.9.9")).split(b":")
     fields[35] = odd.encode()
 

@@ -1,4 +1,4 @@
-"""qconf's output as values, and edits as command lines that sh runs against a fake qconf."""
+"""Tests of the parsers of qconf, and of edits that sh runs against a fake qconf."""
 
 import subprocess
 from pathlib import Path
@@ -54,7 +54,7 @@ def write(cell: GridEngineCellAccess, name: str, text: str) -> None:
     Path(cell.binaries, name).write_text(text)
 
 
-def test_folded_values_are_read_whole() -> None:
+def test_folded_attribute_lines_are_joined() -> None:
     shown = b"#h:\nload_sensor   /a, \\\n       /b\nparams   x=1 \\\n    y=2\nempty\n\n"
 
     assert qconf_parser_and_edits.parse_object_attributes(shown) == {
@@ -64,7 +64,7 @@ def test_folded_values_are_read_whole() -> None:
     }
 
 
-def test_the_table_of_complexes_is_read_and_written_alike() -> None:
+def test_a_row_of_the_resource_table_is_parsed_and_printed_alike() -> None:
     rows = qconf_parser_and_edits.parse_complex_table(
         b"#name shortcut\n#---\nremote  rm BOOL  == YES  NO  0  0\n# >#<\n"
     )
@@ -75,24 +75,24 @@ def test_the_table_of_complexes_is_read_and_written_alike() -> None:
 
 
 @pytest.mark.parametrize("shown", [b"", b"#name\n", b"denied: no permission\n"])
-def test_a_table_that_is_none_is_refused(shown: bytes) -> None:
+def test_an_invalid_resource_table_is_refused(shown: bytes) -> None:
     with pytest.raises(ParseError):
         qconf_parser_and_edits.parse_complex_table(shown)
 
 
 @pytest.mark.parametrize(("shown", "expected"), [(b"a\nb\n", ("a", "b")), (b"no operator defined\n", ())])
-def test_a_list_of_names_may_be_a_sentence(shown: bytes, expected: tuple[str, ...]) -> None:
+def test_a_sentence_without_names_is_an_empty_list(shown: bytes, expected: tuple[str, ...]) -> None:
     assert qconf_parser_and_edits.parse_name_list(shown) == expected
 
 
-def test_the_qmasters_clock_is_its_start_and_how_long_it_runs() -> None:
+def test_the_qmasters_clock_offset_is_computed_from_start_and_run_time() -> None:
     said = b"start time:    11/20/2026 22:15:18 (1000)\nrun time [s]:    30\n"
 
     assert qconf_parser_and_edits.parse_qmaster_clock_offset_s(said, now=1028.0) == 2.0
     assert qconf_parser_and_edits.parse_qmaster_clock_offset_s(b"endpoint is not up\n", now=0.0) is None
 
 
-def test_a_complex_is_added_and_replaced_among_the_others(cell: GridEngineCellAccess) -> None:
+def test_a_complex_is_replaced_and_other_complexes_stay(cell: GridEngineCellAccess) -> None:
     write(cell, "table-sc", "slots s INT\nremote old\nremote_x keep\n")
 
     make(SetupEdit(verb=SetupEditVerb.SET_COMPLEX, name="remote", value="remote new"), cell)
@@ -101,7 +101,7 @@ def test_a_complex_is_added_and_replaced_among_the_others(cell: GridEngineCellAc
 
 
 @pytest.mark.parametrize("verb", [SetupEditVerb.SET_COMPLEX, SetupEditVerb.DROP_COMPLEX])
-def test_a_table_that_could_not_be_read_is_never_written(verb: SetupEditVerb, cell: GridEngineCellAccess) -> None:
+def test_an_unreadable_resource_table_is_not_written_back(verb: SetupEditVerb, cell: GridEngineCellAccess) -> None:
     """`qconf -Mc` deletes every row that its file lacks."""
     status = make(SetupEdit(verb=verb, name="remote", value="remote new"), cell)
 
@@ -109,7 +109,7 @@ def test_a_table_that_could_not_be_read_is_never_written(verb: SetupEditVerb, ce
     assert read(cell, "asked") == "-sc\n"
 
 
-def test_a_scheduler_value_is_set_whatever_signs_it_has(cell: GridEngineCellAccess) -> None:
+def test_special_characters_in_a_scheduler_value_are_kept(cell: GridEngineCellAccess) -> None:
     write(cell, "table-ssconf", "a 1\nparams none\n")
 
     make(SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, attribute="params", value=r"x|y&z\w 'q'"), cell)
@@ -117,7 +117,7 @@ def test_a_scheduler_value_is_set_whatever_signs_it_has(cell: GridEngineCellAcce
     assert read(cell, "table-ssconf") == "a 1\n" + r"params x|y&z\w 'q'" + "\n"
 
 
-def test_a_host_gets_its_first_configuration_and_then_more(cell: GridEngineCellAccess) -> None:
+def test_a_host_configuration_is_created_and_then_changed(cell: GridEngineCellAccess) -> None:
     make(SetupEdit(verb=SetupEditVerb.SET_HOST, name="h", attribute="load_sensor", value="/a"), cell)
     make(SetupEdit(verb=SetupEditVerb.SET_HOST, name="h", attribute="gid_range", value="1-9"), cell)
     make(SetupEdit(verb=SetupEditVerb.SET_HOST, name="h", attribute="load_sensor", value="/b"), cell)
@@ -125,7 +125,7 @@ def test_a_host_gets_its_first_configuration_and_then_more(cell: GridEngineCellA
     assert read(cell, "host-h") == "gid_range 1-9\nload_sensor /b\n"
 
 
-def test_a_host_configuration_goes_with_its_last_setting(cell: GridEngineCellAccess) -> None:
+def test_a_host_configuration_is_deleted_with_its_last_setting(cell: GridEngineCellAccess) -> None:
     write(cell, "host-h", "#h:\nload_sensor   /a\n\n")
 
     make(SetupEdit(verb=SetupEditVerb.DROP_HOST, name="h", attribute="load_sensor"), cell)
@@ -133,7 +133,7 @@ def test_a_host_configuration_goes_with_its_last_setting(cell: GridEngineCellAcc
     assert not Path(cell.binaries, "host-h").exists()
 
 
-def test_a_queue_is_the_template_with_its_own_values(cell: GridEngineCellAccess) -> None:
+def test_a_new_queue_is_the_template_with_changed_values(cell: GridEngineCellAccess) -> None:
     write(cell, "table-sq", "qname  template\nslots   1\nshell  /bin/sh\n")
 
     make(SetupEdit(verb=SetupEditVerb.ADD_QUEUE, name="q", value="qname q\nslots 4"), cell)
@@ -162,7 +162,7 @@ def test_a_queue_is_the_template_with_its_own_values(cell: GridEngineCellAccess)
         ),
     ],
 )
-def test_plain_edits_are_one_qconf(edit: SetupEdit, expected: str, cell: GridEngineCellAccess) -> None:
+def test_a_simple_edit_is_one_qconf_call(edit: SetupEdit, expected: str, cell: GridEngineCellAccess) -> None:
     make(edit, cell)
 
     assert read(cell, "asked") == f"{expected}\n"

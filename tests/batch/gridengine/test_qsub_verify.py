@@ -1,4 +1,4 @@
-"""A job that is only asked about reads as one that was submitted."""
+"""Tests of the conversion of `qsub -verify` into the XML of `qstat -j`."""
 
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from gridbridge.errors import ParseError
 TOLD = (Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "verified.txt").read_bytes()
 
 
-def test_all_that_a_job_would_ask_for_is_read() -> None:
-    """Its script says `hard resource_list: fake=1`, which is no answer of qsub's."""
+def test_all_options_in_the_output_of_qsub_verify_are_parsed() -> None:
+    """The job script has a line `hard resource_list: fake=1`."""
     xml = convert_qsub_verify_to_xml(TOLD, "alice")
     request = parse_job_request(xml)
 
@@ -23,15 +23,15 @@ def test_all_that_a_job_would_ask_for_is_read() -> None:
     assert (parse_job_cwd(xml), parse_parallel_request(xml)) == ("/home/alice", ("mpi", 8))
 
 
-def test_a_job_that_asks_for_nothing_asks_for_nothing() -> None:
+def test_a_job_without_options_has_an_empty_request() -> None:
     request = parse_job_request(convert_qsub_verify_to_xml(b"job_number:                 unassigned\n", "bob"))
 
     assert (request.owner, request.hard, request.soft, request.queues) == ("bob", (), (), "")
     assert (request.priority, request.notify) == (0, False)
 
 
-def test_what_a_job_declares_in_its_context_is_read() -> None:
-    """The first word says whether -ac, -dc or -sc was given last."""
+def test_context_variables_of_qsub_verify_are_parsed() -> None:
+    """The first word is the sign of -ac, -dc or -sc."""
     told = b"job_number: unassigned\ncontext:     +=NONE,stage_in=a:b%2C,stage_out=,note=x=y\n"
 
     context = dict(parse_job_request(convert_qsub_verify_to_xml(told, "bob")).context)
@@ -40,6 +40,6 @@ def test_what_a_job_declares_in_its_context_is_read() -> None:
 
 
 @pytest.mark.parametrize("told", [b"", b"Unable to read script file\n"])
-def test_what_tells_of_no_job_is_refused(told: bytes) -> None:
+def test_output_of_qsub_verify_without_job_is_refused(told: bytes) -> None:
     with pytest.raises(ParseError, match="the output has no job"):
         convert_qsub_verify_to_xml(told, "alice")

@@ -1,4 +1,4 @@
-"""All queues of a cell are asked for at once; a cell may have none."""
+"""Tests of queue settings, and of a queue's restrictions on users and jobs."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def cell(tmp_path: Path) -> GridEngineCellAccess:
     return cell_of_scripts(tmp_path, qconf=QCONF)
 
 
-def test_each_queue_is_found_by_its_name(cell: GridEngineCellAccess, tmp_path: Path) -> None:
+def test_queue_settings_are_indexed_by_queue_name(cell: GridEngineCellAccess, tmp_path: Path) -> None:
     shown = "qname a.q\nslots 1,[n1=2]\n\nqname b.q\nslots 3\n"
     (tmp_path / "qconf.-sq").write_text(shown)
 
@@ -35,11 +35,11 @@ def test_each_queue_is_found_by_its_name(cell: GridEngineCellAccess, tmp_path: P
     assert found == {"a.q": {"qname": "a.q", "slots": "1,[n1=2]"}, "b.q": {"qname": "b.q", "slots": "3"}}
 
 
-def test_a_cell_without_queues_has_none(cell: GridEngineCellAccess) -> None:
+def test_a_cell_without_queues_has_no_queue_settings(cell: GridEngineCellAccess) -> None:
     assert cell_object_queries.query_queue_settings(cell) == {}
 
 
-def test_queues_that_are_there_and_not_shown_are_a_failure(cell: GridEngineCellAccess, tmp_path: Path) -> None:
+def test_queues_without_printed_settings_are_a_failure(cell: GridEngineCellAccess, tmp_path: Path) -> None:
     (tmp_path / "qconf.-sql").write_text("a.q\n")
 
     with pytest.raises(CommandFailed, match="No cluster queue"):
@@ -61,10 +61,9 @@ def test_queues_that_are_there_and_not_shown_are_a_failure(cell: GridEngineCellA
         ("hostlist t1 t2\nslots 2", QueueJobAndUserRestrictions(slots=2)),
     ],
 )
-def test_limits_that_differ_by_host_are_those_of_the_only_host(
+def test_queue_limits_count_only_on_the_queues_single_host(
     cell: GridEngineCellAccess, tmp_path: Path, queue: str, found: QueueJobAndUserRestrictions
 ) -> None:
-    """Several hosts, or a value by host group, tell nothing."""
     (tmp_path / "qconf.-sq").write_text(f"qname far\n{queue}\n")
     (tmp_path / "qconf.-su").write_text("name staff\nentries bob,@physics\n")
 

@@ -1,4 +1,4 @@
-"""Which slots advance reservations have, as qrstat of 8.1.9 prints it."""
+"""Tests of slots of advance reservations as printed by qrstat 8.1.9."""
 
 from pathlib import Path
 
@@ -41,33 +41,33 @@ def cell(folder: Path, body: str = "") -> GridEngineCellAccess:
     return cell_of_scripts(folder, **({"qrstat": body} if body else {}))
 
 
-def test_slots_of_several_reservations_are_added_up() -> None:
+def test_reserved_slots_of_several_reservations_are_added() -> None:
     assert parse_advance_reserved_slots(ONE) == {"all.q@n3": 3, "all.q@n4": 2}
 
 
-def test_what_is_no_list_of_reservations_is_an_error() -> None:
+def test_invalid_output_of_qrstat_is_refused() -> None:
     with pytest.raises(ParseError):
         parse_advance_reserved_slots(b"error: commlib error")
 
 
-def test_a_cell_without_such_a_program_has_no_reservations(tmp_path: Path) -> None:
+def test_a_cell_without_qrstat_has_no_reservations(tmp_path: Path) -> None:
     assert query_advance_reserved_slots(cell(tmp_path)) == {}
 
 
-def test_a_cell_without_reservations_is_asked_once(tmp_path: Path) -> None:
+def test_a_cell_without_reservations_is_queried_once(tmp_path: Path) -> None:
     body = 'echo "$*" >>"$0.log"; echo "<qrstat/>"'
 
     assert query_advance_reserved_slots(cell(tmp_path, body)) == {}
     assert (tmp_path / "qrstat.log").read_text() == "-u * -xml\n"
 
 
-def test_a_reservation_that_is_over_when_it_is_asked_about_has_no_slots(tmp_path: Path) -> None:
+def test_a_reservation_that_ended_meanwhile_has_no_slots(tmp_path: Path) -> None:
     body = """[ "$1" = -u ] && exec echo '<qrstat><ar_summary><id>7</id></ar_summary></qrstat>'
 printf 'Following advance reservations do not exist:\\n7\\n'; exit 1"""
 
     assert query_advance_reserved_slots(cell(tmp_path, body)) == {}
 
 
-def test_no_answer_is_not_taken_for_no_reservation(tmp_path: Path) -> None:
+def test_a_failed_qrstat_does_not_mean_no_reservation(tmp_path: Path) -> None:
     with pytest.raises(CommandFailed):
         query_advance_reserved_slots(cell(tmp_path, "echo 'unable to contact qmaster' >&2; exit 1"))

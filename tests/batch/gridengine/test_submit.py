@@ -1,4 +1,4 @@
-"""What qsub's words say of a submission: its own, not those that a person or a site chose."""
+"""Tests of the classification of qsub's messages."""
 
 import pytest
 
@@ -30,5 +30,5 @@ TOO_MANY = "Unable to run job: job rejected: Only 3 jobs are allowed per user (c
     ],
     ids=["a name", "a site's words", "no answer", "not from this host", "a person's limit", "no cell", "no qmaster"],
 )
-def test_an_answer_is_read_by_the_words_of_qsub_itself(words: str, expected: str) -> None:
+def test_a_submission_is_classified_by_qsubs_message(words: str, expected: str) -> None:
     assert _read_answer(CompletedProgram(("qsub",), 1, b"", words.encode())).result == expected

@@ -1,4 +1,4 @@
-"""What the hot path reads of a job: exactly what it asked for, from what 8.1.9 really prints."""
+"""Tests of a job's request and environment as printed by qstat 8.1.9 and written by execd."""
 
 from pathlib import Path
 
@@ -25,11 +25,11 @@ def read(name: str) -> JobRequest:
 
 
 @pytest.mark.parametrize("name", ["job-hostile", "job-altered"])
-def test_the_users_variables_are_those_that_qsub_did_not_add(name: str) -> None:
+def test_only_variables_that_qsub_did_not_add_are_the_users(name: str) -> None:
     assert read(name).variables == {"TERM", "A", "B", "C", "D"}
 
 
-def test_a_job_that_asked_for_nothing_has_an_empty_request() -> None:
+def test_a_job_without_requests_has_an_empty_request() -> None:
     asked = read("job-hostile")
 
     assert (asked.hard, asked.soft, asked.context) == ((), (), ())
@@ -37,8 +37,8 @@ def test_a_job_that_asked_for_nothing_has_an_empty_request() -> None:
     assert (asked.priority, asked.share, asked.rerun, asked.owner) == (0, 0, "", "alice")
 
 
-def test_an_altered_list_is_still_read() -> None:
-    """After a qalter the lists lose their inner tags."""
+def test_a_resource_list_changed_by_qalter_is_parsed() -> None:
+    """After a qalter the lists lack their inner tags."""
     assert read("job-altered").hard == (("arch", "none"),)
 
 
@@ -60,14 +60,14 @@ def test_an_altered_list_is_still_read() -> None:
         ),
     ],
 )
-def test_an_element_has_its_meaning(element: str, attribute: str, meaning: object) -> None:
+def test_each_xml_element_becomes_its_request_field(element: str, attribute: str, meaning: object) -> None:
     xml = f"<JB_job_number>1</JB_job_number>{element}".encode()
 
     assert getattr(parse_job_request(xml), attribute) == meaning
 
 
 @pytest.mark.parametrize("answer", [b"", (GOLDEN / "job-unknown.xml").read_bytes()])
-def test_no_job_in_the_answer_is_an_error(answer: bytes) -> None:
+def test_an_answer_without_job_is_a_parse_error(answer: bytes) -> None:
     with pytest.raises(ParseError):
         parse_job_request(answer)
     with pytest.raises(ParseError):
@@ -75,15 +75,15 @@ def test_no_job_in_the_answer_is_an_error(answer: bytes) -> None:
 
 
 @given(value=BYTES)
-def test_execds_environment_file_gives_back_every_byte(value: bytes) -> None:
-    """A newline is written as backslash n and a backslash twice."""
+def test_execds_environment_file_is_decoded_byte_by_byte(value: bytes) -> None:
+    """A newline is escaped, and a backslash is doubled."""
     written = value.replace(b"\\", b"\\\\").replace(b"\n", b"\\n")
     read = parse_execd_environment(b"A=1\nB=" + written + b"\nC=\n")
 
     assert (read["A"], read["B"].encode("utf-8", "surrogateescape"), read["C"]) == ("1", value, "")
 
 
-def test_execds_config_is_read_by_name() -> None:
+def test_execds_config_file_is_parsed() -> None:
     assert parse_execd_config(b'pe=none\nfs_stdin_host=""\ncwd=/a=b\n')["cwd"] == "/a=b"
 
 
@@ -93,8 +93,7 @@ ROW = (
 )
 
 
-def test_only_the_places_in_a_state_are_listed() -> None:
-    """A hold that came too late, or failed, leaves a task as it is."""
+def test_array_indices_are_selected_by_state() -> None:
     rows = (("pending", "hqw", "1-2"), ("pending", "qw", "3"), ("running", "hr", "4"))
     xml = "<job_info>" + "".join(ROW.format(*row) for row in rows) + "</job_info>"
 

@@ -1,4 +1,4 @@
-"""Which tasks on a host may run elsewhere again, and that none is moved beside one that may not."""
+"""Tests of the tasks that may be rerun on other hosts, and of rescheduling a host."""
 
 from pathlib import Path
 
@@ -61,14 +61,13 @@ def queue(name: str, *rows: str, best: str = "0") -> str:
     ],
     ids=["y", "as-the-queue", "n", "checkpoint", "parallel", "qrsh", "array", "later", "due"],
 )
-def test_only_jobs_that_asked_for_it_may_run_elsewhere_again(told: str, is_movable: bool) -> None:
+def test_only_rerunnable_serial_batch_jobs_may_move(told: str, is_movable: bool) -> None:
     found = task_rescheduling.parse_reschedulable_jobs(jobs(told), NOW_S)
 
     assert list(found) == (["7"] if is_movable else [])
 
 
-def test_what_it_asks_for_is_told_also_after_a_qalter() -> None:
-    """Whose lists lack their inner tags."""
+def test_a_movable_jobs_request_is_parsed_even_after_a_qalter() -> None:
     asks = "<CE_name>{0}</CE_name><CE_valtype>4</CE_valtype><CE_stringval>{1}</CE_stringval>"
     memory, licence = asks.format("h_vmem", "2G"), asks.format("lic", "1")
     queues = "<JB_hard_queue_list><destin_ident_list><QR_name>all.q@@big</QR_name>"
@@ -87,7 +86,7 @@ def test_what_it_asks_for_is_told_also_after_a_qalter() -> None:
     }
 
 
-def test_tasks_of_best_effort_queues_are_left_out() -> None:
+def test_tasks_of_best_effort_queues_are_not_listed() -> None:
     told = listed(
         queue("all.q@n1", row(1, task=3, slots=2), row(2)), queue("low.q@n1", row(3), best="1"), queue("all.q@n2")
     )
@@ -110,8 +109,7 @@ def called(cell: GridEngineCellAccess) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def test_all_tasks_of_a_host_are_put_back_but_those_on_their_way(cell: GridEngineCellAccess) -> None:
-    """A task that starts or ends is left for the next look."""
+def test_all_tasks_of_a_host_are_rescheduled_except_starting_and_ending_tasks(cell: GridEngineCellAccess) -> None:
     (Path(cell.binaries) / "jobs").write_bytes(jobs(job(1), job(2)))
     rows = (row(1, task=3), row(1, "t", task=4), row(2, "Rr"), row(2, "dr"))
     (Path(cell.binaries) / "rows").write_bytes(listed(queue("all.q@n1", *rows)))
@@ -120,8 +118,7 @@ def test_all_tasks_of_a_host_are_put_back_but_those_on_their_way(cell: GridEngin
     assert called(cell) == "-rj 1.3\n-rj 2\n"
 
 
-def test_nothing_is_put_back_beside_a_task_that_may_not(cell: GridEngineCellAccess) -> None:
-    """One that has ended meanwhile is not known any more, and is taken for such a one."""
+def test_no_task_is_rescheduled_beside_an_unmovable_task(cell: GridEngineCellAccess) -> None:
     (Path(cell.binaries) / "jobs").write_bytes(jobs(job(1)))
     (Path(cell.binaries) / "rows").write_bytes(listed(queue("all.q@n1", row(1), row(2))))
 
@@ -137,8 +134,7 @@ def test_nothing_is_put_back_beside_a_task_that_may_not(cell: GridEngineCellAcce
     [("r", True), ("Rr", True), ("dr", True), ("t", True), ("ds", True)]
     + [(one, False) for one in ("s", "S", "T", "hr", "Rs", "N", "P")],
 )
-def test_a_task_that_somebody_stopped_keeps_its_host(cell: GridEngineCellAccess, state: str, is_moved: bool) -> None:
-    """It would be left there for as long as it is stopped, and the host closed."""
+def test_a_suspended_or_held_task_keeps_its_host(cell: GridEngineCellAccess, state: str, is_moved: bool) -> None:
     (Path(cell.binaries) / "jobs").write_bytes(jobs(job(1), job(2)))
     rows = (row(1), row(2, state, slots=2))
     (Path(cell.binaries) / "rows").write_bytes(listed(queue("all.q@n1", *rows)))
@@ -148,8 +144,7 @@ def test_a_task_that_somebody_stopped_keeps_its_host(cell: GridEngineCellAccess,
     assert task_rescheduling.reschedule_host_tasks(cell, "n1", NOW_S) is is_moved
 
 
-def test_a_task_is_moved_to_where_the_lists_admit_its_job() -> None:
-    """They judge its owner, its project and its checkpointing environment."""
+def test_a_movable_job_has_the_identity_that_access_lists_check() -> None:
     own = "<JB_owner>alice</JB_owner><JB_project>p1</JB_project><JB_checkpoint_name>blcr</JB_checkpoint_name>"
     (found,) = task_rescheduling.parse_reschedulable_jobs(jobs(job(7, own)), NOW_S).values()
 

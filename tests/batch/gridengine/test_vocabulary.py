@@ -1,4 +1,4 @@
-"""The words of a Grid Engine cluster, from what qconf shows."""
+"""Tests of the names that a job may request in a cell."""
 
 from pathlib import Path
 
@@ -38,8 +38,7 @@ esac
 """
 
 
-def test_a_cell_tells_what_can_be_asked_for(tmp_path: Path) -> None:
-    """Names and shortcuts; what is not requestable is no word; an empty list is no failure."""
+def test_the_request_vocabulary_has_all_requestable_names(tmp_path: Path) -> None:
     cell = cell_of_scripts(tmp_path, qconf=QCONF)
 
     assert query_request_vocabulary(cell) == NamesOfferedByCluster(

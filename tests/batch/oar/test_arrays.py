@@ -1,4 +1,4 @@
-"""An array of OAR's is many jobs: it is found, and ended, whichever of them are left."""
+"""Tests of OAR's arrays, each of whose tasks is a job."""
 
 import json
 from collections.abc import Callable
@@ -60,10 +60,9 @@ def frontend(scripts: str, jobs: list[dict[str, object]]) -> Callable[[OarServer
     ],
     ids=["the first", "the second", "none", "no array's"],
 )
-def test_an_array_whose_answer_was_lost_is_found_by_its_script(
+def test_a_lost_array_is_found_if_its_script_arrived(
     monkeypatch: pytest.MonkeyPatch, scripts: str, found: str, others: list[str]
 ) -> None:
-    """One whose script never got its place could not run; it is one of the others."""
     held = [task(job, array, state="Hold") for array in (20, 30) for job in (array, array + 1)]
     monkeypatch.setattr(submit, "run_client", frontend(scripts, held))
 
@@ -79,18 +78,17 @@ def test_an_array_whose_answer_was_lost_is_found_by_its_script(
         (("Terminated", "Error"), ("", "")),
     ],
 )
-def test_an_array_lives_as_long_as_one_of_its_tasks(
+def test_an_arrays_owner_is_known_while_one_task_lives(
     monkeypatch: pytest.MonkeyPatch, states: tuple[str, str], expected: tuple[str, str]
 ) -> None:
-    """Its id is that of the first, which may have ended long ago."""
+    """The array's id is the job id of its first task, which may have ended."""
     jobs = [task(20 + place, 20, state=state) for place, state in enumerate(states)]
     monkeypatch.setattr(submit, "run_client", frontend("", jobs))
 
     assert submit.query_owner_and_account(SERVER, "20") == expected
 
 
-def test_the_ends_of_several_arrays_are_one_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A number that another array had before is told apart by the account."""
+def test_ends_of_several_arrays_are_one_query(monkeypatch: pytest.MonkeyPatch) -> None:
     over = {"state": "Terminated", "exit_code": 256, "startTime": 5, "stopTime": 9}
     other = task(40, 40, name="gc.alpha.12.1", **over)
     jobs = [task(20, 20, **over), task(21, 20, state="Running"), other]
@@ -109,8 +107,7 @@ def test_the_ends_of_several_arrays_are_one_question(monkeypatch: pytest.MonkeyP
     ]
 
 
-def test_a_question_about_ends_is_no_longer_than_the_time_limit_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many tasks ended while nobody asked; no place is asked about twice."""
+def test_a_query_for_ends_has_a_limited_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = noted(monkeypatch, status)
     many = status.ENDS_AT_ONCE + 1
     arrays = [

@@ -1,4 +1,4 @@
-"""Deleting a job of OAR's, and what OAR made of it."""
+"""Tests of deleting an OAR job and the jobs into which OAR has resubmitted the job."""
 
 import json
 
@@ -49,8 +49,7 @@ def test_a_living_job_is_deleted_by_one_call(monkeypatch: pytest.MonkeyPatch) ->
     assert (frontend.deleted, frontend.asked) == (["13"], 0)
 
 
-def test_of_a_dead_job_what_oar_made_of_it_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The copy of its copy, too: they all have its name."""
+def test_resubmitted_jobs_of_an_ended_job_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     frontend = Frontend({"13"}, OVER, COPY)
     monkeypatch.setattr(submit, "run_client", frontend)
     owner = submit.query_owner_and_account(SERVER, "13")
@@ -60,7 +59,7 @@ def test_of_a_dead_job_what_oar_made_of_it_is_deleted(monkeypatch: pytest.Monkey
     assert frontend.deleted == ["13", "15"]
 
 
-def test_a_dead_job_of_which_nothing_was_made_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ended_job_without_resubmission_has_no_owner(monkeypatch: pytest.MonkeyPatch) -> None:
     frontend = Frontend({"13"}, OVER, "")
     monkeypatch.setattr(submit, "run_client", frontend)
     owner = submit.query_owner_and_account(SERVER, "13")
@@ -69,7 +68,7 @@ def test_a_dead_job_of_which_nothing_was_made_is_gone(monkeypatch: pytest.Monkey
     assert (owner, frontend.deleted) == (("", ""), ["13"])
 
 
-def test_what_oar_made_is_asked_for_by_name_and_account() -> None:
+def test_resubmitted_jobs_are_queried_by_name_and_owner() -> None:
     from gridbridge.batch.oar import oar_commands
 
     assert oar_commands.show_named_jobs_command(SERVER, "gb.alpha.12.0.1", "o'x", oar_commands.LIVE_COPY)[-1] == (
@@ -78,7 +77,7 @@ def test_what_oar_made_is_asked_for_by_name_and_account() -> None:
     )
 
 
-def test_what_lives_of_several_arrays_is_one_question() -> None:
+def test_live_tasks_of_several_arrays_are_one_query() -> None:
     from gridbridge.batch.oar import oar_commands
 
     assert oar_commands.show_live_array_tasks_command(SERVER, "7", "12")[-1] == (

@@ -1,4 +1,4 @@
-"""Single tasks of an array are deleted as the jobs that they are."""
+"""Tests of deleting single tasks of an OAR array."""
 
 import pytest
 
@@ -21,10 +21,9 @@ JOBS = [
 @pytest.mark.parametrize(
     ("places", "about", "deleted"), [("2-4", "40 2 3", ("42", "43")), ("1", "40 1", ("40",)), ("1-3", "40 1 2 3", ())]
 )
-def test_those_at_the_places_that_live_are_deleted_and_nobody_elses(
+def test_only_live_tasks_at_the_given_indices_are_deleted(
     monkeypatch: pytest.MonkeyPatch, places: str, about: str, deleted: tuple[str, ...]
 ) -> None:
-    """By their index in the array; its script stays for the others."""
     calls = noted(monkeypatch, submit, *JOBS)
     submit.delete_array_tasks(SERVER, "40", NAME, places)
 
@@ -33,15 +32,14 @@ def test_those_at_the_places_that_live_are_deleted_and_nobody_elses(
     assert argv[4:6] == ("delete_tasks", about)
 
 
-def test_nothing_is_deleted_where_none_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_oardel_runs_if_no_task_at_the_indices_lives(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = noted(monkeypatch, submit, *JOBS)
     submit.delete_array_tasks(SERVER, "40", NAME, "4,9")
 
     assert len(calls) == 1
 
 
-def test_the_last_that_live_are_deleted_with_their_array(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that its script goes, too."""
+def test_deleting_all_live_tasks_deletes_the_array_and_its_script(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = noted(monkeypatch, submit, *JOBS[:4])
     submit.delete_array_tasks(SERVER, "40", NAME, "1-3")
 

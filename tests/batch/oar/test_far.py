@@ -1,4 +1,4 @@
-"""What is done at OAR's frontend besides its own commands: really run, here."""
+"""Tests of far.sh, the shell program for OAR's frontend, which really runs here."""
 
 import os
 import pwd
@@ -56,7 +56,7 @@ def frontend(tmp_path: Path) -> Frontend:
     return Frontend(tmp_path)
 
 
-def test_a_script_waits_under_the_jobs_id_where_only_its_owner_reads_it(frontend: Frontend) -> None:
+def test_a_script_is_stored_under_the_job_id_readable_only_by_its_owner(frontend: Frontend) -> None:
     status, said, scripts = frontend.submit("echo chatter; echo OAR_JOB_ID=12", b"it's $1\n")
     kept = frontend.home / ".gridbridge" / "job.12"
 
@@ -65,13 +65,13 @@ def test_a_script_waits_under_the_jobs_id_where_only_its_owner_reads_it(frontend
 
 
 @pytest.mark.parametrize("says", ["echo OAR_JOB_ID=-5; exit 8", "exit 254", "kill -14 $$"])
-def test_a_script_without_a_job_is_removed(frontend: Frontend, says: str) -> None:
+def test_the_script_of_a_failed_submission_is_removed(frontend: Frontend, says: str) -> None:
     status, _, scripts = frontend.submit(says, b"exit 0\n")
 
     assert (status > 0, scripts) == (True, [])
 
 
-def test_a_script_that_was_cut_short_is_not_submitted(frontend: Frontend) -> None:
+def test_a_truncated_script_is_not_submitted(frontend: Frontend) -> None:
     status, _, scripts = frontend.submit("touch $HOME/ran", b"rm -rf /tmp/x", size=20)
 
     assert (status, scripts) == (75, [])
@@ -79,9 +79,7 @@ def test_a_script_that_was_cut_short_is_not_submitted(frontend: Frontend) -> Non
 
 
 @pytest.mark.parametrize(("status", "left"), [(0, []), (6, []), (2, ["job.12"])])
-def test_a_deleted_jobs_script_is_removed_once_oar_has_taken_that(
-    frontend: Frontend, status: int, left: list[str]
-) -> None:
+def test_a_deleted_jobs_script_is_removed_if_oardel_succeeded(frontend: Frontend, status: int, left: list[str]) -> None:
     frontend.submit("echo OAR_JOB_ID=12", b"exit 0\n")
     argv = oar_commands.oar_frontend_script_command(frontend.server, "delete", "12", "/bin/sh", "-c", f"exit {status}")
     done = subprocess.run(argv, env=frontend.env, check=False)
@@ -100,10 +98,10 @@ def test_a_deleted_jobs_script_is_removed_once_oar_has_taken_that(
     ],
     ids=["failed", "ended", "waits", "unknown", "no answer"],
 )
-def test_the_script_of_a_job_that_ended_unstarted_is_swept_up_after_a_day(
+def test_the_script_of_a_job_deleted_before_its_start_is_removed_after_a_day(
     frontend: Frontend, says: str, left: list[str]
 ) -> None:
-    """Somebody deleted the job with OAR's own command; whoever submits the next tidies up."""
+    """The next submission removes the old script."""
     frontend.submit("echo OAR_JOB_ID=12", b"exit 0\n")
     frontend.grow_old("job.12")
     frontend.tell(frontend.oarstat, says)
@@ -113,7 +111,7 @@ def test_the_script_of_a_job_that_ended_unstarted_is_swept_up_after_a_day(
 
 
 @pytest.mark.parametrize("says", [ARRAY, "echo OAR_JOB_ID=12"], ids=["array", "of one task"])
-def test_the_script_of_an_array_waits_under_its_id(frontend: Frontend, says: str) -> None:
+def test_an_arrays_script_is_stored_under_the_array_id(frontend: Frontend, says: str) -> None:
     assert frontend.submit(says, b"exit 0\n", verb="submit_array")[2] == ["array.12"]
 
 
@@ -127,10 +125,10 @@ def test_the_script_of_an_array_waits_under_its_id(frontend: Frontend, says: str
     ],
     ids=["ended", "failed", "runs", "no answer"],
 )
-def test_what_is_left_of_an_array_is_swept_up_a_day_after_its_end(
+def test_files_of_an_ended_array_are_removed_after_a_day(
     frontend: Frontend, states: list[str], left: list[str]
 ) -> None:
-    """A task was deleted unstarted by another hand; whoever submits the next tidies up."""
+    """The next submission removes the old files."""
     frontend.submit(ARRAY, b"exit 0\n", verb="submit_array")
     (frontend.home / ".gridbridge" / "array.12.begun" / "1").mkdir(parents=True)
     frontend.grow_old("array.12")
@@ -141,10 +139,7 @@ def test_what_is_left_of_an_array_is_swept_up_a_day_after_its_end(
 
 
 @pytest.mark.parametrize(("status", "counted"), [(0, True), (6, True), (2, False)])
-def test_a_deleted_task_counts_as_one_that_has_ended_and_never_starts(
-    frontend: Frontend, status: int, counted: bool
-) -> None:
-    """Once OAR has taken that: then the others don't wait for its end."""
+def test_a_deleted_task_is_marked_as_ended_if_oardel_succeeded(frontend: Frontend, status: int, counted: bool) -> None:
     frontend.submit(ARRAY, b"exit 0\n", verb="submit_array")
     begun = frontend.home / ".gridbridge" / "array.12.begun"
     (begun / "2").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The first process of a job under OAR: really run, here."""
+"""Tests of keeper.pl, the first process of an OAR job, which really runs here."""
 
 import os
 import shlex
@@ -94,11 +94,11 @@ def node(tmp_path: Path) -> Iterator[Node]:
         ("kill -15 $$", -15),
     ],
 )
-def test_a_keeper_ends_as_its_job_and_leaves_nothing(node: Node, script: str, status: int) -> None:
+def test_a_keeper_ends_like_its_job_and_leaves_no_file(node: Node, script: str, status: int) -> None:
     assert (node.run(script), node.left()) == (status, [])
 
 
-def test_a_job_sees_grid_engines_names_and_a_folder_of_its_own(node: Node) -> None:
+def test_a_job_has_grid_engines_variables_and_a_private_folder(node: Node) -> None:
     node.run('env >env; pwd >cwd; [ -d "$TMPDIR" ] && [ -O "$TMPDIR" ] && ls -A "$TMPDIR" >private')
     seen = dict(line.split("=", 1) for line in (node.work / "env").read_text().splitlines())
 
@@ -110,7 +110,7 @@ def test_a_job_sees_grid_engines_names_and_a_folder_of_its_own(node: Node) -> No
     assert (node.work / "private").read_text() == ""
 
 
-def test_a_job_is_told_its_hosts_as_grid_engine_would(node: Node) -> None:
+def test_a_job_has_pe_hostfile_and_host_counts(node: Node) -> None:
     Path(node.env["OAR_NODEFILE"]).write_text("n2\nn1\nn2\n")
     node.run('echo "$NHOSTS $NSLOTS" >hosts; cat "$PE_HOSTFILE" >>hosts')
 
@@ -118,15 +118,15 @@ def test_a_job_is_told_its_hosts_as_grid_engine_would(node: Node) -> None:
     assert told == ["2 3", "n1 1 12@n1 UNDEFINED", "n2 2 12@n2 UNDEFINED"]
 
 
-def test_a_job_that_can_not_start_ends_as_the_wrapper_would(node: Node) -> None:
-    """Its folder is not there, or its node has no room for it: the signal tells that."""
+def test_a_job_that_cannot_start_ends_with_the_wrappers_signal(node: Node) -> None:
+    """-57: no working directory, -58: no room on the node."""
     missing = node.run("exit 0", cwd="/nowhere")
     node.env["TMPDIR"] = "/nowhere"
 
     assert (missing, node.run("exit 0"), node.left()) == (-57, -58, [])
 
 
-def test_a_job_is_stopped_with_its_children_and_goes_on(node: Node) -> None:
+def test_a_job_is_stopped_with_its_children_and_continued(node: Node) -> None:
     keeper = node.start(f"({TICKING}) & wait\n")
     node.until_ticking()
     keeper.send_signal(signal.SIGTSTP)
@@ -136,8 +136,7 @@ def test_a_job_is_stopped_with_its_children_and_goes_on(node: Node) -> None:
     node.until_ticking()
 
 
-def test_other_signals_are_the_jobs(node: Node) -> None:
-    """As OAR's checkpoint signal, for which the job has a trap."""
+def test_other_signals_are_passed_to_the_job(node: Node) -> None:
     keeper = node.start(f"trap 'exit 4' USR2; {TICKING}")
     node.until_ticking()
     keeper.send_signal(signal.SIGUSR2)
@@ -145,15 +144,15 @@ def test_other_signals_are_the_jobs(node: Node) -> None:
     assert keeper.wait(20) == 4
 
 
-def test_a_signal_that_comes_before_the_keeper_knows_its_job_is_not_lost(node: Node) -> None:
-    """The job may run before the fork has told the keeper its number."""
+def test_an_early_signal_is_not_lost(node: Node) -> None:
+    """The job may run before the keeper knows its process id."""
     script = "trap 'exit 4' USR2; kill -USR2 $PPID; while :; do sleep 0.01; done"
 
     assert {node.run(script) for _ in range(30)} == {4}
 
 
 @pytest.mark.parametrize("is_stopped", [False, True], ids=["running", "stopped"])
-def test_a_keeper_that_is_killed_leaves_no_process_and_no_file(node: Node, is_stopped: bool) -> None:
+def test_a_killed_keeper_leaves_no_process_and_no_file(node: Node, is_stopped: bool) -> None:
     keeper = node.start(f"(trap '' TERM HUP; {TICKING}) & wait\n")
     node.until_ticking()
     if is_stopped:
@@ -165,8 +164,7 @@ def test_a_keeper_that_is_killed_leaves_no_process_and_no_file(node: Node, is_st
     until(lambda: not node.left(), "its files to be gone", 20)
 
 
-def test_a_keeper_removes_what_another_left_when_its_node_lost_its_power(node: Node) -> None:
-    """Nobody was there to do it; another node's, where the disk is shared, may be alive."""
+def test_a_keeper_removes_files_of_dead_keepers_on_its_node(node: Node) -> None:
     gone = subprocess.Popen(["/bin/true"])
     gone.wait()
     stale, living, others = (
@@ -181,8 +179,7 @@ def test_a_keeper_removes_what_another_left_when_its_node_lost_its_power(node: N
     assert sorted(os.listdir(node.scratch)) == sorted([living, others])
 
 
-def test_what_a_job_used_is_noted_where_its_end_is_told(node: Node) -> None:
-    """With its children's; the keeper's own does not count."""
+def test_a_jobs_usage_is_recorded_with_its_childrens_usage(node: Node) -> None:
     note = node.file.parent / "used.12"
     keeper = node.start(f"{BURN} & wait; exit 3", tells=True)
     status = keeper.wait(60)
@@ -194,7 +191,7 @@ def test_what_a_job_used_is_noted_where_its_end_is_told(node: Node) -> None:
     assert not note.exists()
 
 
-def test_what_a_job_leaves_running_ends_with_it(node: Node) -> None:
+def test_background_processes_end_with_the_job(node: Node) -> None:
     node.run(f"({TICKING}) & until [ -s ticks ]; do sleep 0.02; done\n")
 
     assert node.ticks() > 0
@@ -220,7 +217,7 @@ class Array:
 
 
 @pytest.mark.parametrize("script", ["exit 3", "kill -9 $$"])
-def test_the_last_task_of_an_array_leaves_nothing_of_it(node: Node, script: str) -> None:
+def test_the_last_task_of_an_array_removes_the_arrays_files(node: Node, script: str) -> None:
     array = Array(node, script)
     array.run(2)
     before = array.left()
@@ -229,14 +226,13 @@ def test_the_last_task_of_an_array_leaves_nothing_of_it(node: Node, script: str)
     assert (before, array.left()) == (["array.12", "array.12.begun"], [])
 
 
-def test_tasks_that_can_not_start_leave_nothing_of_their_array(node: Node) -> None:
+def test_tasks_that_cannot_start_leave_no_files_of_their_array(node: Node) -> None:
     array = Array(node, "exit 0", cwd="/nowhere")
 
     assert ([array.run(1), array.run(2)], array.left()) == ([-57, -57], [])
 
 
-def test_a_killed_task_counts_as_one_that_has_ended(node: Node) -> None:
-    """OAR kills with SIGKILL; what watches over the task says that it is over."""
+def test_a_killed_task_is_marked_as_ended(node: Node) -> None:
     array = Array(node, f"[ $OAR_ARRAY_INDEX = 1 ] || exit 0\n{TICKING}")
     array.run(2)
     keeper = node.launch(OAR_ARRAY_ID="12", OAR_ARRAY_INDEX="1")
@@ -246,13 +242,13 @@ def test_a_killed_task_counts_as_one_that_has_ended(node: Node) -> None:
     until(lambda: not array.left(), "nothing of it to be left", 20)
 
 
-def test_a_task_that_begins_while_its_array_is_deleted_leaves_nothing(node: Node) -> None:
+def test_a_task_that_begins_while_its_array_is_deleted_leaves_no_file(node: Node) -> None:
     array = Array(node, f"rm {shlex.quote(str(node.file.with_name('array.12')))}")
 
     assert (array.run(1), array.left()) == (0, [])
 
 
-def test_a_task_that_oar_launches_again_runs_once(node: Node) -> None:
+def test_a_task_that_oar_launches_twice_runs_once(node: Node) -> None:
     array = Array(node, "echo . >>ticks")
     first, again = array.run(1), array.run(1)
 

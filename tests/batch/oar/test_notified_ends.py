@@ -1,4 +1,4 @@
-"""Who listens on a frontend hears the ends that jobs tell there, and leaves nothing behind."""
+"""Tests of listen.pl, and of the job ends and usage that OAR jobs report to listen.pl."""
 
 import os
 import pwd
@@ -88,8 +88,7 @@ PRETEND = 'echo "$0" >$HOME/asked; echo OAR_JOB_ID=12'
 
 
 @pytest.mark.parametrize("tag", ["END", "ERROR"])
-def test_a_job_tells_its_end_to_who_listens_and_forgets_how(tmp_path: Path, listener: Listener, tag: str) -> None:
-    """OAR calls the program with what we said, and the job's id, name, what happened and why."""
+def test_a_job_reports_its_end_to_the_listener(tmp_path: Path, listener: Listener, tag: str) -> None:
     program, *words = submitted(tmp_path, listener.path)
     argv = (program, *words, "12", "gb.alpha.1.0.1", tag, "Job stopped normally.")
     status = subprocess.run(argv, check=False).returncode
@@ -106,8 +105,7 @@ def used(path: Path) -> dict[str, tuple[float, float]]:
     return parse_oar_job_end_and_usage(subprocess.run(argv, check=True, capture_output=True).stdout)[1]
 
 
-def test_what_a_job_used_is_told_with_its_end(tmp_path: Path, listener: Listener) -> None:
-    """Its keeper has noted it in the same folder."""
+def test_a_jobs_usage_is_reported_with_its_end(tmp_path: Path, listener: Listener) -> None:
     program, *words = submitted(tmp_path, listener.path)
     note = Path(program).parent / "used.12"
     note.write_text("1.5 0.25\n")
@@ -119,8 +117,7 @@ def test_what_a_job_used_is_told_with_its_end(tmp_path: Path, listener: Listener
 
 
 @pytest.mark.parametrize("spoil", ["uid", "link", "second", "fifo", "words", "job"])
-def test_nobody_tells_what_anothers_job_used(listener: Listener, spoil: str) -> None:
-    """Nor does what anybody may put there keep the service from reading on."""
+def test_forged_usage_of_another_users_job_is_ignored(listener: Listener, spoil: str) -> None:
     place = listener.path.with_name("used")
     uid = os.getuid() + (spoil == "uid")
     told = place / f"{120 if spoil == 'job' else 12}.{uid}.7"
@@ -137,7 +134,7 @@ def test_nobody_tells_what_anothers_job_used(listener: Listener, spoil: str) -> 
     assert used(listener.path) == {}
 
 
-def test_what_was_told_long_ago_is_removed(path: Path) -> None:
+def test_usage_files_are_removed_after_a_while(path: Path) -> None:
     place = path.with_name("used")
     place.mkdir(parents=True)
     for name, age_s in (("old", 7200), ("new", 60)):
@@ -152,7 +149,7 @@ def test_what_was_told_long_ago_is_removed(path: Path) -> None:
     assert os.listdir(place) == ["new"]
 
 
-def test_a_start_is_nothing_to_tell(tmp_path: Path, listener: Listener) -> None:
+def test_the_start_of_a_job_is_not_reported(tmp_path: Path, listener: Listener) -> None:
     program, *words = submitted(tmp_path, listener.path)
     subprocess.run((program, *words, "12", "gb.a", "RUNNING", "Job is running."), check=True)
 
@@ -160,8 +157,7 @@ def test_a_start_is_nothing_to_tell(tmp_path: Path, listener: Listener) -> None:
     assert listener.hang_up() == (b"", b"")
 
 
-def test_nobody_who_listens_costs_a_job_nothing(tmp_path: Path, path: Path) -> None:
-    """Nor does it make a file where the FIFO would be."""
+def test_a_job_ends_normally_without_listener(tmp_path: Path, path: Path) -> None:
     program, *words = submitted(tmp_path, path)
     subprocess.run((program, *words, "12", "gb.a", "END", ""), check=False, timeout=LIMIT_S)
 
@@ -169,8 +165,8 @@ def test_nobody_who_listens_costs_a_job_nothing(tmp_path: Path, path: Path) -> N
 
 
 @pytest.mark.parametrize("kind", ["file", "link"])
-def test_an_end_is_written_into_nothing_but_a_fifo(tmp_path: Path, path: Path, kind: str) -> None:
-    """Anybody may make what stands there as long as nobody listens."""
+def test_a_job_end_is_written_only_into_a_fifo(tmp_path: Path, path: Path, kind: str) -> None:
+    """Any user may create the path while no listener runs."""
     program, *words = submitted(tmp_path, path)
     precious = tmp_path / "precious"
     precious.write_text("precious data\n")
@@ -181,24 +177,23 @@ def test_an_end_is_written_into_nothing_but_a_fifo(tmp_path: Path, path: Path, k
     assert path.read_text() == "precious data\n"
 
 
-def test_what_is_no_job_id_is_passed_over() -> None:
-    """Anybody may write to the FIFO, and anything."""
+def test_text_that_is_no_job_id_is_ignored() -> None:
+    """Any user may write to the FIFO."""
     assert job_ids_in_pushed_report(b"12\nx 7x -1 " + b"9" * 5000 + b"\n13\n") == [12, 13]
 
 
-def test_a_home_that_oar_would_not_take_is_told_nothing_of(tmp_path: Path, path: Path) -> None:
-    """It allows but letters, digits and _ . / - in the program's path."""
+def test_a_home_path_with_characters_that_oar_forbids_gets_no_notify_option(tmp_path: Path, path: Path) -> None:
     assert submitted(tmp_path, path, "it's") == ("command",)
 
 
-def test_a_listener_whose_connection_ends_leaves_nothing(listener: Listener) -> None:
+def test_a_listener_removes_its_folder_when_the_connection_ends(listener: Listener) -> None:
     listener.hang_up()
 
     assert not listener.path.parent.exists()
 
 
-def test_a_later_listener_takes_over(listener: Listener) -> None:
-    """As after a cut that the frontend has not noticed; that one removes nothing."""
+def test_a_later_listener_takes_over_the_fifo(listener: Listener) -> None:
+    """The earlier listener removes nothing when its connection ends."""
     before = listener.number()
     later = Listener(listener.path).until_there(before)
     with later.path.open("w") as ends:
@@ -211,7 +206,7 @@ def test_a_later_listener_takes_over(listener: Listener) -> None:
 
 
 @pytest.mark.parametrize("spoil", ["link", "mode"])
-def test_a_folder_that_others_could_change_is_refused(path: Path, spoil: str) -> None:
+def test_a_listener_refuses_a_folder_that_others_can_change(path: Path, spoil: str) -> None:
     if spoil == "link":
         (path.parent.parent / "theirs").mkdir()
         path.parent.symlink_to("theirs")

@@ -1,4 +1,4 @@
-"""Command lines of OAR's programs."""
+"""Tests of the command lines of OAR's programs."""
 
 import subprocess
 from pathlib import Path
@@ -34,7 +34,7 @@ def program(argv: Argv, name: str) -> Argv:
     return argv[argv.index(f"/usr/bin/{name}") :]
 
 
-def test_a_job_is_submitted_held_with_the_transfers_name_as_its_name() -> None:
+def test_a_job_is_submitted_held_under_the_transfers_name() -> None:
     argv = oar_commands.submit_held_job_command(SERVER, spec(request()), 1234)
 
     assert argv[3:8] == ("sh", "submit", "1234", "/usr/bin/oarstat", "")
@@ -56,31 +56,30 @@ def test_a_job_is_submitted_held_with_the_transfers_name_as_its_name() -> None:
     ],
 )
 def test_h_rt_becomes_the_walltime_in_hours_minutes_and_seconds(slots: int, limit: str, expected: str) -> None:
-    """A walltime of `3600` would be as many hours (oarsub(1))."""
+    """oarsub(1) reads a walltime of `3600` as hours."""
     assert oar_commands.oarsub_resource_option(request(h_rt=limit), slots) == expected
 
 
-def test_other_resources_become_properties_and_places_at_home_nothing() -> None:
+def test_other_resources_become_sql_conditions_except_home_resources() -> None:
     asked = request(arch="lx-amd64", owner="it's", h_rt="60", hostname="alpha-n1", remote="true")
 
     assert oar_commands.oarsub_property_condition(asked) == "arch = 'lx-amd64' AND owner = 'it''s'"
 
 
-def test_a_resource_whose_name_is_no_property_is_refused_here() -> None:
-    """It would be SQL."""
+def test_a_resource_name_that_is_no_property_is_refused() -> None:
+    """The name would become SQL."""
     assert oar_commands.explain_request_refusal(request(arch="x")) == ""
     assert "1 OR 1" in oar_commands.explain_request_refusal(request(**{"1 OR 1": "1"}))
 
 
-def test_a_project_and_a_queue_are_asked_for_when_the_job_has_them() -> None:
+def test_project_and_queue_are_requested_if_the_job_has_them() -> None:
     asked = JobRequest(project="foreign", targets="besteffort")
     words = oar_commands.oarsub_command(SERVER, spec(asked))
 
     assert words[words.index("-q") :][:4] == ("-q", "besteffort", "--project", "foreign")
 
 
-def test_who_listens_for_ends_has_them_told() -> None:
-    """far.sh puts the program of the job in place of the word, and hears where to tell it."""
+def test_a_server_with_a_listener_gets_option_notify() -> None:
     listening = OarServerAccess(timeout_s=15, ends="/tmp/gridbridge.gb/ends")
     argv = oar_commands.submit_held_job_command(listening, spec(request()), 1234)
 
@@ -97,12 +96,11 @@ def test_who_listens_for_ends_has_them_told() -> None:
         ("arch=", "x' OR 'a'='a", "arch = 'x'' OR ''a''=''a'"),
     ],
 )
-def test_a_property_is_compared_as_its_rule_says(name: str, value: str, expected: str) -> None:
+def test_a_property_is_compared_by_its_relation(name: str, value: str, expected: str) -> None:
     assert oar_commands.oarsub_property_condition(request_of((name, value))) == expected
 
 
-def test_of_several_properties_one_is_enough_where_that_is_asked_for() -> None:
-    """Names and values are no more than that there, either."""
+def test_alternative_properties_are_joined_by_or() -> None:
     asked = JobRequest(hard=(("c", "3"),), either=((("a", "1"), ("b<>", "it's")),))
 
     assert oar_commands.oarsub_property_condition(asked) == "c = '3' AND (a = '1' OR b <> 'it''s')"
@@ -114,7 +112,7 @@ def test_of_several_properties_one_is_enough_where_that_is_asked_for() -> None:
 @pytest.mark.parametrize(
     ("slots", "expected"), [(1, "/nodes=1/gpu=2/resource_id=1"), (5, "/nodes=1/gpu=2/resource_id=3")]
 )
-def test_a_level_is_asked_for_and_the_slots_are_spread_over_it(slots: int, expected: str) -> None:
+def test_slots_are_divided_among_the_units_of_a_level(slots: int, expected: str) -> None:
     asked = request_of(("/gpu", "2"))
 
     assert (oar_commands.oarsub_resource_option(asked, slots), oar_commands.oarsub_property_condition(asked)) == (
@@ -131,13 +129,13 @@ def test_a_level_is_asked_for_and_the_slots_are_spread_over_it(slots: int, expec
         (((2, 4), (1, 1)), "/nodes=2/resource_id=4+/nodes=1/resource_id=1,walltime=0:1:0"),
     ],
 )
-def test_slots_lie_on_the_nodes_of_their_groups(groups: tuple[tuple[int, int], ...], expected: str) -> None:
+def test_slot_groups_become_oarsub_groups(groups: tuple[tuple[int, int], ...], expected: str) -> None:
     asked = request(h_rt="60").but(groups=groups)
 
     assert oar_commands.oarsub_resource_option(asked, 9) == expected
 
 
-def test_a_level_is_one_of_each_group() -> None:
+def test_each_slot_group_requests_the_level() -> None:
     asked = JobRequest(hard=(("/gpu", "2"),), groups=((2, 4), (1, 1)))
 
     assert oar_commands.oarsub_resource_option(asked, 9) == (
@@ -145,7 +143,7 @@ def test_a_level_is_one_of_each_group() -> None:
     )
 
 
-def test_each_type_of_a_job_is_a_word_of_its_own() -> None:
+def test_each_job_type_is_a_separate_option() -> None:
     asked = JobRequest(types=("besteffort", "timesharing=user,*"))
     words = oar_commands.oarsub_command(SERVER, spec(asked))
 
@@ -165,7 +163,7 @@ def test_each_type_of_a_job_is_a_word_of_its_own() -> None:
         ("arch", "a\nb"),
     ],
 )
-def test_what_could_be_read_as_something_else_is_refused(name: str, value: str) -> None:
+def test_a_value_that_could_inject_options_or_sql_is_refused(name: str, value: str) -> None:
     assert oar_commands.explain_request_refusal(request_of((name, value)))
 
 
@@ -173,12 +171,11 @@ def test_several_queues_are_refused() -> None:
     assert oar_commands.explain_request_refusal(JobRequest(targets="a,b")) == "OAR has no -q a,b (only one queue)"
 
 
-def test_an_endless_limit_is_none() -> None:
+def test_an_infinite_time_limit_sets_no_walltime() -> None:
     assert oar_commands.oarsub_resource_option(request(h_rt="INFINITY"), 1) == "/nodes=1/resource_id=1"
 
 
-def test_each_program_has_an_alarm_within_the_limit() -> None:
-    """No signal of its caller ends it."""
+def test_each_oar_program_has_an_alarm_before_the_time_limit() -> None:
     argv = oar_commands.show_job_command(SERVER, "12")
 
     assert argv[:2] == ("/usr/bin/perl", "-e")
@@ -186,16 +183,16 @@ def test_each_program_has_an_alarm_within_the_limit() -> None:
 
 
 @pytest.mark.parametrize(("text", "expected"), [("it's", "'it\\'s'"), ("a\\", "'a\\\\'"), ("$x", "'$x'")])
-def test_a_word_is_quoted_for_perl(text: str, expected: str) -> None:
+def test_a_text_is_quoted_for_perl(text: str, expected: str) -> None:
     assert oar_commands.quote_for_perl(text) == expected
 
 
 @pytest.mark.parametrize("shell", ["dash", "bash"])
 @pytest.mark.parametrize(("is_there", "status"), [(True, 3), (False, -57)])
-def test_a_task_whose_script_is_not_on_its_node_could_not_be_started(
+def test_a_task_without_script_on_its_node_ends_by_a_signal(
     tmp_path: Path, shell: str, is_there: bool, status: int
 ) -> None:
-    """As where the home is not mounted: perl's own exit status would be the task's."""
+    """The node may not have mounted the home; perl's exit status would look like the task's."""
     if is_there:
         (tmp_path / ".gridbridge").mkdir()
         (tmp_path / ".gridbridge/array.7").write_text("exit 3;")
@@ -206,7 +203,7 @@ def test_a_task_whose_script_is_not_on_its_node_could_not_be_started(
     assert done.returncode == status
 
 
-def test_relations_of_sql_are_asked_for_in_its_words() -> None:
+def test_relations_become_sql_operators() -> None:
     asked = JobRequest(hard=(("a~", "n%"), ("b<>~", "x_"), ("c==", ""), ("d<>==", ""), ("e<>", "1")))
 
     condition = "a LIKE 'n%' AND b NOT LIKE 'x_' AND c IS NULL AND d IS NOT NULL AND e <> '1'"

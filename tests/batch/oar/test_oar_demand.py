@@ -1,4 +1,4 @@
-"""What a balancer makes of oarnodes and oarstat: slots, jobs that wait, and nodes that rest."""
+"""Tests of an OAR server's nodes and waiting jobs as the balancer reads them."""
 
 import json
 from collections.abc import Sequence
@@ -99,10 +99,10 @@ KIND = "-l \"{type = 'default'}"
         ("", "", (1, "", False)),
     ],
 )
-def test_a_request_is_read_as_slots_and_how_they_lie(
+def test_a_request_is_parsed_as_slots_and_distribution(
     wanted: str, message: str, expected: tuple[int, str, bool]
 ) -> None:
-    """On nodes of two, two and three slots; of several ways in which a job may run the least."""
+    """The nodes have two, two and three slots; the smallest alternative counts."""
     assert smallest_oar_slot_alternative(wanted, (2, 2, 3), message)[:3] == expected
 
 
@@ -118,7 +118,7 @@ def test_a_request_is_read_as_slots_and_how_they_lie(
         ("/nodes=1+/nodes=1", "", []),
     ],
 )
-def test_groups_that_lie_in_different_ways_count_by_themselves(
+def test_groups_of_different_distribution_are_kept_apart(
     wanted: str, message: str, groups: list[tuple[int, str, bool]]
 ) -> None:
     found = smallest_oar_slot_alternative(f'-l "{wanted},walltime=1:0:0" '.replace("{{", "{"), (2, 2, 3), message)
@@ -141,8 +141,8 @@ def test_groups_that_lie_in_different_ways_count_by_themselves(
         ("/nodes=ALL+/core=1", 0),
     ],
 )
-def test_a_job_of_several_groups_fits_where_all_of_them_do(wanted: str, fit: int) -> None:
-    """With three free slots, of which two are those of an idle node."""
+def test_a_job_of_several_groups_fits_only_if_all_groups_fit(wanted: str, fit: int) -> None:
+    """Three slots are free; two of these are the slots of an idle node."""
     run = shown(Job_Id=1, assigned_resources=[1], queue="default")
 
     assert _fits(document(TWO, run, _waiting(wanted))) == fit
@@ -164,8 +164,8 @@ CPUS = [row | {"cpu": (number + 1) // 2, "switch": "s"} for number, row in enume
         ("/switch=1/core=2", "R=2,W=0:2:0", 1),
     ],
 )
-def test_a_unit_of_a_level_inside_nodes_is_on_one_node(wanted: str, message: str, fit: int) -> None:
-    """With one free slot on each of two nodes, whose properties tell that a cpu is of one node."""
+def test_a_unit_inside_nodes_needs_all_its_slots_on_one_node(wanted: str, message: str, fit: int) -> None:
+    """One slot is free on each of two nodes."""
     runs = (shown(Job_Id=at, assigned_resources=[2 * at - 1], queue="default") for at in (1, 2))
     told = document(CPUS, *runs, _waiting(wanted, message=message))
 
@@ -180,15 +180,15 @@ def test_a_unit_of_a_level_inside_nodes_is_on_one_node(wanted: str, message: str
         ("{type = 'licence'}/licence=2", "R=2,W=0:2:0"),
     ],
 )
-def test_resources_that_are_no_slots_need_none(wanted: str, message: str) -> None:
-    """With one free slot."""
+def test_resources_of_other_types_need_no_slots(wanted: str, message: str) -> None:
+    """One slot is free."""
     run = shown(Job_Id=1, assigned_resources=[1, 2, 3], queue="default")
 
     assert _fits(document(TWO, run, _waiting(wanted, message=message))) == 1
 
 
-def test_a_resource_that_several_jobs_share_is_used_once() -> None:
-    """As by a container job and one inside it, or by two with -t timesharing."""
+def test_a_resource_shared_by_several_jobs_counts_once() -> None:
+    """A container job and its inner jobs share resources, as do jobs of type timesharing."""
     runs = [
         shown(Job_Id=1, assigned_resources=[1, 2], queue="default", types=["container"]),
         shown(Job_Id=2, assigned_resources=[2], queue="default", types=["inner=1"]),
@@ -200,14 +200,14 @@ def test_a_resource_that_several_jobs_share_is_used_once() -> None:
     assert _fits(document(TWO, *shared, _waiting("/core=3", message="R=3,W=0:2:0"))) == 1
 
 
-def test_a_job_inside_a_container_job_is_no_demand() -> None:
+def test_an_inner_job_of_a_container_is_no_demand() -> None:
     run = shown(Job_Id=1, assigned_resources=[1, 2, 3, 4], queue="default", types=["container"])
     plan = _plan(document(TWO, run, _waiting("/core=1", types=["inner=1"])))
 
     assert (plan.add, [refused.cause for refused in plan.refused]) == (0, [NodeAddOrRemoveRefusalCause.INNER])
 
 
-def test_as_many_hosts_are_woken_as_all_groups_want() -> None:
+def test_as_many_nodes_are_woken_as_all_groups_need() -> None:
     run = shown(Job_Id=1, assigned_resources=[1, 2], queue="default")
     rest = [resource(number, f"n{number // 2}", **HALTED) for number in range(10, 16)]
     told = document([*TWO, *rest], run, _waiting("/nodes=2+/core=2"))
@@ -215,8 +215,7 @@ def test_as_many_hosts_are_woken_as_all_groups_want() -> None:
     assert _plan(told, standby=("n5", "n6", "n7")).wake == ("n5", "n6")
 
 
-def test_a_whole_node_is_one_on_which_nothing_runs() -> None:
-    """A job of two nodes of two slots does not fit into three free ones, but one of a node does."""
+def test_a_whole_node_must_be_idle() -> None:
     wanted = "-l \"{{type = 'default'}}/network_address={},walltime=0:2:0\" "
     run = shown(Job_Id=1, assigned_resources=[1], queue="default")
     both, single = (
@@ -244,8 +243,7 @@ def _waiting(wanted: str, **values: object) -> dict[str, object]:
     return shown(**usual | {"wanted_resources": f'-l "{wanted},walltime=0:2:0" '} | values)
 
 
-def test_a_node_with_a_dead_resource_has_those_that_live() -> None:
-    """A job that needs all of them waits for the dead one."""
+def test_a_node_with_a_dead_resource_has_only_its_living_slots() -> None:
     dead = resource(2, "n1", state="Dead")
     cell, _ = parse_oar_demand(document([resource(1, "n1"), dead, resource(3, "n1")]), QUEUE)
 
@@ -260,7 +258,7 @@ REST = [resource(number, "n5", **HALTED) for number in (10, 11)]
 
 @pytest.mark.parametrize("wanted", ["/network_address=ALL", "/nodes=ALL/core=2", "/resource_id=ALL"])
 @pytest.mark.parametrize("more", [[], DEAD, REST, DEAD + REST])
-def test_all_nodes_are_those_that_take_jobs(wanted: str, more: list[dict[str, object]]) -> None:
+def test_a_request_for_all_nodes_counts_only_usable_nodes(wanted: str, more: list[dict[str, object]]) -> None:
     plan = _plan(document([*UNLIKE, *more], _waiting(wanted)))
 
     assert (plan.figures.fit, plan.add) == (1, 0)
@@ -268,7 +266,7 @@ def test_all_nodes_are_those_that_take_jobs(wanted: str, more: list[dict[str, ob
 
 @pytest.mark.parametrize("wanted", ["/network_address=ALL", "/nodes=ALL/core=2", "/resource_id=ALL"])
 def test_no_node_is_added_or_woken_for_a_job_on_all_nodes(wanted: str) -> None:
-    """The job would need the new node, too: it waits for those that run."""
+    """The job would also request the new node."""
     run = shown(Job_Id=1, assigned_resources=[1], queue="default")
     plan = _plan(document([*UNLIKE, *REST], run, _waiting(wanted)), standby=("n5",))
 
@@ -276,7 +274,7 @@ def test_no_node_is_added_or_woken_for_a_job_on_all_nodes(wanted: str) -> None:
     assert [refused.cause for refused in plan.refused] == [NodeAddOrRemoveRefusalCause.ALL_HOSTS]
 
 
-def test_all_nodes_of_a_cluster_that_rests_are_one() -> None:
+def test_one_standby_node_is_woken_for_a_job_on_all_nodes() -> None:
     wanted = _waiting("/network_address=ALL")
     resting = [one | HALTED for one in TWO]
 
@@ -294,8 +292,8 @@ def test_all_nodes_of_a_cluster_that_rests_are_one() -> None:
         (("/nodes=2", "/core=4"), 0),
     ],
 )
-def test_a_job_fits_by_any_of_its_ways(ways: Sequence[str], fit: int) -> None:
-    """With three free slots on two nodes, two whole nodes are not there, but one core is."""
+def test_a_job_fits_if_one_of_its_alternatives_fits(ways: Sequence[str], fit: int) -> None:
+    """Three slots on two nodes are free."""
     run = shown(Job_Id=1, assigned_resources=[1], queue="default")
     wanted = "".join(f'-l "{way},walltime=1:0:0" ' for way in ways)
     plan = _plan(document(TWO, run, _waiting("", wanted_resources=wanted)))
@@ -313,8 +311,8 @@ def test_a_job_fits_by_any_of_its_ways(ways: Sequence[str], fit: int) -> None:
         (("/nodes=1/core=8", "/nodes=1/core=9"), 0),
     ],
 )
-def test_nodes_are_added_by_the_least_way_that_they_could_run(ways: Sequence[str], add: int) -> None:
-    """With three free slots on two nodes of two, of which one is idle."""
+def test_nodes_are_added_for_the_smallest_possible_alternative(ways: Sequence[str], add: int) -> None:
+    """Three slots on two nodes are free; one node is idle."""
     run = shown(Job_Id=1, assigned_resources=[1], queue="default")
     wanted = "".join(f'-l "{way},walltime=1:0:0" ' for way in ways)
     plan = _plan(document(TWO, run, _waiting("", wanted_resources=wanted)))
@@ -322,8 +320,7 @@ def test_nodes_are_added_by_the_least_way_that_they_could_run(ways: Sequence[str
     assert (plan.figures.fit, plan.add) == (0, add)
 
 
-def test_of_a_thousand_ways_the_least_are_looked_at() -> None:
-    """Nobody makes a round long by a request."""
+def test_only_the_smallest_of_many_alternatives_are_kept() -> None:
     wanted = "".join(f'-l "/core={number},walltime=1:0:0" ' for number in range(1000, 0, -1))
     cell, _ = parse_oar_demand(document(TWO, _waiting("", wanted_resources=wanted)), QUEUE)
 
@@ -331,8 +328,7 @@ def test_of_a_thousand_ways_the_least_are_looked_at() -> None:
     assert [shape.slots, *(other.slots for other in shape.others)] == list(range(1, WAYS + 1))
 
 
-def test_two_jobs_that_fit_by_another_way_share_no_slot() -> None:
-    """Of two jobs that want eight cores or a whole node, one has the node that is idle."""
+def test_two_jobs_that_fit_by_an_alternative_share_no_slot() -> None:
     run = shown(Job_Id=1, assigned_resources=[1], queue="default")
     wanted = '-l "/core=8,walltime=1:0:0" -l "/nodes=1,walltime=1:0:0" '
     jobs = [_waiting("", wanted_resources=wanted, Job_Id=number) for number in (8, 9)]
@@ -340,7 +336,7 @@ def test_two_jobs_that_fit_by_another_way_share_no_slot() -> None:
     assert _fits(document(TWO, run, *jobs)) == 1
 
 
-def test_slots_that_jobs_have_are_used_and_best_effort_ones_apart() -> None:
+def test_slots_of_ordinary_and_best_effort_jobs_are_counted_apart() -> None:
     run = shown(Job_Id=1, assigned_resources=[1], owner="alice", name="solve", startTime=86400)
     best = shown(Job_Id=2, assigned_resources=[2, 3], queue="besteffort")
     cell, layout = parse_oar_demand(document(TWO, run, best), QUEUE)
@@ -354,13 +350,13 @@ def test_slots_that_jobs_have_are_used_and_best_effort_ones_apart() -> None:
     assert layout.queues["besteffort"].is_best_effort
 
 
-def test_a_job_that_is_being_launched_has_its_slots() -> None:
+def test_a_launching_job_uses_its_slots() -> None:
     cell, _ = parse_oar_demand(document(TWO, shown(state="toLaunch", assigned_resources=[3])), QUEUE)
 
     assert [one.used for one in cell.instances if one.queue == QUEUE] == [0, 1]
 
 
-def test_jobs_that_are_alike_wait_as_one_row_and_held_ones_can_t_start() -> None:
+def test_equal_jobs_are_one_group_and_held_jobs_cannot_start() -> None:
     wanted = "-l \"{type = 'default'}/network_address=2/resource_id=1,walltime=0:10:0\" "
     usual: dict[str, object] = {"assigned_resources": [], "wanted_resources": wanted}
     waits = [shown(Job_Id=at, state="Waiting", **usual) for at in (1, 2)]
@@ -376,8 +372,7 @@ def test_jobs_that_are_alike_wait_as_one_row_and_held_ones_can_t_start() -> None
     assert layout.environments["each-1"].spread is ParallelSlotDistribution.FIXED
 
 
-def test_ordinary_tasks_of_campaigns_are_a_row_of_their_own() -> None:
-    """They take what others leave, so that no node is woken for them."""
+def test_campaign_tasks_are_one_group_apart_from_other_jobs() -> None:
     names = ("a", "gc.alpha.12.1", "campaign.12", "gc.alpha")
     jobs = [shown(Job_Id=n, name=name, state="Waiting") for n, name in enumerate(names, start=1)]
     cell, _ = parse_oar_demand(document(TWO, *jobs), QUEUE)
@@ -386,8 +381,7 @@ def test_ordinary_tasks_of_campaigns_are_a_row_of_their_own() -> None:
     assert told == [((1, 4), False, False), ((2, 3), True, True)]
 
 
-def test_an_advance_reservation_keeps_its_slots() -> None:
-    """The node is busy long before: OAR would not wake it."""
+def test_an_advance_reservation_reserves_its_slots() -> None:
     booked = shown(
         state="Waiting",
         reservation="Scheduled",
@@ -418,10 +412,10 @@ def test_an_advance_reservation_keeps_its_slots() -> None:
         ({"state": "Dead"}, (), {QueueStartBlocker.UNREACHABLE}),
     ],
 )
-def test_a_node_takes_jobs_when_it_is_alive_and_not_drained(
+def test_a_node_accepts_jobs_if_alive_and_not_drained(
     values: dict[str, object], up: tuple[str, ...], expected: set[str]
 ) -> None:
-    """One that was halted answers once it is up; of all others OAR's word counts."""
+    """A halted node counts as alive if it accepts connections."""
     cell, _ = parse_oar_demand(document([resource(1, "n1", **values)], up=up), QUEUE)
 
     assert cell.instances[0].state.facts == expected
@@ -429,14 +423,12 @@ def test_a_node_takes_jobs_when_it_is_alive_and_not_drained(
 
 
 @pytest.mark.parametrize("told", [b"", document([]), document(TWO)[:-3], b"{}"])
-def test_half_an_answer_is_none(told: bytes) -> None:
-    """An idle cluster is switched off: nothing may look like one."""
+def test_an_incomplete_oar_answer_is_no_idle_cluster(told: bytes) -> None:
     with pytest.raises(ParseError):
         parse_oar_demand(told, QUEUE)
 
 
-def test_a_node_in_maintenance_has_no_tag() -> None:
-    """Nobody wakes it then (oarnodesetting -m on)."""
+def test_a_node_in_maintenance_has_no_tags() -> None:
     table = {
         "1": resource(1, "n1", gb_tags="htools:standby:auto", **HALTED),
         "2": resource(2, "n2", gb_tags="htools:standby:3+x", state="Absent", available_upto=0),
@@ -460,5 +452,5 @@ def test_a_node_in_maintenance_has_no_tag() -> None:
         ("  SCHEDULER_NODE_MANAGER_SLEEP_CMD=/x -f", False),
     ],
 )
-def test_oar_conf_says_whether_oar_halts_nodes_itself(line: str, is_ours: bool) -> None:
+def test_oar_conf_settings_that_halt_nodes_are_found(line: str, is_ours: bool) -> None:
     assert (oar_node_power_and_tags.find_oar_energy_saving_setting(f"# OAR\nDB_TYPE=Pg\n{line}\n") == "") == is_ours

@@ -1,4 +1,4 @@
-"""What OAR 2.5.9 prints: jobs, nodes, and nothing at all; and what the adapter makes of it."""
+"""Tests of jobs and nodes as printed by OAR 2.5.9, and of job ends and snapshots."""
 
 import json
 from itertools import permutations
@@ -59,8 +59,7 @@ def answer(*jobs: dict[str, object]) -> bytes:
 
 
 @pytest.mark.parametrize("empty", [b"", b"\n", b"{}"])
-def test_an_empty_answer_has_no_job(empty: bytes) -> None:
-    """`oarstat -J` prints nothing when there is none, and nothing of an unknown one."""
+def test_empty_oarstat_output_means_no_jobs(empty: bytes) -> None:
     assert parse_oarstat_jobs(empty) == []
 
 
@@ -68,12 +67,12 @@ def test_an_empty_answer_has_no_job(empty: bytes) -> None:
     "half",
     [b"{", answer(shown())[:-1], b"[]", b'{"13": 1}', b'{"13": {"Job_Id": 13}}', b"\xff", answer(shown(Job_Id="7x"))],
 )
-def test_half_an_answer_is_none(half: bytes) -> None:
+def test_malformed_oarstat_output_is_refused(half: bytes) -> None:
     with pytest.raises(ParseError):
         parse_oarstat_jobs(half)
 
 
-def test_jobs_come_in_the_order_of_their_ids() -> None:
+def test_jobs_are_ordered_by_job_id() -> None:
     jobs = parse_oarstat_jobs(answer(shown(Job_Id=100), shown(Job_Id=20)))
 
     assert [one.id for one in jobs] == ["20", "100"]
@@ -100,8 +99,7 @@ def test_jobs_come_in_the_order_of_their_ids() -> None:
         ("Hibernating", (), "Hibernating"),
     ],
 )
-def test_a_state_has_letters(state: str, events: tuple[str, ...], letters: str) -> None:
-    """Events of ids 9 and 10 are in that order; a state of another version is not guessed at."""
+def test_oar_states_and_events_become_state_letters(state: str, events: tuple[str, ...], letters: str) -> None:
     assert job(*events, state=state).known.text == letters
 
 
@@ -125,11 +123,11 @@ def test_a_held_job_is_new_until_it_is_released_or_deleted(events: tuple[str, ..
     ],
     ids=["0", "3", "137", "TERM", "SEGV and a core"],
 )
-def test_an_exit_code_is_a_wait_status(code: int, expected: JobEnd) -> None:
+def test_an_exit_code_is_decoded_as_a_wait_status(code: int, expected: JobEnd) -> None:
     assert status._end_of(job(state="Terminated", exit_code=code)) == expected
 
 
-def test_of_several_events_the_more_telling_one_is_the_reason() -> None:
+def test_a_walltime_event_takes_precedence_over_a_deletion() -> None:
     events = ("FRAG_JOB_REQUEST", "WALLTIME")
     told = [status._end_of(job(*events, state="Error", exit_code=code, startTime=1)) for code in (9, None)]
 
@@ -146,8 +144,9 @@ def test_of_several_events_the_more_telling_one_is_the_reason() -> None:
     ],
     ids=["walltime", "preempted", "lost", "preempted and submitted again"],
 )
-def test_events_tell_the_same_in_every_order(events: tuple[str, ...], code: int | None, reason: str | None) -> None:
-    """OAR gives them in none, and a walltime's kill is asked for before it is told."""
+def test_the_order_of_events_does_not_change_the_end(
+    events: tuple[str, ...], code: int | None, reason: str | None
+) -> None:
     listed = shown(*events, state="Error", exit_code=code, startTime=1)
     ends = [
         status._end_of(OarJob(listed | {"events": [*some]}))
@@ -164,9 +163,7 @@ def test_events_tell_the_same_in_every_order(events: tuple[str, ...], code: int 
     [(100, 107, 7.0), (100, 100, 0.0), (0, 107, None), (100, 0, None)],
     ids=["ran", "within a second", "never started", "not noted"],
 )
-def test_how_long_a_job_ran_is_known_from_its_times_and_the_rest_not_unless_it_was_told(
-    started: int, stopped: int, expected: float | None
-) -> None:
+def test_wallclock_time_is_computed_from_start_and_stop(started: int, stopped: int, expected: float | None) -> None:
     end = status._end_of(job(state="Terminated", exit_code=0, startTime=started, stopTime=stopped))
 
     assert end
@@ -183,7 +180,7 @@ def test_how_long_a_job_ran_is_known_from_its_times_and_the_rest_not_unless_it_w
     ],
     ids=["its owner", "nonsense", "another", "nobody"],
 )
-def test_what_a_job_used_its_owner_alone_can_tell(
+def test_only_usage_recorded_by_the_jobs_owner_counts(
     monkeypatch: pytest.MonkeyPatch, told: bytes, expected: tuple[float | None, float | None]
 ) -> None:
     ended = shown(state="Terminated", exit_code=0, owner="al_gamma")
@@ -213,10 +210,9 @@ def test_what_a_job_used_its_owner_alone_can_tell(
     ],
     ids=["walltime", "deleted", "lost", "preempted", "directory", "resubmitted", "node", "silent"],
 )
-def test_what_happened_tells_an_end_without_an_exit_code(
+def test_events_determine_the_end_of_a_job_without_exit_code(
     events: tuple[str, ...], started: int, expected: tuple[int | None, int | None, str]
 ) -> None:
-    """It has neither a status nor a signal when it may have done its work or not."""
     end = status._end_of(job(*events, state="Error", startTime=started))
 
     assert end
@@ -236,10 +232,10 @@ def test_what_happened_tells_an_end_without_an_exit_code(
     ],
     ids=["walltime", "signal", "deleted", "preempted", "lost", "resubmitted by OAR", "asked"],
 )
-def test_an_end_means_the_same_in_whatever_order_its_events_are_told(
+def test_the_order_of_events_does_not_change_the_outcome(
     events: tuple[str, ...], code: int | None, outcome: TaskAttemptOutcome
 ) -> None:
-    """CiGri took the first that it saw, so that a walltime was a deletion, and ran again."""
+    """OAR returns a job's events in any order."""
     known = shown(*events, state="Error", exit_code=code, startTime=1)
     found = set()
     for some in permutations(cast("list[object]", known["events"])):
@@ -258,10 +254,9 @@ def test_an_end_means_the_same_in_whatever_order_its_events_are_told(
     ],
     ids=["killed", "terminated", "just ended"],
 )
-def test_a_job_that_died_of_its_preemption_has_no_end_that_anybody_saw(
+def test_a_preempted_job_ends_unseen_unless_it_has_an_exit_status(
     code: int, expected: tuple[int | None, int | None, str]
 ) -> None:
-    """Its signal is not its own; but a status is, of one that ended before OAR came to it."""
     events = ("BESTEFFORT_KILL", "FRAG_JOB_REQUEST")
     end = status._end_of(job(*events, state="Terminated", exit_code=code))
 
@@ -270,7 +265,7 @@ def test_a_job_that_died_of_its_preemption_has_no_end_that_anybody_saw(
     assert end.is_preempted is end.is_unseen
 
 
-def test_a_job_that_was_lost_was_not_preempted() -> None:
+def test_a_lost_job_does_not_count_as_preempted() -> None:
     lost, preempted = (
         status._end_of(job(event, state="Error", startTime=1)) for event in ("EXTERMINATE_JOB", "BESTEFFORT_KILL")
     )
@@ -282,7 +277,7 @@ def test_a_job_that_was_lost_was_not_preempted() -> None:
 
 
 @pytest.mark.parametrize("event", ["EXTERMINATE_JOB", "BESTEFFORT_KILL", "ANOTHER"])
-def test_a_job_that_was_never_launched_is_told_from_one_that_was(event: str) -> None:
+def test_a_job_that_was_never_launched_is_unstarted(event: str) -> None:
     never, lost = (status._end_of(job(event, state="Error", startTime=at)) for at in (0, 1))
 
     assert never
@@ -290,8 +285,7 @@ def test_a_job_that_was_never_launched_is_told_from_one_that_was(event: str) -> 
     assert (never.is_unseen, never.is_unstarted, lost.is_unstarted) == (True, True, False)
 
 
-def test_what_oar_made_of_our_jobs_is_told_apart_from_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Held or not: nobody's submission was it, and no transfer has its id."""
+def test_jobs_resubmitted_by_oar_are_listed_as_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = [
         shown(),
         shown(Job_Id=14, state="Waiting", resubmit_job_id=13),
@@ -307,7 +301,7 @@ def test_what_oar_made_of_our_jobs_is_told_apart_from_them(monkeypatch: pytest.M
     assert [one.job_id for one in seen.copies] == [14, 15]
 
 
-def test_a_job_that_was_deleted_before_it_started_has_no_end() -> None:
+def test_a_job_deleted_before_its_start_has_no_end() -> None:
     assert status._end_of(job("FRAG_JOB_REQUEST", state="Error", startTime=0)) is None
 
 
@@ -341,12 +335,8 @@ def status_of(
     return BREAK.join(parts) + WHOLE
 
 
-def test_nodes_are_queues_with_a_slot_a_resource() -> None:
-    """Lost and drained ones take no work, and what is no slot is not counted.
-
-    One that OAR has halted is free, for it wakes it; but not one that is away for good, or for
-    longer than it may be up, or that OAR never halts.
-    """
+def test_each_node_is_a_queue_with_one_slot_for_each_resource() -> None:
+    """A halted node is free, because OAR wakes the node for a job."""
     seen = parse_oar_resources(
         nodes(
             resource(1, "n1"),
@@ -375,8 +365,7 @@ def test_nodes_are_queues_with_a_slot_a_resource() -> None:
     ]
 
 
-def test_a_node_counts_with_its_living_resources() -> None:
-    """It is unreachable when none of them lives."""
+def test_only_living_resources_of_a_node_count() -> None:
     seen = parse_oar_resources(
         nodes(
             resource(1, "n1", jobs="13"),
@@ -395,8 +384,7 @@ def test_a_node_counts_with_its_living_resources() -> None:
     ]
 
 
-def test_its_nodes_are_those_that_run_jobs_or_soon_will(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request is spread over a suspected node as well: OAR counts it, and it comes back."""
+def test_the_vocabulary_has_nodes_that_run_or_may_soon_run_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     told = nodes(
         resource(1, "n1"),
         resource(2, "n2", state="Suspected"),
@@ -411,8 +399,7 @@ def test_its_nodes_are_those_that_run_jobs_or_soon_will(monkeypatch: pytest.Monk
     assert {"n1", "n2", "n4"} == status.query_request_vocabulary(OarServerAccess(timeout_s=5)).node
 
 
-def test_what_makes_way_leaves_its_slots_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """OAR ends best-effort jobs for others, so these need not wait for them, nor for campaigns."""
+def test_best_effort_slots_are_free_for_other_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     slots = [resource(1, "n1", jobs="1"), resource(2, "n1", jobs="2"), resource(4, "n1")]
     slots += [resource(3, "n1", jobs="2, 6")]
     lines = (line(2, "R", "besteffort"), line(6, "L", "besteffort"), line(3, "W"))
@@ -423,8 +410,7 @@ def test_what_makes_way_leaves_its_slots_to_others(monkeypatch: pytest.MonkeyPat
     assert (seen.free_slots, seen.besteffort_slots, seen.pending) == (3, 1, 1)
 
 
-def test_a_job_that_starts_between_two_answers_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waits is asked for before what runs."""
+def test_a_job_that_starts_between_two_queries_counts_as_running(monkeypatch: pytest.MonkeyPatch) -> None:
     waits = shown(state="Waiting", assigned_resources=[], events=None, exit_code=None)
     brief = {name: value for name, value in waits.items() if name not in ("events", "exit_code")}
     told = status_of([resource(1, "n1")], [brief], [shown()])
@@ -435,8 +421,7 @@ def test_a_job_that_starts_between_two_answers_runs(monkeypatch: pytest.MonkeyPa
     assert [one.state.text for one in seen.jobs[13]] == ["r"]
 
 
-def test_the_end_of_a_line_in_a_name_makes_no_job() -> None:
-    """A name has 14 columns, so that the rest of its line is never as wide as a whole one."""
+def test_a_line_feed_in_a_job_name_forges_no_job() -> None:
     forged = line(7, "R", "besteffort", name="x\n123 y".ljust(14))
     header = f"{'Job id':10} {'Name':14} {'User':14} {'Submission Date':19} S {'Queue':10}"
     rule = " ".join("-" * width for width in (10, 14, 14, 19, 1, 10))
@@ -445,8 +430,8 @@ def test_the_end_of_a_line_in_a_name_makes_no_job() -> None:
     assert [(one.id, one.is_waiting) for one in parse_oarstat_lines(told)] == [("8", True)]
 
 
-def test_a_query_that_failed_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver of the database says so, and oarstat ends with 0: no job is gone by that."""
+def test_a_failed_database_query_is_a_parse_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program oarstat then exits with 0 and prints the driver's message to stderr."""
     said = b"DBD::Pg::st execute failed: ERROR:  relation does not exist"
     done = CompletedProgram(argv=("oarstat",), status=0, stdout=status_of([resource(1, "n1")]), stderr=said)
     monkeypatch.setattr(status, "run_client", lambda *_, **__: done)
@@ -456,18 +441,17 @@ def test_a_query_that_failed_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("cut", [b"", nodes(), nodes() + BREAK, nodes() + BREAK + answer(shown())])
-def test_a_cluster_of_which_half_was_told_is_not_known(cut: bytes) -> None:
-    """No job is gone because oarstat failed after oarnodes."""
+def test_a_truncated_combined_answer_is_refused(cut: bytes) -> None:
     with pytest.raises(ParseError):
         split_combined_oar_answer(cut)
 
 
-def test_the_properties_of_all_resources_are_known() -> None:
+def test_property_names_of_all_resources_are_returned() -> None:
     answer = json.dumps({"1": {"memnode": 1, "Type": "default"}, "2": {"gpu": None}}).encode()
 
     assert parse_oar_property_names(answer) == {"memnode", "type", "gpu"}
 
 
-def test_without_a_resource_no_property_is_known() -> None:
+def test_output_without_resources_has_no_property_names() -> None:
     with pytest.raises(ParseError, match="no resource"):
         parse_oar_property_names(b"")

@@ -1,4 +1,4 @@
-"""What OAR is asked for grows with our jobs alone; the conditions are tried on tables of SQLite."""
+"""Tests of the SQL conditions of queries to OAR, run on SQLite tables."""
 
 import shlex
 import sqlite3
@@ -62,8 +62,7 @@ def oar() -> Iterator[Oar]:
     database._tables.close()
 
 
-def test_the_status_shows_our_jobs_whole_and_a_line_for_what_counts(oar: Oar) -> None:
-    """Held and deleted jobs don't count, nor campaigns', nor those that make way."""
+def test_the_status_query_lists_own_jobs_in_full_and_other_jobs_in_lines(oar: Oar) -> None:
     ours, runs = oar.submit(user="alice"), oar.submit(state="Running", user="alice")
     dying = oar.submit(user="alice", deleted=True)
     orphan = oar.submit(state="Hold", user="alice", name="gb.alpha.1.0.1")
@@ -85,8 +84,8 @@ def test_the_status_shows_our_jobs_whole_and_a_line_for_what_counts(oar: Oar) ->
 
 @pytest.mark.parametrize("name", ["", "gb.alpha.9.0.1", "gc.alpha.9.1"])
 @pytest.mark.parametrize("state", ["Hold", "Running", "Waiting"])
-def test_what_is_shown_whole_does_not_grow_with_others_jobs(oar: Oar, name: str, state: str) -> None:
-    """Whatever they are called: names can be forged. Only what waits has lines."""
+def test_other_users_jobs_do_not_enlarge_the_full_listing(oar: Oar, name: str, state: str) -> None:
+    """Job names can be forged."""
     ours = oar.submit(user="alice")
     oar.submit(500, state, name=name)
     waiting, whole, lines = oar.shown(oar_server_queries.oar_status_query_command(SERVER, {ours}, ()))
@@ -97,7 +96,7 @@ def test_what_is_shown_whole_does_not_grow_with_others_jobs(oar: Oar, name: str,
     assert later[2] == lines or state == "Waiting"
 
 
-def test_no_more_lines_are_asked_for_than_matter(oar: Oar) -> None:
+def test_the_number_of_lines_is_limited(oar: Oar) -> None:
     oar.submit(oar_server_queries.MOST_LINES * 2)
 
     *_, lines = oar.shown(oar_server_queries.oar_status_query_command(SERVER, (), ()))
@@ -106,8 +105,7 @@ def test_no_more_lines_are_asked_for_than_matter(oar: Oar) -> None:
     assert len(lines) == len(rows) == oar_server_queries.MOST_LINES
 
 
-def test_one_person_s_names_hide_no_job_of_another_s(oar: Oar) -> None:
-    """Each has as many places for jobs under our names that we have not sent."""
+def test_one_users_job_names_do_not_hide_another_users_orphan(oar: Oar) -> None:
     oar.submit(1000, "Hold", name="gb.x")
     orphan = oar.submit(state="Hold", user="alice", name="gb.alpha.1.0.1")
 
@@ -117,8 +115,7 @@ def test_one_person_s_names_hide_no_job_of_another_s(oar: Oar) -> None:
     assert len(whole) == oar_server_queries.MOST_OF_ONE + 1
 
 
-def test_of_each_request_one_job_is_shown(oar: Oar) -> None:
-    """And what has slots or reserved some; no person's jobs hide another's."""
+def test_the_demand_query_lists_one_job_of_each_request_in_full(oar: Oar) -> None:
     for _ in range(oar_server_queries.MOST_REQUESTS + 100):
         oar.submit()
     array, runs = oar.submit(600, user="alice"), oar.submit(state="Running")
@@ -132,8 +129,7 @@ def test_of_each_request_one_job_is_shown(oar: Oar) -> None:
     assert oar.shown(oar_server_queries.oar_busy_nodes_query_command(SERVER)) == [[runs, booked]]
 
 
-def test_of_held_jobs_a_balancer_is_shown_some_lines_alone(oar: Oar) -> None:
-    """Nobody's held jobs make its question longer; what waits has its own places."""
+def test_the_demand_query_limits_the_lines_of_held_jobs(oar: Oar) -> None:
     waits = oar.submit(user="alice")
     for _ in range(30):
         oar.submit(200, "Hold")
@@ -146,8 +142,7 @@ def test_of_held_jobs_a_balancer_is_shown_some_lines_alone(oar: Oar) -> None:
     assert {waits, later, later + 2} <= set(lines)
 
 
-def test_tasks_of_an_array_are_counted_by_their_lines() -> None:
-    """The job that is shown whole says what each of them asks for."""
+def test_array_tasks_are_counted_by_their_lines() -> None:
     waits = shown(Job_Id=20, array_id=20, state="Waiting", assigned_resources=[])
     held = shown(Job_Id=22, array_id=20, state="Hold", assigned_resources=[])
     lines = [_task(20, "W"), _task(21, "W"), _task(22, "H"), _task(23, "H"), _task(24, "H")]
@@ -166,7 +161,7 @@ def _task(job: int, letter: str) -> str:
     return f"{place} 2026-11-28 18:00:00 {letter} {'default':8}"
 
 
-def test_held_jobs_of_which_a_line_alone_is_shown_are_told_as_held() -> None:
+def test_held_jobs_known_only_by_lines_are_reported_as_held() -> None:
     waits = shown(Job_Id=20, array_id=20, state="Waiting", assigned_resources=[])
     lines = [_task(20, "W"), _task(21, "W"), _task(30, "H"), _task(31, "H")]
     cell, _ = parse_oar_demand(document(TWO, waits, lines=lines), "all.q")

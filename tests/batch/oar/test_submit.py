@@ -1,4 +1,4 @@
-"""What oarsub of 2.5.9 answers, word by word, and what that means for a job."""
+"""Tests of the classification of oarsub's answers, as printed by OAR 2.5.9."""
 
 import pytest
 
@@ -48,10 +48,10 @@ BY_RULE = "[ADMISSION RULE] Set default walltime to 7200.\n[ADMISSION RULE] at m
         *("alarm", "alarm by ssh", "no id", "cut script", "no oarsub"),
     ],
 )
-def test_an_answer_of_oarsub_says_what_became_of_the_job(
+def test_an_oarsub_answer_is_classified_by_status_and_message(
     status: int, said: str, expected: tuple[str, str, str]
 ) -> None:
-    """`Job is killed` is not true: the job is there, held, and is found by its name."""
+    """The message `Job is killed` is wrong: the held job exists and is found by its name."""
     answer = _read_answer(CompletedProgram(("oarsub",), status, said.encode(), b""))
 
     assert (answer.result, answer.remote_id, answer.reason) == expected
