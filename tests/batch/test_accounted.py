@@ -21,14 +21,14 @@ def _common(tmp_path: Path) -> Path:
 
 
 def keep(file: Path, *accounts: str, days_old: float = 0) -> None:
-    """Write a line of each account."""
+    """Write one accounting line for each account."""
     file.write_text("".join(f"all.q:host:{account}:0\n" for account in accounts))
     at = file.stat().st_mtime - days_old * DAY_S
     os.utime(file, (at, at))
 
 
 def asked(common: Path, *accounts: str) -> tuple[int, list[str]]:
-    """Return the exit status and the accounts of the lines that were shown."""
+    """Return the search's exit status, and the account of each line found."""
     root = str(common.parents[1])
     cell = GridEngineCellAccess(root=root, cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
     argv = client_commands.search_accounting_command(cell, list(accounts))

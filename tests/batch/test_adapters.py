@@ -30,7 +30,7 @@ def test_every_cluster_kind_has_an_adapter_and_an_address() -> None:
 
 
 def comparisons(source: str) -> Iterator[str]:
-    """Return where code asks of what kind a cluster is."""
+    """Yield each line of code that compares the kind of a cluster."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Compare | ast.Match) and names(node) & (KINDS | FIELDS):
             yield f"{node.lineno}: {ast.unparse(node).splitlines()[0]}"
@@ -39,7 +39,7 @@ def comparisons(source: str) -> Iterator[str]:
 
 
 def names(code: ast.AST) -> set[str]:
-    """Return the names and words in code, but a job end's way to be told, which is no kind."""
+    """Return the names and constants in code, without members of JobEndPushKind."""
     nodes = tuple(ast.walk(code))
     pushes = {id(node) for node in nodes if ast.unparse(node).startswith("JobEndPushKind.")}
     return (

@@ -14,7 +14,7 @@ HOME, TASK = 12, "3"  # its number there is 77
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    """Return a host with Grid Engine's commands, which tell what they were given."""
+    """Return a host whose Grid Engine commands print their arguments."""
     (tmp_path / "bin").mkdir()
     for name in remote_job_script_writer.COMMANDS:
         (tmp_path / "bin" / name).write_text(REAL)
@@ -23,7 +23,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def told(site: Site, line: str, task: str = TASK, **values: object) -> list[str]:
-    """Return what the commands were given that a line of a job's script calls."""
+    """Run a line of a job's script; return what the called commands printed."""
     path = f"{site.tmpdir.parent}/bin:/usr/bin:/bin"
     environment = (("JOB_ID", str(HOME)), ("PATH", path), ("SGE_TASK_ID", task))
     job = {

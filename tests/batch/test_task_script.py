@@ -28,7 +28,6 @@ PREEMPT = Path(__file__).parents[2] / "sge-methods" / "preempt"
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Wait for a condition."""
     for _ in range(500):
         if holds():
             return
@@ -40,7 +39,7 @@ PLAIN = CampaignArrayScriptTask(0, 1, ())
 
 
 def written(home: Path, *tasks: CampaignArrayScriptTask, **settings: str) -> tuple[Path, dict[str, str]]:
-    """Write the script of an array; return its path, and the environment of its first task."""
+    """Write an array's script; return its path, and the environment of its first task."""
     (home / "data").mkdir(exist_ok=True)
     path = home / f"script.{time.monotonic_ns()}"
     path.write_bytes(write_campaign_array_script(SETTINGS | settings, tasks or (PLAIN,)))
@@ -50,14 +49,14 @@ def written(home: Path, *tasks: CampaignArrayScriptTask, **settings: str) -> tup
 def run(
     home: Path, command: str, *tasks: CampaignArrayScriptTask, settings: Mapping[str, str] = NONE, **variables: str
 ) -> int:
-    """Run the script of an array as a task of it; return its exit status."""
+    """Run one task of an array's script; return its exit status."""
     path, environment = written(home, *tasks, **{"exec": command} | settings)
     program = ("env", "--default-signal", "/bin/sh", path)  # nohup would have some ignored
     return subprocess.run(program, env=environment | variables, check=False, cwd="/").returncode
 
 
 def output(home: Path, name: str) -> str:
-    """Return what a task printed."""
+    """Return a task's output file."""
     return (home / "data" / "campaign.12" / name).read_text()
 
 
@@ -206,33 +205,33 @@ def test_a_speculative_attempt_has_its_number_and_own_output(tmp_path: Path) -> 
 
 
 def shared(home: Path) -> Path:
-    """Make an exec_directory into which everybody may write; return the campaign's folder in it."""
+    """Make a working directory that all users can write; return the path of the campaign's folder."""
     (home / "data").mkdir()
     (home / "data").chmod(0o1777)
     return home / "data" / "campaign.12"
 
 
 def linked(home: Path, folder: Path) -> None:
-    """Make the folder a link to one of the person's own."""
+    """Make the campaign's folder a link to the user's home."""
     folder.symlink_to(home, target_is_directory=True)
 
 
 def open_to_all(home: Path, folder: Path) -> None:
-    """Make a folder of the person's in which others can change names."""
+    """Make a campaign folder that all users can write."""
     del home
     folder.mkdir()
     folder.chmod(0o777)
 
 
 def open_to_a_group(home: Path, folder: Path) -> None:
-    """Make such a folder for a group."""
+    """Make a campaign folder that a group can write."""
     del home
     folder.mkdir()
     folder.chmod(0o775)
 
 
 def of_another(home: Path, folder: Path) -> None:
-    """Make another person's folder."""
+    """Make a campaign folder of another user."""
     del home
     folder.mkdir()
     os.chown(folder, 1, 1)
@@ -343,7 +342,7 @@ def test_an_attempt_that_fails_or_lacks_an_output_is_not_published(
 
 
 def of_campaign(home: Path, token: str, command: str = "sh -c 'echo >result' sh") -> int:
-    """Run task 7 of a campaign 12, which declares an output; return its exit status."""
+    """Run task 7 of the campaign 12 with a token; return its exit status."""
     return run(home, command, CampaignArrayScriptTask(7, 1, ()), settings={"outputs": "result", "token": token})
 
 

@@ -33,7 +33,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def run(site: Site, token: str = "t0") -> tuple[int, str]:
-    """Run a job with a claim by file, whose key is there; return its exit status and its output."""
+    """Run a job with a claim and its key file; return exit status and output."""
     remote_job_claim_script.write_remote_job_claim_key(f"file.{token}", str(site.spool), ME)
     return run_without_key(site, token)
 
@@ -238,12 +238,12 @@ def take_late(spool: str, late_s: float) -> bool:
 
 @pytest.fixture
 def granted(site: Site, tmp_path: Path) -> Path:
-    """Return where the grant of a job has to appear."""
+    """Return the path at which a job's grant appears."""
     return tmp_path / remote_job_claim_script.GRANTS / f"{ME}.t0"
 
 
 def wait(site: Site, granted: Path, patience_s: int, **values: object) -> int:
-    """Run a job that waits for its grant; ~ is a folder of ours."""
+    """Run a job that waits for its grant, and return its exit status."""
     lines = remote_job_claim_script.remote_job_claim_shell_lines("grant.t0", f"grant {patience_s} gb_delta", "", ME)
     path = str(granted.parents[2])
     return site.run(script=RUNS, claim=lines.replace("~gb_delta", path), spool="", **values)

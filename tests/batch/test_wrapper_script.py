@@ -27,7 +27,7 @@ SHOW = b'printf "%s|" "$@"; printf "%s\\n" "$0"\n'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """A remote host: its job folder, its spool, and where the job's streams go."""
+    """A remote host: its job folder, its spool, and the job's output files."""
 
     tmpdir: Path
     spool: Path
@@ -35,7 +35,7 @@ class Site:
     err: Path
 
     def run(self, *under: str, path: str = "/usr/bin:/bin", **values: object) -> int:
-        """Run a job as a remote shepherd would run its wrapper; return the exit status."""
+        """Run a job's wrapper as a remote shepherd would; return its exit status."""
         defaults: dict[str, object] = {
             "transfer": "gb.alpha.12.0.1",
             "spool": str(self.spool),
@@ -66,7 +66,7 @@ class Site:
         return subprocess.run(argv, env=env, check=False, timeout=20).returncode
 
     def told(self) -> TransferMessage:
-        """Return the one message that the wrapper left in the spool."""
+        """Return the single message that the wrapper wrote into the spool."""
         (message,) = self.spool.iterdir()
         return decode_in_place(message.read_bytes())
 
@@ -186,7 +186,7 @@ gb_job() ( exit "$STATUS" )
 
 
 def end_of_body(tmpdir: Path, shell: str, status: int) -> JobEnd:
-    """Run the wrapper without its job, for there are many; return what a shepherd learns."""
+    """Run only the static wrapper, without a job; return the end that a shepherd sees."""
     env = {"PATH": "/usr/bin:/bin", "TMPDIR": str(tmpdir), "STATUS": str(status)}
     code = subprocess.run([shell, "-c", STUBS], env=env, check=False, timeout=20).returncode
     return JobEnd(exit_status=code) if code >= 0 else JobEnd(signal=-code)

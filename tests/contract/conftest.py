@@ -32,7 +32,7 @@ FILES = {"beta": HOST, "delta": "delta-master", "gamma": FRONTEND}  # where the 
 
 @pytest.fixture(params=CLUSTERS)
 def far(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Far]:
-    """Return a cluster without a job; none of ours is left in it."""
+    """Return a cluster without jobs; the test's jobs are deleted afterwards."""
     if request.param == "embedded":
         with cleared(embedded(tmp_path)) as far:
             yield far
@@ -47,9 +47,9 @@ def far(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Far]:
 
 @pytest.fixture(scope="module")
 def side_by_side(request: pytest.FixtureRequest, one_way: None) -> None:
-    """Run a module's tests in the lab's clusters, as many at once in each as the module says.
+    """Run a module's tests in the lab's clusters, AT_ONCE tests at once in each cluster.
 
-    OAR keeps a node as suspected or absent that was silent once: those are mended first.
+    OAR keeps a node that was silent once as suspected or absent; such nodes are first repaired.
     """
     Grid().lab("up", "gamma")
     lanes: dict[str, dict[pytest.Function, Callable[[], object]]] = {name: {} for name in FILES}
@@ -75,7 +75,7 @@ def embedded(folder: Path) -> Far:
 
 @contextmanager
 def of_lab(name: str) -> Iterator[Far]:
-    """Give beta, or delta or gamma by ssh, as alice and as bob, in a new folder of alice's."""
+    """Return beta, delta or gamma for alice and bob, with a new folder of alice's for files."""
     grid, owner = Grid(), person("alice", name)
     folder = grid.sh(FILES[name], "mktemp -d ~/contract.XXXXXX", user=owner).strip()
     try:
@@ -87,7 +87,7 @@ def of_lab(name: str) -> Iterator[Far]:
 
 @contextmanager
 def cleared(far: Far) -> Iterator[Far]:
-    """Leave nothing of ours in a cluster."""
+    """Delete the test's jobs at the end of a `with` block."""
     try:
         yield far
     finally:
@@ -96,7 +96,7 @@ def cleared(far: Far) -> Iterator[Far]:
 
 @pytest.fixture(scope="session")
 def one_way() -> Iterator[None]:
-    """Keep beta's queue to alpha closed: what waits there would be tried and marked by it."""
+    """Disable beta's queue to alpha, whose starters would mark waiting jobs."""
     grid = Grid()
     grid.switch_back("-d")
     yield
@@ -104,12 +104,12 @@ def one_way() -> Iterator[None]:
 
 
 def person(caller: str, name: str) -> str:
-    """Return somebody's account on a cluster of the lab."""
+    """Return a user's account on a cluster of the lab."""
     return caller if name == "beta" else {"alice": "al", "bob": "bo"}[caller] + f"_{name}"
 
 
 def cluster(grid: Grid, name: str, folder: str) -> Far:
-    """Return a cluster of the lab as alice, in a folder of hers, and as bob."""
+    """Return a cluster of the lab for alice and bob."""
     where = {"beta": lambda _: beta(), "delta": delta, "gamma": gamma}[name]
     alice = LabReach(grid, "alice", where(person("alice", name)), folder)
     bob = LabReach(grid, "bob", where(person("bob", name)), f"/home/{person('bob', name)}")

@@ -33,27 +33,27 @@ numbers = itertools.count(1)
 
 
 class Reach(Protocol):
-    """Where an adapter's functions are called, and where its jobs' files are."""
+    """Calls an adapter's functions, and runs shell scripts beside the jobs' files."""
 
     person: str
     folder: str
     pause_s: float  # between two looks
 
     def call(self, half: str, name: str, *arguments: object, **options: object) -> Any:
-        """Call a function of the adapter's `submit` or `status`."""
+        """Call a function of the adapter's module `submit` or `status`."""
         ...
 
     def sh(self, script: str) -> str:
-        """Run a shell script beside the jobs, as the person, and return its output."""
+        """Run a shell script in the jobs' folder as the jobs' owner, and return its output."""
         ...
 
     def out_of_reach(self) -> "Reach":
-        """Return the same cluster while it can't be reached."""
+        """Return the same cluster with an address that does not answer."""
         ...
 
 
 class EmbeddedReach:
-    """An embedded cluster in a folder of the test's own."""
+    """An embedded cluster in a test's folder."""
 
     pause_s = PAUSE_S
 
@@ -64,28 +64,28 @@ class EmbeddedReach:
         self._path, self._slots = path, slots
 
     def create(self) -> None:
-        """Make the cluster."""
+        """Create the cluster."""
         os.makedirs(self.folder)
         argv = (self.where.python, "-I", "-m", "gridbridge.batch.embedded", self.where.path)
         os.spawnv(os.P_WAIT, argv[0], (*argv, "create", f"--slots={self._slots}"))
 
     def call(self, half: str, name: str, *arguments: object, **options: object) -> Any:
-        """Call a function of the adapter, here."""
+        """Call a function of the adapter in this process."""
         module = importlib.import_module(f"gridbridge.batch.embedded.{half}")
         return getattr(module, name)(self.where, *arguments, **options)
 
     def sh(self, script: str) -> str:
-        """Run a shell script here."""
+        """Run a shell script in this process's environment."""
         with os.popen(f"cd {self.folder} && {{ {script}\n}}") as output:
             return output.read()
 
     def out_of_reach(self) -> "EmbeddedReach":
-        """Return it with a program that is not there."""
+        """Return the cluster with a missing program."""
         return EmbeddedReach(self._path, self._slots, python="/no/python")
 
 
 class LabReach:
-    """A real cluster of the lab, asked with its real clients from a host of alpha."""
+    """A real cluster of the lab, used by the real client programs on a host of alpha."""
 
     def __init__(self, grid: Grid, caller: str, where: GridEngineCellAccess | OarServerAccess, folder: str) -> None:
         self.person = where.login.user if where.login else caller
@@ -102,13 +102,13 @@ class LabReach:
         return resident.call(self._caller, module, name, self._where, *arguments, **options)
 
     def sh(self, script: str) -> str:
-        """Run a shell script where the jobs' files are, as their owner."""
+        """Run a shell script on the host with the jobs' files, as the files' owner."""
         host = self._where.login.host if self._where.login else HOST
         line = f"cd {self.folder} && {{ {script}\n}}"
         return self._grid.on(host, "sh", "-c", line, user=self.person).out
 
     def out_of_reach(self) -> "LabReach":
-        """Return it where nobody listens: with another qmaster's port, or another sshd's."""
+        """Return the cluster with a port at which no qmaster or sshd listens."""
         where, login = copy.copy(self._where), copy.copy(self._where.login)
         if login:
             login.port, where.login = "6499", login
@@ -117,22 +117,22 @@ class LabReach:
         return LabReach(self._grid, self._caller, where, self.folder)
 
     def within(self, timeout_s: float) -> "LabReach":
-        """Return the same cluster, asked with less patience."""
+        """Return the cluster with another timeout."""
         return LabReach(self._grid, self._caller, self._where.within(timeout_s), self.folder)
 
 
 def beta() -> GridEngineCellAccess:
-    """Return beta as a host of alpha reaches it."""
+    """Return the address of beta for a host of alpha."""
     return _cell("beta", "6454", "6455")
 
 
 def delta(account: str) -> GridEngineCellAccess:
-    """Return delta as it is reached by ssh into somebody's account there."""
+    """Return the address of delta for an ssh login to an account."""
     return _cell("delta", "6444", "6445", SshLogin(host="delta-master", user=account))
 
 
 def gamma(account: str) -> OarServerAccess:
-    """Return gamma as it is reached by ssh into somebody's account there."""
+    """Return the address of gamma for an ssh login to an account."""
     return OarServerAccess(login=SshLogin(host=FRONTEND, user=account), timeout_s=TIMEOUT_S)
 
 
@@ -149,7 +149,7 @@ def _cell(name: str, qmaster_port: str, execd_port: str, login: SshLogin | None 
 
 
 class Far:
-    """What the contract's tests do with a cluster."""
+    """A cluster with the operations that the contract's tests need."""
 
     def __init__(self, reach: Reach, slots: int = 4, others: Reach | None = None) -> None:
         self.reach = reach
@@ -158,15 +158,15 @@ class Far:
         self.accounts: dict[str, str] = {}  # of each job that was submitted
 
     def hot(self, name: str, *arguments: object, **options: object) -> Any:
-        """Call a function of the adapter's hot half."""
+        """Call a function of the adapter's module `submit`."""
         return self.reach.call("submit", name, *arguments, **options)
 
     def cold(self, name: str, *arguments: object) -> Any:
-        """Call a function of the adapter's cold half."""
+        """Call a function of the adapter's module `status`."""
         return self.reach.call("status", name, *arguments)
 
     def new_name(self) -> str:
-        """Return a name that no other transfer has."""
+        """Return a transfer's name that no other transfer has."""
         return f"gb.contract.{os.getpid()}.{next(numbers)}.1"
 
     def submit(self, script: str | bytes, **options: object) -> str:
@@ -176,7 +176,7 @@ class Far:
         return answer.remote_id
 
     def answer(self, script: str | bytes, **options: object) -> JobSubmissionResult:
-        """Submit a held job in the folder of the jobs, and return the answer."""
+        """Submit a held job in the jobs' folder, and return the submission's result."""
         name = str(options.pop("name", "") or self.new_name())
         text = script.encode() if isinstance(script, str) else script
         plain = JobSpec(transfer=name, request=JobRequest(), cwd=self.reach.folder, script=text)
@@ -186,27 +186,27 @@ class Far:
         return told
 
     def start(self, script: str | bytes, **options: object) -> str:
-        """Submit a job, let it run, and return its id."""
+        """Submit and release a job, and return its id."""
         job = self.submit(script, **options)
         self.hot("rename_and_release", job, "work")
         return job
 
     def start_all(self, scripts: Iterable[str | bytes]) -> list[str]:
-        """Submit several jobs, then let them run, and return their ids in that order."""
+        """Submit and then release several jobs; return their ids in the given order."""
         with ThreadPoolExecutor(AT_ONCE) as calls:
             jobs = list(calls.map(self.submit, scripts))
             list(calls.map(lambda job: self.hot("rename_and_release", job, "work"), jobs))
         return jobs
 
     def ends(self, jobs: Collection[str]) -> dict[str, JobEnd]:
-        """Wait for the ends of several jobs, with one look for all, and return them by id."""
+        """Wait until several jobs have ended, by one query for all; return their ends by job id."""
         numbers = set(map(int, jobs))
         self._until(lambda: not numbers & set(self.snapshot(*jobs).jobs), f"{jobs} to go", 180)
         with ThreadPoolExecutor(AT_ONCE) as calls:
             return dict(calls.map(lambda job: (job, self.end(job)), jobs))
 
     def state(self, job: str) -> JobState:
-        """Return what a job is."""
+        """Return a job's state."""
         found: JobState = self.hot("query_job_state", job)
         return found
 
@@ -223,23 +223,23 @@ class Far:
         return self._until(lambda: self.maybe_end(job), f"the end of job {job}")
 
     def maybe_end(self, job: str) -> JobEnd | None:
-        """Return a job's end if it is told by now."""
+        """Return a job's end, or None if the end is still unknown."""
         end = self.cold("query_job_end", int(job), self.accounts[job])
         assert end is None or isinstance(end, JobEnd)
         return end
 
     def snapshot(self, *wanted: str) -> ClusterSnapshot:
-        """Return the cluster as it is."""
+        """Return a snapshot of the cluster and of the given jobs."""
         seen, _ = self.cold("query_cluster_snapshot", "far", frozenset(map(int, wanted)))
         assert isinstance(seen, ClusterSnapshot)
         return seen
 
     def read(self, name: str) -> str:
-        """Return a file of the jobs' folder, empty when it is not there."""
+        """Return the content of a file in the jobs' folder; empty if the file is missing."""
         return self.reach.sh(f"cat {name} 2>/dev/null || :")
 
     def delete_all(self) -> None:
-        """Leave nothing of ours in the cluster."""
+        """Delete the test's jobs."""
         if not (listed := self._listed()):
             return
         with ThreadPoolExecutor(AT_ONCE) as calls:

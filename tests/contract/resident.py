@@ -25,7 +25,7 @@ ADAPTERS = Residents(lambda person: (HOST, "-u", person, "--", PYTHON, "-I", "-c
 
 
 def call(person: str, module: str, name: str, *arguments: object, **options: object) -> Any:
-    """Call a function there as a person; CommandFailed with its words if it refuses."""
+    """Call a function as a user; raise CommandFailed with the message of a GridbridgeError."""
     asked = base64.b64encode(pickle.dumps((module, name, arguments, options))).decode()
     line = ADAPTERS.ask(person, asked, LIMIT_S)
     is_told, told = pickle.loads(base64.b64decode(line))

@@ -24,9 +24,9 @@ numbers = itertools.count()
 
 
 def array(far: Far, parameters: list[str], *, run: str = PLACE_ENDS, **options: object) -> str:
-    """Submit a held array with a task for each parameter; return its id.
+    """Submit a held array with one task for each parameter; return the array's id.
 
-    No task of a campaign is sent twice as the same attempt: both would write the same files.
+    Each task gets a new number, because equal attempts would write the same files.
     """
     settings = {
         "campaign": "7",
@@ -54,7 +54,7 @@ def release(far: Far, job: str) -> None:
 
 
 def ends(far: Far, job: str, count: int) -> dict[int, JobEnd]:
-    """Wait for the ends of so many tasks and return them by place."""
+    """Wait until `count` tasks have ended, and return their ends by index."""
 
     def enough() -> dict[int, JobEnd] | None:
         found = told(far, job)
@@ -68,7 +68,7 @@ def told(far: Far, job: str) -> dict[int, JobEnd]:
 
 
 def told_of(far: Far, *jobs: str, account: str = "") -> dict[str, dict[int, JobEnd]]:
-    """Return what one question about these arrays tells."""
+    """Return the ends of several arrays by one query."""
     asked = (_asked(job, account or far.accounts[job]) for job in jobs)
     found: dict[str, dict[int, JobEnd]] = far.cold("query_array_ends", tuple(asked))
     return {account: ends for account, ends in found.items() if ends}
@@ -79,7 +79,7 @@ def _asked(job: str, account: str) -> ArrayEndQuery:
 
 
 def lives(far: Far, job: str, account: str = "") -> frozenset[int] | None:
-    """Return which of its tasks live, by a question about it and an array that is unknown."""
+    """Return the indices of an array's live tasks; the query also names an unknown array."""
     asked = {int(job): account or far.accounts[job], int(UNKNOWN): "gc.another.1.2"}
     found: dict[int, frozenset[int]] = far.cold("query_begun_indices", asked)
     assert int(UNKNOWN) not in found
@@ -87,7 +87,7 @@ def lives(far: Far, job: str, account: str = "") -> frozenset[int] | None:
 
 
 def listed(far: Far, job: str) -> list[int]:
-    """Return the places of its tasks as its owner is told of them."""
+    """Return the indices of an array's live tasks as seen by the owner."""
     name = far.accounts[job]
     found = far.hot("query_live_indices", {job: name, UNKNOWN: name})
     assert found[UNKNOWN] == ()

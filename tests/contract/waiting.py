@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def until(look: Callable[[], T], what: str, limit_s: float = 60, pause_s: float = PAUSE_S) -> T:
-    """Wait until `look` returns something true, and return that; fail with the last state."""
+    """Wait until `look` returns a true value, and return that value; fail with the last value."""
     began = time.monotonic()
     while not (seen := look()):
         waited_s = time.monotonic() - began
@@ -21,7 +21,7 @@ def until(look: Callable[[], T], what: str, limit_s: float = 60, pause_s: float 
 
 
 def stays(look: Callable[[], object], for_s: float = 0.5) -> bool:
-    """Say whether what `look` returns is the same for so long."""
+    """Say whether `look` returns the same value for `for_s` seconds."""
     deadline, first = time.monotonic() + for_s, look()
     while time.monotonic() < deadline:
         time.sleep(PAUSE_S)

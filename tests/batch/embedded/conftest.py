@@ -5,5 +5,5 @@ import pytest
 
 @pytest.fixture(params=[21, pytest.param(7, marks=pytest.mark.long)])
 def step(request: pytest.FixtureRequest) -> int:
-    """Return how many function calls lie between two places where a program is killed."""
+    """Return the number of function calls between two kills of a program."""
     return int(request.param)

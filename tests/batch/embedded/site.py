@@ -30,7 +30,7 @@ sys.exit(program.main())
 
 
 class Site:
-    """One cluster, asked through its program or, where that is too slow, in this process."""
+    """An embedded cluster, used through its program, or in this process where the program is too slow."""
 
     def __init__(self, path: Path, slots: int) -> None:
         self.path = path
@@ -40,18 +40,18 @@ class Site:
         self.database = EmbeddedJobStore(self.folder)
 
     def run(self, *words: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
-        """Run the program."""
+        """Run the cluster's program."""
         argv = (*PROGRAM, self.folder, *words)
         return subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False)
 
     def run_killed(self, after: int, *words: str, stdin: str = "") -> bool:
-        """Run the program, killed at one of its function calls; say whether it got that far."""
+        """Run the program and kill it at its function call number `after`; say whether the program was killed."""
         argv = (sys.executable, "-I", "-c", KILLED, str(after), self.folder, *words)
         done = subprocess.run(argv, input=stdin.encode(), capture_output=True, check=False)
         return done.returncode == -signal.SIGKILL
 
     def add(self, script: str, slots: int = 1, held: bool = False, name: str = "job") -> int:
-        """Add a job without starting anything."""
+        """Add a job, but start no keeper."""
         request = EmbeddedJobRequest(
             name=name,
             account=name,
@@ -65,7 +65,7 @@ class Site:
         return self.database.add(request, "me")
 
     def add_noting(self) -> int:
-        """Add a job that notes that it ran."""
+        """Add a job that writes its id to the file `ran`."""
         return self.add(f'echo "$JOB_ID" >>{self.ran}\n')
 
     def times_run(self, job: int) -> int:
@@ -73,12 +73,12 @@ class Site:
         return self.ran.read_text().split().count(str(job)) if self.ran.exists() else 0
 
     def look(self) -> None:
-        """Do what every question does first and last."""
+        """Do what each command of the program does before and after its verb."""
         self.database.account_for_lost()
         embedded_job_keeper.start_embedded_keeper_if_needed(self.database)
 
     def end(self, job: int) -> EmbeddedJobEnd:
-        """Wait, asking now and then, until a job has ended, and return how."""
+        """Wait until a job has ended, and return its end."""
 
         def ended() -> tuple[str, EmbeddedJobEnd] | None:
             self.look()
@@ -87,7 +87,7 @@ class Site:
         return until(ended, f"job {job} to end")[1]
 
     def rest(self) -> None:
-        """Wait until no keeper is at work: one that just ended a job may take the next."""
+        """Wait until no keeper runs; a keeper whose job has ended may start the next job."""
         until(lambda: not any(map(self._is_keeper, os.listdir("/proc"))), "all keepers to end")
 
     def _is_keeper(self, pid: str) -> bool:
@@ -98,23 +98,23 @@ class Site:
         return self.folder.encode() in words and b"keep" in words
 
     def until_running(self, job: int) -> int:
-        """Wait until a job runs, and return its process."""
+        """Wait until a job runs, and return its process id."""
         return until(lambda: self.database.job(job).pid, f"job {job} to run")
 
     def keeper_of(self, job: int) -> int:
-        """Return the process that keeps a job: its first process's parent."""
+        """Return the process id of a job's keeper, the parent of the job's first process."""
         pid = self.until_running(job)
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
             return int(file.read().rpartition(")")[2].split()[1])
 
     def kill_keeper(self, job: int) -> None:
-        """Kill the keeper of a job, and wait until it is gone."""
+        """Kill a job's keeper, and wait until the keeper's lock is free."""
         pid = self.keeper_of(job)
         os.kill(pid, signal.SIGKILL)
         until(lambda: not self.database.keepers.is_kept(job), "the keeper's lock to be free")
 
     def empty(self) -> None:
-        """End all jobs."""
+        """Delete all jobs."""
         for job in self.database.jobs():
             self.run("delete", str(job.id))
         until(lambda: self.look() or not self.database.jobs(), "all jobs to be gone")

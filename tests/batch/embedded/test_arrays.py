@@ -20,7 +20,7 @@ KILLED = EmbeddedJobEnd(signal=9)
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    """Return a cluster with four slots, in which nothing starts by itself."""
+    """Return a cluster with four slots, in which no job starts by itself."""
     made = Site(tmp_path, slots=4)
     yield made
     for job in made.database.jobs():  # some are noted as running, by a process that is over
@@ -45,7 +45,7 @@ def add(site: Site, tasks: int = 0, *, slots: int = 1, yields: bool = False) -> 
 
 
 def run_all(site: Site) -> list[EmbeddedJob]:
-    """Note jobs as running, by a process that is over, as long as there is room."""
+    """Record jobs as running, by a process that has ended, while slots are free."""
     started = []
     while job := site.database.next_to_start():
         site.database.set(job.id, pid=2**22 + 1, birth="over", started_at=float(job.id))
@@ -54,7 +54,7 @@ def run_all(site: Site) -> list[EmbeddedJob]:
 
 
 def told(site: Site) -> list[int]:
-    """Return the places of those that were told to make way."""
+    """Return the indices of the preempted tasks."""
     return [job.place for job in site.database.jobs() if job.way_at]
 
 

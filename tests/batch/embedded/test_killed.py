@@ -175,7 +175,7 @@ def test_a_keeper_ends_if_its_cluster_was_removed(tmp_path: Path) -> None:
 
 
 def kill_parent(pid: int) -> None:
-    """Kill the parent of a job's first process if that is a keeper of ours."""
+    """Kill the parent of a job's first process if the parent is a keeper."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
             parent = int(file.read().rpartition(")")[2].split()[1])

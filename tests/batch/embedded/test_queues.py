@@ -20,7 +20,7 @@ AWAY = "transfer-beta"
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    """Return a cluster with one slot of its own and two in a queue to beta; nothing is started."""
+    """Return a cluster with one own slot and two slots in a transfer queue; no job is started."""
     made = Site(tmp_path, slots=1)
     made.database.put_queue(EmbeddedTransferQueue(AWAY, 2, str(tmp_path), "beta", 3))
     yield made
@@ -30,13 +30,12 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def add(site: Site, slots: int = 1, queue: str = "") -> int:
-    """Add a job."""
     request = EmbeddedJobRequest("job", "", "/bin/sh", "/", "/dev/null", slots, False, b"", queue)
     return site.database.add(request, "me")
 
 
 def start(site: Site, opened: tuple[str, ...] = (AWAY,)) -> tuple[int, str] | None:
-    """Note the job that would be started as running; return it and where."""
+    """Record the next startable job as running; return its id and queue."""
     job = site.database.next_to_start(opened)
     if job is None:
         return None

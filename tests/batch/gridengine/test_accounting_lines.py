@@ -36,7 +36,6 @@ UNIVA = (
 
 
 def object_line(**changed: object) -> str:
-    """Return a record of accounting.jsonl."""
     usual = {
         "job_number": 12,
         "task_number": 3,

@@ -22,7 +22,7 @@ shell_start_mode             posix_compliant
 
 
 def cell(folder: Path, said: str, status: int = 0) -> GridEngineCellAccess:
-    """Return a cell whose qconf says this of the global configuration."""
+    """Return a cell whose qconf prints `said` as the global configuration."""
     (folder / "said").write_text(said)
     return cell_of_scripts(folder, qconf=f'[ "$*" = -sconf ] || exit 9; cat {folder}/said; exit {status}')
 

@@ -40,27 +40,25 @@ def _cell(tmp_path: Path) -> Iterator[GridEngineCellAccess]:
 
 
 def queue(name: str, used: int, total: int, state: str = "", more: str = "") -> str:
-    """Return a queue on a host as qstat shows it."""
+    """Return a queue instance as qstat prints it."""
     leafs = {"name": name, "qtype": "B", "slots_used": used, "slots_total": total, "state": state}
     shown = "".join(ROW.format(key, value) for key, value in leafs.items() if value != "")
     return f"<Queue-List>{shown}<slots_resv>0</slots_resv>{more}</Queue-List>"
 
 
 def waiting(number: int, tasks: str) -> str:
-    """Return an array that waits as qstat shows it."""
+    """Return a waiting array as qstat prints it."""
     leafs = {"JB_job_number": number, "JB_name": "j", "JB_owner": "alice", "state": "qw"}
     shown = "".join(ROW.format(key, value) for key, value in leafs.items())
     return f"<job_list>{shown}<slots>1</slots><tasks>{tasks}</tasks></job_list>"
 
 
 def document(queues: str, jobs: str = "") -> bytes:
-    """Return a whole answer of qstat."""
     told = f"<queue_info>{queues}</queue_info><job_info>{jobs}</job_info>"
     return f"<job_info>{told}</job_info>".encode()
 
 
 def read(data: bytes, *uncounted: int) -> ClusterSnapshot:
-    """Read an answer."""
     now = datetime(2026, 1, 1, tzinfo=UTC)
     return parse_cluster_snapshot(data, cluster="b", taken_at=now, uncounted=uncounted)
 

@@ -53,7 +53,7 @@ BY_HAND = {
 
 
 def layout(**told: object) -> bytes:
-    """Return a table that was made by hand."""
+    """Return a configuration table as written by hand."""
     return json.dumps(told).encode()
 
 
@@ -139,7 +139,7 @@ ROW = (
 
 
 def cell(*rows: tuple[object, ...], running: str = "") -> GridEngineCellSnapshot:
-    """Return a cell in which these jobs wait."""
+    """Return a cell in which the given jobs wait."""
     jobs = "".join(ROW.format(*row) for row in rows)
     document = f"<job_info><queue_info>{running}</queue_info><job_info>{jobs}</job_info></job_info>"
     return parse_cell_demand(document.encode(), BARE, UTC, parse_cell_configuration(layout(**BY_HAND)))

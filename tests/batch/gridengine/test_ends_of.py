@@ -19,7 +19,7 @@ BLOCKS = Path(__file__).parents[2] / "golden/gridengine-8.1.9/qacct-array.txt"
 
 
 class Site:
-    """A cell with a qacct that notes its calls, and an accounting file."""
+    """A cell with an accounting file, and with a qacct that records its calls."""
 
     def __init__(self, folder: Path) -> None:
         self.calls, self.file = folder / "calls", folder / "b/common/accounting"
@@ -27,7 +27,7 @@ class Site:
         self.cell = cell_of_scripts(folder, qacct=f"echo $* >>'{self.calls}'\ncat '{BLOCKS}'")
 
     def ends(self, *numbers: int, looks_since: datetime | None = None) -> dict[str, dict[int, int | None]]:
-        """Return the exit statuses of tasks, by the accounts of their arrays."""
+        """Return the exit status of each ended task, by the array's account and by task index."""
         asked = [
             ArrayEndQuery(job_id=number, account=f"gc.alpha.3.{number}", places=range(1, 9), looks_since=looks_since)
             for number in numbers

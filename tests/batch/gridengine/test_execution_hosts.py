@@ -23,7 +23,6 @@ RESERVED = b"<slots_resv>0</slots_resv>", b"<slots_resv>2</slots_resv>"
 
 
 def golden(name: str) -> bytes:
-    """Return what was captured."""
     return (GOLDEN / f"{name}.xml").read_bytes()
 
 

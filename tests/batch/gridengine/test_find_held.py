@@ -37,7 +37,7 @@ def a_job(number: int, owner: str = "alice", account: str = NAME) -> str:
 
 
 def cell_of(folder: Path, shown: str, *rows: str) -> GridEngineCellAccess:
-    """Return a cell whose qstat lists these rows of alice's jobs, and shows jobs by their ids."""
+    """Return a cell whose qstat lists these rows of alice's jobs, and prints `shown` as details."""
     (folder / "listed").write_text(f"<job_info>{''.join(rows)}</job_info>")
     (folder / "shown").write_text(shown)
     return cell_of_scripts(folder, qstat=QSTAT.format(folder))
@@ -51,7 +51,7 @@ ROWS = (listed(12), listed(9), listed(8, "work"), listed(7, owner="bob"))
 
 
 def asked(folder: Path) -> list[str]:
-    """Return which jobs were to be shown whole."""
+    """Return the job ids of each query for details."""
     path = folder / "asked"
     return path.read_text().splitlines() if path.exists() else []
 

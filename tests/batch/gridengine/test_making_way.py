@@ -30,12 +30,12 @@ esac
 
 @pytest.fixture
 def cell(tmp_path: Path) -> GridEngineCellAccess:
-    """Return a cell whose qstat prints a file, which its qmod changes."""
+    """Return a cell whose qstat prints a file that its qmod changes."""
     return cell_of_scripts(tmp_path, qstat='cat "${0%/*}/rows"', qmod=QMOD)
 
 
 def membership(cell: GridEngineCellAccess, *queues: tuple[str, str, int, int]) -> GridEngineHostMembership:
-    """Return a host with queues: their states, used slots, and whether they are best-effort."""
+    """Return a host with queues; each queue has a name, state, used slots, and whether it is best-effort."""
     rows = (
         QUEUE.format(name=name, state=state, used=used, best=best, mark=BEST_EFFORT)
         for name, state, used, best in queues
@@ -48,7 +48,7 @@ def membership(cell: GridEngineCellAccess, *queues: tuple[str, str, int, int]) -
 
 
 def called(cell: GridEngineCellAccess) -> list[str]:
-    """Return what qmod was called with."""
+    """Return the options of each call of qmod."""
     path = Path(cell.binaries) / "called"
     return path.read_text().splitlines() if path.exists() else []
 

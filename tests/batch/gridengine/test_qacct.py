@@ -218,7 +218,7 @@ def test_a_job_name_that_looks_like_an_account_is_ignored() -> None:
 
 
 def smuggled(inner: bytes, asked: bytes = b"-l arch=x", rest: bytes = b"z") -> bytes:
-    """Return the record of a job that asked for this, a line feed, whole lines and the rest."""
+    """Return a record whose request contains a line feed, the lines `inner` and the text `rest`."""
     own = (CAPTURED / "accounting.txt").read_bytes().splitlines()[0]
     head, tail = own.rsplit(b":NONE:0.000000:NONE:", 1)
     return head + b":" + asked + b"\n" + inner + rest + b":0.000000:NONE:" + tail + b"\n"
@@ -258,7 +258,7 @@ ARRAY = (7, "gc.alpha.3.1")
 
 
 def task(place: int, exit_status: int = 0, array: tuple[int, str] = ARRAY) -> bytes:
-    """Return the line of an array's task."""
+    """Return the accounting line of an array task."""
     fields = OURS.rstrip(b"\n").split(b":")
     fields[5], fields[6] = str(array[0]).encode(), array[1].encode()
     fields[12], fields[35] = str(exit_status).encode(), str(place).encode()
@@ -266,7 +266,7 @@ def task(place: int, exit_status: int = 0, array: tuple[int, str] = ARRAY) -> by
 
 
 def tasks(*lines: bytes, places: range = range(1, 9)) -> list[tuple[int, int, int]]:
-    """Return the array, place and exit status of each task of ours that is read."""
+    """Return array id, index and exit status of each parsed task of two arrays."""
     asked = [
         ArrayEndQuery(job_id=number, account=account, places=places) for number, account in (ARRAY, (8, "gc.alpha.3.2"))
     ]

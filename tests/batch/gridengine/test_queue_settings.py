@@ -22,7 +22,7 @@ exit 1
 
 @pytest.fixture
 def cell(tmp_path: Path) -> GridEngineCellAccess:
-    """Return a cell whose qconf shows what lies beside it."""
+    """Return a cell whose qconf prints files beside it."""
     return cell_of_scripts(tmp_path, qconf=QCONF)
 
 

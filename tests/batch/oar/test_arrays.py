@@ -18,13 +18,13 @@ NAME = "gc.alpha.12.3"
 
 
 def task(job: int, array: int, **other: object) -> dict[str, object]:
-    """Return a task of an array as oarstat shows it."""
+    """Return an array task as printed by oarstat."""
     known = {"name": NAME, "owner": "al_gamma", "array_id": array, "array_index": job - array + 1}
     return shown(Job_Id=job, **(known | other))
 
 
 def noted(monkeypatch: pytest.MonkeyPatch, adapter: ModuleType, *jobs: dict[str, object]) -> list[Argv]:
-    """Have a half of the adapter shown these jobs whatever it asks; return what it asks."""
+    """Make a module's client programs print these jobs; return the list of command lines."""
     asked: list[Argv] = []
 
     def call(_server: OarServerAccess, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
@@ -36,7 +36,7 @@ def noted(monkeypatch: pytest.MonkeyPatch, adapter: ModuleType, *jobs: dict[str,
 
 
 def frontend(scripts: str, jobs: list[dict[str, object]]) -> Callable[[OarServerAccess, Argv, bytes], CompletedProgram]:
-    """Return what answers for OAR: the names of waiting scripts, and these jobs."""
+    """Return a stand-in for OAR that knows stored scripts and jobs."""
 
     def call(_server: OarServerAccess, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
         if "ls" in argv:

@@ -15,7 +15,7 @@ DONE, KILLED_BEFORE = 0, 6
 
 
 class Frontend:
-    """OAR's programs, of which oardel says that so many jobs are dead already."""
+    """OAR's programs; oardel reports the jobs in `dead` as already deleted."""
 
     def __init__(self, dead: set[str], listed: str, copies: str) -> None:
         self.dead, self.listed, self.copies = dead, listed, copies
@@ -23,7 +23,7 @@ class Frontend:
         self.asked = 0
 
     def __call__(self, _server: OarServerAccess, argv: Argv, _stdin: bytes = b"") -> CompletedProgram:
-        """Answer as the program of a command line does."""
+        """Answer a command line."""
         if "/usr/bin/oardel" in argv:
             self.deleted.append(argv[-1])
             status = KILLED_BEFORE if argv[-1] in self.dead else DONE

@@ -20,7 +20,7 @@ TICKING = "while :; do echo . >>ticks; sleep 0.02; done\n"
 
 
 class Node:
-    """A node's disk, where a job's keeper runs."""
+    """The disk of a node on which a job's keeper runs."""
 
     def __init__(self, folder: Path) -> None:
         self.work, self.scratch = folder / "it's \\here", folder / "scratch"
@@ -39,12 +39,12 @@ class Node:
         self.started: list[subprocess.Popen[bytes]] = []
 
     def start(self, script: str, cwd: str = "", tells: bool = False) -> "subprocess.Popen[bytes]":
-        """Start a job as OAR does."""
+        """Write and start a job as OAR does."""
         self.write(script, cwd, tells)
         return self.launch()
 
     def write(self, script: str, cwd: str = "", tells: bool = False, tasks: int = 0) -> None:
-        """Put the file there that a job, or each of so many tasks, runs."""
+        """Write the file that a job, or each of `tasks` array tasks, runs."""
         known = {"cwd": cwd or str(self.work), "script": script.encode(), "tasks": tasks}
         spec = JobSpec(transfer="gb.alpha.12.0.1", request=JobRequest(), **known)
         self.file.write_bytes(write_job_file(spec, tells=tells))
@@ -55,21 +55,21 @@ class Node:
         return self.started[-1]
 
     def run(self, script: str, cwd: str = "") -> int:
-        """Run a job and return how it ended, a signal as a negative number."""
+        """Run a job and return its exit status; a signal is a negative number."""
         return self.start(script, cwd).wait(20)
 
     def ticks(self) -> int:
-        """Return how far a ticking job is."""
+        """Return the number of ticks that the job has written."""
         file = self.work / "ticks"
         return file.stat().st_size if file.exists() else 0
 
     def until_ticking(self) -> None:
-        """Wait until it goes on."""
+        """Wait until the job writes another tick."""
         before = self.ticks()
         until(lambda: self.ticks() > before, "the job to go on", 20)
 
     def left(self) -> list[str]:
-        """Return what is on the disk besides the job's own files."""
+        """Return the remaining files of keeper and job."""
         return [*map(str, self.scratch.iterdir())] + [str(self.file)] * self.file.exists()
 
 
@@ -207,12 +207,12 @@ class Array:
         node.write(script, cwd, tasks=2)
 
     def run(self, place: int) -> int:
-        """Run one of its tasks, and return how it ended."""
+        """Run one task and return its exit status."""
         told = {"OAR_ARRAY_ID": "12", "OAR_ARRAY_INDEX": str(place)}
         return self.node.launch(**told).wait(20)
 
     def left(self) -> list[str]:
-        """Return what lies there of it."""
+        """Return the remaining files of the array."""
         return sorted(path.name for path in self.node.file.parent.glob("array.*"))
 
 

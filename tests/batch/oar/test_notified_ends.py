@@ -21,7 +21,7 @@ ME = pwd.getpwuid(os.getuid()).pw_name
 
 
 class Listener:
-    """A running listen.pl: our standard input of it is the connection."""
+    """A running listen.pl, whose standard input stands for the ssh connection."""
 
     def __init__(self, path: Path) -> None:
         pipe = subprocess.PIPE
@@ -30,7 +30,7 @@ class Listener:
         self.path = path
 
     def until_there(self, before: int = 0) -> "Listener":
-        """Wait until its FIFO is there, another one than before."""
+        """Wait until listen.pl has created its FIFO, with another inode than `before`."""
         deadline = time.monotonic() + LIMIT_S
         while self.number() in (0, before):
             assert self.process.poll() is None, self.process.communicate()
@@ -38,18 +38,18 @@ class Listener:
         return self
 
     def number(self) -> int:
-        """Return what tells the FIFO from another of its name."""
+        """Return the FIFO's inode number; 0 if the FIFO does not exist."""
         with suppress(FileNotFoundError):
             return self.path.stat().st_ino
         return 0
 
     def hear(self) -> bytes:
-        """Return a line of what it tells."""
+        """Return the next line of output."""
         assert self.process.stdout
         return self.process.stdout.readline()
 
     def hang_up(self) -> tuple[bytes, bytes]:
-        """End the connection; return the rest of what it told, and its complaints."""
+        """End the connection; return the remaining output and the errors."""
         return self.process.communicate(timeout=LIMIT_S)
 
 
@@ -67,7 +67,7 @@ def listener(path: Path) -> Iterator[Listener]:
 
 
 def submitted(tmp_path: Path, path: Path, home: str = "home") -> tuple[str, ...]:
-    """Submit a job as far.sh does; return what OAR would run when it ends, as a shell's words."""
+    """Submit a job as far.sh does; return the command line that OAR runs at the job's end."""
     place = tmp_path / home
     place.mkdir()
     server = OarServerAccess(timeout_s=5, binaries=str(tmp_path), ends=str(path))
@@ -97,7 +97,7 @@ def test_a_job_reports_its_end_to_the_listener(tmp_path: Path, listener: Listene
 
 
 def used(path: Path) -> dict[str, tuple[float, float]]:
-    """Return what the service reads of job 12's usage; its oarstat shows no job."""
+    """Return job 12's usage as the service reads it; oarstat prints no job."""
     oarstat = path.parent.parent / "oarstat"
     oarstat.symlink_to("/bin/true")
     server = OarServerAccess(timeout_s=5, binaries=str(oarstat.parent), ends=str(path))

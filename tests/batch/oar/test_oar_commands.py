@@ -15,22 +15,20 @@ NAME = "gb.alpha.12.0.1"
 
 
 def request(**hard: str) -> JobRequest:
-    """Return a request for these hard resources."""
+    """Return a request for hard resources."""
     return JobRequest(hard=tuple(hard.items()))
 
 
 def request_of(*hard: tuple[str, str]) -> JobRequest:
-    """Return a request as a mapping leaves it."""
     return JobRequest(hard=hard)
 
 
 def spec(request: JobRequest) -> JobSpec:
-    """Return a serial job that asks for this."""
     return JobSpec(transfer=NAME, request=request)
 
 
 def program(argv: Argv, name: str) -> Argv:
-    """Return the command line of OAR's program inside another."""
+    """Return the command line of an OAR program inside another command line."""
     return argv[argv.index(f"/usr/bin/{name}") :]
 
 

@@ -23,7 +23,7 @@ QUEUE = "all.q"
 
 
 def resource(number: int, host: str, **values: object) -> dict[str, object]:
-    """Return a resource as oarnodes shows it."""
+    """Return a resource as printed by oarnodes."""
     usual: dict[str, object] = {
         "resource_id": number,
         "network_address": host,
@@ -42,7 +42,7 @@ def document(
     up: tuple[str, ...] = (),
     lines: Sequence[str] | None = None,
 ) -> bytes:
-    """Return a whole answer; without lines as it was saved when all jobs were shown whole."""
+    """Return the output of the demand query; without `lines` as saved by an earlier version."""
     table = {str(one["resource_id"]): one for one in resources}
     listed = {str(one["Job_Id"]): one for one in jobs}
     parts = [json.dumps(table).encode(), json.dumps(listed).encode()]

@@ -27,7 +27,7 @@ EVENTS = ("FRAG_JOB_REQUEST", "WALLTIME", "SEND_KILL_JOB", "SWITCH_INTO_ERROR_ST
 
 
 def shown(*events: str, **values: object) -> dict[str, object]:
-    """Return a job as oarstat shows it, with the events in the wrong order."""
+    """Return a job as printed by oarstat, with its events in reverse order."""
     listed = [
         {"event_id": number, "type": kind, "description": f"about {kind}\n", "date": 1795205656}
         for number, kind in enumerate(events, 8)  # ids of one digit and of two
@@ -319,7 +319,7 @@ def nodes(*resources: dict[str, object]) -> bytes:
 
 
 def line(job: int, letter: str, queue: str = "default", name: str = "solve") -> str:
-    """Return a job as oarstat --format 1 shows it."""
+    """Return a job as printed by oarstat --format 1."""
     return f"{job:<10} {name:14.14} {'bob':14} 2026-11-28 18:00:00 {letter} {queue:10.10}"
 
 
@@ -329,7 +329,7 @@ def status_of(
     others: list[dict[str, object]] | None = None,
     lines: tuple[str, ...] = (),
 ) -> bytes:
-    """Return an answer to the question for the status."""
+    """Return the output of the status query."""
     listed = "".join(f"{one}\n" for one in lines).encode()
     parts = nodes(*resources), answer(*(waiting or ())), answer(*(others or ())), listed
     return BREAK.join(parts) + WHOLE

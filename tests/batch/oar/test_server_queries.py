@@ -18,7 +18,7 @@ COLUMNS = "job_id, array_id, job_user, job_name, state, queue_name, resubmit_job
 
 
 class Oar:
-    """OAR's database, as far as the questions read it."""
+    """The tables of OAR's database that the queries read."""
 
     def __init__(self) -> None:
         self._tables = sqlite3.connect(":memory:")
@@ -47,7 +47,7 @@ class Oar:
         return ids[0]
 
     def shown(self, argv: tuple[str, ...]) -> list[list[int]]:
-        """Return the jobs that each oarstat of a command would show."""
+        """Return the job ids that each oarstat of a command line would print."""
         words = shlex.split(argv[-1])
         return [self._ids_of(condition) for word, condition in pairwise(words) if word == "--sql"]
 
@@ -156,7 +156,7 @@ def test_array_tasks_are_counted_by_their_lines() -> None:
 
 
 def _task(job: int, letter: str) -> str:
-    """Return a task of array 20 as oarstat --array --format 1 shows it."""
+    """Return a task of array 20 as printed by oarstat --array --format 1."""
     place = f"{job:<9} {20:<9} {job - 19:<9} {'solve':10} {'al_gamma':8}"
     return f"{place} 2026-11-28 18:00:00 {letter} {'default':8}"
 
