@@ -60,7 +60,7 @@ def output(home: Path, name: str) -> str:
     return (home / "data" / "campaign.12" / name).read_text()
 
 
-def test_task_parameters_are_passed_unchanged_and_never_executed(tmp_path: Path) -> None:
+def test_task_parameters_are_never_executed(tmp_path: Path) -> None:
     odd = ("x'; rm -rf /", "$(touch evil)", "`id`", 'a "b"', "", "--", "100%\\n")
     tasks = (CampaignArrayScriptTask(0, 1, ("other",)), CampaignArrayScriptTask(7, 2, odd))
 
