@@ -140,9 +140,7 @@ ARRAYS = (listed(12, "x", tasks=TASKS), listed(14, "x", tasks=TASKS), listed(13,
     ],
     ids=["one", "several", "with another mark beside it", "another's, or a job's own variable"],
 )
-def test_a_renamed_array_is_found(
-    tmp_path: Path, jobs: tuple[str, ...], found: list[str]
-) -> None:
+def test_a_renamed_array_is_found(tmp_path: Path, jobs: tuple[str, ...], found: list[str]) -> None:
     cell = cell_of(tmp_path, "".join(jobs) + END, *ARRAYS)
     oldest = find_held_job(cell, ARRAY, "alice")
 
