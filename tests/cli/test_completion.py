@@ -1,4 +1,4 @@
-"""Completion in the shells themselves; zsh and fish are unpacked beside, never installed."""
+"""Completion in bash, zsh and fish; zsh and fish are unpacked for the test, not installed."""
 
 import os
 import pty
@@ -32,7 +32,7 @@ ZSHRC = "autoload -Uz compinit && compinit -u -D\nunsetopt beep\n"
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with both shells in it."""
+    """Return a folder with zsh and fish."""
     return unpack(tmp_path_factory.mktemp("shells"), *PACKAGES)
 
 
@@ -42,7 +42,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 def script(shell: str, path: Path) -> str:
-    """Write a shell's completion as tools/install does."""
+    """Write the completion script of a shell as tools/install does."""
     environment = {**os.environ, "_GRIDBRIDGE_COMPLETE": f"{shell}_source"}
     done = subprocess.run([BIN / "gridbridge"], env=environment, capture_output=True, check=True)
     path.parent.mkdir(exist_ok=True)
@@ -102,7 +102,7 @@ def test_zsh_completes(typed: str, expected: str, root: Path, tmp_path: Path, en
 
 @contextmanager
 def interactive(shell: str, environment: dict[str, str]) -> Iterator[int]:
-    """Run an interactive shell and yield its terminal; closing that ends it."""
+    """Run an interactive shell and yield its terminal; closing the terminal ends the shell."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execve(shell, [shell, "-d", "-i"], environment)
@@ -114,7 +114,7 @@ def interactive(shell: str, environment: dict[str, str]) -> Iterator[int]:
 
 
 def read_until(words: str, terminal: int) -> None:
-    """Read what a person would see until these words are there."""
+    """Read terminal output until the words appear."""
     seen, deadline = "", time.monotonic() + LIMIT_S
     while words not in seen:
         ready, _, _ = select.select([terminal], [], [], max(0, deadline - time.monotonic()))

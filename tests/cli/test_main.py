@@ -1,4 +1,4 @@
-"""The command line: one clear line for bad input, documented exit statuses, help with examples."""
+"""The command line: one line for bad input, documented exit statuses, help with examples."""
 
 import json
 from pathlib import Path
@@ -65,7 +65,7 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
     ],
 )
-def test_bad_input_is_one_clear_line_and_status_2(
+def test_bad_input_prints_one_line_and_returns_2(
     argv: tuple[str, ...],
     words: str,
     configured: Path,
@@ -80,7 +80,7 @@ def test_bad_input_is_one_clear_line_and_status_2(
     assert words in told.err
 
 
-def test_every_mistake_is_a_line_of_the_program(
+def test_every_configuration_problem_is_a_line(
     configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configured.write_text(CONFIG.replace("= 1", "= -1").replace("= 4", "= -4"))
@@ -92,7 +92,7 @@ def test_every_mistake_is_a_line_of_the_program(
     assert all(line.startswith(f"gridbridge: {configured}: ") for line in told)
 
 
-def test_a_missing_configuration_is_one_clear_line(
+def test_a_missing_configuration_prints_one_line(
     configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configured.unlink()
@@ -104,7 +104,7 @@ def test_a_missing_configuration_is_one_clear_line(
     assert "expected a copy of" in capsys.readouterr().err
 
 
-def test_a_cell_that_is_not_there_is_one_clear_line(
+def test_an_unreachable_cell_prints_one_line(
     configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status = run(monkeypatch, "setup", "transfer", "beta", "--slots", "1", "--pending-limit", "1")
@@ -113,10 +113,10 @@ def test_a_cell_that_is_not_there_is_one_clear_line(
 
 
 @pytest.mark.parametrize("what", [("host",), ("transfer", "beta"), ("besteffort",), ("order",)])
-def test_a_second_setup_makes_no_change_while_another_one_does(
+def test_a_second_setup_waits_for_the_lock_of_the_first(
     what: tuple[str, ...], configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each writes what it read of gridbridge.toml: of two at once one's section was lost."""
+    """Two setups at once lost one of the sections in gridbridge.toml."""
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr(program_lock_file, "PAUSE_S", 0.0)
     await_turn = program_lock_file.wait_for_lock_until_exit
@@ -133,10 +133,10 @@ def test_a_second_setup_makes_no_change_while_another_one_does(
     ]
 
 
-def test_who_is_not_root_makes_no_balancer(
+def test_setup_balance_refuses_users_other_than_root(
     configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Useradd would only say that it can't lock a file, and to try later."""
+    """Otherwise useradd fails with a misleading message about a lock."""
     edit = SetupEdit.shell("false")
     step = setup_command.SetupStep(what="x", line="false", environment="", where="", edit=edit)
     monkeypatch.setattr(setup_command.balancer_setup, "plan_balancer_setup", lambda _: (step,))
@@ -149,7 +149,7 @@ def test_who_is_not_root_makes_no_balancer(
     assert (status, capsys.readouterr().err) == (2, f"gridbridge: {only}\n")
 
 
-def test_an_unexpected_error_shows_its_place_only_with_debug(
+def test_an_unexpected_error_prints_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(check_command, "check_site", lambda *_: 1 // 0)
@@ -167,7 +167,7 @@ def test_an_unexpected_error_shows_its_place_only_with_debug(
     [(("-b", "y", "sleep", "1"), "qsub"), (("12",), "qstat")],
     ids=["a job that is not submitted", "a job that is there"],
 )
-def test_without_the_clusters_programs_a_command_says_where_they_are(
+def test_missing_batch_system_programs_are_reported_with_the_remedy(
     words: tuple[str, ...],
     program: str,
     tmp_path: Path,
@@ -186,7 +186,7 @@ def test_without_the_clusters_programs_a_command_says_where_they_are(
     assert (status, capsys.readouterr().err) == (2, f"gridbridge: {wrong}\n")
 
 
-def test_without_a_cluster_explain_names_those_that_it_could_be(
+def test_explain_without_a_cluster_lists_the_possible_clusters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "gridbridge.toml"
@@ -197,7 +197,7 @@ def test_without_a_cluster_explain_names_those_that_it_could_be(
     assert (status, capsys.readouterr().err) == (2, "gridbridge: no --to; expected --to with beta\n")
 
 
-def test_explain_takes_h_alone_for_its_help_and_else_for_qsubs(
+def test_explain_treats_a_single_h_as_help_and_otherwise_as_a_qsub_option(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status = run(monkeypatch, "explain", "-h")
@@ -212,14 +212,14 @@ def an_item(state: FindingSeverity) -> CheckReportItem:
 
 
 @pytest.mark.parametrize(("state", "status"), [("ok", 0), ("warning", 1), ("broken", 2)])
-def test_the_checks_exit_status_is_its_worst_item(state: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_exit_status_of_check_is_its_worst_item(state: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     report = CheckReport(items=(an_item(FindingSeverity(state)),), worst=FindingSeverity(state))
     monkeypatch.setattr(check_command, "check_site", lambda *_: report)
 
     assert run(monkeypatch, "check") == status
 
 
-def test_the_check_prints_the_command_that_mends(
+def test_check_prints_the_correcting_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = CheckReport(items=(an_item(FindingSeverity.BROKEN),), worst=FindingSeverity.BROKEN)
@@ -238,7 +238,7 @@ def test_the_check_prints_the_command_that_mends(
     ]
 
 
-def test_the_check_says_once_what_mends_several_items(
+def test_check_prints_a_hint_shared_by_several_items_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     wrong = tmp_path / "gridbridge.toml"
@@ -253,7 +253,7 @@ def test_the_check_says_once_what_mends_several_items(
     assert told.count(f"# file {wrong}: edit the file") == 1
 
 
-def test_the_check_as_json_has_everything(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_json_has_every_field(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     report = CheckReport(items=(an_item(FindingSeverity.WARNING),), worst=FindingSeverity.WARNING)
     monkeypatch.setattr(check_command, "check_site", lambda *_: report)
 
@@ -289,7 +289,7 @@ def commands(group: click.Command, name: str) -> dict[str, click.Command]:
 ALL = commands(main.gridbridge, "gridbridge")
 
 
-def test_help_lists_each_command_with_its_whole_first_sentence() -> None:
+def test_help_of_a_group_lists_each_command_with_its_first_sentence() -> None:
     for name in (name for name, one in ALL.items() if isinstance(one, click.Group)):
         shown = " ".join(CliRunner().invoke(ALL[name], ["--help"]).output.split())
         for word, command in ALL.items():

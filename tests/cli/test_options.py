@@ -1,4 +1,4 @@
-"""The types of options that commands share."""
+"""The option types that all commands share."""
 
 import importlib
 import pkgutil
@@ -16,7 +16,7 @@ from gridbridge.transfer.cli.qacct_remote_command import qacct_remote
 
 
 def commands(one: click.Command) -> Iterator[click.Command]:
-    """Give a command and those below it."""
+    """Yield a command and its subcommands."""
     yield one
     if isinstance(one, click.Group):
         for name in one.list_commands(click.Context(one)):
@@ -26,15 +26,15 @@ def commands(one: click.Command) -> Iterator[click.Command]:
 
 
 def every() -> Iterator[click.Command]:
-    """Give the commands of all programs."""
+    """Yield the commands of all programs."""
     yield from commands(gridbridge)
     for module in pkgutil.walk_packages(cli.__path__, "gridbridge.cli."):
         found = vars(importlib.import_module(module.name)).values()
         yield from (one for one in found if isinstance(one, click.Command))
 
 
-def test_no_option_takes_nan_or_infinity() -> None:
-    """A number that is none passes every limit, and then nothing that is reckoned is right."""
+def test_every_float_option_refuses_nan_and_infinity() -> None:
+    """NaN passes every range check and makes all results wrong."""
     params = {id(one): one for command in every() for one in command.params}
     numbers = [one for one in params.values() if isinstance(one.type, click.types.FloatParamType)]
     ranges = [one for one in params.values() if isinstance(one.type, click.FloatRange)]
@@ -57,7 +57,7 @@ def test_no_option_takes_nan_or_infinity() -> None:
     ],
     ids=["minimal", "target", "load", "price", "wait", "interval", "days"],
 )
-def test_such_a_word_is_refused_in_one_line(command: click.Command, words: tuple[str, ...], word: str) -> None:
+def test_nan_and_infinity_are_refused_in_one_line(command: click.Command, words: tuple[str, ...], word: str) -> None:
     told = CliRunner().invoke(command, (*words, word))
 
     assert told.exit_code == 2
@@ -76,8 +76,8 @@ def test_such_a_word_is_refused_in_one_line(command: click.Command, words: tuple
         ("balance", "explain", "17", "--from", ""),
     ],
 )
-def test_an_empty_name_is_no_wish_for_the_sites_own_cluster(words: tuple[str, ...]) -> None:
-    """A script whose variable is not set gets no answer about something else."""
+def test_an_empty_option_value_is_refused(words: tuple[str, ...]) -> None:
+    """A script with an unset variable must not get an answer about the site's own cluster."""
     done = CliRunner().invoke(gridbridge, words)
 
     assert (done.exit_code, done.stdout) == (2, "")

@@ -1,4 +1,4 @@
-"""Looks begin soon: what a look does not need is not loaded, whatever a machine's speed."""
+"""Read-only commands start quickly: they load no module that they do not need."""
 
 import subprocess
 import sys
@@ -19,14 +19,13 @@ main()
 
 
 def loaded(*arguments: str) -> set[str]:
-    """Run a command to its end; return the modules that it has loaded."""
+    """Run a command to its end; return the names of the loaded modules."""
     program = (sys.executable, "-I", "-c", LOADED, *arguments)
     ran = subprocess.run(program, capture_output=True, check=True, text=True)
     return {*ran.stderr.split()}
 
 
-def test_a_model_is_squeezed_without_what_a_site_needs() -> None:
-    """Neither a configuration nor a state file is read: only click and our own rules."""
+def test_squeezing_a_model_loads_no_configuration_or_state_module() -> None:
     model = next(path for path in sorted(MODEL.rglob("*.data")))
 
     found = loaded("squeeze", "--model", str(model))
@@ -38,7 +37,7 @@ def test_a_model_is_squeezed_without_what_a_site_needs() -> None:
 @pytest.mark.parametrize(
     "command", ["squeeze", "balance plan", "check", "rebalance plan", "status", "why", "explain", "metrics"]
 )
-def test_help_loads_nothing_slow(command: str) -> None:
+def test_help_loads_no_slow_module(command: str) -> None:
     found = loaded(*command.split(), "--help")
 
     assert "click" in found

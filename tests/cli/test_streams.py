@@ -1,4 +1,4 @@
-"""Whatever becomes of a command's streams, it ends with at most one line and a known status."""
+"""A command whose standard streams fail prints at most one line and returns a documented status."""
 
 import os
 import subprocess
@@ -23,14 +23,14 @@ def folder(tmp_path: Path) -> str:
 
 
 def run(argv: tuple[str, ...], redirection: str = "") -> tuple[int, list[str]]:
-    """Run a command from a shell, and return its status and the lines on standard error."""
+    """Run a command from a shell; return its exit status and the lines on standard error."""
     script = f'"$@" {redirection}'
     done = subprocess.run(["sh", "-c", script, "sh", *PROGRAM, *argv], capture_output=True, text=True, timeout=60)
     return done.returncode, done.stderr.splitlines()
 
 
 def commands(folder: str) -> Mapping[str, tuple[str, ...]]:
-    """Return commands that print little, and much, and by click."""
+    """Return commands with little output, with much output, and with output by click."""
     seen = ("--published", folder)
     return {
         "status": ("status", *seen),
@@ -47,14 +47,14 @@ COMMANDS = sorted(commands(""))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_full_disk_is_one_clear_line(name: str, folder: str) -> None:
+def test_a_full_disk_prints_one_line(name: str, folder: str) -> None:
     status, errors = run(commands(folder)[name], f">{FULL}")
 
     assert (status, errors) == (2, ["gridbridge: standard output: No space left on device"])
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_reader_that_goes_away_is_no_trouble(name: str, folder: str) -> None:
+def test_a_closed_pipe_ends_a_command_silently(name: str, folder: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -67,21 +67,21 @@ def test_a_reader_that_goes_away_is_no_trouble(name: str, folder: str) -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-def test_a_closed_output_is_one_clear_line(folder: str) -> None:
+def test_a_closed_standard_output_prints_one_line(folder: str) -> None:
     status, errors = run(commands(folder)["status"], ">&-")
 
     assert (status, errors) == (2, ["gridbridge: standard output: closed"])
 
 
 @pytest.mark.parametrize("redirection", [f"2>{FULL}", "2>&-"])
-def test_an_error_that_nobody_can_be_told_is_a_status(redirection: str, folder: str) -> None:
+def test_an_error_with_a_closed_standard_error_is_an_exit_status(redirection: str, folder: str) -> None:
     assert run(("why", "99", "--published", folder), redirection) == (1, [])
     assert run(("nothing",), redirection) == (2, [])
 
 
 @pytest.mark.parametrize("command", [("status",), ("why", "12")])
 @pytest.mark.parametrize("where", ["nope", "file"])
-def test_a_folder_that_is_not_there_is_one_clear_line(command: tuple[str, ...], where: str, tmp_path: Path) -> None:
+def test_a_missing_published_folder_prints_one_line(command: tuple[str, ...], where: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     status, errors = run((*command, "--published", str(tmp_path / where)))
@@ -108,10 +108,10 @@ def test_a_folder_that_is_not_there_is_one_clear_line(command: tuple[str, ...], 
     ids=["new", "more"],
 )
 @pytest.mark.parametrize("stream", [f">{FULL}", ">&-"])
-def test_what_is_stored_is_told_where_its_id_can_not_be_printed(
+def test_gridsub_reports_a_stored_campaign_whose_id_cannot_be_printed(
     module: str, argv: list[str], stored: str, stream: str
 ) -> None:
-    """A script that repeats what ended with 2 or 75 would run everything twice."""
+    """A script that repeats after status 2 or 75 would run every task twice."""
     program = (
         "from gridbridge.campaigns.submission.jdl_reader import ParsedJdl as Read\n"
         "from gridbridge.campaigns.store import campaign_client as campaign_tasks\n"

@@ -1,4 +1,4 @@
-"""Writes a policy as gridbridge.toml, with its defaults as comments."""
+"""Writes a policy as the text of gridbridge.toml, with default values as comments."""
 
 from collections.abc import Iterator
 from dataclasses import MISSING, fields, replace
@@ -43,7 +43,7 @@ def _parts(policy: Policy) -> Iterator[str]:
 
 
 def format_section(title: str, section: Any, name: str = "") -> str:
-    """Return a section with each of its keys; those with their defaults are comments."""
+    """Return a section with each of its keys; keys with default values are comments."""
     usual = {key.name: key.default for key in fields(section) if key.default is not MISSING}
     usual |= {key.name: key.default_factory() for key in fields(section) if key.default_factory is not MISSING}
     as_usual = replace(section, **usual)

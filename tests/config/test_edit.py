@@ -1,4 +1,4 @@
-"""gridbridge.toml is edited and what people wrote there stays, byte for byte."""
+"""Edits of gridbridge.toml keep everything else of the file byte for byte."""
 
 import subprocess
 import sys
@@ -58,16 +58,16 @@ def edited(text: str, *lines: str) -> str:
         pytest.param(f"{KEYS}", f"{KEYS.replace('9', '7')}", id="nothing else"),
     ],
 )
-def test_only_what_is_changed_changes(before: str, after: str, end: str) -> None:
+def test_putting_a_key_changes_only_that_key(before: str, after: str, end: str) -> None:
     assert edited(before.replace("\n", end), "slots = 7") == after.replace("\n", end)
 
 
 @pytest.mark.parametrize("text", [f"{TITLE}cluster = 'b'", TITLE[:-1], "[site]"])
-def test_a_file_whose_last_line_has_no_end_gets_one(text: str) -> None:
+def test_a_missing_final_newline_is_added(text: str) -> None:
     assert f"{text}\n" in edited(text, "slots = 7")
 
 
-def test_what_is_there_already_is_not_touched() -> None:
+def test_putting_equal_values_leaves_the_file_unchanged() -> None:
     assert edited(KEYS, "slots = 9", 'cluster = "beta"') == KEYS
 
 
@@ -76,7 +76,7 @@ def test_what_is_there_already_is_not_touched() -> None:
     ["queue = { b = { slots = 1 } }\n", "queue.transfer-beta.slots = 9\n"],
     ids=["all queues in one line", "keys with dots"],
 )
-def test_a_section_that_no_edit_can_be_sure_of_is_left_to_people(text: str) -> None:
+def test_a_section_without_a_header_line_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="edit the section by hand"):
         edited(text, "slots = 7")
 
@@ -98,7 +98,7 @@ def test_a_section_that_no_edit_can_be_sure_of_is_left_to_people(text: str) -> N
         pytest.param("", "", id="nothing"),
     ],
 )
-def test_a_comment_above_the_next_section_stays_with_that(before: str, after: str | None, end: str) -> None:
+def test_removal_keeps_the_comment_above_the_next_section(before: str, after: str | None, end: str) -> None:
     head = '# the site\n[site]\ncluster = "alpha"\n# to beta\n'
     text = f'{head}[queue.transfer-beta]  # ours\ncluster = "beta"\n{before}'
     left = remove_section_and_subsections(text.replace("\n", end).encode(), SECTION).decode()
@@ -117,7 +117,7 @@ def test_a_comment_above_the_next_section_stays_with_that(before: str, after: st
         pytest.param("[queue.transfer-beta]\nslots = 1\n[poller]\n", id="in two places"),
     ],
 )
-def test_a_section_is_taken_out_however_it_is_written(title: str) -> None:
+def test_a_section_is_removed_in_every_spelling_of_its_header(title: str) -> None:
     rest = "  [ queue.b ]\nslots = 1\n"
     text = f"{title}cluster = 'beta'\n[queue. transfer-beta .asks]\nx = 1\n{rest}"
     between = "[poller]\ncluster = 'beta'\n" if "poller" in title else ""
@@ -125,11 +125,11 @@ def test_a_section_is_taken_out_however_it_is_written(title: str) -> None:
     assert remove_section_and_subsections(text.encode(), SECTION).decode() == between + rest
 
 
-def test_what_is_put_and_dropped_again_leaves_the_file_as_it_was() -> None:
+def test_adding_and_removing_a_section_restores_the_file() -> None:
     assert remove_section_and_subsections(edited(HEAD, "slots = 7").encode(), SECTION).decode() == HEAD
 
 
-def test_the_program_replaces_the_file_behind_a_link_and_keeps_its_mode(tmp_path: Path) -> None:
+def test_the_edit_program_follows_a_symlink_and_keeps_the_mode(tmp_path: Path) -> None:
     (tmp_path / "there").write_text(KEYS)
     (tmp_path / "there").chmod(0o640)
     (tmp_path / "toml").symlink_to("there")
@@ -142,7 +142,7 @@ def test_the_program_replaces_the_file_behind_a_link_and_keeps_its_mode(tmp_path
     assert (tmp_path / "toml").is_symlink()
 
 
-def test_the_program_says_in_one_line_what_is_wrong(tmp_path: Path) -> None:
+def test_the_edit_program_reports_an_error_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "toml").write_text("[site")
     program = (sys.executable, "-m", "gridbridge.config.edit", tmp_path / "toml")
     told = subprocess.run((*program, "drop", "queue", "x"), capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""What gridbridge.toml may not say of a cluster that grows and shrinks: one line for each."""
+"""Wrong values of elastic sections in gridbridge.toml are refused, one line each."""
 
 import pytest
 
@@ -46,7 +46,7 @@ execd_port = 6445
         ("squeeze", "target_reserve = inf"),
     ],
 )
-def test_nonsense_is_refused_with_its_key(section: str, line: str) -> None:
+def test_an_impossible_elastic_value_is_refused_with_its_key(section: str, line: str) -> None:
     key = line.partition(" ")[0]
 
     with pytest.raises(ConfigError) as refused:
@@ -57,7 +57,7 @@ def test_nonsense_is_refused_with_its_key(section: str, line: str) -> None:
 
 
 @pytest.mark.parametrize("schedule", ["", "0-24 0-0", "0-24 2-2", "mon-fri 8-20 2-10, 0-24 0-5"])
-def test_a_schedule_that_means_something_is_taken(schedule: str) -> None:
+def test_a_valid_schedule_is_accepted(schedule: str) -> None:
     text = f'{SITE}[demand]\nschedule = "{schedule}"\n'
 
     assert configuration_file.parse_configuration("FILE", text.encode()).demand.schedule == schedule

@@ -1,4 +1,4 @@
-"""A file that can't be read, isn't TOML or isn't trusted is refused with what mends it."""
+"""A configuration file that is unreadable, not TOML or untrusted is refused with its remedy."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ COPY = "copy of /opt/gridbridge/conf/gridbridge.toml"
 
 
 def problems_of(path: Path) -> list[str]:
-    """Return what `load` finds wrong, without the file's folder."""
+    """Return the problems of a file, without the name of its folder."""
     with pytest.raises(ConfigError) as refusal:
         configuration_file.load_configuration(str(path))
     return [problem.replace(f"{path.parent}/", "") for problem in refusal.value.problems]
@@ -44,13 +44,13 @@ def path(tmp_path: Path) -> Path:
     ],
     ids=["a text without quotes", "a section twice", "one of a pool twice", "a cut file", "not UTF-8"],
 )
-def test_a_file_that_is_not_toml_is_told_with_its_line(path: Path, content: bytes, expected: str) -> None:
+def test_a_toml_error_is_reported_with_its_line(path: Path, content: bytes, expected: str) -> None:
     path.write_bytes(content)
 
     assert [f"grid.toml: {expected}; TOML 1.0 in UTF-8"] == problems_of(path)
 
 
-def test_values_nested_too_deeply_are_told(path: Path) -> None:
+def test_values_nested_too_deeply_are_refused(path: Path) -> None:
     path.write_text("[site]\ncluster = " + "[" * 5000)
 
     expected = "values are nested too deeply; expected at most a table of texts as a value"
@@ -59,11 +59,11 @@ def test_values_nested_too_deeply_are_told(path: Path) -> None:
 
 @pytest.fixture
 def usual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the site's own file in the test's folder."""
+    """Let the site's default configuration be in the test's folder."""
     monkeypatch.setattr(configuration_file, "CONFIG", str(tmp_path / "grid.toml"))
 
 
-def test_of_a_file_that_was_named_only_what_is_wrong_is_told(tmp_path: Path) -> None:
+def test_a_file_named_by_the_user_gets_a_short_error(tmp_path: Path) -> None:
     (tmp_path / "folder.toml").mkdir()
     os.mkfifo(tmp_path / "fifo.toml")
 
@@ -73,7 +73,7 @@ def test_of_a_file_that_was_named_only_what_is_wrong_is_told(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("usual")
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_default_file_gets_a_hint(tmp_path: Path) -> None:
     where = "run this on the transfer host, where the service is"
     expected = f"grid.toml: No such file or directory; {where}; on a new host expected a {COPY}"
 
@@ -81,7 +81,7 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("usual")
-def test_a_folder_is_no_configuration(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_the_default_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "grid.toml").mkdir()
 
     expected = f"grid.toml: Is a directory; expected a readable {COPY}"
@@ -90,15 +90,15 @@ def test_a_folder_is_no_configuration(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("usual")
-def test_a_fifo_is_refused_at_once(tmp_path: Path) -> None:
-    """Waiting for its writer would hang the program that root runs."""
+def test_a_fifo_in_place_of_the_default_file_is_refused(tmp_path: Path) -> None:
+    """Opening the FIFO would block the program that root runs."""
     os.mkfifo(tmp_path / "grid.toml")
 
     assert [f"grid.toml: not a regular file; expected a {COPY}"] == problems_of(tmp_path / "grid.toml")
 
 
-def test_a_file_without_an_end_is_refused_before_it_is_read(path: Path) -> None:
-    """It may be a link to one of 3 TB that has a hole in it, and costs nobody anything."""
+def test_a_huge_file_is_refused_before_reading(path: Path) -> None:
+    """A sparse file of 1 TiB costs its owner nothing."""
     os.truncate(path, 1 << 40)
 
     with pytest.raises(ConfigError, match="too long; at most 1048576 bytes are read"):
@@ -107,12 +107,12 @@ def test_a_file_without_an_end_is_refused_before_it_is_read(path: Path) -> None:
 
 @pytest.fixture
 def as_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Be asked as root is; whose the files are is not changed."""
+    """Pretend to run as root; file owners are unchanged."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
 
 
 @pytest.mark.usefixtures("as_root")
-def test_root_reads_no_file_that_others_may_write(path: Path) -> None:
+def test_root_refuses_a_file_that_others_may_write(path: Path) -> None:
     path.chmod(0o666)
 
     (told,) = problems_of(path)
@@ -121,7 +121,7 @@ def test_root_reads_no_file_that_others_may_write(path: Path) -> None:
 
 
 @pytest.mark.usefixtures("as_root")
-def test_root_reads_no_file_in_a_folder_that_others_may_write(path: Path) -> None:
+def test_root_refuses_a_file_in_a_folder_that_others_may_write(path: Path) -> None:
     path.parent.chmod(0o777)
 
     (told,) = problems_of(path)
@@ -135,7 +135,7 @@ def test_root_reads_its_own_file(path: Path) -> None:
 
 
 @pytest.mark.root
-def test_root_reads_no_file_of_somebody_else(path: Path) -> None:
+def test_root_refuses_a_file_of_another_owner(path: Path) -> None:
     os.chown(path, 1, 1)
 
     expected = "others could have written grid.toml, for grid.toml belongs to daemon"
@@ -143,7 +143,7 @@ def test_root_reads_no_file_of_somebody_else(path: Path) -> None:
     assert [f"{expected}. {mend}"] == problems_of(path)
 
 
-def test_who_is_not_root_reads_any_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_users_accept_any_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     path.chmod(0o666)
 
@@ -151,7 +151,7 @@ def test_who_is_not_root_reads_any_file(path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures("as_root")
-def test_an_untrusted_file_is_not_looked_into(path: Path) -> None:
+def test_an_untrusted_file_is_not_parsed(path: Path) -> None:
     path.write_text("not TOML")
     path.chmod(0o666)
 

@@ -1,4 +1,4 @@
-"""What a provider, a pool or a powered host can't say is refused with what would be right."""
+"""Wrong settings of providers, pools and powered hosts are refused with the expected value."""
 
 import pytest
 
@@ -27,7 +27,7 @@ HEEDED = "only for a provider of kind ec2 or libcloud"
 
 
 def problems_of(text: str) -> list[str]:
-    """Return what is wrong with some sections."""
+    """Return the problems of some sections."""
     with pytest.raises(ConfigError) as refusal:
         configuration_file.parse_configuration("FILE", (SITE + text).encode())
     return [problem.removeprefix("FILE: ") for problem in refusal.value.problems]
@@ -48,7 +48,7 @@ def test_a_provider_of_each_kind_is_read() -> None:
     assert {"n1": PoweredHostSection(provider="bmc", mac="52:54:00:12:34:56")} == policy.powered
 
 
-def test_the_image_of_a_provider_is_that_of_its_pools() -> None:
+def test_a_pool_may_take_its_image_from_its_provider() -> None:
     text = f'{SITE}{LIBCLOUD}image = "debian-12"\nsize = "m1"\n[pool.a]\nprovider = "cloud"\n'
 
     assert configuration_file.parse_configuration("FILE", text.encode()).pools["a"] == NodePoolSection(provider="cloud")
@@ -65,89 +65,49 @@ def test_the_image_of_a_provider_is_that_of_its_pools() -> None:
     ],
     ids=["command", "ec2", "libcloud", "ipmi", "wake"],
 )
-def test_what_is_said_of_providers_survives_its_file(sections: str) -> None:
+def test_provider_sections_survive_writing_and_reading(sections: str) -> None:
     policy = configuration_file.parse_configuration("FILE", (SITE + sections).encode())
 
     assert configuration_file.parse_configuration("FILE", format_policy(policy).encode()) == policy
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "problem"),
     [
-        ("[provider.rental]\n", [f"[provider.rental] program: missing; {PATH}"]),
-        (
-            '[provider.rental]\nprogram = "rent"\n',
-            [f'[provider.rental] program = "rent": wrong form; {PATH}, or empty'],
-        ),
+        ("[provider.rental]\n", f"[provider.rental] program: missing; {PATH}"),
+        ('[provider.rental]\nprogram = "rent"\n', f'[provider.rental] program = "rent": wrong form; {PATH}, or empty'),
         (
             '[provider.rental]\nkind = "gce"\n',
-            ['[provider.rental] kind = "gce": unknown word; "command" or "ec2" or "libcloud" or "power"'],
+            '[provider.rental] kind = "gce": unknown word; "command" or "ec2" or "libcloud" or "power"',
         ),
-        (
-            COMMAND + 'region = "eu"\nimage = "ami-1"\n',
-            [
-                '[provider.rental] region = "eu": with kind command; its keys are program',
-                '[provider.rental] image = "ami-1": with kind command; its keys are program',
-            ],
-        ),
-        ('[provider.cloud]\nkind = "ec2"\n', [f"[provider.cloud] region: missing; {WORD}"]),
-        ('[provider.cloud]\nkind = "libcloud"\n', [f"[provider.cloud] driver: missing; {WORD}"]),
+        ('[provider.cloud]\nkind = "ec2"\n', f"[provider.cloud] region: missing; {WORD}"),
+        ('[provider.cloud]\nkind = "libcloud"\n', f"[provider.cloud] driver: missing; {WORD}"),
         (
             EC2 + 'driver = "gce"\n',
-            [
-                '[provider.cloud] driver = "gce": with kind ec2; its keys are region, credentials,'
-                " image, size, key_name, endpoint, user_data, subnet, security_groups"
-            ],
+            '[provider.cloud] driver = "gce": with kind ec2; its keys are region, credentials,'
+            " image, size, key_name, endpoint, user_data, subnet, security_groups",
         ),
         (
             EC2 + 'endpoint = "https://me:secret@cloud/"\n',
-            [
-                '[provider.cloud] endpoint = "https://***": wrong form;'
-                " https://HOST/ without a name and password, or empty"
-            ],
+            '[provider.cloud] endpoint = "https://***": wrong form;'
+            " https://HOST/ without a name and password, or empty",
         ),
         (
             LIBCLOUD + "arguments = { ex_project = 5 }\n",
-            ['[provider.cloud] arguments.ex_project = 5: wrong form; a table of texts: { ex_tenant_name = "hpc" }'],
+            '[provider.cloud] arguments.ex_project = 5: wrong form; a table of texts: { ex_tenant_name = "hpc" }',
         ),
-        (COMMAND + "timeout_s = 0\n", ["[provider.rental] timeout_s = 0: out of range; a number, 1 to 3600 s"]),
+        (COMMAND + "timeout_s = 0\n", "[provider.rental] timeout_s = 0: out of range; a number, 1 to 3600 s"),
         (
             COMMAND + 'secret = "x"\n',
-            [
-                "[provider.rental] secret: unknown key; the keys are kind, timeout_s, program,"
-                " region, endpoint, credentials, image, size, key_name, user_data, subnet,"
-                " security_groups, driver, arguments, way, broadcast"
-            ],
+            "[provider.rental] secret: unknown key; the keys are kind, timeout_s, program,"
+            " region, endpoint, credentials, image, size, key_name, user_data, subnet,"
+            " security_groups, driver, arguments, way, broadcast",
         ),
-        ("[provider]\nx = 1\n", ["[provider.x]: not a section; its keys stand below [provider.NAME]"]),
+        ("[provider]\nx = 1\n", "[provider.x]: not a section; its keys stand below [provider.NAME]"),
         (
             '[provider."a b"]\nprogram = "/x"\n',
-            ['[provider."a b"]: wrong name; letters, digits, _ . + and -, a letter or digit first'],
+            '[provider."a b"]: wrong name; letters, digits, _ . + and -, a letter or digit first',
         ),
-    ],
-    ids=[
-        "no program",
-        "a relative program",
-        "an unknown kind",
-        "a cloud's keys",
-        "no region",
-        "no driver",
-        "another kind's key",
-        "a secret in an address",
-        "an argument that is no text",
-        "no time",
-        "a key that no kind has",
-        "no section",
-        "a name with a blank",
-    ],
-)
-def test_a_provider_that_can_t_be_is_refused(text: str, expected: list[str]) -> None:
-    assert expected == problems_of(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
         (COMMAND + '[pool.a]\nprovider = "cloud"\n', '[pool.a] provider = "cloud": undefined; a provider (rental)'),
         (
             POWER + '[pool.a]\nprovider = "bmc"\n',
@@ -159,33 +119,61 @@ def test_a_provider_that_can_t_be_is_refused(text: str, expected: list[str]) -> 
             f'[pool.a] image = "ami-1": with kind command; {HEEDED}',
         ),
         ('[pool.a]\nsize = "m5"\n', f'[pool.a] size = "m5": without a provider; {HEEDED}'),
+        (POWER + "[power.n1]\n" + BMC, "[power.n1] provider: missing; a provider of kind power"),
         (
-            '[pool.a]\nhost_key = "n1 ssh-ed25519 AAAA"\n',
-            '[pool.a] host_key = "n1 ssh-ed25519 AAAA": wrong form; "ssh-ed25519 AAAA...", or empty',
+            COMMAND + '[power.n1]\nprovider = "rental"\n',
+            '[power.n1] provider = "rental": undefined; a provider of kind power (none is defined)',
         ),
-        ("[pool.a]\nprovider = 5\n", "[pool.a] provider = 5: wrong type;"),
-    ],
-    ids=[
-        "undefined",
-        "of kind power",
-        "no image",
-        "a command's image",
-        "nobody's size",
-        "a key with its host",
-        "a number",
+        (WAKE + HOST, '[power.n1] mac: missing; "52:54:00:12:34:56"'),
+        (
+            WAKE + HOST + 'mac = "52:54:00:12:34:56"\nuser = "grid"\n',
+            '[power.n1] user = "grid": with way wake; its keys are mac',
+        ),
+        (
+            WAKE + HOST + 'mac = "52-54-00-12-34-56"\n',
+            '[power.n1] mac = "52-54-00-12-34-56": wrong form; "52:54:00:12:34:56", or empty',
+        ),
+        (
+            POWER + 'way = "command"\nprogram = "/x"\n' + HOST + 'mac = "52:54:00:12:34:56"\n',
+            '[power.n1] mac = "52:54:00:12:34:56": with way command; no such key',
+        ),
+        (POWER + 'way = "command"\n', f"[provider.bmc] program: missing; {PATH}"),
+        (POWER + 'way = "wake"\n', "[provider.bmc] broadcast: missing; HOST or HOST:PORT"),
+        (POWER + 'program = "/x"\n', '[provider.bmc] program = "/x": with way ipmi; no such key'),
+        (
+            WAKE + '[power."N 1"]\nprovider = "bmc"\nmac = "52:54:00:12:34:56"\n',
+            '[power."N 1"]: wrong name; a host name of small letters, digits, - and .',
+        ),
+        (POWER + 'way = "smoke"\n', '[provider.bmc] way = "smoke": unknown word; "ipmi" or "wake" or "command"'),
     ],
 )
-def test_a_pool_that_nobody_can_make_is_refused(text: str, expected: str) -> None:
-    assert problems_of(text)[0].startswith(expected)
+def test_a_wrong_provider_pool_or_powered_host_is_refused(text: str, problem: str) -> None:
+    assert problems_of(text) == [problem]
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "problems"),
     [
-        (POWER + "[power.n1]\n" + BMC, ["[power.n1] provider: missing; a provider of kind power"]),
         (
-            COMMAND + '[power.n1]\nprovider = "rental"\n',
-            ['[power.n1] provider = "rental": undefined; a provider of kind power (none is defined)'],
+            '[pool.a]\nhost_key = "n1 ssh-ed25519 AAAA"\n',
+            [
+                '[pool.a] host_key = "n1 ssh-ed25519 AAAA": wrong form; "ssh-ed25519 AAAA...", or empty',
+                f'[pool.a] host_key = "n1 ssh-ed25519 AAAA": without a provider; {HEEDED}',
+            ],
+        ),
+        (
+            "[pool.a]\nprovider = 5\n",
+            [
+                "[pool.a] provider = 5: wrong type; the NAME of a [provider.NAME], or empty",
+                "[pool.a] provider = 5: undefined; a provider (none is defined)",
+            ],
+        ),
+        (
+            COMMAND + 'region = "eu"\nimage = "ami-1"\n',
+            [
+                '[provider.rental] region = "eu": with kind command; its keys are program',
+                '[provider.rental] image = "ami-1": with kind command; its keys are program',
+            ],
         ),
         (
             POWER + HOST,
@@ -195,45 +183,10 @@ def test_a_pool_that_nobody_can_make_is_refused(text: str, expected: str) -> Non
                 f"[power.n1] password_file: missing; {PATH}",
             ],
         ),
-        (WAKE + HOST, ['[power.n1] mac: missing; "52:54:00:12:34:56"']),
-        (
-            WAKE + HOST + 'mac = "52:54:00:12:34:56"\nuser = "grid"\n',
-            ['[power.n1] user = "grid": with way wake; its keys are mac'],
-        ),
-        (
-            WAKE + HOST + 'mac = "52-54-00-12-34-56"\n',
-            ['[power.n1] mac = "52-54-00-12-34-56": wrong form; "52:54:00:12:34:56", or empty'],
-        ),
-        (
-            POWER + 'way = "command"\nprogram = "/x"\n' + HOST + 'mac = "52:54:00:12:34:56"\n',
-            ['[power.n1] mac = "52:54:00:12:34:56": with way command; no such key'],
-        ),
-        (POWER + 'way = "command"\n', [f"[provider.bmc] program: missing; {PATH}"]),
-        (POWER + 'way = "wake"\n', ["[provider.bmc] broadcast: missing; HOST or HOST:PORT"]),
-        (POWER + 'program = "/x"\n', ['[provider.bmc] program = "/x": with way ipmi; no such key']),
-        (
-            WAKE + '[power."N 1"]\nprovider = "bmc"\nmac = "52:54:00:12:34:56"\n',
-            ['[power."N 1"]: wrong name; a host name of small letters, digits, - and .'],
-        ),
-        (POWER + 'way = "smoke"\n', ['[provider.bmc] way = "smoke": unknown word; "ipmi" or "wake" or "command"']),
-    ],
-    ids=[
-        "no provider",
-        "a command's",
-        "no controller",
-        "no hardware address",
-        "an account that nobody asks for",
-        "another form",
-        "a command's hardware address",
-        "no program",
-        "no broadcast address",
-        "a program that nobody runs",
-        "no name of a host",
-        "an unknown way",
     ],
 )
-def test_a_host_that_can_t_be_switched_is_refused(text: str, expected: list[str]) -> None:
-    assert expected == problems_of(text)
+def test_several_problems_of_a_provider_or_powered_host_are_reported(text: str, problems: list[str]) -> None:
+    assert problems_of(text) == problems
 
 
 BOOT = '[bootstrap]\nuser = "adm"\nkey = "/k"\n'
@@ -247,8 +200,8 @@ BOOT = '[bootstrap]\nuser = "adm"\nkey = "/k"\n'
         ('steps = "names people mounts execd"', ["people", "mounts"]),
     ],
 )
-def test_a_step_that_has_nothing_to_do_is_refused(text: str, expected: list[str]) -> None:
-    """A node without the cell's folder never joins, and its step would say nothing."""
+def test_a_bootstrap_step_without_its_value_is_refused(text: str, expected: list[str]) -> None:
+    """A node without the cell's folder never joins, and no error would say why."""
     try:
         configuration_file.parse_configuration("FILE", f"{SITE}{BOOT}{text}\n".encode())
         told: tuple[str, ...] = ()

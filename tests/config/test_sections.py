@@ -1,4 +1,4 @@
-"""A capability brings its sections: one module, and one line in the registry."""
+"""A capability adds sections to gridbridge.toml by one module and one line in the registry."""
 
 import ast
 from collections.abc import Iterator
@@ -20,18 +20,18 @@ from tests.config.policy_text import format_section
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Squeeze:
-    """A capability's part of the file."""
+    """The section of an invented capability."""
 
     margin: int = setting(2, "hosts that stay free", "hosts", 0, 10)
 
 
 class Squeezing:
-    """What such a capability's module of `config` has."""
+    """The configuration module of the invented capability."""
 
     GROUPS: tuple[SectionGroupOfOneName, ...] = (UnnamedSection(name="squeeze", kind=Squeeze),)
 
     def find_config_problems(self, sections: Table) -> Iterator[str]:
-        """Find what its section can't say."""
+        """Yield a problem for margin = 7."""
         if subtable_or_empty(sections, "squeeze").get("margin") == 7:
             yield "[squeeze] margin = 7: unlucky; another number"
 
@@ -52,14 +52,14 @@ def test_every_field_of_the_policy_is_filled_by_one_group() -> None:
         (5, ["[squeeze]: not a section; its keys stand below [squeeze]"]),
     ],
 )
-def test_a_group_judges_its_own_section(table: object, expected: list[str]) -> None:
+def test_a_section_group_reports_problems_of_its_section(table: object, expected: list[str]) -> None:
     (group,) = Squeezing.GROUPS
 
     assert expected == list(group.problems(table))
 
 
 @pytest.mark.parametrize("module", [site_configuration, site_sections, transfer_config_sections])
-def test_a_key_is_one_line(module: ModuleType) -> None:
+def test_every_configuration_key_is_declared_in_one_line(module: ModuleType) -> None:
     tree = ast.parse(Path(str(module.__file__)).read_text())
     keys = [
         key
@@ -73,7 +73,7 @@ def test_a_key_is_one_line(module: ModuleType) -> None:
     assert [ast.unparse(key.target) for key in keys if key.lineno != key.end_lineno] == []
 
 
-def test_a_group_reads_its_section_and_writes_it_again() -> None:
+def test_a_section_is_read_and_formatted() -> None:
     (group,) = Squeezing.GROUPS
 
     assert group.read({"margin": 3}) == Squeeze(margin=3)
@@ -82,7 +82,7 @@ def test_a_group_reads_its_section_and_writes_it_again() -> None:
     )
 
 
-def test_a_capability_in_the_registry_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registered_capability_checks_its_sections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(configuration_file, "CAPABILITIES", (*configuration_file.CAPABILITIES, Squeezing()))
     good = '[site]\ncluster = "a"\n[cluster.a]\nqmaster_port = 1\nexecd_port = 2\n'
 

@@ -1,9 +1,10 @@
-"""Storage areas that contradict the rest of gridbridge.toml are refused, a line each."""
+"""Storage areas that contradict the rest of gridbridge.toml are refused, one line each."""
 
 import pytest
 
 from gridbridge.config import configuration_file
 from gridbridge.errors import ConfigError
+from gridbridge.model.config_key_descriptions import ABSOLUTE_PATH, CLUSTER_NAME, OBJECT_NAME
 
 SITE = """\
 [site]
@@ -17,46 +18,35 @@ path = "/disk"
 """
 
 
-def test_an_area_needs_a_cluster_and_a_path() -> None:
+def test_a_storage_area_needs_a_cluster_and_a_path() -> None:
     (name,) = configuration_file.parse_configuration("f", SITE.encode()).storage
 
     assert "disk" == name
 
 
 @pytest.mark.parametrize(
-    ("text", "wrong"),
+    ("section", "keys", "problem"),
     [
-        ('[storage.x]\ncluster = "beta"\npath = "/x"', 'f: [storage.x] cluster = "beta": undefined; one of alpha'),
+        ("x", 'cluster = "beta"\npath = "/x"', ' cluster = "beta": undefined; one of alpha'),
+        ("x", 'cluster = ["alpha"]\npath = "/x"', f' cluster = ["alpha"]: wrong type; {CLUSTER_NAME.right}'),
+        ("x", 'cluster = "alpha"\npath = "/disk/"', ' path = "/disk": the folder of disk; a folder of its own'),
+        ("x", 'cluster = "alpha"\npath = "disk"', f' path = "disk": wrong form; {ABSOLUTE_PATH.right}'),
+        ("x", 'cluster = "alpha"', f" path: missing; {ABSOLUTE_PATH.right}"),
         (
-            '[storage.x]\ncluster = ["alpha"]\npath = "/x"',
-            'f: [storage.x] cluster = ["alpha"]: wrong type;'
-            " lower-case letters, digits and -, a letter first, at most 32",
+            "x",
+            'cluster = "alpha"\npath = "/x"\nmax_bytes = -1',
+            " max_bytes = -1: out of range; a whole number, 0 to 1000000000000000000 bytes",
         ),
+        ('"a/b"', 'cluster = "alpha"\npath = "/x"', f": wrong name; {OBJECT_NAME.right}"),
         (
-            '[storage.x]\ncluster = "alpha"\npath = "/disk/"',
-            'f: [storage.x] path = "/disk": the folder of disk; a folder of its own',
-        ),
-        (
-            '[storage.x]\ncluster = "alpha"\npath = "disk"',
-            'f: [storage.x] path = "disk": wrong form; an absolute path in printable ASCII',
-        ),
-        ('[storage.x]\ncluster = "alpha"', "f: [storage.x] path: missing; an absolute path in printable ASCII"),
-        (
-            '[storage.x]\ncluster = "alpha"\npath = "/x"\nmax_bytes = -1',
-            "f: [storage.x] max_bytes = -1: out of range; a whole number, 0 to 1000000000000000000 bytes",
-        ),
-        (
-            '[storage."a/b"]\ncluster = "alpha"\npath = "/x"',
-            'f: [storage."a/b"]: wrong name; letters, digits, _ . + and -, a letter or digit first',
-        ),
-        (
-            '[storage.alpha]\ncluster = "alpha"\npath = "/x"',
-            "f: [storage.alpha]: the name of a cluster; expected another name, such as alpha-data",
+            "alpha",
+            'cluster = "alpha"\npath = "/x"',
+            ": the name of a cluster; expected another name, such as alpha-data",
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_what_would_be_right(text: str, wrong: str) -> None:
-    with pytest.raises(ConfigError) as told:
-        configuration_file.parse_configuration("f", f"{SITE}{text}\n".encode())
+def test_a_wrong_storage_area_is_refused_with_the_expected_value(section: str, keys: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        configuration_file.parse_configuration("f", f"{SITE}[storage.{section}]\n{keys}\n".encode())
 
-    assert (wrong,) == told.value.problems
+    assert (f"f: [storage.{section}]{problem}",) == refused.value.problems

@@ -1,4 +1,4 @@
-"""A policy is written as a file that reads back as the same policy; the sample is such a file."""
+"""A policy survives writing and reading; the sample configuration is a written policy."""
 
 from dataclasses import Field, fields
 from pathlib import Path
@@ -80,7 +80,7 @@ TEXTS = {
 
 
 def values_of(key: Field[Any]) -> st.SearchStrategy[Any]:
-    """Return every value that a key may have."""
+    """Return a strategy for the values of a key."""
     known = config_key_description(key)
     if key.type is bool:
         return st.booleans()
@@ -98,12 +98,12 @@ def values_of(key: Field[Any]) -> st.SearchStrategy[Any]:
 
 
 def is_apart(users: dict[str, str]) -> bool:
-    """Say whether no account is two people's."""
+    """Say whether no two people have the same account."""
     return len(set(users.values())) == len(users)
 
 
 def sections_of(kind: type, /, **fixed: object) -> st.SearchStrategy[Any]:
-    """Return every section of a kind."""
+    """Return a strategy for sections of a kind."""
     free = {key.name: values_of(key) for key in fields(kind) if key.name not in fixed}
     chosen = {name: value if isinstance(value, st.SearchStrategy) else st.just(value) for name, value in fixed.items()}
     return st.builds(kind, **free, **chosen)
@@ -117,7 +117,7 @@ def read_again(policy: Policy) -> Policy:
 
 
 def rules_of(kind: str) -> st.SearchStrategy[dict[tuple[str, str], Any]]:
-    """Return rules of a kind, at most one: two resources must not become the same."""
+    """Return a strategy for at most one mapping rule of a kind: two resources must not become the same."""
     rule, form = transfer_config_sections.KINDS[kind]
     names = st.tuples(st.just(kind), TEXTS[form.right])
     plain = {key.name: getattr(rule(), key.name) for key in fields(rule) if key.name in EXCLUSIVE}
@@ -192,7 +192,7 @@ POLICIES = st.builds(
 
 
 @pytest.mark.parametrize("types", ["", "besteffort", "besteffort timesharing=user,*"])
-def test_what_only_oar_has_survives_its_file(types: str) -> None:
+def test_oar_settings_survive_writing_and_reading(types: str) -> None:
     queue = transfer_config_sections.TransferQueueSection(
         cluster="gamma", pending_limit=1, slots=1, oar_queue="long", oar_type=types
     )
@@ -214,7 +214,7 @@ def test_what_only_oar_has_survives_its_file(types: str) -> None:
     assert policy == read_again(policy)
 
 
-def test_storage_areas_survive_their_file() -> None:
+def test_storage_areas_survive_writing_and_reading() -> None:
     policy = Policy(
         site=SiteSection(cluster="alpha"),
         clusters={"alpha": ClusterSection(qmaster_port=1, execd_port=2)},
@@ -226,24 +226,24 @@ def test_storage_areas_survive_their_file() -> None:
 
 
 @given(POLICIES)
-def test_a_policy_survives_its_file(policy: Policy) -> None:
+def test_any_policy_survives_writing_and_reading(policy: Policy) -> None:
     assert policy == read_again(policy)
 
 
-def test_defaults_alone_survive_their_file() -> None:
+def test_defaults_survive_writing_and_reading() -> None:
     clusters = {"alpha": ClusterSection(qmaster_port=6444, execd_port=6445)}
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
 
     assert policy == read_again(policy)
 
 
-def test_the_sample_is_what_gridbridge_writes() -> None:
-    """So it holds every key with its meaning, unit and default, and nothing else."""
+def test_the_sample_equals_the_written_policy() -> None:
+    """The sample therefore has every key with its meaning, unit and default."""
     assert format_policy(configuration_file.parse_configuration(str(SAMPLE), SAMPLE.read_bytes())) == SAMPLE.read_text()
 
 
-def test_the_sample_fits_the_lab() -> None:
-    """Alpha is local; transfer-beta leads to beta, whose nodes see the spool."""
+def test_the_sample_has_the_clusters_of_the_lab() -> None:
+    """Alpha is local; transfer-beta leads to beta, whose nodes share the spool."""
     assert configuration_file.parse_configuration(str(SAMPLE), SAMPLE.read_bytes()) == Policy(
         site=SiteSection(cluster="alpha"),
         clusters={
@@ -266,8 +266,7 @@ def test_the_sample_fits_the_lab() -> None:
     )
 
 
-def test_the_sample_s_comments_hold_the_defaults(tmp_path: Path) -> None:
-    """A key behind # may be uncommented and changes nothing."""
+def test_uncommenting_the_sample_changes_nothing(tmp_path: Path) -> None:
     lines = SAMPLE.read_text().splitlines()
     path = tmp_path / "gridbridge.toml"
     path.write_text("\n".join(line.removeprefix("#") for line in lines if line[:2] != "# "))
@@ -278,7 +277,7 @@ def test_the_sample_s_comments_hold_the_defaults(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", TITLES.values(), ids=TITLES)
-def test_the_sample_s_comments_state_meaning_unit_and_default(kind: type) -> None:
+def test_the_sample_documents_meaning_unit_and_default_of_every_key(kind: type) -> None:
     sample = SAMPLE.read_text()
     for key in fields(kind):
         known = config_key_description(key)

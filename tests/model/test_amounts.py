@@ -1,4 +1,4 @@
-"""Amounts are read as Grid Engine reads them and written in another unit, never as less."""
+"""Amounts are parsed as Grid Engine does, and rounded up when written in another unit."""
 
 import pytest
 from hypothesis import given
@@ -27,7 +27,7 @@ GIB = 1024**3
         ("0x10K", 16384),
     ],
 )
-def test_what_grid_engine_takes_is_read(text: str, number: float) -> None:
+def test_amounts_of_grid_engine_are_parsed(text: str, number: float) -> None:
     assert grid_engine_amounts.parse_grid_engine_amount(text) == number
 
 
@@ -52,7 +52,7 @@ def test_what_grid_engine_takes_is_read(text: str, number: float) -> None:
         "0xzz",
     ],
 )
-def test_what_is_no_amount_is_refused(text: str) -> None:
+def test_a_text_that_is_no_amount_is_refused(text: str) -> None:
     with pytest.raises(ParseError, match="is no"):
         grid_engine_amounts.parse_grid_engine_amount(text)
 
@@ -76,12 +76,12 @@ def test_what_is_no_amount_is_refused(text: str) -> None:
         (0.1 * 3 * 10 * GIB, "G", "3G"),  # 3.0000000000000004
     ],
 )
-def test_a_number_is_written_in_whole_units_rounded_up(number: float, unit: str, text: str) -> None:
+def test_an_amount_is_formatted_in_whole_units_rounded_up(number: float, unit: str, text: str) -> None:
     assert grid_engine_amounts.format_grid_engine_amount(number, unit) == text
 
 
 @given(st.integers(0, 10**15), st.sampled_from(["k", "K", "m", "M", "g", "G", "h:m:s", "s"]))
-def test_what_is_written_is_no_less_and_less_than_one_unit_more(number: int, unit: str) -> None:
+def test_a_formatted_amount_exceeds_its_number_by_less_than_one_unit(number: int, unit: str) -> None:
     one = grid_engine_amounts.MULTIPLIERS.get(unit, 1)
 
     written = grid_engine_amounts.parse_grid_engine_amount(

@@ -1,4 +1,4 @@
-"""Whether two names mean one host: the same answer for set-up and for nodes."""
+"""Whether two host names mean the same host."""
 
 import pytest
 
@@ -17,6 +17,5 @@ from gridbridge.model.elastic.elastic_nodes import is_same_host
         ("alpha", "alpha2.example.org", False),
     ],
 )
-def test_a_name_without_a_domain_is_that_of_any(one: str, other: str, is_same: bool) -> None:
-    """In any case of letters, and whichever of the two is asked about."""
+def test_host_names_are_equal_without_case_and_missing_domain(one: str, other: str, is_same: bool) -> None:
     assert (is_same_host(one, other), is_same_host(other, one)) == (is_same, is_same)

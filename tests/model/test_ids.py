@@ -1,4 +1,4 @@
-"""The transfer's name is read and written the same way, and only in that form."""
+"""Transfer names are written and parsed in exactly one form."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from gridbridge.errors import ParseError
 from gridbridge.model.transfer_name import TransferAttemptId, is_transfer_name, parse_transfer_name
 
 
-def test_a_name_is_read_as_it_was_written() -> None:
+def test_a_transfer_name_survives_writing_and_parsing() -> None:
     transfer = TransferAttemptId("alpha-2", 12, 3, 1)
 
     assert str(transfer) == "gb.alpha-2.12.3.1"
@@ -14,7 +14,7 @@ def test_a_name_is_read_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize(("task", "expected"), [(0, "12"), (3, "12.3")], ids=["a plain job", "an array's task"])
-def test_the_local_job_is_named_as_grid_engine_takes_it(task: int, expected: str) -> None:
+def test_the_local_job_of_a_transfer_is_written_as_in_grid_engine(task: int, expected: str) -> None:
     assert TransferAttemptId("alpha", 12, task, 1).local == expected
 
 
@@ -35,7 +35,7 @@ def test_the_local_job_is_named_as_grid_engine_takes_it(task: int, expected: str
     ],
     ids=repr,
 )
-def test_any_other_name_is_refused(name: str) -> None:
+def test_a_malformed_transfer_name_is_refused(name: str) -> None:
     with pytest.raises(ParseError):
         parse_transfer_name(name)
 

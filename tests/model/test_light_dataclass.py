@@ -1,4 +1,4 @@
-"""A light dataclass has the keywords that its class annotates."""
+"""A light dataclass accepts the annotated names of its class as keywords."""
 
 import pytest
 
@@ -13,11 +13,11 @@ class Pair:
     second: str = "two"
 
 
-def test_a_missing_value_has_its_default() -> None:
+def test_a_missing_keyword_has_its_default() -> None:
     assert vars(Pair(first=1)) == {"first": 1, "second": "two"}
 
 
 @pytest.mark.parametrize("values", [{}, {"first": 1, "third": 3}], ids=["missing", "unknown"])
-def test_missing_and_unknown_names_are_refused(values: dict[str, int]) -> None:
+def test_missing_and_unknown_keywords_are_refused(values: dict[str, int]) -> None:
     with pytest.raises(TypeError):
         Pair(**values)  # type: ignore[arg-type]

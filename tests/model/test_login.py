@@ -1,4 +1,4 @@
-"""How a person reaches a cluster by ssh: from the route, the configuration, or root's reading."""
+"""The ssh login of a user at a cluster, from a route or from a configuration section."""
 
 import pytest
 
@@ -10,18 +10,18 @@ SECTION = {"ssh": "far:2222", "users": {"alice": "al"}, "qmaster_port": 6444}
 
 
 @pytest.mark.parametrize(("person", "user"), [("alice", "al"), ("bob", "bo"), ("carol", "carol")])
-def test_each_starter_finds_its_own_account_in_the_route(person: str, user: str) -> None:
+def test_a_route_gives_each_user_the_mapped_account(person: str, user: str) -> None:
     reached = transfer_route.decode_transfer_route(transfer_route.encode_transfer_route(BY_SSH)).away_as(person).login
 
     assert reached
     assert (reached.host, reached.port, reached.user) == ("far", "2222", user)
 
 
-def test_a_route_without_ssh_leads_through_clients_here() -> None:
+def test_a_route_without_ssh_has_no_login() -> None:
     assert transfer_route.TransferRoute(**SIDES).away.login is None
 
 
-def test_less_patience_goes_the_same_way() -> None:
+def test_a_shorter_timeout_keeps_the_login() -> None:
     reached = BY_SSH.away_as("alice").within(3)
 
     assert reached.login
@@ -29,7 +29,7 @@ def test_less_patience_goes_the_same_way() -> None:
 
 
 @pytest.mark.parametrize(("person", "user"), [("alice", "al"), ("carol", "carol")])
-def test_a_section_is_read_as_the_service_reads_it(person: str, user: str) -> None:
+def test_a_cluster_section_gives_each_user_the_mapped_account(person: str, user: str) -> None:
     reached = transfer_route.remote_cluster_access_of_person(SECTION, "delta", person)
 
     assert reached.login
@@ -37,12 +37,12 @@ def test_a_section_is_read_as_the_service_reads_it(person: str, user: str) -> No
     assert (reached.login.host, reached.login.port, reached.login.user) == ("far", "2222", user)
 
 
-def test_no_place_is_no_login() -> None:
+def test_an_empty_ssh_address_is_no_login() -> None:
     assert transfer_route.parse_ssh_login_address("", "alice") is None
     assert transfer_route.remote_cluster_access_of_person({}, "beta", "alice").login is None
 
 
-def test_a_section_of_an_embedded_cluster_leads_to_its_folder() -> None:
+def test_an_embedded_cluster_section_gives_its_folder() -> None:
     reached = transfer_route.remote_cluster_access_of_person(
         {"kind": "embedded", "folder": "/mnt/beta"}, "beta", "alice"
     )

@@ -1,4 +1,4 @@
-"""Spool messages: what is written is read again, and nothing else is read."""
+"""Spool messages survive encoding and decoding; malformed messages are refused."""
 
 import pytest
 from hypothesis import given
@@ -18,13 +18,13 @@ ANY_TEXT = st.binary(max_size=60).map(lambda raw: raw.decode("utf-8", "surrogate
 
 
 @given(ANY_TEXT, ANY_TEXT)
-def test_a_message_survives_the_disk(reason: str, host: str) -> None:
+def test_a_spool_message_survives_encoding_and_decoding(reason: str, host: str) -> None:
     message = TransferMessage(kind=TransferMessageKind.ENDED, reason=reason, host=host)
 
     assert decode_transfer_message(encode_transfer_message(message)) == message
 
 
-def test_a_message_is_plain_lines_that_sh_can_write() -> None:
+def test_a_spool_message_consists_of_lines_that_sh_can_write() -> None:
     message = TransferMessage(kind=TransferMessageKind.ENDED, transfer="gb.alpha.1.0.1", reason="50% of\nit")
 
     assert encode_transfer_message(message) == b"kind=ended\ntransfer=gb.alpha.1.0.1\nreason=50%25 of%0Ait\n"
@@ -44,12 +44,12 @@ def test_a_message_is_plain_lines_that_sh_can_write() -> None:
     ],
     ids=["empty", "cut", "no value", "unknown key", "twice", "not hex", "bare %", "too long"],
 )
-def test_anything_else_is_refused(data: bytes) -> None:
+def test_a_malformed_spool_message_is_refused(data: bytes) -> None:
     with pytest.raises(ParseError):
         decode_transfer_message(data)
 
 
-def test_a_changed_copy_leaves_the_original_alone() -> None:
+def test_a_changed_message_copy_leaves_the_original_unchanged() -> None:
     message = TransferMessage(kind=TransferMessageKind.RECORD, phase="held")
 
     assert message.but(phase="released") == TransferMessage(kind=TransferMessageKind.RECORD, phase="released")

@@ -1,4 +1,4 @@
-"""The policy's own rules: every key is described, and inherited values are in their place."""
+"""Every configuration key is described, and inherited values are filled in."""
 
 from dataclasses import MISSING, Field, fields
 from typing import Any
@@ -34,7 +34,7 @@ ALPHA = ClusterSection(qmaster_port=6444, execd_port=6445)
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_every_key_has_a_meaning_of_one_line(key: Field[Any]) -> None:
+def test_every_configuration_key_has_a_one_line_meaning(key: Field[Any]) -> None:
     meaning = config_key_description(key).meaning
 
     assert meaning
@@ -43,7 +43,7 @@ def test_every_key_has_a_meaning_of_one_line(key: Field[Any]) -> None:
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_every_default_is_a_value_that_may_be_written(key: Field[Any]) -> None:
+def test_every_default_is_an_allowed_value(key: Field[Any]) -> None:
     known = config_key_description(key)
     if key.default is MISSING or known.inherits:
         return
@@ -54,14 +54,14 @@ def test_every_default_is_a_value_that_may_be_written(key: Field[Any]) -> None:
 
 
 @pytest.mark.parametrize(("ending", "unit"), [("_per_s", "1/s"), ("_s", "s"), ("_h", "h")], ids=["rate", "s", "h"])
-def test_a_unit_in_a_name_is_the_key_s_unit(ending: str, unit: str) -> None:
+def test_the_unit_in_a_key_name_is_the_unit_of_the_key(ending: str, unit: str) -> None:
     keys = [key for param in KEYS for key in param.values if key.name.endswith(ending)]
     timed = [key for key in keys if ending != "_s" or not key.name.endswith("_per_s")]
 
     assert {unit} == {config_key_description(key).unit for key in timed}
 
 
-def test_a_cell_has_the_cluster_s_name_unless_it_is_said() -> None:
+def test_a_cell_is_named_as_its_cluster_by_default() -> None:
     clusters = {"alpha": ALPHA, "beta": ClusterSection(qmaster_port=1, execd_port=2, cell="default")}
 
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
@@ -69,7 +69,7 @@ def test_a_cell_has_the_cluster_s_name_unless_it_is_said() -> None:
     assert [cluster.cell for cluster in policy.clusters.values()] == ["alpha", "default"]
 
 
-def test_the_local_cluster_is_the_site_s() -> None:
+def test_the_local_cluster_is_the_cluster_of_the_site_section() -> None:
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"alpha": ALPHA}, queues={})
 
     assert policy.local is policy.clusters["alpha"]
@@ -95,6 +95,6 @@ def test_the_local_cluster_is_the_site_s() -> None:
     ],
     ids=["path", "account", "object name", "state"],
 )
-def test_a_text_has_to_have_its_form(form: ConfigTextFormat, good: list[str], bad: list[str]) -> None:
+def test_a_text_format_accepts_and_refuses_texts(form: ConfigTextFormat, good: list[str], bad: list[str]) -> None:
     assert [True] * len(good) == [bool(form.holds(text)) for text in good]
     assert [False] * len(bad) == [bool(form.holds(text)) for text in bad]

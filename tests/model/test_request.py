@@ -1,23 +1,23 @@
-"""A job's request as a value: nothing asked for is a Request, and nobody changes one."""
+"""A job request is an immutable value with defaults."""
 
 from gridbridge.model.job_request import FAR_S, JobRequest, JobSpec
 
 
-def test_a_job_that_asks_for_nothing_needs_no_batch_system_s_words() -> None:
+def test_an_empty_job_request_has_defaults() -> None:
     asked = JobRequest()
 
     assert (asked.hard, asked.soft, asked.queues, asked.priority) == ((), (), "", 0)
     assert (asked.is_pinned, asked.is_deferred, asked.own_queues) == (False, False, "")
 
 
-def test_a_changed_request_is_another_one() -> None:
+def test_a_changed_request_leaves_the_original_unchanged() -> None:
     asked = JobRequest(hard=(("arch", "x"),), project="p")
     changed = asked.but(hard=())
 
     assert (asked.hard, changed.hard, changed.project) == ((("arch", "x"),), (), "p")
 
 
-def test_a_jobs_own_queues_are_known_while_it_is_pinned() -> None:
+def test_a_pinned_job_keeps_its_own_queues_in_its_context() -> None:
     pinned = JobRequest(context=(("gridbridge_queues", "all.q short.q"),), queues="transfer-beta")
 
     assert (pinned.own_queues, pinned.is_pinned) == ("all.q,short.q", True)
@@ -32,7 +32,7 @@ def test_a_deferred_job_keeps_its_own_start_time_in_its_context() -> None:
     assert (own.own_start, deferred.own_start) == (1767225600, 1767225600)
 
 
-def test_a_job_is_serial_and_in_its_owners_home_unless_it_says_more() -> None:
+def test_a_job_spec_has_defaults_for_a_serial_job() -> None:
     spec = JobSpec(transfer="gb.alpha.1.0.1", request=JobRequest())
     wide = spec.but(pe="smp", slots=4)
 

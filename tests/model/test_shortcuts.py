@@ -1,4 +1,4 @@
-"""Resources are known by their names and their shortcuts."""
+"""Grid Engine resources are known by their names and shortcuts."""
 
 import pytest
 
@@ -8,11 +8,11 @@ from gridbridge.model.job_request import is_home_only_resource, resource_long_na
 @pytest.mark.parametrize(
     ("name", "expected"), [("h", "hostname"), ("hostname", "hostname"), ("mf", "mem_free"), ("gpu", "gpu")]
 )
-def test_a_shortcut_stands_for_a_resource(name: str, expected: str) -> None:
+def test_a_resource_shortcut_becomes_its_long_name(name: str, expected: str) -> None:
     assert resource_long_name(name) == expected
 
 
 @pytest.mark.parametrize("name", ["h", "q", "hostname", "qname", "remote", "gb_beta_up"])
-def test_a_place_at_home_is_one_by_its_shortcut_too(name: str) -> None:
+def test_home_only_resources_are_recognised_by_name_and_shortcut(name: str) -> None:
     assert is_home_only_resource(name)
     assert not is_home_only_resource("mf")

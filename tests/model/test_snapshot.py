@@ -1,4 +1,4 @@
-"""Looking a job up, and counting the slots that can take work."""
+"""Lookup of a job in a cluster snapshot, and the free slots of a queue."""
 
 from datetime import UTC, datetime
 
@@ -40,11 +40,11 @@ def test_an_overbooked_queue_has_no_free_slots() -> None:
 
 
 @pytest.mark.parametrize("letters", [*"uadDEsSCcAoP", "au", "?"])
-def test_a_queue_with_any_letter_takes_no_work(letters: str) -> None:
+def test_a_queue_in_any_error_state_has_no_free_slots(letters: str) -> None:
     assert make_queue(letters).free_slots == 0
 
 
-def test_a_queue_without_batch_takes_no_work() -> None:
+def test_a_queue_without_batch_has_no_free_slots() -> None:
     assert make_queue(takes_batch=False).free_slots == 0
 
 
@@ -52,7 +52,7 @@ def test_a_queue_knows_its_host() -> None:
     assert make_queue().host == "n1"
 
 
-def test_an_arrays_task_is_found_in_the_row_that_covers_it() -> None:
+def test_an_array_task_is_found_in_the_row_that_covers_it() -> None:
     running, waiting = make_job(7, "r", range(1, 2)), make_job(7, "qw", range(2, 1_000_000_000, 2))
     snapshot = make_snapshot(running, waiting)
 
@@ -64,7 +64,7 @@ def test_an_arrays_task_is_found_in_the_row_that_covers_it() -> None:
 
 
 def find_all(count: int) -> int:
-    """Find each task of an array of which so many run; return the steps that it takes."""
+    """Find each running task of an array; return the number of executed steps."""
     running = [make_job(7, "r", range(n, n + 1)) for n in range(1, count + 1)]
     waiting = make_job(7, "qw", range(count + 1, count + 9))
     snapshot = make_snapshot(*running, waiting)
@@ -76,18 +76,18 @@ def find_all(count: int) -> int:
     return took
 
 
-def test_a_task_is_found_at_once_among_however_many() -> None:
-    """Home lists an array with a row for each task that runs, and looks many of them up."""
+def test_finding_tasks_takes_linear_time() -> None:
+    """Each running task of an array has its own row."""
     assert find_all(2000) < 15 * find_all(200)
 
 
-def test_a_row_without_tasks_tells_of_the_job_itself() -> None:
+def test_a_row_without_tasks_stands_for_the_whole_job() -> None:
     row = make_job(7, "r")
 
     assert (row.task, row.task_count) == (0, 1)
     assert make_snapshot(row).find(7, 5) == row
 
 
-def test_only_a_single_task_has_a_number() -> None:
+def test_only_a_row_of_one_task_has_a_task_number() -> None:
     assert make_job(7, "r", range(4, 5)).task == 4
     assert make_job(7, "qw", range(4, 6)).task == 0

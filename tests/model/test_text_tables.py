@@ -1,4 +1,4 @@
-"""Whose account is whose in another domain."""
+"""The mapping between local people and remote accounts."""
 
 import pytest
 
@@ -11,11 +11,11 @@ USERS = RemoteAccounts(alice="al", bob="carol")
     ("account", "person"),
     [("al", "alice"), ("carol", "bob"), ("dave", "dave"), ("alice", "alice@far"), ("bob", "bob@far")],
 )
-def test_an_account_is_its_holders_or_of_the_same_name(account: str, person: str) -> None:
-    """One that is called like somebody with another account is nobody's."""
+def test_a_remote_account_belongs_to_its_mapped_or_equally_named_person(account: str, person: str) -> None:
+    """An account named like a person mapped elsewhere belongs to nobody."""
     assert USERS.person_of(account, "far") == person
 
 
 @pytest.mark.parametrize("person", ["alice", "bob", "dave"])
-def test_who_logs_in_is_known_by_their_account(person: str) -> None:
+def test_the_account_of_a_person_leads_back_to_the_person(person: str) -> None:
     assert USERS.person_of(USERS.account_of(person), "far") == person

@@ -1,4 +1,4 @@
-"""A published vocabulary reads back as the same words."""
+"""The published vocabulary of a cluster survives encoding, and chooses parallel environments."""
 
 import pytest
 from hypothesis import given
@@ -17,12 +17,12 @@ WORD = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min_
 
 
 @given(st.fixed_dictionaries({kind: st.frozensets(WORD) for kind in NamesOfferedByCluster.KINDS}))
-def test_a_vocabulary_survives_its_file(names: dict[str, frozenset[str]]) -> None:
+def test_a_vocabulary_survives_encoding_and_decoding(names: dict[str, frozenset[str]]) -> None:
     assert decode_offered_names(encode_offered_names(NamesOfferedByCluster(**names))) == NamesOfferedByCluster(**names)
 
 
 @pytest.mark.parametrize("data", [b"colour=red\n", b"pe=smp", b"pe\n", b"pe=a\npe=b\n"])
-def test_what_is_no_vocabulary_is_refused(data: bytes) -> None:
+def test_a_malformed_vocabulary_is_refused(data: bytes) -> None:
     with pytest.raises(ParseError):
         decode_offered_names(data)
 
@@ -44,12 +44,13 @@ def test_what_is_no_vocabulary_is_refused(data: bytes) -> None:
         ({ANY}, 2, 4, ANY),
     ],
 )
-def test_an_environment_is_chosen_by_how_it_places_slots(rules: set[str], nodes: int, each: int, expected: str) -> None:
-    """All on one host, or the same number on each of several; wherever they are free by any."""
+def test_a_parallel_environment_is_chosen_by_its_allocation_rule(
+    rules: set[str], nodes: int, each: int, expected: str
+) -> None:
     assert NamesOfferedByCluster(rule=frozenset(rules)).environment(nodes, each) == expected
 
 
-def test_what_an_earlier_version_published_tells_no_rules() -> None:
+def test_a_vocabulary_of_an_earlier_version_has_no_rules() -> None:
     assert decode_offered_names(b"pe=smp\n").environment(1, 4) == ANY
     none = NamesOfferedByCluster(rule=frozenset({NO_RULE}))
     assert decode_offered_names(encode_offered_names(none)).environment(1, 4) == ""

@@ -1,4 +1,4 @@
-"""What a campaign's array asks for at a cluster that has transfer queues of its own."""
+"""The queue and parallel environment of a campaign's array at a cluster with transfer queues."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def publish(folder: Path, queues: NonForwardingQueues) -> None:
     (folder / "stays/beta").write_bytes(encode_non_forwarding_queues(queues))
 
 
-def test_it_asks_for_queues_that_send_nothing_on(tmp_path: Path) -> None:
+def test_an_array_is_kept_off_transfer_queues(tmp_path: Path) -> None:
     publish(tmp_path, NonForwardingQueues(queues="all.q", all_say="yes"))
     spec = JobSpec(transfer="gc.alpha.1.1", request=JobRequest(), tasks=3)
 
@@ -31,8 +31,8 @@ def test_it_asks_for_queues_that_send_nothing_on(tmp_path: Path) -> None:
     assert keep_array_off_transfer_queues(spec, "gamma", str(tmp_path)) is spec
 
 
-def test_one_that_names_a_queue_that_sends_on_is_refused_there(tmp_path: Path) -> None:
-    """Its tasks may run at another cluster."""
+def test_an_array_that_names_a_transfer_queue_is_refused(tmp_path: Path) -> None:
+    """Its tasks could run at a third cluster."""
     publish(tmp_path, NonForwardingQueues(queues="all.q", all_say="yes"))
     spec = JobSpec(transfer="gc.alpha.1.1", request=JobRequest(targets="transfer-alpha"), tasks=3)
 
@@ -52,8 +52,8 @@ def offer(folder: Path, *rules: str) -> str:
     return str(folder)
 
 
-def test_the_slots_of_a_task_on_one_node_lie_on_one_host(tmp_path: Path) -> None:
-    """By an environment with `$pe_slots`; what was asked for by name stays."""
+def test_the_slots_of_a_node_get_an_environment_on_one_host(tmp_path: Path) -> None:
+    """An environment that the JDL names is kept."""
     folder = offer(tmp_path, "mpi=$round_robin", "smp=$pe_slots", "pairs=2")
 
     assert choose_array_parallel_env(wide(1, 2), "beta", folder).pe == "smp"
@@ -64,7 +64,7 @@ def test_the_slots_of_a_task_on_one_node_lie_on_one_host(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("nodes", "rule"), [(1, r"\$pe_slots or 4"), (2, "4")])
-def test_a_cluster_without_such_an_environment_takes_none(tmp_path: Path, nodes: int, rule: str) -> None:
+def test_a_cluster_without_a_fitting_environment_refuses_the_array(tmp_path: Path, nodes: int, rule: str) -> None:
     folder = offer(tmp_path, "mpi=$round_robin")
 
     with pytest.raises(JobNeverAcceptedByCluster, match=f"^no parallel environment .*{rule} \\(slots a host: 4\\)"):

@@ -1,4 +1,4 @@
-"""Root lets a campaign go on by a file of its owner's own alone."""
+"""Root retries tasks only by a request file of the campaign's owner."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def _spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "begun"
 
 
-def test_its_owner_asks_for_it(spool: Path) -> None:
+def test_a_retry_request_of_the_owner_is_accepted(spool: Path) -> None:
     (spool / "took.abc").write_text(json.dumps(ASKS))
 
     first = require_owner_retry_request("abc", 12, UID)
@@ -47,14 +47,14 @@ def test_its_owner_asks_for_it(spool: Path) -> None:
     ],
     ids=["another's", "another person", "another verb", "no list", "older", "list", "text"],
 )
-def test_anything_else_is_refused(spool: Path, said: object, campaign: int, uid: int) -> None:
+def test_a_retry_request_with_another_content_is_refused(spool: Path, said: object, campaign: int, uid: int) -> None:
     (spool / "took.abc").write_text(json.dumps(said))
 
     with pytest.raises(AsUserRequestRefusal):
         require_owner_retry_request("abc", campaign, uid)
 
 
-def test_what_is_nested_too_deep_is_refused(spool: Path) -> None:
+def test_a_deeply_nested_retry_request_is_refused(spool: Path) -> None:
     (spool / "took.abc").write_text("[" * 60_000)
 
     with pytest.raises(AsUserRequestRefusal):
@@ -62,15 +62,15 @@ def test_what_is_nested_too_deep_is_refused(spool: Path) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "../took.abc", "abc/..", "nosuch", "a b"])
-def test_no_other_file_is_read(spool: Path, token: str) -> None:
+def test_a_token_that_names_another_file_is_refused(spool: Path, token: str) -> None:
     (spool / "took.abc").write_text(json.dumps(ASKS))
 
     with pytest.raises(AsUserRequestRefusal):
         require_owner_retry_request(token, 12, UID)
 
 
-def test_what_is_linked_is_nobodys(spool: Path) -> None:
-    """The service could link a file that its owner wrote for something else."""
+def test_a_linked_retry_request_is_refused(spool: Path) -> None:
+    """The service could link a file that its owner wrote for another purpose."""
     (spool / "of_the_owner").write_text(json.dumps(ASKS))
     os.link(spool / "of_the_owner", spool / "took.abc")
     os.symlink(spool / "of_the_owner", spool / "took.def")

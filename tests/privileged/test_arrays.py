@@ -1,4 +1,4 @@
-"""What gridbridge-as-user does for campaigns: its words, and the process that acts as the owner."""
+"""gridbridge-as-user for campaigns: its arguments, and the process that acts as the owner."""
 
 import os
 import shlex
@@ -54,13 +54,13 @@ def test_one_call_sends_several_arrays(asked: Asked) -> None:
     assert not found.is_of_copies
 
 
-def test_an_array_may_be_deleted_whole_or_in_part(asked: Asked) -> None:
+def test_an_array_may_be_deleted_completely_or_by_indices(asked: Asked) -> None:
     assert asked("delete-array c.12 beta 3").indices == ""
     assert asked("delete-array c.12 beta 3 1-5,9").indices == "1-5,9"
     assert asked("delete-waiting c.12 beta 3 1-5,9").indices == "1-5,9"
 
 
-def test_each_verb_about_arrays_is_one_that_the_program_takes() -> None:
+def test_every_array_verb_is_accepted_by_the_program() -> None:
     assert {*order.USAGE} <= {*as_user.ARRAY_VERBS}
 
 
@@ -84,12 +84,12 @@ def test_each_verb_about_arrays_is_one_that_the_program_takes() -> None:
         "delete-waiting c.12 beta 3 1-5 4 6",
     ],
 )
-def test_anything_else_is_refused(asked: Asked, told: str) -> None:
+def test_wrong_arguments_about_arrays_are_refused(asked: Asked, told: str) -> None:
     with pytest.raises(AsUserRequestRefusal):
         asked(told)
 
 
-def test_a_cluster_that_is_not_configured_may_be_later(asked: Asked) -> None:
+def test_an_unconfigured_cluster_is_a_temporary_refusal(asked: Asked) -> None:
     with pytest.raises(OwnerRequestNotYetPossible, match="no cluster 'gamma'"):
         asked("send-arrays c.12 gamma 3 0:1")
 
@@ -97,8 +97,8 @@ def test_a_cluster_that_is_not_configured_may_be_later(asked: Asked) -> None:
 @pytest.mark.parametrize(
     "line", ["", "5", " north  --seed\t5 ", "a\x0bb a\u00a0b \u2003", "it's", "'two words' 3", 'a\\ b "c"', "x\r"]
 )
-def test_a_line_is_split_as_sh_would(line: str) -> None:
-    """Also where that is done without a parser; a mark that stands alone is a letter."""
+def test_task_parameters_are_split_as_sh_does(line: str) -> None:
+    """A line with an unmatched quote is split at blanks."""
     try:
         expected = shlex.split(line)
     except ValueError:
@@ -126,7 +126,7 @@ def answers(person: str) -> Callable[[list[str]], str]:
     return answer
 
 
-def test_the_worker_answers_one_request_after_another() -> None:
+def test_the_owner_worker_answers_one_request_after_another() -> None:
     worker = CampaignOwnerWorker(7, answers)
 
     assert worker.ask("submit", "3") == "person 7: submit 3"
@@ -143,7 +143,7 @@ def test_the_worker_answers_one_request_after_another() -> None:
         ("die", OwnerWorkerLoss, "ended"),
     ],
 )
-def test_what_it_can_not_do_is_raised_again(word: str, error: type[Exception], why: str) -> None:
+def test_errors_of_the_owner_worker_are_raised_in_the_caller(word: str, error: type[Exception], why: str) -> None:
     worker = CampaignOwnerWorker(7, answers)
 
     with pytest.raises(error, match=why):
@@ -155,7 +155,7 @@ def test_what_it_can_not_do_is_raised_again(word: str, error: type[Exception], w
         assert worker.ask("submit") == "person 7: submit"
 
 
-def test_a_worker_that_its_owner_stopped_is_killed_at_the_limit() -> None:
+def test_a_stopped_owner_worker_is_killed_at_the_time_limit() -> None:
     worker = CampaignOwnerWorker(7, answers, limit_s=0.2)
 
     with pytest.raises(OwnerWorkerLoss, match=r"not done within 0\.2 s"):
@@ -163,7 +163,7 @@ def test_a_worker_that_its_owner_stopped_is_killed_at_the_limit() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(worker.scope.pid, 0)[1]) in KILLED
 
 
-def test_a_worker_that_tells_without_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_owner_worker_with_an_endless_answer_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_module, "ANSWER_BYTES", 1 << 20)
     worker = CampaignOwnerWorker(7, lambda _: lambda _: "x" * (8 << 20))
 
@@ -172,8 +172,8 @@ def test_a_worker_that_tells_without_end_is_killed(monkeypatch: pytest.MonkeyPat
     assert os.waitstatus_to_exitcode(os.waitpid(worker.scope.pid, 0)[1]) in KILLED
 
 
-def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Asked) -> None:
-    """Its array can't be released until somebody has put it back: no person is to blame."""
+def test_a_lost_ledger_is_an_error(tmp_path: Path, asked: Asked) -> None:
+    """The array cannot be released until somebody restores the ledger."""
     with (
         RootLedgerOfSubmittedTasks(12, str(tmp_path / "ledger")) as ledger,
         pytest.raises(RootLedgerUnreadable, match=r"c\.12: root's ledger lacks the campaign"),
@@ -182,8 +182,8 @@ def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Asked) -> None:
 
 
 @pytest.mark.parametrize("told", ["delete-array c.99 beta 3", "release-array c.99 beta 3"])
-def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(tmp_path: Path, asked: Asked, told: str) -> None:
-    """Whoever has the service account would fill a disk of root's."""
+def test_a_request_about_an_unknown_campaign_creates_no_ledger(tmp_path: Path, asked: Asked, told: str) -> None:
+    """A stolen service account would otherwise fill root's disk."""
     folder = tmp_path / "ledger"
     with RootLedgerOfSubmittedTasks(99, str(folder)) as ledger, suppress(RootLedgerUnreadable):
         assert ledger.list_arrays() == ()
@@ -193,7 +193,7 @@ def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(tmp_path: Path
     assert [*folder.iterdir()] == []
 
 
-def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
+def test_the_end_of_a_campaign_is_recorded_under_one_number(
     tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked("delete-array c.12 beta 3")  # the configuration can be read
@@ -218,10 +218,10 @@ MAKERS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_the_end_of_a_campaign_is_noted_whatever_is_put_into_its_files_place(
+def test_the_end_of_a_campaign_is_recorded_whatever_replaces_its_file(
     tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], object]
 ) -> None:
-    """Its owner may remove the file; an end that is never noted is told in every cycle."""
+    """An end that is never recorded would be reported in every cycle."""
     asked("delete-array c.12 beta 3")  # the configuration can be read
     monkeypatch.setattr(as_user_refusals_and_user_switch, "require_ordinary_account", lambda *_: None)
     make(tmp_path / "c.12")
@@ -233,10 +233,10 @@ def test_the_end_of_a_campaign_is_noted_whatever_is_put_into_its_files_place(
         ledger.record_array(1, "beta", "0:1")
 
 
-def test_no_ledger_is_begun_for_what_no_person_put_there(
+def test_a_file_of_a_system_account_creates_no_ledger(
     tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever has the service account would fill a disk of root's."""
+    """A stolen service account would otherwise fill root's disk."""
 
     def refuse(*_: object) -> None:
         raise AsUserRequestRefusal("nothing is done as uid 990")
@@ -251,7 +251,7 @@ def test_no_ledger_is_begun_for_what_no_person_put_there(
     assert [*folder.iterdir()] == []
 
 
-def test_what_became_of_an_array_is_a_line(asked: Asked) -> None:
+def test_the_result_of_an_array_is_one_line(asked: Asked) -> None:
     (array,) = asked("send-arrays c.12 beta 3 0-9:1").arrays
     one = ArraySendProgress(array, 0)
     one.error = JobNeverAcceptedByCluster("no queue\n0 77 \r\x85and more\u2028")
@@ -261,7 +261,7 @@ def test_what_became_of_an_array_is_a_line(asked: Asked) -> None:
     assert one.line() == "0 77 "
 
 
-def test_who_has_no_account_now_may_have_one_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_owner_account_is_a_temporary_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     def nobody(uid: int) -> str:
         raise as_user_refusals_and_user_switch.MissingUserAccount(f"uid {uid} has no account")
 
@@ -271,8 +271,8 @@ def test_who_has_no_account_now_may_have_one_later(monkeypatch: pytest.MonkeyPat
         CampaignOwnerWorker(7, answers).ask("submit")
 
 
-def test_nothing_is_intended_for_an_owner_without_an_account(tmp_path: Path, asked: Asked) -> None:
-    """What is intended and never submitted keeps a cancelled campaign from ending."""
+def test_no_intent_is_recorded_for_an_owner_without_an_account(tmp_path: Path, asked: Asked) -> None:
+    """A recorded intent without a submission keeps a cancelled campaign from ending."""
     order = asked("send-arrays c.12 beta 3 0-9:1")
     with RootLedgerOfSubmittedTasks(12, str(tmp_path)) as ledger:
         ledger.require_campaign_file(NOBODY, "digest")
@@ -282,14 +282,14 @@ def test_nothing_is_intended_for_an_owner_without_an_account(tmp_path: Path, ask
         assert ledger.list_arrays() == ()
 
 
-def test_no_module_of_it_is_too_long_for_whoever_lets_it_run_as_root() -> None:
+def test_every_privileged_module_is_short_enough_to_audit() -> None:
     paths = Path(order.__file__).parent.glob("*.py")
     lines = {path.stem: len(path.read_text().splitlines()) for path in paths}
 
     assert {name for name, count in lines.items() if count >= 180} == set()
 
 
-def test_places_that_an_array_does_not_have_are_refused(tmp_path: Path, asked: Asked) -> None:
+def test_indices_outside_an_array_are_refused(tmp_path: Path, asked: Asked) -> None:
     with RootLedgerOfSubmittedTasks(12, str(tmp_path)) as ledger:
         ledger.require_campaign_file(1000, "digest")
         ledger.record_array(3, "beta", "0-2:1")

@@ -1,4 +1,4 @@
-"""What root does for the balancer: five verbs, whose every word is checked."""
+"""gridbridge-as-root: the balancer's verbs, and the check of every argument."""
 
 import os
 import shlex
@@ -28,7 +28,7 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_a_name_stands_in_our_block_alone_and_goes_with_it(hosts: Path) -> None:
+def test_name_and_unname_change_only_our_block_of_the_hosts_file(hosts: Path) -> None:
     told = []
     for words in (
         ("name", "alpha-n7", "10.0.0.7"),
@@ -45,7 +45,7 @@ def test_a_name_stands_in_our_block_alone_and_goes_with_it(hosts: Path) -> None:
 @pytest.mark.parametrize(
     "others", ["# page\x0c10.0.0.9 b\n", "10.0.0.1 master\r\n", "# a\u20282\x0b3\n", "\n\n# b\n\n", ""]
 )
-def test_others_lines_stay_as_they_are(hosts: Path, others: str) -> None:
+def test_other_lines_of_the_hosts_file_stay_unchanged(hosts: Path, others: str) -> None:
     hosts.write_bytes(others.encode())
 
     as_root.perform_as_root_request(("name", "alpha-n7", "10.0.0.7"), str(hosts))
@@ -55,8 +55,8 @@ def test_others_lines_stay_as_they_are(hosts: Path, others: str) -> None:
 
 
 @pytest.mark.parametrize("new", [("alpha-n7", "10.0.0.8"), ("alpha-n8", "10.0.0.7")])
-def test_a_name_and_an_address_have_one_line(hosts: Path, new: tuple[str, str]) -> None:
-    """A qmaster admits nobody whose address leads back to another name."""
+def test_a_name_or_address_has_only_one_line(hosts: Path, new: tuple[str, str]) -> None:
+    """A qmaster admits no host whose address resolves to another name."""
     hosts.write_text(ONE)
 
     as_root.perform_as_root_request(("name", *new), str(hosts))
@@ -92,7 +92,7 @@ def test_a_name_and_an_address_have_one_line(hosts: Path, new: tuple[str, str]) 
         ("export",),
     ],
 )
-def test_anything_else_is_refused_and_changes_nothing(hosts: Path, words: tuple[str, ...]) -> None:
+def test_wrong_arguments_of_as_root_change_nothing(hosts: Path, words: tuple[str, ...]) -> None:
     with pytest.raises(AsRootRequestRefusal):
         as_root.perform_as_root_request(words, str(hosts))
 
@@ -108,10 +108,10 @@ def test_anything_else_is_refused_and_changes_nothing(hosts: Path, words: tuple[
         ("alpha-nfs", "192.0.2.1", False),
     ],
 )
-def test_no_other_machine_of_the_site_loses_its_name(
+def test_no_name_of_another_machine_is_reassigned(
     host: str, leads: str, is_named: bool, hosts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stolen account would have the master mount from a machine of the thief's."""
+    """A stolen account could otherwise let the master mount a folder from its own machine."""
     settings = hosts.parent / "gridbridge.toml"
     settings.write_text('[site]\ncluster = "alpha"\n')
     monkeypatch.setattr(as_root, "_look_up_addresses", lambda _: frozenset({leads}))
@@ -134,7 +134,7 @@ def test_no_other_machine_of_the_site_loses_its_name(
     ids=["again", "fail", "system", "busy"],
 )
 @pytest.mark.parametrize("silent", [socket.AF_INET, socket.AF_INET6], ids=["IPv4", "IPv6"])
-def test_no_name_is_given_away_while_a_name_service_does_not_answer(
+def test_no_name_is_assigned_while_the_name_service_is_silent(
     hosts: Path, monkeypatch: pytest.MonkeyPatch, error: OSError, silent: int
 ) -> None:
     def lookup(host: str, port: None, family: int) -> list[object]:
@@ -149,7 +149,9 @@ def test_no_name_is_given_away_while_a_name_service_does_not_answer(
 
 
 @pytest.mark.parametrize("errno", [socket.EAI_NONAME, socket.EAI_NODATA])
-def test_a_name_that_clearly_nobody_has_is_given(hosts: Path, monkeypatch: pytest.MonkeyPatch, errno: int) -> None:
+def test_a_name_unknown_to_the_name_service_is_assigned(
+    hosts: Path, monkeypatch: pytest.MonkeyPatch, errno: int
+) -> None:
     def lookup(*_: object) -> list[object]:
         raise socket.gaierror(errno, "Name or service not known")
 
@@ -216,7 +218,7 @@ fi
 """
 
 
-def test_the_program_forgets_its_caller_before_it_does_anything() -> None:
+def test_as_root_clears_its_environment_first() -> None:
     argv, environment = (sys.executable, "-c", MAIN, "name"), os.environ | {"HOSTALIASES": "/x"}
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
 
@@ -237,8 +239,10 @@ def test_the_program_forgets_its_caller_before_it_does_anything() -> None:
         ("files", "3", "nobody's"),  # the caller's limit of files is lifted
     ],
 )
-def test_what_a_real_resolver_says_in_each_trouble(tmp_path: Path, trouble: str, answer: str, told: str) -> None:
-    """In a network and with files of its own; the caller calls the name another, of nobody."""
+def test_a_real_resolver_tells_an_unknown_name_from_a_failure(
+    tmp_path: Path, trouble: str, answer: str, told: str
+) -> None:
+    """Runs in its own network and mount namespace; HOSTALIASES tries to redirect the name."""
     files = {
         "resolv.conf": "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n",
         "nsswitch.conf": "hosts: files dns\n",
@@ -262,7 +266,7 @@ def test_what_a_real_resolver_says_in_each_trouble(tmp_path: Path, trouble: str,
     assert done.stdout == f"{told}\n"
 
 
-def test_a_name_of_our_block_may_get_another_address(hosts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_in_our_block_may_get_another_address(hosts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(as_root, "_look_up_addresses", lambda _: frozenset({"10.0.0.7"}))
     hosts.write_text(ONE.replace("7 alpha-n7", "7 big"))
 
@@ -270,7 +274,7 @@ def test_a_name_of_our_block_may_get_another_address(hosts: Path, monkeypatch: p
     assert "10.0.0.8 big\n" in hosts.read_text()
 
 
-def test_nobody_else_can_hold_its_lock(hosts: Path, tmp_path: Path) -> None:
+def test_the_lock_of_the_hosts_file_is_private(hosts: Path, tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     lock.touch(0o644)
 
@@ -280,7 +284,7 @@ def test_nobody_else_can_hold_its_lock(hosts: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("half", [f"{BEGIN}\n", f"{END}\n", f"{END}\n{BEGIN}\n"])
-def test_half_of_our_block_is_left_to_an_administrator(hosts: Path, half: str) -> None:
+def test_an_incomplete_block_is_refused(hosts: Path, half: str) -> None:
     hosts.write_text(OTHERS + half)
 
     with pytest.raises(AsRootRequestRefusal, match=r"block|before"):
@@ -288,7 +292,7 @@ def test_half_of_our_block_is_left_to_an_administrator(hosts: Path, half: str) -
     assert hosts.read_text() == OTHERS + half
 
 
-def test_the_sites_program_gets_the_name_and_nothing_else(hosts: Path, tmp_path: Path) -> None:
+def test_the_export_program_gets_only_the_host_name(hosts: Path, tmp_path: Path) -> None:
     program, settings = tmp_path / "export", tmp_path / "gridbridge.toml"
     program.write_text(f'#!/bin/sh\necho "$#" "$@" >{tmp_path}/told\n')
     program.chmod(0o755)
@@ -302,8 +306,7 @@ def test_the_sites_program_gets_the_name_and_nothing_else(hosts: Path, tmp_path:
         as_root.perform_as_root_request(("export", "alpha-n7"), str(hosts), str(settings))
 
 
-def test_sudo_lets_the_balancers_account_alone_do_these_verbs_and_nothing_else() -> None:
-    """The accounts of the poller and the runner are not named."""
+def test_sudoers_allows_only_these_verbs_to_the_balancer_account() -> None:
     lines = (CONF / "sudoers" / "gridbridge-admin").read_text().splitlines()
     (rule,) = [line for line in lines if not line.startswith("#")]
     who, _, commands = rule.partition(" ALL=(root) NOPASSWD: ")
@@ -329,15 +332,15 @@ def test_sudo_lets_the_balancers_account_alone_do_these_verbs_and_nothing_else()
         ("owns", "gamma-n1"),
     ],
 )
-def test_only_its_own_words_about_one_node_of_oars_are_obeyed(tmp_path: Path, words: tuple[str, ...]) -> None:
-    """Nothing is run: OAR writes what it is given into SQL."""
+def test_only_known_words_about_one_oar_node_are_accepted(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """OAR copies its arguments into SQL."""
     conf = tmp_path / "oar.conf"
     conf.write_text("DB_TYPE=Pg\n")
     with pytest.raises(as_root.AsRootRequestRefusal):
         as_root.set_or_tag_oar_node_as_root(words, str(conf))
 
 
-def test_nothing_is_halted_where_oar_does_it_itself(tmp_path: Path) -> None:
+def test_no_node_is_halted_where_oar_saves_energy_itself(tmp_path: Path) -> None:
     conf = tmp_path / "oar.conf"
     conf.write_text('ENERGY_SAVING_INTERNAL="yes"\n')
     for words in (("owns",), ("drain", "gamma-n1"), ("halt", "gamma-n1")):

@@ -1,4 +1,4 @@
-"""gridbridge-as-user works as somebody who can stop and kill its working process."""
+"""gridbridge-as-user survives an owner who stops or kills its worker process."""
 
 import os
 import pwd
@@ -25,7 +25,7 @@ def a_child(act: Callable[[], object]) -> UserProcessScope:
     return child
 
 
-def test_a_worker_that_its_owner_stopped_is_killed_at_the_limit() -> None:
+def test_a_stopped_child_is_killed_at_the_time_limit() -> None:
     child = a_child(lambda: os.kill(os.getpid(), signal.SIGSTOP))
 
     with pytest.raises(GridbridgeError, match=r"not done within 0\.2 s"):
@@ -33,8 +33,8 @@ def test_a_worker_that_its_owner_stopped_is_killed_at_the_limit() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1]) in KILLED
 
 
-def test_that_a_worker_was_ended_is_told() -> None:
-    """As by a host that has no memory left: an exit status alone says nothing of that."""
+def test_the_signal_that_killed_a_child_is_reported() -> None:
+    """The kernel kills processes of a host without memory."""
     child = a_child(lambda: os.kill(os.getpid(), signal.SIGKILL))
 
     with pytest.raises(GridbridgeError, match="ended by signal 9"):
@@ -42,24 +42,24 @@ def test_that_a_worker_was_ended_is_told() -> None:
 
 
 @pytest.mark.parametrize(("act", "status"), [(lambda: None, 0), (lambda: os._exit(2), 2)], ids=["done", "refused"])
-def test_it_ends_as_the_worker_ends(act: Callable[[], object], status: int) -> None:
+def test_as_user_exits_with_the_status_of_its_child(act: Callable[[], object], status: int) -> None:
     watcher = a_child(lambda: as_user_refusals_and_user_switch.exit_with_child(a_child(act)))
 
     assert os.waitstatus_to_exitcode(os.waitpid(watcher.pid, 0)[1]) == status
 
 
-def test_it_stays_small_enough_to_be_read_by_whoever_lets_it_run_as_root() -> None:
+def test_as_user_is_short_enough_to_audit() -> None:
     with open(as_user.__file__, encoding="utf-8") as source:
         assert len(source.readlines()) < 150
 
 
-def test_who_is_a_person_already_becomes_that_person_without_any_right() -> None:
+def test_switching_to_the_own_user_needs_no_right() -> None:
     assert as_user_refusals_and_user_switch.switch_to_user(os.geteuid()) == pwd.getpwuid(os.geteuid()).pw_name
 
 
 @pytest.mark.parametrize("adapter", [embedded, gridengine, oar], ids=["embedded", "gridengine", "oar"])
-def test_each_verb_is_a_function_of_each_adapter(adapter: object) -> None:
-    """A verb names a function; adapters are loaded only when a job of their kind is acted on."""
+def test_every_verb_is_a_function_of_every_adapter(adapter: object) -> None:
+    """Adapters are loaded only for a job of their kind."""
     missing = [name for name in as_user.VERBS.values() if name and not hasattr(adapter, name)]
 
     assert missing == []

@@ -1,4 +1,4 @@
-"""Root's helper runs a person's program from that person's file, and says numbers to it."""
+"""Root's helper runs the notification program of a user, and passes only checked words."""
 
 import json
 import os
@@ -15,7 +15,7 @@ PROGRAM = {"verb": "subscribe", "way": "program", "identity": "/home/alice/told"
 @pytest.mark.parametrize(
     ("word", "line"), [("12:BLACKLIST:beta:5", "12 BLACKLIST beta 5"), ("12:NO_CLUSTER::0", "12 NO_CLUSTER - 0")]
 )
-def test_a_word_becomes_a_line(word: str, line: str) -> None:
+def test_a_notification_word_becomes_a_line(word: str, line: str) -> None:
     assert notify_owner._checked_notification_line(word) == line
 
 
@@ -33,7 +33,7 @@ def test_a_word_becomes_a_line(word: str, line: str) -> None:
         "12:BLACKLIST:beta:٣",
     ],
 )
-def test_the_service_says_nothing_in_words_of_its_own(word: str) -> None:
+def test_a_malformed_notification_word_is_refused(word: str) -> None:
     with pytest.raises(AsUserRequestRefusal):
         notify_owner._checked_notification_line(word)
 
@@ -44,7 +44,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_program_stands_in_its_owners_file(folder: Path) -> None:
+def test_the_notification_program_is_read_from_its_owners_file(folder: Path) -> None:
     (folder / "tell.ab12").write_text(json.dumps(PROGRAM))
 
     assert notify_owner.read_notification_request_file("tell.ab12") == ("/home/alice/told", os.getuid())
@@ -63,7 +63,7 @@ def test_the_program_stands_in_its_owners_file(folder: Path) -> None:
     ],
     ids=["another request", "a mail", "no path", "a list", "no request", "too deep", "another file"],
 )
-def test_any_other_file_is_refused(folder: Path, name: str, text: str) -> None:
+def test_a_file_that_is_no_notification_request_is_refused(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text)
 
     with pytest.raises(AsUserRequestRefusal):
@@ -71,14 +71,14 @@ def test_any_other_file_is_refused(folder: Path, name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tell.../../etc/passwd", "tell.", "../tell.ab", "tell.none"])
-def test_a_name_leads_nowhere_else(folder: Path, name: str) -> None:
+def test_a_file_name_outside_the_folder_is_refused(folder: Path, name: str) -> None:
     del folder
 
     with pytest.raises(AsUserRequestRefusal):
         notify_owner.read_notification_request_file(name)
 
 
-def test_a_link_is_not_followed(folder: Path) -> None:
+def test_a_linked_notification_request_is_refused(folder: Path) -> None:
     (folder / "real").write_text(json.dumps(PROGRAM))
     (folder / "tell.ab").symlink_to(folder / "real")
 

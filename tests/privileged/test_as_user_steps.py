@@ -1,4 +1,4 @@
-"""Root takes a prologue's lines, and what hosts are asked for, from the owner's file."""
+"""Root reads prologue lines and resource requests from the owner's campaign file."""
 
 import json
 from dataclasses import asdict
@@ -74,7 +74,7 @@ def jdl_of(text: dict[str, str]) -> dict[str, Any]:
         (jdl_of({"resources": "/core=8"}), "/resource_id=8"),
     ],
 )
-def test_slots_are_asked_of_oar_on_their_nodes(tmp_path: Path, kept: dict[str, Any], expected: str) -> None:
+def test_oar_gets_the_slots_with_their_nodes(tmp_path: Path, kept: dict[str, Any], expected: str) -> None:
     specs = read(tmp_path, "990000000:2", "0:1", **kept | STEPS)
 
     prologue, tasks = (oar.oarsub_command(SERVER, one) for one in specs)
@@ -85,14 +85,14 @@ def test_slots_are_asked_of_oar_on_their_nodes(tmp_path: Path, kept: dict[str, A
 
 
 @pytest.mark.parametrize("nodes", [3, -1, "2", 16])
-def test_slots_that_are_not_the_same_on_each_node_are_refused(tmp_path: Path, nodes: object) -> None:
-    """No JDL asks for that, but the file may be any program's."""
+def test_slots_that_nodes_do_not_divide_are_refused(tmp_path: Path, nodes: object) -> None:
+    """A JDL never has such a number, but a forged campaign file may."""
     with pytest.raises(AsUserRequestRefusal, match="nodes"):
         read(tmp_path, "0:1", nodes=nodes)
 
 
-def test_grid_engine_is_asked_for_all_slots_and_for_one_of_several_values(tmp_path: Path) -> None:
-    """The parallel environment says where they lie; a comma binds less than OR (the example)."""
+def test_grid_engine_gets_all_slots_and_alternative_values(tmp_path: Path) -> None:
+    """In properties a comma binds less than OR."""
     asked = {"resources": "/nodes=2/core=4", "pe": "mpi"}
     asked["properties"] = "arch=lx-amd64, os=deb12 OR os=deb13"
     (spec,) = read(tmp_path, "0:1", **jdl_of(asked))
@@ -107,7 +107,7 @@ def test_grid_engine_is_asked_for_all_slots_and_for_one_of_several_values(tmp_pa
 @pytest.mark.parametrize(
     ("type_", "types"), [("normal", ()), ("best-effort", ("besteffort",))], ids=["normal", "yields"]
 )
-def test_what_a_jdl_asks_of_a_cluster_is_asked_there(tmp_path: Path, type_: str, types: tuple[str, ...]) -> None:
+def test_requests_of_a_jdl_reach_the_cluster(tmp_path: Path, type_: str, types: tuple[str, ...]) -> None:
     asked = {"project": "physics", "queue": "long.q", "walltime": "0:10", "type": type_}
     (spec,) = read(tmp_path, "0:1", **jdl_of(asked))
 
@@ -121,15 +121,15 @@ def test_what_a_jdl_asks_of_a_cluster_is_asked_there(tmp_path: Path, type_: str,
     ["990000002:1", "990000001:1", "990000000:1,0:1", "990000000-990000001:1", "999999999:1"],
     ids=["another cluster's", "none there", "with a task", "two", "no cluster's"],
 )
-def test_what_the_file_does_not_have_is_refused(tmp_path: Path, tasks: str) -> None:
+def test_tasks_that_the_campaign_file_lacks_are_refused(tmp_path: Path, tasks: str) -> None:
     with pytest.raises(AsUserRequestRefusal):
         read(tmp_path, tasks)
     with pytest.raises(AsUserRequestRefusal, match="no prologue at beta"):
         read(tmp_path, "990000000:1", is_of_copies=True)
 
 
-def test_root_splits_no_parameters_into_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That takes minutes for lines of somebody's choice: it is done as that person."""
+def test_root_does_not_split_task_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Splitting crafted lines takes minutes, so the owner's process splits."""
     split = list[str]()
     really = campaign_array_job_spec.split_task_parameters
     monkeypatch.setattr(
@@ -143,10 +143,8 @@ def test_root_splits_no_parameters_into_words(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("name", ["MOST_OF_TASK", "MOST_OF_ARRAY"])
-def test_parameters_that_gridsub_would_not_take_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """Half a gigabyte of them would be several in root's hands."""
+def test_overlong_task_parameters_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Root would need several times their size in memory."""
     monkeypatch.setattr(campaign_array_job_spec, name, 9)
 
     assert read(tmp_path, "0:1", line="a 1234567")

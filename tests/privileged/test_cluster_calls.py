@@ -1,4 +1,4 @@
-"""Which tasks of an array are deleted because they wait, and what is told of the others."""
+"""Deletion of the waiting tasks of an array, and the report of running tasks."""
 
 import pytest
 
@@ -12,7 +12,7 @@ CONFIG: dict[str, dict[str, object]] = {"site": {"cluster": "alpha"}, "cluster":
 
 
 class Cell:
-    """A cell with an array, of which some tasks can be held before they begin."""
+    """A cell with one array, some of whose tasks still wait."""
 
     def __init__(self, *waiting: range, owner: str = "alice") -> None:
         self._waiting = waiting
@@ -21,19 +21,19 @@ class Cell:
         self.released: tuple[range, ...] = ()
 
     def query_owner_and_account(self, _: object, __: str) -> tuple[str, str]:
-        """Return whose the array is; nobody's, where it is gone."""
+        """Return the owner of the array, or nobody if the array has ended."""
         return self._owner, NAME if self._owner else ""
 
     def hold_array_tasks(self, *_: object) -> tuple[range, ...]:
-        """Hold tasks; return those that wait."""
+        """Hold tasks; return the waiting tasks."""
         return self._waiting
 
     def delete_array_tasks(self, _: object, __: str, ___: str, places: str) -> None:
-        """Note what is deleted."""
+        """Record the deleted tasks."""
         self.deleted = places
 
     def release_array_tasks(self, _: object, __: str, places: tuple[range, ...]) -> None:
-        """Note what may go on."""
+        """Record the released tasks."""
         self.released = places
 
 
@@ -46,14 +46,14 @@ def act(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> str:
     return CampaignOwnerClusterCalls(asked, "alice").release_or_delete_array(NAME, "7", is_repeated=False)
 
 
-def test_what_can_not_be_held_goes_on_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_that_cannot_be_held_keep_running_and_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = Cell(range(1, 3), range(5, 6))
 
     assert act(cell, monkeypatch) == "3-4"
     assert (cell.deleted, cell.released) == ("1-2,5", (range(3, 5),))
 
 
-def test_of_an_array_that_is_gone_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deleting_from_an_ended_array_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = Cell(owner="")
 
     with pytest.raises(GridbridgeError, match="does not exist any more"):

@@ -1,4 +1,4 @@
-"""Root asks each cluster once about all earlier attempts of the tasks of an array."""
+"""Root asks each cluster once about all earlier attempts of an array's tasks."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -47,7 +47,7 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> Ask:
 
 @pytest.fixture(name="ledger")
 def _ledger(tmp_path: Path) -> Ledger:
-    """Task 0 to 99 were sent one by one to beta, 5 to gamma again and to where nothing is now."""
+    """Tasks 0 to 99 were sent to beta one by one; task 5 again to gamma and to delta, now unconfigured."""
     ledger = RootLedgerOfSubmittedTasks(7, str(tmp_path / "ledger"))
     ledger.require_campaign_file(1000, "abc")
     for number in range(1, 101):
@@ -72,8 +72,8 @@ def test_each_cluster_is_asked_once_about_all_arrays(asked: Ask, ledger: Ledger)
     assert words[1] == ("101=+",)
 
 
-def test_an_array_that_was_sent_again_is_asked_for_by_its_name_too(asked: Ask, ledger: Ledger) -> None:
-    """The id that was found for it may be that of another job, which somebody renamed."""
+def test_a_resubmitted_array_is_also_looked_up_by_name(asked: Ask, ledger: Ledger) -> None:
+    """The recorded id may belong to another, renamed job."""
     words = asked("")
     ledger.record_array(101, "gamma", "5-6:2")
     ledger.record_job_id(101, "55")
@@ -83,38 +83,38 @@ def test_an_array_that_was_sent_again_is_asked_for_by_its_name_too(asked: Ask, l
 
 
 @pytest.mark.parametrize("answer", ["101=1:2:1", "100=8:9:1 101=7:3000000000:2,2:3:1"])
-def test_nothing_is_sent_while_an_earlier_attempt_is_listed(asked: Ask, ledger: Ledger, answer: str) -> None:
+def test_no_attempt_is_sent_while_an_earlier_attempt_is_listed(asked: Ask, ledger: Ledger, answer: str) -> None:
     asked(answer)
     with pytest.raises(OwnerRequestNotYetPossible, match="an earlier attempt of a task is at gamma, in array 101"):
         require_earlier_attempts_ended(wanted("5-6:4"), ledger, 0)
 
 
 @pytest.mark.parametrize("answer", ["", "101", "101=", "101=3:9:1", "101=x", "101=1:2:3:4", "="])
-def test_no_answer_keeps_nothing(asked: Ask, ledger: Ledger, answer: str) -> None:
-    """Nor one that makes no sense: a thief can't make a cluster silent."""
+def test_a_missing_or_senseless_answer_blocks_no_attempt(asked: Ask, ledger: Ledger, answer: str) -> None:
+    """A stolen account cannot make a cluster silent."""
     asked(answer)
     require_earlier_attempts_ended(wanted("5-6:4"), ledger, 0)
 
 
 class Adapter:
-    """A cluster at which somebody has renamed arrays, and made one look like another."""
+    """A cluster on which somebody renamed arrays and imitated another array."""
 
     error: Exception | None = None
 
     def find_held_job(self, _: object, name: str, person: str) -> str:
-        """Return the oldest, or fail."""
+        """Return the oldest job of the name, or fail."""
         assert person == "alice"
         if self.error:
             raise self.error
         return {"gc.alpha.7.2": "52", "gc.alpha.7.101": ""}[name]
 
     def find_duplicate_arrays(self, _: object, name: str, person: str, array: str) -> list[str]:
-        """Return one more."""
+        """Return one more array of the name."""
         assert (name, person, array) == ("gc.alpha.7.2", "alice", "52")
         return ["53"]
 
     def query_live_indices(self, _: object, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
-        """Return which places live."""
+        """Return the live task indices of each array."""
         places = {"1001": (range(1, 3),), "52": (), "53": (range(4, 5), range(7, 8))}
         return {job: places[job] for job in arrays}
 
@@ -128,7 +128,7 @@ def _adapter(monkeypatch: pytest.MonkeyPatch, asked: Ask) -> Adapter:
     return adapter
 
 
-def test_every_job_that_may_be_an_array_is_asked_about(adapter: Adapter) -> None:
+def test_every_job_that_may_be_the_array_is_queried(adapter: Adapter) -> None:
     del adapter
     answer = earlier_attempts_ended_check._live_index_query(wanted("5:4"), "alice")
 
@@ -136,22 +136,24 @@ def test_every_job_that_may_be_an_array_is_asked_about(adapter: Adapter) -> None
 
 
 @pytest.mark.parametrize("error", [ParseError("half"), ValueError("no number")])
-def test_an_answer_that_is_not_understood_is_no_silence(adapter: Adapter, error: Exception) -> None:
-    """Else whoever makes it odd could send a task twice."""
+def test_an_unreadable_answer_is_no_silence(adapter: Adapter, error: Exception) -> None:
+    """Otherwise a manipulated answer could send a task twice."""
     adapter.error = error
 
     with pytest.raises(OwnerRequestNotYetPossible, match="beta: "):
         earlier_attempts_ended_check._live_index_query(wanted("5:4"), "alice")(["2=+"])
 
 
-def test_a_cluster_that_does_not_answer_is_silent(adapter: Adapter) -> None:
+def test_a_failed_query_counts_as_silence(adapter: Adapter) -> None:
     adapter.error = CommandFailed(("qstat",), 1, b"", b"no qmaster")
 
     with pytest.raises(CommandFailed):
         earlier_attempts_ended_check._live_index_query(wanted("5:4"), "alice")(["2=+"])
 
 
-def test_silent_clusters_do_not_use_up_the_time(asked: Ask, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_cluster_is_queried_after_the_time_limit(
+    asked: Ask, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = asked("")
     monkeypatch.setattr(earlier_attempts_ended_check, "ALL_ASK_S", 0.0)
     require_earlier_attempts_ended(wanted("5-6:4"), ledger, 0)

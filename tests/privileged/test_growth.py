@@ -1,6 +1,6 @@
-"""What sending an array costs does not grow with its campaign, measured alike on every machine.
+"""The cost of sending an array does not grow with its campaign.
 
-Counted are the bytes that are read, hashed and searched, and the lines of Python that run.
+Measured are bytes read, hashed and searched, and executed Python lines.
 """
 
 import json
@@ -25,24 +25,24 @@ AT = {"exec_file": "run", "slots": 1, "nodes": 1, "environment": "", "walltime_s
 
 
 class Searched(bytes):
-    """What a file has, and how many of its bytes are looked at for ends of lines."""
+    """A file's bytes that count how many of them are searched for line ends."""
 
     looked_at = 0
 
     def count(self, what: bytes, begin: int, end: int) -> int:  # type: ignore[override]
-        """Count all of them between two places."""
+        """Count all bytes between begin and end."""
         self.looked_at += min(end, len(self)) - begin
         return super().count(what, begin, end)
 
     def find(self, what: bytes, begin: int) -> int:  # type: ignore[override]
-        """Count those up to the one that is found."""
+        """Count the bytes up to the match."""
         found = super().find(what, begin)
         self.looked_at += (found if found >= 0 else len(self)) + 1 - begin
         return found
 
 
 class Site:
-    """A campaign of so many tasks, of which all but the last arrays were sent."""
+    """A campaign whose arrays were all sent except the last arrays."""
 
     def __init__(self, folder: Path, tasks: int, arrays: int = 1) -> None:
         folder.mkdir()
@@ -63,11 +63,11 @@ class Site:
         return f"{number * SIZE}-{number * SIZE + SIZE - 1}:1"
 
     def ledger(self) -> RootLedgerOfSubmittedTasks:
-        """Return root's ledger, as a new call reads it."""
+        """Open root's ledger as a new call does."""
         return RootLedgerOfSubmittedTasks(12, str(self._folder / "ledger"))
 
     def content(self, ledger: RootLedgerOfSubmittedTasks) -> VerifiedCampaignTasks:
-        """Return what a call reads and checks."""
+        """Return the verified campaign content of a call."""
         order = SimpleNamespace(
             arrays=tuple(CampaignArrayId("alpha", 12, number + 1) for number in self._arrays),
             tasks=tuple(map(self.tasks, self._arrays)),
@@ -82,7 +82,7 @@ class Site:
         return VerifiedCampaignTasks(cast("AsUserArrayArguments", order), brought, ledger)
 
     def send(self, content: VerifiedCampaignTasks, ledger: RootLedgerOfSubmittedTasks, place: int) -> None:
-        """Do what a call does for each of its arrays, but for what its cluster does."""
+        """Record one array as a call does, without its cluster."""
         number = self._arrays[place] + 1
         assert ledger.arrays_with_same_tasks(number, self.tasks(number - 1)) == []
         ledger.record_array(number, "beta", self.tasks(number - 1))
@@ -92,7 +92,9 @@ class Site:
 
 
 @pytest.mark.parametrize("arrays", [1, 10])
-def test_a_call_reads_and_hashes_its_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrays: int) -> None:
+def test_one_call_reads_and_hashes_the_campaign_file_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrays: int
+) -> None:
     site = Site(tmp_path / "site", FEW, arrays)
     read_bytes, hashed_bytes = list[int](), list[int]()
     read, sha256 = safe_files.read_file_only_owner_writes, campaign_file_verification.hashlib.sha256
@@ -118,7 +120,7 @@ def test_a_call_reads_and_hashes_its_file_once(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("tasks", [FEW, MANY])
 @pytest.mark.parametrize("step", [1, 7, 50], ids=["in a row", "near", "far apart"])
-def test_each_byte_of_a_file_is_looked_at_once(tmp_path: Path, tasks: int, step: int) -> None:
+def test_each_byte_of_the_campaign_file_is_searched_once(tmp_path: Path, tasks: int, step: int) -> None:
     whole = Searched(Site(tmp_path / "site", tasks).whole)
     wanted = list(range(tasks - 1, 0, -step))[::-1]
 
@@ -128,8 +130,8 @@ def test_each_byte_of_a_file_is_looked_at_once(tmp_path: Path, tasks: int, step:
     assert whole.looked_at == len(whole)
 
 
-def test_the_lines_that_run_do_not_grow_with_a_campaign(tmp_path: Path) -> None:
-    """Neither what a call reads and checks, but for its ledger, nor what each array takes."""
+def test_executed_python_lines_do_not_grow_with_the_campaign(tmp_path: Path) -> None:
+    """Neither for verifying the file nor for sending an array."""
     took = []
     for tasks in (FEW, MANY):
         site = Site(tmp_path / str(tasks), tasks, arrays=2)
@@ -146,7 +148,7 @@ def test_the_lines_that_run_do_not_grow_with_a_campaign(tmp_path: Path) -> None:
     assert many[1] <= 1.01 * few[1]  # numbers have more digits
 
 
-def test_the_ledger_is_read_once_for_all_arrays(tmp_path: Path) -> None:
+def test_reading_the_ledger_grows_linearly(tmp_path: Path) -> None:
     sites = [Site(tmp_path / str(tasks), tasks) for tasks in (FEW, MANY)]
 
     def first(site: Site) -> int:

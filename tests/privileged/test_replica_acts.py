@@ -1,4 +1,4 @@
-"""Root's helper acts about replicas as whoever owns the file that lets the service do so."""
+"""Root's helper acts on replicas as the owner of the delegation file."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def let(folder: Path, name: str = FILE, text: str = json.dumps({"dataset": "read
     (folder / name).write_text(text)
 
 
-def test_the_dataset_stands_in_its_owners_file(folder: Path) -> None:
+def test_the_delegated_dataset_is_read_from_its_owners_file(folder: Path) -> None:
     let(folder)
 
     assert as_user_replica_verbs.read_delegated_dataset(FILE) == ("reads", ME)
@@ -49,7 +49,7 @@ def test_the_dataset_stands_in_its_owners_file(folder: Path) -> None:
         "reads",
     ],
 )
-def test_what_names_no_dataset_is_refused(folder: Path, text: str) -> None:
+def test_a_file_without_a_valid_dataset_name_is_refused(folder: Path, text: str) -> None:
     let(folder, text=text)
 
     with pytest.raises(AsUserRequestRefusal):
@@ -70,15 +70,15 @@ def test_what_names_no_dataset_is_refused(folder: Path, text: str) -> None:
         "/etc/passwd",
     ],
 )
-def test_a_name_leads_nowhere_else(folder: Path, name: str) -> None:
+def test_a_delegation_file_name_outside_its_folder_is_refused(folder: Path, name: str) -> None:
     let(folder)
 
     with pytest.raises(AsUserRequestRefusal):
         as_user_replica_verbs.read_delegated_dataset(name)
 
 
-def test_a_file_in_anothers_folder_is_not_that_persons(folder: Path) -> None:
-    """The service's group may move files from one folder to another."""
+def test_a_delegation_file_in_another_users_folder_is_refused(folder: Path) -> None:
+    """The service's group may move files between the folders."""
     (folder / "u.77").mkdir()
     let(folder, "u.77/data.0123abcd")
 
@@ -86,7 +86,7 @@ def test_a_file_in_anothers_folder_is_not_that_persons(folder: Path) -> None:
         as_user_replica_verbs.read_delegated_dataset("u.77/data.0123abcd")
 
 
-def test_a_link_is_refused(folder: Path) -> None:
+def test_a_linked_delegation_file_is_refused(folder: Path) -> None:
     let(folder, f"u.{ME}/other")
     (folder / FILE).symlink_to(folder / f"u.{ME}/other")
 
@@ -108,14 +108,14 @@ def test_a_link_is_refused(folder: Path) -> None:
         (["look", *[FILE] * 51], "usage"),
     ],
 )
-def test_anything_but_names_of_areas_is_refused(folder: Path, words: list[str], why: str) -> None:
+def test_replica_verbs_accept_only_storage_areas(folder: Path, words: list[str], why: str) -> None:
     let(folder)
 
     with pytest.raises(AsUserRequestRefusal, match=why):
         as_user_replica_verbs.perform_as_user_replica_verb(words)
 
 
-def test_nothing_is_done_for_root(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replica_verbs_refuse_low_uids(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     let(folder)
     monkeypatch.setattr(as_user_refusals_and_user_switch, "MIN_UID", ME + 1)
 

@@ -1,4 +1,4 @@
-"""What a person brings ends with its scope, whole, and never uses up the service's processes."""
+"""Programs of a user end completely with their scope, and never exhaust the service's processes."""
 
 import os
 import resource
@@ -37,13 +37,13 @@ def _held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
 
 class Held:
-    """A pipe that every process of a scope holds open: it ends when the last of them has."""
+    """A pipe that every process of a scope holds open: the pipe ends with the last process."""
 
     def __init__(self) -> None:
         self.read, self.write = os.pipe()
 
     def run(self, act: Callable[[], object], uid: int = BOB) -> UserProcessScope:
-        """Run it in a scope as somebody."""
+        """Run an action in a scope as a user."""
         made = UserProcessScope(LONG_S)
         if made.pid:
             os.close(self.write)
@@ -56,22 +56,22 @@ class Held:
             os._exit(0)
 
     def say(self, word: bytes) -> None:
-        """Tell the test something, from within."""
+        """Write to the test, from inside the scope."""
         os.write(self.write, word)
 
     def heard(self) -> bytes:
-        """Return the next that was said, nothing when all have ended."""
+        """Return the next written bytes, b"" after the last process has ended."""
         ready, _, _ = select.select([self.read], [], [], 10)
         assert ready, "some process of the scope still runs"
         return os.read(self.read, 65536)
 
     def close(self) -> None:
-        """Give it back."""
+        """Close the pipe."""
         os.close(self.read)
 
 
 def hide(held: Held, then: Callable[[], object] = lambda: None) -> None:
-    """Leave a process that has no parent, session or ear that anybody could reach it by."""
+    """Leave a process without parent, session or default signal handlers."""
     if os.fork():
         os.wait()
         return
@@ -86,7 +86,7 @@ def hide(held: Held, then: Callable[[], object] = lambda: None) -> None:
         time.sleep(1)
 
 
-def test_what_called_setsid_and_lost_its_parent_ends_with_the_scope(held: Held) -> None:
+def test_a_detached_process_ends_with_the_scope(held: Held) -> None:
     go, let_go = os.pipe()
     made = held.run(lambda: (hide(held), os.read(go, 1)))
     assert held.heard() == b"hidden"
@@ -96,7 +96,7 @@ def test_what_called_setsid_and_lost_its_parent_ends_with_the_scope(held: Held) 
     assert held.heard() == b""
 
 
-def test_whom_we_have_become_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_switching_to_a_user_limits_the_number_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(systemd_scope, "BOOTED", "/nowhere")
     before = resource.getrlimit(resource.RLIMIT_NPROC)
     reads, writes = os.pipe()
@@ -112,7 +112,7 @@ def test_whom_we_have_become_is_limited(monkeypatch: pytest.MonkeyPatch) -> None
     assert os.read(reads, 100).decode() != repr(before)
 
 
-def test_at_the_limit_all_is_killed(held: Held) -> None:
+def test_ending_a_scope_kills_every_process(held: Held) -> None:
     def act() -> None:
         hide(held)
         signal.pause()
@@ -124,7 +124,7 @@ def test_at_the_limit_all_is_killed(held: Held) -> None:
     assert held.heard() == b""
 
 
-def test_a_program_that_stops_itself_is_killed_as_any_other(held: Held) -> None:
+def test_a_stopped_program_is_killed_with_its_scope(held: Held) -> None:
     made = held.run(lambda: (hide(held), os.kill(os.getpid(), signal.SIGSTOP)))
     assert held.heard() == b"hidden"
     made.end()
@@ -132,7 +132,7 @@ def test_a_program_that_stops_itself_is_killed_as_any_other(held: Held) -> None:
     assert held.heard() == b""
 
 
-def test_a_scope_ends_when_whoever_made_it_is_killed(held: Held) -> None:
+def test_a_scope_ends_when_its_creator_is_killed(held: Held) -> None:
     maker = os.fork()
     if not maker:
         held.run(lambda: (hide(held), signal.pause()))
@@ -145,7 +145,7 @@ def test_a_scope_ends_when_whoever_made_it_is_killed(held: Held) -> None:
     assert held.heard() == b""
 
 
-def test_a_person_starts_so_many_processes_and_all_are_killed(held: Held) -> None:
+def test_a_fork_bomb_is_limited_and_killed(held: Held) -> None:
     def bomb() -> None:
         while True:
             try:
@@ -166,7 +166,7 @@ def test_a_person_starts_so_many_processes_and_all_are_killed(held: Held) -> Non
     assert MORE // 2 <= count <= MORE
 
 
-def test_who_has_thousands_of_processes_elsewhere_may_start_a_few_more(held: Held) -> None:
+def test_processes_outside_the_scope_do_not_count(held: Held) -> None:
     many = f"for one in $(seq {MORE * 2}); do sleep 600 & done; echo; wait"
     as_them = ("setpriv", f"--reuid={BOB}", "--clear-groups", "sh", "-c", many)
     with subprocess.Popen(as_them, stdout=subprocess.PIPE, start_new_session=True) as others:
@@ -194,13 +194,13 @@ def _runs(path: str) -> bool:
     ],
     ids=["done", "failed", "killed"],
 )
-def test_it_ends_as_what_works_in_it(held: Held, act: Callable[[], object], status: int) -> None:
+def test_a_scope_exits_with_the_status_of_its_program(held: Held, act: Callable[[], object], status: int) -> None:
     made = held.run(act)
 
     assert os.waitstatus_to_exitcode(os.waitpid(made.pid, 0)[1]) == status
 
 
-def test_several_scopes_after_one_another_and_our_own_children_beside_them(held: Held) -> None:
+def test_several_scopes_and_ordinary_children_coexist(held: Held) -> None:
     first = UserProcessScope(LONG_S)
     if not first.pid:
         os._exit(3)
@@ -213,8 +213,8 @@ def test_several_scopes_after_one_another_and_our_own_children_beside_them(held:
     assert ends == [3, 0, 4]
 
 
-def test_no_lock_of_whoever_made_it_is_held_by_what_watches_it(held: Held, tmp_path: Path) -> None:
-    """Root's ledger is locked while a worker acts."""
+def test_the_watcher_of_a_scope_inherits_no_lock(held: Held, tmp_path: Path) -> None:
+    """Root's ledger is locked while a worker runs."""
     lock = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
     made = held.run(lambda: (held.say(b"on"), signal.pause()))
     held.heard()
@@ -236,10 +236,10 @@ def test_no_lock_of_whoever_made_it_is_held_by_what_watches_it(held: Held, tmp_p
         ("4:pids:/gridbridge.slice/b.scope", False),
     ],
 )
-def test_a_scope_counts_where_the_kernel_limits_processes_in_it(
+def test_a_scope_is_used_only_if_the_kernel_limits_its_processes(
     line: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Elsewhere, as in containers without that controller, the limit by uid holds."""
+    """Otherwise, as in containers without the pids controller, the limit by uid applies."""
     monkeypatch.setattr(systemd_scope, "CGROUPS", str(tmp_path))
     folder = tmp_path / "gridbridge.slice/gridbridge-people.slice/a.scope"
     folder.mkdir(parents=True)
@@ -248,7 +248,7 @@ def test_a_scope_counts_where_the_kernel_limits_processes_in_it(
     assert systemd_scope._does_scope_limit_processes(line, "a.scope") is counts
 
 
-def test_systemd_is_asked_for_a_scope_with_limits() -> None:
+def test_the_systemd_scope_has_limits() -> None:
     argv = systemd_scope_command(4711, 45)
 
     assert argv[:3] == ("/usr/bin/busctl", "--quiet", "call")

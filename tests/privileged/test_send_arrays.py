@@ -1,6 +1,6 @@
-"""One call's arrays: the disk has each intent before its submission, each id before the release.
+"""Each intent is on disk before its submission, and each job id before the release.
 
-The cluster is a file, to which the process that works as the owner adds what it is asked.
+The fake cluster is a file to which the owner's process appends each request.
 """
 
 import os
@@ -22,7 +22,7 @@ CONFIG: dict[str, dict[str, object]] = {"site": {"cluster": "alpha"}, "cluster":
 
 
 class Cluster:
-    """What a cluster was asked, and what root's ledger had then."""
+    """Records the requests to a cluster, with the content of root's ledger at that time."""
 
     def __init__(self, folder: Path) -> None:
         self._file, self.ledger = folder / "asked", folder / "ledger" / "c.12"
@@ -31,17 +31,17 @@ class Cluster:
         self.held = ""  # what it finds under any name
 
     def asked(self) -> list[tuple[str, int, int]]:
-        """Return each request, with the number of intents and ids in the ledger at that time."""
+        """Return each request with the number of intents and ids then in the ledger."""
         rows = (line.split() for line in self._file.read_text().splitlines())
         return [(word, int(intents), int(ids)) for word, intents, ids in rows]
 
     def find_held_array(self, _name: str) -> str:
-        """Look for an array."""
+        """Look for a held array."""
         self._note("find")
         return self.held
 
     def submit_held_array(self, name: str) -> str:
-        """Take an array; its id is its number and 100."""
+        """Accept an array; its id is its number plus 100."""
         self._note("submit")
         if name == self.refused:
             raise GridbridgeError("not this one")
@@ -57,7 +57,7 @@ class Cluster:
         return ""
 
     def spec(self, array: object, _tasks: object, _person: str) -> str:
-        """Return what is submitted, as the campaign's file would tell it."""
+        """Return the submitted name, in place of a job specification."""
         return str(array)
 
     def tasks(self, _place: int) -> None:
@@ -107,7 +107,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("count", [1, MANY])
-def test_a_call_waits_twice_for_the_disk_however_many_arrays_it_sends(
+def test_one_call_syncs_the_disk_twice_for_any_number_of_arrays(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     with RootLedgerOfSubmittedTasks(12, str(cluster.ledger.parent)) as ledger:
@@ -118,15 +118,13 @@ def test_a_call_waits_twice_for_the_disk_however_many_arrays_it_sends(
     assert len(waits) == 2
 
 
-def test_intents_last_before_any_submission_and_ids_before_the_release(cluster: Cluster) -> None:
+def test_intents_are_synced_before_submission_and_ids_before_release(cluster: Cluster) -> None:
     send(cluster, 3)
 
     assert cluster.asked() == [*(("submit", 3, 0) for _ in range(3)), ("release:101,102,103", 3, 3)]
 
 
-def test_an_array_for_which_there_was_no_time_is_as_if_nobody_had_asked(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_array_beyond_the_time_limit_leaves_no_intent(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as late:
         late.setattr(send_arrays, "BEGINS_S", -1.0)
         assert len(send(cluster, 3)) == 1
@@ -137,8 +135,10 @@ def test_an_array_for_which_there_was_no_time_is_as_if_nobody_had_asked(
     assert [word for word, _, _ in cluster.asked()[2:]] == [*("submit", "submit"), *("release:102,103", "act:101:0")]
 
 
-def test_arrays_are_held_until_their_ids_have_room(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next call finds them, and submits none twice."""
+def test_arrays_stay_held_while_the_disk_has_no_room_for_their_ids(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next call finds the held arrays, and submits none twice."""
     write = os.write
 
     def full(end: int, data: bytes) -> int:
@@ -155,7 +155,9 @@ def test_arrays_are_held_until_their_ids_have_room(cluster: Cluster, monkeypatch
     assert [word for word, _, _ in cluster.asked()[2:]] == ["find", "act:101:1"]
 
 
-def test_nothing_is_submitted_whose_intent_has_no_room(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_intent_that_cannot_be_written_prevents_the_submission(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write = os.write
     with RootLedgerOfSubmittedTasks(12, str(cluster.ledger.parent)) as ledger:
         ledger.require_campaign_file(os.getuid(), "digest")
@@ -170,7 +172,7 @@ def test_nothing_is_submitted_whose_intent_has_no_room(cluster: Cluster, monkeyp
     assert "array" not in cluster.ledger.read_text()
 
 
-def test_an_array_that_its_cluster_refuses_keeps_no_other(cluster: Cluster) -> None:
+def test_a_refused_array_does_not_stop_other_arrays(cluster: Cluster) -> None:
     cluster.refused = "gc.alpha.12.2"
 
     assert [sent.line() for sent in send(cluster, 3)] == ["0 101 ", "1 0 not this one", "0 103 "]

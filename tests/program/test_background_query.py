@@ -1,4 +1,4 @@
-"""A question is asked once at a time; no answer to it is no news."""
+"""A background query runs once at a time; a failed query gives no answer."""
 
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -9,8 +9,8 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.program.threads_and_backoff import RepeatedBackgroundQuery
 
 
-class Asking:
-    """A question about numbers, whose answers come when they are given."""
+class ScriptedBackgroundQuery:
+    """A background query about numbers, whose answers the test sets."""
 
     def __init__(self, **pauses: float) -> None:
         self.now_s = 0.0
@@ -31,8 +31,8 @@ class Asking:
         return self.open[-1]
 
 
-def test_an_answer_is_told_once_with_whom_it_is_about() -> None:
-    asking = Asking()
+def test_an_answer_is_returned_once_with_its_subject() -> None:
+    asking = ScriptedBackgroundQuery()
     asking.question.ask(7)
     before = asking.question.answer()
     asking.open[0].set_result(8)
@@ -40,8 +40,8 @@ def test_an_answer_is_told_once_with_whom_it_is_about() -> None:
     assert (before, asking.question.answer(), asking.question.answer()) == (None, (7, 8), None)
 
 
-def test_nobody_is_asked_again_before_the_answer() -> None:
-    asking = Asking()
+def test_no_second_query_starts_before_the_answer() -> None:
+    asking = ScriptedBackgroundQuery()
     first = asking.question.may_ask()
     asking.question.ask(7)
     meanwhile = asking.question.may_ask()
@@ -51,8 +51,8 @@ def test_nobody_is_asked_again_before_the_answer() -> None:
     assert (first, meanwhile, asking.question.may_ask()) == (True, False, True)
 
 
-def test_between_two_questions_is_a_pause() -> None:
-    asking = Asking(pause_s=60, first_s=9)
+def test_two_queries_have_a_pause_between() -> None:
+    asking = ScriptedBackgroundQuery(pause_s=60, first_s=9)
     told = []
     for asking.now_s in (0, 9, 10, 68, 69):
         told.append(asking.question.may_ask())
@@ -60,8 +60,8 @@ def test_between_two_questions_is_a_pause() -> None:
     assert told == [False, True, False, False, True]
 
 
-def test_what_failed_is_logged_and_asked_again(caplog: pytest.LogCaptureFixture) -> None:
-    asking = Asking()
+def test_a_failed_query_is_logged_and_repeated(caplog: pytest.LogCaptureFixture) -> None:
+    asking = ScriptedBackgroundQuery()
     asking.question.ask(7)
     asking.open[0].set_exception(GridbridgeError("no answer"))
 

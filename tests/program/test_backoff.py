@@ -1,10 +1,10 @@
-"""What leads to nothing is tried ever more seldom, each thing by itself."""
+"""Retries of a failing subject become less frequent, independently of other subjects."""
 
 from gridbridge.program.threads_and_backoff import BackoffBySubject
 
 
 def tries(backoff: BackoffBySubject, now_s: list[float], until_s: int) -> list[int]:
-    """Try one thing whenever it may be, looking every second; return when it was tried."""
+    """Try a subject every second if allowed; return the seconds at which it was tried."""
     found = []
     for second in range(until_s):
         now_s[0] = float(second)
@@ -13,13 +13,13 @@ def tries(backoff: BackoffBySubject, now_s: list[float], until_s: int) -> list[i
     return found
 
 
-def test_each_wait_is_twice_the_one_before_up_to_the_longest() -> None:
+def test_the_backoff_doubles_up_to_its_maximum() -> None:
     now_s = [0.0]
 
     assert tries(BackoffBySubject(lambda: now_s[0], 5, 30), now_s, 120) == [0, 5, 15, 35, 65, 95]
 
 
-def test_what_is_forgotten_begins_anew() -> None:
+def test_a_forgotten_subject_begins_with_the_first_pause() -> None:
     now_s = [0.0]
     backoff = BackoffBySubject(lambda: now_s[0], 5, 30)
     backoff.may_try("x")
@@ -30,7 +30,7 @@ def test_what_is_forgotten_begins_anew() -> None:
     assert (backoff.may_try("x"), backoff.may_try("y")) == (True, False)
 
 
-def test_what_nobody_tries_any_more_takes_no_memory() -> None:
+def test_untried_subjects_take_no_memory() -> None:
     now_s = [0.0]
     backoff = BackoffBySubject(lambda: now_s[0], 5, 30)
     for number in range(1000):

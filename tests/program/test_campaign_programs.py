@@ -1,4 +1,4 @@
-"""When the runner and nikita begin a cycle: by a changed gridbridge.toml, or at once."""
+"""The runner and nikita begin a cycle by a reloaded gridbridge.toml, a request, or an urgent plan."""
 
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ PAUSE = "[runner]\ninterval_s = {}\n"
 
 
 class Program:
-    """A program that notes what is asked of it."""
+    """A program that records its calls."""
 
     def __init__(self, policy: Policy) -> None:
         self.pause_s = policy.runner.interval_s
@@ -37,19 +37,19 @@ class Program:
         return nullcontext(self)
 
     def has_news(self) -> bool:
-        """There is none."""
+        """Report no news."""
         return False
 
     def recover(self) -> None:
-        """Take up what is kept."""
+        """Do nothing."""
 
     def release(self) -> None:
-        """Let go."""
+        """Record the release."""
         self.is_released = True
 
 
-def test_a_changed_file_counts_from_the_next_cycle_on(tmp_path: Path) -> None:
-    """A wrong one changes nothing; the program before lets go of its state file."""
+def test_a_changed_configuration_applies_from_the_next_cycle(tmp_path: Path) -> None:
+    """A wrong file changes nothing; the former program closes its state file."""
     now_s = [0.0]
     path = tmp_path / "gridbridge.toml"
     path.write_text(BEFORE + PAUSE.format(15))
@@ -75,8 +75,7 @@ def attempt(outcome: TaskAttemptOutcome) -> TaskAttempt:
     return TaskAttempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=outcome)
 
 
-def test_a_cycle_sees_how_its_slots_are_shared(tmp_path: Path) -> None:
-    """As gridbridge.toml says; a campaign that nobody asks about has used what it has used."""
+def test_a_cycle_uses_the_configured_fair_share(tmp_path: Path) -> None:
     state = f'state = "sqlite:///{tmp_path}/state.db"\n'
     text = BEFORE.replace("[cluster", f"{state}[cluster", 1) + '[metascheduler]\nshare_by = "user"\n'
     policy = configuration_file.parse_configuration("FILE", text.encode())
@@ -104,8 +103,8 @@ def test_a_cycle_sees_how_its_slots_are_shared(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("outcome", [TaskAttemptOutcome.MOVED, TaskAttemptOutcome.RESUBMIT, TaskAttemptOutcome.WIPED])
-def test_only_what_was_moved_is_urgent(outcome: TaskAttemptOutcome) -> None:
-    """What a task or its cluster wants again and again would have cycles without a pause."""
+def test_only_a_moved_attempt_makes_a_cycle_urgent(outcome: TaskAttemptOutcome) -> None:
+    """Frequent outcomes would cause cycles without a pause."""
     plan = CampaignCyclePlan(ended=(attempt(TaskAttemptOutcome.SUCCESS), attempt(outcome)))
 
     assert plan.is_urgent == (outcome is TaskAttemptOutcome.MOVED)
@@ -113,7 +112,7 @@ def test_only_what_was_moved_is_urgent(outcome: TaskAttemptOutcome) -> None:
 
 
 @pytest.mark.parametrize("is_urgent", [True, False])
-def test_the_next_cycle_comes_at_once_after_an_urgent_one(is_urgent: bool) -> None:
+def test_an_urgent_cycle_is_followed_at_once(is_urgent: bool) -> None:
     daemon, runner = (
         CampaignRunnerDaemon.__new__(CampaignRunnerDaemon),
         CampaignRunnerCycle.__new__(CampaignRunnerCycle),
@@ -125,8 +124,8 @@ def test_the_next_cycle_comes_at_once_after_an_urgent_one(is_urgent: bool) -> No
     assert daemon.has_news() is is_urgent
 
 
-def test_what_people_bring_begins_a_cycle_after_a_pause() -> None:
-    """Else one request a second would have every cluster asked without a pause."""
+def test_a_user_request_begins_a_cycle_after_a_pause() -> None:
+    """Otherwise one request a second would query every cluster without a pause."""
     now_s = [100.0]
     daemon, runner = (
         CampaignRunnerDaemon.__new__(CampaignRunnerDaemon),

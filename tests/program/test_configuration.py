@@ -1,4 +1,4 @@
-"""A changed gridbridge.toml takes force once it is whole and right; else the old one stays."""
+"""A changed gridbridge.toml takes force once it is complete and valid; until then the old one stays."""
 
 import logging
 import os
@@ -36,7 +36,7 @@ OTHERS = RIGHT.replace("[cluster.alpha]", 'service_account = "grid"\n[cluster.al
 
 
 class Site:
-    """A file, the service's view of it, and a clock that stands still unless it is told."""
+    """A configuration file, its reloading, and a clock that the test advances."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -45,24 +45,24 @@ class Site:
         self.configuration = ReloadableConfiguration(Clock(steady=lambda: self.now_s), str(path))
 
     def write(self, text: str) -> None:
-        """Put a whole new file in the place of the old one."""
+        """Replace the configuration file atomically."""
         beside = self.path.with_name("new")
         beside.write_text(text)
         beside.replace(self.path)
 
     def turn(self, passed_s: float = SETTLE_S) -> bool:
-        """Let so much time pass, and the service look."""
+        """Advance the clock, and let the service read the file."""
         self.now_s += passed_s
         return self.configuration.take()
 
     @property
     def interval_s(self) -> float:
-        """One setting of what is in force."""
+        """Return one setting of the configuration in force."""
         return self.configuration.policy.poller.interval_s
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """What people see of what is wrong, without the file's name."""
+        """Return the published problems, with FILE for the path."""
         shown = self.configuration.shown().refused
         return tuple(line.replace(str(self.path), "FILE") for line in shown)
 
@@ -73,19 +73,19 @@ def site(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Site:
     return Site(tmp_path / "gridbridge.toml")
 
 
-def test_a_service_begins_with_no_file_that_is_wrong(tmp_path: Path) -> None:
+def test_a_service_does_not_start_with_an_invalid_file(tmp_path: Path) -> None:
     (tmp_path / "gridbridge.toml").write_text(WRONG)
 
     with pytest.raises(ConfigError):
         ReloadableConfiguration(Clock(), str(tmp_path / "gridbridge.toml"))
 
 
-def test_nothing_happens_while_the_file_stays_as_it_is(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unchanged_file_causes_no_reload(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     assert [site.turn() for _ in range(3)] == [False] * 3
     assert caplog.text == ""
 
 
-def test_a_changed_file_takes_force_once_it_has_stayed_the_same(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_changed_file_takes_force_after_it_stopped_changing(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.write(SLOWER)
     first, early, then = site.turn(), site.turn(SETTLE_S / 2), site.turn(SETTLE_S / 2)
 
@@ -94,8 +94,8 @@ def test_a_changed_file_takes_force_once_it_has_stayed_the_same(site: Site, capl
     assert caplog.messages == [f"event=configured cluster=alpha queues= sha256={sha256_of_file(SLOWER.encode()):.12}"]
 
 
-def test_a_file_that_is_still_being_written_is_left_alone(site: Site) -> None:
-    """Half of a file may well be right: it only lacks what comes after it."""
+def test_a_file_being_written_is_not_loaded(site: Site) -> None:
+    """Half of a file may be valid, and only lack the rest."""
     seen = []
     for length in range(len(RIGHT), len(SLOWER), 4):
         site.path.write_text(SLOWER[:length])
@@ -106,14 +106,16 @@ def test_a_file_that_is_still_being_written_is_left_alone(site: Site) -> None:
     assert (site.turn(), site.interval_s) == (True, 7)
 
 
-def test_it_is_taken_at_once_when_that_is_asked_for(site: Site) -> None:
+def test_a_requested_reload_happens_at_once(site: Site) -> None:
     site.write(SLOWER)
 
     assert (site.configuration.take(at_once=True), site.interval_s) == (True, 7)
     assert [site.turn() for _ in range(3)] == [False] * 3
 
 
-def test_a_wrong_one_is_told_once_and_the_old_one_stays_in_force(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_invalid_file_is_logged_once_and_the_old_one_stays_in_force(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
     site.write(WRONG)
     news = [site.turn() for _ in range(4)]
 
@@ -125,9 +127,7 @@ def test_a_wrong_one_is_told_once_and_the_old_one_stays_in_force(site: Site, cap
     ] * 2
 
 
-def test_a_wrong_one_that_is_saved_again_is_no_news_but_is_told_to_who_asks(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_invalid_file_saved_again_is_logged_only_on_request(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.write(WRONG)
     site.turn(), site.turn()
     caplog.clear()
@@ -139,7 +139,7 @@ def test_a_wrong_one_that_is_saved_again_is_no_news_but_is_told_to_who_asks(
     assert (quiet, len(caplog.messages)) == ([], 2)
 
 
-def test_what_only_a_new_service_can_take_is_refused_as_a_whole(site: Site) -> None:
+def test_a_change_that_needs_a_restart_is_refused_as_a_whole(site: Site) -> None:
     site.write(f"{OTHERS}interval_s = 7\n")
     site.turn(), site.turn()
 
@@ -148,7 +148,7 @@ def test_what_only_a_new_service_can_take_is_refused_as_a_whole(site: Site) -> N
     assert site.interval_s == 5
 
 
-def test_an_account_changes_once_no_job_is_away_as_it(site: Site) -> None:
+def test_a_remote_account_changes_only_without_jobs_of_that_account(site: Site) -> None:
     site.write(FAR)
     site.configuration.take(at_once=True)
     site.write(FAR.replace('"al"', '"other"'))
@@ -163,7 +163,7 @@ def test_an_account_changes_once_no_job_is_away_as_it(site: Site) -> None:
 
 
 @pytest.mark.parametrize(("away", "account"), [([("alice", "delta", "q")], "al"), ([], "other")], ids=["away", "none"])
-def test_a_new_service_goes_on_with_the_file_by_which_jobs_are_away(
+def test_a_restarted_service_keeps_the_accounts_of_its_remote_jobs(
     site: Site, away: list[tuple[str, str, str]], account: str
 ) -> None:
     kept = site.path.with_name("kept")
@@ -182,10 +182,10 @@ def test_a_new_service_goes_on_with_the_file_by_which_jobs_are_away(
     assert stat.S_IMODE(kept.stat().st_mode) == 0o644  # people's commands read it, too
 
 
-def test_a_service_that_begins_with_a_wrong_file_has_the_one_that_was_in_force(
+def test_a_service_started_with_an_invalid_file_uses_the_saved_configuration(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It says so, and takes the mended one when it comes."""
+    """It reports the problem, and loads the corrected file."""
     kept = site.path.with_name("kept")
     site.configuration.keep(str(kept))
     site.write(WRONG)
@@ -229,7 +229,9 @@ def _of_another_version(path: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [_writable, _linked, _behind_a_link, _in_an_open_folder, _of_another_version])
-def test_a_kept_file_that_another_could_have_made_is_none(site: Site, spoil: Callable[[Path], None]) -> None:
+def test_a_saved_configuration_that_others_could_have_written_is_ignored(
+    site: Site, spoil: Callable[[Path], None]
+) -> None:
     folder = site.path.with_name("home")
     folder.mkdir()
     kept = folder / "kept"
@@ -246,7 +248,7 @@ def test_a_kept_file_that_another_could_have_made_is_none(site: Site, spoil: Cal
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file to another")
-def test_a_kept_file_of_another_account_is_none(site: Site) -> None:
+def test_a_saved_configuration_of_another_account_is_ignored(site: Site) -> None:
     kept = site.path.with_name("kept")
     site.configuration.keep(str(kept))
     os.chown(kept, 12345, -1)
@@ -255,7 +257,7 @@ def test_a_kept_file_of_another_account_is_none(site: Site) -> None:
 
 
 @pytest.mark.parametrize("text", [RIGHT, SLOWER], ids=["the old one", "a right one"])
-def test_a_mended_file_ends_the_refusal(site: Site, text: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_corrected_file_ends_the_refusal(site: Site, text: str, caplog: pytest.LogCaptureFixture) -> None:
     site.write(WRONG)
     site.turn(), site.turn()
     caplog.clear()
@@ -291,7 +293,7 @@ def _a_fifo(path: Path) -> None:
     ],
     ids=["nothing", "folder", "endless-link", "fifo"],
 )
-def test_what_is_no_file_is_told_in_one_line(
+def test_an_unreadable_configuration_is_logged_in_one_line(
     site: Site,
     make: Callable[[Path], None],
     told: str,
@@ -309,7 +311,7 @@ def test_what_is_no_file_is_told_in_one_line(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_the_service_may_not_read_is_told_in_one_line(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_forbidden_configuration_is_logged_in_one_line(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.path.chmod(0)
     for _ in range(4):
         site.turn()
@@ -320,7 +322,7 @@ def test_a_file_that_the_service_may_not_read_is_told_in_one_line(site: Site, ca
     assert (mended, site.refused, len(caplog.messages)) == ([False, True], (), 2)
 
 
-def test_a_file_that_is_away_for_a_moment_is_no_news(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_briefly_missing_file_causes_no_message(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.path.rename(site.path.with_name("kept"))
     first = site.turn()
     site.path.with_name("kept").rename(site.path)
@@ -329,7 +331,7 @@ def test_a_file_that_is_away_for_a_moment_is_no_news(site: Site, caplog: pytest.
     assert ([first, *later], caplog.messages) == ([False] * 4, [])
 
 
-def test_a_link_is_followed_as_when_the_service_starts(site: Site) -> None:
+def test_a_symlinked_configuration_is_reloaded(site: Site) -> None:
     there = site.path.with_name("there")
     there.write_text(SLOWER)
     site.path.unlink()
@@ -342,9 +344,7 @@ def test_a_link_is_followed_as_when_the_service_starts(site: Site) -> None:
     assert (taken, site.interval_s) == (7, 5)
 
 
-def test_who_asks_hears_what_is_in_force_though_nothing_has_changed(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_requested_reload_logs_the_configuration_in_force(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     news = [site.configuration.take(at_once=True) for _ in range(2)]
 
     assert news == [False, False]
@@ -352,7 +352,7 @@ def test_who_asks_hears_what_is_in_force_though_nothing_has_changed(
 
 
 def test_a_file_that_others_may_write_does_not_take_force(site: Site) -> None:
-    """Whoever may write it could do all that the service may."""
+    """Its writers could otherwise do everything that the service may do."""
     site.write(SLOWER)
     site.path.chmod(0o666)
     site.turn(), site.turn()
@@ -366,8 +366,8 @@ def test_a_file_that_others_may_write_does_not_take_force(site: Site) -> None:
     assert (site.interval_s, site.refused) == (7, ())
 
 
-def test_a_file_that_was_refused_for_its_folder_takes_force_once_that_is_mended(site: Site) -> None:
-    """The command that mends it changes nothing of the file itself."""
+def test_a_file_refused_for_its_folder_takes_force_after_the_chmod(site: Site) -> None:
+    """The chmod changes nothing of the file itself."""
     site.path.parent.chmod(0o777)
     site.write(SLOWER)
     site.turn(), site.turn()
@@ -379,8 +379,8 @@ def test_a_file_that_was_refused_for_its_folder_takes_force_once_that_is_mended(
     assert (site.interval_s, site.refused) == (7, ())
 
 
-def test_a_service_with_a_right_file_looks_at_no_kept_one_before_it_is_alone(site: Site) -> None:
-    """Another service may be changing it; whoever is alone then looks once."""
+def test_a_valid_file_leaves_the_saved_configuration_unread_at_start(site: Site) -> None:
+    """Another service may still be changing the saved file."""
     looked: list[str] = []
 
     ReloadableConfiguration(Clock(), str(site.path), lambda: looked.append("kept"))
@@ -388,7 +388,7 @@ def test_a_service_with_a_right_file_looks_at_no_kept_one_before_it_is_alone(sit
     assert looked == []
 
 
-def test_nobody_but_the_service_account_runs_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_service_account_runs_the_poller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "gridbridge.toml"
     path.write_text(OTHERS)
     monkeypatch.setattr(
@@ -399,7 +399,7 @@ def test_nobody_but_the_service_account_runs_the_service(tmp_path: Path, monkeyp
         poller_daemon.run_poller(StopAndReloadSignals())
 
 
-def test_the_file_of_an_embedded_site_is_its_owner_s_affair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_configuration_of_an_embedded_site_may_be_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     path = tmp_path / "gridbridge.toml"
     path.write_text('[site]\ncluster = "a"\n[cluster.a]\nkind = "embedded"\nfolder = "/a"\n')

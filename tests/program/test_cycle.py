@@ -1,4 +1,4 @@
-"""One cycle of a program: what it does in which order, what it leaves undone, and how it fails."""
+"""The steps of a program's cycle, their order, and the handling of failures."""
 
 import logging
 import os
@@ -31,7 +31,7 @@ UNREACHED = CommandFailed(("qstat",), 1, stderr=b"unable to contact qmaster")
 
 
 class Balance:
-    """A program that adds a host for each job that waits."""
+    """A program that adds a host for each waiting job."""
 
     pause_s = 60.0
 
@@ -45,25 +45,25 @@ class Balance:
         self.news: list[bool] = []
 
     def gather(self) -> int:
-        """Ask how many wait."""
+        """Return the number of waiting jobs."""
         self.done.append("gather")
         if self.faults:
             raise self.faults.pop(0)
         return self.waiting
 
     def decide(self, seen: int) -> tuple[str, ...]:
-        """Decide to add as many."""
+        """Plan one added host per waiting job."""
         return ("add",) * seen
 
     def entry(self, seen: int, plan: tuple[str, ...]) -> DecisionJournalEntry | None:
-        """Tell it."""
+        """Return the journal entry."""
         if not plan:
             return None
         sentence = f"{seen} jobs waiting: add {len(plan)}"
         return DecisionJournalEntry(at=NOON, program="balance", sentence=sentence, inputs={"waiting": seen})
 
     def apply(self, _: int, plan: tuple[str, ...]) -> None:
-        """Add them; what was decided is kept by then."""
+        """Add the hosts, and record how many decisions the journal has by then."""
         self.done += [f"{act}, {len(self.kept())} kept" for act in plan]
 
     @contextmanager
@@ -72,24 +72,24 @@ class Balance:
         yield self
 
     def has_news(self) -> bool:
-        """Say whether somebody has brought something."""
+        """Report the next scripted news."""
         return self.news.pop() if self.news else False
 
     def recover(self) -> None:
-        """Take up what is kept."""
+        """Record the recovery."""
         self.done.append("recover")
 
     def release(self) -> None:
-        """Let go."""
+        """Record the release."""
         self.done.append("release")
 
     def kept(self) -> list[str]:
-        """Return what the journal has."""
+        """Return the sentences in the journal."""
         return [one.sentence for one in DecisionJournal(self.database).last(9)]
 
 
 class Waiting:
-    """Signals and a life_sign. Time passes while one waits."""
+    """Signals, heartbeat and clock; waiting advances the clock."""
 
     def __init__(self) -> None:
         self.is_stopped = False
@@ -99,21 +99,21 @@ class Waiting:
         self.clock = Clock(lambda: self.now_s, lambda: self.now_s)
 
     def wait(self, limit_s: float) -> bool:
-        """Let that much time pass."""
+        """Advance the clock."""
         self.waits.append(limit_s)
         self.now_s += limit_s
         return False
 
     def beat(self) -> None:
-        """Live on."""
+        """Do nothing."""
 
     def begin(self) -> None:
-        """Begin something long."""
+        """Record the begin of a long action."""
         self.lived.append("begin")
 
 
 class Stopping(Balance):
-    """A balance that is told to stop in its so-manieth cycle."""
+    """A balance that is stopped in a given cycle."""
 
     def __init__(self, folder: Path, waiting: Waiting, cycles: int) -> None:
         super().__init__(folder)
@@ -121,7 +121,7 @@ class Stopping(Balance):
         self.cycles = cycles
 
     def gather(self) -> int:
-        """Ask; in the last cycle SIGTERM comes meanwhile."""
+        """Gather; in the last cycle SIGTERM arrives meanwhile."""
         self.cycles -= 1
         self.signals.is_stopped = self.cycles == 0
         return super().gather()
@@ -133,7 +133,7 @@ def balance(tmp_path: Path) -> Balance:
     return Balance(tmp_path)
 
 
-def test_a_decision_is_kept_and_told_before_it_is_applied(balance: Balance) -> None:
+def test_a_decision_is_recorded_and_printed_before_it_is_applied(balance: Balance) -> None:
     plan = service_cycle.run_cycle_once(balance, balance.told.append)
 
     assert plan == ("add", "add")
@@ -150,7 +150,7 @@ def test_a_dry_run_prints_the_plan_and_changes_nothing(balance: Balance) -> None
     assert (balance.done, balance.kept()) == (["gather"], [])
 
 
-def test_where_nothing_is_decided_a_dry_run_alone_says_so(balance: Balance) -> None:
+def test_an_empty_plan_is_printed_by_a_dry_run_only(balance: Balance) -> None:
     balance.waiting = 0
     service_cycle.run_cycle_once(balance, balance.told.append)
     before = list(balance.told)
@@ -159,7 +159,7 @@ def test_where_nothing_is_decided_a_dry_run_alone_says_so(balance: Balance) -> N
     assert (before, balance.told, balance.kept()) == ([], [NOTHING], [])
 
 
-def test_what_fails_from_cron_is_its_callers_to_tell(balance: Balance) -> None:
+def test_a_failed_single_cycle_raises_its_error(balance: Balance) -> None:
     balance.faults.append(UNREACHED)
 
     with pytest.raises(CommandFailed, match="unable to contact qmaster"):
@@ -167,7 +167,7 @@ def test_what_fails_from_cron_is_its_callers_to_tell(balance: Balance) -> None:
     assert (balance.told, balance.kept()) == ([], [])
 
 
-def test_after_a_failed_cycle_the_program_recovers_and_goes_on(
+def test_a_failed_cycle_is_followed_by_recovery_and_the_next_cycle(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -189,8 +189,8 @@ def test_after_a_failed_cycle_the_program_recovers_and_goes_on(
     assert sum(waiting.waits) == 3 * FIRST_PAUSE_S + balance.pause_s
 
 
-def test_what_a_round_of_campaigns_does_is_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """At the usual level, and nothing of a round that does nothing."""
+def test_the_sentence_of_a_campaign_cycle_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A cycle that does nothing is not logged."""
     caplog.set_level("INFO")
     waiting = Waiting()
     balance = Stopping(tmp_path, waiting, cycles=2)
@@ -205,7 +205,7 @@ def test_what_a_round_of_campaigns_does_is_in_the_log(tmp_path: Path, caplog: py
 
 
 class Failing(Stopping):
-    """A balance some of whose cycles fail; it notes when each begins."""
+    """A balance whose cycles fail by a script, and which records when each cycle begins."""
 
     pause_s = 7.0
 
@@ -215,15 +215,15 @@ class Failing(Stopping):
         self.fails = fails
 
     def gather(self) -> int:
-        """Fail where a letter says so."""
+        """Fail if the script says so."""
         self.began_s.append(self.signals.now_s)
         if self.fails[len(self.began_s) - 1] == "x":
             self.faults.append(UNREACHED)
         return super().gather()
 
 
-def test_each_failure_in_a_row_doubles_the_pause_up_to_a_minute(tmp_path: Path) -> None:
-    """After a good cycle the next failure is the first one again."""
+def test_consecutive_failures_double_the_pause_up_to_a_minute(tmp_path: Path) -> None:
+    """A successful cycle resets the pause."""
     waiting = Waiting()
     balance = Failing(tmp_path, waiting, fails="xxxxxx.x.")
     service_cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
@@ -233,7 +233,7 @@ def test_each_failure_in_a_row_doubles_the_pause_up_to_a_minute(tmp_path: Path) 
     assert pauses == [first, 2 * first, 4 * first, 8 * first, longest, longest, 7.0, first]
 
 
-def test_a_program_that_is_told_to_stop_ends_its_cycle_and_no_other(tmp_path: Path) -> None:
+def test_a_stopped_program_finishes_its_cycle(tmp_path: Path) -> None:
     waiting = Waiting()
     balance = Stopping(tmp_path, waiting, cycles=1)
     service_cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
@@ -242,8 +242,8 @@ def test_a_program_that_is_told_to_stop_ends_its_cycle_and_no_other(tmp_path: Pa
 
 
 @pytest.mark.parametrize("fault", [ZeroDivisionError, RuntimeError, RecursionError])
-def test_what_is_no_error_of_ours_ends_the_program(tmp_path: Path, fault: type[Exception]) -> None:
-    """A fault of the program: who started it starts it anew, and its log has the traceback."""
+def test_an_unexpected_exception_ends_the_program(tmp_path: Path, fault: type[Exception]) -> None:
+    """Its supervisor restarts the program, and the log has the traceback."""
     waiting = Waiting()
     balance = Stopping(tmp_path, waiting, cycles=1)
     balance.faults.append(fault())
@@ -253,14 +253,14 @@ def test_what_is_no_error_of_ours_ends_the_program(tmp_path: Path, fault: type[E
 
 
 class Threaded(Stopping):
-    """A balance that asks its clusters in threads; in its first two cycles none can be started."""
+    """A balance that queries its clusters in threads, which cannot start in its first two cycles."""
 
     def __init__(self, folder: Path, waiting: Waiting, give_room: Callable[[], None]) -> None:
         super().__init__(folder, waiting, cycles=3)
         self.give_room = give_room
 
     def gather(self) -> int:
-        """Ask: first in a thread, then by a process, then in a thread again."""
+        """Query in a thread, then by a process, then in a thread again."""
         self.cycles -= 1
         if self.cycles == 1:
             return os.waitpid(os.fork(), 0)[1]
@@ -272,7 +272,7 @@ class Threaded(Stopping):
         return found
 
 
-def test_no_failure_to_start_a_thread_or_a_process_ends_the_program(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_thread_or_process_that_cannot_start_does_not_end_the_program(capfd: pytest.CaptureFixture[str]) -> None:
     def act(give_room: Callable[[], None]) -> None:
         logging.basicConfig(level=logging.INFO, force=True)
         waiting = Waiting()
@@ -290,7 +290,7 @@ def test_no_failure_to_start_a_thread_or_a_process_ends_the_program(capfd: pytes
 
 
 class Losing(Stopping):
-    """A balance that can't look for news after its first cycle."""
+    """A balance that fails to look for news after its first cycle."""
 
     def has_news(self) -> bool:
         """Fail once."""
@@ -300,8 +300,8 @@ class Losing(Stopping):
         return False
 
 
-def test_a_look_for_news_that_fails_is_a_cycle_that_failed(tmp_path: Path) -> None:
-    """What is kept is recovered before the next one, which comes no sooner for it."""
+def test_a_failed_look_for_news_counts_as_a_failed_cycle(tmp_path: Path) -> None:
+    """The next cycle recovers first, and comes no sooner."""
     waiting = Waiting()
     balance = Losing(tmp_path, waiting, cycles=2)
     service_cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
@@ -319,9 +319,7 @@ sys.stdin.read()
 """
 
 
-def test_a_lock_that_another_holds_is_one_line_and_an_exit_status(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_held_program_lock_prints_one_line_and_exits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(tmp_path / "lock")
     with Popen((sys.executable, "-c", HOLD, path), stdin=PIPE, stdout=PIPE) as other:
         assert other.stdout
@@ -338,7 +336,7 @@ def test_a_lock_that_another_holds_is_one_line_and_an_exit_status(
 
 
 @pytest.mark.parametrize("acts", ["take_program_lock(PATH, NAME, 3)", "hold_program_lock(PATH, NAME, 3).__enter__()"])
-def test_that_another_one_runs_has_a_time_in_a_log_that_cron_appends_to(tmp_path: Path, acts: str) -> None:
+def test_the_message_about_another_instance_has_a_time_in_a_log_file(tmp_path: Path, acts: str) -> None:
     log, path = tmp_path / "balance.log", str(tmp_path / "lock")
     program = f"from gridbridge.program import service_cycle; PATH, NAME = {path!r}, 'p'; service_cycle.{acts}"
     with Popen((sys.executable, "-c", HOLD, path), stdin=PIPE, stdout=PIPE) as other:

@@ -1,4 +1,4 @@
-"""A folder that fills up is noticed, told once, and noticed again when there is room."""
+"""A full folder is noticed and reported once, and so is the return of free space."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ from tests.contract.waiting import until
 
 
 class Time:
-    """A clock that goes on as it is told to."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0
@@ -29,7 +29,7 @@ class Time:
         return self.now_s
 
 
-def test_a_folder_that_can_not_be_written_is_told_once_and_so_is_its_end(
+def test_an_unwritable_folder_is_logged_once_and_so_is_its_recovery(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -47,7 +47,7 @@ def test_a_folder_that_can_not_be_written_is_told_once_and_so_is_its_end(
     assert events == ["event=full", "event=room_again", "event=full"]
 
 
-def test_it_is_looked_at_now_and_then_and_nothing_is_left_there(tmp_path: Path) -> None:
+def test_folders_are_checked_at_intervals_and_left_clean(tmp_path: Path) -> None:
     time = Time()
     watch = service_disk_space.FullServiceFolderWatch((str(tmp_path),), time)
     before = watch.lacks()
@@ -62,7 +62,7 @@ def test_it_is_looked_at_now_and_then_and_nothing_is_left_there(tmp_path: Path) 
     assert (before, soon, bool(later), os.listdir(tmp_path)) == ("", "", True, [])
 
 
-def test_a_filesystem_tells_what_is_free(tmp_path: Path) -> None:
+def test_free_space_of_a_folder_is_measured(tmp_path: Path) -> None:
     seen = local_host_facts.free_bytes_and_files_of_folder(str(tmp_path))
 
     assert seen.free_bytes > 0
@@ -72,8 +72,8 @@ def test_a_filesystem_tells_what_is_free(tmp_path: Path) -> None:
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
-def test_a_full_folder_of_tmpdirs_closes_the_queues_though_the_service_writes_nothing_there(tmp_path: Path) -> None:
-    """One that is not there is execd's trouble, and closes nothing."""
+def test_a_full_tmpdir_of_starters_closes_the_queues(tmp_path: Path) -> None:
+    """A missing TMPDIR is execd's problem, and closes no queue."""
     folder, time = tmp_path / "tmp", Time()
     folder.mkdir()
     watch = service_disk_space.FullServiceFolderWatch(
@@ -92,10 +92,10 @@ def test_a_full_folder_of_tmpdirs_closes_the_queues_though_the_service_writes_no
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
-def test_a_full_filesystem_for_campaigns_is_seen_by_check_and_status(
+def test_a_full_campaign_filesystem_is_reported_by_check_and_status(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The spool's own filesystem has room. A folder in that is no filesystem to look at."""
+    """A campaigns folder inside the spool is no filesystem of its own."""
     folder = tmp_path / "campaigns"
     folder.mkdir()
     monkeypatch.setattr(service_disk_space.free_space_of_campaign_filesystem, "__defaults__", (str(folder),))
@@ -137,7 +137,7 @@ slots = 10
 """
 
 
-def test_home_tells_where_the_starters_of_our_queues_have_their_notes(tmp_path: Path) -> None:
+def test_the_tmpdirs_of_transfer_queues_are_queried_at_home(tmp_path: Path) -> None:
     client = tmp_path / "qconf"
     client.write_text(QCONF)
     client.chmod(0o755)

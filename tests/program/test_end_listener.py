@@ -1,4 +1,4 @@
-"""A listener without a thread is tried again, and costs its service nothing else."""
+"""A job end listener whose thread cannot start is tried again without other effects."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from gridbridge.shell.retry import poll_until
 from tests.program.test_threads import without_room
 
 
-def test_a_listener_for_which_no_thread_can_be_started_listens_later() -> None:
+def test_a_listener_without_a_thread_starts_later() -> None:
     def ends() -> Iterator[list[int]]:
         yield [7]
 

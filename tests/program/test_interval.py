@@ -1,4 +1,4 @@
-"""How often a cluster is asked that takes its time to answer, and what an odd answer does."""
+"""How often a slowly answering cluster is queried, and the effect of an unreadable answer."""
 
 import time
 from datetime import UTC, datetime
@@ -24,20 +24,18 @@ NOWHERE = GridEngineCellAccess(root="", cell="b", qmaster_port="", execd_port=""
 @pytest.mark.parametrize(
     ("usual_s", "expected_s"), [(0.01, 5), (0.5, 10), (2.0, 15)], ids=["quick", "slow", "very slow"]
 )
-def test_an_interval_grows_with_the_answers_but_closes_no_queue(usual_s: float, expected_s: float) -> None:
-    """A twentieth of the time, but values are stale after 30 s."""
+def test_the_query_interval_grows_with_the_answer_time_below_stale_s(usual_s: float, expected_s: float) -> None:
+    """Queries take a twentieth of the time; values are stale after 30 s."""
     assert (
         query_interval_by_answer_time(usual_s, PollerSection(interval_s=5, query_share=0.05, stale_s=30)) == expected_s
     )
 
 
-def test_an_interval_is_never_shorter_than_configured() -> None:
+def test_the_query_interval_is_never_shorter_than_configured() -> None:
     assert query_interval_by_answer_time(9.0, PollerSection(interval_s=25, query_share=0.05, stale_s=30)) == 25
 
 
-def test_an_answer_that_nobody_thought_of_is_trouble_of_its_cluster_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The service goes on, and asks it again."""
-
+def test_an_unexpected_exception_is_trouble_of_its_cluster_only(monkeypatch: pytest.MonkeyPatch) -> None:
     def fault(*_: object) -> None:
         raise IndexError("list index out of range")
 
@@ -48,7 +46,7 @@ def test_an_answer_that_nobody_thought_of_is_trouble_of_its_cluster_alone(monkey
     assert _answer(observer).trouble == "IndexError: list index out of range"
 
 
-def test_a_question_for_which_no_thread_can_be_started_is_trouble_of_its_cluster_alone() -> None:
+def test_a_query_without_a_thread_is_trouble_of_its_cluster_only() -> None:
     def ask(_: object) -> None:
         observer = ClusterObserver("beta", NOWHERE, PollerSection(), Clock())
         observer.ask_if_due(frozenset)
@@ -66,7 +64,7 @@ def _answer(observer: ClusterObserver) -> ClusterQueryResult:
 
 
 class Sleepy:
-    """A clock that is set by hand, and a cluster that answers at once."""
+    """A clock that the test sets, and a cluster that answers at once."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_s = 0.0
@@ -80,17 +78,17 @@ class Sleepy:
         self.observer = ClusterObserver("beta", where, PollerSection(interval_s=60), clock)
 
     def snapshot(self, *_: object) -> tuple[ClusterSnapshot, float]:
-        """Answer, and note when that was."""
+        """Answer, and record the time."""
         self.asked_at.append(self.now_s)
         now = datetime.now(UTC)
         return ClusterSnapshot(cluster="b", taken_at=now, jobs={}, pending=0, free_slots=0), 0.01
 
     def vocabulary(self, _: object) -> None:
-        """Tell no words, and note when they were asked for."""
+        """Return no vocabulary, and record the time."""
         self.words_asked_at.append(self.now_s)
 
     def ask_until(self, end_s: float) -> None:
-        """Let every second pass until then, and ask whenever it is due."""
+        """Advance the clock by seconds, and query whenever a query is due."""
         while self.now_s < end_s:
             self.observer.ask_if_due(frozenset)
             if self.observer._asked:
@@ -99,10 +97,9 @@ class Sleepy:
 
 
 @pytest.mark.parametrize(("interval_s", "asked_at"), [(60, [0, 60]), (25, [0, 25, 50]), (100, [0, 100])])
-def test_another_interval_is_counted_from_the_last_question(
+def test_a_changed_interval_counts_from_the_last_query(
     interval_s: float, asked_at: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A changed configuration asks nobody sooner than it says, nor later."""
     sleepy = Sleepy(monkeypatch)
     sleepy.ask_until(10)
     sleepy.observer.follow(sleepy.where, PollerSection(interval_s=interval_s, stale_s=300), ())
@@ -111,7 +108,7 @@ def test_another_interval_is_counted_from_the_last_question(
     assert sleepy.asked_at == asked_at
 
 
-def test_its_words_are_asked_for_anew_with_the_first_question_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_configuration_queries_the_vocabulary_again_at_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = PollerSection(interval_s=60, vocabulary_s=600)
     sleepy = Sleepy(monkeypatch)
     sleepy.observer.follow(sleepy.where, slow, ())
@@ -122,8 +119,8 @@ def test_its_words_are_asked_for_anew_with_the_first_question_after_a_change(mon
     assert sleepy.words_asked_at == [0, 240]
 
 
-def test_what_campaigns_sent_is_asked_for_by_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Campaigns' arrays: their tasks that wait keep no transfer away, and the runner wants them."""
+def test_arrays_of_campaigns_are_queried_with_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their waiting tasks must not close transfer queues, and the runner needs their states."""
     told: list[tuple[object, ...]] = []
 
     def note(*words: object) -> None:
@@ -139,7 +136,7 @@ def test_what_campaigns_sent_is_asked_for_by_cluster(monkeypatch: pytest.MonkeyP
 
 
 def _observed(monkeypatch: pytest.MonkeyPatch, sent: CampaignJobsAtCluster, **seen: Any) -> ClusterQueryResult:
-    """Return the answer of a cluster that lists a job of ours, 1, and an array, 7."""
+    """Return the answer of a cluster that lists transfer job 1 and array 7."""
     rows = {n: (ClusterJobListRow(job_id=n, name="n", owner="a", state=UNSEEN),) for n in (1, 7)}
     known = {"cluster": "beta", "taken_at": NOON, "pending": 0, "free_slots": 3, "jobs": rows}
     answer = ClusterSnapshot(**known | seen), 0.5
@@ -149,7 +146,7 @@ def _observed(monkeypatch: pytest.MonkeyPatch, sent: CampaignJobsAtCluster, **se
     return _answer(observer)
 
 
-def test_what_campaigns_sent_is_told_to_them_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arrays_of_campaigns_are_shared_with_the_runner_only(monkeypatch: pytest.MonkeyPatch) -> None:
     sent = CampaignJobsAtCluster(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)
     answer = _observed(monkeypatch, sent)
 
@@ -163,7 +160,7 @@ def test_what_campaigns_sent_is_told_to_them_alone(monkeypatch: pytest.MonkeyPat
     assert (told.jobs.keys(), told.free_slots) == ({7}, 3)
 
 
-def test_nothing_is_told_where_nobody_wants_to_know(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_is_not_shared_without_campaign_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = _observed(monkeypatch, CampaignJobsAtCluster())
 
     assert answer.snapshot

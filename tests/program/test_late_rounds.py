@@ -1,4 +1,4 @@
-"""Rounds of rebalancing that don't end are told by `check` and `status`."""
+"""check and status report rebalancing rounds that do not end."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,7 +22,7 @@ def told(folder: Path, at: datetime) -> list[tuple[str, FindingSeverity, str]]:
     return [(one.item, one.state, one.found) for one in found]
 
 
-def test_a_site_without_rounds_is_told_nothing(tmp_path: Path) -> None:
+def test_a_site_without_rebalance_rounds_has_no_finding(tmp_path: Path) -> None:
     assert (told(tmp_path, NOON), judged.overdue_rebalance_sentences(NOON, str(tmp_path))) == ([], ())
 
 
@@ -36,10 +36,10 @@ def test_a_site_without_rounds_is_told_nothing(tmp_path: Path) -> None:
         (RebalanceRoundKind.READING, 27, FindingSeverity.WARNING),
     ],
 )
-def test_a_round_that_has_not_ended_for_long_is_a_warning(
+def test_an_overdue_rebalance_round_is_a_warning(
     tmp_path: Path, kind: RebalanceRoundKind, hours: float, state: FindingSeverity
 ) -> None:
-    """Also where others began since: each is killed, or fails."""
+    """Later rounds that began, and failed, do not hide the overdue round."""
     folder, at = str(tmp_path), NOON + hours * HOUR
     published_json.publish_rebalance_round_begin(kind, NOON, folder)
     published_json.publish_rebalance_round_begin(kind, at, folder)
@@ -48,9 +48,7 @@ def test_a_round_that_has_not_ended_for_long_is_a_warning(
     assert len(status_and_why_reports.build_site_status_report(at, folder).late) == (state is FindingSeverity.WARNING)
 
 
-def test_the_check_and_the_status_tell_since_when_none_has_ended(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_and_status_say_since_when_no_round_has_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     published_json.publish_rebalance_round_begin(RebalanceRoundKind.DATASETS, NOON - 30 * HOUR, str(tmp_path))
     published_json.publish_rebalance_round_end(RebalanceRoundKind.DATASETS, NOON - 29 * HOUR, str(tmp_path))
     assert told(tmp_path, NOON) == [("rebalancing: datasets", FindingSeverity.OK, "the last round ended 29 h ago")]
@@ -66,7 +64,7 @@ def test_the_check_and_the_status_tell_since_when_none_has_ended(
 
 
 @pytest.mark.parametrize("is_asked", [False, True])
-def test_a_round_that_fails_has_not_ended_unless_somebody_asked_for_it(
+def test_a_failed_round_stays_open_unless_a_user_started_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_asked: bool
 ) -> None:
     for act in (
@@ -90,7 +88,7 @@ def test_a_round_that_fails_has_not_ended_unless_somebody_asked_for_it(
     assert (failed.is_open, last.is_open) == (not is_asked, False)
 
 
-def test_everybody_sees_that_nothing_is_moved_until_it_may_again(tmp_path: Path) -> None:
+def test_a_rebalance_pause_is_a_note_until_it_ends(tmp_path: Path) -> None:
     folder = str(tmp_path)
     published_json.publish_rebalance_pause(NOON - 3 * HOUR, folder)
 

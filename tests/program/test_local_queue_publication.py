@@ -1,4 +1,4 @@
-"""What keeps jobs from queues that send them on is published as it was last seen."""
+"""The queues that send no jobs on are published as they were last observed."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,8 +17,8 @@ def seen(*queues: QueueInstanceStatus) -> ClusterSnapshot:
     return ClusterSnapshot(cluster="beta", taken_at=NOW, queues=queues, jobs={}, pending=0, free_slots=0)
 
 
-def test_what_another_program_wrote_from_an_older_answer_is_put_right(tmp_path: Path) -> None:
-    """Poller and runner both write it, each as it sees the cluster."""
+def test_a_file_written_from_an_older_answer_is_corrected(tmp_path: Path) -> None:
+    """Poller and runner both write the file."""
     folder = str(tmp_path)
     for queues in ((ALL_Q, BACK), (ALL_Q,), (ALL_Q, BACK)):
         cluster_observer.publish_local_only_queues(seen(*queues), folder=folder)
@@ -26,7 +26,7 @@ def test_what_another_program_wrote_from_an_older_answer_is_put_right(tmp_path: 
     assert published_file_formats.read_non_forwarding_queues("beta", folder) == b"queues=all.q\nall_say=yes\n"
 
 
-def test_it_is_written_only_when_it_has_changed(tmp_path: Path) -> None:
+def test_local_only_queues_are_written_only_after_a_change(tmp_path: Path) -> None:
     cluster_observer.publish_local_only_queues(seen(ALL_Q, BACK), folder=str(tmp_path))
     before = (tmp_path / "stays/beta").stat().st_ino
     cluster_observer.publish_local_only_queues(seen(ALL_Q, BACK), folder=str(tmp_path))

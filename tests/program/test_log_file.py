@@ -1,4 +1,4 @@
-"""After a rotation a program's events, and what else it prints, are in the file of its name."""
+"""After a log rotation the events and other output of a program go to the new file."""
 
 import os
 import re
@@ -47,7 +47,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def events(log: Path, *lines: str, between: str = "true") -> None:
-    """Let a program whose streams lead to the log tell these, with something done before each."""
+    """Run a program that logs these lines, with a shell command before each line."""
     feed = "; ".join(f"echo {line}; sleep 2; {between}" for line in lines)
     with log.open("ab") as end:
         subprocess.run(
@@ -57,29 +57,29 @@ def events(log: Path, *lines: str, between: str = "true") -> None:
 
 
 @pytest.mark.parametrize("between", ["mv {0} {0}.1", "mv {0} {0}.1; : >{0}"], ids=["", "created"])
-def test_a_program_goes_on_in_the_new_file(log: Path, between: str) -> None:
+def test_a_program_continues_in_the_new_log_file(log: Path, between: str) -> None:
     events(log, "first", "second", between=f"[ -e {log}.1 ] || {{ {between.format(log)}; }}")
 
     assert Path(f"{log}.1").read_text() == "event=first\nprinted first\n"
     assert log.read_text() == "event=second\nprinted second\n"
 
 
-def test_the_log_of_a_service_is_such_a_log(log: Path) -> None:
+def test_the_log_of_a_service_follows_a_rotation(log: Path) -> None:
     with log.open("ab") as end:
         subprocess.run([sys.executable, "-c", SERVICE, str(log)], stderr=end, check=True)
 
     assert log.read_text().endswith(" event=second\n")
 
 
-def test_a_log_that_nobody_moves_stays(log: Path) -> None:
+def test_a_log_without_rotation_is_appended(log: Path) -> None:
     log.write_text("before\n")
     events(log, "first")
 
     assert log.read_text() == "before\nevent=first\nprinted first\n"
 
 
-def test_of_a_very_long_event_the_middle_is_left_out(log: Path) -> None:
-    """What people and clusters wrote may be in it."""
+def test_a_very_long_event_is_shortened_in_the_middle(log: Path) -> None:
+    """User and cluster texts may be part of an event."""
     events(log, f"begin{'x' * 100_000}end")
 
     event, _ = log.read_text().splitlines()
@@ -90,8 +90,8 @@ def test_of_a_very_long_event_the_middle_is_left_out(log: Path) -> None:
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
-def test_a_line_that_a_full_disk_cut_is_ended(tmp_path: Path) -> None:
-    """By the program that wrote it, once there is room, or by the next one."""
+def test_a_line_cut_by_a_full_disk_gets_its_newline(tmp_path: Path) -> None:
+    """The program itself, or the next program, writes the newline."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "none", tmp_path], check=True)
     try:
         log, rest = tmp_path / "runner.log", tmp_path / "rest"
@@ -117,13 +117,13 @@ def test_a_line_that_a_full_disk_cut_is_ended(tmp_path: Path) -> None:
     assert later[-3:] == ["event=cut of anot", "event=next", "printed next"]
 
 
-def test_standard_error_that_is_no_file_stays_what_it_is(tmp_path: Path) -> None:
+def test_a_standard_error_that_is_no_file_is_kept(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], input="first\n", capture_output=True, text=True, check=True)
 
     assert (done.stderr, done.stdout) == ("event=first\n", "printed first\n")
 
 
-def test_each_log_that_cron_appends_to_is_rotated() -> None:
+def test_every_log_of_a_cron_job_is_rotated() -> None:
     root, rules = CONF.parents[2], CONF.read_text()
     texts = [*(root / "conf/cron.d").iterdir(), *(root / "docs").rglob("*.md")]
     logs = {log for text in texts for log in re.findall(r">>(/var/\S+\.log)", text.read_text())}
@@ -161,8 +161,7 @@ apply = true
 
 
 @pytest.mark.parametrize("has_errors", [False, True], ids=["output alone", "both streams"])
-def test_the_sentence_of_each_round_is_in_the_new_file(log: Path, *, has_errors: bool) -> None:
-    """Also where no event was logged since the rotation, and where each stream has its file."""
+def test_the_sentence_of_a_balancer_round_follows_a_rotation(log: Path, *, has_errors: bool) -> None:
     site = log.with_name("site.toml")
     site.write_text(SITE)
     with log.open("ab") as end, log.with_name("errors").open("ab") as errors:
@@ -176,7 +175,7 @@ def test_the_sentence_of_each_round_is_in_the_new_file(log: Path, *, has_errors:
 
 
 @pytest.mark.skipif(not shutil.which("logrotate"), reason="needs logrotate")
-def test_logrotate_takes_the_file_that_we_ship(log: Path, tmp_path: Path) -> None:
+def test_logrotate_accepts_the_shipped_file(log: Path, tmp_path: Path) -> None:
     log.write_text("event=first\n")
     rules = [line for line in CONF.read_text().splitlines() if not line.strip().startswith("su ")]
     shipped = "\n".join(rules).replace("/var/lib/gridbridge/runner.log", str(log))

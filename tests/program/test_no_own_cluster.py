@@ -1,4 +1,4 @@
-"""Whole cycles, at a site without a cluster of its own: what it sends ends, and is counted."""
+"""Complete campaign cycles at a site without a cluster of its own."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -38,15 +38,15 @@ WISH = JdlSettingsAtCluster(exec_file="run", is_besteffort=False)
 
 
 class Cells(Grid):
-    """Clusters that note what is ended there, too."""
+    """Clusters that also record deleted tasks."""
 
     def delete_array_tasks(self, array: CampaignArray, places: tuple[range, ...]) -> None:
-        """End the tasks at some places."""
+        """Record the deleted tasks."""
         self.told.append(f"end {array.number} {[*places[0]]}")
 
 
 class Site:
-    """Beta and gamma, of which each has free slots, and a runner's cycle over fake acts."""
+    """Two clusters with free slots, and a runner's cycle with recorded actions."""
 
     def __init__(self, database: StateFile, ran: str, more: str = "") -> None:
         self.policy = configuration_file.parse_configuration("FILE", f"{FILE}{more}".encode())
@@ -87,7 +87,7 @@ class Site:
         }
 
     def _ends(self, asked: Mapping[CampaignArray, object], _: object) -> dict[CampaignArray, dict[int, JobEnd]]:
-        """Tell that of each array the first task failed and the others succeeded."""
+        """Let the first task of each array fail and its other tasks succeed."""
         return {
             array: {
                 place: self.end or JobEnd(exit_status=int(1 == place < array.size), wallclock_s=5.0)
@@ -104,7 +104,7 @@ class Site:
         is_idempotent: bool = False,
         wish: JdlSettingsAtCluster = WISH,
     ) -> None:
-        """Bring a campaign for both clusters."""
+        """Submit a campaign for both clusters."""
         clusters = dict.fromkeys(("beta", "gamma"), wish)
         jdl = Jdl(name="away", type=type_, clusters=clusters, is_idempotent=is_idempotent)
         one = Campaign(
@@ -120,12 +120,12 @@ class Site:
         self.campaigns.insert_campaign(one, "token")
 
     def cycle(self) -> None:
-        """Do a cycle as the runner does."""
+        """Run one cycle as the runner does."""
         self.do(rules.plan_campaign_cycle(self.updator.gather_situation()))
 
 
 def listed(job_id: int, places: range, fact: str) -> ClusterJobListRow:
-    """Return the row of an array's tasks that wait or run since noon."""
+    """Return the list row of an array's tasks in a state since noon."""
     known = {"name": "campaign.1", "owner": "alice", "since": NOON}
     return ClusterJobListRow(job_id=job_id, tasks=(places,), state=JobState([fact]), **known)  # type: ignore[arg-type]
 
@@ -137,8 +137,7 @@ def _site(tmp_path: Path) -> Iterator[Site]:
     database.close()
 
 
-def test_a_campaign_is_sent_ends_and_is_counted_without_an_own_cluster(site: Site) -> None:
-    """Nothing is asked of a cluster of the site's own name, and nothing is sent there."""
+def test_a_campaign_runs_to_its_end_without_a_local_cluster(site: Site) -> None:
     site.bring(2 * SLOTS)
     assert site.policy.local is None
 
@@ -153,8 +152,8 @@ def test_a_campaign_is_sent_ends_and_is_counted_without_an_own_cluster(site: Sit
     assert (found.state, found.ended, found.failed) == (CampaignState.TERMINATED, 2 * SLOTS, 2)
 
 
-def test_a_test_sends_one_task_to_each_cluster_though_one_is_away_at_first(site: Site) -> None:
-    """Beta has had its own, whatever that came to, and has room for more."""
+def test_a_test_campaign_sends_one_task_to_each_cluster(site: Site) -> None:
+    """Gamma answers late, and beta gets no second task meanwhile."""
     site.bring(2, CampaignType.TEST)
     site.silent = {"gamma"}
     for _ in range(3):
@@ -173,7 +172,7 @@ def test_a_test_sends_one_task_to_each_cluster_though_one_is_away_at_first(site:
     assert (found.state, found.ended) == (CampaignState.TERMINATED, 2)
 
 
-def test_the_last_task_is_copied_and_its_other_attempt_is_ended_once_the_copy_succeeded(site: Site) -> None:
+def test_a_slow_last_task_is_copied_and_deleted_after_the_copy_succeeded(site: Site) -> None:
     """What runs long at beta gets a copy at gamma, and is counted once."""
     site.bring(2 * SLOTS, is_idempotent=True)
     site.cycle()
@@ -189,8 +188,8 @@ def test_the_last_task_is_copied_and_its_other_attempt_is_ended_once_the_copy_su
     assert (found.state, found.ended, found.failed) == (CampaignState.TERMINATED, 2 * SLOTS, 2)
 
 
-def test_a_task_that_loses_its_host_each_time_fails_after_its_tries(site: Site) -> None:
-    """Its earlier attempts count, at each cluster in turn."""
+def test_a_task_that_always_loses_its_host_fails_after_its_retries(site: Site) -> None:
+    """Earlier attempts at all clusters count."""
     site.bring(1)
     site.end = JobEnd(reason="failed 100")
     for _ in range(9):
@@ -205,10 +204,9 @@ def test_a_task_that_loses_its_host_each_time_fails_after_its_tries(site: Site) 
 
 
 @pytest.mark.parametrize(("stress", "drained"), [("0.8", set()), ("0.1", {"beta"})])
-def test_a_cluster_under_stress_or_drained_gets_nothing_and_no_other_too_large_an_array(
+def test_a_stressed_or_drained_cluster_gets_no_task_and_arrays_stay_below_limits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stress: str, drained: set[str]
 ) -> None:
-    """As a site's script says, who drained it, and the cell's own limits."""
     script = tmp_path / "stress"
     script.write_text(f"#!/bin/sh\necho {stress}\n")
     script.chmod(0o755)
@@ -226,8 +224,8 @@ def test_a_cluster_under_stress_or_drained_gets_nothing_and_no_other_too_large_a
     assert sent == ["submit 1 gamma 0:1,1:1,2:1", "submit 2 gamma 3:1"]
 
 
-def test_a_prologue_goes_first_and_an_epilogue_last_at_each_cluster(site: Site) -> None:
-    """Once each, and neither is a task that is counted."""
+def test_each_cluster_runs_the_prologue_first_and_the_epilogue_last(site: Site) -> None:
+    """Neither counts as a task."""
     site.bring(2 * SLOTS, wish=replace(WISH, prologue="make", epilogue="clean"))
     for _ in range(9):
         site.cycle()
@@ -243,8 +241,8 @@ def test_a_prologue_goes_first_and_an_epilogue_last_at_each_cluster(site: Site) 
     assert (found.state, found.ended, found.failed) == (CampaignState.TERMINATED, 2 * SLOTS, 2)
 
 
-def test_what_waits_at_a_cluster_has_its_slots(site: Site) -> None:
-    """They look free there; each cycle would send as many again."""
+def test_waiting_tasks_reserve_their_slots(site: Site) -> None:
+    """Otherwise each cycle would send as many tasks again."""
     site.bring(9 * SLOTS)
     site.cycle()
     for name, job_id in (("beta", 71), ("gamma", 72)):
@@ -256,7 +254,7 @@ def test_what_waits_at_a_cluster_has_its_slots(site: Site) -> None:
     assert site.grid.told == before
 
 
-def test_a_prologue_that_waits_is_taken_away_once_no_task_is_left(site: Site) -> None:
+def test_a_waiting_prologue_is_deleted_after_the_last_task(site: Site) -> None:
     """Beta has run all of them meanwhile."""
     site.bring(2 * SLOTS, wish=replace(WISH, prologue="make"))
     site.cycle()
@@ -268,7 +266,7 @@ def test_a_prologue_that_waits_is_taken_away_once_no_task_is_left(site: Site) ->
     assert [mark.wiped_for for mark in of_array.values()] == [NikitaDeletionReason.UNNEEDED]
 
 
-def test_a_cluster_that_does_not_answer_is_an_event_with_what_it_said(site: Site) -> None:
+def test_a_silent_cluster_is_an_event_with_its_error(site: Site) -> None:
     site.bring(SLOTS)
     site.silent = {"gamma"}
     site.updator._asking.troubles = {"gamma": "ssh: no route to host"}

@@ -1,4 +1,4 @@
-"""Decisions, services, acts and the state read no clock but the one that they are given."""
+"""Decisions, services and the state read only the clock that is passed to them."""
 
 import ast
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ MOVED = "move"  # a noted moment, by hand: shell/clock does that for all
 
 
 def readings(tree: ast.AST) -> Iterator[int]:
-    """Give the lines that read the machine's clock, or move what was noted by it."""
+    """Yield the lines that read the system clock or shift recorded times."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and _is_read(node):
             yield node.lineno
@@ -29,7 +29,7 @@ def readings(tree: ast.AST) -> Iterator[int]:
 
 
 def _is_read(node: ast.Attribute) -> bool:
-    """Say whether it is a clock of the modules time and datetime, called or handed on."""
+    """Say whether an attribute is a clock of the modules time and datetime."""
     of = getattr(node.value, "attr", getattr(node.value, "id", ""))
     return (of == "time" and node.attr in READ) or (of in ("datetime", "date") and node.attr in TOLD)
 
@@ -51,10 +51,10 @@ def test_the_clock_is_passed_in(path: Path) -> None:
         "def move(self, step): ...",
     ],
 )
-def test_a_clock_that_is_read_is_seen(line: str) -> None:
+def test_reading_the_system_clock_is_detected(line: str) -> None:
     assert list(readings(ast.parse(line))) == [1]
 
 
 @pytest.mark.parametrize("line", ["now = self.clock.now()", "from time import gmtime", "time.gmtime"])
-def test_the_one_that_was_given_may_be_read(line: str) -> None:
+def test_reading_a_passed_clock_is_allowed(line: str) -> None:
     assert list(readings(ast.parse(line))) == []

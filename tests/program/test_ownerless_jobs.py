@@ -1,4 +1,4 @@
-"""A job of an owner whose account is gone is deleted by the service, if it is that owner's."""
+"""The service deletes a job whose owner's account was removed, after checking the job's owner."""
 
 from pathlib import Path
 
@@ -47,12 +47,12 @@ class Beta:
         (folder / "operator").touch()
 
     def has(self, owner: str, account: str) -> None:
-        """Have a job."""
+        """Create a job."""
         (self.folder / "job").write_text(f"{DETAIL.format(owner, account)}</detailed_job_info>\n")
 
     @property
     def is_empty(self) -> bool:
-        """Whether the job is gone."""
+        """Say whether the job was deleted."""
         return not (self.folder / "job").exists()
 
 
@@ -68,7 +68,7 @@ def policy(tmp_path: Path) -> Policy:
 
 
 @pytest.mark.parametrize("job", ["41", ""], ids=["by its id", "by its name"])
-def test_the_job_of_a_transfer_is_deleted(beta: Beta, policy: Policy, job: str) -> None:
+def test_a_transfer_job_of_a_removed_account_is_deleted(beta: Beta, policy: Policy, job: str) -> None:
     beta.has("alice", NAME)
 
     jobs_of_removed_accounts.delete_job_of_removed_account(policy, "beta", "alice", NAME, job)
@@ -77,7 +77,9 @@ def test_the_job_of_a_transfer_is_deleted(beta: Beta, policy: Policy, job: str) 
 
 
 @pytest.mark.parametrize(("owner", "account"), [("bob", NAME), ("alice", "gb.alpha.8.0.1")])
-def test_no_other_job_is_deleted(beta: Beta, policy: Policy, owner: str, account: str) -> None:
+def test_a_job_of_another_owner_or_transfer_is_not_deleted(
+    beta: Beta, policy: Policy, owner: str, account: str
+) -> None:
     """Not another person's under our name, and not another transfer's under the same id."""
     beta.has(owner, account)
 
@@ -86,7 +88,7 @@ def test_no_other_job_is_deleted(beta: Beta, policy: Policy, owner: str, account
     assert not beta.is_empty
 
 
-def test_a_service_that_may_not_delete_says_what_would_mend_that(beta: Beta, policy: Policy) -> None:
+def test_a_denied_deletion_is_reported_with_its_remedy(beta: Beta, policy: Policy) -> None:
     beta.has("alice", NAME)
     (beta.folder / "operator").unlink()
 
@@ -94,15 +96,15 @@ def test_a_service_that_may_not_delete_says_what_would_mend_that(beta: Beta, pol
         jobs_of_removed_accounts.delete_job_of_removed_account(policy, "beta", "alice", NAME, "41")
 
 
-def test_an_array_is_deleted_and_its_id_is_told(beta: Beta, policy: Policy) -> None:
+def test_an_array_of_a_removed_account_is_deleted_and_its_id_returned(beta: Beta, policy: Policy) -> None:
     beta.has("alice", ARRAY)
 
     assert jobs_of_removed_accounts.delete_array_of_removed_account(policy, "beta", "alice", ARRAY, (41, 0)) == 41
     assert beta.is_empty
 
 
-def test_an_array_that_was_never_submitted_is_none(beta: Beta, policy: Policy) -> None:
-    """Root's ledger has its intent, and no id: nothing there bears its name."""
+def test_an_array_that_was_never_submitted_needs_no_deletion(beta: Beta, policy: Policy) -> None:
+    """Root's ledger has its intent without a job id."""
     assert jobs_of_removed_accounts.delete_array_of_removed_account(policy, "beta", "alice", ARRAY, (0,)) == 0
 
 
@@ -115,8 +117,10 @@ def test_an_array_that_was_never_submitted_is_none(beta: Beta, policy: Policy) -
     ],
     ids=["Grid Engine", "OAR", "an account of another name"],
 )
-def test_what_root_can_do_depends_on_the_batch_system(beta: Beta, tmp_path: Path, section: str, expected: str) -> None:
-    """OAR knows no operators: root alone deletes the jobs of others."""
+def test_the_remedy_of_a_denied_deletion_depends_on_the_batch_system(
+    beta: Beta, tmp_path: Path, section: str, expected: str
+) -> None:
+    """OAR has no operators: only root deletes jobs of others."""
     text = SITE.format(folder=tmp_path)
     if "oar" in section:
         text = text.replace("qmaster_port = 3\nexecd_port = 4\n", "")

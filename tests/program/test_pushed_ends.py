@@ -1,4 +1,4 @@
-"""qevent is kept running, and the ends that it pushes are read as far as the rate goes."""
+"""qevent is kept running, and its pushed job ends are read up to a maximum rate."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,13 +20,13 @@ LIMIT_S = 30.0
 
 
 class Clock:
-    """Seconds that a test sets."""
+    """Seconds that the test sets."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
 
     def __call__(self) -> float:
-        """Return what it was set to."""
+        """Return the set time."""
         return self.now_s
 
 
@@ -45,12 +45,12 @@ def push(tmp_path: Path, clock: Clock, fp: FakeProcess) -> Iterator[QeventJobEnd
 
 
 def runs(fp: FakeProcess) -> None:
-    """Have qevent run in what follows until it gets a signal."""
+    """Let qevent run until it gets a signal."""
     ended = Event()
     fp.register([*QEVENT, fp.any()], callback=lambda _: ended.wait(LIMIT_S), signal_callback=lambda *_: ended.set())
 
 
-def test_qevent_runs_once_and_is_ended_with_us(push: QeventJobEndReceiver, fp: FakeProcess, clock: Clock) -> None:
+def test_qevent_is_started_once(push: QeventJobEndReceiver, fp: FakeProcess, clock: Clock) -> None:
     runs(fp)
     for _ in range(3):
         push.ended()
@@ -63,10 +63,8 @@ def test_qevent_runs_once_and_is_ended_with_us(push: QeventJobEndReceiver, fp: F
     ]
 
 
-def test_a_qevent_that_ended_is_started_again_after_a_while(
-    push: QeventJobEndReceiver, fp: FakeProcess, clock: Clock
-) -> None:
-    """Its qmaster is down: that does not change within a moment."""
+def test_an_ended_qevent_is_restarted_after_a_pause(push: QeventJobEndReceiver, fp: FakeProcess, clock: Clock) -> None:
+    """Its qmaster is down, and stays down for more than a moment."""
     fp.register([*QEVENT, fp.any()])
     started = []
     for now_s in (0.0, AGAIN_S / 2, AGAIN_S, AGAIN_S + 1):
@@ -82,7 +80,7 @@ def test_a_qevent_that_ended_is_started_again_after_a_while(
     [(b"", set()), (b"12\n13\n", {12, 13}), (b"12\nsome words\n", {12})],
     ids=["none", "two", "what is no number"],
 )
-def test_what_it_pushes_is_read(
+def test_pushed_job_ends_are_read(
     push: QeventJobEndReceiver, fp: FakeProcess, tmp_path: Path, ends: bytes, expected: set[int]
 ) -> None:
     runs(fp)
@@ -91,7 +89,7 @@ def test_what_it_pushes_is_read(
     assert push.ended() == expected
 
 
-def test_above_the_rate_the_ends_are_left_to_the_poll(
+def test_job_ends_above_the_rate_are_left_to_polling(
     push: QeventJobEndReceiver, fp: FakeProcess, clock: Clock, tmp_path: Path
 ) -> None:
     runs(fp)

@@ -1,4 +1,4 @@
-"""What status and why read: published files alone, whole, of this version, from any age."""
+"""status and why read only published files, complete and of this version."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from tests.shown import NOW, history, load, publish, service, shown, transfer
 from tests.steps import steps
 
 
-def test_status_tells_of_clusters_queues_and_transfers(tmp_path: Path) -> None:
+def test_status_reports_clusters_queues_and_transfers(tmp_path: Path) -> None:
     told = build_site_status_report(NOW, publish(tmp_path, shown(transfer())))
 
     assert told.alarm == ""
@@ -30,10 +30,9 @@ def test_status_tells_of_clusters_queues_and_transfers(tmp_path: Path) -> None:
     assert [(one.job, one.waits_for) for one in told.transfers] == [("12", "its end")]
 
 
-def test_a_silent_poller_whose_folder_is_full_is_told_with_the_reason(
+def test_status_names_a_full_folder_as_the_reason_of_a_silent_poller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It can't tell that itself: it publishes nothing."""
     folder = publish(tmp_path, shown(load=load(age_s=95)))
     monkeypatch.setattr(local_host_facts, "free_bytes_and_files_of_folder", lambda _: FolderFreeSpace(free_bytes=0))
 
@@ -43,10 +42,8 @@ def test_a_silent_poller_whose_folder_is_full_is_told_with_the_reason(
 
 
 @pytest.mark.parametrize("is_silent", [True, False], ids=["silent", "alive"])
-def test_the_wrong_line_is_told_by_status_and_why_also_while_the_poller_is_silent(
-    tmp_path: Path, is_silent: bool
-) -> None:
-    """A living poller tells what it refuses; of one that can't start it is seen here."""
+def test_status_and_why_report_a_wrong_configuration_line(tmp_path: Path, is_silent: bool) -> None:
+    """A running poller publishes its refusal; for a stopped poller the file itself is checked."""
     wrong = "[site] cluster"
     path = tmp_path / "gridbridge.toml"
     path.write_text("[site]\n")
@@ -62,14 +59,14 @@ def test_the_wrong_line_is_told_by_status_and_why_also_while_the_poller_is_silen
     assert told.startswith("gridbridge-poller is silent") is is_silent
 
 
-def test_an_empty_folder_is_told_as_a_service_that_never_ran(tmp_path: Path) -> None:
+def test_status_of_an_empty_folder_reports_that_no_poller_ever_ran(tmp_path: Path) -> None:
     told = build_site_status_report(NOW, str(tmp_path))
 
     assert told.alarm == "gridbridge-poller has never published anything here"
     assert (told.clusters, told.queues, told.transfers) == ((), (), ())
 
 
-def test_why_tells_a_job_with_its_history(tmp_path: Path) -> None:
+def test_why_of_a_job_has_its_history(tmp_path: Path) -> None:
     task = history(transfer(), "being submitted to beta", "submitted to beta as 34, held")
 
     _, (told,) = explain_transfers_of_local_job("12", NOW, publish(tmp_path, shown(), task))
@@ -81,7 +78,7 @@ def test_why_tells_a_job_with_its_history(tmp_path: Path) -> None:
     ]
 
 
-def test_why_of_an_array_tells_each_of_its_tasks_in_order(tmp_path: Path) -> None:
+def test_why_of_an_array_lists_its_tasks_in_order(tmp_path: Path) -> None:
     names = ("gb.alpha.12.10.1", "gb.alpha.12.2.1", "gb.alpha.120.1.1")
     tasks = [history(transfer(transfer=name)) for name in names]
     folder = publish(tmp_path, shown(), *tasks)
@@ -90,7 +87,7 @@ def test_why_of_an_array_tells_each_of_its_tasks_in_order(tmp_path: Path) -> Non
     assert [told.job for told in explain_transfers_of_local_job("12.10", NOW, folder)[1]] == ["12.10"]
 
 
-def test_why_of_an_unknown_job_says_what_closes_the_queues(tmp_path: Path) -> None:
+def test_why_of_an_unknown_job_names_closed_queues(tmp_path: Path) -> None:
     closed = shown(load=load({"gb_beta_up": "1", "gb_beta_pending": "11"}))
 
     with pytest.raises(JobWithoutTransfers) as refused:
@@ -104,7 +101,7 @@ def test_why_of_an_unknown_job_says_what_closes_the_queues(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("job", ["", "x", "0", "1.0", "1.2.3", "-1", "1/../2", "٣", "9" * 10])
-def test_what_is_no_job_id_is_refused(tmp_path: Path, job: str) -> None:
+def test_a_text_that_is_no_job_id_is_refused(tmp_path: Path, job: str) -> None:
     with pytest.raises(ParseError, match="is not a job id"):
         explain_transfers_of_local_job(job, NOW, str(tmp_path))
 
@@ -114,7 +111,7 @@ def test_what_is_no_job_id_is_refused(tmp_path: Path, job: str) -> None:
     ['{"cluster": 1}', "null", "7", "[" * 100000, "\xff"],
     ids=["other keys", "null", "no table", "deep", "no JSON"],
 )
-def test_a_file_of_another_version_is_refused_with_its_name(tmp_path: Path, text: str) -> None:
+def test_a_published_file_of_another_version_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "service.json").write_text(text)
 
     with pytest.raises(StateError, match=r"service\.json: not what this version"):
@@ -122,15 +119,14 @@ def test_a_file_of_another_version_is_refused_with_its_name(tmp_path: Path, text
 
 
 @pytest.mark.parametrize("head", ["nan 30", "1e300 30", "5 inf", "5 nan", "-1 30"])
-def test_load_values_of_no_possible_time_are_refused_with_their_file(head: str, tmp_path: Path) -> None:
+def test_load_values_with_an_impossible_time_are_refused(head: str, tmp_path: Path) -> None:
     (tmp_path / "load").write_text(f"{head}\n")
 
     with pytest.raises(ParseError, match="load: the first line has an impossible time"):
         build_site_status_report(NOW, str(tmp_path))
 
 
-def test_why_reads_no_more_of_many_transfers_than_of_few(tmp_path: Path) -> None:
-    """Of those that have closed it opens the job's own file; of all others it sees the names."""
+def test_why_opens_only_the_files_of_its_job(tmp_path: Path) -> None:
     open_ones = [transfer(transfer=f"gb.alpha.{job}.0.1") for job in range(1, 21)]
     closed = [transfer(transfer=f"gb.alpha.{job}.1.1") for job in range(201, 701)]
     folder = publish(tmp_path, shown(*open_ones), *map(history, closed[-1:]))

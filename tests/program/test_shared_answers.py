@@ -1,4 +1,4 @@
-"""Whose answer about a cluster a program takes in the place of a question of its own."""
+"""A program may use another program's recent answer instead of querying a cluster itself."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,7 +23,7 @@ LIMIT_S = 5.0
 
 
 class Site:
-    """A state file, and a clock that is set by hand."""
+    """A state file, and a clock that the test sets."""
 
     def __init__(self, path: Path) -> None:
         self.path = f"sqlite:///{path}/state.db"
@@ -38,7 +38,7 @@ class Site:
         self.sharing.put("beta", cluster_observer.query_result_to_share(seen, sent, now=self.clock.now(), **known))  # type: ignore[arg-type]
 
     def find(self, *released: str, location: str = "there") -> cluster_observer.SharedClusterSnapshot | None:
-        """Look for one that knows these arrays."""
+        """Look for a shared answer that covers these arrays."""
         return self.sharing.find("beta", location, frozenset(released), LIMIT_S)
 
 
@@ -49,7 +49,7 @@ def _site(tmp_path: Path) -> Iterator[Site]:
     made.database.close()
 
 
-def test_a_young_answer_is_taken(site: Site) -> None:
+def test_a_recent_shared_answer_is_used(site: Site) -> None:
     nobody_asked = site.find()
     site.put()
 
@@ -58,7 +58,7 @@ def test_a_young_answer_is_taken(site: Site) -> None:
     assert site.find() == cluster_observer.SharedClusterSnapshot(snapshot=SEEN)
 
 
-def test_one_that_was_asked_before_an_array_was_released_knows_nothing_of_it(site: Site) -> None:
+def test_an_answer_older_than_the_release_of_an_array_is_not_used(site: Site) -> None:
     site.put()
 
     assert site.find("3.1", "3.2") is None
@@ -69,7 +69,7 @@ def test_one_that_was_asked_before_an_array_was_released_knows_nothing_of_it(sit
     [(4.9, 0, True), (5, 0, False), (7, 8, True), (8, 8, False), (-0.5, 0, True), (-9, 0, False)],
     ids=["young", "old", "the next is due later", "the next is late", "slewed", "clock set back"],
 )
-def test_its_age_counts(site: Site, after_s: float, every_s: float, is_taken: bool) -> None:
+def test_a_shared_answer_expires_by_age_or_interval(site: Site, after_s: float, every_s: float, is_taken: bool) -> None:
     site.put(every_s=every_s)
     site.after_s = after_s
 
@@ -79,27 +79,26 @@ def test_its_age_counts(site: Site, after_s: float, every_s: float, is_taken: bo
     assert not found or found.is_regular is bool(every_s)
 
 
-def test_what_another_program_or_another_place_answered_is_not_read(site: Site) -> None:
+def test_an_answer_of_another_location_is_not_used(site: Site) -> None:
     site.put()
 
     assert site.find("3.1", location="elsewhere") is None
 
 
-def test_a_question_that_failed_a_moment_ago_has_no_answer(site: Site) -> None:
-    """Unknown: nobody takes it for a list without our jobs."""
+def test_a_shared_failure_is_no_empty_job_list(site: Site) -> None:
     site.put(None, trouble="refused")
 
     assert site.find("3.1") == cluster_observer.SharedClusterSnapshot(trouble="refused")
 
 
-def test_what_can_not_be_read_is_asked_for(site: Site) -> None:
+def test_an_unreadable_shared_answer_is_not_used(site: Site) -> None:
     odd = LastClusterQueryResult(place="there", asked_at=NOON, every_s=0, covers=SENT.released, content=b"no such form")
     site.sharing.put("beta", odd)
 
     assert site.find("3.1") is None
 
 
-def test_a_dry_run_shares_nothing(site: Site) -> None:
+def test_a_dry_run_shares_no_answer(site: Site) -> None:
     cluster_observer.ClusterSnapshotSharing(site.database, site.clock, is_dry=True).put(
         "beta", cluster_observer.query_result_to_share(SEEN, SENT, "there", NOON)
     )
@@ -107,7 +106,7 @@ def test_a_dry_run_shares_nothing(site: Site) -> None:
     assert site.find("3.1") is None
 
 
-def test_a_place_is_all_by_which_a_cluster_is_asked() -> None:
+def test_a_query_is_identified_by_all_of_its_parameters() -> None:
     def cell(port: str, host: str = "") -> GridEngineCellAccess:
         return GridEngineCellAccess(
             root="/r",
@@ -132,7 +131,7 @@ def test_a_place_is_all_by_which_a_cluster_is_asked() -> None:
     assert len(set(others)) == 4
 
 
-def test_of_two_programs_one_reads_what_the_other_wrote(site: Site) -> None:
+def test_an_answer_is_shared_between_two_programs(site: Site) -> None:
     site.put()
     other = StateFile.open(site.path)
     found = cluster_observer.ClusterSnapshotSharing(other, site.clock).find("beta", "there", SENT.released, LIMIT_S)

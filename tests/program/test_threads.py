@@ -1,4 +1,4 @@
-"""A service goes on where no thread can be started, and nothing is done twice for it."""
+"""A service continues while no thread can start, and does nothing twice."""
 
 import os
 import resource
@@ -15,7 +15,7 @@ NOBODY = 65_534
 
 
 def without_room(act: Callable[[Callable[[], None]], object]) -> None:
-    """Do it in a process that can start no thread, until it calls what it is given."""
+    """Run an action in a process that can start no thread until the action calls its argument."""
     if child := os.fork():
         assert os.waitpid(child, 0)[1] == 0
         return
@@ -32,7 +32,7 @@ def without_room(act: Callable[[Callable[[], None]], object]) -> None:
         os._exit(1)
 
 
-def test_what_no_thread_could_be_started_for_is_a_failure_and_never_done() -> None:
+def test_work_without_a_thread_fails_and_is_never_done_later() -> None:
     def act(give_room: Callable[[], None]) -> None:
         done: list[int] = []
         pool = threads_and_backoff.ThreadPool(2)
@@ -47,7 +47,7 @@ def test_what_no_thread_could_be_started_for_is_a_failure_and_never_done() -> No
     without_room(act)
 
 
-def test_threads_that_are_there_go_on() -> None:
+def test_running_threads_continue_while_no_thread_can_start() -> None:
     def act(give_room: Callable[[], None]) -> None:
         give_room()
         limits = resource.getrlimit(resource.RLIMIT_NPROC)
@@ -64,7 +64,7 @@ def test_threads_that_are_there_go_on() -> None:
     without_room(act)
 
 
-def test_an_act_for_a_person_fails_where_no_thread_can_be_started() -> None:
+def test_work_for_an_owner_fails_without_a_thread() -> None:
     def act(_: Callable[[], None]) -> None:
         with pytest.raises(threads_and_backoff.ThreadNotStarted):
             threads_and_backoff.OwnerThreadPools().do("alice", int, "1").result(5)
@@ -72,7 +72,7 @@ def test_an_act_for_a_person_fails_where_no_thread_can_be_started() -> None:
     without_room(act)
 
 
-def test_an_act_that_fails_fails_as_itself_and_one_that_is_dismissed_is_cancelled() -> None:
+def test_failed_work_raises_its_error_and_dismissed_work_is_cancelled() -> None:
     pool, go = threads_and_backoff.ThreadPool(1), threading.Event()
     failing = pool.submit(int, "x")
     pool.submit(go.wait, 5)
@@ -85,7 +85,7 @@ def test_an_act_that_fails_fails_as_itself_and_one_that_is_dismissed_is_cancelle
     assert dismissed.cancelled()
 
 
-def test_that_no_thread_can_be_started_is_known_from_any_other_fault() -> None:
+def test_a_thread_start_failure_is_told_from_other_errors() -> None:
     def act(_: Callable[[], None]) -> None:
         with pytest.raises(RuntimeError) as raised:
             ThreadPoolExecutor(1).submit(int)

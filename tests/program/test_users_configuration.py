@@ -1,4 +1,4 @@
-"""A typo in gridbridge.toml stops nobody's commands: the service goes on, and so do they."""
+"""A mistake in gridbridge.toml stops no user command: the configuration in force is used."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of both files, as they are to a person who is not root."""
+    """Return the folder with the wrong file and the saved configuration, as seen by a user."""
     (tmp_path / "there").write_text(WRONG)
     (tmp_path / "kept").write_text(RIGHT)
     monkeypatch.setattr(configuration_in_force, "CONFIG", str(tmp_path / "there"))
@@ -26,8 +26,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_file_without_the_sites_own_cluster_is_named(here: Path) -> None:
-    """Whichever --config names."""
+def test_a_configuration_without_its_home_cluster_is_refused(here: Path) -> None:
     other = here / "other.toml"
     other.write_text(RIGHT.replace('cluster = "alpha"', 'cluster = "hub"'))
 
@@ -38,15 +37,15 @@ def test_a_file_without_the_sites_own_cluster_is_named(here: Path) -> None:
     assert str(told.value) == f'{other}: [site] cluster = "hub": {wrong}'
 
 
-def test_while_the_file_is_wrong_the_one_in_force_counts(here: Path) -> None:
+def test_the_configuration_in_force_replaces_a_wrong_file(here: Path) -> None:
     policy, wrong = configuration_in_force.load_config_or_one_in_force(f"{here}/there")
 
     assert policy.site.cluster == "alpha"
     assert "[site] cluster: missing" in wrong
 
 
-def test_people_ask_on_while_the_file_is_wrong(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """qacct_remote, qstat_remote -j, and what why shows by home's accounting."""
+def test_user_commands_work_while_the_file_is_wrong(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """qacct_remote, qstat_remote -j, and the accounting behind gridbridge why."""
     record = SimpleNamespace(owner="alice")
     monkeypatch.setattr(status_and_why_reports, "home_accounting_records", lambda *_: (record,))
     there = f"{here}/there"
@@ -56,14 +55,14 @@ def test_people_ask_on_while_the_file_is_wrong(here: Path, monkeypatch: pytest.M
     assert status_and_why_reports.job_owners_in_home_accounting(1, there) == {"alice"}
 
 
-def test_a_right_file_counts(here: Path) -> None:
+def test_a_valid_file_is_used(here: Path) -> None:
     (here / "there").write_text(RIGHT.replace("alpha", "beta"))
 
     policy, wrong = configuration_in_force.load_config_or_one_in_force(f"{here}/there")
     assert (policy.site.cluster, wrong) == ("beta", "")
 
 
-def test_a_wrong_file_that_was_asked_for_is_an_error(here: Path) -> None:
+def test_a_wrong_file_named_by_the_user_is_an_error(here: Path) -> None:
     (here / "mine").write_text(WRONG)
 
     with pytest.raises(ConfigError):
@@ -71,7 +70,7 @@ def test_a_wrong_file_that_was_asked_for_is_an_error(here: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", ["", WRONG], ids=["none", "wrong"])
-def test_without_a_kept_file_the_mistake_is_told(here: Path, kept: str) -> None:
+def test_without_a_saved_configuration_the_mistake_is_reported(here: Path, kept: str) -> None:
     (here / "kept").write_text(kept)
     if not kept:
         (here / "kept").unlink()
@@ -80,7 +79,7 @@ def test_without_a_kept_file_the_mistake_is_told(here: Path, kept: str) -> None:
         configuration_in_force.load_config_or_one_in_force(f"{here}/there")
 
 
-def test_root_obeys_no_file_of_the_service(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_root_ignores_the_configuration_saved_by_the_service(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(configuration_in_force.safe_files, "required_trusted_file_owner", lambda: 0)
 
     with pytest.raises(ConfigError):

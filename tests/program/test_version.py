@@ -1,4 +1,4 @@
-"""Which code this is: of a package what its build wrote into it, of a checkout what git says."""
+"""The version has the commit written by the build, or the commit of the git checkout."""
 
 import subprocess
 from pathlib import Path
@@ -18,24 +18,24 @@ def package(tmp_path: Path) -> Path:
 
 
 def git(checkout: Path, *words: str) -> str:
-    """Run git in a checkout as somebody."""
+    """Run git in a checkout."""
     who = ("-c", "user.name=a", "-c", "user.email=a@b")
     argv = ("git", "-C", str(checkout), *who, *words)
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def test_a_package_has_the_commit_that_it_was_built_of(package: Path) -> None:
+def test_an_installed_package_has_its_recorded_commit(package: Path) -> None:
     (package / "commit").write_text("1a2b3c4d5e\n")
 
     assert version_with_commit(str(package)) == f"{__version__}+1a2b3c4d5e"
 
 
-def test_a_package_of_which_nobody_tells_the_commit_has_its_version_alone(package: Path) -> None:
+def test_a_package_without_a_commit_has_its_version_only(package: Path) -> None:
     assert version_with_commit(str(package)) == __version__
 
 
 @pytest.mark.parametrize(("content", "end"), [("1\n", ""), ("2\n", ".changed")])
-def test_a_checkout_is_of_its_commit(package: Path, content: str, end: str) -> None:
+def test_a_checkout_has_its_git_commit(package: Path, content: str, end: str) -> None:
     checkout = package.parent
     git(checkout, "init", "-q")
     git(checkout, "add", ".")
@@ -46,7 +46,7 @@ def test_a_checkout_is_of_its_commit(package: Path, content: str, end: str) -> N
     assert version_with_commit(str(package)) == f"{__version__}+{commit}{end}"
 
 
-def test_a_running_program_keeps_the_version_that_it_began_with(package: Path) -> None:
+def test_a_running_program_keeps_its_version(package: Path) -> None:
     before = version_with_commit(str(package))
     (package / "commit").write_text("1a2b3c4d5e\n")
 
@@ -55,8 +55,8 @@ def test_a_running_program_keeps_the_version_that_it_began_with(package: Path) -
 
 @pytest.mark.root
 @pytest.mark.parametrize(("account", "knows"), [(10001, True), (10002, False)])
-def test_git_is_asked_about_a_checkout_of_whoever_owns_the_code(package: Path, account: int, knows: bool) -> None:
-    """Git itself refuses what another account owns: its settings may name programs."""
+def test_git_runs_only_in_a_checkout_of_the_code_owner(package: Path, account: int, knows: bool) -> None:
+    """The settings of another account's checkout may name programs."""
     checkout = package.parent
     git(checkout, "init", "-q")
     git(checkout, "add", ".")

@@ -1,4 +1,4 @@
-"""Processes that hold a lock as the poller does."""
+"""Starts processes that hold a lock as the poller does."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ time.sleep(60)
 def a_holder(
     path: Path, uid: int | None = None, environment: Mapping[str, str] | None = None
 ) -> "subprocess.Popen[str]":
-    """Start a process that holds a lock, as the account whose folder it is or as another."""
+    """Start a process that holds a lock, as the owner of the folder or as another account."""
     user = os.stat(path.parent).st_uid if uid is None else uid
     child = subprocess.Popen(
         (sys.executable, "-c", HOLD, str(path)),

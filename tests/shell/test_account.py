@@ -1,4 +1,4 @@
-"""Root asks as another account with that account's groups, and none of its own."""
+"""Root runs commands as another account with the groups of that account only."""
 
 import os
 import pwd
@@ -11,8 +11,8 @@ from gridbridge.shell.program_startup import setpriv_command_prefix
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 
 
-def test_a_question_of_root_has_the_groups_of_the_account_it_asks_as(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With root's group a file that only root's group may read counted as readable."""
+def test_setpriv_switches_user_and_groups_of_the_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With root's group a file readable by that group alone counted as readable."""
     me = pwd.getpwuid(os.getuid())
     monkeypatch.setattr(os, "geteuid", lambda: 0)
 
@@ -21,14 +21,14 @@ def test_a_question_of_root_has_the_groups_of_the_account_it_asks_as(monkeypatch
     assert setpriv_command_prefix("nobody-of-that-name") == ()
 
 
-def test_others_than_root_ask_as_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_setpriv_is_not_used_without_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1234)
 
     assert setpriv_command_prefix("root") == ()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another account")
-def test_a_group_of_roots_opens_nothing_to_the_account() -> None:
+def test_setpriv_drops_the_groups_of_root() -> None:
     done = run_program((*setpriv_command_prefix("nobody"), "/usr/bin/id", "-G"), ENVIRONMENT, 10)
 
     assert b"0" not in done.checked().stdout.split()

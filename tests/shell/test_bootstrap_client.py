@@ -1,4 +1,4 @@
-"""At a machine that nobody has met one host key is believed, and without it nothing is asked."""
+"""A new machine must show the host key that its provider reported; otherwise nothing is sent."""
 
 import socket
 import threading
@@ -21,7 +21,7 @@ OTHER, OF_ANOTHER_KIND = paramiko.ECDSAKey.generate(), paramiko.RSAKey.generate(
     ["", "ssh-ed25519", "ssh-ed25519 AAAA", "ssh-ed25519 no!key", "ssh-dream AAAAB3Nz"],
     ids=["none", "a kind alone", "cut off", "no base64", "an unknown kind"],
 )
-def test_what_is_no_host_key_lets_nobody_log_in(host_key: str) -> None:
+def test_an_invalid_host_key_prevents_the_login(host_key: str) -> None:
     machine = (NOWHERE, host_key, "gridadm", "/nowhere")
 
     with pytest.raises(SshAccessRejected, match="nothing was sent"), log_in_to_new_machine_by_ssh(*machine):
@@ -50,10 +50,10 @@ def _answer(listening: socket.socket) -> None:
     [(SHOWN, HostNotReached), (OTHER, SshAccessRejected), (OF_ANOTHER_KIND, SshAccessRejected)],
     ids=["the key that it shows", "another one", "one of another kind"],
 )
-def test_only_a_machine_with_the_key_that_was_told_is_asked_to_let_us_in(
+def test_a_login_is_tried_only_after_the_expected_host_key(
     port: int, told: paramiko.PKey, expected: type[Exception]
 ) -> None:
-    """Whom it does not let in is not refused for its host key."""
+    """A refused login is not reported as a wrong host key."""
     key = f"{told.get_name()} {told.get_base64()}"
     machine = ("127.0.0.1", key, "gridadm", "/nowhere", port)
 
@@ -67,21 +67,21 @@ Answer = Callable[[paramiko.Channel], None]
 
 
 class Hostile(paramiko.ServerInterface):
-    """A machine that lets everybody in, and answers as it likes when it is to run something."""
+    """An ssh server that accepts every login, and misbehaves when it is to run a command."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
 
     def check_auth_none(self, username: str) -> int:
-        """Let in."""
+        """Accept the login."""
         return paramiko.common.AUTH_SUCCESSFUL
 
     def check_channel_request(self, kind: str, chanid: int) -> int:
-        """Open whatever is wanted."""
+        """Accept the channel."""
         return paramiko.common.OPEN_SUCCEEDED
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
-        """Answer as it likes."""
+        """Misbehave."""
         self._answer(channel)
         return True
 
@@ -103,12 +103,12 @@ def _flood(channel: paramiko.Channel) -> None:
 
 
 def _take_nothing(_: paramiko.Channel) -> None:
-    """Run it, read nothing of its text, and never end it."""
+    """Read no input, and never end."""
 
 
 @pytest.mark.parametrize("answer", [_say_nothing, _say_everything, _take_nothing])
-def test_a_machine_keeps_nobody_longer_than_the_limit(answer: Answer) -> None:
-    """Else one machine holds up the round, and all that come after it."""
+def test_a_command_on_a_hostile_machine_ends_at_its_time_limit(answer: Answer) -> None:
+    """Otherwise one machine would block the round."""
     here, there = socket.socketpair()
     server = paramiko.Transport(there)
     server.add_server_key(SHOWN)

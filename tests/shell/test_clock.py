@@ -1,4 +1,4 @@
-"""How far the clock was set, and what is moved with it; slewing is no step."""
+"""Steps of the system clock are detected; slewing is no step."""
 
 import operator
 from datetime import UTC, datetime, timedelta
@@ -15,20 +15,20 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
     [(1010.0, 0.0), (1010.4, 0.0), (1009.6, 0.0), (4610.0, 3600.0), (-2590.0, -3600.0)],
     ids=["time passes", "slewed on", "slewed back", "set on", "set back"],
 )
-def test_a_step_is_what_the_passing_of_time_does_not_explain(wall_s: float, expected_s: float) -> None:
+def test_a_clock_step_is_the_difference_to_steady_time(wall_s: float, expected_s: float) -> None:
     walls, steady = iter([1000.0, wall_s, wall_s + 5]), iter([0.0, 10.0, 15.0])
     clock = Clock(lambda: next(walls), lambda: next(steady))
 
     assert [clock.step(), clock.step()] == [timedelta(seconds=expected_s), timedelta()]
 
 
-def test_the_machines_own_clock_takes_no_step_by_itself() -> None:
+def test_an_untouched_system_clock_has_no_step() -> None:
     clock = Clock()
 
     assert clock.step() == timedelta()
 
 
-def test_what_it_keeps_is_moved_with_it_and_what_nobody_holds_is_forgotten() -> None:
+def test_a_step_moves_recorded_times_and_drops_unreferenced_records() -> None:
     walls = [0.0]
     clock = Clock(lambda: walls[0], lambda: 0.0)
     kept, lost = clock.dated(operator.add), clock.dated(operator.add)
@@ -43,7 +43,7 @@ def test_what_it_keeps_is_moved_with_it_and_what_nobody_holds_is_forgotten() -> 
     assert len(clock._dated) == 1 + 1
 
 
-def test_a_moment_is_as_long_ago_as_it_was_however_the_clock_is_set() -> None:
+def test_the_age_of_a_moment_survives_a_clock_step() -> None:
     walls, steady = [1000.0], [5.0]
     clock = Clock(lambda: walls[0], lambda: steady[0])
     then_s = clock.steady_s()

@@ -1,7 +1,6 @@
-"""A connection carries one request after another; one that falls silent is noticed and replaced.
+"""One ssh connection carries many requests, and is replaced when the server falls silent.
 
-A server of paramiko's stands for sshd here; a real one, and a cut link, are in
-tests/lab/transfer/ssh/test_ssh_service.py.
+A paramiko server stands for sshd; tests/lab/transfer/ssh/test_ssh_service.py has a real sshd.
 """
 
 import os
@@ -28,7 +27,7 @@ SHORT_S = 0.5
 
 
 class Server(paramiko.ServerInterface):
-    """Lets everybody in, and has a real sh do what it is asked for, unless it is to be silent."""
+    """Accepts every login and runs each command in a real sh, or falls silent on demand."""
 
     def __init__(self) -> None:
         self.key = paramiko.ECDSAKey.generate()
@@ -57,15 +56,15 @@ class Server(paramiko.ServerInterface):
             self.transport.close()
 
     def get_allowed_auths(self, username: str) -> str:
-        """Say what anybody can try."""
+        """Allow public keys."""
         return "publickey"
 
     def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
-        """Let every key in."""
+        """Accept every key."""
         return paramiko.AUTH_SUCCESSFUL  # type: ignore[attr-defined]
 
     def check_global_request(self, kind: str, msg: paramiko.Message) -> bool:
-        """Note what keeps a connection alive, and refuse it as sshd does."""
+        """Record a keep-alive request, and refuse the request as sshd does."""
         if kind.startswith("keepalive@"):
             self.is_kept_alive.set()
         return False
@@ -76,7 +75,7 @@ class Server(paramiko.ServerInterface):
         return paramiko.OPEN_SUCCEEDED  # type: ignore[attr-defined]
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
-        """Begin to do what is asked for."""
+        """Run the command in a thread."""
         self._come_to("command")
         threading.Thread(target=self._run, args=(channel, command), daemon=True).start()
         return True
@@ -94,7 +93,7 @@ class Server(paramiko.ServerInterface):
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """Return a server that is known to us and knows our key; requests go to it as the service's."""
+    """Return a trusted server that accepts our key; requests use the connections of the service."""
     server = Server()
     folder = tmp_path / ".ssh"
     folder.mkdir()
@@ -115,9 +114,7 @@ def ask(server: Server, limit_s: float = LIMIT_S) -> CompletedProgram:
     return ssh.run_over_ssh(login, ("/bin/cat",), {}, limit_s, b"in")
 
 
-def test_requests_share_a_connection_that_is_kept_alive_between_them(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_requests_share_one_connection_with_keep_alive(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(login, "ALIVE_S", 0.1)
     answers = [ask(server).stdout]
     was_kept_alive = server.is_kept_alive.wait(LIMIT_S)
@@ -128,8 +125,8 @@ def test_requests_share_a_connection_that_is_kept_alive_between_them(
 
 
 @pytest.mark.parametrize("step", ["channel", "command", "answer"])
-def test_a_far_side_that_falls_silent_is_given_up_in_time_and_another_made(server: Server, step: str) -> None:
-    """It ends no connection and says no more, as behind a link that was cut."""
+def test_a_silent_connection_is_replaced_after_the_time_limit(server: Server, step: str) -> None:
+    """A cut link, too, neither closes the connection nor sends anything."""
     ask(server)
     server.silent_at = step
     began = time.monotonic()
@@ -143,15 +140,15 @@ def test_a_far_side_that_falls_silent_is_given_up_in_time_and_another_made(serve
     assert (ask(server).stdout, server.connections) == (b"in", 2)
 
 
-def test_a_connection_that_was_ended_there_is_made_anew_for_the_same_request(server: Server) -> None:
-    """As by a restart of sshd: nothing of the request had been sent."""
+def test_a_request_is_repeated_after_the_server_closed_the_connection(server: Server) -> None:
+    """Nothing of the request had been sent, as after a restart of sshd."""
     ask(server)
     server.hang_up_at = "channel"
 
     assert (ask(server).stdout, server.connections) == (b"in", 2)
 
 
-def test_a_new_connection_that_is_ended_there_is_not_tried_for_ever(server: Server) -> None:
+def test_a_new_connection_that_the_server_closes_is_not_repeated(server: Server) -> None:
     server.hang_up_at = "channel"
     server.hang_ups = 9
     with pytest.raises(HostNotReached):
@@ -160,15 +157,15 @@ def test_a_new_connection_that_is_ended_there_is_not_tried_for_ever(server: Serv
     assert server.connections == 1
 
 
-def test_who_has_no_key_is_told_so_in_the_words_of_the_client(server: Server, tmp_path: Path) -> None:
+def test_a_missing_key_is_reported_as_a_refused_login(server: Server, tmp_path: Path) -> None:
     (tmp_path / ".ssh" / "id_ecdsa").unlink()
 
     with pytest.raises(SshAccessRejected, match=r"127\.0\.0\.1 does not let the key of .* into the account"):
         ask(server)
 
 
-def test_no_condition_of_a_configuration_runs_a_program_in_this_process(server: Server, tmp_path: Path) -> None:
-    """`Match exec` is the client's, as whoever's file it is: root reads the service's file."""
+def test_match_exec_of_an_ssh_config_runs_no_program(server: Server, tmp_path: Path) -> None:
+    """Only the ssh client may run the program: root reads the service's file."""
     mark = tmp_path / "ran"
     (tmp_path / ".ssh/config").write_text(f'Host *\nMaTcH e"x"ec "touch {mark}"\n User x\n')
 
@@ -178,7 +175,7 @@ def test_no_condition_of_a_configuration_runs_a_program_in_this_process(server: 
 
 
 @pytest.mark.parametrize("text", ["\xff", "Host *\n ProxyCommand"], ids=["no text", "cut"])
-def test_a_configuration_that_can_not_be_read_is_told(server: Server, tmp_path: Path, text: str) -> None:
+def test_an_invalid_ssh_config_is_reported(server: Server, tmp_path: Path, text: str) -> None:
     (tmp_path / ".ssh/config").write_bytes(text.encode("latin-1"))
 
     with pytest.raises(HostNotReached, match=r"/\.ssh/config: "):
@@ -186,8 +183,8 @@ def test_a_configuration_that_can_not_be_read_is_told(server: Server, tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["config", "known_hosts", "id_ecdsa"])
-def test_a_fifo_among_the_files_of_an_account_keeps_nobody_waiting(server: Server, tmp_path: Path, name: str) -> None:
-    """`gridbridge check` of root reads them for the service's account, which may be stolen."""
+def test_a_fifo_among_ssh_files_does_not_block(server: Server, tmp_path: Path, name: str) -> None:
+    """`gridbridge check` reads the files of the service account as root; the account may be stolen."""
     (tmp_path / ".ssh" / name).unlink(missing_ok=True)
     os.mkfifo(tmp_path / ".ssh" / name)
 
@@ -199,7 +196,7 @@ def test_a_fifo_among_the_files_of_an_account_keeps_nobody_waiting(server: Serve
 
 
 @pytest.mark.usefixtures("server")
-def test_a_port_that_takes_no_connection_is_told_without_a_number_of_the_system() -> None:
+def test_a_closed_port_is_reported_without_an_errno() -> None:
     with socket.socket() as shut:
         shut.bind(("127.0.0.1", 0))
         far = SshLogin(host="127.0.0.1", port=str(shut.getsockname()[1]))
@@ -210,7 +207,7 @@ def test_a_port_that_takes_no_connection_is_told_without_a_number_of_the_system(
     assert "Errno" not in failed.value.words
 
 
-def test_an_endless_file_of_known_hosts_is_not_read(server: Server, tmp_path: Path) -> None:
+def test_a_huge_known_hosts_file_is_not_read(server: Server, tmp_path: Path) -> None:
     os.truncate(tmp_path / ".ssh/known_hosts", 1 << 40)
 
     with pytest.raises(SshAccessRejected, match="does not know"):
@@ -218,7 +215,7 @@ def test_an_endless_file_of_known_hosts_is_not_read(server: Server, tmp_path: Pa
 
 
 @pytest.mark.root
-def test_root_uses_no_key_for_an_account_that_the_account_can_not_read(tmp_path: Path) -> None:
+def test_root_uses_only_keys_that_the_account_can_read(tmp_path: Path) -> None:
     if os.geteuid():
         pytest.skip("only root asks for other accounts")
     key = tmp_path / "key"
@@ -234,7 +231,7 @@ def test_root_uses_no_key_for_an_account_that_the_account_can_not_read(tmp_path:
     assert usable == [False, True, True, False]
 
 
-def test_more_than_is_read_is_a_failure_of_its_own_and_the_next_request_goes_on(server: Server) -> None:
+def test_too_much_output_fails_one_request_and_keeps_the_connection(server: Server) -> None:
     far = SshLogin(host="127.0.0.1", port=str(server.port))
     with pytest.raises(ProgramOutputTooLong, match=r"it printed more at 127\.0\.0\.1 than the 1 MiB"):
         ssh.run_over_ssh(far, ("head", "-c", "3000000", "/dev/zero"), {}, LIMIT_S, most_bytes=1 << 20)

@@ -1,4 +1,4 @@
-"""A program runs on another host in this one's place, by the person's own ssh."""
+"""A command is relayed to another host by the caller's own ssh."""
 
 import stat
 from pathlib import Path
@@ -21,7 +21,7 @@ def client(folder: Path, status: int = 0) -> str:
     return str(path)
 
 
-def test_words_arrive_as_words_and_input_as_it_is(tmp_path: Path) -> None:
+def test_a_relayed_command_keeps_its_arguments_and_input(tmp_path: Path) -> None:
     status = ssh.run_by_callers_ssh("login.b", ("gridstat", "it's $HOME", "-s"), b"a\0b", client(tmp_path, 7))
 
     words = (tmp_path / "words").read_text().splitlines()
@@ -29,14 +29,14 @@ def test_words_arrive_as_words_and_input_as_it_is(tmp_path: Path) -> None:
     assert (tmp_path / "stdin").read_bytes() == b"a\0b"
 
 
-def test_a_host_may_have_a_port(tmp_path: Path) -> None:
+def test_a_relay_host_may_have_a_port(tmp_path: Path) -> None:
     ssh.run_by_callers_ssh("login.b:2222", ("x",), b"", client(tmp_path))
 
     assert (tmp_path / "words").read_text().split()[:5] == ["<-T>", "<-p>", "<2222>", "<-->", "<login.b>"]
 
 
 @pytest.mark.parametrize("name", ["nothing", "."])
-def test_a_client_that_can_not_run_is_a_failure_of_its_own(tmp_path: Path, name: str) -> None:
+def test_an_ssh_client_that_cannot_run_is_unreached(tmp_path: Path, name: str) -> None:
     assert ssh.run_by_callers_ssh("b", ("x",), b"", str(tmp_path / name)) == ssh.UNREACHED
 
 
@@ -49,8 +49,10 @@ def test_a_client_that_can_not_run_is_a_failure_of_its_own(tmp_path: Path, name:
         ("", None, ssh.RELAY_FAILED),
     ],
 )
-def test_what_was_not_read_was_not_handed_over(tmp_path: Path, reads: str, data: bytes | None, status: int) -> None:
-    """ssh(1) reads once a session is open; of a command that gets nothing to read nobody knows."""
+def test_unread_input_proves_that_the_relay_did_not_start(
+    tmp_path: Path, reads: str, data: bytes | None, status: int
+) -> None:
+    """ssh(1) reads input after its session is open; without input the start stays unknown."""
     path = tmp_path / "ssh"
     path.write_text(f"#!/bin/sh\n{reads}\nexit 255\n")
     path.chmod(0o755)
@@ -58,7 +60,7 @@ def test_what_was_not_read_was_not_handed_over(tmp_path: Path, reads: str, data:
     assert ssh.run_by_callers_ssh("b", ("x",), data, str(path)) == status
 
 
-def test_ssh_reads_nothing_where_nobody_listens() -> None:
+def test_a_relay_to_a_closed_port_is_unreached() -> None:
     assert ssh.run_by_callers_ssh("127.0.0.1:1", ("x",), b"a") == ssh.UNREACHED
 
 
@@ -75,7 +77,9 @@ eval "$3"
         ("kill -9 $PPID", ssh.RELAY_FAILED, set()),
     ],
 )
-def test_what_a_program_writes_there_is_brought(tmp_path: Path, script: str, status: int, files: set[str]) -> None:
+def test_files_written_by_a_relayed_command_are_fetched(
+    tmp_path: Path, script: str, status: int, files: set[str]
+) -> None:
     path, folder, spare = tmp_path / "ssh", tmp_path / "here", tmp_path / "there"
     path.write_text(RUNS_IT)
     path.chmod(0o755)

@@ -1,4 +1,4 @@
-"""A file is replaced whole or not at all, and read only when its owner alone can write it."""
+"""Files are replaced atomically, and read only if their owner alone can write them."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from gridbridge.shell import safe_files
 
 
 @pytest.mark.parametrize("durable", [True, False])
-def test_a_file_is_replaced_whole(tmp_path: Path, durable: bool) -> None:
+def test_a_file_is_replaced_atomically(tmp_path: Path, durable: bool) -> None:
     path = tmp_path / "file"
     for data in (b"long " * 500, b"short", b""):
         safe_files.replace_file_atomically(str(path), data, durable=durable)
@@ -23,7 +23,7 @@ def test_a_file_is_replaced_whole(tmp_path: Path, durable: bool) -> None:
     assert (os.listdir(tmp_path), path.stat().st_mode & 0o777) == (["file"], 0o644)
 
 
-def test_the_mode_is_what_was_asked_for_whatever_the_umask(tmp_path: Path) -> None:
+def test_the_mode_of_a_replaced_file_ignores_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
         safe_files.replace_file_atomically(f"{tmp_path}/file", b"", mode=0o644)
@@ -35,7 +35,7 @@ def test_the_mode_is_what_was_asked_for_whatever_the_umask(tmp_path: Path) -> No
 
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a filesystem without room."""
+    """Mount a filesystem without free space."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", tmp_path], check=True)
     (tmp_path / "old").write_bytes(b"old")
     with open(tmp_path / "filler", "wb", buffering=0) as filler, suppress(OSError):
@@ -47,7 +47,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
-def test_a_full_disk_is_a_clear_error_and_leaves_the_old_file(full_disk: Path) -> None:
+def test_a_full_disk_leaves_the_old_file(full_disk: Path) -> None:
     with pytest.raises(StateError, match=r"old: No space left on device"):
         safe_files.replace_file_atomically(f"{full_disk}/old", b"new")
 
@@ -58,7 +58,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_the_old_file(full_disk: Path) -
     assert (full_disk / "old").read_bytes() == b"new"
 
 
-def test_a_folder_that_is_missing_is_a_clear_error(tmp_path: Path) -> None:
+def test_replacing_a_file_in_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="No such file or directory"):
         safe_files.replace_file_atomically(f"{tmp_path}/none/file", b"")
 
@@ -75,14 +75,14 @@ TRICKS = {
 
 
 @pytest.mark.parametrize("trick", TRICKS.values(), ids=TRICKS.keys())
-def test_only_a_plain_file_of_its_owner_is_read(tmp_path: Path, trick: Callable[[Path], object]) -> None:
+def test_only_a_regular_file_with_one_link_and_writer_is_read(tmp_path: Path, trick: Callable[[Path], object]) -> None:
     trick(tmp_path / "file")
 
     with pytest.raises(StateError):
         safe_files.read_file_only_owner_writes(f"{tmp_path}/file", 4)
 
 
-def test_room_is_made_for_what_is_there_and_no_more(tmp_path: Path) -> None:
+def test_reading_a_small_file_allocates_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"few")
     tracemalloc.start()
@@ -94,20 +94,20 @@ def test_room_is_made_for_what_is_there_and_no_more(tmp_path: Path) -> None:
     assert most < 1 << 20
 
 
-def test_another_owners_file_is_not_read(tmp_path: Path) -> None:
+def test_a_file_of_another_owner_is_refused(tmp_path: Path) -> None:
     safe_files.replace_file_atomically(f"{tmp_path}/file", b"")
 
     with pytest.raises(StateError, match="owned by uid"):
         safe_files.read_file_only_owner_writes(f"{tmp_path}/file", 4, owner=os.getuid() + 1)
 
 
-def test_a_missing_file_is_told_apart(tmp_path: Path) -> None:
+def test_a_missing_file_raises_file_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         safe_files.read_file_only_owner_writes(f"{tmp_path}/file", 4)
     safe_files.remove_file(f"{tmp_path}/file")
 
 
-def test_lines_come_with_their_ends_and_without_the_mark_of_an_editor(tmp_path: Path) -> None:
+def test_lines_keep_their_ends_and_lose_the_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "some"
     path.write_bytes(b"\xef\xbb\xbfone\r\n\n\xef\xbb\xbftwo")
     with path.open("rb") as file:
@@ -116,7 +116,7 @@ def test_lines_come_with_their_ends_and_without_the_mark_of_an_editor(tmp_path: 
     assert found == [b"one\r\n", b"\n", b"\xef\xbb\xbftwo"]
 
 
-def test_a_line_without_end_is_refused_with_its_number(tmp_path: Path) -> None:
+def test_an_overlong_line_is_refused_with_its_number(tmp_path: Path) -> None:
     path = tmp_path / "some"
     path.write_bytes(b"one\n" + bytes(safe_files.LONGEST + 1))
 

@@ -1,4 +1,4 @@
-"""A file that others append to is read on over rotation and truncation, each line once."""
+"""Lines of a growing file are read once each, across rotation and truncation."""
 
 import os
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ NOBODY = 65534
 
 
 class Log:
-    """A growing file, and who follows it."""
+    """A growing file with the position of its reader."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "accounting"
@@ -24,31 +24,31 @@ class Log:
         self.path.touch()
 
     def append(self, text: str) -> None:
-        """Append to it."""
+        """Append a text."""
         with self.path.open("a") as file:
             file.write(text)
 
     def rename(self, suffix: str, age_s: float = 2 * QUIET_S) -> Path:
-        """Rotate it as logrotate does; the new file is there with the next line."""
+        """Rotate the file as logrotate does; the next line creates the new file."""
         old = self.path.rename(f"{self.path}{suffix}")
         changed_s = old.stat().st_mtime - age_s
         os.utime(old, (changed_s, changed_s))
         return old
 
     def step(self, most: int = 1 << 20) -> AppendedLines:
-        """Read on once."""
+        """Read the next lines."""
         step = read_appended_lines(str(self.path), self.place, self.now(), most)
         self.place = step.place
         return step
 
     def now(self) -> float:
-        """Return the time of the machine whose disk it is."""
+        """Return the time of the host that has the disk."""
         beside = self.path.parent / "now"
         beside.write_text("")
         return beside.stat().st_mtime
 
     def read(self, most: int = 1 << 20) -> str:
-        """Read on until there is nothing more."""
+        """Read all further lines."""
         lines = []
         while (step := self.step(most)).lines or step.is_more:
             lines.append(step.lines)
@@ -60,7 +60,7 @@ def log(tmp_path: Path) -> Log:
     return Log(tmp_path)
 
 
-def test_each_line_is_read_once(log: Log) -> None:
+def test_each_appended_line_is_read_once(log: Log) -> None:
     log.append("1\n2\n")
 
     assert (log.read(), log.read()) == ("1\n2\n", "")
@@ -68,7 +68,7 @@ def test_each_line_is_read_once(log: Log) -> None:
     assert log.read() == "3\n"
 
 
-def test_half_a_line_is_left_until_it_is_whole(log: Log) -> None:
+def test_an_incomplete_line_is_read_after_its_end(log: Log) -> None:
     log.append("1\n2")
 
     assert log.read() == "1\n"
@@ -86,7 +86,7 @@ def test_a_long_file_is_read_in_steps(log: Log) -> None:
     assert first.lines.decode() + log.read(100) == text
 
 
-def test_a_renamed_file_is_read_to_its_end_before_the_new_one(log: Log) -> None:
+def test_a_rotated_file_is_read_to_its_end_before_the_new_file(log: Log) -> None:
     log.append("1\n")
     log.read()
     log.append("2\n")
@@ -96,7 +96,7 @@ def test_a_renamed_file_is_read_to_its_end_before_the_new_one(log: Log) -> None:
     assert log.read() == "2\n3\n"
 
 
-def test_what_is_appended_to_a_renamed_file_for_a_while_is_read_too(log: Log) -> None:
+def test_late_lines_in_a_rotated_file_are_read(log: Log) -> None:
     log.append("1\n")
     log.read()
     old = log.rename(".1", age_s=0)
@@ -110,7 +110,7 @@ def test_what_is_appended_to_a_renamed_file_for_a_while_is_read_too(log: Log) ->
     assert log.read() == "3\n"
 
 
-def test_several_rotations_between_two_looks_lose_nothing(log: Log) -> None:
+def test_several_rotations_between_two_reads_lose_no_line(log: Log) -> None:
     log.append("1\n")
     log.read()
     log.append("2\n")
@@ -122,7 +122,7 @@ def test_several_rotations_between_two_looks_lose_nothing(log: Log) -> None:
     assert log.read() == "2\n3\n4\n"
 
 
-def test_a_file_that_was_copied_and_truncated_is_read_to_its_end(log: Log) -> None:
+def test_a_file_rotated_by_copytruncate_is_read_to_its_end(log: Log) -> None:
     log.append("1\n")
     log.read()
     log.append("2\n")
@@ -135,7 +135,7 @@ def test_a_file_that_was_copied_and_truncated_is_read_to_its_end(log: Log) -> No
     assert log.read() == "2\n3\n"
 
 
-def test_between_the_rename_and_the_next_line_nothing_is_amiss(log: Log) -> None:
+def test_a_missing_file_during_rotation_is_no_error(log: Log) -> None:
     log.append("1\n")
     log.read()
     log.append("2\n")
@@ -145,7 +145,7 @@ def test_between_the_rename_and_the_next_line_nothing_is_amiss(log: Log) -> None
 
 
 @pytest.mark.parametrize("grown", ["", "7\n" * 100], ids=["shorter", "longer than before"])
-def test_a_truncated_file_is_read_from_its_beginning_and_the_loss_is_told(log: Log, grown: str) -> None:
+def test_a_truncated_file_is_read_from_its_start_with_a_warning(log: Log, grown: str) -> None:
     log.append("1\n" * 50)
     log.read()
     log.path.write_text(f"9\n{grown}")
@@ -156,14 +156,14 @@ def test_a_truncated_file_is_read_from_its_beginning_and_the_loss_is_told(log: L
     assert step.lost.startswith(f"{log.path}: the file was cut short or replaced")
 
 
-def test_a_line_without_end_is_passed_over(log: Log) -> None:
+def test_an_overlong_line_is_skipped(log: Log) -> None:
     log.append("x" * 300)
     log.append("\n1\n")
 
     assert log.read(100).endswith("1\n")
 
 
-def test_a_compressed_neighbour_is_no_file_of_ours(log: Log) -> None:
+def test_a_compressed_rotated_file_is_reported_as_lost(log: Log) -> None:
     log.append("1\n")
     log.read()
     log.rename(".1").rename(f"{log.path}.1.gz")
@@ -175,7 +175,7 @@ def test_a_compressed_neighbour_is_no_file_of_ours(log: Log) -> None:
     assert (step.lines, bool(step.lost)) == (b"2\n", True)
 
 
-def test_a_neighbour_that_we_may_not_read_hides_no_other() -> None:
+def test_an_unreadable_neighbour_file_does_not_hide_the_rotated_file() -> None:
     with TemporaryDirectory() as place:
         log = Log(Path(place))
         log.append("1\n")
@@ -205,6 +205,6 @@ def _rights(folder: Path) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("path", ["missing/accounting", "."], ids=["missing", "a folder"])
-def test_a_file_that_can_not_be_read_is_told(tmp_path: Path, path: str) -> None:
+def test_an_unreadable_log_is_an_error(tmp_path: Path, path: str) -> None:
     with pytest.raises(StateError, match=str(tmp_path)):
         read_appended_lines(f"{tmp_path}/{path}", AccountingFilePosition(), 0.0)

@@ -1,4 +1,4 @@
-"""What a host knows of its accounts and processes."""
+"""Facts about the accounts and processes of the local host."""
 
 import os
 import pwd
@@ -16,7 +16,7 @@ from gridbridge.shell import local_host_facts
 SLEEP = "/usr/bin/sleep"
 
 
-def test_this_host_is_known_by_its_name_and_by_each_of_its_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_local_host_is_recognised_by_name_and_address(monkeypatch: pytest.MonkeyPatch) -> None:
     known = {"inner": "127.0.0.1", "other": "192.0.2.7"}
     monkeypatch.setattr(local_host_facts.socket, "gethostbyname", lambda name: known[name])
 
@@ -27,7 +27,7 @@ def test_this_host_is_known_by_its_name_and_by_each_of_its_addresses(monkeypatch
     ]
 
 
-def test_groups_are_those_of_the_system_the_primary_one_first() -> None:
+def test_groups_of_an_account_begin_with_the_primary_group() -> None:
     me = pwd.getpwuid(os.getuid())
     found = local_host_facts.groups_of_account(me.pw_name)
 
@@ -36,8 +36,8 @@ def test_groups_are_those_of_the_system_the_primary_one_first() -> None:
     assert local_host_facts.groups_of_account("root")[0] == "root"
 
 
-def test_a_fifo_in_the_place_of_a_log_has_no_last_line(tmp_path: Path) -> None:
-    """`gridbridge check` of root looks at the poller's log, in a folder of the service's."""
+def test_a_fifo_in_place_of_a_log_has_no_last_line(tmp_path: Path) -> None:
+    """`gridbridge check` reads the poller's log as root in the service's folder."""
     os.mkfifo(tmp_path / "poller.log")
 
     assert local_host_facts.last_log_line(str(tmp_path / "poller.log")) == ""
@@ -61,8 +61,8 @@ def for_all() -> Iterator[Path]:
 
 
 @pytest.mark.root
-def test_a_daemon_is_roots_and_bears_its_programs_name(for_all: Path) -> None:
-    """Root starts the daemon's program again: it may be nobody else's."""
+def test_a_daemon_is_found_by_owner_root_and_program_name(for_all: Path) -> None:
+    """Root restarts the daemon's program, which may belong to nobody else."""
     if os.geteuid():
         pytest.skip("only root starts a daemon")
     name = f"d{os.getpid()}"

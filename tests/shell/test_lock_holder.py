@@ -1,4 +1,4 @@
-"""Who holds the poller's lock is found by the kernel's word, and nobody else is ever killed."""
+"""The kernel names the holder of the poller's lock; no other process is ever killed."""
 
 import fcntl
 import os
@@ -30,14 +30,14 @@ def path() -> Iterator[Path]:
 
 
 def ended(process: "subprocess.Popen[str]") -> int:
-    """End a process if it lives; return how it ended, 0 when it did by this."""
+    """End a process if it still runs; return its earlier exit status, or 0."""
     status = process.poll()
     process.kill()
     process.wait()
     return status or 0
 
 
-def test_the_holder_is_killed_if_it_is_the_accounts(path: Path) -> None:
+def test_a_lock_holder_of_the_service_account_is_killed(path: Path) -> None:
     process = a_holder(path)
     found = hung_poller_kill.find_poller_lock_holder(str(path))
     killed = hung_poller_kill.kill_poller_lock_holder(str(path))
@@ -46,7 +46,7 @@ def test_the_holder_is_killed_if_it_is_the_accounts(path: Path) -> None:
     assert program_lock_file.is_lock_file_held(str(path)) is False
 
 
-def test_nobody_is_killed_where_nobody_holds_it(path: Path) -> None:
+def test_no_process_is_killed_without_a_lock_holder(path: Path) -> None:
     assert (
         hung_poller_kill.find_poller_lock_holder(str(path)),
         hung_poller_kill.kill_poller_lock_holder(str(path)),
@@ -62,8 +62,8 @@ def test_nobody_is_killed_where_nobody_holds_it(path: Path) -> None:
 
 @needs_root
 @pytest.mark.parametrize("uid", [0, 10001], ids=["root", "somebody"])
-def test_a_process_of_another_account_is_never_killed(path: Path, uid: int) -> None:
-    """The account may have it lock the account's own file."""
+def test_a_lock_holder_of_another_account_is_not_killed(path: Path, uid: int) -> None:
+    """The service account could let such a process lock the file."""
     path.touch()
     path.parent.chmod(0o777)
     os.chown(path, uid, -1)
@@ -74,20 +74,20 @@ def test_a_process_of_another_account_is_never_killed(path: Path, uid: int) -> N
 
 
 @needs_root
-def test_nothing_is_killed_for_a_folder_of_root(path: Path) -> None:
+def test_no_process_is_killed_for_a_lock_in_a_folder_of_root(path: Path) -> None:
     os.chown(path.parent, 0, -1)
     process = a_holder(path)
 
     assert (hung_poller_kill.kill_poller_lock_holder(str(path)), ended(process)) == (0, 0)
 
 
-def test_what_systemd_watches_is_left_to_systemd(path: Path) -> None:
+def test_a_lock_holder_with_a_systemd_watchdog_is_not_killed(path: Path) -> None:
     process = a_holder(path, environment={"WATCHDOG_USEC": "60000000"})
 
     assert (hung_poller_kill.kill_poller_lock_holder(str(path)), ended(process)) == (0, 0)
 
 
-def test_a_lock_through_a_link_leads_to_nobody(path: Path) -> None:
+def test_a_symlinked_lock_file_has_no_holder(path: Path) -> None:
     process = a_holder(path)
     path.rename(path.with_name("other"))
     path.symlink_to(path.with_name("other"))
@@ -95,8 +95,8 @@ def test_a_lock_through_a_link_leads_to_nobody(path: Path) -> None:
     assert (hung_poller_kill.kill_poller_lock_holder(str(path)), ended(process)) == (0, 0)
 
 
-def test_a_lock_of_another_kind_has_no_holder(path: Path) -> None:
-    """That of a poller from before its holder could be told."""
+def test_a_flock_has_no_known_holder(path: Path) -> None:
+    """Pollers of earlier versions used flock."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
 

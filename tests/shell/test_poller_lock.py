@@ -1,4 +1,4 @@
-"""The poller's lock is one process's, and all who ask get the same answer."""
+"""The poller's lock has one holder, and every query gives the same answer."""
 
 import fcntl
 import os
@@ -25,13 +25,13 @@ def as_nobody(path: str) -> Iterator[None]:
     os.seteuid(uid)
 
 
-def test_who_takes_the_lock_holds_it_against_a_second(path: str) -> None:
+def test_a_taken_lock_refuses_a_second_holder(path: str) -> None:
     assert [program_lock_file.take_lock_until_exit(path), program_lock_file.take_lock_until_exit(path)] == [True, False]
     assert program_lock_file.is_lock_file_held(path) is True
     assert os.stat(path).st_mode & 0o777 == 0o600
 
 
-def test_a_lock_that_nobody_took_is_not_held(path: str) -> None:
+def test_a_lock_file_without_a_holder_is_not_held(path: str) -> None:
     assert program_lock_file.is_lock_file_held(path) is False
 
     Path(path).touch()
@@ -39,8 +39,8 @@ def test_a_lock_that_nobody_took_is_not_held(path: str) -> None:
     assert program_lock_file.is_lock_file_held(path) is False
 
 
-def test_nobody_waits_at_a_fifo_in_its_place(path: str) -> None:
-    """Root's load sensor and check look at a lock that is the service account's."""
+def test_a_fifo_in_place_of_a_lock_file_does_not_block(path: str) -> None:
+    """Root's load sensor and check read the lock of the service account."""
     os.mkfifo(path)
 
     assert (program_lock_file.is_lock_file_held(path), program_lock_file.lock_file_holder_version(path)) == (
@@ -49,18 +49,18 @@ def test_nobody_waits_at_a_fifo_in_its_place(path: str) -> None:
     )
 
 
-def test_one_who_asks_is_not_taken_for_the_holder(path: str) -> None:
+def test_a_lock_query_is_not_mistaken_for_the_holder(path: str) -> None:
     with open(path, "w") as asked:
         fcntl.flock(asked, fcntl.LOCK_SH)
 
         assert program_lock_file.is_lock_file_held(path) is False
 
 
-def test_a_lock_that_may_not_be_opened_is_neither_held_nor_free(path: str, as_nobody: None) -> None:
+def test_an_unreadable_lock_file_is_neither_held_nor_free(path: str, as_nobody: None) -> None:
     assert program_lock_file.is_lock_file_held(path) is None
 
 
-def test_a_lock_is_never_taken_through_a_link(path: str, tmp_path: Path) -> None:
+def test_a_lock_is_never_taken_through_a_symlink(path: str, tmp_path: Path) -> None:
     os.symlink(tmp_path / "other", path)
 
     with pytest.raises(StateError, match="Too many levels of symbolic links"):
@@ -68,7 +68,7 @@ def test_a_lock_is_never_taken_through_a_link(path: str, tmp_path: Path) -> None
     assert program_lock_file.is_lock_file_held(path) is False
 
 
-def test_a_holder_says_which_version_of_the_code_it_is(path: str) -> None:
+def test_a_lock_file_names_the_version_of_its_holder(path: str) -> None:
     Path(path).write_text("0.1.0+1111111111, of one before")
     assert program_lock_file.lock_file_holder_version(path) is None
 
@@ -77,7 +77,7 @@ def test_a_holder_says_which_version_of_the_code_it_is(path: str) -> None:
     assert program_lock_file.lock_file_holder_version(path) == "0.1.0+2222222222"
 
 
-def test_who_awaits_a_turn_gets_it_when_the_holder_lets_go(path: str) -> None:
+def test_waiting_for_a_lock_ends_when_it_is_released(path: str) -> None:
     holder = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(holder, fcntl.LOCK_EX)
     told: list[str] = []
@@ -90,7 +90,7 @@ def test_who_awaits_a_turn_gets_it_when_the_holder_lets_go(path: str) -> None:
     assert told == ["waits"]
 
 
-def test_a_turn_that_never_comes_is_told_once(path: str) -> None:
+def test_waiting_for_a_lock_reports_once_and_gives_up(path: str) -> None:
     assert program_lock_file.take_lock_until_exit(path)
     told: list[str] = []
 

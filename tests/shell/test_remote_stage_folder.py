@@ -1,6 +1,6 @@
-"""A transfer's folder elsewhere is made, looked into and removed by its name, and nothing else is.
+"""The remote folder of a transfer is created, searched and removed by name, and no other folder is.
 
-Here a real sh stands for the far host, and a folder for its account's home.
+A real sh stands for the remote host, and a local folder for the account's home.
 """
 
 import os
@@ -22,7 +22,7 @@ LIMIT_S = 30.0
 
 
 class Near(ssh.OpenSshClient):
-    """Has sh do each request in a folder here."""
+    """Runs each ssh request by sh in a local folder."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -30,7 +30,7 @@ class Near(ssh.OpenSshClient):
     def carry(
         self, _login: SshLogin, _token: str, request: bytes, timeout_s: float, most_bytes: int = 0
     ) -> tuple[CompletedProgram, bool]:
-        """Do as the far end does."""
+        """Run the request as the remote host does."""
         del most_bytes
         argv = ("/bin/sh", "-c", ssh.FAR_SHELL)
         done = subprocess.run(argv, input=request, capture_output=True, check=False, cwd=self.home, timeout=timeout_s)
@@ -44,7 +44,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
     ssh.set_ssh_request_carrier(ssh.OpenSshClient())
 
 
-def test_a_folder_is_made_for_its_owner_alone_and_anew(home: Path) -> None:
+def test_a_stage_folder_is_created_empty_and_private(home: Path) -> None:
     path = remote_stage_folder.make_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
     (home / PLACE / "work/old").touch()
 
@@ -54,7 +54,7 @@ def test_a_folder_is_made_for_its_owner_alone_and_anew(home: Path) -> None:
     assert (home / PLACE).stat().st_mode & 0o777 == 0o700
 
 
-def test_a_folder_that_somebody_removed_is_made_again_and_one_that_is_there_stays(home: Path) -> None:
+def test_restoring_a_stage_folder_keeps_existing_files(home: Path) -> None:
     remote_stage_folder.restore_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
     (home / PLACE / "work/input").touch()
     remote_stage_folder.restore_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
@@ -62,7 +62,7 @@ def test_a_folder_that_somebody_removed_is_made_again_and_one_that_is_there_stay
     assert (home / PLACE / "work/input").exists()
 
 
-def test_what_lies_in_it_is_found_whatever_its_name(home: Path) -> None:
+def test_files_with_odd_names_are_found(home: Path) -> None:
     remote_stage_folder.make_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
     names = ("-e", "a b", "$(x)\n'", "dangling")
     for name in names[:3]:
@@ -75,7 +75,7 @@ def test_what_lies_in_it_is_found_whatever_its_name(home: Path) -> None:
     assert found == {**dict.fromkeys(names, False), "link": True}
 
 
-def test_a_folder_that_is_gone_is_told_from_an_empty_one(home: Path) -> None:
+def test_a_missing_stage_folder_differs_from_an_empty_folder(home: Path) -> None:
     (home / PLACE).parent.mkdir(parents=True)
     assert remote_stage_folder.find_remote_files(LOGIN, PLACE, ("a",), LIMIT_S) is None
     remote_stage_folder.make_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
@@ -85,20 +85,20 @@ def test_a_folder_that_is_gone_is_told_from_an_empty_one(home: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [PLACE, f"/nowhere/{NAME}"], ids=["in the home", "elsewhere"])
-def test_a_folder_whose_filesystem_is_not_there_is_not_gone(home: Path, place: str) -> None:
-    """A job's outputs lie there, only nobody sees them now."""
+def test_a_folder_on_a_missing_filesystem_is_an_error(home: Path, place: str) -> None:
+    """The job's outputs exist on the filesystem, and only the mount is missing."""
     with pytest.raises(CommandFailed):
         remote_stage_folder.find_remote_files(LOGIN, place, ("a",), LIMIT_S)
 
 
-def test_only_what_can_be_looked_at_is_removed(home: Path) -> None:
-    """In the home nothing was made; elsewhere it may be there again in a while."""
+def test_removal_on_a_missing_filesystem_is_an_error(home: Path) -> None:
+    """A missing folder in the home was never created; another filesystem may come back."""
     remote_stage_folder.remove_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
     with pytest.raises(CommandFailed):
         remote_stage_folder.remove_remote_stage_folder(LOGIN, f"/nowhere/{NAME}", LIMIT_S)
 
 
-def test_a_job_that_closed_its_folder_loses_no_output(home: Path) -> None:
+def test_outputs_in_a_folder_without_permissions_are_found(home: Path) -> None:
     remote_stage_folder.make_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
     (home / PLACE / "work/out").touch()
     (home / PLACE / "work").chmod(0)
@@ -106,7 +106,7 @@ def test_a_job_that_closed_its_folder_loses_no_output(home: Path) -> None:
     assert remote_stage_folder.find_remote_files(LOGIN, PLACE, ("work/out",), LIMIT_S) == {"work/out": False}
 
 
-def test_a_folder_goes_with_all_that_is_in_it(home: Path) -> None:
+def test_a_stage_folder_is_removed_with_its_content(home: Path) -> None:
     remote_stage_folder.make_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
     os.makedirs(home / PLACE / "work/closed/deep")
     (home / PLACE / "work/out").symlink_to(home / "mine")
@@ -136,10 +136,10 @@ def test_a_folder_goes_with_all_that_is_in_it(home: Path) -> None:
 @pytest.mark.parametrize(
     "do", [remote_stage_folder.make_remote_stage_folder, remote_stage_folder.restore_remote_stage_folder]
 )
-def test_where_others_could_take_an_accounts_folder_none_is_made(
+def test_no_stage_folder_is_created_below_an_unsafe_folder(
     home: Path, do: Callable[[SshLogin, str, float], object], mode: int | None, group: int, mend: str
 ) -> None:
-    """Nor is the folder for all made by a person: it would be that one's alone."""
+    """A shared parent that a user creates would belong to that user alone."""
     if os.geteuid() != 0:
         pytest.skip("only root gives a folder to another group")
     place = home / "scratch"
@@ -180,10 +180,10 @@ def _of_another(own: Path) -> None:
 @pytest.mark.parametrize(
     "do", [remote_stage_folder.make_remote_stage_folder, remote_stage_folder.restore_remote_stage_folder]
 )
-def test_what_somebody_put_in_the_place_of_the_accounts_folder_is_not_used(
+def test_a_planted_account_folder_is_not_used(
     home: Path, do: Callable[[SshLogin, str, float], object], plant: Callable[[Path], None]
 ) -> None:
-    """A stage_dir may be everybody's; nobody removes another's, and nobody waits for that."""
+    """Other users may create entries in a shared stage_dir."""
     if plant is _of_another and os.geteuid() != 0:
         pytest.skip("only root gives a folder to another")
     (home / "scratch").mkdir()
@@ -195,7 +195,7 @@ def test_what_somebody_put_in_the_place_of_the_accounts_folder_is_not_used(
     assert not own.is_dir() or list(own.iterdir()) == []
 
 
-def test_nobody_else_sees_or_writes_the_accounts_folder(home: Path) -> None:
+def test_the_account_folder_is_made_private(home: Path) -> None:
     (home / "scratch/al").mkdir(parents=True, mode=0o777)
     (home / "scratch/al").chmod(0o777)
 
@@ -207,12 +207,12 @@ def test_nobody_else_sees_or_writes_the_accounts_folder(home: Path) -> None:
 @pytest.mark.parametrize(
     ("stage_dir", "expected"), [("/scratch/gb", "/scratch/gb/al"), ("stage", "stage"), ("", ".gridbridge/stage")]
 )
-def test_an_account_has_a_folder_of_its_own_unless_that_is_in_its_home(stage_dir: str, expected: str) -> None:
+def test_a_stage_dir_outside_the_home_has_a_folder_per_account(stage_dir: str, expected: str) -> None:
     assert remote_stage_folder.remote_stage_parent(stage_dir, "al") == expected
 
 
 @pytest.mark.parametrize("place", [".", "", "/", "docs", f"{NAME}/..", f"../{NAME}", f"a/../{NAME}", f"{NAME}/"])
-def test_nothing_but_a_transfers_folder_is_touched(place: str) -> None:
+def test_a_path_that_is_no_transfer_folder_is_refused(place: str) -> None:
     with pytest.raises(ParseError):
         remote_stage_folder.remove_remote_stage_folder(LOGIN, place, LIMIT_S)
     with pytest.raises(ParseError):
@@ -222,13 +222,13 @@ def test_nothing_but_a_transfers_folder_is_touched(place: str) -> None:
 @pytest.mark.parametrize(
     ("login", "place"), [(None, PLACE), (LOGIN, ".gridbridge/gb.alpha.8.0.1")], ids=["no login", "another transfer's"]
 )
-def test_a_record_names_only_its_own_folder(login: SshLogin | None, place: str) -> None:
+def test_a_transfer_record_can_remove_only_its_own_folder(login: SshLogin | None, place: str) -> None:
     with pytest.raises(ParseError):
         remote_stage_folder.remove_remote_transfer_folder(login, place, NAME, LIMIT_S)
 
 
-def test_an_empty_place_of_a_filesystem_has_lost_nothing(home: Path) -> None:
-    """An absolute one may be mounted anywhere: what is not marked is not where it was made."""
+def test_an_unmounted_filesystem_is_not_an_empty_stage_folder(home: Path) -> None:
+    """An unmarked folder is not the folder in which the stage folder was created."""
     place = f"{home}/scratch/{NAME}"
     remote_stage_folder.make_remote_stage_folder(LOGIN, place, LIMIT_S)
     (home / "scratch").rename(home / "unmounted")
@@ -244,7 +244,7 @@ def test_an_empty_place_of_a_filesystem_has_lost_nothing(home: Path) -> None:
     assert remote_stage_folder.find_remote_files(LOGIN, place, ("a",), LIMIT_S) is None
 
 
-def test_a_link_in_the_place_of_the_folder_is_not_written_through(home: Path) -> None:
+def test_a_symlink_in_place_of_the_stage_folder_is_not_followed(home: Path) -> None:
     (home / PLACE).parent.mkdir(parents=True)
     (home / "theirs").mkdir()
     (home / PLACE).symlink_to(home / "theirs")

@@ -1,4 +1,4 @@
-"""A failure is tried once more, or a thing again and again until somebody stops that."""
+"""An action is retried once, or repeated until it is stopped."""
 
 from threading import Event
 
@@ -8,14 +8,14 @@ from gridbridge.shell.retry import repeat_until_stopped, retry_once
 
 
 class Faltering:
-    """Fails so often, then answers."""
+    """Fails a given number of times, then answers."""
 
     def __init__(self, failures: int) -> None:
         self.left = failures
         self.tries = 0
 
     def __call__(self) -> str:
-        """Do it once."""
+        """Fail or answer."""
         self.tries += 1
         if self.tries <= self.left:
             raise ConnectionError(f"try {self.tries}")
@@ -23,18 +23,18 @@ class Faltering:
 
 
 @pytest.mark.parametrize(("failures", "tries"), [(0, 1), (1, 2)])
-def test_a_failure_is_tried_once_more(failures: int, tries: int) -> None:
+def test_a_failed_action_is_retried_once(failures: int, tries: int) -> None:
     act = Faltering(failures)
 
     assert (retry_once(act, ConnectionError), act.tries) == ("answer", tries)
 
 
-def test_the_second_failure_is_the_callers() -> None:
+def test_a_second_failure_is_raised() -> None:
     with pytest.raises(ConnectionError, match="try 2"):
         retry_once(Faltering(5), ConnectionError)
 
 
-def test_another_failure_is_not_tried_again() -> None:
+def test_an_unlisted_exception_is_not_retried() -> None:
     act = Faltering(1)
     with pytest.raises(ConnectionError):
         retry_once(act, TimeoutError)
@@ -42,7 +42,7 @@ def test_another_failure_is_not_tried_again() -> None:
     assert act.tries == 1
 
 
-def test_it_goes_on_until_it_is_stopped() -> None:
+def test_an_action_is_repeated_until_stopped() -> None:
     stopped, seen = Event(), []
 
     def act() -> None:
@@ -55,6 +55,6 @@ def test_it_goes_on_until_it_is_stopped() -> None:
     assert seen == [0, 1, 2]
 
 
-def test_a_fault_ends_it() -> None:
+def test_an_exception_ends_the_repetition() -> None:
     with pytest.raises(ZeroDivisionError):
         repeat_until_stopped(lambda: [][1 // 0], 0.001, Event())

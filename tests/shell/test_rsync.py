@@ -1,4 +1,4 @@
-"""What a copy with a pace asks of rsync, and what is read of its progress."""
+"""The rsync options of a copy, and the progress and errors read from rsync."""
 
 import os
 import tracemalloc
@@ -13,11 +13,11 @@ from gridbridge.shell.rsync import RsyncLimitAndProgress, RsyncProgressAndErrors
 
 
 def told(_: str) -> None:
-    """Tell nobody."""
+    """Ignore the progress."""
 
 
-def test_a_host_that_falls_silent_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a limit of ours rsync waits for ever, and its round with it."""
+def test_rsync_gets_a_timeout_for_a_silent_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without --timeout rsync would block its round forever."""
     program, noted = tmp_path / "rsync", tmp_path / "argv"
     said = "io timeout after 3600 seconds -- exiting"
     program.write_text(f'#!/bin/sh\necho "$*" >{noted}\necho {said} >&2\nexit 30\n')
@@ -51,10 +51,10 @@ FULL = 'rsync: [receiver] write failed on "/data/f": No space left on device (28
     ],
     ids=["cut", "closed", "full", "file error", "silent"],
 )
-def test_what_follows_from_a_failure_is_not_told_as_its_reason(
+def test_the_cause_of_an_rsync_failure_is_reported_without_consequences(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, status: int, why: str
 ) -> None:
-    """Version 3.2.7 says so of a host that is cut off while it copies, and of a full disk there."""
+    """Version 3.2.7 prints these lines for a lost host and a full disk."""
     program, words = tmp_path / "rsync", tmp_path / "words"
     words.write_text(said)
     program.write_text(f"#!/bin/sh\ncat {words} >&2\nexit {status}\n")
@@ -67,8 +67,8 @@ def test_what_follows_from_a_failure_is_not_told_as_its_reason(
     assert failed.value.words == why
 
 
-def test_a_pace_limits_the_rate_and_grows_files_in_place() -> None:
-    """A partial folder would be left beside, and rsync takes only one of both."""
+def test_a_limited_copy_uses_bwlimit_and_inplace() -> None:
+    """The program rsync refuses --inplace together with --partial-dir."""
     options = RsyncLimitAndProgress(tell=told, kib_per_s=7).options()
 
     assert "--bwlimit=7" in options
@@ -86,7 +86,7 @@ def test_a_pace_limits_the_rate_and_grows_files_in_place() -> None:
         (b"\r  1  1%\r  30  3% (xfr#1)\n", "30  3% (xfr#1)"),
     ],
 )
-def test_the_last_line_of_progress_is_told(said: bytes, line: str) -> None:
+def test_the_last_progress_line_is_reported(said: bytes, line: str) -> None:
     ours, theirs = program_runs.open_output_pipes()
     os.write(theirs[0], said)
     heard = RsyncProgressAndErrors(*ours)
@@ -97,7 +97,7 @@ def test_the_last_line_of_progress_is_told(said: bytes, line: str) -> None:
 
 
 @pytest.mark.parametrize("pace", [None, RsyncLimitAndProgress(tell=told)], ids=["words", "progress"])
-def test_a_far_shell_that_prints_for_ever_ends_the_copy(
+def test_endless_output_of_a_remote_shell_ends_the_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pace: RsyncLimitAndProgress | None
 ) -> None:
     program = tmp_path / "rsync"
@@ -115,9 +115,7 @@ def test_a_far_shell_that_prints_for_ever_ends_the_copy(
     assert peak < 2 * rsync.MOST_BYTES
 
 
-def test_a_copy_that_tells_of_its_progress_for_days_keeps_the_last_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_keeps_only_its_last_progress_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "rsync"
     program.write_text("#!/bin/sh\nyes | head -c 50000000; printf '\\r 7 9%%\\r'\n")
     program.chmod(0o755)

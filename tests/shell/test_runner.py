@@ -1,4 +1,4 @@
-"""A program is run to its end or to its limit, fed whole, and never waited for without one."""
+"""A program runs to its end or its time limit, gets its whole input, and never blocks its caller."""
 
 import os
 import signal
@@ -37,18 +37,18 @@ def sh(script: str, stdin: bytes = b"", timeout_s: float = 30) -> tuple[int, byt
     ],
     ids=["both outputs", "signal", "much", "much trouble", "no input", "deaf", "mute", "environment"],
 )
-def test_a_program_is_run_to_its_end(script: str, stdin: bytes, expected: tuple[int, bytes, bytes]) -> None:
+def test_a_program_runs_to_its_end(script: str, stdin: bytes, expected: tuple[int, bytes, bytes]) -> None:
     assert sh(script, stdin) == expected
 
 
-def test_a_missing_program_is_a_failure_of_127() -> None:
+def test_a_missing_program_fails_with_status_127() -> None:
     with pytest.raises(CommandFailed) as raised:
         run_program(("/no/such/program",), ENV, 5)
 
     assert (raised.value.status, raised.value.transient) == (127, False)
 
 
-def test_the_limit_ends_it_with_all_that_it_started(tmp_path: Path) -> None:
+def test_the_time_limit_kills_a_program_with_its_children(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     began = time.monotonic()
     with pytest.raises(CommandFailed) as raised:
@@ -60,7 +60,7 @@ def test_the_limit_ends_it_with_all_that_it_started(tmp_path: Path) -> None:
         assert ends_soon(int(pid))
 
 
-def test_a_program_that_prints_more_than_it_may_is_killed(tmp_path: Path) -> None:
+def test_a_program_with_too_much_output_is_killed(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     with pytest.raises(CommandFailed, match="sh: it printed more than the 976 KiB that") as raised:
         run_program(("/bin/sh", "-c", f"echo $$ >{pid}; exec yes"), ENV, 30, most_bytes=MOST_BYTES)
@@ -70,7 +70,7 @@ def test_a_program_that_prints_more_than_it_may_is_killed(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("script", ["exec yes", "exec yes >&2", "yes & exec yes >&2"])
-def test_what_prints_for_ever_is_ended_at_a_limit_that_nobody_has_to_name(script: str) -> None:
+def test_endless_output_is_stopped_by_the_default_limit(script: str) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(ProgramOutputTooLong, match="more than the 64 MiB that are read of it"):
@@ -82,13 +82,13 @@ def test_what_prints_for_ever_is_ended_at_a_limit_that_nobody_has_to_name(script
     assert peak < program_runs.ANSWER_BYTES + (8 << 20)
 
 
-def test_a_daemon_that_keeps_the_outputs_is_not_waited_for_without_limit() -> None:
+def test_a_daemon_that_keeps_the_pipes_open_ends_at_the_time_limit() -> None:
     with pytest.raises(CommandFailed):
         sh("sleep 60 & exit 0", timeout_s=0.5)
 
 
-def test_one_that_can_not_be_killed_is_not_waited_for_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one that waits for a disk that hangs: the kernel ends it when that answers."""
+def test_an_unkillable_program_is_abandoned_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process may wait for a disk that hangs."""
     pids: list[int] = []
     monkeypatch.setattr(program_runs, "REAP_S", 0.2)
     with monkeypatch.context() as patch:
@@ -102,7 +102,7 @@ def test_one_that_can_not_be_killed_is_not_waited_for_without_limit(monkeypatch:
 
 
 def ends_soon(pid: int) -> bool:
-    """Wait for the end of a process that was killed: a grandchild's is not ours to reap."""
+    """Wait for the end of a killed process, which may be a grandchild."""
     deadline = time.monotonic() + 5
     while is_running(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -119,8 +119,8 @@ def is_running(pid: int) -> bool:
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
-def test_one_that_became_another_user_is_left_alone_at_the_limit(tmp_path: Path) -> None:
-    """Sudo is root's, and the service may not end it."""
+def test_a_program_of_another_user_is_left_running_at_the_time_limit(tmp_path: Path) -> None:
+    """The program sudo runs as root, and the service may not kill it."""
     code = (
         "import os, sys; from gridbridge.shell.program_runs import run_program;"
         "from gridbridge.errors import CommandFailed\n"
@@ -134,21 +134,21 @@ def test_one_that_became_another_user_is_left_alone_at_the_limit(tmp_path: Path)
     assert done.stdout == b"None\n", done.stderr
 
 
-def test_signals_that_python_ignores_have_their_defaults() -> None:
+def test_a_program_gets_the_default_signal_handlers() -> None:
     status, out, _ = sh("grep SigIgn /proc/self/status")
 
     assert status == 0
     assert not int(out.split()[1], 16) & 1 << (signal.SIGPIPE - 1)
 
 
-def test_no_descriptor_of_ours_reaches_it() -> None:
+def test_a_program_inherits_no_file_descriptor() -> None:
     with open(__file__, "rb") as ours:
         _, out, _ = sh("ls -l /proc/$$/fd")
 
     assert os.path.basename(ours.name).encode() not in out
 
 
-def test_what_nobody_hears_is_not_kept() -> None:
+def test_discarded_output_uses_no_memory() -> None:
     tracemalloc.start()
     program = ("/bin/sh", "-c", "cat >/dev/null; head -c 9000000 /dev/zero; exit 3")
     done = run_discarding_output(program, ENV, 30, MEGABYTES[:9])

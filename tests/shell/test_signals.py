@@ -1,4 +1,4 @@
-"""Signals steer a service between its rounds, and wake it while it waits."""
+"""Signals stop or reload a service between rounds, and interrupt its waiting."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def signals() -> Iterator[StopAndReloadSignals]:
         signal.signal(number, handler)
 
 
-def test_a_signal_right_before_the_wait_ends_it(signals: StopAndReloadSignals) -> None:
+def test_a_signal_before_the_wait_ends_the_wait(signals: StopAndReloadSignals) -> None:
     began_s = time.monotonic()
     for number in (signal.SIGHUP, signal.SIGTERM):
         os.kill(os.getpid(), number)
@@ -32,7 +32,7 @@ def test_a_signal_right_before_the_wait_ends_it(signals: StopAndReloadSignals) -
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_is_to_stop(signals: StopAndReloadSignals, number: signal.Signals) -> None:
+def test_sigterm_and_sigint_stop_the_service(signals: StopAndReloadSignals, number: signal.Signals) -> None:
     before = signals.is_stopped
     os.kill(os.getpid(), number)
     signals.wait(LONG_S)
@@ -40,7 +40,7 @@ def test_it_is_to_stop(signals: StopAndReloadSignals, number: signal.Signals) ->
     assert (before, signals.is_stopped, signals.hung_up()) == (False, True, False)
 
 
-def test_several_hangups_are_told_once_and_a_later_one_again(signals: StopAndReloadSignals) -> None:
+def test_several_hangups_are_reported_as_one(signals: StopAndReloadSignals) -> None:
     told = [signals.hung_up()]
     for times in (2, 0, 1):
         for _ in range(times):
@@ -51,7 +51,7 @@ def test_several_hangups_are_told_once_and_a_later_one_again(signals: StopAndRel
     assert (told, signals.is_stopped) == ([False, True, False, True], False)
 
 
-def test_a_wait_without_a_signal_ends_by_itself(signals: StopAndReloadSignals) -> None:
+def test_a_wait_without_a_signal_times_out(signals: StopAndReloadSignals) -> None:
     signals.wait(0.001)
 
     assert not signals.hung_up()

@@ -1,7 +1,6 @@
-"""A program runs at the far end of ssh as it would here, wholly or not at all, and that is known.
+"""A program runs over ssh as it would locally, completely or not at all, and the caller knows which.
 
-Here a real sh stands for the far host; real ones are in tests/lab/transfer/ssh/test_ssh.py and
-tests/contract.
+A real sh stands for the remote host; tests/lab/transfer/ssh/test_ssh.py and tests/contract have real hosts.
 """
 
 import os
@@ -36,7 +35,7 @@ FAR = SshLogin(host="far", port="", user="", person="")
 
 
 def far(shell: str, request: bytes, noise: str = "") -> CompletedProgram:
-    """Do as sshd does: give the constant line to a login shell, the request on its input."""
+    """Run the constant command in a login shell with the request as input, as sshd does."""
     line = ssh.FAR_SHELL.replace("/bin/sh", shell)
     argv = (shell, "-c", f"{noise}{line}")
     done = subprocess.run(argv, input=request, capture_output=True, check=False, timeout=LIMIT_S)
@@ -53,7 +52,7 @@ def run(
 @pytest.mark.parametrize("shell", SHELLS)
 @settings(max_examples=60)
 @given(arguments=st.lists(TEXT, max_size=5), stdin=st.binary(max_size=80).filter(lambda b: 0 not in b))
-def test_arguments_and_input_arrive_to_the_byte(shell: str, arguments: list[str], stdin: bytes) -> None:
+def test_arguments_and_input_arrive_unchanged(shell: str, arguments: list[str], stdin: bytes) -> None:
     done = run(shell, "/bin/sh", "-c", SHOW, "sh", *arguments, stdin=stdin)
 
     assert done
@@ -64,7 +63,7 @@ def test_arguments_and_input_arrive_to_the_byte(shell: str, arguments: list[str]
 @pytest.mark.parametrize("shell", SHELLS)
 @settings(max_examples=60)
 @given(env=st.dictionaries(VARIABLE, TEXT, max_size=5))
-def test_the_environment_is_what_was_given_and_nothing_else(shell: str, env: dict[str, str]) -> None:
+def test_a_remote_program_gets_exactly_the_given_environment(shell: str, env: dict[str, str]) -> None:
     done = run(shell, "/usr/bin/env", "-0", env=env)
 
     assert done
@@ -74,7 +73,7 @@ def test_the_environment_is_what_was_given_and_nothing_else(shell: str, env: dic
 
 @given(text=TEXT)
 @settings(max_examples=100)
-def test_a_quoted_word_is_one_word_of_any_shell(text: str) -> None:
+def test_a_quoted_word_is_one_word_in_every_shell(text: str) -> None:
     for shell in SHELLS:
         shown = subprocess.run([shell, "-c", f"printf %s {quote_for_sh(text)}"], capture_output=True)
 
@@ -83,7 +82,7 @@ def test_a_quoted_word_is_one_word_of_any_shell(text: str) -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("program", ["/no such", "a=b", "/tmp/x=y/it's", "$(id)", "-x"])
-def test_a_program_that_is_not_there_was_not_started(shell: str, program: str) -> None:
+def test_a_missing_remote_program_fails_with_status_127(shell: str, program: str) -> None:
     with pytest.raises(CommandFailed) as failed:
         run(shell, program, "true")
 
@@ -101,7 +100,9 @@ def test_a_program_that_is_not_there_was_not_started(shell: str, program: str) -
     ],
     ids=["both outputs", "ssh's own status", "mute", "looks like ours"],
 )
-def test_an_end_is_told_as_it_was(shell: str, script: str, expected: tuple[int, bytes, bytes]) -> None:
+def test_exit_status_and_output_of_a_remote_program_arrive(
+    shell: str, script: str, expected: tuple[int, bytes, bytes]
+) -> None:
     done = run(shell, "/bin/sh", "-c", script, stdin=b"unread")
 
     assert done
@@ -109,7 +110,7 @@ def test_an_end_is_told_as_it_was(shell: str, script: str, expected: tuple[int, 
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_signal_is_told_as_one(shell: str) -> None:
+def test_a_signal_that_killed_a_remote_program_is_reported(shell: str) -> None:
     done = run(shell, "/bin/sh", "-c", "kill -9 $$", stdin=b"unread")
 
     assert done
@@ -117,8 +118,8 @@ def test_a_signal_is_told_as_one(shell: str) -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_what_a_login_shell_says_is_not_the_programs(shell: str) -> None:
-    """A .bashrc that greets is read before a command by ssh."""
+def test_output_of_the_login_shell_is_ignored(shell: str) -> None:
+    """A .bashrc that prints a greeting is read before a command by ssh."""
     done = run(shell, "/bin/echo", "x", noise="echo welcome; echo hello >&2; ")
 
     assert done
@@ -126,8 +127,8 @@ def test_what_a_login_shell_says_is_not_the_programs(shell: str) -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_request_that_is_cut_does_nothing(shell: str) -> None:
-    """However much of it arrived: sshd closes the input of a session that is lost."""
+def test_a_truncated_request_runs_nothing(shell: str) -> None:
+    """When a session is lost, sshd closes its input."""
     whole = ssh.encode_ssh_request(TOKEN, ("/bin/echo", "it's"), {"A": "b"}, LIMIT_S, b"echo 'x'\nexit 0\n")
     for length in range(len(whole)):
         assert far(shell, whole[:length]).stdout == b"", whole[:length]
@@ -145,11 +146,11 @@ def test_a_request_that_is_cut_does_nothing(shell: str) -> None:
     ],
     ids=["nothing", "half an output", "half a status", "half an error"],
 )
-def test_half_an_answer_is_none(stdout: bytes, stderr: bytes) -> None:
+def test_an_incomplete_answer_is_none(stdout: bytes, stderr: bytes) -> None:
     assert ssh.decode_ssh_answer(TOKEN, ("x",), CompletedProgram(("ssh",), 255, stdout, stderr)) is None
 
 
-def test_a_program_is_killed_there_when_its_time_is_over() -> None:
+def test_a_remote_program_is_killed_at_its_time_limit() -> None:
     request = ssh.encode_ssh_request(TOKEN, ("/bin/sleep", "30"), {}, 0.2, b"")
     done = ssh.decode_ssh_answer(TOKEN, ("sleep",), far("/bin/dash", request))
 
@@ -157,7 +158,7 @@ def test_a_program_is_killed_there_when_its_time_is_over() -> None:
     assert done.status == -9
 
 
-def test_without_a_login_it_runs_here() -> None:
+def test_a_program_without_a_login_runs_locally() -> None:
     assert ssh.run_over_ssh(None, ("/bin/cat",), {}, LIMIT_S, b"in").stdout == b"in"
 
 
@@ -166,14 +167,14 @@ def test_without_a_login_it_runs_here() -> None:
     ids=["client", "line", "lines", "connection", "connection later"],
 )
 def carrier(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Carry requests in each way."""
+    """Send requests by each kind of connection."""
     ssh.set_ssh_request_carrier(request.param())
     yield
     ssh.set_ssh_request_carrier(ssh.OpenSshClient())
 
 
-def test_no_agent_and_no_question_is_ever_used() -> None:
-    """What OpenSSH itself makes of our options; the last word is ssh_config(5)'s."""
+def test_ssh_options_disable_agent_and_prompts() -> None:
+    """OpenSSH itself prints the effective options, see ssh_config(5)."""
     program, *rest = ssh.remote_shell_ssh_command(SshLogin(host="far"))
     ask = subprocess.run((program, "-G", *rest), env={}, capture_output=True, text=True, check=True)
     said = dict(line.split(" ", 1) for line in ask.stdout.splitlines() if " " in line)
@@ -191,14 +192,14 @@ def test_no_agent_and_no_question_is_ever_used() -> None:
 
 @pytest.fixture
 def connections() -> Iterator[None]:
-    """Carry requests as the service does."""
+    """Send requests by the connections of the service."""
     ssh.set_ssh_request_carrier(KeptSshConnections())
     yield
     ssh.set_ssh_request_carrier(ssh.OpenSshClient())
 
 
 @pytest.mark.usefixtures("carrier")
-def test_nothing_was_sent_to_a_port_where_nobody_listens() -> None:
+def test_a_closed_port_is_a_host_not_reached() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         login = SshLogin(host="127.0.0.1", port=str(closed.getsockname()[1]))
@@ -209,7 +210,7 @@ def test_nothing_was_sent_to_a_port_where_nobody_listens() -> None:
 
 
 @pytest.mark.usefixtures("carrier")
-def test_nothing_was_sent_to_a_host_that_does_not_speak() -> None:
+def test_a_silent_port_is_a_host_not_reached() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         login = SshLogin(host="127.0.0.1", port=str(silent.getsockname()[1]))
         with pytest.raises(HostNotReached, match=r"can't reach 127\.0\.0\.1"):
@@ -220,7 +221,7 @@ def test_nothing_was_sent_to_a_host_that_does_not_speak() -> None:
 @pytest.mark.parametrize(
     ("name", "line"), [("known_hosts", "far ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI\n"), ("config", "broken\n")]
 )
-def test_an_odd_line_in_a_persons_files_is_no_more_than_trouble(
+def test_an_invalid_line_in_a_users_ssh_files_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, line: str
 ) -> None:
     """As of a file that was cut while it was written; it is told which."""
@@ -254,12 +255,12 @@ def test_an_odd_line_in_a_persons_files_is_no_more_than_trouble(
     ],
     ids=["unknown host", "changed host", "key refused", "key open to others", "key as a line"],
 )
-def test_what_a_person_can_mend_is_told(words: bytes, told: str) -> None:
+def test_ssh_failures_that_a_user_can_correct_have_advice(words: bytes, told: str) -> None:
     assert told in ssh.ssh_failure_advice(SshLogin(host="far", user="al", port="2222"), words)
 
 
-def test_root_mends_a_persons_key_as_that_person(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever owns the folder may put a link there while root reads the line."""
+def test_advice_for_root_corrects_a_key_as_its_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The owner of the folder may plant a symlink before root runs the command."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     words = b'Load key "/home/a/id": bad permissions\r\nal@far: Permission denied (key).'
     told = ssh.ssh_failure_advice(SshLogin(host="far", user="al", person="nobody"), words)
@@ -280,12 +281,12 @@ def test_root_mends_a_persons_key_as_that_person(monkeypatch: pytest.MonkeyPatch
     ],
     ids=["refused", "after a banner", "by a jump host", "a sentence", "no sshd", "host key", "none"],
 )
-def test_a_login_is_refused_where_the_client_says_so_last(words: bytes, expected: bool) -> None:
-    """What stands before was not the client's, or is not about this host."""
+def test_keys_are_refused_only_by_the_last_line_of_the_client(words: bytes, expected: bool) -> None:
+    """Earlier lines may come from a banner or a jump host."""
     assert expected is ssh.are_ssh_keys_refused(words)
 
 
-def test_trouble_that_goes_by_itself_needs_nobody() -> None:
+def test_a_temporary_ssh_failure_has_no_advice() -> None:
     assert ssh.ssh_failure_advice(SshLogin(host="far"), b"Connection refused\n") == ""
 
 
@@ -298,7 +299,7 @@ def test_trouble_that_goes_by_itself_needs_nobody() -> None:
     ],
     ids=["nologin", "silent", "on its standard error"],
 )
-def test_what_a_shell_says_that_obeys_nobody_is_told(shell: str, said: str) -> None:
+def test_the_message_of_a_refusing_login_shell_is_reported(shell: str, said: str) -> None:
     class Obstinate(ssh.OpenSshClient):
         def carry(self, *_: object) -> tuple[CompletedProgram, bool]:
             done = subprocess.run(["/bin/sh", "-c", shell], capture_output=True, check=False)
@@ -310,8 +311,8 @@ def test_what_a_shell_says_that_obeys_nobody_is_told(shell: str, said: str) -> N
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone logs in as others")
-def test_what_a_persons_configuration_starts_ends_with_roots_client() -> None:
-    """Root tries people's keys (gridbridge check)."""
+def test_programs_started_by_a_users_ssh_config_end_with_the_client() -> None:
+    """Root tries the keys of users (gridbridge check)."""
     mark = f"600.{os.getpid()}"
     argv = (*ssh._become(SshLogin(host="", person="nobody")), "/bin/sh", "-c")
     hides = f"setsid sh -c 'setsid sleep {mark} & echo $!' >&2; sleep 600"
@@ -323,7 +324,7 @@ def test_what_a_persons_configuration_starts_ends_with_roots_client() -> None:
 
 @pytest.mark.parametrize("carrier", [ssh.OpenSshClient, SshSessionsOfProgram])
 @pytest.mark.parametrize("output", ["yes", "yes >&2"])
-def test_an_account_that_prints_for_ever_is_a_failure_of_its_own(
+def test_endless_output_of_a_remote_account_is_too_long_output(
     carrier: type[ssh.OpenSshClient], output: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (ssh, ssh_session):
@@ -334,7 +335,7 @@ def test_an_account_that_prints_for_ever_is_a_failure_of_its_own(
     assert (raised.value.status, raised.value.host) == (None, "far")
 
 
-def test_a_long_answer_in_small_parts_takes_no_longer_than_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_a_long_answer_takes_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
     argv = ("/bin/sh", "-c", ssh.FAR_SHELL)
     monkeypatch.setattr(ssh_session, "remote_shell_ssh_command", lambda _: argv)
     began = time.process_time()

@@ -1,7 +1,6 @@
-"""One line carries one request after another; what was not sent and what was not answered is known.
+"""One ssh client process carries many requests; unsent and unanswered requests are told apart.
 
-Here a real sh stands for the client and the far host; tests/lab/transfer/ssh/test_ssh.py has
-real ones.
+A real sh stands for client and remote host; tests/lab/transfer/ssh/test_ssh.py has real hosts.
 """
 
 import os
@@ -39,7 +38,7 @@ def ask(line: SshClientProcess, token: str, script: str, stdin: bytes = b"") -> 
     return ssh.decode_ssh_answer(token, FAR, exchange.answer()) if is_done else None
 
 
-def test_one_far_shell_does_one_request_after_another(line: SshClientProcess) -> None:
+def test_one_remote_shell_runs_one_request_after_another(line: SshClientProcess) -> None:
     first = ask(line, TOKENS[0], "cat; echo $PPID >&2; exit 3", b"in")
     second = ask(line, TOKENS[1], "cat; echo end")
 
@@ -49,7 +48,7 @@ def test_one_far_shell_does_one_request_after_another(line: SshClientProcess) ->
     assert (second.status, second.stdout, second.stderr) == (0, b"end\n", b"")
 
 
-def test_a_request_larger_than_a_pipe_arrives_whole(line: SshClientProcess) -> None:
+def test_a_request_larger_than_a_pipe_buffer_arrives_complete(line: SshClientProcess) -> None:
     script = b"it's a line\n" * 100_000
     done = ask(line, TOKENS[0], "cksum", script)
     again = ask(line, TOKENS[1], "wc -c", script)
@@ -67,15 +66,15 @@ def ask_lost_client(script: str, limit_s: float) -> tuple[SshSessionRequest, boo
     return exchange, is_done, unread_bytes
 
 
-def test_what_the_client_never_read_was_not_sent() -> None:
-    """It reads nothing before the far host has let it in."""
+def test_input_that_the_client_never_read_counts_as_unsent() -> None:
+    """The client reads nothing before the remote host accepts the login."""
     exchange, is_done, unread_bytes = ask_lost_client("exec sleep 60", SHORT_S)
 
     assert not is_done
     assert unread_bytes == exchange.written > 0
 
 
-def test_a_line_that_is_lost_after_it_was_sent_gives_no_answer() -> None:
+def test_a_client_that_ends_after_reading_gives_no_answer() -> None:
     exchange, is_done, unread_bytes = ask_lost_client("head -c 20 >/dev/null; echo half; echo why >&2", LIMIT_S)
 
     assert not is_done
@@ -83,7 +82,7 @@ def test_a_line_that_is_lost_after_it_was_sent_gives_no_answer() -> None:
     assert (exchange.answer().stdout, exchange.answer().stderr) == (b"half\n", b"why\n")
 
 
-def test_a_client_that_is_not_there_was_not_started() -> None:
+def test_a_missing_ssh_client_fails_with_status_127() -> None:
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(CommandFailed) as failed:
         SshClientProcess(("/no/ssh",))
@@ -93,8 +92,8 @@ def test_a_client_that_is_not_there_was_not_started() -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_threads_ask_over_the_login_that_was_begun_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A login costs both hosts more than a request: another is made for what hangs alone."""
+def test_threads_share_the_login_that_was_begun_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A login costs both hosts more than a request."""
     client, logins = tmp_path / "ssh", tmp_path / "logins"
     client.write_text(f'#!/bin/sh\necho >>{logins}\nfor last; do :; done\nexec sh -c "$last"\n')
     client.chmod(0o755)
@@ -111,7 +110,7 @@ def test_threads_ask_over_the_login_that_was_begun_before(tmp_path: Path, monkey
     assert logins.read_text() == "\n"
 
 
-def test_a_request_that_hangs_keeps_no_other_from_its_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_request_does_not_block_other_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     client = tmp_path / "ssh"
     client.write_text('#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n')
     client.chmod(0o755)
@@ -125,8 +124,8 @@ def test_a_request_that_hangs_keeps_no_other_from_its_answer(tmp_path: Path, mon
         assert not hanging.done()
 
 
-def test_a_silent_host_is_asked_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each further question would wait for its whole limit."""
+def test_a_silent_host_gets_no_further_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each further request would wait for its whole time limit."""
     client, logins = tmp_path / "ssh", tmp_path / "logins"
     client.write_text(f"#!/bin/sh\necho >>{logins}\nexec sleep 60\n")
     client.chmod(0o755)
@@ -142,7 +141,7 @@ def test_a_silent_host_is_asked_nothing_more(tmp_path: Path, monkeypatch: pytest
     assert logins.read_text() == "\n"
 
 
-def test_root_is_told_of_an_account_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_root_gets_an_error_for_an_unknown_local_account(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     login, pool = SshLogin(host="far", person="nobody-of-this-name"), IdleSshSessions()
 

@@ -1,4 +1,4 @@
-"""Programs that are started for others tell how they are called, and start no work for it."""
+"""Programs that other programs start print help and version without doing any work."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ main()
 
 
 def run(name: str, *words: str) -> "subprocess.CompletedProcess[str]":
-    """Call a program as its console script does; its last line names what it loaded of the dear."""
+    """Run a program as its console script does; the last output line lists the slow modules that it loaded."""
     module = (PROGRAMS | TOLD)[name]
     program = RUN.format(root=str(ROOT), module=module, dear=set(DEAR))
     argv = (sys.executable, "-I", "-c", program, *words)
@@ -39,7 +39,7 @@ def run(name: str, *words: str) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.parametrize("option", ["-h", "--help"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_help_has_an_example_and_costs_nothing(name: str, option: str) -> None:
+def test_help_has_an_example_and_loads_no_slow_module(name: str, option: str) -> None:
     done = run(name, option)
 
     *told, loaded = done.stdout.splitlines()
@@ -49,7 +49,7 @@ def test_help_has_an_example_and_costs_nothing(name: str, option: str) -> None:
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_a_program_tells_its_version(name: str) -> None:
+def test_version_option_prints_the_version(name: str) -> None:
     done = run(name, "--version")
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -57,7 +57,7 @@ def test_a_program_tells_its_version(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["gridbridge-runner", "gridbridge-nikita"])
-def test_a_wrong_option_of_a_program_of_campaigns_is_one_line(name: str) -> None:
+def test_a_wrong_option_of_a_campaign_program_prints_one_line(name: str) -> None:
     done = run(name, "--no-such")
 
     told = f"{name}: unrecognized arguments: --no-such; --help lists the options\n"
@@ -66,7 +66,7 @@ def test_a_wrong_option_of_a_program_of_campaigns_is_one_line(name: str) -> None
 
 @pytest.mark.parametrize("words", [("--no-such",), ("word",), ("--help", "word")])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_any_other_argument_is_refused_in_one_line(name: str, words: tuple[str, ...]) -> None:
+def test_any_other_argument_prints_one_line(name: str, words: tuple[str, ...]) -> None:
     done = run(name, *words)
 
     assert done.returncode == 2

@@ -1,4 +1,4 @@
-"""What root obeys is root's, and so is all that leads to it."""
+"""Files that root obeys belong to root, and so do all folders above."""
 
 import os
 from pathlib import Path
@@ -25,34 +25,34 @@ def doubts(path: Path) -> list[str]:
     return [wrong.replace(f"{path.parents[2]}/", "") for wrong, _ in found]
 
 
-def test_a_file_that_nobody_else_can_change_is_trusted(path: Path) -> None:
+def test_a_file_that_only_its_owner_can_change_is_trusted(path: Path) -> None:
     assert doubts(path) == []
     safe_files.require_trusted_path(str(path), owner=ME)
 
 
 @pytest.mark.parametrize("mode", [0o664, 0o646, 0o666], ids=["group", "others", "both"])
-def test_a_file_that_others_may_write_is_not(path: Path, mode: int) -> None:
+def test_a_file_that_others_may_write_is_not_trusted(path: Path, mode: int) -> None:
     path.chmod(mode)
 
     assert doubts(path) == [f"etc/bridge/file has mode {mode:04o}"]
 
 
-def test_each_folder_above_counts(path: Path) -> None:
+def test_a_file_below_a_writable_folder_is_not_trusted(path: Path) -> None:
     path.parent.chmod(0o775)
     path.parents[1].chmod(0o757)
 
     assert doubts(path) == ["etc has mode 0757", "etc/bridge has mode 0775"]
 
 
-def test_a_sticky_folder_may_lie_above_and_is_no_folder_of_ours_itself(path: Path) -> None:
-    """Nobody renames what is another's in it; yet anybody adds to it."""
+def test_a_sticky_folder_is_trusted_above_a_file_but_not_itself(path: Path) -> None:
+    """Users may add files to a sticky folder, but not rename files of others."""
     path.parent.chmod(0o1777)
 
     assert doubts(path) == []
     assert doubts(path.parent)[0].endswith("etc/bridge has mode 1777")
 
 
-def test_a_link_is_trusted_as_what_it_leads_to_is(path: Path) -> None:
+def test_a_symlink_is_judged_by_the_path_to_its_target(path: Path) -> None:
     link = path.parents[1] / "link"
     link.symlink_to("./bridge/../bridge/file")
     path.parent.chmod(0o777)
@@ -61,7 +61,7 @@ def test_a_link_is_trusted_as_what_it_leads_to_is(path: Path) -> None:
     assert set(found) == {f"{path.parent} has mode 0777"}
 
 
-def test_links_in_a_circle_are_no_file(path: Path) -> None:
+def test_a_symlink_loop_is_an_error(path: Path) -> None:
     path.unlink()
     path.symlink_to(path)
 
@@ -69,7 +69,7 @@ def test_links_in_a_circle_are_no_file(path: Path) -> None:
         safe_files.require_trusted_path(str(path), owner=ME)
 
 
-def test_the_mends_are_told_as_one_line(path: Path) -> None:
+def test_correcting_commands_form_one_shell_line(path: Path) -> None:
     odd = path.rename(path.parent / "a file's")
     odd.chmod(0o646)
     path.parent.chmod(0o757)
@@ -82,8 +82,8 @@ def test_the_mends_are_told_as_one_line(path: Path) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_who_opened_a_file_asks_about_that_one(path: Path, tmp_path: Path) -> None:
-    """Somebody may put another file in its place meanwhile."""
+def test_an_open_file_is_judged_by_its_descriptor(path: Path, tmp_path: Path) -> None:
+    """Another file may replace the path meanwhile."""
     other = tmp_path / "other"
     other.write_text("")
     other.chmod(0o666)
@@ -93,7 +93,7 @@ def test_who_opened_a_file_asks_about_that_one(path: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.root
-def test_what_belongs_to_another_is_not_trusted(path: Path) -> None:
+def test_a_file_or_symlink_of_another_owner_is_not_trusted(path: Path) -> None:
     link = path.parent / "link"
     link.symlink_to("file")
     os.lchown(link, 1, 1)

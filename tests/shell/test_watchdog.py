@@ -1,4 +1,4 @@
-"""The poller's signs of life reach systemd's socket and the time of its lock's file."""
+"""The poller's heartbeat reaches systemd's socket and the time stamp of its lock file."""
 
 import os
 import socket
@@ -35,7 +35,7 @@ def heard(end: socket.socket) -> set[str]:
     return set(end.recv(4096).decode().split("\n"))
 
 
-def test_systemd_hears_that_it_begins_is_ready_and_lives(path: str, listener: tuple[str, socket.socket]) -> None:
+def test_systemd_gets_start_ready_and_watchdog_messages(path: str, listener: tuple[str, socket.socket]) -> None:
     name, end = listener
     life_sign = ServiceHeartbeat(path, {"NOTIFY_SOCKET": name})
     life_sign.begin()
@@ -51,8 +51,8 @@ def test_systemd_hears_that_it_begins_is_ready_and_lives(path: str, listener: tu
         end.recv(1)
 
 
-def test_systemd_bears_a_long_silence_at_each_begin_and_none_after_it(tmp_path: Path) -> None:
-    """It is ready by then when it begins anew, so more time to start is none."""
+def test_each_begin_extends_the_systemd_watchdog_until_the_next_beat(tmp_path: Path) -> None:
+    """A service that is ready cannot extend its start time."""
     name = f"{tmp_path}/notify"
     life_sign = ServiceHeartbeat(f"{tmp_path}/none", {"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "60000000"})
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
@@ -66,7 +66,7 @@ def test_systemd_bears_a_long_silence_at_each_begin_and_none_after_it(tmp_path: 
     assert told == ["WATCHDOG_USEC=600000000", "WATCHDOG_USEC=60000000"] * 2
 
 
-def test_a_begin_is_a_sign_from_the_future_and_a_beat_one_of_now(path: str) -> None:
+def test_begin_sets_the_lock_file_time_ahead_and_beat_to_now(path: str) -> None:
     before = program_lock_file.last_lock_file_heartbeat(path)
     life_sign = ServiceHeartbeat(path, {})
     life_sign.begin()
@@ -79,13 +79,13 @@ def test_a_begin_is_a_sign_from_the_future_and_a_beat_one_of_now(path: str) -> N
 
 
 @pytest.mark.parametrize("name", ["", "vsock:2:1234", "/nobody/listens/here"])
-def test_a_heart_without_a_listener_beats_all_the_same(path: str, name: str) -> None:
+def test_a_heartbeat_without_a_listener_updates_the_lock_file(path: str, name: str) -> None:
     ServiceHeartbeat(path, {"NOTIFY_SOCKET": name}).beat()
 
     assert program_lock_file.last_lock_file_heartbeat(path) > 1
 
 
-def test_a_listener_that_takes_nothing_does_not_stop_it(tmp_path: Path, path: str) -> None:
+def test_a_full_notify_socket_does_not_block_the_heartbeat(tmp_path: Path, path: str) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
         end.bind(f"{tmp_path}/full")
         for _ in range(1000):
@@ -94,7 +94,7 @@ def test_a_listener_that_takes_nothing_does_not_stop_it(tmp_path: Path, path: st
     assert program_lock_file.last_lock_file_heartbeat(path) > 1
 
 
-def test_a_beat_on_what_is_not_there_is_no_error(tmp_path: Path) -> None:
+def test_a_heartbeat_without_a_lock_file_is_no_error(tmp_path: Path) -> None:
     ServiceHeartbeat(str(tmp_path / "none"), {}).beat()
 
     assert program_lock_file.last_lock_file_heartbeat(str(tmp_path / "none")) == 0

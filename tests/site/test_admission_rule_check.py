@@ -1,4 +1,4 @@
-"""`gridbridge check` tells of admission rules that refuse every campaign."""
+"""`gridbridge check` reports admission rules that would refuse every campaign."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ RULE = "def every_campaign(candidate):\n    return None\n"
 
 
 def judged(folder: Path) -> list[tuple[FindingSeverity, str]]:
-    """Judge the rules of a folder."""
+    """Return severity and text of the findings about a folder of rules."""
     found = admission_rule_check.check_admission_rules_load("", str(folder), os.getuid())
     return [(each.state, each.found) for each in found]
 
@@ -26,18 +26,18 @@ def _folder(tmp_path: Path) -> Path:
 
 
 def put(folder: Path, text: str) -> Path:
-    """Write a file of rules."""
+    """Write a file of admission rules."""
     path = folder / "a.py"
     path.write_text(text)
     path.chmod(0o644)
     return path
 
 
-def test_a_site_without_rules_is_told_nothing(tmp_path: Path) -> None:
+def test_a_site_without_admission_rules_gets_no_finding(tmp_path: Path) -> None:
     assert judged(tmp_path / "none") == []
 
 
-def test_rules_that_can_be_loaded_are_right(folder: Path) -> None:
+def test_loadable_admission_rules_are_ok(folder: Path) -> None:
     put(folder, RULE)
 
     assert judged(folder) == [(FindingSeverity.OK, "loaded")]
@@ -52,13 +52,13 @@ def test_rules_that_can_be_loaded_are_right(folder: Path) -> None:
     ],
     ids=["syntax", "import", "exit"],
 )
-def test_a_broken_rule_is_broken_and_named(folder: Path, text: str, told: str) -> None:
+def test_an_admission_rule_that_fails_to_load_is_broken(folder: Path, text: str, told: str) -> None:
     path = put(folder, text)
 
     assert judged(folder) == [(FindingSeverity.BROKEN, f"{path}{told}; {WHO_MENDS}")]
 
 
-def test_a_rule_that_others_can_write_is_told_with_what_mends_it(folder: Path) -> None:
+def test_a_rule_that_others_can_write_is_broken_with_its_chmod(folder: Path) -> None:
     path = put(folder, RULE)
     path.chmod(0o666)
 
@@ -66,14 +66,14 @@ def test_a_rule_that_others_can_write_is_told_with_what_mends_it(folder: Path) -
     assert (state, f"chmod go-w {path}" in found) == (FindingSeverity.BROKEN, True)
 
 
-def test_a_rule_that_hangs_ends_with_the_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rule_that_hangs_is_broken_after_the_time_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission_rule_check, "LOAD_S", 1.0)
     put(folder, "import time\ntime.sleep(60)\n")
 
     assert judged(folder) == [(FindingSeverity.BROKEN, "not loaded after 1 s")]
 
 
-def test_a_rule_that_kills_its_program_is_broken(folder: Path) -> None:
+def test_a_rule_that_exits_its_process_is_broken(folder: Path) -> None:
     put(folder, "import os\nos._exit(3)\n")
 
     assert judged(folder) == [(FindingSeverity.BROKEN, "exit status 3")]

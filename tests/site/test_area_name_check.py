@@ -1,4 +1,4 @@
-"""An account's name that somebody else has taken in a storage area is seen, and what to do."""
+"""check warns when another account owns the folder of an account in a storage area."""
 
 import os
 from dataclasses import replace
@@ -18,13 +18,13 @@ WORD = "11111111-0000-0000-0000-000000000000"
 
 
 def area(path: Path) -> Policy:
-    """Return a site with one area."""
+    """Return a site with one storage area."""
     known = policy("cost")
     storage = StorageAreaSection(cluster=known.site.cluster, path=str(path))
     return replace(known, storage={"disk": storage})
 
 
-def test_whose_a_name_is_and_of_what_kind() -> None:
+def test_misowned_account_folders_are_parsed_from_a_listing() -> None:
     lines = (
         "alice d alice",
         "bob d carol",
@@ -42,7 +42,7 @@ def test_whose_a_name_is_and_of_what_kind() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files away")
-def test_an_account_whose_name_is_taken_is_told(tmp_path: Path) -> None:
+def test_a_folder_owned_by_another_account_is_a_warning(tmp_path: Path) -> None:
     for name in ("root", "daemon", "nobody", "no-account-of-ours", f"bin.{WORD}"):
         (tmp_path / name).mkdir()
     os.chown(tmp_path / "nobody", 65534, 65534)
@@ -55,7 +55,7 @@ def test_an_account_whose_name_is_taken_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files away")
-def test_no_name_with_a_line_of_its_own_has_root_remove_anothers_folder(tmp_path: Path) -> None:
+def test_a_line_break_in_a_name_forges_no_warning(tmp_path: Path) -> None:
     for name in ("nobody", "x\nroot d nobody\ny"):
         (tmp_path / name).mkdir()
     os.chown(tmp_path / "nobody", 65534, 65534)
@@ -65,7 +65,7 @@ def test_no_name_with_a_line_of_its_own_has_root_remove_anothers_folder(tmp_path
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files away")
-def test_many_long_names_hide_no_taken_name(tmp_path: Path) -> None:
+def test_many_long_names_hide_no_misowned_folder(tmp_path: Path) -> None:
     (tmp_path / "daemon").mkdir()
     for number in range(9000):
         (tmp_path / f"{number:x<250}").touch()
@@ -75,7 +75,7 @@ def test_many_long_names_hide_no_taken_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("names", "is_told"), [(5, False), (6, True)])
-def test_it_is_told_that_not_all_names_were_looked_at(
+def test_a_storage_area_with_too_many_names_is_a_warning(
     tmp_path: Path, names: int, is_told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage_provider_and_runner_checks, "MOST", 5)
@@ -87,11 +87,11 @@ def test_it_is_told_that_not_all_names_were_looked_at(
     assert (f"{tmp_path} has more than 5 names" in finding.found) == is_told
 
 
-def test_an_area_with_everybodys_own_folders_is_right(tmp_path: Path) -> None:
+def test_a_storage_area_without_misowned_folders_is_ok(tmp_path: Path) -> None:
     (finding,) = check_storage_area_owners(area(tmp_path))
 
     assert finding.state == FindingSeverity.OK
 
 
-def test_an_area_that_nobody_can_list_is_not_judged(tmp_path: Path) -> None:
+def test_a_missing_storage_area_gets_no_finding(tmp_path: Path) -> None:
     assert not tuple(check_storage_area_owners(area(tmp_path / "gone")))

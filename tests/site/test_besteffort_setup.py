@@ -1,4 +1,4 @@
-"""Best-effort queues are made where this host can make them, and check judges those that are."""
+"""Setting up best-effort queues, and how check judges existing best-effort queues."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ LOCAL = "hostlist n1\nsubordinate_list NONE\ncomplex_values NONE\n"
 
 @pytest.fixture
 def policy(tmp_path: Path) -> Policy:
-    """Return a site of a cell with one queue, an OAR server and a cell by ssh."""
+    """Return a site of a local cell with one queue, an OAR server, and a cell reached by ssh."""
     (tmp_path / "queues").mkdir()
     (tmp_path / "queues/all.q").write_text(LOCAL)
     (tmp_path / "complexes").write_text("slots s INT <= YES YES 1 1000\n")
@@ -56,12 +56,12 @@ ssh = "delta-master"
 
 
 def asked(cluster: str = "alpha", like: str | None = None) -> BestEffortSetupRequest:
-    """Return what is asked for."""
+    """Return a request to set up best-effort queues."""
     return BestEffortSetupRequest(cluster=cluster, like=like)
 
 
-def test_the_steps_make_queues_like_the_local_one(policy: Policy) -> None:
-    """And name what keeps local jobs waiting for tasks nevertheless."""
+def test_best_effort_queues_are_modelled_on_the_local_queue(policy: Policy) -> None:
+    """A warning names consumables that still keep local jobs waiting."""
     lines = [step.line for step in besteffort_setup.plan_besteffort_setup(policy, asked())]
 
     assert "qconf -Mc" in lines[0]
@@ -82,13 +82,15 @@ def test_the_steps_make_queues_like_the_local_one(policy: Policy) -> None:
     ],
     ids=["OAR", "ssh", "unknown", "no such queue"],
 )
-def test_where_none_can_be_made_that_is_said(policy: Policy, wanted: BestEffortSetupRequest, why: str) -> None:
+def test_a_cluster_without_possible_best_effort_queues_is_refused(
+    policy: Policy, wanted: BestEffortSetupRequest, why: str
+) -> None:
     with pytest.raises(ConfigError, match=why):
         besteffort_setup.plan_besteffort_setup(policy, wanted)
 
 
-def test_a_queue_of_the_same_name_that_is_none_of_ours_is_left_alone(policy: Policy, tmp_path: Path) -> None:
-    """And check tells of it, with how it is taken away."""
+def test_a_foreign_queue_of_the_same_name_stops_the_setup(policy: Policy, tmp_path: Path) -> None:
+    """The check warns about such a queue, too."""
     (tmp_path / "queues/gb-be1").write_text(LOCAL)
 
     with pytest.raises(GridbridgeError, match=r"gb-be1 has neither.*then qconf -dq gb-be1"):
@@ -97,8 +99,8 @@ def test_a_queue_of_the_same_name_that_is_none_of_ours_is_left_alone(policy: Pol
     assert (told.item, told.state) == ("alpha: queue gb-be1", FindingSeverity.WARNING)
 
 
-def test_that_there_are_none_is_right_and_half_of_a_set_up_is_not(policy: Policy, tmp_path: Path) -> None:
-    """Clusters that this host can't set up are not judged."""
+def test_no_best_effort_queues_is_ok_and_a_partial_setup_is_broken(policy: Policy, tmp_path: Path) -> None:
+    """Clusters that this host cannot set up get no finding."""
     (none,) = besteffort_setup.check_grid_engine_besteffort_queues(policy, "alpha")
     assert (none.item, none.state) == ("alpha: best-effort queues", FindingSeverity.OK)
 

@@ -1,4 +1,4 @@
-"""What check shows of what it found."""
+"""What gridbridge check reports."""
 
 import os
 from concurrent.futures import Future
@@ -19,8 +19,8 @@ from gridbridge.site.transfer_queue_setup import HomeTransferQueueSettings
 from tests.site.test_queue_order_setup import policy as brokerage_policy
 
 
-def test_what_people_wrote_steers_no_terminal_of_root() -> None:
-    """A ProxyCommand's words come to standard error of ssh, and from there into the table."""
+def test_check_prints_no_control_characters() -> None:
+    """Words of a ProxyCommand reach the table through the standard error of ssh."""
     words = "\x1b]0;mine\x07\x1b[2Jall is well\nok"
     (item,) = _check_report_of_findings((CheckFinding.warning("key", words, hint=words),), None).items
 
@@ -28,8 +28,8 @@ def test_what_people_wrote_steers_no_terminal_of_root() -> None:
     assert "all is well" in item.found
 
 
-def test_a_published_file_that_can_not_be_read_hides_no_other_finding(tmp_path: Path) -> None:
-    """A stolen service account would have none of them told."""
+def test_a_fifo_in_place_of_a_published_file_is_one_finding(tmp_path: Path) -> None:
+    """Otherwise a stolen service account could suppress all findings."""
     os.mkfifo(tmp_path / "transfers.json")
 
     (finding,) = service._check_published_transfers(brokerage_policy("cost"), str(tmp_path))
@@ -38,13 +38,10 @@ def test_a_published_file_that_can_not_be_read_hides_no_other_finding(tmp_path: 
     assert finding.found == f"{tmp_path}/transfers.json: not a regular file with one hard link"
 
 
-def test_of_a_file_that_the_service_refuses_that_is_told_and_the_account_it_needs(
+def test_check_of_a_refused_configuration_reports_the_refusal_and_the_account_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is set up is so by the file in force: mends by this one would set up another site.
-
-    A new service would need its account before it can take the file.
-    """
+    """Other findings follow from the configuration in force, which the refused file does not describe."""
     path = tmp_path / "gridbridge.toml"
     path.write_text(
         '[site]\ncluster = "a"\n[cluster.a]\nqmaster_port = 1\nexecd_port = 2\n'
@@ -64,7 +61,7 @@ def test_of_a_file_that_the_service_refuses_that_is_told_and_the_account_it_need
     assert account.name == "account gridbridge"
 
 
-def test_a_site_without_a_cluster_of_its_own_is_checked() -> None:
+def test_check_works_for_a_site_without_a_local_cluster() -> None:
     policy = configuration_file.parse_configuration("FILE", b'[site]\ncluster = "hub"\n')
 
     items = [finding.item for finding in service.collect_check_findings(policy, None, Clock())]
@@ -81,7 +78,7 @@ def test_a_site_without_a_cluster_of_its_own_is_checked() -> None:
     ],
     ids=["a person without an account", "silent", "root, as the service"],
 )
-def test_a_queue_to_a_cluster_that_lets_a_person_not_in_is_not_judged_for_them(
+def test_a_queue_to_a_cluster_that_refuses_this_users_login_is_only_a_warning(
     uid: int, error: type[CommandFailed], state: FindingSeverity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: uid)
@@ -93,10 +90,9 @@ def test_a_queue_to_a_cluster_that_lets_a_person_not_in_is_not_judged_for_them(
     assert (found.found == "not visible to this user") is (state is FindingSeverity.WARNING)
 
 
-def test_where_there_is_no_configuration_check_says_where_to_run_it(
+def test_check_without_a_configuration_says_on_which_host_to_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a login node, where nobody is to edit or make that file."""
     monkeypatch.setattr(configuration_file, "CONFIG", f"{tmp_path}/gridbridge.toml")
 
     (item,) = service.check_site(Clock(), f"{tmp_path}/gridbridge.toml").items
@@ -105,7 +101,7 @@ def test_where_there_is_no_configuration_check_says_where_to_run_it(
     assert item.hint == ""
 
 
-def test_the_local_cluster_is_looked_at_once_for_all_queues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_queries_the_local_cluster_once_for_all_queues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "gridbridge.toml"
     queues = (f'[queue.q{n}]\ncluster = "b"\nslots = 2\npending_limit = 4\n' for n in range(9))
     path.write_text(
@@ -158,8 +154,7 @@ def site(folder: Path, more: str = "", queue: str = "qname all.q") -> Policy:
     return configuration_file.load_configuration(str(path))
 
 
-def test_no_cell_is_asked_the_same_twice(tmp_path: Path) -> None:
-    """Transfer queues, best-effort queues and the balancer ask for much of the same."""
+def test_check_sends_no_query_twice_to_a_cell(tmp_path: Path) -> None:
     tuple(service.collect_check_findings(site(tmp_path), "", Clock()))
 
     for name in ("a", "b"):
@@ -169,8 +164,7 @@ def test_no_cell_is_asked_the_same_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("item", ["version", "order of transfer queues", "storage pile: names", "room in {folder}"])
-def test_the_check_judges_each_part_of_a_site(tmp_path: Path, item: str) -> None:
-    """Old programs, an order that was not set up, taken names and a full TMPDIR."""
+def test_check_has_an_item_for_each_subject(tmp_path: Path, item: str) -> None:
     queues = f"qname q' 'hostlist master' 'tmpdir {tmp_path}' 'seq_no 1' '' 'qname r' 'seq_no 2"
     more = '[queue.r]\ncluster = "b"\nslots = 2\npending_limit = 4\n'
     area = f'[storage.pile]\ncluster = "a"\npath = "{tmp_path}"\n'

@@ -1,4 +1,4 @@
-"""A new queue is made once the service has its file, or refuses it, or none lives."""
+"""setup waits until the service has loaded or refused the new configuration, or no service runs."""
 
 from collections.abc import Iterator
 from itertools import chain, repeat
@@ -16,7 +16,7 @@ REFUSED = ServiceConfigurationFacts(is_same=False, refused=("FILE: wrong",))
 
 
 class Service(Clock):
-    """A service that is looked at, and the clock, which only sleeping moves."""
+    """A service with scripted configuration states, and a clock that only sleep() moves."""
 
     passed_s = 0.0
 
@@ -25,11 +25,11 @@ class Service(Clock):
         self._seen: Iterator[ServiceConfigurationFacts | None] = chain(seen, repeat(seen[-1]))
 
     def look(self) -> PollerProcessFacts:
-        """Return what is seen next."""
+        """Return the next scripted state."""
         return PollerProcessFacts(is_running=True, configuration=next(self._seen))
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         self.passed_s += seconds
 
 
@@ -43,7 +43,7 @@ class Service(Clock):
     ],
     ids=["taken", "refused", "no service", "never taken"],
 )
-def test_it_is_waited_for_until_it_is_known_and_not_for_ever(
+def test_setup_waits_for_the_reload_with_a_time_limit(
     seen: tuple[ServiceConfigurationFacts | None, ...], after_s: float, told: str
 ) -> None:
     service = Service(*seen)

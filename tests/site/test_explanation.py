@@ -1,4 +1,4 @@
-"""What `gridbridge explain` says of a job is what would become of it, whoever asks."""
+"""`gridbridge explain` predicts how a job would be submitted, whoever runs the command."""
 
 import os
 import pwd
@@ -27,7 +27,7 @@ def here(
     status: int = 0,
     people: str = 'alice = "al_delta", bob = "bo_delta"',
 ) -> str:
-    """Return the configuration of a site whose clients say this, with a cluster by ssh."""
+    """Return the configuration of a site whose clients print the given texts, with delta by ssh."""
     for name, said in (("qstat", qstat), ("qsub", qsub), ("qconf", qconf)):
         (folder / f"{name}.said").write_text(said)
         program = folder / name
@@ -55,15 +55,14 @@ slots = 1
     return str(config)
 
 
-def test_a_job_goes_as_its_owner_whoever_asks(tmp_path: Path) -> None:
-    """Root asks for alice: the starter of her job submits it as al_delta."""
+def test_explain_uses_the_account_of_the_job_owner(tmp_path: Path) -> None:
     foreseen = explain_submission(("12",), "delta", here(tmp_path))
 
     assert foreseen.notes == ("by ssh, at delta-master as al_delta",)
 
 
 @pytest.mark.parametrize("task", ["12.10", "12.2"])
-def test_a_task_that_the_array_does_not_have_is_no_job(tmp_path: Path, task: str) -> None:
+def test_explain_refuses_a_task_outside_the_array(tmp_path: Path, task: str) -> None:
     """The golden job made an array of 1-9:2."""
     step = "<RN_step>1<"
     array = JOB.replace(PLAIN_TYPE, "<JB_type>192<").replace(ONE_TASK, "<RN_max>9<")
@@ -75,7 +74,7 @@ def test_a_task_that_the_array_does_not_have_is_no_job(tmp_path: Path, task: str
         explain_submission((task,), "delta", config)
 
 
-def test_a_job_without_tasks_has_none(tmp_path: Path) -> None:
+def test_explain_refuses_a_task_of_a_plain_job(tmp_path: Path) -> None:
     with pytest.raises(ParseError, match="the job or task does not exist"):
         explain_submission(("12.1",), "delta", here(tmp_path))
 
@@ -87,36 +86,33 @@ def test_a_job_without_tasks_has_none(tmp_path: Path) -> None:
         pytest.param("<JB_account>sge<", "<JB_account>gb.beta.7.0.1<", ONE_HOP, id="brought here"),
     ],
 )
-def test_what_its_starter_would_refuse_is_refused_in_the_same_words(
-    tmp_path: Path, before: str, after: str, refused: str
-) -> None:
+def test_explain_refuses_what_the_starter_would_refuse(tmp_path: Path, before: str, after: str, refused: str) -> None:
     assert JOB.count(before) == 1
     foreseen = explain_submission(("12",), "delta", here(tmp_path, qstat=JOB.replace(before, after)))
 
     assert (foreseen.refused, foreseen.command) == (refused, "")
 
 
-def test_a_script_with_a_transfer_s_account_is_refused(tmp_path: Path) -> None:
+def test_explain_refuses_a_script_with_the_account_of_a_transfer(tmp_path: Path) -> None:
     told = f"{VERIFIED}account:                    gb.beta.7.0.1\n"
     foreseen = explain_submission(("job.sh",), "delta", here(tmp_path, qsub=told))
 
     assert foreseen.refused == ONE_HOP
 
 
-def test_qsub_that_fails_without_a_word_is_told(tmp_path: Path) -> None:
+def test_explain_reports_a_qsub_that_fails_silently(tmp_path: Path) -> None:
     with pytest.raises(ParseError, match="qsub printed no reason, exit status 1"):
         explain_submission(("job.sh",), "delta", here(tmp_path, qsub="", status=1))
 
 
-def test_a_job_that_is_not_submitted_has_no_id(tmp_path: Path) -> None:
-    """Its last word is an argument: `sleep 77` is no job 77."""
+def test_explain_takes_a_numeric_argument_of_a_command_for_no_job_id(tmp_path: Path) -> None:
     told = f"{VERIFIED}account:                    gb.beta.7.0.1\n"
     foreseen = explain_submission(("-b", "y", "sleep", "77"), "delta", here(tmp_path, qsub=told))
 
     assert (foreseen.refused, foreseen.job) == (ONE_HOP, "")
 
 
-def test_a_queue_of_people_takes_nobody_else(tmp_path: Path) -> None:
+def test_explain_refuses_an_owner_without_an_account_at_the_cluster(tmp_path: Path) -> None:
     """The golden job is alice's."""
     foreseen = explain_submission(("12",), "delta", here(tmp_path, people='bob = "bo_delta"'))
 
@@ -139,7 +135,9 @@ PARALLEL = f"{VERIFIED}parallel environment:  smp range: 2-4,8\n"
     ],
     ids=["another", "none", "too many slots", "not listed", "all is well", "by host"],
 )
-def test_what_waits_for_ever_in_the_queue_here_is_refused(tmp_path: Path, qconf: str, refused: str) -> None:
+def test_explain_refuses_a_job_that_would_wait_forever_in_the_local_queue(
+    tmp_path: Path, qconf: str, refused: str
+) -> None:
     me = pwd.getpwuid(os.getuid()).pw_name
     config = here(tmp_path, qsub=PARALLEL, qconf=qconf, people="")
     foreseen = explain_submission(("job.sh",), "delta", config)
@@ -149,8 +147,7 @@ def test_what_waits_for_ever_in_the_queue_here_is_refused(tmp_path: Path, qconf:
 
 
 @pytest.mark.parametrize("before", [(), ("--",)], ids=["as qsub takes it", "after --"])
-def test_options_of_qsub_are_given_to_qsub_as_they_are(tmp_path: Path, before: tuple[str, ...]) -> None:
-    """They need no mark before them: none of them is an option of this command."""
+def test_explain_passes_qsub_options_unchanged(tmp_path: Path, before: tuple[str, ...]) -> None:
     config = here(tmp_path)
     (tmp_path / "qsub").write_text(f'#!/bin/sh\nprintf "%s|" "$@" >{tmp_path}/words\ncat {tmp_path}/qsub.said\n')
     words = ("-h", "-hold_jid", "5", "-hard", "-l", "h_rt=1:0:0", "-pe", "smp", "4", "job.sh", "-v")

@@ -1,4 +1,4 @@
-"""What is told of a job that was not sent anywhere: how it stands, and who would take it."""
+"""What gridbridge why says of a job that was never sent, and which queues would accept the job."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ VERIFIED = f"Job {NUMBER} (-l arch=none) cannot run at host n1\nverification: no
 
 
 def site(folder: Path, state: str = "qw", job: str = JOB) -> str:
-    """Return the configuration of a site whose qstat lists one job, and whose qalter tells more."""
+    """Return the configuration of a site whose qstat lists one job, and whose qalter verifies the job."""
     config = here(folder, qstat=job)
     (folder / "list.said").write_text(LIST.format(number=NUMBER, state=state))
     choice = f"case $* in *-j*) cat {folder}/qstat.said ;; *) cat {folder}/list.said; esac"
@@ -34,19 +34,19 @@ def site(folder: Path, state: str = "qw", job: str = JOB) -> str:
 
 
 def look(config: str, tmp_path: Path, job: int | str = NUMBER, **of: bool) -> why_command.UntransferredHomeJob | None:
-    """Look the job up, where nothing is published."""
+    """Find the job while nothing is published."""
     published = tmp_path / "published"
     published.mkdir(exist_ok=True)
     return why_command.find_untransferred_home_job(str(job), NOON, str(published), config, **of)
 
 
 def without_messages() -> str:
-    """Return the golden job as a cell tells of it whose scheduler notes nothing."""
+    """Return the golden job of a cell whose scheduler records no messages."""
     return JOB.partition("<messages>")[0] + "</detailed_job_info>"
 
 
-def test_a_job_that_waits_is_told_with_its_hindrances_and_each_transfer_queue(tmp_path: Path) -> None:
-    """Where the scheduler notes nothing it is asked (sched_conf(5), schedd_job_info)."""
+def test_why_of_a_waiting_job_names_hindrances_and_transfer_queues(tmp_path: Path) -> None:
+    """Without scheduler messages qalter verifies the job (sched_conf(5), schedd_job_info)."""
     found = look(site(tmp_path, job=without_messages()), tmp_path)
 
     assert found
@@ -57,7 +57,7 @@ def test_a_job_that_waits_is_told_with_its_hindrances_and_each_transfer_queue(tm
 
 
 def test_a_held_job_is_never_verified(tmp_path: Path) -> None:
-    """Of a held job qalter tells nothing, and keeps the option."""
+    """The command qalter says nothing of a held job, and would keep the option."""
     found = look(site(tmp_path, "hqw", without_messages()), tmp_path)
 
     assert found
@@ -65,8 +65,7 @@ def test_a_held_job_is_never_verified(tmp_path: Path) -> None:
     assert not (tmp_path / "asked").exists()
 
 
-def test_why_a_transfer_queue_would_not_take_it_is_told(tmp_path: Path) -> None:
-    """As `gridbridge explain` tells it."""
+def test_why_says_why_a_transfer_queue_would_refuse_the_job(tmp_path: Path) -> None:
     config = site(tmp_path)
     nobody = Path(config).read_text().replace('alice = "al_delta", ', "")
     Path(config).write_text(nobody)
@@ -78,8 +77,7 @@ def test_why_a_transfer_queue_would_not_take_it_is_told(tmp_path: Path) -> None:
     assert "cluster.delta.users" in found.queues[0].why
 
 
-def test_a_job_that_asks_for_another_queue_goes_to_none(tmp_path: Path) -> None:
-    """Its own words keep it at home, though the other cluster could run it."""
+def test_a_job_that_requests_another_queue_fits_no_transfer_queue(tmp_path: Path) -> None:
     own = "<JB_hard_queue_list><element><QR_name>all.q</QR_name></element></JB_hard_queue_list>"
     job = without_messages().replace("<JB_account>", f"{own}<JB_account>", 1)
 
@@ -90,13 +88,12 @@ def test_a_job_that_asks_for_another_queue_goes_to_none(tmp_path: Path) -> None:
     assert found.queues[0].why.endswith("which requests -q all.q")
 
 
-def test_a_job_that_home_does_not_list_is_none(tmp_path: Path) -> None:
+def test_a_job_that_qstat_does_not_list_is_not_found(tmp_path: Path) -> None:
     assert look(site(tmp_path), tmp_path, NUMBER + 1) is None
 
 
 @pytest.mark.parametrize("client", ["exit 1", "echo half an answer"])
-def test_a_home_that_gives_no_answer_is_told_as_that(tmp_path: Path, client: str) -> None:
-    """The job may be there."""
+def test_a_failing_qstat_is_reported_as_no_answer(tmp_path: Path, client: str) -> None:
     config = site(tmp_path)
     (tmp_path / "qstat").write_text(f"#!/bin/sh\n{client}\n")
 
@@ -105,8 +102,8 @@ def test_a_home_that_gives_no_answer_is_told_as_that(tmp_path: Path, client: str
 
 
 @pytest.mark.parametrize("status", [0, 1])
-def test_a_job_that_qstat_does_not_know_is_none(tmp_path: Path, status: int) -> None:
-    """Some versions end with 1 then."""
+def test_an_unknown_job_is_not_found_whatever_the_exit_status_of_qstat(tmp_path: Path, status: int) -> None:
+    """Some versions of qstat then return 1."""
     unknown = "<?xml version='1.0'?>\\n<unknown_jobs><ST_name>9</ST_name></unknown_jobs>"
     config = site(tmp_path)
     (tmp_path / "qstat").write_text(f'#!/bin/sh\nprintf "{unknown}"\nexit {status}\n')
@@ -114,8 +111,8 @@ def test_a_job_that_qstat_does_not_know_is_none(tmp_path: Path, status: int) -> 
     assert look(config, tmp_path) is None
 
 
-def test_a_task_is_told_alone(tmp_path: Path) -> None:
-    """A task that has begun, and one of those that wait together; another is unknown."""
+def test_why_of_one_array_task_describes_that_task(tmp_path: Path) -> None:
+    """A running task, a waiting task, and an unknown task."""
     config = site(tmp_path, job=of_array())
     waiting = LIST.format(number=NUMBER, state="qw").replace("</slots>", "</slots><tasks>4-9</tasks>")
     begins = waiting.index("<job_list")
@@ -136,8 +133,7 @@ def test_a_task_is_told_alone(tmp_path: Path) -> None:
     assert look(config, tmp_path, f"{NUMBER}.3", was_sent=True)
 
 
-def test_of_a_job_that_was_sent_tasks_in_transfer_queues_are_left_out(tmp_path: Path) -> None:
-    """They are away, and told so."""
+def test_tasks_in_transfer_queues_are_left_out_of_a_sent_job(tmp_path: Path) -> None:
     config = site(tmp_path, "r")
     listed = (tmp_path / "list.said").read_text()
     there = "<queue_name>transfer-delta@alpha-master</queue_name>"
@@ -149,8 +145,8 @@ def test_of_a_job_that_was_sent_tasks_in_transfer_queues_are_left_out(tmp_path: 
     assert "transfer-delta" in found.sentences[0]
 
 
-def test_home_is_asked_for_the_job_once_whatever_the_number_of_queues(tmp_path: Path) -> None:
-    """Once how it stands, and once what it asks for."""
+def test_the_number_of_queues_causes_no_further_qstat_calls(tmp_path: Path) -> None:
+    """One call asks for the state, one for the request."""
     config = Path(site(tmp_path, job=without_messages()))
     queue = config.read_text().partition("[queue.transfer-delta]")[2]
     more = "".join(f"[queue.transfer-{name}]{queue}" for name in "abc")

@@ -1,4 +1,4 @@
-"""Of whom check tries a key: of the people who are meant to have an account there."""
+"""check tries the ssh key of a user only if the user may have an account at the cluster."""
 
 import os
 import pwd
@@ -21,7 +21,7 @@ from gridbridge.site import site_inspection
     ],
     ids=["others are named", "named", "nobody is named"],
 )
-def test_a_person_s_own_key_is_tried_where_they_may_have_an_account(
+def test_the_users_own_key_is_tried_only_where_an_account_is_possible(
     users: RemoteAccounts, tried: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:

@@ -1,4 +1,4 @@
-"""Programs' answers that are kept for one look: each is asked for once, by several at once, too."""
+"""Program results are cached during one inspection: each query runs once, even from several threads."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,24 +16,24 @@ ENV = {"PATH": "/usr/bin:/bin"}
 
 
 def asked(folder: Path, *words: str, stdin: bytes = b"", **env: str) -> bytes:
-    """Have a program run that notes each of its runs; return what it printed."""
+    """Run a program that counts its runs; return its output."""
     script = f'echo >>{folder}/runs; echo "$@"; cat'
     return run_program(("/bin/sh", "-c", script, "sh", *words), ENV | env, 10, stdin).stdout
 
 
 def runs(folder: Path) -> int:
-    """Return how many times it ran."""
+    """Return how many times the program ran."""
     return len((folder / "runs").read_text())
 
 
-def test_the_same_question_is_asked_once(tmp_path: Path) -> None:
+def test_concurrent_equal_queries_run_one_program(tmp_path: Path) -> None:
     with site_inspection.cache_program_results(), ThreadPoolExecutor(4) as threads:
         told = {*threads.map(lambda _: asked(tmp_path, "-sc"), range(8))}
 
     assert (told, runs(tmp_path)) == ({b"-sc\n"}, 1)
 
 
-def test_another_question_another_cell_or_an_input_is_asked_anew(tmp_path: Path) -> None:
+def test_a_different_query_cell_or_input_is_not_cached(tmp_path: Path) -> None:
     with site_inspection.cache_program_results():
         asked(tmp_path, "-sc")
         asked(tmp_path, "-sq")
@@ -44,8 +44,8 @@ def test_another_question_another_cell_or_an_input_is_asked_anew(tmp_path: Path)
     assert runs(tmp_path) == 5
 
 
-def test_a_program_that_hung_at_a_cell_is_not_asked_there_again(tmp_path: Path) -> None:
-    """Another program is, and so is another cell; what names no cell is asked each time."""
+def test_a_program_that_timed_out_at_a_cell_is_not_run_there_again(tmp_path: Path) -> None:
+    """Other programs and other cells are queried; a query without a cell runs each time."""
 
     def hung(*words: str, program: str = "/bin/sh", **env: str) -> None:
         argv = (program, "-c", f"echo >>{tmp_path}/runs; exec sleep 9", "sh", *words)
@@ -70,7 +70,7 @@ def test_a_program_that_hung_at_a_cell_is_not_asked_there_again(tmp_path: Path) 
     assert counts == [1, 1, 2, 3, 4, 5]
 
 
-def test_after_the_look_all_is_asked_anew(tmp_path: Path) -> None:
+def test_the_cache_ends_with_the_inspection(tmp_path: Path) -> None:
     with site_inspection.cache_program_results():
         asked(tmp_path, "-sc")
     asked(tmp_path, "-sc")
@@ -78,7 +78,7 @@ def test_after_the_look_all_is_asked_anew(tmp_path: Path) -> None:
     assert runs(tmp_path) == 2
 
 
-def test_a_program_that_can_not_be_started_is_so_for_all_who_ask() -> None:
+def test_a_program_that_cannot_start_fails_for_every_caller() -> None:
     with site_inspection.cache_program_results():
         for _ in range(2):
             with pytest.raises(CommandFailed, match="nowhere"):
@@ -86,7 +86,7 @@ def test_a_program_that_can_not_be_started_is_so_for_all_who_ask() -> None:
 
 
 class LocalShell(ssh.OpenSshClient):
-    """Carries requests to a shell of this host, and counts them."""
+    """Runs ssh requests in a local shell, and counts the requests."""
 
     def __init__(self) -> None:
         self.requests = 0
@@ -99,8 +99,7 @@ class LocalShell(ssh.OpenSshClient):
         return far("/bin/sh", request), False
 
 
-def test_the_same_question_by_ssh_is_asked_once() -> None:
-    """A question to another account, or to another host, is another question."""
+def test_equal_queries_by_ssh_run_once_per_host_and_account() -> None:
     carrier = LocalShell()
 
     def told(login: SshLogin) -> bytes:

@@ -1,4 +1,4 @@
-"""Which numbers the transfer queues get, by gridbridge.toml and what the service last published."""
+"""setup order: the sequence numbers of transfer queues by gridbridge.toml and published loads."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -42,7 +42,7 @@ SWAPPED = {"transfer-beta": "200", "transfer-delta": "100"}
 
 @pytest.fixture(autouse=True)
 def _home(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have home tell the queues that it has."""
+    """Let the home cluster report its queues."""
     there = {"transfer-beta": {"seq_no": "100"}, "transfer-delta": {"seq_no": "200"}}
     home = SimpleNamespace(query_queue_settings=lambda _: there)
     monkeypatch.setattr(transfer_queue_setup, "home_queue_setup_adapter", lambda _: home)
@@ -53,7 +53,7 @@ def policy(order: str) -> Policy:
 
 
 def heard(folder: Path, cluster: str, free: int, *, seconds: float = 1) -> None:
-    """Publish that a cluster said so many seconds ago how many of its four slots are free."""
+    """Publish a cluster's free slots out of four, as of some seconds ago."""
     at = datetime.now(UTC) - timedelta(seconds=seconds)
     told = PublishedClusterAnswer(cluster=cluster, asked_at=at, taken_at=at, pending=0, free_slots=free, slots=4)
     (folder / published_json.CLUSTERS).mkdir(exist_ok=True)
@@ -63,7 +63,7 @@ def heard(folder: Path, cluster: str, free: int, *, seconds: float = 1) -> None:
 
 
 def numbers(order: str, folder: Path) -> dict[str, str]:
-    """Return the numbers that are to be changed."""
+    """Return the sequence numbers that setup would change."""
     steps = transfer_queue_setup.plan_queue_sequence_numbers(policy(order), str(folder), f"{folder}/former.json")
     return {one.edit.name: one.edit.value for one in steps}
 
@@ -72,7 +72,7 @@ def numbers(order: str, folder: Path) -> dict[str, str]:
     ("order", "beta", "delta", "expected"),
     [("seq_no", 0, 4, {}), ("wait", 0, 4, SWAPPED), ("wait", 4, 0, {}), ("cost", 4, 0, SWAPPED)],
 )
-def test_queues_are_tried_in_the_order_that_the_file_says(
+def test_sequence_numbers_follow_the_configured_queue_order(
     tmp_path: Path, order: str, beta: int, delta: int, expected: dict[str, str]
 ) -> None:
     heard(tmp_path, "beta", beta)
@@ -81,7 +81,7 @@ def test_queues_are_tried_in_the_order_that_the_file_says(
     assert expected == numbers(order, tmp_path)
 
 
-def test_what_a_cluster_said_long_ago_counts_as_silence(tmp_path: Path) -> None:
+def test_an_outdated_load_counts_as_no_answer(tmp_path: Path) -> None:
     heard(tmp_path, "beta", 4, seconds=600)
     heard(tmp_path, "delta", 0)
 

@@ -1,4 +1,4 @@
-"""A set-up is taken back at home also when its remote cluster is gone for good."""
+"""A transfer queue is removed at home even if its remote cluster no longer answers."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +31,7 @@ echo '<job_info><queue_info></queue_info><job_info></job_info></job_info>'
 
 @pytest.fixture
 def policy(tmp_path: Path) -> Policy:
-    """Return a site whose qconf answers at home and nowhere else."""
+    """Return a site whose qconf answers for the home cell only."""
     (tmp_path / "default/common").mkdir(parents=True)
     (tmp_path / "default/common/act_qmaster").write_text("master\n")
     (tmp_path / "qconf").write_text(QCONF)
@@ -58,7 +58,7 @@ slots = 1
     return configuration_file.load_configuration(str(path))
 
 
-def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Policy) -> None:
+def test_the_queue_to_a_silent_cluster_is_removed_at_home(policy: Policy) -> None:
     warned: list[str] = []
 
     steps = transfer_queue_setup.plan_transfer_queue_removal(
@@ -75,7 +75,7 @@ def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Poli
     )
 
 
-def test_a_queue_with_jobs_in_it_is_told_before_anything_is_removed(policy: Policy, tmp_path: Path) -> None:
+def test_removal_warns_of_a_queue_with_running_jobs(policy: Policy, tmp_path: Path) -> None:
     """Grid Engine deletes no queue with jobs in it (qconf(1))."""
     queue = "".join(
         f"<{name}>{value}</{name}>"
@@ -112,7 +112,7 @@ def test_a_queue_with_jobs_in_it_is_told_before_anything_is_removed(policy: Poli
     ],
     ids=["both", "of this host", "foreign limit", "of another cluster", "asked", "short jobs"],
 )
-def test_a_queue_without_its_section_keeps_its_slots_and_limit(
+def test_a_queue_without_a_section_keeps_its_slots_and_limit(
     policy: Policy,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -120,7 +120,7 @@ def test_a_queue_without_its_section_keeps_its_slots_and_limit(
     options: dict[str, Any],
     expected: tuple[int, int],
 ) -> None:
-    """What it does not tell follows from the size of the cluster to which it leads: 100 slots."""
+    """Missing values follow from the remote cluster's size of 100 slots."""
     shown = settings.replace("HOST", local_host_facts.this_host_name()).replace("\n", "' '")
     qconf = QCONF.replace("load_thresholds NONE", shown)
     (tmp_path / "qconf").write_text(qconf)
@@ -132,13 +132,13 @@ def test_a_queue_without_its_section_keeps_its_slots_and_limit(
     assert (wanted.queue, wanted.slots, wanted.pending_limit) == ("transfer-beta", *expected)
 
 
-def test_nothing_is_set_up_to_a_cluster_that_does_not_answer(policy: Policy) -> None:
+def test_setup_of_a_queue_to_a_silent_cluster_is_refused(policy: Policy) -> None:
     with pytest.raises(GridbridgeError, match="unable to send message"):
         transfer_queue_setup.plan_transfer_queue_setup(policy, TransferQueueRequest(cluster="beta"))
 
 
 @pytest.mark.parametrize("home", ['[cluster.alpha]\nkind = "oar"\n', ""], ids=["OAR", "none"])
-def test_no_queue_is_set_up_where_none_can_be(home: str) -> None:
+def test_setup_of_a_queue_without_a_grid_engine_home_is_refused(home: str) -> None:
     ports = "qmaster_port = 1\nexecd_port = 2\n"
     toml = f'[site]\ncluster = "alpha"\n{home}[cluster.beta]\n{ports}'
     policy = configuration_file.parse_configuration("FILE", toml.encode())

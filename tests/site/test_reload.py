@@ -1,4 +1,4 @@
-"""A running service and its gridbridge.toml, from the file to what people see of it."""
+"""A running service reloads gridbridge.toml, seen from the file to the user's commands."""
 
 import json
 from collections.abc import Iterator
@@ -37,20 +37,20 @@ class Reloaded(Site):
     """A site whose gridbridge.toml changes while its service runs."""
 
     def edit(self, sed: str) -> None:
-        """Put a changed file in the place of the old one."""
+        """Replace the configuration by a changed file."""
         self.sh(f"sed '{sed}' {TOML} >{TOML}.new && mv {TOML}.new {TOML}")
 
     def is_in_force(self) -> bool:
-        """Say whether the service has the file that is there."""
+        """Say whether the service has loaded the present file."""
         return self.sh(f"sha256sum {TOML}").split()[0] == self.shown()["sha256"]
 
     def shown(self) -> dict[str, Any]:
-        """Return what the service shows of its configuration."""
+        """Return the configuration status that the service published."""
         found: dict[str, Any] = json.loads(self.sh(f"cat {PUBLISHED}/service.json"))
         return found["configuration"]
 
     def checked(self) -> list[str]:
-        """Return what the check finds wrong, a line each."""
+        """Return the findings of gridbridge check that are not ok, one line each."""
         items = json.loads(self.type(f"{GRIDBRIDGE} check --json")[0])["items"]
         return [f"{each['name']}: {each['found']}" for each in items if each["state"] != "ok"]
 
@@ -67,7 +67,7 @@ def site(apart: tuple[str, ...]) -> Iterator[Reloaded]:
     made.close()
 
 
-def test_a_second_queue_opens_with_nobody_ending_the_service(site: Reloaded) -> None:
+def test_a_second_queue_opens_without_a_restart(site: Reloaded) -> None:
     pid = site.sh(f"echo {POLLER}")
     site.sh(SECOND.format(python=PYTHON, toml=TOML))
     site.until(site.is_in_force, "the new file to be in force")
@@ -79,7 +79,7 @@ def test_a_second_queue_opens_with_nobody_ending_the_service(site: Reloaded) -> 
     assert len([line for line in site.log() if "event=configured" in line]) == 1
 
 
-def test_a_wrong_file_is_told_everywhere_and_the_old_one_stays_in_force(site: Reloaded) -> None:
+def test_a_wrong_file_is_reported_and_the_old_configuration_stays_in_force(site: Reloaded) -> None:
     site.edit("s/^slots = 4/slots = 0/")
     site.until(lambda: site.shown()["refused"], "the file to be refused")
     status, checked = site.sh(f"{GRIDBRIDGE} status").splitlines()[0], site.checked()
@@ -98,7 +98,7 @@ def test_a_wrong_file_is_told_everywhere_and_the_old_one_stays_in_force(site: Re
     assert site.checked() == []
 
 
-def test_what_only_a_new_service_can_take_is_told_and_the_rest_is_not_taken_either(site: Reloaded) -> None:
+def test_a_file_that_needs_a_restart_is_refused_as_a_whole(site: Reloaded) -> None:
     site.edit('s/^slots = 4/slots = 3/; s|^cluster = .alpha.|&\\nservice_account = "me"|')
     site.until(lambda: site.shown()["refused"], "the file to be refused")
 
@@ -107,8 +107,8 @@ def test_what_only_a_new_service_can_take_is_told_and_the_rest_is_not_taken_eith
     assert '"slots": 4' in site.sh(f"cat {PUBLISHED}/service.json")
 
 
-def test_sighup_takes_it_at_once_and_ends_nothing(site: Reloaded) -> None:
-    """A file that grows all the time is taken by SIGHUP alone; two of them are as good as one."""
+def test_sighup_reloads_a_file_that_never_stops_changing(site: Reloaded) -> None:
+    """Two SIGHUPs have the effect of one."""
     pid = site.sh(f"echo {POLLER}")
     site.sh(f"(while :; do echo '# more' >>{TOML}; sleep 0.1; done) >/dev/null & echo $! >writer")
     site.edit("s/^slots = 4/slots = 3/")
@@ -119,8 +119,7 @@ def test_sighup_takes_it_at_once_and_ends_nothing(site: Reloaded) -> None:
     assert site.sh(f"echo {POLLER}") == pid
 
 
-def test_a_service_that_ends_says_nothing_of_its_configuration(site: Reloaded) -> None:
-    """What a dead one had is nobody's: the check tells that it does not run."""
+def test_check_of_a_stopped_service_has_no_configuration_finding(site: Reloaded) -> None:
     site.sh(f"kill {POLLER}; while kill -0 {POLLER} 2>/dev/null; do sleep 0.1; done")
     site.edit("s/^slots = 4/slots = 3/")
     site.sh(f"sed -i '1s/^[0-9]*/1/' {PUBLISHED}/load")

@@ -1,4 +1,4 @@
-"""`gridbridge check` tells of campaigns that nobody serves."""
+"""`gridbridge check` warns of campaigns while no runner works."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ Look = Callable[[], list[tuple[FindingSeverity, str]]]
 
 @pytest.fixture(name="look")
 def _look(tmp_path: Path) -> Look:
-    """Judge at noon."""
+    """Return a function that judges the runner at noon."""
     (tmp_path / "brought").mkdir()
 
     def look() -> list[tuple[FindingSeverity, str]]:
@@ -35,7 +35,7 @@ def _look(tmp_path: Path) -> Look:
 
 
 def show(published: Path, state: CampaignState) -> None:
-    """Publish a campaign."""
+    """Publish a campaign in a state."""
     one = ShownCampaign(
         number=1,
         name="sweep",
@@ -59,7 +59,7 @@ def show(published: Path, state: CampaignState) -> None:
         (1, FindingSeverity.OK, "1 min ago"),
     ],
 )
-def test_campaigns_go_on_and_the_last_cycle_counts(
+def test_an_old_last_cycle_is_a_warning_while_campaigns_are_unfinished(
     tmp_path: Path, look: Look, minutes: int | None, state: FindingSeverity, when: str
 ) -> None:
     show(tmp_path, CampaignState.IN_TREATMENT)
@@ -72,14 +72,13 @@ def test_campaigns_go_on_and_the_last_cycle_counts(
 
 
 @pytest.mark.parametrize("state", [CampaignState.TERMINATED, CampaignState.PAUSED])
-def test_what_waits_for_no_cycle_is_not_told(tmp_path: Path, look: Look, state: CampaignState) -> None:
+def test_ended_or_paused_campaigns_need_no_runner(tmp_path: Path, look: Look, state: CampaignState) -> None:
     show(tmp_path, state)
 
     assert look() == []
 
 
-def test_what_was_brought_and_not_taken_is_told(tmp_path: Path, look: Look) -> None:
-    """The first campaign of a site whose runner nobody has started."""
+def test_a_submitted_file_that_no_runner_accepted_is_a_warning(tmp_path: Path, look: Look) -> None:
     campaign_files_of_owners.write_campaign_file_to_inbox(
         campaign_files_of_owners.encode_campaign_file({"name": "n"}, ("a",)), str(tmp_path / "brought")
     )

@@ -1,4 +1,4 @@
-"""Former values of shared settings are written down once, before they change."""
+"""The former values of shared settings are recorded once, before setup changes them."""
 
 from pathlib import Path
 
@@ -21,27 +21,27 @@ def notes(tmp_path: Path) -> str:
 
 
 @pytest.mark.root
-def test_the_first_former_value_is_the_one_that_counts(notes: str) -> None:
+def test_the_first_recorded_former_value_is_kept(notes: str) -> None:
     setup_edits.record_former_settings((an_undo("load"),), notes)
     setup_edits.record_former_settings((an_undo("seqno"), an_undo("0:7:30", "load_adjustment_decay_time")), notes)
 
     assert [each.undo.value for each in setup_edits.read_former_settings(notes)] == ["load", "0:7:30"]
 
 
-def test_nothing_was_noted_at_first(notes: str) -> None:
+def test_no_former_settings_are_recorded_at_first(notes: str) -> None:
     setup_edits.delete_former_settings(notes)
 
     assert setup_edits.read_former_settings(notes) == []
 
 
 @pytest.mark.root
-def test_broken_notes_are_told(notes: str) -> None:
+def test_an_unreadable_record_of_former_settings_is_an_error(notes: str) -> None:
     Path(notes).write_text('[{"done": 1}]')
 
     with pytest.raises(StateError, match="invalid record of former settings"):
         setup_edits.read_former_settings(notes)
 
 
-def test_an_edit_that_fails_tells_the_last_words() -> None:
+def test_a_failed_setup_edit_reports_standard_error() -> None:
     with pytest.raises(CommandFailed, match="no such thing"):
         setup_edits.run_setup_edit(SetupEdit.shell("echo no such thing >&2; exit 3"), None)

@@ -1,4 +1,4 @@
-"""Builders for set-up tests: a cell that is as it should be, and changes to it."""
+"""Builders for set-up tests: a well configured cell, and changes to the cell."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,7 +31,7 @@ def a_cell(
     submit_hosts: tuple[str, ...] = ("tee",),
     admin_hosts: tuple[str, ...] = ("tee",),
 ) -> CellQconfSettings:
-    """Return a cell as it is before anything was set up."""
+    """Return a cell before any set-up."""
     usual = {"load_sensor": "none", "load_report_time": "00:00:40", "gid_range": "20000-20100"}
     return CellQconfSettings(
         master="master",
@@ -57,7 +57,7 @@ def a_cell(
 def a_situation(
     home: CellQconfSettings | None = None, away: CellQconfSettings | None = None, wanted: WantedTransferQueue = WANTED
 ) -> TransferSetupSituation:
-    """Return a situation in which nothing was set up."""
+    """Return a situation before any set-up."""
     return TransferSetupSituation(
         wanted=wanted,
         home=home or a_cell(),
@@ -67,7 +67,7 @@ def a_situation(
 
 
 def a_ready_situation(wanted: WantedTransferQueue = WANTED, **queue: str) -> TransferSetupSituation:
-    """Return a situation in which all is well, but for the given attributes of the queue."""
+    """Return a complete set-up, with the given attributes of the transfer queue changed."""
     right = {**transfer_queue_attributes(a_situation(wanted=wanted)), "pe_list": "NONE"}
     transfer = {**right, "complex_values": "remote=TRUE", **queue}
     home = a_cell(
@@ -85,5 +85,5 @@ def a_ready_situation(wanted: WantedTransferQueue = WANTED, **queue: str) -> Tra
 
 
 def at_home(situation: TransferSetupSituation, **changes: object) -> TransferSetupSituation:
-    """Return the situation with another home cell."""
+    """Return the situation with changes to its home cell."""
     return replace(situation, home=replace(situation.home, **changes))  # type: ignore[arg-type]

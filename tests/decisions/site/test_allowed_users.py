@@ -1,4 +1,4 @@
-"""A transfer queue takes the jobs of whom gridbridge.toml names, where it names anybody."""
+"""The user_lists of a transfer queue follow the users named in gridbridge.toml."""
 
 from dataclasses import replace
 
@@ -16,14 +16,14 @@ NAMED = replace(WANTED, people=("alice", "bob"))
 
 
 def a_situation(listed: tuple[str, ...] | None, lists: str, people: bool = True) -> TransferSetupSituation:
-    """Return a ready situation with that userset, None for none, and the queue's user_lists."""
+    """Return a ready situation with these members of gb_beta_users (None: no such list) and user_lists."""
     wanted = NAMED if people else WANTED
     situation = a_ready_situation(wanted, user_lists=lists)
     return at_home(situation, user_lists={} if listed is None else {"gb_beta_users": listed})
 
 
 def lines(situation: TransferSetupSituation) -> list[str]:
-    """Return the command lines that mend what is wrong."""
+    """Return the command lines of all needed edits."""
     edits = (
         edit for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK for edit in each.mend
     )
@@ -61,11 +61,13 @@ DROP = "qconf -dattr queue user_lists gb_beta_users transfer-beta"
         ),
     ],
 )
-def test_the_queue_keeps_to_whom_the_file_names(situation: TransferSetupSituation, expected: list[str]) -> None:
+def test_the_access_list_of_a_queue_follows_the_configured_users(
+    situation: TransferSetupSituation, expected: list[str]
+) -> None:
     assert expected == lines(situation)
 
 
-def test_a_new_queue_has_the_list_that_was_made_before() -> None:
+def test_a_new_queue_is_created_with_its_access_list() -> None:
     situation = a_situation(None, "NONE")
     new = at_home(situation, queues={"all.q": situation.home.queues["all.q"]})
 
@@ -75,7 +77,7 @@ def test_a_new_queue_has_the_list_that_was_made_before() -> None:
 
 
 @pytest.mark.parametrize(("others", "expected"), [("NONE", True), ("gb_beta_users", False)], ids=["last", "shared"])
-def test_the_list_goes_with_the_last_queue_that_has_it(others: str, expected: bool) -> None:
+def test_the_access_list_is_removed_with_its_last_queue(others: str, expected: bool) -> None:
     situation = a_situation(("alice",), "gb_beta_users")
     other = {"complex_values": "remote=TRUE", "hostlist": "tee", "user_lists": others}
     shared = at_home(situation, queues={**situation.home.queues, "transfer-too": other})

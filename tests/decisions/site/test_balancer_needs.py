@@ -1,4 +1,4 @@
-"""What gridbridge-balance needs on the master: each thing that lacks has its line."""
+"""The requirements of gridbridge-balance on the master, each with the command that meets it."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -31,7 +31,7 @@ UID = 990
 
 
 def path(mode: int, owner: int = UID, *, is_folder: bool = False) -> PathFacts:
-    """Return a path of the balancer's account, unless another owner is given."""
+    """Return a path owned by the balancer's account unless another owner is given."""
     name = "root" if owner == 0 else BALANCE_ACCOUNT
     return PathFacts(owner=owner, owner_name=name, mode=mode, is_folder=is_folder)
 
@@ -71,7 +71,7 @@ POLICY = Policy(
 
 
 def wrong(facts: BalancerFacts, policy: Policy = POLICY) -> dict[str, list[str]]:
-    """Return what is broken, with the lines that correct it."""
+    """Return the broken items with the lines that correct them."""
     found = (
         *balancer_setup_requirements.balancer_setup_findings(facts, policy),
         *balancer_setup_requirements.running_balancer_findings(facts, policy, NOW),
@@ -81,12 +81,12 @@ def wrong(facts: BalancerFacts, policy: Policy = POLICY) -> dict[str, list[str]]
 
 
 def without(name: str) -> BalancerFacts:
-    """Return the facts without a path."""
+    """Return the facts without one path."""
     paths = {one: found for one, found in RIGHT.paths.items() if one != name}
     return replace(RIGHT, paths=paths)
 
 
-def test_a_whole_set_up_has_nothing_wrong() -> None:
+def test_a_complete_balancer_setup_has_only_ok_findings() -> None:
     found = (
         *balancer_setup_requirements.balancer_setup_findings(RIGHT, POLICY),
         *balancer_setup_requirements.running_balancer_findings(RIGHT, POLICY, NOW),
@@ -95,7 +95,7 @@ def test_a_whole_set_up_has_nothing_wrong() -> None:
     assert {FindingSeverity.OK} == {one.state for one in found}
 
 
-def test_a_bare_host_gets_all_of_it_and_what_starts_it_last() -> None:
+def test_a_bare_host_gets_every_item_and_the_cron_file_last() -> None:
     bare = BalancerFacts(
         host="alpha-master",
         uid=0,
@@ -111,7 +111,7 @@ def test_a_bare_host_gets_all_of_it_and_what_starts_it_last() -> None:
     }
 
 
-def test_a_folder_of_roots_is_not_taken_for_the_accounts_before_there_is_one() -> None:
+def test_a_root_owned_folder_is_broken_while_the_account_is_missing() -> None:
     published = f"{BALANCE_HOME}/published"
     paths = {**RIGHT.paths, published: path(0o755, owner=0, is_folder=True)}
 
@@ -134,7 +134,7 @@ def test_a_folder_of_roots_is_not_taken_for_the_accounts_before_there_is_one() -
         (replace(RIGHT, uid=0), f"account {BALANCE_ACCOUNT}", "useradd"),
     ],
 )
-def test_what_lacks_has_its_line(facts: BalancerFacts, item: str, line: str) -> None:
+def test_every_missing_item_has_its_command(facts: BalancerFacts, item: str, line: str) -> None:
     assert line in " ".join(wrong(facts)[item])
 
 
@@ -152,15 +152,15 @@ BY_ROOT = ("chown -h ",)  # changes the link itself
         (replace(RIGHT, paths={**RIGHT.paths, PUBLISHED: path(0o755, 0, is_folder=True)}), f"folder {PUBLISHED}"),
     ],
 )
-def test_root_follows_no_link_that_the_account_put_into_its_folder(facts: BalancerFacts, item: str) -> None:
-    """It would give that account a file of root's, such as /etc/shadow."""
+def test_root_follows_no_link_inside_the_accounts_folder(facts: BalancerFacts, item: str) -> None:
+    """A link could give the account a file of root's, such as /etc/shadow."""
     (line,) = wrong(facts)[item]
     steps = str(line).split(" && ")
 
     assert all(one.startswith((f"runuser -u {BALANCE_ACCOUNT} -- ", *BY_ROOT)) for one in steps)
 
 
-def test_a_cell_gets_its_manager_and_its_admin_host() -> None:
+def test_a_cell_gets_the_balancer_as_manager_and_its_admin_host() -> None:
     assert RIGHT.cell
     facts = replace(RIGHT, cell=replace(RIGHT.cell, managers=("root",), admin_hosts=()))
 
@@ -175,7 +175,7 @@ def test_a_cell_gets_its_manager_and_its_admin_host() -> None:
     [(path(0o755, owner=0), True), (path(0o644, owner=0), False), (path(0o755, is_folder=True), False), (None, False)],
     ids=["a program", "not to be run", "a folder", "missing"],
 )
-def test_a_provider_needs_its_program(found: PathFacts | None, is_right: bool) -> None:
+def test_a_provider_without_an_executable_program_is_broken(found: PathFacts | None, is_right: bool) -> None:
     policy = replace(POLICY, providers={"cloud": MachineProviderSection(program="/opt/site/rent")})
     paths = {**RIGHT.paths, "/opt/site/rent": found} if found else RIGHT.paths
     items = wrong(replace(RIGHT, paths=paths), policy)
@@ -186,9 +186,7 @@ def test_a_provider_needs_its_program(found: PathFacts | None, is_right: bool) -
 @pytest.mark.parametrize(
     ("order", "expected"), [("load", {"alpha: queue order": [balancer_setup_requirements.BY_NUMBER]}), ("seqno", {})]
 )
-def test_nodes_are_filled_one_after_the_other_where_the_cell_sorts_by_number(
-    order: str, expected: dict[str, list[str]]
-) -> None:
+def test_fill_first_needs_queues_sorted_by_sequence_number(order: str, expected: dict[str, list[str]]) -> None:
     assert RIGHT.cell
     facts = replace(RIGHT, cell=replace(RIGHT.cell, queue_order=order))
     rules = replace(POLICY.balance, fill_first=True)
@@ -197,17 +195,17 @@ def test_nodes_are_filled_one_after_the_other_where_the_cell_sorts_by_number(
     assert {} == wrong(facts)
 
 
-def test_systemd_makes_cron_needless() -> None:
+def test_a_systemd_unit_replaces_the_cron_file() -> None:
     assert {} == wrong(replace(without(BALANCE_CRON), has_unit=True))
 
 
-def test_a_site_without_a_cell_needs_no_right_of_one() -> None:
+def test_a_site_without_a_cell_needs_no_cell_rights() -> None:
     facts = replace(without(BALANCE_SUDOERS), cell=None, sudoers="")
 
     assert {} == wrong(facts)
 
 
-def test_the_service_has_none_of_these_rights() -> None:
+def test_the_service_account_must_not_have_balancer_rights() -> None:
     assert RIGHT.cell
     managers = (*RIGHT.cell.managers, "gridbridge")
     facts = replace(RIGHT, cell=replace(RIGHT.cell, managers=managers), service_may_too=True)
@@ -215,11 +213,11 @@ def test_the_service_has_none_of_these_rights() -> None:
     assert {"alpha: manager gridbridge": [SetupEditVerb.DISMISS], "account gridbridge": []} == wrong(facts)
 
 
-def test_sudo_that_reads_another_file_is_found() -> None:
+def test_an_account_that_sudo_refuses_is_broken() -> None:
     assert [f"account {BALANCE_ACCOUNT}"] == list(wrong(replace(RIGHT, may_be_root=False)))
 
 
-def test_a_balancer_that_stopped_is_broken_and_a_blind_one_a_warning() -> None:
+def test_a_stopped_balancer_is_broken_and_an_unanswered_query_is_a_warning() -> None:
     assert RIGHT.last
     old = replace(RIGHT, last=replace(RIGHT.last, at=NOW - timedelta(minutes=9)))
     blind = replace(RIGHT, last=replace(RIGHT.last, trouble="qstat: no answer"))
@@ -229,7 +227,7 @@ def test_a_balancer_that_stopped_is_broken_and_a_blind_one_a_warning() -> None:
     assert (FindingSeverity.WARNING, True) == (last.state, "qstat: no answer" in last.found)
 
 
-def test_one_that_acted_once_and_only_says_by_now_is_not_late() -> None:
+def test_a_balancer_without_apply_is_late_only_as_a_systemd_unit() -> None:
     assert RIGHT.last
     old = replace(RIGHT, last=replace(RIGHT.last, at=NOW - timedelta(hours=2)))
     policy = replace(POLICY, balance=BalanceSection(max_nodes=5, apply=False))
@@ -239,7 +237,7 @@ def test_one_that_acted_once_and_only_says_by_now_is_not_late() -> None:
 
 
 @pytest.mark.parametrize(("applies", "state"), [(True, FindingSeverity.WARNING), (False, FindingSeverity.NOTE)])
-def test_one_that_never_acted_is_told(applies: bool, state: FindingSeverity) -> None:
+def test_a_balancer_that_never_ran_is_a_warning_or_a_note(applies: bool, state: FindingSeverity) -> None:
     policy = replace(POLICY, balance=BalanceSection(max_nodes=5, apply=applies))
 
     *_, last = balancer_setup_requirements.running_balancer_findings(replace(RIGHT, last=None), policy, NOW)
@@ -247,7 +245,7 @@ def test_one_that_never_acted_is_told(applies: bool, state: FindingSeverity) -> 
     assert state == last.state
 
 
-def test_a_removal_takes_away_what_starts_it_first_and_leaves_the_account() -> None:
+def test_balancer_removal_begins_with_cron_and_keeps_the_account() -> None:
     edits = tuple(balancer_setup_requirements.balancer_rights_removal_edits(RIGHT))
 
     assert f"rm -f {BALANCE_CRON}" == edits[0].value
@@ -259,20 +257,20 @@ def test_a_removal_takes_away_what_starts_it_first_and_leaves_the_account() -> N
     )
 
 
-def test_a_removal_where_the_qmaster_was_leaves_the_cell_to_the_balancer_where_it_is() -> None:
+def test_balancer_removal_on_another_host_leaves_the_cell_unchanged() -> None:
     edits = tuple(balancer_setup_requirements.balancer_rights_removal_edits(replace(RIGHT, host="alpha-old")))
 
     assert [f"rm -f {one}" for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [edit.value for edit in edits]
 
 
-def test_a_removal_stops_the_unit_which_has_apply_before_anything_else() -> None:
+def test_balancer_removal_stops_the_systemd_unit_first() -> None:
     first = next(iter(balancer_setup_requirements.balancer_rights_removal_edits(replace(RIGHT, has_unit=True)))).value
 
     assert first.startswith("systemctl disable --now gridbridge-balance.service && rm -f /etc/")
     assert first.endswith("/gridbridge-balance.service && systemctl daemon-reload")
 
 
-def test_the_shipped_files_are_those_that_setup_makes() -> None:
+def test_shipped_sudoers_and_cron_files_have_the_lines_of_setup() -> None:
     sudoers = (CONF / "sudoers/gridbridge-admin").read_text().splitlines()
     cron = (CONF / "cron.d/gridbridge-balance").read_text().splitlines()
 
@@ -284,12 +282,12 @@ def test_the_shipped_files_are_those_that_setup_makes() -> None:
     ("policy", "expected"),
     [(POLICY, True), (replace(POLICY, pools={}), False), (replace(POLICY, balance=BalanceSection()), False)],
 )
-def test_a_file_asks_for_a_balancer_by_a_maximum_and_a_provider(policy: Policy, expected: bool) -> None:
+def test_a_balancer_is_configured_by_max_nodes_and_a_provider(policy: Policy, expected: bool) -> None:
     assert expected == balancer_setup_requirements.is_balancer_configured(policy)
 
 
-def test_queues_and_host_groups_that_pools_name_have_to_be_there() -> None:
-    """Nobody asks for those of a pool that has no provider."""
+def test_queues_and_host_groups_of_pools_must_exist() -> None:
+    """Pools without a provider are ignored."""
     pools = {
         "fat": NodePoolSection(provider="cloud", hostgroups="@allhosts @fat", queues="all.q big.q"),
         "later": NodePoolSection(hostgroups="@later"),

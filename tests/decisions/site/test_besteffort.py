@@ -1,4 +1,4 @@
-"""Best-effort queues make way slot by slot, and setting them up harms nothing of the site's."""
+"""Best-effort queues are preempted slot by slot, and their set-up changes nothing else of the site."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ def a_cell(
 
 
 def ready() -> BestEffortCellFacts:
-    """Return one on which all is set up."""
+    """Return a cell with a complete best-effort set-up."""
     queue = {
         **LOCAL,
         **{"qtype": "BATCH", "rerun": "FALSE", "suspend_method": METHOD, "resume_method": "NONE"},
@@ -61,15 +61,15 @@ def ready() -> BestEffortCellFacts:
 
 
 def edits(cell: BestEffortCellFacts, model: str = "all.q", most: int | None = None) -> list[SetupEdit]:
-    """Return what is to be done, in order."""
+    """Return the needed edits in order."""
     found = besteffort_queue_findings("alpha", cell, model, most)
     return [edit for each in found if each.state is not FindingSeverity.OK for edit in each.mend]
 
 
 @pytest.mark.parametrize("largest", [1, 2, 7, 8, 9, 64, 100])
 @pytest.mark.parametrize("most", [1, 3, 8])
-def test_what_goes_on_and_local_jobs_never_have_more_slots_than_the_host(largest: int, most: int) -> None:
-    """And no block makes way that need not."""
+def test_running_and_local_jobs_never_exceed_the_slots_of_a_host(largest: int, most: int) -> None:
+    """No block is preempted without need."""
     cell = a_cell(slots={"all.q": {"big": largest, "small": -(-largest // 2)}})
     blocks = BestEffortQueueLayout(cell, "all.q", most)
     suspended_at = blocks.subordinates("all.q").values()
@@ -82,12 +82,12 @@ def test_what_goes_on_and_local_jobs_never_have_more_slots_than_the_host(largest
             assert slots - used - blocks.size < left <= slots - used
 
 
-def test_with_blocks_of_one_slot_just_as_many_make_way_as_are_needed() -> None:
+def test_blocks_of_one_slot_are_preempted_one_by_one() -> None:
     assert BestEffortQueueLayout(a_cell(), "all.q", 8).subordinates("all.q") == {"gb-be1": 1, "gb-be2": 2}
 
 
-def test_each_of_several_local_queues_on_a_host_suspends_all() -> None:
-    """Grid Engine does not add up the slots of two queues; elsewhere it is exact."""
+def test_each_of_several_local_queues_on_a_host_suspends_every_block() -> None:
+    """Grid Engine does not add up the slots of two queues; a single queue is exact."""
     queues = {"long.q": LOCAL, "other.q": {"hostlist": "n9"}}
     cell = a_cell(queues, {"long.q": {"n1": 2}, "other.q": {"n9": 4}})
 
@@ -96,8 +96,8 @@ def test_each_of_several_local_queues_on_a_host_suspends_all() -> None:
     assert found == [("all.q", "gb-be1=1,gb-be2=1"), ("long.q", "gb-be1=1,gb-be2=1")]
 
 
-def test_the_queues_open_when_all_else_is_in_place() -> None:
-    """Each is made without slots, and gets them last."""
+def test_best_effort_queues_get_their_slots_last() -> None:
+    """Each queue is created without slots."""
     done = edits(a_cell(quotas={"q": QUOTA}))
 
     assert [(one.verb, one.name, one.attribute) for one in done] == [
@@ -114,12 +114,12 @@ def test_the_queues_open_when_all_else_is_in_place() -> None:
     assert (made["rerun"], made["subordinate_list"], made["seq_no"]) == ("FALSE", "NONE", "901")
 
 
-def test_nothing_is_to_be_done_when_all_is_there() -> None:
+def test_a_complete_best_effort_setup_needs_no_edit() -> None:
     assert edits(ready()) == []
 
 
-def test_a_queue_that_nobody_but_best_effort_tasks_may_use() -> None:
-    """FORCED: a job that does not ask for it is never started there (complex(5))."""
+def test_the_best_effort_resource_is_made_forced() -> None:
+    """FORCED: a job without the request never starts in the queue (complex(5))."""
     wrong = QconfComplexRow(name="gb_besteffort", shortcut="x", type="BOOL", relation="==")
 
     assert edits(replace(ready(), complexes={"gb_besteffort": wrong}))[0].value.split()[4] == "FORCED"
@@ -128,7 +128,7 @@ def test_a_queue_that_nobody_but_best_effort_tasks_may_use() -> None:
 @pytest.mark.parametrize(
     ("attribute", "value"), [("rerun", "TRUE"), ("suspend_method", "NONE"), ("hostlist", "n1"), ("user_lists", "NONE")]
 )
-def test_each_attribute_is_put_right(attribute: str, value: str) -> None:
+def test_a_changed_attribute_of_a_best_effort_queue_is_restored(attribute: str, value: str) -> None:
     cell = ready()
     queue = {**cell.queues["gb-be1"], attribute: value}
 
@@ -138,21 +138,21 @@ def test_each_attribute_is_put_right(attribute: str, value: str) -> None:
 
 
 def without_resource() -> BestEffortCellFacts:
-    """Return a set-up of which somebody took gb_besteffort from a queue."""
+    """Return a complete set-up in which one queue has lost gb_besteffort."""
     cell = ready()
     queue = cell.queues["gb-be1"] | {"complex_values": "NONE"}
     return replace(cell, queues={**cell.queues, "gb-be1": queue})
 
 
-def test_a_queue_that_lost_its_resource_is_put_right_and_no_local_queue() -> None:
-    """It would take everybody's jobs and end them; nothing else is changed for it."""
+def test_a_best_effort_queue_without_its_resource_is_the_only_edit() -> None:
+    """Without the resource the queue would accept and preempt everybody's jobs."""
     (edit,) = edits(without_resource())
 
     assert (edit.verb, edit.name, edit.value) == (SetupEditVerb.MERGE, "gb-be1", "gb_besteffort=TRUE")
 
 
-def test_a_list_for_a_host_has_the_resource_too() -> None:
-    """It takes the place of the whole usual list."""
+def test_a_host_specific_complex_list_gets_the_resource_too() -> None:
+    """A host-specific list replaces the whole default list."""
     cell = ready()
     own = {"complex_values": "gb_besteffort=TRUE,[n1=exclusive=1],[@big=gb_besteffort=TRUE]"}
     queue = cell.queues["gb-be1"] | own
@@ -161,7 +161,7 @@ def test_a_list_for_a_host_has_the_resource_too() -> None:
     assert (edit.verb, edit.name, edit.value) == (SetupEditVerb.MERGE, "gb-be1@n1", "gb_besteffort=TRUE")
 
 
-def test_a_host_with_more_slots_gets_more_and_keeps_the_old_queues() -> None:
+def test_a_host_with_more_slots_gets_another_best_effort_queue() -> None:
     cell = ready()
     done = edits(replace(cell, slots={**cell.slots, "all.q": {"n1": 2, "n2": 3}}))
 
@@ -172,21 +172,21 @@ def test_a_host_with_more_slots_gets_more_and_keeps_the_old_queues() -> None:
 
 
 @pytest.mark.parametrize(("most", "right"), [(None, 4), (2, 4), (8, 1)])
-def test_blocks_keep_their_size_until_another_number_of_queues_is_asked_for(most: int | None, right: int) -> None:
-    """Check does not know what was asked for."""
+def test_blocks_keep_their_size_unless_a_number_of_queues_is_requested(most: int | None, right: int) -> None:
+    """The check does not know the requested number."""
     cell = ready()
     slots = {name: {"n1": 4, "n2": 4} for name in ("gb-be1", "gb-be2")} | {"all.q": {"n1": 8, "n2": 8}}
     assert BestEffortQueueLayout(replace(cell, slots=slots), "all.q", most).size == right
 
 
-def test_blocks_grow_when_hosts_get_so_many_slots_that_there_would_be_too_many() -> None:
+def test_blocks_grow_rather_than_exceed_the_number_of_queues() -> None:
     cell = ready()
 
     assert BestEffortQueueLayout(replace(cell, slots={**cell.slots, "all.q": {"n1": 64}}), "all.q", None).size == 8
 
 
-def test_lists_of_single_hosts_and_groups_are_merged_as_well() -> None:
-    """Grid Engine gives a host its own list in the place of the usual one."""
+def test_host_specific_subordinate_lists_are_merged_too() -> None:
+    """A host-specific list replaces the default list."""
     value = "low.q=1,[n1=NONE],[@big=low.q=3,mid.q=4]"
     cell = a_cell({"all.q": LOCAL | {"subordinate_list": value}})
 
@@ -199,7 +199,7 @@ def test_lists_of_single_hosts_and_groups_are_merged_as_well() -> None:
     assert names == ["all.q", "all.q@n1", "all.q@@big"]
 
 
-def test_a_slot_wise_list_is_left_to_its_administrator() -> None:
+def test_a_slotwise_subordinate_list_is_left_to_the_administrator() -> None:
     cell = a_cell({"all.q": LOCAL | {"subordinate_list": "slots=2(low.q:1:sr)"}})
     (wrong,) = [one for one in besteffort_queue_findings("alpha", cell, "all.q", 8) if one.hint]
 
@@ -215,8 +215,8 @@ def test_a_slot_wise_list_is_left_to_its_administrator() -> None:
     ],
     ids=lambda each: getattr(each, "name", ""),
 )
-def test_consumables_that_no_queue_can_exempt_are_named(row: QconfComplexRow, words: str) -> None:
-    """A local job that lacks one is not started, and only a started one displaces tasks."""
+def test_consumables_that_delay_local_jobs_are_a_warning(row: QconfComplexRow, words: str) -> None:
+    """A local job that lacks a consumable never starts, and only a started job preempts tasks."""
     cell = a_cell(complexes={row.name: row}, taken={row.name: ("n1", "elsewhere")})
 
     (told,) = [one for one in besteffort_queue_findings("alpha", cell, "all.q", 8) if one.hint]
@@ -226,7 +226,7 @@ def test_consumables_that_no_queue_can_exempt_are_named(row: QconfComplexRow, wo
     assert "at n1," in told.found
 
 
-def test_the_model_is_the_largest_local_queue_or_the_one_that_was_chosen() -> None:
+def test_the_model_queue_is_the_chosen_or_the_largest_local_queue() -> None:
     cell = a_cell({"wide.q": {"hostlist": "@all"}}, {"wide.q": {"n1": 2, "n2": 2, "n3": 1}})
 
     assert choose_besteffort_model_queue(cell, None) == "wide.q"
@@ -236,12 +236,12 @@ def test_the_model_is_the_largest_local_queue_or_the_one_that_was_chosen() -> No
     assert choose_besteffort_model_queue(replace(cell, queues=there), None) == "all.q"
 
 
-def test_slots_are_written_as_a_queue_has_them() -> None:
+def test_slots_by_host_are_formatted_as_a_queue_attribute() -> None:
     assert format_queue_slots_by_host({"n1": 4, "n2": 4, "n3": 1}) == "4,[n3=1]"
     assert format_queue_slots_by_host({}) == "0"
 
 
-def test_removal_has_the_tasks_make_way_first_and_leaves_what_others_made() -> None:
+def test_best_effort_removal_suspends_tasks_first_and_keeps_foreign_settings() -> None:
     cell = ready()
     local = LOCAL | {"subordinate_list": "gb-be1=1,low.q=1,gb-be2=2"}
     done = list(besteffort_removal_edits("alpha", replace(cell, queues={**cell.queues, "all.q": local})))
@@ -259,7 +259,7 @@ def test_removal_has_the_tasks_make_way_first_and_leaves_what_others_made() -> N
     assert done[3].value == "gb-be1=1,gb-be2=2"
 
 
-def test_a_queue_that_lost_its_resource_is_removed_with_the_others() -> None:
+def test_removal_includes_a_best_effort_queue_without_its_resource() -> None:
     dropped = [
         one.name
         for one in besteffort_removal_edits("alpha", without_resource())
@@ -269,7 +269,7 @@ def test_a_queue_that_lost_its_resource_is_removed_with_the_others() -> None:
     assert dropped == ["gb-be1", "gb-be2"]
 
 
-def test_a_resource_that_another_queue_offers_stays() -> None:
+def test_removal_keeps_a_resource_that_another_queue_offers() -> None:
     cell = ready()
     own = {**cell.queues, "cheap.q": {"complex_values": "gb_besteffort=TRUE"}}
 
@@ -293,7 +293,9 @@ def test_a_queue_without_slots_needs_no_best_effort_queue() -> None:
         ("smp,[n1=smp],[@big=NONE]", "smp,[n1=smp],[@big=NONE]", {"@@big": "NONE"}),
     ],
 )
-def test_environments_are_those_of_the_model_on_each_host(local: str, right: str, made: dict[str, str]) -> None:
+def test_parallel_environments_follow_the_model_queue_on_each_host(
+    local: str, right: str, made: dict[str, str]
+) -> None:
     cell = ready()
     model = cell.queues["all.q"] | {"pe_list": local}
     cell = replace(cell, queues={**cell.queues, "all.q": model})
@@ -305,8 +307,8 @@ def test_environments_are_those_of_the_model_on_each_host(local: str, right: str
 
 
 @pytest.mark.parametrize(("attribute", "value"), [("rerun", "FALSE,[n1=TRUE]"), ("pe_list", "smp,[n1=NONE]")])
-def test_a_value_for_a_host_that_the_model_lacks_is_taken_back(attribute: str, value: str) -> None:
-    """It stays when the usual value is replaced (seen on 8.1.9)."""
+def test_a_host_specific_value_that_the_model_lacks_is_purged(attribute: str, value: str) -> None:
+    """Such a value stays when the default is replaced (seen on 8.1.9)."""
     cell = ready()
     queue = cell.queues["gb-be1"] | {attribute: value}
     done = edits(replace(cell, queues={**cell.queues, "gb-be1": queue}))
@@ -316,7 +318,7 @@ def test_a_value_for_a_host_that_the_model_lacks_is_taken_back(attribute: str, v
     ]
 
 
-def test_lists_of_names_are_equal_in_any_order_on_each_host() -> None:
+def test_the_order_of_names_in_a_list_does_not_matter() -> None:
     cell = ready()
     queues = {
         name: {**queue, "user_lists": "a b,[n1=c d]" if name == "all.q" else "b,a,[n1=d c]"}

@@ -1,4 +1,4 @@
-"""What the check says of this host and of a running site."""
+"""The findings of gridbridge check about the transfer host and the running site."""
 
 import re
 from dataclasses import replace
@@ -53,7 +53,7 @@ def a_path(mode: int, owner: int = 0, is_folder: bool = False) -> PathFacts:
 
 
 def a_host(**paths: PathFacts | None) -> TransferHostFacts:
-    """Return a host on which all is well, but for `program`, `config`, `spool`, ... given."""
+    """Return a correct host, except for the given `program`, `config`, `spool`, ..."""
     named = {"program": PROGRAMS[0], "config": CONFIG, "sudoers": SUDOERS, "spool": SPOOL, "state": STATE}
     seen = {path: a_path(0o755) for path in PROGRAMS}
     seen |= {CONFIG: a_path(0o644), SUDOERS: a_path(0o440), STATE: a_path(0o600, SERVICE)}
@@ -83,7 +83,7 @@ def judged(facts: TransferHostFacts) -> list[CheckFinding]:
 
 
 def command(facts: TransferHostFacts) -> str:
-    """Return the only mend of the only finding."""
+    """Return the only command of the only finding."""
     ((edit,),) = [each.mend for each in judged(facts)]
     return edit.value
 
@@ -99,11 +99,11 @@ def changeable(folder: str) -> TransferHostFacts:
     return replace(a_host(), trees={folder: wrong})
 
 
-def test_nothing_is_said_of_a_site_that_is_well() -> None:
+def test_a_correct_site_has_no_finding() -> None:
     assert judged(granting("   # a comment")) == []
 
 
-def test_what_others_could_have_changed_is_told_by_one_example() -> None:
+def test_paths_that_others_can_change_are_reported_by_one_example() -> None:
     (found,) = judged(changeable("/opt/gridbridge/venv"))
 
     assert (found.item, found.state) == ("folder /opt/gridbridge/venv", FindingSeverity.BROKEN)
@@ -150,7 +150,7 @@ def test_what_others_could_have_changed_is_told_by_one_example() -> None:
         ),
     ],
 )
-def test_each_file_has_the_command_that_mends_it(facts: TransferHostFacts, mend: str) -> None:
+def test_every_wrong_file_has_its_correcting_command(facts: TransferHostFacts, mend: str) -> None:
     assert mend in command(facts)
 
 
@@ -164,26 +164,26 @@ def test_each_file_has_the_command_that_mends_it(facts: TransferHostFacts, mend:
     ],
     ids=["sudoers", "sudoers-folder", "folder", "state"],
 )
-def test_what_a_user_may_not_see_is_a_warning_without_a_command(facts: TransferHostFacts, item: str) -> None:
+def test_a_path_that_the_user_may_not_see_is_a_warning_without_a_command(facts: TransferHostFacts, item: str) -> None:
     (found,) = judged(facts)
 
     assert (found.item, found.state, found.mend) == (item, FindingSeverity.WARNING, ())
     assert found.found == "not visible to this user"
 
 
-def test_a_program_that_others_cannot_reach_is_broken_for_those_others() -> None:
+def test_a_program_in_a_closed_folder_is_broken() -> None:
     facts = replace(a_host(program=None), closed_to_others={PROGRAMS[0]: "/opt/x"})
 
     assert "chmod a+rx /opt/x" in command(facts)
 
 
-def test_fresh_values_show_that_the_poller_lives_to_those_who_may_not_see_its_lock() -> None:
+def test_fresh_load_values_prove_a_running_poller_without_its_lock() -> None:
     facts = replace(a_host(), poller=PollerProcessFacts(is_running=None, age_s=2.0))
 
     assert judged(facts) == []
 
 
-def test_a_missing_account_is_made() -> None:
+def test_a_missing_service_account_has_its_useradd() -> None:
     found = next(each for each in judged(replace(a_host(), service_uid=0)) if "account" in each.item)
 
     assert found.mend[0].value.startswith("useradd --system")
@@ -199,7 +199,7 @@ def test_a_missing_account_is_made() -> None:
     ],
     ids=["dead", "silent", "stale", "from-the-future"],
 )
-def test_a_poller_without_fresh_values_is_broken_and_started_again(poller: PollerProcessFacts, found: str) -> None:
+def test_a_poller_without_fresh_load_values_is_broken_and_restarted(poller: PollerProcessFacts, found: str) -> None:
     (each,) = judged(replace(a_host(), poller=poller))
 
     assert (each.state, each.found) == (FindingSeverity.BROKEN, found)
@@ -231,7 +231,7 @@ def test_a_remote_cell_is_judged_by_its_answer_version_and_clock(
     assert (each.item, each.state) == (item, state)
 
 
-def test_no_qmaster_is_started_where_one_answers_on_another_port() -> None:
+def test_no_qmaster_is_started_while_another_port_answers() -> None:
     wrong = replace(WELL, trouble="refused", other_port=6454)
     (found,) = judged(replace(a_host(), cells={"beta": wrong}))
 
@@ -246,7 +246,7 @@ OAR = ClusterFacts(version="OAR 2.5.9", ahead_s=0.4, master="frontend", slots=4)
     [("", FindingSeverity.OK), ("ssh: far does not let the key of alice in", FindingSeverity.WARNING)],
     ids=["let in", "refused"],
 )
-def test_a_key_is_judged_by_whether_it_leads_into_the_account(trouble: str, state: FindingSeverity) -> None:
+def test_an_ssh_key_is_judged_by_a_login_to_the_account(trouble: str, state: FindingSeverity) -> None:
     key = SshKeyLoginFacts(cluster="beta", person="alice", account="al_beta", trouble=trouble)
     found = running_site_findings(replace(a_host(), keys=(key,)), POLICY)
 
@@ -260,7 +260,7 @@ def test_a_key_is_judged_by_whether_it_leads_into_the_account(trouble: str, stat
 @pytest.mark.parametrize(
     ("place", "state"), [("", FindingSeverity.OK), ("far", FindingSeverity.WARNING)], ids=["there", "missing"]
 )
-def test_what_carries_files_is_looked_for(place: str, state: FindingSeverity) -> None:
+def test_a_cluster_without_rsync_is_a_warning(place: str, state: FindingSeverity) -> None:
     found = running_site_findings(replace(a_host(), without_rsync={"beta": place}), POLICY)
 
     (judged,) = [each for each in found if each.item == "beta: rsync"]
@@ -268,7 +268,7 @@ def test_what_carries_files_is_looked_for(place: str, state: FindingSeverity) ->
 
 
 @pytest.mark.parametrize("wrong", ["", "no such folder"], ids=["safe", "missing"])
-def test_where_accounts_have_their_folders_is_judged(wrong: str) -> None:
+def test_an_unsafe_or_missing_stage_dir_is_broken(wrong: str) -> None:
     stage = StageDirFacts(place="/scratch", host="far", wrong=wrong, mend="mkdir /scratch")
     found = running_site_findings(replace(a_host(), stages={"beta": stage}), POLICY)
 
@@ -309,13 +309,13 @@ def test_an_oar_server_is_judged_by_its_answer_version_and_clock(
         ("au", [FindingSeverity.BROKEN]),
     ],
 )
-def test_a_queue_that_needs_somebody_is_reported(letters: str, states: list[FindingSeverity]) -> None:
+def test_a_queue_in_a_disabled_or_error_state_is_reported(letters: str, states: list[FindingSeverity]) -> None:
     found = judged(replace(a_host(), queues={"transfer-beta@tee": queue_state(letters)}))
 
     assert [each.state for each in found] == states
 
 
-def test_a_site_without_queues_is_told_how_to_make_one() -> None:
+def test_a_site_without_transfer_queues_gets_the_setup_command() -> None:
     (found,) = no_transfer_queue_findings(replace(POLICY, queues={}))
 
     assert found.mend[0].value == "gridbridge setup transfer beta --apply"
@@ -325,7 +325,7 @@ def test_a_site_without_queues_is_told_how_to_make_one() -> None:
     ("clusters", "why"),
     [({"alpha": ClusterSection(kind=ClusterKind.OAR)}, "alpha is of kind oar"), ({}, "there is no [cluster.alpha]")],
 )
-def test_a_site_that_can_have_no_queue_is_well_without(clusters: dict[str, ClusterSection], why: str) -> None:
+def test_a_site_without_a_grid_engine_home_is_ok_without_queues(clusters: dict[str, ClusterSection], why: str) -> None:
     (found,) = no_transfer_queue_findings(Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={}))
 
     assert found.state == FindingSeverity.OK
@@ -340,14 +340,13 @@ def test_a_site_that_can_have_no_queue_is_well_without(clusters: dict[str, Clust
         (["broken", "warning"], FindingSeverity.BROKEN),
     ],
 )
-def test_the_worst_item_decides(states: list[str], expected: FindingSeverity) -> None:
+def test_the_worst_finding_decides_the_overall_state(states: list[str], expected: FindingSeverity) -> None:
     found = tuple(CheckFinding(item="x", state=FindingSeverity(state), found="") for state in states)
 
     assert worst_finding_state(found) == expected
 
 
-def test_an_embedded_cluster_has_no_clock_and_no_version_of_its_own() -> None:
-    """It is judged as in a site of its own kind: whether it answers in its folder."""
+def test_an_embedded_cluster_is_judged_by_its_answer_alone() -> None:
     clusters = {"gamma": ClusterSection(kind=ClusterKind.EMBEDDED, folder="/gamma")}
     seen = replace(a_host(), cells={"gamma": ClusterFacts(slots=4, master="/gamma")})
     found = running_site_findings(seen, replace(POLICY, clusters=POLICY.clusters | clusters))
@@ -356,7 +355,7 @@ def test_an_embedded_cluster_has_no_clock_and_no_version_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("is_root", [True, False])
-def test_a_cluster_that_lets_a_person_not_in_is_broken_for_the_service_alone(is_root: bool) -> None:
+def test_a_refused_login_is_broken_for_root_and_a_warning_for_users(is_root: bool) -> None:
     shut = ClusterFacts(trouble="ssh: delta does not let the key of bob in", is_shut=True)
     facts = replace(a_host(), is_root=is_root, cells={"alpha": WELL, "beta": shut})
 

@@ -1,4 +1,4 @@
-"""When a folder is full, in bytes or in files, and how that is told."""
+"""Findings about folders without free bytes or files."""
 
 import pytest
 
@@ -14,7 +14,7 @@ SPOOL = "/var/spool/gridbridge"
 WIDE = FolderFreeSpace(free_bytes=5 << 20, free_files=9000)
 
 
-def test_folders_that_people_made_are_told_with_whose_they_are() -> None:
+def test_user_made_folders_are_reported_by_owner() -> None:
     room = FolderFreeSpace(free_bytes=1 << 30, folders={"bob": 100_000, "al": 2, "cy": 2, "uid 9": 1})
     found = {one.item: (one.state, one.found) for one in disk_space_findings({SPOOL: room})}
 
@@ -45,7 +45,7 @@ def test_folders_that_people_made_are_told_with_whose_they_are() -> None:
         ),
     ],
 )
-def test_a_folder_lacks_bytes_files_or_the_right(room: FolderFreeSpace, told: str) -> None:
+def test_a_folder_without_bytes_files_or_write_access_is_broken(room: FolderFreeSpace, told: str) -> None:
     [finding] = disk_space_findings({SPOOL: room})
 
     assert why_folder_takes_no_files(SPOOL, room) == why_a_folder_takes_no_files({"/wide": WIDE, SPOOL: room}) == told
@@ -58,13 +58,13 @@ def test_a_folder_lacks_bytes_files_or_the_right(room: FolderFreeSpace, told: st
 @pytest.mark.parametrize(
     ("folder", "until"), [(SPOOL, "the queues are closed"), (f"{SPOOL}/campaigns", "no campaign can be submitted")]
 )
-def test_a_full_folder_closes_the_queues_unless_it_is_for_campaigns(folder: str, until: str) -> None:
+def test_the_hint_of_a_full_folder_names_the_consequence(folder: str, until: str) -> None:
     [finding] = disk_space_findings({folder: FolderFreeSpace(free_bytes=0)})
 
     assert finding.hint == f"remove files from the folder's filesystem; {until} until then"
 
 
-def test_room_is_told_in_mebibytes_and_files() -> None:
+def test_free_space_is_shown_in_mib_and_files() -> None:
     [counted], [uncounted] = (
         disk_space_findings({"/a": WIDE}),
         disk_space_findings({"/a": FolderFreeSpace(free_bytes=3 << 20)}),

@@ -22,23 +22,23 @@ SLOTS = {"transfer-beta": 4}
 def wrong(
     poller: PollerProcessFacts = ALIVE, cells: dict[str, ClusterFacts] = WELL, slots: dict[str, int] = SLOTS
 ) -> list[tuple[str, str, str]]:
-    """Return what is not right, and the command line that makes it so."""
+    """Return the findings that are not ok, each with its command line."""
     found = running_site_findings.embedded_site_findings(poller, cells, slots, POLICY)
     return [(each.item, each.found, str(each.mend[0].value)) for each in found if each.state != FindingSeverity.OK]
 
 
-def test_all_is_well() -> None:
+def test_a_correct_embedded_site_has_no_finding() -> None:
     assert wrong() == []
 
 
 @pytest.mark.parametrize(("age_s", "found"), [(None, "no values"), (99.0, "values of 99 s ago")], ids=["none", "stale"])
-def test_a_service_that_does_not_publish(age_s: float | None, found: str) -> None:
+def test_an_embedded_site_without_fresh_load_values_starts_the_poller(age_s: float | None, found: str) -> None:
     poller = PollerProcessFacts(is_running=False, pid=0, age_s=age_s)
 
     assert wrong(poller) == [("poller", found, running_site_findings.START)]
 
 
-def test_a_folder_without_a_cluster() -> None:
+def test_a_folder_without_an_embedded_cluster_has_its_create_command() -> None:
     cells = WELL | {"beta": ClusterFacts(trouble="/beta: not an embedded cluster", master="/beta")}
     make = f"{running_site_findings.PROGRAM} /beta create --slots=4"
 
@@ -46,7 +46,7 @@ def test_a_folder_without_a_cluster() -> None:
 
 
 @pytest.mark.parametrize(("slots", "found"), [({}, "missing"), ({"transfer-beta": 2}, "2 slots")], ids=["none", "few"])
-def test_a_queue_that_is_not_as_configured(slots: dict[str, int], found: str) -> None:
+def test_a_missing_or_changed_embedded_queue_has_its_command(slots: dict[str, int], found: str) -> None:
     make = f"{running_site_findings.PROGRAM} /alpha queue transfer-beta"
     make += " --slots=4 --remote=beta --pending-limit=9"
 

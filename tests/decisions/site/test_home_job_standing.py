@@ -1,4 +1,4 @@
-"""How a job stands that is at home, in sentences."""
+"""The state of a job at home, described in sentences."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -13,19 +13,18 @@ SINCE = NOON - timedelta(minutes=5)
 
 
 def row(*facts: str, text: str, tasks: tuple[range, ...] = (), queue: str = "") -> ClusterJobListRow:
-    """Return what a list says of some tasks of job 12, for five minutes."""
+    """Return a job list row of job 12 whose state began five minutes ago."""
     state = JobState(facts, text)
     return ClusterJobListRow(job_id=12, name="n", owner="alice", state=state, since=SINCE, tasks=tasks, queue=queue)
 
 
 def told(*rows: ClusterJobListRow, errors: tuple[str, ...] = (), hindrances: tuple[str, ...] = ()) -> list[str]:
-    """Return what is told of them."""
+    """Return the sentences about these rows."""
     job = ListedJobStatus(job_id=12, owner="alice", rows=rows, errors=errors, hindrances=hindrances)
     return [*describe_home_job_state(job, NOON)]
 
 
-def test_a_job_that_waits_is_told_with_what_the_scheduler_says() -> None:
-    """In its words; of many reasons the first are told."""
+def test_a_waiting_job_is_described_with_the_first_scheduler_messages() -> None:
     many = tuple(f"queue {number} is full" for number in range(MOST_TOLD + 2))
 
     assert told(row(JobStateFact.WAITING, text="qw"), hindrances=many) == [
@@ -36,16 +35,14 @@ def test_a_job_that_waits_is_told_with_what_the_scheduler_says() -> None:
     assert told(row(JobStateFact.WAITING, text="qw")) == ["the job waits for 5 min (qw)", NOT_TOLD]
 
 
-def test_a_held_job_is_told_how_it_is_released() -> None:
-    """The hold may be its user's, or wait for other jobs."""
+def test_a_held_job_is_described_with_the_command_that_releases_it() -> None:
     assert told(row(JobStateFact.WAITING, JobStateFact.HELD, text="hqw")) == [
         "the job waits, held for 5 min (hqw)",
         "qrls 12 ends a user's hold; qstat -j 12 names jobs to wait for",
     ]
 
 
-def test_an_error_is_told_once_with_what_clears_it() -> None:
-    """Each task of an array has its own, and they are often the same."""
+def test_equal_errors_of_array_tasks_are_described_once() -> None:
     error = "can't chdir to /nonexistent"
     state = row(JobStateFact.WAITING, JobStateFact.ERROR, text="Eqw", tasks=(range(1, 3),))
 
@@ -71,7 +68,7 @@ def test_an_error_is_told_once_with_what_clears_it() -> None:
         ((JobStateFact.UNKNOWN,), "?", (), "the job is in an unknown state in all.q@n1 for 5 min (?)"),
     ],
 )
-def test_what_runs_waits_for_nothing(
+def test_a_running_job_is_described_in_one_sentence(
     facts: tuple[str, ...], text: str, tasks: tuple[range, ...], sentence: str
 ) -> None:
     assert told(row(*facts, text=text, tasks=tasks, queue="all.q@n1")) == [sentence]

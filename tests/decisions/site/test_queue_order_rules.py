@@ -1,4 +1,4 @@
-"""In which order the transfer queues are tried, and which numbers they get for that."""
+"""The order of transfer queues, and the sequence numbers that produce the order."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ EVERY = (BETA, DELTA, GAMMA)
 
 
 def busy(offer: TransferQueueWithClusterLoad, pending: int) -> TransferQueueWithClusterLoad:
-    """Return a queue whose cluster has no free slot, and so many tasks that wait."""
+    """Return a queue whose cluster has no free slot and some waiting tasks."""
     return replace(offer, free_slots=0, pending=pending)
 
 
@@ -31,7 +31,9 @@ def busy(offer: TransferQueueWithClusterLoad, pending: int) -> TransferQueueWith
         pytest.param(replace(BETA, is_heard=False), float("inf"), id="silent"),
     ],
 )
-def test_a_wait_is_counted_in_turns_of_all_slots(offer: TransferQueueWithClusterLoad, expected: float) -> None:
+def test_the_expected_wait_is_counted_in_turnovers_of_all_slots(
+    offer: TransferQueueWithClusterLoad, expected: float
+) -> None:
     assert transfer_queue_order.expected_wait_in_slot_turnovers(offer) == expected
 
 
@@ -56,7 +58,7 @@ def test_a_wait_is_counted_in_turns_of_all_slots(offer: TransferQueueWithCluster
         ),
     ],
 )
-def test_the_order_is_by_policy(
+def test_transfer_queues_are_ranked_by_the_configured_order(
     offers: tuple[TransferQueueWithClusterLoad, ...], order: QueueOrder, expected: str
 ) -> None:
     for given in (offers, offers[::-1]):
@@ -66,28 +68,28 @@ def test_the_order_is_by_policy(
 
 
 def numbers(offers: tuple[TransferQueueWithClusterLoad, ...], order: QueueOrder) -> dict[str, int]:
-    """Return all numbers after those that change were changed."""
+    """Return all sequence numbers after the renumbering."""
     changed = {one.queue: one.after for one in transfer_queue_order.plan_queue_renumbering(offers, order)}
     return {one.cluster: changed.get(one.queue, one.seq_no or 0) for one in offers}
 
 
-def test_queues_exchange_their_numbers() -> None:
+def test_queues_exchange_their_sequence_numbers() -> None:
     found = numbers((busy(BETA, 7), DELTA, GAMMA), QueueOrder.WAIT)
 
     assert found == {"beta": 300, "delta": 100, "gamma": 200}
 
 
-def test_queues_that_stand_right_keep_their_numbers() -> None:
+def test_correctly_ordered_queues_keep_their_sequence_numbers() -> None:
     assert transfer_queue_order.plan_queue_renumbering((BETA, busy(DELTA, 9), busy(GAMMA, 99)), QueueOrder.WAIT) == ()
 
 
-def test_equal_numbers_are_told_apart() -> None:
+def test_equal_sequence_numbers_become_different() -> None:
     same = tuple(replace(one, seq_no=100) for one in EVERY)
 
     assert numbers(same, QueueOrder.COST) == {"delta": 100, "gamma": 101, "beta": 102}
 
 
-def test_a_queue_with_several_numbers_keeps_them() -> None:
+def test_a_queue_with_host_specific_numbers_is_not_renumbered() -> None:
     odd = replace(GAMMA, seq_no=None, cost=0)
 
     changed = transfer_queue_order.plan_queue_renumbering((BETA, DELTA, odd), QueueOrder.COST)
@@ -95,7 +97,7 @@ def test_a_queue_with_several_numbers_keeps_them() -> None:
     assert {one.queue: one.after for one in changed} == {"transfer-delta": 100, "transfer-beta": 200}
 
 
-def test_with_seq_no_nothing_is_changed_but_what_was_given_before() -> None:
+def test_order_seq_no_only_restores_former_numbers() -> None:
     former = {"transfer-beta": 300, "transfer-delta": 200}
 
     assert transfer_queue_order.plan_queue_renumbering(EVERY, QueueOrder.SEQ_NO) == ()
@@ -103,7 +105,7 @@ def test_with_seq_no_nothing_is_changed_but_what_was_given_before() -> None:
     assert [(one.queue, one.before, one.after) for one in found] == [("transfer-beta", 100, 300)]
 
 
-def test_the_order_is_told_with_what_it_rests_on() -> None:
+def test_the_queue_order_is_described_with_its_numbers() -> None:
     told = transfer_queue_order.describe_queue_order((busy(BETA, 7), DELTA), QueueOrder.WAIT)
     cheap = transfer_queue_order.describe_queue_order((replace(BETA, cost=0.5), DELTA), QueueOrder.COST)
 
@@ -139,10 +141,10 @@ AT_FIRST = {"transfer-beta": 200, "transfer-delta": 100}
         ),
     ],
 )
-def test_an_order_that_was_not_set_up_is_a_warning(
+def test_a_queue_order_that_was_never_set_up_is_a_warning(
     offers: tuple[TransferQueueWithClusterLoad, ...], order: QueueOrder, former: dict[str, int], is_set_up: bool
 ) -> None:
-    """Expected waits differ from minute to minute; what the file says does not."""
+    """Expected waits change every minute; configured costs do not."""
     found = transfer_queue_order.queue_order_finding(offers, order, former)
 
     assert found.state is (FindingSeverity.OK if is_set_up else FindingSeverity.WARNING)

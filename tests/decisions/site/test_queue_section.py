@@ -1,4 +1,4 @@
-"""What gridbridge.toml has to say besides the queue's own section."""
+"""Findings about the queue section and the related settings of gridbridge.toml."""
 
 import shlex
 import subprocess
@@ -35,11 +35,11 @@ POLICY = Policy(
 
 
 @pytest.mark.parametrize(("slots", "state"), [(500, FindingSeverity.OK), (501, FindingSeverity.WARNING)])
-def test_the_spool_has_room_for_four_messages_a_slot(slots: int, state: FindingSeverity) -> None:
+def test_the_spool_limit_needs_four_messages_per_slot(slots: int, state: FindingSeverity) -> None:
     assert user_spool_limit_finding(POLICY, slots).state == state
 
 
-def test_a_spool_without_room_has_its_remedy() -> None:
+def test_a_low_spool_limit_has_its_remedy() -> None:
     found = user_spool_limit_finding(POLICY, 600)
 
     assert found.found == "2000, too few for 600 transfer slots of one user"
@@ -47,14 +47,13 @@ def test_a_spool_without_room_has_its_remedy() -> None:
     assert found.hint.startswith("raise the limit in [poller]")
 
 
-def test_one_user_may_fill_all_transfer_queues_as_they_are_or_will_be() -> None:
+def test_transfer_slots_are_summed_with_the_requested_queue() -> None:
     assert total_transfer_slots(POLICY) == 500
     assert total_transfer_slots(POLICY, WANTED) == 310
 
 
 @pytest.mark.parametrize("is_wanted", [False, True])
-def test_a_section_gets_the_epilog_that_was_asked_for(is_wanted: bool) -> None:
-    """The default is not written; one that stands there is changed."""
+def test_remote_usage_is_written_only_if_it_is_not_the_default(is_wanted: bool) -> None:
     known = replace(POLICY.queues["transfer-beta"], remote_usage=not is_wanted)
     new = queue_section_finding(replace(POLICY, queues={}), replace(WANTED, remote_usage=is_wanted))
     mended = queue_section_finding(
@@ -66,13 +65,13 @@ def test_a_section_gets_the_epilog_that_was_asked_for(is_wanted: bool) -> None:
 
 
 def run(edit: SetupEdit, toml: Path) -> None:
-    """Run a line as setup would, here."""
+    """Run an edit of gridbridge.toml on this host."""
     python = shlex.quote(sys.executable)  # the checkout's folder may have a blank
     line = edit.value.replace(CONFIG, str(toml)).replace(f"{PYTHON} -I", python)
     subprocess.run(["sh", "-c", line], check=True)
 
 
-def test_what_people_wrote_into_a_section_stays(tmp_path: Path) -> None:
+def test_comments_and_other_keys_of_a_section_are_preserved(tmp_path: Path) -> None:
     toml = tmp_path / "gridbridge.toml"
     head = '[site]\ncluster = "alpha"\n[queue.transfer-beta]  # to beta\ncluster = "beta"\n'
     rest = 'recall_wait_s = 5.0\n[queue.transfer-beta.asks]\nmem_free = "64G"\n[poller]\n'
@@ -87,7 +86,7 @@ def test_what_people_wrote_into_a_section_stays(tmp_path: Path) -> None:
     assert toml.read_text() == f"{head}{changed}{rest}"
 
 
-def test_a_new_section_has_what_has_no_default(tmp_path: Path) -> None:
+def test_a_new_section_has_only_the_required_keys(tmp_path: Path) -> None:
     toml = tmp_path / "gridbridge.toml"
     toml.write_text("[poller]\n")
     found = queue_section_finding(replace(POLICY, queues={}), WANTED)
@@ -98,7 +97,7 @@ def test_a_new_section_has_what_has_no_default(tmp_path: Path) -> None:
     }
 
 
-def test_a_section_is_taken_out(tmp_path: Path) -> None:
+def test_the_section_of_a_queue_is_removed(tmp_path: Path) -> None:
     toml = tmp_path / "gridbridge.toml"
     toml.write_text("[site] # ours\n[queue.transfer-beta]\nslots = 1\n# to b\n[queue.b]\n")
     (edit,) = queue_section_removal_edits(POLICY, WANTED)
@@ -107,8 +106,7 @@ def test_a_section_is_taken_out(tmp_path: Path) -> None:
     assert toml.read_text() == "[site] # ours\n# to b\n[queue.b]\n"
 
 
-def test_keys_that_setup_does_not_write_stay_as_they_are() -> None:
-    """An administrator's own keys are no fault, and no edit names them."""
+def test_keys_that_setup_does_not_manage_need_no_edit() -> None:
     known = TransferQueueSection(
         cluster=WANTED.remote,
         pending_limit=WANTED.pending_limit,

@@ -1,4 +1,4 @@
-"""What a transfer queue's set-up lacks, item by item."""
+"""The items that the set-up of a transfer queue lacks."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ WHOLE = {"allocation_rule": "$pe_slots", "start_proc_args": "NONE", "stop_proc_a
 
 
 def edits(situation: TransferSetupSituation) -> list[tuple[str, str, str, str]]:
-    """Return what would be changed: verb, name, attribute, value."""
+    """Return the needed edits as (verb, name, attribute, value)."""
     made = (
         edit for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK for edit in each.mend
     )
@@ -45,15 +45,15 @@ def wrong(situation: TransferSetupSituation) -> dict[str, FindingSeverity]:
     return {each.item: each.state for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK}
 
 
-def test_nothing_is_to_be_done_when_all_is_as_it_should_be() -> None:
+def test_a_complete_transfer_setup_needs_no_edit() -> None:
     assert edits(a_ready_situation()) == []
 
 
-def test_the_queue_is_made_last_so_that_it_opens_when_all_else_is_there() -> None:
+def test_the_transfer_queue_is_created_last() -> None:
     assert [verb for verb, *_ in edits(a_situation())][-1] == "add queue"
 
 
-def test_every_home_queue_says_remote_false_or_such_a_request_waits_for_ever() -> None:
+def test_every_home_queue_gets_remote_false() -> None:
     situation = a_situation(a_cell(queues={"other.q": {"complex_values": "lic=3"}}))
 
     made = [edit for edit in edits(situation) if edit[2] == "complex_values"]
@@ -73,8 +73,8 @@ def test_every_home_queue_says_remote_false_or_such_a_request_waits_for_ever() -
         ("remote=FALSE,[alpha-n1=exclusive=1,remote=FALSE],[@big=remote=0]", []),
     ],
 )
-def test_each_list_for_a_host_says_remote_false_too(values: str, names: list[str]) -> None:
-    """It takes the place of the whole usual list, and so of the remote=FALSE in that."""
+def test_every_host_specific_complex_list_gets_remote_false(values: str, names: list[str]) -> None:
+    """A host-specific list replaces the default list with its remote=FALSE."""
     situation = at_home(a_ready_situation(), queues={"low.q": {"complex_values": values}})
     (found,) = (each for each in transfer_setup_findings(situation) if each.item == "queue low.q")
 
@@ -85,8 +85,8 @@ def test_each_list_for_a_host_says_remote_false_too(values: str, names: list[str
     assert all(name.partition("@")[2] in found.found for name in names if names[0] != "low.q")
 
 
-def test_removal_takes_remote_from_the_lists_for_hosts_as_well() -> None:
-    """A resource that a queue still has anywhere can't be removed."""
+def test_removal_drops_remote_from_host_specific_lists_too() -> None:
+    """Grid Engine removes no resource that a queue still has."""
     values = "remote=FALSE,[n1=exclusive=1,remote=FALSE],[n2=gpu=1]"
     situation = at_home(a_ready_situation(), queues={"low.q": {"complex_values": values}})
     dropped = [edit.name for edit in transfer_queue_removal_edits(situation, ()) if edit.value == "remote=FALSE"]
@@ -94,7 +94,7 @@ def test_removal_takes_remote_from_the_lists_for_hosts_as_well() -> None:
     assert dropped == ["low.q", "low.q@n1"]
 
 
-def test_the_transfer_queue_sends_its_jobs_away_on_its_host() -> None:
+def test_the_transfer_queue_gets_remote_true_on_its_host() -> None:
     own = "remote=TRUE,[tee=licence=1]"
     situation = a_ready_situation(complex_values=own)
     (edit,) = (each for each in edits(situation) if "remote=TRUE" in each)
@@ -110,7 +110,7 @@ def test_another_transfer_queue_keeps_its_remote_true() -> None:
 
 
 @pytest.mark.parametrize("host", ["global", "tee"])
-def test_a_value_of_remote_on_a_host_contradicts_its_queues(host: str) -> None:
+def test_a_host_value_of_remote_is_dropped(host: str) -> None:
     hosts = {"global": {}, "tee": {}, host: {"complex_values": "remote=false"}}
 
     assert edits(at_home(a_ready_situation(), exec_hosts=hosts)) == [
@@ -128,7 +128,7 @@ def test_a_value_of_remote_on_a_host_contradicts_its_queues(host: str) -> None:
         ("remote rm STRING == YES NO NONE 0", False),
     ],
 )
-def test_remote_is_a_bool_that_jobs_may_ask_for(row: str, is_right: bool) -> None:
+def test_the_complex_remote_is_a_requestable_bool(row: str, is_right: bool) -> None:
     situation = a_ready_situation()
     keys = ("name", "shortcut", "type", "relation", "requestable", "consumable", "default")
     found = QconfComplexRow(**dict(zip((*keys, "urgency"), row.split(), strict=True)))
@@ -138,7 +138,7 @@ def test_remote_is_a_bool_that_jobs_may_ask_for(row: str, is_right: bool) -> Non
     assert (judged == []) == is_right
 
 
-def test_a_pending_count_that_closes_always_is_broken() -> None:
+def test_a_pending_complex_with_the_wrong_relation_is_broken() -> None:
     situation = a_ready_situation()
     name = "gb_beta_pending"
     found = QconfComplexRow(name=name, shortcut=name, type="INT", relation="<=")
@@ -148,7 +148,7 @@ def test_a_pending_count_that_closes_always_is_broken() -> None:
     assert judged == {f"complex {name}": FindingSeverity.BROKEN}
 
 
-def test_a_cluster_name_with_a_dash_gets_names_that_complexes_may_have() -> None:
+def test_a_dash_in_a_cluster_name_becomes_an_underscore_in_complex_names() -> None:
     wanted = WantedTransferQueue(home="a", remote="big-one", queue="q", host="tee", slots=1, pending_limit=1)
 
     assert (
@@ -157,8 +157,8 @@ def test_a_cluster_name_with_a_dash_gets_names_that_complexes_may_have() -> None
     )
 
 
-def test_the_damping_of_every_transfer_queue_is_set_at_once() -> None:
-    """What one queue's set-up writes is the whole list."""
+def test_job_load_adjustments_of_every_transfer_queue_are_set_together() -> None:
+    """Each set-up writes the whole list."""
     situation = a_ready_situation()
     other = {
         "seq_no": "200",
@@ -172,7 +172,7 @@ def test_the_damping_of_every_transfer_queue_is_set_at_once() -> None:
     assert [edit[3] for edit in made if edit[2] == "job_load_adjustments"] == ["gb_beta_pending=1,gb_delta_pending=1"]
 
 
-def test_short_jobs_have_no_threshold_on_the_waiting_jobs() -> None:
+def test_a_short_job_queue_has_no_pending_threshold() -> None:
     short = WantedTransferQueue(home="a", remote="b", queue="q", host="tee", slots=1, pending_limit=0)
 
     assert transfer_queue_load_thresholds(short.remote, short.pending_limit) == "gb_b_up=false"
@@ -193,17 +193,17 @@ def test_short_jobs_have_no_threshold_on_the_waiting_jobs() -> None:
         ("seq_no", "0"),
     ],
 )
-def test_each_attribute_of_the_queue_is_put_right(attribute: str, value: str) -> None:
+def test_a_changed_attribute_of_the_transfer_queue_is_restored(attribute: str, value: str) -> None:
     situation = a_ready_situation(**{attribute: value})
 
     assert [(verb, name) for verb, _, name, _ in edits(situation)] == [("replace attribute", attribute)]
 
 
-def test_a_time_in_another_spelling_is_the_same_time() -> None:
+def test_a_time_in_another_spelling_is_equal() -> None:
     assert edits(a_ready_situation(notify="0:0:60")) == []
 
 
-def test_the_queue_comes_after_every_home_queue_by_its_own_seq_no() -> None:
+def test_a_new_transfer_queue_sorts_after_every_home_queue() -> None:
     situation = a_situation(a_cell(queues={"big.q": {"seq_no": "0,[@a=300],[@b=200]"}}))
 
     value = next(value for verb, _, _, value in edits(situation) if verb == "add queue")
@@ -212,8 +212,7 @@ def test_the_queue_comes_after_every_home_queue_by_its_own_seq_no() -> None:
 
 
 @pytest.mark.parametrize("chosen", ["70", "7", "0,[tee=7]"], ids=["last", "between", "here"])
-def test_an_order_of_queues_that_was_given_by_hand_is_kept(chosen: str) -> None:
-    """Its jobs go away before the slow machines at home have any."""
+def test_a_seq_no_chosen_by_hand_is_kept(chosen: str) -> None:
     situation = a_ready_situation(seq_no=chosen)
     slow = {"seq_no": "50", "complex_values": "remote=FALSE"}
 
@@ -224,7 +223,7 @@ A_LICENSE = "lic lic INT <= YES YES 0 0"
 
 
 def a_mapped_situation(row: str, **home: object) -> TransferSetupSituation:
-    """Return a ready situation whose mapping names the resource of a row of `qconf -sc`."""
+    """Return a ready situation that maps the resource of a `qconf -sc` row."""
     name = row.split()[0]
     situation = a_ready_situation(replace(WANTED, resources=(name,)))
     complexes = {**situation.home.complexes, **qconf_parser_and_edits.parse_complex_table(row.encode())}
@@ -242,8 +241,8 @@ def a_mapped_situation(row: str, **home: object) -> TransferSetupSituation:
     ],
     ids=["bool", "consumable", "memory", "time", "at most"],
 )
-def test_a_queue_promises_what_the_mapping_names(row: str, value: str) -> None:
-    """Who asks for a resource that has a value nowhere waits for ever."""
+def test_a_transfer_queue_offers_every_mapped_resource(row: str, value: str) -> None:
+    """A job that requests a resource without any value waits forever."""
     situation = a_mapped_situation(row)
     new = at_home(situation, queues={"all.q": situation.home.queues["all.q"]})
     (made,) = [text for verb, *_, text in edits(new) if verb == "add queue"]
@@ -267,11 +266,11 @@ def test_a_queue_promises_what_the_mapping_names(row: str, value: str) -> None:
     ],
     ids=["load", "global", "limit", "place", "forced", "not to be asked for", "unknown here"],
 )
-def test_a_queue_need_not_promise(row: str, home: dict[str, object]) -> None:
+def test_resources_that_the_queue_need_not_offer(row: str, home: dict[str, object]) -> None:
     assert edits(a_mapped_situation(row, **home)) == []
 
 
-def test_what_was_promised_is_right_and_a_word_is_for_people_to_choose() -> None:
+def test_an_offered_value_is_kept_and_a_string_value_is_left_to_the_administrator() -> None:
     situation = a_mapped_situation(A_LICENSE)
     queue = {**situation.home.queues["transfer-beta"], "complex_values": "remote=TRUE,lic=2"}
     chosen = at_home(situation, queues={**situation.home.queues, "transfer-beta": queue})
@@ -294,7 +293,7 @@ def test_what_was_promised_is_right_and_a_word_is_for_people_to_choose() -> None
     ],
     ids=["same", "unknown-there", "splits-jobs", "spreads-jobs-there", "starts-something", "stops-something"],
 )
-def test_a_parallel_environment_suits_only_when_whole_jobs_go_and_nothing_runs_here(
+def test_only_a_single_host_environment_without_scripts_is_sendable(
     home: dict[str, str], away: dict[str, str] | None, may_go: bool
 ) -> None:
     situation = a_situation(a_cell(environments={"smp": home}), a_cell(environments={"smp": away} if away else {}))
@@ -302,7 +301,7 @@ def test_a_parallel_environment_suits_only_when_whole_jobs_go_and_nothing_runs_h
     assert (sendable_parallel_environments(situation) == ("smp",)) == may_go
 
 
-def test_an_environment_suits_by_its_name_there_unless_the_mapping_rejects_it() -> None:
+def test_an_environment_is_sendable_by_its_mapped_name_unless_rejected() -> None:
     cells = a_cell(environments={"smp": WHOLE}), a_cell(environments={"threads": WHOLE})
     renamed = replace(WANTED, renamed={"smp": "threads"})
 
@@ -311,8 +310,7 @@ def test_an_environment_suits_by_its_name_there_unless_the_mapping_rejects_it() 
     assert sendable_parallel_environments(a_situation(*cells, replace(renamed, rejected={"smp": "no"}))) == ()
 
 
-def test_a_job_is_spread_over_hosts_there_only_where_the_mapping_says_so() -> None:
-    """As a site's mpi-away does, with $pe_slots here."""
+def test_a_job_is_spread_over_remote_hosts_only_by_an_explicit_mapping() -> None:
     spread = {**WHOLE, "allocation_rule": "$round_robin"}
     cells = a_cell(environments={"away": WHOLE}), a_cell(environments={"away": spread})
 
@@ -320,14 +318,14 @@ def test_a_job_is_spread_over_hosts_there_only_where_the_mapping_says_so() -> No
     assert sendable_parallel_environments(a_situation(*cells, replace(WANTED, renamed={"away": "away"}))) == ("away",)
 
 
-def test_an_unsuitable_environment_in_the_list_is_a_warning() -> None:
+def test_an_unsendable_environment_in_pe_list_is_a_warning() -> None:
     situation = a_ready_situation(pe_list="mpi")
 
     assert wrong(situation) == {"queue transfer-beta: pe mpi": FindingSeverity.WARNING}
     assert edits(situation) == [("drop from attribute", "transfer-beta", "pe_list", "mpi")]
 
 
-def test_load_sensors_of_the_cell_are_kept_on_the_host() -> None:
+def test_load_sensors_of_the_cell_stay_configured_on_the_host() -> None:
     situation = at_home(
         a_ready_situation(),
         host={"load_report_time": "00:00:05"},
@@ -337,7 +335,7 @@ def test_load_sensors_of_the_cell_are_kept_on_the_host() -> None:
     assert edits(situation) == [("set host configuration", "tee", "load_sensor", f"/a,/b,{SENSOR}")]
 
 
-def test_an_execd_is_started_again_when_its_host_had_no_configuration() -> None:
+def test_execd_is_restarted_after_its_first_host_configuration() -> None:
     situation = at_home(a_ready_situation(), host=None)
 
     sensor = next(each for each in transfer_setup_findings(situation) if each.item == "load sensor")
@@ -356,11 +354,11 @@ def test_an_execd_is_started_again_when_its_host_had_no_configuration() -> None:
     ],
     ids=["longer", "past-nogroup", "a-group-in-the-way", "none", "at-once-for-many"],
 )
-def test_a_wider_range_of_group_ids_meets_no_group(gids: str, needed: int, used: frozenset[int], right: str) -> None:
+def test_a_widened_gid_range_avoids_existing_groups(gids: str, needed: int, used: frozenset[int], right: str) -> None:
     assert widen_gid_range(gids, needed, used) == right
 
 
-def test_the_default_range_of_group_ids_is_too_small_for_many_slots() -> None:
+def test_a_gid_range_smaller_than_the_slots_is_broken() -> None:
     wanted = WantedTransferQueue(
         home="alpha", remote="beta", queue="transfer-beta", host="tee", slots=90, pending_limit=4
     )
@@ -368,8 +366,7 @@ def test_the_default_range_of_group_ids_is_too_small_for_many_slots() -> None:
     assert wrong(a_ready_situation(wanted)) == {"gid_range": FindingSeverity.BROKEN}
 
 
-def test_the_group_ids_suffice_for_the_slots_of_all_queues_of_the_host() -> None:
-    """Its own jobs and those of another transfer queue take theirs from the same range."""
+def test_the_gid_range_covers_the_slots_of_all_queues_of_the_host() -> None:
     situation = replace(a_ready_situation(), other_slots=90)
 
     (found,) = [each for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK]
@@ -380,7 +377,7 @@ def test_the_group_ids_suffice_for_the_slots_of_all_queues_of_the_host() -> None
 @pytest.mark.parametrize(
     ("decay", "right"), [("0:7:30", "0:0:30"), ("0:0:0", "0:0:30"), ("0:2:0", "")], ids=["default", "off", "own"]
 )
-def test_only_a_decay_time_that_nobody_chose_is_changed(decay: str, right: str) -> None:
+def test_only_a_default_decay_time_is_changed(decay: str, right: str) -> None:
     situation = a_ready_situation()
     scheduler = {**situation.home.scheduler, "load_adjustment_decay_time": decay}
 
@@ -389,7 +386,7 @@ def test_only_a_decay_time_that_nobody_chose_is_changed(decay: str, right: str) 
     assert [value for *_, value in made] == ([right] if right else [])
 
 
-def test_rights_of_a_host_that_is_no_admin_host_are_given_elsewhere() -> None:
+def test_rights_of_a_non_admin_host_are_granted_on_the_master() -> None:
     situation = a_situation(away=a_cell(admin_hosts=(), submit_hosts=("TEE.example.org",)))
 
     places = {each.item: each.where for each in transfer_setup_findings(situation) if each.item.startswith("beta")}
@@ -401,7 +398,7 @@ def test_rights_of_a_host_that_is_no_admin_host_are_given_elsewhere() -> None:
     }
 
 
-def test_a_host_without_execd_is_beyond_our_commands() -> None:
+def test_a_host_without_execd_gets_a_hint_only() -> None:
     situation = at_home(a_ready_situation(), exec_hosts={"global": {}})
 
     (found,) = [each for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK]
@@ -410,7 +407,7 @@ def test_a_host_without_execd_is_beyond_our_commands() -> None:
     assert "sge_execd" in found.hint
 
 
-def test_values_that_do_not_arrive_are_broken() -> None:
+def test_load_values_missing_at_the_qmaster_are_broken() -> None:
     situation = a_ready_situation()
     reporting = at_home(situation, exec_hosts={"tee": {"load_values": "cpu=1,gb_beta_up=1"}})
 
@@ -418,7 +415,7 @@ def test_values_that_do_not_arrive_are_broken() -> None:
     assert [each.state for each in unreported_load_value_findings(reporting, PUBLISHING)] == [FindingSeverity.OK]
 
 
-def test_no_execd_is_blamed_for_values_that_the_service_does_not_publish() -> None:
+def test_load_values_that_the_service_does_not_publish_are_a_warning() -> None:
     older = replace(PUBLISHING, values=frozenset({"gb_gamma_up"}))
     (found,) = unreported_load_value_findings(a_ready_situation(), older)
 
@@ -427,7 +424,7 @@ def test_no_execd_is_blamed_for_values_that_the_service_does_not_publish() -> No
 
 
 @pytest.mark.parametrize(("for_s", "state"), [(9, FindingSeverity.WARNING), (11, FindingSeverity.BROKEN)])
-def test_values_of_a_file_that_just_took_force_have_yet_to_come(for_s: float, state: FindingSeverity) -> None:
+def test_load_values_of_a_just_loaded_configuration_may_be_missing(for_s: float, state: FindingSeverity) -> None:
     known = ServiceConfigurationFacts(is_same=True, for_s=for_s)
     (found,) = unreported_load_value_findings(a_ready_situation(), replace(PUBLISHING, configuration=known))
 
@@ -437,8 +434,8 @@ def test_values_of_a_file_that_just_took_force_have_yet_to_come(for_s: float, st
 @pytest.mark.parametrize(
     ("age_s", "state"), [(3.2, FindingSeverity.WARNING), (9, FindingSeverity.WARNING), (11, FindingSeverity.BROKEN)]
 )
-def test_an_execd_that_was_just_started_has_yet_to_report(age_s: float, state: FindingSeverity) -> None:
-    """It does so within two load report times."""
+def test_a_just_started_execd_may_not_have_reported(age_s: float, state: FindingSeverity) -> None:
+    """An execd reports within two load report times."""
     execd = RunningExecd(pid=7, program="/usr/sbin/sge_execd", age_s=age_s)
     (found,) = unreported_load_value_findings(replace(a_ready_situation(), execd=execd), PUBLISHING)
 
@@ -455,11 +452,11 @@ def test_an_execd_that_was_just_started_has_yet_to_report(age_s: float, state: F
     ],
     ids=["own", "own-starter", "without-starter", "says-false"],
 )
-def test_a_queue_of_the_sites_own_is_not_taken_for_a_transfer_queue(queue: dict[str, str], expected: bool) -> None:
+def test_a_foreign_queue_of_the_same_name_is_recognised(queue: dict[str, str], expected: bool) -> None:
     assert is_existing_non_transfer_queue(a_ready_situation(**queue)) == expected
 
 
-def test_removal_takes_everything_of_ours_and_the_queue_first() -> None:
+def test_removal_drops_the_queue_first_and_then_all_settings() -> None:
     made = [
         (edit.verb.value, edit.name or edit.attribute) for edit in transfer_queue_removal_edits(a_ready_situation(), ())
     ]
@@ -477,7 +474,7 @@ def test_removal_takes_everything_of_ours_and_the_queue_first() -> None:
     ]
 
 
-def test_removal_gives_back_only_what_nobody_changed_since() -> None:
+def test_removal_restores_only_settings_unchanged_since_setup() -> None:
     def undo(attribute: str, ours: str, former: str) -> SharedSettingUndo:
         done = SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=ours)
         back = SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=former)
@@ -491,7 +488,7 @@ def test_removal_gives_back_only_what_nobody_changed_since() -> None:
     assert "0:7:30" not in made
 
 
-def test_removal_leaves_what_another_queue_to_the_same_cluster_needs() -> None:
+def test_removal_keeps_settings_of_another_queue_to_the_same_cluster() -> None:
     situation = a_ready_situation()
     other = {"complex_values": "remote=TRUE", "hostlist": "tee", "load_thresholds": "gb_beta_up=0"}
     other["load_thresholds"] += ",gb_beta_pending=5"
@@ -502,8 +499,8 @@ def test_removal_leaves_what_another_queue_to_the_same_cluster_needs() -> None:
     assert made == [("drop queue", "transfer-beta")]
 
 
-def test_removal_leaves_the_load_values_to_the_last_transfer_queue() -> None:
-    """The sensor goes on reporting them as long as another queue needs it."""
+def test_removal_keeps_load_values_until_the_last_transfer_queue() -> None:
+    """The sensor reports load values while another queue needs them."""
     situation = a_ready_situation()
     other = {"complex_values": "remote=TRUE", "hostlist": "tee", "load_thresholds": "gb_g_up=0"}
     with_other = at_home(situation, queues={**situation.home.queues, "transfer-g": other})
@@ -522,8 +519,10 @@ def test_removal_leaves_the_load_values_to_the_last_transfer_queue() -> None:
     [((), {"beta: operator gb": FindingSeverity.WARNING}), (("gb",), {})],
     ids=["ordinary", "operator"],
 )
-def test_a_cluster_by_ssh_is_left_as_it_is(operators: tuple[str, ...], expected: dict[str, FindingSeverity]) -> None:
-    """Its hosts are submit and admin hosts to themselves; a missing right is no edit of ours."""
+def test_a_cluster_by_ssh_gets_findings_and_no_edits(
+    operators: tuple[str, ...], expected: dict[str, FindingSeverity]
+) -> None:
+    """Its hosts are submit and admin hosts to themselves."""
     ready = a_ready_situation()
     far = a_cell(operators=operators, submit_hosts=(), admin_hosts=())
     situation = replace(ready, wanted=replace(ready.wanted, far_account="gb"), away=far)
@@ -535,7 +534,7 @@ def test_a_cluster_by_ssh_is_left_as_it_is(operators: tuple[str, ...], expected:
     ("is_wanted", "epilog"),
     [(False, "/opt/gridbridge/sge-methods/epilog"), (True, "root@/opt/gridbridge/sge-methods/usage")],
 )
-def test_the_epilog_is_roots_unless_remote_usage_is_not_wanted(is_wanted: bool, epilog: str) -> None:
+def test_the_epilog_runs_as_root_only_for_remote_usage(is_wanted: bool, epilog: str) -> None:
     wanted = replace(WANTED, remote_usage=is_wanted)
 
     assert transfer_queue_attributes(a_situation(wanted=wanted))["epilog"] == epilog
@@ -558,8 +557,8 @@ def test_the_epilog_is_roots_unless_remote_usage_is_not_wanted(is_wanted: bool, 
         ),
     ],
 )
-def test_each_pe_list_for_a_host_is_judged_as_the_usual_one(pe_list: str, made: list[tuple[str, ...]]) -> None:
-    """It takes the place of the whole usual list on that host."""
+def test_every_host_specific_pe_list_is_corrected(pe_list: str, made: list[tuple[str, ...]]) -> None:
+    """A host-specific list replaces the default list on its host."""
     spread = {**WHOLE, "allocation_rule": "$round_robin"}
     cells = {"smp": WHOLE, "mpi": spread}
     situation = at_home(a_ready_situation(pe_list=pe_list), environments=cells)
@@ -575,8 +574,8 @@ def test_each_pe_list_for_a_host_is_judged_as_the_usual_one(pe_list: str, made: 
         ("FALSE,[@big=FALSE],[tee=true]", ["transfer-beta", "transfer-beta@@big"]),
     ],
 )
-def test_a_value_for_a_host_is_mended_where_it_stands(rerun: str, names: list[str]) -> None:
-    """It stays when the usual value is replaced (seen on 8.1.9)."""
+def test_a_host_specific_value_is_corrected_on_its_host(rerun: str, names: list[str]) -> None:
+    """Such a value stays when the default is replaced (seen on 8.1.9)."""
     made = edits(a_ready_situation(rerun=rerun))
 
     assert made == [("replace attribute", name, "rerun", "TRUE") for name in names]

@@ -1,4 +1,4 @@
-"""What the check says while a running service has another gridbridge.toml than the one there."""
+"""Findings while the running service has another gridbridge.toml than the present file."""
 
 from dataclasses import replace
 
@@ -23,33 +23,32 @@ def judged(poller: PollerProcessFacts, **how: bool) -> list[tuple[FindingSeverit
     return [(each.state, each.found, tuple(one.value for one in each.mend)) for each in found]
 
 
-def test_nothing_is_said_where_no_living_service_tells_what_it_has() -> None:
+def test_no_configuration_finding_without_a_running_service() -> None:
     assert judged(PollerProcessFacts(is_running=False)) == []
     assert judged(ALIVE) == []
 
 
-def test_a_service_that_has_the_file_is_right() -> None:
+def test_a_service_with_the_present_file_is_ok() -> None:
     known = ServiceConfigurationFacts(is_same=True)
 
     assert judged(replace(ALIVE, configuration=known)) == [(FindingSeverity.OK, "in force", ())]
 
 
 @pytest.mark.parametrize(("pid", "mend"), [(5, ("kill -HUP 5",)), (0, ())])
-def test_a_file_that_is_not_in_force_yet_can_be_taken_now(pid: int, mend: tuple[str]) -> None:
+def test_a_file_not_yet_in_force_has_a_sighup_command(pid: int, mend: tuple[str]) -> None:
     older = replace(ALIVE, pid=pid, configuration=ServiceConfigurationFacts(is_same=False))
 
     assert judged(older) == [(FindingSeverity.WARNING, OLDER_IN_FORCE, mend)]
 
 
-def test_a_file_that_the_service_refuses_is_told_with_its_reasons() -> None:
+def test_a_refused_file_is_broken_with_its_reasons() -> None:
     known = ServiceConfigurationFacts(is_same=False, refused=("FILE: one", "FILE: two"))
     found = f"{OLDER_IN_FORCE}; the service refuses the new file: FILE: one; FILE: two"
 
     assert judged(replace(ALIVE, configuration=known)) == [(FindingSeverity.BROKEN, found, ())]
 
 
-def test_what_is_wrong_with_a_file_is_told_once() -> None:
-    """The check reads it too, and tells each mistake as an item of its own."""
+def test_mistakes_that_check_reports_itself_are_not_repeated() -> None:
     known = ServiceConfigurationFacts(is_same=False, refused=("FILE: one",))
 
     found = judged(replace(ALIVE, configuration=known), is_right=False)
@@ -71,10 +70,9 @@ def test_what_is_wrong_with_a_file_is_told_once() -> None:
     ],
     ids=["no service", "in force", "not yet", "refused"],
 )
-def test_a_file_is_awaited_that_a_living_service_may_take(
+def test_a_reload_is_awaited_only_of_a_service_that_has_not_refused(
     known: ServiceConfigurationFacts | None, expected: bool, told: str
 ) -> None:
-    """Without a service the queue is closed, and one that refuses the file says so at once."""
     poller = replace(ALIVE, configuration=known)
 
     assert (is_config_reload_awaited(poller), stale_configuration_reason(poller)[: len(told) or None]) == (

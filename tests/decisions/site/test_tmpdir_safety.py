@@ -1,4 +1,4 @@
-"""Where execd makes TMPDIR nobody but root should write; most sites have /tmp."""
+"""Only root may write to the folder in which execd creates TMPDIR; most sites use /tmp."""
 
 from gridbridge.batch.gridengine.qconf_parser_and_edits import setup_edit_shell_line
 from gridbridge.decisions.site.running_site_findings import worst_finding_state
@@ -17,7 +17,7 @@ QUEUES = {
 }
 
 
-def test_each_folder_is_told_with_its_queues() -> None:
+def test_queues_are_grouped_by_tmpdir() -> None:
     assert queues_by_tmpdir(QUEUES) == {
         "/tmp": ("all.q", "transfer-beta"),
         "/scratch": ("all.q",),
@@ -25,7 +25,7 @@ def test_each_folder_is_told_with_its_queues() -> None:
     }
 
 
-def test_where_others_write_is_noted_with_the_lines_that_mend_it() -> None:
+def test_a_tmpdir_that_users_may_write_is_noted_with_its_commands() -> None:
     found = tuple(writable_tmpdir_findings("alpha", QUEUES, {"/tmp"}))
 
     assert {one.item: one.state for one in found} == {
@@ -41,5 +41,5 @@ def test_where_others_write_is_noted_with_the_lines_that_mend_it() -> None:
     ]
 
 
-def test_a_note_is_no_warning() -> None:
+def test_a_note_leaves_the_overall_state_ok() -> None:
     assert worst_finding_state(tuple(writable_tmpdir_findings("alpha", QUEUES, {"/tmp"}))) == FindingSeverity.OK

@@ -1,4 +1,4 @@
-"""A transfer queue that the service does not know of is no healthy one."""
+"""A transfer queue without a section in gridbridge.toml is broken."""
 
 import pytest
 

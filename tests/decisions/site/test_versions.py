@@ -1,4 +1,4 @@
-"""After an upgrade the check names each program that goes on with old code."""
+"""After an upgrade check names each running program with old code."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def running(version: str, pid: int = 0) -> RunningProgramVersion:
     return RunningProgramVersion(version=version, pid=pid)
 
 
-def test_programs_of_the_installed_version_are_well() -> None:
+def test_programs_of_the_installed_version_are_ok() -> None:
     programs = {"gridbridge-poller": running(NEW), "gridbridge-runner": running(NEW)}
 
     told = program_version_finding(programs, NEW)
@@ -20,7 +20,7 @@ def test_programs_of_the_installed_version_are_well() -> None:
     assert (told.state, told.found) == (FindingSeverity.OK, NEW)
 
 
-def test_programs_with_old_code_are_named_with_what_restarts_them() -> None:
+def test_programs_with_old_code_are_broken_with_their_restart_command() -> None:
     told = program_version_finding(
         {
             "gridbridge-poller": running(NEW, 41),
@@ -46,8 +46,7 @@ def test_programs_with_old_code_are_named_with_what_restarts_them() -> None:
         ((0, None), "end each program, the load sensor starts the poller"),
     ],
 )
-def test_a_poller_that_the_sensor_started_is_ended_by_its_number(pids: tuple[int, int | None], without: str) -> None:
-    """No command line has the name gridbridge-poller there."""
+def test_a_poller_without_systemd_is_killed_by_its_pid(pids: tuple[int, int | None], without: str) -> None:
     programs = {
         program: running(OLD, pid)
         for program, pid in zip(("gridbridge-poller", "gridbridge-runner"), pids, strict=True)
@@ -57,12 +56,12 @@ def test_a_poller_that_the_sensor_started_is_ended_by_its_number(pids: tuple[int
     assert program_version_finding(programs, NEW).hint.endswith(f"; without systemd {without}")
 
 
-def test_nothing_that_runs_is_nothing_old() -> None:
+def test_no_running_program_is_ok() -> None:
     assert program_version_finding({}, NEW).state == FindingSeverity.OK
 
 
 @pytest.mark.parametrize(("version", "installed"), [("0.1.0", NEW), (NEW, "0.1.0")])
-def test_a_version_without_its_commit_is_compared_by_its_number(version: str, installed: str) -> None:
-    """Nobody may know the commit, as of a package that was built without git."""
+def test_a_version_without_a_commit_is_compared_by_its_number(version: str, installed: str) -> None:
+    """The commit may be unknown, as in a package built without git."""
     assert program_version_finding({"gridbridge-poller": running(version)}, installed).state == FindingSeverity.OK
     assert program_version_finding({"gridbridge-poller": running("0.0.9")}, installed).state == FindingSeverity.BROKEN

@@ -1,4 +1,4 @@
-"""gridsub --check stores nothing; --wait and gridwait end as the campaign does."""
+"""gridsub --check previews a campaign without storing it; --wait and gridwait end with the campaign's end."""
 
 import json
 import os
@@ -78,7 +78,7 @@ JDL = "gridsub: the JDL of -j:1"
 
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a site with rules and a configuration, whose runner looked at beta."""
+    """Return a site folder with admission rules, a configuration and a published runner cycle about beta."""
     for name in ("published", "rules"):
         (tmp_path / name).mkdir(mode=0o755)
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
@@ -99,14 +99,14 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def sub(*options: str) -> tuple[int, list[str]]:
-    """Run gridsub; return its exit status and what it said."""
+    """Run gridsub; return its exit status and its output lines."""
     done = CliRunner().invoke(gridsub, options, standalone_mode=False)
     return done.return_value, [*done.stdout.splitlines(), *done.stderr.splitlines()]
 
 
 @pytest.mark.usefixtures("site")
-def test_a_check_tells_the_rules_and_what_would_go_where() -> None:
-    """From the numbers of the last cycle; those before it go first."""
+def test_gridsub_check_prints_rule_changes_and_tasks_by_cluster() -> None:
+    """The numbers are those of the last cycle; tasks of earlier campaigns go first."""
     status, lines = sub("--check", "--array", "1-9", "--clusters", "alpha,beta", "--", "run")
 
     assert (status, lines) == (
@@ -124,8 +124,7 @@ def test_a_check_tells_the_rules_and_what_would_go_where() -> None:
 
 
 @pytest.mark.usefixtures("site")
-def test_a_check_tells_what_would_go_where_after_a_prologue() -> None:
-    """Tasks wait for it, and not for free slots."""
+def test_gridsub_check_says_that_tasks_wait_for_the_prologue() -> None:
     jdl = {"name": "a", "nb_jobs": 2, "exec_file": "x", "clusters": {"beta": {}}}
 
     _, lines = sub("--check", "-j", json.dumps({**jdl, "prologue": ["make"]}))
@@ -153,8 +152,10 @@ def test_a_check_tells_what_would_go_where_after_a_prologue() -> None:
         ),
     ],
 )
-def test_a_check_tells_what_a_cluster_does_not_have(site: Path, wish: dict[str, str], told: str, waits: str) -> None:
-    """By what the poller was told last; without that nobody knows, and nothing is asked now."""
+def test_gridsub_check_names_queues_and_environments_that_a_cluster_lacks(
+    site: Path, wish: dict[str, str], told: str, waits: str
+) -> None:
+    """The names come from the published vocabulary; without a vocabulary nothing is said."""
     jdl = {"name": "a", "nb_jobs": 1, "exec_file": "x", "type": "normal", "clusters": {"beta": wish}}
     before = sub("--check", "-j", json.dumps(jdl))
     known = NamesOfferedByCluster(queue=frozenset({"all.q"}), pe=frozenset({"smp"}), rule=frozenset({"smp=$pe_slots"}))
@@ -169,8 +170,7 @@ def test_a_check_tells_what_a_cluster_does_not_have(site: Path, wish: dict[str, 
     assert waits in "".join(line for line in lines if "would wait" in line)
 
 
-def test_best_effort_tasks_need_no_queue_where_they_have_their_own(site: Path) -> None:
-    """The one that the JDL names is for ordinary tasks."""
+def test_best_effort_tasks_ignore_the_jdl_queue_at_a_cluster_with_best_effort_queues(site: Path) -> None:
     jdl = {"name": "a", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {"queue": "long"}}}
     (site / "published/vocabularies").mkdir()
     for names, is_told in (("all.q", True), ("all.q gb-be1", False)):
@@ -182,8 +182,8 @@ def test_best_effort_tasks_need_no_queue_where_they_have_their_own(site: Path) -
 
 
 @pytest.mark.parametrize(("type_", "free"), [("best-effort", 1), ("normal", 3)])
-def test_a_check_counts_the_slots_that_are_free_for_such_tasks(site: Path, type_: str, free: int) -> None:
-    """Best-effort tasks make way for ordinary ones, and not for each other."""
+def test_gridsub_check_counts_free_slots_by_campaign_type(site: Path, type_: str, free: int) -> None:
+    """Ordinary tasks preempt best-effort tasks, so more slots are free for them."""
     cycle = ShownTaskSendExplanations(at=NOON, free_slots={"beta": 3}, besteffort_slots={"beta": 1})
     published_campaign_files.publish_campaign_value_by_class(cycle, str(site / "published"))
     array = ("--array", "1-9", "--clusters", "beta", "--type", type_)
@@ -193,8 +193,7 @@ def test_a_check_counts_the_slots_that_are_free_for_such_tasks(site: Path, type_
     assert lines[2].startswith(f"beta: {free} free slot{'s' * (free > 1)}, ")
 
 
-def test_a_check_tells_where_no_task_fits(site: Path) -> None:
-    """However long it waits."""
+def test_gridsub_check_names_a_cluster_too_small_for_one_task(site: Path) -> None:
     small = ShownCampaignCluster(name="beta", kind="gridengine", answered_at=NOON, slots=2)
     published_campaign_files.publish_campaign_value_by_class(
         ShownCampaignClusters(at=NOON, clusters=(small,)), str(site / "published")
@@ -215,8 +214,7 @@ def test_a_check_tells_where_no_task_fits(site: Path) -> None:
         (False, "no task goes there while the cluster is under stress"),
     ],
 )
-def test_a_check_sends_nothing_where_nothing_goes(site: Path, is_drained: bool, words: str) -> None:
-    """The tasks wait."""
+def test_gridsub_check_sends_nothing_to_a_drained_or_stressed_cluster(site: Path, is_drained: bool, words: str) -> None:
     published = str(site / "published")
     if is_drained:
         drains.make_cluster_drains_folder(published)
@@ -231,8 +229,8 @@ def test_a_check_sends_nothing_where_nothing_goes(site: Path, is_drained: bool, 
 
 @pytest.mark.usefixtures("site")
 @pytest.mark.parametrize("check", [["--check"], []])
-def test_hosts_that_a_cluster_can_not_be_asked_for_are_refused(check: list[str]) -> None:
-    """With one line for each cluster, before anything is stored."""
+def test_properties_that_grid_engine_cannot_request_are_refused(check: list[str]) -> None:
+    """Each cluster gets its own line, before anything is stored."""
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "properties": "a=1 OR b=2"}
     clusters = {"alpha": {"properties": "mem > 2"}, "beta": {}}
     status, lines = sub(*check, "-j", json.dumps(known | {"clusters": clusters}))
@@ -247,8 +245,7 @@ def test_hosts_that_a_cluster_can_not_be_asked_for_are_refused(check: list[str])
 
 
 @pytest.mark.parametrize("named", [("BETA",), ("beta", "x y")])
-def test_clusters_are_named_as_the_site_names_them(site: Path, named: tuple[str, ...]) -> None:
-    """What is not is told with all that there are."""
+def test_a_misspelt_cluster_is_refused_with_the_list_of_clusters(site: Path, named: tuple[str, ...]) -> None:
     config = str(site / "gridbridge.toml")
     unknown = "--clusters: no cluster .* here; the clusters are alpha, beta$"
 
@@ -258,8 +255,8 @@ def test_clusters_are_named_as_the_site_names_them(site: Path, named: tuple[str,
     assert said.clusters == ("beta", "alpha")
 
 
-def test_resources_are_asked_of_the_clusters_that_know_them(site: Path) -> None:
-    """Grid Engine's names mean nothing to OAR; where nobody knows the clusters all are told."""
+def test_grid_engine_resources_are_requested_at_grid_engine_clusters_only(site: Path) -> None:
+    """OAR does not know Grid Engine's names; without a configuration a warning names all clusters."""
     path = site / "gridbridge.toml"
     path.write_text(f'{CONFIG}[cluster.gamma]\nkind = "oar"\n')
     wishes = CampaignWithoutJdlOptions(clusters=("beta", "gamma"), resources=("h_vmem=2G",))
@@ -276,23 +273,21 @@ def test_resources_are_asked_of_the_clusters_that_know_them(site: Path) -> None:
 
 @pytest.mark.usefixtures("site")
 @pytest.mark.parametrize("check", [["--check"], []])
-def test_what_a_rule_refuses_is_refused(check: list[str]) -> None:
-    """With the rule's name and reason; nothing is brought."""
+def test_a_campaign_that_an_admission_rule_refuses_is_not_submitted(check: list[str]) -> None:
     status, lines = sub(*check, "--array", "1-11", "--clusters", "beta", "--", "run")
 
     assert (status, lines[-1]) == (1, "gridsub: 10.py:small: at most 10 tasks")
 
 
 @pytest.mark.usefixtures("site")
-def test_a_check_refuses_a_cluster_that_is_not_there() -> None:
-    """As the service would."""
+def test_gridsub_check_refuses_an_unknown_cluster() -> None:
     status, lines = sub("--check", "--array", "1", "--clusters", "omega", "--", "run")
 
     assert (status, lines[-1]) == (1, "gridsub: no cluster omega here; the clusters are alpha, beta")
 
 
 @pytest.mark.usefixtures("site")
-def test_an_unknown_cluster_of_a_jdl_is_told_with_all_else_that_is_wrong() -> None:
+def test_all_mistakes_of_a_jdl_are_reported_at_once() -> None:
     text = '{"name": "a", "nb_jobs": 0, "exec_file": "run", "clusters": {"beta": {}, "btea": {}}}'
     status, lines = sub("--check", "-j", text)
 
@@ -303,8 +298,8 @@ def test_an_unknown_cluster_of_a_jdl_is_told_with_all_else_that_is_wrong() -> No
     ]
 
 
-def test_rules_that_others_can_write_stop_everything(site: Path) -> None:
-    """The line says what mends it."""
+def test_admission_rules_that_others_can_write_stop_gridsub(site: Path) -> None:
+    """The error line has the command that corrects the mode."""
     (site / "rules").chmod(0o777)
 
     status, lines = sub("--array", "1", "--clusters", "beta", "--", "run")
@@ -312,8 +307,7 @@ def test_rules_that_others_can_write_stop_everything(site: Path) -> None:
     assert (status, lines[-1].rpartition(": ")[2]) == (1, f"chmod go-w {site}/rules")
 
 
-def test_what_is_brought_is_as_the_rules_made_it(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The service finds nothing to change in it."""
+def test_gridsub_submits_the_campaign_as_changed_by_the_rules(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     del site
     brought = []
     monkeypatch.setattr(campaign_client, "submit_campaign", brought.append)
@@ -335,8 +329,10 @@ def test_what_is_brought_is_as_the_rules_made_it(site: Path, monkeypatch: pytest
     ],
     ids=["well", "failed", "a task cancelled", "cancelled"],
 )
-def test_waiting_ends_with_the_campaign(tmp_path: Path, last: ShownCampaign, status: int) -> None:
-    """0 only if every task succeeded; a paused campaign goes on."""
+def test_waiting_for_a_campaign_returns_0_only_if_every_task_succeeded(
+    tmp_path: Path, last: ShownCampaign, status: int
+) -> None:
+    """A paused campaign has not ended."""
     published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path))
     steps = [(SWEEP,), (replace(SWEEP, state=CampaignState.PAUSED),), (last,)]
 
@@ -348,8 +344,7 @@ def test_waiting_ends_with_the_campaign(tmp_path: Path, last: ShownCampaign, sta
     assert steps == []
 
 
-def test_nobody_waits_for_a_campaign_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line says so."""
+def test_gridwait_refuses_an_unknown_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gridwait_module, "SHOWN_S", 0)
 
     done = CliRunner().invoke(gridwait, ["7", "--published", str(tmp_path)], standalone_mode=False)
@@ -357,8 +352,7 @@ def test_nobody_waits_for_a_campaign_that_is_not_there(tmp_path: Path, monkeypat
     assert (done.return_value, done.output) == (1, "gridwait: no campaign 7\n")
 
 
-def test_a_campaign_that_is_shown_soon_is_waited_for(tmp_path: Path) -> None:
-    """Gridsub tells its number first."""
+def test_waiting_begins_before_the_campaign_is_published(tmp_path: Path) -> None:
     shown = ShownCampaigns(at=NOON, campaigns=(replace(SWEEP, state=CampaignState.CANCELLED),))
     Timer(0.5, published_campaign_files.publish_campaign_value_by_class, [shown, str(tmp_path)]).start()
 
@@ -366,8 +360,7 @@ def test_a_campaign_that_is_shown_soon_is_waited_for(tmp_path: Path) -> None:
     assert published_campaign_files.read_campaign_value_by_class(ShownCampaigns, str(tmp_path))
 
 
-def test_nobody_waits_for_a_campaign_that_is_there_no_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its owner purged it, or the state file that is there now does not know it."""
+def test_waiting_ends_with_1_when_the_campaign_was_purged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path))
 
     def pause(_: float) -> None:
@@ -378,8 +371,7 @@ def test_nobody_waits_for_a_campaign_that_is_there_no_more(tmp_path: Path, capsy
 
 
 @pytest.mark.parametrize(("failed", "status"), [(0, 0), (1, 1)])
-def test_several_campaigns_are_waited_for(tmp_path: Path, failed: int, status: int) -> None:
-    """1 where any of them has a task that failed, whichever it is."""
+def test_gridwait_returns_1_if_a_task_of_any_campaign_failed(tmp_path: Path, failed: int, status: int) -> None:
     good = replace(SWEEP, state=CampaignState.TERMINATED, ended=SWEEP.tasks)
     other = replace(good, number=8, failed=failed)
     published_campaign_files.publish_campaign_value_by_class(
@@ -403,10 +395,10 @@ def test_several_campaigns_are_waited_for(tmp_path: Path, failed: int, status: i
         ("gpu IS NOT NULL", "gpu IS NOT NULL"),
     ],
 )
-def test_a_number_or_boolean_is_asked_for_by_its_value_alone(
+def test_a_number_or_boolean_is_requested_by_equality_only(
     site: Path, check: list[str], wanted: str, told: str
 ) -> None:
-    """By what beta told the poller; qsub there would refuse the tasks."""
+    """The qsub of beta would refuse the tasks; the resource types come from beta's vocabulary."""
     known = NamesOfferedByCluster(resource=frozenset({"mem", "gpu", "arch"}), string=frozenset({"arch"}))
     (site / "published/vocabularies").mkdir()
     (site / "published/vocabularies/beta").write_bytes(names_offered_by_cluster.encode_offered_names(known))
@@ -420,7 +412,7 @@ def test_a_number_or_boolean_is_asked_for_by_its_value_alone(
     assert (status, lines[-1], fine) == (1, f"{start}{told}", 0)
 
 
-def test_two_values_of_one_resource_are_refused_before_a_cluster_has_told_its_resources(site: Path) -> None:
+def test_two_values_of_one_resource_are_refused_without_a_vocabulary(site: Path) -> None:
     jdl = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
 
     status, lines = sub("-j", json.dumps(jdl | {"properties": "mem = 2G AND mem = 3G"}))
@@ -432,8 +424,10 @@ def test_two_values_of_one_resource_are_refused_before_a_cluster_has_told_its_re
 @pytest.mark.parametrize(
     ("wish", "is_told"), [({"resources": "/nodes=1/core=2"}, True), ({"resources": "/core=2"}, False), ({}, False)]
 )
-def test_a_check_tells_where_nobody_knows_how_slots_are_placed(site: Path, wish: dict[str, str], is_told: bool) -> None:
-    """A cluster that has not told its parallel environments yet may spread a task's slots."""
+def test_gridsub_check_warns_while_a_cluster_has_published_no_parallel_environments(
+    site: Path, wish: dict[str, str], is_told: bool
+) -> None:
+    """Such a cluster may spread the slots of a task over hosts."""
     jdl = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": wish}}
     spread = "beta: its parallel environments are not known yet"
 

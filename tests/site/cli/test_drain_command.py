@@ -1,4 +1,4 @@
-"""drain and undrain as administrators see them."""
+"""gridbridge drain and undrain as administrators see the two commands."""
 
 import os
 import pwd
@@ -30,7 +30,7 @@ def run(folder: str, *words: str) -> Result:
     return CliRunner().invoke(gridbridge, [*words, "--published", folder])
 
 
-def test_a_drained_cluster_closes_its_queue_and_tells_who_drained_it_and_why(folder: str) -> None:
+def test_draining_a_cluster_closes_its_queue_and_records_who_and_why(folder: str) -> None:
     assert run(folder, "drain", "beta", "--reason", "disk 100 % full").exit_code == 0
 
     seen = files.read_all_published_files(folder)
@@ -42,7 +42,7 @@ def test_a_drained_cluster_closes_its_queue_and_tells_who_drained_it_and_why(fol
     assert me == seen.drained["beta"].by
 
 
-def test_a_drain_is_taken_back_once(folder: str) -> None:
+def test_a_second_undrain_is_refused(folder: str) -> None:
     run(folder, "drain", "beta", "--reason", "x")
     first, second = (run(folder, "undrain", "beta") for _ in range(2))
 
@@ -51,8 +51,7 @@ def test_a_drain_is_taken_back_once(folder: str) -> None:
     assert str(second.exception) == "beta: not drained; drained clusters: none"
 
 
-def test_a_path_is_no_drained_cluster(folder: str) -> None:
-    """What it leads to stays."""
+def test_undrain_removes_no_file_outside_its_folder(folder: str) -> None:
     elsewhere = Path(folder, "beside")
     elsewhere.touch()
 
@@ -72,7 +71,7 @@ def test_a_path_is_no_drained_cluster(folder: str) -> None:
         (("beta", "--reason", "x" * (MAX_CHARACTERS + 1)), "--reason: expected one line"),
     ],
 )
-def test_what_is_wrong_is_told_and_drains_nothing(folder: str, words: tuple[str, ...], wrong: str) -> None:
+def test_a_wrong_cluster_or_reason_drains_nothing(folder: str, words: tuple[str, ...], wrong: str) -> None:
     told = run(folder, "drain", *words)
 
     assert isinstance(told.exception, GridbridgeError)
@@ -80,8 +79,7 @@ def test_what_is_wrong_is_told_and_drains_nothing(folder: str, words: tuple[str,
     assert drains.list_drained_clusters(folder) == frozenset()
 
 
-def test_a_cluster_of_campaigns_is_drained_though_no_queue_leads_there(tmp_path: Path) -> None:
-    """A site without transfer queues keeps its campaigns from a cluster so."""
+def test_a_cluster_of_campaigns_can_be_drained_without_a_transfer_queue(tmp_path: Path) -> None:
     folder = publish(tmp_path, shown(service=None, clusters={}))
     drains.make_cluster_drains_folder(folder)
     gamma = ShownCampaignCluster(name="gamma", kind="oar")
@@ -97,7 +95,7 @@ def test_a_cluster_of_campaigns_is_drained_though_no_queue_leads_there(tmp_path:
     assert f"\ngamma: drained by {me} 0 s ago: new disks; no campaign sends tasks to this cluster" in (status.stdout)
 
 
-def test_where_nothing_runs_nothing_can_be_drained_yet(tmp_path: Path) -> None:
+def test_no_cluster_can_be_drained_before_a_service_has_published(tmp_path: Path) -> None:
     folder = publish(tmp_path, shown(service=None, clusters={}))
 
     told = run(folder, "drain", "gamma", "--reason", "x")
@@ -107,7 +105,9 @@ def test_where_nothing_runs_nothing_can_be_drained_yet(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("drain", "beta", "--reason", "x"), ("undrain", "beta")])
-def test_who_may_not_is_told_who_may(folder: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_the_right_is_told_which_accounts_may_drain(
+    folder: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "access", lambda *_, **__: False)
 
     told = run(folder, *words)
@@ -116,8 +116,7 @@ def test_who_may_not_is_told_who_may(folder: str, words: tuple[str, ...], monkey
     assert str(told.exception) == f"only {me} and root may do this: sudo -u {me} ..."
 
 
-def test_a_drain_that_is_none_is_told_and_still_closes(folder: str) -> None:
-    """A queue stays closed whatever stands in its cluster's file."""
+def test_an_unreadable_drain_file_still_closes_the_queue(folder: str) -> None:
     Path(folder, "drained", "beta").write_text("what\n")
 
     assert drains.list_drained_clusters(folder) == {"beta"}

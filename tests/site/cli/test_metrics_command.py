@@ -1,4 +1,4 @@
-"""gridbridge metrics: the text that Prometheus reads, as a text, in a file and by HTTP."""
+"""gridbridge metrics: the Prometheus text on standard output, in a file and by HTTP."""
 
 import json
 import os
@@ -45,7 +45,7 @@ NAMED = re.compile(r"\{\{(\w+)\}\}")
 
 @pytest.fixture
 def folders(tmp_path: Path) -> tuple[str, ...]:
-    """Return the options that name the folders of a site that uses everything."""
+    """Return the options that name the folders of a site that uses every capability."""
     published, balance = site(tmp_path)
     return "--published", published, "--balance-published", balance
 
@@ -56,13 +56,13 @@ def run(*words: str) -> Result:
 
 
 def names(text: str) -> set[str]:
-    """Return the names of a text's samples."""
+    """Return the sample names in a Prometheus text."""
     families = text_string_to_metric_families(text)
     return {one.name for family in families for one in family.samples}
 
 
-def test_the_text_is_as_it_was(tmp_path: Path) -> None:
-    """Of a site that uses everything; made anew by this test with GOLDEN=new in the environment."""
+def test_the_metrics_text_equals_the_golden_file(tmp_path: Path) -> None:
+    """GOLDEN=new in the environment rewrites the golden file."""
     families, troubles = collect_published_metrics(NOW, *site(tmp_path))
     text = published_metrics.format_prometheus_text(families)
     if os.environ.get("GOLDEN") == "new":
@@ -71,7 +71,7 @@ def test_the_text_is_as_it_was(tmp_path: Path) -> None:
     assert (text.decode(), troubles) == (GOLDEN.read_text(), ())
 
 
-def test_the_text_is_what_prometheus_reads(folders: tuple[str, ...]) -> None:
+def test_prometheus_parses_the_metrics_text(folders: tuple[str, ...]) -> None:
     done = run(*folders)
 
     found = list(text_string_to_metric_families(done.stdout))
@@ -79,8 +79,8 @@ def test_the_text_is_what_prometheus_reads(folders: tuple[str, ...]) -> None:
     assert all(family.documentation and family.type in ("gauge", "counter") for family in found)
 
 
-def test_names_and_labels_are_those_that_prometheus_advises(folders: tuple[str, ...]) -> None:
-    """Units are words at the end, counters alone end with _total; labels have few values."""
+def test_metric_names_follow_prometheus_conventions(folders: tuple[str, ...]) -> None:
+    """Units are words at the end, only counters end with _total, and labels have few values."""
     for family in text_string_to_metric_families(run(*folders).stdout):
         for one in family.samples:
             assert NAME.fullmatch(one.name)
@@ -89,13 +89,13 @@ def test_names_and_labels_are_those_that_prometheus_advises(folders: tuple[str, 
             assert not re.search("_(ms|min|minutes|hours|count)$", one.name)
 
 
-def test_no_person_and_no_job_is_told(folders: tuple[str, ...]) -> None:
+def test_metrics_name_no_user_and_no_job(folders: tuple[str, ...]) -> None:
     text = run(*folders).stdout
 
     assert [word for word in ("alice", "bob", "gb.alpha", "bag") if word in text] == []
 
 
-def test_each_name_of_the_dashboard_is_exposed(folders: tuple[str, ...]) -> None:
+def test_every_metric_of_the_dashboard_is_exposed(folders: tuple[str, ...]) -> None:
     board = json.loads(DASHBOARD.read_text())
     asked = {name for expression in expressions(board) for name in NAME.findall(expression)}
 
@@ -103,8 +103,8 @@ def test_each_name_of_the_dashboard_is_exposed(folders: tuple[str, ...]) -> None
     assert {"gridbridge_transfers", "gridbridge_campaign_tasks", "gridbridge_balance_nodes"} < asked
 
 
-def test_each_label_of_the_dashboard_is_one_of_its_metric(folders: tuple[str, ...]) -> None:
-    """Where it selects, sums and names a line by one: another would leave a panel empty."""
+def test_every_label_of_the_dashboard_exists_on_its_metric(folders: tuple[str, ...]) -> None:
+    """An unknown label in a selection, sum or legend would leave a panel empty."""
     known = dict[str, set[str]]()
     for family in text_string_to_metric_families(run(*folders).stdout):
         for one in family.samples:
@@ -122,8 +122,8 @@ def test_each_label_of_the_dashboard_is_one_of_its_metric(folders: tuple[str, ..
         assert not shown or named <= shown, one["expr"]
 
 
-def test_the_dashboard_is_one_that_grafana_takes() -> None:
-    """Each panel has a number and a place of its own, and asks the source that one chooses."""
+def test_the_dashboard_is_valid_for_grafana() -> None:
+    """Panels have unique ids, do not overlap, and query the chosen data source."""
     board = json.loads(DASHBOARD.read_text())
     panels = board["panels"]
     places = [tuple(one["gridPos"][key] for key in "xywh") for one in panels]
@@ -141,7 +141,7 @@ def test_the_dashboard_is_one_that_grafana_takes() -> None:
             assert balanced(target["expr"]), target["expr"]
 
 
-def test_the_alerts_of_the_page_on_metrics_ask_for_what_is_exposed(folders: tuple[str, ...]) -> None:
+def test_the_documented_alerts_use_exposed_metrics(folders: tuple[str, ...]) -> None:
     page = (ROOT / "docs/reference/metrics.md").read_text()
     asked = {word for word in NAME.findall(page) if not word.endswith("_")}
 
@@ -150,7 +150,7 @@ def test_the_alerts_of_the_page_on_metrics_ask_for_what_is_exposed(folders: tupl
 
 
 def expressions(board: dict[str, Any]) -> Iterator[str]:
-    """Yield what panels and variables ask for."""
+    """Yield the PromQL expressions of all panels and variables."""
     for panel in board["panels"]:
         for target in panel.get("targets", ()):
             yield target["expr"]
@@ -160,7 +160,7 @@ def expressions(board: dict[str, Any]) -> Iterator[str]:
 
 
 def overlap(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Say whether two places have a part in common."""
+    """Say whether two panel rectangles overlap."""
     return a[0] < b[0] + b[2] and b[0] < a[0] + a[2] and a[1] < b[1] + b[3] and b[1] < a[1] + a[3]
 
 
@@ -172,7 +172,7 @@ def balanced(expression: str) -> bool:
     return not set(left) & set("(){}[]")
 
 
-def test_a_file_is_written_whole_and_for_everybody(folders: tuple[str, ...], tmp_path: Path) -> None:
+def test_the_metrics_file_is_replaced_atomically_and_world_readable(folders: tuple[str, ...], tmp_path: Path) -> None:
     target = tmp_path / "text" / "gridbridge.prom"
     target.parent.mkdir()
     done = run("--textfile", str(target), *folders)
@@ -183,7 +183,7 @@ def test_a_file_is_written_whole_and_for_everybody(folders: tuple[str, ...], tmp
     assert os.listdir(target.parent) == ["gridbridge.prom"]
 
 
-def test_a_file_of_this_folder_needs_no_slash(
+def test_the_metrics_file_may_be_a_bare_name(
     folders: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -203,7 +203,7 @@ def test_a_file_of_this_folder_needs_no_slash(
         (("--listen", ""), "'': expected an address such as 127.0.0.1:9108"),
     ],
 )
-def test_wrong_options_are_one_line_and_2(words: tuple[str, ...], right: str) -> None:
+def test_a_wrong_option_prints_one_line_and_returns_2(words: tuple[str, ...], right: str) -> None:
     done = program(*words)
 
     assert done.returncode == 2
@@ -212,17 +212,17 @@ def test_wrong_options_are_one_line_and_2(words: tuple[str, ...], right: str) ->
 
 
 def program(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run the program as people do."""
+    """Run the program in a process of its own."""
     return subprocess.run(argv(*words), capture_output=True, text=True, check=False, timeout=60)
 
 
 def argv(*words: str) -> list[str]:
-    """Return what starts the program."""
+    """Return the command line of the program."""
     start = "from gridbridge.cli.main import main; main()"
     return [sys.executable, "-c", start, "metrics", *words]
 
 
-def test_without_published_files_it_is_one_line_and_2(tmp_path: Path) -> None:
+def test_missing_published_folders_print_one_line_and_return_2(tmp_path: Path) -> None:
     nothing = str(tmp_path / "nothing")
     done = program("--published", nothing, "--balance-published", nothing)
 
@@ -230,7 +230,7 @@ def test_without_published_files_it_is_one_line_and_2(tmp_path: Path) -> None:
     assert done.stderr.startswith(f"gridbridge: {nothing}, {nothing}: no such folders")
 
 
-def test_a_folder_that_cannot_be_written_is_one_line_and_2(folders: tuple[str, ...]) -> None:
+def test_an_unwritable_folder_prints_one_line_and_returns_2(folders: tuple[str, ...]) -> None:
     done = program("--textfile", "/proc/gridbridge.prom", *folders)
 
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
@@ -239,7 +239,7 @@ def test_a_folder_that_cannot_be_written_is_one_line_and_2(folders: tuple[str, .
 
 @contextmanager
 def listening(*words: str) -> Iterator[str]:
-    """Run it with --listen, and yield what it says that it listens on."""
+    """Run the program with --listen, and yield the URL that it prints."""
     with subprocess.Popen(
         argv("--listen", *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as server:
@@ -251,7 +251,7 @@ def listening(*words: str) -> Iterator[str]:
             server.wait(20)
 
 
-def test_each_question_by_http_is_answered_anew(folders: tuple[str, ...]) -> None:
+def test_every_http_request_reads_the_published_files_again(folders: tuple[str, ...]) -> None:
     with listening("0", *folders) as url:
         before = urllib.request.urlopen(url, timeout=20).read().decode()
         Path(folders[1], "service.json").unlink()
@@ -262,23 +262,23 @@ def test_each_question_by_http_is_answered_anew(folders: tuple[str, ...]) -> Non
 
 
 def served() -> int:
-    """Answer in a thread of this process; return the port."""
+    """Serve metrics in a thread of this process; return the port."""
     ports = queue.Queue[int]()
     words = (tuple, "127.0.0.1", 0, ports.put)
     threading.Thread(target=metrics_command.serve_metrics, args=words, daemon=True).start()
     return ports.get(timeout=20)
 
 
-def test_who_says_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else a few hundred idle connections keep everybody else from being answered."""
+def test_an_idle_http_client_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a few hundred idle connections would block all other clients."""
     monkeypatch.setattr(metrics_command, "IDLE_CLIENT_S", 0.2)
 
     with socket.create_connection(("127.0.0.1", served()), 20) as idle:
         assert idle.recv(1) == b""
 
 
-def test_who_asks_a_letter_at_a_time_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each letter came in time, and so such a connection was kept without end."""
+def test_a_client_that_sends_one_byte_at_a_time_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time limit applies to the whole request, not to each byte."""
     monkeypatch.setattr(metrics_command, "REQUEST_LIMIT_S", 0.5)
 
     with socket.create_connection(("127.0.0.1", served()), 20) as slow:
@@ -287,8 +287,8 @@ def test_who_asks_a_letter_at_a_time_is_cut_off(monkeypatch: pytest.MonkeyPatch)
         assert b"" in answers
 
 
-def test_of_too_many_connections_the_oldest_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else they take all threads and descriptors before the time of the first one is over."""
+def test_too_many_connections_close_the_oldest_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise connections would use up threads and descriptors before the first time limit."""
     monkeypatch.setattr(metrics_command, "MAX_CONNECTIONS", 3)
     port = served()
     with ExitStack() as opened:
@@ -301,7 +301,7 @@ def test_of_too_many_connections_the_oldest_is_cut_off(monkeypatch: pytest.Monke
 
 
 def said(slow: socket.socket) -> bytes | None:
-    """Send a letter; return what came back, empty for the end, None for nothing yet."""
+    """Send one byte; return the answer, b"" at the end of the connection, None if no answer came yet."""
     try:
         slow.send(b"G")
         return slow.recv(1)
@@ -312,7 +312,7 @@ def said(slow: socket.socket) -> bytes | None:
 
 
 @pytest.mark.parametrize("accept", ["version=zz", "version=1.0.0"])
-def test_whatever_form_is_wanted_the_text_is_the_answer(accept: str, folders: tuple[str, ...]) -> None:
+def test_any_accept_header_gets_the_plain_text(accept: str, folders: tuple[str, ...]) -> None:
     with listening("0", *folders) as url:
         headers = {"Accept": f"application/openmetrics-text; {accept}"}
         question = urllib.request.Request(url, headers=headers)
@@ -321,8 +321,8 @@ def test_whatever_form_is_wanted_the_text_is_the_answer(accept: str, folders: tu
     assert answer.headers.get_content_type() == "text/plain"
 
 
-def test_who_hangs_up_leaves_no_traceback(capfd: pytest.CaptureFixture[str]) -> None:
-    """Anybody could fill the log by that."""
+def test_a_reset_connection_leaves_no_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+    """Otherwise anybody could fill the log."""
     port = served()
     with socket.create_connection(("127.0.0.1", port), 20) as gone:
         gone.send(b"GE")
@@ -333,7 +333,7 @@ def test_who_hangs_up_leaves_no_traceback(capfd: pytest.CaptureFixture[str]) -> 
     assert capfd.readouterr().err == ""
 
 
-def test_a_broken_file_hides_only_its_own_part(folders: tuple[str, ...]) -> None:
+def test_an_unreadable_file_hides_only_its_own_metrics(folders: tuple[str, ...]) -> None:
     Path(folders[1], "campaigns.json").write_text("{")
     done = run(*folders)
 
@@ -343,7 +343,7 @@ def test_a_broken_file_hides_only_its_own_part(folders: tuple[str, ...]) -> None
     assert done.stderr == (f"gridbridge: {folders[1]}/campaigns.json: not what this version of gridbridge publishes\n")
 
 
-def test_a_server_goes_on_without_published_files(tmp_path: Path) -> None:
+def test_the_http_server_answers_without_published_files(tmp_path: Path) -> None:
     nothing = str(tmp_path / "nothing")
     with listening("0", "--published", nothing, "--balance-published", nothing) as url:
         text = urllib.request.urlopen(url, timeout=20).read().decode()
@@ -351,7 +351,7 @@ def test_a_server_goes_on_without_published_files(tmp_path: Path) -> None:
     assert names(text) == {"gridbridge_published_readable"}
 
 
-def test_a_port_in_use_is_one_line_and_2(folders: tuple[str, ...]) -> None:
+def test_a_port_in_use_prints_one_line_and_returns_2(folders: tuple[str, ...]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = program("--listen", str(port), *folders)
@@ -360,10 +360,10 @@ def test_a_port_in_use_is_one_line_and_2(folders: tuple[str, ...]) -> None:
     assert done.stderr == f"gridbridge: 127.0.0.1:{port}: Address already in use\n"
 
 
-def test_the_unit_of_systemd_shows_which_version_listens(
+def test_the_metrics_lock_file_names_the_running_version(
     folders: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`gridbridge check` compares it with the installed version."""
+    """`gridbridge check` compares the running version with the installed version."""
     monkeypatch.setenv("RUNTIME_DIRECTORY", str(tmp_path))
     unit = (ROOT / "conf/systemd/gridbridge-metrics.service").read_text()
 

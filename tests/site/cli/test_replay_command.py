@@ -1,4 +1,4 @@
-"""replay as administrators see it: the last decisions, one made again, and what went wrong."""
+"""gridbridge replay lists the last decisions, repeats one, and reports errors."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ TOLD = "gb.alpha.7.0.1: looking up the job's end in the remote accounting: job u
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """Write a site of embedded clusters, whose state file is its owner's."""
+    """Write the configuration of a site with an embedded cluster and its own state file."""
     path = tmp_path / "gridbridge.toml"
     path.write_text(
         f'[site]\ncluster = "alpha"\nstate = "sqlite:///{tmp_path}/state.db"\n'
@@ -62,7 +62,7 @@ def run(config: Path, *words: str) -> Result:
     return CliRunner().invoke(gridbridge, ["replay", *words, "--config", str(config)])
 
 
-def test_the_last_decisions_are_listed_and_one_is_made_again(config: Path, database: StateFile) -> None:
+def test_replay_lists_decisions_and_repeats_one(config: Path, database: StateFile) -> None:
     assert TOLD in run(config).stdout
     listed = json.loads(run(config, "--json").stdout)
     assert [(one["decision"], one["program"], one["sentence"]) for one in listed] == [(1, "poller", TOLD)]
@@ -73,8 +73,7 @@ def test_the_last_decisions_are_listed_and_one_is_made_again(config: Path, datab
     assert (told["actions"], told["now"]) == ([WHY], [WHY])
 
 
-def test_a_difference_is_shown_and_is_the_exit_status(config: Path, database: StateFile) -> None:
-    """As when a later version has another rule."""
+def test_a_repeated_decision_that_differs_prints_a_diff_and_returns_1(config: Path, database: StateFile) -> None:
     [kept] = DecisionJournal(database).last(1)
     inputs = {**kept.inputs, "actions": ["close gb.alpha.7.0.1: \x1b[2Jgone"]}
     DecisionJournal(database).keep(DecisionJournalEntry(at=second(0), program="poller", sentence="x", inputs=inputs))
@@ -84,7 +83,7 @@ def test_a_difference_is_shown_and_is_the_exit_status(config: Path, database: St
     assert again.stdout == f"- gb.alpha.7.0.1: closing the transfer: \ufffd[2Jgone\n+ {TOLD}\n"
 
 
-def test_an_unknown_number_and_what_cannot_be_read_are_one_line(config: Path, database: StateFile) -> None:
+def test_an_unknown_or_unreadable_decision_is_a_one_line_error(config: Path, database: StateFile) -> None:
     unknown = run(config, "77")
     assert unknown.exit_code == 1
     assert unknown.stderr == "gridbridge: decision 77: no decision of this number in the journal\n"
@@ -96,16 +95,15 @@ def test_an_unknown_number_and_what_cannot_be_read_are_one_line(config: Path, da
         raise run(config, "2").exception or AssertionError
 
 
-def test_no_state_file_is_made_by_looking(config: Path) -> None:
+def test_replay_creates_no_state_file(config: Path) -> None:
     with pytest.raises(GridbridgeError, match="no service has run here yet"):
         raise run(config).exception or AssertionError
     assert not (config.parent / "state.db").exists()
 
 
-def test_a_decision_of_the_balancers_comes_from_its_own_file(
+def test_replay_balancer_reads_the_balancers_own_journal(
     config: Path, database: StateFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both files have a decision 1."""
     asked = list[str]()
     monkeypatch.setattr(service, "switch_process_to_account", lambda account, *_: asked.append(account))
     monkeypatch.setattr(service, "BALANCE_STATE", f"{tmp_path}/balance.db")

@@ -1,4 +1,4 @@
-"""status and why as people and programs see them: golden text, JSON shapes, exit statuses."""
+"""gridbridge status and why: golden text, JSON shapes and exit statuses."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(gridbridge, words)
 
 
-def test_status_is_three_aligned_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_prints_three_aligned_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = publish(tmp_path, shown(transfer(), WAITING))
 
     status_command.print_status_report(status_and_why_reports.build_site_status_report(NOW, folder), NOW)
@@ -42,7 +42,7 @@ def test_status_is_three_aligned_tables(tmp_path: Path, capsys: pytest.CaptureFi
     )
 
 
-def test_status_says_first_that_the_service_is_silent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_begins_with_the_alarm_of_a_silent_poller(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = publish(tmp_path, shown(load=load(age_s=95)))
 
     status_command.print_status_report(status_and_why_reports.build_site_status_report(NOW, folder), NOW)
@@ -67,7 +67,7 @@ def test_status_says_why_a_queue_is_closed(tmp_path: Path, capsys: pytest.Captur
     assert out.endswith("\nno open transfer\n")
 
 
-def test_why_is_a_paragraph_and_the_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_why_prints_a_paragraph_and_the_history_of_a_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     task = history(transfer(), "being submitted to beta", "submitted to beta as 34, held")
     folder = publish(tmp_path, shown(transfer()), task)
 
@@ -84,7 +84,7 @@ def test_why_is_a_paragraph_and_the_history(tmp_path: Path, capsys: pytest.Captu
     )
 
 
-def test_json_has_what_the_tables_have(tmp_path: Path) -> None:
+def test_json_output_has_the_content_of_the_tables(tmp_path: Path) -> None:
     folder = publish(tmp_path, shown(transfer()), history(transfer(), "being submitted"))
 
     status = json.loads(run("status", "--json", "--published", folder).stdout)
@@ -99,7 +99,7 @@ def test_json_has_what_the_tables_have(tmp_path: Path) -> None:
     assert attempt["transfer"]["transfer"] == "gb.alpha.12.0.1"
 
 
-def test_an_unknown_job_is_one_line_and_exit_status_1(tmp_path: Path) -> None:
+def test_why_of_an_unknown_job_prints_one_line_and_returns_1(tmp_path: Path) -> None:
     done = run("why", "99", "--published", publish(tmp_path, shown()))
 
     assert (done.exit_code, done.stdout) == (1, "")
@@ -107,8 +107,7 @@ def test_an_unknown_job_is_one_line_and_exit_status_1(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_a_job_that_came_home_is_told_as_it_is_there_and_then_with_its_transfer(tmp_path: Path) -> None:
-    """Its transfer is over, and kept for a while."""
+def test_why_of_a_returned_job_shows_the_home_job_before_its_ended_transfer(tmp_path: Path) -> None:
     ended = transfer(transfer=f"gb.alpha.{NUMBER}.0.1", closed_at=ago(60), reason="comes home")
     folder = publish(tmp_path / "published", shown(), history(ended, "comes home"))
     config = site(tmp_path)
@@ -125,8 +124,8 @@ def test_a_job_that_came_home_is_told_as_it_is_there_and_then_with_its_transfer(
     assert (json.loads(known)["home"]["was_sent"], done.exit_code) == (True, 0)
 
 
-def test_a_silent_qmaster_is_told_as_that_and_not_as_an_unknown_job(tmp_path: Path) -> None:
-    """The job may be there. Beside a transfer or a campaign that is one line more."""
+def test_why_reports_a_silent_qmaster_instead_of_an_unknown_job(tmp_path: Path) -> None:
+    """Beside a known transfer or campaign the silent qmaster is one more line."""
     config = site(tmp_path)
     (tmp_path / "qstat").write_text("#!/bin/sh\necho error: no route >&2\nexit 1\n")
     ended = transfer(transfer=f"gb.alpha.{NUMBER}.0.1", closed_at=ago(60))
@@ -142,11 +141,11 @@ def test_a_silent_qmaster_is_told_as_that_and_not_as_an_unknown_job(tmp_path: Pa
 
 
 @pytest.mark.parametrize("command", ["status", "why"])
-def test_help_has_an_example(command: str) -> None:
+def test_help_of_status_and_why_has_an_example(command: str) -> None:
     assert f"Example:\n    gridbridge {command}" in run(command, "--help").stdout
 
 
-def test_a_time_of_another_day_or_of_the_future_has_its_date() -> None:
+def test_a_time_outside_the_last_day_is_printed_with_its_date() -> None:
     assert format_local_time(ago(86399), NOW) == "12:00:01"
     assert format_local_time(ago(86400), NOW) == "2026-02-28 12:00:00"
     assert format_local_time(ago(-1), NOW) == "2026-03-01 12:00:01"

@@ -1,4 +1,4 @@
-"""gridbridge why tells of campaigns, too: numbers of the last cycle, and what would change them."""
+"""gridbridge why explains campaigns and their tasks by the numbers of the last cycle."""
 
 import json
 from dataclasses import replace
@@ -65,7 +65,7 @@ WAITS = [
 
 
 def why(published: Path, *options: str) -> Result:
-    """Ask why."""
+    """Run gridbridge why."""
     argv = ["why", *options, "--published", str(published)]
     return CliRunner().invoke(gridbridge, argv, standalone_mode=False)
 
@@ -94,7 +94,7 @@ def show(published: Path, one: ShownCampaign) -> None:
     published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(one,)), str(published))
 
 
-def test_a_cycle_of_late_is_told_by_its_time_alone(published: Path) -> None:
+def test_why_of_a_recent_cycle_does_not_suspect_the_runner(published: Path) -> None:
     published_campaign_files.publish_campaign_value_by_class(
         ShownTaskSendExplanations(at=datetime.now(UTC), reasons=REASONS), str(published)
     )
@@ -102,8 +102,7 @@ def test_a_cycle_of_late_is_told_by_its_time_alone(published: Path) -> None:
     assert "may not run" not in why(published, "7").output
 
 
-def test_a_campaign_is_told_cluster_by_cluster(published: Path) -> None:
-    """With what would change it, as of the last cycle."""
+def test_why_of_a_campaign_explains_each_cluster(published: Path) -> None:
     lines = why(published, "7").output.splitlines()
 
     assert lines == [
@@ -143,8 +142,8 @@ def test_a_campaign_is_told_cluster_by_cluster(published: Path) -> None:
         ("7.19", ["  it waits to be sent", *WAITS]),
     ],
 )
-def test_a_task_is_told_by_its_last_attempt(published: Path, task: str, told: list[str]) -> None:
-    """By its number in CIGRI_JOB_ID, from 0."""
+def test_why_of_a_task_explains_its_last_attempt(published: Path, task: str, told: list[str]) -> None:
+    """Tasks are numbered from 0, as in CIGRI_JOB_ID."""
     assert why(published, task).output.splitlines()[1:] == told
 
 
@@ -155,8 +154,9 @@ def test_a_task_is_told_by_its_last_attempt(published: Path, task: str, told: li
         (CampaignState.CANCELLED, "it is cancelled"),
     ],
 )
-def test_what_does_not_run_waits_for_no_cluster(published: Path, state: CampaignState, word: str) -> None:
-    """Its state says why."""
+def test_why_of_a_paused_or_cancelled_campaign_names_no_cluster(
+    published: Path, state: CampaignState, word: str
+) -> None:
     show(published, replace(SWEEP, state=state))
 
     assert why(published, "7").output.splitlines()[2:] == [f"  {word}"]
@@ -169,10 +169,9 @@ def test_what_does_not_run_waits_for_no_cluster(published: Path, state: Campaign
         (CampaignState.PAUSED, ["  campaign 7 is paused; griddel -r resumes the campaign"]),
     ],
 )
-def test_the_state_of_a_tasks_campaign_is_called_its_campaigns(
+def test_why_of_a_task_names_the_campaign_that_ended_or_is_paused(
     published: Path, state: CampaignState, told: list[str]
 ) -> None:
-    """What ended is not the task alone."""
     show(published, replace(SWEEP, state=state))
 
     lines = why(published, "7.0").output.splitlines()
@@ -180,16 +179,15 @@ def test_the_state_of_a_tasks_campaign_is_called_its_campaigns(
     assert [line for line in lines if "campaign 7" in line][-1:] == told
 
 
-def test_a_cancelled_campaign_says_where_its_tasks_are_to_end(published: Path) -> None:
-    """Until they have, it is being cancelled."""
+def test_why_of_a_cancelled_campaign_names_clusters_with_unfinished_tasks(published: Path) -> None:
     show(published, replace(SWEEP, state=CampaignState.CANCELLED, ending_at=("beta", "gamma")))
 
     told = "  it is being cancelled: tasks at beta, gamma have not ended yet"
     assert why(published, "7").output.splitlines()[2:] == [told]
 
 
-def test_failed_tasks_are_told_with_what_runs_them_again(published: Path) -> None:
-    """By their events while those are open; once they are closed, as another campaign."""
+def test_why_of_failed_tasks_names_the_command_that_retries_them(published: Path) -> None:
+    """Open events are retried by gridevents; afterwards gridsub submits a new campaign."""
     event = CampaignEvent(
         kind=CampaignEventSubject.TASK,
         code=CampaignEventCode.EXIT_ERROR,
@@ -215,8 +213,7 @@ def test_failed_tasks_are_told_with_what_runs_them_again(published: Path) -> Non
     assert why(published, "7").output.splitlines()[-1] == told.removesuffix(", and ")
 
 
-def test_a_task_that_ended_is_told_the_events_of_its_cluster_alone(published: Path) -> None:
-    """And where its last words are."""
+def test_why_of_an_ended_task_shows_only_events_of_its_cluster(published: Path) -> None:
     events = tuple(
         CampaignEvent(
             kind=CampaignEventSubject.TASK,
@@ -239,15 +236,13 @@ def test_a_task_that_ended_is_told_the_events_of_its_cluster_alone(published: Pa
     ]
 
 
-def test_a_campaign_whose_tasks_no_cycle_has_seen_wait_says_so(tmp_path: Path) -> None:
-    """It has just been brought, or its task has just failed and waits anew."""
+def test_why_of_a_campaign_before_its_first_cycle_refers_to_the_next_cycle(tmp_path: Path) -> None:
     show(tmp_path, SWEEP)
 
     assert why(tmp_path, "7").output.splitlines()[2:] == ["  the runner's next cycle decides about the waiting tasks"]
 
 
-def test_json_has_the_numbers(published: Path) -> None:
-    """And the sentences."""
+def test_why_json_has_causes_and_sentences(published: Path) -> None:
     found = json.loads(why(published, "7", "--json").output)["campaign"]
 
     assert [each["cause"] for each in found["reasons"]] == ["full", "no_answer"]
@@ -255,13 +250,11 @@ def test_json_has_the_numbers(published: Path) -> None:
 
 
 @pytest.mark.parametrize("number", ["8", "7.20"])
-def test_what_is_not_there_ends_with_1(published: Path, number: str) -> None:
-    """As for a job that nobody knows."""
+def test_why_of_an_unknown_campaign_or_task_returns_1(published: Path, number: str) -> None:
     assert getattr(why(published, number).exception, "code", None) == 1
 
 
-def test_each_cause_has_a_sentence() -> None:
-    """A new cause needs one."""
+def test_every_cause_of_a_waiting_task_has_a_sentence() -> None:
     assert SENTENCES.keys() == set(TaskSentOrUnsentCause)
 
 
@@ -329,10 +322,7 @@ SILENT = replace(
         "too large",
     ],
 )
-def test_what_keeps_a_task_is_named_with_what_would_change_it(
-    published: Path, reason: dict[str, object], told: str
-) -> None:
-    """By the last cycle's numbers."""
+def test_why_names_the_cause_of_waiting_and_its_remedy(published: Path, reason: dict[str, object], told: str) -> None:
     known = {"campaign": 7, "cluster": "beta"} | reason
     published_campaign_files.publish_campaign_value_by_class(
         ShownCampaignEvents(at=NOON, events=(BLACKLIST, SILENT)), str(published)
@@ -346,12 +336,11 @@ def test_what_keeps_a_task_is_named_with_what_would_change_it(
     assert lines[3:] == ["  event 5, BLACKLIST: the last 5 tasks at beta failed by themselves"]
 
 
-def test_each_order_has_a_sentence() -> None:
+def test_every_precedence_reason_has_a_sentence() -> None:
     assert ORDERS.keys() == set(CampaignPrecedenceReason)
 
 
-def test_a_task_tells_of_its_copies_and_why_they_were_made(published: Path) -> None:
-    """Of the attempt that counts, and of those beside it."""
+def test_why_of_a_task_shows_competing_attempts_and_their_reason(published: Path) -> None:
     copy = ShownCompetingAttempt(attempt=2, cluster="gamma", outcome=TaskAttemptOutcome.PENDING, beyond_s=95)
     lost = ShownCompetingAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.COPY, beyond_s=None)
     won = replace(SENT, number=1, attempt=2, outcome=TaskAttemptOutcome.SUCCESS, beyond_s=95)
@@ -374,8 +363,7 @@ def test_a_task_tells_of_its_copies_and_why_they_were_made(published: Path) -> N
         (2, "  beta: 2 of its tasks were sent there; 2 slots were free"),
     ],
 )
-def test_one_is_told_as_one(tmp_path: Path, number: int, sentence: str) -> None:
-    """And two as two."""
+def test_why_counts_tasks_in_singular_and_plural(tmp_path: Path, number: int, sentence: str) -> None:
     one = replace(SWEEP, tasks=number, ended=0, failed=0, waiting=number)
     known = {"cause": TaskSentOrUnsentCause.SENT, "sent": number, "free_slots": number}
     published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(one,)), str(tmp_path))
@@ -391,8 +379,7 @@ def test_one_is_told_as_one(tmp_path: Path, number: int, sentence: str) -> None:
     assert any(f"0 of {number} {ended} to be sent" in line for line in lines)
 
 
-def test_what_a_cluster_refused_was_not_sent_there(published: Path) -> None:
-    """The event beside it says why."""
+def test_why_of_tasks_that_a_cluster_refused_refers_to_the_event(published: Path) -> None:
     refused = replace(BLACKLIST, number=9, code=CampaignEventCode.SUBMIT_JOB, cluster="gamma")
     published_campaign_files.publish_campaign_value_by_class(
         ShownCampaignEvents(at=NOON, events=(refused,)), str(published)
@@ -412,10 +399,9 @@ def test_what_a_cluster_refused_was_not_sent_there(published: Path) -> None:
     [(1, "job 7 of bob"), (-1, "campaign 7 of alice")],
     ids=["the job is newer", "the campaign is newer"],
 )
-def test_a_job_and_a_campaign_of_one_number_are_both_named_the_newer_first(
+def test_why_of_a_number_shared_by_job_and_campaign_shows_the_newer_first(
     published: Path, monkeypatch: pytest.MonkeyPatch, hours: int, first: str
 ) -> None:
-    """Whoever types a number means the newer one more often."""
     job = UntransferredHomeJob(
         job="7", owner="bob", submitted_at=NOON + timedelta(hours=hours), sentences=("it waits (qw)",)
     )
