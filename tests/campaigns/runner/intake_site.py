@@ -1,4 +1,4 @@
-"""A site that takes campaigns in: its folders and its state file."""
+"""A test site that accepts campaign files, with its folders and its state file."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ SWEEP = Jdl(name="sweep", clusters={"beta": JdlSettingsAtCluster(exec_file="run"
 
 
 class Site:
-    """The folders of a site and its state file."""
+    """The folders and the state file of a site that accepts campaigns."""
 
     def __init__(self, folder: Path) -> None:
         self.brought = folder / "campaigns"
@@ -39,10 +39,10 @@ class Site:
         self.limits = CampaignRunnerSection()
         self.clock = Clock()
         self._clocks = f"{folder}/runner.clocks"
-        self.again()
+        self.restarted()
 
-    def again(self) -> "Site":
-        """Begin anew, as a service that was started again."""
+    def restarted(self) -> "Site":
+        """Create the intake again, as a restarted service does."""
         clusters = frozenset({"beta", "gamma"})
         places = (str(self.brought), str(self.published))
         rules = lambda: self.rules  # noqa: E731 - tests set them later
@@ -51,45 +51,45 @@ class Site:
         return self
 
     def bring(self, header: object, *parameters: str) -> str:
-        """Bring a campaign file, as gridsub writes it of this header; return its token."""
+        """Write a campaign file with this header to the inbox, as gridsub does; return the file's token."""
         whole = header | {UNIQUE: "1"} if isinstance(header, dict) else header
         data = campaign_files_of_owners.encode_campaign_file(whole, parameters)
         return campaign_files_of_owners.write_campaign_file_to_inbox(data, str(self.brought))
 
     def taken(self, *parameters: str) -> str:
-        """Bring a campaign of tasks with these parameters, and take it in; return its token."""
+        """Submit a campaign with these task parameters and process the inbox; return the file's token."""
         token = self.bring(asdict(SWEEP), *parameters)
         self.intake.process_inbox_files()
         return token
 
     def answer(self, token: str) -> dict[str, Any]:
-        """Return the answer to it."""
+        """Return the published answer to the file with this token."""
         told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())
         return told
 
     def ask(self, verb: CampaignOwnerRequestVerb, number: int, task: int = 0) -> CampaignOwnerRequestReply:
-        """Ask for something about a campaign; return the answer."""
+        """Send a request about a campaign, process the inbox and return the reply."""
         token = campaign_files_of_owners.write_owner_request_to_inbox(verb, (number,), str(self.brought), task)
         self.intake.process_inbox_files()
         return CampaignOwnerRequestReply(self.answer(token)[str(number)])
 
-    def give(self, data: bytes, number: int, part: int = 0) -> None:
-        """Put a file there as the service called it, which our state file does not know."""
+    def add_registered_file(self, data: bytes, number: int, part: int = 0) -> None:
+        """Write a registered campaign file that the state file does not know."""
         (self.brought / campaign_file_name(number, part)).write_bytes(data)
         digest = hashlib.sha256(data).hexdigest()
         CampaignNumberRegister(str(self.brought)).register_file(number, os.getuid(), digest, part)
 
     def files(self) -> list[str]:
-        """Return the files that lie there, but the service's own note."""
+        """Return the names of all files in the campaign folder, except the service's register."""
         found = (path for path in self.brought.rglob("*") if not path.is_dir())
         return sorted({str(path.relative_to(self.brought)) for path in found} - {NAME})
 
     @property
-    def mine(self) -> Path:
-        """The folder in which we bring files."""
+    def own_inbox(self) -> Path:
+        """The inbox folder of the user who runs the test."""
         return Path(campaign_inbox.make_own_inbox_folder(str(self.brought)))
 
     def give_away(self, number: int) -> None:
-        """Give a campaign to another person."""
+        """Make another user the owner of a campaign."""
         of = CAMPAIGNS.c.number == number
         self.database.execute(update(CAMPAIGNS).where(of).values(uid=os.getuid() + 1))

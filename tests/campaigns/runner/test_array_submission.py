@@ -1,4 +1,4 @@
-"""One call sends several arrays, and tells of each how far it came."""
+"""One call of gridbridge-as-user submits several arrays and reports the result of each array."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,6 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def array(number: int, copies_beyond_s: int | None = None) -> tuple[CampaignArray, tuple[TaskAttempt, ...]]:
-    """Return an array of two tasks."""
     one = released_array(
         campaign=12, number=number, state=ArraySubmissionState.INTENDED, size=2, copies_beyond_s=copies_beyond_s
     )
@@ -35,7 +34,7 @@ def array(number: int, copies_beyond_s: int | None = None) -> tuple[CampaignArra
 
 
 class Helper:
-    """gridbridge-as-user, which notes what it is asked."""
+    """A fake gridbridge-as-user that records its arguments and prints a given answer."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked = ""
@@ -53,8 +52,8 @@ def _helper(monkeypatch: pytest.MonkeyPatch) -> Helper:
     return Helper(monkeypatch)
 
 
-def test_several_arrays_go_by_one_call(helper: Helper) -> None:
-    """Each with its error; those of which nothing is told were not begun."""
+def test_one_call_submits_several_arrays(helper: Helper) -> None:
+    """Each array has a result; arrays without a result were not submitted."""
     helper.says = (0, "0 71 \n4 0 no queue x\n1 73 qalter: exit status 1\n5 0 other\n75 0 full\n", "")
 
     sent = array_commands_as_owner.submit_arrays(tuple(array(number) for number in range(1, 8)))
@@ -69,7 +68,7 @@ def test_several_arrays_go_by_one_call(helper: Helper) -> None:
     ]
 
 
-def test_copies_have_a_verb_of_their_own(helper: Helper) -> None:
+def test_speculative_attempts_are_submitted_by_send_copies(helper: Helper) -> None:
     helper.says = (0, "0 71 \n", "")
 
     assert array_commands_as_owner.submit_arrays((array(1, copies_beyond_s=60),))[0].job_id == 71
@@ -86,7 +85,7 @@ def test_copies_have_a_verb_of_their_own(helper: Helper) -> None:
         ((0, "what\n", ""), errors.ParseError),
     ],
 )
-def test_what_holds_for_all_of_them_is_raised(
+def test_an_error_of_the_whole_submission_is_raised(
     helper: Helper, says: tuple[int, str, str], error: type[Exception]
 ) -> None:
     helper.says = says
@@ -95,14 +94,14 @@ def test_what_holds_for_all_of_them_is_raised(
         array_commands_as_owner.submit_arrays((array(1), array(2)))
 
 
-def delete_one(one: CampaignArray) -> None:
-    """Delete a task of it."""
+def delete_first_task(one: CampaignArray) -> None:
     array_commands_as_owner.delete_array_tasks(one, (range(1, 2),))
 
 
-@pytest.mark.parametrize("act", [array_commands_as_owner.delete_array, delete_one])
-def test_what_root_does_not_know_was_not_deleted(helper: Helper, act: Callable[[CampaignArray], None]) -> None:
-    """Root acts on what its ledger has alone; of what was never submitted there is nothing."""
+@pytest.mark.parametrize("act", [array_commands_as_owner.delete_array, delete_first_task])
+def test_a_submitted_array_missing_in_roots_ledger_is_not_deleted(
+    helper: Helper, act: Callable[[CampaignArray], None]
+) -> None:
     one, _ = array(1)
     helper.says = (0, "\n", "")
     act(one)
@@ -113,12 +112,12 @@ def test_what_root_does_not_know_was_not_deleted(helper: Helper, act: Callable[[
 
 
 @pytest.mark.parametrize(
-    "act", [array_commands_as_owner.delete_array, array_commands_as_owner.release_array, delete_one]
+    "act", [array_commands_as_owner.delete_array, array_commands_as_owner.release_array, delete_first_task]
 )
 @pytest.mark.parametrize(
     ("status", "error"), [(6, errors.OwnerAccountGone), (7, errors.RootLedgerUnreadable), (75, errors.CommandFailed)]
 )
-def test_why_root_acts_as_nobody_is_told(
+def test_the_reason_why_root_cannot_act_as_the_owner_is_reported(
     helper: Helper, act: Callable[[CampaignArray], None], status: int, error: type[Exception]
 ) -> None:
     helper.says = (status, "", "gridbridge-as-user: because\n")

@@ -1,4 +1,4 @@
-"""A file that somebody brings becomes a campaign once, and its owner alone changes that."""
+"""Each campaign file in the inbox becomes one campaign, which only the campaign's owner can change."""
 
 import os
 import pwd
@@ -44,8 +44,7 @@ TOKEN = "0123456789abcdef" * 2
 _site = site_fixture(Site)
 
 
-def test_a_file_becomes_a_campaign_under_its_number(site: Site) -> None:
-    """Its owner is whoever owns the file, by the kernel's word."""
+def test_a_campaign_file_becomes_a_campaign_of_the_files_owner(site: Site) -> None:
     token = site.bring(asdict(SWEEP), "a 1", "b 2")
 
     assert site.intake.process_inbox_files() == 1
@@ -56,8 +55,7 @@ def test_a_file_becomes_a_campaign_under_its_number(site: Site) -> None:
     assert site.files() == ["c.1"]
 
 
-def test_a_cycle_that_was_killed_takes_nothing_in_twice(site: Site) -> None:
-    """The campaign is known by the file's name, and the rest is done again."""
+def test_a_killed_cycle_accepts_no_campaign_file_twice(site: Site) -> None:
     token = site.taken("a 1")
     os.rename(site.brought / "c.1", site.brought / f"begun/in.{token}")
     (site.published / "taken" / token).unlink()
@@ -68,8 +66,7 @@ def test_a_cycle_that_was_killed_takes_nothing_in_twice(site: Site) -> None:
     assert site.files() == ["c.1"]
 
 
-def test_no_campaigns_file_is_overwritten(site: Site) -> None:
-    """The state file may be an older one, and anybody may make a file of such a name."""
+def test_a_foreign_file_named_like_a_campaign_file_is_not_overwritten(site: Site) -> None:
     (site.brought / "c.1").write_text("another's")
     site.bring(asdict(SWEEP), "a 1")
 
@@ -79,21 +76,20 @@ def test_no_campaigns_file_is_overwritten(site: Site) -> None:
     assert (site.brought / "c.1").read_text() == "another's"
 
 
-def forgotten(site: Site, *numbers: int) -> Site:
-    """Return the site with a state file that does not know these campaigns."""
+def restored_without(site: Site, *numbers: int) -> Site:
+    """Return the site with a restored state file that lacks these campaigns."""
     for number in numbers:
         for table in (WAITING, PARTS):
             site.database.execute(delete(table).where(table.c.campaign == number))
         site.database.execute(delete(CAMPAIGNS).where(CAMPAIGNS.c.number == number))
-    return site.again()
+    return site.restarted()
 
 
-def test_campaigns_that_an_older_state_file_does_not_know_are_paused(site: Site) -> None:
-    """Their owners say whether they go on; that one of them was purged hides no other."""
+def test_campaigns_missing_in_a_restored_state_file_are_paused(site: Site) -> None:
     for _ in range(4):
         site.taken("a", "b")
     (site.brought / "c.2").unlink()
-    site = forgotten(site, 2, 3, 4)
+    site = restored_without(site, 2, 3, 4)
 
     site.intake.restore_lost_campaigns()
     site.intake.restore_lost_campaigns()
@@ -108,10 +104,9 @@ def test_campaigns_that_an_older_state_file_does_not_know_are_paused(site: Site)
     [(1, False, ["failed tasks were retried after the backup"]), (1, True, []), (31, False, [])],
     ids=["unknown", "known", "long ago"],
 )
-def test_that_tasks_were_tried_again_after_a_backup_is_told(
+def test_a_retry_missing_in_a_restored_state_file_opens_an_event(
     site: Site, days: int, is_known: bool, told: list[str]
 ) -> None:
-    """Nothing of such a campaign is sent by itself, and its tasks are shown as they are known."""
     site.taken("a")
     site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, datetime.now(UTC))
     at = datetime.now(UTC) - timedelta(days=days)
@@ -120,7 +115,7 @@ def test_that_tasks_were_tried_again_after_a_backup_is_told(
         site.campaigns.record_executed_request(TOKEN, 1, at)
 
     for _ in range(2):
-        site.again().intake.restore_lost_campaigns()
+        site.restarted().intake.restore_lost_campaigns()
 
     found = site.campaigns.find_campaign(1)
     events = EventAndSuccessRecordRows(site.database).open_events()
@@ -132,47 +127,43 @@ def test_that_tasks_were_tried_again_after_a_backup_is_told(
     ]
 
 
-def test_that_is_told_once_though_its_owner_closes_the_event(site: Site) -> None:
-    """From cron each cycle is a service of its own."""
+def test_a_lost_retry_opens_no_second_event_after_its_owner_closed_the_first(site: Site) -> None:
     site.taken("a")
     site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, datetime.now(UTC))
     at = datetime.now(UTC).timestamp()
     CampaignNumberRegister(str(site.brought)).record_retry_request(1, TOKEN, int(at))
-    site.again().intake.restore_lost_campaigns()
+    site.restarted().intake.restore_lost_campaigns()
     (event,) = EventAndSuccessRecordRows(site.database).open_events()
 
     assert site.ask(Verb.FIX, event.number) is Reply.DONE
-    site.again().intake.restore_lost_campaigns()
+    site.restarted().intake.restore_lost_campaigns()
 
     assert not EventAndSuccessRecordRows(site.database).open_events()
 
 
-def test_no_number_is_given_twice(site: Site) -> None:
-    """Not even if the state file forgot it and its file was purged: root's ledger has it."""
+def test_a_forgotten_and_purged_campaign_number_is_not_reused(site: Site) -> None:
     for _ in range(2):
         site.taken("a")
     (site.brought / "c.2").unlink()
-    site = forgotten(site, 2)
+    site = restored_without(site, 2)
     site.intake.restore_lost_campaigns()
     token = site.taken("a")
 
     assert site.answer(token) == {"campaign": 3}
 
 
-def test_only_what_the_service_called_so_is_recovered(site: Site) -> None:
-    """Anybody may put a file of such a name there, also one that another person wrote."""
+def test_only_registered_campaign_files_are_restored(site: Site) -> None:
     site.taken("a")
     for name in ("c.1", "c.2"):
         (site.brought / name).write_bytes(campaign_files_of_owners.encode_campaign_file(asdict(SWEEP), ("b",)))
-    site = forgotten(site, 1)
+    site = restored_without(site, 1)
 
     site.intake.restore_lost_campaigns()
 
     assert site.campaigns.all_campaigns() == ()
 
 
-def test_a_note_that_somebody_else_made_counts_for_nothing(tmp_path: Path) -> None:
-    """It is moved aside."""
+def test_a_register_file_of_another_user_is_ignored_and_moved_aside(tmp_path: Path) -> None:
     (tmp_path / "given").symlink_to(tmp_path / "other")
     (tmp_path / "other").write_text(f"c.7 1 {TOKEN}\n")
 
@@ -184,8 +175,7 @@ def test_a_note_that_somebody_else_made_counts_for_nothing(tmp_path: Path) -> No
     assert (tmp_path / "other").read_text() == f"c.7 1 {TOKEN}\n"
 
 
-def test_a_note_that_somebody_makes_before_we_do_counts_for_nothing(tmp_path: Path) -> None:
-    """Where nothing was taken in yet; and nobody waits until somebody reads a pipe."""
+def test_a_pipe_created_in_place_of_the_register_is_ignored(tmp_path: Path) -> None:
     given = CampaignNumberRegister(str(tmp_path))
     os.mkfifo(tmp_path / "given")
 
@@ -196,8 +186,7 @@ def test_a_note_that_somebody_makes_before_we_do_counts_for_nothing(tmp_path: Pa
     assert CampaignNumberRegister(str(tmp_path)).highest_campaign_number() == 4
 
 
-def test_a_note_that_was_cut_by_a_crash_is_written_anew(tmp_path: Path) -> None:
-    """What follows begins a line of its own."""
+def test_a_register_line_cut_by_a_crash_is_written_again(tmp_path: Path) -> None:
     CampaignNumberRegister(str(tmp_path)).register_file(1, 7, TOKEN)
     with open(tmp_path / "given", "a", encoding="ascii") as file:
         file.write("c.2 7 0123")
@@ -209,21 +198,19 @@ def test_a_note_that_was_cut_by_a_crash_is_written_anew(tmp_path: Path) -> None:
     assert CampaignNumberRegister(str(tmp_path)).has_file(2, 7, TOKEN)
 
 
-def test_nobody_brings_a_file_in_the_place_of_a_campaigns(site: Site) -> None:
-    """Whatever name it has: it is another person's, or another file."""
+def test_a_file_with_the_token_of_a_campaign_is_refused(site: Site) -> None:
     token = site.taken("a 1")
     before = (site.brought / "c.1").read_bytes()
     data = campaign_files_of_owners.encode_campaign_file(asdict(SWEEP), ("b",))
     for name in (token, "c.1"):
-        (site.mine / f"new.{name}").write_bytes(data)
+        (site.own_inbox / f"new.{name}").write_bytes(data)
 
     assert site.intake.process_inbox_files() == 0
     assert site.answer(token) == {"refused": "another file has the same token"}
     assert (site.brought / "c.1").read_bytes() == before
 
 
-def test_what_somebody_calls_by_a_campaigns_number_is_moved_aside(site: Site) -> None:
-    """Between the campaign's row and its file's name."""
+def test_a_foreign_file_with_a_campaigns_number_is_moved_aside(site: Site) -> None:
     token = site.taken("a 1")
     os.rename(site.brought / "c.1", site.brought / f"begun/in.{token}")
     (site.brought / "c.1").write_text("another's")
@@ -235,8 +222,7 @@ def test_what_somebody_calls_by_a_campaigns_number_is_moved_aside(site: Site) ->
     assert (own, (site.brought / own).read_bytes()[-4:]) == ("c.1", b"a 1\n")
 
 
-def test_the_file_of_a_campaign_that_ended_long_ago_is_removed(site: Site) -> None:
-    """Until then its tasks may be tried again."""
+def test_files_and_events_of_campaigns_that_ended_long_ago_are_removed(site: Site) -> None:
     site.bring(asdict(SWEEP), "a 1")
     site.taken("a 1")
     long_ago = datetime.now(UTC) - timedelta(days=31)
@@ -254,26 +240,24 @@ def test_the_file_of_a_campaign_that_ended_long_ago_is_removed(site: Site) -> No
     assert [one.campaign for one in events.open_events()] == [2]
 
 
-def test_a_clock_that_leaps_ahead_removes_no_files(site: Site) -> None:
-    """A runner from cron begins anew each time; the files go when their time has really passed."""
+def test_a_forward_jump_of_the_clock_removes_no_campaign_file(site: Site) -> None:
     wall_s, steady_s = [datetime.now(UTC).timestamp()], [50.0]
     site.clock = Clock(lambda: wall_s[0], lambda: steady_s[0])
-    site.again()
+    site.restarted()
     site.taken("a 1")
     site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, site.clock.now())
     left = []
     for leap_days, days in ((0, 0), (60, 0), (0, 29), (0, 2)):
         wall_s[0] += 86400 * (leap_days + days)
         steady_s[0] += 86400 * days
-        site.again().intake.delete_old_files_and_events()
+        site.restarted().intake.delete_old_files_and_events()
         left.append(site.files())
 
     assert left == [["c.1"], ["c.1"], ["c.1"], []]
 
 
 @pytest.mark.parametrize(("kept_d", "left"), [(300.0, [2, 3, 4]), (0.0, [1, 2, 3, 4])])
-def test_a_campaign_that_ended_a_year_ago_is_purged(site: Site, kept_d: float, left: list[int]) -> None:
-    """Everybody reads the list of all; not while something of it is still to be deleted."""
+def test_a_campaign_is_purged_after_keep_campaigns_d(site: Site, kept_d: float, left: list[int]) -> None:
     for _ in range(4):
         site.taken("a 1")
     ends = [(CampaignState.TERMINATED, 301), (CampaignState.TERMINATED, 299)]
@@ -283,7 +267,7 @@ def test_a_campaign_that_ended_a_year_ago_is_purged(site: Site, kept_d: float, l
         ended_at = datetime.now(UTC) - timedelta(days=days) if days else None
         site.campaigns.set_campaign_state(number, state, ended_at)
     site.limits = CampaignRunnerSection(keep_campaigns_d=kept_d)
-    site.again()
+    site.restarted()
 
     for _ in range(2):
         site.intake.delete_old_files_and_events()
@@ -295,8 +279,7 @@ def test_a_campaign_that_ended_a_year_ago_is_purged(site: Site, kept_d: float, l
     assert site.ask(Verb.PAUSE, 3) is (Reply.CANCELLED if not kept_d else Reply.UNKNOWN)
 
 
-def test_what_is_not_over_takes_nobodys_place_when_campaigns_are_purged(site: Site) -> None:
-    """The oldest end is purged first."""
+def test_campaigns_with_open_arrays_do_not_count_among_those_purged(site: Site) -> None:
     for _ in range(3):
         site.taken("a 1")
     assert site.campaigns.create_array(1, "beta", 1, datetime.now(UTC))
@@ -320,10 +303,9 @@ def test_what_is_not_over_takes_nobodys_place_when_campaigns_are_purged(site: Si
         (CampaignEventCode.NO_LEDGER, True, True),
     ],
 )
-def test_an_event_lasts_while_something_of_its_campaign_is_to_be_deleted(
+def test_an_event_stays_open_while_its_campaign_has_open_arrays(
     site: Site, code: CampaignEventCode, is_deleted: bool, is_open: bool
 ) -> None:
-    """Else each sweep would close it, and root be told of it once more; a cycle closes root's."""
     site.taken("a 1")
     long_ago = datetime.now(UTC) - timedelta(days=31)
     array = site.campaigns.create_array(1, "beta", 1, long_ago)
@@ -337,8 +319,7 @@ def test_an_event_lasts_while_something_of_its_campaign_is_to_be_deleted(
     assert bool(events.open_events()) is is_open
 
 
-def test_answers_that_nobody_waits_for_are_removed(site: Site) -> None:
-    """Who asked has read it, or waits no more."""
+def test_answers_older_than_a_day_are_removed(site: Site) -> None:
     old, new = (site.bring(asdict(SWEEP), "a") for _ in range(2))
     site.intake.process_inbox_files()
     taken = site.published / "taken"
@@ -363,8 +344,8 @@ def test_of_many_answers_the_newest_are_kept(site: Site, monkeypatch: pytest.Mon
     assert sorted(os.listdir(taken)) == sorted(every[:2])
 
 
-def test_a_test_campaign_has_a_task_a_cluster(site: Site) -> None:
-    """The rest of its tasks are dropped (CiGri scheduler specification)."""
+def test_a_test_campaign_has_one_task_for_each_cluster(site: Site) -> None:
+    """CiGri scheduler specification: further tasks are dropped."""
     clusters = {name: JdlSettingsAtCluster(exec_file="run") for name in ("beta", "gamma")}
     site.bring(asdict(Jdl(name="test", type=CampaignType.TEST, clusters=clusters)), "a", "b", "c")
 
@@ -373,8 +354,8 @@ def test_a_test_campaign_has_a_task_a_cluster(site: Site) -> None:
     assert [one.tasks for one in site.campaigns.all_campaigns()] == [2]
 
 
-def of_beta(**values: object) -> dict[str, object]:
-    """Return a header that only another program than gridsub writes."""
+def header_with_beta(**values: object) -> dict[str, object]:
+    """Return a campaign header with these settings at beta, which gridsub would not write."""
     return asdict(SWEEP) | {"clusters": {"beta": {"exec_file": "run"} | values}}
 
 
@@ -392,25 +373,24 @@ def of_beta(**values: object) -> dict[str, object]:
         (asdict(SWEEP) | {"name": "a\u2028b"}, "name = "),
         (asdict(SWEEP) | {"name": "a\u202egnp"}, "name = "),
         (asdict(SWEEP) | {"outputs": ["../x"]}, "outputs = "),
-        (of_beta(slots=10**30), "beta.slots = 1000000"),
-        (of_beta(slots=0), "beta.slots = 0: out of range"),
-        (of_beta(slots=-5), "beta.slots = -5: out of range"),
-        (of_beta(max_jobs=-(10**25)), "beta.max_jobs = -1"),
-        (of_beta(max_jobs=10**25), "beta.max_jobs = 1"),
-        (of_beta(walltime_s=0), "beta.walltime_s = 0: out of range"),
-        (of_beta(walltime_s=10**12), "beta.walltime_s = 1"),
-        (of_beta(slots=float("inf")), "not what gridsub writes"),
-        (of_beta(exec_file=""), "beta.exec_file = "),
-        (of_beta(exec_file="a\0b"), "beta.exec_file = "),
-        (of_beta(exec_directory="a\nb"), "beta.exec_directory = "),
-        (of_beta(project="-x y"), "beta.project = "),
-        (of_beta(queue="a;b"), "beta.queue = "),
-        (of_beta(environment="*"), "beta.environment = "),
+        (header_with_beta(slots=10**30), "beta.slots = 1000000"),
+        (header_with_beta(slots=0), "beta.slots = 0: out of range"),
+        (header_with_beta(slots=-5), "beta.slots = -5: out of range"),
+        (header_with_beta(max_jobs=-(10**25)), "beta.max_jobs = -1"),
+        (header_with_beta(max_jobs=10**25), "beta.max_jobs = 1"),
+        (header_with_beta(walltime_s=0), "beta.walltime_s = 0: out of range"),
+        (header_with_beta(walltime_s=10**12), "beta.walltime_s = 1"),
+        (header_with_beta(slots=float("inf")), "not what gridsub writes"),
+        (header_with_beta(exec_file=""), "beta.exec_file = "),
+        (header_with_beta(exec_file="a\0b"), "beta.exec_file = "),
+        (header_with_beta(exec_directory="a\nb"), "beta.exec_directory = "),
+        (header_with_beta(project="-x y"), "beta.project = "),
+        (header_with_beta(queue="a;b"), "beta.queue = "),
+        (header_with_beta(environment="*"), "beta.environment = "),
     ],
     ids=range(25),
 )
-def test_what_can_not_run_is_refused_with_its_reason(site: Site, header: object, why: str) -> None:
-    """Anybody may write there without gridsub."""
+def test_an_invalid_campaign_header_is_refused_with_its_reason(site: Site, header: object, why: str) -> None:
     token = site.bring(header, "a")
 
     assert site.intake.process_inbox_files() == 0
@@ -429,8 +409,9 @@ def test_what_can_not_run_is_refused_with_its_reason(site: Site, header: object,
         ({"properties": []}, "", "beta.properties = []: expected '[]'"),
     ],
 )
-def test_what_root_would_read_otherwise_is_refused(site: Site, values: dict[str, object], lacks: str, why: str) -> None:
-    """Root would submit ordinary jobs where the rules saw best-effort ones, or nothing."""
+def test_cluster_settings_that_root_would_read_differently_are_refused(
+    site: Site, values: dict[str, object], lacks: str, why: str
+) -> None:
     table = asdict(SWEEP)["clusters"]["beta"] | values
     table.pop(lacks, None)
     token = site.bring(asdict(SWEEP) | {"clusters": {"beta": table}}, "a")
@@ -439,7 +420,7 @@ def test_what_root_would_read_otherwise_is_refused(site: Site, values: dict[str,
     assert site.answer(token) == {"refused": why}
 
 
-def test_a_file_may_leave_out_what_nobody_asks_for(site: Site) -> None:
+def test_optional_cluster_settings_may_be_missing(site: Site) -> None:
     table = asdict(SWEEP)["clusters"]["beta"]
     for key in ("prologue", "epilogue_walltime_s", "properties", "max_jobs"):
         del table[key]
@@ -449,8 +430,7 @@ def test_a_file_may_leave_out_what_nobody_asks_for(site: Site) -> None:
     assert site.campaigns.all_campaigns()[0].jdl == SWEEP
 
 
-def test_a_first_line_that_root_would_not_read_is_refused(site: Site) -> None:
-    """It has the script of each cluster; the parameters follow it."""
+def test_a_first_line_longer_than_4_mib_is_refused(site: Site) -> None:
     token = site.bring(asdict(SWEEP) | {"odd": "x" * MAX_FIRST_BYTES}, "a")
 
     assert site.intake.process_inbox_files() == 0
@@ -458,8 +438,9 @@ def test_a_first_line_that_root_would_not_read_is_refused(site: Site) -> None:
     assert site.files() == []
 
 
-def test_what_is_wrong_with_a_file_fills_no_disk(site: Site, caplog: pytest.LogCaptureFixture) -> None:
-    """Neither one with names of megabytes, nor very many files."""
+def test_refusals_of_large_or_many_files_stay_short_in_answer_and_log(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
     long = asdict(SWEEP) | {"clusters": {"x" * 3_000_000: {"exec_file": "x"}}}
     token = site.bring(long, "a")
     for _ in range(6):
@@ -480,10 +461,12 @@ def test_what_is_wrong_with_a_file_fills_no_disk(site: Site, caplog: pytest.LogC
     ],
     ids=["files", "bytes"],
 )
-def test_a_person_has_so_many_files_at_most(site: Site, limits: CampaignRunnerSection, why: str) -> None:
-    """With what makes room for more: those of ended campaigns count until they are purged."""
+def test_number_and_size_of_a_persons_campaign_files_are_limited(
+    site: Site, limits: CampaignRunnerSection, why: str
+) -> None:
+    """Files of ended campaigns count until the campaigns are purged."""
     site.limits = limits
-    site.again()
+    site.restarted()
     asked = asdict(SWEEP)
     site.bring(asked, "a" * 600_000)
     site.intake.process_inbox_files()
@@ -503,15 +486,14 @@ def test_a_person_has_so_many_files_at_most(site: Site, limits: CampaignRunnerSe
     assert site.intake.process_inbox_files() == 1
 
 
-def test_names_that_somebody_puts_beside_the_files_delay_nobody(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How much a person has there is known without a look at all that bob put there."""
+def test_foreign_files_are_not_examined_to_measure_a_persons_files(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.taken("a")
     (site.brought / "c.77").write_bytes(b"x")
     looked = list[object]()
     really = os.lstat
     monkeypatch.setattr(os, "lstat", lambda path: looked.append(path) or really(path))
     site.limits = CampaignRunnerSection(files_per_uid=2)
-    site.again()
+    site.restarted()
     site.bring(asdict(SWEEP), "b")
 
     assert site.intake.process_inbox_files() == 1
@@ -519,10 +501,9 @@ def test_names_that_somebody_puts_beside_the_files_delay_nobody(site: Site, monk
     assert f"{site.brought}/c.77" not in looked
 
 
-def test_what_is_no_file_of_one_link_is_refused(site: Site, tmp_path: Path) -> None:
-    """Another's file could be brought by a link."""
+def test_a_campaign_file_with_two_hard_links_is_refused(site: Site, tmp_path: Path) -> None:
     (tmp_path / "other").write_bytes(campaign_files_of_owners.encode_campaign_file(asdict(SWEEP), ("a",)))
-    os.link(tmp_path / "other", site.mine / f"new.{TOKEN}")
+    os.link(tmp_path / "other", site.own_inbox / f"new.{TOKEN}")
 
     assert site.intake.process_inbox_files() == 0
     assert "not a regular file with one hard link" in site.answer(TOKEN)["refused"]
@@ -535,8 +516,9 @@ def test_what_is_no_file_of_one_link_is_refused(site: Site, tmp_path: Path) -> N
         (Jdl(name="other", clusters=SWEEP.clusters), "10.py:rule would still change the campaign: name: "),
     ],
 )
-def test_what_did_not_come_by_gridsub_meets_the_rules_here(site: Site, said: AdmissionRefusal | Jdl, why: str) -> None:
-    """Anybody may write there; what a rule would still change is refused."""
+def test_admission_rules_apply_to_files_that_gridsub_did_not_write(
+    site: Site, said: AdmissionRefusal | Jdl, why: str
+) -> None:
     site.rules = (CampaignAdmissionRule(name="10.py:rule", judge=lambda _: said),)
     token = site.bring(asdict(SWEEP), "a 1")
 
@@ -544,8 +526,7 @@ def test_what_did_not_come_by_gridsub_meets_the_rules_here(site: Site, said: Adm
     assert site.answer(token)["refused"].startswith(why)
 
 
-def test_what_the_rules_leave_as_it_is_is_taken(site: Site) -> None:
-    """They see who brings it, by the kernel's word."""
+def test_a_campaign_that_the_admission_rules_keep_unchanged_is_accepted(site: Site) -> None:
     seen: list[CampaignForAdmission] = []
     site.rules = (CampaignAdmissionRule(name="10.py:rule", judge=seen.append),)
     site.bring(asdict(SWEEP), "a 1", "b 2")
@@ -564,8 +545,9 @@ def test_what_the_rules_leave_as_it_is_is_taken(site: Site) -> None:
         ([Verb.CANCEL, Verb.RESUME], Reply.CANCELLED, CampaignState.CANCELLED),
     ],
 )
-def test_an_owner_changes_a_campaign(site: Site, verbs: list[Verb], told: Reply, state: CampaignState) -> None:
-    """What is cancelled stays so, and nothing of it is sent."""
+def test_an_owner_cancels_pauses_and_resumes_a_campaign(
+    site: Site, verbs: list[Verb], told: Reply, state: CampaignState
+) -> None:
     site.taken("a 1")
 
     answers = [site.ask(verb, 1) for verb in verbs]
@@ -575,8 +557,7 @@ def test_an_owner_changes_a_campaign(site: Site, verbs: list[Verb], told: Reply,
     assert site.campaigns.count_unsent_tasks() == ({} if state is CampaignState.CANCELLED else {1: 1})
 
 
-def test_a_cancelled_campaign_keeps_its_epilogue_until_it_is_cancelled_once_more(site: Site) -> None:
-    """So an epilogue that hangs can be ended."""
+def test_a_second_cancellation_drops_the_epilogue(site: Site) -> None:
     wish = JdlSettingsAtCluster(exec_file="run", epilogue="clean")
     site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
     site.intake.process_inbox_files()
@@ -589,8 +570,7 @@ def test_a_cancelled_campaign_keeps_its_epilogue_until_it_is_cancelled_once_more
     assert (site.campaigns.unfinished_campaigns(), site.ask(Verb.CANCEL, 1)) == ((), Reply.CANCELLED)
 
 
-def test_a_cancellation_that_comes_again_after_a_kill_is_not_a_second_one(site: Site) -> None:
-    """Its file is removed last; the epilogues are still to run."""
+def test_a_cancellation_repeated_after_a_kill_is_no_second_cancellation(site: Site) -> None:
     wish = JdlSettingsAtCluster(exec_file="run", epilogue="clean")
     site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
     site.intake.process_inbox_files()
@@ -604,10 +584,7 @@ def test_a_cancellation_that_comes_again_after_a_kill_is_not_a_second_one(site: 
     assert site.campaigns.unfinished_campaigns() == ()
 
 
-def test_root_abandons_what_nobody_can_delete_of_a_cancelled_campaign(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Arrays that were intended, or that live at a cluster, count as ended; the log names them."""
+def test_root_abandons_the_open_arrays_of_a_cancelled_campaign(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.taken("a", "b", "c")
     now = datetime.now(UTC)
     _, living = (site.campaigns.create_array(1, "beta", 1, now) for _ in range(2))
@@ -634,10 +611,7 @@ def test_root_abandons_what_nobody_can_delete_of_a_cancelled_campaign(
         (None, Verb.CANCEL_TASK),
     ],
 )
-def test_a_request_that_was_done_when_the_runner_was_killed_is_told_so(
-    site: Site, before: Verb | None, verb: Verb
-) -> None:
-    """It comes again, also after others; another one finds what became of it."""
+def test_a_request_repeated_after_a_kill_is_answered_as_done(site: Site, before: Verb | None, verb: Verb) -> None:
     site.taken("a 1")
     if before:
         site.ask(before, 1)
@@ -650,8 +624,7 @@ def test_a_request_that_was_done_when_the_runner_was_killed_is_told_so(
     assert told[1] is not Reply.DONE
 
 
-def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
-    """It has ended without success; the others are sent as before."""
+def test_a_task_cancelled_before_submission_has_ended_unsuccessfully(site: Site) -> None:
     site.taken("a", "b", "c", "d")
 
     told = [site.ask(Verb.CANCEL_TASK, 1, task) for task in (2, 2, 4, -1)]
@@ -668,8 +641,7 @@ def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
     assert [(one.number, one.word) for one in shown] == [(0, "sent"), (1, "sent"), (2, "cancelled"), (3, "sent")]
 
 
-def test_a_task_that_was_sent_is_marked_until_it_has_ended(site: Site) -> None:
-    """Nikita deletes it. The others of its array are left alone."""
+def test_a_cancelled_submitted_task_is_marked_until_its_end(site: Site) -> None:
     site.taken("a", "b")
     array = site.campaigns.create_array(1, "beta", 2, site.campaigns.all_campaigns()[0].submitted_at)
 
@@ -684,8 +656,7 @@ def test_a_task_that_was_sent_is_marked_until_it_has_ended(site: Site) -> None:
     assert site.ask(Verb.CANCEL_TASK, 1, 1) is Reply.TASK_ENDED
 
 
-def test_a_task_that_waits_for_its_second_attempt_is_cancelled(site: Site) -> None:
-    """Its first attempt stays what it was."""
+def test_a_task_waiting_for_its_second_attempt_is_cancelled(site: Site) -> None:
     site.taken("a", "b")
     site.campaigns.drop_unsent_tasks(1)
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=1, last=1, attempt=2))
@@ -694,8 +665,7 @@ def test_a_task_that_waits_for_its_second_attempt_is_cancelled(site: Site) -> No
     assert [one.attempt for one in site.intake.requests.take_changed_attempts()] == [2]
 
 
-def test_what_has_ended_is_purged_and_its_number_is_not_given_again(site: Site) -> None:
-    """Root's ledger knows that number for ever."""
+def test_the_number_of_a_purged_campaign_is_not_reused(site: Site) -> None:
     site.taken("a 1")
 
     early = site.ask(Verb.PURGE, 1)
@@ -726,18 +696,16 @@ def test_what_has_ended_is_purged_and_its_number_is_not_given_again(site: Site) 
     ],
     ids=range(12),
 )
-def test_what_is_no_request_is_removed(site: Site, data: bytes) -> None:
-    """Without a word to anybody."""
-    (site.mine / f"ask.{TOKEN}").write_bytes(data)
+def test_an_invalid_request_file_is_removed(site: Site, data: bytes) -> None:
+    (site.own_inbox / f"ask.{TOKEN}").write_bytes(data)
 
     assert site.intake.process_inbox_files() == 0
     assert site.files() == []
 
 
-def test_what_can_not_be_taken_in_stops_nobody(
+def test_an_unexpected_error_with_one_file_does_not_stop_other_files(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A fault of ours is told with its traceback; the file is gone at the next look."""
     bad, good = site.bring(asdict(SWEEP), "a"), site.bring(asdict(SWEEP), "a", "b")
     add = site.intake._campaigns.insert_campaign
 
@@ -754,10 +722,9 @@ def test_what_can_not_be_taken_in_stops_nobody(
     assert f"event=not_taken token={bad}" in caplog.text
 
 
-def test_what_the_state_file_refuses_now_is_taken_later(
+def test_a_file_is_accepted_later_if_the_state_file_cannot_be_written_now(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is told once."""
     token = site.bring(asdict(SWEEP), "a")
     with monkeypatch.context() as full:
         full.setattr(site.intake._campaigns, "insert_campaign", Mock(side_effect=StateError("disk full")))
@@ -768,10 +735,9 @@ def test_what_the_state_file_refuses_now_is_taken_later(
     assert site.answer(token) == {"campaign": 1}
 
 
-def test_a_campaign_whose_owner_nobody_knows_now_waits(
+def test_a_file_of_an_owner_without_account_is_accepted_later(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A directory service that does not answer says the same as an account that is gone."""
     token = site.bring(asdict(SWEEP), "a")
     with monkeypatch.context() as away:
         away.setattr(pwd, "getpwuid", Mock(side_effect=KeyError("uid not found")))
@@ -783,8 +749,7 @@ def test_a_campaign_whose_owner_nobody_knows_now_waits(
     assert site.answer(token) == {"campaign": 1}
 
 
-def test_one_cycle_takes_all_that_came(site: Site) -> None:
-    """A look takes ten files of a person; of a runner from cron there is a cycle a minute."""
+def test_one_cycle_processes_the_whole_inbox(site: Site) -> None:
     tokens = [site.bring(header, "a") for header in [asdict(SWEEP)] * 15 + [{}] * 15]
     tokens += [
         campaign_files_of_owners.write_owner_request_to_inbox(Verb.PAUSE, (1,), str(site.brought)) for _ in range(12)
@@ -796,8 +761,7 @@ def test_one_cycle_takes_all_that_came(site: Site) -> None:
     assert len([one for one in map(site.answer, tokens) if "campaign" in one]) == 15
 
 
-def test_who_brings_without_end_stops_no_cycle() -> None:
-    """What is left is taken in between cycles, or by the next one."""
+def test_an_endless_inbox_delays_a_cycle_by_20_s_at_most() -> None:
     now_s = [0.0]
 
     def take() -> int:
@@ -809,8 +773,9 @@ def test_who_brings_without_end_stops_no_cycle() -> None:
     assert now_s[0] == TAKING_S
 
 
-def test_what_can_not_be_taken_now_is_not_looked_at_again(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next cycle does."""
+def test_a_file_that_cannot_be_accepted_now_waits_for_the_next_cycle(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     site.bring(asdict(SWEEP), "a")
     monkeypatch.setattr(pwd, "getpwuid", Mock(side_effect=KeyError("uid not found")))
     looks: list[int] = []
@@ -824,8 +789,7 @@ def test_what_can_not_be_taken_now_is_not_looked_at_again(site: Site, monkeypatc
     assert (looks, len(site.intake.list_unprocessed_files())) == ([0, 0], 1)
 
 
-def test_what_waits_to_be_taken_in_is_counted_and_left_as_it_is(site: Site) -> None:
-    """A dry run does so: its owner may still take it back."""
+def test_a_dry_run_counts_inbox_files_and_leaves_them(site: Site) -> None:
     token = site.bring(asdict(SWEEP), "0")
     campaign_files_of_owners.write_owner_request_to_inbox(Verb.CANCEL, (1,), str(site.brought))
     before = site.files()

@@ -1,4 +1,4 @@
-"""A decision about campaigns is kept with its rows, and made again from them."""
+"""A decision about campaigns is stored with its inputs and can be replayed."""
 
 import json
 from dataclasses import replace
@@ -22,8 +22,7 @@ CAMPAIGN = made_campaign(
 )
 
 
-def test_what_was_kept_leads_to_the_same_decision() -> None:
-    """As JSON has it, with all that a cycle may look at."""
+def test_a_stored_campaign_decision_is_replayed_from_json() -> None:
     array = released_array(size=2, job_id=7)
     seen = CampaignCycleSituation(
         campaigns=(CAMPAIGN,),
@@ -48,8 +47,7 @@ def test_what_was_kept_leads_to_the_same_decision() -> None:
     )
 
 
-def test_what_a_campaign_runs_is_not_kept_with_each_decision() -> None:
-    """A script of 60 kB in each cycle would push all other decisions out of the journal."""
+def test_the_journal_stores_no_scripts_of_campaigns() -> None:
     wish = JdlSettingsAtCluster(exec_file="s" * 60_000, prologue="p" * 60_000, max_jobs=5)
     one = replace(CAMPAIGN, jdl=Jdl(name="sweep", clusters={"beta": wish}))
     room = {"beta": ClusterCapacityForCampaigns(free_slots=4)}
@@ -65,8 +63,7 @@ def test_what_a_campaign_runs_is_not_kept_with_each_decision() -> None:
     ) == rules.describe_campaign_cycle_plan(plan)
 
 
-def test_a_cycle_that_does_nothing_is_not_kept() -> None:
-    """One comes every 15 s."""
+def test_a_cycle_that_does_nothing_has_no_journal_entry() -> None:
     seen = CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=100)
 
     assert campaign_runner.campaign_cycle_journal_entry(seen, rules.plan_campaign_cycle(seen), NOON) is None

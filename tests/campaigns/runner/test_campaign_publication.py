@@ -1,4 +1,4 @@
-"""Everybody sees the state of each task, as the state file has it, whoever is killed when."""
+"""The published state of each task agrees with the state file, even after a kill."""
 
 import os
 import re
@@ -41,8 +41,8 @@ from tests.builders.campaigns import NOON, made_campaign
 SWEEP = made_campaign(tasks=2500)
 
 
-def test_tasks_are_shown_however_often_they_made_way(tmp_path: Path) -> None:
-    """A task may a thousand times: what is published of a thousand tasks has no usual size."""
+def test_a_task_file_with_many_preemptions_is_published(tmp_path: Path) -> None:
+    """A task may be preempted a thousand times."""
     ways = [TaskPreemption(attempt=n, cluster="beta", job=123456, lacked=("slots",)) for n in range(60)]
     one = PublishedCampaignTask(number=0, attempt=60, outcome=Outcome.PREEMPTED, made_way=tuple(ways))
     tasks = [replace(one, number=number) for number in range(1000)]
@@ -54,7 +54,7 @@ def test_tasks_are_shown_however_often_they_made_way(tmp_path: Path) -> None:
 
 
 class Site:
-    """A state file, and what is published from it."""
+    """A state file and the folder of its published files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = f"{folder}/published"
@@ -64,24 +64,24 @@ class Site:
         self.publication = self.started()
 
     def started(self) -> CampaignPublisher:
-        """Return the publication of a process that has just begun."""
+        """Return the publisher of a process that has just started."""
         clock = Clock()
         forecasts = CampaignCompletionForecasts(self.campaigns, CampaignStatisticsRows(self.database), clock, 15)
         return CampaignPublisher(self.database, self.campaigns, forecasts, clock, self.folder)
 
     def send(self, tasks: int) -> tuple[CampaignArray, tuple[TaskAttempt, ...]]:
-        """Send tasks of campaign 1 to beta."""
+        """Create an array of tasks of campaign 1 at beta."""
         array = self.campaigns.create_array(1, "beta", tasks, NOON)
         return array, self.campaigns.unfinished_attempts(array)
 
     def ended(self, attempt: TaskAttempt, outcome: Outcome) -> TaskAttempt:
-        """Note how an attempt ended."""
+        """Record the outcome of an attempt."""
         known = replace(attempt, outcome=outcome, exit_status=3, wallclock_s=7)
         self.campaigns.record_attempt_ends([known])
         return known
 
     def shown(self, part: int = 0) -> dict[int, str]:
-        """Return the words of the tasks of a part."""
+        """Return the published state words of a task file, by task number."""
         return {n: one.word for n, one in files.read_published_task_file(1, part, self.folder).items()}
 
 
@@ -93,8 +93,7 @@ def _site(tmp_path: Path) -> Iterator[Site]:
     site.database.close()
 
 
-def test_each_task_is_shown_by_its_last_attempt(site: Site) -> None:
-    """One that waits for its next attempt waits; the numbers are those of the cluster."""
+def test_the_last_attempt_of_each_task_is_published(site: Site) -> None:
     _, (first, second, third) = site.send(3)
     failed = site.ended(first, Outcome.PROGRAM_ERROR)
     again = site.ended(second, Outcome.PREEMPTED)
@@ -112,8 +111,7 @@ def test_each_task_is_shown_by_its_last_attempt(site: Site) -> None:
     assert (end.timed, end.wallclock_s) == (1, 7)
 
 
-def test_only_the_parts_that_a_cycle_touched_are_replaced(site: Site) -> None:
-    """A million tasks are not written anew for each that ends."""
+def test_only_task_files_with_changed_tasks_are_replaced(site: Site) -> None:
     _, attempts = site.send(2100)
     site.publication.publish_changed_tasks(attempts)
     before = Path(site.folder, "campaigns/1/tasks.0").stat().st_ino
@@ -126,8 +124,7 @@ def test_only_the_parts_that_a_cycle_touched_are_replaced(site: Site) -> None:
     assert Path(site.folder, "campaigns/1/tasks.0").stat().st_ino == before
 
 
-def test_what_a_killed_cycle_touched_is_shown_by_the_next(site: Site) -> None:
-    """The campaigns that it was at are noted before anything changes."""
+def test_the_next_cycle_publishes_the_tasks_of_a_killed_cycle(site: Site) -> None:
     _, attempts = site.send(2)
     site.publication.mark_campaigns_before_change([1])
     site.ended(attempts[0], Outcome.SUCCESS)
@@ -141,8 +138,7 @@ def test_what_a_killed_cycle_touched_is_shown_by_the_next(site: Site) -> None:
     assert [(one.tasks, one.failed) for one in files.read_published_task_end_counts(1, site.folder)] == [(1, 0)]
 
 
-def test_ends_that_a_killed_cycle_had_noted_count_once(site: Site) -> None:
-    """A cycle may be killed after it noted ends, or before: the sums are right either way."""
+def test_ends_recorded_by_a_killed_cycle_count_once(site: Site) -> None:
     _, attempts = site.send(3)
     site.publication.mark_campaigns_before_change([1])
     site.publication.publish_changed_tasks([site.ended(attempts[0], Outcome.SUCCESS)])
@@ -159,8 +155,7 @@ def test_ends_that_a_killed_cycle_had_noted_count_once(site: Site) -> None:
 
 
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "by a new one"])
-def test_what_somebody_removed_is_shown_again(site: Site, is_restarted: bool) -> None:
-    """Of a campaign that has ended, too: no task of it is touched any more."""
+def test_removed_task_files_are_published_again(site: Site, is_restarted: bool) -> None:
     _, attempts = site.send(2)
     last = site.ended(attempts[0], Outcome.SUCCESS)
     site.publication.mark_campaigns_before_change([1])
@@ -176,8 +171,7 @@ def test_what_somebody_removed_is_shown_again(site: Site, is_restarted: bool) ->
     assert site.shown() == {0: "success", 1: "sent"}
 
 
-def test_a_campaign_that_is_begun_twice_was_not_killed(site: Site) -> None:
-    """What was touched is shown, not all of it."""
+def test_a_campaign_marked_twice_counts_as_not_killed(site: Site) -> None:
     _, attempts = site.send(1100)
     site.publication.publish_changed_tasks(attempts)
     before = Path(site.folder, "campaigns/1/tasks.0").stat().st_ino
@@ -190,8 +184,7 @@ def test_a_campaign_that_is_begun_twice_was_not_killed(site: Site) -> None:
     assert Path(site.folder, "campaigns/1/tasks.0").stat().st_ino == before
 
 
-def test_tasks_that_wait_again_are_shown_so_though_the_request_was_cut_off(site: Site) -> None:
-    """The process that was killed knew which ones they were, and the next one does not."""
+def test_retried_tasks_are_published_as_waiting_after_a_kill(site: Site) -> None:
     _, attempts = site.send(2)
     site.publication.publish_changed_tasks([site.ended(one, Outcome.PROGRAM_ERROR) for one in attempts])
     events = EventAndSuccessRecordRows(site.database)
@@ -209,8 +202,7 @@ def test_tasks_that_wait_again_are_shown_so_though_the_request_was_cut_off(site:
     assert site.shown() == {0: "waiting", 1: "waiting"}
 
 
-def test_a_sink_is_shown_until_its_owner_trusts_it(site: Site) -> None:
-    """Whatever has closed its event."""
+def test_a_black_hole_is_published_until_its_owner_trusts_it(site: Site) -> None:
     events = EventAndSuccessRecordRows(site.database)
     sink = new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.SINK, 1, "beta", NOON)
     shown = []
@@ -225,8 +217,7 @@ def test_a_sink_is_shown_until_its_owner_trusts_it(site: Site) -> None:
     assert shown == [("beta",), ()]
 
 
-def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
-    """`gridsub --check` tells of them."""
+def test_stressed_clusters_and_free_slots_are_published(site: Site) -> None:
     room = {
         "beta": campaign_cycle_plan.ClusterCapacityForCampaigns(free_slots=1, is_stressed=True),
         "gamma": campaign_cycle_plan.ClusterCapacityForCampaigns(free_slots=2),
@@ -239,8 +230,8 @@ def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
     assert (shown.stressed, shown.free_slots) == (("beta",), {"beta": 1, "gamma": 2})
 
 
-def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
-    """Where a cluster does not tell how many slots each has, so many as were asked for."""
+def test_slots_of_running_tasks_are_published_by_cluster(site: Site) -> None:
+    """Requested slots count if the cluster does not report slots."""
     (one,) = site.campaigns.all_campaigns()
     known = campaign_cycle_plan.ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=2, listed=6, slots=2.5)
     untold = campaign_cycle_plan.ListedCampaignTaskCounts(campaign=one.number, cluster="beta", waiting=0, listed=3)
@@ -256,8 +247,7 @@ def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
     assert (beta.running, beta.used_by_campaigns) == (7, 13)
 
 
-def test_a_cluster_of_no_campaign_is_shown_as_others_saw_it(site: Site) -> None:
-    """The poller asks it for transfers; of one that nobody asks nothing is known."""
+def test_slots_of_a_cluster_without_campaigns_come_from_other_programs(site: Site) -> None:
     queue = QueueInstanceStatus(name="all.q@n1", slots_used=1, slots_reserved=0, slots_total=4)
     beta = ClusterSnapshot(cluster="beta", taken_at=NOON, queues=(queue,), jobs={}, pending=0, free_slots=3)
     clusters = {"beta": ClusterSection(), "gamma": ClusterSection()}
@@ -274,8 +264,7 @@ def test_a_cluster_of_no_campaign_is_shown_as_others_saw_it(site: Site) -> None:
     assert [one.answered_at for one in shown.clusters] == [NOON, None]
 
 
-def test_no_parameter_is_shown(site: Site) -> None:
-    """Nor what is run."""
+def test_no_parameter_or_command_is_published(site: Site) -> None:
     site.publication.publish_changed_tasks(site.send(2)[1])
     site.publication.publish_campaigns([])
 
@@ -284,8 +273,7 @@ def test_no_parameter_is_shown(site: Site) -> None:
     assert not any(re.search(r"\brun\b", text) for text in texts)
 
 
-def test_everybody_can_read_it_whatever_the_umask_of_the_service_is(site: Site) -> None:
-    """It is people's commands that read."""
+def test_published_files_are_readable_under_any_umask(site: Site) -> None:
     before = os.umask(0o077)
     try:
         site.publication.mark_campaigns_before_change([1])
@@ -297,8 +285,7 @@ def test_everybody_can_read_it_whatever_the_umask_of_the_service_is(site: Site) 
     assert {path.name: path.stat().st_mode & 0o777 for path in places} == {"1": 0o755, "tasks.0": 0o644, "ends": 0o644}
 
 
-def test_what_is_tried_again_is_taken_back(site: Site) -> None:
-    """The picture counts each task once, when it has ended for good (gridevents -r)."""
+def test_the_end_of_a_retried_task_is_subtracted_from_published_counts(site: Site) -> None:
     _, attempts = site.send(3)
     outcomes = (Outcome.PROGRAM_ERROR, Outcome.PROGRAM_ERROR, Outcome.SUCCESS)
     site.publication.publish_changed_tasks(map(site.ended, attempts, outcomes))
@@ -322,8 +309,7 @@ def test_what_is_tried_again_is_taken_back(site: Site) -> None:
     assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (3, 1)
 
 
-def test_half_a_line_of_ends_is_skipped(site: Site) -> None:
-    """Power may go while it is written."""
+def test_an_end_count_line_cut_by_a_power_failure_is_skipped(site: Site) -> None:
     site.publication.publish_changed_tasks([site.ended(site.send(1)[1][0], Outcome.SUCCESS)])
     with Path(site.folder, "campaigns/1/ends").open("a") as file:
         file.write("17672")
@@ -331,8 +317,7 @@ def test_half_a_line_of_ends_is_skipped(site: Site) -> None:
     assert len(files.read_published_task_end_counts(1, site.folder)) == 1
 
 
-def test_the_jdl_of_a_campaign_is_read_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All that ever were are shown in each cycle."""
+def test_the_jdl_of_each_campaign_is_decoded_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[object] = []
     decode = campaign_tables.jdl_from_json
 
@@ -363,10 +348,9 @@ def test_the_jdl_of_a_campaign_is_read_once(site: Site, monkeypatch: pytest.Monk
     ],
     ids=("with its campaign", "alone", "deleted at its cluster", "failed before"),
 )
-def test_what_its_owner_cancelled_has_not_failed(
+def test_a_task_cancelled_by_its_owner_does_not_count_as_failed(
     site: Site, state: CampaignState, outcome: Outcome, failed: int, cancelled: int
 ) -> None:
-    """A task that somebody deleted at its cluster has; both counts are the same when corrected."""
     _, (attempt,) = site.send(1)
     site.campaigns.set_campaign_state(1, state, NOON)
     site.publication.publish_changed_tasks([site.ended(attempt, outcome)])

@@ -1,4 +1,4 @@
-"""A cluster is asked once for all, and of what it lists only our own arrays are ours."""
+"""All programs share one query of a cluster, and foreign jobs in the answer are ignored."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -28,7 +28,7 @@ OURS = released_array(campaign=3, number=4, size=2, job_id=77)
 
 
 def job(number: int, name: str) -> ClusterJobListRow:
-    """Return a row of a list."""
+    """Return a row of a cluster's job list."""
     state = JobState([JobStateFact.RUNNING])
     return ClusterJobListRow(job_id=number, name=name, owner="alice", state=state)
 
@@ -36,8 +36,8 @@ def job(number: int, name: str) -> ClusterJobListRow:
 @pytest.mark.parametrize(
     ("name", "is_ours"), [("campaign.3", True), ("gc.alpha.3.4", True), ("campaign.30", False), ("sleep", False)]
 )
-def test_a_job_with_the_number_of_an_array_has_its_name(name: str, is_ours: bool) -> None:
-    """A cluster that was installed anew numbers its jobs from 1."""
+def test_a_listed_job_belongs_to_an_array_only_under_the_arrays_name(name: str, is_ours: bool) -> None:
+    """A reinstalled cluster numbers its jobs from 1 again."""
     transfer = job(78, "gb.alpha.9.0.1")
     seen = made_snapshot(jobs={77: (job(77, name),), 78: (transfer,)})
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
@@ -49,7 +49,7 @@ def test_a_job_with_the_number_of_an_array_has_its_name(name: str, is_ours: bool
 
 
 class Site:
-    """A campaign, and a cluster that lists all that it is asked about."""
+    """A campaign, and a cluster that lists every job for which it is queried."""
 
     def __init__(self, database: StateFile, monkeypatch: pytest.MonkeyPatch) -> None:
         self.database = database
@@ -63,13 +63,13 @@ class Site:
         monkeypatch.setattr(status, "query_cluster_snapshot", self._snapshot)
 
     def send(self, job_id: int, state: ArraySubmissionState = ArraySubmissionState.RELEASED) -> CampaignArray:
-        """Note an array of two tasks."""
+        """Create an array of two tasks at beta."""
         made = self.campaigns.create_array(1, "beta", 2, NOON)
         self.campaigns.set_array_state(made, state, job_id)
         return made
 
     def ask(self, limit_s: float = 5.0) -> dict[str, ClusterSnapshot]:
-        """Ask as a program that was just started."""
+        """Query the clusters as a program that was just started."""
         clock = Clock(lambda: NOON.timestamp() + self.after_s)
         asking = queries.ClusterSnapshotFetcher(POLICY, self.database, clock)
         found = asking.fetch_snapshots({"beta", "removed"}, self.campaigns.open_arrays(), limit_s)
@@ -96,7 +96,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     database.close()
 
 
-def test_a_cluster_is_asked_once_for_all_programs(site: Site) -> None:
+def test_two_programs_share_one_query_of_a_cluster(site: Site) -> None:
     site.send(7)
     first, second = site.ask(), site.ask()
 
@@ -105,16 +105,14 @@ def test_a_cluster_is_asked_once_for_all_programs(site: Site) -> None:
     assert site.asked == [{7}]
 
 
-def test_tasks_of_campaigns_are_none_of_those_that_wait_there(site: Site) -> None:
-    """As for the poller; else nikita would look for a local request where only they wait."""
+def test_campaign_tasks_are_not_counted_as_pending_local_jobs(site: Site) -> None:
     site.send(7)
     site.ask()
 
     assert site.uncounted == [{7}]
 
 
-def test_what_it_told_others_is_known_without_a_question(site: Site) -> None:
-    """As long as it is no older than that, as all answers are."""
+def test_recent_snapshots_of_other_programs_are_used_without_a_query(site: Site) -> None:
     clock = Clock(lambda: NOON.timestamp() + site.after_s)
     asking = queries.ClusterSnapshotFetcher(POLICY, site.database, clock)
     before = asking.recent_snapshots(["beta"], 5.0)
@@ -126,7 +124,7 @@ def test_what_it_told_others_is_known_without_a_question(site: Site) -> None:
     assert len(site.asked) == 1
 
 
-def test_it_is_asked_again_after_the_interval_and_by_who_must_know_now(site: Site) -> None:
+def test_a_cluster_is_queried_again_after_the_interval_or_on_demand(site: Site) -> None:
     site.send(7)
     site.ask()
     site.after_s = 6.0
@@ -136,8 +134,7 @@ def test_it_is_asked_again_after_the_interval_and_by_who_must_know_now(site: Sit
     assert len(site.asked) == 3
 
 
-def test_what_was_released_since_is_not_missing_but_asked_about(site: Site) -> None:
-    """One that is only submitted does not matter: nobody looks for its tasks yet."""
+def test_an_array_released_after_the_last_query_causes_a_new_query(site: Site) -> None:
     site.send(7)
     site.ask()
     site.send(8, ArraySubmissionState.SUBMITTED)
@@ -149,7 +146,7 @@ def test_what_was_released_since_is_not_missing_but_asked_about(site: Site) -> N
     assert found["beta"].jobs.keys() == {7, 8, 9}
 
 
-def test_one_that_did_not_answer_is_left_out_and_not_asked_by_the_next_at_once(site: Site) -> None:
+def test_a_silent_cluster_is_left_out_and_queried_again_later(site: Site) -> None:
     site.is_silent = True
     site.send(7)
     answers = site.ask(), site.ask()
@@ -160,8 +157,7 @@ def test_one_that_did_not_answer_is_left_out_and_not_asked_by_the_next_at_once(s
     assert site.ask().keys() == {"beta"}
 
 
-def test_others_learn_what_was_sent_to_a_cluster(site: Site) -> None:
-    """Even before it is released; where no campaign is under way nobody wants to know."""
+def test_submitted_jobs_at_a_cluster_are_listed_for_other_programs(site: Site) -> None:
     site.send(7)
     site.send(8, ArraySubmissionState.SUBMITTED)
     site.campaigns.set_array_state(site.send(9), ArraySubmissionState.OVER)
@@ -174,8 +170,8 @@ def test_others_learn_what_was_sent_to_a_cluster(site: Site) -> None:
     assert (elsewhere.jobs, elsewhere.is_watched, later.is_watched) == (frozenset(), True, False)
 
 
-def test_all_late_arrays_at_a_cluster_are_one_question(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the cluster does not tell, all of their tasks may live."""
+def test_one_query_finds_the_live_tasks_of_all_late_arrays(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All tasks count as live if the cluster does not answer."""
     asked: list[Mapping[int, str]] = []
 
     def living(_: object, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
@@ -192,8 +188,7 @@ def test_all_late_arrays_at_a_cluster_are_one_question(site: Site, monkeypatch: 
     assert queries.query_live_task_indices(POLICY, (first,)) == {first: frozenset(range(1, first.size + 1))}
 
 
-def test_all_arrays_at_a_cluster_are_one_question_about_ends(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is told counts for the array that has the account, whatever its number."""
+def test_one_query_finds_the_task_ends_of_all_arrays(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[ArrayEndQuery]] = []
     well = JobEnd(exit_status=0)
 
@@ -209,10 +204,9 @@ def test_all_arrays_at_a_cluster_are_one_question_about_ends(site: Site, monkeyp
     assert [[one.account for one in some] for some in asked] == [["gc.alpha.1.1", "gc.alpha.1.2"]]
 
 
-def test_the_limits_of_arrays_are_asked_for_now_and_then(
+def test_array_limits_are_cached_for_600_s_and_retried_after_60_s(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What was told last counts while a cluster does not tell, and nothing before it has."""
     told: list[ClusterArrayLimits | None] = [None, ClusterArrayLimits(tasks=5), None, ClusterArrayLimits(tasks=7)]
 
     def limits(_: object) -> ClusterArrayLimits:
@@ -231,7 +225,7 @@ def test_the_limits_of_arrays_are_asked_for_now_and_then(
     assert "event=no_limits cluster=beta why='refused'" in caplog.text
 
 
-def test_while_a_cluster_tells_of_no_ends_its_arrays_are_left_out(
+def test_arrays_of_a_cluster_without_answer_have_no_reported_ends(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def ends(*_: object) -> None:

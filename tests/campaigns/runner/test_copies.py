@@ -1,4 +1,4 @@
-"""Copies of tasks are noted, submitted and ended as everything else: each step may be repeated."""
+"""Speculative attempts of tasks are recorded, submitted and ended in repeatable steps."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -62,10 +62,10 @@ FIRST = SpeculativeAttemptsAtCluster(campaign=1, cluster="gamma", tasks=(1,), be
 
 
 class Copying(Grid):
-    """Clusters that end tasks at places as well."""
+    """Fake clusters that also delete single tasks of an array."""
 
     def delete_array_tasks(self, array: CampaignArray, places: tuple[range, ...]) -> None:
-        """End them."""
+        """Record the deletion."""
         self._tell(f"delete_places {array.number} {places[0][0]}")
 
 
@@ -89,16 +89,16 @@ class Site:
 
     @property
     def campaign(self) -> Campaign:
-        """The campaign as it is kept."""
+        """The campaign in the state file."""
         return self.campaigns.find_campaign(1)
 
     def copy(self) -> CampaignArray:
-        """Copy the second task to gamma."""
+        """Submit a speculative attempt of the second task to gamma."""
         self.actions.execute_plan(CampaignCyclePlan(copies=(FIRST,)))
         return self.campaigns.open_arrays()[-1]
 
     def cycle(self, *ended: tuple[int, int, TaskAttemptOutcome]) -> CampaignCyclePlan:
-        """Do what a cycle decides that sees attempts of the second task end."""
+        """Run a cycle in which these (task, attempt, outcome) ended; return the cycle's plan."""
         arrays = self.campaigns.open_arrays()
         found = tuple(
             replace(one, outcome=outcome, wallclock_s=9)
@@ -130,7 +130,7 @@ class Site:
         return plan
 
     def outcomes(self) -> dict[tuple[int, int], TaskAttemptOutcome]:
-        """Return what the attempts of both tasks came to."""
+        """Return the outcomes of all attempts, by task and attempt."""
         tasks = CampaignTaskRows(self.database).submitted_tasks(1, 0, 1)
         shown = {(one.number, one.attempt): one.outcome for one in tasks}
         return shown | {(one.number, each.attempt): each.outcome for one in tasks for each in one.copies}
@@ -139,8 +139,7 @@ class Site:
 _site = site_fixture(Site)
 
 
-def test_a_copy_is_the_next_attempt_of_its_task(site: Site) -> None:
-    """In an array of its own, which is noted before it is submitted."""
+def test_a_speculative_attempt_is_the_next_attempt_of_its_task(site: Site) -> None:
     array = site.copy()
 
     assert site.grid.told[-2:] == ["submit 2 gamma 1:2", "release 2 72"]
@@ -148,8 +147,7 @@ def test_a_copy_is_the_next_attempt_of_its_task(site: Site) -> None:
     assert site.campaigns.count_unsent_tasks() == {}
 
 
-def test_what_has_ended_meanwhile_is_not_copied(site: Site) -> None:
-    """What the decision looked at is looked at again."""
+def test_an_ended_task_gets_no_speculative_attempt(site: Site) -> None:
     site.cycle((1, 1, SUCCESS))
 
     site.actions.execute_plan(CampaignCyclePlan(copies=(FIRST, replace(FIRST, tasks=(7,)))))
@@ -157,8 +155,7 @@ def test_what_has_ended_meanwhile_is_not_copied(site: Site) -> None:
     assert len(site.campaigns.open_arrays()) == 1
 
 
-def test_the_first_success_wins_and_the_others_are_ended_until_they_have(site: Site) -> None:
-    """One task has ended, however often it ran."""
+def test_the_first_success_ends_a_task_and_its_other_attempts_are_deleted(site: Site) -> None:
     site.copy()
 
     site.cycle((1, 2, SUCCESS))
@@ -174,8 +171,7 @@ def test_the_first_success_wins_and_the_others_are_ended_until_they_have(site: S
 
 
 @pytest.mark.parametrize("first", [1, 2])
-def test_a_task_is_left_alone_as_long_as_an_attempt_of_it_lives(site: Site, first: int) -> None:
-    """Whichever fails first; the other one decides, and the task runs again after both."""
+def test_a_task_is_retried_only_after_both_its_attempts_failed(site: Site, first: int) -> None:
     site.copy()
 
     site.cycle((1, first, SITE_FAULT))
@@ -196,10 +192,9 @@ def test_a_task_is_left_alone_as_long_as_an_attempt_of_it_lives(site: Site, firs
     ],
     ids=["the first overran", "its copy did", "both end in one look"],
 )
-def test_a_task_never_returns_to_where_it_overran_beside_a_copy(
+def test_a_task_never_returns_to_a_cluster_where_an_attempt_overran(
     site: Site, looks: list[tuple[int, int, TaskAttemptOutcome]], never: str
 ) -> None:
-    """The other attempt lost its place, and decides that the task runs again."""
     site.copy()
     site.cycle(*looks)
     ((_, overran, _), *_) = looks
@@ -211,8 +206,7 @@ def test_a_task_never_returns_to_where_it_overran_beside_a_copy(
     assert site.outcomes()[1, overran] is COPY
 
 
-def test_a_task_gets_no_copy_where_it_overran(site: Site) -> None:
-    """Nor where it could not start; the other task has been nowhere else."""
+def test_a_task_gets_no_speculative_attempt_where_it_overran(site: Site) -> None:
     site.actions.execute_plan(CampaignCyclePlan(copies=(FIRST,)))
     site.cycle((1, 1, TaskAttemptOutcome.PREEMPTED), (1, 2, WALLTIME))
     site.actions.execute_plan(
@@ -220,15 +214,14 @@ def test_a_task_gets_no_copy_where_it_overran(site: Site) -> None:
     )
     rows = (replace(row(1), job_id=73),)
 
-    (tail,) = tails(site, {71: (row(1),), 73: rows})
+    (tail,) = late_tasks(site, {71: (row(1),), 73: rows})
 
     assert {one.task for one in tail.live} == {0, 1}
     assert tail.failed_at == {1: ("gamma",)}
 
 
 @pytest.mark.parametrize("error", [PermanentArrayRefusal("no queue"), RootCampaignRefusal("not declared")])
-def test_a_copy_that_is_refused_is_no_trouble(site: Site, error: GridbridgeError) -> None:
-    """Neither an event nor an end; the task runs on."""
+def test_a_refused_speculative_attempt_opens_no_event(site: Site, error: GridbridgeError) -> None:
     site.grid.failing["submit"] = error
 
     site.copy()
@@ -239,8 +232,7 @@ def test_a_copy_that_is_refused_is_no_trouble(site: Site, error: GridbridgeError
     assert site.outcomes()[1, 2] is COPY
 
 
-def test_a_task_whose_copy_is_refused_after_it_failed_runs_again(site: Site) -> None:
-    """The copy was what it waited for."""
+def test_a_failed_task_is_retried_after_its_speculative_attempt_is_refused(site: Site) -> None:
     site.grid.failing["submit"] = GridbridgeError("no answer")
     begun = site.copy()
     site.cycle((1, 1, SITE_FAULT))
@@ -253,8 +245,7 @@ def test_a_task_whose_copy_is_refused_after_it_failed_runs_again(site: Site) -> 
 
 
 @pytest.mark.parametrize("step", ["submit", "release"])
-def test_a_copy_that_was_not_released_is_dropped_when_it_has_lost(site: Site, step: str) -> None:
-    """It never starts; what of it may be at its cluster is deleted."""
+def test_an_unreleased_speculative_attempt_is_deleted_after_the_tasks_success(site: Site, step: str) -> None:
     site.grid.failing[step] = GridbridgeError("no answer")
     site.copy()
 
@@ -267,8 +258,7 @@ def test_a_copy_that_was_not_released_is_dropped_when_it_has_lost(site: Site, st
     assert site.outcomes()[1, 2] is COPY
 
 
-def test_a_cancelled_campaign_counts_a_task_once(site: Site) -> None:
-    """Its copy, which was not released, is not one more."""
+def test_a_task_with_two_attempts_counts_once_in_a_cancelled_campaign(site: Site) -> None:
     site.grid.failing["release"] = GridbridgeError("no answer")
     site.copy()
     site.campaigns.set_campaign_state(1, CampaignState.CANCELLED)
@@ -280,8 +270,7 @@ def test_a_cancelled_campaign_counts_a_task_once(site: Site) -> None:
     assert site.campaigns.unfinished_campaigns() == ()
 
 
-def test_tasks_are_shown_by_the_attempt_that_counts(site: Site, tmp_path: Path) -> None:
-    """With those beside it, and why they were made; what is published reads back as it was."""
+def test_a_task_is_published_with_its_competing_attempts(site: Site, tmp_path: Path) -> None:
     site.copy()
     (_, both) = CampaignTaskRows(site.database).submitted_tasks(1, 0, 1)
     site.cycle((1, 2, SUCCESS))
@@ -299,8 +288,7 @@ def test_tasks_are_shown_by_the_attempt_that_counts(site: Site, tmp_path: Path) 
     assert published_campaign_files.read_published_task_file(1, 0, str(tmp_path)) == {one.number: one for one in found}
 
 
-def test_a_failed_task_is_tried_again_under_a_number_that_no_copy_had(site: Site, tmp_path: Path) -> None:
-    """With `gridevents -r`, after the copy had failed first."""
+def test_a_retry_gets_an_attempt_number_above_all_speculative_attempts(site: Site, tmp_path: Path) -> None:
     site.copy()
     site.cycle((1, 2, SITE_FAULT))
     site.cycle((1, 1, TaskAttemptOutcome.PROGRAM_ERROR))
@@ -311,16 +299,16 @@ def test_a_failed_task_is_tried_again_under_a_number_that_no_copy_had(site: Site
     assert [one.attempt for one in site.campaigns.list_unsent_tasks(1)] == [3]
 
 
-def look(site: Site, *rows: ClusterJobListRow, waiting: bool = False) -> tuple[RunningTaskAttempt, ...]:
-    """Return what is known of the end after two minutes, when beta lists these rows."""
-    found = tails(site, {71: rows}, waiting=waiting)
+def late_attempts(site: Site, *rows: ClusterJobListRow, waiting: bool = False) -> tuple[RunningTaskAttempt, ...]:
+    """Return the late attempts after two minutes, if beta lists these rows."""
+    found = late_tasks(site, {71: rows}, waiting=waiting)
     return found[0].live if found else ()
 
 
-def tails(
+def late_tasks(
     site: Site, jobs: dict[int, tuple[ClusterJobListRow, ...]], *, waiting: bool = False
 ) -> tuple[CampaignLateTasks, ...]:
-    """Return the end of the campaign after two minutes, when beta lists these jobs."""
+    """Return the campaign's late tasks after two minutes, if beta lists these jobs."""
     answers = {
         name: made_snapshot(cluster=name, taken_at=NOON + 2 * MINUTE, jobs=jobs if name == "beta" else {}, free_slots=9)
         for name in ("beta", "gamma")
@@ -334,31 +322,28 @@ def tails(
 
 
 def row(place: int, state: JobState = RUNNING, minutes: int = 0) -> ClusterJobListRow:
-    """Return a task in beta's list, which began some minutes after noon."""
+    """Return a task in beta's job list that started some minutes after noon."""
     return ClusterJobListRow(
         job_id=71, tasks=(range(place, place + 1),), name="n", owner="alice", state=state, since=NOON + minutes * MINUTE
     )
 
 
-def test_the_end_of_a_campaign_is_seen_with_what_runs_long(site: Site) -> None:
-    """A task that waits, or that began just now, or is not listed, is none of these."""
+def test_only_listed_long_running_tasks_count_as_late(site: Site) -> None:
     late = RunningTaskAttempt(task=0, attempt=1, cluster="beta", elapsed_s=120.0)
 
-    assert look(site, row(1), row(2, minutes=2)) == (late,)
-    assert look(site, row(1), row(2, WAITING)) == (late,)
-    assert look(site, row(1)) == (late,)
-    assert look(site, row(1), row(2)) == (late, replace(late, task=1))
+    assert late_attempts(site, row(1), row(2, minutes=2)) == (late,)
+    assert late_attempts(site, row(1), row(2, WAITING)) == (late,)
+    assert late_attempts(site, row(1)) == (late,)
+    assert late_attempts(site, row(1), row(2)) == (late, replace(late, task=1))
 
 
-def test_a_copy_and_the_attempt_beside_it_have_both_run_long_or_neither_is_seen(site: Site) -> None:
-    """Gamma does not list the copy, so it may have ended."""
+def test_competing_attempts_are_late_only_if_both_run_long(site: Site) -> None:
     site.copy()
 
-    assert [one.task for one in look(site, row(1), row(2))] == [0]
+    assert [one.task for one in late_attempts(site, row(1), row(2))] == [0]
 
 
-def test_attempts_that_have_not_run_long_are_not_read(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An array may have very many of them."""
+def test_only_late_attempts_are_read_from_the_state_file(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[frozenset[int]] = []
     pending_at = TaskAttemptRows.unfinished_attempts_at
 
@@ -369,17 +354,15 @@ def test_attempts_that_have_not_run_long_are_not_read(site: Site, monkeypatch: p
     monkeypatch.setattr(TaskAttemptRows, "unfinished_attempts_at", noted)
     monkeypatch.setattr(CampaignRows, "unfinished_attempts", None)
 
-    assert [one.task for one in look(site, row(1), row(2, minutes=2))] == [0]
+    assert [one.task for one in late_attempts(site, row(1), row(2, minutes=2))] == [0]
     assert read == [{1}]
 
 
-def test_tasks_at_a_cluster_that_does_not_answer_run_as_far_as_is_known(site: Site) -> None:
-    """They may never end."""
-    assert [one.elapsed_s for one in look(site, waiting=True)] == [120.0, 120.0]
+def test_tasks_at_a_silent_cluster_count_as_running(site: Site) -> None:
+    assert [one.elapsed_s for one in late_attempts(site, waiting=True)] == [120.0, 120.0]
 
 
-def test_nothing_is_copied_that_was_not_declared(site: Site) -> None:
-    """Nor while the campaign is paused."""
+def test_paused_or_not_idempotent_campaigns_have_no_late_tasks(site: Site) -> None:
     one = site.campaign
     look = CampaignStragglerFinder(site.campaigns, FinalizeSpeculationSection()).find_late_tasks
     plain = replace(one, jdl=replace(one.jdl, is_idempotent=False))
@@ -388,8 +371,7 @@ def test_nothing_is_copied_that_was_not_declared(site: Site) -> None:
     assert look([plain, paused], site.campaigns.open_arrays(), {}, {}, NOON) == ()
 
 
-def test_a_task_that_runs_twice_is_one_in_a_forecast(site: Site) -> None:
-    """It ends as its copy does, which is like any other task."""
+def test_a_task_with_two_running_attempts_counts_once_in_a_forecast(site: Site) -> None:
     site.copy()
     arrays = site.campaigns.open_arrays()
     other = replace(row(1), job_id=72, since=NOON + MINUTE)
@@ -406,8 +388,7 @@ def test_a_task_that_runs_twice_is_one_in_a_forecast(site: Site) -> None:
     assert found == {(1, "beta"): (120.0,), (1, "gamma"): (60.0,)}
 
 
-def test_a_copy_counts_as_use_and_not_as_an_end(site: Site) -> None:
-    """Neither in how long tasks take, nor in how many end in an hour."""
+def test_a_superseded_attempt_adds_no_run_time_and_no_task_end(site: Site) -> None:
     site.copy()
     site.cycle((1, 2, SUCCESS))
     site.cycle((1, 1, SUCCESS))

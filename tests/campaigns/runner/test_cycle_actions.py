@@ -1,4 +1,4 @@
-"""Each step of a submission is noted before the next, so the next cycle can go on with it."""
+"""Each step of a submission is recorded before the next step, so that the next cycle can continue."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -45,7 +45,7 @@ from tests.builders.campaigns import NOON, made_campaign, site_fixture
 
 
 class Grid:
-    """Clusters that note what they are told, and fail when they are told to."""
+    """Fake clusters that record commands and raise given errors."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -56,7 +56,7 @@ class Grid:
     def submit_arrays(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]
     ) -> tuple[ArraySubmissionResult, ...]:
-        """Take arrays, and start them."""
+        """Accept arrays and start their tasks."""
         return tuple(self._send(*each) for each in arrays[: self.takes])
 
     def _send(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> ArraySubmissionResult:
@@ -71,20 +71,20 @@ class Grid:
         return ArraySubmissionResult(job_id=job_id)
 
     def release_array(self, array: CampaignArray) -> None:
-        """Start it."""
+        """Start an array's tasks."""
         self._tell(f"release {array.number} {array.job_id}")
 
     def delete_array(self, array: CampaignArray) -> int:
-        """End it; root may know an id that the service does not."""
+        """Delete an array; return the job id in root's ledger."""
         self._tell(f"delete {array.number} {array.job_id}")
         return next((one.job_id for one in self.ledger if one.number == array.number), 0)
 
     def close_campaign_in_root_ledger(self, campaign: int) -> None:
-        """Send nothing more of it."""
+        """Accept no more tasks of a campaign."""
         self._tell(f"end {campaign}")
 
     def list_root_ledger_arrays(self, campaign: int) -> tuple[RootLedgerArray, ...]:
-        """Return what root knows."""
+        """Return the arrays in root's ledger."""
         del campaign
         return self.ledger
 
@@ -95,7 +95,7 @@ class Grid:
 
 
 class Site:
-    """A state file with a campaign of three tasks, and its clusters."""
+    """A state file with a campaign of three tasks, and fake clusters."""
 
     def __init__(self, folder: Path) -> None:
         self.grid = Grid()
@@ -105,7 +105,7 @@ class Site:
         self.do = self.executor().execute_plan
 
     def executor(self, clock: Clock | None = None, **other: Any) -> CampaignPlanExecutor:
-        """Return what carries out plans."""
+        """Return an object that carries out plans."""
         learnt, failures = CycleStatisticsRecorder(self.database), CampaignFailuresSection()
         return CampaignPlanExecutor(self.database, learnt, clock or Clock(), failures, self.grid, **other)
 
@@ -114,7 +114,6 @@ _site = site_fixture(Site)
 
 
 def send(cluster: str, tasks: int, campaign: int = 1, **other: Any) -> Plan:
-    """Return the plan that sends tasks."""
     return Plan(sends=(PlannedCampaignTaskSend(campaign=campaign, cluster=cluster, tasks=tasks, **other),))
 
 
@@ -122,23 +121,20 @@ SEND = send("beta", 2)
 OFF_BETA = (TaskCountByExclusions(tasks=2, avoid=("beta",)),)
 
 
-def only(campaigns: CampaignRows) -> CampaignArray:
-    """Return the one open array."""
+def only_open_array(campaigns: CampaignRows) -> CampaignArray:
     (array,) = campaigns.open_arrays()
     return array
 
 
 def test_an_array_is_submitted_and_then_released(site: Site) -> None:
-    """Never the other way round, and under the id that was noted."""
     site.do(SEND)
 
     assert site.grid.told == ["submit 1 beta 0:1,1:1", "release 1 71"]
-    assert only(site.campaigns).state is ArraySubmissionState.RELEASED
+    assert only_open_array(site.campaigns).state is ArraySubmissionState.RELEASED
     assert site.campaigns.count_unsent_tasks() == {1: 1}
 
 
-def test_more_tasks_than_an_array_has_go_in_several_by_one_call(site: Site) -> None:
-    """One that was not begun in that call is resumed by the next cycle."""
+def test_one_call_submits_several_arrays_and_the_next_cycle_the_remaining(site: Site) -> None:
     do = site.executor(most=2).execute_plan
     site.grid.takes = 1
     do(send("beta", 3))
@@ -151,8 +147,7 @@ def test_more_tasks_than_an_array_has_go_in_several_by_one_call(site: Site) -> N
     assert [one.state for one in site.campaigns.open_arrays()] == [ArraySubmissionState.RELEASED] * 2
 
 
-def test_an_array_is_as_small_as_its_cluster_wants_it(site: Site) -> None:
-    """All of them go by one call."""
+def test_arrays_are_limited_to_the_clusters_array_size(site: Site) -> None:
     site.grid.takes = 9
     site.do(send("beta", 3, array_tasks=2))
 
@@ -167,13 +162,12 @@ def test_an_array_is_as_small_as_its_cluster_wants_it(site: Site) -> None:
         ("release", ArraySubmissionState.SUBMITTED, ["release 1 71"]),
     ],
 )
-def test_the_next_cycle_goes_on_where_one_failed(
+def test_the_next_cycle_resumes_a_failed_submission_with_the_same_tasks(
     site: Site, step: str, state: ArraySubmissionState, rest: list[str]
 ) -> None:
-    """The same array, with the same tasks: an answer may have been lost."""
     site.grid.failing[step] = errors.GridbridgeError("no answer")
     site.do(SEND)
-    begun = only(site.campaigns)
+    begun = only_open_array(site.campaigns)
 
     site.grid.failing.clear()
     site.grid.told.clear()
@@ -181,41 +175,39 @@ def test_the_next_cycle_goes_on_where_one_failed(
 
     assert begun.state is state
     assert site.grid.told == rest
-    assert only(site.campaigns).state is ArraySubmissionState.RELEASED
+    assert only_open_array(site.campaigns).state is ArraySubmissionState.RELEASED
 
 
-def test_nothing_is_left_of_an_array_that_was_submitted_again(site: Site) -> None:
-    """A cluster may have taken the first submission after all, late."""
+def test_an_array_submitted_twice_is_deleted_after_its_end(site: Site) -> None:
+    """The cluster may accept the first submission late."""
     site.grid.failing["submit"] = errors.GridbridgeError("no answer")
     site.do(SEND)
     site.grid.failing.clear()
-    site.do(Plan(resumed=(only(site.campaigns),)))
+    site.do(Plan(resumed=(only_open_array(site.campaigns),)))
 
-    site.do(Plan(over=(only(site.campaigns),)))
+    site.do(Plan(over=(only_open_array(site.campaigns),)))
 
     assert site.grid.told[-2:] == ["release 1 71", "delete 1 71"]
     site.do(SEND)
-    site.do(Plan(over=(only(site.campaigns),)))
+    site.do(Plan(over=(only_open_array(site.campaigns),)))
     assert site.grid.told[-1] == "release 2 72"
 
 
-def test_tasks_that_a_cluster_refuses_are_tried_at_another(site: Site) -> None:
-    """They have not ended; the cluster is closed to the campaign for a while."""
+def test_tasks_refused_by_a_cluster_are_submitted_to_another_cluster(site: Site) -> None:
     site.grid.failing["submit"] = PermanentArrayRefusal("no such queue")
 
     site.do(SEND)
 
     found = site.campaigns.find_campaign(1)
     assert (found.ended, found.failed, site.campaigns.open_arrays()) == (0, 0, ())
-    assert told_of(site.campaigns) == {(CampaignEventCode.RUNNER_SUBMIT_ERROR, "beta", 2, 0)}
-    assert whys(site.campaigns) == {"no such queue"}
+    assert open_event_counts(site.campaigns) == {(CampaignEventCode.RUNNER_SUBMIT_ERROR, "beta", 2, 0)}
+    assert reasons_of_open_events(site.campaigns) == {"no such queue"}
     site.grid.failing.clear()
     site.do(send("gamma", 3, kept_off=OFF_BETA))
     assert site.grid.told[-2:] == ["submit 2 gamma 0:2,1:2,2:1", "release 2 72"]
 
 
-def test_a_task_of_a_test_that_a_cluster_refuses_goes_to_no_other(site: Site) -> None:
-    """Each cluster gets one of its own, and that it is refused is what was asked."""
+def test_a_refused_task_of_a_test_campaign_is_not_retried(site: Site) -> None:
     usual = site.campaigns.find_campaign(1)
     test = replace(usual, number=0, jdl=replace(usual.jdl, type=CampaignType.TEST), tasks=2)
     number = site.campaigns.insert_campaign(test, "another")
@@ -232,16 +224,15 @@ def test_a_task_of_a_test_that_a_cluster_refuses_goes_to_no_other(site: Site) ->
     [(PermanentArrayRefusal("no such queue"), {1: 2}, 0), (RootCampaignRefusal("not as it was"), {}, 2)],
     ids=["by its cluster", "by root"],
 )
-def test_a_task_that_its_owner_cancelled_does_not_run_again_where_its_array_is_refused(
+def test_a_cancelled_task_of_a_refused_array_is_not_retried(
     site: Site, error: errors.GridbridgeError, waiting: dict[int, int], failed: int
 ) -> None:
-    """It was told that the task is cancelled, while the cluster gave no answer."""
     site.grid.failing["submit"] = TemporaryArrayRefusal("unreachable")
     site.do(SEND)
     assert TaskDeletionMarkRows(site.database).mark_task_cancelled(1, 0)
     site.grid.failing["submit"] = error
 
-    site.do(Plan(resumed=(only(site.campaigns),)))
+    site.do(Plan(resumed=(only_open_array(site.campaigns),)))
 
     found = site.campaigns.find_campaign(1)
     assert (site.campaigns.count_unsent_tasks(), found.failed, found.cancelled) == (waiting, failed, 1)
@@ -249,8 +240,7 @@ def test_a_task_that_its_owner_cancelled_does_not_run_again_where_its_array_is_r
     assert (shown.outcome, shown.attempt) == (TaskAttemptOutcome.UNWANTED, 1)
 
 
-def test_a_task_does_not_go_back_where_it_was_refused(site: Site) -> None:
-    """As long as the decision names no such tasks."""
+def test_a_refused_task_returns_to_a_cluster_only_if_the_plan_says_so(site: Site) -> None:
     site.grid.failing["submit"] = PermanentArrayRefusal("no such queue")
     site.do(SEND)
     site.grid.failing.clear()
@@ -262,8 +252,7 @@ def test_a_task_does_not_go_back_where_it_was_refused(site: Site) -> None:
     assert submitted[1:] == ["submit 2 beta 2:1", "submit 3 beta 0:2,1:2"]
 
 
-def test_as_many_of_each_kind_are_taken_as_is_told(site: Site) -> None:
-    """However urgent others are: those that are free to go to beta are left for it."""
+def test_the_planned_number_of_tasks_of_each_exclusion_is_submitted(site: Site) -> None:
     site.campaigns.drop_unsent_tasks(1)
     free = WaitingTaskRange(first=0, last=9, attempt=2, priority=PRIORITY_AT_ONCE)
     off_beta = WaitingTaskRange(first=10, last=19, attempt=2, avoid=("beta",))
@@ -280,16 +269,18 @@ def test_as_many_of_each_kind_are_taken_as_is_told(site: Site) -> None:
     ]
 
 
-def test_a_task_runs_again_before_all_others_or_after_them_as_it_asked(site: Site) -> None:
-    """By its exit status, 66 or 67, as in CiGri."""
+def test_exit_status_66_retries_a_task_first_and_67_last(site: Site) -> None:
+    """As in CiGri."""
     site.do(SEND)
     outcomes = (TaskAttemptOutcome.RESUBMIT_LAST, TaskAttemptOutcome.RESUBMIT)
     ended = tuple(
         replace(one, outcome=outcome)
-        for one, outcome in zip(site.campaigns.unfinished_attempts(only(site.campaigns)), outcomes, strict=True)
+        for one, outcome in zip(
+            site.campaigns.unfinished_attempts(only_open_array(site.campaigns)), outcomes, strict=True
+        )
     )
     again = (TaskRetry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended)
-    site.do(Plan(ended=ended, again=tuple(again), over=(only(site.campaigns),)))
+    site.do(Plan(ended=ended, again=tuple(again), over=(only_open_array(site.campaigns),)))
 
     site.do(send("beta", 3, array_tasks=1))
 
@@ -297,8 +288,7 @@ def test_a_task_runs_again_before_all_others_or_after_them_as_it_asked(site: Sit
     assert submitted[1:] == ["submit 2 beta 1:2", "submit 3 beta 2:1", "submit 4 beta 0:2"]
 
 
-def test_refusals_have_an_end(site: Site) -> None:
-    """Each cluster once, and three times more: then the tasks have failed for good."""
+def test_tasks_fail_after_three_refusals_beyond_one_for_each_cluster(site: Site) -> None:
     site.grid.failing["submit"] = PermanentArrayRefusal("no such queue")
     off_beta = (TaskCountByExclusions(tasks=3, avoid=("beta",)),)
 
@@ -309,34 +299,32 @@ def test_refusals_have_an_end(site: Site) -> None:
         failed.append(found.failed)
 
     assert failed == [0, 0, 0, 0, 3]
-    assert told_of(site.campaigns) == {
+    assert open_event_counts(site.campaigns) == {
         (CampaignEventCode.RUNNER_SUBMIT_ERROR, "beta", 15, 0),
         (CampaignEventCode.NOT_STARTED, "beta", 3, 0),
     }
 
 
-def test_what_root_refuses_fails_with_all_that_waits(site: Site) -> None:
-    """Its file is not what it was: no cluster would get anything else."""
+def test_a_campaign_refused_by_root_fails_with_its_unsent_tasks(site: Site) -> None:
     site.grid.failing["submit"] = RootCampaignRefusal("not the file")
 
     site.do(SEND)
 
     found = site.campaigns.find_campaign(1)
     assert (found.ended, found.failed, site.campaigns.count_unsent_tasks()) == (3, 3, {})
-    assert told_of(site.campaigns) == {(CampaignEventCode.FILE_REFUSED, "", 0, 0)}
-    assert whys(site.campaigns) == {"not the file"}
+    assert open_event_counts(site.campaigns) == {(CampaignEventCode.FILE_REFUSED, "", 0, 0)}
+    assert reasons_of_open_events(site.campaigns) == {"not the file"}
 
 
-def test_what_root_refuses_to_try_again_is_what_it_came_to_before(site: Site) -> None:
-    """One task had failed by itself and one with its host; nobody overwrites that."""
+def test_a_retry_refused_by_root_keeps_the_earlier_outcome(site: Site) -> None:
     site.do(send("beta", 2))
-    failed, lost = site.campaigns.unfinished_attempts(only(site.campaigns))
+    failed, lost = site.campaigns.unfinished_attempts(only_open_array(site.campaigns))
     ended = (
         replace(failed, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3),
         replace(lost, outcome=TaskAttemptOutcome.SITE_FAULT),
     )
     again = [TaskRetry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended]
-    site.do(Plan(ended=ended, again=tuple(again), over=(only(site.campaigns),)))
+    site.do(Plan(ended=ended, again=tuple(again), over=(only_open_array(site.campaigns),)))
     site.grid.failing["submit"] = RootCampaignRefusal("not the file")
 
     site.do(send("gamma", 3))
@@ -352,15 +340,14 @@ def test_what_root_refuses_to_try_again_is_what_it_came_to_before(site: Site) ->
 
 
 @pytest.mark.parametrize("sent", [1, 3], ids=["waits", "sent"])
-def test_what_root_refuses_to_try_again_is_counted_by_its_event_as_before(site: Site, sent: int) -> None:
-    """Its owner may have it tried again once the file is put right."""
+def test_a_retry_refused_by_root_still_counts_in_its_event(site: Site, sent: int) -> None:
     tries = TaskAttemptRows(site.database, site.campaigns)
     site.do(send("beta", 2))
     ended = [
         replace(one, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3)
-        for one in site.campaigns.unfinished_attempts(only(site.campaigns))
+        for one in site.campaigns.unfinished_attempts(only_open_array(site.campaigns))
     ]
-    site.do(Plan(ended=tuple(ended), over=(only(site.campaigns),)))
+    site.do(Plan(ended=tuple(ended), over=(only_open_array(site.campaigns),)))
     tries.set_attempts_past(1, [0, 1])
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=0, last=1, attempt=2))
     site.campaigns.add_to_task_counts(1, -2, -2)
@@ -373,8 +360,7 @@ def test_what_root_refuses_to_try_again_is_counted_by_its_event_as_before(site: 
     assert [one.task for one in found] == [0, 1]
 
 
-def test_what_had_ended_before_the_state_file_was_replaced_has_ended(site: Site) -> None:
-    """Root's ledger knows it; nobody has touched the campaign's file."""
+def test_a_campaign_that_ended_in_roots_ledger_is_cancelled(site: Site) -> None:
     site.grid.failing["submit"] = EndedCampaignRefusal("the campaign has ended")
 
     site.do(SEND)
@@ -382,14 +368,14 @@ def test_what_had_ended_before_the_state_file_was_replaced_has_ended(site: Site)
     found = site.campaigns.find_campaign(1)
     assert (found.state, found.ended_at is not None) == (CampaignState.CANCELLED, True)
     assert (site.campaigns.open_arrays(), site.campaigns.count_unsent_tasks()) == ((), {})
-    assert told_of(site.campaigns) == {(CampaignEventCode.RESTORED, "", 0, 0)}
+    assert open_event_counts(site.campaigns) == {(CampaignEventCode.RESTORED, "", 0, 0)}
 
 
-def test_of_an_array_without_attempts_that_live_nothing_is_sent(site: Site) -> None:
-    """Root would refuse the whole campaign for it; it is over, and what bears its name goes."""
+def test_an_array_without_unfinished_attempts_is_not_submitted(site: Site) -> None:
+    """Root would refuse the whole campaign."""
     site.grid.failing["submit"] = errors.GridbridgeError("lost")
     site.do(SEND)
-    array = only(site.campaigns)
+    array = only_open_array(site.campaigns)
     ended = [replace(one, outcome=TaskAttemptOutcome.SITE_FAULT) for one in site.campaigns.unfinished_attempts(array)]
     site.campaigns.record_attempt_ends(ended)
     site.grid.failing.clear()
@@ -397,43 +383,41 @@ def test_of_an_array_without_attempts_that_live_nothing_is_sent(site: Site) -> N
 
     site.do(Plan(resumed=(array,)))
 
-    known = only(site.campaigns)
+    known = only_open_array(site.campaigns)
     assert site.grid.told == []
     assert (known.state, known.is_repeated) == (ArraySubmissionState.RELEASED, True)
 
 
-def test_a_campaign_that_has_ended_stays_as_it_ended(site: Site) -> None:
-    """Though an array of it is known, as by root's ledger, that nobody knows to be submitted."""
+def test_a_terminated_campaign_stays_terminated(site: Site) -> None:
     site.grid.failing["submit"] = errors.GridbridgeError("lost")
     site.do(SEND)
     site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, NOON)
     site.grid.failing["submit"] = EndedCampaignRefusal("the campaign has ended")
 
-    site.do(Plan(resumed=(only(site.campaigns),)))
+    site.do(Plan(resumed=(only_open_array(site.campaigns),)))
 
     found = site.campaigns.find_campaign(1)
     assert (found.state, site.campaigns.open_arrays()) == (CampaignState.TERMINATED, ())
-    assert (CampaignEventCode.RESTORED, "", 0, 0) not in told_of(site.campaigns)
+    assert (CampaignEventCode.RESTORED, "", 0, 0) not in open_event_counts(site.campaigns)
 
 
-def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(site: Site) -> None:
-    """Each time that it is tried after a pause the next one doubles."""
+def test_a_temporary_refusal_opens_an_event_and_doubles_the_pause(site: Site) -> None:
     now = [NOON]
     clock = Clock(lambda: now[0].timestamp())
     do = site.executor(clock).execute_plan
     site.grid.failing["submit"] = TemporaryArrayRefusal("unreachable")
     do(SEND)
     now[0] += timedelta(seconds=61)
-    do(Plan(resumed=(only(site.campaigns),)))
+    do(Plan(resumed=(only_open_array(site.campaigns),)))
 
-    assert told_of(site.campaigns) == {(CampaignEventCode.SUBMIT_JOB, "beta", 4, 1)}
+    assert open_event_counts(site.campaigns) == {(CampaignEventCode.SUBMIT_JOB, "beta", 4, 1)}
     (event,) = EventAndSuccessRecordRows(site.database).open_events()
     assert event.until
     assert event.until - event.last_at == timedelta(seconds=120)
     assert event.why == "unreachable"
     site.grid.failing.clear()
-    do(Plan(resumed=(only(site.campaigns),)))
-    assert told_of(site.campaigns) == set()
+    do(Plan(resumed=(only_open_array(site.campaigns),)))
+    assert open_event_counts(site.campaigns) == set()
 
 
 @pytest.mark.parametrize(
@@ -444,60 +428,60 @@ def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(site: Site) -
         (errors.CampaignFileUnreadable("c.1: No such file or directory"), CampaignEventCode.NO_FILE),
     ],
 )
-def test_what_root_can_not_do_for_nobody_is_told_as_that(
+def test_a_failure_of_root_opens_an_event_that_blames_no_cluster(
     site: Site, trouble: errors.GridbridgeError, code: CampaignEventCode
 ) -> None:
-    """No cluster is to blame. It is over once root acts as the owner again."""
     site.grid.failing["submit"] = trouble
     site.do(SEND)
 
-    assert told_of(site.campaigns) == {(code, "beta", 2, 0)}
+    assert open_event_counts(site.campaigns) == {(code, "beta", 2, 0)}
     site.grid.failing.clear()
-    site.do(Plan(resumed=(only(site.campaigns),)))
-    assert told_of(site.campaigns) == set()
+    site.do(Plan(resumed=(only_open_array(site.campaigns),)))
+    assert open_event_counts(site.campaigns) == set()
 
 
-def test_an_array_that_root_can_not_delete_stays_until_it_can(site: Site) -> None:
-    """It is told once, however often that is tried."""
+def test_an_array_that_root_cannot_delete_stays_open(site: Site) -> None:
     site.grid.failing["release"] = TemporaryArrayRefusal("unreachable")
     site.do(SEND)
     EventAndSuccessRecordRows(site.database).close_events_of_campaign(1, NOON)
-    held = only(site.campaigns)
+    held = only_open_array(site.campaigns)
     site.grid.failing["delete"] = errors.RootLedgerUnreadable("root's ledger lacks array 1")
     for _ in range(2):
         site.do(Plan(deleted=(held,)))
 
-    assert only(site.campaigns) == held
-    assert told_of(site.campaigns) == {(CampaignEventCode.NO_LEDGER, "beta", 2, 0)}
+    assert only_open_array(site.campaigns) == held
+    assert open_event_counts(site.campaigns) == {(CampaignEventCode.NO_LEDGER, "beta", 2, 0)}
     site.grid.failing.clear()
     site.do(Plan(deleted=(held,)))
     assert site.campaigns.open_arrays() == ()
-    assert told_of(site.campaigns) == set()
+    assert open_event_counts(site.campaigns) == set()
 
 
-def test_what_root_knows_better_is_taken_over(site: Site, caplog: pytest.LogCaptureFixture) -> None:
-    """The state file is an older one: nothing is submitted twice, and nothing is forgotten."""
+def test_arrays_of_roots_ledger_are_imported_into_an_older_state_file(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
     site.grid.ledger = (RootLedgerArray(number=1, cluster="gamma", tasks=((1, 1),), job_id=44),)
     site.grid.failing["submit"] = errors.ArrayTasksAlreadyInLedger("array 1 has other tasks")
 
     site.do(SEND)
 
     assert "event=taken_over campaign=1 arrays=1 tasks=1 why=" in caplog.text
-    known = only(site.campaigns)
+    known = only_open_array(site.campaigns)
     assert (known.number, known.cluster, known.job_id) == (1, "gamma", 44)
     assert known.state is ArraySubmissionState.SUBMITTED
     assert [(one.task, one.attempt) for one in site.campaigns.unfinished_attempts(known)] == [(1, 1)]
     assert site.campaigns.count_unsent_tasks() == {1: 2}
-    assert told_of(site.campaigns) == {(CampaignEventCode.RESTORED, "", 0, 0)}
+    assert open_event_counts(site.campaigns) == {(CampaignEventCode.RESTORED, "", 0, 0)}
     site.grid.failing.clear()
     site.do(Plan(resumed=(known,), sends=SEND.sends))
     assert site.grid.told[-3:] == ["release 1 44", "submit 2 beta 0:1,2:1", "release 2 72"]
 
 
-def test_what_waits_again_after_that_keeps_off_where_it_overran(site: Site) -> None:
-    """It was begun at gamma, where root's ledger has another task."""
+def test_a_task_queued_again_by_the_import_avoids_its_overrun_cluster(site: Site) -> None:
     site.do(SEND)
-    overran = replace(site.campaigns.unfinished_attempts(only(site.campaigns))[0], outcome=TaskAttemptOutcome.WALLTIME)
+    overran = replace(
+        site.campaigns.unfinished_attempts(only_open_array(site.campaigns))[0], outcome=TaskAttemptOutcome.WALLTIME
+    )
     off_beta = {"avoid": ("beta",), "never": ("beta",)}
     again = TaskRetry(campaign=1, task=0, attempt=1, outcome=TaskAttemptOutcome.WALLTIME, **off_beta)
     site.do(Plan(ended=(overran,), again=(again,)))
@@ -513,14 +497,13 @@ def test_what_waits_again_after_that_keeps_off_where_it_overran(site: Site) -> N
     assert site.campaigns.list_unsent_tasks(1) == (WaitingTaskRange(first=0, last=0, attempt=2, **off_beta),)
 
 
-def told_of(campaigns: CampaignRows) -> set[tuple[CampaignEventCode, str, int, int]]:
-    """Return the open events: what, where, how many tasks, how many probes."""
+def open_event_counts(campaigns: CampaignRows) -> set[tuple[CampaignEventCode, str, int, int]]:
+    """Return code, cluster, tasks and probes of each open event."""
     events = EventAndSuccessRecordRows(campaigns.database).open_events()
     return {(one.code, one.cluster, one.tasks, one.probes) for one in events}
 
 
-def whys(campaigns: CampaignRows) -> set[str]:
-    """Return why the open events are."""
+def reasons_of_open_events(campaigns: CampaignRows) -> set[str]:
     return {one.why for one in EventAndSuccessRecordRows(campaigns.database).open_events()}
 
 
@@ -534,12 +517,11 @@ def whys(campaigns: CampaignRows) -> set[str]:
     ],
     ids=["lines", "root's", "terminal", "long"],
 )
-def test_why_is_one_short_line_for_everybodys_terminal(said: str, why: str) -> None:
+def test_an_error_message_becomes_one_short_printable_line(said: str, why: str) -> None:
     assert one_line_error_message(PermanentArrayRefusal(said)) == why
 
 
-def test_a_task_that_runs_again_waits_with_its_next_attempt(site: Site) -> None:
-    """It has not ended, so that it is not counted."""
+def test_a_retried_task_waits_with_its_next_attempt_number(site: Site) -> None:
     site.do(SEND)
     first, second = (
         TaskAttempt(campaign=1, task=n, attempt=1, array=1, place=n + 1, outcome=outcome)
@@ -547,17 +529,16 @@ def test_a_task_that_runs_again_waits_with_its_next_attempt(site: Site) -> None:
     )
 
     again = TaskRetry(campaign=1, task=1, attempt=1, outcome=TaskAttemptOutcome.RESUBMIT)
-    site.do(Plan(ended=(first, second), again=(again,), over=(only(site.campaigns),)))
+    site.do(Plan(ended=(first, second), again=(again,), over=(only_open_array(site.campaigns),)))
     site.do(SEND)
 
     found = site.campaigns.find_campaign(1)
     assert (found.ended, found.failed) == (1, 0)
-    sent = site.campaigns.unfinished_attempts(only(site.campaigns))
+    sent = site.campaigns.unfinished_attempts(only_open_array(site.campaigns))
     assert [(one.task, one.attempt) for one in sent] == [(1, 2), (2, 1)]
 
 
-def test_what_was_noted_before_a_kill_is_counted_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many ends take several transactions; the next cycle notes those that are left."""
+def test_task_ends_recorded_before_a_kill_count_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     array = site.campaigns.insert_array(1, "beta", [(task, 1) for task in range(ENDS_PER_TRANSACTION + 2)], NOON)
     act = site.executor()
     with monkeypatch.context() as killed:
@@ -574,7 +555,7 @@ def test_what_was_noted_before_a_kill_is_counted_once(site: Site, monkeypatch: p
 
 
 def succeeded(campaigns: CampaignRows, array: CampaignArray) -> tuple[TaskAttempt, ...]:
-    """Return the attempts of an array that are not noted as ended, all successes."""
+    """Return the unfinished attempts of an array as successes."""
     return tuple(replace(one, outcome=TaskAttemptOutcome.SUCCESS) for one in campaigns.unfinished_attempts(array))
 
 
@@ -588,21 +569,20 @@ def succeeded(campaigns: CampaignRows, array: CampaignArray) -> tuple[TaskAttemp
     ],
 )
 def test_an_array_of_a_cancelled_campaign_is_deleted(site: Site, fails: str, known: int, left: list[int]) -> None:
-    """What may run, or have run, is waited for until its cluster tells the end."""
+    """An array that may have run stays open until the cluster reports its end."""
     site.grid.failing = {fails: errors.GridbridgeError("no answer")}
     site.do(SEND)
     noted = RootLedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=known)
     site.grid.ledger = (noted,) if known else ()
 
-    site.do(Plan(deleted=(only(site.campaigns),)))
+    site.do(Plan(deleted=(only_open_array(site.campaigns),)))
 
     assert site.grid.told[-1].startswith("delete 1")
     assert [one.job_id for one in site.campaigns.open_arrays()] == left
     assert all(one.state is ArraySubmissionState.RELEASED for one in site.campaigns.open_arrays())
 
 
-def test_what_root_knows_more_of_is_taken_over_before_anything_is_sent(site: Site) -> None:
-    """A task that was moved since the backup is waited for where it went, not where it was."""
+def test_arrays_of_roots_ledger_are_imported_before_new_submissions(site: Site) -> None:
     site.do(send("beta", 2))
     site.grid.ledger = (
         RootLedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
@@ -617,7 +597,7 @@ def test_what_root_knows_more_of_is_taken_over_before_anything_is_sent(site: Sit
     assert [(one.task, one.attempt) for one in site.campaigns.unfinished_attempts(first)] == [(0, 1)]
     assert [(one.task, one.attempt) for one in site.campaigns.unfinished_attempts(second)] == [(1, 2)]
     assert site.grid.told == []
-    assert told_of(site.campaigns) == {(CampaignEventCode.RESTORED, "", 0, 0)}
+    assert open_event_counts(site.campaigns) == {(CampaignEventCode.RESTORED, "", 0, 0)}
 
 
 @pytest.mark.parametrize(
@@ -626,7 +606,6 @@ def test_what_root_knows_more_of_is_taken_over_before_anything_is_sent(site: Sit
 def test_an_array_of_an_owner_without_account_is_deleted_by_the_service(
     site: Site, found: int, expected: list[tuple[ArraySubmissionState, int]]
 ) -> None:
-    """One that was intended and never submitted is over by that: its campaign can end."""
     array = site.campaigns.create_array(1, "beta", 1, NOON)
     site.grid.failing["delete"] = errors.OwnerAccountGone("uid 1000 has no account")
     asked = list[CampaignArray]()

@@ -1,4 +1,4 @@
-"""A campaign over embedded clusters, by somebody without any right: see docs/how-to/embedded.md."""
+"""A campaign over embedded clusters, run by a user without root: see docs/how-to/embedded.md."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ UNTIL = "until [ -e /mnt/go ]; do sleep 0.1; done"
 
 
 class Campaigns(Apart):
-    """Alpha, beta and gamma with two slots each, and a runner whose cycles are ours."""
+    """Embedded clusters alpha, beta and gamma with two slots each, and a runner that the test starts."""
 
     def __init__(self, become: tuple[str, ...]) -> None:
         super().__init__(become)
@@ -36,25 +36,25 @@ class Campaigns(Apart):
             self.embedded(name, "create --slots=2")
 
     def embedded(self, cluster: str, words: str) -> str:
-        """Ask a cluster's program."""
+        """Run a command of an embedded cluster."""
         return self.sh(f"{EMBEDDED} /mnt/{cluster} {words}")
 
     def submit(self, jdl: dict[str, object]) -> None:
-        """Submit a campaign, of which the next cycle knows."""
+        """Submit a campaign, and wait until its file is in the inbox."""
         asked = json.dumps({"exec_directory": "/mnt", "walltime": "0:10", **jdl})
         self.sh(f"{BIN}/gridsub - <<'END' >/mnt/told & \n{asked}\nEND\n")
         self.until("ls -R /var/spool/gridbridge/campaigns | grep -q '^new'")
 
     def until(self, look: str) -> None:
-        """Wait until a look succeeds."""
+        """Wait until a shell command succeeds."""
         self.sh(f"for n in $(seq 600); do {look} && exit; sleep 0.1; done; exit 1")
 
     def cycle(self) -> str:
-        """Run a cycle of the runner and return its sentence."""
+        """Run one cycle of the runner and return its sentence."""
         return self.sh(f"{BIN}/gridbridge-runner")
 
     def cycles(self, look: str) -> None:
-        """Run cycles until a look succeeds."""
+        """Run cycles of the runner until a shell command succeeds."""
         last = self.sh(
             f"for n in $(seq 40); do {BIN}/gridbridge-runner; {look} && echo seen && exit;"
             f" sleep 0.3; done; {BIN}/gridstat 1 -f"
@@ -66,7 +66,7 @@ class Campaigns(Apart):
         self.cycles(ENDED)
 
     def outcomes(self) -> dict[str, tuple[str, int]]:
-        """Return the state of each task, and its attempt."""
+        """Return state and attempt number of each task."""
         told = json.loads(self.sh(f"{BIN}/gridstat 1 -f -d"))
         return {str(one["task"]): (one["state"], one["attempt"]) for one in told["jobs"]}
 
@@ -78,8 +78,8 @@ def site(apart: tuple[str, ...]) -> Iterator[Campaigns]:
     made.close()
 
 
-def test_a_campaign_is_sent_ends_and_is_fetched_and_nothing_runs_twice(site: Campaigns) -> None:
-    """Over three clusters; a task that overruns its walltime at one goes to another."""
+def test_a_campaign_runs_each_task_once_and_its_output_is_fetched(site: Campaigns) -> None:
+    """A task that overruns its walltime is retried at another cluster."""
     clusters = {"alpha": {}, "beta": {}, "gamma": {"walltime": "0:0:2"}}
     run = f"echo $CIGRI_JOB_ID >>/mnt/ran; {ENDS}"
     jdl = {"name": "ends", "nb_jobs": 8, "exec_file": run, "type": "normal", "clusters": clusters}
@@ -95,7 +95,7 @@ def test_a_campaign_is_sent_ends_and_is_fetched_and_nothing_runs_twice(site: Cam
     assert site.sh("cat /mnt/out/0.1.out") == "did 0\n"
 
 
-def test_a_task_makes_way_and_a_cluster_that_hangs_costs_no_task(site: Campaigns) -> None:
+def test_a_preempted_task_is_retried_and_a_hanging_cluster_loses_no_task(site: Campaigns) -> None:
     run = f"echo $CIGRI_JOB_ID >>/mnt/ran; {UNTIL} #"
     clusters: dict[str, object] = {"alpha": {}, "beta": {}}
     site.submit({"name": "way", "nb_jobs": 4, "exec_file": run, "clusters": clusters})
@@ -115,8 +115,7 @@ def test_a_task_makes_way_and_a_cluster_that_hangs_costs_no_task(site: Campaigns
 
 
 @pytest.mark.twin
-def test_its_own_ledger_refuses_what_was_submitted_before_and_a_changed_file(site: Campaigns) -> None:
-    """As root's does where a service acts for others."""
+def test_a_personal_ledger_refuses_repeated_attempts_and_changed_files(site: Campaigns) -> None:
     site.submit({"name": "once", "nb_jobs": 2, "exec_file": "true", "clusters": {"alpha": {}}})
     site.until_ended()
     again, _ = site.type(f"{AS_USER} send-arrays c.1 alpha 99 0:1")
@@ -129,8 +128,7 @@ def test_its_own_ledger_refuses_what_was_submitted_before_and_a_changed_file(sit
 
 
 @pytest.mark.twin
-def test_no_attempt_is_sent_while_an_earlier_one_lives(site: Campaigns) -> None:
-    """Whatever the service says of that, at whichever cluster it is."""
+def test_no_attempt_is_submitted_while_an_earlier_attempt_is_alive(site: Campaigns) -> None:
     site.submit({"name": "one", "nb_jobs": 1, "exec_file": f"echo >>/mnt/ran; {UNTIL} #",
                  "clusters": {"alpha": {}, "beta": {}}})  # fmt: skip
     site.cycles("[ -s /mnt/ran ]")
@@ -147,8 +145,7 @@ def test_no_attempt_is_sent_while_an_earlier_one_lives(site: Campaigns) -> None:
 
 
 @pytest.mark.twin
-def test_a_campaign_that_has_ended_is_taken_up_by_its_owner_alone(site: Campaigns) -> None:
-    """Its failed tasks are tried again then; its ledger lets nothing of it be sent before."""
+def test_only_the_owner_reopens_an_ended_campaign(site: Campaigns) -> None:
     site.submit({"name": "one", "nb_jobs": 2, "exec_file": "test -e /mnt/go #", "clusters":
                  {"alpha": {}}})  # fmt: skip
     site.until_ended()
@@ -165,8 +162,8 @@ def test_a_campaign_that_has_ended_is_taken_up_by_its_owner_alone(site: Campaign
 
 
 @pytest.mark.twin
-def test_a_cancelled_campaign_leaves_nothing_there(site: Campaigns) -> None:
-    """While its ledger is not there it is being cancelled, and says so."""
+def test_a_cancelled_campaign_leaves_no_job_at_its_cluster(site: Campaigns) -> None:
+    """While root's ledger is missing, the campaign stays open."""
     site.submit({"name": "gone", "nb_jobs": 9, "exec_file": f"echo >>/mnt/ran; {UNTIL} #",
                  "clusters": {"alpha": {}}})  # fmt: skip
     site.cycles("[ $(wc -l </mnt/ran) = 2 ]")
@@ -187,7 +184,7 @@ def test_a_cancelled_campaign_leaves_nothing_there(site: Campaigns) -> None:
 
 
 @pytest.mark.twin
-def test_a_kill_holds_while_the_runner_is_stopped(site: Campaigns) -> None:
+def test_nikita_executes_a_cancellation_while_the_runner_is_stopped(site: Campaigns) -> None:
     site.submit({"name": "gone", "nb_jobs": 2, "exec_file": f"echo >>/mnt/ran; {UNTIL} #",
                  "clusters": {"alpha": {}}})  # fmt: skip
     site.cycles("[ $(wc -l </mnt/ran) = 2 ]")
@@ -202,8 +199,7 @@ def test_a_kill_holds_while_the_runner_is_stopped(site: Campaigns) -> None:
 
 
 @pytest.mark.twin
-def test_tasks_at_a_cluster_that_left_are_told_and_written_off(site: Campaigns) -> None:
-    """They run again elsewhere, and those that ran elsewhere were not touched."""
+def test_tasks_at_a_removed_cluster_are_reported_and_retried(site: Campaigns) -> None:
     run = f"echo $CIGRI_JOB_ID >>/mnt/ran; {UNTIL} #"
     clusters: dict[str, object] = {"alpha": {}, "gamma": {}}
     site.submit({"name": "left", "nb_jobs": 4, "exec_file": run, "clusters": clusters})
@@ -222,8 +218,7 @@ def test_tasks_at_a_cluster_that_left_are_told_and_written_off(site: Campaigns) 
 
 
 @pytest.mark.twin
-def test_two_runners_send_nothing_twice(site: Campaigns) -> None:
-    """Whoever comes second says so; from cron several may begin at once."""
+def test_two_runners_submit_no_task_twice(site: Campaigns) -> None:
     runner = f"{BIN}/gridbridge-runner"
     site.submit({"name": "once", "nb_jobs": 12, "exec_file": "echo $CIGRI_JOB_ID >>/mnt/ran #",
                  "type": "normal", "clusters": {"alpha": {}, "beta": {}}})  # fmt: skip
@@ -240,8 +235,7 @@ def test_two_runners_send_nothing_twice(site: Campaigns) -> None:
     assert "another instance runs" in site.sh("cat /mnt/said")
 
 
-def test_a_name_and_parameters_full_of_shell_and_sql_are_words(site: Campaigns) -> None:
-    """They are shown as they are, and nothing in them is run."""
+def test_shell_and_sql_code_in_names_and_parameters_is_not_executed(site: Campaigns) -> None:
     odd = "x'; DROP TABLE campaigns; -- $(touch /mnt/evil) `touch /mnt/evil` | touch /mnt/evil"
     site.submit({"name": odd, "params": [f'a "{odd}"', "b ; touch /mnt/evil"],
                  "exec_file": "sh -c 'printf \"%s\\n\" \"$2\" >>/mnt/ran' sh",
@@ -255,8 +249,7 @@ def test_a_name_and_parameters_full_of_shell_and_sql_are_words(site: Campaigns) 
 
 
 @pytest.mark.twin
-def test_decisions_of_long_ago_are_forgotten(site: Campaigns) -> None:
-    """No poller has to run for that."""
+def test_old_decisions_are_deleted_without_a_poller(site: Campaigns) -> None:
     old = "INSERT INTO decisions (at, program, sentence, inputs)"
     old += " SELECT '2020' || substr(at, 5), program, 'of old', inputs FROM decisions"
     count = "SELECT sum(sentence = 'of old'), count(*) > 0 FROM decisions"

@@ -1,4 +1,4 @@
-"""A campaign's forecast is shown while it runs, and how good it was once it has ended."""
+"""A campaign's forecast is published while the campaign runs, and its error after the campaign's end."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -44,12 +44,12 @@ class Site:
         self.forecasts = self.made()
 
     def made(self) -> CampaignCompletionForecasts:
-        """Return the forecasts of a runner that has just begun."""
+        """Return the forecasts of a runner that has just started."""
         clock = Clock(lambda: self.now.timestamp())
         return CampaignCompletionForecasts(self.campaigns, self.predictions, clock, 15.0)
 
     def end(self, tasks: int, wallclock_s: int) -> None:
-        """Send tasks, and let all of them end."""
+        """Submit tasks and record their successful ends."""
         array = self.campaigns.create_array(1, "beta", tasks, self.now)
         ended = tuple(
             replace(one, outcome=TaskAttemptOutcome.SUCCESS, wallclock_s=wallclock_s)
@@ -61,7 +61,7 @@ class Site:
         learnt.count_ended_tasks(campaign_cycle_plan.CampaignCyclePlan(ended=ended, arrays=(array,)), self.now)
 
     def look(self, elapsed_s: tuple[float, ...], *, is_over: bool = False) -> None:
-        """Have a cycle that sees so many tasks run."""
+        """Run a cycle that finds tasks running for these seconds."""
         found = self.campaigns.find_campaign(1)
         there = campaign_cycle_plan.ListedCampaignTaskCounts(
             campaign=1, cluster="beta", waiting=0, listed=len(elapsed_s)
@@ -80,7 +80,7 @@ class Site:
         CycleStatisticsRecorder(self.database).count_ended_tasks(plan, self.now)
 
     def shown(self, state: CampaignState = CampaignState.IN_TREATMENT) -> ShownCampaign:
-        """Return what people see."""
+        """Return the published campaign."""
         return self.forecasts.add_forecast_to_campaign(
             ShownCampaign(
                 number=1,
@@ -100,15 +100,13 @@ class Site:
 _site = site_fixture(Site)
 
 
-def test_the_end_is_unknown_until_something_is_known(site: Site) -> None:
-    """It is never "now"."""
+def test_a_forecast_is_unknown_without_ended_tasks(site: Site) -> None:
     site.look((5.0,) * 10)
 
     assert (site.shown().p50_at, site.shown().ended_per_h) == (None, None)
 
 
-def test_a_campaign_shows_when_it_will_end_and_its_numbers_by_cluster(site: Site) -> None:
-    """From ten tasks of a minute that have ended, and ten that run."""
+def test_a_campaign_is_published_with_forecast_and_cluster_progress(site: Site) -> None:
     site.end(10, 60)
     site.look((30.0,) * 10)
 
@@ -122,8 +120,7 @@ def test_a_campaign_shows_when_it_will_end_and_its_numbers_by_cluster(site: Site
     assert (beta.running, beta.waiting, beta.job_ratio, beta.mean_s) == (10, 0, 0.5, 60)
 
 
-def test_a_forecast_is_made_anew_now_and_then_only(site: Site) -> None:
-    """It costs some milliseconds, and a cycle comes every 15 s."""
+def test_a_forecast_is_reused_for_45_s(site: Site) -> None:
     site.end(10, 60)
     site.look((30.0,) * 10)
     first = site.shown().p50_at
@@ -134,8 +131,7 @@ def test_a_forecast_is_made_anew_now_and_then_only(site: Site) -> None:
     assert site.shown().p50_at == first
 
 
-def test_a_task_that_never_ran_tells_nothing_of_durations(site: Site) -> None:
-    """One that was wiped has no wallclock time."""
+def test_a_task_that_never_ran_has_no_run_time(site: Site) -> None:
     array = site.campaigns.create_array(1, "beta", 1, NOON)
     (one,) = site.campaigns.unfinished_attempts(array)
     site.campaigns.record_attempt_ends([replace(one, outcome=TaskAttemptOutcome.WIPED)])
@@ -144,8 +140,7 @@ def test_a_task_that_never_ran_tells_nothing_of_durations(site: Site) -> None:
     assert isinstance(one, TaskAttempt)
 
 
-def test_the_first_forecast_after_the_half_is_kept_and_compared_with_the_end(site: Site) -> None:
-    """By the next runner, too."""
+def test_the_first_forecast_after_half_of_the_tasks_is_compared_with_the_end(site: Site) -> None:
     site.end(49, 60)
     site.look((30.0,) * 10)
     assert site.predictions.read_forecasts() == ()
@@ -166,8 +161,7 @@ def test_the_first_forecast_after_the_half_is_kept_and_compared_with_the_end(sit
     assert site.made().summarize_errors_of_forecasts() == site.forecasts.summarize_errors_of_forecasts()
 
 
-def test_what_was_foretold_of_fewer_tasks_is_forgotten(site: Site) -> None:
-    """The forecast that counts is made when half of all tasks have ended."""
+def test_added_tasks_delete_the_stored_forecast(site: Site) -> None:
     site.end(50, 60)
     site.look((30.0,) * 10)
     campaigns = CampaignRows(site.database)
@@ -184,8 +178,7 @@ def test_what_was_foretold_of_fewer_tasks_is_forgotten(site: Site) -> None:
 
 
 @pytest.mark.parametrize(("minutes", "error", "held"), [(10, 0.0, 1), (8, -0.25, 1), (20, 0.5, 1), (40, 0.75, 0)])
-def test_an_error_is_a_share_of_the_time_that_was_left(minutes: int, error: float, held: int) -> None:
-    """It was told that ten minutes were left, or thirty at the worst."""
+def test_a_forecast_error_is_a_share_of_the_predicted_time(minutes: int, error: float, held: int) -> None:
     kept = HalfwayForecast(
         campaign=1, made_at=NOON, p50_at=NOON + timedelta(minutes=10), p90_at=NOON + timedelta(minutes=30)
     )
@@ -199,8 +192,7 @@ def test_an_error_is_a_share_of_the_time_that_was_left(minutes: int, error: floa
     assert summarize_forecast_errors([kept]) is None
 
 
-def test_tasks_that_ended_are_counted_by_the_minute(site: Site) -> None:
-    """An hour later they are no longer recent."""
+def test_ended_tasks_are_counted_by_minute(site: Site) -> None:
     site.predictions.add_ended_tasks(1, "beta", 3, NOON + timedelta(seconds=5))
     site.predictions.add_ended_tasks(1, "beta", 4, NOON + timedelta(seconds=50))
     site.predictions.add_ended_tasks(1, "beta", 2, NOON + timedelta(seconds=70))
@@ -210,8 +202,7 @@ def test_tasks_that_ended_are_counted_by_the_minute(site: Site) -> None:
     assert site.predictions.count_tasks_ended_since(1, NOON + timedelta(minutes=2)) == {}
 
 
-def test_minutes_of_long_ago_are_forgotten(site: Site) -> None:
-    """Else a week of a campaign is ten thousand rows at each cluster, for ever."""
+def test_old_end_counts_are_deleted(site: Site) -> None:
     for minutes in (0, 1, 90):
         site.predictions.add_ended_tasks(1, "beta", 3, NOON + timedelta(minutes=minutes))
     site.predictions.add_ended_tasks(2, "gamma", 1, NOON)
@@ -223,7 +214,7 @@ def test_minutes_of_long_ago_are_forgotten(site: Site) -> None:
     assert site.predictions.count_tasks_ended_since(2, since) == {}
 
 
-def test_nothing_is_learnt_of_a_campaign_that_is_purged(site: Site) -> None:
+def test_statistics_of_a_purged_campaign_are_deleted(site: Site) -> None:
     site.end(3, 60)
     site.predictions.store_job_ratios([RATIO])
     tasks = CampaignTaskRows(site.database)
@@ -236,8 +227,7 @@ def test_nothing_is_learnt_of_a_campaign_that_is_purged(site: Site) -> None:
     assert site.predictions.read_job_ratios([1]) == ()
 
 
-def test_job_ratios_are_kept_for_the_campaigns_that_are_asked_for(site: Site) -> None:
-    """A cycle costs the same however many have ended."""
+def test_job_ratios_are_read_for_given_campaigns_only(site: Site) -> None:
     for campaign in (1, 2):
         site.predictions.store_job_ratios([replace(RATIO, campaign=campaign)])
 
@@ -246,8 +236,7 @@ def test_job_ratios_are_kept_for_the_campaigns_that_are_asked_for(site: Site) ->
     assert site.predictions.read_job_ratios([]) == ()
 
 
-def test_the_error_of_a_forecast_is_that_of_the_first_end(site: Site) -> None:
-    """A campaign that is taken up again, and ends once more, changes nothing that was measured."""
+def test_the_first_end_of_a_campaign_decides_its_forecast_error(site: Site) -> None:
     site.end(50, 60)
     site.look((30.0,) * 10)
     site.now += timedelta(minutes=10)

@@ -1,4 +1,4 @@
-"""NikitaDeletionCycle ends best-effort tasks for a local request, once for each, and tells for whom."""
+"""Nikita preempts best-effort tasks for a blocked local job, once for each job, and logs the job."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -31,7 +31,7 @@ PLACE = deletions.FreeQueueInstanceResources(name="all.q@n1", slots=3, free={"me
 
 
 def tasks(*places: int) -> tuple[deletions.RunningJobWithResources, ...]:
-    """Return what tasks of the array hold on n1."""
+    """Return running tasks of the array, each with 1 of mem on host n1."""
     return tuple(
         deletions.RunningJobWithResources(job=77, task=n, host="n1", since=NOON, amounts={"mem": 1}, makes_way=True)
         for n in places
@@ -44,7 +44,7 @@ CROWDED = deletions.CellRequestsAndResources(
 
 
 class Beta:
-    """A cell that shows what a test sets, and notes what it is asked and what is deleted there."""
+    """A fake cell that reports what a test sets, and records queries and deletions."""
 
     def __init__(self) -> None:
         self.crowded: list[deletions.CellRequestsAndResources | GridbridgeError] = [CROWDED]  # one after the other
@@ -55,7 +55,7 @@ class Beta:
         self.deleted: list[tuple[int, ...]] = []
 
     def snapshot(self, *_: object) -> tuple[ClusterSnapshot, float]:
-        """Return its list."""
+        """Return the cell's snapshot."""
         row = ClusterJobListRow(
             job_id=77,
             tasks=(range(1, 4),),
@@ -69,7 +69,7 @@ class Beta:
         return seen, 0.1
 
     def who(self, _: object) -> deletions.CellRequestsAndResources:
-        """Return who waits and runs there."""
+        """Return the waiting requests and the running jobs of the cell."""
         self.asked += 1
         found = self.crowded.pop(0) if len(self.crowded) > 1 else self.crowded[0]
         if isinstance(found, GridbridgeError):
@@ -77,7 +77,7 @@ class Beta:
         return found
 
     def delete_array_tasks(self, _: CampaignArray, places: tuple[range, ...]) -> None:
-        """Delete tasks."""
+        """Record deleted tasks."""
         self.deleted.append(tuple(sorted(n for some in places for n in some)))
 
 
@@ -107,15 +107,14 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 def cycle(nikita: NikitaDeletionCycle) -> deletions.NikitaDeletionPlan:
-    """Do a cycle."""
+    """Run a cycle of nikita and return its plan."""
     seen = nikita.gather()
     plan = nikita.decide(seen)
     nikita.apply(seen, plan)
     return plan
 
 
-def test_just_enough_tasks_are_marked_and_deleted(site: Site, caplog: pytest.LogCaptureFixture) -> None:
-    """The newest, and the log tells for whom."""
+def test_the_newest_tasks_are_preempted_as_far_as_needed(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
 
     cycle(site.nikita)
@@ -129,8 +128,7 @@ def test_just_enough_tasks_are_marked_and_deleted(site: Site, caplog: pytest.Log
     assert "event=made_way cluster=beta job=5 tasks=2 for=mem" in told
 
 
-def test_what_still_runs_is_deleted_again_and_nothing_more_for_the_same(site: Site) -> None:
-    """The job has a while to start."""
+def test_a_repeated_cycle_preempts_no_further_task_for_the_same_job(site: Site) -> None:
     cycle(site.nikita)
     site.now[0] += timedelta(seconds=60)
 
@@ -145,7 +143,7 @@ def test_what_still_runs_is_deleted_again_and_nothing_more_for_the_same(site: Si
     [(0, (LOCAL, QUEUE)), (1, (LOCAL, replace(QUEUE, is_besteffort=False)))],
     ids=["nothing waits there", "none of them is best-effort"],
 )
-def test_a_cluster_is_not_asked_where_nobody_can_be_helped(
+def test_a_cell_without_local_jobs_or_best_effort_tasks_is_not_queried(
     site: Site, pending: int, queues: tuple[QueueInstanceStatus, ...]
 ) -> None:
     site.beta.pending, site.beta.queues = pending, queues
@@ -154,8 +152,7 @@ def test_a_cluster_is_not_asked_where_nobody_can_be_helped(
     assert site.beta.asked == 0
 
 
-def test_it_is_asked_once_where_nothing_is_to_be_done(site: Site) -> None:
-    """Enough is free, and the scheduler comes to it."""
+def test_no_task_is_preempted_if_enough_resources_are_free(site: Site) -> None:
     site.beta.crowded = [replace(CROWDED, places=(replace(PLACE, free={"mem": 2}),))]
 
     assert cycle(site.nikita).ways == ()
@@ -163,8 +160,7 @@ def test_it_is_asked_once_where_nothing_is_to_be_done(site: Site) -> None:
     assert site.beta.deleted == []
 
 
-def test_nothing_ends_for_a_job_that_may_not_start_there(site: Site) -> None:
-    """Its start time is to come, or it asks for what no host there has."""
+def test_no_task_is_preempted_for_a_job_that_cannot_start_on_its_host(site: Site) -> None:
     site.beta.could_start = frozenset()
 
     assert cycle(site.nikita) == deletions.NikitaDeletionPlan()
@@ -180,10 +176,9 @@ def test_nothing_ends_for_a_job_that_may_not_start_there(site: Site) -> None:
     ],
     ids=["it waits no more", "all tasks are too few by now", "no answer"],
 )
-def test_what_changed_meanwhile_is_left(
+def test_no_task_is_preempted_if_the_cell_has_changed(
     site: Site, later: deletions.CellRequestsAndResources | GridbridgeError
 ) -> None:
-    """Nothing is noted of it, so that the next cycle may help."""
     site.beta.crowded = [CROWDED, later]
 
     assert cycle(site.nikita).ways
@@ -192,15 +187,14 @@ def test_what_changed_meanwhile_is_left(
     assert not LocalJobPreemptionRows(site.nikita.database).preemption_times_by_job(NOON - timedelta(days=1))
 
 
-def test_a_cell_that_does_not_answer_has_no_requests(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_task_is_preempted_at_a_silent_cell(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.beta.crowded = [GridbridgeError("no answer")]
 
     assert cycle(site.nikita) == deletions.NikitaDeletionPlan()
     assert "event=no_requests cluster=beta why='no answer'" in caplog.text
 
 
-def test_the_decision_is_made_again_from_what_was_kept(site: Site) -> None:
-    """With the one request that it was about."""
+def test_a_stored_preemption_decision_is_replayed(site: Site) -> None:
     site.beta.crowded = [
         replace(CROWDED, asked=(deletions.WaitingLocalRequest(job=4, amounts={"mem": 9}), *CROWDED.asked))
     ]
@@ -212,8 +206,7 @@ def test_the_decision_is_made_again_from_what_was_kept(site: Site) -> None:
     assert task_deletion_cycle.replay_nikita_deletions(entry.inputs) == entry.inputs["actions"]
 
 
-def test_people_see_for_whom_a_task_made_way(site: Site, tmp_path: Path) -> None:
-    """As long as the campaign is known."""
+def test_the_job_that_preempted_a_task_is_published(site: Site, tmp_path: Path) -> None:
     cycle(site.nikita)
     campaigns = CampaignRows(site.nikita.database)
     array = campaigns.open_arrays()[0]

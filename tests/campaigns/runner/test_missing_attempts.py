@@ -1,4 +1,4 @@
-"""A runner from cron knows since when a task is missing: each of its rounds is a new process."""
+"""A runner from cron keeps in files since when a task is missing, because each cycle is a new process."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +16,7 @@ from tests.builders.campaigns import NOON, made_campaign
 
 
 class Rounds:
-    """Rounds of a runner; each may be a new process."""
+    """Cycles of a runner; each cycle may be a new process."""
 
     def __init__(self, folder: Path) -> None:
         self.ran = folder / "runner.ran"
@@ -31,7 +31,7 @@ class Rounds:
         self.new_process()
 
     def new_process(self) -> None:
-        """Begin another one."""
+        """Start a new process."""
         self.clock = Clock(lambda: self.now_s, lambda: self.steady_s)
         self.missing = MissingAttemptTracker(self.kept, self.clock, str(self.ran))
 
@@ -41,7 +41,7 @@ class Rounds:
         self.steady_s += seconds
 
     def look(self, *gone: int) -> list[float]:
-        """Do a round in which these are not listed; return for how long that has been so."""
+        """Run a cycle without these tasks in the job list; return since how many seconds each is missing."""
         self.missing.load_missing_tasks()
         absent = [self.attempts[n] for n in gone]
         (array,) = self.campaigns.open_arrays()
@@ -62,7 +62,7 @@ def _rounds(tmp_path: Path) -> Iterator[Rounds]:
 
 
 @pytest.mark.parametrize("is_cron", [True, False], ids=["cron", "loop"])
-def test_a_task_is_missing_since_the_first_round_that_missed_it(rounds: Rounds, is_cron: bool) -> None:
+def test_a_task_is_missing_since_the_first_cycle_without_it(rounds: Rounds, is_cron: bool) -> None:
     told = []
     for gone in ((1,), (1, 2), (1, 2)):
         told.append(rounds.look(*gone))
@@ -73,7 +73,7 @@ def test_a_task_is_missing_since_the_first_round_that_missed_it(rounds: Rounds, 
     assert told == [[0.0], [60.0, 0.0], [120.0, 60.0]]
 
 
-def test_one_that_is_listed_again_is_not_missing(rounds: Rounds) -> None:
+def test_a_task_listed_again_is_not_missing(rounds: Rounds) -> None:
     rounds.look(1)
     rounds.look()
     rounds.later(60)
@@ -82,7 +82,7 @@ def test_one_that_is_listed_again_is_not_missing(rounds: Rounds) -> None:
     assert rounds.look(1) == [0.0]
 
 
-def test_what_has_ended_is_forgotten(rounds: Rounds) -> None:
+def test_an_ended_attempt_is_no_longer_missing(rounds: Rounds) -> None:
     rounds.look(0, 1)
     CampaignRows(rounds.database).record_attempt_ends([replace(rounds.attempts[0], outcome=TaskAttemptOutcome.SUCCESS)])
     rounds.kept.store_missing_tasks([])
@@ -90,8 +90,7 @@ def test_what_has_ended_is_forgotten(rounds: Rounds) -> None:
     assert [*rounds.kept.missing_tasks()] == [(1, 1, 2)]
 
 
-def test_of_arrays_that_are_over_nothing_is_held(rounds: Rounds) -> None:
-    """A runner that goes on for months has had very many."""
+def test_no_missing_task_of_an_ended_array_stays_in_memory(rounds: Rounds) -> None:
     rounds.look(0, 1)
     rounds.missing.update_missing_tasks([rounds.attempts[0]], [rounds.attempts[0]])
     rounds.look(1)
@@ -100,8 +99,7 @@ def test_of_arrays_that_are_over_nothing_is_held(rounds: Rounds) -> None:
     assert rounds.missing._since_s == {}
 
 
-def test_a_clock_that_is_set_makes_nothing_older(rounds: Rounds) -> None:
-    """A running process counts steady seconds; one that begins later has only the time of day."""
+def test_a_changed_clock_makes_no_task_missing_for_longer(rounds: Rounds) -> None:
     rounds.look(1)
     rounds.now_s += 86400
 
@@ -111,8 +109,7 @@ def test_a_clock_that_is_set_makes_nothing_older(rounds: Rounds) -> None:
     assert rounds.look(1) == [0.0]
 
 
-def test_what_ran_when_it_was_listed_last_is_known_until_it_has_ended(rounds: Rounds) -> None:
-    """What was put back waits again."""
+def test_started_tasks_are_remembered_until_their_ends(rounds: Rounds) -> None:
     (array,) = rounds.campaigns.open_arrays()
     rounds.running = {1, 2}
     rounds.look()
@@ -124,8 +121,7 @@ def test_what_ran_when_it_was_listed_last_is_known_until_it_has_ended(rounds: Ro
     assert (ran, rounds.missing.indices_of_started_tasks(array)) == ({1}, set())
 
 
-def test_what_ran_is_known_to_the_next_process(rounds: Rounds) -> None:
-    """Of it a cluster that knows nothing any more has lost something; else it never began."""
+def test_started_tasks_are_known_to_the_next_process(rounds: Rounds) -> None:
     rounds.running = {1, 2}
     rounds.look()
     rounds.later(60)
@@ -141,7 +137,7 @@ def test_what_ran_is_known_to_the_next_process(rounds: Rounds) -> None:
 
 
 @pytest.mark.parametrize("kept", ["", "{", "[1]", '{"1": "2"}', '{"1.1": "5-"}', '{"1.1": null}'])
-def test_what_is_not_as_it_was_kept_counts_for_nothing(rounds: Rounds, kept: str) -> None:
+def test_a_damaged_file_of_started_tasks_is_ignored(rounds: Rounds, kept: str) -> None:
     rounds.ran.write_text(kept)
     rounds.new_process()
     (array,) = rounds.campaigns.open_arrays()

@@ -1,4 +1,4 @@
-"""NikitaDeletionCycle marks before it deletes; the runner tells what became of a marked task."""
+"""Nikita marks tasks before their deletion; the runner records the ends of marked tasks."""
 
 import os
 from dataclasses import replace
@@ -44,7 +44,7 @@ WAITING, RUNNING = JobState([JobStateFact.WAITING]), JobState([JobStateFact.RUNN
 
 
 class Cell:
-    """A cluster that notes what is deleted, and the marks at that moment."""
+    """A fake cluster that records deletions."""
 
     def __init__(self) -> None:
         self.deleted: list[tuple[int, tuple[range, ...]]] = []
@@ -52,7 +52,7 @@ class Cell:
         self.begun: tuple[range, ...] = ()  # when tasks are deleted that waited before
 
     def delete_array_tasks(self, array: campaign_model.CampaignArray, places: tuple[range, ...]) -> None:
-        """Delete tasks."""
+        """Record deleted tasks."""
         if self.fails:
             raise GridbridgeError("no answer")
         self.deleted.append((array.number, places))
@@ -60,13 +60,13 @@ class Cell:
     def delete_waiting_array_tasks(
         self, array: campaign_model.CampaignArray, places: tuple[range, ...]
     ) -> tuple[range, ...]:
-        """Delete tasks that have not begun."""
+        """Delete tasks that have not started; return the started tasks."""
         self.delete_array_tasks(array, places)
         return self.begun
 
 
 class Site:
-    """A nikita at alpha, a time and a leap of the clock that tests set, and an array at beta."""
+    """A nikita at alpha, a clock that tests set, and an array at beta."""
 
     def __init__(self, folder: Path) -> None:
         self.cell, self.now, self.leapt = Cell(), [NOON], [timedelta()]
@@ -81,7 +81,7 @@ class Site:
 
     @cached_property
     def array(self) -> campaign_model.CampaignArray:
-        """An array of five tasks, whose id is 77."""
+        """An array of five tasks, with job id 77."""
         campaigns = CampaignRows(self.nikita.database)
         campaigns.insert_campaign(campaign(), "token")
         made = campaigns.create_array(1, "beta", 5, NOON)
@@ -93,20 +93,19 @@ _site = site_fixture(Site)
 
 
 def campaign(type_: CampaignType = CampaignType.DEFAULT) -> campaign_model.Campaign:
-    """Return a campaign of nine tasks."""
     return made_campaign(
         tasks=9, jdl=Jdl(name="n", type=type_, clusters={"beta": JdlSettingsAtCluster(exec_file="run")})
     )
 
 
 def row(places: range, state: JobState = WAITING, **other: Any) -> ClusterJobListRow:
-    """Return a row of beta's list."""
+    """Return a row of beta's job list."""
     known = {"job_id": 77, "tasks": (places,), "name": "campaign.1", "owner": "alice"}
     return ClusterJobListRow(**known | {"state": state} | other)
 
 
-def beta(*rows: ClusterJobListRow, state: QueueInstanceState | None = None) -> dict[str, ClusterSnapshot]:
-    """Return the answer of a cluster of ten slots."""
+def beta_snapshot(*rows: ClusterJobListRow, state: QueueInstanceState | None = None) -> dict[str, ClusterSnapshot]:
+    """Return the snapshot of a cluster with ten slots."""
     queue = QueueInstanceStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=10)
     return {"beta": made_snapshot(queues=(replace(queue, state=state) if state else queue,), jobs={77: rows})}
 
@@ -114,7 +113,7 @@ def beta(*rows: ClusterJobListRow, state: QueueInstanceState | None = None) -> d
 def cycle(
     site: Site, answers: dict[str, ClusterSnapshot], array: campaign_model.CampaignArray | None = None
 ) -> NikitaDeletionPlan:
-    """Decide about what a cluster lists of an array, and do it."""
+    """Run a cycle on these snapshots, and return its plan."""
     seen = site.nikita.situation_from_snapshots([array or site.array], answers)
     plan = site.nikita.decide(seen)
     site.nikita.apply(seen, plan)
@@ -122,43 +121,39 @@ def cycle(
 
 
 def later(site: Site, seconds: float) -> None:
-    """Let time pass."""
     site.now[0] += timedelta(seconds=seconds)
 
 
-def test_what_waits_beyond_the_flood_rate_is_marked_and_deleted(site: Site) -> None:
-    """One of ten slots may have a task that waits."""
+def test_waiting_tasks_beyond_the_flood_rate_are_marked_and_deleted(site: Site) -> None:
     later(site, 61)
 
-    cycle(site, beta(row(range(1, 6))))
+    cycle(site, beta_snapshot(row(range(1, 6))))
 
     assert site.cell.deleted == [(1, (range(2, 6),))]
     assert {*TaskDeletionMarkRows(site.nikita.database).deletion_marks()[1, 1]} == {2, 3, 4, 5}
 
 
-def test_what_could_not_be_deleted_is_deleted_in_the_next_cycle(site: Site) -> None:
-    """But what runs by then is left, and its mark taken off."""
+def test_a_failed_deletion_is_repeated_except_for_started_tasks(site: Site) -> None:
     later(site, 61)
     site.cell.fails = True
-    cycle(site, beta(row(range(1, 6))))
+    cycle(site, beta_snapshot(row(range(1, 6))))
     site.cell.fails = False
 
-    cycle(site, beta(row(range(1, 4)), row(range(4, 6), RUNNING, since=NOON)))
+    cycle(site, beta_snapshot(row(range(1, 4)), row(range(4, 6), RUNNING, since=NOON)))
 
     assert site.cell.deleted == [(1, (range(2, 4),))]
     assert {*TaskDeletionMarkRows(site.nikita.database).deletion_marks()[1, 1]} == {2, 3}
 
 
 @pytest.mark.parametrize(("waiting", "asked"), [(1, 0), (5, 1)], ids=["few", "a flood"])
-def test_it_believes_the_runners_answer_but_asks_before_it_deletes(
+def test_nikita_queries_a_cluster_again_before_a_deletion(
     site: Site, monkeypatch: pytest.MonkeyPatch, waiting: int, asked: int
 ) -> None:
-    """What waited a moment ago may run now."""
     assert site.array
     later(site, 61)
     told, policy = [], site.nikita._policy
-    told_then = beta(row(range(1, waiting + 1)))["beta"]
-    runs_now = beta(row(range(1, 6), RUNNING, since=site.now[0]))["beta"]
+    told_then = beta_snapshot(row(range(1, waiting + 1)))["beta"]
+    runs_now = beta_snapshot(row(range(1, 6), RUNNING, since=site.now[0]))["beta"]
     seen = replace(told_then, taken_at=site.now[0])
     sent = live_campaign_jobs_at(site.nikita.database, "beta")
     shared = query_result_to_share(
@@ -174,12 +169,12 @@ def test_it_believes_the_runners_answer_but_asks_before_it_deletes(
     assert len(told) == asked
 
 
-def test_no_task_ran_before_it_was_sent(site: Site) -> None:
-    """The clock of its cluster may be hours late."""
+def test_a_start_time_before_the_submission_is_corrected(site: Site) -> None:
+    """The cluster's clock may be hours late."""
     later(site, 60)
     hours_ago = NOON - timedelta(hours=9)
 
-    plan = cycle(site, beta(row(range(1, 6), RUNNING, since=hours_ago)))
+    plan = cycle(site, beta_snapshot(row(range(1, 6), RUNNING, since=hours_ago)))
 
     assert plan == NikitaDeletionPlan()
     assert site.cell.deleted == []
@@ -190,11 +185,10 @@ def test_no_task_ran_before_it_was_sent(site: Site) -> None:
     [(WAITING, None, Reason.WAITED), (RUNNING, NOON, Reason.OVERRAN)],
     ids=["waits", "runs"],
 )
-def test_a_clock_that_leaps_ahead_kills_nothing(
+def test_a_forward_jump_of_the_clock_deletes_no_task(
     site: Site, caplog: pytest.LogCaptureFixture, state: JobState, since: datetime | None, wiped_for: Reason
 ) -> None:
-    """It is told, and their time still comes."""
-    there = beta(row(range(1, 2), state, since=since))
+    there = beta_snapshot(row(range(1, 2), state, since=since))
     assert cycle(site, there) == NikitaDeletionPlan()
     site.leapt[0] += timedelta(hours=9)
     later(site, 9 * 3600 + 60)
@@ -214,26 +208,23 @@ def test_a_clock_that_leaps_ahead_kills_nothing(
         (JobStateFact.WAITING, JobStateFact.DELETING),
     ],
 )
-def test_what_somebody_else_sees_to_is_left(site: Site, facts: tuple[str, ...]) -> None:
-    """A hold is somebody's, and when a task was put back is not known."""
+def test_held_requeued_or_deleted_tasks_are_left_alone(site: Site, facts: tuple[str, ...]) -> None:
     later(site, 9999)
 
-    assert cycle(site, beta(row(range(1, 6), JobState(facts)))) == NikitaDeletionPlan()
+    assert cycle(site, beta_snapshot(row(range(1, 6), JobState(facts)))) == NikitaDeletionPlan()
 
 
-def test_a_cluster_where_no_work_can_start_is_left_alone(site: Site) -> None:
-    """It is in an outage; and of one that gave no answer nothing is known at all."""
+def test_no_task_is_deleted_at_a_silent_or_disabled_cluster(site: Site) -> None:
     later(site, 9999)
-    lost = beta(row(range(1, 6)), state=QueueInstanceState([QueueStartBlocker.UNREACHABLE], "au"))
+    lost = beta_snapshot(row(range(1, 6)), state=QueueInstanceState([QueueStartBlocker.UNREACHABLE], "au"))
 
     assert cycle(site, lost) == NikitaDeletionPlan()
     assert cycle(site, {}) == NikitaDeletionPlan()
 
 
-def test_a_decision_is_made_again_from_what_was_kept(site: Site) -> None:
-    """As JSON has it."""
+def test_a_stored_deletion_decision_is_replayed(site: Site) -> None:
     later(site, 901)
-    seen = site.nikita.situation_from_snapshots([site.array], beta(row(range(1, 6))))
+    seen = site.nikita.situation_from_snapshots([site.array], beta_snapshot(row(range(1, 6))))
     plan = site.nikita.decide(seen)
 
     entry = task_deletion_cycle.nikita_journal_entry(seen, plan, NOON)
@@ -244,10 +235,9 @@ def test_a_decision_is_made_again_from_what_was_kept(site: Site) -> None:
     assert isinstance(seen, NikitaSituation)
 
 
-def test_a_mark_is_kept_until_its_attempt_has_ended(site: Site) -> None:
-    """Then it says nothing any more, but that the attempt did not count."""
+def test_a_deletion_mark_lasts_until_the_attempts_end(site: Site) -> None:
     marks, campaigns = TaskDeletionMarkRows(site.nikita.database), CampaignRows(site.nikita.database)
-    marks.mark_tasks(wipe(range(1, 3)))
+    marks.mark_tasks(overflow_deletion(range(1, 3)))
     first, _, *_ = campaigns.unfinished_attempts(site.array)
 
     campaigns.record_attempt_ends([replace(first, outcome=campaign_model.TaskAttemptOutcome.WIPED)])
@@ -257,8 +247,7 @@ def test_a_mark_is_kept_until_its_attempt_has_ended(site: Site) -> None:
     assert (marks.count_deleted_attempts(1, 0), marks.count_deleted_attempts(1, 1)) == (1, 0)
 
 
-def wipe(places: range) -> ArrayTaskDeletion:
-    """Return what is wiped of the one array."""
+def overflow_deletion(places: range) -> ArrayTaskDeletion:
     return ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=Reason.OVERFLOW, places=(places,))
 
 
@@ -273,11 +262,10 @@ def wipe(places: range) -> ArrayTaskDeletion:
 def test_tasks_of_a_cancelled_campaign_are_deleted_and_not_marked(
     site: Site, row_state: JobState, queue_state: QueueInstanceState | None
 ) -> None:
-    """Until they are being deleted."""
     assert site.array
     CampaignRows(site.nikita.database).set_campaign_state(1, campaign_model.CampaignState.CANCELLED, NOON)
-    cycle(site, beta(row(range(1, 6), row_state, since=NOON), state=queue_state))
-    cycle(site, beta(row(range(1, 6), JobState([JobStateFact.RUNNING, JobStateFact.DELETING]))))
+    cycle(site, beta_snapshot(row(range(1, 6), row_state, since=NOON), state=queue_state))
+    cycle(site, beta_snapshot(row(range(1, 6), JobState([JobStateFact.RUNNING, JobStateFact.DELETING]))))
 
     assert site.cell.deleted == [(1, (range(1, 6),))]
     assert not TaskDeletionMarkRows(site.nikita.database).deletion_marks()
@@ -288,23 +276,22 @@ CLOSED = [QueueInstanceState([QueueStartBlocker.DISABLED], "d"), QueueInstanceSt
 
 @pytest.mark.parametrize("state", CLOSED, ids=["disabled", "in alarm"])
 @pytest.mark.parametrize("task_state", [WAITING, RUNNING], ids=["waits", "runs"])
-def test_a_cancelled_task_is_deleted_where_no_work_can_start(
+def test_a_cancelled_task_is_deleted_at_a_disabled_cluster(
     site: Site, state: QueueInstanceState, task_state: JobState
 ) -> None:
-    """Others of its array are left alone there, however long they wait or run."""
     assert site.array
     marks = TaskDeletionMarkRows(site.nikita.database)
     assert marks.mark_task_cancelled(1, 2)
     rows = row(range(1, 6), task_state, since=NOON - timedelta(days=9))
     old = replace(site.array, intended_at=NOON - timedelta(days=9))
 
-    cycle(site, beta(rows, state=state), old)
+    cycle(site, beta_snapshot(rows, state=state), old)
 
     assert site.cell.deleted == [(1, (range(3, 4),))]
     assert {*marks.deletion_marks()[1, 1]} == {3}
 
 
-def begun(nikita: NikitaDeletionCycle, step: str) -> campaign_model.CampaignArray:
+def started_step(nikita: NikitaDeletionCycle, step: str) -> campaign_model.CampaignArray:
     """Return the array of a campaign's prologue or epilogue at beta."""
     campaigns = CampaignRows(nikita.database)
     wish = JdlSettingsAtCluster(exec_file="run", prologue="make", epilogue="clean")
@@ -318,27 +305,25 @@ def begun(nikita: NikitaDeletionCycle, step: str) -> campaign_model.CampaignArra
 
 
 @pytest.mark.parametrize("step", [PROLOGUE, EPILOGUE])
-def test_a_prologue_or_epilogue_that_waits_is_left_alone(site: Site, step: str) -> None:
-    """However busy its cluster is: it can run nowhere else. One that overruns is deleted."""
-    array = begun(site.nikita, step)
+def test_a_prologue_or_epilogue_is_deleted_only_if_it_overruns(site: Site, step: str) -> None:
+    array = started_step(site.nikita, step)
     later(site, 99_999)
 
-    cycle(site, beta(row(range(1, 2))), array)
+    cycle(site, beta_snapshot(row(range(1, 2))), array)
     left = [*site.cell.deleted]
-    (wipe,) = cycle(site, beta(row(range(1, 2), RUNNING, since=NOON)), array).wipes
+    (wipe,) = cycle(site, beta_snapshot(row(range(1, 2), RUNNING, since=NOON)), array).wipes
 
     assert (left, wipe.wiped_for) == ([], Reason.OVERRAN)
 
 
-def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(site: Site) -> None:
-    """As the runner has marked it; one that has begun goes on, and is marked no more."""
-    array, marks = begun(site.nikita, PROLOGUE), TaskDeletionMarkRows(site.nikita.database)
-    unneeded = replace(moved(range(1, 2)), wiped_for=Reason.UNNEEDED)
+def test_an_unneeded_prologue_is_deleted_only_while_it_waits(site: Site) -> None:
+    array, marks = started_step(site.nikita, PROLOGUE), TaskDeletionMarkRows(site.nikita.database)
+    unneeded = replace(move_mark(range(1, 2)), wiped_for=Reason.UNNEEDED)
     marks.mark_tasks(unneeded)
-    plan = cycle(site, beta(row(range(1, 2), RUNNING, since=NOON)), array)
+    plan = cycle(site, beta_snapshot(row(range(1, 2), RUNNING, since=NOON)), array)
     left = [*site.cell.deleted], marks.deletion_marks()
     marks.mark_tasks(unneeded)
-    cycle(site, beta(row(range(1, 2))), array)
+    cycle(site, beta_snapshot(row(range(1, 2))), array)
 
     assert (left, len(plan.spared)) == (([], {}), 1)
     assert site.cell.deleted == [(1, (range(1, 2),))]
@@ -346,37 +331,35 @@ def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(site: Site) -> 
 
 
 def test_the_prologue_of_a_cancelled_campaign_is_deleted(site: Site) -> None:
-    """Though it waits."""
-    array = begun(site.nikita, PROLOGUE)
+    array = started_step(site.nikita, PROLOGUE)
     CampaignRows(site.nikita.database).set_campaign_state(1, campaign_model.CampaignState.CANCELLED)
 
-    cycle(site, beta(row(range(1, 2))), array)
+    cycle(site, beta_snapshot(row(range(1, 2))), array)
 
     assert site.cell.deleted == [(1, (range(1, 2),))]
 
 
-def test_the_epilogue_of_a_cancelled_campaign_is_left_alone(site: Site) -> None:
-    """The runner sends it once the tasks are gone."""
-    campaigns, array = CampaignRows(site.nikita.database), begun(site.nikita, EPILOGUE)
+def test_an_epilogue_is_deleted_only_after_the_second_cancellation(site: Site) -> None:
+    campaigns, array = CampaignRows(site.nikita.database), started_step(site.nikita, EPILOGUE)
     campaigns.set_campaign_state(1, campaign_model.CampaignState.CANCELLED)
 
-    cycle(site, beta(row(range(1, 2), RUNNING, since=NOON)), array)
+    cycle(site, beta_snapshot(row(range(1, 2), RUNNING, since=NOON)), array)
     left = [*site.cell.deleted]
     campaigns.set_campaign_state(1, campaign_model.CampaignState.CANCELLED, NOON)  # once more
-    cycle(site, beta(row(range(1, 2), RUNNING, since=NOON)), array)
+    cycle(site, beta_snapshot(row(range(1, 2), RUNNING, since=NOON)), array)
 
     assert (left, site.cell.deleted) == ([], [(1, (range(1, 2),))])
 
 
-def cancelled(site: Site) -> int:
-    """Have nikita look for requests; return how many were done."""
+def execute_cancellations(site: Site) -> int:
+    """Have nikita process requests; return how many were executed."""
     around = site.folder.parent
     places = (str(site.folder), f"{around}/published", f"{around}/runner.lock")
     return execute_cancel_requests(site.nikita.database, Clock(NOON.timestamp), *places)
 
 
 def ask(folder: Path, verb: str, uid: int = 1000) -> str:
-    """Ask for something about campaign 1, as somebody."""
+    """Write a request about campaign 1 to a user's inbox; return its token."""
     token = campaign_files_of_owners.write_owner_request_to_inbox(verb, (1,), str(folder))
     theirs = folder / f"u.{uid}"
     if not theirs.exists():
@@ -389,13 +372,12 @@ def ask(folder: Path, verb: str, uid: int = 1000) -> str:
     return token
 
 
-def asked(folder: Path) -> list[str]:
-    """Return the tokens of the requests that lie there."""
+def request_tokens(folder: Path) -> list[str]:
+    """Return the tokens of the requests in the inbox."""
     return [path.name.rpartition(".")[2] for path in folder.rglob("*") if path.is_file()]
 
 
-def state(nikita: NikitaDeletionCycle) -> campaign_model.CampaignState:
-    """Return what the campaign is."""
+def campaign_state(nikita: NikitaDeletionCycle) -> campaign_model.CampaignState:
     found = CampaignRows(nikita.database).find_campaign(1)
     return found.state
 
@@ -404,106 +386,102 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="it gives files away")
 
 
 @needs_root
-def test_a_kill_is_taken_while_no_runner_runs_and_all_else_is_left(site: Site) -> None:
+def test_without_a_runner_nikita_executes_only_cancellations(site: Site) -> None:
     assert site.array
     kill, other = ask(site.folder, "cancel"), ask(site.folder, "purge")
-    taken = cancelled(site)
+    taken = execute_cancellations(site)
 
-    assert (taken, state(site.nikita)) == (1, campaign_model.CampaignState.CANCELLED)
-    assert asked(site.folder) == [other]
+    assert (taken, campaign_state(site.nikita)) == (1, campaign_model.CampaignState.CANCELLED)
+    assert request_tokens(site.folder) == [other]
     assert list((site.folder / "u.1000").iterdir()), "who asks may take it back"
     assert kill in "".join(map(str, (site.folder.parent / "published").rglob("*")))
-    assert cancelled(site) == 0
+    assert execute_cancellations(site) == 0
 
 
 @needs_root
-def test_nobody_kills_anothers_campaign(site: Site) -> None:
+def test_nobody_cancels_another_users_campaign(site: Site) -> None:
     assert site.array
     ask(site.folder, "cancel", uid=1001)
-    cancelled(site)
+    execute_cancellations(site)
 
-    assert state(site.nikita) is campaign_model.CampaignState.IN_TREATMENT
+    assert campaign_state(site.nikita) is campaign_model.CampaignState.IN_TREATMENT
 
 
 @needs_root
-def test_a_kill_is_left_to_a_runner_that_runs(site: Site) -> None:
+def test_a_running_runner_executes_cancellations_itself(site: Site) -> None:
     assert site.array
     ask(site.folder, "cancel")
     with program_lock_file.MomentaryProgramLock(str(site.folder.parent / "runner.lock")) as is_ours:
-        taken = cancelled(site)
+        taken = execute_cancellations(site)
 
-    assert (is_ours, taken, state(site.nikita)) == (True, 0, campaign_model.CampaignState.IN_TREATMENT)
-    assert len(asked(site.folder)) == 1
+    assert (is_ours, taken, campaign_state(site.nikita)) == (True, 0, campaign_model.CampaignState.IN_TREATMENT)
+    assert len(request_tokens(site.folder)) == 1
 
 
-def moved(places: range) -> ArrayTaskDeletion:
-    """Return the mark of tasks that are to start elsewhere."""
+def move_mark(places: range) -> ArrayTaskDeletion:
+    """Return the mark of tasks that are moved to another cluster."""
     return ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=Reason.MOVED, places=(places,))
 
 
-def test_a_move_is_done_for_what_waits_still(site: Site) -> None:
-    """One that starts in that moment loses its mark, and goes on; of the others it is noted."""
+def test_only_waiting_tasks_are_moved(site: Site) -> None:
     marks = TaskDeletionMarkRows(site.nikita.database)
-    marks.mark_tasks(moved(range(1, 4)))
+    marks.mark_tasks(move_mark(range(1, 4)))
     site.cell.begun = (range(2, 3),)
 
-    cycle(site, beta(row(range(1, 6))))
+    cycle(site, beta_snapshot(row(range(1, 6))))
 
     assert site.cell.deleted == [(1, (range(1, 4),))]
     assert marks.deletion_marks()[1, 1] == dict.fromkeys((1, 3), TaskDeletionMark(wiped_for=Reason.LEFT))
 
 
-def test_what_waits_too_long_is_wiped_if_it_waits_still(site: Site) -> None:
-    """One that starts in that moment goes on; of the others it is noted that none began."""
+def test_tasks_that_wait_too_long_are_deleted_unless_they_start(site: Site) -> None:
     later(site, 9999)
     site.cell.begun = (range(2, 3),)
 
-    plan = cycle(site, beta(row(range(1, 4))))
+    plan = cycle(site, beta_snapshot(row(range(1, 4))))
 
     assert [one.wiped_for for one in plan.wipes] == [Reason.WAITED]
     left = TaskDeletionMarkRows(site.nikita.database).deletion_marks()[1, 1]
     assert left == dict.fromkeys((1, 3), TaskDeletionMark(wiped_for=Reason.NEVER_BEGAN))
 
 
-def test_a_wipe_that_held_tasks_and_failed_is_done_again(site: Site) -> None:
-    """Our hold may keep them from starting: they don't stay so."""
+def test_a_failed_deletion_of_held_tasks_is_repeated(site: Site) -> None:
     later(site, 9999)
     site.cell.fails = True
-    cycle(site, beta(row(range(1, 4))))
+    cycle(site, beta_snapshot(row(range(1, 4))))
     site.cell.fails = False
 
-    cycle(site, beta(row(range(1, 4), JobState([JobStateFact.WAITING, JobStateFact.HELD]))))
+    cycle(site, beta_snapshot(row(range(1, 4), JobState([JobStateFact.WAITING, JobStateFact.HELD]))))
 
     assert site.cell.deleted == [(1, (range(1, 4),))]
 
 
-def test_a_move_of_which_nothing_is_known_is_done_again(site: Site) -> None:
-    """The tasks may be deleted, or run: neither is noted."""
+def test_a_failed_move_keeps_its_marks(site: Site) -> None:
     marks = TaskDeletionMarkRows(site.nikita.database)
-    marks.mark_tasks(moved(range(1, 4)))
+    marks.mark_tasks(move_mark(range(1, 4)))
     site.cell.fails = True
 
-    cycle(site, beta(row(range(1, 6))))
+    cycle(site, beta_snapshot(row(range(1, 6))))
 
     assert {mark.wiped_for for mark in marks.deletion_marks()[1, 1].values()} == {Reason.MOVED}
 
 
 def test_a_task_that_is_back_after_its_move_is_moved_again(site: Site) -> None:
     """Its cluster came up with what it knew before the deletion, the hold at most."""
-    left = replace(moved(range(1, 4)), wiped_for=Reason.LEFT)
+    left = replace(move_mark(range(1, 4)), wiped_for=Reason.LEFT)
     TaskDeletionMarkRows(site.nikita.database).mark_tasks(left)
 
-    cycle(site, beta(row(range(1, 3)), row(range(3, 4), JobState([JobStateFact.WAITING, JobStateFact.HELD]))))
+    cycle(site, beta_snapshot(row(range(1, 3)), row(range(3, 4), JobState([JobStateFact.WAITING, JobStateFact.HELD]))))
 
     assert site.cell.deleted == [(1, (range(1, 3), range(3, 4)))]
 
 
 def test_a_move_goes_on_that_was_killed_after_the_hold(site: Site) -> None:
     """Who holds a task of their own finds it held."""
-    TaskDeletionMarkRows(site.nikita.database).mark_tasks(moved(range(1, 3)))
+    TaskDeletionMarkRows(site.nikita.database).mark_tasks(move_mark(range(1, 3)))
     held = JobState([JobStateFact.WAITING, JobStateFact.HELD])
 
-    cycle(site, beta(row(range(1, 4), held), row(range(4, 6))))
+    cycle(site, beta_snapshot(row(range(1, 4), held), row(range(4, 6))))
 
     assert site.cell.deleted == [(1, (range(1, 3),))]
 
@@ -512,11 +490,11 @@ def test_a_move_goes_on_that_was_killed_after_the_hold(site: Site) -> None:
 def test_what_is_to_be_moved_leaves_a_cluster_where_no_work_can_start(site: Site, fact: str) -> None:
     """It is what a drain is for; what else is there is left alone, for however long."""
     marks = TaskDeletionMarkRows(site.nikita.database)
-    marks.mark_tasks(moved(range(1, 4)))
+    marks.mark_tasks(move_mark(range(1, 4)))
     later(site, 9999)
     rows = row(range(1, 3)), row(range(3, 4), RUNNING, since=NOON), row(range(4, 6))
 
-    plan = cycle(site, beta(*rows, state=QueueInstanceState([fact])))
+    plan = cycle(site, beta_snapshot(*rows, state=QueueInstanceState([fact])))
 
     assert (plan.wipes, site.cell.deleted) == ((), [(1, (range(1, 3),))])
     assert marks.deletion_marks()[1, 1] == dict.fromkeys((1, 2), TaskDeletionMark(wiped_for=Reason.LEFT))
@@ -527,17 +505,17 @@ def test_a_task_that_its_owner_cancelled_is_deleted_where_no_work_can_start(site
     assert site.array
     TaskDeletionMarkRows(site.nikita.database).mark_task_cancelled(1, 1)
 
-    cycle(site, beta(row(range(1, 6)), state=QueueInstanceState([QueueStartBlocker.DISABLED])))
+    cycle(site, beta_snapshot(row(range(1, 6)), state=QueueInstanceState([QueueStartBlocker.DISABLED])))
 
     assert site.cell.deleted == [(1, (range(2, 3),))]
 
 
 def test_a_task_that_was_put_back_is_moved_as_any_that_waits(site: Site) -> None:
     """It may have been put back after it was marked; one that is not marked is left alone."""
-    TaskDeletionMarkRows(site.nikita.database).mark_tasks(moved(range(1, 3)))
+    TaskDeletionMarkRows(site.nikita.database).mark_tasks(move_mark(range(1, 3)))
     put_back = JobState([JobStateFact.WAITING, JobStateFact.RESTARTED])
 
-    cycle(site, beta(row(range(1, 6), put_back)))
+    cycle(site, beta_snapshot(row(range(1, 6), put_back)))
 
     assert site.cell.deleted == [(1, (range(1, 3),))]
 
@@ -546,16 +524,15 @@ def test_a_held_task_that_its_owner_cancelled_is_deleted(site: Site) -> None:
     """The hold may be of a move that was killed: nobody else would ever see to it."""
     assert site.array
     marks = TaskDeletionMarkRows(site.nikita.database)
-    marks.mark_tasks(moved(range(1, 3)))
+    marks.mark_tasks(move_mark(range(1, 3)))
     marks.mark_task_cancelled(1, 1)
 
-    cycle(site, beta(row(range(2, 3), JobState([JobStateFact.WAITING, JobStateFact.HELD]))))
+    cycle(site, beta_snapshot(row(range(2, 3), JobState([JobStateFact.WAITING, JobStateFact.HELD]))))
 
     assert site.cell.deleted == [(1, (range(2, 3),))]
 
 
-def test_after_a_deletion_that_hangs_its_owners_others_wait(site: Site) -> None:
-    """Each would cost its own 45 s, in every cycle."""
+def test_a_hanging_deletion_postpones_further_deletions_of_its_owner(site: Site) -> None:
     tries: list[int] = []
 
     def hang(one: campaign_model.CampaignArray, places: tuple[range, ...]) -> None:
@@ -565,7 +542,7 @@ def test_after_a_deletion_that_hangs_its_owners_others_wait(site: Site) -> None:
         raise GridbridgeError("not done within 45 s")
 
     site.cell.delete_array_tasks = hang  # type: ignore[method-assign]
-    seen = site.nikita.situation_from_snapshots([site.array], beta(row(range(1, 6))))
+    seen = site.nikita.situation_from_snapshots([site.array], beta_snapshot(row(range(1, 6))))
     wipe = ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=Reason.CANCELLED, places=(range(1, 2),))
 
     for _ in range(2):

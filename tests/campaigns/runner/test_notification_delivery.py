@@ -1,4 +1,4 @@
-"""A person is told by the programs that root has configured, each in its own way."""
+"""Notifications are delivered by the site's mail program or command."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,6 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def message(way: NotificationChannel, identity: str) -> CampaignNotification:
-    """Return what somebody is to be told."""
     known = {"uid": 1000, "owner": "alice", "severity": NotificationSeverity.HIGH, "token": "ab"}
     known |= {"told_until": NOON, "next_at": NOON}
     one = Subscription(way=way, identity=identity, **known)  # type: ignore[arg-type]
@@ -34,7 +33,7 @@ def message(way: NotificationChannel, identity: str) -> CampaignNotification:
 
 @pytest.fixture(name="policy")
 def _policy(tmp_path: Path) -> NotificationsSection:
-    """Return programs that note what they are given."""
+    """Return programs that record their arguments and input."""
     for name in ("mail", "chat"):
         program = tmp_path / name
         program.write_text(f'#!/bin/sh\n{{ echo "$# $*"; cat; }} >{tmp_path}/{name}.told\n')
@@ -42,8 +41,7 @@ def _policy(tmp_path: Path) -> NotificationsSection:
     return NotificationsSection(mail=f"{tmp_path}/mail", command=f"{tmp_path}/chat")
 
 
-def test_the_sites_command_is_given_whom_and_what(policy: NotificationsSection, tmp_path: Path) -> None:
-    """One word, and the lines on its standard input; nothing in them is run."""
+def test_the_sites_command_gets_address_and_lines(policy: NotificationsSection, tmp_path: Path) -> None:
     deliver_notification(message(NotificationChannel.JABBER, "alice@chat"), policy)
 
     assert (tmp_path / "chat.told").read_text().splitlines() == [
@@ -55,7 +53,7 @@ def test_the_sites_command_is_given_whom_and_what(policy: NotificationsSection, 
     assert not (tmp_path / "mail.told").exists()
 
 
-def test_a_mail_is_given_to_the_sites_mailer(policy: NotificationsSection, tmp_path: Path) -> None:
+def test_a_mail_is_sent_by_the_sites_mail_program(policy: NotificationsSection, tmp_path: Path) -> None:
     deliver_notification(message(NotificationChannel.MAIL, "alice@example.org"), policy)
 
     first, *lines = (tmp_path / "mail.told").read_text().splitlines()
@@ -64,7 +62,7 @@ def test_a_mail_is_given_to_the_sites_mailer(policy: NotificationsSection, tmp_p
     assert "campaign 12: closed" in lines
 
 
-def test_a_program_that_fails_has_told_nobody(policy: NotificationsSection, tmp_path: Path) -> None:
+def test_a_failing_notification_command_raises_an_error(policy: NotificationsSection, tmp_path: Path) -> None:
     (tmp_path / "chat").write_text("#!/bin/sh\nexit 75\n")
 
     with pytest.raises(CommandFailed):

@@ -1,4 +1,4 @@
-"""People subscribe, are told once of what happens, and a mail server that is away stops nothing."""
+"""Users subscribe to notifications, get each event once, and a failing mail server delays no cycle."""
 
 import json
 import os
@@ -51,18 +51,18 @@ class Watch:
         self.at = Clock().now()
 
     def clock(self) -> Clock:
-        """Return what tells its time."""
+        """Return a clock that shows this time."""
         clock = Clock()
         clock.now = lambda: self.at  # type: ignore[method-assign]
         return clock
 
     def forward(self, seconds: float) -> None:
-        """Move it."""
+        """Move the clock."""
         self.at += timedelta(seconds=seconds)
 
 
 class Site:
-    """A site with the folders of people, and what was told."""
+    """A site with inbox and published folder, and the delivered notifications."""
 
     def __init__(self, folder: Path) -> None:
         self.brought, self.published = folder / "campaigns", folder / "published"
@@ -84,37 +84,35 @@ class Site:
             raise self.error
 
     def ask(self, verb: CampaignOwnerRequestVerb, wish: dict[str, str]) -> dict[str, Any]:
-        """Ask as a person; return the answer."""
+        """Send a request as a user; return the answer."""
         token = campaign_files_of_owners.write_owner_request_to_inbox(verb, (), str(self.brought), subscription=wish)
         self.intake.process_inbox_files()
         told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())
         return told
 
     def campaign(self) -> int:
-        """Have a campaign of ours come."""
+        """Add a campaign of the user who runs the test."""
         one = made_campaign(uid=os.getuid(), submitted_at=self.watch.at, tasks=2, jdl=Jdl(name="sweep"))
         return CampaignRows(self.database).insert_campaign(one, f"token-{self.watch.at}")
 
     def event(self, code: CampaignEventCode, campaign: int) -> None:
-        """Have something happen to it."""
+        """Open an event of a campaign."""
         event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, campaign, "beta", self.watch.at)
         EventAndSuccessRecordRows(self.database).store_events([event])
 
     def codes(self) -> list[list[str]]:
-        """Return the codes of each message."""
+        """Return the event codes of each message."""
         return [[word.split(":")[1] for word in message.words] for message in self.told]
 
 
-def tells(folder: Path) -> list[str]:
-    """Return the requests to be told by a program that are kept."""
+def kept_program_requests(folder: Path) -> list[str]:
     return [path.name for path in folder.glob("tell.*")]
 
 
 _site = site_fixture(Site)
 
 
-def test_a_subscription_is_listed_changed_and_ended(site: Site) -> None:
-    """Each by its way and identity, which come once."""
+def test_a_subscription_is_listed_changed_and_removed(site: Site) -> None:
     assert site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL) == {"0": "done"}
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, {**MAIL, "severity": "high"})
 
@@ -134,11 +132,13 @@ def test_a_subscription_is_listed_changed_and_ended(site: Site) -> None:
     ],
     ids=["an option", "a severity", "a way", "no command here"],
 )
-def test_what_any_program_wrote_is_checked(site: Site, wish: dict[str, str], answer: CampaignOwnerRequestReply) -> None:
+def test_an_invalid_subscription_is_refused(
+    site: Site, wish: dict[str, str], answer: CampaignOwnerRequestReply
+) -> None:
     assert site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, wish) == {"0": answer}
 
 
-def test_a_person_has_twenty_subscriptions_at_most(site: Site) -> None:
+def test_a_user_has_at_most_twenty_subscriptions(site: Site) -> None:
     for n in range(20):
         site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, {**MAIL, "identity": f"a{n}@b"})
 
@@ -146,12 +146,13 @@ def test_a_person_has_twenty_subscriptions_at_most(site: Site) -> None:
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root has no program run")
-def test_the_request_for_a_program_stays_for_root_to_read(site: Site) -> None:
+def test_root_can_subscribe_no_program(site: Site) -> None:
     _keeps(site)
 
 
-def test_the_program_is_in_its_owners_file(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is gone when it is wished no more."""
+def test_the_request_file_of_a_program_subscription_is_kept_for_root(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("gridbridge.campaigns.runner.campaign_notifications.ROOT", -1)
     _keeps(site)
 
@@ -161,14 +162,13 @@ def _keeps(site: Site) -> None:
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, {**PROGRAM, "severity": "low"})
     (one,) = site.subscriptions.all_subscriptions()
 
-    assert tells(site.brought) == [f"tell.{one.token}"]
+    assert kept_program_requests(site.brought) == [f"tell.{one.token}"]
     assert (one.way, one.severity) == (NotificationChannel.PROGRAM, NotificationSeverity.LOW)
     site.ask(CampaignOwnerRequestVerb.UNSUBSCRIBE, PROGRAM)
-    assert tells(site.brought) == []
+    assert kept_program_requests(site.brought) == []
 
 
-def test_each_thing_is_told_once_and_many_as_one(site: Site) -> None:
-    """At most one message a minute."""
+def test_each_event_is_notified_once_in_at_most_one_message_a_minute(site: Site) -> None:
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
     site.watch.forward(1)
     number = site.campaign()
@@ -187,7 +187,7 @@ def test_each_thing_is_told_once_and_many_as_one(site: Site) -> None:
     assert site.codes()[1:] == [["SINK", "FINISHED_CAMPAIGN"]]
 
 
-def test_what_happened_before_is_not_told(site: Site) -> None:
+def test_events_before_the_subscription_are_not_notified(site: Site) -> None:
     site.event(CampaignEventCode.BLACKLIST, site.campaign())
     site.watch.forward(1)
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
@@ -196,8 +196,7 @@ def test_what_happened_before_is_not_told(site: Site) -> None:
     assert site.told == []
 
 
-def test_a_clock_that_was_ahead_keeps_nobody_from_being_told(site: Site) -> None:
-    """What was told then is not told again."""
+def test_notifications_continue_after_the_clock_was_set_back(site: Site) -> None:
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
     site.watch.forward(86400)
     number = site.campaign()
@@ -213,10 +212,7 @@ def test_a_clock_that_was_ahead_keeps_nobody_from_being_told(site: Site) -> None
     assert site.codes() == [["NEW_CAMPAIGN"], ["BLACKLIST"], ["SINK"]]
 
 
-def test_a_message_that_fails_is_tried_three_times_and_then_dropped(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Each pause is twice as long; what comes then is told."""
+def test_a_failed_notification_is_dropped_after_three_attempts(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.error = CommandFailed(("sendmail",), 75, b"", b"no queue")
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
     site.watch.forward(1)
@@ -235,8 +231,7 @@ def test_a_message_that_fails_is_tried_three_times_and_then_dropped(
     assert site.subscriptions.all_subscriptions()[0].tries == 0
 
 
-def test_a_mail_that_hangs_holds_up_nobody(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor is a second one sent beside it."""
+def test_a_hanging_mail_program_delays_no_cycle(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gridbridge.campaigns.runner.campaign_notifications.PATIENCE_S", 0.05)
     goes_on = threading.Event()
     slow: list[CampaignNotification] = []
@@ -259,8 +254,7 @@ def test_a_mail_that_hangs_holds_up_nobody(site: Site, monkeypatch: pytest.Monke
     assert len(slow) == 1
 
 
-def test_a_mail_has_its_headers_and_nobodys_name_adds_one(site: Site) -> None:
-    """A campaign may be called anything."""
+def test_a_notification_mail_has_its_headers(site: Site) -> None:
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
     site.watch.forward(1)
     site.campaign()
@@ -274,8 +268,7 @@ def test_a_mail_has_its_headers_and_nobodys_name_adds_one(site: Site) -> None:
     assert body.startswith("campaign 1 (sweep) has 2 tasks\n")
 
 
-def test_a_run_of_one_cycle_notes_that_a_slow_mail_was_sent(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From cron each run ends with its cycle: the next one does not tell the same once more."""
+def test_a_single_cycle_waits_for_a_slow_mail_and_records_it(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gridbridge.campaigns.runner.campaign_notifications.PATIENCE_S", 0.01)
     slow: list[CampaignNotification] = []
 
@@ -296,8 +289,7 @@ def test_a_run_of_one_cycle_notes_that_a_slow_mail_was_sent(site: Site, monkeypa
     assert site.subscriptions.all_subscriptions()[0].tries == 0
 
 
-def test_a_mailer_that_prints_without_end_is_ended(tmp_path: Path, site: Site) -> None:
-    """Nobody keeps what it says, and that it is so is told."""
+def test_a_mail_program_with_endless_output_is_stopped(tmp_path: Path, site: Site) -> None:
     mailer = tmp_path / "mailer"
     mailer.write_text("#!/bin/sh\nexec yes\n")
     mailer.chmod(0o755)
@@ -310,9 +302,7 @@ def test_a_mailer_that_prints_without_end_is_ended(tmp_path: Path, site: Site) -
         stress_and_mail_programs.deliver_notification(site.told[0], NotificationsSection(mail=str(mailer)))
 
 
-def test_a_message_for_which_no_thread_can_be_started_was_not_told() -> None:
-    """It is tried again as any that failed, and the cycle goes on."""
-
+def test_a_notification_without_a_free_thread_counts_as_failed() -> None:
     def act(_: Callable[[], None]) -> None:
         message = cast("CampaignNotification", None)
         sending = module._Sending(message, POLICY, lambda *_: None)

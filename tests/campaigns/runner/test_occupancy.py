@@ -1,4 +1,4 @@
-"""Which clusters a cycle has to know more of than whether they answer."""
+"""Capacities of clusters and counts of campaign tasks, from snapshots and settings."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -31,8 +31,7 @@ ONE = made_campaign(
 )
 
 
-def test_stress_is_asked_for_where_something_may_be_sent() -> None:
-    """A script may be slow, and its cluster out of use."""
+def test_stress_scripts_run_only_for_clusters_that_may_get_tasks() -> None:
     delta = replace(ONE, number=2, jdl=replace(ONE.jdl, clusters={"delta": WISH}))
     paused = replace(delta, number=3, state=CampaignState.PAUSED)
 
@@ -47,20 +46,20 @@ QUEUES = (
 )
 
 
-def seen(name: str, *rows: ClusterJobListRow) -> ClusterSnapshot:
-    """Return the answer of a cluster of eight slots, of which five are free."""
+def snapshot_of(name: str, *rows: ClusterJobListRow) -> ClusterSnapshot:
+    """Return the snapshot of a cluster with eight slots, of which five are free."""
     known = {"queues": QUEUES, "pending": 0, "free_slots": 5, "besteffort_slots": 7}
     return ClusterSnapshot(cluster=name, taken_at=NOON, jobs={7: rows}, **known)  # type: ignore[arg-type]
 
 
-def test_each_cluster_has_its_own_law_rate_and_limits() -> None:
-    """As its [campaigns.NAME] says; slots that send on, and best-effort ones, are not its size."""
+def test_capacity_uses_each_clusters_settings_and_limits() -> None:
+    """Slots of transfer queues and best-effort queues do not count."""
     usual, own = (
         ClusterCampaignsSection(),
         ClusterCampaignsSection(predictor=JobRatioRule.SLOW_START, flood_rate=0.5, stress_limit=2.0, affinity="alice"),
     )
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={}, campaigns={"gamma": own})
-    answers = {name: seen(name) for name in ("beta", "gamma")}
+    answers = {name: snapshot_of(name) for name in ("beta", "gamma")}
 
     stress, limits = {"beta": 0.8, "gamma": 1.9}, {"gamma": ClusterArrayLimits(tasks=9)}
     found = campaign_capacity_by_cluster(policy, answers, stress, limits, drained={"gamma"})
@@ -81,8 +80,7 @@ def test_each_cluster_has_its_own_law_rate_and_limits() -> None:
     )
 
 
-def test_what_a_task_takes_is_seen_of_those_that_run() -> None:
-    """The mean of their slots; a task that was sent just now tells nothing by its waiting."""
+def test_slots_per_task_are_the_mean_of_running_tasks() -> None:
     runs, waits = JobState([JobStateFact.RUNNING]), JobState([JobStateFact.WAITING])
     row = {"job_id": 7, "name": "campaign.1", "owner": "alice"}
     rows = (
@@ -91,7 +89,7 @@ def test_what_a_task_takes_is_seen_of_those_that_run() -> None:
         ClusterJobListRow(state=waits, tasks=(range(3, 6),), **row),  # type: ignore[arg-type]
     )
     array = released_array(size=9, job_id=7)
-    answers = {"beta": seen("beta", *rows)}
+    answers = {"beta": snapshot_of("beta", *rows)}
     counts = {"campaign": 1, "cluster": "beta", "waiting": 3, "listed": 5, "slots": 3.0}
 
     (young,), (old,) = (
@@ -103,8 +101,7 @@ def test_what_a_task_takes_is_seen_of_those_that_run() -> None:
     assert told.fresh == 3
 
 
-def test_what_cant_start_and_what_waits_for_long_is_counted_apart() -> None:
-    """For neither are slots kept; what was put back may start at once."""
+def test_held_fresh_and_old_waiting_tasks_are_counted_separately() -> None:
     waits = JobStateFact.WAITING
     facts = {
         1: [],
@@ -119,7 +116,7 @@ def test_what_cant_start_and_what_waits_for_long_is_counted_apart() -> None:
         )
         for place, more in facts.items()
     )
-    answers = {"beta": seen("beta", *rows)}
+    answers = {"beta": snapshot_of("beta", *rows)}
     array = released_array(size=5, job_id=7)
 
     ages = (timedelta(seconds=age_s) for age_s in (10, 299, 301))
@@ -135,11 +132,10 @@ def test_what_cant_start_and_what_waits_for_long_is_counted_apart() -> None:
     [{"alpha": ClusterSection(qmaster_port=1, execd_port=2)}, {"alpha": ClusterSection(kind=ClusterKind.OAR)}, {}],
     ids=["Grid Engine", "OAR", "none"],
 )
-def test_the_sites_own_cluster_is_one_as_any_other(own: dict[str, ClusterSection]) -> None:
-    """Campaigns run there, too, if there is one."""
+def test_the_sites_own_cluster_has_capacity_for_campaigns(own: dict[str, ClusterSection]) -> None:
     beta = {"beta": ClusterSection(qmaster_port=3, execd_port=4)}
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=own | beta, queues={})
-    answers = {name: seen(name) for name in policy.clusters}
+    answers = {name: snapshot_of(name) for name in policy.clusters}
 
     assert campaign_capacity_by_cluster(policy, answers, {}, {}).keys() == {*own, "beta"}
     assert [configured_cluster_address(policy, name).kind for name in own] == [one.kind for one in own.values()]

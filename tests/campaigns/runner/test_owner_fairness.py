@@ -1,4 +1,4 @@
-"""Nobody holds up the others by what hangs when something is done as themselves."""
+"""Hanging calls as one owner do not delay other owners."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ BOBS, ALICES = range(1, 5), 5  # campaigns
 
 
 class Grid:
-    """Clusters where calls for some campaigns take their time."""
+    """Fake clusters whose calls for some campaigns take long."""
 
     def __init__(self) -> None:
         self.passed_s = 0.0
@@ -36,7 +36,7 @@ class Grid:
     def submit_arrays(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]
     ) -> tuple[ArraySubmissionResult, ...]:
-        """Take arrays, or tell for each that it failed."""
+        """Accept arrays, or return an error for each array."""
         try:
             self._call(arrays[0][0])
         except GridbridgeError as error:
@@ -44,29 +44,29 @@ class Grid:
         return tuple(ArraySubmissionResult(job_id=7) for _ in arrays)
 
     def release_array(self, array: CampaignArray) -> None:
-        """Let it start."""
+        """Start an array's tasks."""
         self._call(array)
 
     def delete_array(self, array: CampaignArray) -> int:
-        """End it."""
+        """Delete an array."""
         self._call(array)
         return 7
 
     def delete_array_tasks(self, array: CampaignArray, places: tuple[range, ...]) -> None:
-        """End a part of it."""
+        """Delete tasks of an array."""
         del places
         self._call(array)
 
     def close_campaign_in_root_ledger(self, campaign: int) -> None:
-        """Send nothing more of it."""
+        """Accept no more tasks of a campaign."""
 
     def list_root_ledger_arrays(self, campaign: int) -> tuple[RootLedgerArray, ...]:
-        """Know nothing."""
+        """Return no array."""
         del campaign
         return ()
 
     def calls(self) -> list[tuple[int, str]]:
-        """Return the calls since the last time."""
+        """Return the calls since the last call of this method."""
         found, self.told = self.told, []
         return found
 
@@ -79,7 +79,7 @@ class Grid:
 
 
 class Site:
-    """A state file with campaigns of alice's and bob's, and their clusters."""
+    """A state file with campaigns of alice and bob, and fake clusters."""
 
     def __init__(self, folder: Path) -> None:
         self.grid = grid = Grid()
@@ -98,15 +98,14 @@ _site = site_fixture(Site)
 
 
 def sent(campaigns: CampaignRows, cluster: str = "gamma") -> tuple[CampaignArray, ...]:
-    """Return arrays of all campaigns that run there."""
+    """Return running arrays of all campaigns at a cluster."""
     for number in (*BOBS, ALICES):
         array = campaigns.create_array(number, cluster, 1, NOON)
         campaigns.set_array_state(array, ArrayState.RELEASED, 7)
     return campaigns.open_arrays()
 
 
-def test_after_a_call_that_hangs_its_owners_others_wait(site: Site) -> None:
-    """Each would cost its own 45 s; other people's go on, and so do the owner's elsewhere."""
+def test_a_hanging_call_postpones_further_calls_of_its_owner_there(site: Site) -> None:
     site.grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
     every = [
         PlannedCampaignTaskSend(campaign=n, cluster=name, tasks=1) for n in (1, 2, 5) for name in ("gamma", "beta")
@@ -119,7 +118,7 @@ def test_after_a_call_that_hangs_its_owners_others_wait(site: Site) -> None:
     assert told == {1: CampaignEventCode.SUBMIT_JOB, 2: CampaignEventCode.SUBMIT_JOB}
 
 
-def test_each_pause_is_twice_as_long_for_what_is_deleted_too(site: Site) -> None:
+def test_each_pause_after_a_hanging_deletion_is_twice_as_long(site: Site) -> None:
     site.grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
     arrays = sent(site.campaigns)
     cycles = 0
@@ -134,8 +133,7 @@ def test_each_pause_is_twice_as_long_for_what_is_deleted_too(site: Site) -> None
     assert len(calls) - cycles == 5  # after 0, 60, 120, 240 and 480 s
 
 
-def test_one_that_does_not_hang_ends_the_pauses(site: Site) -> None:
-    """What fails at once holds up nobody."""
+def test_a_quick_call_ends_the_pauses_of_its_owner(site: Site) -> None:
     site.grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
     lost = tuple(
         SupersededAttempts(array=one, places=(range(1, 2),), is_whole=False) for one in sent(site.campaigns)[:4]
@@ -151,8 +149,7 @@ def test_one_that_does_not_hang_ends_the_pauses(site: Site) -> None:
     assert (len(first), len(paused), len(site.grid.calls())) == (1, 0, 4)
 
 
-def test_what_is_slow_and_succeeds_has_a_minute_of_a_cycle(site: Site) -> None:
-    """The rest has its turn in the next one, and nobody is told of a trouble."""
+def test_slow_successful_calls_of_an_owner_have_60_s_in_a_cycle(site: Site) -> None:
     site.grid.took_s = {(number, "gamma"): 35.0 for number in BOBS}
     site.grid.is_failing = False
     sends = CampaignCyclePlan(
@@ -169,8 +166,7 @@ def test_what_is_slow_and_succeeds_has_a_minute_of_a_cycle(site: Site) -> None:
     assert site.grid.calls() == [(3, "gamma"), (4, "gamma")]
 
 
-def test_what_its_cluster_refuses_has_not_hung(site: Site) -> None:
-    """However slow that cluster is: the owner's other campaigns are sent."""
+def test_a_slow_refusal_does_not_count_as_hanging(site: Site) -> None:
     site.grid.took_s = {(1, "gamma"): 9.0}
     site.grid.fails_by = PermanentArrayRefusal
 

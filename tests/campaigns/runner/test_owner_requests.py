@@ -1,4 +1,4 @@
-"""Owners close their events, and have the tasks tried again that those count."""
+"""Owners close events of their campaigns and retry the tasks that an event counts."""
 
 import logging
 from dataclasses import replace
@@ -42,7 +42,7 @@ AS_OWNER = {  # of a campaign that goes on, whose first task was sent
 
 
 class Site:
-    """A state file with a campaign of alice's: five tasks, of which two failed with 3 at beta."""
+    """A state file with a campaign of alice with five tasks, two of which failed with exit status 3 at beta."""
 
     def __init__(self, folder: Path, type_: CampaignType = CampaignType.DEFAULT) -> None:
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
@@ -76,7 +76,7 @@ class Site:
         return max(one.number for one in self.events.open_events())
 
     def run(self, outcome: Outcome, status: int | None = None) -> tuple[TaskRetry, ...]:
-        """Have the last task run at beta and come to this; return whether it runs again."""
+        """Run the last task at beta to this outcome; return its planned retry."""
         array = self.campaigns.create_array(1, "beta", 1, NOON)
         pending = self.campaigns.unfinished_attempts(array)
         ended = [replace(one, outcome=outcome, exit_status=status) for one in pending]
@@ -94,13 +94,13 @@ class Site:
         return plan_campaign_cycle(seen).again
 
     def take_up(self, campaign: int, request: str) -> None:
-        """Do as root does."""
+        """Reopen a campaign in root's ledger, as root does."""
         if self.refuses:
             raise RootCampaignRefusal("nobody asks for that")
         self.taken_up.append((campaign, request))
 
     def ask(self, verb: Verb, number: int, uid: int = ALICE, token: str = "t") -> Reply:
-        """Ask for something."""
+        """Execute a request, and return the reply."""
         asked = CampaignOwnerRequest(token=token, uid=uid, verb=verb, numbers=(number,))
         return self.requests.execute_request(asked)[number]
 
@@ -112,8 +112,7 @@ def _outcome(status: int) -> Outcome:
 _site = site_fixture(Site)
 
 
-def test_an_owner_closes_an_event_once(site: Site) -> None:
-    """Nobody else but root does."""
+def test_only_owner_and_root_close_an_event(site: Site) -> None:
     number = site.open(Code.BLACKLIST)
 
     answers = [site.ask(Verb.FIX, number, uid, f"{n}") for n, uid in enumerate((BOB, ALICE, ALICE))]
@@ -125,15 +124,13 @@ def test_an_owner_closes_an_event_once(site: Site) -> None:
 
 
 @pytest.mark.parametrize("verb", [one for one in CampaignOwnerRequestHandler.VERBS if one not in OF_EVENTS])
-def test_nobody_but_root_changes_anothers_campaign(site: Site, verb: Verb) -> None:
-    """Whatever the request claims."""
+def test_only_root_changes_another_users_campaign(site: Site, verb: Verb) -> None:
     assert site.ask(verb, 1, BOB) is Reply.NOT_THEIRS
     assert site.ask(verb, 1, ROOT) is AS_OWNER.get(verb, Reply.DONE)
     assert site.ask(Verb.CANCEL, 2, BOB) is Reply.UNKNOWN
 
 
-def test_root_alone_abandons_a_cancelled_campaign(site: Site) -> None:
-    """What an owner no longer wants is deleted at its clusters."""
+def test_only_root_abandons_a_cancelled_campaign(site: Site) -> None:
     site.ask(Verb.CANCEL, 1, ALICE)
 
     told = [site.ask(Verb.ABANDON, 1, uid, f"{n}") for n, uid in enumerate((BOB, ALICE))]
@@ -142,8 +139,7 @@ def test_root_alone_abandons_a_cancelled_campaign(site: Site) -> None:
     assert site.ask(Verb.ABANDON, 1, ROOT, "root") in (Reply.DONE, Reply.CANCELLED)
 
 
-def test_what_root_changes_is_logged(site: Site, caplog: pytest.LogCaptureFixture) -> None:
-    """Its owner will ask who did that."""
+def test_requests_of_root_are_logged(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     site.ask(Verb.PAUSE, 1, ALICE)
     site.ask(Verb.CANCEL, 1, ROOT)
@@ -151,16 +147,14 @@ def test_what_root_changes_is_logged(site: Site, caplog: pytest.LogCaptureFixtur
     assert [one.getMessage() for one in caplog.records] == ["event=by_root verb=cancel numbers=1"]
 
 
-def test_an_event_of_a_cluster_is_roots(site: Site) -> None:
-    """It is about everybody's campaigns."""
+def test_only_root_closes_an_event_of_a_cluster(site: Site) -> None:
     number = site.open(Code.GET_JOBS, kind=CampaignEventSubject.CLUSTER, campaign=0)
 
     assert site.ask(Verb.FIX, number) is Reply.NOT_THEIRS
     assert site.ask(Verb.FIX, number, ROOT) is Reply.DONE
 
 
-def test_tasks_at_a_cluster_that_left_are_written_off_by_root(site: Site) -> None:
-    """The next cycle counts them as lost. To close the event alone opens it again."""
+def test_root_declares_the_tasks_at_a_removed_cluster_lost(site: Site) -> None:
     number = site.open(Code.DROPPED, kind=CampaignEventSubject.CLUSTER, campaign=0)
 
     assert site.ask(Verb.RESUBMIT, number) is Reply.NOT_THEIRS
@@ -170,7 +164,7 @@ def test_tasks_at_a_cluster_that_left_are_written_off_by_root(site: Site) -> Non
     assert site.ask(Verb.FIX, number, ROOT) is Reply.DONE
 
 
-def test_tasks_of_disputed_ends_are_given_up_by_their_owner(site: Site) -> None:
+def test_the_owner_declares_tasks_with_disputed_ends_lost(site: Site) -> None:
     number = site.open(Code.DISPUTED)
 
     assert site.ask(Verb.RESUBMIT, number, BOB) is Reply.NOT_THEIRS
@@ -179,8 +173,7 @@ def test_tasks_of_disputed_ends_are_given_up_by_their_owner(site: Site) -> None:
     assert known.until
 
 
-def test_what_closed_a_cluster_is_counted_anew(site: Site) -> None:
-    """Else the next cycle would close it again."""
+def test_closing_a_blacklist_or_sink_event_resets_the_clusters_record(site: Site) -> None:
     record = CampaignSuccessAtCluster(campaign=1, cluster="beta", errors_in_row=5, durations_s=(1, 1))
     site.events.store_success_records([record])
 
@@ -190,8 +183,7 @@ def test_what_closed_a_cluster_is_counted_anew(site: Site) -> None:
     assert site.events.success_records([1]) == (replace(record, errors_in_row=0, is_trusted=True),)
 
 
-def test_tasks_that_are_tried_again_say_nothing_of_a_sink(site: Site) -> None:
-    """Its owner has typed -r for others, and not looked at what it did."""
+def test_a_retry_does_not_close_the_event_of_a_black_hole(site: Site) -> None:
     number = site.open(Code.SINK)
 
     assert site.ask(Verb.RESUBMIT, number) is Reply.NOT_AGAIN
@@ -199,8 +191,7 @@ def test_tasks_that_are_tried_again_say_nothing_of_a_sink(site: Site) -> None:
     assert site.events.list_black_holes() == ((1, "beta"),)
 
 
-def test_a_sink_that_something_else_closed_is_trusted_by_its_owner_alone(site: Site) -> None:
-    """Until then its results are to be looked at, however long ago that was."""
+def test_a_black_hole_stays_listed_until_its_owner_closes_its_event(site: Site) -> None:
     number = site.open(Code.SINK)
     site.ask(Verb.CANCEL, 1)
     later = datetime.now(UTC) + timedelta(days=31)
@@ -214,8 +205,7 @@ def test_a_sink_that_something_else_closed_is_trusted_by_its_owner_alone(site: S
     assert site.events.list_black_holes() == site.events.events_to_show(later) == ()
 
 
-def test_a_request_that_comes_again_after_a_kill_is_done(site: Site) -> None:
-    """Another one for the same event finds it closed."""
+def test_a_retry_request_repeated_after_a_kill_is_answered_as_done(site: Site) -> None:
     number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
 
     answers = [site.ask(Verb.RESUBMIT, number, token=one) for one in ("t", "t", "u")]
@@ -224,10 +214,9 @@ def test_a_request_that_comes_again_after_a_kill_is_done(site: Site) -> None:
     assert len(site.campaigns.list_unsent_tasks(1)) == 2
 
 
-def test_of_very_many_tasks_some_are_tried_again_in_each_look(
+def test_a_large_retry_is_split_over_several_cycles(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who has a million of them tried again does not keep all others waiting for minutes."""
     number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     monkeypatch.setattr(owner_requests, "ENDS_PER_TRANSACTION", 1)
     times = count(0.0, 2 * owner_requests.AGAIN_S)
@@ -246,8 +235,7 @@ def test_of_very_many_tasks_some_are_tried_again_in_each_look(
     assert site.events.open_events() == ()
 
 
-def test_that_tasks_are_tried_again_is_noted_outside_the_state_file_once(site: Site) -> None:
-    """One that is restored does not know it; what changed nothing is not noted."""
+def test_a_retry_is_recorded_once_outside_the_state_file(site: Site) -> None:
     number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
 
     for token in ("t", "t", "u"):
@@ -257,8 +245,7 @@ def test_that_tasks_are_tried_again_is_noted_outside_the_state_file_once(site: S
     assert site.campaigns.has_executed_request("t", 1)
 
 
-def test_whose_tasks_are_tried_again_is_told_before_they_are(site: Site) -> None:
-    """So that a service which is killed meanwhile shows them anew."""
+def test_a_campaign_is_marked_for_publication_before_its_retry(site: Site) -> None:
     number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, NOON)
     site.refuses = True
@@ -268,8 +255,7 @@ def test_whose_tasks_are_tried_again_is_told_before_they_are(site: Site) -> None
     assert site.begun == [[1]]
 
 
-def test_the_tasks_of_an_event_are_tried_again_once(site: Site) -> None:
-    """Those alone that ended so, also in a campaign that has ended."""
+def test_the_tasks_of_an_event_are_retried_once(site: Site) -> None:
     failed = {"kind": CampaignEventSubject.TASK, "tasks": 2}
     number = site.open(Code.EXIT_ERROR, exit_status=3, **failed)
     site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, NOON)
@@ -286,8 +272,7 @@ def test_the_tasks_of_an_event_are_tried_again_once(site: Site) -> None:
     assert (found.ended, found.failed, len(site.campaigns.list_unsent_tasks(1))) == (2, 1, 2)
 
 
-def test_what_its_owner_closed_is_not_tried_again_when_another_task_fails_alike(site: Site) -> None:
-    """The event is opened again, and counts the new one alone."""
+def test_a_reopened_event_retries_only_newly_failed_tasks(site: Site) -> None:
     failed = {"kind": CampaignEventSubject.TASK, "exit_status": 3}
     number = site.open(Code.EXIT_ERROR, tasks=2, **failed)
     assert site.ask(Verb.FIX, number) is Reply.DONE
@@ -303,8 +288,7 @@ def test_what_its_owner_closed_is_not_tried_again_when_another_task_fails_alike(
     assert [one.first for one in site.campaigns.list_unsent_tasks(1)] == [2, 4]
 
 
-def test_what_waits_again_counts_its_tries_though_its_owner_closed_the_event(site: Site) -> None:
-    """That is about what had failed for good."""
+def test_closing_an_event_keeps_the_attempts_of_waiting_tasks(site: Site) -> None:
     site.run(Outcome.SITE_FAULT)
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=4, last=4, attempt=2))
 
@@ -323,10 +307,9 @@ def test_what_waits_again_counts_its_tries_though_its_owner_closed_the_event(sit
         (Outcome.SETUP_ERROR, Code.NOT_STARTED, 5, Outcome.SETUP_ERROR, ("beta",)),
     ],
 )
-def test_what_is_tried_again_is_judged_anew(
+def test_earlier_failures_do_not_count_after_the_owners_retry(
     site: Site, outcome: Outcome, code: Code, times: int, then: Outcome, avoid: tuple[str, ...]
 ) -> None:
-    """Its owner has put right what was wrong: beta is as good as gamma, and no try is lost."""
     for attempt in range(1, times + 1):
         site.campaigns.drop_unsent_tasks(1)
         site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=4, last=4, attempt=attempt))
@@ -339,10 +322,7 @@ def test_what_is_tried_again_is_judged_anew(
     assert (again.attempt, again.avoid, again.never) == (times + 1, avoid, ())
 
 
-def test_what_was_not_tried_again_when_the_runner_was_killed_follows(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In portions, so that nobody waits long for the state file; none of it counts twice."""
+def test_a_retry_interrupted_by_a_kill_is_completed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, NOON)
     monkeypatch.setattr(owner_requests, "ENDS_PER_TRANSACTION", 1)
@@ -359,8 +339,7 @@ def test_what_was_not_tried_again_when_the_runner_was_killed_follows(
     assert [one.attempt for one in site.campaigns.list_unsent_tasks(1)] == [2, 2, 1]
 
 
-def test_root_is_asked_to_let_a_campaign_go_on_that_has_ended(site: Site) -> None:
-    """By its owner's request, and its end is told again should nothing of it go on."""
+def test_a_retry_in_an_ended_campaign_makes_root_reopen_it(site: Site) -> None:
     going = site.open(Code.BLACKLIST)
     assert site.ask(Verb.RESUBMIT, going) is Reply.DONE
     assert site.taken_up == []
@@ -375,7 +354,7 @@ def test_root_is_asked_to_let_a_campaign_go_on_that_has_ended(site: Site) -> Non
     assert site.campaigns.ended_campaigns_not_in_ledger(0, 9) == (1,)
 
 
-def test_nothing_is_tried_again_where_root_does_not_let_it(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_task_is_retried_if_root_does_not_reopen_the_campaign(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, NOON)
     site.refuses = True
@@ -385,8 +364,7 @@ def test_nothing_is_tried_again_where_root_does_not_let_it(site: Site, caplog: p
     assert "event=not_taken_up campaign=1" in caplog.text
 
 
-def test_one_request_takes_so_many_campaigns_up_at_most(site: Site, caplog: pytest.LogCaptureFixture) -> None:
-    """Each is a call of root's, for which everybody waits; gridevents names one campaign."""
+def test_one_request_reopens_at_most_20_campaigns(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     found = site.campaigns.find_campaign(1)
     numbers = []
     for one in range(2, TAKEN_UP_AT_ONCE + 3):
@@ -403,8 +381,7 @@ def test_one_request_takes_so_many_campaigns_up_at_most(site: Site, caplog: pyte
     assert len(site.taken_up) == TAKEN_UP_AT_ONCE
 
 
-def test_nothing_is_tried_again_of_which_root_submits_nothing_more(site: Site) -> None:
-    """Its tasks keep their ends, until its owner closes that event: the file is put right."""
+def test_no_task_is_retried_while_root_refuses_the_campaigns_file(site: Site) -> None:
     number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     refused = site.open(Code.FILE_REFUSED, cluster="")
     site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, NOON)
@@ -420,8 +397,7 @@ def test_nothing_is_tried_again_of_which_root_submits_nothing_more(site: Site) -
     assert site.ask(Verb.RESUBMIT, number) is Reply.DONE
 
 
-def test_nothing_of_a_cancelled_campaign_is_tried_again(site: Site) -> None:
-    """And its events are closed with it."""
+def test_no_task_of_a_cancelled_campaign_is_retried(site: Site) -> None:
     number = site.open(Code.EXIT_ERROR, kind=CampaignEventSubject.TASK, exit_status=3)
     site.ask(Verb.CANCEL, 1)
 
@@ -430,8 +406,7 @@ def test_nothing_of_a_cancelled_campaign_is_tried_again(site: Site) -> None:
 
 
 @pytest.mark.parametrize("state", [CampaignState.IN_TREATMENT, CampaignState.TERMINATED])
-def test_no_task_of_a_test_is_tried_again(tmp_path: Path, state: CampaignState) -> None:
-    """It sends one a cluster, so the failures stay as they are, and root is asked for nothing."""
+def test_no_task_of_a_test_campaign_is_retried(tmp_path: Path, state: CampaignState) -> None:
     site = Site(tmp_path, CampaignType.TEST)
     number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     site.campaigns.set_campaign_state(1, state, NOON)
@@ -448,15 +423,11 @@ def test_no_task_of_a_test_is_tried_again(tmp_path: Path, state: CampaignState) 
     site.database.close()
 
 
-def test_each_verb_is_done_by_one_of_those_who_do_them() -> None:
-    """A request that nobody does would lie there for ever."""
+def test_each_request_verb_has_exactly_one_handler() -> None:
     assert sorted((*CampaignOwnerRequestHandler.VERBS, *SubscriptionRequestHandler.VERBS)) == sorted(Verb)
 
 
-def test_of_many_that_are_to_be_purged_each_is_asked_about_by_itself(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who looks through all that go on for each of thousands keeps the runner for hours."""
+def test_a_purge_reads_only_the_named_campaigns(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CampaignRows, "unfinished_campaigns", None)
     signs: list[int] = []
     monkeypatch.setattr(program_runs, "_after_each", lambda: signs.append(1))
@@ -477,10 +448,7 @@ def test_of_many_that_are_to_be_purged_each_is_asked_about_by_itself(
     assert len(signs) == 6
 
 
-def test_a_request_about_many_lets_others_write_the_state_file_between_some_of_them(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was not done when the runner was killed is done when the request comes up again."""
+def test_a_request_for_many_campaigns_takes_several_transactions(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     first = site.campaigns.find_campaign(1)
     for number in range(2, 6):
         site.campaigns.insert_campaign(replace(first, number=number), f"token{number}")

@@ -1,4 +1,4 @@
-"""A site keeps its name while arrays are away that bear it."""
+"""A site keeps its name while arrays with this name are at clusters."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ def kept(tmp_path: Path) -> Path:
     return tmp_path / "runner.site"
 
 
-def test_another_name_is_refused_while_arrays_are_away(campaigns: CampaignRows, kept: Path) -> None:
+def test_a_new_site_name_is_refused_while_arrays_are_open(campaigns: CampaignRows, kept: Path) -> None:
     campaign_runner.require_unchanged_site_name("alpha", campaigns, str(kept), is_dry=False)
     campaigns.create_array(1, "beta", 2, NOON)
     for _ in range(2):
@@ -35,20 +35,19 @@ def test_another_name_is_refused_while_arrays_are_away(campaigns: CampaignRows, 
     campaign_runner.require_unchanged_site_name("alpha", campaigns, str(kept), is_dry=False)
 
 
-def test_another_name_is_taken_when_none_is_away(campaigns: CampaignRows, kept: Path) -> None:
+def test_a_new_site_name_is_accepted_without_open_arrays(campaigns: CampaignRows, kept: Path) -> None:
     campaign_runner.require_unchanged_site_name("alpha", campaigns, str(kept), is_dry=False)
     campaign_runner.require_unchanged_site_name("omega", campaigns, str(kept), is_dry=False)
     assert kept.read_text() == "omega"
 
 
-def test_a_name_is_taken_that_was_never_kept(campaigns: CampaignRows, kept: Path) -> None:
-    """As by a service of before, whose arrays are away."""
+def test_a_first_site_name_is_accepted_with_open_arrays(campaigns: CampaignRows, kept: Path) -> None:
     campaigns.create_array(1, "beta", 2, NOON)
     campaign_runner.require_unchanged_site_name("alpha", campaigns, str(kept), is_dry=False)
     with pytest.raises(ConfigError):
         campaign_runner.require_unchanged_site_name("omega", campaigns, str(kept), is_dry=False)
 
 
-def test_a_dry_run_keeps_nothing(campaigns: CampaignRows, kept: Path) -> None:
+def test_a_dry_run_stores_no_site_name(campaigns: CampaignRows, kept: Path) -> None:
     campaign_runner.require_unchanged_site_name("alpha", campaigns, str(kept), is_dry=True)
     assert not kept.exists()

@@ -1,4 +1,4 @@
-"""A program of campaigns that goes on shows that it lives, however long a cycle of it is."""
+"""A campaign program in a loop resets its watchdog after each call, however long a cycle takes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,15 +19,15 @@ FAR = SshLogin(host="beta")
 
 
 class Lost(ssh.OpenSshClient):
-    """Carries requests of which none has an answer."""
+    """An ssh client that loses every request."""
 
     def carry(self, login: SshLogin, *_: object) -> tuple[CompletedProgram, bool]:
-        """Lose one."""
+        """Lose a request."""
         raise CommandFailed((login.host,), None)
 
 
 class Calling:
-    """A program whose one cycle calls clusters one after another; it is told to stop then."""
+    """A program whose only cycle calls several clusters."""
 
     pause_s = 15.0
 
@@ -39,7 +39,7 @@ class Calling:
         self.is_released = False
 
     def beat(self) -> None:
-        """Live on."""
+        """Count a heartbeat."""
         self.beats += 1
 
     def wait(self, _: float) -> bool:
@@ -53,7 +53,7 @@ class Calling:
         yield self
 
     def gather(self) -> int:
-        """Ask two clusters; one does not answer."""
+        """Call two clusters, of which one does not answer."""
         self._call(None)
         self._call(FAR)
         return 0
@@ -63,16 +63,16 @@ class Calling:
         return 0
 
     def entry(self, *_: int) -> DecisionJournalEntry | None:
-        """Tell nothing."""
+        """Return no journal entry."""
         return None
 
     def apply(self, *_: int) -> None:
-        """Act as an owner, twice; the second time in vain."""
+        """Run a program twice; the second program is missing."""
         self._call(None)
         self._call(None, "/no/such/program")
 
     def release(self) -> None:
-        """Hold nothing more."""
+        """Record the release."""
         self.is_released = True
 
     def _call(self, login: SshLogin | None, program: str = "/bin/true") -> None:
@@ -87,15 +87,13 @@ def _calling(tmp_path: Path) -> Iterator[Calling]:
     program_runs.call_after_each_program_end(lambda: None)
 
 
-def test_each_call_that_is_over_is_a_sign_of_life_and_a_cycle_that_hangs_gives_none(calling: Calling) -> None:
-    """Also one that failed; what could not be started took no time."""
+def test_each_finished_or_failed_call_resets_the_watchdog(calling: Calling) -> None:
     campaign_program_start.run_cycles_until_signal(calling, calling, calling, Clock())  # type: ignore[arg-type]  # what it needs of them
 
     assert calling.beats_after == [2, 3, 4, 4]
 
 
-def test_a_run_of_one_cycle_lets_go_of_what_it_holds(calling: Calling) -> None:
-    """Then it is noted what came of what the cycle has begun, as of a mail."""
+def test_a_single_cycle_releases_its_resources(calling: Calling) -> None:
     campaign_program_start.run_one_cycle(calling, is_dry=False)
 
     assert calling.is_released

@@ -1,4 +1,4 @@
-"""A prologue and an epilogue are arrays of one task, which count as no task of the campaign."""
+"""A prologue or an epilogue is an array of one task that does not count as a task of the campaign."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +43,7 @@ BETA_PROLOGUE, GAMMA_PROLOGUE, GAMMA_EPILOGUE = 990_000_000, 990_000_002, 990_00
 
 
 class Site:
-    """A state file with one campaign, and clusters that do or refuse what they are told."""
+    """A state file with one campaign, and fake clusters that accept or refuse arrays."""
 
     def __init__(self, folder: Path) -> None:
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
@@ -62,36 +62,36 @@ class Site:
     def submit_arrays(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]
     ) -> tuple[ArraySubmissionResult, ...]:
-        """Take arrays."""
+        """Accept arrays."""
         for array, attempts in arrays:
             tasks = format_attempt_ranges(tuple((one.task, one.attempt) for one in attempts))
             self.told.append(f"{array.cluster} {tasks}")
         return tuple(ArraySubmissionResult(job_id=0 if self.trouble else 71, error=self.trouble) for _ in arrays)
 
     def release_array(self, array: CampaignArray) -> None:
-        """Let it start."""
+        """Start an array's tasks."""
 
     def delete_array(self, array: CampaignArray) -> int:
-        """End it."""
+        """Return the job id of the deleted array."""
         return self.job_id or array.job_id
 
     def delete_array_tasks(self, array: CampaignArray, places: tuple[range, ...]) -> None:
-        """End some of it."""
+        """Delete tasks of an array."""
 
     def close_campaign_in_root_ledger(self, campaign: int) -> None:
-        """Send nothing more of it."""
+        """Accept no more tasks of a campaign."""
 
     def list_root_ledger_arrays(self, campaign: int) -> tuple[RootLedgerArray, ...]:
-        """Tell root's ledger."""
+        """Return the arrays in root's ledger."""
         return self.ledger
 
     def begin(self, step: str, cluster: str = "gamma", attempt: int = 1) -> None:
-        """Begin a step."""
+        """Submit a prologue or an epilogue."""
         one = CampaignPrologueOrEpilogueStart(campaign=1, cluster=cluster, step=step, attempt=attempt)
         self.actions.execute_plan(CampaignCyclePlan(steps=(one,)))
 
     def known(self) -> list[tuple[str, str, int, TaskAttemptOutcome]]:
-        """Return what is known of steps."""
+        """Return step, cluster, attempt and outcome of each stored prologue or epilogue."""
         return [
             (one.step, one.cluster, one.attempt, one.outcome)
             for one in self.tries.last_prologues_and_epilogues([self.one])
@@ -101,8 +101,7 @@ class Site:
 _site = site_fixture(Site)
 
 
-def test_a_step_has_a_number_of_its_own_at_each_cluster(site: Site) -> None:
-    """So that root's ledger takes each attempt of it once."""
+def test_each_prologue_and_epilogue_has_its_own_task_number(site: Site) -> None:
     site.begin(PROLOGUE, "gamma")
     site.begin(PROLOGUE, "beta")
     site.begin(EPILOGUE, "gamma", 2)
@@ -115,8 +114,7 @@ def test_a_step_has_a_number_of_its_own_at_each_cluster(site: Site) -> None:
     ]
 
 
-def test_a_step_is_no_task(site: Site) -> None:
-    """It is counted nowhere, and a test campaign has had no task by it."""
+def test_a_prologue_does_not_count_as_a_task(site: Site) -> None:
     site.begin(PROLOGUE)
     (array,) = site.campaigns.open_arrays()
     (one,) = site.campaigns.unfinished_attempts(array)
@@ -133,8 +131,9 @@ def test_a_step_is_no_task(site: Site) -> None:
 
 
 @pytest.mark.parametrize("trouble", [PermanentArrayRefusal("no"), RootCampaignRefusal("no")])
-def test_one_that_is_refused_has_failed_and_fails_no_task(site: Site, trouble: GridbridgeError) -> None:
-    """Unless root refuses the whole campaign."""
+def test_a_refused_prologue_fails_no_task_unless_root_refuses_the_campaign(
+    site: Site, trouble: GridbridgeError
+) -> None:
     site.trouble = trouble
     site.begin(PROLOGUE)
 
@@ -145,8 +144,7 @@ def test_one_that_is_refused_has_failed_and_fails_no_task(site: Site, trouble: G
     assert site.campaigns.open_arrays() == ()
 
 
-def test_a_cancelled_campaign_is_unfinished_until_it_is_wound_up(site: Site) -> None:
-    """Then it may be purged; one that was cancelled before there were epilogues is so, too."""
+def test_a_cancelled_campaign_is_unfinished_until_its_epilogues_ended(site: Site) -> None:
     site.campaigns.set_campaign_state(1, CampaignState.CANCELLED)
     (before,) = site.campaigns.unfinished_campaigns()
     site.actions.execute_plan(CampaignCyclePlan(wound_up=(1,)))
@@ -156,8 +154,7 @@ def test_a_cancelled_campaign_is_unfinished_until_it_is_wound_up(site: Site) -> 
     assert site.campaigns.unfinished_campaigns() == ()
 
 
-def test_a_state_file_that_is_older_than_the_ledger_knows_a_step_again(site: Site) -> None:
-    """It does not wait as a task would."""
+def test_a_prologue_in_roots_ledger_is_imported_as_a_prologue(site: Site) -> None:
     site.trouble = ArrayTasksAlreadyInLedger("another one")
     tasks = parse_attempt_ranges(f"{GAMMA_PROLOGUE}:1")
     site.ledger = (RootLedgerArray(number=1, cluster="gamma", tasks=tasks, job_id=70),)
@@ -172,8 +169,7 @@ def test_a_state_file_that_is_older_than_the_ledger_knows_a_step_again(site: Sit
     assert states[1] is ArraySubmissionState.SUBMITTED
 
 
-def test_an_array_that_the_ledger_has_with_other_tasks_gets_no_id(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kill, or a ledger that can't be read now, would leave it with the ends of those tasks."""
+def test_an_array_with_other_tasks_in_the_ledger_gets_no_job_id(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     told = ArraySubmissionResult(job_id=71, error=ArrayTasksAlreadyInLedger("array 1 has other tasks"))
     monkeypatch.setattr(site, "submit_arrays", lambda arrays: (told,) * len(arrays))
 
@@ -188,8 +184,7 @@ def test_an_array_that_the_ledger_has_with_other_tasks_gets_no_id(site: Site, mo
 
 
 @pytest.mark.parametrize(("job_id", "is_over"), [(0, True), (71, False)])
-def test_a_prologue_that_is_given_up_is_deleted_first(site: Site, job_id: int, is_over: bool) -> None:
-    """Its cluster may have taken it, and the answer was lost: then its end is asked for."""
+def test_an_abandoned_prologue_is_deleted_before_it_counts_as_ended(site: Site, job_id: int, is_over: bool) -> None:
     site.trouble = GridbridgeError("no answer")
     site.begin(PROLOGUE)
     (array,) = site.campaigns.open_arrays()

@@ -1,4 +1,4 @@
-"""A site's script says how stressed a cluster is; what it does not say is the greatest stress."""
+"""A site's script prints a cluster's stress; without a number the stress is infinite."""
 
 from math import inf
 from pathlib import Path
@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCa
         ("", inf),
     ],
 )
-def test_a_script_prints_a_number(tmp_path: Path, says: str, told: float) -> None:
+def test_a_stress_script_prints_a_number(tmp_path: Path, says: str, told: float) -> None:
     script = tmp_path / "script"
     script.write_text(f"#!/bin/sh\n{says}\n")
     script.chmod(0o755)
@@ -30,8 +30,9 @@ def test_a_script_prints_a_number(tmp_path: Path, says: str, told: float) -> Non
     ) == {"beta": told}
 
 
-def test_what_a_script_says_beside_no_number_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """It may have failed and ended with 0."""
+def test_the_error_output_of_a_script_without_number_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     script = tmp_path / "script"
     script.write_text("#!/bin/sh\necho no such volume >&2\n")
     script.chmod(0o755)
@@ -41,7 +42,7 @@ def test_what_a_script_says_beside_no_number_is_logged(tmp_path: Path, caplog: p
     assert "why='the script printed no number: script: no such volume'" in caplog.text
 
 
-def test_a_script_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_stress_script_means_infinite_stress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "script"
     script.write_text("#!/bin/sh\nsleep 300\n")
     script.chmod(0o755)
@@ -52,7 +53,7 @@ def test_a_script_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: py
     ) == {"beta": inf}
 
 
-def test_without_a_script_nothing_is_asked() -> None:
+def test_a_cluster_without_stress_script_has_no_stress() -> None:
     assert stress_and_mail_programs.run_cluster_stress_scripts(
         {"beta": ClusterCampaignsSection(), "gamma": ClusterCampaignsSection(stress_script="/none")}
     ) == {"gamma": inf}

@@ -1,4 +1,4 @@
-"""An owner adds tasks to a campaign that goes on, by files of their own, each taken once."""
+"""An owner adds tasks to an unfinished campaign by files, each of which is accepted once."""
 
 import os
 from collections.abc import Iterator
@@ -27,8 +27,8 @@ def _site(tmp_path: Path) -> Iterator[Site]:
     site.database.close()
 
 
-def add(site: Site, *parameters: str, to: int = 1) -> str:
-    """Bring a part; return its token."""
+def add_tasks_file(site: Site, *parameters: str, to: int = 1) -> str:
+    """Submit a file of added tasks; return its token."""
     return site.bring({ADDS_TO: to, "token": "x"}, *parameters)
 
 
@@ -37,9 +37,8 @@ def parts(site: Site) -> list[str]:
     return site.files()
 
 
-def test_added_tasks_follow_all_that_there_were(site: Site) -> None:
-    """Their numbers go on, and they wait as the others did."""
-    tokens = [add(site, "c 3", "d 4"), add(site, "e 5")]
+def test_added_tasks_are_numbered_after_the_existing_tasks(site: Site) -> None:
+    tokens = [add_tasks_file(site, "c 3", "d 4"), add_tasks_file(site, "e 5")]
 
     taken = site.intake.process_inbox_files()
 
@@ -55,9 +54,8 @@ def test_added_tasks_follow_all_that_there_were(site: Site) -> None:
     assert sorted(lines) == ["a 1", "b 2", "c 3", "d 4", "e 5"]
 
 
-def test_a_cycle_that_was_killed_takes_no_part_in_twice(site: Site) -> None:
-    """It is known by the file's name, and the rest is done again."""
-    token = add(site, "c 3")
+def test_a_killed_cycle_accepts_no_added_tasks_twice(site: Site) -> None:
+    token = add_tasks_file(site, "c 3")
     site.intake.process_inbox_files()
     os.rename(site.brought / "c.1.1", site.brought / f"begun/in.{token}")
     (site.published / "taken" / token).unlink()
@@ -75,76 +73,70 @@ def test_a_cycle_that_was_killed_takes_no_part_in_twice(site: Site) -> None:
         ([CampaignOwnerRequestVerb.CANCEL, CampaignOwnerRequestVerb.PURGE], "no campaign 1"),
     ],
 )
-def test_a_campaign_that_is_over_gets_no_more(site: Site, verbs: list[CampaignOwnerRequestVerb], why: str) -> None:
-    """And a line says so."""
+def test_a_cancelled_or_purged_campaign_gets_no_more_tasks(
+    site: Site, verbs: list[CampaignOwnerRequestVerb], why: str
+) -> None:
     for verb in verbs:
         assert site.ask(verb, 1) is CampaignOwnerRequestReply.DONE
-    token = add(site, "c 3")
+    token = add_tasks_file(site, "c 3")
 
     assert site.intake.process_inbox_files() == 0
     assert site.answer(token)["refused"] == why
     assert f"begun/in.{token}" not in parts(site)
 
 
-def test_a_terminated_campaign_gets_no_more(site: Site) -> None:
-    """It has ended."""
+def test_a_terminated_campaign_gets_no_more_tasks(site: Site) -> None:
     site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, ENDED)
-    token = add(site, "c 3")
+    token = add_tasks_file(site, "c 3")
     site.intake.process_inbox_files()
 
     assert site.answer(token)["refused"].startswith("campaign 1 is terminated")
 
 
-def test_a_paused_campaign_gets_more(site: Site) -> None:
-    """They wait until it goes on."""
+def test_a_paused_campaign_gets_more_tasks(site: Site) -> None:
     site.ask(CampaignOwnerRequestVerb.PAUSE, 1)
-    add(site, "c 3")
+    add_tasks_file(site, "c 3")
 
     assert (site.intake.process_inbox_files(), site.campaigns.count_unsent_tasks()) == (1, {1: 3})
 
 
-def test_nobody_adds_to_anothers_campaign(site: Site) -> None:
-    """By the kernel's word, whatever the file says."""
+def test_nobody_adds_tasks_to_another_users_campaign(site: Site) -> None:
     site.give_away(1)
-    tokens = [add(site, "c 3"), add(site, "c 3", to=7)]
+    tokens = [add_tasks_file(site, "c 3"), add_tasks_file(site, "c 3", to=7)]
     site.intake.process_inbox_files()
 
     told = [site.answer(token)["refused"] for token in tokens]
     assert told == ["campaign 1 is owned by another user", "no campaign 7"]
 
 
-def test_what_adds_nothing_is_refused(site: Site) -> None:
-    """As is a test campaign's second part."""
-    empty = add(site)
+def test_an_empty_file_and_tasks_for_a_test_campaign_are_refused(site: Site) -> None:
+    empty = add_tasks_file(site)
     site.bring(asdict(Jdl(name="t", type=CampaignType.TEST, clusters=SWEEP.clusters)), "a", "b")
     site.intake.process_inbox_files()
-    token = add(site, "c", to=2)
+    token = add_tasks_file(site, "c", to=2)
     site.intake.process_inbox_files()
 
     assert site.answer(empty)["refused"] == "campaign 1 has 2 tasks; expected 1 to 10000000 in all"
     assert "is a test campaign, which sends one task" in site.answer(token)["refused"]
 
 
-def test_the_rules_see_all_tasks_that_it_will_have(site: Site) -> None:
-    """Many small parts pass by no limit."""
-
+def test_admission_rules_see_the_total_number_of_tasks(site: Site) -> None:
     def few(candidate: CampaignForAdmission) -> AdmissionRefusal | None:
         return AdmissionRefusal(reason=f"{candidate.tasks} are too many") if candidate.tasks > 3 else None
 
     site.rules = (CampaignAdmissionRule(name="10.py:few", judge=few),)
-    tokens = [add(site, "c")]
+    tokens = [add_tasks_file(site, "c")]
     site.intake.process_inbox_files()
-    tokens.append(add(site, "d"))
+    tokens.append(add_tasks_file(site, "d"))
     site.intake.process_inbox_files()
 
     assert site.answer(tokens[0]) == {"campaign": 1, "tasks": 1}
     assert site.answer(tokens[1])["refused"] == "10.py:few: 4 are too many"
 
 
-def test_what_somebody_put_in_a_parts_place_is_none(site: Site) -> None:
-    """A folder, too: the part is called so all the same."""
+def test_a_foreign_folder_named_like_an_added_file_is_moved_aside(site: Site) -> None:
     (site.brought / "c.1.1").mkdir()
-    add(site, "c 3")
+    add_tasks_file(site, "c 3")
     site.intake.process_inbox_files()
 
     assert (site.brought / "c.1.1").is_file()
@@ -152,8 +144,7 @@ def test_what_somebody_put_in_a_parts_place_is_none(site: Site) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="another person's file")
-def test_anothers_file_beside_a_campaign_is_no_part(site: Site) -> None:
-    """Its owner reads what is theirs."""
+def test_another_users_file_adds_no_tasks(site: Site) -> None:
     (site.brought / "c.1.1").write_bytes(b"{}\nevil\n")
     os.chown(site.brought / "c.1.1", 1, -1)
 
@@ -162,41 +153,38 @@ def test_anothers_file_beside_a_campaign_is_no_part(site: Site) -> None:
     assert site.campaigns.count_unsent_tasks() == {1: 2}
 
 
-def test_parts_that_an_older_state_file_does_not_know_pause_their_campaign(site: Site) -> None:
-    """As campaigns do: its owner says whether it goes on. What was foretold is forgotten."""
+def test_added_tasks_missing_in_a_restored_state_file_pause_the_campaign(site: Site) -> None:
     for number in (1, 2):
         data = campaign_files_of_owners.encode_campaign_file({ADDS_TO: 1, "token": str(number)}, ("c", "d"))
-        site.give(data, 1, number)
+        site.add_registered_file(data, 1, number)
     planted = campaign_files_of_owners.encode_campaign_file({ADDS_TO: 1, "token": "z"}, ("evil",))
     (site.brought / "c.1.3").write_bytes(planted)
 
-    site.again().intake.restore_lost_campaigns()
+    site.restarted().intake.restore_lost_campaigns()
     site.intake.restore_lost_campaigns()
 
     (found,) = site.campaigns.all_campaigns()
     assert (found.tasks, found.state) == (6, CampaignState.PAUSED)
     assert site.campaigns.count_unsent_tasks() == {1: 6}
-    add(site, "e")
+    add_tasks_file(site, "e")
     site.intake.process_inbox_files()
     assert "c.1.3" in parts(site)
 
 
-def test_a_forgotten_campaign_is_known_again_with_its_parts(site: Site) -> None:
-    """From its files alone."""
-    site.give(campaign_files_of_owners.encode_campaign_file(asdict(SWEEP) | {"token": "x"}, ("a",)), 2)
+def test_a_lost_campaign_is_restored_with_its_added_tasks(site: Site) -> None:
+    site.add_registered_file(campaign_files_of_owners.encode_campaign_file(asdict(SWEEP) | {"token": "x"}, ("a",)), 2)
     data = campaign_files_of_owners.encode_campaign_file({ADDS_TO: 2, "token": "y"}, ("b", "c"))
-    site.give(data, 2, part=1)
+    site.add_registered_file(data, 2, part=1)
 
-    site.again().intake.restore_lost_campaigns()
+    site.restarted().intake.restore_lost_campaigns()
 
     found = site.campaigns.find_campaign(2)
     assert (found.tasks, found.state) == (3, CampaignState.PAUSED)
 
 
-def test_what_has_ended_is_purged_with_its_parts(site: Site) -> None:
-    """Nothing of it lies there."""
-    add(site, "c 3")
-    add(site, "d 4")
+def test_a_purge_removes_the_files_of_added_tasks(site: Site) -> None:
+    add_tasks_file(site, "c 3")
+    add_tasks_file(site, "d 4")
     site.intake.process_inbox_files()
     site.ask(CampaignOwnerRequestVerb.CANCEL, 1)
 
@@ -204,8 +192,7 @@ def test_what_has_ended_is_purged_with_its_parts(site: Site) -> None:
     assert parts(site) == []
 
 
-def test_a_part_of_another_cluster_is_no_campaign(site: Site) -> None:
-    """What says that it adds to a campaign brings none, whatever else it says."""
+def test_a_file_of_added_tasks_creates_no_campaign(site: Site) -> None:
     clusters = {"beta": JdlSettingsAtCluster(exec_file="evil")}
     header = asdict(Jdl(name="n", clusters=clusters)) | {ADDS_TO: 1}
     site.bring(header, "c")

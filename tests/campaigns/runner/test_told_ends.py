@@ -1,4 +1,4 @@
-"""Root is told of each campaign that has ended."""
+"""Root's ledger gets the end of each ended campaign."""
 
 from datetime import datetime
 from itertools import count
@@ -16,7 +16,7 @@ TOKENS = count()
 
 
 class Site:
-    """A state file, and root."""
+    """A state file, and fake clusters with root's ledger."""
 
     def __init__(self, path: Path) -> None:
         self.database = StateFile.open(f"sqlite:///{path}/state.db")
@@ -31,8 +31,8 @@ class Site:
         self.campaigns.set_campaign_state(number, state, ended_at)
         return number
 
-    def tell(self) -> list[str]:
-        """Tell root; return what it was told."""
+    def close_ended_campaigns(self) -> list[str]:
+        """Close ended campaigns in root's ledger; return the commands."""
         self.grid.told.clear()
         self._ends.close_ended_campaigns()
         return list(self.grid.told)
@@ -41,58 +41,54 @@ class Site:
 _site = site_fixture(Site)
 
 
-def test_each_end_is_told_once(site: Site) -> None:
-    """Not that of a campaign which goes on, or whose epilogues are still to run."""
+def test_each_ended_campaign_is_closed_once_in_roots_ledger(site: Site) -> None:
     site.add(CampaignState.IN_TREATMENT, None)
     site.add(CampaignState.CANCELLED, None)
     ended = [site.add(CampaignState.TERMINATED), site.add(CampaignState.CANCELLED)]
 
-    assert site.tell() == [f"end {number}" for number in ended]
-    assert site.tell() == []
+    assert site.close_ended_campaigns() == [f"end {number}" for number in ended]
+    assert site.close_ended_campaigns() == []
 
 
-def test_the_end_of_a_campaign_that_went_on_is_told_again(site: Site) -> None:
+def test_the_next_end_of_a_reopened_campaign_is_recorded_again(site: Site) -> None:
     number = site.add(CampaignState.TERMINATED)
-    site.tell()
+    site.close_ended_campaigns()
     site.campaigns.set_campaign_state(number, CampaignState.IN_TREATMENT)
-    going = site.tell()
+    going = site.close_ended_campaigns()
     site.campaigns.set_campaign_state(number, CampaignState.TERMINATED, NOON)
 
-    assert (going, site.tell()) == ([], [f"end {number}"])
+    assert (going, site.close_ended_campaigns()) == ([], [f"end {number}"])
 
 
-def test_what_could_not_be_told_is_told_later(site: Site) -> None:
-    """A ledger that is lost lets nothing be sent either."""
+def test_a_failed_closing_in_roots_ledger_is_repeated(site: Site) -> None:
     for _ in range(2):
         site.add(CampaignState.TERMINATED)
     site.grid.failing["end"] = GridbridgeError("sudo: no")
-    failed = site.tell()
+    failed = site.close_ended_campaigns()
     site.grid.failing["end"] = RootLedgerUnreadable("gone")
 
-    assert (len(failed), len(site.tell()), site.tell()) == (1, 2, [])
+    assert (len(failed), len(site.close_ended_campaigns()), site.close_ended_campaigns()) == (1, 2, [])
 
 
-def test_a_file_that_can_not_be_read_keeps_no_other_end_from_being_told(site: Site) -> None:
-    """It is a person's own, who may remove it; the others are other people's campaigns."""
+def test_an_unreadable_campaign_file_does_not_delay_other_closings(site: Site) -> None:
     for _ in range(3):
         site.add(CampaignState.TERMINATED)
     site.grid.failing["end"] = CampaignFileUnreadable("c.1: input/output error")
 
-    assert (len(site.tell()), len(site.tell())) == (3, 3)
+    assert (len(site.close_ended_campaigns()), len(site.close_ended_campaigns())) == (3, 3)
 
 
-def test_many_files_that_can_not_be_read_keep_no_other_end_from_being_told(site: Site) -> None:
-    """The next cycle begins where this one ended, and then anew."""
+def test_many_unreadable_campaign_files_do_not_delay_other_closings(site: Site) -> None:
     for _ in range(AT_ONCE + 1):
         site.add(CampaignState.TERMINATED)
     site.grid.failing["end"] = CampaignFileUnreadable("c.1: input/output error")
-    site.tell()
+    site.close_ended_campaigns()
 
-    assert [site.tell(), site.tell()[0]] == [[f"end {AT_ONCE + 1}"], "end 1"]
+    assert [site.close_ended_campaigns(), site.close_ended_campaigns()[0]] == [[f"end {AT_ONCE + 1}"], "end 1"]
 
 
-def test_a_cycle_tells_of_some(site: Site) -> None:
+def test_one_cycle_closes_at_most_20_campaigns(site: Site) -> None:
     for _ in range(AT_ONCE + 2):
         site.add(CampaignState.TERMINATED)
 
-    assert (len(site.tell()), len(site.tell())) == (AT_ONCE, 2)
+    assert (len(site.close_ended_campaigns()), len(site.close_ended_campaigns())) == (AT_ONCE, 2)

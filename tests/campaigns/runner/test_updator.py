@@ -1,4 +1,4 @@
-"""What a cycle reads of what was sent grows with what has ended, not with what runs."""
+"""The runner finds ended tasks of arrays, and reads only attempts that the job list lacks."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -55,7 +55,7 @@ RUNNING = JobState([JobStateFact.RUNNING])
 
 
 class Site:
-    """An array of five tasks at beta, of which some places are listed and some have ended."""
+    """An array of five tasks at beta, of which some are listed and some have ended."""
 
     def __init__(self, database: StateFile, ran: str) -> None:
         self.campaigns = CampaignRows(database)
@@ -88,7 +88,7 @@ class Site:
         self.missed_s: float | dict[int, float] | None = None  # since when tasks are missed, all or by place
 
     def look(self, *rows: range, ended: ReportedEnds) -> tuple[list[int], bool]:
-        """Return the places whose attempts have ended, and whether the array is over."""
+        """Return the array indices of ended attempts, and whether the array has ended."""
         seen = made_snapshot(jobs={7: tuple(_row(some) for some in rows)})
 
         def ends(
@@ -142,7 +142,7 @@ def _site(tmp_path: Path) -> Iterator[Site]:
     database.close()
 
 
-def test_of_an_array_that_is_listed_whole_nothing_is_read(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_attempt_of_a_completely_listed_array_is_read(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     def read(*_: object) -> None:
         raise AssertionError("read")
 
@@ -152,8 +152,7 @@ def test_of_an_array_that_is_listed_whole_nothing_is_read(site: Site, monkeypatc
     assert site.asked == 0
 
 
-def test_what_is_not_listed_has_ended_once_its_cluster_tells(site: Site) -> None:
-    """The array is over with its last task; those that ended before are not asked for again."""
+def test_an_unlisted_task_has_ended_once_its_cluster_reports_the_end(site: Site) -> None:
     well = JobEnd(exit_status=0, wallclock_s=3.0)
 
     assert site.look(range(2, 4), ended={1: well, 5: well}) == ([1, 5], False)
@@ -162,15 +161,14 @@ def test_what_is_not_listed_has_ended_once_its_cluster_tells(site: Site) -> None
     assert site.look(ended={3: well}) == ([3], True)
 
 
-def test_the_order_of_an_answer_tells_nothing(site: Site) -> None:
-    """Nor that it tells what runs, or has ended, twice."""
+def test_order_and_repetition_in_an_answer_do_not_matter(site: Site) -> None:
     well, ill = JobEnd(exit_status=0), JobEnd(exit_status=3)
 
     assert site.look(range(5, 6), range(2, 3), range(5, 6), ended={4: ill, 1: well}) == ([1, 4], False)
     assert site.look(range(2, 3), ended={5: well, 4: ill, 3: ill, 1: well}) == ([3, 5], False)
 
 
-def test_only_the_attempts_at_the_places_are_read(site: Site) -> None:
+def test_only_unfinished_attempts_at_given_indices_are_read(site: Site) -> None:
     first, *_ = site.campaigns.unfinished_attempts(site.array)
     site.campaigns.record_attempt_ends([replace(first, outcome=Outcome.SUCCESS)])
     tries = site.updator._tries
@@ -180,8 +178,7 @@ def test_only_the_attempts_at_the_places_are_read(site: Site) -> None:
     assert all(isinstance(one, TaskAttempt) for one in tries.unfinished_attempts_at(site.array, {3}))
 
 
-def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
-    """Nobody saw what it came to, then; what was told of others counts."""
+def test_a_disputed_end_counts_only_after_its_owner_declares_it_lost(site: Site) -> None:
     well = JobEnd(exit_status=0, wallclock_s=3.0)
     given_up = replace(new_campaign_event(CampaignEventSubject.CAMPAIGN, Code.DISPUTED, 1, "beta", NOON), until=NOON)
 
@@ -193,8 +190,7 @@ def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
     assert (first.outcome, second.outcome) == (Outcome.SITE_FAULT, Outcome.SUCCESS)
 
 
-def test_a_cancelled_task_at_a_cluster_that_left_is_lost_to_nobody(site: Site) -> None:
-    """The others run again elsewhere."""
+def test_a_cancelled_task_at_a_removed_cluster_does_not_count_as_lost(site: Site) -> None:
     database = site.campaigns.database
     known = {"kind": CampaignEventSubject.CLUSTER, "code": Code.DROPPED, "campaign": 0, "cluster": "beta"}
     EventAndSuccessRecordRows(database).store_events([CampaignEvent(**known, opened_at=NOON, last_at=NOON, until=NOON)])  # type: ignore[arg-type]  # the event's own words
@@ -205,8 +201,7 @@ def test_a_cancelled_task_at_a_cluster_that_left_is_lost_to_nobody(site: Site) -
     assert [one.outcome for one in seen.ended] == [*[Outcome.SITE_FAULT] * 3, Outcome.UNWANTED, Outcome.SITE_FAULT]
 
 
-def test_what_is_missed_for_long_is_asked_for_before_it_counts_as_deleted(site: Site) -> None:
-    """A list may leave out what runs; what waited and is neither has been deleted."""
+def test_a_missing_task_counts_as_deleted_only_after_a_query(site: Site) -> None:
     site.missed_s = 61.0
     site.living = frozenset({1})
 
@@ -214,8 +209,7 @@ def test_what_is_missed_for_long_is_asked_for_before_it_counts_as_deleted(site: 
     assert site.late == [(site.array,)]
 
 
-def test_all_that_is_kept_is_searched_once_before_a_task_counts_as_lost(site: Site) -> None:
-    """Records may have been rotated away while nobody looked."""
+def test_all_accounting_records_are_searched_once_before_a_task_is_lost(site: Site) -> None:
     site.missed_s = 59.0
     site.living = frozenset({1, 2})
     site.look(range(3, 6), ended={})
@@ -226,8 +220,7 @@ def test_all_that_is_kept_is_searched_once_before_a_task_counts_as_lost(site: Si
     assert site.searched == [False, True, False]
 
 
-def test_what_was_deleted_before_it_began_has_ended_once_it_is_not_listed(site: Site) -> None:
-    """The others may have a record that is to be written."""
+def test_a_task_deleted_while_held_has_ended_once_it_is_unlisted(site: Site) -> None:
     known: dict[str, Any] = {"campaign": 1, "array": site.array.number, "cluster": "beta"}
     site.updator._marks.mark_tasks(
         ArrayTaskDeletion(**known, places=(range(2, 4),), wiped_for=NikitaDeletionReason.LEFT)
@@ -247,18 +240,16 @@ def test_what_was_deleted_before_it_began_has_ended_once_it_is_not_listed(site: 
         (NikitaDeletionReason.UNWANTED, set()),
     ],
 )
-def test_a_cycle_sees_where_nikita_deletes_tasks_that_waited(
+def test_a_situation_has_the_clusters_where_nikita_deleted_waiting_tasks(
     site: Site, wiped_for: NikitaDeletionReason, wiped: set[tuple[int, str]]
 ) -> None:
-    """As long as their ends are not known."""
     known: dict[str, Any] = {"campaign": 1, "array": site.array.number, "cluster": "beta"}
     site.updator._marks.mark_tasks(ArrayTaskDeletion(**known, places=(range(2, 3),), wiped_for=wiped_for))
 
     assert site.updator.gather_situation().wiped == wiped
 
 
-def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
-    """What was learnt, what went wrong, what waits where, and what the site says of each."""
+def test_a_situation_has_the_contents_of_the_state_file(site: Site) -> None:
     database, cleaned = (site.campaigns.database, JdlSettingsAtCluster(exec_file="run", epilogue="clean"))
     jdl = Jdl(name="sweep", clusters={"beta": cleaned})
     site.campaigns.insert_campaign(replace(site.one, jdl=jdl), "another")
@@ -295,8 +286,7 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
     assert seen.arrays_at_once == ARRAYS_AT_ONCE
 
 
-def test_a_cycle_sees_since_when_a_cluster_answers_again(site: Site) -> None:
-    """Until then nobody noted the ends of tasks there; one that is away now is not back."""
+def test_a_situation_has_the_recovery_times_of_clusters(site: Site) -> None:
     away = CampaignEvent(
         kind=CampaignEventSubject.CLUSTER, code=Code.GET_JOBS, cluster="beta", opened_at=NOON, last_at=NOON
     )
@@ -307,8 +297,8 @@ def test_a_cycle_sees_since_when_a_cluster_answers_again(site: Site) -> None:
     assert site.updator.gather_situation().back_at == {"gamma": NOON}
 
 
-def test_no_end_is_believed_before_the_true_record_is_written(site: Site) -> None:
-    """A forged one may be there while the task runs: beside the true one it is disputed."""
+def test_no_end_is_believed_before_the_accounting_delay_has_passed(site: Site) -> None:
+    """A forged record may exist while the task runs."""
     well = JobEnd(exit_status=0, wallclock_s=3.0)
     site.within_s, site.missed_s = 15.0, 14.0
 
@@ -318,8 +308,7 @@ def test_no_end_is_believed_before_the_true_record_is_written(site: Site) -> Non
     assert site.look(range(2, 6), ended={1: well}) == ([1], False)
 
 
-def test_only_what_its_cluster_was_asked_about_counts_as_deleted(site: Site) -> None:
-    """The record of one that ended later may be written later than it is missed for long."""
+def test_a_task_counts_as_deleted_only_after_the_accounting_delay(site: Site) -> None:
     well = JobEnd(exit_status=0, wallclock_s=3.0)
     site.within_s, site.missed_s = 300.0, {1: 300.0, 2: 120.0}
 
@@ -330,10 +319,7 @@ def test_only_what_its_cluster_was_asked_about_counts_as_deleted(site: Site) -> 
     assert (first.outcome, second.outcome) == (Outcome.SUCCESS, Outcome.SUCCESS)
 
 
-def test_a_host_whose_clock_is_ahead_is_told_once_and_its_tasks_are_not_forgotten(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Successes there were told as deletions once."""
+def test_tasks_of_a_host_with_a_fast_clock_are_not_lost(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.missed_s = 61.0
     at = datetime.now(UTC) + timedelta(hours=1)
     well = FutureDatedJobEnd(ended_at=at, host="n1", end=JobEnd(exit_status=0, wallclock_s=3.0))
@@ -348,8 +334,7 @@ def test_a_host_whose_clock_is_ahead_is_told_once_and_its_tasks_are_not_forgotte
     assert (first.outcome, second.outcome) == (Outcome.SUCCESS, Outcome.SUCCESS)
 
 
-def test_what_was_listed_as_running_and_vanishes_was_lost_by_its_cluster(site: Site) -> None:
-    """As with a qmaster that lost its spool: it does not count as deleted."""
+def test_a_running_task_that_vanishes_counts_as_a_site_fault(site: Site) -> None:
     site.missed_s = 61.0
     site.look(range(1, 3), ended={})
     first, second, third, *_ = CampaignTaskRows(site.campaigns.database).submitted_tasks(1, 0, 9)
@@ -370,10 +355,7 @@ DELETED = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True)
     [(DELETED, []), (JobEnd(signal="KILL"), []), (JobEnd(exit_status=3), [1])],
     ids=["deleted", "killed", "ended by itself"],
 )
-def test_no_deletion_counts_of_a_campaign_of_which_the_ledger_knows_more(
-    site: Site, end: JobEnd, over: list[int]
-) -> None:
-    """The state file was restored: its task may have been moved, and have run elsewhere."""
+def test_no_deletion_counts_while_roots_ledger_has_more_arrays(site: Site, end: JobEnd, over: list[int]) -> None:
     site.ledger.append(RootLedgerArray(number=2, cluster="gamma", tasks=((0, 2),), job_id=9))
 
     assert site.look(range(2, 6), ended={1: end}) == (over, False)
@@ -390,10 +372,9 @@ def test_no_deletion_counts_of_a_campaign_of_which_the_ledger_knows_more(
     ],
     ids=["restored", "never sent", "new", "paused"],
 )
-def test_a_restored_campaign_is_taken_over_before_anything_is_sent(
+def test_a_restored_campaign_without_arrays_is_compared_with_the_ledger(
     site: Site, state: CampaignState, is_restored: bool, arrays: int, behind: list[int]
 ) -> None:
-    """The state file was lost; a campaign that has arrays here is looked at by their ends."""
     restored = replace(site.one, number=2, state=state)
     known = replace(site.one, number=1)
     events = [new_campaign_event(CampaignEventSubject.CAMPAIGN, Code.RESTORED, n, "", NOON) for n in (1, 2)]
@@ -403,8 +384,7 @@ def test_a_restored_campaign_is_taken_over_before_anything_is_sent(
     assert look.campaigns_behind_root_ledger([known, restored], events if is_restored else []) == tuple(behind)
 
 
-def test_no_end_counts_in_the_cycle_in_which_the_ledger_is_taken_over(site: Site) -> None:
-    """By its end a task would wait for another attempt, which the ledger has already."""
+def test_no_end_counts_in_the_cycle_that_imports_the_ledger(site: Site) -> None:
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=7, last=8))
     other = site.campaigns.create_array(1, "beta", 2, NOON)
     site.campaigns.set_array_state(other, ArraySubmissionState.RELEASED, 8)
@@ -423,10 +403,9 @@ def test_no_end_counts_in_the_cycle_in_which_the_ledger_is_taken_over(site: Site
     [(None, [1]), (RootLedgerUnreadable("root's ledger has nothing of it"), [1]), (CampaignFileUnreadable("EIO"), [])],
     ids=["it knows no more", "it is lost", "it can't be read now"],
 )
-def test_a_deletion_counts_once_the_ledger_knows_no_more(
+def test_a_deletion_counts_unless_the_ledger_cannot_be_read_now(
     site: Site, trouble: GridbridgeError | None, over: list[int]
 ) -> None:
-    """While it can't be read nobody knows, and without one nobody ever will."""
     site.trouble = trouble
 
     assert site.look(range(2, 6), ended={1: DELETED}) == (over, False)

@@ -1,4 +1,4 @@
-"""What tasks used is kept, decays, and decides whose turn it is."""
+"""Past slot usage of campaigns is stored, decays, and ranks the campaigns."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -31,7 +31,7 @@ ARRAY = released_array(size=9)
 
 
 class Site:
-    """A state file with campaigns of alice's and bob's, and a clock that shows `at`."""
+    """A state file with campaigns of alice and bob, and a clock that shows `at`."""
 
     def __init__(self, folder: Path) -> None:
         self.at = NOON
@@ -46,7 +46,7 @@ class Site:
         usage: CampaignSlotUsageRows | None = None,
         **campaigns: ClusterCampaignsSection,
     ) -> FairShareUsageAccounting:
-        """Return what counts the usage, as these sections want it."""
+        """Return the accounting of usage with these settings."""
         section = section or MetaschedulerSection(share_by=by, half_life_h=1.0, priorities="alice=1")
         known = {"clusters": {}, "queues": {}, "metascheduler": section, "campaigns": campaigns}
         policy = Policy(site=SiteSection(cluster="alpha"), **known)
@@ -59,7 +59,6 @@ _site = site_fixture(Site)
 
 
 def campaign(owner: str, number: int = 0) -> campaign_model.Campaign:
-    """Return a campaign whose tasks have two slots."""
     return made_campaign(
         number=number,
         owner=owner,
@@ -71,7 +70,7 @@ def campaign(owner: str, number: int = 0) -> campaign_model.Campaign:
 def ended(
     *wallclocks_s: int, outcome: campaign_model.TaskAttemptOutcome = campaign_model.TaskAttemptOutcome.SUCCESS
 ) -> tuple[CampaignCycleSituation, CampaignCyclePlan]:
-    """Return a cycle in which tasks of alice's campaign ended."""
+    """Return situation and plan of a cycle in which tasks of alice's campaign ended."""
     known = campaign_model.TaskAttempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=outcome)
     seen = CampaignCycleSituation(
         campaigns=(campaign("alice", 1), campaign("bob", 2)), waiting={}, arrays=(ARRAY,), room={}, max_tasks=9
@@ -79,7 +78,7 @@ def ended(
     return seen, CampaignCyclePlan(ended=tuple(replace(known, wallclock_s=one) for one in wallclocks_s))
 
 
-def test_what_somebody_used_counts_half_after_a_half_life(site: Site) -> None:
+def test_past_usage_counts_half_after_the_half_life(site: Site) -> None:
     by_user = site.shares(FairShareUnit.USER)
     by_user.add_usage_of_ended_tasks(*ended(100, 300))
     before = by_user.read_fair_share_inputs(())
@@ -90,8 +89,7 @@ def test_what_somebody_used_counts_half_after_a_half_life(site: Site) -> None:
     assert by_user.read_fair_share_inputs(()).used_s == {"alice": 500.0}
 
 
-def test_tasks_that_succeeded_tell_how_fast_a_cluster_is(site: Site) -> None:
-    """For the campaigns that go on."""
+def test_the_mean_run_time_counts_successful_tasks(site: Site) -> None:
     first_come = site.shares(FairShareUnit.NONE)
     first_come.add_usage_of_ended_tasks(*ended(100, 300))
     first_come.add_usage_of_ended_tasks(*ended(1, outcome=campaign_model.TaskAttemptOutcome.PROGRAM_ERROR))
@@ -100,14 +98,14 @@ def test_tasks_that_succeeded_tell_how_fast_a_cluster_is(site: Site) -> None:
     assert first_come.read_fair_share_inputs((campaign("bob", 2),)).mean_s == {}
 
 
-def test_a_cluster_where_nothing_succeeded_comes_last(site: Site) -> None:
+def test_a_cluster_without_success_has_the_longest_mean_run_time(site: Site) -> None:
     first_come = site.shares(FairShareUnit.NONE)
     first_come.add_usage_of_ended_tasks(*ended(100, outcome=campaign_model.TaskAttemptOutcome.PROGRAM_ERROR))
 
     assert first_come.read_fair_share_inputs((campaign("alice", 1),)).mean_s == {1: {"beta": NEVER_S}}
 
 
-def test_what_counts_nothing_any_more_is_forgotten(site: Site) -> None:
+def test_decayed_usage_is_deleted(site: Site) -> None:
     by_user = site.shares(FairShareUnit.USER)
     by_user.add_usage_of_ended_tasks(*ended(100))
     site.at += timedelta(days=1)
@@ -116,7 +114,7 @@ def test_what_counts_nothing_any_more_is_forgotten(site: Site) -> None:
     assert CampaignSlotUsageRows(site.database).read_slot_usage() == ()
 
 
-def test_little_that_was_used_before_hides_nothing_that_is_used_now(site: Site) -> None:
+def test_small_past_usage_does_not_hide_new_usage(site: Site) -> None:
     by_user = site.shares(FairShareUnit.USER)
     by_user.add_usage_of_ended_tasks(*ended(1))
     site.at += timedelta(hours=3)
@@ -125,19 +123,19 @@ def test_little_that_was_used_before_hides_nothing_that_is_used_now(site: Site) 
     assert by_user.read_fair_share_inputs(()).used_s == {"alice": 200.25}
 
 
-class Counted(CampaignSlotUsageRows):
-    """Counts how often it is read."""
+class CountingUsageRows(CampaignSlotUsageRows):
+    """Counts how often the usage is read."""
 
     reads = 0
 
     def read_slot_usage(self) -> tuple[DecayedCampaignUsage, ...]:
-        """Return all, and count that."""
+        """Count the read, and return the usage."""
         self.reads += 1
         return super().read_slot_usage()
 
 
-def test_what_was_used_is_read_once_a_cycle(site: Site) -> None:
-    usage = Counted(site.database)
+def test_past_usage_is_read_once_in_each_cycle(site: Site) -> None:
+    usage = CountingUsageRows(site.database)
     shares = site.shares(FairShareUnit.USER, usage=usage)
 
     for _ in range(2):
@@ -159,16 +157,15 @@ def test_what_was_used_is_read_once_a_cycle(site: Site) -> None:
     ],
     ids=["nothing", "people", "priority", "affinity", "share"],
 )
-def test_groups_are_asked_for_where_they_decide(
+def test_groups_of_owners_are_read_only_if_needed(
     site: Site, section: MetaschedulerSection, affinity: str, is_asked: bool
 ) -> None:
-    """A directory of accounts may be slow."""
     shares = site.shares(section=section, beta=ClusterCampaignsSection(affinity=affinity))
 
     assert ("root" in shares.read_fair_share_inputs((campaign("root", 1),)).groups) == is_asked
 
 
-def test_what_the_file_says_is_gathered(site: Site) -> None:
+def test_fair_share_inputs_have_the_configured_values(site: Site) -> None:
     known = site.shares(FairShareUnit.GROUP).read_fair_share_inputs((campaign("root", 1),))
 
     assert (known.by, known.priorities, known.first_tasks) == (FairShareUnit.GROUP, "alice=1", 5)

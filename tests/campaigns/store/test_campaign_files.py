@@ -1,4 +1,4 @@
-"""The folder of campaign files: anybody adds to it, and nobody stands in another's way."""
+"""Every user may write to the inbox of campaign files, and no user can block another user."""
 
 import os
 import resource
@@ -19,7 +19,7 @@ TAKEN_AS = {"new": "in", "ask": "took"}
 
 
 def folder_of(uid: int, folder: Path, mode: int = 0o770) -> Path:
-    """Make the folder in which a person brings files, as that person's gridsub does."""
+    """Create a user's inbox folder, as gridsub does."""
     made = folder / f"u.{uid}"
     made.mkdir()
     made.chmod(mode)
@@ -27,20 +27,18 @@ def folder_of(uid: int, folder: Path, mode: int = 0o770) -> Path:
     return made
 
 
-def of(uid: int, path: Path, data: bytes) -> None:
-    """Write a file of a person's."""
+def write_file_of_user(uid: int, path: Path, data: bytes) -> None:
     path.write_bytes(data)
     os.chown(path, uid, -1)
 
 
-def taken(folder: Path) -> list[tuple[str, NewCampaignOrAddedTasksFile | str]]:
-    """Take the new campaign files."""
+def take_new_files(folder: Path) -> list[tuple[str, NewCampaignOrAddedTasksFile | str]]:
     listed = files.list_campaign_inbox_files(str(folder))
     return [*files.take_new_campaign_files(listed, str(folder))]
 
 
-def test_a_file_is_read_as_it_was_brought(tmp_path: Path) -> None:
-    """Bytes that are no UTF-8 stay what they are."""
+def test_a_campaign_file_is_read_as_written(tmp_path: Path) -> None:
+    """Bytes that are not UTF-8 are kept."""
     data = files.encode_campaign_file({"name": "é"}, ("a \udcff", "b"))
     token = files.write_campaign_file_to_inbox(data, str(tmp_path))
 
@@ -48,18 +46,17 @@ def test_a_file_is_read_as_it_was_brought(tmp_path: Path) -> None:
     assert own.stat().st_mode & 0o777 == 0o770
     assert (own / f"new.{token}").stat().st_mode & 0o777 == 0o640
 
-    ((found_token, found),) = taken(tmp_path)
+    ((found_token, found),) = take_new_files(tmp_path)
 
     assert isinstance(found, NewCampaignOrAddedTasksFile)
     assert (found_token, found.header, found.tasks) == (token, {"name": "é"}, 2)
 
 
-def test_what_was_not_taken_in_can_be_taken_back(tmp_path: Path) -> None:
-    """And what was can't: the owner waits for its number then."""
+def test_only_an_unprocessed_campaign_file_can_be_withdrawn(tmp_path: Path) -> None:
     first, second = (files.write_campaign_file_to_inbox(b"{}\n", str(tmp_path)) for _ in range(2))
     assert files.withdraw_campaign_file(first, str(tmp_path))
 
-    ((token, _),) = taken(tmp_path)
+    ((token, _),) = take_new_files(tmp_path)
 
     assert token == second
     assert not files.withdraw_campaign_file(second, str(tmp_path))
@@ -67,8 +64,8 @@ def test_what_was_not_taken_in_can_be_taken_back(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["c.7"]
 
 
-def test_where_a_persons_quota_is_full_nothing_is_brought(tmp_path: Path) -> None:
-    """Not even a part of it; a limit on the size of files stands for the quota."""
+def test_a_campaign_file_beyond_the_users_quota_leaves_no_file(tmp_path: Path) -> None:
+    """A limit on the file size stands for the quota."""
     _, hard = before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
     try:
@@ -81,8 +78,7 @@ def test_where_a_persons_quota_is_full_nothing_is_brought(tmp_path: Path) -> Non
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_folders_that_somebody_makes_there_are_left_alone(tmp_path: Path) -> None:
-    """They stop nobody: not even one that is called as a file will be."""
+def test_foreign_folders_in_the_inbox_are_ignored(tmp_path: Path) -> None:
     own = f"u.{os.getuid()}"
     Path(campaign_inbox.make_own_inbox_folder(str(tmp_path)))
     for name in (f"{own}/new.{ODD}", f"{own}/ask.{ODD}", f"begun/in.{ODD}", "u.1", "c.7"):
@@ -98,15 +94,14 @@ def test_folders_that_somebody_makes_there_are_left_alone(tmp_path: Path) -> Non
 
 
 @needs_root
-def test_nobodys_many_files_hide_anothers(tmp_path: Path) -> None:
-    """In each look some files of every person are taken."""
+def test_many_files_of_one_user_do_not_hide_another_users_file(tmp_path: Path) -> None:
     first, second = folder_of(1, tmp_path), folder_of(2, tmp_path)
     for number in range(3 * A_SCAN):
-        of(1, first / f"new.{number:032x}", b"{}\na\n")
+        write_file_of_user(1, first / f"new.{number:032x}", b"{}\na\n")
     last = "f" * 32
-    of(2, second / f"new.{last}", b"{}\na\n")
+    write_file_of_user(2, second / f"new.{last}", b"{}\na\n")
 
-    tokens = [token for token, _ in taken(tmp_path)]
+    tokens = [token for token, _ in take_new_files(tmp_path)]
 
     assert len(tokens) == A_SCAN + 1
     assert last in tokens
@@ -114,15 +109,14 @@ def test_nobodys_many_files_hide_anothers(tmp_path: Path) -> None:
 
 @needs_root
 @pytest.mark.parametrize(("kind", "size"), [("new", 40 << 20), ("ask", 60 << 10)])
-def test_nobodys_large_files_delay_another(tmp_path: Path, kind: str, size: int) -> None:
-    """A look takes two of a person's large files, or of their long requests, and others later."""
+def test_large_files_of_one_user_do_not_delay_another_users_file(tmp_path: Path, kind: str, size: int) -> None:
     first, second = folder_of(1, tmp_path), folder_of(2, tmp_path)
     for number in range(A_SCAN - 1):
-        of(1, first / f"{kind}.{number:032x}", b"{}\n")
+        write_file_of_user(1, first / f"{kind}.{number:032x}", b"{}\n")
         os.truncate(first / f"{kind}.{number:032x}", size)
     small, last = "e" * 32, "f" * 32
-    of(1, first / f"{kind}.{small}", b"{}\n")
-    of(2, second / f"{kind}.{last}", b"{}\n")
+    write_file_of_user(1, first / f"{kind}.{small}", b"{}\n")
+    write_file_of_user(2, second / f"{kind}.{last}", b"{}\n")
 
     taken = campaign_inbox.take_new_inbox_files(
         files.list_campaign_inbox_files(str(tmp_path)), f"{kind}.", f"begun/{TAKEN_AS[kind]}.", str(tmp_path)
@@ -132,19 +126,17 @@ def test_nobodys_large_files_delay_another(tmp_path: Path, kind: str, size: int)
 
 
 @pytest.mark.parametrize("data", [b"", b"[", b"{}", b"\xff\n", b"[" * 100_000, b'{"a": 1e999}'])
-def test_what_is_no_campaign_file_is_told(tmp_path: Path, data: bytes) -> None:
-    """A file without a task has none; the rest is no JSON, or more of it than can be read."""
+def test_an_invalid_campaign_file_is_reported(tmp_path: Path, data: bytes) -> None:
     (Path(campaign_inbox.make_own_inbox_folder(str(tmp_path))) / f"new.{ODD}").write_bytes(data)
 
-    ((_, found),) = taken(tmp_path)
+    ((_, found),) = take_new_files(tmp_path)
 
     assert isinstance(found, str) or found.tasks == 0
 
 
 @pytest.mark.parametrize("token", ["", ".", "..", "x", "c.13", "0123", "A" * 32, "0" * 33])
 @pytest.mark.parametrize("kind", ["new.", "in.", "ask.", "took."])
-def test_what_our_programs_would_not_call_so_is_left_alone(tmp_path: Path, kind: str, token: str) -> None:
-    """An answer bears the same name, and no place is named by anybody but them."""
+def test_files_with_foreign_names_are_ignored(tmp_path: Path, kind: str, token: str) -> None:
     own = Path(campaign_inbox.make_own_inbox_folder(str(tmp_path)))
     (own / f"{kind}{token}").write_bytes(b'{"verb": "cancel", "campaigns": [1]}\na\n')
     listed = files.list_campaign_inbox_files(str(tmp_path))
@@ -155,8 +147,7 @@ def test_what_our_programs_would_not_call_so_is_left_alone(tmp_path: Path, kind:
 
 
 @pytest.mark.parametrize("data", [b"[" * 100_000, b"[]\na", b"\xff\n"])
-def test_what_is_no_campaign_file_has_no_number(tmp_path: Path, data: bytes) -> None:
-    """Anybody may call a file so before the service starts."""
+def test_an_invalid_numbered_file_has_no_tasks(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "c.7").write_bytes(data)
 
     assert getattr(files.read_numbered_campaign_file(7, str(tmp_path)), "tasks", 0) == 0
@@ -166,50 +157,49 @@ ALICE, BOB = 1, 2
 SAID = {"new": b"{}\na\n", "ask": b'{"verb": "cancel", "campaigns": [1]}'}
 
 
-def brought(kind: str, folder: Path) -> list[int]:
-    """Return whose files are taken."""
+def uids_of_taken_files(kind: str, folder: Path) -> list[int]:
     listed = files.list_campaign_inbox_files(str(folder))
     new = [found for _, found in files.take_new_campaign_files(listed, str(folder))]
     asked = files.take_owner_requests(listed, str(folder))
     return [one.uid for one in (new if kind == "new" else asked) if not isinstance(one, str)]
 
 
-def beside(kind: str, folder: Path) -> Path:
-    """Put it where everybody may."""
+def beside_the_inboxes(kind: str, folder: Path) -> Path:
+    """Return a path outside all inbox folders."""
     return folder / f"{kind}.{ODD}"
 
 
-def begun(kind: str, folder: Path) -> Path:
-    """Put it there as if it had been taken."""
+def as_if_taken(kind: str, folder: Path) -> Path:
+    """Return the path of a file that looks taken."""
     return folder / f"{'in' if kind == 'new' else 'took'}.{ODD}"
 
 
-def bobs(kind: str, folder: Path) -> Path:
-    """Put it into Bob's own folder."""
+def in_bobs_inbox(kind: str, folder: Path) -> Path:
+    """Return a path in Bob's inbox folder."""
     return folder_of(BOB, folder) / f"{kind}.{ODD}"
 
 
-def bobs_by_her_name(kind: str, folder: Path) -> Path:
-    """Put it into a folder that Bob made before Alice had one."""
+def in_bobs_folder_with_alices_name(kind: str, folder: Path) -> Path:
+    """Return a path in a folder that Bob created with Alice's name."""
     made = folder_of(ALICE, folder)
     os.chown(made, BOB, -1)
     return made / f"{kind}.{ODD}"
 
 
-def everybodys(kind: str, folder: Path) -> Path:
-    """Put it into a folder of Alice's that she lets everybody write."""
+def in_a_writable_inbox(kind: str, folder: Path) -> Path:
+    """Return a path in Alice's inbox folder that all users may write."""
     return folder_of(ALICE, folder, 0o777) / f"{kind}.{ODD}"
 
 
-def another_groups(kind: str, folder: Path) -> Path:
-    """Put it into one that a group of people may write."""
+def in_a_group_writable_inbox(kind: str, folder: Path) -> Path:
+    """Return a path in Alice's inbox folder that a foreign group may write."""
     made = folder_of(ALICE, folder)
     os.chown(made, -1, 7)
     return made / f"{kind}.{ODD}"
 
 
-def by_a_link(kind: str, folder: Path) -> Path:
-    """Put it behind a link."""
+def behind_a_symlink(kind: str, folder: Path) -> Path:
+    """Return a path behind a symlink."""
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir()
     (folder / f"u.{ALICE}").symlink_to(elsewhere)
@@ -218,41 +208,51 @@ def by_a_link(kind: str, folder: Path) -> Path:
 
 @needs_root
 @pytest.mark.parametrize("kind", ["new", "ask"])
-@pytest.mark.parametrize("put", [beside, begun, bobs, bobs_by_her_name, everybodys, another_groups, by_a_link])
-def test_whose_a_file_is_does_not_say_who_brought_it(
+@pytest.mark.parametrize(
+    "put",
+    [
+        beside_the_inboxes,
+        as_if_taken,
+        in_bobs_inbox,
+        in_bobs_folder_with_alices_name,
+        in_a_writable_inbox,
+        in_a_group_writable_inbox,
+        behind_a_symlink,
+    ],
+)
+def test_a_file_counts_only_in_its_owners_private_inbox(
     tmp_path: Path, kind: str, put: Callable[[str, Path], Path]
 ) -> None:
-    """Alice copied a file of Bob's into a folder of his: he can move hers."""
-    of(ALICE, put(kind, tmp_path), SAID[kind])
+    write_file_of_user(ALICE, put(kind, tmp_path), SAID[kind])
 
-    assert brought(kind, tmp_path) == []
+    assert uids_of_taken_files(kind, tmp_path) == []
 
 
 @needs_root
 @pytest.mark.parametrize("kind", ["new", "ask"])
-def test_what_a_person_brings_is_taken(tmp_path: Path, kind: str) -> None:
-    """Into a folder that nobody else can write but the service."""
-    of(ALICE, folder_of(ALICE, tmp_path) / f"{kind}.{ODD}", SAID[kind])
+def test_a_file_in_its_owners_inbox_is_taken(tmp_path: Path, kind: str) -> None:
+    write_file_of_user(ALICE, folder_of(ALICE, tmp_path) / f"{kind}.{ODD}", SAID[kind])
 
-    assert brought(kind, tmp_path) == [ALICE]
+    assert uids_of_taken_files(kind, tmp_path) == [ALICE]
     assert (tmp_path / "begun").stat().st_mode & 0o077 == 0
 
 
 @needs_root
-def test_a_service_killed_while_it_takes_a_file_takes_it_later(tmp_path: Path) -> None:
-    """And another's, moved at the last moment, not at all: the name says in whose folder it lay."""
+def test_a_file_moved_before_a_kill_is_accepted_later(tmp_path: Path) -> None:
+    """A file whose owner is not the inbox owner is not accepted."""
     begun = tmp_path / "begun"
     begun.mkdir(mode=0o700)
-    of(ALICE, begun / f"new.{ALICE}.{ODD}", SAID["new"])
-    of(ALICE, begun / f"new.{BOB}.{'1' * 32}", SAID["new"])
+    write_file_of_user(ALICE, begun / f"new.{ALICE}.{ODD}", SAID["new"])
+    write_file_of_user(ALICE, begun / f"new.{BOB}.{'1' * 32}", SAID["new"])
 
-    assert brought("new", tmp_path) == [ALICE]
+    assert uids_of_taken_files("new", tmp_path) == [ALICE]
     assert [path.name for path in begun.iterdir()] == [f"in.{ODD}"]
 
 
 @needs_root
-def test_nobody_keeps_another_from_bringing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who makes a folder of another's name before gets no file, and stops none."""
+def test_a_foreign_folder_with_a_users_name_blocks_no_submission(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(campaign_inbox, "_home_directory", lambda: "/dev/null")
     made = tmp_path / "u.0"
     made.mkdir()
@@ -261,15 +261,14 @@ def test_nobody_keeps_another_from_bringing(tmp_path: Path, monkeypatch: pytest.
     files.write_campaign_file_to_inbox(b"{}\na\n", str(tmp_path))
 
     assert os.listdir(made) == []
-    assert brought("new", tmp_path) == [0]
+    assert uids_of_taken_files("new", tmp_path) == [0]
 
 
 @needs_root
 @pytest.mark.parametrize("spoil", ["", "not a word", ODD])
-def test_who_is_kept_from_that_brings_by_one_other_folder_from_then_on(
+def test_a_blocked_user_uses_one_other_inbox_from_then_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: str
 ) -> None:
-    """Each process finds it, also where what the home kept is none, or is another's by now."""
     home, folder = tmp_path / "home", tmp_path / "campaigns"
     (home / ".gridbridge").mkdir(parents=True)
     for name in ("u.0", f"u.0.{ODD}"):
@@ -290,10 +289,9 @@ def test_who_is_kept_from_that_brings_by_one_other_folder_from_then_on(
     assert (home / campaign_inbox.WORD).stat().st_mode & 0o777 == 0o600
 
 
-def test_without_a_home_each_process_brings_by_a_folder_of_its_own(
+def test_each_process_of_a_blocked_user_without_home_has_its_own_inbox(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And what is only looked for makes none."""
     monkeypatch.setattr(campaign_inbox, "_home_directory", lambda: "/dev/null")
     (tmp_path / f"u.{os.getuid()}").write_text("")
 
@@ -303,19 +301,16 @@ def test_without_a_home_each_process_brings_by_a_folder_of_its_own(
 
 
 @needs_root
-def test_many_odd_files_and_folders_of_one_person_hide_nothing_and_are_not_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Bob's own folders, some in Alice's name, files that are none, and far too many of a kind."""
+def test_many_invalid_files_and_folders_hide_no_campaign_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(3 * A_PERSON):
         tail = f"{number:032x}"
-        of(BOB, tmp_path / f"u.{BOB}.{tail}", b"")
+        write_file_of_user(BOB, tmp_path / f"u.{BOB}.{tail}", b"")
         (tmp_path / f"u.{ALICE}.{tail}").mkdir()
         os.chown(tmp_path / f"u.{ALICE}.{tail}", BOB, -1)
     flooded = folder_of(BOB, tmp_path)
     for number in range(3 * A_FOLDER):
-        of(BOB, flooded / f"new.{number:032x}", SAID["new"])
-    of(ALICE, folder_of(ALICE, tmp_path) / f"new.{ODD}", SAID["new"])
+        write_file_of_user(BOB, flooded / f"new.{number:032x}", SAID["new"])
+    write_file_of_user(ALICE, folder_of(ALICE, tmp_path) / f"new.{ODD}", SAID["new"])
     opened = list[str]()
     really = os.open
     monkeypatch.setattr(os, "open", lambda path, *more: opened.append(path) or really(path, *more))
@@ -326,8 +321,7 @@ def test_many_odd_files_and_folders_of_one_person_hide_nothing_and_are_not_opene
     assert f"u.{ALICE}/new.{ODD}" in listed
 
 
-def test_of_very_many_names_in_a_folder_some_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A million of them would delay each look by seconds; what is taken makes room for the rest."""
+def test_a_huge_inbox_is_listed_in_portions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign_inbox, "A_LISTING", 5)
     own = Path(campaign_inbox.make_own_inbox_folder(str(tmp_path)))
     for number in range(9):
@@ -345,8 +339,7 @@ def test_of_very_many_names_in_a_folder_some_are_listed(tmp_path: Path, monkeypa
     assert sorted(taken) == [f"{number:032x}" for number in range(9)]
 
 
-def test_a_campaign_without_its_file_has_no_parts(tmp_path: Path) -> None:
-    """Its owner may remove it, and it is removed a while after its end: it is purged once more."""
+def test_the_files_of_a_campaign_may_be_removed_twice(tmp_path: Path) -> None:
     folder = str(tmp_path)
     (tmp_path / "c.7").write_bytes(files.encode_campaign_file({"name": "n"}, ("a",)))
 
@@ -358,7 +351,7 @@ def test_a_campaign_without_its_file_has_no_parts(tmp_path: Path) -> None:
         files.read_own_campaign_file(7, folder)
 
 
-def test_a_huge_file_of_nothing_is_not_read(tmp_path: Path) -> None:
+def test_a_huge_file_without_first_line_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "big").open("wb") as file:
         file.truncate(400 << 20)
 

@@ -1,4 +1,4 @@
-"""Root reads a campaign as its owner brought it, each file as it was at its first use."""
+"""Root reads a campaign's files as its owner submitted them, unchanged since their first use."""
 
 import hashlib
 import os
@@ -28,11 +28,11 @@ class Files:
         self.put("c.12.2", {ADDS_TO: 12, "token": "2"}, "e")
 
     def put(self, name: str, header: object, *lines: str) -> None:
-        """Write a file."""
+        """Write a campaign file."""
         (self.folder / name).write_bytes(campaign_files_of_owners.encode_campaign_file(header, lines))
 
     def lines(self, *tasks: int) -> dict[int, bytes]:
-        """Return the lines of tasks, as root would read them for one array."""
+        """Return the parameters of tasks, as root reads them for one array."""
         brought = campaign_file_verification.RootVerifiedCampaignFiles(12, str(self.folder))
         brought.record_file_in_ledger(self.ledger)
         return brought.parameters_of_tasks(set(tasks), self.ledger)
@@ -43,14 +43,12 @@ def _files(tmp_path: Path) -> Files:
     return Files(tmp_path)
 
 
-def test_the_tasks_of_parts_follow_those_of_the_file(files: Files) -> None:
-    """An array may have some of each."""
+def test_added_tasks_follow_the_tasks_of_the_first_file(files: Files) -> None:
     assert files.lines(0, 4, 1, 2) == {0: b"a", 1: b"b", 2: b"c", 4: b"e"}
     assert files.lines(3) == {3: b"d"}
 
 
-def test_a_part_that_is_noted_is_read_only_for_its_own_tasks(files: Files) -> None:
-    """The ledger knows how many it has."""
+def test_a_recorded_file_of_added_tasks_is_read_only_for_its_tasks(files: Files) -> None:
     files.lines(4)
     (files.folder / "c.12.1").unlink()
 
@@ -58,14 +56,12 @@ def test_a_part_that_is_noted_is_read_only_for_its_own_tasks(files: Files) -> No
 
 
 @pytest.mark.parametrize("tasks", [(5,), (2, 99)])
-def test_there_is_no_task_beyond_the_last(files: Files, tasks: tuple[int, ...]) -> None:
-    """Not one without parameters either."""
+def test_a_task_number_beyond_the_last_task_is_an_error(files: Files, tasks: tuple[int, ...]) -> None:
     with pytest.raises(CampaignFileUnreadable, match=r"c\.12\.3"):
         files.lines(*tasks)
 
 
-def test_a_campaign_without_parts_has_its_own_tasks_alone(files: Files) -> None:
-    """What follows its last line is none."""
+def test_a_campaign_without_added_tasks_has_only_its_first_file(files: Files) -> None:
     for part in (1, 2):
         (files.folder / f"c.12.{part}").unlink()
 
@@ -87,10 +83,9 @@ def _open(path: Path) -> None:
 
 @pytest.mark.parametrize("spoil", [_move, _link, _open], ids=["gone", "two links", "writable"])
 @pytest.mark.parametrize("name", ["c.12", "c.12.1"])
-def test_a_file_that_can_not_be_read_now_is_asked_for_later(
+def test_an_unreadable_campaign_file_is_a_temporary_error(
     files: Files, spoil: Callable[[Path], None], name: str
 ) -> None:
-    """Its spool may be away, or a backup be made: nobody says that it is another file."""
     spoil(files.folder / name)
 
     with pytest.raises(CampaignFileUnreadable, match=name) as raised:
@@ -98,8 +93,7 @@ def test_a_file_that_can_not_be_read_now_is_asked_for_later(
     assert as_user_exit_status(raised.value) == NO_FILE
 
 
-def test_a_part_that_changed_is_refused(files: Files) -> None:
-    """After its first use; those beside it stay right."""
+def test_a_file_of_added_tasks_that_changed_after_its_first_use_is_refused(files: Files) -> None:
     files.lines(4)
     files.put("c.12.1", {ADDS_TO: 12, "token": "1"}, "c", "evil")
 
@@ -108,8 +102,7 @@ def test_a_part_that_changed_is_refused(files: Files) -> None:
     assert files.lines(4) == {4: b"e"}
 
 
-def test_a_file_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(files: Files) -> None:
-    """The service noted it, and it is the service's folder; what is noted first counts."""
+def test_a_first_file_that_differs_from_the_register_is_refused(files: Files) -> None:
     given = campaign_file_verification.CampaignNumberRegister(str(files.folder))
     given.register_file(12, os.geteuid(), "0" * 64)
 
@@ -118,8 +111,7 @@ def test_a_file_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(f
     assert not files.ledger.has_file
 
 
-def test_a_part_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(files: Files) -> None:
-    """The campaign's own file is as it was."""
+def test_a_file_of_added_tasks_that_differs_from_the_register_is_refused(files: Files) -> None:
     whole = (files.folder / "c.12").read_bytes()
     given = campaign_file_verification.CampaignNumberRegister(str(files.folder))
     given.register_file(12, os.geteuid(), hashlib.sha256(whole).hexdigest())
@@ -131,16 +123,14 @@ def test_a_part_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(f
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="another person's file")
-def test_what_somebody_else_noted_there_counts_for_nothing(files: Files) -> None:
-    """Anybody may make a file in that folder before the service does."""
+def test_a_register_of_another_user_is_ignored(files: Files) -> None:
     campaign_file_verification.CampaignNumberRegister(str(files.folder)).register_file(12, os.geteuid(), "0" * 64)
     os.chown(files.folder / campaign_file_verification.NAME, 12345, -1)
 
     assert files.lines(0) == {0: b"a"}
 
 
-def test_lines_beside_those_wanted_cost_nothing() -> None:
-    """A file of short lines would take root twenty times its size."""
+def test_reading_few_task_lines_needs_little_memory() -> None:
     whole = b"{}\n" + b"a\n" * 300_000 + b"b\nno line"
     tracemalloc.start()
     found = campaign_file_verification._select_task_lines(whole, [3, 300_000, 300_001])
@@ -151,16 +141,14 @@ def test_lines_beside_those_wanted_cost_nothing() -> None:
     assert peak_bytes < 1 << 20
 
 
-def test_a_first_line_without_end_is_not_read(files: Files) -> None:
-    """It is JSON, which takes many times its size."""
+def test_a_too_long_first_line_is_not_parsed(files: Files) -> None:
     files.put("c.12", "x" * campaign_file_verification.MAX_FIRST_BYTES, "a")
 
     with pytest.raises(ValueError, match="no first line of at most"):
         campaign_file_verification.RootVerifiedCampaignFiles(12, str(files.folder)).header_line()
 
 
-def test_one_file_is_one_part(files: Files) -> None:
-    """Whoever has stolen the service account can rename them, and runs nothing twice by that."""
+def test_one_file_cannot_serve_as_two_files_of_added_tasks(files: Files) -> None:
     files.lines(2)
     os.rename(files.folder / "c.12.1", files.folder / "c.12.2")
 
@@ -168,8 +156,7 @@ def test_one_file_is_one_part(files: Files) -> None:
         files.lines(4)
 
 
-def test_one_file_is_one_campaign(tmp_path: Path, files: Files) -> None:
-    """Whoever has stolen the service account can call it otherwise, and runs nothing twice."""
+def test_one_file_cannot_serve_two_campaigns(tmp_path: Path, files: Files) -> None:
     files.put("c.12", {"name": "sweep", UNIQUE: "1"}, "a")
     files.lines(0)
     files.put("c.13", {"name": "sweep", UNIQUE: "2"}, "a")
@@ -185,8 +172,7 @@ def test_one_file_is_one_campaign(tmp_path: Path, files: Files) -> None:
     assert files.lines(0) == {0: b"a"}
 
 
-def test_what_was_cut_short_after_the_claim_goes_on(tmp_path: Path, files: Files) -> None:
-    """The file's number was noted, and no line of the ledger yet."""
+def test_a_campaign_interrupted_after_its_file_was_linked_continues(tmp_path: Path, files: Files) -> None:
     files.put("c.12", {"name": "sweep", UNIQUE: "1"}, "a")
     files.lines(0)
     files.ledger.__exit__(None, None, None)
@@ -197,8 +183,7 @@ def test_what_was_cut_short_after_the_claim_goes_on(tmp_path: Path, files: Files
 
 
 @pytest.mark.parametrize("header", [{ADDS_TO: 13}, {"name": "sweep"}, [], {ADDS_TO: "12"}])
-def test_what_was_not_added_to_this_campaign_is_no_part(files: Files, header: object) -> None:
-    """Another campaign, or a part of one."""
+def test_a_file_of_another_campaign_adds_no_tasks(files: Files, header: object) -> None:
     files.put("c.12.1", header, "c", "d")
 
     with pytest.raises(CampaignFileChanged, match="not a file of tasks that the campaign's owner added"):
@@ -206,8 +191,7 @@ def test_what_was_not_added_to_this_campaign_is_no_part(files: Files, header: ob
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="another person's file")
-def test_another_person_adds_nothing(files: Files) -> None:
-    """Whose file it is the kernel says."""
+def test_another_users_file_of_added_tasks_is_refused(files: Files) -> None:
     os.chown(files.folder / "c.12.1", 1, -1)
 
     with pytest.raises(CampaignFileChanged, match="not a file of tasks that the campaign's owner added"):

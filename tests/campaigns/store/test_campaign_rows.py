@@ -1,4 +1,4 @@
-"""The state file keeps campaigns: what waits in ranges, what was sent task by task."""
+"""The state file stores campaigns, unsent tasks in ranges, and submitted tasks one by one."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -36,13 +36,12 @@ def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
 
 
 def attempts(campaigns: CampaignRows, tasks: int) -> list[tuple[int, int, int]]:
-    """Send so many tasks of campaign 1; return each with its attempt and place."""
+    """Create an array of campaign 1; return task, attempt and index of each of its tasks."""
     array = campaigns.create_array(1, "beta", tasks, NOON)
     return [(one.task, one.attempt, one.place) for one in campaigns.unfinished_attempts(array)]
 
 
-def test_a_campaign_is_kept_whole(campaigns: CampaignRows) -> None:
-    """The file that brought it makes one campaign, however often it is taken in."""
+def test_a_stored_campaign_is_read_back_unchanged(campaigns: CampaignRows) -> None:
     number = campaigns.insert_campaign(SWEEP, "token")
 
     kept = replace(SWEEP, number=number)
@@ -52,8 +51,7 @@ def test_a_campaign_is_kept_whole(campaigns: CampaignRows) -> None:
     assert campaigns.campaign_of_token("other") is None
 
 
-def test_tasks_are_taken_in_their_order_and_once(campaigns: CampaignRows) -> None:
-    """Those that never were tried are one row, whatever their number."""
+def test_unsent_tasks_are_taken_once_and_in_order(campaigns: CampaignRows) -> None:
     campaigns.insert_campaign(SWEEP, "token")
 
     assert attempts(campaigns, 3) == [(0, 1, 1), (1, 1, 2), (2, 1, 3)]
@@ -63,8 +61,7 @@ def test_tasks_are_taken_in_their_order_and_once(campaigns: CampaignRows) -> Non
     assert campaigns.create_array(1, "beta", 1, NOON) is None
 
 
-def test_a_task_that_is_tried_again_comes_when_it_asked_to(campaigns: CampaignRows) -> None:
-    """Before all others, or after them."""
+def test_a_retried_task_comes_first_or_last_by_its_priority(campaigns: CampaignRows) -> None:
     campaigns.insert_campaign(SWEEP, "token")
     attempts(campaigns, 3)
 
@@ -75,8 +72,7 @@ def test_a_task_that_is_tried_again_comes_when_it_asked_to(campaigns: CampaignRo
     assert attempts(campaigns, 99)[-1] == (1, 2, 7)
 
 
-def test_what_ended_is_no_longer_pending(campaigns: CampaignRows) -> None:
-    """An array is over when that is noted."""
+def test_an_ended_attempt_is_no_longer_unfinished(campaigns: CampaignRows) -> None:
     campaigns.insert_campaign(SWEEP, "token")
     array = campaigns.create_array(1, "beta", 2, NOON)
     campaigns.set_array_state(array, ArraySubmissionState.SUBMITTED, 77)
@@ -100,8 +96,7 @@ def test_what_ended_is_no_longer_pending(campaigns: CampaignRows) -> None:
     assert (found.ended, found.failed) == (1, 1)
 
 
-def test_a_campaign_that_has_ended_is_still_known(campaigns: CampaignRows) -> None:
-    """But no cycle looks at it."""
+def test_an_ended_campaign_is_stored_but_not_unfinished(campaigns: CampaignRows) -> None:
     campaigns.insert_campaign(SWEEP, "token")
 
     campaigns.set_campaign_state(1, CampaignState.TERMINATED)

@@ -41,7 +41,7 @@ BOTH = {name: JdlSettingsAtCluster(exec_file="run", epilogue="true") for name in
 
 
 class Site:
-    """A campaign with an array of each kind that a cycle meets, and many tasks beside them."""
+    """A campaign with an array of each kind that a cycle meets, and many further tasks."""
 
     def __init__(self, folder: Path) -> None:
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
@@ -60,18 +60,18 @@ class Site:
         )
 
     def send(self, tasks: int) -> list[CampaignArray]:
-        """Have so many more tasks sent, in arrays that run."""
+        """Submit so many more tasks, in running arrays."""
         arrays = [self.intend() for _ in range(tasks // SIZE)]
         for array in arrays:
             self.campaigns.set_array_state(array, ArraySubmissionState.RELEASED, array.number)
         return arrays
 
     def intend(self) -> CampaignArray:
-        """Take the next tasks into an array."""
+        """Create an array of the next tasks."""
         return self.campaigns.create_array(1, "beta", SIZE, NOON)
 
     def end(self, arrays: Iterable[CampaignArray], outcome: Outcome = Outcome.SUCCESS) -> None:
-        """Have them end."""
+        """End all tasks of arrays."""
         for array in arrays:
             ended = self.campaigns.unfinished_attempts(array)
             known = {"outcome": outcome, "exit_status": 0, "wallclock_s": 60}
@@ -79,7 +79,7 @@ class Site:
             self.campaigns.set_array_state(array, ArraySubmissionState.OVER)
 
     def settle(self) -> None:
-        """Have an array run of which tasks are copied, missing and marked, and one an epilogue."""
+        """Create a running array with speculative attempts, missing and marked tasks, and an epilogue."""
         (self.array,) = self.send(SIZE)
         self.attempts = self.campaigns.unfinished_attempts(self.array)
         tasks = tuple(one.task for one in self.attempts[:3])
@@ -96,11 +96,11 @@ class Site:
         )
 
     def again(self) -> tuple[TaskAttempt, ...]:
-        """Return attempts of which there were others."""
+        """Return second attempts of some tasks."""
         return tuple(replace(one, attempt=2) for one in self.attempts[:3])
 
     def steps(self, act: Callable[["Site"], object]) -> int:
-        """Do it a second time, and return how many steps that took."""
+        """Run a query twice; return the number of SQLite steps of the second run."""
         act(self)
         count = 0
 
@@ -153,18 +153,18 @@ CHANGED: dict[str, Callable[[Site], object]] = {
 
 
 def ended(site: Site, tasks: int) -> None:
-    """Have tasks that ended before."""
+    """Create ended tasks."""
     site.end(site.send(tasks))
 
 
 def running(site: Site, tasks: int) -> None:
-    """Have tasks that ended, and after them such as run."""
+    """Create ended tasks, and then running tasks."""
     site.end(site.send(20 * SIZE))
     site.send(tasks)
 
 
 def waiting(site: Site, tasks: int) -> None:
-    """Have more tasks that wait."""
+    """Create unsent tasks."""
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=200 * MANY, last=200 * MANY + tasks))
 
 
@@ -173,7 +173,7 @@ Sites = tuple[Site, Site]
 
 @pytest.fixture(scope="module", name="sites", params=[ended, running, waiting])
 def _sites(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    """Make a site with few tasks beside those that are looked at, and one with many."""
+    """Create a site with few and a site with many tasks beside the measured tasks."""
     few, many = (Site(tmp_path_factory.mktemp("site")) for _ in range(2))
     for site, tasks in ((few, FEW), (many, MANY)):
         with site.database.transaction():
@@ -185,8 +185,7 @@ def _sites(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.mark.parametrize("read", [*READ, *CHANGED])
-def test_it_takes_no_more_steps_with_ten_times_the_tasks(sites: Sites, read: str) -> None:
-    """Whether those ended, run or wait."""
+def test_a_query_takes_no_more_steps_with_ten_times_the_tasks(sites: Sites, read: str) -> None:
     few, many = (site.steps({**READ, **CHANGED}[read]) for site in sites)
 
     assert many <= MOST_TIMES * few + DEEPER
@@ -194,8 +193,7 @@ def test_it_takes_no_more_steps_with_ten_times_the_tasks(sites: Sites, read: str
 
 @pytest.mark.parametrize("sites", [ended, waiting], indirect=True)
 @pytest.mark.parametrize("read", OF_OPEN_ARRAYS)
-def test_arrays_that_are_over_are_not_read(sites: Sites, read: str) -> None:
-    """Those that are open are read one by one."""
+def test_queries_of_open_arrays_do_not_read_ended_arrays(sites: Sites, read: str) -> None:
     few, many = (site.steps(OF_OPEN_ARRAYS[read]) for site in sites)
 
     assert many <= MOST_TIMES * few + DEEPER

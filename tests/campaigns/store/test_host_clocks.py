@@ -1,4 +1,4 @@
-"""What this host's clocks said is kept from one run of nikita to the next."""
+"""Readings of this host's clocks are stored from one run of nikita to the next run."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KNOWN = HostClockReadings(boot="b", wall=NOON, steady_s=7.5, leaps=(ClockJump(at=NOON, by_s=3600.0),))
 
 
-def test_what_is_kept_is_read(tmp_path: Path) -> None:
+def test_stored_clock_readings_are_read_back(tmp_path: Path) -> None:
     path = f"{tmp_path}/nikita.clocks"
     nikita_queries.save_nikita_host_clocks(KNOWN, path)
 
@@ -20,8 +20,7 @@ def test_what_is_kept_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", '{"leaps": 1}', '{"leaps": [], "wall": "noon"}'])
-def test_what_can_not_be_read_is_none(tmp_path: Path, text: str | None) -> None:
-    """Then nothing is known of the time before."""
+def test_unreadable_clock_readings_are_ignored(tmp_path: Path, text: str | None) -> None:
     path = tmp_path / "nikita.clocks"
     if text is not None:
         path.write_text(text)

@@ -1,4 +1,4 @@
-"""What a cycle notes of many tasks takes few statements, and others write the file in between."""
+"""Changes of many tasks take few statements, between which other programs can write the state file."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,14 +31,14 @@ IN_PORTIONS = 3  # statements, each in a transaction of its own
 TERMS = JobRatioInputs(old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1)
 
 
-class Counting(StateFile):
-    """A state file that counts its changes, and how many share a transaction."""
+class CountingStateFile(StateFile):
+    """A state file that counts changes, and the changes that share a transaction."""
 
     changes = 0
     joined = 0  # the most changes that followed one in its transaction
 
     def execute(self, change: Executable, values: Any = None) -> CursorResult[Any]:
-        """Count one."""
+        """Count a change."""
         self.changes += 1
         return super().execute(change, values)
 
@@ -51,9 +51,9 @@ class Counting(StateFile):
 
 
 @pytest.fixture(name="database")
-def _database(tmp_path: Path) -> Iterator[Counting]:
-    database = Counting.open(f"sqlite:///{tmp_path}/state.db")
-    assert isinstance(database, Counting)
+def _database(tmp_path: Path) -> Iterator[CountingStateFile]:
+    database = CountingStateFile.open(f"sqlite:///{tmp_path}/state.db")
+    assert isinstance(database, CountingStateFile)
     campaigns = CampaignRows(database)
     campaigns.insert_campaign(made_campaign(uid=41000, tasks=TASKS), "token")
     campaigns.create_array(1, "beta", TASKS, NOON)
@@ -62,8 +62,8 @@ def _database(tmp_path: Path) -> Iterator[Counting]:
     database.close()
 
 
-def ended(database: StateFile, but: int) -> None:
-    """Have all tasks end but the first ones."""
+def end_all_tasks(database: StateFile, but: int) -> None:
+    """End all tasks except the first `but` tasks."""
     campaigns = CampaignRows(database)
     (array,) = campaigns.open_arrays()
     campaigns.record_attempt_ends(
@@ -72,8 +72,7 @@ def ended(database: StateFile, but: int) -> None:
     )
 
 
-def test_tasks_that_are_missing_are_noted_and_forgotten_in_portions(database: Counting) -> None:
-    """Those that are listed again, and those that have ended."""
+def test_missing_tasks_are_stored_and_deleted_in_portions(database: CountingStateFile) -> None:
     kept = TaskMissingAtClusterRows(database)
 
     def missed(since: datetime | None, places: range) -> list[TaskMissingSince]:
@@ -87,15 +86,14 @@ def test_tasks_that_are_missing_are_noted_and_forgotten_in_portions(database: Co
     assert database.changes == 2 * IN_PORTIONS - 1
 
     kept.store_missing_tasks(missed(NOON, range(1, TASKS + 1)))
-    ended(database, but=1)
+    end_all_tasks(database, but=1)
     database.changes = 0
     kept.store_missing_tasks([])
     assert kept.missing_tasks() == {(1, 1, 1): NOON}
     assert (database.changes, database.joined) == (IN_PORTIONS - 1, 0)
 
 
-def test_tasks_are_marked_in_portions(database: Counting) -> None:
-    """As long as they have not ended, or are spared."""
+def test_deletion_marks_are_stored_and_removed_in_portions(database: CountingStateFile) -> None:
     marks = TaskDeletionMarkRows(database)
     whole = {"campaign": 1, "array": 1, "cluster": "beta", "wiped_for": NikitaDeletionReason.OVERFLOW}
     wipe = ArrayTaskDeletion(places=(range(1, 3), range(3, TASKS + 1)), **whole)  # type: ignore[arg-type]
@@ -104,7 +102,7 @@ def test_tasks_are_marked_in_portions(database: Counting) -> None:
     assert len(marks.deletion_marks()[1, 1]) == TASKS
     assert (database.changes, database.joined) == (IN_PORTIONS, 0)
 
-    ended(database, but=PORTION + 1)
+    end_all_tasks(database, but=PORTION + 1)
     database.changes = 0
     marks.remove_marks_of_ended_attempts()
     assert len(marks.deletion_marks()[1, 1]) == PORTION + 1
@@ -115,8 +113,7 @@ def test_tasks_are_marked_in_portions(database: Counting) -> None:
     assert (database.changes, database.joined) == (1 + IN_PORTIONS, 0)
 
 
-def test_job_ratios_are_kept_in_portions(database: Counting) -> None:
-    """There may be one of each campaign at each cluster."""
+def test_job_ratios_are_stored_in_portions(database: CountingStateFile) -> None:
     predicted = [
         JobRatioUpdate(campaign=n, cluster="beta", law=JobRatioRule.MEASURED, terms=TERMS, ratio=1.0, submitted=1)
         for n in range(TASKS)
@@ -128,6 +125,5 @@ def test_job_ratios_are_kept_in_portions(database: Counting) -> None:
     assert (database.changes, database.joined) == (IN_PORTIONS, 0)
 
 
-def test_an_array_is_no_larger_than_what_one_transaction_notes() -> None:
-    """It is intended, refused or undone as a whole, so that no kill leaves a part of it."""
+def test_the_largest_array_fits_into_one_transaction() -> None:
     assert ARRAY.high <= PORTION

@@ -1,4 +1,4 @@
-"""Root's ledger lets each attempt of a task be submitted once, and knows the campaign's file."""
+"""Root's ledger admits each attempt of a task once, and stores the digest of the campaign's file."""
 
 import fcntl
 import os
@@ -18,27 +18,25 @@ def _folder(tmp_path: Path) -> str:
     return str(tmp_path / "ledger")
 
 
-def brought(folder: str) -> RootLedgerOfSubmittedTasks:
-    """Return the ledger of a campaign whose file is there."""
+def ledger_with_file(folder: str) -> RootLedgerOfSubmittedTasks:
+    """Return the ledger of a campaign whose file is recorded."""
     ledger = RootLedgerOfSubmittedTasks(12, folder)
     ledger.require_campaign_file(1000, "abc")
     return ledger
 
 
-def test_an_array_is_submitted_once_under_its_id(folder: str) -> None:
-    """A call that is repeated finds what the first one noted."""
-    with brought(folder) as ledger:
+def test_a_recorded_job_id_is_read_back(folder: str) -> None:
+    with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "0-9:1")
         ledger.record_job_id(1, "77")
 
-    with brought(folder) as ledger:
+    with ledger_with_file(folder) as ledger:
         assert ledger.job_id_of_array(1) == "77"
         assert ledger.job_id_of_array(2) == ""
         assert ledger.uid == 1000
 
 
-def test_one_call_at_a_time_has_it(folder: str) -> None:
-    """Two that send the same attempt would both find that nobody had."""
+def test_one_process_at_a_time_has_the_ledger(folder: str) -> None:
     with RootLedgerOfSubmittedTasks(12, folder) as ledger:
         ledger.require_campaign_file(1000, "abc")
 
@@ -46,20 +44,18 @@ def test_one_call_at_a_time_has_it(folder: str) -> None:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_a_submission_that_was_cut_short_may_be_repeated(folder: str) -> None:
-    """The same array with the same tasks alone."""
-    with brought(folder) as ledger:
+def test_an_interrupted_submission_may_be_repeated_with_the_same_tasks(folder: str) -> None:
+    with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "0-9:1")
 
-    with brought(folder) as ledger:
+    with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "0-9:1")
         with pytest.raises(errors.ArrayTasksAlreadyInLedger, match="array 1 has other tasks"):
             ledger.record_array(1, "beta", "0-8:1")
 
 
 def test_no_attempt_is_in_two_arrays(folder: str) -> None:
-    """Not even for the service."""
-    with brought(folder) as ledger:
+    with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "0-9:1")
         ledger.record_array(2, "gamma", "9:2,10:1")
         with pytest.raises(errors.ArrayTasksAlreadyInLedger, match="was submitted before"):
@@ -80,9 +76,10 @@ def test_no_attempt_is_in_two_arrays(folder: str) -> None:
         ("10-19:1", "0-9:1,19:1", True),
     ],
 )
-def test_attempts_meet_by_their_ranges(folder: str, earlier: str, tasks: str, is_refused: bool) -> None:
-    """Whoever asks for one of a million that were sent is refused, and for none else."""
-    with brought(folder) as ledger:
+def test_an_attempt_is_refused_only_if_an_earlier_range_has_it(
+    folder: str, earlier: str, tasks: str, is_refused: bool
+) -> None:
+    with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", earlier)
         refused = pytest.raises(errors.ArrayTasksAlreadyInLedger, match="was submitted before")
         with refused if is_refused else nullcontext():
@@ -90,17 +87,15 @@ def test_attempts_meet_by_their_ranges(folder: str, earlier: str, tasks: str, is
 
 
 @pytest.mark.parametrize("again", ["5:1", "05:1", "5:01", "4-005:001"])
-def test_an_attempt_is_the_same_however_its_number_is_written(folder: str, again: str) -> None:
-    """Whoever has stolen the service account submits no attempt twice by a nought."""
-    with brought(folder) as ledger:
+def test_leading_zeros_do_not_make_another_attempt(folder: str, again: str) -> None:
+    with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "0:1,0005:01")
         with pytest.raises(errors.ArrayTasksAlreadyInLedger, match="was submitted before"):
             ledger.record_array(2, "beta", again)
 
 
-def test_runs_that_lie_within_others_are_found(folder: str) -> None:
-    """Whatever a ledger has."""
-    with brought(folder):
+def test_nested_task_ranges_are_found(folder: str) -> None:
+    with ledger_with_file(folder):
         lines = ["file 1000 abc", "array 1 beta 0-99:1", "array 2 beta 50-60:1", ""]
         (Path(folder) / "c.12").write_text("\n".join(lines))
 
@@ -114,9 +109,8 @@ def test_runs_that_lie_within_others_are_found(folder: str) -> None:
             ledger.record_array(3, "beta", "99-100:1")
 
 
-def test_an_array_costs_what_it_has_however_many_were_sent(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing but its own tasks is listed one by one."""
-    with brought(folder) as ledger:
+def test_recording_an_array_lists_only_its_own_tasks(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ledger_with_file(folder) as ledger:
         for number in range(1, 4):
             ledger.record_array(number, "beta", f"{number * 10_000}-{number * 10_000 + 9_999}:1")
     read: list[str] = []
@@ -126,15 +120,14 @@ def test_an_array_costs_what_it_has_however_many_were_sent(folder: str, monkeypa
         return parse_attempt_ranges(text)
 
     monkeypatch.setattr("gridbridge.campaigns.store.root_ledger.parse_attempt_ranges", counted)
-    with brought(folder) as ledger:
+    with ledger_with_file(folder) as ledger:
         ledger.record_array(4, "beta", "0-9:1")
 
     assert read == ["0-9:1"]
 
 
-def test_many_arrays_are_listed_in_one_pass(folder: str) -> None:
-    """A campaign of a million tasks may have ten thousand; looked up one by one that is minutes."""
-    with brought(folder):
+def test_10000_arrays_are_listed_in_5_s(folder: str) -> None:
+    with ledger_with_file(folder):
         many = range(1, 10_001)
         lines = (f"array {one} beta {one * 50}-{one * 50 + 49}:1\njob {one} {one + 7}" for one in many)
         (Path(folder) / "c.12").write_text("\n".join(["file 1000 abc", *lines, ""]))
@@ -148,9 +141,8 @@ def test_many_arrays_are_listed_in_one_pass(folder: str) -> None:
 
 
 @pytest.mark.parametrize(("uid", "digest"), [(1001, "abc"), (1000, "abd")])
-def test_another_file_is_refused(folder: str, uid: int, digest: str) -> None:
-    """What is run is what was brought, and its owner's."""
-    with brought(folder):
+def test_a_campaign_file_of_another_owner_or_content_is_refused(folder: str, uid: int, digest: str) -> None:
+    with ledger_with_file(folder):
         pass
 
     with (
@@ -160,10 +152,9 @@ def test_another_file_is_refused(folder: str, uid: int, digest: str) -> None:
         ledger.require_campaign_file(uid, digest)
 
 
-def test_a_ledger_that_another_call_began_meanwhile_is_not_written(folder: str) -> None:
-    """What this one knew of it is old: it may be asked again."""
+def test_a_ledger_file_that_another_process_created_is_not_written(folder: str) -> None:
     with RootLedgerOfSubmittedTasks(12, folder) as late:
-        with brought(folder) as ledger:
+        with ledger_with_file(folder) as ledger:
             ledger.record_array(1, "beta", "0:1")
         with pytest.raises(FileExistsError):
             late.require_campaign_file(1000, "abc")
@@ -171,23 +162,23 @@ def test_a_ledger_that_another_call_began_meanwhile_is_not_written(folder: str) 
     assert Path(folder, "c.12").read_text() == "file 1000 abc\narray 1 beta 0:1\n"
 
 
-def test_a_line_that_was_cut_short_is_none(folder: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """Power went while it was written: what it noted had not been done. That is told once."""
-    with brought(folder):
+def test_a_ledger_line_cut_by_a_power_failure_is_dropped_and_reported(
+    folder: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with ledger_with_file(folder):
         pass
     with Path(folder, "c.12").open("a") as file:
         file.write("array 1 beta 0")
 
-    with brought(folder) as ledger:
+    with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "0:1")
-    with brought(folder) as ledger:
+    with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "0:1")
     assert capfd.readouterr().err == "ledger-cut c.12 14\n"
 
 
-def test_a_line_for_which_there_is_no_room_is_none(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even the part of it for which there was: nothing is submitted without its line."""
-    with brought(folder) as ledger:
+def test_a_ledger_line_on_a_full_disk_is_not_written_partly(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ledger_with_file(folder) as ledger:
         write = os.write
         monkeypatch.setattr(os, "write", lambda end, data: write(end, data[:7]))
         with pytest.raises(OSError, match="No space left"):
@@ -195,14 +186,13 @@ def test_a_line_for_which_there_is_no_room_is_none(folder: str, monkeypatch: pyt
         monkeypatch.undo()
         ledger.record_array(1, "gamma", "0:1")
 
-    with brought(folder) as ledger:
+    with ledger_with_file(folder) as ledger:
         assert ledger.list_arrays() == (("1", "gamma", "0:1", ""),)
 
 
-def test_a_batch_is_one_write_and_one_wait_for_the_disk(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """None of its lines lasts before; in memory each holds at once."""
+def test_a_batch_of_ledger_lines_is_written_with_one_fsync(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[int] = []
-    with brought(folder) as ledger:
+    with ledger_with_file(folder) as ledger:
         monkeypatch.setattr(os, "fsync", waits.append)
         with ledger.write_lines_at_once():
             ledger.record_array(1, "beta", "0:1")
@@ -215,72 +205,67 @@ def test_a_batch_is_one_write_and_one_wait_for_the_disk(folder: str, monkeypatch
             pass
         assert len(waits) == 1
 
-    with brought(folder) as ledger:
+    with ledger_with_file(folder) as ledger:
         assert [row[0] for row in ledger.list_arrays()] == ["1", "2"]
 
 
-def _intend_two(ledger: RootLedgerOfSubmittedTasks) -> None:
+def _record_two_arrays(ledger: RootLedgerOfSubmittedTasks) -> None:
     with ledger.write_lines_at_once():
         ledger.record_array(1, "beta", "0:1")
         ledger.record_array(2, "beta", "1:1")
 
 
-def test_of_a_batch_for_which_there_is_no_room_nothing_lasts(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even the lines for which there was."""
-    with brought(folder) as ledger:
+def test_a_batch_on_a_full_disk_writes_no_line(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ledger_with_file(folder) as ledger:
         write = os.write
         monkeypatch.setattr(os, "write", lambda end, data: write(end, data[:20]))
         with pytest.raises(OSError, match="No space left"):
-            _intend_two(ledger)
+            _record_two_arrays(ledger)
 
     assert Path(folder, "c.12").read_text() == "file 1000 abc\n"
 
 
-def test_a_withdrawn_array_is_as_if_it_had_not_been_intended(folder: str) -> None:
-    """Nobody was asked to submit it: its attempts may be in another array, or in it again."""
-    with brought(folder) as ledger, ledger.write_lines_at_once():
+def test_a_withdrawn_array_leaves_its_attempts_free(folder: str) -> None:
+    with ledger_with_file(folder) as ledger, ledger.write_lines_at_once():
         ledger.record_array(1, "beta", "0:1")
         ledger.record_array(2, "beta", "1:1")
         ledger.withdraw_array(1)
         ledger.withdraw_array(2)
 
-    with brought(folder) as ledger:
+    with ledger_with_file(folder) as ledger:
         assert ledger.list_arrays() == ()
         ledger.record_array(1, "beta", "0:1")
         ledger.record_array(3, "gamma", "1:1")
         assert not ledger.may_be_submitted_twice(1)
-    with brought(folder) as ledger:
+    with ledger_with_file(folder) as ledger:
         assert [row[0] for row in ledger.list_arrays()] == ["1", "3"]
 
 
-def test_it_knows_of_which_array_an_answer_may_have_been_lost(folder: str) -> None:
-    """What else bears its name at the cluster is nobody's then."""
-    with brought(folder) as ledger:
+def test_an_array_recorded_twice_may_be_submitted_twice(folder: str) -> None:
+    with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "0:1")
         ledger.record_array(2, "beta", "1:1")
-    with brought(folder) as ledger:
+    with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "0:1")
         ledger.record_job_id(1, "71")
         ledger.record_job_id(2, "72")
         ledger.record_array(2, "beta", "1:1")
 
-    with brought(folder) as ledger:
+    with ledger_with_file(folder) as ledger:
         assert (ledger.may_be_submitted_twice(1), ledger.may_be_submitted_twice(2)) == (True, False)
         assert ledger.list_arrays() == (("1", "beta", "0:1", "71"), ("2", "beta", "1:1", "72"))
 
 
-def test_a_folder_that_others_can_open_is_refused(folder: str) -> None:
-    """It would not be root's alone."""
+def test_a_ledger_folder_that_other_users_can_open_is_refused(folder: str) -> None:
     Path(folder).mkdir()
     Path(folder).chmod(0o755)
 
     with pytest.raises(errors.RootLedgerUnreadable, match="not a folder that only its owner can open"):
-        brought(folder)
+        ledger_with_file(folder)
 
 
 @pytest.mark.parametrize("odd", ["folder", "link", b"file 1000 \xff\n"])
-def test_a_ledger_that_can_not_be_read_is_told_by_its_path(folder: str, odd: str | bytes) -> None:
-    """None is begun in its place."""
+def test_an_unreadable_ledger_is_reported_with_its_path(folder: str, odd: str | bytes) -> None:
     path = Path(folder) / "c.12"
     path.parent.mkdir(mode=0o700)
     if odd == "folder":
@@ -291,12 +276,11 @@ def test_a_ledger_that_can_not_be_read_is_told_by_its_path(folder: str, odd: str
         path.write_bytes(odd)
 
     with pytest.raises(errors.RootLedgerUnreadable, match=f"{path}: "):
-        brought(folder)
+        ledger_with_file(folder)
 
 
-def test_which_arrays_have_tasks_and_at_which_places(folder: str) -> None:
-    """Whichever attempts of them they have."""
-    with brought(folder) as ledger:
+def test_arrays_with_the_same_tasks_are_found_with_their_indices(folder: str) -> None:
+    with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "5-9:1,2:1")
         ledger.record_job_id(1, "71")
         ledger.record_array(2, "gamma", "20-29:1")
@@ -311,14 +295,15 @@ def test_which_arrays_have_tasks_and_at_which_places(folder: str) -> None:
 
 
 def test_no_array_has_a_task_twice(folder: str) -> None:
-    """They would run at the same time."""
-    with brought(folder) as ledger, pytest.raises(errors.ArrayTasksAlreadyInLedger, match="a task comes twice"):
+    with (
+        ledger_with_file(folder) as ledger,
+        pytest.raises(errors.ArrayTasksAlreadyInLedger, match="a task comes twice"),
+    ):
         ledger.record_array(1, "beta", "0-4:1,3:2")
 
 
-def test_a_copy_is_of_a_task_that_was_submitted_and_the_second_is_the_last(folder: str) -> None:
-    """Whatever the service asks for; each attempt is submitted once all the same."""
-    with brought(folder) as ledger:
+def test_a_submitted_task_gets_at_most_two_speculative_attempts(folder: str) -> None:
+    with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "0-9:1")
         with pytest.raises(errors.SpeculativeCopyRefusal, match="task 10 was not submitted before"):
             ledger.record_array(2, "gamma", "9:2,10:2", is_of_copies=True)
@@ -338,26 +323,24 @@ def test_a_copy_is_of_a_task_that_was_submitted_and_the_second_is_the_last(folde
         )
 
 
-def test_an_array_of_copies_is_no_array_of_other_attempts(folder: str) -> None:
-    """Asked for once more it has to be the same."""
-    with brought(folder) as ledger:
+def test_an_array_of_speculative_attempts_is_repeated_only_as_such(folder: str) -> None:
+    with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "0:1")
         ledger.record_array(2, "gamma", "0:2", is_of_copies=True)
 
-    with brought(folder) as ledger:
+    with ledger_with_file(folder) as ledger:
         ledger.record_array(2, "gamma", "0:2", is_of_copies=True)
         with pytest.raises(errors.ArrayTasksAlreadyInLedger, match="array 2 has other tasks"):
             ledger.record_array(2, "gamma", "0:2")
 
 
-def test_nothing_of_a_campaign_that_has_ended_is_submitted(folder: str) -> None:
-    """Nor what was begun before; what it has was submitted before, as ever."""
-    with brought(folder) as ledger:
+def test_no_task_of_an_ended_campaign_is_submitted(folder: str) -> None:
+    with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "0-9:1")
         ledger.record_campaign_end()
         ledger.record_campaign_end()
 
-    with brought(folder) as ledger:
+    with ledger_with_file(folder) as ledger:
         for array, tasks in ((1, "0-9:1"), (2, "0:2")):
             with pytest.raises(errors.CampaignEndInRootLedger, match="the campaign has ended"):
                 ledger.record_array(array, "beta", tasks)
@@ -366,9 +349,8 @@ def test_nothing_of_a_campaign_that_has_ended_is_submitted(folder: str) -> None:
         assert [row[0] for row in ledger.list_arrays()] == ["1"]
 
 
-def test_an_owners_request_takes_a_campaign_up_once(folder: str) -> None:
-    """The same request does so no more after the next end; what is repeated before is no harm."""
-    with brought(folder) as ledger:
+def test_a_request_reopens_a_campaign_once(folder: str) -> None:
+    with ledger_with_file(folder) as ledger:
         ledger.record_campaign_end()
         ledger.reopen_campaign("abc")
         ledger.reopen_campaign("abc")
@@ -380,13 +362,12 @@ def test_an_owners_request_takes_a_campaign_up_once(folder: str) -> None:
         ledger.record_array(2, "beta", "0:2")
 
 
-def test_a_campaign_that_ended_before_anything_was_sent_stays_so(folder: str) -> None:
-    """Its file is noted then as ever, and whose it is."""
+def test_a_campaign_that_ended_before_its_first_task_stays_ended(folder: str) -> None:
     with RootLedgerOfSubmittedTasks(12, folder) as ledger:
         ledger.record_campaign_end()
         assert ledger.uid == 0
 
-    with brought(folder) as ledger:
+    with ledger_with_file(folder) as ledger:
         assert ledger.uid == 1000
         with pytest.raises(errors.CampaignEndInRootLedger):
             ledger.record_array(1, "beta", "0:1")
