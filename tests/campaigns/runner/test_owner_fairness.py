@@ -16,8 +16,7 @@ from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.speculative_attempts import SupersededAttempts
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import made_campaign, site_fixture
-from tests.decisions.campaigns.test_slot_distribution import NOON
+from tests.builders.campaigns import NOON, made_campaign, site_fixture
 
 ALICE, BOB = 41000, 41001
 BOBS, ALICES = range(1, 5), 5  # campaigns

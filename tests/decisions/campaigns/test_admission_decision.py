@@ -50,7 +50,7 @@ def candidate(tasks: int = 5, *groups: str) -> CampaignForAdmission:
     return CampaignForAdmission(user="alice", groups=frozenset(groups), tasks=tasks, jdl=SWEEP)
 
 
-def test_a_rule_changes_what_the_next_one_sees() -> None:
+def test_each_admission_rule_judges_the_campaign_as_changed_by_earlier_rules() -> None:
     told = apply_campaign_admission_rules(rules(best_effort, of_best_effort_alone, small), candidate())
 
     assert told.refusal == ""
@@ -72,11 +72,13 @@ def test_a_rule_changes_what_the_next_one_sees() -> None:
         ((lambda _: 7,), candidate(), "<lambda>: the rule returned 7, so tell your administrator"),
     ],
 )
-def test_a_refusal_names_its_rule(judges: tuple[Judge, ...], who: CampaignForAdmission, why: str) -> None:
+def test_a_refusal_names_the_admission_rule_that_refused(
+    judges: tuple[Judge, ...], who: CampaignForAdmission, why: str
+) -> None:
     assert apply_campaign_admission_rules(rules(*judges), who).refusal.startswith(why)
 
 
-def test_rules_that_leave_no_cluster_are_named_with_what_they_took() -> None:
+def test_a_refusal_names_the_admission_rules_that_removed_all_clusters() -> None:
     def no_beta(candidate: CampaignForAdmission) -> Jdl:
         return _without(candidate.jdl, "beta")
 
@@ -99,8 +101,7 @@ def _without(jdl: Jdl, cluster: str) -> Jdl:
     return replace(jdl, clusters=clusters)
 
 
-def test_what_gridsub_made_of_it_is_settled() -> None:
-    """The service finds nothing to change, and refuses what did not come by gridsub."""
+def test_a_campaign_violates_only_admission_rules_that_gridsub_has_not_applied() -> None:
     raw = candidate()
     changed = replace(raw, jdl=apply_campaign_admission_rules(rules(best_effort), raw).jdl)
 

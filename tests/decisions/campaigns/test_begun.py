@@ -1,32 +1,25 @@
 """What was begun and is not at its cluster yet counts, and begins only where that is wanted."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
-from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
-from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignState
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, ListedCampaignTaskCounts
-from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
-from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign, room
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode
+from tests.builders.campaigns import released_array
+from tests.decisions.campaigns.campaign_builder import make_closing_event, make_cycle_situation
+from tests.decisions.campaigns.test_slot_distribution import at, campaign, room
 
-BEGUN = CampaignArray(
-    campaign=1, number=1, cluster="beta", state=ArraySubmissionState.INTENDED, size=50, intended_at=NOON
-)
+BEGUN = released_array(state=ArraySubmissionState.INTENDED, size=50)
 
 
-def seen(max_jobs: int = 0, **known: object) -> CampaignCycleSituation:
-    """Return beta with a hundred free slots, and a campaign of which fifty tasks were begun."""
-    whole = CampaignCycleSituation(
-        campaigns=(campaign(1, {"beta": at(max_jobs=max_jobs)}),),
-        waiting={1: 1000},
-        arrays=(BEGUN,),
-        max_tasks=1000,
-        room=room(beta=100),
-        at=NOON,
-    )
-    return replace(whole, **known)  # type: ignore[arg-type]  # a test's
+def seen(max_jobs: int = 0, **values: Any) -> CampaignCycleSituation:
+    """Return beta with 100 free slots, and a campaign with 50 tasks in a begun submission."""
+    usual = {"campaigns": (campaign(1, {"beta": at(max_jobs=max_jobs)}),), "waiting": {1: 1000}, "arrays": (BEGUN,)}
+    return make_cycle_situation(**usual | {"max_tasks": 1000, "room": room(beta=100)} | values)
 
 
 def given(look: CampaignCycleSituation) -> tuple[int, int]:
@@ -35,8 +28,8 @@ def given(look: CampaignCycleSituation) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("state", [ArraySubmissionState.INTENDED, ArraySubmissionState.SUBMITTED])
-def test_what_is_begun_takes_its_slots_and_counts_for_max_jobs(state: ArraySubmissionState) -> None:
-    """A runner that was killed goes on with it, and sends no more than there is room for."""
+def test_arrays_whose_submission_has_begun_take_slots_and_count_towards_max_jobs(state: ArraySubmissionState) -> None:
+    """A restarted runner continues a submission, and sends no more tasks than fit."""
     arrays = (replace(BEGUN, state=state),)
 
     assert given(seen(arrays=arrays)) == (50, 50)
@@ -44,8 +37,7 @@ def test_what_is_begun_takes_its_slots_and_counts_for_max_jobs(state: ArraySubmi
     assert given(seen(max_jobs=60, arrays=arrays)) == (50, 10)
 
 
-def test_nothing_begins_of_a_paused_campaign() -> None:
-    """What is there by now, and held, is released: else nobody would ever end it."""
+def test_a_paused_campaign_submits_no_array_but_releases_its_held_arrays() -> None:
     paused = (campaign(1, {"beta": at()}, state=CampaignState.PAUSED),)
     held = replace(BEGUN, number=2, size=7, state=ArraySubmissionState.SUBMITTED)
 
@@ -53,25 +45,20 @@ def test_nothing_begins_of_a_paused_campaign() -> None:
 
 
 @pytest.mark.parametrize("why", ["is_stressed", "is_drained"])
-def test_nothing_begins_at_a_cluster_that_is_drained_or_under_stress(why: str) -> None:
+def test_no_array_is_submitted_to_a_drained_or_stressed_cluster(why: str) -> None:
     closed = replace(room(beta=100)["beta"], **{why: True})  # type: ignore[arg-type]  # a test's
 
     assert given(seen(room={"beta": closed})) == (0, 0)
     assert given(seen()) == (50, 50)
 
 
-def test_tasks_that_wait_where_their_campaign_is_closed_out_have_their_slots_still() -> None:
-    """Ten tasks of eight slots: another campaign gets the twenty that are left."""
-    closed = replace(
-        new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.BLACKLIST, 1, "beta", NOON), number=1
-    )
-    two = (campaign(1, {"beta": at(slots=8)}), campaign(2, {"beta": at()}))
+def test_slots_are_kept_for_waiting_tasks_of_a_campaign_to_which_the_cluster_is_closed() -> None:
     look = seen(
-        campaigns=two,
+        campaigns=(campaign(1, {"beta": at(slots=8)}), campaign(2, {"beta": at()})),
         waiting={1: 0, 2: 500},
         arrays=(replace(BEGUN, state=ArraySubmissionState.RELEASED, size=10),),
         there=(ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=10, listed=10),),
-        events=(closed,),
+        events=(make_closing_event(CampaignEventCode.BLACKLIST, "beta"),),
     )
 
     assert given(look) == (0, 20)

@@ -28,22 +28,22 @@ def record(cluster: str, *durations_s: int, is_trusted: bool = False) -> Campaig
     ],
     ids=["sink", "few", "few there", "5 s", "a tenth", "less", "all at once", "by the median", "rounded", "not only"],
 )
-def test_a_sink_is_short_and_much_shorter_than_elsewhere(
+def test_a_black_hole_has_very_short_run_times_compared_with_other_clusters(
     there: tuple[int, ...], elsewhere: tuple[int, ...], is_one: bool
 ) -> None:
-    """Five successes, a median under 5 s and under a tenth of the others'."""
+    """The limits are five successes, a median under 5 s, and a tenth of the other clusters' median."""
     found = find_black_hole_clusters([record("beta", *there), record("gamma", *elsewhere)])
 
     assert found == ({(1, "beta")} if is_one else set())
 
 
-def test_an_owner_who_knows_better_is_believed() -> None:
+def test_a_cluster_that_the_owner_trusts_is_no_black_hole() -> None:
     there = record("beta", *[1] * 9, is_trusted=True)
 
     assert find_black_hole_clusters([there, record("gamma", *[60] * 9)]) == set()
 
 
-def test_campaigns_are_not_compared() -> None:
+def test_run_times_of_different_campaigns_are_not_compared() -> None:
     other = CampaignSuccessAtCluster(campaign=2, cluster="gamma", durations_s=(60,) * 9)
 
     assert find_black_hole_clusters([record("beta", *[1] * 9), other]) == set()

@@ -54,7 +54,7 @@ def ended(cell: CellRequestsAndResources, **other: Any) -> list[int]:
     return [one.place for one in found.tasks] if found else []
 
 
-def test_tasks_end_for_the_first_that_this_helps() -> None:
+def test_tasks_are_preempted_for_the_first_request_that_can_start_then() -> None:
     found = way(replace(CELL, asked=(asked(6, 9), *CELL.asked)))
 
     assert found
@@ -67,14 +67,14 @@ def test_tasks_end_for_the_first_that_this_helps() -> None:
     )
 
 
-def test_an_arrays_task_is_named() -> None:
+def test_a_preemption_names_the_array_task_of_the_local_job() -> None:
     found = way(replace(CELL, asked=(asked(7, task=4),)))
 
     assert found
     assert "for job 7.4, which" in describe_preemption(found)
 
 
-def test_a_campaigns_own_task_that_waits_is_no_local_request() -> None:
+def test_no_task_is_preempted_for_a_waiting_campaign_task() -> None:
     assert ended(replace(CELL, asked=(asked(31),))) == []
 
 
@@ -83,7 +83,9 @@ def test_a_campaigns_own_task_that_waits_is_no_local_request() -> None:
     [(holder(1, job=32),), (holder(1, makes_way=False),), (holder(1, since=None),)],
     ids=["somebody else's", "an ordinary task", "it has not begun"],
 )
-def test_only_best_effort_tasks_of_ours_end(holders: tuple[RunningJobWithResources, ...]) -> None:
+def test_only_running_best_effort_tasks_of_campaigns_are_preempted(
+    holders: tuple[RunningJobWithResources, ...],
+) -> None:
     assert ended(replace(CELL, holders=holders)) == []
 
 
@@ -96,13 +98,13 @@ def test_only_best_effort_tasks_of_ours_end(holders: tuple[RunningJobWithResourc
     ],
     ids=["deleted", "marked", "cancelled"],
 )
-def test_what_ends_already_is_enough(
+def test_no_task_is_preempted_if_ending_tasks_free_enough_resources(
     holders: tuple[RunningJobWithResources, ...], ours: dict[int, CampaignArrayJob]
 ) -> None:
     assert find_blocked_local_requests("beta", replace(CELL, holders=holders), ours) == ()
 
 
-def test_where_somebody_has_the_host_alone_nothing_ends() -> None:
+def test_no_task_is_preempted_on_a_host_that_a_foreign_job_uses_exclusively() -> None:
     theirs = holder(0, job=9, makes_way=False, alone=frozenset({"alone"}))
     alone = WaitingLocalRequest(job=7, alone=frozenset({"alone"}))
 
@@ -112,14 +114,14 @@ def test_where_somebody_has_the_host_alone_nothing_ends() -> None:
     assert ended(replace(CELL, asked=(alone,), holders=(*CELL.holders, other))) == []
 
 
-def test_few_requests_are_looked_at_more_closely() -> None:
+def test_preemption_considers_a_limited_number_of_requests_per_cluster() -> None:
     many = replace(CELL, asked=tuple(asked(job) for job in range(40, 60)))
 
     assert len(find_blocked_local_requests("beta", many, OURS)) == MAX_REQUESTS
 
 
-def test_nothing_ends_twice_within_the_grace_for_the_same_request() -> None:
-    """The next one has its turn; each pause is twice as long as the one before."""
+def test_a_request_gets_no_second_preemption_within_its_pause() -> None:
+    """Each preemption for the request doubles the pause."""
     first, second = ("beta", 7, 0), ("beta", 8, 0)
     after = NOON + timedelta(seconds=PREEMPTION_GRACE_S)
     tried = {first: (NOON,), second: (NOON - timedelta(days=1), NOON)}
@@ -132,8 +134,7 @@ def test_nothing_ends_twice_within_the_grace_for_the_same_request() -> None:
     assert found.job == 8
 
 
-def test_what_no_longer_holds_is_not_done() -> None:
-    """A task that ended by itself is enough, and a request that is gone needs nothing."""
+def test_a_preemption_is_dropped_if_newer_facts_no_longer_need_the_preemption() -> None:
     found = way(replace(CELL, asked=(asked(7, 2),)))
     assert found
 

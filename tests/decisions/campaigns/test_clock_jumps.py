@@ -42,13 +42,13 @@ BEFORE = at(NOON, 1000.0)
         pytest.param(at(NOON, 0, leap(90)), at(NOON + 31 * DAY, 31 * 86400), (), id="long ago"),
     ],
 )
-def test_a_leap_is_time_that_the_steady_clock_did_not_see(
+def test_a_clock_jump_is_wall_time_that_the_steady_clock_has_not_counted(
     before: HostClockReadings | None, now: HostClockReadings, leaps: tuple[ClockJump, ...]
 ) -> None:
     assert record_clock_jumps(before, now).leaps == leaps
 
 
-def test_what_was_noted_before_leaps_is_moved_by_them() -> None:
+def test_times_recorded_before_clock_jumps_are_shifted_by_the_jumps() -> None:
     leaps = (leap(60), leap(3600, NOON + HOUR))
 
     assert shift_past_time_by_clock_jumps(NOON - HOUR, leaps) == NOON + timedelta(seconds=60)

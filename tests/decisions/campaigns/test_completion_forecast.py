@@ -26,8 +26,8 @@ def beta(*durations_s: float, elapsed_s: tuple[float, ...] = ()) -> CampaignRunT
     return CampaignRunTimesAtCluster(cluster="beta", durations_s=durations_s, elapsed_s=elapsed_s)
 
 
-def test_tasks_that_outlived_all_others_may_take_much_longer_than_they_have_run() -> None:
-    """Of tasks of a minute and of a quarter of an hour none of the long ones has ended yet."""
+def test_tasks_that_outlive_all_ended_tasks_raise_p90_far_above_their_elapsed_time() -> None:
+    """70 tasks ended after a minute; 30 tasks of a quarter of an hour still run."""
     told = forecast_campaign_end(progress(0, beta(*[60.0] * 70, elapsed_s=(200.0,) * 30)))
 
     assert told.p50_s is not None
@@ -43,13 +43,13 @@ def test_tasks_that_outlived_all_others_may_take_much_longer_than_they_have_run(
         progress(10, beta(60.0, 61.0)),  # none runs
     ],
 )
-def test_what_can_not_be_told_is_unknown(seen: CampaignProgressForForecast) -> None:
-    """CiGri said "now"."""
+def test_a_forecast_without_ended_or_running_tasks_is_unknown(seen: CampaignProgressForForecast) -> None:
+    """CiGri gives the present time in this case."""
     assert forecast_campaign_end(seen) == UNKNOWN
 
 
-def test_tasks_of_one_length_end_when_they_must() -> None:
-    """90 wait and 10 run, of 60 s each: nine more rounds."""
+def test_tasks_of_equal_length_end_after_the_remaining_rounds() -> None:
+    """90 waiting and 10 running tasks of 60 s each need nine more rounds."""
     told = forecast_campaign_end(progress(90, beta(*[60.0] * 40, elapsed_s=(30.0,) * 10)))
 
     assert told.throughput == pytest.approx(1 / 6, rel=0.05)
@@ -60,8 +60,7 @@ def test_tasks_of_one_length_end_when_they_must() -> None:
 
 @pytest.mark.parametrize("left", [0, 1, 5, 50])
 @pytest.mark.parametrize("running", [100, 2000, 20_000])
-def test_the_last_few_of_many_tasks_of_one_length_end_within_two_rounds(running: int, left: int) -> None:
-    """They start as soon as the first of those that run have ended, in whatever round that is."""
+def test_few_remaining_tasks_of_equal_length_end_within_two_rounds(running: int, left: int) -> None:
     ended_s = tuple(600.0 + number % 3 for number in range(500))
     elapsed_s = tuple(10 + 580 * number / running for number in range(running))
 
@@ -72,7 +71,7 @@ def test_the_last_few_of_many_tasks_of_one_length_end_within_two_rounds(running:
     assert 580 < told.p50_s <= told.p90_s < 1400
 
 
-def test_what_has_run_long_already_ends_sooner() -> None:
+def test_a_task_with_a_long_elapsed_time_ends_sooner() -> None:
     young, old = (
         forecast_campaign_end(progress(0, beta(*[600.0] * 30, elapsed_s=(elapsed,)))) for elapsed in (10.0, 590.0)
     )
@@ -81,8 +80,8 @@ def test_what_has_run_long_already_ends_sooner() -> None:
     assert old.p50_s == pytest.approx(10, abs=5)
 
 
-def test_a_rate_that_was_seen_counts_more_than_a_guess() -> None:
-    """Slots that are empty between two tasks are in it."""
+def test_an_observed_rate_of_ended_tasks_replaces_the_estimated_rate() -> None:
+    """The observed rate includes the idle time of slots between two tasks."""
     seen = CampaignRunTimesAtCluster(
         cluster="beta", durations_s=(30.0,) * 100, elapsed_s=(15.0,) * 10, ended=100, watched_s=600.0
     )
@@ -90,8 +89,8 @@ def test_a_rate_that_was_seen_counts_more_than_a_guess() -> None:
     assert forecast_campaign_end(progress(100, seen)).throughput == pytest.approx(1 / 6)
 
 
-def test_the_rate_of_an_hour_tells_when_ninety_more_will_have_ended() -> None:
-    """CiGri's throughput method: 120 ended in an hour, 95 are left as it counts: 2850 s."""
+def test_p50_follows_from_the_rate_of_the_last_hour() -> None:
+    """CiGri's throughput method: 120 tasks ended in an hour, so 95 remaining tasks need 2850 s."""
     hour = {"durations_s": (60.0,) * 120, "elapsed_s": (30.0,) * 10}
     seen = CampaignRunTimesAtCluster(cluster="beta", ended=120, watched_s=3600.0, **hour)
     told = forecast_campaign_end(progress(90, seen))
@@ -100,7 +99,7 @@ def test_the_rate_of_an_hour_tells_when_ninety_more_will_have_ended() -> None:
     assert told.p50_s == pytest.approx(2850, rel=0.1)
 
 
-def test_short_tasks_that_ended_first_don_t_deceive() -> None:
+def test_running_tasks_correct_the_run_times_of_short_tasks_that_ended_first() -> None:
     curve = estimate_survival_curve([10.0] * 3, [30.0] * 7)
 
     assert curve.share_running_longer(20.0) == pytest.approx(0.7)
@@ -167,8 +166,8 @@ def covered(seed: int, campaigns: int) -> Iterator[tuple[bool, bool]]:
         yield took_s <= told.p50_s, took_s <= told.p90_s
 
 
-def test_the_p90_holds_for_nine_campaigns_in_ten() -> None:
-    """Of any kind of tasks, at any time of the campaign; the P50 holds for more than a half."""
+def test_p90_holds_for_about_nine_of_ten_simulated_campaigns() -> None:
+    """P50 holds for more than half of the campaigns."""
     by_50, by_90 = zip(*covered(seed=1, campaigns=300), strict=True)
 
     assert 0.80 <= sum(by_90) / len(by_90) <= 0.97
@@ -180,8 +179,9 @@ def test_the_p90_holds_for_nine_campaigns_in_ten() -> None:
     durations_s=st.lists(st.floats(0, 10**6), max_size=30),
     elapsed_s=st.lists(st.floats(0, 10**6), max_size=30),
 )
-def test_a_forecast_is_a_time_to_come(left: int, durations_s: list[float], elapsed_s: list[float]) -> None:
-    """The P90 is after the P50."""
+def test_forecast_times_are_in_the_future_and_p90_is_not_before_p50(
+    left: int, durations_s: list[float], elapsed_s: list[float]
+) -> None:
     told = forecast_campaign_end(progress(left, beta(*durations_s, elapsed_s=tuple(elapsed_s))))
 
     if told.p50_s is not None:

@@ -41,7 +41,7 @@ def attempt(place: int) -> TaskAttempt:
     return TaskAttempt(campaign=1, task=place - 1, attempt=1, array=1, place=place)
 
 
-def test_a_task_that_nothing_tells_of_is_waited_for() -> None:
+def test_a_missing_task_without_a_record_counts_as_cancelled_only_after_the_timeout() -> None:
     missing = {attempt(1): 0.0, attempt(2): 60.0, attempt(3): 61.0}
 
     found = outcomes_of_missing_attempts(missing, {1: JobEnd(exit_status=3, wallclock_s=4.6)}, 600, 60.0)
@@ -74,13 +74,10 @@ def test_a_task_that_nothing_tells_of_is_waited_for() -> None:
         (JobEnd(signal=9, killed_for=JobKillReason.DELETION), NikitaDeletionReason.MOVED, TaskAttemptOutcome.CANCELLED),
     ],
 )
-def test_what_nikita_deleted_is_not_its_owners_deletion(
+def test_a_deletion_by_nikita_is_not_reported_as_a_deletion_by_the_owner(
     end: JobEnd, wiped_for: NikitaDeletionReason, outcome: TaskAttemptOutcome
 ) -> None:
-    """What never started has lost nothing; what ended by itself ended so.
-
-    What is moved is deleted only while it waits: who ended what began was somebody else.
-    """
+    """A task that never started is not a failure; a task that ended by itself keeps its outcome."""
     found = outcomes_of_missing_attempts(
         {attempt(1): 99.0}, {1: end}, 600, 60.0, {1: TaskDeletionMark(wiped_for=wiped_for)}
     )
@@ -95,10 +92,10 @@ def test_what_nikita_deleted_is_not_its_owners_deletion(
         (NikitaDeletionReason.NEVER_BEGAN, NikitaDeletionReason.WAITED, TaskAttemptOutcome.WIPED),
     ],
 )
-def test_what_was_held_and_deleted_has_ended_at_once_whatever_a_record_tells(
+def test_a_task_deleted_while_held_has_ended_at_once_despite_any_record(
     held: NikitaDeletionReason, wiped_for: NikitaDeletionReason, outcome: TaskAttemptOutcome
 ) -> None:
-    """It never began, so that it has none of its own: nobody waits for that, or believes it."""
+    """Such a task never started, so its record is forged."""
     array = CampaignArray(
         campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=3, intended_at=NOON
     )
@@ -116,7 +113,7 @@ def test_what_was_held_and_deleted_has_ended_at_once_whatever_a_record_tells(
     ("state", "outcome"),
     [(CampaignState.CANCELLED, TaskAttemptOutcome.CANCELLED), (CampaignState.IN_TREATMENT, TaskAttemptOutcome.SIGNAL)],
 )
-def test_a_signal_that_ends_a_cancelled_campaigns_task_is_its_cancellation(
+def test_a_signal_to_a_task_of_a_cancelled_campaign_counts_as_cancellation(
     state: CampaignState, outcome: TaskAttemptOutcome
 ) -> None:
     ends = {1: JobEnd(signal=9), 2: JobEnd(exit_status=0), 3: JobEnd(exit_status=3)}
@@ -128,8 +125,8 @@ def test_a_signal_that_ends_a_cancelled_campaigns_task_is_its_cancellation(
     assert [one.outcome for one in found] == [outcome, TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.PROGRAM_ERROR]
 
 
-def test_a_status_that_the_wrapper_changed_is_kept_as_it_was() -> None:
-    """99 would be an order to Grid Engine, so the wrapper ends with 199; 199 is a signal then."""
+def test_an_exit_status_that_the_wrapper_changed_is_stored_as_the_program_returned_it() -> None:
+    """The wrapper ends with 199 for 99, which Grid Engine would read as a request to requeue."""
     missing = {attempt(1): 0.0, attempt(2): 0.0, attempt(3): 0.0}
     ends = {1: JobEnd(exit_status=199), 2: JobEnd(signal=63), 3: JobEnd(signal=11)}
 
@@ -142,8 +139,7 @@ def of(task: int, number: int = 1, outcome: TaskAttemptOutcome = TaskAttemptOutc
     return TaskAttempt(campaign=1, task=task, attempt=number, array=number, place=task + 1, outcome=outcome)
 
 
-def test_many_ends_are_noted_in_portions_that_keep_a_task_together() -> None:
-    """A task's attempts say together what became of it, and whether it runs again."""
+def test_many_task_ends_are_split_into_transactions_that_keep_a_tasks_attempts_together() -> None:
     copies = (of(1), of(1, 2, TaskAttemptOutcome.COPY))
     again = TaskRetry(campaign=1, task=2, attempt=1, outcome=TaskAttemptOutcome.SITE_FAULT)
     rest = {"finished": (7,), "again": (again,)}
@@ -157,11 +153,11 @@ def test_many_ends_are_noted_in_portions_that_keep_a_task_together() -> None:
     )
 
 
-def test_a_plan_without_ends_is_one_portion() -> None:
+def test_a_plan_without_task_ends_is_one_transaction() -> None:
     assert split_cycle_plan_by_transaction(CampaignCyclePlan(finished=(7,))) == (CampaignCyclePlan(finished=(7,)),)
 
 
-def test_an_end_that_is_told_in_two_ways_is_none_and_is_not_forgotten() -> None:
+def test_an_attempt_with_contradicting_records_has_not_ended() -> None:
     missing = {attempt(1): 9999.0, attempt(2): 9999.0}
 
     assert MissingAttemptOutcomeDecider((), (), {}, 60.0).list_attempts_missing_too_long(missing, {1: None}) == (
@@ -179,8 +175,10 @@ def test_an_end_that_is_told_in_two_ways_is_none_and_is_not_forgotten() -> None:
         pytest.param(frozenset(), False, [1, 2], id="also while all of it waits"),
     ],
 )
-def test_a_task_that_a_list_leaves_out_is_asked_for(lives: set[int] | None, is_listed: bool, kept: list[int]) -> None:
-    """A list that was cut short would have it run twice."""
+def test_a_task_missing_in_a_truncated_job_list_may_be_alive(
+    lives: set[int] | None, is_listed: bool, kept: list[int]
+) -> None:
+    """A truncated list must not start a second run of the task."""
     known = None if lives is None else frozenset(lives)
 
     found = select_attempts_still_alive((attempt(1), attempt(2)), known, is_listed)
@@ -191,8 +189,8 @@ def test_a_task_that_a_list_leaves_out_is_asked_for(lives: set[int] | None, is_l
 AHEAD = FutureDatedJobEnd(ended_at=NOON, host="n1", end=JobEnd(exit_status=0))
 
 
-def test_an_end_that_is_to_come_is_not_judged_and_is_not_forgotten() -> None:
-    """Its host's clock may be ahead. Once it would count, its cluster is asked about the array."""
+def test_an_end_in_the_future_counts_only_after_the_maximum_wait() -> None:
+    """The host's clock may run fast."""
     missing = {attempt(1): 599.0, attempt(2): 601.0}
     ends = {1: AHEAD, 2: AHEAD}
 
@@ -202,7 +200,7 @@ def test_an_end_that_is_to_come_is_not_judged_and_is_not_forgotten() -> None:
     assert MissingAttemptOutcomeDecider((), (), {}, 60.0).list_attempts_missing_too_long(missing, ends) == (attempt(2),)
 
 
-def test_an_end_that_is_to_come_and_contradicts_another_is_disputed_after_a_while() -> None:
+def test_contradicting_ends_in_the_future_are_disputed_after_the_maximum_wait() -> None:
     missing = {attempt(1): 599.0, attempt(2): 601.0}
     ends = dict.fromkeys((1, 2), replace(AHEAD, end=None))
 
@@ -236,7 +234,7 @@ def test_an_end_that_is_to_come_and_contradicts_another_is_disputed_after_a_whil
         ),
     ],
 )
-def test_what_ran_and_vanished_without_a_record_was_lost_by_its_cluster(
+def test_a_started_task_without_a_record_was_lost_by_its_cluster(
     state: CampaignState, expected: list[tuple[int, TaskAttemptOutcome, int]]
 ) -> None:
     judge = MissingAttemptOutcomeDecider([replace(SWEEP, state=state)], (), {}, 60.0)
@@ -247,7 +245,7 @@ def test_what_ran_and_vanished_without_a_record_was_lost_by_its_cluster(
     assert [(one.place, one.outcome, one.forgotten_job) for one in found] == expected
 
 
-def test_what_nikita_deleted_and_left_no_record_was_not_lost_by_its_cluster() -> None:
+def test_a_task_deleted_by_nikita_without_a_record_was_not_lost_by_its_cluster() -> None:
     judge = MissingAttemptOutcomeDecider(
         [SWEEP], (), {(1, 1): {1: TaskDeletionMark(wiped_for=NikitaDeletionReason.OVERRAN)}}, 60.0
     )
@@ -257,8 +255,7 @@ def test_what_nikita_deleted_and_left_no_record_was_not_lost_by_its_cluster() ->
     assert (found.outcome, found.forgotten_job) == (TaskAttemptOutcome.WALLTIME, 0)
 
 
-def test_what_its_owner_cancelled_is_that_though_no_cluster_tells_its_end() -> None:
-    """Whether its cluster left or refused it: what nikita wished is over."""
+def test_a_task_cancelled_by_its_owner_is_unwanted_even_without_a_reported_end() -> None:
     marks = {
         2: TaskDeletionMark(wiped_for=NikitaDeletionReason.UNWANTED),
         3: TaskDeletionMark(wiped_for=NikitaDeletionReason.MOVED),
@@ -278,8 +275,8 @@ def test_what_its_owner_cancelled_is_that_though_no_cluster_tells_its_end() -> N
     [(1e9, 300.0, 300), (200.0, 300.0, 200), (50.0, 3.0, 50), (50.0, -3600.0, 50), (1e9, -5.0, 60)],
     ids=["forged", "right", "just sent", "a clock was set back", "both"],
 )
-def test_no_task_has_run_for_longer_than_since_it_was_sent(told_s: float, sent_s: float, ran_s: int) -> None:
-    """What a record says of it is charged to its owner, and others may have written it."""
+def test_a_run_time_is_limited_to_the_time_since_the_submission(told_s: float, sent_s: float, ran_s: int) -> None:
+    """A user may forge the accounting record, and the run time counts against the owner's share."""
     ends = {1: JobEnd(exit_status=0, wallclock_s=told_s)}
 
     (found,) = MissingAttemptOutcomeDecider([SWEEP], (), {}, 60.0).list_ended_attempts(

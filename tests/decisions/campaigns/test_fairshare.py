@@ -35,7 +35,7 @@ def wish(campaign: int, claimant: str, tasks: int, slots: int = 1, first: int = 
         (99, (5, 6), [5, 6]),
     ],
 )
-def test_who_wants_little_gets_it_and_the_rest_is_shared_evenly(
+def test_small_requests_are_met_and_the_remaining_slots_are_shared_evenly(
     free: int, tasks: Sequence[int], expected: list[int]
 ) -> None:
     wishes = [wish(place, f"user{place}", count) for place, count in enumerate(tasks)]
@@ -43,19 +43,19 @@ def test_who_wants_little_gets_it_and_the_rest_is_shared_evenly(
     assert [*fair_share_tasks_by_campaign(free, wishes, {}).values()] == expected
 
 
-def test_who_has_had_more_waits_until_the_other_has_had_as_much() -> None:
+def test_an_owner_with_more_usage_waits_until_the_usage_is_equal() -> None:
     wishes = [wish(1, "alice", 50), wish(2, "bob", 50)]
 
     assert fair_share_tasks_by_campaign(10, wishes, {"alice": 4 * COMMITTED_USE_S}) == {1: 3, 2: 7}
 
 
-def test_two_campaigns_of_one_claimant_count_as_one_first_come_first_served() -> None:
+def test_campaigns_of_one_owner_share_one_share_in_order_of_submission() -> None:
     wishes = [wish(1, "alice", 3), wish(2, "alice", 50), wish(3, "bob", 50)]
 
     assert fair_share_tasks_by_campaign(12, wishes, {}) == {1: 3, 2: 3, 3: 6}
 
 
-def test_first_tasks_come_before_what_anybody_has_had() -> None:
+def test_first_tasks_are_sent_before_shares_by_usage() -> None:
     wishes = [wish(1, "alice", 50), wish(2, "bob", 50, first=2)]
 
     assert fair_share_tasks_by_campaign(4, wishes, {"bob": 99 * COMMITTED_USE_S}, {"bob": 9}) == {1: 2, 2: 2}
@@ -63,25 +63,25 @@ def test_first_tasks_come_before_what_anybody_has_had() -> None:
     assert fair_share_tasks_by_campaign(4, wishes, {"bob": 99 * COMMITTED_USE_S}) == {1: 4, 2: 0}
 
 
-def test_of_those_who_have_first_tasks_who_has_had_less_is_served_first() -> None:
+def test_first_tasks_of_the_owner_with_less_usage_go_first() -> None:
     wishes = [wish(1, "alice", 9, first=5), wish(2, "bob", 9, first=5)]
 
     assert fair_share_tasks_by_campaign(3, wishes, {"alice": 9e9}, {"alice": 5, "bob": 2}) == {1: 1, 2: 2}
 
 
-def test_the_first_tasks_of_each_campaign_go_before_the_rest_of_older_ones() -> None:
+def test_first_tasks_of_a_campaign_go_before_further_tasks_of_older_campaigns() -> None:
     wishes = [wish(1, "alice", 50), wish(2, "alice", 50, first=2), wish(3, "bob", 50)]
 
     assert fair_share_tasks_by_campaign(8, wishes, {}) == {1: 2, 2: 2, 3: 4}
 
 
-def test_wide_tasks_count_with_all_of_their_slots() -> None:
+def test_multislot_tasks_count_with_all_their_slots() -> None:
     wishes = [wish(1, "alice", 9, slots=4), wish(2, "bob", 9)]
 
     assert fair_share_tasks_by_campaign(8, wishes, {}) == {1: 1, 2: 4}
 
 
-def test_what_does_not_fit_leaves_its_slots_to_others() -> None:
+def test_slots_too_few_for_a_multislot_task_go_to_other_tasks() -> None:
     wishes = [wish(1, "alice", 9, slots=4), wish(2, "bob", 9)]
 
     assert fair_share_tasks_by_campaign(3, wishes, {"bob": 1e9}) == {1: 0, 2: 3}
@@ -91,7 +91,9 @@ def test_what_does_not_fit_leaves_its_slots_to_others() -> None:
     some.integers(-9, 60),
     some.lists(some.tuples(some.sampled_from("abc"), some.integers(0, 30), some.integers(1, 5), some.integers(0, 3))),
 )
-def test_no_slot_is_given_twice_and_none_is_left_that_fits(free: int, asked: list[tuple[str, int, int, int]]) -> None:
+def test_fair_shares_give_no_slot_twice_and_leave_no_usable_slot(
+    free: int, asked: list[tuple[str, int, int, int]]
+) -> None:
     wishes = [wish(place, *one) for place, one in enumerate(asked)]
     found = fair_share_tasks_by_campaign(free, wishes, {"a": 100.0}, {"a": 2, "b": 5, "c": -1})
     left = max(0, free) - sum(found[one.campaign] * one.slots for one in wishes)
@@ -102,8 +104,8 @@ def test_no_slot_is_given_twice_and_none_is_left_that_fits(free: int, asked: lis
 
 
 @pytest.mark.parametrize(("age_s", "share"), [(0, 1), (10, 0.5), (30, 0.125), (-5, 1)])
-def test_use_counts_half_after_each_half_life(age_s: float, share: float) -> None:
-    """A clock that was set back makes it no more."""
+def test_usage_counts_half_after_each_half_life(age_s: float, share: float) -> None:
+    """A clock that is set back does not raise the usage."""
     before = DecayedCampaignUsage(campaign=1, cluster="beta", at=NOON, used_s=80, success_s=8, successes=4)
     after = NOON + timedelta(seconds=age_s)
 
@@ -112,8 +114,8 @@ def test_use_counts_half_after_each_half_life(age_s: float, share: float) -> Non
     )
 
 
-def test_failed_tasks_use_slots_but_tell_nothing_of_how_fast_a_cluster_is() -> None:
-    """A cluster where all fails at once would be the fastest."""
+def test_failed_tasks_count_as_usage_but_not_in_the_mean_run_time() -> None:
+    """A cluster where all tasks fail at once would seem the fastest cluster."""
     ended = [
         attempt(TaskAttemptOutcome.SUCCESS, 60),
         attempt(TaskAttemptOutcome.PROGRAM_ERROR, 2),

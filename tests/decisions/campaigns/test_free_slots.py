@@ -19,7 +19,9 @@ YIELDING = JdlSettingsAtCluster(exec_file="run", slots=2)
     ],
     ids=["both", "all suspended", "no best-effort queues"],
 )
-def test_each_kind_of_task_has_its_own_room(room: ClusterCapacityForCampaigns, ordinary: int, besteffort: int) -> None:
+def test_ordinary_and_best_effort_tasks_have_separate_free_slots(
+    room: ClusterCapacityForCampaigns, ordinary: int, besteffort: int
+) -> None:
     free = FreeClusterSlots({"beta": room})
 
     assert (free.free_slots_for_request("beta", ORDINARY), free.free_slots_for_request("beta", YIELDING)) == (
@@ -28,7 +30,7 @@ def test_each_kind_of_task_has_its_own_room(room: ClusterCapacityForCampaigns, o
     )
 
 
-def test_a_core_is_given_once() -> None:
+def test_each_sent_task_takes_an_ordinary_and_a_best_effort_slot() -> None:
     free = FreeClusterSlots({"beta": ClusterCapacityForCampaigns(free_slots=5, besteffort_slots=4)})
 
     free.take_slots("beta", YIELDING, 1)
@@ -37,7 +39,7 @@ def test_a_core_is_given_once() -> None:
     assert (free.free_slots_for_request("beta", ORDINARY), free.free_slots_for_request("beta", YIELDING)) == (2, 1)
 
 
-def test_a_cluster_that_does_not_answer_has_none() -> None:
+def test_a_cluster_that_does_not_answer_has_no_free_slots() -> None:
     free = FreeClusterSlots({})
     free.take_slots("beta", ORDINARY, 1)
 

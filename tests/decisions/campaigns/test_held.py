@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
 from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import predict_job_ratios
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
@@ -13,7 +12,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
-from tests.decisions.campaigns.campaign_builder import make_cycle_situation
+from tests.decisions.campaigns.campaign_builder import make_cycle_situation, sent_tasks
 from tests.decisions.campaigns.test_slot_distribution import at, campaign
 
 BOBS, ALICES = (replace(campaign(1, {"beta": at()}), owner="bob"), campaign(2, {"beta": at()}))
@@ -24,19 +23,15 @@ def there(number: int = 1, waiting: int = 64, **counts: int) -> ListedCampaignTa
     return ListedCampaignTaskCounts(campaign=number, cluster="beta", **known | counts)
 
 
-def seen(free: int, *listed: ListedCampaignTaskCounts, **known: Any) -> CampaignCycleSituation:
-    """Return beta of 64 slots, of which some are free, and campaigns of bob and alice."""
-    whole = make_cycle_situation(
-        campaigns=(BOBS, ALICES),
-        waiting={1: 100, 2: 100},
-        room={"beta": ClusterCapacityForCampaigns(free_slots=free, max_slots=64, slots=64)},
-        there=listed,
-    )
-    return replace(whole, **known)
+def seen(free: int, *listed: ListedCampaignTaskCounts, **values: Any) -> CampaignCycleSituation:
+    """Return campaigns of bob and alice for beta, which has 64 slots and some free slots."""
+    room = {"beta": ClusterCapacityForCampaigns(free_slots=free, max_slots=64, slots=64)}
+    usual = {"campaigns": (BOBS, ALICES), "waiting": {1: 100, 2: 100}, "room": room, "there": listed}
+    return make_cycle_situation(**usual | values)
 
 
 def sent(look: CampaignCycleSituation) -> dict[int, int]:
-    return {one.campaign: one.tasks for one in plan_campaign_cycle(look).sends}
+    return {number: tasks for (number, _), tasks in sent_tasks(look).items()}
 
 
 @pytest.mark.parametrize(
@@ -52,15 +47,15 @@ def sent(look: CampaignCycleSituation) -> dict[int, int]:
     ],
     ids=["may start", "held", "old", "some of each", "a few held", "a few old", "all are old"],
 )
-def test_slots_are_kept_for_what_may_start_and_has_not_waited_long(
+def test_free_slots_are_kept_only_for_startable_tasks_that_have_not_waited_long(
     listed: ListedCampaignTaskCounts, expected: dict[int, int]
 ) -> None:
-    """Their own campaign gets no more for it: who holds tasks again and again floods nothing."""
+    """The campaign of held tasks gets no more tasks in return, so repeated holds flood no cluster."""
     assert sent(seen(64, listed)) == expected
 
 
-def test_tests_that_never_start_close_a_cluster_to_nobody() -> None:
-    """Nobody deletes them: they count neither as waiting there nor for what job ratios become."""
+def test_waiting_test_tasks_that_never_start_block_no_other_campaign() -> None:
+    """Nikita never deletes waiting test tasks."""
     tests = tuple(replace(campaign(n, {"beta": at(slots=2)}, CampaignType.TEST)) for n in range(3, 67))
     listed = tuple(there(one.number, 1, old=1) for one in tests)
     tried = {one.number: frozenset({"beta"}) for one in tests}
@@ -81,7 +76,7 @@ def test_tests_that_never_start_close_a_cluster_to_nobody() -> None:
     [({}, 10, 10), ({"held": 10}, 0, 0), ({"held": 4, "fresh": 2}, 4, 4), ({"old": 10}, 10, 10)],
     ids=["may start", "held", "some held", "old"],
 )
-def test_only_what_could_start_tells_that_slots_are_not_free(counts: dict[str, int], others: int, own: int) -> None:
+def test_only_startable_waiting_tasks_count_in_job_ratios(counts: dict[str, int], others: int, own: int) -> None:
     found = predict_job_ratios(seen(64, there(waiting=10, **counts)))
 
     assert found[2, "beta"].terms.others == others
@@ -99,8 +94,9 @@ def test_only_what_could_start_tells_that_slots_are_not_free(counts: dict[str, i
     ],
     ids=["may start", "old", "held", "many held", "of several slots"],
 )
-def test_what_may_wait_is_what_could_start(slots: int, counts: dict[str, int], expected: dict[int, int]) -> None:
-    """Flood control counts all of those; of its own a campaign counts what is held, too."""
+def test_flood_control_counts_startable_tasks_and_the_held_tasks_of_the_same_campaign(
+    slots: int, counts: dict[str, int], expected: dict[int, int]
+) -> None:
     bobs = replace(BOBS, jdl=replace(BOBS.jdl, clusters={"beta": at(slots=slots)}))
     room = {"beta": ClusterCapacityForCampaigns(free_slots=0, max_slots=64, slots=64, flood_rate=0.1)}
     look = seen(0, there(**{"waiting": 4} | counts), room=room, campaigns=(bobs, ALICES))

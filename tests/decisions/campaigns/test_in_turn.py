@@ -19,8 +19,8 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     NikitaSituation,
     NikitaTimeouts,
 )
-from tests.decisions.campaigns.campaign_builder import make_cycle_situation
-from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign
+from tests.decisions.campaigns.campaign_builder import NOON, make_cycle_situation
+from tests.decisions.campaigns.test_slot_distribution import at, campaign
 
 ROOM = ClusterCapacityForCampaigns(free_slots=100, max_slots=100, slots=100, flood_rate=0.1)
 PATIENCE = NikitaTimeouts(grace_s=60, waiting_s=900, over_walltime_s=1800)
@@ -106,8 +106,8 @@ def _count(parts: Iterable[ArrayTasksWithSameStateAndAge]) -> int:
 
 
 @pytest.mark.parametrize("campaigns", [1, 2, 3])
-def test_no_campaigns_tasks_are_sent_and_deleted_in_turn(campaigns: int) -> None:
-    """After the first load each tries a task now and then, and the oldest fills what may wait."""
+def test_tasks_are_not_sent_and_deleted_in_turn_at_a_cluster_that_starts_none(campaigns: int) -> None:
+    """After the first load each campaign sends a task from time to time."""
     stuck = Stuck(campaigns)
 
     stuck.run(cycles=2 * 3600 // CYCLE_S)

@@ -57,8 +57,8 @@ def terms(old: float, submitted: int, **other: Any) -> JobRatioInputs:
         (ADAPTIVE, terms(0.5, 10), 1),
     ],
 )
-def test_the_laws_of_the_specification(law: JobRatioRule, seen: JobRatioInputs, ratio: float) -> None:
-    """Where waiting is more than allowed: (S - E) / S, whose damaged lines mean just that."""
+def test_job_ratio_rules_follow_the_cigri_specification(law: JobRatioRule, seen: JobRatioInputs, ratio: float) -> None:
+    """With too many waiting tasks the ratio is (S - E) / S, the meaning of the specification's damaged lines."""
     assert next_job_ratio(law, seen) == pytest.approx(ratio)
 
 
@@ -81,26 +81,26 @@ def test_the_laws_of_the_specification(law: JobRatioRule, seen: JobRatioInputs, 
         (terms(0.25, 5, waiting=5, slots=2), 1 / 16),
     ],
 )
-def test_measured_remembers_what_it_learnt(seen: JobRatioInputs, ratio: float) -> None:
+def test_the_measured_job_ratio_rule_keeps_the_last_good_ratio(seen: JobRatioInputs, ratio: float) -> None:
     assert next_job_ratio(MEASURED, seen) == pytest.approx(ratio)
 
 
 @pytest.mark.parametrize("law", [SLOW, ADAPTIVE])
-def test_a_law_that_doubles_does_so_only_after_a_trial(law: JobRatioRule) -> None:
+def test_a_doubling_job_ratio_rule_doubles_only_after_sent_tasks(law: JobRatioRule) -> None:
     assert next_job_ratio(law, terms(0.5, 0)) == 0.5
 
 
 @pytest.mark.parametrize("law", JobRatioRule)
-def test_what_was_just_sent_tells_nothing_yet(law: JobRatioRule) -> None:
-    """Some batch systems look at their queue now and then only; an excess tells, though."""
+def test_recently_sent_tasks_do_not_change_the_job_ratio(law: JobRatioRule) -> None:
+    """Some batch systems start jobs only from time to time; too many waiting tasks change the ratio at once."""
     young, flooded = terms(0.5, 5, fresh=5), terms(0.5, 5, fresh=5, waiting=9)
 
     assert next_job_ratio(law, young) == 0.5
     assert (is_known_if_sent_tasks_start(young), is_known_if_sent_tasks_start(flooded)) == (False, True)
 
 
-def test_nothing_known_is_a_task_for_each_that_fits_and_one_a_cluster_for_slow_start() -> None:
-    """The specification begins with one resource a task."""
+def test_the_first_job_ratio_fills_free_slots_except_for_slow_start() -> None:
+    """The specification begins with one resource per task."""
     assert initial_job_ratio(MEASURED, 1, 100) == 1
     assert initial_job_ratio(ADAPTIVE, 4, 100) == 0.25
     assert initial_job_ratio(SLOW, 4, 100) == 0.01
@@ -111,12 +111,14 @@ def test_nothing_known_is_a_task_for_each_that_fits_and_one_a_cluster_for_slow_s
     ("ratio", "free", "slots", "tasks"),
     [(1, 100, 1, 100), (0.29, 100, 1, 29), (0.01, 60, 1, 1), (0.25, 3, 4, 0), (0, 9, 1, 0)],
 )
-def test_a_ratio_sends_at_least_one_task_where_one_has_room(ratio: float, free: int, slots: int, tasks: int) -> None:
+def test_a_positive_job_ratio_sends_at_least_one_task_that_fits(
+    ratio: float, free: int, slots: int, tasks: int
+) -> None:
     assert count_tasks_by_job_ratio(ratio, free, slots) == tasks
 
 
-def test_a_part_of_a_cluster_may_wait() -> None:
-    """Rounded down; 0 is none, never another default."""
+def test_the_flood_rate_limits_waiting_tasks_to_a_share_of_the_slots() -> None:
+    """The limit is rounded down; flood rate 0 allows no waiting task."""
     assert [max_waiting_tasks(19, rate) for rate in (0, 0.1, 0.5, 1)] == [0, 1, 9, 19]
     assert max_waiting_tasks(100, 0.29) == 29
 
@@ -133,7 +135,7 @@ def test_a_part_of_a_cluster_may_wait() -> None:
     slots=st.integers(1, 64),
     fresh=st.integers(0, 3),
 )
-def test_a_ratio_stays_within_its_limits(law: JobRatioRule, **seen: Any) -> None:
+def test_a_job_ratio_stays_within_its_limits(law: JobRatioRule, **seen: Any) -> None:
     known = JobRatioInputs(**seen)
     ratio = next_job_ratio(law, known)
 
@@ -157,8 +159,8 @@ def test_a_ratio_stays_within_its_limits(law: JobRatioRule, **seen: Any) -> None
     ],
     ids=["run", "are short", "none began", "wait", "others wait", "are deleted"],
 )
-def test_the_ratio_rises_where_tasks_begin_and_none_wait(what: dict[str, Any], ratio: float) -> None:
-    """Where slots look free and are not, more tasks would be sent and deleted in turn."""
+def test_the_measured_job_ratio_rises_only_if_tasks_start_and_no_task_waits(what: dict[str, Any], ratio: float) -> None:
+    """Otherwise tasks would be sent and deleted in turn at a cluster whose slots only look free."""
     settled = terms(0.5, 0, running=5)
 
     assert next_job_ratio(MEASURED, replace(settled, **what)) == ratio

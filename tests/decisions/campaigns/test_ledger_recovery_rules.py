@@ -75,15 +75,15 @@ def _place(one: TaskAttempt) -> tuple[int, int]:
         ({20}, [(0, 9)]),
     ],
 )
-def test_tasks_are_taken_out_of_ranges(tasks: set[int], left: list[tuple[int, int]]) -> None:
+def test_tasks_are_removed_from_ranges_of_waiting_tasks(tasks: set[int], left: list[tuple[int, int]]) -> None:
     found = subtract_from_waiting_ranges([WaitingTaskRange(first=0, last=9, attempt=2)], tasks)
 
     assert [(one.first, one.last) for one in found] == left
     assert {one.attempt for one in found} <= {2}
 
 
-def test_lost_arrays_are_known_again_and_what_took_their_place_is_undone() -> None:
-    """Array 2 was submitted with other tasks; array 3 had a task's second attempt."""
+def test_lost_arrays_are_restored_and_arrays_that_reused_their_numbers_are_undone() -> None:
+    """Array 2 was submitted with different tasks; array 3 had the second attempt of a task."""
     kept = CampaignTasksInStateFile(
         waiting=(WaitingTaskRange(first=6, last=9),),
         arrays=(array(1, ArraySubmissionState.RELEASED), array(2)),
@@ -112,7 +112,7 @@ def test_lost_arrays_are_known_again_and_what_took_their_place_is_undone() -> No
     assert [(one.first, one.last) for one in found.waiting] == [(5, 5), (6, 6), (8, 9)]
 
 
-def test_a_task_that_waits_again_keeps_off_the_clusters_that_it_kept_off() -> None:
+def test_a_task_of_an_undone_array_waits_again_with_its_excluded_clusters() -> None:
     overran = AttemptOutcomeAtCluster(
         campaign=1, task=4, attempt=1, cluster="gamma", outcome=TaskAttemptOutcome.WALLTIME
     )
@@ -132,7 +132,7 @@ def test_a_task_that_waits_again_keeps_off_the_clusters_that_it_kept_off() -> No
     )
 
 
-def test_an_array_that_is_in_the_ledger_as_it_is_stays() -> None:
+def test_an_array_equal_to_its_ledger_entry_is_not_changed() -> None:
     kept = CampaignTasksInStateFile(
         waiting=(), arrays=(array(1, size=1), array(2, size=1)), attempts=(*attempts(1, (0, 1)), *attempts(2, (1, 1)))
     )
@@ -148,8 +148,8 @@ def test_an_array_that_is_in_the_ledger_as_it_is_stays() -> None:
     assert found.waiting == ()
 
 
-def test_an_array_that_the_ledger_does_not_know_is_undone() -> None:
-    """It was never submitted, and its tasks may be in an array that is lost."""
+def test_an_array_missing_in_the_ledger_is_undone() -> None:
+    """The array was never submitted, and its tasks may be in a lost array."""
     kept = CampaignTasksInStateFile(
         waiting=(), arrays=(array(2), array(3)), attempts=(*attempts(2, (0, 1), (1, 1)), *attempts(3, (2, 1), (3, 1)))
     )
@@ -162,8 +162,7 @@ def test_an_array_that_the_ledger_does_not_know_is_undone() -> None:
     assert [one.first for one in found.waiting] == [0, 3]
 
 
-def test_a_lost_copy_runs_beside_the_attempt_that_is_known() -> None:
-    """Nothing is superseded by it; what was begun as a copy in its place does not wait."""
+def test_a_restored_speculative_attempt_supersedes_no_attempt() -> None:
     kept = CampaignTasksInStateFile(
         waiting=(),
         arrays=(array(1, ArraySubmissionState.RELEASED), replace(array(2, size=1), copies_beyond_s=60)),
@@ -192,10 +191,10 @@ def test_a_lost_copy_runs_beside_the_attempt_that_is_known() -> None:
     ],
     ids=["some", "all", "all, submitted", "some, submitted", "none"],
 )
-def test_of_an_array_that_never_ran_what_others_did_not_get_waits_again(
+def test_tasks_of_an_array_given_up_wait_again_unless_another_array_has_the_tasks(
     job_id: int, tasks: Attempts, left: dict[tuple[int, int], TaskAttemptOutcome], again: list[tuple[int, int]]
 ) -> None:
-    """Its cluster refused it, say: as it stands in the ledger nobody may send it any more."""
+    """The cluster may have refused the array; nobody may send the tasks again under the ledger's entry."""
     never = RootLedgerArray(number=1, cluster="beta", tasks=tasks, job_id=job_id)
     since = RootLedgerArray(number=2, cluster="gamma", tasks=((4, 2),), job_id=8)
     kept = CampaignTasksInStateFile(waiting=(WaitingTaskRange(first=0, last=9),), arrays=(), attempts=())
@@ -210,8 +209,8 @@ def test_of_an_array_that_never_ran_what_others_did_not_get_waits_again(
     assert [(each.first, each.attempt) for each in found.again] == again
 
 
-def test_a_task_that_waits_since_it_was_copied_waits_no_more() -> None:
-    """Its first attempt ended meanwhile, unknown to whom that it had a copy: the copy decides."""
+def test_a_waiting_task_with_a_speculative_attempt_in_the_ledger_no_longer_waits() -> None:
+    """The state file lost the speculative attempt, so the end of the first attempt made the task wait."""
     kept = CampaignTasksInStateFile(waiting=(WaitingTaskRange(first=3, last=5, attempt=2),), arrays=(), attempts=())
     copies = RootLedgerArray(number=2, cluster="gamma", tasks=((4, 2),), job_id=8, is_of_copies=True)
 
@@ -226,7 +225,7 @@ def test_a_task_that_waits_since_it_was_copied_waits_no_more() -> None:
     assert after.waiting == found.waiting
 
 
-def test_a_task_that_was_lost_with_its_copy_has_both() -> None:
+def test_a_lost_task_and_its_lost_speculative_attempt_are_both_restored() -> None:
     kept = CampaignTasksInStateFile(
         waiting=(WaitingTaskRange(first=2, last=2),),
         arrays=(array(1, ArraySubmissionState.RELEASED, 1),),

@@ -1,7 +1,6 @@
 """Campaigns are offered clusters in the order of the CiGri scheduler specification."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
@@ -12,7 +11,7 @@ from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
     rank_campaigns_for_clusters,
     sum_usage_by_claimant,
 )
-from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
@@ -21,9 +20,9 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
+from tests.builders.campaigns import released_array
 from tests.decisions.campaigns.campaign_builder import make_campaign, make_cycle_situation
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GROUPS = {"alice": ("users", "staff"), "bob": ("users",)}
 
 
@@ -31,12 +30,6 @@ def campaign(number: int, owner: str, *clusters: str, type_: CampaignType = Camp
     wish = JdlSettingsAtCluster(exec_file="run", project=f"of {owner}")
     jdl = Jdl(name="sweep", type=type_, clusters=dict.fromkeys(clusters, wish))
     return make_campaign(number=number, owner=owner, jdl=jdl)
-
-
-def array(number: int, cluster: str) -> CampaignArray:
-    return CampaignArray(
-        campaign=number, number=1, cluster=cluster, state=ArraySubmissionState.RELEASED, size=1, intended_at=NOON
-    )
 
 
 def offered(seen: CampaignCycleSituation) -> list[tuple[int, tuple[str, ...]]]:
@@ -48,37 +41,34 @@ def seen(*campaigns: Campaign, sharing: FairShareInputs | None = None, **affinit
     return make_cycle_situation(campaigns=campaigns, room=rooms, sharing=sharing or FairShareInputs())
 
 
-def test_more_tests_of_a_person_come_last() -> None:
+def test_test_campaigns_above_the_owners_limit_come_last() -> None:
     usual = campaign(1, "alice", "beta")
     tests = [campaign(number, "bob", "beta", type_=CampaignType.TEST) for number in range(2, 7)]
     hers = campaign(7, "carol", "beta", type_=CampaignType.TEST)
 
-    found = [number for number, _ in offered(seen(usual, *tests, hers, beta=""))]
+    found = offered(seen(usual, *tests, hers, beta=""))
 
-    assert found == [2, 3, 4, 5, 6, 7, 1, 5, 6]
-    assert [number for number, some in offered(seen(usual, *tests, hers, beta="")) if some] == [*(2, 3, 4, 7, 1, 5, 6)]
+    assert [number for number, _ in found] == [2, 3, 4, 5, 6, 7, 1, 5, 6]
+    assert [number for number, clusters in found if clusters] == [2, 3, 4, 7, 1, 5, 6]
 
 
-def test_tests_that_run_count_among_those_that_come_first() -> None:
-    """Those that have ended there do not, and a larger cluster takes more of them first."""
+def test_test_campaigns_with_running_tasks_count_towards_the_owners_limit() -> None:
+    """Ended test campaigns do not count, and a larger cluster has a higher limit."""
     tests = [campaign(number, "bob", "beta", type_=CampaignType.TEST) for number in range(1, 7)]
     paused = replace(tests[0], state=CampaignState.PAUSED)
-    arrays = tuple(array(number, "beta") for number in range(1, 5))
+    arrays = tuple(released_array(campaign=number, size=1) for number in range(1, 5))
     sent = {number: frozenset({"beta"}) for number in range(1, 5)}
     now = replace(seen(paused, *tests[1:], beta=""), arrays=arrays, tried=sent, over=arrays[1:2])
     larger = replace(now, room={"beta": ClusterCapacityForCampaigns(free_slots=9, max_slots=16)})
 
     assert [one.campaign.number for one in rank_campaigns_for_clusters(now)[-1]] == [5, 6]
-    assert explain_campaign_order(campaign(9, "alice", "beta"), tests[4], "beta", now) == (
-        CampaignPrecedenceReason.TESTS,
-        0,
-        3,
-    )
+    reason = explain_campaign_order(campaign(9, "alice", "beta"), tests[4], "beta", now)
+    assert reason == (CampaignPrecedenceReason.TESTS, 0, 3)
     assert [one.campaign.number for one in rank_campaigns_for_clusters(larger)[-1]] == [6]
 
 
-def test_the_example_of_the_specification() -> None:
-    """Campaigns 1 and 2 have an affinity to cluster1, 2 to cluster2; 3 has none."""
+def test_affinities_order_campaigns_as_in_the_example_of_the_specification() -> None:
+    """Campaigns 1 and 2 have an affinity to cluster1, campaign 2 to cluster2, and campaign 3 has none."""
     both = ("cluster1", "cluster2")
     first, second, third = (campaign(number, owner, *both) for number, owner in ((1, "ann"), (2, "bob"), (3, "cy")))
 
@@ -90,31 +80,26 @@ def test_the_example_of_the_specification() -> None:
     ]
 
 
-def test_tests_come_first_whatever_the_priorities() -> None:
-    usual = campaign(1, "alice", "beta")
-    test = campaign(2, "bob", "beta", type_=CampaignType.TEST)
+def test_test_campaigns_come_first_despite_priorities() -> None:
+    both = (campaign(1, "alice", "beta"), campaign(2, "bob", "beta", type_=CampaignType.TEST))
+    found = offered(seen(*both, sharing=FairShareInputs(priorities="alice=9"), beta="alice"))
 
-    assert offered(seen(usual, test, sharing=FairShareInputs(priorities="alice=9"), beta="alice")) == [
-        (2, ("beta",)),
-        (1, ("beta",)),
-    ]
+    assert found == [(2, ("beta",)), (1, ("beta",))]
 
 
-def test_several_tests_in_a_row_all_come_first_the_oldest_of_them_before_the_others() -> None:
-    """CiGri v3 took them out of the list that it went through: the second lost its place."""
+def test_all_test_campaigns_come_first_in_order_of_submission() -> None:
+    """CiGri v3 changed its list during the loop, so the second test campaign came too late."""
     usual = campaign(1, "alice", "beta")
     tests = [campaign(number, "alice", "beta", type_=CampaignType.TEST) for number in (2, 3, 4)]
 
     assert [number for number, _ in offered(seen(usual, *tests, beta=""))] == [2, 3, 4, 1]
 
 
-def test_higher_priorities_go_before_older_campaigns() -> None:
-    older, newer = campaign(1, "alice", "beta"), campaign(2, "bob", "beta")
+def test_campaigns_with_a_higher_priority_go_before_older_campaigns() -> None:
+    both = (campaign(1, "alice", "beta"), campaign(2, "bob", "beta"))
+    found = offered(seen(*both, sharing=FairShareInputs(priorities="bob=1"), beta=""))
 
-    assert offered(seen(older, newer, sharing=FairShareInputs(priorities="bob=1"), beta="")) == [
-        (2, ("beta",)),
-        (1, ("beta",)),
-    ]
+    assert found == [(2, ("beta",)), (1, ("beta",))]
 
 
 def test_a_cluster_that_did_not_answer_is_not_offered() -> None:
@@ -131,7 +116,7 @@ def test_a_cluster_that_did_not_answer_is_not_offered() -> None:
         ("eve", "@users=-2", 0),
     ],
 )
-def test_a_persons_own_priority_counts_before_those_of_groups(owner: str, priorities: str, expected: int) -> None:
+def test_a_users_own_priority_counts_before_priorities_of_groups(owner: str, priorities: str, expected: int) -> None:
     assert fair_share_owner_priority(owner, FairShareInputs(priorities=priorities, groups=GROUPS)) == expected
 
 
@@ -145,7 +130,7 @@ def test_a_persons_own_priority_counts_before_those_of_groups(owner: str, priori
         ("ali", "alice", False),
     ],
 )
-def test_an_affinity_is_of_users_and_groups(owner: str, affinity: str, expected: bool) -> None:
+def test_a_clusters_affinity_list_names_users_and_groups(owner: str, affinity: str, expected: bool) -> None:
     assert is_owner_in_affinity_list(owner, affinity, FairShareInputs(groups=GROUPS)) == expected
 
 
@@ -157,7 +142,7 @@ def test_an_affinity_is_of_users_and_groups(owner: str, affinity: str, expected:
         (FairShareUnit.GROUP, {"users": 7.0}),
     ],
 )
-def test_what_campaigns_used_is_added_up_by_who_shares(by: FairShareUnit, expected: dict[str, float]) -> None:
+def test_usage_of_campaigns_is_summed_by_user_project_or_group(by: FairShareUnit, expected: dict[str, float]) -> None:
     campaigns = (campaign(1, "alice", "beta"), campaign(2, "alice"), campaign(3, "bob", "beta"))
     used_s = {1: 3.0, 3: 4.0} if by is FairShareUnit.PROJECT else {1: 1.0, 2: 2.0, 3: 4.0}
 

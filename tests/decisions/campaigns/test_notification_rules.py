@@ -48,14 +48,16 @@ def happened(code: CampaignEventCode, uid: int = ALICE, campaign: int = 12, at: 
     ("severity", "told"),
     [(NotificationSeverity.HIGH, ["BLACKLIST"]), (NotificationSeverity.MEDIUM, ["BLACKLIST", "WALLTIME"])],
 )
-def test_somebody_is_told_from_a_severity_on(severity: NotificationSeverity, told: list[str]) -> None:
+def test_a_subscription_covers_its_severity_and_higher_severities(
+    severity: NotificationSeverity, told: list[str]
+) -> None:
     every = [happened(CampaignEventCode.BLACKLIST), happened(CampaignEventCode.WALLTIME)]
     found = event_texts_and_notifications.compose_due_notifications([replace(WISH, severity=severity)], every, LATER)
 
     assert [word.split(":")[1] for word in found[0].words] == told
 
 
-def test_another_is_told_nothing_and_of_clusters_root_alone() -> None:
+def test_subscribers_get_only_their_own_events_and_root_gets_cluster_events() -> None:
     every = [happened(CampaignEventCode.BLACKLIST, uid=BOB), happened(CampaignEventCode.GET_JOBS, campaign=0)]
     root = replace(WISH, uid=event_texts_and_notifications.ROOT, severity=NotificationSeverity.LOW)
 
@@ -69,7 +71,7 @@ def test_another_is_told_nothing_and_of_clusters_root_alone() -> None:
     assert found.words == ("0:GET_JOBS:beta:5",)
 
 
-def test_what_was_told_is_not_told_again_and_nothing_before_its_time() -> None:
+def test_no_event_is_sent_twice_or_before_the_pause_is_over() -> None:
     every = [happened(CampaignEventCode.BLACKLIST)]
 
     assert (
@@ -79,7 +81,7 @@ def test_what_was_told_is_not_told_again_and_nothing_before_its_time() -> None:
     assert event_texts_and_notifications.compose_due_notifications([later], every, LATER) == ()
 
 
-def test_many_things_are_one_message_of_thirty_lines() -> None:
+def test_many_events_make_one_message_of_at_most_thirty_event_lines() -> None:
     every = [happened(CampaignEventCode.BLACKLIST, campaign=n) for n in range(1, 41)]
     (found,) = event_texts_and_notifications.compose_due_notifications([WISH], every, LATER)
 
@@ -90,7 +92,7 @@ def test_many_things_are_one_message_of_thirty_lines() -> None:
     assert found.until == LATER
 
 
-def test_what_somebody_did_is_not_told() -> None:
+def test_tasks_deleted_by_a_user_cause_no_notification() -> None:
     event = CampaignEvent(
         kind=CampaignEventSubject.TASK, code=CampaignEventCode.FRAG, campaign=1, opened_at=NOON, last_at=NOON
     )
@@ -98,12 +100,11 @@ def test_what_somebody_did_is_not_told() -> None:
     assert event_texts_and_notifications.build_event_notification(event, SWEEP) is None
 
 
-def test_nobody_is_told_to_resume_what_has_ended() -> None:
-    """The message is sent when it is, as the campaign is then."""
+def test_a_notification_about_an_ended_campaign_advises_no_resumption() -> None:
     assert happened(CampaignEventCode.RESTORED).text.endswith("; the campaign has ended, and needs no action")
 
 
-def test_an_end_is_told_with_its_numbers() -> None:
+def test_a_notification_about_a_campaigns_end_has_the_numbers_of_tasks() -> None:
     one = replace(SWEEP, ended=9, failed=2, jdl=Jdl(name="two\nlines"))
     found = event_texts_and_notifications.build_start_or_end_notification(one, LATER, is_over=True)
     (message,) = event_texts_and_notifications.compose_due_notifications([WISH], [found], LATER)
@@ -119,7 +120,7 @@ def test_an_end_is_told_with_its_numbers() -> None:
 
 
 @pytest.mark.parametrize(("tries", "seconds"), [(0, 7), (1, 60), (2, 120), (4, 480)])
-def test_each_pause_after_a_failure_is_twice_as_long(tries: int, seconds: float) -> None:
+def test_each_failed_delivery_doubles_the_pause(tries: int, seconds: float) -> None:
     policy = NotificationsSection(pause_s=7)
 
     assert event_texts_and_notifications.pause_before_next_notification(tries, policy) == timedelta(seconds=seconds)
@@ -139,5 +140,7 @@ def test_each_pause_after_a_failure_is_twice_as_long(tries: int, seconds: float)
         (NotificationChannel.PROGRAM, "told; rm", False),
     ],
 )
-def test_an_identity_is_no_option_and_no_second_line(way: NotificationChannel, identity: str, is_good: bool) -> None:
+def test_a_notification_address_is_no_option_and_has_one_line(
+    way: NotificationChannel, identity: str, is_good: bool
+) -> None:
     assert bool(IDENTITIES[way].holds(identity)) is is_good

@@ -85,7 +85,7 @@ KILL = 9  # as a wait status
         (JobEnd(reason="failed 100"), TaskAttemptOutcome.SITE_FAULT),
     ],
 )
-def test_an_end_has_one_meaning(end: JobEnd, outcome: TaskAttemptOutcome) -> None:
+def test_each_job_end_has_one_outcome(end: JobEnd, outcome: TaskAttemptOutcome) -> None:
     assert classify_job_end(end, WALLTIME_S) is outcome
 
 
@@ -100,7 +100,7 @@ def test_an_end_has_one_meaning(end: JobEnd, outcome: TaskAttemptOutcome) -> Non
         (JobEnd(reason="failed 100"), TaskAttemptOutcome.UNWANTED),
     ],
 )
-def test_a_task_that_its_owner_cancelled_is_never_run_again(end: JobEnd, outcome: TaskAttemptOutcome) -> None:
+def test_a_task_cancelled_by_its_owner_gets_no_retry(end: JobEnd, outcome: TaskAttemptOutcome) -> None:
     found = classify_job_end(end, WALLTIME_S)
 
     assert outcome_of_task_nikita_deleted(end, found, NikitaDeletionReason.UNWANTED) is outcome
@@ -120,10 +120,10 @@ def test_a_task_that_its_owner_cancelled_is_never_run_again(end: JobEnd, outcome
     ],
     ids=["0", "3", "66", "signal", "walltime", "made way", "not set up", "unseen"],
 )
-def test_in_whatever_order_grid_engine_has_a_task_s_records_it_ended_once(
+def test_the_order_of_grid_engine_records_does_not_change_the_outcome(
     record: JobRunAccounting, outcome: TaskAttemptOutcome
 ) -> None:
-    """Each order of its end with all that may lie beside it."""
+    """Each order of the end record and all other records of the task is tried."""
     found = {_told_by_records(some) for some in permutations((record, *BESIDE))}
 
     assert found == {outcome}
@@ -149,7 +149,7 @@ def _told_by_records(records: Sequence[JobRunAccounting]) -> TaskAttemptOutcome 
         (None, ("SWITCH_INTO_ERROR_STATE", "LOG_SUSPECTED"), TaskAttemptOutcome.SITE_FAULT),
     ],
 )
-def test_in_whatever_order_oar_tells_a_task_s_events_it_ended_once(
+def test_the_order_of_oar_events_does_not_change_the_outcome(
     code: int | None, types: tuple[str, ...], outcome: TaskAttemptOutcome
 ) -> None:
     found = {_told_by_events(code, some) for some in permutations(types)}

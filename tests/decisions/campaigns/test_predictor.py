@@ -15,6 +15,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     JobRatioUpdate,
     ListedCampaignTaskCounts,
 )
+from tests.decisions.campaigns.campaign_builder import make_cycle_situation
 from tests.decisions.campaigns.test_slot_distribution import at, campaign
 
 ONE = campaign(1, {"beta": at()})
@@ -24,9 +25,9 @@ def seen(free: int, *, waiting: int = 0, running: int = 0, **other: Any) -> Camp
     law = {key: other.pop(key) for key in ("law", "flood_rate") if key in other}
     tasks = other.pop("tasks", {})
     listed = ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=waiting, listed=waiting + running, **tasks)
-    known: dict[str, Any] = {"campaigns": (ONE,), "waiting": {1: 1000}, "max_tasks": 1000}
     room = {"beta": ClusterCapacityForCampaigns(free_slots=free, max_slots=100, **law)}
-    return CampaignCycleSituation(**known | {"arrays": (), "room": room, "there": (listed,)} | other)
+    usual = {"campaigns": (ONE,), "waiting": {1: 1000}, "max_tasks": 1000, "room": room, "there": (listed,)}
+    return make_cycle_situation(**usual | other)
 
 
 def kept(ratio: float, submitted: int = 0) -> tuple[JobRatio, ...]:
@@ -56,17 +57,16 @@ def _ratio(one: JobRatioUpdate) -> JobRatio:
 
 
 @pytest.mark.parametrize("law", [JobRatioRule.MEASURED, JobRatioRule.TWO_WAY, JobRatioRule.ADAPTIVE])
-def test_a_hundred_tasks_are_on_a_hundred_free_slots_in_the_first_cycle(law: JobRatioRule) -> None:
-    """From nothing known; CiGri's taps needed ten cycles, 150 s. A cycle comes every 15 s."""
+def test_the_first_cycle_fills_a_hundred_free_slots(law: JobRatioRule) -> None:
+    """CiGri's taps need ten cycles of 15 s."""
     assert until_sent(law, 100, 2) == [100, 0]
 
 
-def test_slow_start_doubles_what_it_sends() -> None:
+def test_slow_start_doubles_the_number_of_sent_tasks() -> None:
     assert until_sent(JobRatioRule.SLOW_START, 100, 6)[:5] == [1, 1, 3, 7, 14]
 
 
-def test_a_cluster_that_starts_nothing_is_not_flooded() -> None:
-    """Its slots look free; after the first try a task a cycle is too many already."""
+def test_a_cluster_that_starts_no_task_is_not_flooded() -> None:
     flooded = seen(100, waiting=100, ratios=kept(1.0, submitted=100), flood_rate=0.1)
 
     decided = plan_campaign_cycle(flooded)
@@ -78,35 +78,30 @@ def test_a_cluster_that_starts_nothing_is_not_flooded() -> None:
     ]
 
 
-def test_where_nothing_is_free_only_what_may_wait_is_sent() -> None:
-    assert sent(seen(0, running=100, flood_rate=0.1)) == 10
-    assert sent(seen(0, running=100, waiting=4, flood_rate=0.1)) == 6
-    assert sent(seen(0, running=100)) == 0
+def test_a_full_cluster_gets_only_tasks_that_may_wait() -> None:
+    full = [{"flood_rate": 0.1}, {"flood_rate": 0.1, "waiting": 4}, {}]
+
+    assert [sent(seen(0, running=100, **known)) for known in full] == [10, 6, 0]
 
 
-def test_what_may_wait_at_a_cluster_is_shared_by_all_campaigns() -> None:
+def test_the_limit_of_waiting_tasks_is_shared_by_all_campaigns() -> None:
     two = (ONE, replace(ONE, number=2))
-
-    full = replace(seen(0, flood_rate=0.1), campaigns=two, waiting={1: 7, 2: 1000})
-
-    decided = plan_campaign_cycle(full)
+    decided = plan_campaign_cycle(replace(seen(0, flood_rate=0.1), campaigns=two, waiting={1: 7, 2: 1000}))
 
     assert [(one.campaign, one.tasks) for one in decided.sends] == [(1, 7), (2, 3)]
 
 
-def test_no_task_waits_where_it_could_run_elsewhere() -> None:
+def test_no_task_waits_while_another_cluster_could_start_the_task() -> None:
     one = campaign(1, {"beta": at(), "gamma": at()})
-    room = {
-        name: ClusterCapacityForCampaigns(free_slots=5, max_slots=100, flood_rate=0.1) for name in ("beta", "gamma")
-    }
+    room = dict.fromkeys(("beta", "gamma"), ClusterCapacityForCampaigns(free_slots=5, max_slots=100, flood_rate=0.1))
 
     decided = plan_campaign_cycle(replace(seen(5), campaigns=(one,), waiting={1: 10}, room=room, there=()))
 
     assert {each.cluster: each.tasks for each in decided.sends} == {"beta": 5, "gamma": 5}
 
 
-def test_the_waiting_tasks_of_another_campaign_are_not_ones_own() -> None:
-    """CiGri v2 counted all of them together, and learnt the wrong ratio."""
+def test_the_job_ratio_counts_waiting_tasks_by_campaign() -> None:
+    """CiGri v2 counted waiting tasks of all campaigns together, and computed a wrong ratio."""
     other = ListedCampaignTaskCounts(campaign=2, cluster="beta", waiting=50, listed=50)
     both = replace(
         seen(0, running=10, ratios=kept(1.0, 10)),
@@ -121,28 +116,23 @@ def test_the_waiting_tasks_of_another_campaign_are_not_ones_own() -> None:
     assert found[2, "beta"].terms.waiting == 50
 
 
-def test_a_task_that_takes_two_slots_is_seen_to_take_them() -> None:
-    """Whatever the JDL asks for: OAR may give a whole node."""
-    found = predict_job_ratios(seen(10, running=5, tasks={"slots": 2.0}, ratios=kept(1.0, 5)))
+def test_the_job_ratio_uses_the_observed_slots_of_a_task() -> None:
+    """OAR may give a task a whole node."""
+    look = seen(10, running=5, tasks={"slots": 2.0}, ratios=kept(1.0, 5))
 
-    assert found[1, "beta"].ratio == 0.5
-    assert sent(seen(10, running=5, tasks={"slots": 2.0}, ratios=kept(1.0, 5))) == 5
-
-
-def test_what_was_learnt_is_kept_until_something_is_free() -> None:
-    full = plan_campaign_cycle(seen(0, running=100, ratios=kept(0.5)))
-
-    assert full.predicted == ()
+    assert (predict_job_ratios(look)[1, "beta"].ratio, sent(look)) == (0.5, 5)
 
 
-def test_what_was_sent_is_counted_until_it_tells_something() -> None:
-    """A task that was sent some seconds ago waits as every task does."""
+def test_the_job_ratio_does_not_change_while_no_slot_is_free() -> None:
+    assert plan_campaign_cycle(seen(0, running=100, ratios=kept(0.5))).predicted == ()
+
+
+def test_sent_tasks_are_counted_until_the_tasks_had_time_to_start() -> None:
     fresh = plan_campaign_cycle(seen(50, waiting=10, tasks={"fresh": 10}, ratios=kept(1.0, 10)))
 
     assert [(one.ratio, one.submitted) for one in fresh.predicted] == [(1.0, 50)]
 
 
-def test_a_campaign_is_tried_at_a_cluster_that_answers() -> None:
-    """There is no ratio for one that does not, nor for a campaign that has nothing to send."""
+def test_only_clusters_that_answer_and_campaigns_with_waiting_tasks_have_job_ratios() -> None:
     assert predict_job_ratios(replace(seen(5), room={})) == {}
     assert predict_job_ratios(replace(seen(5), waiting={})) == {}

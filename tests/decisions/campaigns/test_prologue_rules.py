@@ -73,7 +73,7 @@ def begun(step: str, attempt: int = 1) -> CampaignPrologueOrEpilogueStart:
     return CampaignPrologueOrEpilogueStart(campaign=1, cluster="beta", step=step, attempt=attempt)
 
 
-def test_a_prologue_goes_before_the_first_task() -> None:
+def test_a_prologue_runs_before_the_first_task() -> None:
     found = plan_campaign_cycle(seen(BOTH))
 
     assert found.steps == (begun(PROLOGUE),)
@@ -81,8 +81,7 @@ def test_a_prologue_goes_before_the_first_task() -> None:
     assert "prologue of campaign 1 at beta begins" in describe_campaign_cycle_plan(found)
 
 
-def test_nothing_is_told_as_sent_of_a_campaign_that_is_taken_over() -> None:
-    """Root's ledger has arrays of it that a lost state file knew; those are not sent again."""
+def test_a_campaign_under_recovery_reports_no_sent_tasks() -> None:
     found = plan_campaign_cycle(seen(BOTH, behind=(1,)))
 
     assert (found.steps, [one.cluster for one in found.sends]) != ((), [])
@@ -91,7 +90,7 @@ def test_nothing_is_told_as_sent_of_a_campaign_that_is_taken_over() -> None:
     ]
 
 
-def test_while_it_runs_nothing_is_sent_there() -> None:
+def test_no_task_is_sent_while_the_prologue_runs() -> None:
     looked = seen(BOTH, steps=(stepped(PROLOGUE, TaskAttemptOutcome.PENDING),), arrays=(array(),))
     found = plan_campaign_cycle(looked)
 
@@ -100,7 +99,7 @@ def test_while_it_runs_nothing_is_sent_there() -> None:
     assert causes == {"beta": TaskSentOrUnsentCause.PREPARING, "gamma": TaskSentOrUnsentCause.SENT}
 
 
-def test_its_success_lets_tasks_go() -> None:
+def test_tasks_are_sent_after_the_prologue_succeeds() -> None:
     found = plan_campaign_cycle(seen(**ended(PROLOGUE, TaskAttemptOutcome.SUCCESS)))
 
     assert found.sends == (PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=10),)
@@ -110,8 +109,8 @@ def test_its_success_lets_tasks_go() -> None:
 @pytest.mark.parametrize(
     "outcome", [TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.SIGNAL, TaskAttemptOutcome.WALLTIME]
 )
-def test_one_that_fails_closes_the_cluster_to_the_campaign(outcome: TaskAttemptOutcome) -> None:
-    """Tasks go elsewhere; it is tried again as the next probe."""
+def test_a_failed_prologue_closes_the_cluster_to_the_campaign(outcome: TaskAttemptOutcome) -> None:
+    """The next probe starts the prologue again."""
     found = plan_campaign_cycle(seen(BOTH, **ended(PROLOGUE, outcome)))
 
     (event,) = found.changes.events
@@ -127,7 +126,7 @@ def test_one_that_fails_closes_the_cluster_to_the_campaign(outcome: TaskAttemptO
     assert pushed.until == event.until + timedelta(seconds=120)
 
 
-def test_a_success_heals_the_cluster() -> None:
+def test_a_successful_prologue_closes_the_setup_error_event() -> None:
     event = plan_campaign_cycle(seen(**ended(PROLOGUE, TaskAttemptOutcome.SIGNAL))).changes.events[0]
     found = plan_campaign_cycle(seen(events=(event,), **ended(PROLOGUE, TaskAttemptOutcome.SUCCESS, 2)))
 
@@ -138,13 +137,13 @@ def test_a_success_heals_the_cluster() -> None:
 @pytest.mark.parametrize(
     "outcome", [TaskAttemptOutcome.WIPED, TaskAttemptOutcome.PREEMPTED, TaskAttemptOutcome.SITE_FAULT]
 )
-def test_what_the_cluster_did_to_it_is_no_failure(outcome: TaskAttemptOutcome) -> None:
+def test_a_prologue_ended_by_the_cluster_is_started_again_without_an_event(outcome: TaskAttemptOutcome) -> None:
     found = plan_campaign_cycle(seen(**ended(PROLOGUE, outcome)))
 
     assert (found.changes.events, found.steps) == ((), (begun(PROLOGUE, 2),))
 
 
-def test_an_epilogue_follows_the_last_task() -> None:
+def test_an_epilogue_runs_after_the_last_task() -> None:
     ready = stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS)
     first = plan_campaign_cycle(seen(waiting=0, steps=(ready,)))
     second = plan_campaign_cycle(
@@ -166,8 +165,9 @@ def test_an_epilogue_follows_the_last_task() -> None:
     ],
     ids=["drained", "stressed", "paused"],
 )
-def test_an_epilogue_runs_though_nothing_else_begins(state: CampaignState, why: dict[str, bool]) -> None:
-    """What is there goes to its end, also when we were killed before we submitted it."""
+def test_an_epilogue_runs_at_a_closed_cluster_and_in_a_paused_campaign(
+    state: CampaignState, why: dict[str, bool]
+) -> None:
     one, room = replace(ONE, state=state), {"beta": ClusterCapacityForCampaigns(free_slots=10, **why)}  # type: ignore[arg-type]
     intended = array(ArraySubmissionState.INTENDED)
     cut_off = {"steps": (stepped(EPILOGUE, TaskAttemptOutcome.PENDING),), "arrays": (intended,)}
@@ -176,7 +176,7 @@ def test_an_epilogue_runs_though_nothing_else_begins(state: CampaignState, why: 
     assert plan_campaign_cycle(seen(one, waiting=0, room=room, **cut_off)).resumed == (intended,)
 
 
-def test_tasks_that_are_tried_again_after_the_epilogue_find_the_prologue_anew() -> None:
+def test_tasks_retried_after_the_epilogue_get_a_new_prologue() -> None:
     before = replace(stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS), array=1)
     after = replace(stepped(EPILOGUE, TaskAttemptOutcome.SUCCESS), array=3)
     first = plan_campaign_cycle(seen(waiting=2, steps=(before, after), last_arrays={1: {"beta": 3}}))
@@ -189,7 +189,7 @@ def test_tasks_that_are_tried_again_after_the_epilogue_find_the_prologue_anew() 
     assert (last.steps, last.finished) == ((begun(EPILOGUE, 2),), ())
 
 
-def test_nothing_is_sent_while_an_epilogue_runs() -> None:
+def test_no_task_is_sent_while_an_epilogue_runs() -> None:
     steps = (
         stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS),
         replace(stepped(EPILOGUE, TaskAttemptOutcome.PENDING), array=2),
@@ -199,29 +199,28 @@ def test_nothing_is_sent_while_an_epilogue_runs() -> None:
     assert (found.sends, found.steps, found.finished) == ((), (), ())
 
 
-def test_no_epilogue_runs_while_a_task_may_live() -> None:
+def test_no_epilogue_starts_while_a_task_may_run() -> None:
     other = replace(array(), number=2)
 
     assert plan_campaign_cycle(seen(waiting=0, arrays=(other,))).steps == ()
     assert begun(EPILOGUE) not in plan_campaign_cycle(seen(waiting=1)).steps
 
 
-def test_an_epilogue_waits_for_a_prologue_of_which_no_task_had_need() -> None:
+def test_an_epilogue_waits_for_the_end_of_an_unneeded_prologue() -> None:
     steps = (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),)
     found = plan_campaign_cycle(seen(waiting=0, steps=steps, arrays=(array(),)))
 
     assert (found.steps, found.finished) == ((), ())
 
 
-def test_the_failure_of_a_prologue_that_came_too_late_is_no_event() -> None:
+def test_a_prologue_that_fails_after_the_campaigns_end_opens_no_event() -> None:
     over = replace(ONE, state=CampaignState.TERMINATED)
     found = plan_campaign_cycle(seen(over, waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.SIGNAL)))
 
     assert found.changes.events == ()
 
 
-def test_a_prologue_that_waits_while_no_task_is_left_is_not_needed() -> None:
-    """Its campaign would wait with it for as long as others have the cluster's slots."""
+def test_a_waiting_prologue_without_remaining_tasks_is_unneeded() -> None:
     known = {"steps": (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),), "arrays": (array(),)}
     idle = {**known, "idle_steps": frozenset({(1, 1)})}
     waits, runs = (plan_campaign_cycle(seen(waiting=0, **idle)), plan_campaign_cycle(seen(waiting=0, **known)))
@@ -232,8 +231,7 @@ def test_a_prologue_that_waits_while_no_task_is_left_is_not_needed() -> None:
 
 
 @pytest.mark.parametrize("state", [CampaignState.IN_TREATMENT, CampaignState.TERMINATED])
-def test_a_prologue_that_no_cluster_has_taken_is_given_up_when_no_task_is_left(state: CampaignState) -> None:
-    """Its campaign would wait for a cluster that takes nothing; an ended one sends nothing."""
+def test_an_unsubmitted_prologue_is_given_up_when_no_task_remains(state: CampaignState) -> None:
     one, begun_one = replace(ONE, state=state), array(ArraySubmissionState.INTENDED)
     known = {"steps": (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),), "arrays": (begun_one,)}
     found = plan_campaign_cycle(seen(one, waiting=0, **known))
@@ -244,14 +242,14 @@ def test_a_prologue_that_no_cluster_has_taken_is_given_up_when_no_task_is_left(s
     assert (away.unsent, away.resumed) == ((), ())
 
 
-def test_a_prologue_that_waits_is_taken_away_after_the_end_of_its_campaign_too() -> None:
+def test_a_waiting_prologue_of_an_ended_campaign_is_unneeded() -> None:
     over = replace(ONE, state=CampaignState.TERMINATED)
     known = {"steps": (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),), "arrays": (array(),)}
 
     assert plan_campaign_cycle(seen(over, waiting=0, **known, idle_steps={(1, 1)})).unneeded == (array(),)
 
 
-def test_where_the_prologue_was_taken_away_as_it_waited_nothing_is_to_be_cleaned() -> None:
+def test_no_epilogue_runs_if_the_prologue_was_deleted_before_its_start() -> None:
     found = plan_campaign_cycle(seen(waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.MOVED)))
     second = plan_campaign_cycle(seen(waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.MOVED, 2)))
 
@@ -259,18 +257,18 @@ def test_where_the_prologue_was_taken_away_as_it_waited_nothing_is_to_be_cleaned
     assert (second.finished, second.steps) == ((), (begun(EPILOGUE),))
 
 
-def test_tasks_that_come_after_that_find_another_prologue() -> None:
+def test_tasks_sent_after_a_deleted_prologue_get_a_new_prologue() -> None:
     found = plan_campaign_cycle(seen(steps=(stepped(PROLOGUE, TaskAttemptOutcome.MOVED),)))
 
     assert (found.sends, found.steps) == ((), (begun(PROLOGUE, 2),))
 
 
-def test_no_epilogue_runs_where_nothing_ran() -> None:
+def test_no_epilogue_runs_at_a_cluster_without_tasks() -> None:
     assert plan_campaign_cycle(seen(waiting=0, last_arrays={1: {}})).finished == (1,)
     assert plan_campaign_cycle(seen(waiting=0, asked=frozenset())).finished == (1,)
 
 
-def test_a_cancelled_campaign_runs_its_epilogue_once_its_tasks_are_gone() -> None:
+def test_a_cancelled_campaign_runs_its_epilogue_after_the_deletion_of_its_tasks() -> None:
     ready = stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS)
     of_tasks = replace(array(), number=2)
     early = plan_campaign_cycle(seen(CANCELLED, waiting=0, steps=(ready,), arrays=(of_tasks,)))
@@ -295,7 +293,7 @@ def test_the_epilogue_of_a_cancelled_campaign_is_not_deleted(state: ArraySubmiss
 
 
 @pytest.mark.parametrize("outcome", [TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.SIGNAL])
-def test_a_cancelled_campaign_is_over_with_its_epilogue(outcome: TaskAttemptOutcome) -> None:
+def test_a_cancelled_campaign_ends_with_its_epilogue(outcome: TaskAttemptOutcome) -> None:
     found = plan_campaign_cycle(seen(CANCELLED, waiting=0, **ended(EPILOGUE, outcome)))
 
     assert (found.wound_up, found.finished) == ((1,), ())
@@ -303,13 +301,13 @@ def test_a_cancelled_campaign_is_over_with_its_epilogue(outcome: TaskAttemptOutc
     assert [one.code for one in found.changes.events] == [CampaignEventCode.EPILOG_EXIT_ERROR] * failed
 
 
-def test_a_prologue_that_was_deleted_is_no_event() -> None:
+def test_a_deleted_prologue_of_a_cancelled_campaign_opens_no_event() -> None:
     found = plan_campaign_cycle(seen(CANCELLED, waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.CANCELLED)))
 
     assert found.changes.events == ()
 
 
-def test_an_epilogue_that_fails_is_told_and_ends_the_campaign() -> None:
+def test_a_failed_epilogue_opens_an_event_and_ends_the_campaign() -> None:
     found = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.PROGRAM_ERROR)))
 
     assert found.finished == (1,)
@@ -317,21 +315,21 @@ def test_an_epilogue_that_fails_is_told_and_ends_the_campaign() -> None:
 
 
 @pytest.mark.parametrize(("attempt", "is_again"), [(1, True), (2, True), (3, False)])
-def test_an_epilogue_that_its_cluster_ended_runs_again(attempt: int, is_again: bool) -> None:
+def test_an_epilogue_ended_by_its_cluster_runs_up_to_three_times(attempt: int, is_again: bool) -> None:
     found = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.SITE_FAULT, attempt)))
 
     assert found.steps == ((begun(EPILOGUE, attempt + 1),) if is_again else ())
     assert found.finished == (() if is_again else (1,))
 
 
-def test_an_epilogue_that_lost_its_place_each_time_is_told_as_that() -> None:
+def test_an_epilogue_that_was_always_preempted_is_described_so() -> None:
     found = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.PREEMPTED, 3)))
 
     told = "campaign 1: the epilogue failed at beta: the last attempt was preempted"
     assert told in describe_campaign_cycle_plan(found)
 
 
-def test_the_submission_of_a_step_goes_on() -> None:
+def test_an_interrupted_prologue_submission_is_resumed() -> None:
     begun_one = array(ArraySubmissionState.INTENDED)
     steps = (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),)
 

@@ -48,21 +48,20 @@ def runs(outcome: TaskAttemptOutcome, times: int, clusters: set[str] = BOTH, at:
         (TaskAttemptOutcome.SETUP_ERROR, 2),
     ],
 )
-def test_each_cause_has_its_budget(outcome: TaskAttemptOutcome, times: int) -> None:
-    """A program that fails has none; a set-up has one more for each further cluster."""
+def test_each_cause_of_failure_has_its_own_retry_limit(outcome: TaskAttemptOutcome, times: int) -> None:
+    """A program error gets no retry; a setup error gets one more retry for each additional cluster."""
     found = [runs(outcome, each) for each in range(1, 6)]
 
     assert found == [each <= times for each in range(1, 6)]
 
 
-def test_a_cause_does_not_cost_another_ones_budget() -> None:
-    """A task that lost its place often may still lose its host."""
+def test_retries_for_one_cause_do_not_count_for_another_cause() -> None:
     earlier = [tried(attempt, TaskAttemptOutcome.PREEMPTED) for attempt in (1, 2, 3)]
 
     assert may_retry_task(tried(4, TaskAttemptOutcome.SITE_FAULT), earlier, BOTH, POLICY)
 
 
-def test_a_walltime_is_overrun_once_at_each_cluster() -> None:
+def test_a_task_overruns_its_walltime_at_most_once_at_each_cluster() -> None:
     there = tried(1, TaskAttemptOutcome.WALLTIME, "gamma")
 
     assert runs(TaskAttemptOutcome.WALLTIME, 1)
@@ -107,14 +106,14 @@ def test_a_walltime_is_overrun_once_at_each_cluster() -> None:
         "moved in vain",
     ],
 )
-def test_a_cluster_that_failed_a_task_is_avoided(
+def test_a_retry_avoids_clusters_where_the_task_failed(
     now: AttemptOutcomeAtCluster, earlier: list[AttemptOutcomeAtCluster], clusters: set[str], expected: tuple[str, ...]
 ) -> None:
-    """Where each has failed it, that is the last one; a lost place is nobody's fault."""
+    """If all clusters failed, only the last cluster is avoided; a preemption is no fault of the cluster."""
     assert choose_clusters_retry_avoids(now, earlier, clusters) == expected
 
 
-def test_a_task_never_returns_to_where_it_overran_its_walltime() -> None:
+def test_a_task_never_returns_to_a_cluster_where_the_task_overran_its_walltime() -> None:
     ended, earlier = (tried(2, TaskAttemptOutcome.SITE_FAULT), tried(1, TaskAttemptOutcome.WALLTIME, "gamma"))
     three = {*BOTH, "delta"}
 
@@ -123,7 +122,7 @@ def test_a_task_never_returns_to_where_it_overran_its_walltime() -> None:
     assert (next_one.avoid, next_one.never) == (("beta", "gamma"), ("gamma",))
 
 
-def test_a_task_that_runs_again_is_never_kept_off_every_cluster() -> None:
+def test_a_retry_never_excludes_all_clusters() -> None:
     overran = tried(1, TaskAttemptOutcome.WALLTIME)
 
     assert list_walltime_overrun_clusters([overran], BOTH) == ("beta",)
@@ -131,7 +130,7 @@ def test_a_task_that_runs_again_is_never_kept_off_every_cluster() -> None:
     assert list_walltime_overrun_clusters([overran, tried(2, TaskAttemptOutcome.WALLTIME, "gamma")], BOTH) == ()
 
 
-def test_an_attempt_that_overran_beside_a_copy_is_remembered() -> None:
+def test_an_overrun_beside_a_speculative_attempt_excludes_the_cluster() -> None:
     beside = AttemptOutcomeAtCluster(**BETA | {"attempt": 1, "outcome": TaskAttemptOutcome.COPY, "is_overrun": True})
     last = tried(2, TaskAttemptOutcome.PREEMPTED, "gamma")
 
@@ -142,8 +141,8 @@ def test_an_attempt_that_overran_beside_a_copy_is_remembered() -> None:
     assert not may_retry_task(tried(2, TaskAttemptOutcome.WALLTIME, "gamma"), [beside], BOTH, POLICY)
 
 
-def test_the_clusters_that_failed_tasks_are_known_by_task() -> None:
-    """Of those a copy does not go to; a lost place and a program's failure are none."""
+def test_failed_clusters_are_listed_for_each_task() -> None:
+    """Preemptions and program errors are no failures of the cluster."""
     seven = (
         tried(1, TaskAttemptOutcome.WALLTIME),
         tried(2, TaskAttemptOutcome.SETUP_ERROR, "gamma"),
@@ -154,15 +153,14 @@ def test_the_clusters_that_failed_tasks_are_known_by_task() -> None:
     assert map_tasks_to_failed_clusters([*seven, eight]) == {7: ("beta", "gamma"), 8: ("beta",)}
 
 
-def test_an_attempt_counts_once() -> None:
-    """Whether it has ended now, or before; the last of the budget is one that runs again."""
+def test_an_ended_attempt_counts_once_towards_the_retry_limit() -> None:
     before, now = tried(1, TaskAttemptOutcome.SITE_FAULT), tried(2, TaskAttemptOutcome.SITE_FAULT)
 
     assert [one.attempt for one in plan_task_retries([now], [before], {1: BOTH}, POLICY)] == [2]
     assert plan_task_retries([tried(3, TaskAttemptOutcome.SITE_FAULT)], [before, now], {1: BOTH}, POLICY) == ()
 
 
-def test_a_campaign_whose_clusters_are_not_told_tries_nothing_again() -> None:
+def test_a_campaign_without_given_clusters_gets_no_retries() -> None:
     ended = [tried(1, TaskAttemptOutcome.SITE_FAULT)]
 
     expected = TaskRetry(campaign=1, task=7, attempt=1, outcome=TaskAttemptOutcome.SITE_FAULT, avoid=("beta",))

@@ -45,7 +45,7 @@ def place(slots: int = 1, **known: Any) -> ClusterOfferToScheduler:
         (place(), 0),
     ],
 )
-def test_a_workqueue_fills_the_free_slots_by_the_job_ratio(one: ClusterOfferToScheduler, expected: int) -> None:
+def test_the_workqueue_scheduler_fills_free_slots_by_the_job_ratio(one: ClusterOfferToScheduler, expected: int) -> None:
     assert WorkqueueScheduler().to_start(one) == expected
 
 
@@ -58,24 +58,24 @@ def test_a_workqueue_fills_the_free_slots_by_the_job_ratio(one: ClusterOfferToSc
         (place(), 0),
     ],
 )
-def test_it_lets_some_wait_besides(one: ClusterOfferToScheduler, expected: int) -> None:
+def test_the_workqueue_scheduler_sends_further_tasks_to_wait(one: ClusterOfferToScheduler, expected: int) -> None:
     assert WorkqueueScheduler().to_wait(one) == expected
 
 
 @pytest.mark.parametrize(
     ("one", "expected"), [(place(), 1), (place(is_tried=True), 0), (place(slots=11), 0), (place(free_slots=0), 0)]
 )
-def test_a_test_sends_one_task_ever_where_it_has_room(one: ClusterOfferToScheduler, expected: int) -> None:
+def test_a_test_campaign_sends_one_task_in_all_to_each_cluster(one: ClusterOfferToScheduler, expected: int) -> None:
     scheduler = TaskPerClusterScheduler()
 
     assert (scheduler.to_start(one), scheduler.to_wait(one)) == (expected, 0)
 
 
-def test_every_type_of_campaign_has_one() -> None:
+def test_every_campaign_type_has_a_scheduler() -> None:
     assert set(SCHEDULERS) == set(CampaignType)
 
 
-def test_the_one_in_the_manual_works() -> None:
+def test_the_example_scheduler_of_the_manual_works() -> None:
     text, _ = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     polite = ModuleType("polite")
     exec(text, vars(polite))

@@ -167,7 +167,7 @@ EIGHT = {"beta": ClusterCapacityForCampaigns(free_slots=4, max_slots=8)}
         *("stressed", "stress unknown", "others wait", "ratio", "elsewhere", "drained", "kept off"),
     ],
 )
-def test_a_reason_is_one_of_a_closed_set(
+def test_each_situation_has_one_cause_for_sent_or_unsent_tasks(
     rows: CampaignCycleSituation,
     sends: tuple[PlannedCampaignTaskSend, ...],
     cause: TaskSentOrUnsentCause,
@@ -180,7 +180,7 @@ def test_a_reason_is_one_of_a_closed_set(
     assert told == expected
 
 
-def test_an_event_of_the_same_cycle_closes_a_cluster() -> None:
+def test_an_event_of_the_same_cycle_explains_a_closed_cluster() -> None:
     changes = EventsChangedInCycle(events=(bar(CampaignEventCode.SINK, None),))
 
     (told,) = explain_campaign_task_sends(seen(campaign(WISH)), CampaignCyclePlan(changes=changes))
@@ -209,7 +209,7 @@ def test_an_event_of_the_same_cycle_closes_a_cluster() -> None:
     ],
     ids=["test", "affinity", "share", "priority", "age"],
 )
-def test_who_was_served_before_is_named_and_why(
+def test_an_explanation_names_the_campaigns_served_first_and_the_reason(
     type_: CampaignType,
     affinity: str,
     sharing: FairShareInputs,
@@ -236,5 +236,5 @@ def test_who_was_served_before_is_named_and_why(
         seen(campaign(WISH, state=CampaignState.CANCELLED)),
     ],
 )
-def test_what_waits_for_nothing_has_no_reason(rows: CampaignCycleSituation) -> None:
+def test_a_campaign_that_sends_no_tasks_has_no_explanation(rows: CampaignCycleSituation) -> None:
     assert explain_campaign_task_sends(rows, CampaignCyclePlan()) == ()

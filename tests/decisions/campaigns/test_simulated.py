@@ -25,7 +25,7 @@ from tests.docs.console import ROOT
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_three_unequal_clusters_end_a_campaign_near_the_lower_bound(kind: str) -> None:
+def test_three_unequal_clusters_finish_a_campaign_near_the_lower_bound(kind: str) -> None:
     work = lengths(kind, 10_000, Random(1))
 
     ours = run(copied(UNEQUAL), work, Ours(UNEQUAL))
@@ -33,8 +33,8 @@ def test_three_unequal_clusters_end_a_campaign_near_the_lower_bound(kind: str) -
     assert ours <= 1.15 * bound(UNEQUAL, work)
 
 
-def test_a_small_campaign_ends_sooner_than_by_turns_and_taps() -> None:
-    """A tap opens in minutes, and turns take no account of a cluster's size."""
+def test_a_small_campaign_ends_sooner_than_with_cigris_scheduler() -> None:
+    """CiGri's taps open within minutes, and its turns ignore the sizes of clusters."""
     work = lengths("exponential", 1000, Random(1))
 
     ours, cigri = (run(copied(UNEQUAL), work, how(UNEQUAL)) for how in (Ours, Cigri))
@@ -43,8 +43,8 @@ def test_a_small_campaign_ends_sooner_than_by_turns_and_taps() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_small_campaign_ends_nearly_as_soon_as_without_any_delay(kind: str) -> None:
-    """What it has above the lower bound is of its last tasks' lengths, which nobody knows."""
+def test_a_small_campaign_ends_nearly_as_soon_as_without_cycle_delays(kind: str) -> None:
+    """The time above the lower bound comes from the unknown lengths of the last tasks."""
     works = [lengths(kind, 1000, Random(seed)) for seed in (1, 2, 3)]
 
     ours = sum(run(copied(UNEQUAL), work, Ours(UNEQUAL)) for work in works)
@@ -52,7 +52,7 @@ def test_a_small_campaign_ends_nearly_as_soon_as_without_any_delay(kind: str) ->
     assert ours <= 1.08 * sum(without_delay(UNEQUAL, work) for work in works)
 
 
-def test_the_figures_of_small_campaigns_are_those_that_are_measured() -> None:
+def test_the_documented_makespans_of_small_campaigns_equal_the_measured_makespans() -> None:
     found = [ours for ours, _ in _makespans("of one length", FEW, SMALL_SEEDS)]
     page = " ".join((ROOT / "docs" / "reference" / "figures.md").read_text().split())
 
@@ -61,8 +61,8 @@ def test_the_figures_of_small_campaigns_are_those_that_are_measured() -> None:
     assert f"ours is {', '.join(first)} and {last}" in page
 
 
-def test_copies_of_the_last_tasks_end_a_campaign_sooner() -> None:
-    """Where one attempt in twenty is unlucky; they take no more slots than they save."""
+def test_speculative_attempts_end_a_campaign_sooner() -> None:
+    """One attempt in twenty is slow; the speculative attempts use no more slot time than they save."""
     makespan, time = ends(300, None)
 
     assert makespan.measured < 2 < (makespan.baseline or 0)
@@ -70,14 +70,14 @@ def test_copies_of_the_last_tasks_end_a_campaign_sooner() -> None:
 
 
 @pytest.mark.parametrize("law", JobRatioRule)
-def test_free_slots_are_filled_soon_and_full_ones_not_flooded(law: JobRatioRule) -> None:
-    """A task in ten slots may wait; slow-start takes its time."""
+def test_free_slots_are_filled_soon_and_a_full_cluster_is_not_flooded(law: JobRatioRule) -> None:
+    """The flood rate allows one waiting task per ten slots; slow-start is slower."""
     assert filled_s(Ours(HUNDRED, law)) <= (90 if law is JobRatioRule.SLOW_START else 45)
     assert waiting_at(Ours(HUNDRED, law), is_full=True) <= 10
 
 
 @pytest.mark.parametrize("law", JobRatioRule)
-def test_slots_that_only_look_free_get_one_load_of_tasks(law: JobRatioRule) -> None:
+def test_unusable_free_slots_get_one_load_of_tasks(law: JobRatioRule) -> None:
     assert waiting_at(Ours(HUNDRED, law), is_full=False) <= 110
 
 
@@ -91,8 +91,8 @@ def test_a_simulated_cluster_runs_each_task_once_at_its_speed() -> None:
 
 
 @pytest.mark.long
-def test_the_p90_of_simulated_campaigns_holds() -> None:
-    """For 80 to 97 % of them, at a moment that is anybody's."""
+def test_p90_holds_for_most_simulated_campaigns() -> None:
+    """P90 holds for 80 to 97 % of the campaigns, at a random time of the campaign."""
     _, p90, _, *kinds = holding(300, seed=2)
 
     assert 80 <= p90.measured <= 97

@@ -95,7 +95,7 @@ def array(number: int, state: ArraySubmissionState = ArraySubmissionState.RELEAS
         pytest.param((E, COPY, LIVES), {3: S}, {3: S}, id="it ran again after both failed"),
     ],
 )
-def test_which_attempt_decides(
+def test_one_attempt_decides_the_outcome_of_a_task(
     rivals: tuple[TaskAttemptOutcome, ...], now: dict[int, TaskAttemptOutcome], expected: dict[int, TaskAttemptOutcome]
 ) -> None:
     known = group_attempts_by_task(rival(attempt, each) for attempt, each in enumerate(rivals, start=1))
@@ -105,13 +105,13 @@ def test_which_attempt_decides(
     assert {one.attempt: one.outcome for one in found} == expected
 
 
-def test_a_task_without_a_copy_is_as_it_ended() -> None:
+def test_a_task_without_speculative_attempts_keeps_its_outcome() -> None:
     one = ended(1, E, task=9)
 
     assert mark_ended_attempts_as_copies([one], group_attempts_by_task([rival(1), rival(2)])) == (one,)
 
 
-def test_a_task_runs_again_under_a_number_that_no_copy_has() -> None:
+def test_a_retry_gets_a_number_above_all_speculative_attempts() -> None:
     again = TaskRetry(campaign=1, task=TASK, attempt=1, outcome=P)
 
     (found,) = assign_retry_numbers_above_attempts([again], group_attempts_by_task([rival(1), rival(2, COPY)]))
@@ -133,7 +133,7 @@ def seen(*rivals: CompetingAttempt, **known: Any) -> CampaignCycleSituation:
     return CampaignCycleSituation(**usual | known)
 
 
-def test_the_loser_is_ended_and_the_campaign_ends_with_the_first_success() -> None:
+def test_the_first_success_ends_the_campaign_and_supersedes_the_other_attempt() -> None:
     look = seen(rival(1), rival(2), ended=(ended(2, S),), over=(array(2),))
 
     plan = campaign_cycle_planning.plan_campaign_cycle(look)
@@ -143,7 +143,7 @@ def test_the_loser_is_ended_and_the_campaign_ends_with_the_first_success() -> No
     assert "superseded: 1 attempt of campaign 1 at beta" in campaign_cycle_planning.describe_campaign_cycle_plan(plan)
 
 
-def test_a_loser_is_ended_again_until_it_has_ended() -> None:
+def test_a_superseded_attempt_is_deleted_in_each_cycle_until_its_end() -> None:
     """The first deletion may have been lost; the campaign does not end twice."""
     over = replace(SWEEP, state=CampaignState.TERMINATED, ended=100)
     look = seen(rival(1), rival(2, S), campaigns=(over,), arrays=(array(1),))
@@ -167,10 +167,9 @@ def test_a_loser_is_ended_again_until_it_has_ended() -> None:
         (ArraySubmissionState.SUBMITTED, (rival(2, task=6, place=2), rival(1, task=6, place=2)), False, True),
     ],
 )
-def test_copies_that_nobody_wants_any_more_are_not_released(
+def test_an_array_of_superseded_attempts_is_not_released(
     state: ArraySubmissionState, others: tuple[CompetingAttempt, ...], lost: bool, is_resumed: bool
 ) -> None:
-    """Unless another task of their array is wanted: then its losers are ended after that."""
     copies = array(2, state)
     look = seen(rival(1, S), rival(2), *others, arrays=(array(1), copies))
 
@@ -180,7 +179,7 @@ def test_copies_that_nobody_wants_any_more_are_not_released(
     assert (copies in plan.resumed) is is_resumed
 
 
-def test_a_copy_that_fails_is_no_event_and_no_failure() -> None:
+def test_a_failed_speculative_attempt_opens_no_event_and_causes_no_retry() -> None:
     look = seen(rival(1), rival(2), ended=(ended(2, E),), over=(array(2),))
 
     plan = campaign_cycle_planning.plan_campaign_cycle(look)
@@ -190,8 +189,8 @@ def test_a_copy_that_fails_is_no_event_and_no_failure() -> None:
     assert not plan.finished
 
 
-def test_the_last_one_that_fails_is_judged_as_any_other() -> None:
-    """The host of the original was lost after its copy had failed: the task runs again."""
+def test_the_last_failed_attempt_of_a_task_causes_a_retry() -> None:
+    """The speculative attempt failed first, then the original attempt lost its host."""
     look = seen(rival(1), rival(2, COPY), ended=(ended(1, LOST),), over=(array(1),))
 
     plan = campaign_cycle_planning.plan_campaign_cycle(look)
@@ -213,8 +212,7 @@ def copied(look: CampaignCycleSituation) -> tuple[SpeculativeAttemptsAtCluster, 
     return campaign_cycle_planning.plan_campaign_cycle(look).copies
 
 
-def test_a_task_that_runs_long_is_copied_to_another_cluster() -> None:
-    """The sentence tells beyond which time, and the same rows tell it again."""
+def test_a_long_running_task_gets_a_speculative_attempt_at_another_cluster() -> None:
     plan = campaign_cycle_planning.plan_campaign_cycle(seen(tails=(TAIL,)))
 
     assert plan.copies == (FIRST,)
@@ -241,7 +239,9 @@ def test_a_task_that_runs_long_is_copied_to_another_cluster() -> None:
         pytest.param({"sharing": FairShareInputs(mean_s={1: {"beta": 3.0}})}, (FIRST,), id="nothing known of gamma"),
     ],
 )
-def test_what_a_cycle_knows_of_the_end(known: Any, expected: tuple[SpeculativeAttemptsAtCluster, ...]) -> None:
+def test_speculative_attempts_respect_closed_failed_and_stressed_clusters(
+    known: Any, expected: tuple[SpeculativeAttemptsAtCluster, ...]
+) -> None:
     assert copied(replace(seen(tails=(TAIL,)), **known)) == expected
 
 
@@ -250,7 +250,7 @@ def test_what_a_cycle_knows_of_the_end(known: Any, expected: tuple[SpeculativeAt
     [(None, ()), (TaskAttemptOutcome.PENDING, ()), (E, ()), (S, (FIRST,))],
     ids=["none began", "it runs", "it failed", "it has run"],
 )
-def test_a_copy_goes_only_where_the_prologue_has_run(
+def test_a_speculative_attempt_goes_only_to_a_cluster_with_a_successful_prologue(
     outcome: TaskAttemptOutcome | None, expected: tuple[SpeculativeAttemptsAtCluster, ...]
 ) -> None:
     look = seen(tails=(TAIL,))
@@ -266,7 +266,7 @@ def test_a_copy_goes_only_where_the_prologue_has_run(
     assert (plan.copies, plan.steps) == (expected, ())
 
 
-def test_copies_take_what_all_campaigns_tasks_have_left() -> None:
+def test_speculative_attempts_get_slots_that_ordinary_tasks_have_left() -> None:
     other = replace(SWEEP, number=2)
     look = seen(tails=(TAIL,), waiting={2: 6})
     look = replace(look, campaigns=(*look.campaigns, other))
@@ -278,7 +278,7 @@ def test_copies_take_what_all_campaigns_tasks_have_left() -> None:
     assert copied(replace(look, waiting={2: 7})) == ()
 
 
-def test_a_cycle_without_copies_is_as_before() -> None:
+def test_a_campaign_without_speculation_ends_with_an_otherwise_empty_plan() -> None:
     one = Campaign(**{name: getattr(SWEEP, name) for name in SWEEP.__slots__})
 
     assert campaign_cycle_planning.plan_campaign_cycle(seen(campaigns=(one,), arrays=())) == replace(
@@ -287,7 +287,7 @@ def test_a_cycle_without_copies_is_as_before() -> None:
 
 
 @pytest.mark.parametrize(("listed", "expected"), [(1, (FIRST,)), (2, ())])
-def test_copies_keep_to_max_jobs_with_the_tasks_that_are_there(
+def test_max_jobs_limits_speculative_attempts_too(
     listed: int, expected: tuple[SpeculativeAttemptsAtCluster, ...]
 ) -> None:
     look = seen(tails=(TAIL,))
@@ -305,10 +305,10 @@ def test_copies_keep_to_max_jobs_with_the_tasks_that_are_there(
 
 @pytest.mark.parametrize(("most", "expected"), [(1, ()), (2, (FIRST,))])
 @pytest.mark.parametrize("kind", ["of_person", "of_all"])
-def test_copies_keep_to_the_arrays_that_a_cluster_takes(
+def test_the_clusters_array_limits_hold_for_speculative_attempts_too(
     kind: str, most: int, expected: tuple[SpeculativeAttemptsAtCluster, ...]
 ) -> None:
-    """Each is an array there, as those of the campaign's own tasks are (max_u_jobs, max_jobs)."""
+    """Each speculative send is an array, as are the campaign's own tasks (max_u_jobs, max_jobs)."""
     look = seen(tails=(TAIL,))
     limits = ClusterArrayLimits(**{kind: most})
     room = {**look.room, "gamma": replace(look.room["gamma"], limits=limits)}

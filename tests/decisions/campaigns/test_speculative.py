@@ -78,12 +78,14 @@ def chosen(one: CampaignNearEnd) -> dict[str, tuple[int, ...]]:
         pytest.param(end(live(7, 300), left=15, sent_s=3600, unsent=1), {}, id="but for one that waits"),
     ],
 )
-def test_who_gets_a_copy_where(one: CampaignNearEnd, expected: dict[str, tuple[int, ...]]) -> None:
+def test_long_running_tasks_get_speculative_attempts_at_the_best_free_clusters(
+    one: CampaignNearEnd, expected: dict[str, tuple[int, ...]]
+) -> None:
     assert chosen(one) == expected
 
 
-def test_a_copy_says_what_it_was_made_for() -> None:
-    """The time is kept, so that `gridbridge why` can tell it."""
+def test_a_speculative_attempt_records_the_exceeded_run_time() -> None:
+    """`gridbridge why` shows this time."""
     (one,) = choose_speculative_attempts(end(live(7, 96)))
 
     assert one == SpeculativeAttemptsAtCluster(campaign=1, cluster="gamma", tasks=(7,), beyond_s=95)
@@ -92,7 +94,9 @@ def test_a_copy_says_what_it_was_made_for() -> None:
 @pytest.mark.parametrize(
     ("durations", "expected"), [((), None), ((5, 5), None), ((1, 9, 2), 9), (range(1, 21), 19), (range(1, 101), 95)]
 )
-def test_how_long_most_tasks_take(durations: tuple[float, ...], expected: float | None) -> None:
+def test_the_95th_percentile_of_run_times_needs_three_ended_tasks(
+    durations: tuple[float, ...], expected: float | None
+) -> None:
     assert run_time_percentile_95_s(durations) == expected
 
 
@@ -107,7 +111,9 @@ def test_how_long_most_tasks_take(durations: tuple[float, ...], expected: float 
         (9, 1, 0, 9999.0, False),
     ],
 )
-def test_when_a_campaign_is_at_its_end(left: int, unsent: int, free: int, sent_s: float, expected: bool) -> None:
+def test_a_campaign_is_near_its_end_with_few_unfinished_tasks_or_an_old_last_send(
+    left: int, unsent: int, free: int, sent_s: float, expected: bool
+) -> None:
     assert is_campaign_near_end(left, unsent, free, sent_s, FinalizeSpeculationSection()) is expected
 
 
@@ -115,12 +121,14 @@ def test_when_a_campaign_is_at_its_end(left: int, unsent: int, free: int, sent_s
     ("type_", "is_idempotent", "expected"),
     [(CampaignType.DEFAULT, True, True), (CampaignType.DEFAULT, False, False), (CampaignType.TEST, True, False)],
 )
-def test_only_what_may_run_twice_is_copied(type_: CampaignType, is_idempotent: bool, expected: bool) -> None:
-    """Two copies that write the same output collide; a test sends one task a cluster, ever."""
+def test_only_idempotent_default_campaigns_get_speculative_attempts(
+    type_: CampaignType, is_idempotent: bool, expected: bool
+) -> None:
+    """Two attempts that write the same output collide; a test campaign sends one task to each cluster."""
     assert Jdl(name="n", type=type_, is_idempotent=is_idempotent).may_be_copied is expected
 
 
-def test_the_rule_of_the_manual_works() -> None:
+def test_the_example_rule_of_the_manual_works() -> None:
     texts = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     module: dict[str, Any] = {}
     exec(texts[1], module)

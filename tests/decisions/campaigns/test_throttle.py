@@ -46,15 +46,13 @@ def wipe(wiped_for: NikitaDeletionReason, *places: range, **other: Any) -> Array
     return ArrayTaskDeletion(**known | other, wiped_for=wiped_for, places=places)
 
 
-def test_what_waits_beyond_the_flood_rate_is_wiped_newest_first() -> None:
-    """The older ones keep their places in the cluster's queue."""
+def test_tasks_waiting_above_the_flood_rate_are_deleted_newest_first() -> None:
     old, new = part(300, array=1), part(90, array=2)
 
     assert wiping(old, new, allowed={"beta": 7}).wipes == (wipe(NikitaDeletionReason.OVERFLOW, range(3, 6), array=2),)
 
 
-def test_the_flood_rate_is_of_a_cluster_not_of_a_campaign() -> None:
-    """All that wait there are counted together; another cluster has its own."""
+def test_the_flood_rate_counts_tasks_of_all_campaigns_at_a_cluster() -> None:
     one, other = part(200, campaign=1), part(100, campaign=2)
     elsewhere = part(100, cluster="gamma")
 
@@ -63,8 +61,8 @@ def test_the_flood_rate_is_of_a_cluster_not_of_a_campaign() -> None:
     )
 
 
-def test_very_many_tasks_that_wait_too_long_are_wiped_at_once() -> None:
-    """OAR lists each of them by itself; each compared with all others that is many minutes."""
+def test_twenty_thousand_late_tasks_are_deleted_within_seconds() -> None:
+    """OAR lists each task by itself; comparing each pair of tasks would take many minutes."""
     many = [part(1000, range(place, place + 1), array=place) for place in range(1, 20_001)]
     of_one_array = [part(1000, range(place, place + 1)) for place in range(1, 20_001)]
 
@@ -76,36 +74,36 @@ def test_very_many_tasks_that_wait_too_long_are_wiped_at_once() -> None:
     assert process_time() - began_s < 6
 
 
-def test_nothing_is_wiped_within_the_grace() -> None:
-    """A batch system needs a while to start what there is room for."""
+def test_no_task_is_deleted_within_the_grace_period() -> None:
+    """A batch system needs some time to start tasks on free slots."""
     assert wiping(part(60)).wipes == ()
 
 
-def test_what_waits_too_long_is_wiped_however_few_they_are() -> None:
+def test_tasks_that_wait_too_long_are_deleted_below_the_flood_rate_too() -> None:
     late = part(901)
 
     assert wiping(late, part(899), allowed={"beta": 9}).wipes == (wipe(NikitaDeletionReason.WAITED, range(1, 6)),)
 
 
-def test_a_test_is_left_waiting() -> None:
+def test_waiting_tasks_of_test_campaigns_are_not_deleted() -> None:
     assert wiping(part(9000, is_test=True)).wipes == ()
 
 
-def test_what_runs_long_after_its_walltime_is_wiped_also_after_a_day() -> None:
+def test_tasks_that_run_long_after_their_walltime_are_deleted_even_after_a_day() -> None:
     in_time, late = running(5400), running(5401, array=2)
     after_a_day = running(86400 + 60, array=3)
 
     assert [one.array for one in wiping(in_time, late, after_a_day).wipes] == [2, 3]
 
 
-def test_an_age_is_the_same_in_every_zone() -> None:
+def test_the_age_of_a_task_does_not_depend_on_the_time_zone() -> None:
     since = (NOON - timedelta(seconds=901)).astimezone(timezone(timedelta(hours=-11)))
 
     assert wiping(part(0, since=since), allowed={"beta": 9}).wipes != ()
 
 
-def test_what_was_to_be_wiped_and_is_still_there_is_wiped_again() -> None:
-    """The program may have been killed between its note and its act."""
+def test_a_marked_task_that_still_waits_is_deleted_again() -> None:
+    """Nikita may have been killed between the stored mark and the deletion."""
     marked = part(10, marked=NikitaDeletionReason.OVERFLOW)
     overran = running(10, marked=NikitaDeletionReason.OVERRAN, array=2)
     found = wiping(marked, overran)
@@ -119,7 +117,7 @@ def test_what_was_to_be_wiped_and_is_still_there_is_wiped_again() -> None:
     assert describe_nikita_deletions(found) == ["wiped again: 5 tasks of campaign 1 at beta"] * 2
 
 
-def test_what_is_being_wiped_is_wiped_for_nothing_else_besides() -> None:
+def test_a_marked_task_is_deleted_only_for_its_marked_reason() -> None:
     marked, others = part(901, marked=NikitaDeletionReason.OVERFLOW), part(100, array=2)
     overran = running(9000, marked=NikitaDeletionReason.OVERRAN, array=3)
 
@@ -131,28 +129,27 @@ def test_what_is_being_wiped_is_wiped_for_nothing_else_besides() -> None:
     )
 
 
-def test_what_was_to_be_wiped_for_its_waiting_and_runs_is_spared() -> None:
+def test_a_task_marked_for_waiting_that_runs_now_is_spared() -> None:
     assert wiping(running(10, marked=NikitaDeletionReason.WAITED)) == NikitaDeletionPlan(
         spared=(wipe(NikitaDeletionReason.WAITED, range(1, 6)),)
     )
 
 
-def test_a_task_that_its_owner_cancelled_is_deleted_though_it_runs() -> None:
+def test_a_running_task_cancelled_by_its_owner_is_deleted() -> None:
     unwanted = part(10, range(2, 3), is_waiting=False, marked=NikitaDeletionReason.UNWANTED)
     other = part(10, range(1, 2), is_waiting=False)
 
     assert wiping(unwanted, other) == NikitaDeletionPlan(cancelled=(wipe(NikitaDeletionReason.UNWANTED, range(2, 3)),))
 
 
-def test_each_wipe_is_told() -> None:
+def test_each_deletion_is_described_with_its_reason() -> None:
     assert describe_nikita_deletions(wiping(part(61), running(9000, array=2))) == [
         "wiped: 5 tasks of campaign 1 at beta, which run long after their walltime",
         "wiped: 5 tasks of campaign 1 at beta, which wait above the flood rate",
     ]
 
 
-def test_each_reason_has_words() -> None:
-    """A cycle tells what it does before it does it, so that none would end it."""
+def test_each_deletion_reason_has_a_description() -> None:
     assert {*REASON_WORDS} == {*NikitaDeletionReason}
 
 
@@ -161,7 +158,7 @@ def test_each_reason_has_words() -> None:
     sizes=st.lists(st.integers(1, 40), min_size=6, max_size=6),
     allowed=st.integers(0, 100),
 )
-def test_exactly_what_is_too_much_goes(ages: list[int], sizes: list[int], allowed: int) -> None:
+def test_exactly_the_tasks_above_the_flood_rate_are_deleted(ages: list[int], sizes: list[int], allowed: int) -> None:
     parts = [
         part(age, range(1, 1 + size), array=number) for number, (age, size) in enumerate(zip(ages, sizes, strict=False))
     ]
@@ -172,7 +169,7 @@ def test_exactly_what_is_too_much_goes(ages: list[int], sizes: list[int], allowe
     assert sum(one.tasks for one in wiped) == max(0, waiting - allowed)
 
 
-def test_all_of_a_cancelled_campaign_is_deleted_whatever_it_does_and_never_marked() -> None:
+def test_all_tasks_of_a_cancelled_campaign_are_deleted_in_any_state() -> None:
     waiting, runs = part(1, is_cancelled=True), running(1, array=2, is_cancelled=True)
     marked = part(1, array=3, is_cancelled=True, marked=NikitaDeletionReason.WAITED)
     found = wiping(waiting, runs, marked)
@@ -182,7 +179,7 @@ def test_all_of_a_cancelled_campaign_is_deleted_whatever_it_does_and_never_marke
     assert describe_nikita_deletions(found)[0] == "wiped: 5 tasks of campaign 1 at beta, which their owner cancelled"
 
 
-def test_tasks_that_a_cluster_lists_one_by_one_are_wiped_together() -> None:
+def test_tasks_listed_one_by_one_are_deleted_together() -> None:
     found = wiping(*(part(901, range(n, n + 1)) for n in range(1, 4)), part(901, array=2))
 
     singles = (range(1, 2), range(2, 3), range(3, 4))
@@ -192,7 +189,7 @@ def test_tasks_that_a_cluster_lists_one_by_one_are_wiped_together() -> None:
     )
 
 
-def test_what_is_to_start_elsewhere_is_deleted_only_while_it_waits() -> None:
+def test_a_task_to_move_is_deleted_only_while_waiting() -> None:
     waits, runs = (part(10, marked=NikitaDeletionReason.MOVED), running(10, marked=NikitaDeletionReason.MOVED, array=2))
     found = wiping(waits, runs)
 

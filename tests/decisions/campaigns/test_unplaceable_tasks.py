@@ -39,7 +39,7 @@ FAILED = {1: (TaskCountByExclusions(tasks=50, avoid=("beta",)),)}
         pytest.param(SMALL, {"kept_off": OVERRAN, "waiting": {}}, False, id="nothing waits"),
     ],
 )
-def test_whose_tasks_may_go_nowhere(
+def test_tasks_are_unplaceable_if_every_cluster_is_excluded_too_small_or_drained(
     gamma: ClusterCapacityForCampaigns | None, known: dict[str, object], expected: bool | None
 ) -> None:
     assert has_unplaceable_tasks(WIDE, look(gamma, **known), {}) is expected
@@ -51,7 +51,7 @@ def look(gamma: ClusterCapacityForCampaigns | None, **known: object) -> Campaign
     return seen(campaigns=(WIDE,), room=room, arrays=(), **known)
 
 
-def test_a_cluster_that_an_event_closes_takes_nothing() -> None:
+def test_a_cluster_closed_by_an_event_makes_tasks_unplaceable() -> None:
     one = look(LARGE, kept_off=OVERRAN)
     paused = replace(WIDE, state=CampaignState.PAUSED)
 
@@ -61,7 +61,9 @@ def test_a_cluster_that_an_event_closes_takes_nothing() -> None:
 @pytest.mark.parametrize(
     ("gamma", "is_over"), [(SMALL, False), (None, False), (LARGE, True)], ids=["small", "away", ""]
 )
-def test_the_owner_is_told_until_a_cluster_takes_them(gamma: ClusterCapacityForCampaigns | None, is_over: bool) -> None:
+def test_the_event_about_unplaceable_tasks_stays_open_until_a_cluster_accepts_the_tasks(
+    gamma: ClusterCapacityForCampaigns | None, is_over: bool
+) -> None:
     known = event(CampaignEventCode.NO_CLUSTER, "")
 
     first = told(look(SMALL, kept_off=OVERRAN))
@@ -71,7 +73,7 @@ def test_the_owner_is_told_until_a_cluster_takes_them(gamma: ClusterCapacityForC
     assert (CampaignEventCode.NO_CLUSTER in later) is is_over
 
 
-def test_a_task_that_overran_has_failed_where_every_other_cluster_is_too_small() -> None:
+def test_an_overrun_task_has_failed_if_every_other_cluster_is_too_small() -> None:
     overran = ended(TaskAttemptOutcome.WALLTIME)
     small, large = (replace(look(gamma), arrays=(array(),), ended=overran) for gamma in (SMALL, LARGE))
 

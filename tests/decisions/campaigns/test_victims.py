@@ -73,11 +73,11 @@ ALONE = WaitingLocalRequest(job=7, alone=frozenset({"alone"}))
         "where the fewest end",
     ],
 )
-def test_memory_of_a_host(one: LocalRequestBlockedByCampaigns, places: list[int]) -> None:
+def test_tasks_are_preempted_for_memory_of_a_host(one: LocalRequestBlockedByCampaigns, places: list[int]) -> None:
     assert ended(one) == places
 
 
-def test_a_licence_is_freed_wherever_its_task_runs() -> None:
+def test_a_licence_is_freed_by_a_task_on_any_host() -> None:
     tasks = (task(1, "n1", lic=1), task(2, "n2", lic=1), task(3, "n2"))
     asked = WaitingLocalRequest(job=7, amounts={"lic": 1})
 
@@ -87,7 +87,7 @@ def test_a_licence_is_freed_wherever_its_task_runs() -> None:
     assert list_lacking_resources(one, one.places[0]) == ("lic",)
 
 
-def test_a_host_alone_needs_all_of_its_tasks_gone() -> None:
+def test_exclusive_use_of_a_host_preempts_all_its_tasks() -> None:
     tasks = (task(1), task(2), task(3, "n2"))
     here = (place(alone=("alone",)),)
 
@@ -96,13 +96,13 @@ def test_a_host_alone_needs_all_of_its_tasks_gone() -> None:
     assert ended(contest(*tasks, asked=ALONE, places=(place(),))) == []
 
 
-def test_a_task_that_has_its_host_alone_bars_all_others() -> None:
+def test_a_task_with_exclusive_use_of_a_host_is_preempted_for_any_request() -> None:
     alone = PreemptibleTask(campaign=1, array=1, place=1, host="n1", since=NOON, alone=frozenset({"alone"}))
 
     assert ended(contest(alone, asked=WaitingLocalRequest(job=7), places=(place(),))) == [1]
 
 
-def test_slots_of_a_host_count_only_where_hosts_have_them() -> None:
+def test_requested_slots_count_only_on_hosts_with_a_slots_resource() -> None:
     asked = WaitingLocalRequest(job=7, slots=2, defaults={"slots": 2})
     tasks = [task(n, slots=1) for n in (1, 2)]
 
@@ -111,7 +111,7 @@ def test_slots_of_a_host_count_only_where_hosts_have_them() -> None:
     assert ended(contest(*tasks, asked=asked, places=(with_slots,))) == [2, 1]
 
 
-def test_what_is_ending_counts_as_gone() -> None:
+def test_resources_of_ending_tasks_count_as_free() -> None:
     going = PreemptibleTask(campaign=1, array=1, place=9, host="n1", since=NOON, amounts={"mem": 2}, is_ending=True)
 
     assert ended(contest(*MEM2, going)) == []
@@ -170,7 +170,9 @@ def starts(one: LocalRequestBlockedByCampaigns, gone: set[int]) -> bool:
 
 
 @given(contests())
-def test_tasks_end_exactly_where_that_helps_and_none_of_them_in_vain(one: LocalRequestBlockedByCampaigns) -> None:
+def test_tasks_are_preempted_exactly_if_the_request_starts_then_and_none_needlessly(
+    one: LocalRequestBlockedByCampaigns,
+) -> None:
     ending = {each.place for each in one.tasks if each.is_ending}
     may_end = {each.place for each in one.tasks} - ending
     helps = any(starts(one, ending | set(some)) for n in range(len(may_end) + 1) for some in combinations(may_end, n))
