@@ -1,7 +1,7 @@
 """Whom tasks of campaigns end for: the first request of a cluster that this helps, and when."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,7 +17,6 @@ from gridbridge.decisions.campaigns.preemption_for_local_jobs import (
     requests_with_recent_preemption,
 )
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
-    ArrayTaskDeletion,
     CampaignArrayJob,
     CellRequestsAndResources,
     FreeQueueInstanceResources,
@@ -26,8 +25,8 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     TasksPreemptedForRequest,
     WaitingLocalRequest,
 )
+from tests.builders.campaigns import NOON
 
-NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
 OURS = {31: CampaignArrayJob(campaign=5, array=2)}
 PLACE = FreeQueueInstanceResources(name="all.q@n1", slots=4, free={"mem": 0}, alone=frozenset({"alone"}))
 
@@ -60,18 +59,10 @@ def test_tasks_are_preempted_for_the_first_request_that_can_start_then() -> None
     assert found
     assert (found.job, found.lacked) == (7, ("mem",))
     assert describe_preemption(found) == "ended: 1 task of campaign 5 at beta, for job 7, which lacked mem"
-    assert preemption_deletions_by_array(found) == (
-        ArrayTaskDeletion(
-            campaign=5, array=2, cluster="beta", wiped_for=NikitaDeletionReason.MADE_WAY, places=(range(3, 4),)
-        ),
-    )
-
-
-def test_a_preemption_names_the_array_task_of_the_local_job() -> None:
-    found = way(replace(CELL, asked=(asked(7, task=4),)))
-
-    assert found
-    assert "for job 7.4, which" in describe_preemption(found)
+    assert "for job 7.4, which" in describe_preemption(replace(found, task=4))
+    (deletion,) = preemption_deletions_by_array(found)
+    assert (deletion.campaign, deletion.array, deletion.places) == (5, 2, (range(3, 4),))
+    assert deletion.wiped_for is NikitaDeletionReason.MADE_WAY
 
 
 def test_no_task_is_preempted_for_a_waiting_campaign_task() -> None:

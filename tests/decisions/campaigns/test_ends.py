@@ -1,7 +1,7 @@
 """A task has ended once its cluster tells so, or has forgotten it for long."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
@@ -16,29 +16,30 @@ from gridbridge.decisions.campaigns.task_attempt_outcomes import (
     select_attempts_still_alive,
     select_attempts_with_conflicting_ends,
 )
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    CampaignArray,
-    CampaignState,
-    TaskAttempt,
-    TaskAttemptOutcome,
-)
+from gridbridge.model.campaigns.campaign import CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, TaskRetry
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason, TaskDeletionMark
 from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, JobKillReason
+from tests.builders.campaigns import NOON, released_array
+from tests.decisions.campaigns.campaign_builder import make_attempt as attempt
 from tests.decisions.campaigns.campaign_builder import make_campaign
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GONE = ArrayWithMissingTasks(is_listed=False, lives=None)
 SWEEP = make_campaign(tasks=3, jdl=Jdl(name="sweep", clusters={"beta": JdlSettingsAtCluster(exec_file="run")}))
-ARRAY = CampaignArray(
-    campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=3, job_id=8, intended_at=NOON
-)
+ARRAY = released_array(size=3, job_id=8)
+DELETED = JobEnd(signal=9, killed_for=JobKillReason.DELETION)
 
 
-def attempt(place: int) -> TaskAttempt:
-    return TaskAttempt(campaign=1, task=place - 1, attempt=1, array=1, place=place)
+def marked(*reasons: NikitaDeletionReason) -> dict[int, TaskDeletionMark]:
+    """Return deletion marks of the array indices 1, 2, and so on."""
+    return {index: TaskDeletionMark(wiped_for=reason) for index, reason in enumerate(reasons, start=1)}
+
+
+def decider(
+    state: CampaignState = CampaignState.IN_TREATMENT, marks: Mapping[int, TaskDeletionMark] = {}
+) -> MissingAttemptOutcomeDecider:
+    return MissingAttemptOutcomeDecider([replace(SWEEP, state=state)], (), {(1, 1): marks}, 60.0)
 
 
 def test_a_missing_task_without_a_record_counts_as_cancelled_only_after_the_timeout() -> None:
@@ -57,32 +58,22 @@ def test_a_missing_task_without_a_record_counts_as_cancelled_only_after_the_time
         (DELETED_BEFORE_START, NikitaDeletionReason.WAITED, TaskAttemptOutcome.WIPED),
         (DELETED_BEFORE_START, NikitaDeletionReason.NEVER_BEGAN, TaskAttemptOutcome.WIPED),
         (JobEnd(signal=9), NikitaDeletionReason.WAITED, TaskAttemptOutcome.PREEMPTED),
-        (
-            JobEnd(signal=9, killed_for=JobKillReason.DELETION),
-            NikitaDeletionReason.WAITED,
-            TaskAttemptOutcome.PREEMPTED,
-        ),
+        (DELETED, NikitaDeletionReason.WAITED, TaskAttemptOutcome.PREEMPTED),
         (JobEnd(exit_status=0), NikitaDeletionReason.WAITED, TaskAttemptOutcome.SUCCESS),
-        (
-            JobEnd(signal=9, killed_for=JobKillReason.DELETION),
-            NikitaDeletionReason.OVERRAN,
-            TaskAttemptOutcome.WALLTIME,
-        ),
+        (DELETED, NikitaDeletionReason.OVERRAN, TaskAttemptOutcome.WALLTIME),
         (JobEnd(exit_status=3), NikitaDeletionReason.OVERRAN, TaskAttemptOutcome.PROGRAM_ERROR),
         (DELETED_BEFORE_START, NikitaDeletionReason.MOVED, TaskAttemptOutcome.MOVED),
         (JobEnd(signal=9), NikitaDeletionReason.MOVED, TaskAttemptOutcome.SIGNAL),
-        (JobEnd(signal=9, killed_for=JobKillReason.DELETION), NikitaDeletionReason.MOVED, TaskAttemptOutcome.CANCELLED),
+        (DELETED, NikitaDeletionReason.MOVED, TaskAttemptOutcome.CANCELLED),
     ],
 )
 def test_a_deletion_by_nikita_is_not_reported_as_a_deletion_by_the_owner(
     end: JobEnd, wiped_for: NikitaDeletionReason, outcome: TaskAttemptOutcome
 ) -> None:
     """A task that never started is not a failure; a task that ended by itself keeps its outcome."""
-    found = outcomes_of_missing_attempts(
-        {attempt(1): 99.0}, {1: end}, 600, 60.0, {1: TaskDeletionMark(wiped_for=wiped_for)}
-    )
+    (found,) = outcomes_of_missing_attempts({attempt(1): 99.0}, {1: end}, 600, 60.0, marked(wiped_for))
 
-    assert [one.outcome for one in found] == [outcome]
+    assert found.outcome is outcome
 
 
 @pytest.mark.parametrize(
@@ -96,15 +87,10 @@ def test_a_task_deleted_while_held_has_ended_at_once_despite_any_record(
     held: NikitaDeletionReason, wiped_for: NikitaDeletionReason, outcome: TaskAttemptOutcome
 ) -> None:
     """Such a task never started, so its record is forged."""
-    array = CampaignArray(
-        campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=3, intended_at=NOON
-    )
-    marks = {1: TaskDeletionMark(wiped_for=held), 2: TaskDeletionMark(wiped_for=held)}
-    judge = MissingAttemptOutcomeDecider((), (), {(1, 1): {**marks, 3: TaskDeletionMark(wiped_for=wiped_for)}}, 60.0)
-    ends = judge.filter_believed_job_ends(array, {}, {1: JobEnd(exit_status=0)})
-    missing = {attempt(place): 0.0 for place in (1, 2, 3)}
+    judge = decider(marks=marked(held, held, wiped_for))
+    ends = judge.filter_believed_job_ends(ARRAY, {}, {1: JobEnd(exit_status=0)})
 
-    found = judge.list_ended_attempts(array, missing, ends, ArrayWithMissingTasks(is_listed=False, lives=None))
+    found = judge.list_ended_attempts(ARRAY, dict.fromkeys(map(attempt, (1, 2, 3)), 0.0), ends, GONE)
 
     assert [(one.place, one.outcome) for one in found] == [(1, outcome), (2, outcome)]
 
@@ -117,26 +103,22 @@ def test_a_signal_to_a_task_of_a_cancelled_campaign_counts_as_cancellation(
     state: CampaignState, outcome: TaskAttemptOutcome
 ) -> None:
     ends = {1: JobEnd(signal=9), 2: JobEnd(exit_status=0), 3: JobEnd(exit_status=3)}
-    missing = {attempt(place): 0.0 for place in ends}
-    found = MissingAttemptOutcomeDecider([replace(SWEEP, state=state)], (), {}, 60.0).list_ended_attempts(
-        ARRAY, missing, ends, GONE
-    )
+    found = decider(state).list_ended_attempts(ARRAY, dict.fromkeys(map(attempt, ends), 0.0), ends, GONE)
 
     assert [one.outcome for one in found] == [outcome, TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.PROGRAM_ERROR]
 
 
 def test_an_exit_status_that_the_wrapper_changed_is_stored_as_the_program_returned_it() -> None:
     """The wrapper ends with 199 for 99, which Grid Engine would read as a request to requeue."""
-    missing = {attempt(1): 0.0, attempt(2): 0.0, attempt(3): 0.0}
     ends = {1: JobEnd(exit_status=199), 2: JobEnd(signal=63), 3: JobEnd(signal=11)}
 
-    found = outcomes_of_missing_attempts(missing, ends, 600, 60.0)
+    found = outcomes_of_missing_attempts(dict.fromkeys(map(attempt, ends), 0.0), ends, 600, 60.0)
 
     assert [one.exit_status for one in found] == [99, 199, None]
 
 
 def of(task: int, number: int = 1, outcome: TaskAttemptOutcome = TaskAttemptOutcome.SUCCESS) -> TaskAttempt:
-    return TaskAttempt(campaign=1, task=task, attempt=number, array=number, place=task + 1, outcome=outcome)
+    return attempt(task + 1, attempt=number, array=number, outcome=outcome)
 
 
 def test_many_task_ends_are_split_into_transactions_that_keep_a_tasks_attempts_together() -> None:
@@ -160,9 +142,7 @@ def test_a_plan_without_task_ends_is_one_transaction() -> None:
 def test_an_attempt_with_contradicting_records_has_not_ended() -> None:
     missing = {attempt(1): 9999.0, attempt(2): 9999.0}
 
-    assert MissingAttemptOutcomeDecider((), (), {}, 60.0).list_attempts_missing_too_long(missing, {1: None}) == (
-        attempt(2),
-    )
+    assert decider().list_attempts_missing_too_long(missing, {1: None}) == (attempt(2),)
     assert [one.place for one in outcomes_of_missing_attempts(missing, {1: None}, 600, 60.0)] == [2]
 
 
@@ -197,7 +177,7 @@ def test_an_end_in_the_future_counts_only_after_the_maximum_wait() -> None:
     found = outcomes_of_missing_attempts(missing, ends, 600, 60.0)
 
     assert [(one.place, one.outcome) for one in found] == [(2, TaskAttemptOutcome.SUCCESS)]
-    assert MissingAttemptOutcomeDecider((), (), {}, 60.0).list_attempts_missing_too_long(missing, ends) == (attempt(2),)
+    assert decider().list_attempts_missing_too_long(missing, ends) == (attempt(2),)
 
 
 def test_contradicting_ends_in_the_future_are_disputed_after_the_maximum_wait() -> None:
@@ -212,43 +192,25 @@ def test_contradicting_ends_in_the_future_are_disputed_after_the_maximum_wait() 
 
 
 @pytest.mark.parametrize(
-    ("state", "expected"),
+    ("state", "first"),
     [
-        pytest.param(
-            CampaignState.IN_TREATMENT,
-            [
-                (1, TaskAttemptOutcome.SITE_FAULT, 8),
-                (2, TaskAttemptOutcome.CANCELLED, 0),
-                (3, TaskAttemptOutcome.SUCCESS, 0),
-            ],
-            id="of a campaign that goes on",
-        ),
-        pytest.param(
-            CampaignState.CANCELLED,
-            [
-                (1, TaskAttemptOutcome.CANCELLED, 0),
-                (2, TaskAttemptOutcome.CANCELLED, 0),
-                (3, TaskAttemptOutcome.SUCCESS, 0),
-            ],
-            id="of a cancelled one",
-        ),
+        (CampaignState.IN_TREATMENT, (TaskAttemptOutcome.SITE_FAULT, 8)),
+        (CampaignState.CANCELLED, (TaskAttemptOutcome.CANCELLED, 0)),
     ],
 )
 def test_a_started_task_without_a_record_was_lost_by_its_cluster(
-    state: CampaignState, expected: list[tuple[int, TaskAttemptOutcome, int]]
+    state: CampaignState, first: tuple[TaskAttemptOutcome, int]
 ) -> None:
-    judge = MissingAttemptOutcomeDecider([replace(SWEEP, state=state)], (), {}, 60.0)
     missing = dict.fromkeys(map(attempt, (1, 2, 3)), 61.0)
 
-    found = judge.list_ended_attempts(ARRAY, missing, {3: JobEnd(exit_status=0)}, replace(GONE, ran={1, 3}))
+    found = decider(state).list_ended_attempts(ARRAY, missing, {3: JobEnd(exit_status=0)}, replace(GONE, ran={1, 3}))
 
-    assert [(one.place, one.outcome, one.forgotten_job) for one in found] == expected
+    outcomes = [(one.outcome, one.forgotten_job) for one in found]
+    assert outcomes == [first, (TaskAttemptOutcome.CANCELLED, 0), (TaskAttemptOutcome.SUCCESS, 0)]
 
 
 def test_a_task_deleted_by_nikita_without_a_record_was_not_lost_by_its_cluster() -> None:
-    judge = MissingAttemptOutcomeDecider(
-        [SWEEP], (), {(1, 1): {1: TaskDeletionMark(wiped_for=NikitaDeletionReason.OVERRAN)}}, 60.0
-    )
+    judge = decider(marks=marked(NikitaDeletionReason.OVERRAN))
 
     (found,) = judge.list_ended_attempts(ARRAY, {attempt(1): 61.0}, {}, replace(GONE, ran={1}))
 
@@ -263,11 +225,8 @@ def test_a_task_cancelled_by_its_owner_is_unwanted_even_without_a_reported_end()
 
     found = close_attempts_without_end(map(attempt, (1, 2, 3)), TaskAttemptOutcome.SITE_FAULT, marks)
 
-    assert [(one.place, one.outcome) for one in found] == [
-        (1, TaskAttemptOutcome.SITE_FAULT),
-        (2, TaskAttemptOutcome.UNWANTED),
-        (3, TaskAttemptOutcome.SITE_FAULT),
-    ]
+    lost = TaskAttemptOutcome.SITE_FAULT
+    assert [one.outcome for one in found] == [lost, TaskAttemptOutcome.UNWANTED, lost]
 
 
 @pytest.mark.parametrize(
@@ -279,8 +238,6 @@ def test_a_run_time_is_limited_to_the_time_since_the_submission(told_s: float, s
     """A user may forge the accounting record, and the run time counts against the owner's share."""
     ends = {1: JobEnd(exit_status=0, wallclock_s=told_s)}
 
-    (found,) = MissingAttemptOutcomeDecider([SWEEP], (), {}, 60.0).list_ended_attempts(
-        ARRAY, {attempt(1): 20.0}, ends, replace(GONE, sent_s=sent_s)
-    )
+    (found,) = decider().list_ended_attempts(ARRAY, {attempt(1): 20.0}, ends, replace(GONE, sent_s=sent_s))
 
     assert (found.outcome, found.wallclock_s) == (TaskAttemptOutcome.SUCCESS, ran_s)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -15,10 +15,9 @@ from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
     decay_usage,
     fair_share_tasks_by_campaign,
 )
-from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_cycle_plan import DecayedCampaignUsage
-
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+from tests.decisions.campaigns.campaign_builder import NOON, make_attempt
 
 
 def wish(campaign: int, claimant: str, tasks: int, slots: int = 1, first: int = 0) -> FairShareRequest:
@@ -58,9 +57,8 @@ def test_campaigns_of_one_owner_share_one_share_in_order_of_submission() -> None
 def test_first_tasks_are_sent_before_shares_by_usage() -> None:
     wishes = [wish(1, "alice", 50), wish(2, "bob", 50, first=2)]
 
-    assert fair_share_tasks_by_campaign(4, wishes, {"bob": 99 * COMMITTED_USE_S}, {"bob": 9}) == {1: 2, 2: 2}
-    assert fair_share_tasks_by_campaign(4, wishes, {"bob": 99 * COMMITTED_USE_S}, {"bob": 1}) == {1: 3, 2: 1}
-    assert fair_share_tasks_by_campaign(4, wishes, {"bob": 99 * COMMITTED_USE_S}) == {1: 4, 2: 0}
+    for ahead, tasks in (({"bob": 9}, {1: 2, 2: 2}), ({"bob": 1}, {1: 3, 2: 1}), ({}, {1: 4, 2: 0})):
+        assert fair_share_tasks_by_campaign(4, wishes, {"bob": 99 * COMMITTED_USE_S}, ahead) == tasks
 
 
 def test_first_tasks_of_the_owner_with_less_usage_go_first() -> None:
@@ -75,16 +73,15 @@ def test_first_tasks_of_a_campaign_go_before_further_tasks_of_older_campaigns() 
     assert fair_share_tasks_by_campaign(8, wishes, {}) == {1: 2, 2: 2, 3: 4}
 
 
-def test_multislot_tasks_count_with_all_their_slots() -> None:
+@pytest.mark.parametrize(
+    ("free", "used_s", "expected"),
+    [(8, {}, {1: 1, 2: 4}), (3, {"bob": 1e9}, {1: 0, 2: 3})],
+    ids=["a task counts with all slots", "too few slots go to other tasks"],
+)
+def test_a_multislot_task_needs_all_its_slots(free: int, used_s: dict[str, float], expected: dict[int, int]) -> None:
     wishes = [wish(1, "alice", 9, slots=4), wish(2, "bob", 9)]
 
-    assert fair_share_tasks_by_campaign(8, wishes, {}) == {1: 1, 2: 4}
-
-
-def test_slots_too_few_for_a_multislot_task_go_to_other_tasks() -> None:
-    wishes = [wish(1, "alice", 9, slots=4), wish(2, "bob", 9)]
-
-    assert fair_share_tasks_by_campaign(3, wishes, {"bob": 1e9}) == {1: 0, 2: 3}
+    assert fair_share_tasks_by_campaign(free, wishes, used_s) == expected
 
 
 @given(
@@ -116,17 +113,11 @@ def test_usage_counts_half_after_each_half_life(age_s: float, share: float) -> N
 
 def test_failed_tasks_count_as_usage_but_not_in_the_mean_run_time() -> None:
     """A cluster where all tasks fail at once would seem the fastest cluster."""
+    outcomes = (TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.SITE_FAULT)
     ended = [
-        attempt(TaskAttemptOutcome.SUCCESS, 60),
-        attempt(TaskAttemptOutcome.PROGRAM_ERROR, 2),
-        attempt(TaskAttemptOutcome.SITE_FAULT, None),
+        make_attempt(outcome=outcome, wallclock_s=seconds)
+        for outcome, seconds in zip(outcomes, (60, 2, None), strict=True)
     ]
+    unused = DecayedCampaignUsage(campaign=1, cluster="beta", at=NOON)
 
-    assert add_ended_tasks_to_usage(
-        DecayedCampaignUsage(campaign=1, cluster="beta", at=NOON), ended, 4
-    ) == DecayedCampaignUsage(campaign=1, cluster="beta", at=NOON, used_s=248, success_s=60, successes=1)
-
-
-def attempt(outcome: TaskAttemptOutcome, wallclock_s: int | None) -> TaskAttempt:
-    known = TaskAttempt(campaign=1, task=0, attempt=1, array=1, place=1)
-    return replace(known, outcome=outcome, wallclock_s=wallclock_s)
+    assert add_ended_tasks_to_usage(unused, ended, 4) == replace(unused, used_s=248, success_s=60, successes=1)

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import UTC, datetime
+from operator import attrgetter
+from typing import Any
 
 import pytest
 
@@ -22,25 +23,42 @@ from gridbridge.model.campaigns.campaign import (
     WaitingTaskRange,
 )
 from gridbridge.model.campaigns.task_index_and_attempt_texts import Attempts
-
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+from tests.builders.campaigns import NOON, released_array
+from tests.decisions.campaigns.campaign_builder import make_attempt
 
 
 def array(number: int, state: ArraySubmissionState = ArraySubmissionState.INTENDED, size: int = 2) -> CampaignArray:
-    return CampaignArray(campaign=1, number=number, cluster="beta", state=state, size=size, intended_at=NOON)
+    return released_array(number=number, state=state, size=size)
+
+
+def entry(number: int, *tasks: tuple[int, int], job_id: int = 0, **values: Any) -> RootLedgerArray:
+    """Return an array in root's ledger with the (task, attempt) pairs `tasks`."""
+    return RootLedgerArray(**{"number": number, "cluster": "beta", "tasks": tasks, "job_id": job_id} | values)
+
+
+def stored(
+    arrays: tuple[CampaignArray, ...] = (),
+    attempts: tuple[TaskAttempt, ...] = (),
+    waiting: tuple[WaitingTaskRange, ...] = (),
+    **values: Any,
+) -> CampaignTasksInStateFile:
+    return CampaignTasksInStateFile(arrays=arrays, attempts=attempts, waiting=waiting, **values)
 
 
 def attempts(array: int, *tasks: tuple[int, int]) -> tuple[TaskAttempt, ...]:
     return tuple(
-        TaskAttempt(campaign=1, task=task, attempt=attempt, array=array, place=place)
+        make_attempt(place, task=task, attempt=attempt, array=array)
         for place, (task, attempt) in enumerate(tasks, start=1)
     )
+
+
+RUNNING = array(1, ArraySubmissionState.RELEASED)
 
 
 def whole(
     kept: CampaignTasksInStateFile, noted: Iterable[RootLedgerArray], refused: CampaignArray, most: int = 3
 ) -> LedgerRecoveryStep:
-    """Return all portions of what becomes of a campaign as one, with what waits in the end."""
+    """Return all recovery steps of a campaign as one step, with the tasks that wait in the end."""
     waiting = [*kept.waiting]
     portions = plan_recovery_from_root_ledger(1, kept, noted, NOON, refused=refused, most=most)
     for one in portions:
@@ -49,19 +67,11 @@ def whole(
     return LedgerRecoveryStep(
         campaign=1,
         undone=tuple(each for one in portions for each in one.undone),
-        arrays=tuple(sorted((each for one in portions for each in one.arrays), key=_number)),
-        attempts=tuple(sorted((each for one in portions for each in one.attempts), key=_place)),
+        arrays=tuple(sorted((each for one in portions for each in one.arrays), key=attrgetter("number"))),
+        attempts=tuple(sorted((each for one in portions for each in one.attempts), key=attrgetter("array", "place"))),
         superseded=tuple(each for one in portions for each in one.superseded),
-        waiting=tuple(sorted(waiting, key=lambda one: one.first)),
+        waiting=tuple(sorted(waiting, key=attrgetter("first"))),
     )
-
-
-def _number(one: CampaignArray) -> int:
-    return one.number
-
-
-def _place(one: TaskAttempt) -> tuple[int, int]:
-    return one.array, one.place
 
 
 @pytest.mark.parametrize(
@@ -84,15 +94,12 @@ def test_tasks_are_removed_from_ranges_of_waiting_tasks(tasks: set[int], left: l
 
 def test_lost_arrays_are_restored_and_arrays_that_reused_their_numbers_are_undone() -> None:
     """Array 2 was submitted with different tasks; array 3 had the second attempt of a task."""
-    kept = CampaignTasksInStateFile(
-        waiting=(WaitingTaskRange(first=6, last=9),),
-        arrays=(array(1, ArraySubmissionState.RELEASED), array(2)),
-        attempts=(*attempts(1, (0, 1), (1, 1)), *attempts(2, (4, 1), (5, 1))),
-    )
+    both = (*attempts(1, (0, 1), (1, 1)), *attempts(2, (4, 1), (5, 1)))
+    kept = stored((RUNNING, array(2)), both, (WaitingTaskRange(first=6, last=9),))
     noted = (
-        RootLedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
-        RootLedgerArray(number=2, cluster="gamma", tasks=((4, 1), (7, 1)), job_id=72),
-        RootLedgerArray(number=3, cluster="beta", tasks=((1, 2), (7, 2))),
+        entry(1, (0, 1), (1, 1), job_id=71),
+        entry(2, (4, 1), (7, 1), job_id=72, cluster="gamma"),
+        entry(3, (1, 2), (7, 2)),
     )
 
     found = whole(kept, noted, array(2))
@@ -116,13 +123,8 @@ def test_a_task_of_an_undone_array_waits_again_with_its_excluded_clusters() -> N
     overran = AttemptOutcomeAtCluster(
         campaign=1, task=4, attempt=1, cluster="gamma", outcome=TaskAttemptOutcome.WALLTIME
     )
-    kept = CampaignTasksInStateFile(
-        waiting=(),
-        arrays=(array(2),),
-        attempts=attempts(2, (4, 2), (5, 1)),
-        earlier=(overran,),
-        clusters=frozenset({"beta", "gamma"}),
-    )
+    known = {"earlier": (overran,), "clusters": frozenset({"beta", "gamma"})}
+    kept = stored((array(2),), attempts(2, (4, 2), (5, 1)), **known)
 
     found = whole(kept, (), array(2))
 
@@ -133,12 +135,10 @@ def test_a_task_of_an_undone_array_waits_again_with_its_excluded_clusters() -> N
 
 
 def test_an_array_equal_to_its_ledger_entry_is_not_changed() -> None:
-    kept = CampaignTasksInStateFile(
-        waiting=(), arrays=(array(1, size=1), array(2, size=1)), attempts=(*attempts(1, (0, 1)), *attempts(2, (1, 1)))
-    )
+    kept = stored((array(1, size=1), array(2, size=1)), (*attempts(1, (0, 1)), *attempts(2, (1, 1))))
     noted = (
-        RootLedgerArray(number=1, cluster="beta", tasks=((0, 1),)),
-        RootLedgerArray(number=3, cluster="beta", tasks=((1, 1),), job_id=9),
+        entry(1, (0, 1)),
+        entry(3, (1, 1), job_id=9),
     )
 
     found = whole(kept, noted, array(2))
@@ -150,10 +150,8 @@ def test_an_array_equal_to_its_ledger_entry_is_not_changed() -> None:
 
 def test_an_array_missing_in_the_ledger_is_undone() -> None:
     """The array was never submitted, and its tasks may be in a lost array."""
-    kept = CampaignTasksInStateFile(
-        waiting=(), arrays=(array(2), array(3)), attempts=(*attempts(2, (0, 1), (1, 1)), *attempts(3, (2, 1), (3, 1)))
-    )
-    noted = (RootLedgerArray(number=2, cluster="gamma", tasks=((1, 1), (2, 1)), job_id=72),)
+    kept = stored((array(2), array(3)), (*attempts(2, (0, 1), (1, 1)), *attempts(3, (2, 1), (3, 1))))
+    noted = (entry(2, (1, 1), (2, 1), job_id=72, cluster="gamma"),)
 
     found = whole(kept, noted, array(2))
 
@@ -163,14 +161,11 @@ def test_an_array_missing_in_the_ledger_is_undone() -> None:
 
 
 def test_a_restored_speculative_attempt_supersedes_no_attempt() -> None:
-    kept = CampaignTasksInStateFile(
-        waiting=(),
-        arrays=(array(1, ArraySubmissionState.RELEASED), replace(array(2, size=1), copies_beyond_s=60)),
-        attempts=(*attempts(1, (0, 1), (1, 1)), *attempts(2, (0, 2))),
-    )
+    arrays = (RUNNING, replace(array(2, size=1), copies_beyond_s=60))
+    kept = stored(arrays, (*attempts(1, (0, 1), (1, 1)), *attempts(2, (0, 2))))
     noted = (
-        RootLedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
-        RootLedgerArray(number=2, cluster="gamma", tasks=((1, 2),), job_id=72, is_of_copies=True),
+        entry(1, (0, 1), (1, 1), job_id=71),
+        entry(2, (1, 2), job_id=72, is_of_copies=True, cluster="gamma"),
     )
 
     found = whole(kept, noted, kept.arrays[1])
@@ -196,8 +191,8 @@ def test_tasks_of_an_array_given_up_wait_again_unless_another_array_has_the_task
 ) -> None:
     """The cluster may have refused the array; nobody may send the tasks again under the ledger's entry."""
     never = RootLedgerArray(number=1, cluster="beta", tasks=tasks, job_id=job_id)
-    since = RootLedgerArray(number=2, cluster="gamma", tasks=((4, 2),), job_id=8)
-    kept = CampaignTasksInStateFile(waiting=(WaitingTaskRange(first=0, last=9),), arrays=(), attempts=())
+    since = entry(2, (4, 2), job_id=8, cluster="gamma")
+    kept = stored(waiting=(WaitingTaskRange(first=0, last=9),))
 
     (found,) = plan_recovery_from_root_ledger(1, kept, [never, since], NOON)
 
@@ -211,14 +206,11 @@ def test_tasks_of_an_array_given_up_wait_again_unless_another_array_has_the_task
 
 def test_a_waiting_task_with_a_speculative_attempt_in_the_ledger_no_longer_waits() -> None:
     """The state file lost the speculative attempt, so the end of the first attempt made the task wait."""
-    kept = CampaignTasksInStateFile(waiting=(WaitingTaskRange(first=3, last=5, attempt=2),), arrays=(), attempts=())
-    copies = RootLedgerArray(number=2, cluster="gamma", tasks=((4, 2),), job_id=8, is_of_copies=True)
+    kept = stored(waiting=(WaitingTaskRange(first=3, last=5, attempt=2),))
+    ledger = [entry(1, (4, 1)), entry(2, (4, 2), job_id=8, is_of_copies=True, cluster="gamma")]
 
-    found = whole(kept, [RootLedgerArray(number=1, cluster="beta", tasks=((4, 1),)), copies], array(2))
-    known = CampaignTasksInStateFile(
-        waiting=kept.waiting, arrays=(array(1, ArraySubmissionState.RELEASED),), attempts=()
-    )
-    after = whole(known, [RootLedgerArray(number=1, cluster="beta", tasks=((4, 1),)), copies], array(2))
+    found = whole(kept, ledger, array(2))
+    after = whole(replace(kept, arrays=(RUNNING,)), ledger, array(2))
 
     assert [(one.first, one.last) for one in after.waiting] == [(3, 3), (5, 5)]
     assert [(one.task, one.attempt, one.outcome) for one in after.attempts] == [(4, 2, TaskAttemptOutcome.PENDING)]
@@ -226,15 +218,11 @@ def test_a_waiting_task_with_a_speculative_attempt_in_the_ledger_no_longer_waits
 
 
 def test_a_lost_task_and_its_lost_speculative_attempt_are_both_restored() -> None:
-    kept = CampaignTasksInStateFile(
-        waiting=(WaitingTaskRange(first=2, last=2),),
-        arrays=(array(1, ArraySubmissionState.RELEASED, 1),),
-        attempts=attempts(1, (1, 1)),
-    )
+    kept = stored((replace(RUNNING, size=1),), attempts(1, (1, 1)), (WaitingTaskRange(first=2, last=2),))
     noted = (
-        RootLedgerArray(number=1, cluster="beta", tasks=((1, 1),), job_id=71),
-        RootLedgerArray(number=2, cluster="beta", tasks=((1, 2), (2, 1)), job_id=72),
-        RootLedgerArray(number=3, cluster="gamma", tasks=((1, 3), (2, 2)), is_of_copies=True),
+        entry(1, (1, 1), job_id=71),
+        entry(2, (1, 2), (2, 1), job_id=72),
+        entry(3, (1, 3), (2, 2), is_of_copies=True, cluster="gamma"),
     )
 
     found = whole(kept, noted, array(2))

@@ -1,11 +1,17 @@
 """Who is told what of campaigns, and how seldom."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns import event_texts_and_notifications
+from gridbridge.decisions.campaigns.event_texts_and_notifications import (
+    ROOT,
+    build_event_notification,
+    build_start_or_end_notification,
+    compose_due_notifications,
+    pause_before_next_notification,
+)
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_configuration_sections import NotificationsSection
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
@@ -17,9 +23,8 @@ from gridbridge.model.campaigns.notification_subscriptions import (
     NotificationSeverity,
     NotificationSubscription,
 )
-from tests.decisions.campaigns.campaign_builder import make_campaign
+from tests.decisions.campaigns.campaign_builder import NOON, make_campaign
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(seconds=5)
 ALICE, BOB = 1000, 1001
 WISH = NotificationSubscription(
@@ -39,7 +44,7 @@ SWEEP = make_campaign(number=12, uid=ALICE, state=CampaignState.TERMINATED, subm
 def happened(code: CampaignEventCode, uid: int = ALICE, campaign: int = 12, at: datetime = LATER) -> NotifiableEvent:
     kind = CampaignEventSubject.CAMPAIGN if campaign else CampaignEventSubject.CLUSTER
     event = CampaignEvent(kind=kind, code=code, campaign=campaign, cluster="beta", tasks=5, opened_at=at, last_at=at)
-    found = event_texts_and_notifications.build_event_notification(event, replace(SWEEP, uid=uid))
+    found = build_event_notification(event, replace(SWEEP, uid=uid))
     assert found
     return found
 
@@ -52,38 +57,30 @@ def test_a_subscription_covers_its_severity_and_higher_severities(
     severity: NotificationSeverity, told: list[str]
 ) -> None:
     every = [happened(CampaignEventCode.BLACKLIST), happened(CampaignEventCode.WALLTIME)]
-    found = event_texts_and_notifications.compose_due_notifications([replace(WISH, severity=severity)], every, LATER)
+    found = compose_due_notifications([replace(WISH, severity=severity)], every, LATER)
 
     assert [word.split(":")[1] for word in found[0].words] == told
 
 
 def test_subscribers_get_only_their_own_events_and_root_gets_cluster_events() -> None:
     every = [happened(CampaignEventCode.BLACKLIST, uid=BOB), happened(CampaignEventCode.GET_JOBS, campaign=0)]
-    root = replace(WISH, uid=event_texts_and_notifications.ROOT, severity=NotificationSeverity.LOW)
+    root = replace(WISH, uid=ROOT, severity=NotificationSeverity.LOW)
 
-    assert (
-        event_texts_and_notifications.compose_due_notifications(
-            [replace(WISH, severity=NotificationSeverity.LOW)], every, LATER
-        )
-        == ()
-    )
-    (found,) = event_texts_and_notifications.compose_due_notifications([root], every, LATER)
+    assert compose_due_notifications([replace(WISH, severity=NotificationSeverity.LOW)], every, LATER) == ()
+    (found,) = compose_due_notifications([root], every, LATER)
     assert found.words == ("0:GET_JOBS:beta:5",)
 
 
 def test_no_event_is_sent_twice_or_before_the_pause_is_over() -> None:
     every = [happened(CampaignEventCode.BLACKLIST)]
 
-    assert (
-        event_texts_and_notifications.compose_due_notifications([replace(WISH, told_until=LATER)], every, LATER) == ()
-    )
-    later = replace(WISH, next_at=LATER + timedelta(seconds=1))
-    assert event_texts_and_notifications.compose_due_notifications([later], every, LATER) == ()
+    for wish in (replace(WISH, told_until=LATER), replace(WISH, next_at=LATER + timedelta(seconds=1))):
+        assert compose_due_notifications([wish], every, LATER) == ()
 
 
 def test_many_events_make_one_message_of_at_most_thirty_event_lines() -> None:
     every = [happened(CampaignEventCode.BLACKLIST, campaign=n) for n in range(1, 41)]
-    (found,) = event_texts_and_notifications.compose_due_notifications([WISH], every, LATER)
+    (found,) = compose_due_notifications([WISH], every, LATER)
 
     assert found.subject == "gridbridge: 40 messages"
     assert len(found.lines) == 31
@@ -97,7 +94,7 @@ def test_tasks_deleted_by_a_user_cause_no_notification() -> None:
         kind=CampaignEventSubject.TASK, code=CampaignEventCode.FRAG, campaign=1, opened_at=NOON, last_at=NOON
     )
 
-    assert event_texts_and_notifications.build_event_notification(event, SWEEP) is None
+    assert build_event_notification(event, SWEEP) is None
 
 
 def test_a_notification_about_an_ended_campaign_advises_no_resumption() -> None:
@@ -106,15 +103,13 @@ def test_a_notification_about_an_ended_campaign_advises_no_resumption() -> None:
 
 def test_a_notification_about_a_campaigns_end_has_the_numbers_of_tasks() -> None:
     one = replace(SWEEP, ended=9, failed=2, jdl=Jdl(name="two\nlines"))
-    found = event_texts_and_notifications.build_start_or_end_notification(one, LATER, is_over=True)
-    (message,) = event_texts_and_notifications.compose_due_notifications([WISH], [found], LATER)
+    found = build_start_or_end_notification(one, LATER, is_over=True)
+    (message,) = compose_due_notifications([WISH], [found], LATER)
 
     assert message.subject == "gridbridge: campaign 12: FINISHED_CAMPAIGN"
     (line,) = message.lines
     assert "has ended: 9 of 9 tasks, 2 of them failed" in line
-    fewer = event_texts_and_notifications.build_start_or_end_notification(
-        replace(one, failed=0, cancelled=3), LATER, is_over=True
-    )
+    fewer = build_start_or_end_notification(replace(one, failed=0, cancelled=3), LATER, is_over=True)
     assert fewer.text.endswith("has ended: 9 of 9 tasks, 0 of them failed, 3 cancelled")
     assert "\n" not in line
 
@@ -123,7 +118,7 @@ def test_a_notification_about_a_campaigns_end_has_the_numbers_of_tasks() -> None
 def test_each_failed_delivery_doubles_the_pause(tries: int, seconds: float) -> None:
     policy = NotificationsSection(pause_s=7)
 
-    assert event_texts_and_notifications.pause_before_next_notification(tries, policy) == timedelta(seconds=seconds)
+    assert pause_before_next_notification(tries, policy) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(

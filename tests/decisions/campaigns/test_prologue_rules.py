@@ -1,7 +1,8 @@
 """A prologue runs before a campaign's first task at a cluster, an epilogue after the last."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,6 @@ from gridbridge.model.campaigns.campaign import (
     Campaign,
     CampaignArray,
     CampaignState,
-    TaskAttempt,
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_cycle_plan import (
@@ -27,9 +27,9 @@ from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.send_reasons import TaskSentOrUnsentCause
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE, PROLOGUE, prologue_or_epilogue_task_number
-from tests.decisions.campaigns.campaign_builder import make_campaign
+from tests.builders.campaigns import NOON, released_array
+from tests.decisions.campaigns.campaign_builder import make_attempt, make_campaign, make_cycle_situation
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WISH = JdlSettingsAtCluster(exec_file="run", prologue="make", epilogue="rm -r data")
 CLUSTERS = {"beta": WISH, "gamma": JdlSettingsAtCluster(exec_file="run")}
 ONE = make_campaign(tasks=20, jdl=Jdl(name="n", clusters={"beta": WISH}))
@@ -37,34 +37,34 @@ CANCELLED = replace(ONE, state=CampaignState.CANCELLED)
 BOTH = replace(ONE, jdl=Jdl(name="n", clusters=CLUSTERS))
 
 
-def seen(one: Campaign = ONE, waiting: int = 20, **other: object) -> CampaignCycleSituation:
+def seen(one: Campaign = ONE, waiting: int = 20, **values: Any) -> CampaignCycleSituation:
     names = one.jdl.clusters.keys()
-    known: dict[str, object] = {
-        "campaigns": (one,),
-        "waiting": {1: waiting} if waiting else {},
-        "arrays": (),
-        "room": {name: ClusterCapacityForCampaigns(free_slots=10, max_slots=10) for name in names},
-        "max_tasks": 100,
-        "at": NOON,
-        "asked": frozenset(names),
-        "last_arrays": {1: dict.fromkeys(names, 1)},
-    }
-    return CampaignCycleSituation(**known | other)  # type: ignore[arg-type]
+    usual = {"campaigns": (one,), "waiting": {1: waiting} if waiting else {}, "asked": frozenset(names)}
+    usual["room"] = dict.fromkeys(names, ClusterCapacityForCampaigns(free_slots=10, max_slots=10))
+    return make_cycle_situation(**usual | {"last_arrays": {1: dict.fromkeys(names, 1)}} | values)
+
+
+def plan(one: Campaign = ONE, waiting: int = 20, **values: Any) -> CampaignCyclePlan:
+    return plan_campaign_cycle(seen(one, waiting, **values))
 
 
 def stepped(step: str, outcome: TaskAttemptOutcome, attempt: int = 1) -> LastPrologueOrEpilogueAttempt:
-    return LastPrologueOrEpilogueAttempt(
-        campaign=1, cluster="beta", step=step, attempt=attempt, array=1, outcome=outcome
-    )
+    known = {"campaign": 1, "cluster": "beta", "array": 1}
+    return LastPrologueOrEpilogueAttempt(step=step, attempt=attempt, outcome=outcome, **known)  # type: ignore[arg-type]
 
 
-def array(state: ArraySubmissionState = ArraySubmissionState.RELEASED) -> CampaignArray:
-    return CampaignArray(campaign=1, number=1, cluster="beta", state=state, size=1, intended_at=NOON)
+def pending(step: str, state: ArraySubmissionState = ArraySubmissionState.RELEASED) -> dict[str, Any]:
+    """Return a step without an end, with its array."""
+    return {"steps": (stepped(step, TaskAttemptOutcome.PENDING),), "arrays": (array(state),)}
 
 
-def ended(step: str, outcome: TaskAttemptOutcome, attempt: int = 1) -> dict[str, object]:
+def array(state: ArraySubmissionState = ArraySubmissionState.RELEASED, number: int = 1) -> CampaignArray:
+    return released_array(state=state, number=number, size=1)
+
+
+def ended(step: str, outcome: TaskAttemptOutcome, attempt: int = 1) -> dict[str, Any]:
     task = prologue_or_epilogue_task_number(step, "beta", ONE.jdl.clusters)
-    one = TaskAttempt(campaign=1, task=task, attempt=attempt, array=1, place=1, outcome=outcome)
+    one = make_attempt(task=task, attempt=attempt, outcome=outcome)
     before = stepped(step, TaskAttemptOutcome.PENDING, attempt)
     return {"steps": (before,), "stepped": (one,), "arrays": (array(),), "over": (array(),)}
 
@@ -74,7 +74,7 @@ def begun(step: str, attempt: int = 1) -> CampaignPrologueOrEpilogueStart:
 
 
 def test_a_prologue_runs_before_the_first_task() -> None:
-    found = plan_campaign_cycle(seen(BOTH))
+    found = plan(BOTH)
 
     assert found.steps == (begun(PROLOGUE),)
     assert [one.cluster for one in found.sends] == ["gamma"]
@@ -82,7 +82,7 @@ def test_a_prologue_runs_before_the_first_task() -> None:
 
 
 def test_a_campaign_under_recovery_reports_no_sent_tasks() -> None:
-    found = plan_campaign_cycle(seen(BOTH, behind=(1,)))
+    found = plan(BOTH, behind=(1,))
 
     assert (found.steps, [one.cluster for one in found.sends]) != ((), [])
     assert describe_campaign_cycle_plan(found) == [
@@ -91,7 +91,7 @@ def test_a_campaign_under_recovery_reports_no_sent_tasks() -> None:
 
 
 def test_no_task_is_sent_while_the_prologue_runs() -> None:
-    looked = seen(BOTH, steps=(stepped(PROLOGUE, TaskAttemptOutcome.PENDING),), arrays=(array(),))
+    looked = seen(BOTH, **pending(PROLOGUE))
     found = plan_campaign_cycle(looked)
 
     assert (found.steps, [one.cluster for one in found.sends]) == ((), ["gamma"])
@@ -100,7 +100,7 @@ def test_no_task_is_sent_while_the_prologue_runs() -> None:
 
 
 def test_tasks_are_sent_after_the_prologue_succeeds() -> None:
-    found = plan_campaign_cycle(seen(**ended(PROLOGUE, TaskAttemptOutcome.SUCCESS)))
+    found = plan(**ended(PROLOGUE, TaskAttemptOutcome.SUCCESS))
 
     assert found.sends == (PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=10),)
     assert (found.ended, len(found.stepped), found.steps) == ((), 1, ())
@@ -111,7 +111,7 @@ def test_tasks_are_sent_after_the_prologue_succeeds() -> None:
 )
 def test_a_failed_prologue_closes_the_cluster_to_the_campaign(outcome: TaskAttemptOutcome) -> None:
     """The next probe starts the prologue again."""
-    found = plan_campaign_cycle(seen(BOTH, **ended(PROLOGUE, outcome)))
+    found = plan(BOTH, **ended(PROLOGUE, outcome))
 
     (event,) = found.changes.events
     assert (event.code, event.cluster, event.tasks) == (CampaignEventCode.SETUP_ERROR, "beta", 0)
@@ -127,8 +127,8 @@ def test_a_failed_prologue_closes_the_cluster_to_the_campaign(outcome: TaskAttem
 
 
 def test_a_successful_prologue_closes_the_setup_error_event() -> None:
-    event = plan_campaign_cycle(seen(**ended(PROLOGUE, TaskAttemptOutcome.SIGNAL))).changes.events[0]
-    found = plan_campaign_cycle(seen(events=(event,), **ended(PROLOGUE, TaskAttemptOutcome.SUCCESS, 2)))
+    event = plan(**ended(PROLOGUE, TaskAttemptOutcome.SIGNAL)).changes.events[0]
+    found = plan(events=(event,), **ended(PROLOGUE, TaskAttemptOutcome.SUCCESS, 2))
 
     assert [(one.code, one.closed_at) for one in found.changes.events] == [(CampaignEventCode.SETUP_ERROR, NOON)]
     assert found.sends
@@ -138,18 +138,18 @@ def test_a_successful_prologue_closes_the_setup_error_event() -> None:
     "outcome", [TaskAttemptOutcome.WIPED, TaskAttemptOutcome.PREEMPTED, TaskAttemptOutcome.SITE_FAULT]
 )
 def test_a_prologue_ended_by_the_cluster_is_started_again_without_an_event(outcome: TaskAttemptOutcome) -> None:
-    found = plan_campaign_cycle(seen(**ended(PROLOGUE, outcome)))
+    found = plan(**ended(PROLOGUE, outcome))
 
     assert (found.changes.events, found.steps) == ((), (begun(PROLOGUE, 2),))
 
 
 def test_an_epilogue_runs_after_the_last_task() -> None:
     ready = stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS)
-    first = plan_campaign_cycle(seen(waiting=0, steps=(ready,)))
+    first = plan(waiting=0, steps=(ready,))
     second = plan_campaign_cycle(
         seen(waiting=0, steps=(ready, stepped(EPILOGUE, TaskAttemptOutcome.PENDING)), arrays=(array(),))
     )
-    last = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.SUCCESS)))
+    last = plan(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.SUCCESS))
 
     assert (first.steps, first.finished) == ((begun(EPILOGUE),), ())
     assert (second.steps, second.finished) == ((), ())
@@ -169,20 +169,19 @@ def test_an_epilogue_runs_at_a_closed_cluster_and_in_a_paused_campaign(
     state: CampaignState, why: dict[str, bool]
 ) -> None:
     one, room = replace(ONE, state=state), {"beta": ClusterCapacityForCampaigns(free_slots=10, **why)}  # type: ignore[arg-type]
-    intended = array(ArraySubmissionState.INTENDED)
-    cut_off = {"steps": (stepped(EPILOGUE, TaskAttemptOutcome.PENDING),), "arrays": (intended,)}
+    cut_off = pending(EPILOGUE, ArraySubmissionState.INTENDED)
 
-    assert plan_campaign_cycle(seen(one, waiting=0, room=room)).steps == (begun(EPILOGUE),)
-    assert plan_campaign_cycle(seen(one, waiting=0, room=room, **cut_off)).resumed == (intended,)
+    assert plan(one, waiting=0, room=room).steps == (begun(EPILOGUE),)
+    assert plan(one, waiting=0, room=room, **cut_off).resumed == cut_off["arrays"]
 
 
 def test_tasks_retried_after_the_epilogue_get_a_new_prologue() -> None:
     before = replace(stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS), array=1)
     after = replace(stepped(EPILOGUE, TaskAttemptOutcome.SUCCESS), array=3)
-    first = plan_campaign_cycle(seen(waiting=2, steps=(before, after), last_arrays={1: {"beta": 3}}))
+    first = plan(waiting=2, steps=(before, after), last_arrays={1: {"beta": 3}})
     anew = replace(before, attempt=2, array=4)
-    then = plan_campaign_cycle(seen(waiting=2, steps=(anew, after), last_arrays={1: {"beta": 4}}))
-    last = plan_campaign_cycle(seen(waiting=0, steps=(anew, after), last_arrays={1: {"beta": 5}}))
+    then = plan(waiting=2, steps=(anew, after), last_arrays={1: {"beta": 4}})
+    last = plan(waiting=0, steps=(anew, after), last_arrays={1: {"beta": 5}})
 
     assert (first.sends, first.steps) == ((), (begun(PROLOGUE, 2),))
     assert (sum(one.tasks for one in then.sends), then.steps) == (2, ())
@@ -194,48 +193,47 @@ def test_no_task_is_sent_while_an_epilogue_runs() -> None:
         stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS),
         replace(stepped(EPILOGUE, TaskAttemptOutcome.PENDING), array=2),
     )
-    found = plan_campaign_cycle(seen(waiting=2, steps=steps, arrays=(replace(array(), number=2),)))
+    found = plan(waiting=2, steps=steps, arrays=(array(number=2),))
 
     assert (found.sends, found.steps, found.finished) == ((), (), ())
 
 
 def test_no_epilogue_starts_while_a_task_may_run() -> None:
-    other = replace(array(), number=2)
+    other = array(number=2)
 
-    assert plan_campaign_cycle(seen(waiting=0, arrays=(other,))).steps == ()
-    assert begun(EPILOGUE) not in plan_campaign_cycle(seen(waiting=1)).steps
+    assert plan(waiting=0, arrays=(other,)).steps == ()
+    assert begun(EPILOGUE) not in plan(waiting=1).steps
 
 
 def test_an_epilogue_waits_for_the_end_of_an_unneeded_prologue() -> None:
-    steps = (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),)
-    found = plan_campaign_cycle(seen(waiting=0, steps=steps, arrays=(array(),)))
+    found = plan(waiting=0, **pending(PROLOGUE))
 
     assert (found.steps, found.finished) == ((), ())
 
 
 def test_a_prologue_that_fails_after_the_campaigns_end_opens_no_event() -> None:
     over = replace(ONE, state=CampaignState.TERMINATED)
-    found = plan_campaign_cycle(seen(over, waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.SIGNAL)))
+    found = plan(over, waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.SIGNAL))
 
     assert found.changes.events == ()
 
 
 def test_a_waiting_prologue_without_remaining_tasks_is_unneeded() -> None:
-    known = {"steps": (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),), "arrays": (array(),)}
+    known = pending(PROLOGUE)
     idle = {**known, "idle_steps": frozenset({(1, 1)})}
-    waits, runs = (plan_campaign_cycle(seen(waiting=0, **idle)), plan_campaign_cycle(seen(waiting=0, **known)))
+    waits, runs = (plan(waiting=0, **idle), plan(waiting=0, **known))
 
     assert (waits.unneeded, waits.finished, waits.deleted) == ((array(),), (), ())
     assert (runs.unneeded, runs.finished) == ((), ())
-    assert plan_campaign_cycle(seen(**idle)).unneeded == ()  # there are tasks for it
+    assert plan(**idle).unneeded == ()  # there are tasks for it
 
 
 @pytest.mark.parametrize("state", [CampaignState.IN_TREATMENT, CampaignState.TERMINATED])
 def test_an_unsubmitted_prologue_is_given_up_when_no_task_remains(state: CampaignState) -> None:
     one, begun_one = replace(ONE, state=state), array(ArraySubmissionState.INTENDED)
-    known = {"steps": (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),), "arrays": (begun_one,)}
-    found = plan_campaign_cycle(seen(one, waiting=0, **known))
-    away = plan_campaign_cycle(seen(one, waiting=0, **known, room={}))
+    known = pending(PROLOGUE, begun_one.state)
+    found = plan(one, waiting=0, **known)
+    away = plan(one, waiting=0, **known, room={})
 
     assert (found.unsent, found.resumed, found.deleted) == ((begun_one,), (), ())
     assert [each for each in describe_campaign_cycle_plan(found) if each.startswith("not sent: the prologue")]
@@ -244,37 +242,36 @@ def test_an_unsubmitted_prologue_is_given_up_when_no_task_remains(state: Campaig
 
 def test_a_waiting_prologue_of_an_ended_campaign_is_unneeded() -> None:
     over = replace(ONE, state=CampaignState.TERMINATED)
-    known = {"steps": (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),), "arrays": (array(),)}
+    known = pending(PROLOGUE)
 
-    assert plan_campaign_cycle(seen(over, waiting=0, **known, idle_steps={(1, 1)})).unneeded == (array(),)
+    assert plan(over, waiting=0, **known, idle_steps={(1, 1)}).unneeded == (array(),)
 
 
 def test_no_epilogue_runs_if_the_prologue_was_deleted_before_its_start() -> None:
-    found = plan_campaign_cycle(seen(waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.MOVED)))
-    second = plan_campaign_cycle(seen(waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.MOVED, 2)))
+    found = plan(waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.MOVED))
+    second = plan(waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.MOVED, 2))
 
     assert (found.finished, found.steps, found.changes.events) == ((1,), (), ())
     assert (second.finished, second.steps) == ((), (begun(EPILOGUE),))
 
 
 def test_tasks_sent_after_a_deleted_prologue_get_a_new_prologue() -> None:
-    found = plan_campaign_cycle(seen(steps=(stepped(PROLOGUE, TaskAttemptOutcome.MOVED),)))
+    found = plan(steps=(stepped(PROLOGUE, TaskAttemptOutcome.MOVED),))
 
     assert (found.sends, found.steps) == ((), (begun(PROLOGUE, 2),))
 
 
 def test_no_epilogue_runs_at_a_cluster_without_tasks() -> None:
-    assert plan_campaign_cycle(seen(waiting=0, last_arrays={1: {}})).finished == (1,)
-    assert plan_campaign_cycle(seen(waiting=0, asked=frozenset())).finished == (1,)
+    assert plan(waiting=0, last_arrays={1: {}}).finished == (1,)
+    assert plan(waiting=0, asked=frozenset()).finished == (1,)
 
 
 def test_a_cancelled_campaign_runs_its_epilogue_after_the_deletion_of_its_tasks() -> None:
     ready = stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS)
-    of_tasks = replace(array(), number=2)
-    early = plan_campaign_cycle(seen(CANCELLED, waiting=0, steps=(ready,), arrays=(of_tasks,)))
-    running = stepped(PROLOGUE, TaskAttemptOutcome.PENDING)
-    preparing = plan_campaign_cycle(seen(CANCELLED, waiting=0, steps=(running,), arrays=(array(),)))
-    then = plan_campaign_cycle(seen(CANCELLED, waiting=0, steps=(ready,)))
+    of_tasks = array(number=2)
+    early = plan(CANCELLED, waiting=0, steps=(ready,), arrays=(of_tasks,))
+    preparing = plan(CANCELLED, waiting=0, **pending(PROLOGUE))
+    then = plan(CANCELLED, waiting=0, steps=(ready,))
 
     assert (early.deleted, early.steps) == ((of_tasks,), ())
     assert (preparing.deleted, preparing.steps) == ((array(),), ())
@@ -283,9 +280,9 @@ def test_a_cancelled_campaign_runs_its_epilogue_after_the_deletion_of_its_tasks(
 
 @pytest.mark.parametrize("state", [ArraySubmissionState.INTENDED, ArraySubmissionState.RELEASED])
 def test_the_epilogue_of_a_cancelled_campaign_is_not_deleted(state: ArraySubmissionState) -> None:
-    known = {"steps": (stepped(EPILOGUE, TaskAttemptOutcome.PENDING),), "arrays": (array(state),)}
-    found = plan_campaign_cycle(seen(CANCELLED, waiting=0, **known))
-    over = plan_campaign_cycle(seen(replace(CANCELLED, ended_at=NOON), waiting=0, **known))
+    known = pending(EPILOGUE, state)
+    found = plan(CANCELLED, waiting=0, **known)
+    over = plan(replace(CANCELLED, ended_at=NOON), waiting=0, **known)
 
     assert (found.deleted, found.wound_up, found.steps) == ((), (), ())
     assert bool(found.resumed) == (state is ArraySubmissionState.INTENDED)
@@ -294,7 +291,7 @@ def test_the_epilogue_of_a_cancelled_campaign_is_not_deleted(state: ArraySubmiss
 
 @pytest.mark.parametrize("outcome", [TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.SIGNAL])
 def test_a_cancelled_campaign_ends_with_its_epilogue(outcome: TaskAttemptOutcome) -> None:
-    found = plan_campaign_cycle(seen(CANCELLED, waiting=0, **ended(EPILOGUE, outcome)))
+    found = plan(CANCELLED, waiting=0, **ended(EPILOGUE, outcome))
 
     assert (found.wound_up, found.finished) == ((1,), ())
     failed = outcome is TaskAttemptOutcome.SIGNAL
@@ -302,13 +299,13 @@ def test_a_cancelled_campaign_ends_with_its_epilogue(outcome: TaskAttemptOutcome
 
 
 def test_a_deleted_prologue_of_a_cancelled_campaign_opens_no_event() -> None:
-    found = plan_campaign_cycle(seen(CANCELLED, waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.CANCELLED)))
+    found = plan(CANCELLED, waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.CANCELLED))
 
     assert found.changes.events == ()
 
 
 def test_a_failed_epilogue_opens_an_event_and_ends_the_campaign() -> None:
-    found = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.PROGRAM_ERROR)))
+    found = plan(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.PROGRAM_ERROR))
 
     assert found.finished == (1,)
     assert [one.code for one in found.changes.events] == [CampaignEventCode.EPILOG_EXIT_ERROR]
@@ -316,14 +313,14 @@ def test_a_failed_epilogue_opens_an_event_and_ends_the_campaign() -> None:
 
 @pytest.mark.parametrize(("attempt", "is_again"), [(1, True), (2, True), (3, False)])
 def test_an_epilogue_ended_by_its_cluster_runs_up_to_three_times(attempt: int, is_again: bool) -> None:
-    found = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.SITE_FAULT, attempt)))
+    found = plan(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.SITE_FAULT, attempt))
 
     assert found.steps == ((begun(EPILOGUE, attempt + 1),) if is_again else ())
     assert found.finished == (() if is_again else (1,))
 
 
 def test_an_epilogue_that_was_always_preempted_is_described_so() -> None:
-    found = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.PREEMPTED, 3)))
+    found = plan(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.PREEMPTED, 3))
 
     told = "campaign 1: the epilogue failed at beta: the last attempt was preempted"
     assert told in describe_campaign_cycle_plan(found)
@@ -331,10 +328,8 @@ def test_an_epilogue_that_was_always_preempted_is_described_so() -> None:
 
 def test_an_interrupted_prologue_submission_is_resumed() -> None:
     begun_one = array(ArraySubmissionState.INTENDED)
-    steps = (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),)
-
-    found: CampaignCyclePlan = plan_campaign_cycle(seen(steps=steps, arrays=(begun_one,)))
-    dropped = plan_campaign_cycle(seen(CANCELLED, waiting=0, steps=steps, arrays=(begun_one,)))
+    found = plan(**pending(PROLOGUE, begun_one.state))
+    dropped = plan(CANCELLED, waiting=0, **pending(PROLOGUE, begun_one.state))
 
     assert (found.resumed, found.deleted) == ((begun_one,), ())
     assert (dropped.resumed, dropped.deleted, dropped.steps) == ((), (begun_one,), ())

@@ -1,12 +1,13 @@
 """Each cluster of a campaign that waits has a reason with the numbers of the decision."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from gridbridge.decisions.campaigns.task_send_explanation import explain_campaign_task_sends
-from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCyclePlan,
@@ -27,157 +28,113 @@ from gridbridge.model.campaigns.campaign_events import (
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason, TaskSendExplanation, TaskSentOrUnsentCause
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
-from tests.decisions.campaigns.campaign_builder import make_campaign
+from tests.builders.campaigns import NOON, released_array
+from tests.decisions.campaigns.campaign_builder import make_campaign, make_cycle_situation
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+Cause, Code = TaskSentOrUnsentCause, CampaignEventCode
 
 
 def campaign(wish: JdlSettingsAtCluster, type_: CampaignType = CampaignType.DEFAULT, **other: object) -> Campaign:
     return make_campaign(tasks=9, jdl=Jdl(name="sweep", type=type_, clusters={"beta": wish}), **other)
 
 
-def seen(one: Campaign, free: int | None = 4, **other: object) -> CampaignCycleSituation:
-    room = {} if free is None else {"beta": ClusterCapacityForCampaigns(free_slots=free)}
-    known: dict[str, object] = {"waiting": {1: 5}, "arrays": (), "room": room, "max_tasks": 9}
-    return CampaignCycleSituation(campaigns=(one,), **(known | other))  # type: ignore[arg-type]
+def seen(one: Campaign, free: int | None = 4, **values: Any) -> CampaignCycleSituation:
+    room = {} if free is None else beta(free_slots=free)
+    return make_cycle_situation(**{"campaigns": (one,), "waiting": {1: 5}, "room": room, "max_tasks": 9} | values)
+
+
+def beta(**capacity: Any) -> dict[str, ClusterCapacityForCampaigns]:
+    return {"beta": ClusterCapacityForCampaigns(**{"free_slots": 4} | capacity)}
+
+
+def listed(campaign: int, waiting: int, tasks: int, fresh: int = 0) -> dict[str, Any]:
+    counts = ListedCampaignTaskCounts(campaign=campaign, cluster="beta", waiting=waiting, listed=tasks, fresh=fresh)
+    return {"there": (counts,)}
 
 
 WISH = JdlSettingsAtCluster(exec_file="run", slots=2, max_jobs=3)
-THERE = (ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=1, listed=3),)
+SENT = PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2)
 
 
-SENT = (PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2),)
+def bar(code: CampaignEventCode, until: datetime | None) -> CampaignEvent:
+    known: dict[str, Any] = {"campaign": 1, "cluster": "beta", "opened_at": NOON, "last_at": NOON}
+    return CampaignEvent(kind=CampaignEventSubject.CAMPAIGN, code=code, until=until, **known)
 
 
-def bar(code: CampaignEventCode, until: datetime | None, **other: object) -> CampaignEvent:
-    known: dict[str, object] = {"campaign": 1, "cluster": "beta", "opened_at": NOON}
-    kind = CampaignEventSubject.CAMPAIGN
-    return CampaignEvent(kind=kind, code=code, last_at=NOON, until=until, **(known | other))  # type: ignore[arg-type]
-
-
-def stressed(stress: float | None) -> dict[str, ClusterCapacityForCampaigns]:
-    return {"beta": ClusterCapacityForCampaigns(free_slots=4, is_stressed=True, stress=stress, stress_limit=0.8)}
+def stressed(stress: float | None) -> CampaignCycleSituation:
+    return seen(campaign(WISH), room=beta(is_stressed=True, stress=stress, stress_limit=0.8))
 
 
 HOUR = NOON + timedelta(hours=1)
 RATIO = JobRatio(campaign=1, cluster="beta", ratio=0.25, free=4, submitted=0)
-ONE_WAITS = (ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=1, listed=1, fresh=1),)
-THREE_WAIT = (ListedCampaignTaskCounts(campaign=2, cluster="beta", waiting=3, listed=3),)
 ONE = JdlSettingsAtCluster(exec_file="run")
-LIMITED = {"beta": ClusterCapacityForCampaigns(free_slots=4, limits=ClusterArrayLimits(of_person=1))}
-OURS = CampaignArray(
-    campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=1, intended_at=NOON
-)
-EIGHT = {"beta": ClusterCapacityForCampaigns(free_slots=4, max_slots=8)}
+LIMITED = {"room": beta(limits=ClusterArrayLimits(of_person=1)), "arrays": (released_array(size=1),)}
+BY_RATIO = {"room": beta(max_slots=8), "ratios": (RATIO,), **listed(1, 1, 1, fresh=1)}
+UNKNOWN = {"free_slots": 0, "job_ratio": None}
+BLACKLIST, PAUSE = bar(Code.BLACKLIST, None), bar(Code.SUBMIT_JOB, HOUR)
 
 
 @pytest.mark.parametrize(
-    ("rows", "sends", "cause", "numbers"),
+    ("rows", "cause", "numbers"),
     [
-        (seen(campaign(WISH)), SENT, TaskSentOrUnsentCause.SENT, {"sent": 2}),
-        (seen(campaign(WISH), None), (), TaskSentOrUnsentCause.NO_ANSWER, {"free_slots": 0, "job_ratio": None}),
+        (seen(campaign(WISH), None), Cause.NO_ANSWER, UNKNOWN),
+        (seen(campaign(WISH), None, dropped=frozenset({"beta"})), Cause.DROPPED, UNKNOWN),
+        (seen(campaign(WISH), 1), Cause.FULL, {"free_slots": 1}),
         (
-            seen(campaign(WISH), None, dropped=frozenset({"beta"})),
-            (),
-            TaskSentOrUnsentCause.DROPPED,
-            {"free_slots": 0, "job_ratio": None},
-        ),
-        (seen(campaign(WISH), 1), (), TaskSentOrUnsentCause.FULL, {"free_slots": 1}),
-        (
-            seen(campaign(WISH), room={"beta": ClusterCapacityForCampaigns(free_slots=1, slots=1)}),
-            (),
-            TaskSentOrUnsentCause.TOO_LARGE,
+            seen(campaign(WISH), room=beta(free_slots=1, slots=1)),
+            Cause.TOO_LARGE,
             {"free_slots": 1, "all_slots": 1},
         ),
-        (seen(campaign(WISH), room=LIMITED, arrays=(OURS,)), (), TaskSentOrUnsentCause.MAX_ARRAYS, {}),
-        (
-            seen(campaign(WISH), there=THERE),
-            (),
-            TaskSentOrUnsentCause.MAX_JOBS,
-            {"listed": 3, "waiting": 1, "waiting_there": 1},
-        ),
-        (seen(campaign(WISH)), (), TaskSentOrUnsentCause.OTHERS_FIRST, {}),
+        (seen(campaign(WISH), **LIMITED), Cause.MAX_ARRAYS, {}),
+        (seen(campaign(WISH), **listed(1, 1, 3)), Cause.MAX_JOBS, {"listed": 3, "waiting": 1, "waiting_there": 1}),
+        (seen(campaign(WISH)), Cause.OTHERS_FIRST, {}),
         (
             seen(campaign(WISH, CampaignType.TEST), tried={1: frozenset({"beta"})}),
-            (),
-            TaskSentOrUnsentCause.TRIED,
+            Cause.TRIED,
             {"job_ratio": None},
         ),
+        (seen(campaign(WISH), events=(BLACKLIST, PAUSE)), Cause.CLOSED, {"code": Code.BLACKLIST}),
+        (seen(campaign(WISH), events=(PAUSE,)), Cause.CLOSED, {"code": Code.SUBMIT_JOB, "until": HOUR}),
+        (stressed(0.9), Cause.STRESSED, {"stress": 0.9, "stress_limit": 0.8}),
+        (stressed(None), Cause.STRESSED, {"stress_limit": 0.8}),
+        (seen(campaign(WISH), **listed(2, 3, 3)), Cause.WAITING_THERE, {"waiting_there": 3}),
         (
-            seen(
-                campaign(WISH), events=(bar(CampaignEventCode.BLACKLIST, None), bar(CampaignEventCode.SUBMIT_JOB, HOUR))
-            ),
-            (),
-            TaskSentOrUnsentCause.CLOSED,
-            {"code": CampaignEventCode.BLACKLIST},
+            seen(campaign(ONE), **BY_RATIO),
+            Cause.JOB_RATIO,
+            {"slots": 1, "max_jobs": 0, "listed": 1, "waiting": 1, "waiting_there": 1, "job_ratio": 0.25},
         ),
-        (
-            seen(campaign(WISH), events=(bar(CampaignEventCode.SUBMIT_JOB, HOUR),), at=NOON),
-            (),
-            TaskSentOrUnsentCause.CLOSED,
-            {"code": CampaignEventCode.SUBMIT_JOB, "until": HOUR},
-        ),
-        (
-            seen(campaign(WISH), room=stressed(0.9)),
-            (),
-            TaskSentOrUnsentCause.STRESSED,
-            {"stress": 0.9, "stress_limit": 0.8},
-        ),
-        (seen(campaign(WISH), room=stressed(None)), (), TaskSentOrUnsentCause.STRESSED, {"stress_limit": 0.8}),
-        (seen(campaign(WISH), there=THREE_WAIT), (), TaskSentOrUnsentCause.WAITING_THERE, {"waiting_there": 3}),
-        (
-            seen(campaign(ONE), room=EIGHT, there=ONE_WAITS, ratios=(RATIO,)),
-            (),
-            TaskSentOrUnsentCause.JOB_RATIO,
-            {"slots": 1, "max_jobs": 0, "listed": 1, "waiting": 1, "waiting_there": 1} | {"job_ratio": 0.25},
-        ),
-        (
-            seen(campaign(WISH), waiting={1: 2}),
-            (PlannedCampaignTaskSend(campaign=1, cluster="gamma", tasks=2),),
-            TaskSentOrUnsentCause.ELSEWHERE,
-            {},
-        ),
-        (
-            seen(campaign(WISH), room={"beta": ClusterCapacityForCampaigns(free_slots=4, is_drained=True)}),
-            (),
-            TaskSentOrUnsentCause.DRAINED,
-            {},
-        ),
+        (seen(campaign(WISH), room=beta(is_drained=True)), Cause.DRAINED, {}),
         (
             seen(campaign(WISH), kept_off={1: (TaskCountByExclusions(tasks=5, never=("beta",)),)}),
-            (),
-            TaskSentOrUnsentCause.KEPT_OFF,
+            Cause.KEPT_OFF,
             {},
         ),
     ],
-    ids=[
-        *(
-            "sent",
-            "no answer",
-            "dropped",
-            "full",
-            "too large",
-            "arrays",
-            "max_jobs",
-            "others",
-            "tried",
-            "blacklist",
-            "probed later",
-        ),
-        *("stressed", "stress unknown", "others wait", "ratio", "elsewhere", "drained", "kept off"),
-    ],
 )
-def test_each_situation_has_one_cause_for_sent_or_unsent_tasks(
-    rows: CampaignCycleSituation,
-    sends: tuple[PlannedCampaignTaskSend, ...],
-    cause: TaskSentOrUnsentCause,
-    numbers: dict[str, object],
+def test_each_situation_has_one_cause_for_unsent_tasks(
+    rows: CampaignCycleSituation, cause: TaskSentOrUnsentCause, numbers: dict[str, object]
 ) -> None:
-    (told,) = explain_campaign_task_sends(rows, CampaignCyclePlan(sends=sends))
+    assert explained(rows) == expected_explanation(cause, **numbers)
 
+
+def explained(rows: CampaignCycleSituation, *sends: PlannedCampaignTaskSend) -> TaskSendExplanation:
+    (explanation,) = explain_campaign_task_sends(rows, CampaignCyclePlan(sends=sends))
+    return explanation
+
+
+def expected_explanation(cause: TaskSentOrUnsentCause, **numbers: Any) -> TaskSendExplanation:
     usual = {"free_slots": 4, "slots": 2, "max_jobs": 3, "job_ratio": 0.5}
-    expected = TaskSendExplanation(campaign=1, cluster="beta", cause=cause, **(usual | numbers))  # type: ignore[arg-type]
-    assert told == expected
+    return TaskSendExplanation(campaign=1, cluster="beta", cause=cause, **usual | numbers)
+
+
+def test_an_explanation_of_sent_tasks_has_the_number_of_tasks() -> None:
+    assert explained(seen(campaign(WISH)), SENT) == expected_explanation(Cause.SENT, sent=2)
+
+
+def test_tasks_sent_elsewhere_explain_an_unused_cluster() -> None:
+    rows = seen(campaign(WISH), waiting={1: 2})
+
+    assert explained(rows, replace(SENT, cluster="gamma")) == expected_explanation(Cause.ELSEWHERE)
 
 
 def test_an_event_of_the_same_cycle_explains_a_closed_cluster() -> None:
@@ -217,12 +174,9 @@ def test_an_explanation_names_the_campaigns_served_first_and_the_reason(
 ) -> None:
     ours = campaign(ONE)
     bobs = replace(campaign(ONE, type_), number=0, owner="bob")
-    room = {"beta": ClusterCapacityForCampaigns(free_slots=4, affinity=affinity)}
-    rows = replace(seen(ours, room=room, sharing=sharing), campaigns=(bobs, ours))
+    rows = replace(seen(ours, room=beta(affinity=affinity), sharing=sharing), campaigns=(bobs, ours))
 
-    (told,) = explain_campaign_task_sends(
-        rows, CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=0, cluster="beta", tasks=4),))
-    )
+    told = explained(rows, replace(SENT, campaign=0))
 
     assert (told.cause, told.before) == (TaskSentOrUnsentCause.OTHERS_FIRST, (0,))
     assert (told.order, told.own, told.theirs) == expected

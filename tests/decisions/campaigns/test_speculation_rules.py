@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns import campaign_cycle_planning
+from gridbridge.decisions.campaigns.campaign_cycle_planning import describe_campaign_cycle_plan, plan_campaign_cycle
 from gridbridge.decisions.campaigns.task_retries_and_copies import (
     assign_retry_numbers_above_attempts,
     group_attempts_by_task,
@@ -39,7 +39,9 @@ from gridbridge.model.campaigns.speculative_attempts import (
 )
 from gridbridge.model.campaigns.task_index_and_attempt_texts import PROLOGUE
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
-from tests.decisions.campaigns.test_event_rules import NOON, SWEEP, event
+from tests.builders.campaigns import NOON, released_array
+from tests.decisions.campaigns.campaign_builder import make_attempt, make_cycle_situation
+from tests.decisions.campaigns.test_event_rules import SWEEP, event
 
 S, E, P = TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.PREEMPTED
 LIVES, COPY, LOST = (TaskAttemptOutcome.PENDING, TaskAttemptOutcome.COPY, TaskAttemptOutcome.SITE_FAULT)
@@ -62,19 +64,13 @@ def rival(attempt: int, outcome: TaskAttemptOutcome = LIVES, task: int = TASK, p
 
 
 def ended(attempt: int, outcome: TaskAttemptOutcome, task: int = TASK) -> TaskAttempt:
-    return TaskAttempt(campaign=1, task=task, attempt=attempt, array=attempt, place=1, outcome=outcome)
+    return make_attempt(task=task, attempt=attempt, array=attempt, outcome=outcome)
 
 
-def array(number: int, state: ArraySubmissionState = ArraySubmissionState.RELEASED, size: int = 1) -> CampaignArray:
-    return CampaignArray(
-        campaign=1,
-        number=number,
-        cluster=AT[number],
-        state=state,
-        size=size,
-        intended_at=NOON,
-        copies_beyond_s=None if number == 1 else 95,
-    )
+def array(number: int, state: ArraySubmissionState = ArraySubmissionState.RELEASED) -> CampaignArray:
+    """Return an array: number 1 has ordinary tasks, all others have speculative attempts."""
+    beyond_s = None if number == 1 else 95
+    return released_array(number=number, cluster=AT[number], state=state, size=1, copies_beyond_s=beyond_s)
 
 
 @pytest.mark.parametrize(
@@ -119,28 +115,28 @@ def test_a_retry_gets_a_number_above_all_speculative_attempts() -> None:
     assert found.attempt == 2
 
 
-def seen(*rivals: CompetingAttempt, **known: Any) -> CampaignCycleSituation:
-    jdl = replace(SWEEP.jdl, is_idempotent=True)
-    usual: dict[str, Any] = {
-        "campaigns": (replace(SWEEP, jdl=jdl, ended=99),),
-        "waiting": {},
-        "arrays": (array(1), array(2)),
-        "room": {"beta": ClusterCapacityForCampaigns(free_slots=4), "gamma": ClusterCapacityForCampaigns(free_slots=4)},
-        "max_tasks": 100,
-        "at": NOON,
-        "rivals": rivals,
-    }
-    return CampaignCycleSituation(**usual | known)
+def seen(*rivals: CompetingAttempt, **values: Any) -> CampaignCycleSituation:
+    idempotent = replace(SWEEP, jdl=replace(SWEEP.jdl, is_idempotent=True), ended=99)
+    usual = {"campaigns": (idempotent,), "arrays": (array(1), array(2)), "rivals": rivals}
+    usual["room"] = dict.fromkeys(("beta", "gamma"), ClusterCapacityForCampaigns(free_slots=4))
+    return make_cycle_situation(**usual | values)
+
+
+def with_settings_at_gamma(look: CampaignCycleSituation, **settings: Any) -> CampaignCycleSituation:
+    """Return a situation whose campaign has these JDL settings at gamma."""
+    (campaign,) = look.campaigns
+    clusters = {**campaign.jdl.clusters, "gamma": replace(campaign.jdl.clusters["gamma"], **settings)}
+    return replace(look, campaigns=(replace(campaign, jdl=replace(campaign.jdl, clusters=clusters)),))
 
 
 def test_the_first_success_ends_the_campaign_and_supersedes_the_other_attempt() -> None:
     look = seen(rival(1), rival(2), ended=(ended(2, S),), over=(array(2),))
 
-    plan = campaign_cycle_planning.plan_campaign_cycle(look)
+    plan = plan_campaign_cycle(look)
 
     losers = (SupersededAttempts(array=array(1), places=(range(1, 2),), is_whole=False),)
     assert (plan.losers, plan.finished, plan.again) == (losers, (1,), ())
-    assert "superseded: 1 attempt of campaign 1 at beta" in campaign_cycle_planning.describe_campaign_cycle_plan(plan)
+    assert "superseded: 1 attempt of campaign 1 at beta" in describe_campaign_cycle_plan(plan)
 
 
 def test_a_superseded_attempt_is_deleted_in_each_cycle_until_its_end() -> None:
@@ -148,15 +144,13 @@ def test_a_superseded_attempt_is_deleted_in_each_cycle_until_its_end() -> None:
     over = replace(SWEEP, state=CampaignState.TERMINATED, ended=100)
     look = seen(rival(1), rival(2, S), campaigns=(over,), arrays=(array(1),))
 
-    again = campaign_cycle_planning.plan_campaign_cycle(look)
-    last = campaign_cycle_planning.plan_campaign_cycle(
-        replace(look, ended=(ended(1, TaskAttemptOutcome.CANCELLED),), over=(array(1),))
-    )
+    again = plan_campaign_cycle(look)
+    last = plan_campaign_cycle(replace(look, ended=(ended(1, TaskAttemptOutcome.CANCELLED),), over=(array(1),)))
 
     assert [one.array.number for one in again.losers] == [1]
     assert (again.finished, last.finished, last.losers) == ((), (), ())
     assert [one.outcome for one in last.ended] == [COPY]
-    assert campaign_cycle_planning.describe_campaign_cycle_plan(last) == ["1 surplus attempt ended"]
+    assert describe_campaign_cycle_plan(last) == ["1 surplus attempt ended"]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +167,7 @@ def test_an_array_of_superseded_attempts_is_not_released(
     copies = array(2, state)
     look = seen(rival(1, S), rival(2), *others, arrays=(array(1), copies))
 
-    plan = campaign_cycle_planning.plan_campaign_cycle(look)
+    plan = plan_campaign_cycle(look)
 
     assert (copies in [one.array for one in plan.losers]) is lost
     assert (copies in plan.resumed) is is_resumed
@@ -182,7 +176,7 @@ def test_an_array_of_superseded_attempts_is_not_released(
 def test_a_failed_speculative_attempt_opens_no_event_and_causes_no_retry() -> None:
     look = seen(rival(1), rival(2), ended=(ended(2, E),), over=(array(2),))
 
-    plan = campaign_cycle_planning.plan_campaign_cycle(look)
+    plan = plan_campaign_cycle(look)
 
     assert (plan.changes.events, plan.changes.records[:0], plan.again) == ((), (), ())
     assert [one.outcome for one in plan.ended] == [COPY]
@@ -193,7 +187,7 @@ def test_the_last_failed_attempt_of_a_task_causes_a_retry() -> None:
     """The speculative attempt failed first, then the original attempt lost its host."""
     look = seen(rival(1), rival(2, COPY), ended=(ended(1, LOST),), over=(array(1),))
 
-    plan = campaign_cycle_planning.plan_campaign_cycle(look)
+    plan = plan_campaign_cycle(look)
 
     again = TaskRetry(campaign=1, task=TASK, attempt=2, outcome=LOST, avoid=("beta",))
     assert (plan.again, plan.finished) == ((again,), ())
@@ -209,16 +203,14 @@ FIRST = SpeculativeAttemptsAtCluster(campaign=1, cluster="gamma", tasks=(TASK,),
 
 
 def copied(look: CampaignCycleSituation) -> tuple[SpeculativeAttemptsAtCluster, ...]:
-    return campaign_cycle_planning.plan_campaign_cycle(look).copies
+    return plan_campaign_cycle(look).copies
 
 
 def test_a_long_running_task_gets_a_speculative_attempt_at_another_cluster() -> None:
-    plan = campaign_cycle_planning.plan_campaign_cycle(seen(tails=(TAIL,)))
+    plan = plan_campaign_cycle(seen(tails=(TAIL,)))
 
     assert plan.copies == (FIRST,)
-    assert campaign_cycle_planning.describe_campaign_cycle_plan(plan) == [
-        "copied to gamma: 1 task of campaign 1 with a run time above 60 s"
-    ]
+    assert describe_campaign_cycle_plan(plan) == ["copied to gamma: 1 task of campaign 1 with a run time above 60 s"]
 
 
 @pytest.mark.parametrize(
@@ -253,15 +245,9 @@ def test_speculative_attempts_respect_closed_failed_and_stressed_clusters(
 def test_a_speculative_attempt_goes_only_to_a_cluster_with_a_successful_prologue(
     outcome: TaskAttemptOutcome | None, expected: tuple[SpeculativeAttemptsAtCluster, ...]
 ) -> None:
-    look = seen(tails=(TAIL,))
-    (campaign,) = look.campaigns
-    gamma = replace(campaign.jdl.clusters["gamma"], prologue="make")
-    jdl = replace(campaign.jdl, clusters={**campaign.jdl.clusters, "gamma": gamma})
     step = {"campaign": 1, "cluster": "gamma", "step": PROLOGUE, "attempt": 1, "array": 9}
     steps = (LastPrologueOrEpilogueAttempt(**step, outcome=outcome),) if outcome else ()  # type: ignore[arg-type]
-    plan = campaign_cycle_planning.plan_campaign_cycle(
-        replace(look, campaigns=(replace(campaign, jdl=jdl),), steps=steps)
-    )
+    plan = plan_campaign_cycle(with_settings_at_gamma(seen(tails=(TAIL,), steps=steps), prologue="make"))
 
     assert (plan.copies, plan.steps) == (expected, ())
 
@@ -271,7 +257,7 @@ def test_speculative_attempts_get_slots_that_ordinary_tasks_have_left() -> None:
     look = seen(tails=(TAIL,), waiting={2: 6})
     look = replace(look, campaigns=(*look.campaigns, other))
 
-    plan = campaign_cycle_planning.plan_campaign_cycle(look)
+    plan = plan_campaign_cycle(look)
 
     assert PlannedCampaignTaskSend(campaign=2, cluster="gamma", tasks=2) in plan.sends
     assert plan.copies == (FIRST,)
@@ -281,26 +267,20 @@ def test_speculative_attempts_get_slots_that_ordinary_tasks_have_left() -> None:
 def test_a_campaign_without_speculation_ends_with_an_otherwise_empty_plan() -> None:
     one = Campaign(**{name: getattr(SWEEP, name) for name in SWEEP.__slots__})
 
-    assert campaign_cycle_planning.plan_campaign_cycle(seen(campaigns=(one,), arrays=())) == replace(
-        CampaignCyclePlan(), finished=(1,)
-    )
+    assert plan_campaign_cycle(seen(campaigns=(one,), arrays=())) == replace(CampaignCyclePlan(), finished=(1,))
 
 
 @pytest.mark.parametrize(("listed", "expected"), [(1, (FIRST,)), (2, ())])
 def test_max_jobs_limits_speculative_attempts_too(
     listed: int, expected: tuple[SpeculativeAttemptsAtCluster, ...]
 ) -> None:
-    look = seen(tails=(TAIL,))
-    (campaign,) = look.campaigns
-    gamma = replace(campaign.jdl.clusters["gamma"], max_jobs=2)
-    jdl = replace(campaign.jdl, clusters={**campaign.jdl.clusters, "gamma": gamma})
-    there = (
-        ListedCampaignTaskCounts(campaign=1, cluster="gamma", waiting=0, listed=listed),
-        ListedCampaignTaskCounts(campaign=2, cluster="gamma", waiting=0, listed=9),
-        ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=0, listed=9),
+    counts = ((1, "gamma", listed), (2, "gamma", 9), (1, "beta", 9))
+    there = tuple(
+        ListedCampaignTaskCounts(campaign=number, cluster=name, waiting=0, listed=tasks)
+        for number, name, tasks in counts
     )
 
-    assert copied(replace(look, campaigns=(replace(campaign, jdl=jdl),), there=there)) == expected
+    assert copied(with_settings_at_gamma(seen(tails=(TAIL,), there=there), max_jobs=2)) == expected
 
 
 @pytest.mark.parametrize(("most", "expected"), [(1, ()), (2, (FIRST,))])

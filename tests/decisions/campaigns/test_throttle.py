@@ -1,10 +1,11 @@
 """Nikita wipes what floods a cluster or is stuck there, and nothing else."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import timedelta, timezone
 from time import process_time
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,8 +22,8 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     NikitaSituation,
     NikitaTimeouts,
 )
+from tests.builders.campaigns import NOON
 
-NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
 PATIENCE = NikitaTimeouts(grace_s=60, waiting_s=900, over_walltime_s=1800)
 
 
@@ -44,6 +45,9 @@ def wiping(*parts: ArrayTasksWithSameStateAndAge, allowed: Mapping[str, int] | N
 def wipe(wiped_for: NikitaDeletionReason, *places: range, **other: Any) -> ArrayTaskDeletion:
     known: dict[str, Any] = {"campaign": 1, "array": 1, "cluster": "beta"}
     return ArrayTaskDeletion(**known | other, wiped_for=wiped_for, places=places)
+
+
+LATE = (wipe(NikitaDeletionReason.WAITED, range(1, 6)),)
 
 
 def test_tasks_waiting_above_the_flood_rate_are_deleted_newest_first() -> None:
@@ -74,19 +78,21 @@ def test_twenty_thousand_late_tasks_are_deleted_within_seconds() -> None:
     assert process_time() - began_s < 6
 
 
-def test_no_task_is_deleted_within_the_grace_period() -> None:
-    """A batch system needs some time to start tasks on free slots."""
-    assert wiping(part(60)).wipes == ()
-
-
-def test_tasks_that_wait_too_long_are_deleted_below_the_flood_rate_too() -> None:
-    late = part(901)
-
-    assert wiping(late, part(899), allowed={"beta": 9}).wipes == (wipe(NikitaDeletionReason.WAITED, range(1, 6)),)
-
-
-def test_waiting_tasks_of_test_campaigns_are_not_deleted() -> None:
-    assert wiping(part(9000, is_test=True)).wipes == ()
+@pytest.mark.parametrize(
+    ("waiting", "allowed", "wipes"),
+    [
+        (part(60), 0, ()),
+        (part(901), 9, LATE),
+        (part(899), 9, ()),
+        (part(9000, is_test=True), 0, ()),
+        (part(0, since=(NOON - timedelta(seconds=901)).astimezone(timezone(timedelta(hours=-11)))), 5, LATE),
+    ],
+    ids=["grace period", "too long", "nearly too long", "test campaign", "another time zone"],
+)
+def test_waiting_tasks_are_deleted_only_after_the_grace_period_or_the_waiting_limit(
+    waiting: ArrayTasksWithSameStateAndAge, allowed: int, wipes: tuple[ArrayTaskDeletion, ...]
+) -> None:
+    assert wiping(waiting, allowed={"beta": allowed}).wipes == wipes
 
 
 def test_tasks_that_run_long_after_their_walltime_are_deleted_even_after_a_day() -> None:
@@ -94,12 +100,6 @@ def test_tasks_that_run_long_after_their_walltime_are_deleted_even_after_a_day()
     after_a_day = running(86400 + 60, array=3)
 
     assert [one.array for one in wiping(in_time, late, after_a_day).wipes] == [2, 3]
-
-
-def test_the_age_of_a_task_does_not_depend_on_the_time_zone() -> None:
-    since = (NOON - timedelta(seconds=901)).astimezone(timezone(timedelta(hours=-11)))
-
-    assert wiping(part(0, since=since), allowed={"beta": 9}).wipes != ()
 
 
 def test_a_marked_task_that_still_waits_is_deleted_again() -> None:

@@ -1,6 +1,7 @@
 """Tasks end for a request: the newest first, just enough, and none where that does not help."""
 
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from itertools import combinations
 from typing import Any
 
@@ -15,22 +16,23 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     PreemptibleTask,
     WaitingLocalRequest,
 )
-
-NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
+from tests.builders.campaigns import NOON
 
 
 def task(place: int, host: str = "n1", **amounts: float) -> PreemptibleTask:
-    return PreemptibleTask(
-        campaign=1, array=1, place=place, host=host, since=NOON + timedelta(seconds=place), amounts=amounts
-    )
+    return any_task(place, host=host, amounts=amounts)
+
+
+def any_task(place: int, **values: Any) -> PreemptibleTask:
+    usual = {"campaign": 1, "array": 1, "place": place, "host": "n1", "since": NOON + timedelta(seconds=place)}
+    return PreemptibleTask(**usual | values)
 
 
 def contest(*tasks: PreemptibleTask, **other: Any) -> LocalRequestBlockedByCampaigns:
     """Return a request for 3 of the memory of n1, where 1 is free."""
-    known: dict[str, Any] = {"cluster": "beta", "tasks": tasks, "asked": WaitingLocalRequest(job=7)}
-    known["places"] = (place(mem=1),)
-    known["asked"] = WaitingLocalRequest(job=7, amounts={"mem": 3})
-    return LocalRequestBlockedByCampaigns(**known | other)
+    asked = WaitingLocalRequest(job=7, amounts={"mem": 3})
+    usual: dict[str, Any] = {"cluster": "beta", "tasks": tasks, "asked": asked, "places": (place(mem=1),)}
+    return LocalRequestBlockedByCampaigns(**usual | other)
 
 
 def place(host: str = "n1", slots: int = 2, alone: tuple[str, ...] = (), **free: float) -> FreeQueueInstanceResources:
@@ -97,7 +99,7 @@ def test_exclusive_use_of_a_host_preempts_all_its_tasks() -> None:
 
 
 def test_a_task_with_exclusive_use_of_a_host_is_preempted_for_any_request() -> None:
-    alone = PreemptibleTask(campaign=1, array=1, place=1, host="n1", since=NOON, alone=frozenset({"alone"}))
+    alone = any_task(1, alone=frozenset({"alone"}))
 
     assert ended(contest(alone, asked=WaitingLocalRequest(job=7), places=(place(),))) == [1]
 
@@ -112,41 +114,27 @@ def test_requested_slots_count_only_on_hosts_with_a_slots_resource() -> None:
 
 
 def test_resources_of_ending_tasks_count_as_free() -> None:
-    going = PreemptibleTask(campaign=1, array=1, place=9, host="n1", since=NOON, amounts={"mem": 2}, is_ending=True)
-
-    assert ended(contest(*MEM2, going)) == []
+    assert ended(contest(*MEM2, any_task(9, amounts={"mem": 2}, is_ending=True))) == []
 
 
 AMOUNT = st.integers(0, 3).map(float)
-TASKS = st.lists(st.tuples(st.sampled_from(["n1", "n2"]), AMOUNT, AMOUNT, st.booleans(), st.booleans()), max_size=6)
-FREE = st.tuples(AMOUNT, AMOUNT)
+AMOUNTS = st.fixed_dictionaries({"mem": AMOUNT, "lic": AMOUNT})
+EXCLUSIVE = st.sampled_from([frozenset[str](), frozenset({"alone"})])
+TASKS = st.lists(st.tuples(st.sampled_from(["n1", "n2"]), AMOUNTS, EXCLUSIVE, st.booleans()), max_size=6)
+SECOND = timedelta(seconds=1)
 
 
 @st.composite
 def contests(draw: st.DrawFn) -> LocalRequestBlockedByCampaigns:
     tasks = tuple(
-        PreemptibleTask(
-            campaign=1,
-            array=1,
-            place=n,
-            host=host,
-            since=NOON + timedelta(seconds=n // 2),
-            amounts={"mem": mem, "lic": lic},
-            alone=frozenset({"alone"} if alone else ()),
-            is_ending=ending,
-        )
-        for n, (host, mem, lic, alone, ending) in enumerate(draw(TASKS))
+        replace(any_task(n, amounts=amounts, alone=alone, is_ending=ending), host=host, since=NOON + n // 2 * SECOND)
+        for n, (host, amounts, alone, ending) in enumerate(draw(TASKS))
     )
-    mem, lic = draw(FREE)
-    wants_alone = draw(st.booleans())
-    return LocalRequestBlockedByCampaigns(
-        cluster="beta",
-        asked=WaitingLocalRequest(
-            job=7, amounts={"mem": mem, "lic": lic}, alone=frozenset({"alone"} if wants_alone else ())
-        ),
+    return contest(
+        *tasks,
+        asked=WaitingLocalRequest(job=7, amounts=draw(AMOUNTS), alone=draw(EXCLUSIVE)),
         places=tuple(place(host, alone=("alone",), mem=draw(AMOUNT)) for host in ("n1", "n2")),
         free={"lic": draw(AMOUNT)},
-        tasks=tasks,
         others=frozenset(draw(st.sets(st.just("n2")))),
     )
 

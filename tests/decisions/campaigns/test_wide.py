@@ -15,9 +15,9 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason, NikitaSituation
-from tests.decisions.campaigns.campaign_builder import make_cycle_situation
+from tests.decisions.campaigns.campaign_builder import NOON, make_cycle_situation
 from tests.decisions.campaigns.test_slot_distribution import at, campaign, sent_by_campaign
-from tests.decisions.campaigns.test_throttle import NOON, PATIENCE, part
+from tests.decisions.campaigns.test_throttle import PATIENCE, part
 
 NARROW, WIDE = campaign(1, {"beta": at()}), campaign(2, {"beta": at(slots=4)})
 FAIRLY = FairShareInputs(by=FairShareUnit.USER)
