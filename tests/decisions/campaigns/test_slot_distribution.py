@@ -231,7 +231,7 @@ def test_a_campaign_without_waiting_or_running_tasks_has_ended() -> None:
     [({1: 1}, {"beta"}, ()), ({1: 1}, {"beta", "gamma"}, (1,)), ({}, {"beta"}, (1,))],
     ids=["gamma has none yet", "the rest is dropped", "no task is left for gamma"],
 )
-def test_a_test_campaign_ends_when_each_cluster_got_a_task_or_no_task_remains(
+def test_a_test_campaign_ends_when_each_cluster_got_a_task(
     waiting: dict[int, int], tried: set[str], finished: tuple[int, ...]
 ) -> None:
     one = campaign(1, {"beta": at(), "gamma": at()}, CampaignType.TEST)

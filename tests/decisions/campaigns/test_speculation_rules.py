@@ -242,7 +242,7 @@ def test_speculative_attempts_respect_closed_failed_and_stressed_clusters(
     [(None, ()), (TaskAttemptOutcome.PENDING, ()), (E, ()), (S, (FIRST,))],
     ids=["none began", "it runs", "it failed", "it has run"],
 )
-def test_a_speculative_attempt_goes_only_to_a_cluster_with_a_successful_prologue(
+def test_a_speculative_attempt_needs_a_successful_prologue_at_the_cluster(
     outcome: TaskAttemptOutcome | None, expected: tuple[SpeculativeAttemptsAtCluster, ...]
 ) -> None:
     step = {"campaign": 1, "cluster": "gamma", "step": PROLOGUE, "attempt": 1, "array": 9}
