@@ -6,7 +6,9 @@ from tests.lab.grid import Grid
 
 pytestmark = pytest.mark.lab
 
-IGNORES = "cd /var/spool/gridengine/beta/execd/*/active_jobs/{job}.1 && yes 'ignored signal KILL' | head -n {lines} >>trace"
+IGNORES = (
+    "cd /var/spool/gridengine/beta/execd/*/active_jobs/{job}.1 && yes 'ignored signal KILL' | head -n {lines} >>trace"
+)
 
 
 def test_a_job_whose_shepherd_ignores_kills_ends(grid: Grid) -> None:
