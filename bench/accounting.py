@@ -81,10 +81,10 @@ reader = records.readers["beta"]
 
 def read_on():
     began = time.perf_counter()
-    look = reader.look()
+    look = reader.read_new_lines()
     reader.cursor = look.cursor
     with database.transaction():
-        records.keep(look)
+        records.store_reading(look)
     return time.perf_counter() - began, look
 
 began = time.perf_counter()

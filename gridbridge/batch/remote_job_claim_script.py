@@ -26,7 +26,7 @@ def write_remote_job_claim_key(of: str, spool: str, uid: int) -> None:
     Raises StateError if the file can't be written, or if the spool's owner does not own the folder of keys, because
     any user may create folders in the spool.
     """
-    if claim_and_guard.split_claim(of)[0] != claim_and_guard.FILE:
+    if claim_and_guard.split_claim_name(of)[0] != claim_and_guard.FILE:
         return
     folder = f"{spool}/{claim_and_guard.CLAIMS_FOLDER}"
     name, word = claim_and_guard.claim_key_file_name_and_contents(of, uid)
@@ -41,7 +41,7 @@ def write_remote_job_claim_key(of: str, spool: str, uid: int) -> None:
 
 def remote_job_claim_shell_lines(of: str, route_says: str, spool: str, uid: int) -> str:
     """Return the sh lines by which a remote job claims its task before the start."""
-    kind = claim_and_guard.split_claim(of)[0]
+    kind = claim_and_guard.split_claim_name(of)[0]
     if kind == claim_and_guard.FILE:
         name, _ = claim_and_guard.claim_key_file_name_and_contents(of, uid)
         assignments = f"gb_key={quote_for_sh(f'{spool}/{claim_and_guard.CLAIMS_FOLDER}/{name}')}\n"

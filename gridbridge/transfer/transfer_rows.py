@@ -105,35 +105,35 @@ class TransferRows:
         self._database = database
         self._upsert = database.upsert(TRANSFERS)
 
-    def put(self, transfer: Transfer) -> None:
+    def put_transfer(self, transfer: Transfer) -> None:
         """Insert or update a transfer; ParseError for an invalid name."""
         name = parse_transfer_name(transfer.name)
         values = {column.name: getattr(transfer, column.name) for column in _TRANSFER}
         values |= {"cluster": name.cluster, "job": name.job, "task": name.task}
         self._database.execute(self._upsert, values)
 
-    def find(self, name: str, uid: int) -> Transfer | None:
+    def find_transfer(self, name: str, uid: int) -> Transfer | None:
         """Return the transfer with this name and owner's uid; None for an unknown transfer."""
         return next(iter(self._select(_BY_NAME, name=name, uid=uid)), None)
 
-    def of_task(self, cluster: str, job: int, task: int) -> tuple[Transfer, ...]:
+    def transfers_of_task(self, cluster: str, job: int, task: int) -> tuple[Transfer, ...]:
         """Return all transfers of a local task, by all owners, the first attempt first."""
         transfers = self._select(_OF_TASK, cluster=cluster, job=job, task=task)
         return tuple(sorted(transfers, key=lambda transfer: (parse_transfer_name(transfer.name).attempt, transfer.uid)))
 
-    def open(self) -> tuple[Transfer, ...]:
+    def open_transfers(self) -> tuple[Transfer, ...]:
         """Return the open transfers, oldest first."""
         return self._select(_OPEN)
 
-    def ended(self) -> tuple[Transfer, ...]:
+    def watched_closed_transfers(self) -> tuple[Transfer, ...]:
         """Return the closed transfers whose remote job is still watched, oldest first."""
         return self._select(_ENDED)
 
-    def reguarded(self) -> tuple[Transfer, ...]:
+    def reguarded_transfers(self) -> tuple[Transfer, ...]:
         """Return the closed transfers whose task may still be kept from starting at home, oldest first."""
         return self._select(_REGUARDED)
 
-    def closed_since(self, at: datetime) -> tuple[Transfer, ...]:
+    def transfers_closed_since(self, at: datetime) -> tuple[Transfer, ...]:
         """Return the transfers that closed at or after `at`, oldest first."""
         return self._select(_CLOSED_SINCE, at=at)
 
@@ -141,11 +141,11 @@ class TransferRows:
         """Add an event to a transfer's history."""
         self._database.execute(_ADD_EVENT, asdict(event))
 
-    def events(self, name: str, uid: int) -> tuple[TransferEvent, ...]:
+    def events_of_transfer(self, name: str, uid: int) -> tuple[TransferEvent, ...]:
         """Return a transfer's events in the order in which they were added."""
         return tuple(TransferEvent(**row) for row in self._database.rows(_EVENTS_OF, name=name, uid=uid))
 
-    def forget(self, before: datetime) -> int:
+    def delete_closed_transfers(self, before: datetime) -> int:
         """Delete transfers that closed before `before`, with all their events; return the number of transfers.
 
         Events without a transfer are deleted if they are older than `before`.
@@ -157,7 +157,7 @@ class TransferRows:
             self._database.execute(sql.delete(EVENTS).where(sql.or_(sql.exists().where(theirs, closed), stray)))
             return self._database.execute(sql.delete(TRANSFERS).where(closed)).rowcount
 
-    def forget_unproved(self, name: str, uid: int) -> None:
+    def delete_unproved_transfer(self, name: str, uid: int) -> None:
         """Delete a closed transfer if no home job list has proved the owner."""
         it, events = (
             sql.delete(table).where(table.c.name == name, table.c.uid == uid) for table in (TRANSFERS, EVENTS)
@@ -166,7 +166,7 @@ class TransferRows:
             if self._database.execute(it.where(_UNPROVED)).rowcount:
                 self._database.execute(events)
 
-    def sweep_unproved(self, before: datetime) -> None:
+    def delete_unproved_transfers(self, before: datetime) -> None:
         """Delete transfers that closed before `before` and whose owner is not proved, and their events."""
         closed = sql.and_(TRANSFERS.c.closed_at < before, _UNPROVED)
         theirs = sql.and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
@@ -185,21 +185,21 @@ class TaskMoveRows:
         self._database = database
         self._upsert = database.upsert(MOVES)
 
-    def put(self, move: WaitingTaskMove) -> None:
+    def put_move(self, move: WaitingTaskMove) -> None:
         """Insert or update the move of a task."""
         self._database.execute(self._upsert, asdict(move))
 
-    def in_flight(self) -> tuple[WaitingTaskMove, ...]:
+    def moves_in_flight(self) -> tuple[WaitingTaskMove, ...]:
         """Return the moves that have not ended, oldest first."""
         rows = map(dict, self._database.rows(_MOVES_IN_FLIGHT))
         return tuple(WaitingTaskMove(**row | {"stage": TaskMoveStage(row["stage"])}) for row in rows)
 
-    def dropped(self, at: datetime, until: datetime) -> frozenset[transfers_and_actions.TransferKey]:
+    def dropped_moves(self, at: datetime, until: datetime) -> frozenset[transfers_and_actions.TransferKey]:
         """Return the transfers whose move was requested from `at` to `until` and then given up."""
         rows = self._database.rows(_DROPPED_MOVES, at=at, until=until)
         return frozenset((row["name"], row["uid"]) for row in rows)
 
-    def forget(self, before: datetime) -> None:
+    def delete_ended_moves(self, before: datetime) -> None:
         """Delete ended moves that were requested before `before`."""
         ended = MOVES.c.stage.not_in(transfers_and_actions.IN_FLIGHT)
         self._database.execute(sql.delete(MOVES).where(ended, MOVES.c.asked_at < before))

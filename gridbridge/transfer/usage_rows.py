@@ -118,7 +118,7 @@ class RemoteUsageRows:
         rows = self._database.rows(_RECORDS_OF, home=home, job=job, task=task, since=since or EARLIEST_STORED_TIME)
         return tuple(RemoteJobRunAccounting(**{**row, "source": RemoteUsageSource(row["source"])}) for row in rows)
 
-    def forget_records(self, before: datetime) -> None:
+    def delete_records(self, before: datetime) -> None:
         """Delete the usage records that were added before `before`."""
         self._database.execute(delete(REMOTE_RECORDS).where(REMOTE_RECORDS.c.kept_at < before))
 

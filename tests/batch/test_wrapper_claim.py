@@ -52,7 +52,7 @@ def test_a_job_claims_its_task_and_runs(site: Site) -> None:
 
 
 def test_a_job_whose_task_home_has_claimed_does_not_run(site: Site) -> None:
-    remote_job_claims.take_home_claim(f"{ME}.t0", ME, str(site.spool))
+    remote_job_claims.claim_task_for_home(f"{ME}.t0", ME, str(site.spool))
 
     assert run(site) == (199, "")
     (message,) = site.spool.glob("w.*")
@@ -143,7 +143,7 @@ def test_a_claims_folder_of_another_user_gets_no_key(site: Site) -> None:
 @pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
 def test_a_home_claim_cannot_be_opened_through_its_link(site: Site, shell: str) -> None:
     """`set -C` alone would open a FIFO or a device."""
-    remote_job_claims.take_home_claim(f"{ME}.t0", ME, str(site.spool))
+    remote_job_claims.claim_task_for_home(f"{ME}.t0", ME, str(site.spool))
     os.mkfifo(site.spool / CLAIMS_FOLDER / "claimed-by-home")
     claim_path = str(site.spool / CLAIMS_FOLDER / f"{ME}.t0")
     script = 'set -C; echo 1 2>/dev/null >"$1"; echo $?; [ -L "$1" ] && echo link'
@@ -157,7 +157,7 @@ def test_a_claim_file_of_another_user_is_refused(site: Site) -> None:
     (site.spool / CLAIMS_FOLDER / "1001.t0").touch()
 
     with pytest.raises(StateError, match=f"made by uid {ME}; expected the job's owner or the service"):
-        remote_job_claims.take_home_claim("1001.t0", 1001, str(site.spool))
+        remote_job_claims.claim_task_for_home("1001.t0", 1001, str(site.spool))
 
 
 def test_an_error_about_a_claim_does_not_reveal_its_token(site: Site) -> None:
@@ -167,7 +167,7 @@ def test_an_error_about_a_claim_does_not_reveal_its_token(site: Site) -> None:
     half, word = claim_key_file_name_and_contents(of, 1001)
 
     with pytest.raises(StateError) as failed:
-        remote_job_claims.take_home_claim(name, 1001, str(site.spool))
+        remote_job_claims.claim_task_for_home(name, 1001, str(site.spool))
     assert word not in str(failed.value)
     assert f"{CLAIMS_FOLDER}/{half.removesuffix('.key')}..." in str(failed.value)
 
@@ -183,12 +183,12 @@ def test_a_claims_folder_that_is_a_link_is_refused(site: Site, tmp_path: Path) -
         (), time.time() + 10 * remote_job_claims.MAX_AGE_S, str(site.spool)
     )
     with pytest.raises(StateError, match="not owned by the service"):
-        remote_job_claims.take_home_claim(f"{ME}.t0", ME, str(site.spool))
+        remote_job_claims.claim_task_for_home(f"{ME}.t0", ME, str(site.spool))
     assert (tmp_path / "precious/old").exists()
 
 
 def test_old_claims_without_transfer_are_removed_except_home_claims(site: Site) -> None:
-    remote_job_claims.take_home_claim(f"{ME}.t1", ME, str(site.spool))
+    remote_job_claims.claim_task_for_home(f"{ME}.t1", ME, str(site.spool))
     for name in (f"{ME}.t0", f"{ME}.t2"):
         (site.spool / CLAIMS_FOLDER / name).touch()
 
@@ -204,15 +204,15 @@ def test_home_can_claim_a_task_repeatedly(site: Site) -> None:
     spool = str(site.spool)
 
     assert [
-        remote_job_claims.take_home_claim(f"{ME}.t0", ME, spool),
-        remote_job_claims.take_home_claim(f"{ME}.t0", ME, spool),
+        remote_job_claims.claim_task_for_home(f"{ME}.t0", ME, spool),
+        remote_job_claims.claim_task_for_home(f"{ME}.t0", ME, spool),
     ] == [True, True]
 
 
 def test_home_cannot_claim_a_task_that_the_job_has_claimed(site: Site) -> None:
     run(site)
 
-    assert not remote_job_claims.take_home_claim(f"{ME}.t0", ME, str(site.spool))
+    assert not remote_job_claims.claim_task_for_home(f"{ME}.t0", ME, str(site.spool))
 
 
 def test_exactly_one_of_wrapper_and_recall_gets_the_claim(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_exactly_one_of_wrapper_and_recall_gets_the_claim(tmp_path: Path) -> Non
 
 def take_late(spool: str, late_s: float) -> bool:
     time.sleep(late_s)  # the pace of the race, not a wait
-    return remote_job_claims.take_home_claim(f"{ME}.t0", ME, spool)
+    return remote_job_claims.claim_task_for_home(f"{ME}.t0", ME, spool)
 
 
 @pytest.fixture

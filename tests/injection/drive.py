@@ -94,7 +94,7 @@ def ask(desired: str) -> Callable[[], None]:
 
     def act() -> None:
         killing.run(step)
-        LocalTask(sandbox.environment()).ask(desired)
+        LocalTask(sandbox.environment()).note_intent(desired)
 
     return act
 
@@ -135,7 +135,7 @@ def rounds(is_done: Callable[[TransferService], bool], **of_queues: float) -> Ca
         deadline = time.monotonic() + LIMIT_S
         while not is_done(service):
             assert time.monotonic() < deadline, "the poller's work has no end"
-            service.round()
+            service.run_round()
             time.sleep(0.01)
 
     return act
@@ -269,7 +269,7 @@ def is_clean() -> list[str]:
     """Run the poller again, and look that nothing is left."""
     status = killing.run(rounds(is_over))
     database = StateFile.open(STATE)
-    left = [one.name for one in TransferRows(database).open()]
+    left = [one.name for one in TransferRows(database).open_transfers()]
     database.close()
     return [
         *check("the poller's end", status, 0),
@@ -316,7 +316,7 @@ def comes_home() -> list[str]:
 def opens() -> list[str]:
     """Open the state file and use it."""
     database = StateFile.open(STATE)
-    found = TransferRows(database).open()
+    found = TransferRows(database).open_transfers()
     database.close()
     return check("open", found, ())
 

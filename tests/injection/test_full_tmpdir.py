@@ -63,7 +63,7 @@ def error_of(place: Place) -> str:
 
 def finish(place: Place) -> int:
     """Let the starter's shell look at its verdict; return its exit status."""
-    verdict = place.task().verdict(TRANSFER)
+    verdict = place.task().verdict_path(TRANSFER)
     private, spool = place.folder / "tmp/.gridbridge", place.folder / "spool"
     names = f"private={private} fifo={spool}/wake/x verdict={verdict} wanted="
     argv = ("/bin/sh", "-c", f"{names}; . '{METHODS}/finish'; exit {LEFT_TO_PYTHON}")
@@ -169,8 +169,8 @@ def test_an_empty_note_counts_as_none(place: Place, name: str) -> None:
     note.chmod(0o644)
     task = place.task()
 
-    assert task.tries("tries") == 0
-    assert task.known_for_s("shut_out") < 60
+    assert task.count_try("tries") == 0
+    assert task.seconds_since_first_note("shut_out") < 60
     assert step(place).startswith("wait ")
 
 
@@ -179,4 +179,4 @@ def test_an_end_is_read_as_it_was_written(place: Place) -> None:
     end = TransferMessage(kind=TransferMessageKind.CLOSED, transfer=TRANSFER, outcome="signal", signal="9")
     (place.folder / "tmp/.gridbridge/closed").write_bytes(encode_transfer_message(end))
 
-    assert end == place.task().closed()
+    assert end == place.task().read_closing_note()

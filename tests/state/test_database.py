@@ -62,9 +62,9 @@ def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @given(TRANSFER)
 def test_every_field_of_a_transfer_survives(shared: TransferRows, transfer: Transfer) -> None:
-    shared.put(transfer)
+    shared.put_transfer(transfer)
 
-    assert shared.find(transfer.name, transfer.uid) == transfer
+    assert shared.find_transfer(transfer.name, transfer.uid) == transfer
 
 
 @given(TIME, TEXT)
@@ -72,66 +72,66 @@ def test_every_field_of_an_event_survives(shared: TransferRows, at: datetime, te
     written = TransferEvent(name="gb.alpha.1.0.1", uid=2**32 - 2, at=at, text=text)
     shared.add_event(written)
 
-    assert shared.events(written.name, written.uid)[-1] == written
+    assert shared.events_of_transfer(written.name, written.uid)[-1] == written
 
 
 def test_times_come_back_in_utc(transfers: TransferRows, a_transfer: Build) -> None:
-    transfers.put(a_transfer(since=datetime(2026, 3, 1, 13, tzinfo=timezone(HOUR))))
+    transfers.put_transfer(a_transfer(since=datetime(2026, 3, 1, 13, tzinfo=timezone(HOUR))))
 
-    found = transfers.find("gb.alpha.7.0.1", 1001)
+    found = transfers.find_transfer("gb.alpha.7.0.1", 1001)
     assert found.since == NOON
     assert found.since.tzinfo == UTC
 
 
 def test_a_time_without_zone_is_refused(transfers: TransferRows, a_transfer: Build) -> None:
     with pytest.raises(StateError, match="no time zone"):
-        transfers.put(a_transfer(since=datetime(2026, 3, 1)))
+        transfers.put_transfer(a_transfer(since=datetime(2026, 3, 1)))
 
 
 def test_a_verdict_may_be_longer_than_a_message(transfers: TransferRows, a_transfer: Build) -> None:
     """What can be written can be read: else one long reason would stop the service."""
     long = a_transfer(verdict=TransferMessage(outcome=TransferOutcome.ERROR, reason="x" * 10_000))
-    transfers.put(long)
+    transfers.put_transfer(long)
 
-    assert transfers.open() == (long,)
+    assert transfers.open_transfers() == (long,)
 
 
 def test_a_number_that_no_column_holds_is_refused(transfers: TransferRows, a_transfer: Build) -> None:
     with pytest.raises(StateError, match=r"too large|out of range"):
-        transfers.put(a_transfer(remote_id=2**63))
+        transfers.put_transfer(a_transfer(remote_id=2**63))
 
-    assert transfers.open() == ()
+    assert transfers.open_transfers() == ()
 
 
 def test_a_name_that_is_none_is_refused(transfers: TransferRows, a_transfer: Build) -> None:
     with pytest.raises(ParseError):
-        transfers.put(a_transfer(name="job"))
+        transfers.put_transfer(a_transfer(name="job"))
 
 
 def test_the_same_name_of_two_people_is_two_transfers(transfers: TransferRows, a_transfer: Build) -> None:
     hers, his = a_transfer(uid=1001, wake="hers"), a_transfer(uid=1002, wake="his")
-    transfers.put(hers)
-    transfers.put(his)
+    transfers.put_transfer(hers)
+    transfers.put_transfer(his)
 
-    assert transfers.find(hers.name, 1001) == hers
-    assert transfers.find(his.name, 1002) == his
-    assert transfers.find(his.name, 1003) is None
+    assert transfers.find_transfer(hers.name, 1001) == hers
+    assert transfers.find_transfer(his.name, 1002) == his
+    assert transfers.find_transfer(his.name, 1003) is None
 
 
 def test_putting_again_replaces_every_field(transfers: TransferRows, a_transfer: Build) -> None:
-    transfers.put(a_transfer(since=NOON, verdict=TransferMessage(exit_status="1"), reason="first"))
+    transfers.put_transfer(a_transfer(since=NOON, verdict=TransferMessage(exit_status="1"), reason="first"))
     second = a_transfer(remote_id=12)
-    transfers.put(second)
+    transfers.put_transfer(second)
 
-    assert transfers.open() == (second,)
+    assert transfers.open_transfers() == (second,)
 
 
 def test_a_tasks_attempts_come_in_order(transfers: TransferRows, a_transfer: Build) -> None:
     for name in ("7.0.10", "7.0.2", "7.1.1", "70.0.1"):
-        transfers.put(a_transfer(name=f"gb.alpha.{name}"))
-    transfers.put(a_transfer(name="gb.beta.7.0.1"))
+        transfers.put_transfer(a_transfer(name=f"gb.alpha.{name}"))
+    transfers.put_transfer(a_transfer(name="gb.beta.7.0.1"))
 
-    assert [one.name for one in transfers.of_task("alpha", 7, 0)] == ["gb.alpha.7.0.2", "gb.alpha.7.0.10"]
+    assert [one.name for one in transfers.transfers_of_task("alpha", 7, 0)] == ["gb.alpha.7.0.2", "gb.alpha.7.0.10"]
 
 
 def test_open_and_closed_transfers_are_told_apart(transfers: TransferRows, a_transfer: Build) -> None:
@@ -139,11 +139,11 @@ def test_open_and_closed_transfers_are_told_apart(transfers: TransferRows, a_tra
     before = a_transfer(name="gb.alpha.2.0.1", closed_at=NOON - HOUR)
     after = a_transfer(name="gb.alpha.3.0.1", closed_at=NOON)
     for one in (living, before, after):
-        transfers.put(one)
+        transfers.put_transfer(one)
 
-    assert transfers.open() == (living,)
-    assert transfers.closed_since(NOON) == (after,)
-    assert transfers.closed_since(NOON - HOUR) == (before, after)
+    assert transfers.open_transfers() == (living,)
+    assert transfers.transfers_closed_since(NOON) == (after,)
+    assert transfers.transfers_closed_since(NOON - HOUR) == (before, after)
 
 
 def test_no_question_reads_all_transfers(state_file: StateFile, tmp_path: Path) -> None:
@@ -152,10 +152,10 @@ def test_no_question_reads_all_transfers(state_file: StateFile, tmp_path: Path) 
     asked = []
     note = lambda *args: asked.append(args[2:4])  # noqa: E731 - to be removed by its name
     event.listen(Engine, "before_cursor_execute", note)
-    transfers.open()
-    transfers.closed_since(NOON)
-    transfers.of_task("alpha", 7, 0)
-    transfers.events("gb.alpha.7.0.1", 1001)
+    transfers.open_transfers()
+    transfers.transfers_closed_since(NOON)
+    transfers.transfers_of_task("alpha", 7, 0)
+    transfers.events_of_transfer("gb.alpha.7.0.1", 1001)
     event.remove(Engine, "before_cursor_execute", note)
 
     plain = sqlite3.connect(tmp_path / "state.db")
@@ -168,12 +168,12 @@ def test_no_question_reads_all_transfers(state_file: StateFile, tmp_path: Path) 
 
 def test_what_was_kept_is_there_when_it_is_opened_again(state_url: str, a_transfer: Build) -> None:
     first = StateFile.open(state_url)
-    TransferRows(first).put(a_transfer())
+    TransferRows(first).put_transfer(a_transfer())
     first.close()
 
     again = StateFile.open(state_url)
 
-    assert TransferRows(again).open() == (a_transfer(),)
+    assert TransferRows(again).open_transfers() == (a_transfer(),)
     again.close()
 
 
@@ -182,22 +182,22 @@ def test_a_database_that_went_away_is_told_and_found_again(postgresql: Server, a
     url = postgresql.new()
     database = StateFile.open(url)
     transfers = TransferRows(database)
-    transfers.put(a_transfer())
+    transfers.put_transfer(a_transfer())
     postgresql.disconnect(url)
 
     with pytest.raises(StateError, match=r"^postgresql://"):
-        transfers.open()
-    assert transfers.open() == (a_transfer(),)
+        transfers.open_transfers()
+    assert transfers.open_transfers() == (a_transfer(),)
     database.close()
 
 
 def test_a_transaction_is_kept_whole(database: StateFile, transfers: TransferRows, a_transfer: Build) -> None:
     with database.transaction():
-        transfers.put(a_transfer())
+        transfers.put_transfer(a_transfer())
         transfers.add_event(TransferEvent(name="gb.alpha.7.0.1", uid=1001, at=NOON, text="sent"))
-        assert len(transfers.open()) == 1
+        assert len(transfers.open_transfers()) == 1
 
-    assert len(transfers.events("gb.alpha.7.0.1", 1001)) == 1
+    assert len(transfers.events_of_transfer("gb.alpha.7.0.1", 1001)) == 1
 
 
 def test_a_transaction_that_raises_leaves_nothing(
@@ -205,14 +205,14 @@ def test_a_transaction_that_raises_leaves_nothing(
 ) -> None:
     def change() -> None:
         with database.transaction():
-            transfers.put(a_transfer())
+            transfers.put_transfer(a_transfer())
             raise KeyError
 
     with pytest.raises(KeyError):
         change()
-    assert transfers.open() == ()
-    transfers.put(a_transfer())
-    assert transfers.open() == (a_transfer(),)
+    assert transfers.open_transfers() == ()
+    transfers.put_transfer(a_transfer())
+    assert transfers.open_transfers() == (a_transfer(),)
 
 
 def test_a_failure_that_the_caller_swallows_still_undoes_all(
@@ -220,29 +220,29 @@ def test_a_failure_that_the_caller_swallows_still_undoes_all(
 ) -> None:
     def change() -> None:
         with database.transaction():
-            transfers.put(a_transfer())
+            transfers.put_transfer(a_transfer())
             with pytest.raises(StateError, match=r"too large|out of range"):
-                transfers.put(a_transfer(remote_id=2**63))
+                transfers.put_transfer(a_transfer(remote_id=2**63))
             with pytest.raises(StateError, match="nothing was stored"):
-                transfers.put(a_transfer(uid=1002))
+                transfers.put_transfer(a_transfer(uid=1002))
 
     with pytest.raises(StateError, match="nothing was stored"):
         change()
-    assert transfers.open() == ()
+    assert transfers.open_transfers() == ()
 
 
 def test_forgetting_keeps_what_is_open_or_young(transfers: TransferRows, a_transfer: Build) -> None:
     for number, closed_at in enumerate((None, NOON - HOUR, NOON)):
         name = f"gb.alpha.{number}.0.1"
-        transfers.put(a_transfer(name=name, closed_at=closed_at))
+        transfers.put_transfer(a_transfer(name=name, closed_at=closed_at))
         transfers.add_event(TransferEvent(name=name, uid=1001, at=NOON - HOUR * 9, text="early"))
         transfers.add_event(TransferEvent(name=name, uid=1001, at=NOON + HOUR, text="late"))
 
-    forgotten = transfers.forget(NOON)
+    forgotten = transfers.delete_closed_transfers(NOON)
 
     assert forgotten == 1
-    assert transfers.find("gb.alpha.1.0.1", 1001) is None
-    assert [len(transfers.events(f"gb.alpha.{n}.0.1", 1001)) for n in range(3)] == [2, 0, 2]
+    assert transfers.find_transfer("gb.alpha.1.0.1", 1001) is None
+    assert [len(transfers.events_of_transfer(f"gb.alpha.{n}.0.1", 1001)) for n in range(3)] == [2, 0, 2]
 
 
 def test_forgetting_removes_old_records_and_stray_events(state_file: StateFile, tmp_path: Path) -> None:
@@ -253,12 +253,12 @@ def test_forgetting_removes_old_records_and_stray_events(state_file: StateFile, 
         decisions.keep(DecisionJournalEntry(at=at, program="poller", sentence="1 open", inputs={"open": 1}))
         snapshots.record(cluster="beta", taken_at=at, ok=False, took=HOUR, summary={"error": "no answer", "at": at})
 
-    transfers.forget(NOON)
+    transfers.delete_closed_transfers(NOON)
     snapshots.forget(NOON)
     decisions.forget(NOON, 1 << 20)
 
     plain = sqlite3.connect(tmp_path / "state.db")
-    assert len(transfers.events("gb.alpha.9.0.1", 1)) == 1
+    assert len(transfers.events_of_transfer("gb.alpha.9.0.1", 1)) == 1
     assert plain.execute("SELECT at, program, sentence, inputs FROM decisions").fetchall() == [
         ("2026-03-01T12:00:00.000000+00:00", "poller", "1 open", '{"open": 1}')
     ]
@@ -335,7 +335,7 @@ def test_old_records_are_forgotten(accounting: RemoteUsageRows) -> None:
     accounting.put_record(a_record(), NOON)
     accounting.put_record(a_record(transfer="gb.alpha.8.0.1"), NOON + HOUR)
 
-    accounting.forget_records(NOON + HOUR)
+    accounting.delete_records(NOON + HOUR)
 
     assert accounting.records_of("alpha", 7, 0) == ()
     assert len(accounting.records_of("alpha", 8, 0)) == 1

@@ -76,7 +76,7 @@ def integrity(path: Path) -> str:
 def test_only_the_owner_can_open_it(tmp_path: Path, a_transfer: Build) -> None:
     before = os.umask(0)
     try:
-        transfers_in(tmp_path / "state.db").put(a_transfer())
+        transfers_in(tmp_path / "state.db").put_transfer(a_transfer())
     finally:
         os.umask(before)
 
@@ -90,7 +90,7 @@ def test_an_empty_file_becomes_a_state_file(tmp_path: Path) -> None:
     """It is what kill -9 leaves right after the file was made."""
     (tmp_path / "state.db").touch()
 
-    assert transfers_in(tmp_path / "state.db").open() == ()
+    assert transfers_in(tmp_path / "state.db").open_transfers() == ()
 
 
 def with_another_migration(folder: Path, patch: pytest.MonkeyPatch, then: str = "") -> None:
@@ -110,14 +110,14 @@ def test_a_file_of_an_earlier_schema_is_migrated(
 ) -> None:
     """By a program that acts; one that only reads refuses it."""
     path = tmp_path / "state.db"
-    transfers_in(path).put(a_transfer())
+    transfers_in(path).put_transfer(a_transfer())
     before = path.read_bytes()
     with_another_migration(tmp_path, monkeypatch)
 
     with pytest.raises(StateError, match="wrong schema 0002; expected 0003"):
         StateFile.open(url_of(path), is_unchanged=True)
     assert path.read_bytes() == before
-    assert transfers_in(path).open() == (a_transfer(),)
+    assert transfers_in(path).open_transfers() == (a_transfer(),)
     assert columns(path)[-1] == "colour"
     assert StateFile.open(url_of(path), is_unchanged=True)
 
@@ -126,7 +126,7 @@ def test_a_file_that_a_newer_program_migrated_is_refused(
     tmp_path: Path, a_transfer: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "state.db"
-    transfers_in(path).put(a_transfer())
+    transfers_in(path).put_transfer(a_transfer())
     with monkeypatch.context() as newer:
         with_another_migration(tmp_path, newer)
         StateFile.open(url_of(path))
@@ -141,7 +141,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
     tmp_path: Path, a_transfer: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "state.db"
-    transfers_in(path).put(a_transfer())
+    transfers_in(path).put_transfer(a_transfer())
     before = columns(path)
     with monkeypatch.context() as newer:
         with_another_migration(tmp_path, newer, then='op.drop_table("ghosts")')
@@ -149,7 +149,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
             StateFile.open(url_of(path))
 
     assert columns(path) == before
-    assert transfers_in(path).open() == (a_transfer(),)
+    assert transfers_in(path).open_transfers() == (a_transfer(),)
 
 
 def test_the_migrations_make_the_schema_of_the_program(database: StateFile) -> None:
@@ -191,14 +191,14 @@ def test_a_file_that_may_not_change_is_read_and_never_written(tmp_path: Path, a_
     url = f"sqlite:///{path}".replace("?", "%3F").replace("#", "%23")
     with pytest.raises(StateError, match=r"no state file yet$"):
         StateFile.open(url, is_unchanged=True)
-    TransferRows(StateFile.open(url)).put(a_transfer())
+    TransferRows(StateFile.open(url)).put_transfer(a_transfer())
     before = {each: each.read_bytes() for each in tmp_path.iterdir()}
 
     transfers = TransferRows(StateFile.open(url, is_unchanged=True))
 
-    assert len(transfers.open()) == 1
+    assert len(transfers.open_transfers()) == 1
     with pytest.raises(StateError, match="readonly database"):
-        transfers.put(a_transfer())
+        transfers.put_transfer(a_transfer())
     assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
 
 
@@ -264,13 +264,13 @@ def test_a_missing_driver_is_told_with_what_brings_it(monkeypatch: pytest.Monkey
 def test_a_kill_in_a_transaction_leaves_the_old_state(tmp_path: Path, a_transfer: Build) -> None:
     """The transaction is larger than SQLite's cache, so a part of it is in the file already."""
     path = tmp_path / "state.db"
-    transfers_in(path).put(a_transfer())
+    transfers_in(path).put_transfer(a_transfer())
     size = path.stat().st_size
     child = run(
         """
 with db.transaction():
     for uid in range(2000):
-        transfers.put(one.but(uid=uid, reason="x" * 4000))
+        transfers.put_transfer(one.but(uid=uid, reason="x" * 4000))
     print("written", flush=True)
     sys.stdin.read()
 """,
@@ -281,7 +281,7 @@ with db.transaction():
     child.wait()
     assert path.stat().st_size > size
 
-    assert transfers_in(path).open() == (a_transfer(),)
+    assert transfers_in(path).open_transfers() == (a_transfer(),)
     assert integrity(path) == "ok"
 
 
@@ -290,11 +290,11 @@ def test_a_kill_at_any_moment_leaves_whole_transactions(tmp_path: Path) -> None:
     """Two transfers change together; the reader of the pipe knows what was committed."""
     path = tmp_path / "state.db"
     code = """
-last = max((one.remote_id for one in transfers.open()), default=0)
+last = max((one.remote_id for one in transfers.open_transfers()), default=0)
 for number in range(last + 1, 1000000):
     with db.transaction():
-        transfers.put(one.but(remote_id=number))
-        transfers.put(one.but(uid=1002, remote_id=number))
+        transfers.put_transfer(one.but(remote_id=number))
+        transfers.put_transfer(one.but(uid=1002, remote_id=number))
     print(number, flush=True)
 """
     for _ in range(8):
@@ -304,7 +304,7 @@ for number in range(last + 1, 1000000):
         child.send_signal(signal.SIGKILL)
         told = [int(line) for line in (first + child.stdout.read()).splitlines(True) if line[-1:] == b"\n"]
         child.wait()
-        kept = {one.remote_id for one in transfers_in(path).open()}
+        kept = {one.remote_id for one in transfers_in(path).open_transfers()}
 
         assert kept in ({told[-1]}, {told[-1] + 1})
     assert integrity(path) == "ok"
@@ -315,11 +315,11 @@ def test_two_processes_write_without_losing_anything(tmp_path: Path) -> None:
     code = """
 for _ in range(100):
     with db.transaction():
-        seen = transfers.find(one.name, one.uid) or one
-        transfers.put(seen.but(missed_polls=seen.missed_polls + 1))
+        seen = transfers.find_transfer(one.name, one.uid) or one
+        transfers.put_transfer(seen.but(missed_polls=seen.missed_polls + 1))
 """
     children = [run(code, path) for _ in range(2)]  # both make the file, too
 
     assert [child.wait(timeout=120) for child in children] == [0, 0]
-    found = transfers_in(path).find("gb.alpha.7.0.1", 1001)
+    found = transfers_in(path).find_transfer("gb.alpha.7.0.1", 1001)
     assert found.missed_polls == 200

@@ -52,24 +52,24 @@ def test_a_full_disk_loses_nothing(small_disk: Path, a_transfer: Build) -> None:
     def change() -> None:
         with database.transaction():
             for uid in range(500):
-                TransferRows(database).put(a_transfer(uid=uid, reason="y" * 4000))
+                TransferRows(database).put_transfer(a_transfer(uid=uid, reason="y" * 4000))
 
     with pytest.raises(StateError, match="database or disk is full"):
         change()
-    assert TransferRows(database).open() == kept
+    assert TransferRows(database).open_transfers() == kept
     ballast.unlink()
-    TransferRows(database).put(a_transfer(uid=9999, reason="z" * 4000))
+    TransferRows(database).put_transfer(a_transfer(uid=9999, reason="z" * 4000))
 
-    assert [one.uid for one in TransferRows(database).open()] == [*range(len(kept)), 9999]
+    assert [one.uid for one in TransferRows(database).open_transfers()] == [*range(len(kept)), 9999]
     assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 def test_a_state_file_on_a_full_disk_can_be_read(small_disk: Path, a_transfer: Build) -> None:
     url = url_of(small_disk / "state.db")
-    TransferRows(StateFile.open(url)).put(a_transfer())
+    TransferRows(StateFile.open(url)).put_transfer(a_transfer())
     fill_disk(small_disk)
 
-    assert TransferRows(StateFile.open(url)).open() == (a_transfer(),)
+    assert TransferRows(StateFile.open(url)).open_transfers() == (a_transfer(),)
 
 
 def test_a_state_file_is_made_once_there_is_room(small_disk: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_state_file_is_made_once_there_is_room(small_disk: Path) -> None:
         StateFile.open(url)
     ballast.unlink()
 
-    assert TransferRows(StateFile.open(url)).open() == ()
+    assert TransferRows(StateFile.open(url)).open_transfers() == ()
 
 
 def fill(database: StateFile, a_transfer: Build) -> tuple[Transfer, ...]:
@@ -88,7 +88,7 @@ def fill(database: StateFile, a_transfer: Build) -> tuple[Transfer, ...]:
     while True:
         one = a_transfer(uid=len(kept), reason="x" * 4000)
         try:
-            TransferRows(database).put(one)
+            TransferRows(database).put_transfer(one)
         except StateError as error:
             if str(error).endswith("state.db: database or disk is full"):
                 return tuple(kept)

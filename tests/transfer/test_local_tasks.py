@@ -62,7 +62,7 @@ def clients(tmp_path: Path) -> Clients:
 
 
 def test_a_query_of_several_jobs_leaves_out_unlisted_jobs(clients: Clients) -> None:
-    kept = clients.home.requests((ALTERED, GONE, DEFERRED))
+    kept = clients.home.query_requests((ALTERED, GONE, DEFERRED))
 
     facts = {
         job: (request.owner, request.hard, request.own_queues, request.is_deferred) for job, request in kept.items()
@@ -82,7 +82,7 @@ def test_a_query_of_several_jobs_leaves_out_unlisted_jobs(clients: Clients) -> N
 def test_each_guard_is_removed_by_its_own_qalter_call(clients: Clients, guard: str, asked: list[str]) -> None:
     clients.show(_one(DEFERRED))
 
-    clients.home.release(act(guard))
+    clients.home.remove_guard(act(guard))
 
     assert clients.asked() == asked
 
@@ -103,7 +103,7 @@ def test_removing_a_guard_restores_the_start_time_of_the_job_owner(
     job = _one(DEFERRED).replace(OURS, start)
     clients.show(job if is_noted else NOTE.sub(b"", job))
 
-    clients.home.release(act(HomeStartGuard.START))
+    clients.home.remove_guard(act(HomeStartGuard.START))
 
     expected = [f"UTC -a {asked} -dc gridbridge_start,gridbridge_job {DEFERRED}"] if asked else []
     assert clients.asked() == expected
@@ -115,8 +115,8 @@ def test_an_invalid_noted_start_time_lets_the_job_start_at_once(
 ) -> None:
     clients.show(_one(DEFERRED).replace(b"1767225600", own.encode()))
 
-    clients.home.release(act(HomeStartGuard.START))
-    clients.home.guard(act(HomeStartGuard.START))
+    clients.home.remove_guard(act(HomeStartGuard.START))
+    clients.home.set_guard(act(HomeStartGuard.START))
 
     assert clients.asked() == [
         f"UTC -a 197001020000.00 -dc gridbridge_start,gridbridge_job {DEFERRED}",
@@ -134,7 +134,7 @@ def test_a_job_whose_noted_queues_are_unknown_may_start_in_any_queue(
     with (clients.folder / "qalter").open("a") as file:
         file.write("case $2 in nosuch) echo 'job requests unknown queue \"nosuch\"'; exit 1;; esac\n")
 
-    clients.home.unpin(act())
+    clients.home.restore_requested_queues(act())
 
     assert clients.asked()[-1] == f" -q * -dc gridbridge_queues {DEFERRED}"
     assert len(clients.asked()) == 2
@@ -152,7 +152,7 @@ def test_a_job_whose_noted_queues_are_unknown_may_start_in_any_queue(
 def test_a_restored_guard_is_noted_in_the_job_context(clients: Clients, guard: str, asked: list[str]) -> None:
     clients.show(_one(DEFERRED))
 
-    clients.home.guard(act(guard))
+    clients.home.set_guard(act(guard))
 
     assert clients.asked() == asked
 
@@ -160,7 +160,7 @@ def test_a_restored_guard_is_noted_in_the_job_context(clients: Clients, guard: s
 def test_a_start_time_set_by_a_person_is_noted_before_the_guard(clients: Clients) -> None:
     clients.show(_one(DEFERRED).replace(OURS, b"<JB_execution_time>1798761600</JB_execution_time>"))
 
-    clients.home.guard(act(HomeStartGuard.START))
+    clients.home.set_guard(act(HomeStartGuard.START))
 
     assert clients.asked() == [f"{FAR} -ac gridbridge_start=1798761600 {NOTED}"]
 
@@ -170,13 +170,13 @@ def test_an_invalid_job_number_in_the_guard_note_counts_as_0(clients: Clients, n
     pair = b"<VA_variable>gridbridge_job</VA_variable><VA_value>%s</VA_value></JB_context>" % note
     clients.show(_one(DEFERRED).replace(b"</JB_context>", pair))
 
-    assert clients.home.requests((DEFERRED,))[DEFERRED].deferred_job == original
+    assert clients.home.query_requests((DEFERRED,))[DEFERRED].deferred_job == original
 
 
 def test_one_query_lists_all_jobs_that_wait_for_their_start_time(clients: Clients) -> None:
     clients.show(b"<JB_job_number>5</JB_job_number>\n</job_info>\n")
 
-    assert clients.home.deferred() == {5}
+    assert clients.home.query_deferred_jobs() == {5}
     assert clients.asked("qstat") == [" -s ha -u * -xml"]
 
 
@@ -184,7 +184,7 @@ def test_an_incomplete_answer_about_waiting_jobs_is_an_error(clients: Clients) -
     clients.show(b"<JB_job_number>5</JB_job_number>\n")
 
     with pytest.raises(ParseError):
-        clients.home.deferred()
+        clients.home.query_deferred_jobs()
 
 
 def test_one_query_returns_the_accounts_of_several_jobs(clients: Clients) -> None:
@@ -205,6 +205,6 @@ def _one(job: int) -> bytes:
 @pytest.mark.parametrize("clusters", [{"alpha": ClusterSection(kind=ClusterKind.OAR)}, {}], ids=["OAR", "none"])
 def test_local_acts_need_a_grid_engine_home(clusters: dict[str, ClusterSection]) -> None:
     tasks = LocalTaskActs(Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={}))
-    for act in (lambda: tasks.requests((7,)), lambda: tasks.free_copy(7)):
+    for act in (lambda: tasks.query_requests((7,)), lambda: tasks.remove_copied_guard(7)):
         with pytest.raises(ConfigError, match="needs a Grid Engine home"):
             act()

@@ -11,4 +11,4 @@ AT_ONCE = {TransferActKind.CLOSE, TransferActKind.PUBLISH}  # by services.transf
 def test_every_act_that_needs_a_cluster_has_a_method() -> None:
     acts = TransferActRunner(Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={}))
 
-    assert set(acts._far) == set(TransferActKind) - AT_ONCE
+    assert set(acts._cluster_acts) == set(TransferActKind) - AT_ONCE

@@ -16,7 +16,7 @@ from typing import NoReturn
 from gridbridge.batch.embedded import embedded_job_processes
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedTransferQueue
 from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore
-from gridbridge.decisions.transfer.transfer_queue_closing import closing_load_value
+from gridbridge.decisions.transfer.transfer_queue_closing import load_value_closing_queue
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.transfer_route import BARE
 from gridbridge.shell.program_runs import run_program
@@ -213,7 +213,7 @@ def open_embedded_transfer_queues(database: EmbeddedJobStore) -> frozenset[str]:
     queues = [queue for queue in database.queues() if database.first_for(queue)]
     values = _load_values(queues[0].methods) if queues else {}
     return frozenset(
-        queue.name for queue in queues if not closing_load_value(values, queue.remote, queue.pending_limit)
+        queue.name for queue in queues if not load_value_closing_queue(values, queue.remote, queue.pending_limit)
     )
 
 

@@ -36,7 +36,11 @@ def release_into_queue(cell: GridEngineCellAccess, local: TransferAttemptId, que
     job = str(local.job)
     request = submit.query_job_request(cell, job)
     own = request.own_queues or ANY_QUEUE
-    hard = claim_and_guard.drop_remote_request(request.hard) if claim_and_guard.asks_for_home(request.hard) else None
+    hard = (
+        claim_and_guard.drop_remote_request(request.hard)
+        if claim_and_guard.does_job_request_home(request.hard)
+        else None
+    )
     submit.pin_job_to_queue(cell, job, queue, remember=own, hard=hard)
     remove_task_guard(cell, local, guard)
 

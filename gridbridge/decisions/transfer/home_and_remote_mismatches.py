@@ -99,7 +99,7 @@ def _remote_job_or_copy_row(
     transfer: Transfer, remote: ClusterSnapshot, situation: TransferDecisionInputs
 ) -> ClusterJobListRow | None:
     """Return the row of the remote job, or of the copy that OAR made after a failed launch."""
-    if transfer.remote_id and (row := situation.row(transfer)):
+    if transfer.remote_id and (row := situation.remote_job_row(transfer)):
         return row
     name_and_owner = transfer.name, transfer.owner
     return next((row for row in remote.copies if (row.name, row.owner) == name_and_owner), None)
@@ -125,13 +125,13 @@ class SuspensionMismatch:
     at: tuple[datetime, ...]  # query times: home cluster, then remote cluster
     why: str
 
-    def is_like(self, earlier: "SuspensionMismatch") -> bool:
+    def is_same_mismatch(self, earlier: "SuspensionMismatch") -> bool:
         """Say whether two mismatches have equal states at home and equal numbers of job lists."""
         return self.desired == earlier.desired and len(self.at) == len(earlier.at)
 
-    def follows(self, earlier: "SuspensionMismatch") -> bool:
+    def confirms_mismatch(self, earlier: "SuspensionMismatch") -> bool:
         """Say whether `earlier` is an equal mismatch, and all its job lists are older."""
-        return self.is_like(earlier) and all(map(datetime.__gt__, self.at, earlier.at))
+        return self.is_same_mismatch(earlier) and all(map(datetime.__gt__, self.at, earlier.at))
 
 
 def find_suspension_mismatch(
@@ -240,7 +240,7 @@ def jobs_with_guard_besides_hold(transfers: Iterable[Transfer], local: ClusterSn
     return tuple(sorted({parse_transfer_name(transfer.name).job for transfer in hidden}))
 
 
-def guard_to_restore(transfer: Transfer, request: JobRequest, transfer_queues: Collection[str]) -> str:
+def missing_home_start_guard(transfer: Transfer, request: JobRequest, transfer_queues: Collection[str]) -> str:
     """Return the missing hold or start time that must keep a local task from starting; '' if none is missing."""
     if request.owner != transfer.owner or (transfer.guard == HomeStartGuard.START and request.is_deferred):
         return ""

@@ -67,14 +67,14 @@ def _tasks_to_recall_in_turn(
     ranked = []
     for transfer in sorted(transfers, key=lambda transfer: (transfer.since or transfer.created_at, transfer.name)):
         queue, trouble = queues.get(transfer.queue), troubles.get(transfer.remote, "")
-        slots, why, state = _recall_need(transfer, situation, queue, trouble)
+        slots, why, state = _recall_slots_and_reason(transfer, situation, queue, trouble)
         if slots and why:
             ranked.append((before[transfer.owner], (transfer, slots, why, state)))
             before[transfer.owner] += 1
     return [candidate for _, candidate in sorted(ranked, key=lambda pair: pair[0])]
 
 
-def _recall_need(
+def _recall_slots_and_reason(
     transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueueSection | None, trouble: str
 ) -> tuple[int, str, str]:
     """Return a task's home slots, the reason to bring the task home, and a text on the cluster's load.
@@ -82,7 +82,7 @@ def _recall_need(
     A task with 0 slots or an empty reason is not brought home.
     """
     if why := _why_cluster_is_silent_too_long(transfer, situation, queue):
-        home_row, state = situation.at_home(transfer), ""
+        home_row, state = situation.home_task_row(transfer), ""
         slots = home_row.slots if home_row else 0
     elif row := _waiting_remote_job_row(transfer, situation):
         remote = situation.snapshots[transfer.remote]
@@ -95,7 +95,7 @@ def _recall_need(
 
 def _waiting_remote_job_row(transfer: Transfer, situation: TransferDecisionInputs) -> ClusterJobListRow | None:
     """Return the row of a remote job that waits in a fresh job list and whose starter sleeps; else None."""
-    row = situation.row(transfer)
+    row = situation.remote_job_row(transfer)
     if row is None or not transfer.since or not _does_starter_sleep(transfer, situation, (StarterPhase.RELEASED,)):
         return None
     is_fresh = situation.now - situation.snapshots[transfer.remote].taken_at < FRESH_JOB_LIST_AGE
@@ -154,7 +154,7 @@ def does_job_wait_for_claim_grant(transfer: Transfer, situation: TransferDecisio
     """Say whether a remote job has started and waits for permission from home to run."""
     if not does_claim_need_home_grant(transfer.claim) or transfer.claimed or transfer.verdict or transfer.is_over:
         return False
-    row = situation.row(transfer)
+    row = situation.remote_job_row(transfer)
     if row is None or row.owner != transfer.owner:
         return False
     return row.state.is_running and transfer.desired != DesiredLocalJobState.DEAD
@@ -170,7 +170,7 @@ def why_task_move_is_impossible(transfer: Transfer, situation: TransferDecisionI
         return "the task has ended there"
     if transfer.desired not in ("", DesiredLocalJobState.RUNNING):
         return f"the task is to be {transfer.desired}"
-    row = situation.row(transfer)
+    row = situation.remote_job_row(transfer)
     if row is not None and row.state.has_begun:
         return "the task has started there"
     return ""

@@ -17,7 +17,7 @@ def stay_home_request_changes(hard: Pairs, queues: str, transfer_queues: Collect
     `queues` is the queue list that the job requested; an empty list means any queue. The best change comes first. A
     change is a new list of hard requests or a new queue list.
     """
-    if claim_and_guard.asks_for_remote(hard):
+    if claim_and_guard.does_job_request_remote(hard):
         return ()
     queues_kept = drop_transfer_queues_from_list(queues, transfer_queues)
     by_queue: tuple[Variant, ...] = ((None, queues_kept),) if queues_kept else ()
@@ -55,5 +55,9 @@ def rerun_policy_by_home_queues(hard: Pairs, queues: str, own: Mapping[str, str]
     the answer no. A job that fits no queue gets no, which is Grid Engine's default.
     """
     says = [rerun for name, rerun in own.items() if claim_and_guard.may_queue_list_include(queues, name)]
-    may = says and not claim_and_guard.asks_for_remote(hard) and not any("FALSE" in setting.upper() for setting in says)
+    may = (
+        says
+        and not claim_and_guard.does_job_request_remote(hard)
+        and not any("FALSE" in setting.upper() for setting in says)
+    )
     return YES if may else NO

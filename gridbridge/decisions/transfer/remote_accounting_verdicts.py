@@ -47,10 +47,10 @@ def home_verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMes
     reason = f"{transfer.remote} says {end.reason}"
     if end.signal is not None:
         return verdict.but(outcome=TransferOutcome.SIGNAL, signal=str(end.signal), reason=reason)
-    return _verdict_of_unseen_end(verdict, transfer, end, reason)
+    return _verdict_of_lost_job(verdict, transfer, end, reason)
 
 
-def _verdict_of_unseen_end(verdict: TransferMessage, transfer: Transfer, end: JobEnd, reason: str) -> TransferMessage:
+def _verdict_of_lost_job(verdict: TransferMessage, transfer: Transfer, end: JobEnd, reason: str) -> TransferMessage:
     cause, killed = TransferFailureCause.LOST, "killed with the job's host: "
     if end.is_preempted:
         cause, killed = TransferFailureCause.PREEMPTED, "killed: "

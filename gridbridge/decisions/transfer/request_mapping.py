@@ -58,7 +58,7 @@ def map_request_to_remote_cluster(
         queues=_map_queues(request.queues, mapping, remote),
         notes=tuple(notes),
         spread=spread,
-        types=tuple(rule.to for _, rule in mapping.of(request_mapping_rules.TYPE)),
+        types=tuple(rule.to for _, rule in mapping.rules_of_kind(request_mapping_rules.TYPE)),
     )
 
 
@@ -74,7 +74,7 @@ def _add_default_resources(mapped: Pairs, request: MappableJobRequest, mapping: 
     }
     missing = [
         (name, rule)
-        for name, rule in mapping.of(request_mapping_rules.RESOURCE)
+        for name, rule in mapping.rules_of_kind(request_mapping_rules.RESOURCE)
         if resource_long_name(name) not in names
     ]
     for name, rule in missing:
@@ -104,7 +104,7 @@ def _amount_or_infinity(value: str) -> float:
 
 
 def _map_hard_resource(name: str, value: str, mapping: RequestMapping, remote: str) -> Pairs:
-    rule = mapping.rule(request_mapping_rules.RESOURCE, name) or RequestMappingRule()
+    rule = mapping.find_rule(request_mapping_rules.RESOURCE, name) or RequestMappingRule()
     if rule.reject:
         raise UnmappableRequest(f"{remote} has no {name}: {rule.reject}")
     return () if rule.drop else _convert_resource_request(name, value, rule)
@@ -152,7 +152,7 @@ def _map_parallel_environment(
 ) -> tuple[str, int, str]:
     if not request.pe:
         return "", request.slots, ""
-    rule = mapping.rule(request_mapping_rules.PE, request.pe) or RequestMappingRule()
+    rule = mapping.find_rule(request_mapping_rules.PE, request.pe) or RequestMappingRule()
     if rule.reject:
         raise UnmappableRequest(f"{remote} has no parallel environment {request.pe}: {rule.reject}")
     slots = grid_engine_amounts.ceil_despite_rounding_error(request.slots * float(rule.scale or 1))
@@ -161,7 +161,7 @@ def _map_parallel_environment(
 
 def _map_project(project: str, mapping: RequestMapping, remote: str) -> str:
     """Return the project at the remote cluster; the rule `*` also covers jobs without a project."""
-    rule = mapping.rule(request_mapping_rules.PROJECT, project) or RequestMappingRule()
+    rule = mapping.find_rule(request_mapping_rules.PROJECT, project) or RequestMappingRule()
     if rule.reject:
         of_project = f"of project {project}" if project else "without a project"
         raise UnmappableRequest(f"{remote} takes no job {of_project}: {rule.reject}")
@@ -173,7 +173,7 @@ def _map_queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -
 
     A job whose queues have no rule gets the queue of the rule for all jobs, if this rule exists.
     """
-    rules = [(name, rule) for name in queues if (rule := mapping.rule(request_mapping_rules.QUEUE, name))]
+    rules = [(name, rule) for name in queues if (rule := mapping.find_rule(request_mapping_rules.QUEUE, name))]
     for name, rule in rules:
         if rule.reject:
             raise UnmappableRequest(f"{remote} has no equivalent of queue {name}: {rule.reject}")
@@ -194,15 +194,15 @@ def spread_slots_over_oar_nodes(slots: int, spread: str, nodes: int) -> Groups:
     """
     if request_mapping_rules.is_fixed_slots_per_node(spread):
         full, remainder = divmod(slots, int(spread))
-        return _without_empty_groups((full, int(spread)), (1, remainder))
+        return _drop_empty_node_groups((full, int(spread)), (1, remainder))
     if spread == request_mapping_rules.ROUND_ROBIN:
         used = min(slots, nodes or slots)
         per_node, more = divmod(slots, used)
-        return _without_empty_groups((used, per_node), (more, 1))
+        return _drop_empty_node_groups((used, per_node), (more, 1))
     return ((0, slots),) if spread == request_mapping_rules.FILL_UP else ONE_NODE
 
 
-def _without_empty_groups(*pairs: tuple[int, int]) -> Groups:
+def _drop_empty_node_groups(*pairs: tuple[int, int]) -> Groups:
     return tuple(pair for pair in pairs if all(pair))
 
 

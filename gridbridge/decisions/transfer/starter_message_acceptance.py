@@ -56,13 +56,15 @@ class ReceivedStarterMessage:
 
 def accept_or_reject_message(received: ReceivedStarterMessage) -> Transfer | RejectedStarterMessage:
     """Return a transfer as changed by a starter's message, or the reason to reject the message."""
-    return reject_wrong_route(received.message, received.home, received.routes) or apply_starter_message(received)
+    return reject_message_of_wrong_route(received.message, received.home, received.routes) or apply_starter_message(
+        received
+    )
 
 
 def apply_starter_message(received: ReceivedStarterMessage) -> Transfer | RejectedStarterMessage:
     """Return a transfer as changed by a starter's message from the right home cluster and queue."""
     message, transfer, now = received.message, received.known, received.now
-    if reason := invalid_message_value(message):
+    if reason := describe_invalid_message_value(message):
         return _reject_message(message, reason)
     message = message.but(reason=transfer_messages_in_spool.shorten_reason_for_storage(message.reason))
     if message.kind == TransferMessageKind.RECORD:
@@ -84,7 +86,7 @@ def _reject_message(message: TransferMessage, reason: str) -> RejectedStarterMes
     return RejectedStarterMessage(what=message.transfer, reason=reason)
 
 
-def reject_wrong_route(
+def reject_message_of_wrong_route(
     message: TransferMessage, home: str, routes: Container[Destination]
 ) -> RejectedStarterMessage | None:
     """Reject a message from another home cluster, or with a wrong pair of transfer queue and cluster."""
@@ -143,7 +145,7 @@ def is_new_starter_of_dying_task(transfer: Transfer, message: TransferMessage) -
     return is_dying and bool(message.wake) and message.wake != transfer.wake
 
 
-def invalid_message_value(message: TransferMessage) -> str:
+def describe_invalid_message_value(message: TransferMessage) -> str:
     """Name the invalid value of a message that a user's process wrote; '' for a valid message."""
     numbers = (
         ("remote id", message.remote_id, MAX_JOB_DIGITS),

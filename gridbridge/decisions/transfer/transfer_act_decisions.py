@@ -41,7 +41,7 @@ def update_and_plan_transfers(
     """Return all transfers as the newest job lists show them, and the acts due for each transfer."""
     observed, actions = [], []
     for transfer in transfers:
-        row = situation.at_home(transfer)
+        row = situation.home_task_row(transfer)
         now_known = update_transfer_from_snapshots(transfer, situation, row)
         observed.append(now_known)
         actions += decide_transfer_actions(now_known, situation, policy, row)
@@ -53,7 +53,7 @@ def update_transfer_from_snapshots(
 ) -> Transfer:
     """Return a transfer with the states that the newest job lists of both clusters show.
 
-    `home_row` is the row of the transfer's task in the home job list (`TransferDecisionInputs.at_home`).
+    `home_row` is the row of the transfer's task in the home job list (`TransferDecisionInputs.home_task_row`).
     """
     local = situation.snapshots.get(situation.home)
     if local and transfer.is_older_than(local.taken_at):
@@ -75,7 +75,7 @@ def update_transfer_from_snapshots(
 
 
 def _update_remote_state(transfer: Transfer, remote: ClusterSnapshot, situation: TransferDecisionInputs) -> Transfer:
-    row = situation.row(transfer)
+    row = situation.remote_job_row(transfer)
     if row is None:
         return transfer.but(
             missed_polls=transfer.missed_polls + 1,
@@ -91,11 +91,11 @@ def _update_remote_state(transfer: Transfer, remote: ClusterSnapshot, situation:
         missing_since=None,
         seen_at=remote.taken_at,
         cause=transfer.cause if transfer.verdict else "",
-        reason=_remote_reason(row, remote),
+        reason=_describe_remote_job_state(row, remote),
     )
 
 
-def _remote_reason(row: ClusterJobListRow, remote: ClusterSnapshot) -> str:
+def _describe_remote_job_state(row: ClusterJobListRow, remote: ClusterSnapshot) -> str:
     queue = next((queue for queue in remote.queues if queue.name == row.queue), None)
     if queue and QueueStartBlocker.UNREACHABLE in queue.state.facts:
         return f"unknown: host {queue.host} does not report to {remote.cluster}"
@@ -112,7 +112,7 @@ def decide_transfer_actions(
     if transfer.is_over or (transfer.remote in situation.dropped and not verdict):
         return []
     is_asleep = transfer.wake in situation.asleep
-    is_put_back, is_gone = transfer.local_state.is_put_back, _is_gone_at_home(transfer, home)
+    is_put_back, is_gone = transfer.local_state.is_put_back, _is_task_gone_from_home(transfer, home)
     # a rescheduled task without a hold or start time starts again, and its new starter continues the remote job
     may_restart = transfer.guard == HomeStartGuard.NONE and is_put_back
     # qalter -q changes a whole job, so no rescheduled task of the job may still lack its new starter
@@ -120,7 +120,7 @@ def decide_transfer_actions(
     has_no_reader = verdict and not is_dead and not is_asleep
     is_to_end = is_dead or (not (is_asleep or may_restart) and (is_put_back or is_gone))
     deleted_at = situation.deleted_at_home.get(transfer.name)
-    row = situation.row(transfer) if is_to_end or deleted_at else None
+    row = situation.remote_job_row(transfer) if is_to_end or deleted_at else None
     is_new = remote is not None and transfer.is_older_than(remote.taken_at)
     is_deletable = row is not None and not row.state.is_deleting
     # the terminate method of the task's queue is a process of the job owner, and may end without effect
@@ -175,10 +175,10 @@ def _may_home_still_run_task(
 def is_home_task_deleted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     """Say whether the home cluster deletes a transfer's task or no longer lists the task."""
     home = situation.snapshots.get(situation.home)
-    return transfer.local_state.is_deleting or _is_gone_at_home(transfer, home)
+    return transfer.local_state.is_deleting or _is_task_gone_from_home(transfer, home)
 
 
-def _is_gone_at_home(transfer: Transfer, home: ClusterSnapshot | None) -> bool:
+def _is_task_gone_from_home(transfer: Transfer, home: ClusterSnapshot | None) -> bool:
     return (
         home is not None
         and transfer.is_older_than(home.taken_at - NEW_STARTER_MESSAGE_TIME)

@@ -11,7 +11,7 @@ from gridbridge.model.config_key_descriptions import RemoteAccounts
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.jobs_and_accounting import JobRequestAndSubmitOptions, QueueJobAndUserRestrictions
 from gridbridge.model.names_offered_by_cluster import NonForwardingQueues
-from gridbridge.model.transfer.claim_and_guard import OPERATORS, asks_for_home
+from gridbridge.model.transfer.claim_and_guard import OPERATORS, does_job_request_home
 
 
 def why_cluster_refuses_owner(owner: str, users: RemoteAccounts, account: str, section: str) -> str:
@@ -44,7 +44,7 @@ def why_queue_refuses_job(
 
 def why_request_excludes_queue(queue: str, request: JobRequest) -> str:
     """Name the request of a job that excludes the transfer queue; '' if no request does."""
-    if asks_for_home(request.hard):
+    if does_job_request_home(request.hard):
         return f"the job requests remote=false and stays at home: {queue} never gets this job"
     named = [word.partition("@")[0] for word in request.own_queues.split(",")]
     if not all(named) or queue in named or any(OPERATORS & set(word) for word in named):

@@ -43,7 +43,7 @@ def transfer_queue_load_thresholds(cluster: str, pending_limit: int) -> str:
     return f"{load_value_complex_attribute(cluster, UP)}=false{pending}"
 
 
-def closing_load_value(values: "Mapping[str, str]", cluster: str, pending_limit: int) -> str:
+def load_value_closing_queue(values: "Mapping[str, str]", cluster: str, pending_limit: int) -> str:
     """Return which load value, UP or PENDING, closes a queue with these thresholds; '' for an open queue.
 
     A missing load value closes the queue.

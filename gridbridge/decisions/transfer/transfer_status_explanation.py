@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import datetime
 
 from gridbridge.decisions.transfer.circuit_breaker import describe_failure_cause
-from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh, closing_load_value
+from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh, load_value_closing_queue
 from gridbridge.model import published_status_and_reports as reports
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.job_and_queue_states import JobStateFact, QueueStartBlocker
@@ -135,7 +135,7 @@ def _why_queue_is_closed(
 ) -> str:
     if not instances:
         return "the home cluster does not list this queue"
-    if why := _closing_threshold(route, shown, now):
+    if why := _why_load_values_close_queue(route, shown, now):
         return why
     if any(not queue.known.facts and queue.used < queue.total for queue in instances):
         return ""
@@ -143,7 +143,9 @@ def _why_queue_is_closed(
     return next((words for fact, words in CLOSED_QUEUE_REASONS if fact in facts), "every slot is used")
 
 
-def _closing_threshold(route: reports.PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime) -> str:
+def _why_load_values_close_queue(
+    route: reports.PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime
+) -> str:
     load = shown.load
     if load is None or not are_load_values_fresh((now - load.taken_at).total_seconds(), load.stale.total_seconds()):
         return "the load values are too old"
@@ -151,7 +153,7 @@ def _closing_threshold(route: reports.PublishedTransferQueue, shown: PublishedFi
         return shown.service.full
     if why := describe_cluster_drain(route.cluster, shown, now):
         return why
-    closed_by = closing_load_value(load.values, route.cluster, route.pending_limit)
+    closed_by = load_value_closing_queue(load.values, route.cluster, route.pending_limit)
     if closed_by == UP:
         quiet = describe_cluster_silence(shown.clusters.get(route.cluster), now)
         failed = "" if quiet else why_breaker_closed_queues(route.cluster, shown, now)

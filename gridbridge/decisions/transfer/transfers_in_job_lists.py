@@ -35,12 +35,12 @@ class TransferDecisionInputs:
     deleted_at_home: Mapping[str, datetime] = field(default_factory=dict)  # deletion time by transfer name
     reused_ids: frozenset[TransferKey] = frozenset()  # transfers whose remote job id now belongs to another job
 
-    def at_home(self, transfer: Transfer) -> ClusterJobListRow | None:
+    def home_task_row(self, transfer: Transfer) -> ClusterJobListRow | None:
         """Return the row of a transfer's task in the home job list; None if the list lacks the task."""
         local = self.snapshots.get(self.home)
         return find_home_task_of_transfer(transfer, local) if local else None
 
-    def row(self, transfer: Transfer) -> ClusterJobListRow | None:
+    def remote_job_row(self, transfer: Transfer) -> ClusterJobListRow | None:
         """Return the row of a transfer's remote job in its cluster's job list; None if the list lacks the job.
 
         The job is found by its id, or by the transfer's name while the id is unknown. The job's owner must be the
@@ -183,12 +183,12 @@ def drop_middle_events(events: Sequence[T]) -> tuple[Sequence[T], int]:
     return ((*events[:FIRST_EVENTS], *events[-LAST_EVENTS:]), left_out) if left_out else (events, 0)
 
 
-def listed_remote_jobs(
+def transfers_with_listed_remote_job(
     transfers: Iterable[Transfer], cluster: str, situation: TransferDecisionInputs
 ) -> Iterator[tuple[Transfer, ClusterJobListRow]]:
     """Yield each transfer whose remote job `cluster` lists, with the row of this job."""
     for transfer in transfers:
-        row = situation.row(transfer) if transfer.remote == cluster and transfer.remote_id else None
+        row = situation.remote_job_row(transfer) if transfer.remote == cluster and transfer.remote_id else None
         if row:
             yield transfer, row
 

@@ -20,7 +20,7 @@ CLAIMS_FOLDER_NOT_OWNED_BY_SERVICE = "not owned by the service; `gridbridge setu
 CLAIM_KEY_SUFFIX = ".key"
 
 
-def split_claim(claim: str) -> tuple[str, str]:
+def split_claim_name(claim: str) -> tuple[str, str]:
     """Split the name of a claim to run a task into kind and token; both are empty for an empty name."""
     kind, _, token = claim.partition(".")
     return kind, token
@@ -28,25 +28,25 @@ def split_claim(claim: str) -> tuple[str, str]:
 
 def claim_file_name(claim: str, uid: int) -> str:
     """Return the name of the file by which one side claims a task; the name begins with the owner's uid."""
-    return f"{uid}.{split_claim(claim)[1]}"
+    return f"{uid}.{split_claim_name(claim)[1]}"
 
 
 def claim_key_file_name_and_contents(claim: str, uid: int) -> tuple[str, str]:
     """Return name and contents of the file with the secret half of a claim's token."""
-    token = split_claim(claim)[1]
+    token = split_claim_name(claim)[1]
     half = len(token) // 2
     return f"{uid}.{token[:half]}{CLAIM_KEY_SUFFIX}", token[half:]
 
 
 def is_valid_claim_name(text: str) -> bool:
     """Say whether a text is the valid name of a claim, so that its token is safe in a path."""
-    kind, token = split_claim(text)
+    kind, token = split_claim_name(text)
     return kind in (FILE, GRANT) and token.isascii() and token.isalnum() and len(token) <= MAX_TOKEN
 
 
 def does_claim_need_home_grant(claim: str) -> bool:
     """Say by a claim's name whether the remote job needs a grant (permission) from home before it may run."""
-    return split_claim(claim)[0] == GRANT
+    return split_claim_name(claim)[0] == GRANT
 
 
 REMOTE = "remote"
@@ -67,17 +67,17 @@ class HomeStartGuard:
 
 def choose_home_start_guard(hard: Pairs, queues: str, transfer_queues: "Collection[str]", is_array: bool) -> str:
     """Choose what keeps a task with these requests from starting at home: a hold, a start time, or nothing."""
-    if asks_for_remote(hard) or does_list_name_only_queues(queues, transfer_queues):
+    if does_job_request_remote(hard) or does_list_name_only_queues(queues, transfer_queues):
         return HomeStartGuard.NONE
     return HomeStartGuard.HOLD if is_array else HomeStartGuard.START
 
 
-def asks_for_remote(hard: Pairs) -> bool:
+def does_job_request_remote(hard: Pairs) -> bool:
     """Say whether a job requests `remote=true` and so never runs at home."""
     return any(name == REMOTE and is_true_remote_value(value) for name, value in hard)
 
 
-def asks_for_home(hard: Pairs) -> bool:
+def does_job_request_home(hard: Pairs) -> bool:
     """Say whether a job requests `remote=false` and so stays at home."""
     return any(name == REMOTE and not is_true_remote_value(value) for name, value in hard)
 

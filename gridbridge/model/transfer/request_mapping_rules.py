@@ -46,7 +46,7 @@ class RequestMapping:
     def __eq__(self, mapping: object) -> bool:
         return isinstance(mapping, RequestMapping) and self.rules == mapping.rules
 
-    def rule(self, kind: str, name: str) -> RequestMappingRule | None:
+    def find_rule(self, kind: str, name: str) -> RequestMappingRule | None:
         """Return the mapping rule of a kind for a name at home: the name's rule, or the kind's rule `*`, or None."""
         return self.rules.get((kind, name)) or self.rules.get((kind, ANY))
 
@@ -55,7 +55,7 @@ class RequestMapping:
         """Whether a job may request only resources with a mapping rule, and only by hard requests, as at OAR."""
         return (RESOURCE, ANY) in self.rules
 
-    def of(self, kind: str) -> tuple[tuple[str, RequestMappingRule], ...]:
+    def rules_of_kind(self, kind: str) -> tuple[tuple[str, RequestMappingRule], ...]:
         """Return the mapping rules of one kind with their names, in the order of gridbridge.toml."""
         return tuple((name, rule) for (rule_kind, name), rule in self.rules.items() if rule_kind == kind)
 

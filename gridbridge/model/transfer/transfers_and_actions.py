@@ -73,15 +73,15 @@ class Transfer:
         """Return the transfer with some fields changed."""
         return replace(self, **values)  # type: ignore[arg-type]  # checked by the dataclass's users
 
-    def moved(self, step: timedelta) -> "Transfer":
+    def shift_times(self, step: timedelta) -> "Transfer":
         """Return the transfer with all its times shifted by `step`, after the clock was set."""
-        return self._with_moments(lambda moment: moment + step)
+        return self._change_query_times(lambda moment: moment + step)
 
-    def not_after(self, now: datetime) -> "Transfer":
+    def limit_times(self, now: datetime) -> "Transfer":
         """Return the transfer with all times limited to `now`, because the clock may have been set back."""
-        return self._with_moments(lambda moment: min(moment, now))
+        return self._change_query_times(lambda moment: min(moment, now))
 
-    def _with_moments(self, change: Callable[[datetime], datetime]) -> "Transfer":
+    def _change_query_times(self, change: Callable[[datetime], datetime]) -> "Transfer":
         moments = {name: moment for name in QUERY_TIME_FIELDS if (moment := getattr(self, name))}
         return self.but(**{name: change(moment) for name, moment in moments.items()})
 

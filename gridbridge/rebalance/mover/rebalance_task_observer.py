@@ -237,7 +237,9 @@ class TransferredTaskReader:
         """Return the open transfers with a verified owner whose outcome is not decided yet."""
         proved = OwnerSeenInHomeJobList.YES
         return tuple(
-            transfer for transfer in self._transfers.open() if transfer.listed == proved and not transfer.verdict
+            transfer
+            for transfer in self._transfers.open_transfers()
+            if transfer.listed == proved and not transfer.verdict
         )
 
     def transferred_tasks(
@@ -249,9 +251,9 @@ class TransferredTaskReader:
         blocks other moves: the task's owner may have stopped the starter.
         """
         now, listed = self._clock.now(), set[_Task]()
-        all_moves = {_home_task_of_transfer(move.key): move for move in self._moves.in_flight()}
+        all_moves = {_home_task_of_transfer(move.key): move for move in self._moves.moves_in_flight()}
         moves = {key: move for key, move in all_moves.items() if happened_within(move.asked_at, now, STUCK)}
-        dropped = self._moves.dropped(now - AGAIN, now + AHEAD)
+        dropped = self._moves.dropped_moves(now - AGAIN, now + AHEAD)
         for transfer in transfers:
             snapshot = answers.get(transfer.remote)
             task = _home_task_of_transfer(transfer.key)
@@ -291,7 +293,7 @@ class TransferredTaskReader:
     def jobs_whose_owners_forbid_moves(self, tasks: Iterable[TransferredTask]) -> frozenset[str]:
         """Return the jobs whose owners forbid automatic moves; raise GridbridgeError if the home cluster is silent."""
         jobs = {parse_transfer_name(task.transfer).job: task.key[0] for task in tasks if task.is_waiting}
-        staying = self._home_tasks.kept_where_they_are(jobs) if jobs else ()
+        staying = self._home_tasks.jobs_excluded_from_moves(jobs) if jobs else ()
         return frozenset(jobs[number] for number in staying)
 
     def clusters_open_to_transfers(self, answers: Mapping[str, ClusterSnapshot | None]) -> frozenset[str]:
@@ -318,7 +320,7 @@ class TransferredTaskReader:
         if transfer.key in dropped:
             return TaskNotMovedReason.DROPPED
         name = parse_transfer_name(transfer.name)
-        attempts = self._transfers.of_task(name.cluster, name.job, name.task)
+        attempts = self._transfers.transfers_of_task(name.cluster, name.job, name.task)
         recalls = [attempt.cause for attempt in attempts if attempt.uid == transfer.uid].count(
             TransferFailureCause.RECALLED
         )

@@ -92,7 +92,7 @@ class WaitingTaskRebalancer:
             self.checked = checked
             for move in checked.moves:
                 if transferred := sent.get((move.job, move.number)):
-                    self._moves.put(
+                    self._moves.put_move(
                         WaitingTaskMove(
                             name=transferred.transfer,
                             uid=transferred.uid,

@@ -68,10 +68,10 @@ def act_on_remote_tasks(
     if not transfers:
         text = f"job {job}: no task is away; {instead} a job at home"
         yield RemoteJobActResult(job=job, is_done=False, text=text)
-    yield from act_on_transfers_remote_jobs(transfers, act)
+    yield from act_on_remote_jobs_of_transfers(transfers, act)
 
 
-def act_on_transfers_remote_jobs(
+def act_on_remote_jobs_of_transfers(
     transfers: Iterable[PublishedTransfer], act: Callable[[PublishedTransfer], str]
 ) -> Iterator[RemoteJobActResult]:
     """Act on the remote job of each transfer; yield the result of each act."""

@@ -95,7 +95,7 @@ def read_home_remote_accounting(
     )
     concerned = {transfer.remote for task in tasks for transfer in task.transfers}
     concerned |= {record.cluster for task in tasks for record in task.remote}
-    gaps = _accounting_gaps(concerned & policy.clusters.keys(), folder, now)
+    gaps = _describe_accounting_gaps(concerned & policy.clusters.keys(), folder, now)
     return tasks, (*_silent_poller_alarm(shown, now), *dict.fromkeys(notes), *gaps)
 
 
@@ -113,7 +113,7 @@ def sum_remote_usage(
             if owner in (record.owner, ANYBODY) and is_recent:
                 sums.setdefault((record.owner, record.cluster), []).append(record)
     rows = tuple(_sum_owner_cluster_usage(*pair, of) for pair, of in sorted(sums.items()))
-    return rows, (*_silent_poller_alarm(shown, now), *_accounting_gaps(policy.remotes, folder, now))
+    return rows, (*_silent_poller_alarm(shown, now), *_describe_accounting_gaps(policy.remotes, folder, now))
 
 
 def _sum_owner_cluster_usage(owner: str, cluster: str, records: list[RemoteJobRunAccounting]) -> RemoteUsageTotal:
@@ -194,7 +194,7 @@ def _silent_poller_alarm(shown: PublishedFilesSnapshot, now: datetime) -> tuple[
     return (alarm,) if alarm else ()
 
 
-def _accounting_gaps(clusters: Iterable[str], folder: str, now: datetime) -> Iterator[str]:
+def _describe_accounting_gaps(clusters: Iterable[str], folder: str, now: datetime) -> Iterator[str]:
     readings = {reading.cluster: reading for reading in usage_rows.read_accounting_file_states(folder)}
     for cluster in sorted(clusters):
         reading = readings.get(cluster)

@@ -72,8 +72,8 @@ def _alter_remote_job(
     if why := why_remote_job_unalterable(transfer, change):
         raise RemoteJobActNotDone(why)
     where = owner_remote_job_access.cluster_address_for_caller(policy, transfer.remote)
-    alters = require_job_alterer(where, transfer.remote)
-    options = _alter_options(transfer, change, policy, folder, alters)
+    alters = job_alterer_of_cluster(where, transfer.remote)
+    options = _build_qalter_options(transfer, change, policy, folder, alters)
     owner_remote_job_access.require_own_remote_job(where, transfer, me)
     job, local = str(transfer.remote_id), parse_transfer_name(transfer.transfer).local
     state = load_submit_adapter(where).query_job_state(where, job)
@@ -85,7 +85,7 @@ def _alter_remote_job(
     return replace_control_characters(f"job {local}: job {job} at {transfer.remote} changed: {shlex.join(options)}")
 
 
-def require_job_alterer(where: Away, cluster: str) -> "UserJobQueriesAndChanges[Away]":
+def job_alterer_of_cluster(where: Away, cluster: str) -> "UserJobQueriesAndChanges[Away]":
     """Return the adapter that changes a cluster's waiting jobs; RemoteJobActNotDone if none exists."""
     if alterer := batch_adapter_of_cluster(where).user_jobs:
         return alterer
@@ -106,7 +106,7 @@ def why_remote_job_unalterable(transfer: PublishedTransfer, change: RemoteJobReq
     return ""
 
 
-def _alter_options(
+def _build_qalter_options(
     transfer: PublishedTransfer,
     change: RemoteJobRequestChange,
     policy: Policy,
@@ -176,7 +176,7 @@ def delete_owner_transferred_jobs(
     transfers = [transfer for transfer in published.transfers if transfer.owner == owner]
     if not transfers:
         yield RemoteJobActResult(job="", is_done=False, text=f"no job of {owner} is away")
-    yield from owner_remote_job_access.act_on_transfers_remote_jobs(
+    yield from owner_remote_job_access.act_on_remote_jobs_of_transfers(
         transfers, lambda transfer: _delete_transferred_job(transfer, policy, is_dry)
     )
 

@@ -93,7 +93,7 @@ class SingleRemoteJobQueries:
         self._left = MOST_QUERIED_JOBS
         self._silent: dict[str, str] = {}
 
-    def ask(self, transfer: PublishedTransfer) -> tuple[tuple[str, ...], str]:
+    def query_job_messages(self, transfer: PublishedTransfer) -> tuple[tuple[str, ...], str]:
         """Query a cluster's messages about a remote job; return the messages, or the reason for the failure."""
         if self._left == 0:
             return (), f"not queried: at most {MOST_QUERIED_JOBS} jobs a command; name a task"
@@ -131,7 +131,7 @@ def query_remote_task_details(
     for task in tasks:
         transfer = task.attempts[-1].transfer
         is_there = transfer.remote_id and not transfer.closed_at
-        messages, trouble = asking.ask(transfer) if is_there else ((), "")
+        messages, trouble = asking.query_job_messages(transfer) if is_there else ((), "")
         at = taken_at.get(transfer.remote)
         if trouble and at:
             trouble += f"; the state above is {format_duration(now - at)} old"

@@ -123,10 +123,10 @@ def _print_task_details(tasks: Sequence[TaskWithRemoteMessages], alarm: str, now
     for count, task in enumerate(tasks):
         if count:
             output_and_errors.print_line()
-        _show_task(task, now)
+        _print_task_detail(task, now)
 
 
-def _show_task(task: TaskWithRemoteMessages, now: datetime) -> None:
+def _print_task_detail(task: TaskWithRemoteMessages, now: datetime) -> None:
     transfer = task.attempt.transfer
     output_and_errors.print_line(task.attempt.where)
     facts = (

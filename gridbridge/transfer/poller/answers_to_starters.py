@@ -11,8 +11,8 @@ from gridbridge.decisions.transfer.home_and_remote_mismatches import (
     may_home_have_missed_task_end,
 )
 from gridbridge.decisions.transfer.starter_message_acceptance import (
+    describe_invalid_message_value,
     has_home_reused_job_number,
-    invalid_message_value,
     is_new_starter_of_dying_task,
     transfer_for_restarted_task,
 )
@@ -55,7 +55,7 @@ class VerdictFilesAndStarterFifos(ReloadablePollerComponent):
         self._folder = folder
         self._spool = spool
 
-    def publish(self, action: TransferAction) -> None:
+    def publish_verdict_and_wake(self, action: TransferAction) -> None:
         """Publish the result of a remote job, if known, and wake the starter."""
         transfer = action.transfer
         if action.verdict:
@@ -63,7 +63,7 @@ class VerdictFilesAndStarterFifos(ReloadablePollerComponent):
             publish_file(path, encode_transfer_message(action.verdict), UNLISTED)
         spool.wake_starter(transfer.wake, self._spool, owner=transfer.uid)
 
-    def reply(self, wake: str, uid: int, answer: TransferMessage) -> None:
+    def publish_answer_and_wake(self, wake: str, uid: int, answer: TransferMessage) -> None:
         """Answer and wake the starter of a restarted task, unless the uid has too many unread answers."""
         count = published_file_formats.count_verdicts_and_replies(uid, self._folder)
         if count < self.policy.poller.spool_files_per_uid:
@@ -71,24 +71,24 @@ class VerdictFilesAndStarterFifos(ReloadablePollerComponent):
             publish_file(path, encode_transfer_message(answer), UNLISTED)
             spool.wake_starter(wake, self._spool, owner=uid)
 
-    def hide_names(self) -> None:
+    def hide_verdict_file_names(self) -> None:
         """Make the folders of answers to starters unlistable, because file names there are names of FIFOs."""
         published_file_formats.set_verdict_folder_modes(UNLISTED, self._folder)
 
-    def is_asleep(self, transfer: Transfer) -> bool:
+    def is_starter_asleep(self, transfer: Transfer) -> bool:
         """Say whether a transfer's starter waits on its FIFO."""
         return spool.is_starter_asleep(transfer.wake, transfer.uid, self._spool)
 
-    def retract(self, name: str, uid: int) -> None:
+    def remove_verdict_file(self, name: str, uid: int) -> None:
         """Remove the published result of a remote job, or the published request to a starter."""
         safe_files.remove_file(published_file_formats.transfer_verdict_path(name, uid, self._folder))
 
-    def tidy(self, closed: Transfer) -> None:
+    def remove_files_of_closed_transfer(self, closed: Transfer) -> None:
         """Remove the published result and the FIFO of a closed transfer; safe to repeat."""
-        self.retract(closed.name, closed.uid)
+        self.remove_verdict_file(closed.name, closed.uid)
         spool.remove_starter_wake_fifo(closed.wake, self._spool)
 
-    def sweep(self, open_transfers: frozenset[str], until: float) -> None:
+    def sweep_unread_verdicts(self, open_transfers: frozenset[str], until: float) -> None:
         """Remove unread answers of closed transfers, and unfinished files, that are older than `until`."""
         published_file_formats.remove_unfetched_published_files(open_transfers, until, self._folder)
 
@@ -100,29 +100,29 @@ class UndeliveredTaskEndTracker:
     """Watches closed transfers whose end the qmaster at home may have missed."""
 
     def __init__(self, database: StateFile, clock: Clock) -> None:
-        self._ended: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
+        self._ended: dict[TransferKey, Transfer] = clock.dated(Transfer.shift_times)
         # closed transfers whose owner no home job list has proved or refuted yet
-        self._unproved: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
+        self._unproved: dict[TransferKey, Transfer] = clock.dated(Transfer.shift_times)
         self._transfers = TransferRows(database)
 
-    def load(self, now: datetime) -> None:
+    def load_closed_transfers(self, now: datetime) -> None:
         """Watch the transfers that an earlier process closed recently."""
-        for transfer in self._transfers.closed_since(now - RECENT):
-            self.remember(transfer.not_after(now))
+        for transfer in self._transfers.transfers_closed_since(now - RECENT):
+            self.watch_closed_transfer(transfer.limit_times(now))
 
-    def remember(self, closed: Transfer) -> None:
+    def watch_closed_transfer(self, closed: Transfer) -> None:
         """Watch a closed transfer until the home job list lacks its task."""
         if may_home_have_missed_task_end(closed):
             self._ended[closed.key] = closed
         if not closed.listed:
             self._unproved[closed.key] = closed
 
-    def jobs(self) -> set[int]:
+    def watched_local_jobs(self) -> set[int]:
         """Return the ids of local jobs that the home job list must include."""
         watched = (*self._ended.values(), *self._unproved.values())
         return {parse_transfer_name(transfer.name).job for transfer in watched}
 
-    def prove(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
+    def take_proved_transfers(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
         """Return the closed transfers whose owner a home job list proves or refutes."""
         due = [transfer for transfer in self._unproved.values() if transfer.is_older_than(local.taken_at)]
         for transfer in due:
@@ -130,11 +130,13 @@ class UndeliveredTaskEndTracker:
         proved = (transfer.but(listed=prove_ended_transfer_owner(transfer, local)) for transfer in due)
         return tuple(transfer for transfer in proved if transfer.listed)
 
-    def awaits(self, closed: Transfer) -> bool:
+    def is_watched(self, closed: Transfer) -> bool:
         """Return whether the home job list has shown the task ever since its transfer closed."""
         return closed.key in self._ended
 
-    def take_answer(self, local: ClusterSnapshot, queues: frozenset[str] = frozenset()) -> tuple[Transfer, ...]:
+    def take_requeued_transfers(
+        self, local: ClusterSnapshot, queues: frozenset[str] = frozenset()
+    ) -> tuple[Transfer, ...]:
         """Return the closed transfers whose task waits at home again, because the qmaster missed the task's end.
 
         A transfer is no longer watched once a new job, outside the transfer `queues`, has the transfer's job number.
@@ -149,7 +151,7 @@ class UndeliveredTaskEndTracker:
 
 
 @dataclass(eq=False)
-class RestartedTaskAnswers:
+class RestartedTaskQuestionResponder:
     """Answers the starters of restarted tasks, which ask for their transfer."""
 
     _ledger: TransferLedger
@@ -162,33 +164,35 @@ class RestartedTaskAnswers:
         # transfers that are being deleted and whose tasks have new starters
         self.with_new_starter: set[TransferKey] = set()
 
-    def answer(self, spooled: MessageWithAuthorUid) -> RejectedStarterMessage | None:
+    def answer_question(self, spooled: MessageWithAuthorUid) -> RejectedStarterMessage | None:
         """Answer a starter that asks which transfer its restarted task has; reject an invalid question."""
         message = spooled.message
-        if invalid_message_value(message) or not message.wake:
+        if describe_invalid_message_value(message) or not message.wake:
             return RejectedStarterMessage(what="question", reason="invalid value, or no FIFO for the answer")
-        attempts = tuple(self._disowned(transfer, message) for transfer in self._attempts(spooled))
+        attempts = tuple(
+            self._delete_if_number_reused(transfer, message) for transfer in self._attempts_with_reopened_end(spooled)
+        )
         self.with_new_starter |= {
             transfer.key for transfer in attempts if is_new_starter_of_dying_task(transfer, message)
         }
-        asleep = [transfer.wake for transfer in attempts if self._verdicts.is_asleep(transfer)]
+        asleep = [transfer.wake for transfer in attempts if self._verdicts.is_starter_asleep(transfer)]
         if reply := transfer_for_restarted_task(attempts, message, asleep):
-            replied = self._ledger.find((reply.transfer, spooled.uid))
+            replied = self._ledger.find_transfer((reply.transfer, spooled.uid))
             stage = self._inbox.stage_of(replied.record) if replied else ""
-            self._verdicts.reply(message.wake, spooled.uid, reply.but(stage=stage))
+            self._verdicts.publish_answer_and_wake(message.wake, spooled.uid, reply.but(stage=stage))
         return None
 
-    def _attempts(self, spooled: MessageWithAuthorUid) -> tuple[Transfer, ...]:
+    def _attempts_with_reopened_end(self, spooled: MessageWithAuthorUid) -> tuple[Transfer, ...]:
         """Return a task's transfers; open the last transfer again if home may have missed its end."""
         message, uid = spooled.message, spooled.uid
-        attempts = self._ledger.attempts(message.transfer, uid)
+        attempts = self._ledger.attempts_of_task(message.transfer, uid)
         ended = ended_transfer_of_requeued_job(attempts, message)
-        if not ended or not self._unheard_ends.awaits(ended):
+        if not ended or not self._unheard_ends.is_watched(ended):
             return attempts
-        self._ledger.reopen(ended)
-        return self._ledger.attempts(message.transfer, uid)
+        self._ledger.reopen_transfer(ended)
+        return self._ledger.attempts_of_task(message.transfer, uid)
 
-    def _disowned(self, transfer: Transfer, message: TransferMessage) -> Transfer:
+    def _delete_if_number_reused(self, transfer: Transfer, message: TransferMessage) -> Transfer:
         """Begin to delete a transfer whose job number belongs to a new job at home by now."""
         is_live = (
             not transfer.is_over and transfer.desired != DesiredLocalJobState.DEAD and transfer.wake != message.wake
@@ -196,8 +200,8 @@ class RestartedTaskAnswers:
         if not is_live or not has_home_reused_job_number(message, self._inbox.submitted_of(transfer.record)):
             return transfer
         transfer = transfer.but(desired=DesiredLocalJobState.DEAD, updated_at=self._clock.now(), reason=NUMBER_REUSED)
-        self._ledger.keep(transfer)
-        self._ledger.note(transfer, NUMBER_REUSED)
+        self._ledger.store_transfer(transfer)
+        self._ledger.add_history_line(transfer, NUMBER_REUSED)
         return transfer
 
 
@@ -208,7 +212,7 @@ class StarterWakerAfterSilence:
         self._silent: set[str] = set()
         self._folder = folder
 
-    def take_answer(self, answer: ClusterQueryResult, transfers: Iterable[Transfer]) -> bool:
+    def wake_after_silence(self, answer: ClusterQueryResult, transfers: Iterable[Transfer]) -> bool:
         """Wake starters if the answer ends the cluster's silence; return whether the silence ended."""
         if answer.snapshot is None:
             self._silent.add(answer.cluster)

@@ -18,7 +18,7 @@ from gridbridge.transfer.poller.published_transfers import TransferStatePublishe
 _log = logging.getLogger(__name__)
 
 
-class ClusterBreakers:
+class ClusterFailureBreakers:
     """Counts the fast job failures at each remote cluster; published counts survive a restart of the poller."""
 
     def __init__(self, policy: BreakerSection, views: TransferStatePublisher, clock: Clock) -> None:
@@ -29,7 +29,7 @@ class ClusterBreakers:
             lambda state, step: replace(state, until=state.until and state.until + step)
         )
         # if the clock was set back, a published pause is too long
-        self._known.update({state.cluster: self._limit_pause(state) for state in views.shown_breakers()})
+        self._known.update({state.cluster: self._limit_pause(state) for state in views.read_published_breakers()})
         self._unproved: dict[tuple[str, str], dict[int, BreakerEvidence]] = {}  # unproved results, by owner and cluster
         self._proved: set[TransferKey] = set()  # transfers whose task the home job list has shown in its queue
         self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # first jobs by cluster
@@ -42,7 +42,7 @@ class ClusterBreakers:
         if self._known != before:
             self._publish_breakers()
 
-    def take_news(self, before: Transfer | None, transfer: Transfer, transfers: Iterable[Transfer]) -> None:
+    def count_transfer_change(self, before: Transfer | None, transfer: Transfer, transfers: Iterable[Transfer]) -> None:
         """Count a success or failure of a remote job; without proof of the job's owner, wait for the home job list."""
         observation = circuit_breaker.breaker_evidence_of_transfer(before, transfer, self._policy)
         if observation is None:
@@ -57,7 +57,7 @@ class ClusterBreakers:
         if observation.job in waiting or len(waiting) < self._policy.failures:
             waiting[observation.job] = observation
 
-    def prove(self, home: ClusterSnapshot, transfers: Collection[Transfer]) -> None:
+    def count_proved_evidence(self, home: ClusterSnapshot, transfers: Collection[Transfer]) -> None:
         """Count the job results whose tasks the home job list shows; drop results of all other jobs."""
         self._proved &= {transfer.key for transfer in transfers}
         self._proved.update(
@@ -74,16 +74,16 @@ class ClusterBreakers:
             if not waiting:
                 del self._unproved[key]
 
-    def jobs(self) -> set[int]:
+    def unproved_local_jobs(self) -> set[int]:
         """Return the ids of local jobs that the home job list must include."""
         return {job for waiting in self._unproved.values() for job in waiting}
 
-    def begin_anew(self) -> None:
+    def drop_unproved_evidence(self) -> None:
         """Drop job results whose owner is not proved, and publish all counts of failures, after the clock was set."""
         self._unproved.clear()
         self._publish_breakers()
 
-    def closed(self, transfers: Iterable[Transfer]) -> frozenset[str]:
+    def clusters_with_closed_queues(self, transfers: Iterable[Transfer]) -> frozenset[str]:
         """Return the clusters whose transfer queues are closed because of job failures."""
         now, everyone = self._clock.now(), self._transfers_proved_in_queue(transfers)
         return frozenset(
@@ -105,7 +105,7 @@ class ClusterBreakers:
     def _transfers_proved_in_queue(self, transfers: Iterable[Transfer]) -> tuple[Transfer, ...]:
         return tuple(transfer for transfer in transfers if transfer.key in self._proved)
 
-    def why(self) -> dict[str, str]:
+    def reasons_of_failing_clusters(self) -> dict[str, str]:
         """Return each cluster at which jobs failed and no job has run since, with the reason."""
         return {name: f"jobs fail at {name}" for name, state in self._known.items() if state.times}
 
@@ -134,4 +134,4 @@ class ClusterBreakers:
         return replace(state, until=state.until and min(state.until, latest))
 
     def _publish_breakers(self) -> None:
-        self._views.breakers(PublishedBreakersOfClusters(breakers=tuple(self._known.values())))
+        self._views.publish_breakers(PublishedBreakersOfClusters(breakers=tuple(self._known.values())))

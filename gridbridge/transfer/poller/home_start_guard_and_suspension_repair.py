@@ -64,11 +64,11 @@ class MissingGuardRestorer(ReloadablePollerComponent):
         self._after = 0  # id of the last checked local job
         home = policy.site.cluster
         self._look = RepeatedBackgroundQuery(
-            workers, home, "look_at_guards", tasks.requests, clock, RESTORE_AFTER_S, RESTORE_AFTER_S
+            workers, home, "look_at_guards", tasks.query_requests, clock, RESTORE_AFTER_S, RESTORE_AFTER_S
         )
         self._missing: list[Transfer] = []
 
-    def take_answers(self, came: tuple[ClusterQueryResult, ...], home: str) -> None:
+    def check_guards(self, came: tuple[ClusterQueryResult, ...], home: str) -> None:
         """Check which tasks have lost their hold or start time, if the home cluster has answered."""
         for answer in came:
             if answer.cluster == home and answer.snapshot:
@@ -76,15 +76,17 @@ class MissingGuardRestorer(ReloadablePollerComponent):
 
     def _check_holds(self, local: ClusterSnapshot) -> None:
         """Restore a hold that two successive job lists lack; a starter may have released the hold before one list."""
-        unheld = home_and_remote_mismatches.transfers_lacking_home_hold(self._ledger.all(), local)
-        for transfer in tuple(self._ledger.all()):
+        unheld = home_and_remote_mismatches.transfers_lacking_home_hold(self._ledger.open_transfers(), local)
+        for transfer in tuple(self._ledger.open_transfers()):
             if transfer.name in unheld & self._unheld:
                 self._record_missing_guard(transfer, HomeStartGuard.HOLD)
         self._unheld = unheld
         if reply := self._look.answer():
             self._take_start_times(reply[1])
         if self._look.may_ask():
-            self._query_start_times(home_and_remote_mismatches.jobs_with_guard_besides_hold(self._ledger.all(), local))
+            self._query_start_times(
+                home_and_remote_mismatches.jobs_with_guard_besides_hold(self._ledger.open_transfers(), local)
+            )
 
     def _query_start_times(self, jobs: tuple[int, ...]) -> None:
         """Query the start times of at most a hundred local jobs; other jobs follow in the next query."""
@@ -95,20 +97,22 @@ class MissingGuardRestorer(ReloadablePollerComponent):
             self._look.ask(batch)
 
     def _take_start_times(self, requests: dict[int, JobRequest]) -> None:
-        for transfer in tuple(self._ledger.all()):
+        for transfer in tuple(self._ledger.open_transfers()):
             request = requests.get(parse_transfer_name(transfer.name).job)
             guard = (
-                home_and_remote_mismatches.guard_to_restore(transfer, request, self.policy.queues) if request else ""
+                home_and_remote_mismatches.missing_home_start_guard(transfer, request, self.policy.queues)
+                if request
+                else ""
             )
             if guard and not transfer.verdict:
                 self._record_missing_guard(transfer, guard)
 
     def _record_missing_guard(self, transfer: Transfer, guard: str) -> None:
         transfer = transfer.but(guard=guard, reguarded=True)
-        self._ledger.keep(transfer)
+        self._ledger.store_transfer(transfer)
         self._missing.append(transfer)
 
-    def send(self) -> None:
+    def restore_missing_guards(self) -> None:
         """Set the holds and start times that the state file has recorded."""
         missing, self._missing = self._missing, []
         for transfer in missing:
@@ -124,39 +128,39 @@ class StaleGuardRemover:
         self._transfers = TransferRows(database)
         self._ledger = ledger
         self._dispatcher = dispatcher
-        self._left: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
+        self._left: dict[TransferKey, Transfer] = clock.dated(Transfer.shift_times)
 
-    def load(self, now: datetime) -> None:
+    def load_guarded_transfers(self, now: datetime) -> None:
         """Watch the closed transfers whose tasks may have a hold or start time from an earlier process."""
-        for transfer in self._transfers.reguarded():
-            self.remember(transfer.not_after(now))
+        for transfer in self._transfers.reguarded_transfers():
+            self.watch_stale_guard(transfer.limit_times(now))
 
-    def remember(self, closed: Transfer) -> None:
+    def watch_stale_guard(self, closed: Transfer) -> None:
         """Watch a closed transfer if a hold or start time may still keep its task from starting."""
         if home_and_remote_mismatches.may_restored_guard_be_stale(closed):
             self._left[closed.key] = closed
 
-    def jobs(self) -> set[int]:
+    def watched_local_jobs(self) -> set[int]:
         """Return the ids of local jobs that the home job list must include."""
         return {parse_transfer_name(transfer.name).job for transfer in self._left.values()}
 
-    def take_answer(self, local: ClusterSnapshot) -> None:
+    def remove_stale_guards(self, local: ClusterSnapshot) -> None:
         """Let listed tasks of closed transfers start at home, except tasks that were sent again."""
         for transfer in tuple(self._left.values()):
-            newest = self._ledger.attempts(transfer.name, transfer.uid)[-1]
+            newest = self._ledger.attempts_of_task(transfer.name, transfer.uid)[-1]
             if is_ended_task_gone_from_home(transfer, local) or newest.name != transfer.name:
                 self.forget_released(transfer)
             elif is_home_answer_after_task_end(transfer, local):
                 action = TransferAction(act=TransferActKind.RELEASE_LOCAL, transfer=transfer, why=RELEASE_REASON)
                 guarding = replace(action, act=TransferActKind.GUARD_LOCAL)
                 # a thread may be about to set the task's hold or start time
-                if self._dispatcher.may_begin(action) and self._dispatcher.may_begin(guarding):
-                    self._dispatcher.begin(action)
+                if self._dispatcher.may_begin_act(action) and self._dispatcher.may_begin_act(guarding):
+                    self._dispatcher.begin_act(action)
 
     def forget_released(self, transfer: Transfer) -> None:
         """Record that the task of a closed transfer may start at home or is gone."""
         if self._left.pop(transfer.key, None):
-            self._ledger.release(transfer)
+            self._ledger.record_guard_removal(transfer)
 
 
 class CopiedGuardRemover:
@@ -178,23 +182,25 @@ class CopiedGuardRemover:
             workers, self._home, "look_for_copies", self._remove_copied_guards, clock, COPIED_GUARD_QUERY_INTERVAL_S
         )
 
-    def take_answers(self, came: tuple[ClusterQueryResult, ...]) -> None:
+    def remove_copies_if_due(self, came: tuple[ClusterQueryResult, ...]) -> None:
         """Query once a minute for start times that qresub copied, while the home cluster answers."""
         if any(answer.cluster == self._home and answer.snapshot for answer in came):
             if reply := self._look.answer():
                 self._others = reply[1]
             if self._look.may_ask():
-                self._look.ask(frozenset(parse_transfer_name(transfer.name).job for transfer in self._ledger.all()))
+                self._look.ask(
+                    frozenset(parse_transfer_name(transfer.name).job for transfer in self._ledger.open_transfers())
+                )
 
     def _remove_copied_guards(self, remote_jobs: frozenset[int]) -> frozenset[int]:
         """Remove the copied start time of each copy; return the other jobs that wait for a start time."""
-        waiting = self._tasks.deferred()
+        waiting = self._tasks.query_deferred_jobs()
         new = tuple(sorted(waiting - self._others)[:AT_ONCE])
-        requests = self._tasks.requests(new) if new else {}
+        requests = self._tasks.query_requests(new) if new else {}
         copies = home_and_remote_mismatches.qresub_jobs_with_copied_guard(requests, remote_jobs)
         for job in copies:
             try:
-                self._tasks.free_copy(job)
+                self._tasks.remove_copied_guard(job)
             except (GridbridgeError, OSError) as error:  # the next check tries again
                 _log.warning("event=failed act=free_copy job=%d why=%r", job, describe_error(error))
             else:
@@ -226,11 +232,11 @@ class SuspensionReconciler(ReloadablePollerComponent):
         self._backoff = BackoffBySubject(clock, FIRST_SUSPENSION_REQUEST_PAUSE_S, LONGEST_SUSPENSION_REQUEST_PAUSE_S)
         self._times: Counter[TransferKey] = Counter()
 
-    def forget(self) -> None:
+    def forget_mismatches(self) -> None:
         """Forget all differences between a job at home and its remote job, after the clock was set."""
         self._seen.clear()
 
-    def decide(self, situation: TransferDecisionInputs, busy: Container[TransferKey]) -> None:
+    def request_suspension_changes(self, situation: TransferDecisionInputs, busy: Container[TransferKey]) -> None:
         """Request a starter to suspend or resume its remote job if two successive job lists show the need.
 
         Needless requests are withdrawn. Transfers in `busy` are skipped, because their tasks are about to return home.
@@ -240,16 +246,16 @@ class SuspensionReconciler(ReloadablePollerComponent):
         )
         mismatches = {
             transfer.key: shown
-            for transfer in self._ledger.all()
+            for transfer in self._ledger.open_transfers()
             if transfer.key not in busy and (shown := find_suspension_mismatch(transfer, situation, shows))
         }
         for key in self._out.keys() - mismatches.keys():
             self._withdraw_request(key, busy)
         before, self._seen = self._seen, mismatches
         for key, shown in mismatches.items():
-            if key in before and shown.follows(before[key]):
+            if key in before and shown.confirms_mismatch(before[key]):
                 self._publish_mismatch(key, shown)
-            elif key in before and shown.is_like(before[key]):
+            elif key in before and shown.is_same_mismatch(before[key]):
                 self._seen[key] = before[key]  # one of the two clusters has sent no new job list
 
     def _publish_mismatch(self, key: TransferKey, shown: SuspensionMismatch) -> None:
@@ -263,9 +269,9 @@ class SuspensionReconciler(ReloadablePollerComponent):
         self._out[key] = shown
         self._times[key] += 1
         if self._times[key] <= REQUESTS_BEFORE_WARNING:
-            self._ledger.note(transfer, f"suspension request to the starter: {shown.why}")
+            self._ledger.add_history_line(transfer, f"suspension request to the starter: {shown.why}")
         elif self._times[key] == REQUESTS_BEFORE_WARNING + 1:
-            self._ledger.note(transfer, UNHEEDED_SUSPENSION_WARNING)
+            self._ledger.add_history_line(transfer, UNHEEDED_SUSPENSION_WARNING)
         message = TransferMessage(
             transfer=transfer.name,
             outcome=TransferOutcome.AGREE,
@@ -274,7 +280,7 @@ class SuspensionReconciler(ReloadablePollerComponent):
             reason=shown.why,
         )
         action = TransferAction(act=TransferActKind.PUBLISH, transfer=transfer, why=shown.why, verdict=message)
-        self._verdicts.publish(action)
+        self._verdicts.publish_verdict_and_wake(action)
 
     def _withdraw_request(self, key: TransferKey, busy: Container[TransferKey]) -> None:
         """Withdraw a request to a starter, unless a result of the remote job has replaced the request."""
@@ -282,7 +288,7 @@ class SuspensionReconciler(ReloadablePollerComponent):
         self._forget_request_pauses(key)
         transfer = self._ledger.open.get(key)
         if transfer and not transfer.verdict and key not in busy:
-            self._verdicts.retract(transfer.name, transfer.uid)
+            self._verdicts.remove_verdict_file(transfer.name, transfer.uid)
 
     def _forget_request_pauses(self, key: TransferKey) -> None:
         self._backoff.forget(key)

@@ -50,26 +50,26 @@ class OrphanRemoteJobCleaner:
         self._unstaging: dict[TransferKey, Future[None]] = {}
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
-    def clean(self, situation: TransferDecisionInputs, waiting: Container[tuple[str, str]] = ()) -> None:
+    def delete_leftover_jobs(self, situation: TransferDecisionInputs, waiting: Container[tuple[str, str]] = ()) -> None:
         """Delete remote jobs without a transfer or after their end; stop watching transfers without jobs.
 
         `waiting` has name and owner of each transfer whose first message waits in the spool. A job is not deleted if
         its name and owner are in `waiting`.
         """
-        for orphan in home_and_remote_mismatches.find_orphan_jobs(self._ledger.all(), situation):
+        for orphan in home_and_remote_mismatches.find_orphan_jobs(self._ledger.open_transfers(), situation):
             if (orphan.name, orphan.owner) not in waiting:
                 self._begin_orphan_deletion(orphan)
         closed = tuple(self._ledger.ended.values())
-        ended = (transfer for transfer in self._ledger.all() if transfer.verdict)
+        ended = (transfer for transfer in self._ledger.open_transfers() if transfer.verdict)
         for action in home_and_remote_mismatches.plan_outliving_job_deletions((*ended, *closed), situation):
             self._act(action)
         for transfer in closed:
             if home_and_remote_mismatches.is_remote_job_unlisted(transfer, situation):
                 is_unstaged = self._is_remote_folder_removed(transfer)
-                if self._claims.are_removed(transfer) and is_unstaged:
+                if self._claims.are_claim_files_removed(transfer) and is_unstaged:
                     self._stop_watching(transfer)
 
-    def let_go(self, before: datetime) -> None:
+    def stop_watching_old_transfers(self, before: datetime) -> None:
         """Stop watching transfers that closed before the given time; log which files remain at the remote cluster."""
         for transfer in tuple(self._ledger.ended.values()):
             if transfer.closed_at and transfer.closed_at < before:
@@ -97,16 +97,16 @@ class OrphanRemoteJobCleaner:
         if not (folder := self._inbox.stage_of(ended.record)):
             return True
         if home_and_remote_mismatches.may_remote_folder_have_outputs(ended):
-            self._ledger.note(ended, f"the output files may not be home: kept at {ended.remote}, {folder}")
+            self._ledger.add_history_line(ended, f"the output files may not be home: kept at {ended.remote}, {folder}")
             return False
         if self._backoff.may_try(name):
-            self._unstaging[name] = self._workers.do(ended.owner, self._remote.unstage, ended)
+            self._unstaging[name] = self._workers.do(ended.owner, self._remote.remove_staged_files, ended)
         return False
 
     def _stop_watching(self, ended: Transfer) -> None:
         """Remove a transfer's message file before the database row: a message without a row would look new."""
         self._inbox.remove(ended.record)
-        self._ledger.stop_watching(ended)
+        self._ledger.stop_watching_remote_job(ended)
 
     def _begin_orphan_deletion(self, orphan: OrphanRemoteJob) -> None:
         for finished in [finished for finished, deletion in self._deleting.items() if deletion.done()]:
@@ -117,7 +117,7 @@ class OrphanRemoteJobCleaner:
             return
         where = f"cluster={orphan.cluster} name={orphan.name} job={orphan.job_id}"
         _log.warning("event=orphan %s why=%r", where, orphan.why)
-        self._deleting[job] = self._workers.do(orphan.owner, self._remote.delete_orphan, orphan)
+        self._deleting[job] = self._workers.do(orphan.owner, self._remote.delete_orphan_job, orphan)
 
 
 SWEEP_S = 3600.0
@@ -142,7 +142,7 @@ class OldTransferDataSweeper(ReloadablePollerComponent):
     swept_at: float = 0.0
     portion_at: float = 0.0
 
-    def sweep_if_due(self) -> None:
+    def sweep_old_data_if_due(self) -> None:
         """Remove old data once an hour; every 5 s go on with the clean-up of a large folder."""
         now_s = self.clock.steady_s()
         if now_s - self.portion_at > FOLDER_SWEEP_PAUSE_S:
@@ -155,17 +155,19 @@ class OldTransferDataSweeper(ReloadablePollerComponent):
             DecisionJournal(self.database).forget(now - timedelta(hours=self.policy.site.keep_decisions_h))
 
     def _remove_data_older_than(self, before: datetime) -> None:
-        living = tuple(self.ledger.all())
+        living = tuple(self.ledger.open_transfers())
         self._sweep_spool_and_claim_folders(is_new=True)
-        self.verdicts.sweep(frozenset(transfer.name for transfer in living), self.clock.now_s() - UNREAD_RESULT_AGE_S)
-        self.cleaner.let_go(before)
-        TransferRows(self.database).forget(before)
+        self.verdicts.sweep_unread_verdicts(
+            frozenset(transfer.name for transfer in living), self.clock.now_s() - UNREAD_RESULT_AGE_S
+        )
+        self.cleaner.stop_watching_old_transfers(before)
+        TransferRows(self.database).delete_closed_transfers(before)
         ClusterQueryLog(self.database).forget(before)
-        self.job_history.sweep(before, tuple(self.ledger.all()))
-        self.usage_records.sweep()
+        self.job_history.sweep_histories(before, tuple(self.ledger.open_transfers()))
+        self.usage_records.sweep_usage()
 
     def _sweep_spool_and_claim_folders(self, *, is_new: bool) -> None:
         if is_new or self.inbox.is_amid_sweep:
-            self.inbox.sweep(frozenset(transfer.wake for transfer in self.ledger.all()))
+            self.inbox.sweep(frozenset(transfer.wake for transfer in self.ledger.open_transfers()))
         if is_new or self.claims.is_amid_sweep:
-            self.claims.sweep()
+            self.claims.sweep_claim_files()

@@ -33,37 +33,39 @@ class PlannedTransferActRunner(ReloadablePollerComponent):
     over: Callable[[Transfer], None]  # is called with each closed transfer
     clock: Clock
 
-    def act(self, action: TransferAction) -> None:
+    def do_or_begin_act(self, action: TransferAction) -> None:
         """Do a quick act at once; begin an act that needs a command in a thread of the job's owner."""
         transfer = action.transfer
         if action.act is TransferActKind.CLOSE:
             self._close_transfer(action.transfer, action.why)
         elif action.act is TransferActKind.PUBLISH:
-            self.usage_records.tell_end(transfer)
-            self.verdicts.publish(action)
-        elif transfer.remote in self.asked and self.dispatcher.may_begin(action):
-            self.ledger.note(transfer, f"{transfers_and_actions.TRANSFER_ACT_WORDS[action.act]}: {action.why}")
-            self.dispatcher.begin(action)
+            self.usage_records.store_end_usage(transfer)
+            self.verdicts.publish_verdict_and_wake(action)
+        elif transfer.remote in self.asked and self.dispatcher.may_begin_act(action):
+            self.ledger.add_history_line(
+                transfer, f"{transfers_and_actions.TRANSFER_ACT_WORDS[action.act]}: {action.why}"
+            )
+            self.dispatcher.begin_act(action)
 
-    def look_up(self, cluster: str, ids: frozenset[int]) -> None:
+    def look_up_pushed_ends(self, cluster: str, ids: frozenset[int]) -> None:
         """Look up at once the end of each job whose end the cluster has announced."""
-        for action in transfer_act_decisions.plan_pushed_end_lookups(self.ledger.all(), cluster, ids):
-            self.dispatcher.forget(action.transfer.key)
-            self.act(action)
+        for action in transfer_act_decisions.plan_pushed_end_lookups(self.ledger.open_transfers(), cluster, ids):
+            self.dispatcher.forget_pauses_of_transfer(action.transfer.key)
+            self.do_or_begin_act(action)
 
-    def take_results(self) -> list[TransferKey]:
+    def record_finished_acts(self) -> list[TransferKey]:
         """Record the results of finished acts; return the transfers that changed."""
         changed = []
-        for action, verdict in self.dispatcher.take_done():
-            transfer = self.ledger.find(action.transfer.key)
+        for action, verdict in self.dispatcher.take_finished_acts():
+            transfer = self.ledger.find_transfer(action.transfer.key)
             if action.transfer.is_over and action.act is TransferActKind.RELEASE_LOCAL:
                 self.late_guards.forget_released(action.transfer)
             elif transfer and not transfer.is_over and self._record_act_result(action, transfer, verdict):
                 changed.append(transfer.key)
         for action_of, why in self.dispatcher.not_deleted:
-            if (transfer := self.ledger.find(action_of.key)) and not transfer.is_over:
-                self.ledger.keep(transfer.but(reason=why))
-                self.ledger.note(transfer, why)
+            if (transfer := self.ledger.find_transfer(action_of.key)) and not transfer.is_over:
+                self.ledger.store_transfer(transfer.but(reason=why))
+                self.ledger.add_history_line(transfer, why)
         self.dispatcher.not_deleted.clear()
         return changed
 
@@ -75,12 +77,12 @@ class PlannedTransferActRunner(ReloadablePollerComponent):
         if action.act is TransferActKind.GUARD_LOCAL:
             return False
         if action.act in (TransferActKind.ADOPT_LOCAL, TransferActKind.UNPIN):
-            self.ledger.keep(transfer.but(pinned=action.act is TransferActKind.ADOPT_LOCAL))
+            self.ledger.store_transfer(transfer.but(pinned=action.act is TransferActKind.ADOPT_LOCAL))
             return False
         if end := self._job_end_or_search_error(action, transfer, verdict):
-            limited = self.claims.limited(transfer, end)
+            limited = self.claims.limit_fenced_attempts(transfer, end)
             end = transfer.verdict or limited
-            self.ledger.keep(transfer.but(verdict=end, cause=end.cause, updated_at=self.clock.now()))
+            self.ledger.store_transfer(transfer.but(verdict=end, cause=end.cause, updated_at=self.clock.now()))
         return end is not None
 
     def _job_end_or_search_error(
@@ -92,7 +94,7 @@ class PlannedTransferActRunner(ReloadablePollerComponent):
         cause, reason = TransferFailureCause.VANISHED, f"{remote} has no trace of job {job}"
         if is_sought and transfer.key in self.dispatcher.disputed:
             cause, reason = TransferFailureCause.DISPUTED, f"two records of job {job} at {remote} disagree on its end"
-            self.ledger.note(transfer, reason)
+            self.ledger.add_history_line(transfer, reason)
         now, policy = self.clock.now(), self.policy.poller
         if verdict or not is_sought or not transfer_act_decisions.is_job_end_search_over(transfer, policy, now):
             return verdict
@@ -101,11 +103,11 @@ class PlannedTransferActRunner(ReloadablePollerComponent):
     def _close_transfer(self, transfer: Transfer, why: str) -> None:
         now = self.clock.now()
         closed = transfer.but(closed_at=now, updated_at=now, reason=why)
-        self.ledger.keep(closed)
-        self.ledger.note(closed, why)
-        self.forget(closed)
+        self.ledger.store_transfer(closed)
+        self.ledger.add_history_line(closed, why)
+        self.forget_closed_transfer(closed)
 
-    def forget(self, closed: Transfer) -> None:
+    def forget_closed_transfer(self, closed: Transfer) -> None:
         """Remove the published result and the FIFO of a closed transfer."""
         self.over(closed)
-        self.verdicts.tidy(closed)
+        self.verdicts.remove_files_of_closed_transfer(closed)

@@ -15,7 +15,7 @@ from gridbridge.state.spool_inbox import StarterMessageInbox
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller import home_start_guard_and_suspension_repair
 from gridbridge.transfer.poller.answers_to_starters import StarterWakerAfterSilence, UndeliveredTaskEndTracker
-from gridbridge.transfer.poller.cluster_failure_breakers import ClusterBreakers
+from gridbridge.transfer.poller.cluster_failure_breakers import ClusterFailureBreakers
 from gridbridge.transfer.poller.leftover_remote_job_removal import OldTransferDataSweeper, OrphanRemoteJobCleaner
 from gridbridge.transfer.poller.planned_transfer_act_runner import PlannedTransferActRunner
 from gridbridge.transfer.poller.poller_decision_journal import TransferPlanJournal
@@ -59,7 +59,7 @@ class PollerComponents:
 
     def _build_state(self, policy: Policy, at: PollerResources) -> None:
         self.job_history = TaskHistoryPublisher(policy.site.cluster, at.database, at.views)
-        self.breakers = ClusterBreakers(policy.breaker, at.views, at.clock)
+        self.breakers = ClusterFailureBreakers(policy.breaker, at.views, at.clock)
         self.ledger = TransferLedger(at.database, self.job_history, self.breakers, at.clock)
         self.plan_journal = TransferPlanJournal()
         self.journal = DecisionJournal(at.database)
@@ -67,7 +67,7 @@ class PollerComponents:
         self.mail = StarterMessageReader(
             policy, at.inbox, self.ledger, at.acts.verdicts, self.unheard_ends, at.clock, self.journal
         )
-        self.answers = LastClusterSnapshots(at.observers, at.database, at.views.answer, at.clock)
+        self.answers = LastClusterSnapshots(at.observers, at.database, at.views.publish_cluster_answer, at.clock)
         self.waker = StarterWakerAfterSilence(at.spool)
         self.reused_ids = ReusedRemoteJobIdDetector(self.ledger, at.acts.remote, at.workers, at.clock.steady_s)
         self.usage_records = RemoteUsageService(policy=policy, database=at.database, views=at.views, clock=at.clock)
@@ -90,7 +90,7 @@ class PollerComponents:
         """Build the components that compare local tasks with remote jobs, and the components that clean up."""
         ledger, acts, workers, steady_s = self.ledger, at.acts, at.workers, at.clock.steady_s
         self.guards = home_start_guard_and_suspension_repair.MissingGuardRestorer(
-            policy, ledger, acts.tasks, workers, self.actions.act, steady_s
+            policy, ledger, acts.tasks, workers, self.actions.do_or_begin_act, steady_s
         )
         self.copies = home_start_guard_and_suspension_repair.CopiedGuardRemover(
             policy, ledger, acts.tasks, workers, steady_s
@@ -99,7 +99,7 @@ class PollerComponents:
             policy, ledger, acts.verdicts, steady_s
         )
         self.cleaner = OrphanRemoteJobCleaner(
-            ledger, at.inbox, acts.remote, workers, self.claims, self.actions.act, steady_s
+            ledger, at.inbox, acts.remote, workers, self.claims, self.actions.do_or_begin_act, steady_s
         )
         self.recalls = WaitingTaskRecallService(
             policy, ledger, acts.tasks, acts.verdicts, workers, self.claims, at.clock, self.journal
@@ -127,9 +127,9 @@ class PollerComponents:
 
     def _forget_closed(self, closed: Transfer) -> None:
         self.situations.deleted_at_home.pop(closed.name, None)
-        self.ledger.forget(closed)
+        self.ledger.move_to_ended(closed)
         self.mail.questions.with_new_starter.discard(closed.key)
-        self.unheard_ends.remember(closed)
-        self.late_guards.remember(closed)
-        self.dispatcher.forget(closed.key)
-        self.plan_journal.forget(closed.key)
+        self.unheard_ends.watch_closed_transfer(closed)
+        self.late_guards.watch_stale_guard(closed)
+        self.dispatcher.forget_pauses_of_transfer(closed.key)
+        self.plan_journal.forget_transfer(closed.key)

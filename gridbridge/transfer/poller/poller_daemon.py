@@ -63,7 +63,7 @@ def run_poller(signals: StopAndReloadSignals) -> None:
 def _read_away_jobs(policy: Policy) -> Iterable[AwayJob]:
     try:
         with closing(StateFile.open(policy.site.state)) as database:
-            return frozenset(map(config_sections_of_transfer, TransferRows(database).open()))
+            return frozenset(map(config_sections_of_transfer, TransferRows(database).open_transfers()))
     except StateError:
         return ()  # the service reports an unreadable state file later
 
@@ -92,10 +92,10 @@ class PollerDaemon:
             if configuration.policy is not self.service.policy:
                 reload_transfer_service(self.service, configuration.policy)
                 service_cycle.set_log_level(configuration.policy)
-            self.service.resources.views.configured(configuration.shown())
+            self.service.resources.views.publish_configuration_status(configuration.shown())
         with self.service.open_round() as a_round:
             yield a_round
-        if self.service.has_unasked():
+        if self.service.has_unqueried_cluster():
             reload_transfer_service(self.service, self.service.policy)
 
     def release(self) -> None:
@@ -130,7 +130,9 @@ def build_transfer_service(configuration: ReloadableConfiguration, clock: Clock)
     keep_ssh_connections_open(policy)
     database = StateFile.open(policy.site.state)
     try:
-        clusters = _clusters_to_query(policy, (*TransferRows(database).open(), *TransferRows(database).ended()))
+        clusters = _clusters_to_query(
+            policy, (*TransferRows(database).open_transfers(), *TransferRows(database).watched_closed_transfers())
+        )
     except GridbridgeError:
         database.close()
         raise
@@ -146,7 +148,7 @@ def build_transfer_service(configuration: ReloadableConfiguration, clock: Clock)
     try:
         for name in filter(partial(_does_cluster_push_job_ends, policy), clusters):
             resources.pushes[name] = _make_job_end_receiver(policy, name, clock)
-        service.load()
+        service.load_stored_state()
     except GridbridgeError:
         service.shut_down()
         raise
@@ -157,7 +159,7 @@ def reload_transfer_service(service: TransferService, policy: Policy) -> None:
     """Apply a changed configuration to the running service; StateError if a file can't be published."""
     keep_ssh_connections_open(policy)
     ledger, observers = service.ledger, service.resources.observers
-    clusters = _clusters_to_query(policy, (*ledger.all(), *ledger.ended.values()))
+    clusters = _clusters_to_query(policy, (*ledger.open_transfers(), *ledger.ended.values()))
     same = frozenset(
         name
         for name in clusters & observers.keys()
@@ -166,10 +168,10 @@ def reload_transfer_service(service: TransferService, policy: Policy) -> None:
     )
     _reload_cluster_observers(service, policy, clusters, same)
     _reload_job_end_receivers(service, policy, clusters, same)
-    if any(transfer.remote in clusters - same for transfer in ledger.all()):
-        service.situations.listen_anew()
+    if any(transfer.remote in clusters - same for transfer in ledger.open_transfers()):
+        service.situations.restart_silence_measurement()
     service.follow(policy)
-    service.show_routes()
+    service.publish_routes()
 
 
 def _reload_cluster_observers(

@@ -29,7 +29,7 @@ class TransferPlanJournal:
     def __init__(self) -> None:
         self._last: dict[TransferKey, frozenset[str]] = {}
 
-    def entry(
+    def entry_of_new_decisions(
         self,
         concerned: Sequence[Transfer],
         situation: TransferDecisionInputs,
@@ -53,7 +53,7 @@ class TransferPlanJournal:
         actions = [text for transfer in changed[:ROWS] for text in sentences[transfer.key]]
         return make_journal_entry(PLAN_PROGRAM, situation.now, inputs, actions, summarize_transfer_actions(actions))
 
-    def forget(self, over: TransferKey) -> None:
+    def forget_transfer(self, over: TransferKey) -> None:
         """Forget the last decision about a closed transfer."""
         self._last.pop(over, None)
 
@@ -156,7 +156,9 @@ class RefusedStarterMessageJournal:
         self._journal = journal
         self._quota = LogLineQuotaByPerson(clock.steady_s, MOST_REJECTIONS_AN_HOUR, 3600.0)
 
-    def keep(self, received: ReceivedStarterMessage, refusal: transfers_and_actions.RejectedStarterMessage) -> None:
+    def store_refusal(
+        self, received: ReceivedStarterMessage, refusal: transfers_and_actions.RejectedStarterMessage
+    ) -> None:
         """Store a rejected message with all inputs of the rejection."""
         self._quota.left_out()  # begins a new count after an hour
         if not self._quota.allows(received.uid):

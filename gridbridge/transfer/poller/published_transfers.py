@@ -126,12 +126,12 @@ class TransferStatePublisher(ReloadablePollerComponent):
         self._values: dict[str, str] = {}
         self._full = ""
 
-    def configured(self, configuration: reports.PublishedConfigurationStatus) -> None:
+    def publish_configuration_status(self, configuration: reports.PublishedConfigurationStatus) -> None:
         """Publish which gridbridge.toml is in force, and why a newer file is rejected."""
         self._configuration = configuration
-        self._show_service()
+        self._publish_service_status()
 
-    def routes(self, used: frozenset[str]) -> None:
+    def publish_routes(self, used: frozenset[str]) -> None:
         """Publish for starters the remote cluster and the mapping rules of each transfer queue.
 
         `used` are the queues of open transfers: their files stay published after a queue was removed from the site.
@@ -146,9 +146,9 @@ class TransferStatePublisher(ReloadablePollerComponent):
             publish_file(published_file_formats.published_route_path(queue, self.folder), route)
         published_file_formats.remove_routes_of_other_queues(used.union(self.policy.queues), self.folder)
         drains.make_cluster_drains_folder(self.folder)
-        self._show_service()
+        self._publish_service_status()
 
-    def load(
+    def publish_load_values(
         self,
         snapshots: Mapping[str, ClusterSnapshot],
         observers: Mapping[str, ClusterObserver],
@@ -158,7 +158,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
         """Publish the load values of all remote clusters; if a disk is `full`, close all transfer queues."""
         if full != self._full:
             self._full = full
-            self._show_service()
+            self._publish_service_status()
         now = self._clock.now()
         values: dict[str, str] = {}
         shut = closed | drains.list_drained_clusters(self.folder) | (self.policy.remotes if full else set())
@@ -173,7 +173,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
         data = published_file_formats.encode_load_values(self._clock.now_s(), self.policy.poller.stale_s, values)
         publish_file(published_file_formats.load_values_path(self.folder), data)
 
-    def transfers(self, transfers: Iterable[Transfer], snapshots: Mapping[str, ClusterSnapshot]) -> None:
+    def publish_open_transfers(self, transfers: Iterable[Transfer], snapshots: Mapping[str, ClusterSnapshot]) -> None:
         """Publish the open transfers whose owner the home job list has proved, and all new transfers."""
         home = snapshots.get(self.policy.site.cluster)
         young = self._clock.now() - UNLISTED
@@ -183,12 +183,12 @@ class TransferStatePublisher(ReloadablePollerComponent):
                 row = published_row_with_all_fields(transfer, home)
                 is_proved = transfer.listed == OwnerSeenInHomeJobList.YES
                 listed.append(row if is_proved else replace(row, reason="", remote_host=""))
-        self._put(published_json.TRANSFERS, reports.PublishedOpenTransfers(transfers=tuple(listed)))
+        self._publish_json(published_json.TRANSFERS, reports.PublishedOpenTransfers(transfers=tuple(listed)))
 
-    def answer(self, answer: ClusterQueryResult, last: ClusterSnapshot | None) -> None:
+    def publish_cluster_answer(self, answer: ClusterQueryResult, last: ClusterSnapshot | None) -> None:
         """Publish what a cluster answered last, and the error of the last query."""
         cluster = published_cluster_row(answer, last, self._clock.now())
-        self._put(f"{published_json.CLUSTERS}/{answer.cluster}.json", cluster)
+        self._publish_json(f"{published_json.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
             own = self.policy.queues_at(answer.cluster)
             cluster_observer.publish_local_only_queues(answer.snapshot, own, self.folder)
@@ -196,28 +196,28 @@ class TransferStatePublisher(ReloadablePollerComponent):
             path = published_file_formats.offered_names_path(answer.cluster, self.folder)
             publish_file(path, names_offered_by_cluster.encode_offered_names(answer.vocabulary))
 
-    def shown_breakers(self) -> tuple[reports.PublishedClusterBreaker, ...]:
+    def read_published_breakers(self) -> tuple[reports.PublishedClusterBreaker, ...]:
         """Return the breakers that an earlier process published; no breaker if the file is unreadable."""
         try:
             return published_json.read_published_breakers(self.folder).breakers
         except StateError:
             return ()
 
-    def troubles(self, failing: Mapping[str, str]) -> dict[str, str]:
+    def clusters_without_new_jobs(self, failing: Mapping[str, str]) -> dict[str, str]:
         """Return each drained or failing cluster, which gets no new jobs, with the reason."""
         return {**failing, **{name: f"{name} is drained" for name in drains.list_drained_clusters(self.folder)}}
 
-    def breakers(self, breakers: reports.PublishedBreakersOfClusters) -> None:
+    def publish_breakers(self, breakers: reports.PublishedBreakersOfClusters) -> None:
         """Publish for each remote cluster whether job failures close its queues."""
-        self._put(published_json.BREAKERS, breakers)
+        self._publish_json(published_json.BREAKERS, breakers)
 
-    def task(self, local: str, attempts: Sequence[History]) -> None:
+    def publish_proved_history(self, local: str, attempts: Sequence[History]) -> None:
         """Publish the history of a local task's last transfers, whose owner the home job list has proved."""
         task = published_task_history(local, attempts, is_proved=True)
         path = published_file_formats.verified_job_history_path(local, self.folder)
         publish_file(path, published_json.encode_published_value(task))
 
-    def unproved_task(self, local: str, uid: int, attempts: Sequence[History]) -> None:
+    def publish_unproved_history(self, local: str, uid: int, attempts: Sequence[History]) -> None:
         """Publish a task's history by the messages of one uid alone; remove an empty history."""
         path = published_file_formats.unverified_history_path(local, uid, self.folder)
         if not attempts:
@@ -229,7 +229,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
         if is_new:  # for a new file only, because listing a person's files is slow
             published_json.limit_unverified_histories(self.folder, uid)
 
-    def usage(self, local: str, records: tuple[RemoteJobRunAccounting, ...]) -> None:
+    def publish_usage(self, local: str, records: tuple[RemoteJobRunAccounting, ...]) -> None:
         """Publish the usage of a local task's remote jobs."""
         job, _, task = local.partition(".")
         path = published_file_formats.remote_usage_path(int(job), int(task or 0), self.folder)
@@ -246,22 +246,24 @@ class TransferStatePublisher(ReloadablePollerComponent):
         usage = reports.PublishedRemoteUsage(job=local, records=shown, left_out=left_out)
         publish_file(path, published_json.encode_published_value(usage))
 
-    def epilog_usage(self, local: str, owner: str, figures: dict[str, str]) -> None:
+    def publish_epilog_usage(self, local: str, owner: str, figures: dict[str, str]) -> None:
         """Publish a remote job's usage for the epilog that root runs after the local job."""
         path = published_file_formats.root_epilog_usage_path(local, owner, self.folder)
         publish_file(path, transfer_messages_in_spool.encode_key_value_lines(figures))
 
-    def readings(self, readings: Iterable[reports.PublishedAccountingProgress]) -> None:
+    def publish_accounting_progress(self, readings: Iterable[reports.PublishedAccountingProgress]) -> None:
         """Publish how far the service has read each cluster's accounting file."""
-        self._put(usage_rows.ACCOUNTING_PROGRESS_FILE, reports.PublishedAccountingPositions(readings=tuple(readings)))
+        self._publish_json(
+            usage_rows.ACCOUNTING_PROGRESS_FILE, reports.PublishedAccountingPositions(readings=tuple(readings))
+        )
 
-    def sweep(self, before: datetime, living: Iterable[Transfer]) -> None:
+    def remove_old_histories(self, before: datetime, living: Iterable[Transfer]) -> None:
         """Remove histories that are older than the given time, except histories of open transfers."""
         names = frozenset(parse_transfer_name(transfer.name).local for transfer in living)
         published_json.remove_old_transfer_histories(self.folder, before, names)
         published_json.remove_old_unverified_histories(self.folder, before)
 
-    def _show_service(self) -> None:
+    def _publish_service_status(self) -> None:
         service = reports.PublishedServiceStatus(
             cluster=self.policy.site.cluster,
             version=version_with_commit(),
@@ -276,7 +278,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
             configuration=self._configuration,
             full=reports.replace_control_characters(self._full),
         )
-        self._put(published_json.SERVICE, service)
+        self._publish_json(published_json.SERVICE, service)
 
-    def _put(self, name: str, value: object) -> None:
+    def _publish_json(self, name: str, value: object) -> None:
         publish_file(os.path.join(self.folder, name), published_json.encode_published_value(value))

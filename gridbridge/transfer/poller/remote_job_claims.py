@@ -43,7 +43,7 @@ for name; do true >"{GRANTS}/$name" || exit; done"""
 GRANT_REMOVAL_SCRIPT = f'rm -f -- "{GRANTS}/$1"'
 
 
-def take_home_claim(name: str, uid: int, spool: str = SPOOL) -> bool:
+def claim_task_for_home(name: str, uid: int, spool: str = SPOOL) -> bool:
     """Claim the right to run a task for home; return False if the remote job has the right. Safe to repeat.
 
     Raises StateError if nobody can tell who has the right.
@@ -83,7 +83,7 @@ def _require_own_claims_folder(folder: str) -> None:
         raise StateError(f"{folder}: {claim_and_guard.CLAIMS_FOLDER_NOT_OWNED_BY_SERVICE}")
 
 
-def remove_claim(name: str, spool: str = SPOOL) -> None:
+def remove_claim_file(name: str, spool: str = SPOOL) -> None:
     """Remove the file by which a remote job has claimed its task, once the job can't run any more."""
     try:
         safe_files.remove_file(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}/{name}")
@@ -140,16 +140,20 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
         """Whether the clean-up of the folder of claim files is unfinished."""
         return self._names.is_amid
 
-    def take(self, transfer: Transfer) -> bool:
+    def claim_for_home(self, transfer: Transfer) -> bool:
         """Claim the right to run a transfer's task for home; return False if the remote job has the right."""
-        return take_home_claim(claim_and_guard.claim_file_name(transfer.claim, transfer.uid), transfer.uid, self._spool)
+        return claim_task_for_home(
+            claim_and_guard.claim_file_name(transfer.claim, transfer.uid), transfer.uid, self._spool
+        )
 
-    def remove(self, transfer: Transfer) -> None:
+    def remove_claim_files(self, transfer: Transfer) -> None:
         """Remove a transfer's claim key before the claim file, so that no remote job can claim the task."""
-        remove_claim(claim_and_guard.claim_key_file_name_and_contents(transfer.claim, transfer.uid)[0], self._spool)
-        remove_claim(claim_and_guard.claim_file_name(transfer.claim, transfer.uid), self._spool)
+        remove_claim_file(
+            claim_and_guard.claim_key_file_name_and_contents(transfer.claim, transfer.uid)[0], self._spool
+        )
+        remove_claim_file(claim_and_guard.claim_file_name(transfer.claim, transfer.uid), self._spool)
 
-    def sweep(self, claimed: frozenset[str], now_s: float) -> None:
+    def sweep_claim_files(self, claimed: frozenset[str], now_s: float) -> None:
         """Remove old claim files whose names are not in `claimed`."""
         remove_claim_files_without_transfer(claimed, now_s, self._spool, self._names)
 
@@ -191,9 +195,9 @@ class RemoteJobClaimService(ReloadablePollerComponent):
         self._sent: dict[str, tuple[tuple[Transfer, ...], Future[None]]] = {}
         self._removing: dict[TransferKey, Future[None]] = {}
 
-    def load(self) -> None:
+    def load_unsent_grants(self) -> None:
         """Send each grant (permission to run) again that an earlier poller process may not have sent."""
-        for transfer in self._ledger.all():
+        for transfer in self._ledger.open_transfers():
             if (
                 claim_and_guard.does_claim_need_home_grant(transfer.claim)
                 and transfer.claimed == claim_and_guard.JOB
@@ -201,15 +205,15 @@ class RemoteJobClaimService(ReloadablePollerComponent):
             ):
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
-    def decide(self, situation: TransferDecisionInputs) -> None:
+    def record_due_grants(self, situation: TransferDecisionInputs) -> None:
         """Record a grant, the permission to run, for each remote job that waits for a grant."""
-        for transfer in tuple(self._ledger.all()):
+        for transfer in tuple(self._ledger.open_transfers()):
             if transfer.claim and does_job_wait_for_claim_grant(transfer, situation):
-                self._ledger.keep(transfer.but(claimed=claim_and_guard.JOB))
-                self._ledger.note(transfer, f"granted: the remote job has started at {transfer.remote}")
+                self._ledger.store_transfer(transfer.but(claimed=claim_and_guard.JOB))
+                self._ledger.add_history_line(transfer, f"granted: the remote job has started at {transfer.remote}")
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
-    def send(self) -> None:
+    def send_grants(self) -> None:
         """Send the recorded grants (permissions to run), with one command at a time for each cluster."""
         for cluster in tuple(self._sent):
             self._take_grant_result(cluster)
@@ -223,11 +227,11 @@ class RemoteJobClaimService(ReloadablePollerComponent):
                 give = partial(self._files.give_grants, cluster)
                 self._sent[cluster] = batch, self._workers.do(f"cluster {cluster}", give, batch)
 
-    def recall(self, transfer: Transfer, why: str) -> bool:
+    def recall_by_claim(self, transfer: Transfer, why: str) -> bool:
         """Claim the right to run a waiting task for home; return False if the remote job has or may have the right."""
         try:
             is_had = transfer.claimed != claim_and_guard.JOB and (
-                claim_and_guard.does_claim_need_home_grant(transfer.claim) or self._files.take(transfer)
+                claim_and_guard.does_claim_need_home_grant(transfer.claim) or self._files.claim_for_home(transfer)
             )
         except StateError as error:
             _log.warning("event=no_recall name=%s why=%r", transfer.name, str(error))
@@ -242,20 +246,22 @@ class RemoteJobClaimService(ReloadablePollerComponent):
             )
             now = self._clock.now()
             claimed = transfer.but(claimed=claim_and_guard.HOME, verdict=end, cause=end.cause, updated_at=now)
-            self._ledger.keep(claimed)
-            self._ledger.note(transfer, f"claimed by home: {why}")
+            self._ledger.store_transfer(claimed)
+            self._ledger.add_history_line(transfer, f"claimed by home: {why}")
         else:
-            self._ledger.keep(transfer.but(claimed=claim_and_guard.JOB))
-            self._ledger.note(transfer, f"recall: too late, the remote job at {transfer.remote} has the claim")
+            self._ledger.store_transfer(transfer.but(claimed=claim_and_guard.JOB))
+            self._ledger.add_history_line(
+                transfer, f"recall: too late, the remote job at {transfer.remote} has the claim"
+            )
         return is_had
 
-    def limited(self, transfer: Transfer, end: TransferMessage) -> TransferMessage:
+    def limit_fenced_attempts(self, transfer: Transfer, end: TransferMessage) -> TransferMessage:
         """Return the result of a remote job; an error if too many remote jobs of the task got no permission to run."""
         self._log_unseen_grant(transfer, end)
         queue = self.policy.queues.get(transfer.queue)
         if end.claim != claim_and_guard.FENCED or queue is None:
             return end
-        before = self._ledger.attempts(transfer.name, transfer.uid)
+        before = self._ledger.attempts_of_task(transfer.name, transfer.uid)
         earlier = (attempt for attempt in before if attempt.name != transfer.name)
         times = 1 + sum(attempt.cause == TransferFailureCause.UNGRANTED for attempt in earlier)
         if times <= queue.recall_limit:
@@ -274,14 +280,14 @@ class RemoteJobClaimService(ReloadablePollerComponent):
         waited_s = float(end.wallclock_s or 0)
         if transfer.claimed == claim_and_guard.JOB and 0 <= waited_s - cluster.claim_wait_s < DOUBT_S:
             _log.warning("event=unseen_grant name=%s cluster=%s", transfer.name, transfer.remote)
-            self._ledger.note(transfer, f"ended with 99 after {waited_s:.0f} s: the grant may be unseen")
+            self._ledger.add_history_line(transfer, f"ended with 99 after {waited_s:.0f} s: the grant may be unseen")
 
-    def are_removed(self, ended: Transfer) -> bool:
+    def are_claim_files_removed(self, ended: Transfer) -> bool:
         """Return whether a transfer's claim file and grant file are gone; otherwise begin to remove both files."""
-        kind, _ = claim_and_guard.split_claim(ended.claim)
+        kind, _ = claim_and_guard.split_claim_name(ended.claim)
         if kind == claim_and_guard.FILE:
             try:
-                self._files.remove(ended)
+                self._files.remove_claim_files(ended)
             except StateError as error:
                 _log.warning("event=failed act=remove_claim why=%r", str(error))
                 return False
@@ -310,9 +316,9 @@ class RemoteJobClaimService(ReloadablePollerComponent):
         """Whether the clean-up of the folder of claim files is unfinished."""
         return self._files.is_amid_sweep
 
-    def sweep(self) -> None:
+    def sweep_claim_files(self) -> None:
         """Remove a portion of the claim files that belong to no transfer."""
-        transfers = (*self._ledger.all(), *self._ledger.ended.values())
+        transfers = (*self._ledger.open_transfers(), *self._ledger.ended.values())
         names = frozenset(
             name
             for transfer in transfers
@@ -321,7 +327,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
                 claim_and_guard.claim_key_file_name_and_contents(transfer.claim, transfer.uid)[0],
             )
         )
-        self._files.sweep(names, self._clock.now_s())
+        self._files.sweep_claim_files(names, self._clock.now_s())
 
     def _take_grant_result(self, cluster: str) -> None:
         batch, sent = self._sent[cluster]

@@ -68,24 +68,24 @@ class RemoteAccountingFileReader:
         self._threads = ThreadPool(1, f"accounting-{self.cursor.cluster}")
         self._open: Future[AccountingFileReadResult] | None = None
 
-    def is_of(self, cluster: ClusterSection) -> bool:
+    def reads_file_of(self, cluster: ClusterSection) -> bool:
         """Return whether a cluster's configuration still names the accounting file that the reader reads."""
         ours, theirs = (
             (section.kind, section.accounting, section.users, bool(section.ssh)) for section in (self._cluster, cluster)
         )
         return ours == theirs
 
-    def look_if_due(self, interval_s: float) -> None:
+    def begin_reading_if_due(self, interval_s: float) -> None:
         """Begin to read the accounting file, if `interval_s` has passed and no reading runs."""
         if self._open is None and self._clock.steady_s() >= self._due:
             self._due = self._clock.steady_s() + interval_s
-            self._open = self._threads.submit(self.look)
+            self._open = self._threads.submit(self.read_new_lines)
 
-    def hasten(self) -> None:
+    def make_reading_due(self) -> None:
         """Make the next reading of the accounting file due at once."""
         self._due = self._clock.steady_s()
 
-    def take(self) -> AccountingFileReadResult | None:
+    def take_read_result(self) -> AccountingFileReadResult | None:
         """Return the result of a finished reading, once; None if no new reading has finished."""
         if self._open is None or not self._open.done():
             return None
@@ -96,10 +96,10 @@ class RemoteAccountingFileReader:
         self._open = None
         self.cursor = look.cursor
         if look.is_more:
-            self.hasten()
+            self.make_reading_due()
         return look
 
-    def look(self) -> AccountingFileReadResult:
+    def read_new_lines(self) -> AccountingFileReadResult:
         """Read the new lines of the accounting file; an error is part of the result."""
         before = self.cursor
         try:
@@ -168,7 +168,7 @@ class RemoteUsageService:
     def __post_init__(self) -> None:
         self.accounting = RemoteUsageRows(self.database)
 
-    def load(self) -> None:
+    def load_positions(self) -> None:
         """Go on with each accounting file at the position that the state file has."""
         self.cursors = {cursor.cluster: cursor for cursor in self.accounting.cursors()}
         self.follow(self.policy)
@@ -182,14 +182,14 @@ class RemoteUsageService:
             if cluster.accounting and name != policy.site.cluster
         }
         for name, reader in tuple(self.readers.items()):
-            if name not in clusters or not reader.is_of(clusters[name]):
+            if name not in clusters or not reader.reads_file_of(clusters[name]):
                 self.readers.pop(name).dismiss()
                 del self.readings[name]
         for name, cluster in clusters.items():
             accounts = ADAPTERS[cluster.kind].accounts
             if name not in self.readers and accounts:
                 self._begin_accounting_file(name, cluster, accounts)
-        self.views.readings(self.readings.values())
+        self.views.publish_accounting_progress(self.readings.values())
 
     def _begin_accounting_file(self, name: str, cluster: ClusterSection, accounts: "JobAccountingReader[Away]") -> None:
         cursor = self.cursors.get(name) or ClusterAccountingProgress(cluster=name, path="")
@@ -198,18 +198,18 @@ class RemoteUsageService:
         self.readers[name] = RemoteAccountingFileReader(cursor, cluster, accounts, prefix, self.clock)
         self.readings[name] = PublishedAccountingProgress(cluster=name, path=cluster.accounting)
 
-    def look_if_due(self) -> None:
+    def begin_readings_if_due(self) -> None:
         """Begin to read each accounting file whose reading is due."""
         for reader in self.readers.values():
-            reader.look_if_due(self.policy.poller.interval_s)
+            reader.begin_reading_if_due(self.policy.poller.interval_s)
 
-    def take(self) -> None:
+    def store_finished_readings(self) -> None:
         """Store and publish the usage records of all finished readings."""
         for reader in self.readers.values():
-            if look := reader.take():
-                self.keep(look)
+            if look := reader.take_read_result():
+                self.store_reading(look)
 
-    def keep(self, look: AccountingFileReadResult) -> None:
+    def store_reading(self, look: AccountingFileReadResult) -> None:
         """Store and publish the usage records of one reading, and store its position."""
         changed: dict[str, tuple[RemoteJobRunAccounting, ...]] = {}
         for record in look.records:
@@ -225,9 +225,9 @@ class RemoteUsageService:
         """Publish the usage records of a task, without records of jobs of other owners."""
         if len({(record.owner, record.job_id) for record in records}) > 1:
             name = parse_transfer_name(records[0].transfer)
-            transfers = TransferRows(self.database).of_task(name.cluster, name.job, name.task)
+            transfers = TransferRows(self.database).transfers_of_task(name.cluster, name.job, name.task)
             records = tuple(transfers_in_job_lists.usage_records_of_proved_owner(records, transfers))
-        self.views.usage(local, records)
+        self.views.publish_usage(local, records)
 
     def _publish_reading_progress(self, look: AccountingFileReadResult) -> None:
         name = look.cursor.cluster
@@ -247,14 +247,14 @@ class RemoteUsageService:
         is_old = before.read_at and after.read_at and after.read_at - before.read_at > POSITION_REPUBLISH_INTERVAL
         if is_changed or is_old:
             self.readings[name] = after
-            self.views.readings(self.readings.values())
+            self.views.publish_accounting_progress(self.readings.values())
 
-    def tells(self, transfer: Transfer) -> bool:
+    def will_file_show_end(self, transfer: Transfer) -> bool:
         """Return whether the job's end will be read from the cluster's accounting file, without a call of qacct."""
         reading = self.readings.get(transfer.remote)
         return bool(reading and reading.read_at and not reading.trouble and not reading.is_behind)
 
-    def end(self, transfer: Transfer) -> JobEnd | None:
+    def find_job_end(self, transfer: Transfer) -> JobEnd | None:
         """Return a remote job's end by its records in the accounting file; None without a record.
 
         Raises ConflictingRemoteJobEnds if two records show different ends.
@@ -264,7 +264,7 @@ class RemoteUsageService:
         accounts = self.readers[transfer.remote].accounts
         end, is_disputed = accounts.settle_job_end(self._newest_accounting_records(transfer), self.clock.now())
         if end is None:
-            self.readers[transfer.remote].hasten()
+            self.readers[transfer.remote].make_reading_due()
         if is_disputed:
             raise ConflictingRemoteJobEnds(f"two records of {transfer.remote} disagree on how {transfer.name} ended")
         return end
@@ -281,14 +281,14 @@ class RemoteUsageService:
             and record.source == RemoteUsageSource.ACCOUNTING
         ]
 
-    def tell_end(self, transfer: Transfer) -> None:
+    def store_end_usage(self, transfer: Transfer) -> None:
         """Store and publish the usage in a job's end message, unless the accounting file will show the usage.
 
         The epilog at home gets the usage in either case.
         """
         queue = self.policy.queues.get(transfer.queue)
         has_epilog = bool(queue and queue.remote_usage)
-        is_accounted = self.tells(transfer)
+        is_accounted = self.will_file_show_end(transfer)
         if is_accounted and not has_epilog:
             return
         record = usage_from_verdict(transfer)
@@ -299,7 +299,7 @@ class RemoteUsageService:
             self._publish_task_usage(local, self.accounting.put_record(record, self.clock.now()))
         if has_epilog:
             try:
-                self.views.epilog_usage(local, record.owner, format_shepherd_usage(record))
+                self.views.publish_epilog_usage(local, record.owner, format_shepherd_usage(record))
             except StateError as error:
                 _log.warning("event=no_epilog_usage name=%s why=%r", record.transfer, str(error))
 
@@ -313,11 +313,11 @@ class RemoteUsageService:
         self.told[transfer.uid] = self.told.get(transfer.uid, 0) + 1
         return self.told[transfer.uid] <= MOST_UNPROVED_ENDS_AN_HOUR
 
-    def sweep(self) -> None:
+    def sweep_usage(self) -> None:
         """Delete old usage records, and begin a new count of job ends whose owner is not proved."""
         self.told.clear()
         before = self.clock.now() - timedelta(days=self.policy.retention.accounting_d)
-        self.accounting.forget_records(before)
+        self.accounting.delete_records(before)
         usage_rows.sweep_old_usage_files(self.views.folder, before)
 
     def dismiss(self) -> None:

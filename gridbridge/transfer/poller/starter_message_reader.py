@@ -35,7 +35,7 @@ from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.spool_inbox import StarterMessageInbox
 from gridbridge.state.spool_reader import MessageWithAuthorUid
 from gridbridge.transfer.poller.answers_to_starters import (
-    RestartedTaskAnswers,
+    RestartedTaskQuestionResponder,
     UndeliveredTaskEndTracker,
     VerdictFilesAndStarterFifos,
 )
@@ -55,7 +55,7 @@ class _TransferWaitingForHomeList(NamedTuple):
     since: datetime
     others: tuple[str, ...] = ()  # paths of the transfer's further messages
 
-    def moved(self, step: timedelta) -> "_TransferWaitingForHomeList":
+    def shift_time(self, step: timedelta) -> "_TransferWaitingForHomeList":
         """Return the waiting transfer with its time shifted, after the clock was set."""
         return self._replace(since=self.since + step)
 
@@ -68,16 +68,18 @@ class UnconfirmedTransferQuota:
         self._ledger = ledger
         self._inbox = inbox
         self._clock = clock
-        self._waiting: dict[TransferKey, _TransferWaitingForHomeList] = clock.dated(_TransferWaitingForHomeList.moved)
+        self._waiting: dict[TransferKey, _TransferWaitingForHomeList] = clock.dated(
+            _TransferWaitingForHomeList.shift_time
+        )
         self._admitted: dict[TransferKey, str] = {}  # proof of the owner, by accepted transfer
         self._count: Counter[int] | None = None
         self._swept_s = 0.0
 
-    def begin(self) -> None:
+    def restart_count(self) -> None:
         """Begin a new count of the transfers whose owner is not proved."""
         self._count = None
 
-    def keeps(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> bool:
+    def must_message_wait(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> bool:
         """Return whether a message of a new transfer must wait for the home job list."""
         name = spooled.message.transfer, spooled.uid
         if spooled.message.kind != TransferMessageKind.RECORD:
@@ -86,7 +88,7 @@ class UnconfirmedTransferQuota:
             return False
         return name in self._waiting or self._unproved_transfers_by_uid()[spooled.uid] >= self.most
 
-    def park(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> list[str]:
+    def hold_message(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> list[str]:
         """Let a message wait in the spool; return the path of an older message that the new message replaces."""
         name = spooled.message.transfer, spooled.uid
         entry = self._waiting.get(name)
@@ -100,17 +102,17 @@ class UnconfirmedTransferQuota:
         self._waiting[name] = entry._replace(transfer=verdict)
         return [entry.transfer.record] if entry.transfer.record != verdict.record else []
 
-    def admit(self, transfer: Transfer) -> Transfer:
+    def admit_transfer(self, transfer: Transfer) -> Transfer:
         """Count an accepted transfer; mark its owner as proved if the home job list showed the task."""
         self._unproved_transfers_by_uid()[transfer.uid] += 1
         return transfer.but(listed=self._admitted.pop(transfer.key, ""))
 
-    def take_answer(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> list[str]:
+    def judge_waiting_transfers(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> list[str]:
         """Accept or reject the waiting transfers by new job lists; return the paths of rejected messages."""
         refused: list[str] = []
         uids: Counter[int] = Counter()
         for name, entry in tuple(self._waiting.items()):
-            verdict = _judge_by_job_lists(entry, home, snapshots)
+            verdict = _prove_waiting_transfer(entry, home, snapshots)
             if verdict is not None:
                 del self._waiting[name]
             if verdict:
@@ -125,13 +127,13 @@ class UnconfirmedTransferQuota:
         self._forget_unproved_transfers(home.taken_at)
         return refused
 
-    def jobs(self) -> set[int]:
+    def waiting_job_ids(self) -> set[int]:
         """Return the waiting transfers' local and remote job ids, which the next job lists must include."""
         waiting = [entry.transfer for entry in self._waiting.values()]
         local = {parse_transfer_name(transfer.name).job for transfer in waiting}
         return local | {transfer.remote_id for transfer in waiting if transfer.remote_id}
 
-    def names(self) -> frozenset[tuple[str, str]]:
+    def waiting_names_and_owners(self) -> frozenset[tuple[str, str]]:
         """Return name and owner of each waiting transfer."""
         return frozenset((entry.transfer.name, entry.transfer.owner) for entry in self._waiting.values())
 
@@ -149,13 +151,13 @@ class UnconfirmedTransferQuota:
         """Delete closed transfers whose owner is not proved, if older than an hour or too many for one person."""
         for uid, rested in self._ledger.rested.items():
             while len(rested) > self.most and rested[0][1] < asked_at:
-                self._ledger.forget_unproved(rested.popleft()[0], uid)
+                self._ledger.delete_unproved_transfer(rested.popleft()[0], uid)
         if self._clock.steady_s() - self._swept_s > SWEEP_S:
             self._swept_s = self._clock.steady_s()
-            self._ledger.sweep_unproved(asked_at - UNPROVED_TRANSFER_AGE)
+            self._ledger.sweep_unproved_transfers(asked_at - UNPROVED_TRANSFER_AGE)
 
 
-def _judge_by_job_lists(
+def _prove_waiting_transfer(
     entry: _TransferWaitingForHomeList, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
 ) -> str | None:
     """Return YES if home lists the task, NO if only its remote job is listed, else ''; None without new job lists."""
@@ -202,7 +204,7 @@ class StarterMessageReader:
     ) -> None:
         self.premature: dict[str, tuple[float, MessageWithAuthorUid]] = {}
         self.unproved = UnconfirmedTransferQuota(ledger, inbox, clock)
-        self.questions = RestartedTaskAnswers(ledger, inbox, verdicts, unheard_ends, clock)
+        self.questions = RestartedTaskQuestionResponder(ledger, inbox, verdicts, unheard_ends, clock)
         self._done: list[str] = []
         self._lingering: tuple[MessageWithAuthorUid, ...] = ()
         self._lingering_since = 0.0
@@ -221,24 +223,24 @@ class StarterMessageReader:
         """
         self.linger_s = LINGER_S - policy.poller.spool_interval_s  # longest wait of `closed` messages
         self._home = policy.site.cluster
-        self.allow((name, queue.cluster) for name, queue in policy.queues.items())
+        self.allow_routes((name, queue.cluster) for name, queue in policy.queues.items())
         self._limit = policy.poller.spool_files_per_uid
 
-    def allow(self, routes: Iterable[Destination]) -> None:
+    def allow_routes(self, routes: Iterable[Destination]) -> None:
         """Accept messages about further pairs of transfer queue and cluster."""
         self._routes.update(routes)
 
-    def take(self, at_once: bool) -> tuple[Transfer, ...]:
+    def apply_new_messages(self, at_once: bool) -> tuple[Transfer, ...]:
         """Apply new messages to the transfers; return the transfers that changed.
 
         Without `at_once`, messages that close transfers may wait for other messages. All messages stay in the spool
-        until `put_away`, so a killed process loses no message.
+        until `remove_processed_messages`, so a killed process loses no message.
         """
         new = (*self._lingering, *self._inbox.read())
         if not at_once and self._may_closing_messages_wait(new):
             return ()
         self._lingering = ()
-        self.unproved.begin()
+        self.unproved.restart_count()
         messages = [*(spooled for _, spooled in self.premature.values()), *new]
         # sorted by kind, not by time, because the hosts' clocks differ; an unknown kind comes last
         messages.sort(key=lambda spooled: (*KIND_ORDER, spooled.message.kind).index(spooled.message.kind))
@@ -252,11 +254,11 @@ class StarterMessageReader:
                 self._done.append(spooled.path)
         return tuple(self._ledger.open[key] for key in changed)
 
-    def take_answer(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> None:
+    def judge_waiting_transfers(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> None:
         """Accept or reject the transfers that waited for the home job list."""
-        self._done += self.unproved.take_answer(home, snapshots)
+        self._done += self.unproved.judge_waiting_transfers(home, snapshots)
 
-    def put_away(self) -> None:
+    def remove_processed_messages(self) -> None:
         """Remove processed messages from the spool, once the state file has all changes."""
         for path in self._done:
             self._inbox.remove(path)
@@ -277,9 +279,9 @@ class StarterMessageReader:
     def _process_message(self, spooled: MessageWithAuthorUid, changed: set[TransferKey]) -> list[str]:
         message = spooled.message
         if message.kind == TransferMessageKind.ASK:
-            wrong = self.questions.answer(spooled)
+            wrong = self.questions.answer_question(spooled)
             return self._reject_or_postpone(spooled, wrong, False) if wrong else [spooled.path]
-        previous = self._ledger.find((message.transfer, spooled.uid))
+        previous = self._ledger.find_transfer((message.transfer, spooled.uid))
         if (
             previous is None
             and message.kind == TransferMessageKind.RECORD
@@ -294,15 +296,17 @@ class StarterMessageReader:
             )
         received = self._message_with_facts(spooled, previous)
         verdict = accept_or_reject_message(received)
-        if previous is None and self.unproved.keeps(spooled, verdict):
+        if previous is None and self.unproved.must_message_wait(spooled, verdict):
             self.premature.pop(spooled.path, None)
-            return self.unproved.park(spooled, verdict)
+            return self.unproved.hold_message(spooled, verdict)
         if isinstance(verdict, RejectedStarterMessage):
             if refused := self._reject_or_postpone(spooled, verdict, previous is None):
-                self._refusals.keep(received, verdict)
+                self._refusals.store_refusal(received, verdict)
             return refused
         self.premature.pop(spooled.path, None)
-        return self._store_transfer(spooled, previous, verdict if previous else self.unproved.admit(verdict), changed)
+        return self._store_transfer(
+            spooled, previous, verdict if previous else self.unproved.admit_transfer(verdict), changed
+        )
 
     def _store_transfer(
         self, spooled: MessageWithAuthorUid, previous: Transfer | None, transfer: Transfer, changed: set[TransferKey]
@@ -310,9 +314,9 @@ class StarterMessageReader:
         if transfer == previous:
             return [spooled.path] if spooled.path != transfer.record else []
         changed.add(transfer.key)
-        self._ledger.keep(transfer)
+        self._ledger.store_transfer(transfer)
         if previous is None or previous.but(record=transfer.record) != transfer:
-            self._ledger.note(transfer, transfer.reason)
+            self._ledger.add_history_line(transfer, transfer.reason)
         if spooled.message.kind != TransferMessageKind.RECORD:
             return [spooled.path]
         return [previous.record] if previous and previous.record != spooled.path else []

@@ -50,7 +50,7 @@ class RemoteJobActs(ReloadablePollerComponent):
         super().__init__(policy)
         self._tasks = tasks
 
-    def delete(self, action: TransferAction) -> None:
+    def delete_remote_job(self, action: TransferAction) -> None:
         """Delete a remote job as its owner; in a site of embedded clusters the service is the owner.
 
         Raises OwnerlessJobNotDeleted if the owner's account was removed, and the service may not delete the job.
@@ -68,13 +68,13 @@ class RemoteJobActs(ReloadablePollerComponent):
                 self.policy, transfer.remote, transfer.owner, transfer.name, str(transfer.remote_id or "")
             )
 
-    def give_up(self, action: TransferAction) -> TransferMessage:
+    def delete_failed_job(self, action: TransferAction) -> TransferMessage:
         """Delete a remote job that is in error state; return a result with the error that the cluster shows."""
         transfer = action.transfer
         where = configured_cluster_address(self.policy, transfer.remote)
         details = cluster_status_reader(where).query_job_details(where, transfer.remote_id)
         reasons = [error for detail in details for error in detail.errors]
-        self.delete(action)
+        self.delete_remote_job(action)
         reason = shorten_reason_for_storage("; ".join((action.why, *reasons[:1])))
         outcome, cause = TransferOutcome.ERROR, TransferFailureCause.BLOCKED
         return TransferMessage(transfer=transfer.name, outcome=outcome, cause=cause, reason=reason)
@@ -84,28 +84,28 @@ class RemoteJobActs(ReloadablePollerComponent):
         transfer = action.transfer
         where = configured_cluster_address(self.policy, transfer.remote)
         end = cluster_status_reader(where).query_job_end(where, transfer.remote_id, transfer.name)
-        return self.judge(end, transfer) if end else None
+        return self.verdict_of_job_end(end, transfer) if end else None
 
-    def judge(self, end: JobEnd, transfer: Transfer) -> TransferMessage:
+    def verdict_of_job_end(self, end: JobEnd, transfer: Transfer) -> TransferMessage:
         """Return the result of an ended remote job; if nobody saw the end, query whether the job may run again."""
         if end.is_unseen and not transfer.rerun:
-            transfer = transfer.but(rerun=self._tasks.rerun(transfer))
+            transfer = transfer.but(rerun=self._tasks.query_rerun_policy(transfer))
         return home_verdict_from_accounting(transfer, end)
 
-    def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
+    def query_accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
         """Return the account names of those given jobs that a remote cluster still lists."""
         where = configured_cluster_address(self.policy, cluster)
         query_accounts = batch_adapter_of_cluster(where).query_job_accounts
         return query_accounts(where, jobs) if query_accounts else {}
 
-    def delete_orphan(self, orphan: OrphanRemoteJob) -> None:
+    def delete_orphan_job(self, orphan: OrphanRemoteJob) -> None:
         """Delete a held remote job that belongs to no transfer, by an operator's rights and not as the owner."""
         where = configured_cluster_address(self.policy, orphan.cluster)
         jobs = cluster_status_reader(where).query_job_details(where, orphan.job_id)
         if any(job.name == job.account == orphan.name for job in jobs):
             load_submit_adapter(where).delete_job(where, str(orphan.job_id))
 
-    def unstage(self, transfer: Transfer) -> None:
+    def remove_staged_files(self, transfer: Transfer) -> None:
         """Remove the files that were copied to the remote cluster for a closed transfer."""
         _run_as_transfer_owner("unstage", transfer)
 
@@ -129,19 +129,19 @@ class TransferActRunner:
         self.claims = ClaimAndGrantFiles(policy, spool)
         self.tasks = LocalTaskActs(policy)
         self.remote = RemoteJobActs(policy, self.tasks)
-        self._far: Mapping[TransferActKind, Callable[[TransferAction], TransferMessage | None]] = {
-            TransferActKind.DELETE_REMOTE: self.remote.delete,
-            TransferActKind.GIVE_UP: self.remote.give_up,
+        self._cluster_acts: Mapping[TransferActKind, Callable[[TransferAction], TransferMessage | None]] = {
+            TransferActKind.DELETE_REMOTE: self.remote.delete_remote_job,
+            TransferActKind.GIVE_UP: self.remote.delete_failed_job,
             TransferActKind.LOOK_UP_END: self.remote.look_up_end,
-            TransferActKind.ADOPT_LOCAL: self.tasks.adopt,
-            TransferActKind.GUARD_LOCAL: self.tasks.guard,
-            TransferActKind.RELEASE_LOCAL: self.tasks.release,
-            TransferActKind.UNPIN: self.tasks.unpin,
+            TransferActKind.ADOPT_LOCAL: self.tasks.release_into_transfer_queue,
+            TransferActKind.GUARD_LOCAL: self.tasks.set_guard,
+            TransferActKind.RELEASE_LOCAL: self.tasks.remove_guard,
+            TransferActKind.UNPIN: self.tasks.restore_requested_queues,
         }
 
-    def far(self, action: TransferAction) -> TransferMessage | None:
+    def run_cluster_act(self, action: TransferAction) -> TransferMessage | None:
         """Run an act that needs a command at a cluster; return the job's result if the act found the job's end."""
-        return self._far[action.act](action)
+        return self._cluster_acts[action.act](action)
 
 
 AGAIN_S = 2.0  # pause before the first retry of a failed act; each retry doubles the pause
@@ -163,28 +163,28 @@ class TransferActDispatcher:
 
     def __post_init__(self) -> None:
         self._backoff = BackoffBySubject(self._clock)  # pauses between two look-ups of a job's end
-        self._failing: dict[TransferActKey, BackoffBySubject] = {}  # pauses before retries of failed self._acts
+        self._failing: dict[TransferActKey, BackoffBySubject] = {}  # pauses before retries of failed acts
         self.disputed: set[TransferKey] = set()  # transfers whose accounting records show different ends
         self.not_ours: list[Transfer] = []  # transfers whose remote job id belongs to another job
         self.not_deleted: list[tuple[Transfer, str]] = []  # transfers of removed accounts, with the deletion's error
         self.open: dict[TransferActKey, tuple[TransferAction, Future[TransferMessage | None]]] = {}
 
-    def may_begin(self, action: TransferAction) -> bool:
+    def may_begin_act(self, action: TransferAction) -> bool:
         """Return whether an act may begin: its pause is over, and no thread runs the act.
 
         A failed act and a look-up of a job's end are repeated after growing pauses.
         """
-        name = _act_key(action)
+        name = _key_of_act(action)
         failing = self._failing.get(name)
         if name in self.open or (failing and not failing.may_try(name)):
             return False
         return action.act is not TransferActKind.LOOK_UP_END or self._backoff.may_try(action.transfer.key)
 
-    def begin(self, action: TransferAction) -> None:
+    def begin_act(self, action: TransferAction) -> None:
         """Start an act in a thread of the job's owner, unless the usage records already have the job's end."""
-        self.open[_act_key(action)] = action, self._start_act(action)
+        self.open[_key_of_act(action)] = action, self._start_act(action)
 
-    def take_done(self) -> Iterator[tuple[TransferAction, TransferMessage | None]]:
+    def take_finished_acts(self) -> Iterator[tuple[TransferAction, TransferMessage | None]]:
         """Yield each finished act, with the remote job's result if the act found one; log failed acts."""
         for name in [name for name, (_, future) in self.open.items() if future.done()]:
             action, future = self.open.pop(name)
@@ -213,14 +213,14 @@ class TransferActDispatcher:
                 self._failing.pop(name, None)
                 yield action, verdict
 
-    def forget(self, transfer: TransferKey) -> None:
+    def forget_pauses_of_transfer(self, transfer: TransferKey) -> None:
         """Forget the pauses of a transfer's acts, so that its next act begins at once."""
         self.disputed.discard(transfer)
         self._backoff.forget(transfer)
         for act in TransferActKind:
             self._failing.pop((act, *transfer), None)
 
-    def recover(self) -> None:
+    def forget_all_pauses(self) -> None:
         """Forget the pauses of all failed acts, because a silent cluster answers again."""
         self._failing.clear()
 
@@ -234,20 +234,22 @@ class TransferActDispatcher:
         is_sought = action.act is TransferActKind.LOOK_UP_END
         done: Future[TransferMessage | None] = Future()
         try:
-            end = self._usage_records.end(action.transfer) if is_sought else None
+            end = self._usage_records.find_job_end(action.transfer) if is_sought else None
         except ConflictingRemoteJobEnds as error:
             done.set_exception(error)
             return done
-        if end is None and is_sought and self._usage_records.tells(action.transfer):
+        if end is None and is_sought and self._usage_records.will_file_show_end(action.transfer):
             done.set_result(None)
             return done
         if end is None:
-            return self._workers.do(action.transfer.owner, self._acts.far, action)
+            return self._workers.do(action.transfer.owner, self._acts.run_cluster_act, action)
         if end.is_unseen:
-            return self._workers.do(action.transfer.owner, partial(self._acts.remote.judge, end), action.transfer)
+            return self._workers.do(
+                action.transfer.owner, partial(self._acts.remote.verdict_of_job_end, end), action.transfer
+            )
         done.set_result(home_verdict_from_accounting(action.transfer, end))
         return done
 
 
-def _act_key(action: TransferAction) -> TransferActKey:
+def _key_of_act(action: TransferAction) -> TransferActKey:
     return (action.act, *action.transfer.key)

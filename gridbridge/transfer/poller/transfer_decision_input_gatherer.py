@@ -16,7 +16,7 @@ from gridbridge.program.threads_and_backoff import AT_ONCE, OwnerThreadPools, Re
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.transfer.local_task_acts import ReloadablePollerComponent
-from gridbridge.transfer.poller.answers_to_starters import RestartedTaskAnswers
+from gridbridge.transfer.poller.answers_to_starters import RestartedTaskQuestionResponder
 from gridbridge.transfer.poller.transfer_acts import RemoteJobActs
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
@@ -35,17 +35,17 @@ class ReusedRemoteJobIdDetector:
         self._found: set[TransferKey] = set()
         self._questions: dict[str, RepeatedBackgroundQuery[dict[TransferKey, ClusterJobListRow], dict[int, str]]] = {}
 
-    def now(self) -> frozenset[TransferKey]:
+    def transfers_with_reused_id(self) -> frozenset[TransferKey]:
         """Return the transfers whose remote job id belongs to another job by now."""
         return frozenset(self._found)
 
-    def note_found(self, transfers: list[Transfer]) -> None:
+    def record_found_reuse(self, transfers: list[Transfer]) -> None:
         """Record transfers whose remote job id belongs to another job, as gridbridge-as-user has found."""
         for transfer in transfers:
             self._record_reused_id(transfer.key, transfer)
         transfers.clear()
 
-    def take_answers(
+    def detect_reused_ids(
         self, came: tuple[ClusterQueryResult, ...], policy: Policy, situation: Callable[[], TransferDecisionInputs]
     ) -> None:
         """Detect remote job ids that now belong to other jobs, before decisions use the new job lists."""
@@ -54,7 +54,7 @@ class ReusedRemoteJobIdDetector:
             if where is None or not ADAPTERS[where.kind].query_job_accounts:
                 continue
             if answer.snapshot is None:
-                for transfer in self._ledger.all():
+                for transfer in self._ledger.open_transfers():
                     if transfer.remote == answer.cluster:
                         self._known.pop(transfer.key, None)
             else:
@@ -67,7 +67,9 @@ class ReusedRemoteJobIdDetector:
 
     def _query_accounts_of_doubtful_jobs(self, cluster: str, situation: TransferDecisionInputs) -> None:
         doubtful: dict[TransferKey, ClusterJobListRow] = {}
-        for transfer, job in transfers_in_job_lists.listed_remote_jobs(self._ledger.all(), cluster, situation):
+        for transfer, job in transfers_in_job_lists.transfers_with_listed_remote_job(
+            self._ledger.open_transfers(), cluster, situation
+        ):
             if transfers_in_job_lists.may_remote_id_be_reused(transfer, job, self._known):
                 doubtful[transfer.key] = job
             else:
@@ -81,7 +83,7 @@ class ReusedRemoteJobIdDetector:
         if cluster not in self._questions:
 
             def ask(doubtful: dict[TransferKey, ClusterJobListRow]) -> dict[int, str]:
-                return self._remote.accounts(cluster, tuple(sorted({row.job_id for row in doubtful.values()})))
+                return self._remote.query_accounts(cluster, tuple(sorted({row.job_id for row in doubtful.values()})))
 
             self._questions[cluster] = RepeatedBackgroundQuery(self._workers, cluster, "whose_id", ask, self._clock)
         return self._questions[cluster]
@@ -100,7 +102,7 @@ class ReusedRemoteJobIdDetector:
     def _record_reused_id(self, key: TransferKey, transfer: Transfer) -> None:
         if key not in self._found:
             self._found.add(key)
-            self._ledger.note(transfer, f"{transfer.remote} has given {transfer.remote_id} to another job")
+            self._ledger.add_history_line(transfer, f"{transfer.remote} has given {transfer.remote_id} to another job")
 
 
 PAUSE_S = 10.0  # a longer time between two rounds means that the process was stopped
@@ -113,7 +115,7 @@ class TransferDecisionInputGatherer(ReloadablePollerComponent):
     policy: Policy
     ledger: TransferLedger
     answers: LastClusterSnapshots
-    questions: RestartedTaskAnswers
+    questions: RestartedTaskQuestionResponder
     reused_ids: ReusedRemoteJobIdDetector
     spool: str
     clock: Clock
@@ -125,18 +127,18 @@ class TransferDecisionInputGatherer(ReloadablePollerComponent):
         self.since_s = self.looked_at_s = self.clock.steady_s()
         self.deleted_at_home = self.clock.dated(operator.add)
 
-    def listen_anew(self) -> None:
+    def restart_silence_measurement(self) -> None:
         """Measure all clusters' silence from now on, because a cluster is queried for the first time."""
         self.since_s = self.clock.steady_s()
 
-    def notice_pause(self) -> None:
+    def notice_process_pause(self) -> None:
         """Measure all clusters' silence from now on, if this process was stopped for a while."""
         now_s = self.clock.steady_s()
         if now_s - self.looked_at_s > PAUSE_S:
             self.since_s = now_s
         self.looked_at_s = now_s
 
-    def gather(self, concerned: Iterable[Transfer]) -> TransferDecisionInputs:
+    def gather_inputs(self, concerned: Iterable[Transfer]) -> TransferDecisionInputs:
         """Return the inputs of a decision about the given transfers."""
         transfers = tuple(concerned)
         asleep = (
@@ -147,20 +149,20 @@ class TransferDecisionInputGatherer(ReloadablePollerComponent):
             now=self.clock.now(),
             snapshots=dict(self.answers.good),
             asleep=frozenset(asleep),
-            requeued_jobs=transfer_act_decisions.rescheduled_jobs_with_transfer(self.ledger.all()),
-            dropped=self.dropped(),
+            requeued_jobs=transfer_act_decisions.rescheduled_jobs_with_transfer(self.ledger.open_transfers()),
+            dropped=self.unconfigured_clusters(),
             queues=frozenset(self.policy.queues),
             with_new_starter=frozenset(self.questions.with_new_starter),
             since=self.clock.moment(self.since_s),
             deleted_at_home=self.deleted_at_home,
-            reused_ids=self.reused_ids.now(),
+            reused_ids=self.reused_ids.transfers_with_reused_id(),
         )
 
-    def dropped(self) -> frozenset[str]:
+    def unconfigured_clusters(self) -> frozenset[str]:
         """Return the clusters of open transfers that gridbridge.toml does not configure."""
-        return self.ledger.clusters() - self.policy.clusters.keys()
+        return self.ledger.remote_clusters() - self.policy.clusters.keys()
 
-    def note_deleted(self, transfers: Iterable[Transfer], situation: TransferDecisionInputs) -> None:
+    def record_home_deletions(self, transfers: Iterable[Transfer], situation: TransferDecisionInputs) -> None:
         """Record since when the home cluster deletes the tasks of transfers or no longer lists the tasks."""
         for transfer in transfers:
             if transfer_act_decisions.is_home_task_deleted(transfer, situation):

@@ -20,7 +20,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson, WithheldLogLines
 from gridbridge.state import published_json
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.poller.cluster_failure_breakers import ClusterBreakers
+from gridbridge.transfer.poller.cluster_failure_breakers import ClusterFailureBreakers
 from gridbridge.transfer.poller.published_transfers import History, TransferStatePublisher
 from gridbridge.transfer.transfer_rows import TransferRows
 
@@ -37,38 +37,38 @@ class TaskHistoryPublisher:
         self._behind: set[str] = set()
         self._known: dict[str, dict[TransferKey, _TransferWithEvents]] = {}  # transfers by local task
 
-    def load(self) -> None:
+    def mark_unpublished_histories(self) -> None:
         """Mark for publication all histories that an earlier process may not have published."""
         recent: tuple[Transfer, ...] = ()
         if shown_at := published_json.transfers_published_at(self._views.folder):
-            recent = self._transfers.closed_since(shown_at - UNSHOWN)
-        for transfer in (*self._transfers.open(), *recent):
-            self.touch(transfer)
+            recent = self._transfers.transfers_closed_since(shown_at - UNSHOWN)
+        for transfer in (*self._transfers.open_transfers(), *recent):
+            self.mark_history(transfer)
 
-    def touch(self, transfer: Transfer) -> None:
+    def mark_history(self, transfer: Transfer) -> None:
         """Mark the task of a transfer, so that the next publication includes the task's history."""
         name = parse_transfer_name(transfer.name)
         if name.cluster == self._cluster:
             self._behind.add(name.local)
 
-    def keep(self, before: Transfer | None, after: Transfer) -> None:
+    def update_history(self, before: Transfer | None, after: Transfer) -> None:
         """Put a changed transfer into its task's history, and mark the history for publication."""
-        if attempts := self._attempts(after.name):
+        if attempts := self._cached_attempts(after.name):
             attempts.setdefault(after.key, _TransferWithEvents(after)).transfer = after
         if before and before.but(seen_at=after.seen_at, missed_polls=after.missed_polls) != after:
-            self.touch(after)
+            self.mark_history(after)
 
-    def add(self, event: TransferEvent) -> None:
+    def add_history_event(self, event: TransferEvent) -> None:
         """Add an event to the cached history of a transfer."""
-        if attempt := self._attempts(event.name).get((event.name, event.uid)):
+        if attempt := self._cached_attempts(event.name).get((event.name, event.uid)):
             attempt.events.append(event)
 
-    def _attempts(self, transfer: str) -> "dict[TransferKey, _TransferWithEvents]":
+    def _cached_attempts(self, transfer: str) -> "dict[TransferKey, _TransferWithEvents]":
         """Return the cached transfers of a transfer's task; empty if the task was not published yet."""
         name = parse_transfer_name(transfer)
         return self._known.get(name.local, {}) if name.cluster == self._cluster else {}
 
-    def publish(self) -> None:
+    def publish_marked_histories(self) -> None:
         """Publish the history of each task that was marked."""
         for local in self._behind:
             self._publish_task_history(local)
@@ -77,22 +77,24 @@ class TaskHistoryPublisher:
     def _publish_task_history(self, local: str) -> None:
         job, _, task = local.partition(".")
         attempts = self._known.pop(local, None) or {
-            transfer.key: _TransferWithEvents(transfer, list(self._transfers.events(transfer.name, transfer.uid)))
-            for transfer in self._transfers.of_task(self._cluster, int(job), int(task or 0))
+            transfer.key: _TransferWithEvents(
+                transfer, list(self._transfers.events_of_transfer(transfer.name, transfer.uid))
+            )
+            for transfer in self._transfers.transfers_of_task(self._cluster, int(job), int(task or 0))
         }
         transfers = tuple(attempt.transfer for attempt in attempts.values())
         unproved = transfers_in_job_lists.uids_claiming_unproved_task(transfers)
         if proved := transfers_in_job_lists.proved_owner_uids(transfers):
-            self._views.task(local, _histories_of_uids(attempts, proved))
+            self._views.publish_proved_history(local, _histories_of_uids(attempts, proved))
         for uid in {transfer.uid for transfer in transfers}:
-            self._views.unproved_task(local, uid, _histories_of_uids(attempts, unproved & {uid}))
+            self._views.publish_unproved_history(local, uid, _histories_of_uids(attempts, unproved & {uid}))
         if not all(attempt.transfer.is_over for attempt in attempts.values()):
             self._known[local] = attempts
 
-    def sweep(self, before: datetime, living: tuple[Transfer, ...]) -> None:
+    def sweep_histories(self, before: datetime, living: tuple[Transfer, ...]) -> None:
         """Remove published histories that did not change since `before`, and clear the cache."""
         self._known.clear()
-        self._views.sweep(before, living)
+        self._views.remove_old_histories(before, living)
 
 
 def _histories_of_uids(attempts: "dict[TransferKey, _TransferWithEvents]", uids: frozenset[int]) -> list[History]:
@@ -120,11 +122,11 @@ class TransferLedger:
     """Holds, as the state file does, the open transfers, and the ended transfers with watched remote jobs."""
 
     def __init__(
-        self, database: StateFile, job_history: TaskHistoryPublisher, breakers: ClusterBreakers, clock: Clock
+        self, database: StateFile, job_history: TaskHistoryPublisher, breakers: ClusterFailureBreakers, clock: Clock
     ) -> None:
-        self.open: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
+        self.open: dict[TransferKey, Transfer] = clock.dated(Transfer.shift_times)
         # closed transfers whose remote jobs may still be in job lists
-        self.ended: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
+        self.ended: dict[TransferKey, Transfer] = clock.dated(Transfer.shift_times)
         self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # closed transfers whose owner is not proved, by uid
         self._told_of = LogLineQuotaByPerson(clock.steady_s, EVENTS_AN_HOUR, 3600.0)
         self._logged_of = LogLineQuotaByPerson(clock.steady_s, LOGGED_AN_HOUR, 3600.0)
@@ -136,39 +138,39 @@ class TransferLedger:
         self._breakers = breakers
         self._told: dict[TransferKey, str] = {}
 
-    def load(self) -> None:
+    def load_transfers(self) -> None:
         """Load the transfers that an earlier process left in the state file."""
         now = self._clock.now()  # the clock may have been set back meanwhile
-        for transfer in self._transfers.open():
-            self.open[transfer.key] = transfer.not_after(now)
-        for transfer in self._transfers.ended():
-            self.ended[transfer.key] = transfer.not_after(now)
-        self._job_history.load()
+        for transfer in self._transfers.open_transfers():
+            self.open[transfer.key] = transfer.limit_times(now)
+        for transfer in self._transfers.watched_closed_transfers():
+            self.ended[transfer.key] = transfer.limit_times(now)
+        self._job_history.mark_unpublished_histories()
 
-    def all(self) -> ValuesView[Transfer]:
+    def open_transfers(self) -> ValuesView[Transfer]:
         """Return the open transfers."""
         return self.open.values()
 
-    def clusters(self) -> frozenset[str]:
+    def remote_clusters(self) -> frozenset[str]:
         """Return the remote clusters of the open transfers."""
-        return frozenset(transfer.remote for transfer in self.all())
+        return frozenset(transfer.remote for transfer in self.open_transfers())
 
     def away_jobs(self) -> frozenset[AwayJob]:
         """Return owner, remote cluster and transfer queue of each open transfer."""
-        return frozenset(map(config_sections_of_transfer, self.all()))
+        return frozenset(map(config_sections_of_transfer, self.open_transfers()))
 
-    def among(self, keys: Iterable[TransferKey]) -> tuple[Transfer, ...]:
+    def open_transfers_with_keys(self, keys: Iterable[TransferKey]) -> tuple[Transfer, ...]:
         """Return the open transfers that have one of the given keys."""
         return tuple(self.open[key] for key in set(keys) & self.open.keys())
 
-    def find(self, key: TransferKey) -> Transfer | None:
+    def find_transfer(self, key: TransferKey) -> Transfer | None:
         """Return the open or closed transfer with this key; None without such a transfer."""
-        return self.open.get(key) or self._transfers.find(*key)
+        return self.open.get(key) or self._transfers.find_transfer(*key)
 
-    def attempts(self, transfer: str, uid: int) -> tuple[Transfer, ...]:
+    def attempts_of_task(self, transfer: str, uid: int) -> tuple[Transfer, ...]:
         """Return all transfers, open and closed, of a transfer's task by one uid."""
         name = parse_transfer_name(transfer)
-        all_attempts = self._transfers.of_task(name.cluster, name.job, name.task)
+        all_attempts = self._transfers.transfers_of_task(name.cluster, name.job, name.task)
         return tuple(attempt for attempt in all_attempts if attempt.uid == uid)
 
     @contextmanager
@@ -177,50 +179,50 @@ class TransferLedger:
         with self._database.transaction():
             yield
 
-    def keep(self, transfer: Transfer) -> None:
+    def store_transfer(self, transfer: Transfer) -> None:
         """Store a new or changed transfer in memory and in the state file."""
         if not transfer.is_over:
             self.ended.pop(transfer.key, None)
         before = self.open.get(transfer.key)
-        self._job_history.keep(before, transfer)
-        self._breakers.take_news(before, transfer, self.open.values())
-        self._transfers.put(transfer)
+        self._job_history.update_history(before, transfer)
+        self._breakers.count_transfer_change(before, transfer, self.open.values())
+        self._transfers.put_transfer(transfer)
         self.open[transfer.key] = transfer
         self._log_withheld_lines(transfer)
 
-    def reopen(self, ended: Transfer) -> None:
+    def reopen_transfer(self, ended: Transfer) -> None:
         """Open a closed transfer again because home missed its end, unless the task was sent again since."""
-        names = [attempt.name for attempt in self.attempts(ended.name, ended.uid)]
+        names = [attempt.name for attempt in self.attempts_of_task(ended.name, ended.uid)]
         if names[-1:] == [ended.name] and ended.key not in self.open:
-            self.keep(ended.but(closed_at=None, updated_at=self._clock.now()))
-            self.note(ended, UNDELIVERED_REASON)
+            self.store_transfer(ended.but(closed_at=None, updated_at=self._clock.now()))
+            self.add_history_line(ended, UNDELIVERED_REASON)
 
-    def prove(self, closed: Transfer) -> None:
+    def store_owner_proof(self, closed: Transfer) -> None:
         """Store and publish whether the home job list proves the owner of a closed transfer."""
-        if transfer := self._transfers.find(*closed.key):
+        if transfer := self._transfers.find_transfer(*closed.key):
             transfer = transfer.but(listed=closed.listed)
-            self._transfers.put(transfer)
-            self._job_history.keep(None, transfer)
-            self._job_history.touch(transfer)
+            self._transfers.put_transfer(transfer)
+            self._job_history.update_history(None, transfer)
+            self._job_history.mark_history(transfer)
             self._log_withheld_lines(transfer)
         if closed.key in self.ended:
             self.ended[closed.key] = self.ended[closed.key].but(listed=closed.listed)
 
-    def release(self, closed: Transfer) -> None:
+    def record_guard_removal(self, closed: Transfer) -> None:
         """Record that no hold or start time keeps a closed transfer's task from starting at home any more."""
-        newest = self._transfers.find(*closed.key) or closed
-        self._transfers.put(newest.but(reguarded=False))
+        newest = self._transfers.find_transfer(*closed.key) or closed
+        self._transfers.put_transfer(newest.but(reguarded=False))
         if transfer := self.ended.get(closed.key):
             self.ended[closed.key] = transfer.but(reguarded=False)
 
-    def rewrite(self) -> None:
+    def store_all_transfers(self) -> None:
         """Store all transfers in the state file again, because a change of the clock has moved their times."""
         with self.transaction():
             for transfer in (*self.open.values(), *self.ended.values()):
-                self._job_history.keep(None, transfer)
-                self._transfers.put(transfer)
+                self._job_history.update_history(None, transfer)
+                self._transfers.put_transfer(transfer)
 
-    def note(self, transfer: Transfer, text: str) -> None:
+    def add_history_line(self, transfer: Transfer, text: str) -> None:
         """Add a line to a transfer's history and to the log, unless the last line has the same text."""
         if self._told.get(transfer.key) == text:
             return
@@ -230,11 +232,11 @@ class TransferLedger:
             _log.warning("event=left_out of=%s events=%d", of, count)
         if not self._told_of.allows(transfer.key):
             return
-        self._job_history.touch(transfer)
+        self._job_history.mark_history(transfer)
         at = self._clock.now()
         event = TransferEvent(name=transfer.name, uid=transfer.uid, at=at, text=text)
         self._transfers.add_event(event)
-        self._job_history.add(event)
+        self._job_history.add_history_event(event)
         if transfer.listed == OwnerSeenInHomeJobList.YES or self._logged_of.allows(transfer.uid):
             _log_transfer(transfer, text)
         else:
@@ -248,28 +250,28 @@ class TransferLedger:
                 if is_proved:
                     _log_transfer(transfer, text)
 
-    def forget(self, transfer: Transfer) -> None:
+    def move_to_ended(self, transfer: Transfer) -> None:
         """Move a closed transfer from the open to the ended transfers, whose remote jobs are still watched."""
         self.open.pop(transfer.key, None)
         self._told.pop(transfer.key, None)
         if transfer.record:
             self.ended[transfer.key] = transfer
 
-    def stop_watching(self, transfer: Transfer) -> None:
+    def stop_watching_remote_job(self, transfer: Transfer) -> None:
         """Stop watching the remote job of an ended transfer, whose message file was removed."""
         self.ended.pop(transfer.key, None)
         self._told.pop(transfer.key, None)
-        self._transfers.put(transfer.but(record=""))
+        self._transfers.put_transfer(transfer.but(record=""))
         if transfer.listed != OwnerSeenInHomeJobList.YES and transfer.closed_at:
             self.rested.setdefault(transfer.uid, deque()).append((transfer.name, transfer.closed_at))
 
-    def forget_unproved(self, name: str, uid: int) -> None:
+    def delete_unproved_transfer(self, name: str, uid: int) -> None:
         """Delete a closed transfer from the state file, if the owner is not proved."""
-        self._transfers.forget_unproved(name, uid)
+        self._transfers.delete_unproved_transfer(name, uid)
 
-    def sweep_unproved(self, before: datetime) -> None:
+    def sweep_unproved_transfers(self, before: datetime) -> None:
         """Delete transfers that closed before the given time, if the owner is not proved."""
-        self._transfers.sweep_unproved(before)
+        self._transfers.delete_unproved_transfers(before)
         for uid, rested in tuple(self.rested.items()):
             while rested and rested[0][1] < before:
                 rested.popleft()

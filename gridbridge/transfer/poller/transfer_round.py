@@ -36,40 +36,42 @@ class PollRoundSteps:
     def gather(self) -> PollRoundInput:
         """Gather a round's input; after an answer of any cluster the round decides about all open transfers."""
         came = self._parts.answers.take()  # first, so that no answer is newer than the messages
-        transfers = self._parts.mail.take(at_once=bool(came))
+        transfers = self._parts.mail.apply_new_messages(at_once=bool(came))
         for transfer in transfers:
             if transfer.is_over:
-                self._parts.actions.forget(transfer)
-        changed = [*(transfer.key for transfer in transfers), *self._parts.actions.take_results()]
-        self._parts.usage_records.take()
+                self._parts.actions.forget_closed_transfer(transfer)
+        changed = [*(transfer.key for transfer in transfers), *self._parts.actions.record_finished_acts()]
+        self._parts.usage_records.store_finished_readings()
         for cluster, push in self._parts.resources.pushes.items():
             if ids := push.ended():
-                self._parts.actions.look_up(cluster, ids)
+                self._parts.actions.look_up_pushed_ends(cluster, ids)
         self._take_answers(came)
-        concerned = tuple(self._parts.ledger.all()) if came else self._parts.ledger.among(changed)
-        situation = self._parts.situations.gather(concerned) if concerned else None
+        concerned = (
+            tuple(self._parts.ledger.open_transfers()) if came else self._parts.ledger.open_transfers_with_keys(changed)
+        )
+        situation = self._parts.situations.gather_inputs(concerned) if concerned else None
         return PollRoundInput(came=came, is_news=bool(came or changed), concerned=concerned, situation=situation)
 
     def _take_answers(self, came: tuple[ClusterQueryResult, ...]) -> None:
         parts = self._parts
-        parts.reused_ids.note_found(parts.dispatcher.not_ours)
+        parts.reused_ids.record_found_reuse(parts.dispatcher.not_ours)
         for answer in came:
             if answer.snapshot and answer.cluster == parts.policy.site.cluster:
-                self._take_home(answer.snapshot)
-            if parts.waker.take_answer(answer, parts.ledger.all()):
-                parts.dispatcher.recover()
+                self._take_home_job_list(answer.snapshot)
+            if parts.waker.wake_after_silence(answer, parts.ledger.open_transfers()):
+                parts.dispatcher.forget_all_pauses()
         if came:
-            parts.reused_ids.take_answers(came, parts.policy, lambda: parts.situations.gather(()))
+            parts.reused_ids.detect_reused_ids(came, parts.policy, lambda: parts.situations.gather_inputs(()))
 
-    def _take_home(self, snapshot: ClusterSnapshot) -> None:
+    def _take_home_job_list(self, snapshot: ClusterSnapshot) -> None:
         parts = self._parts
-        for transfer in parts.unheard_ends.take_answer(snapshot, frozenset(parts.policy.queues)):
-            parts.ledger.reopen(transfer)
-        for transfer in parts.unheard_ends.prove(snapshot):
-            parts.ledger.prove(transfer)
-        parts.breakers.prove(snapshot, parts.ledger.all())
-        parts.late_guards.take_answer(snapshot)
-        parts.mail.take_answer(snapshot, parts.answers.good)
+        for transfer in parts.unheard_ends.take_requeued_transfers(snapshot, frozenset(parts.policy.queues)):
+            parts.ledger.reopen_transfer(transfer)
+        for transfer in parts.unheard_ends.take_proved_transfers(snapshot):
+            parts.ledger.store_owner_proof(transfer)
+        parts.breakers.count_proved_evidence(snapshot, parts.ledger.open_transfers())
+        parts.late_guards.remove_stale_guards(snapshot)
+        parts.mail.judge_waiting_transfers(snapshot, parts.answers.good)
 
     def decide(self, round_input: PollRoundInput) -> TransferRoundPlan:
         """Plan the acts for the transfers that a round's input concerns."""
@@ -83,42 +85,48 @@ class PollRoundSteps:
         if round_input.situation is None:
             return None
         poller = self._parts.policy.poller
-        return self._parts.plan_journal.entry(round_input.concerned, round_input.situation, poller, plan)
+        return self._parts.plan_journal.entry_of_new_decisions(
+            round_input.concerned, round_input.situation, poller, plan
+        )
 
     def apply(self, round_input: PollRoundInput, plan: TransferRoundPlan) -> None:
         """Store changed transfers, do the planned acts, compare tasks with remote jobs, and publish."""
         if round_input.situation:
-            self._parts.situations.note_deleted(plan.transfers, round_input.situation)
-            self._keep_changed(round_input.concerned, plan.transfers)
+            self._parts.situations.record_home_deletions(plan.transfers, round_input.situation)
+            self._store_changed_transfers(round_input.concerned, plan.transfers)
         for action in plan.actions:
-            self._parts.actions.act(action)
+            self._parts.actions.do_or_begin_act(action)
         if round_input.came:
             self._compare_tasks_with_remote_jobs(round_input.came)
         self._publish(round_input.is_news)
 
-    def _keep_changed(self, concerned: tuple[Transfer, ...], planned: tuple[Transfer, ...]) -> None:
+    def _store_changed_transfers(self, concerned: tuple[Transfer, ...], planned: tuple[Transfer, ...]) -> None:
         for before, transfer in zip(concerned, planned, strict=True):
             if before != transfer:
-                self._parts.ledger.keep(transfer)
+                self._parts.ledger.store_transfer(transfer)
             if before.cause != transfer.cause == TransferFailureCause.DROPPED:
-                self._parts.ledger.note(transfer, transfer.reason)
+                self._parts.ledger.add_history_line(transfer, transfer.reason)
 
     def _compare_tasks_with_remote_jobs(self, came: tuple[ClusterQueryResult, ...]) -> None:
         parts = self._parts
-        parts.guards.take_answers(came, parts.policy.site.cluster)
-        parts.copies.take_answers(came)
-        parts.cleaner.clean(parts.situations.gather(()), parts.mail.unproved.names())
-        everything = parts.situations.gather(parts.ledger.all())
-        parts.claims.decide(everything)
-        parts.recalls.decide(everything, parts.resources.views.troubles(parts.breakers.why()))
-        parts.moves.decide(everything)
-        parts.suspensions.decide(everything, parts.recalls.out())
+        parts.guards.check_guards(came, parts.policy.site.cluster)
+        parts.copies.remove_copies_if_due(came)
+        parts.cleaner.delete_leftover_jobs(
+            parts.situations.gather_inputs(()), parts.mail.unproved.waiting_names_and_owners()
+        )
+        everything = parts.situations.gather_inputs(parts.ledger.open_transfers())
+        parts.claims.record_due_grants(everything)
+        parts.recalls.recall_due_tasks(
+            everything, parts.resources.views.clusters_without_new_jobs(parts.breakers.reasons_of_failing_clusters())
+        )
+        parts.moves.continue_moves(everything)
+        parts.suspensions.request_suspension_changes(everything, parts.recalls.transfers_being_recalled())
 
     def _publish(self, is_news: bool) -> None:
         parts, views = self._parts, self._parts.resources.views
-        closed = parts.breakers.closed(parts.ledger.all()) | parts.answers.silent()
-        views.load(parts.answers.good, parts.resources.observers, closed, parts.room.lacks())
-        parts.job_history.publish()
+        closed = parts.breakers.clusters_with_closed_queues(parts.ledger.open_transfers()) | parts.answers.silent()
+        views.publish_load_values(parts.answers.good, parts.resources.observers, closed, parts.room.lacks())
+        parts.job_history.publish_marked_histories()
         if is_news:
-            views.transfers(parts.ledger.all(), parts.answers.good)
-        parts.sweeper.sweep_if_due()
+            views.publish_open_transfers(parts.ledger.open_transfers(), parts.answers.good)
+        parts.sweeper.sweep_old_data_if_due()

@@ -23,32 +23,32 @@ _log = logging.getLogger(__name__)
 class TransferService(PollerComponents):
     """The service of gridbridge-poller, built from its components."""
 
-    def load(self) -> None:
+    def load_stored_state(self) -> None:
         """Load all transfers and their pending acts that an earlier process left in the state file."""
         verdicts, clock = self.resources.acts.verdicts, self.resources.clock
         clock.step()  # first, because a change of the clock moves the loaded times
-        verdicts.hide_names()
-        self.ledger.load()
-        self.unheard_ends.load(clock.now())
-        self.late_guards.load(clock.now())
-        self.usage_records.load()
-        self.recalls.load()
-        self.claims.load()
+        verdicts.hide_verdict_file_names()
+        self.ledger.load_transfers()
+        self.unheard_ends.load_closed_transfers(clock.now())
+        self.late_guards.load_guarded_transfers(clock.now())
+        self.usage_records.load_positions()
+        self.recalls.withdraw_old_requests()
+        self.claims.load_unsent_grants()
         for transfer in self.ledger.ended.values():
-            verdicts.tidy(transfer)
-        self.show_routes()
+            verdicts.remove_files_of_closed_transfer(transfer)
+        self.publish_routes()
 
-    def show_routes(self) -> None:
+    def publish_routes(self) -> None:
         """Publish the remote cluster of each transfer queue; log unconfigured clusters with open transfers."""
-        used = {(transfer.queue, transfer.remote) for transfer in self.ledger.all()}
-        self.mail.allow(used)  # starters of open transfers may still use a removed queue
-        self.resources.views.routes(frozenset(queue for queue, _ in used))
+        used = {(transfer.queue, transfer.remote) for transfer in self.ledger.open_transfers()}
+        self.mail.allow_routes(used)  # starters of open transfers may still use a removed queue
+        self.resources.views.publish_routes(frozenset(queue for queue, _ in used))
         published_json.remove_unlisted_cluster_files(self.resources.observers, self.resources.views.folder)
-        for cluster in sorted(self.situations.dropped()):
+        for cluster in sorted(self.situations.unconfigured_clusters()):
             why = transfer_status_explanation.unconfigured_cluster_reason(cluster)
             _log.warning("event=dropped cluster=%s why=%r", cluster, why)
 
-    def round(self) -> None:
+    def run_round(self) -> None:
         """Run one round of the poller."""
         with self.open_round() as a_round:
             service_cycle.run_cycle_once(a_round, _log.debug)
@@ -56,41 +56,47 @@ class TransferService(PollerComponents):
     @contextmanager
     def open_round(self) -> Iterator[PollRoundSteps]:
         """Store all changes of a round in one transaction; afterwards send its commands and queries."""
-        self._keep_time()
+        self._shift_times_after_clock_change()
         with self.ledger.transaction():
             yield PollRoundSteps(self)
-        self.mail.put_away()
-        self.claims.send()
-        self.guards.send()
-        job_ids, campaign_jobs = cache(self.watched_jobs), partial(live_campaign_jobs_at, self.resources.database)
+        self.mail.remove_processed_messages()
+        self.claims.send_grants()
+        self.guards.restore_missing_guards()
+        job_ids, campaign_jobs = cache(self.watched_job_ids), partial(live_campaign_jobs_at, self.resources.database)
         with self.ledger.transaction():
             for observer in self.resources.observers.values():
                 observer.ask_if_due(job_ids, campaign_jobs)
-        self.usage_records.look_if_due()
+        self.usage_records.begin_readings_if_due()
 
-    def _keep_time(self) -> None:
+    def _shift_times_after_clock_change(self) -> None:
         """Shift all stored times after the clock was set, so that ages stay correct."""
         if step := self.resources.clock.step():
             _log.warning("event=clock_set by_s=%+.0f", step.total_seconds())
-            self.ledger.rewrite()
-            self.breakers.begin_anew()
-            self.suspensions.forget()
-        self.situations.notice_pause()
+            self.ledger.store_all_transfers()
+            self.breakers.drop_unproved_evidence()
+            self.suspensions.forget_mismatches()
+        self.situations.notice_process_pause()
 
-    def has_unasked(self) -> bool:
+    def has_unqueried_cluster(self) -> bool:
         """Return whether an open transfer is at a configured cluster that the poller does not query yet.
 
         The poller stops querying a cluster whose last transfer queue was removed; a message about a transfer may come
         later.
         """
-        return bool(self.ledger.clusters() & (self.policy.clusters.keys() - self.resources.observers.keys()))
+        return bool(self.ledger.remote_clusters() & (self.policy.clusters.keys() - self.resources.observers.keys()))
 
-    def watched_jobs(self) -> frozenset[int]:
+    def watched_job_ids(self) -> frozenset[int]:
         """Return the ids of the local and remote jobs that the job lists must include."""
-        remote = {transfer.remote_id for transfer in (*self.ledger.all(), *self.ledger.ended.values())}
-        local = {parse_transfer_name(transfer.name).job for transfer in self.ledger.all()}
-        queried = self.unheard_ends.jobs() | self.breakers.jobs() | self.mail.unproved.jobs()
-        return frozenset(remote | local | queried | self.late_guards.jobs() | self.moves.jobs())
+        remote = {transfer.remote_id for transfer in (*self.ledger.open_transfers(), *self.ledger.ended.values())}
+        local = {parse_transfer_name(transfer.name).job for transfer in self.ledger.open_transfers()}
+        queried = (
+            self.unheard_ends.watched_local_jobs()
+            | self.breakers.unproved_local_jobs()
+            | self.mail.unproved.waiting_job_ids()
+        )
+        return frozenset(
+            remote | local | queried | self.late_guards.watched_local_jobs() | self.moves.watched_local_jobs()
+        )
 
     def shut_down(self) -> None:
         """Close the service's files, threads and child processes; safe to repeat."""

@@ -62,17 +62,17 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         self._free = (0, 0)  # free slots in the last two job lists of home
         self._free_at: dict[str, datetime] = self._clock.dated(operator.add)
 
-    def load(self) -> None:
+    def withdraw_old_requests(self) -> None:
         """Withdraw the requests that an earlier process made to starters."""
-        for transfer in self._ledger.all():
+        for transfer in self._ledger.open_transfers():
             if not transfer.verdict:
-                self._verdicts.retract(transfer.name, transfer.uid)
+                self._verdicts.remove_verdict_file(transfer.name, transfer.uid)
 
-    def out(self) -> Set[TransferKey]:
+    def transfers_being_recalled(self) -> Set[TransferKey]:
         """Return the keys of the transfers whose tasks are being brought home."""
         return self._out.keys()
 
-    def decide(self, situation: TransferDecisionInputs, troubles: dict[str, str]) -> None:
+    def recall_due_tasks(self, situation: TransferDecisionInputs, troubles: dict[str, str]) -> None:
         """Withdraw requests that came too late, and begin to bring home the tasks that are due."""
         home = situation.snapshots.get(situation.home)
         if home and home.taken_at > self._free_at.get(home.cluster, NEVER):
@@ -80,20 +80,24 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
             self._free_at[home.cluster] = home.taken_at
         for key in tuple(self._out):
             self._follow_recall(key, situation)
-        self._take_checks(situation)
+        self._take_home_queue_checks(situation)
         busy = self._out | {key: recall for key, (recall, _) in self._checking.items()}
-        candidates = (transfer for transfer in self._ledger.all() if transfer.key not in busy and self.may(transfer))
+        candidates = (
+            transfer
+            for transfer in self._ledger.open_transfers()
+            if transfer.key not in busy and self.may_recall(transfer)
+        )
         free = min(self._free) - sum(recall.slots for recall in busy.values())
-        self._begin(tuple(candidates), situation, troubles, free)
+        self._begin_recalls(tuple(candidates), situation, troubles, free)
 
-    def _begin(
+    def _begin_recalls(
         self, candidates: tuple[Transfer, ...], situation: TransferDecisionInputs, troubles: dict[str, str], free: int
     ) -> None:
         queues = self.policy.queues
         due = tuple(recall_policy.plan_recalls_into_home_slots(candidates, situation, queues, troubles, free))
         begun = [recall for recall in due if self._backoff.may_try(recall.transfer.key)]
         for recall in begun:
-            check = self._workers.do(recall.transfer.owner, self._tasks.check, recall.transfer)
+            check = self._workers.do(recall.transfer.owner, self._tasks.require_home_queue, recall.transfer)
             self._checking[recall.transfer.key] = recall, check
         if begun:
             all_due = recall_policy.plan_recalls_into_home_slots(candidates, situation, queues, troubles, sys.maxsize)
@@ -101,13 +105,13 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
             entry = poller_decision_journal.recall_journal_entry(considered, due, situation, queues, troubles, free)
             self._journal.keep(entry)
 
-    def bring(self, transfer: Transfer, why: str) -> bool:
+    def recall_moved_task(self, transfer: Transfer, why: str) -> bool:
         """Bring a task home for the given reason; return whether its return has begun."""
         if transfer.key not in self._out and transfer.key not in self._checking:
             self._recall_task(TaskRecall(transfer=transfer, slots=0, why=why), transfer)
         return transfer.key in self._out
 
-    def may(self, transfer: Transfer) -> bool:
+    def may_recall(self, transfer: Transfer) -> bool:
         """Return whether a waiting task may come home: the owner is proved, and the limit of returns is not reached.
 
         Without a claim, the remote batch system must be able to show whether the job has started.
@@ -125,10 +129,10 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         waits = transfer.remote_state.is_waiting and tells and not transfer.claim
         if not waits and not does_claim_allow_recall(transfer):
             return False
-        before = self._ledger.attempts(transfer.name, transfer.uid)
+        before = self._ledger.attempts_of_task(transfer.name, transfer.uid)
         return sum(attempt.cause == TransferFailureCause.RECALLED for attempt in before) < queue.recall_limit
 
-    def _take_checks(self, situation: TransferDecisionInputs) -> None:
+    def _take_home_queue_checks(self, situation: TransferDecisionInputs) -> None:
         for key in [key for key, (_, check) in self._checking.items() if check.done()]:
             recall, check = self._checking.pop(key)
             transfer = self._ledger.open.get(key)
@@ -140,18 +144,18 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
     def _recall_task(self, recall: TaskRecall, transfer: Transfer) -> None:
         if not transfer.claim:
             self._publish_request(recall, transfer)
-        elif self._claims.recall(transfer, recall.why):
+        elif self._claims.recall_by_claim(transfer, recall.why):
             self._out[transfer.key] = recall
 
     def _publish_request(self, recall: TaskRecall, transfer: Transfer) -> None:
         self._out[transfer.key] = recall
         self._wished_at_s[transfer.key] = self._clock.steady_s()
-        self._ledger.note(transfer, f"recall: {recall.why}")
+        self._ledger.add_history_line(transfer, f"recall: {recall.why}")
         why = recall.why
         message = TransferMessage(
             transfer=transfer.name, outcome=TransferOutcome.RECALL, cause=TransferFailureCause.RECALLED, reason=why
         )
-        self._verdicts.publish(
+        self._verdicts.publish_verdict_and_wake(
             transfers_and_actions.TransferAction(
                 act=transfers_and_actions.TransferActKind.PUBLISH, transfer=transfer, why=why, verdict=message
             )
@@ -161,24 +165,24 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         """Forget a finished return home; withdraw a request if the remote job runs or the starter does not act."""
         transfer = self._ledger.open.get(key)
         if transfer is None or (transfer.verdict and transfer.claimed != HOME):
-            self._forget(key)
+            self._forget_recall(key)
         elif not transfer.verdict and _does_remote_job_run(transfer, situation):
             self._withdraw_recall(transfer, f"recall: too late, running at {transfer.remote}")
         elif not transfer.verdict and self._clock.steady_s() - self._wished_at_s.get(key, math.inf) > UNHEEDED_RECALL_S:
             self._withdraw_recall(transfer, "recall: withdrawn, the starter did not act")
 
     def _withdraw_recall(self, transfer: Transfer, why: str) -> None:
-        self._forget(transfer.key)
-        self._verdicts.retract(transfer.name, transfer.uid)
-        self._ledger.note(transfer, why)
+        self._forget_recall(transfer.key)
+        self._verdicts.remove_verdict_file(transfer.name, transfer.uid)
+        self._ledger.add_history_line(transfer, why)
 
-    def _forget(self, key: TransferKey) -> None:
+    def _forget_recall(self, key: TransferKey) -> None:
         self._out.pop(key, None)
         self._wished_at_s.pop(key, None)
 
 
 def _does_remote_job_run(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    row = situation.row(transfer)
+    row = situation.remote_job_row(transfer)
     return row is not None and row.state.is_running
 
 
@@ -208,16 +212,16 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
         self._wished: set[TransferKey] = set()
         self._ending: dict[TransferKey, tuple[WaitingTaskMove, Future[None]]] = {}  # queue lists being restored
 
-    def jobs(self) -> set[int]:
+    def watched_local_jobs(self) -> set[int]:
         """Return the ids of local jobs that the home job list must include."""
-        return {parse_transfer_name(move.name).job for move in self._kept.in_flight()}
+        return {parse_transfer_name(move.name).job for move in self._kept.moves_in_flight()}
 
-    def decide(self, situation: TransferDecisionInputs) -> None:
+    def continue_moves(self, situation: TransferDecisionInputs) -> None:
         """Do the next step of each move."""
         self._take_restored_queue_lists(situation)
-        moves = [move for move in self._kept.in_flight() if move.key not in self._ending]
+        moves = [move for move in self._kept.moves_in_flight() if move.key not in self._ending]
         for move in moves:
-            transfer = self._ledger.find(move.key)
+            transfer = self._ledger.find_transfer(move.key)
             if transfer is None:
                 self._restore_queue_list(move, UNKNOWN_OWNER_THREAD, TaskMoveStage.DROPPED, "the transfer is unknown")
             elif move.stage is TaskMoveStage.HOME:
@@ -225,7 +229,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
             else:
                 self._bring_moved_task_home(move, transfer, situation)
         if moves:
-            self._kept.forget(self._clock.now() - ENDED_MOVE_AGE)
+            self._kept.delete_ended_moves(self._clock.now() - ENDED_MOVE_AGE)
 
     def _bring_moved_task_home(
         self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs
@@ -235,16 +239,16 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
         if keeping and not keeping.done():
             return  # a queue list is restored only after the end of its change
         if transfer.is_over and transfer.cause == TransferFailureCause.RECALLED:
-            self._kept.put(replace(move, stage=TaskMoveStage.HOME))
+            self._kept.put_move(replace(move, stage=TaskMoveStage.HOME))
             return
         if transfer.verdict and transfer.verdict.cause == TransferFailureCause.RECALLED:
             return  # the task is about to wait at home
         if why := recall_policy.why_task_move_is_impossible(transfer, situation):
-            self._give_up(move, transfer, situation, why)
-        elif transfer.key in self._recalls.out():
+            self._give_up_move(move, transfer, situation, why)
+        elif transfer.key in self._recalls.transfers_being_recalled():
             return
         elif transfer.key in self._wished:
-            self._give_up(move, transfer, situation, "the starter did not carry out the recall")
+            self._give_up_move(move, transfer, situation, "the starter did not carry out the recall")
         elif keeping is None:
             self._exclude_old_cluster_queues(move, transfer, situation)
         else:
@@ -253,34 +257,38 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
     def _exclude_old_cluster_queues(
         self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs
     ) -> None:
-        if not self._recalls.may(transfer):
-            self._give_up(move, transfer, situation, "the recall limit of the task's queue is reached")
+        if not self._recalls.may_recall(transfer):
+            self._give_up_move(move, transfer, situation, "the recall limit of the task's queue is reached")
         elif situation.now - move.asked_at > recall_policy.MOVE_DEADLINE:
-            self._give_up(move, transfer, situation, "the move could not begin in time")
+            self._give_up_move(move, transfer, situation, "the move could not begin in time")
         elif recall_policy.is_waiting_task_recallable(transfer, situation):
-            self._keeping[transfer.key] = self._workers.do(transfer.owner, self._tasks.keep_off, transfer)
+            self._keeping[transfer.key] = self._workers.do(
+                transfer.owner, self._tasks.exclude_old_cluster_queues, transfer
+            )
 
     def _begin_recall(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
         if error := self._keeping.pop(transfer.key).exception():
-            self._give_up(move, transfer, situation, str(error))
+            self._give_up_move(move, transfer, situation, str(error))
             return
         why = f"recalled from {move.source}: rebalanced, {move.target} had room"
         self._wished.add(transfer.key)
-        if not self._recalls.bring(transfer, why):
-            self._give_up(move, transfer, situation, "the recall can't begin now")
+        if not self._recalls.recall_moved_task(transfer, why):
+            self._give_up_move(move, transfer, situation, "the recall can't begin now")
 
     def _follow_task_at_home(
         self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs
     ) -> None:
         """Restore a job's queue list once its task has started, ended or waited too long."""
-        newest = self._ledger.attempts(move.name, move.uid)[-1]
+        newest = self._ledger.attempts_of_task(move.name, move.uid)[-1]
         if newest.name != move.name:
-            self._ledger.note(newest, f"moved: the task waited at {move.source} before")
+            self._ledger.add_history_line(newest, f"moved: the task waited at {move.source} before")
             self._restore_queue_list(move, transfer.owner, TaskMoveStage.DONE, f"the task went to {newest.remote}")
         elif ended := recall_policy.describe_move_end_at_home(transfer, situation):
             self._restore_queue_list(move, transfer.owner, TaskMoveStage.DONE, ended)
 
-    def _give_up(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs, why: str) -> None:
+    def _give_up_move(
+        self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs, why: str
+    ) -> None:
         """Give up a move; restore the job's queue list, which this or an earlier process may have changed.
 
         The list is not restored while a rescheduled task of the job waits for a new starter.
@@ -289,23 +297,23 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
             self._record_move_end(move, TaskMoveStage.DROPPED, why)
         else:
             self._restore_queue_list(move, transfer.owner, TaskMoveStage.DROPPED, why)
-        self._ledger.note(transfer, f"not moved: {why}")
+        self._ledger.add_history_line(transfer, f"not moved: {why}")
 
     def _restore_queue_list(self, move: WaitingTaskMove, owner: str, stage: TaskMoveStage, why: str) -> None:
         job = parse_transfer_name(move.name).job
         ended = replace(move, stage=stage, reason=why)
-        other_moves = (other_move for other_move in self._kept.in_flight() if other_move.key != move.key)
+        other_moves = (other_move for other_move in self._kept.moves_in_flight() if other_move.key != move.key)
         if any(parse_transfer_name(other_move.name).job == job for other_move in other_moves):
             self._record_move_end(move, stage, why)  # a later move restores the job's queue list
             return
-        giving = self._workers.do(owner, self._tasks.give_queues_back, move.name)
+        giving = self._workers.do(owner, self._tasks.restore_queues_of_transfer, move.name)
         self._ending[move.key] = ended, giving
 
     def _take_restored_queue_lists(self, situation: TransferDecisionInputs) -> None:
         for key in [key for key, (_, giving) in self._ending.items() if giving.done()]:
             move, giving = self._ending.pop(key)
-            error, transfer = giving.exception(), self._ledger.find(key)
-            if error and transfer and situation.at_home(transfer):
+            error, transfer = giving.exception(), self._ledger.find_transfer(key)
+            if error and transfer and situation.home_task_row(transfer):
                 _log.warning("event=queues_kept name=%s why=%r", move.name, str(error))
                 self._restore_queue_list(move, transfer.owner, move.stage, move.reason)
             else:
@@ -314,5 +322,5 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
     def _record_move_end(self, move: WaitingTaskMove, stage: TaskMoveStage, why: str) -> None:
         self._keeping.pop(move.key, None)
         self._wished.discard(move.key)
-        self._kept.put(replace(move, stage=stage, reason=why))
+        self._kept.put_move(replace(move, stage=stage, reason=why))
         _log.info("event=moved name=%s stage=%s why=%r", move.name, stage.value, why)

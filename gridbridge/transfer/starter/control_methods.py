@@ -27,8 +27,8 @@ def main() -> None:
     """Run the method that the first argument names; log errors and exit with 0."""
     task = LocalTask(dict(os.environ))
     try:
-        task.open_notes()
-        task.open_log()
+        task.open_notes_folder()
+        task.open_log_file()
     except GridbridgeError as error:
         log_step_error(error)  # the starter has the same error and ends the job
     try:
@@ -55,29 +55,29 @@ def terminate_local_job(task: LocalTask) -> None:
     """
     doubt = ""
     try:
-        task.open_notes()
+        task.open_notes_folder()
         doubt = task_notes.note_termination_check(task.private)
     except (GridbridgeError, OSError) as error:
         log_step_error(error)
-    if not _is_job_deleted_or_unknown(task) and not task.is_dead():
+    if not _is_job_deleted_or_unknown(task) and not task.is_deleted():
         safe_files.remove_file(doubt)
-        task.tell_spared()
+        task.report_passed_time_limit()
         return
     starter = StarterProcess(task)
     try:
         note_intent_and_wake_starter(task, DesiredLocalJobState.DEAD)
     except (GridbridgeError, OSError) as error:
         log_step_error(error)
-    if task.is_done(BACK):
-        starter.be_alone_in(PATIENCE_S)
-    starter.end_within(PATIENCE_S)
+    if task.is_noted_done(BACK):
+        starter.kill_step_after(PATIENCE_S)
+    starter.kill_starter_after(PATIENCE_S)
 
 
 def _is_job_deleted_or_unknown(task: LocalTask) -> bool:
     from gridbridge.transfer.starter import time_limit_or_deletion  # few jobs need this import
 
     try:
-        return time_limit_or_deletion.is_local_job_deleted(task, task.route().home)
+        return time_limit_or_deletion.is_local_job_deleted(task, task.read_route().home)
     except (GridbridgeError, OSError) as error:
         log_step_error(error)
         return True
@@ -89,24 +89,24 @@ def delete_job_of_killed_starter(task: LocalTask) -> None:
     If the deletion fails, the service deletes the remote job. The service also removes the remote folder of an ended
     job, because the folder may have outputs that are not at home yet.
     """
-    record = task.record()
-    if not record or task.closed() or task.is_dead():
+    record = task.read_record()
+    if not record or task.read_closing_note() or task.is_deleted():
         return
     if record.stage:
-        message = published_file_formats.read_verdict_or_reply(task.verdict(record.transfer))
+        message = published_file_formats.read_verdict_or_reply(task.verdict_path(record.transfer))
         if message and message.outcome not in TransferOutcome.WISHES:
             return
     try:
-        task.ask(DesiredLocalJobState.DEAD)
+        task.note_intent(DesiredLocalJobState.DEAD)
     finally:
-        delete_remote_job(task.remote_system(task.route(record.queue)).within(EPILOG_S), record)
+        delete_remote_job(task.remote_address(task.read_route(record.queue)).within(EPILOG_S), record)
 
 
 def note_intent_and_wake_starter(task: LocalTask, desired: str) -> None:
     """Note that the local job is to be suspended, resumed or deleted, and wake its starter."""
-    task.open_notes()
-    task.ask(desired)
-    task.wake()
+    task.open_notes_folder()
+    task.note_intent(desired)
+    task.wake_starter()
 
 
 class StarterProcess:
@@ -120,12 +120,12 @@ class StarterProcess:
         except (OSError, ValueError):
             self.pid = 0
 
-    def end_within(self, patience_s: float) -> None:
+    def kill_starter_after(self, patience_s: float) -> None:
         """Wait until the starter ends by itself; after `patience_s`, kill its process group."""
         if self.pid and not self._ends_within(patience_s):
             os.killpg(self.pid, SIGKILL)
 
-    def be_alone_in(self, patience_s: float) -> None:
+    def kill_step_after(self, patience_s: float) -> None:
         """Wait until the starter ends by itself; after `patience_s`, kill its running step."""
         if not self.pid or self._ends_within(patience_s):
             return

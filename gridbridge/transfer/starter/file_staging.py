@@ -59,8 +59,8 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
     for key in (staged_paths.IN, staged_paths.OUT):
         if wrong := staged_paths.staging_path_list_problem(key, getattr(stage, key)):
             raise UnstageablePaths(wrong)
-    _refuse_missing(step.task, stage)
-    step.note()
+    _require_copyable_inputs(step.task, stage)
+    step.save_and_send_record()
     try:
         return remote_stage_folder.make_remote_stage_folder(_ssh_login(step), stage.folder, step.away.timeout_s)
     except UnstageablePaths as error:
@@ -69,20 +69,20 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
         starter_step_context.log_step_error(error)
         stage.folder = f"{remote_stage_folder.STAGE_DIR}/{step.record.transfer}"  # below the account's home directory
         _write_staging_note(step.task, stage)
-        step.note(stage=stage.folder)
+        step.save_and_send_record(stage=stage.folder)
         return remote_stage_folder.make_remote_stage_folder(_ssh_login(step), stage.folder, step.away.timeout_s)
 
 
-def carry_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
+def copy_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
     """Copy the inputs to the remote folder; False if the local job was deleted meanwhile.
 
     Raises UnstageablePaths if an input is gone, CommandFailed if the copy must be retried.
     """
     task, login, at = step.task, _ssh_login(step), step.record.stage
-    if task.is_done(INPUTS_COPIED_NOTE):
+    if task.is_noted_done(INPUTS_COPIED_NOTE):
         return True
     stage = _read_staging_note(task)
-    _refuse_missing(task, stage)
+    _require_copyable_inputs(task, stage)
     source = _standard_input_file(task)
     names = [
         _rsync_source_path(stage, path)
@@ -90,9 +90,9 @@ def carry_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
     ]
     if source or names:
         remote_stage_folder.restore_remote_stage_folder(login, at, step.away.timeout_s)
-    if source and not rsync.rsync_file_to_remote_path(login, source, f"{at}/{STDIN}", task.is_dead):
+    if source and not rsync.rsync_file_to_remote_path(login, source, f"{at}/{STDIN}", task.is_deleted):
         return False
-    if names and not rsync.rsync_files_to_host(login, names, f"{at}/{remote_stage_folder.WORK}/", task.is_dead):
+    if names and not rsync.rsync_files_to_host(login, names, f"{at}/{remote_stage_folder.WORK}/", task.is_deleted):
         return False
     task.note_done(INPUTS_COPIED_NOTE)
     return True
@@ -107,7 +107,7 @@ def fetch_remote_outputs_home(step: "StarterStepContext", has_run: bool) -> bool
         if has_run and not _copy_outputs_home(step):
             return False
         remote_stage_folder.remove_remote_stage_folder(_ssh_login(step), step.record.stage, LONG_S)
-        step.note(stage="")
+        step.save_and_send_record(stage="")
     except GridbridgeError as error:
         if has_run:
             raise
@@ -121,7 +121,7 @@ def _copy_outputs_home(step: "StarterStepContext") -> bool:
     Missing outputs are skipped. A symlink is copied as the file or folder to which the symlink leads.
     """
     task, login, at = step.task, _ssh_login(step), step.record.stage
-    if task.is_done(OUTPUTS_FETCHED_NOTE):
+    if task.is_noted_done(OUTPUTS_FETCHED_NOTE):
         return True
     stage = _read_staging_note(task)
     outputs = [
@@ -132,13 +132,13 @@ def _copy_outputs_home(step: "StarterStepContext") -> bool:
     present = remote_stage_folder.find_remote_files(login, at, names, LONG_S) or {}
     streams = [name for name in STREAMS if name in present]
     long = [name for name in streams if not _fetch_short_stream(task, login, at, name)]
-    if long and not rsync.rsync_files_from_host(login, long, at, f"{task.private}/", task.is_dead):
+    if long and not rsync.rsync_files_from_host(login, long, at, f"{task.private}/", task.is_deleted):
         return False
     links = {name: present.get(f"{remote_stage_folder.WORK}/{name}") for name in outputs}
     work, cwd = f"{at}/{remote_stage_folder.WORK}", f"{stage.cwd}/"
     for leads in (False, True):
         paths = [name for name, is_link in links.items() if is_link is leads]
-        if paths and not rsync.rsync_files_from_host(login, paths, work, cwd, task.is_dead, leads):
+        if paths and not rsync.rsync_files_from_host(login, paths, work, cwd, task.is_deleted, leads):
             return False
     for name in streams:
         _append_stream_once(f"{task.private}/{name}", task.env[f"SGE_{name.upper()}_PATH"])
@@ -198,7 +198,7 @@ def _rsync_source_path(stage: RemoteStagingFolder, path: str) -> str:
     return f"{os.path.normpath(above)}{RSYNC_RELATIVE_MARK}{name}"
 
 
-def _refuse_missing(task: LocalTask, stage: RemoteStagingFolder) -> None:
+def _require_copyable_inputs(task: LocalTask, stage: RemoteStagingFolder) -> None:
     declared = [
         _rsync_source_path(stage, path)
         for path in staged_paths.decode_staging_path_list(staged_paths.IN, stage.stage_in)

@@ -25,10 +25,10 @@ def choose_local_task_guard(step: "StarterStepContext") -> str:
 def guard_running_local_task(step: "StarterStepContext") -> None:
     """Set, once for all steps, the hold or start time that keeps the running task from starting again."""
     task, how = step.task, step.record.guard or HomeStartGuard.HOLD
-    if task.is_done(GUARDED):
+    if task.is_noted_done(GUARDED):
         return
     if how == HomeStartGuard.HOLD:
-        step.home.hold_job(step.route.home, task.local)
+        step.home.hold_job(step.route.home, task.local_id)
     elif how == HomeStartGuard.START:
         step.home.defer_restart(step.route.home, str(task.job), step.request)
     task.note_done(GUARDED)
@@ -42,7 +42,7 @@ def remove_task_guard(step: "StarterStepContext") -> None:
         how = HomeStartGuard.HOLD if OWN_HOLD in context else HomeStartGuard.NONE
         how = HomeStartGuard.START if OWN_START in context else how
     if how == HomeStartGuard.HOLD:
-        step.home.release_job(step.route.home, step.task.local)
+        step.home.release_job(step.route.home, step.task.local_id)
     elif how == HomeStartGuard.START:
         step.home.restore_start_time(step.route.home, str(step.task.job))
 
@@ -62,25 +62,25 @@ def write_first_transfer_note(step: "StarterStepContext") -> bool:
         step.record = step.record.but(claim=remote_job_claim_script.new_remote_job_claim(step.route.remote_claim))
     phase = step.record.phase or StarterPhase.SUBMITTING
     if step.record.remote_id and step.away.login:
-        remote_job_submission_step.make_remote_staging_folder(step, step.request, step.task.config())
-    name = step.record.transfer or str(step.task.transfer(step.route, attempt=1))
+        remote_job_submission_step.make_remote_staging_folder(step, step.request, step.task.read_execd_config())
+    name = step.record.transfer or str(step.task.transfer_name(step.route, attempt=1))
     fields = {"transfer": name, "guard": choose_local_task_guard(step), "submitted": step.request.submitted}
-    step.note(kind=TransferMessageKind.RECORD, phase=phase, **fields)
+    step.save_and_send_record(kind=TransferMessageKind.RECORD, phase=phase, **fields)
     return True
 
 
 def _ask_service_for_last_transfer(step: "StarterStepContext") -> bool:
     """Ask the service whether the task gets a new transfer or continues its last transfer."""
-    reply = published_file_formats.read_verdict_or_reply(step.task.verdict(step.record.wake))
+    reply = published_file_formats.read_verdict_or_reply(step.task.verdict_path(step.record.wake))
     if reply is None:
         put_back = "yes" if step.task.restarted else ""
-        name = str(step.task.transfer(step.route, attempt=0))
+        name = str(step.task.transfer_name(step.route, attempt=0))
         submitted = step.request.submitted
-        step.note(kind=TransferMessageKind.ASK, transfer=name, restarted=put_back, submitted=submitted)
+        step.save_and_send_record(kind=TransferMessageKind.ASK, transfer=name, restarted=put_back, submitted=submitted)
         return False
     if reply.phase:
-        step.go_by(step.task.route(reply.queue))
-        step.require_same(reply)
+        step.use_route(step.task.read_route(reply.queue))
+        step.require_same_cluster(reply)
         step.may_be_there = True
     step.record = step.record.but(**{key: value for key, value in vars(reply).items() if value})
     return True

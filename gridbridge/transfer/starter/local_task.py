@@ -48,7 +48,7 @@ class LocalTask:
         self.spool_dir = env["SGE_JOB_SPOOL_DIR"]
         self.private = f"{env['TMPDIR']}/.gridbridge"
 
-    def open_notes(self) -> None:
+    def open_notes_folder(self) -> None:
         """Create the task's private folder for notes, before the first step or method.
 
         Another user may have created TMPDIR before execd did. So other users lose write access to TMPDIR, and their
@@ -62,7 +62,7 @@ class LocalTask:
             why = GridbridgeError(f"can't write to {folder}: {error.strerror}")
             raise task_notes.tmpdir_full_error_of(error, folder) or why from error
 
-    def open_log(self) -> None:
+    def open_log_file(self) -> None:
         """Send standard error to the task's own log, unless TMPDIR is full."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         try:
@@ -73,19 +73,19 @@ class LocalTask:
         os.close(log)
 
     @property
-    def local(self) -> str:
+    def local_id(self) -> str:
         """The task's id for Grid Engine's commands, such as 12.3."""
         return TransferAttemptId("", self.job, self.task, 0).local
 
-    def route(self, queue: str = "") -> TransferRoute:
+    def read_route(self, queue: str = "") -> TransferRoute:
         """Return what the service has published about a transfer queue, by default about the task's own queue."""
         return published_file_formats.read_published_route(queue or self.queue, self.published)
 
-    def remote_system(self, route: TransferRoute) -> Away:
+    def remote_address(self, route: TransferRoute) -> Away:
         """Return the address of a remote cluster, with the job owner's ssh login if any."""
         return route.away_as(own_login_name()) if route.remote_ssh else route.away
 
-    def verdict(self, transfer: str) -> str:
+    def verdict_path(self, transfer: str) -> str:
         """Return the path of the file in which the service publishes the result of a transfer."""
         return published_file_formats.transfer_verdict_path(transfer, os.getuid(), self.published)
 
@@ -95,56 +95,56 @@ class LocalTask:
         Grid Engine sets RESTARTED for a rescheduled task, and not for a task whose error state was cleared (qmod
         -cj).
         """
-        unproved = published_file_formats.unverified_history_path(self.local, os.getuid(), self.published)
-        proved = published_file_formats.verified_job_history_path(self.local, self.published)
+        unproved = published_file_formats.unverified_history_path(self.local_id, os.getuid(), self.published)
+        proved = published_file_formats.verified_job_history_path(self.local_id, self.published)
         return self.restarted or os.path.exists(unproved) or os.path.exists(proved)
 
-    def wake(self) -> None:
+    def wake_starter(self) -> None:
         """Wake the task's starter."""
-        record = self.record()
+        record = self.read_record()
         if record and record.wake:
             spool.wake_starter(record.wake, self.our_spool)
 
-    def transfer(self, route: TransferRoute, attempt: int) -> TransferAttemptId:
+    def transfer_name(self, route: TransferRoute, attempt: int) -> TransferAttemptId:
         """Return the name of the task's transfer number `attempt`; 0 stands for an unknown attempt."""
         return TransferAttemptId(route.cluster, self.job, self.task, attempt)
 
-    def config(self) -> dict[str, str]:
+    def read_execd_config(self) -> dict[str, str]:
         """Return execd's settings of the job (active_jobs/N.T/config)."""
         return parse_execd_config(read_whole_file(f"{self.spool_dir}/config"))
 
-    def environment(self) -> dict[str, str]:
+    def read_job_environment(self) -> dict[str, str]:
         """Return the job's environment from execd's file, without cutting long values."""
         return parse_execd_environment(read_whole_file(f"{self.spool_dir}/environment"))
 
-    def record(self) -> TransferMessage | None:
+    def read_record(self) -> TransferMessage | None:
         """Return the starter's last note about the transfer; None before the starter's first act."""
         return task_notes.read_note_message(f"{self.private}/record")
 
-    def save(self, record: TransferMessage) -> None:
+    def save_record(self, record: TransferMessage) -> None:
         """Send a note about the transfer to the service first, and then write the note."""
         spool.send_spool_message(record, self.our_spool)
-        self._keep("record", record)
+        self._write_message_note("record", record)
 
-    def excuse(self, why: str, cause: str) -> TransferMessage:
+    def report_retry_reason(self, why: str, cause: str) -> TransferMessage:
         """Tell the service why the starter retries a step; return the note about the transfer."""
-        record = self.record() or TransferMessage()
+        record = self.read_record() or TransferMessage()
         why = f"tried in vain: {why}".replace("\n", " ")[:WHY_CHARACTERS]
         excused = record.but(cause=cause, reason=why)
         if record.kind != TransferMessageKind.RECORD or excused == record:
             return record
         excused.at = message_timestamp()
         try:
-            self.save(excused)
+            self.save_record(excused)
         except GridbridgeError:
             return excused  # the spool is full; the next retry tells the reason
         return excused
 
-    def is_dead(self) -> bool:
+    def is_deleted(self) -> bool:
         """Say whether the local job was deleted; a noted deletion is final."""
         return os.path.exists(f"{self.private}/dead")
 
-    def ask(self, desired: str) -> None:
+    def note_intent(self, desired: str) -> None:
         """Note for the starter what a method wants of the local job; report a deletion to the service at once.
 
         The starter, which knows the order of the notes, reports all other notes.
@@ -159,24 +159,26 @@ class LocalTask:
 
     def report_intent(self, desired: str) -> None:
         """Tell the service what is wanted of the local job, if the task has a transfer."""
-        self._send(TransferMessage(kind=TransferMessageKind.INTENT, desired=desired, at=message_timestamp()))
+        self._send_about_transfer(
+            TransferMessage(kind=TransferMessageKind.INTENT, desired=desired, at=message_timestamp())
+        )
 
-    def tell_spared(self) -> None:
+    def report_passed_time_limit(self) -> None:
         """Tell the service that the job goes on although its time limit at home has passed."""
-        self._send(TransferMessage(kind=TransferMessageKind.SPARED, at=message_timestamp()))
+        self._send_about_transfer(TransferMessage(kind=TransferMessageKind.SPARED, at=message_timestamp()))
 
-    def _send(self, news: TransferMessage) -> None:
-        record = self.record()
+    def _send_about_transfer(self, news: TransferMessage) -> None:
+        record = self.read_record()
         if record and record.kind == TransferMessageKind.RECORD:  # an ASK message names no transfer yet
             spool.send_spool_message(news.but(transfer=record.transfer), self.our_spool)
 
-    def desired(self) -> str:
+    def read_desired_state(self) -> str:
         """Return the local job's desired state (DesiredLocalJobState) by a method's latest note; empty without a note.
 
         The service learns of a new note before the starter acts. A method that writes a note meanwhile also creates
         the mark file INTENT again, so the starter's next step handles the note.
         """
-        if self.is_dead():
+        if self.is_deleted():
             return DesiredLocalJobState.DEAD
         safe_files.remove_file(f"{self.private}/{INTENT}")
         note = task_notes.newest_intent_note(self.private)
@@ -186,37 +188,37 @@ class LocalTask:
             task_notes.mark_intent_reported(self.private, note)
         return desired
 
-    def learn(self, desired: str, order: task_notes.NoteSortKey) -> None:
+    def note_observed_state(self, desired: str, order: task_notes.NoteSortKey) -> None:
         """Note the local job's state in place of a method, unless a method has written a note as new."""
         if task_notes.is_intent_older(task_notes.newest_intent_note(self.private), order):
             task_notes.note_method_intent(self.private, desired, order)
 
-    def close(self, outcome: TransferMessage) -> None:
+    def close_transfer(self, outcome: TransferMessage) -> None:
         """Tell the service that a transfer has no remote job any more and is to be closed."""
-        self._keep("closed", outcome)
+        self._write_message_note("closed", outcome)
         spool.send_spool_message(outcome, self.our_spool)
 
-    def begun_recall(self) -> TransferMessage | None:
+    def read_recall_note(self) -> TransferMessage | None:
         """Return the note about the task's return home; None if the task is not on its way home."""
         return task_notes.read_note_message(f"{self.private}/recall")
 
-    def keep_recall(self, recall: TransferMessage) -> None:
+    def write_recall_note(self, recall: TransferMessage) -> None:
         """Note the progress of the task's return home."""
-        self._keep("recall", recall)
+        self._write_message_note("recall", recall)
 
-    def closed(self) -> TransferMessage | None:
+    def read_closing_note(self) -> TransferMessage | None:
         """Return the end of the task's transfer; None while the transfer is open."""
         end = task_notes.read_note_message(f"{self.private}/closed")
         return end if end and end.tells_end() else None
 
-    def limit(self, name: str) -> float:
+    def read_time_limit_s(self, name: str) -> float:
         """Return a noted time limit of the local job in seconds; infinite without a note."""
         try:
             return parse_time_limit_s(read_whole_file(f"{self.private}/{name}").decode())
         except (GridbridgeError, ValueError):
             return INFINITE_S
 
-    def is_done(self, step: str) -> bool:
+    def is_noted_done(self, step: str) -> bool:
         """Say whether the starter has noted that `step` is done."""
         return os.path.exists(f"{self.private}/{step}")
 
@@ -228,14 +230,14 @@ class LocalTask:
         """Return the local job's run time in seconds; execd writes `config` at the job's start."""
         return time.time() - os.stat(f"{self.spool_dir}/config").st_mtime
 
-    def tries(self, of: str = "tries") -> int:
+    def count_try(self, of: str = "tries") -> int:
         """Count one more try of an act of the starter; return the number of earlier tries."""
         path = f"{self.private}/{of}"
         before = int(task_notes.read_note_number(path) or 0)
         task_notes.write_note(path, b"%d" % (before + 1))
         return before
 
-    def known_for_s(self, note: str) -> float:
+    def seconds_since_first_note(self, note: str) -> float:
         """Return the seconds since the first call for the note, which is written by the first call."""
         path, now_s = f"{self.private}/{note}", time.clock_gettime(time.CLOCK_BOOTTIME)
         if (first_s := task_notes.read_note_number(path)) is None:
@@ -243,18 +245,18 @@ class LocalTask:
             task_notes.write_note(path, b"%d" % now_s)
         return now_s - first_s
 
-    def require_room(self) -> None:
+    def require_tmpdir_space(self) -> None:
         """Raise JobTmpdirFull unless TMPDIR has space for notes; called before a job is sent."""
         path = f"{self.private}/tried"
         task_notes.write_note(path, bytes(MAX_BYTES))  # as long as the longest note
         safe_files.remove_file(path)
 
-    def blame(self, reason: str) -> None:
+    def write_shepherd_error(self, reason: str) -> None:
         """Write a reason to the shepherd's error file, for `qstat -j` and job mail."""
         with open(f"{self.spool_dir}/error", "w", encoding="utf-8", errors="surrogateescape") as error:
             error.write(f"gridbridge: {reason}\n")
 
-    def _keep(self, name: str, message: TransferMessage) -> None:
+    def _write_message_note(self, name: str, message: TransferMessage) -> None:
         task_notes.write_note(f"{self.private}/{name}", encode_message_cutting_reason(message))
 
 

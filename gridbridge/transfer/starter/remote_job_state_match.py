@@ -43,7 +43,7 @@ def match_remote_job_state(step: "StarterStepContext", message: TransferMessage 
     if step.record.phase == StarterPhase.HELD and not _release_remote_job(step):
         return False
     if step.record.phase == StarterPhase.RELEASED:
-        _suspend_or_resume_remote_job(step, step.task.desired())
+        _suspend_or_resume_remote_job(step, step.task.read_desired_state())
     return True
 
 
@@ -51,14 +51,14 @@ def _note_known_local_states(
     step: "StarterStepContext", message: TransferMessage | None, now: task_notes.NoteSortKey
 ) -> None:
     """Note, in order of time, the local job's states that this step and the service know."""
-    desired = step.task.desired()
+    desired = step.task.read_desired_state()
     # The transfer was suspended, and its rescheduled task runs.
     if not desired and step.record.desired == DesiredLocalJobState.SUSPENDED:
-        step.task.learn(DesiredLocalJobState.RUNNING, now)
+        step.task.note_observed_state(DesiredLocalJobState.RUNNING, now)
     if step.noted and step.noted != desired:
-        step.task.learn(step.noted, now)
+        step.task.note_observed_state(step.noted, now)
     if message:
-        step.task.learn(message.desired, task_notes.boot_clock_sort_key(time.time() - float(message.at)))
+        step.task.note_observed_state(message.desired, task_notes.boot_clock_sort_key(time.time() - float(message.at)))
 
 
 def _release_remote_job(step: "StarterStepContext") -> bool:
@@ -74,12 +74,12 @@ def _release_remote_job(step: "StarterStepContext") -> bool:
         return False
     if is_carried and _is_local_job_to_run(step):
         step.far.rename_and_release(step.away, step.record.remote_id, step.task.env["JOB_NAME"])
-        step.note(phase=StarterPhase.RELEASED)
+        step.save_and_send_record(phase=StarterPhase.RELEASED)
     return True
 
 
 def _is_local_job_to_run(step: "StarterStepContext") -> bool:
-    return step.task.desired() in ("", DesiredLocalJobState.RUNNING)
+    return step.task.read_desired_state() in ("", DesiredLocalJobState.RUNNING)
 
 
 def _are_inputs_copied(step: "StarterStepContext") -> bool:
@@ -88,7 +88,7 @@ def _are_inputs_copied(step: "StarterStepContext") -> bool:
         return True
     from gridbridge.transfer.starter import file_staging
 
-    return file_staging.carry_inputs_to_remote_folder(step)
+    return file_staging.copy_inputs_to_remote_folder(step)
 
 
 def _suspend_or_resume_remote_job(step: "StarterStepContext", desired: str) -> None:
@@ -97,7 +97,7 @@ def _suspend_or_resume_remote_job(step: "StarterStepContext", desired: str) -> N
     _check_remote_job_once(step)
     if desired == DesiredLocalJobState.SUSPENDED:
         step.far.suspend_or_hold_job(step.away, step.record.remote_id)
-    elif not step.task.is_dead():
+    elif not step.task.is_deleted():
         step.far.resume_or_release_job(step.away, step.record.remote_id)
 
 

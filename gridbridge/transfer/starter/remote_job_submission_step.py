@@ -117,7 +117,7 @@ def _remote_job_environment(
     task: LocalTask, request: JobRequest, config: dict[str, str], is_script: bool, identity: str
 ) -> tuple[tuple[str, str], ...]:
     """Return the variables that the job's owner set, and the job's identity at home, sorted by name."""
-    values = task.environment()
+    values = task.read_job_environment()
     execds = EXECD_OWNS + LOCAL_IDENTITY + (PARALLEL if granted_parallel_environment(config)[0] else ())
     own = {name: values.get(name, "") for name in request.variables if name not in execds}
     if "PATH" in own:  # execd has put the local TMPDIR before the owner's PATH
@@ -156,7 +156,7 @@ def submit_remote_job(step: "StarterStepContext") -> JobSubmissionResult:
     for name, value in request.hard:
         if name == "h_rt":
             task_notes.write_note(f"{step.task.private}/{name}", value.encode())  # Grid Engine may not answer later
-    config = step.task.config()
+    config = step.task.read_execd_config()
     step.record = step.record.but(rerun=request.rerun)
     name, (pe, slots) = step.record.transfer, granted_parallel_environment(config)
     spec = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
@@ -184,10 +184,10 @@ def _came_from_other_cluster(account: str) -> bool:
     return is_campaign_array_name(account)
 
 
-def is_owner_barred(step: "StarterStepContext") -> bool:
+def is_owner_ssh_login_barred(step: "StarterStepContext") -> bool:
     """Say whether the owner's ssh login to the remote cluster was rejected often and long enough to give up."""
-    is_often = step.task.tries("logins") >= LOGINS - 1
-    return step.task.known_for_s(FIRST_REJECTED_LOGIN_NOTE) >= SHUT_OUT_S and is_often
+    is_often = step.task.count_try("logins") >= LOGINS - 1
+    return step.task.seconds_since_first_note(FIRST_REJECTED_LOGIN_NOTE) >= SHUT_OUT_S and is_often
 
 
 def claim_wrapper_lines(step: "StarterStepContext") -> str:
@@ -199,7 +199,7 @@ def claim_wrapper_lines(step: "StarterStepContext") -> str:
     kind = step.route.remote_claim.partition(" ")[0]
     if not step.record.claim.startswith(f"{kind}."):
         if step.record.claim:
-            step.note(claim="")
+            step.save_and_send_record(claim="")
         return ""
     from gridbridge.batch import remote_job_claim_script
 

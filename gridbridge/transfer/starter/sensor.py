@@ -25,7 +25,7 @@ CLEAN = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 
 def main() -> None:
     """Answer execd's requests for load reports until execd says quit or ends."""
-    HostLoadSensor(os.environ.get("HOST", "")).serve()
+    HostLoadSensor(os.environ.get("HOST", "")).answer_execd_requests()
 
 
 class HostLoadSensor:
@@ -41,53 +41,56 @@ class HostLoadSensor:
         self._silent_s = 0.0  # time without a new sign of life of the poller
         self._looked = 0.0
 
-    def serve(self) -> None:
+    def answer_execd_requests(self) -> None:
         """Answer each request of execd, and check the poller after each answer."""
         requests = ExecdRequestLineBuffer()
         while came := os.read(0, 65536):
-            request = requests.take(came)
+            request = requests.next_request(came)
             if request == QUIT:
                 return
             if request == REPORT:
                 try:
-                    os.write(1, self.report(time.time()))
+                    os.write(1, self.load_report(time.time()))
                 except BrokenPipeError:
                     return
-                self.see_to_poller()
+                self.start_or_replace_poller()
 
-    def report(self, now: float) -> bytes:
+    def load_report(self, now: float) -> bytes:
         """Return a load report; without fresh load values, a report that closes every transfer queue."""
         try:
-            report = self._report(self._values(now))
+            report = self._format_report(self._read_load_values(now))
         except (OSError, GridbridgeError) as error:
             self._log_trouble(describe_error(error))
-            return self._report(queue_closing_load_values(self._names))
+            return self._format_report(queue_closing_load_values(self._names))
         self._log_trouble("")
         return report
 
-    def _values(self, now: float) -> dict[str, str]:
+    def _read_load_values(self, now: float) -> dict[str, str]:
         owner = os.stat(self._home).st_uid
         if owner == 0:
             raise StateError(f"{self._home}: owned by root; expected the service account")
         path = published_file_formats.load_values_path(f"{self._home}/published")
         values, stale_s, is_fresh = published_file_formats.read_load_values_and_freshness(path, now, owner)
         self._hung_s = min(HUNG_S, 2 * stale_s)
-        if max(map(len, (self._report(values), self._report(queue_closing_load_values(list(values)))))) > PIPE_BUF:
+        if (
+            max(map(len, (self._format_report(values), self._format_report(queue_closing_load_values(list(values))))))
+            > PIPE_BUF
+        ):
             raise StateError(f"{path}: report too long; expected at most {PIPE_BUF} bytes")
         self._names = list(values)
         if not is_fresh:
             raise StateError(f"{path}: stale load values, the queues are closed")
         return values
 
-    def _report(self, values: dict[str, str]) -> bytes:
+    def _format_report(self, values: dict[str, str]) -> bytes:
         lines = "".join(f"{self._host}:{name}:{value}\n" for name, value in values.items())
         return f"begin\n{lines}end\n".encode("ascii", "replace")
 
-    def see_to_poller(self) -> None:
+    def start_or_replace_poller(self) -> None:
         """Start a missing poller, at most every 10 s, and kill a hung poller."""
         path = f"{self._home}/poller.lock"
-        if self._hangs(program_lock_file.last_lock_file_heartbeat(path), time.time(), time.monotonic()):
-            self._replace(path)
+        if self._does_poller_hang(program_lock_file.last_lock_file_heartbeat(path), time.time(), time.monotonic()):
+            self._kill_hung_poller(path)
         if time.monotonic() - self._started < START_AGAIN_S or program_lock_file.is_lock_file_held(path):
             return
         self._started = time.monotonic()
@@ -96,7 +99,7 @@ class HostLoadSensor:
         except OSError as error:  # the next check starts a poller again
             self._log_trouble(f"no poller could be started: {error.strerror}")
 
-    def _hangs(self, beat: float, now: float, passed: float) -> bool:
+    def _does_poller_hang(self, beat: float, now: float, passed: float) -> bool:
         """Say whether the poller hangs: no sign of life for long, by the monotonic clock.
 
         A sign of life with a future time announces a silence until then. A long pause of the sensor is counted as half
@@ -108,7 +111,7 @@ class HostLoadSensor:
         self._silent_s = 0.0 if is_heard else self._silent_s + min(step, self._hung_s / 2)
         return self._silent_s > self._hung_s
 
-    def _replace(self, path: str) -> None:
+    def _kill_hung_poller(self, path: str) -> None:
         from gridbridge.shell import hung_poller_kill  # rarely needed
 
         self._silent_s = 0.0
@@ -136,7 +139,7 @@ class ExecdRequestLineBuffer:
     def __init__(self) -> None:
         self._begun = b""
 
-    def take(self, came: bytes) -> str:
+    def next_request(self, came: bytes) -> str:
         """Return the request of the complete lines: QUIT if a line says so, else REPORT; NOTHING_YET without a line."""
         *lines, begun = (self._begun + came).split(b"\n")
         self._begun = begun[-LINE_MAX:]
@@ -156,12 +159,12 @@ def start_poller(program: tuple[str, ...], home: str) -> None:
         return
     try:
         if os.fork() == 0:
-            _become(program, home)
+            _become_poller_process(program, home)
     finally:
         os._exit(0)
 
 
-def _become(program: tuple[str, ...], home: str) -> None:
+def _become_poller_process(program: tuple[str, ...], home: str) -> None:
     os.setsid()
     owner = os.stat(home)
     if os.getuid() == 0:

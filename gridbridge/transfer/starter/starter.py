@@ -50,12 +50,12 @@ def main() -> None:
 def end_without_notes_folder(task: LocalTask) -> str:
     """Return an answer, to end or to wait, if the folder for the task's notes is unusable; else ''."""
     try:
-        task.open_notes()
+        task.open_notes_folder()
     except errors.JobTmpdirFull as error:
         return starter_step_context.wait_for_tmpdir_space(task, error)
     except errors.GridbridgeError as error:
         return starter_step_context.put_job_in_error_state(task, str(error))
-    task.open_log()
+    task.open_log_file()
     return ""
 
 
@@ -65,13 +65,15 @@ def run_next_starter_step(task: LocalTask, intent: str, arguments: tuple[str, ..
         try:
             step = DueStarterStep(task, intent, arguments)
             try:
-                return step.take()
+                return step.run_due_step()
             except errors.UnstageablePaths as error:
                 if step.record.phase == StarterPhase.RELEASED:
                     raise  # the remote job may have run
                 delete_remote_job(step.away, step.record)
                 outcome, cause = TransferOutcome.ERROR, TransferFailureCause.FILES
-                return step.finish(TransferMessage(outcome=outcome, cause=cause, reason=str(error)), has_run=False)
+                return step.finish_transfer(
+                    TransferMessage(outcome=outcome, cause=cause, reason=str(error)), has_run=False
+                )
         except errors.JobTmpdirFull:
             raise
         except errors.GridbridgeError as error:
@@ -83,80 +85,80 @@ def run_next_starter_step(task: LocalTask, intent: str, arguments: tuple[str, ..
 class DueStarterStep(StarterStepContext):
     """The next step of a starter, chosen by the notes of earlier steps."""
 
-    def take(self) -> str:
+    def run_due_step(self) -> str:
         """Do the starter's next step, even if the last step was killed; return the answer for the shell."""
-        if closed := self.task.closed():
-            return self.finish(closed, has_run=False)
-        if self.task.is_dead():
-            return self.end_deleted()
+        if closed := self.task.read_closing_note():
+            return self.finish_transfer(closed, has_run=False)
+        if self.task.is_deleted():
+            return self.end_deleted_job()
         if self.noted == LOOK:
-            return self.send_record_again()
+            return self.resend_record()
         if remote_job_submission_step.is_interactive_job(self.task.env):
             return starter_step_context.put_job_in_error_state(self.task, NOT_INTERACTIVE)
         if self.record.kind != TransferMessageKind.RECORD:
-            self.task.require_room()
+            self.task.require_tmpdir_space()
             if not first_note_and_guard.write_first_transfer_note(self):
                 return starter_step_context.retry_step_later(self.task, self.record)
         first_note_and_guard.guard_running_local_task(self)
-        if self.record.phase == StarterPhase.SUBMITTING and (refusal := self.submit()):
+        if self.record.phase == StarterPhase.SUBMITTING and (refusal := self.find_or_submit_remote_job()):
             return refusal
-        return self.go_on()
+        return self.continue_submitted_job()
 
-    def go_on(self) -> str:
+    def continue_submitted_job(self) -> str:
         """Do the next step of a submitted job, by the service's answer and the local job's state."""
-        message = published_file_formats.read_verdict_or_reply(self.task.verdict(self.record.transfer))
+        message = published_file_formats.read_verdict_or_reply(self.task.verdict_path(self.record.transfer))
         agreement = message if message and message.outcome == TransferOutcome.AGREE else None
-        if answer := self.obey_service(None if agreement else message):
+        if answer := self.obey_service_verdict(None if agreement else message):
             return answer
         is_done = match_remote_job_state(self, agreement)
-        if self.task.is_dead():
-            return self.end_deleted()
+        if self.task.is_deleted():
+            return self.end_deleted_job()
         if not is_done:
             return starter_step_context.tell_starter_shell_to_sleep(self.task, "again", DOUBT_S, self.record)
-        return starter_step_context.retry_step_later(self.task, self.record) if agreement else self.wait()
+        return starter_step_context.retry_step_later(self.task, self.record) if agreement else self.sleep_until_woken()
 
-    def obey_service(self, verdict: TransferMessage | None) -> str:
+    def obey_service_verdict(self, verdict: TransferMessage | None) -> str:
         """Act on the result or request that the service published; return '' if neither exists."""
-        begun = self.task.begun_recall()
+        begun = self.task.read_recall_note()
         request = verdict or begun
         if request and request.outcome == TransferOutcome.RECALL:
-            return self.recall(request)
+            return self.recall_task(request)
         if verdict is None:
             return ""
         if begun:
             from gridbridge.transfer.starter import task_return_home
 
             if home := task_return_home.task_end_after_recall(begun, verdict):
-                return self.finish(home, has_run=False)
-        return self.finish(verdict, has_run=not verdict.claim)
+                return self.finish_transfer(home, has_run=False)
+        return self.finish_transfer(verdict, has_run=not verdict.claim)
 
-    def recall(self, request: TransferMessage) -> str:
+    def recall_task(self, request: TransferMessage) -> str:
         """Bring the task home if its remote job has not started."""
         from gridbridge.transfer.starter import task_return_home
 
         if (system := load_job_recaller(self.away)) is None:
-            return self.wait()  # the service withdraws a request that is not carried out
+            return self.sleep_until_woken()  # the service withdraws a request that is not carried out
         result = task_return_home.do_recall_step(system, self.task, self.away, self.record, request)
         if isinstance(result, TransferMessage):
-            return self.finish(result, has_run=False)
+            return self.finish_transfer(result, has_run=False)
         return starter_step_context.tell_starter_shell_to_sleep(self.task, "again", result, self.record)
 
-    def send_record_again(self) -> str:
+    def resend_record(self) -> str:
         """Send the transfer's state to the service again, in case the service lost or rejected the message.
 
         The FIFO and the claim's key are written again, in case the spool was wiped. The next step handles what
         methods have noted meanwhile.
         """
         spool.ensure_starter_wake_fifo(self.record.wake, self.task.our_spool)
-        self.note()
+        self.save_and_send_record()
         remote_job_submission_step.write_claim_key(self)
-        return self.wait()
+        return self.sleep_until_woken()
 
-    def wait(self) -> str:
+    def sleep_until_woken(self) -> str:
         """Tell the shell to sleep until the service or a method wakes the starter."""
         return starter_step_context.tell_starter_shell_to_sleep(self.task, "wait", LOOK_S, self.record)
 
-    def submit(self) -> str:
+    def find_or_submit_remote_job(self) -> str:
         """Submit the held remote job; return an answer for the shell if the submission failed, else ''.
 
         An earlier step may have been killed after the submission, so the remote cluster is searched for the job first.
@@ -165,33 +167,33 @@ class DueStarterStep(StarterStepContext):
             remote_id = find_held_remote_job(self.away, self.record) if self.may_be_there else ""
             answer = None if remote_id else remote_job_submission_step.submit_remote_job(self)
         except errors.SshLoginRefused as error:
-            if not remote_job_submission_step.is_owner_barred(self):
+            if not remote_job_submission_step.is_owner_ssh_login_barred(self):
                 raise
-            self.note(stage="")
-            return self.refused(str(error), TransferFailureCause.BARRED)
+            self.save_and_send_record(stage="")
+            return self.end_refused_job(str(error), TransferFailureCause.BARRED)
         except errors.UnmappableRequest as error:
-            return self.refused(str(error), TransferFailureCause.UNMAPPABLE)
+            return self.end_refused_job(str(error), TransferFailureCause.UNMAPPABLE)
         if answer:
             cause = remote_job_submission_step.CAUSES.get(answer.result, "")
             if answer.result in (JobSubmissionOutcome.REFUSED, JobSubmissionOutcome.DENIED):
-                return self.refused(f"{self.route.remote} refused the job: {answer.reason}", cause)
+                return self.end_refused_job(f"{self.route.remote} refused the job: {answer.reason}", cause)
             if answer.result != JobSubmissionOutcome.ACCEPTED:
                 raise errors.TemporaryJobRefusal(answer.reason, cause)
             remote_id = answer.remote_id
         self.is_sure = True
-        self.note(phase=StarterPhase.HELD, remote_id=remote_id)
+        self.save_and_send_record(phase=StarterPhase.HELD, remote_id=remote_id)
         return ""
 
-    def refused(self, reason: str, cause: str) -> str:
+    def end_refused_job(self, reason: str, cause: str) -> str:
         """End the starter of a job that the remote cluster refuses: the job is requeued or fails."""
         from gridbridge.transfer.starter import task_return_home
 
         own_queues = published_file_formats.list_queues_with_routes(self.task.published)
         job = str(self.task.job)
         verdict = task_return_home.send_refused_job_home(self.route.home, job, own_queues, reason)
-        return self.finish(verdict.but(cause=cause), has_run=False)
+        return self.finish_transfer(verdict.but(cause=cause), has_run=False)
 
-    def end_deleted(self) -> str:
+    def end_deleted_job(self) -> str:
         """Delete the remote job and end the starter by SIGKILL, as `qdel` would.
 
         The starter of a rescheduled job exits with 99, because Grid Engine takes this end for the end of the job's
@@ -201,21 +203,21 @@ class DueStarterStep(StarterStepContext):
             delete_remote_job(self.away.within(DELETE_S), self.record)
         except errors.GridbridgeError as error:
             starter_step_context.log_step_error(error)
-        return f"exit {REQUEUE}" if self.task.is_done(BACK) else f"signal {SIGKILL}"
+        return f"exit {REQUEUE}" if self.task.is_noted_done(BACK) else f"signal {SIGKILL}"
 
-    def finish(self, verdict: TransferMessage, has_run: bool = True) -> str:
+    def finish_transfer(self, verdict: TransferMessage, has_run: bool = True) -> str:
         """End the starter as the result says; a task that is to run again may start at home from now on."""
         if self.record.stage:
             from gridbridge.transfer.starter import file_staging
 
             if not file_staging.fetch_remote_outputs_home(self, has_run):
-                return self.end_deleted()
+                return self.end_deleted_job()
         status = starter_step_context.verdict_exit_status(verdict)
         if status in (REQUEUE, ERROR):
             first_note_and_guard.remove_task_guard(self)
         if verdict.outcome == TransferOutcome.ERROR:
             starter_step_context.write_job_error_reason(self.task, verdict.reason)
-        self.task.close(
+        self.task.close_transfer(
             self.record.but(
                 kind=TransferMessageKind.CLOSED,
                 outcome=verdict.outcome,
@@ -223,10 +225,10 @@ class DueStarterStep(StarterStepContext):
                 signal=verdict.signal,
                 cause=verdict.cause,
                 reason=verdict.reason,
-                desired=DesiredLocalJobState.DEAD if self.task.is_done(WARNED) else "",
+                desired=DesiredLocalJobState.DEAD if self.task.is_noted_done(WARNED) else "",
                 at=message_timestamp(),
             )
         )
-        if self.task.is_done(WARNED) and self.task.is_done(BACK):
+        if self.task.is_noted_done(WARNED) and self.task.is_noted_done(BACK):
             return f"exit {REQUEUE}"
         return f"signal {verdict.signal}" if verdict.outcome == TransferOutcome.SIGNAL else f"exit {status}"

@@ -28,24 +28,24 @@ class StarterStepContext:
         self.is_sure = False  # whether the remote job's owner and account were checked
         self.arguments = arguments
         self._request: JobRequest | None = None
-        self.record = task.record() or TransferMessage()
+        self.record = task.read_record() or TransferMessage()
         # a killed step may have submitted the remote job
         self.may_be_there = self.record.kind == TransferMessageKind.RECORD
-        self.go_by(task.route(self.record.queue))
-        self.require_same(self.record)
+        self.use_route(task.read_route(self.record.queue))
+        self.require_same_cluster(self.record)
         self.home = load_home_job_control(self.route.home)
 
-    def go_by(self, route: TransferRoute) -> None:
+    def use_route(self, route: TransferRoute) -> None:
         """Use the remote cluster and the settings that the service has published for a transfer queue."""
         self.route = route
-        self.away = self.task.remote_system(route)
+        self.away = self.task.remote_address(route)
         self.far = load_submit_adapter(self.away)
         if self.away.login:  # all commands of this step use one connection
             from gridbridge.shell import ssh, ssh_session
 
             ssh.set_ssh_request_carrier(ssh_session.SshSessionsOfProgram())
 
-    def require_same(self, record: TransferMessage) -> None:
+    def require_same_cluster(self, record: TransferMessage) -> None:
         """Raise errors.GridbridgeError if the transfer's queue leads to another cluster by now."""
         if record.remote and self.route.remote != record.remote:
             leads = f"queue {record.queue} leads to {self.route.remote} by now"
@@ -58,10 +58,10 @@ class StarterStepContext:
             self._request = self.home.query_job_request(self.route.home, str(self.task.job))
         return self._request
 
-    def note(self, **values: str) -> None:
+    def save_and_send_record(self, **values: str) -> None:
         """Note a change of the transfer and tell the service, before the starter's next act."""
         self.record = self.record.but(at=message_timestamp(), cause="", reason=self.left_out, **values)
-        self.task.save(self.record)
+        self.task.save_record(self.record)
 
 
 RETRY_S = 5  # pause before the first retry of a step; each retry doubles the pause
@@ -78,13 +78,13 @@ def end_or_retry_after_error(task: LocalTask, error: errors.GridbridgeError) -> 
     """End a job without a remote cluster or with too low resource limits; retry the step after any other error."""
     log_step_error(error)
     if isinstance(error, errors.UnconfiguredTransferQueue):
-        return end_without_route(task, error)
-    if isinstance(error, errors.CommandFailed) and not task.is_done(GUARDED):
+        return end_job_without_route(task, error)
+    if isinstance(error, errors.CommandFailed) and not task.is_noted_done(GUARDED):
         is_unable = (error.status or 0) < 0 or LIBRARY_NOT_LOADED in error.stderr
-        if is_unable and task.tries("unable") >= MOST_CLIENT_PROGRAM_FAILURES:
+        if is_unable and task.count_try("unable") >= MOST_CLIENT_PROGRAM_FAILURES:
             reason = f"{error.reason}: can't run within h_vmem, h_data or h_cpu of this job?"
             return put_job_in_error_state(task, reason)
-    return retry_step_later(task, task.excuse(str(error), failure_cause_of_step_error(error)))
+    return retry_step_later(task, task.report_retry_reason(str(error), failure_cause_of_step_error(error)))
 
 
 def log_step_error(error: Exception) -> None:
@@ -95,15 +95,15 @@ def log_step_error(error: Exception) -> None:
         return
 
 
-def end_without_route(task: LocalTask, error: Exception, configuration: str = CONFIG) -> str:
+def end_job_without_route(task: LocalTask, error: Exception, configuration: str = CONFIG) -> str:
     """End an unsent job whose queue leads to no configured cluster; let a sent job wait.
 
     An unsent job first waits 60 s for a new gridbridge.toml, because Grid Engine opens a re-created queue by the load
     values of the deleted queue.
     """
-    record = task.record()
+    record = task.read_record()
     may_lead = published_file_formats.may_queue_get_route_soon(task.queue, task.published, configuration)
-    if record or (may_lead and task.known_for_s(MISSING_ROUTE_NOTE) < EARLY_S):
+    if record or (may_lead and task.seconds_since_first_note(MISSING_ROUTE_NOTE) < EARLY_S):
         return retry_step_later(task, record or TransferMessage())
     return put_job_in_error_state(task, str(error))
 
@@ -111,9 +111,9 @@ def end_without_route(task: LocalTask, error: Exception, configuration: str = CO
 def wait_for_tmpdir_space(task: LocalTask, error: errors.JobTmpdirFull) -> str:
     """Tell the shell to wait until TMPDIR has space; an unsent job ends after 20 s."""
     log_step_error(error)
-    if task.record() is None and task.ran_for_s() >= ROOM_S:
+    if task.read_record() is None and task.ran_for_s() >= ROOM_S:
         return put_job_in_error_state(task, str(error))
-    record = task.excuse(str(error), TransferFailureCause.HERE)
+    record = task.report_retry_reason(str(error), TransferFailureCause.HERE)
     return tell_starter_shell_to_sleep(task, "again", ROOM_AGAIN_S, record)
 
 
@@ -126,7 +126,7 @@ def put_job_in_error_state(task: LocalTask, reason: str) -> str:
 def write_job_error_reason(task: LocalTask, reason: str) -> None:
     """Write the reason of the job's error for `qstat -j`, if execd's spool has space."""
     try:
-        task.blame(reason)
+        task.write_shepherd_error(reason)
     except OSError as error:
         log_step_error(error)
 
@@ -142,7 +142,7 @@ def failure_cause_of_step_error(error: errors.GridbridgeError) -> str:
 
 def retry_step_later(task: LocalTask, record: TransferMessage) -> str:
     """Tell the starter's shell to retry the step after a growing, partly random pause."""
-    longest_s = min(RETRY_MAX_S, RETRY_S * 2 ** min(task.tries(), 8))
+    longest_s = min(RETRY_MAX_S, RETRY_S * 2 ** min(task.count_try(), 8))
     return tell_starter_shell_to_sleep(task, "again", longest_s // 2 + os.urandom(1)[0] * longest_s // 512 + 1, record)
 
 
@@ -150,7 +150,7 @@ def tell_starter_shell_to_sleep(task: LocalTask, verb: str, how_long_s: int, rec
     """Tell the starter's shell to sleep until a time has passed, the FIFO is written, or the answer exists."""
     if not record.wake:
         return f"{verb} {how_long_s} - -"
-    verdict = task.verdict(record.wake if record.kind == TransferMessageKind.ASK else record.transfer)
+    verdict = task.verdict_path(record.wake if record.kind == TransferMessageKind.ASK else record.transfer)
     return f"{verb} {how_long_s} {task.our_spool}/{spool.WAKE}/{record.wake} {verdict}"
 
 

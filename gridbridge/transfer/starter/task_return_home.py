@@ -11,7 +11,7 @@ from gridbridge.batch import load_home_job_control, load_refused_job_marker
 from gridbridge.decisions.transfer.refused_job_stay_home_request import stay_home_request_changes
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_and_queue_states import JobStateFact
-from gridbridge.model.transfer.claim_and_guard import asks_for_home
+from gridbridge.model.transfer.claim_and_guard import does_job_request_home
 from gridbridge.model.transfer_messages_in_spool import TransferFailureCause, TransferMessage, TransferOutcome
 from gridbridge.model.transfer_route import Away, Home
 from gridbridge.shell import safe_files
@@ -44,10 +44,10 @@ def do_recall_step(
     wished: TransferMessage,
 ) -> TransferMessage | int:
     """Do the next step of a task's return home; return the task's end, or the seconds until the next step."""
-    remote_id, begun = record.remote_id, task.begun_recall()
+    remote_id, begun = record.remote_id, task.read_recall_note()
     if begun is None:
         begun = wished.but(at=message_timestamp())
-        task.keep_recall(begun)
+        task.write_recall_note(begun)
     if begun.phase == GONE:
         return _confirm_remote_job_gone(cell, remote, remote_id, begun)
     # This query raises RemoteJobNotOurs if another job has the remote id.
@@ -67,13 +67,13 @@ def _delete_waiting_remote_job(
     cell: "WaitingRemoteJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str, begun: TransferMessage
 ) -> TransferMessage | int:
     begun = begun.but(phase=DELETING)
-    task.keep_recall(begun)
+    task.write_recall_note(begun)
     had_waited = cell.delete_waiting_job(remote, remote_id)
     if had_waited is None:
         return _give_up_recall(cell, task, remote, remote_id)
     reason = begun.reason if had_waited else f"{begun.reason}; {KILLED}"
     begun = begun.but(phase=GONE, reason=reason)
-    task.keep_recall(begun)
+    task.write_recall_note(begun)
     return _confirm_remote_job_gone(cell, remote, remote_id, begun)
 
 
@@ -118,7 +118,7 @@ def send_refused_job_home(home: Home, job: str, own_queues: Collection[str], rea
     own, marker = (load_home_job_control(home).query_job_request(home, job), load_refused_job_marker(home))
     if own.is_pinned:
         raise GridbridgeError(f"{reason}; the job comes home once no task of the job waits for its new starter")
-    is_marked = asks_for_home(own.hard) and marker.REFUSED in dict(own.context)
+    is_marked = does_job_request_home(own.hard) and marker.REFUSED in dict(own.context)
     variants = stay_home_request_changes(own.hard, own.queues, own_queues)
     if is_marked or marker.keep_refused_job_home(home, job, own, variants, reason):
         return TransferMessage(outcome=TransferOutcome.REQUEUE, reason=reason)

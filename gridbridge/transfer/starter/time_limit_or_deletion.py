@@ -24,7 +24,7 @@ def is_local_job_deleted(task: LocalTask, home: Home) -> bool:
     """
     try:
         control, home = load_home_job_control(home), home.within(PATIENCE_S)
-        state = control.query_job_state(home, task.local)
+        state = control.query_job_state(home, task.local_id)
         if not state.is_deleting and (state.is_waiting or state.is_restarted):
             task.note_done(BACK)
         else:
@@ -33,9 +33,9 @@ def is_local_job_deleted(task: LocalTask, home: Home) -> bool:
         if not state.is_listed or state.is_deleting or is_rescheduled:
             return True
         queue_limit = control.query_queue_limit(home, task.queue, "h_rt", task.env["HOSTNAME"])
-        limit_s = min(task.limit("h_rt"), parse_time_limit_s(queue_limit))
+        limit_s = min(task.read_time_limit_s("h_rt"), parse_time_limit_s(queue_limit))
     except GridbridgeError:
-        limit_s = task.limit("h_rt")
+        limit_s = task.read_time_limit_s("h_rt")
     return task.ran_for_s() < limit_s - SLACK_S
 
 
@@ -43,4 +43,4 @@ def is_notify_signal_genuine(task: LocalTask, home: Home, intent: str) -> bool:
     """Say whether home confirms the deletion or suspension that a -notify signal announced."""
     if intent == DesiredLocalJobState.DEAD:
         return is_local_job_deleted(task, home)
-    return load_home_job_control(home).query_job_state(home, task.local).is_suspended
+    return load_home_job_control(home).query_job_state(home, task.local_id).is_suspended

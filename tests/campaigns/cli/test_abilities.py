@@ -9,7 +9,7 @@ from gridbridge.program.status_and_why_reports import job_owners_in_home_account
 from gridbridge.site.submission_explanation import explain_submission
 from gridbridge.transfer.cli.owner_remote_job_access import RemoteJobActNotDone
 from gridbridge.transfer.cli.qacct_remote import NoAccountedJob, read_home_remote_accounting
-from gridbridge.transfer.cli.qalter_and_qdel_remote import require_job_alterer
+from gridbridge.transfer.cli.qalter_and_qdel_remote import job_alterer_of_cluster
 from tests.shown import NOW, publish, shown
 
 EMBEDDED = """[site]
@@ -51,4 +51,4 @@ def test_a_home_that_does_not_tell_requests_is_not_asked(words: tuple[str, ...],
 
 def test_jobs_of_another_system_are_changed_by_its_own_commands() -> None:
     with pytest.raises(RemoteJobActNotDone, match="gamma is of kind oar: use the commands of oar"):
-        require_job_alterer(OarServerAccess(timeout_s=15), "gamma")
+        job_alterer_of_cluster(OarServerAccess(timeout_s=15), "gamma")

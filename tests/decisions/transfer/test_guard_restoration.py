@@ -3,8 +3,8 @@
 import pytest
 
 from gridbridge.decisions.transfer.home_and_remote_mismatches import (
-    guard_to_restore,
     jobs_with_guard_besides_hold,
+    missing_home_start_guard,
     qresub_jobs_with_copied_guard,
     transfers_lacking_home_hold,
 )
@@ -79,7 +79,7 @@ def test_jobs_with_guards_other_than_a_hold_are_queried_once_each() -> None:
     ],
 )
 def test_a_guard_that_the_job_owner_removed_is_restored(transfer: Transfer, kept: JobRequest, expected: str) -> None:
-    assert guard_to_restore(transfer, kept, OURS) == expected
+    assert missing_home_start_guard(transfer, kept, OURS) == expected
 
 
 def test_a_waiting_job_with_the_guard_of_another_job_is_a_qresub_copy() -> None:

@@ -14,7 +14,7 @@ from gridbridge.decisions.transfer.starter_message_acceptance import (
     ReceivedStarterMessage,
     apply_starter_message,
     describe_job_end,
-    reject_wrong_route,
+    reject_message_of_wrong_route,
     transfer_for_restarted_task,
 )
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
@@ -162,7 +162,7 @@ def test_reading_a_record_message_again_changes_nothing() -> None:
 def test_a_record_must_name_a_configured_queue_and_the_cluster_of_that_queue(
     message: TransferMessage, reason: str
 ) -> None:
-    refused = reject_wrong_route(message, "alpha", {("transfer-beta", "beta")})
+    refused = reject_message_of_wrong_route(message, "alpha", {("transfer-beta", "beta")})
 
     assert (refused.reason if refused else "") == reason
 

@@ -4,7 +4,7 @@ import pytest
 
 from gridbridge.decisions.transfer.transfer_queue_closing import (
     are_load_values_fresh,
-    closing_load_value,
+    load_value_closing_queue,
     transfer_queue_load_thresholds,
 )
 from gridbridge.model.transfer.transfer_queue_load_values import CLOSED, PENDING, UP, load_value_complex_attribute
@@ -30,7 +30,7 @@ def values(up: str, pending: str) -> dict[str, str]:
     ids=["below", "at the limit", "no limit", "silent", "closed", "no value", "nothing"],
 )
 def test_a_load_value_at_its_threshold_closes_the_queue(reported: dict[str, str], limit: int, closed_by: str) -> None:
-    assert closing_load_value(reported, BIG, limit) == closed_by
+    assert load_value_closing_queue(reported, BIG, limit) == closed_by
 
 
 def test_a_pending_limit_of_zero_sets_no_load_threshold() -> None:

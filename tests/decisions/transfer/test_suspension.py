@@ -153,7 +153,7 @@ def test_a_mismatch_is_certain_after_two_job_lists_of_each_cluster(
 
     assert before
     assert after
-    assert after.follows(before) is is_sure
+    assert after.confirms_mismatch(before) is is_sure
 
 
 def test_a_different_mismatch_does_not_confirm_an_earlier_mismatch() -> None:
@@ -163,4 +163,4 @@ def test_a_different_mismatch_does_not_confirm_an_earlier_mismatch() -> None:
 
         assert first
         assert then
-        assert not then.follows(first)
+        assert not then.confirms_mismatch(first)

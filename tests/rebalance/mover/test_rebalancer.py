@@ -497,7 +497,7 @@ class SentSite(Site):
         monkeypatch.setattr(home_tasks, "query_job_requests", self._requests_of)
         with closing(self.database()) as database:
             for job in self.letters:
-                TransferRows(database).put(sent(job))
+                TransferRows(database).put_transfer(sent(job))
 
     def _snapshot(self, where: object, cluster: str, *more: object) -> tuple[ClusterSnapshot, float]:
         seen, took_s = super()._snapshot(where, cluster, *more)
@@ -523,7 +523,7 @@ class SentSite(Site):
     def asked_moves(self) -> dict[str, tuple[str, str]]:
         """Return what the poller is to move."""
         with closing(self.database()) as database:
-            found = TaskMoveRows(database).in_flight()
+            found = TaskMoveRows(database).moves_in_flight()
         return {one.name: (one.source, one.target) for one in found}
 
 
@@ -587,11 +587,11 @@ def test_a_task_on_its_way_counts_wherever_it_is(sent_site: SentSite, stage: Tas
         moving = WaitingTaskMove(
             name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON, stage=stage
         )
-        TaskMoveRows(database).put(moving)
-        TransferRows(database).put(sent(40).but(verdict=TransferMessage(outcome=HowItEnds.EXIT)))
+        TaskMoveRows(database).put_move(moving)
+        TransferRows(database).put_transfer(sent(40).but(verdict=TransferMessage(outcome=HowItEnds.EXIT)))
         if goes_on:
             after = sent(40).but(name="gb.alpha.7.0.2", remote="gamma", queue="transfer-gamma")
-            TransferRows(database).put(after)
+            TransferRows(database).put_transfer(after)
     sent_site.letters[40] = ""
     sent_site.at_gamma = 40 if goes_on else 0
 
@@ -605,7 +605,7 @@ def test_one_that_does_not_come_home_for_long_holds_up_no_other(sent_site: SentS
     """Its owner has stopped its starter, which has only to end."""
     with closing(sent_site.database()) as database:
         moving = WaitingTaskMove(name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON)
-        TaskMoveRows(database).put(moving)
+        TaskMoveRows(database).put_move(moving)
     sent_site.letters[40] = letter
     sent_site.now = NOON + timedelta(minutes=16)
 
@@ -620,7 +620,7 @@ def test_a_parallel_task_on_its_way_keeps_all_of_its_slots(sent_site: SentSite) 
     sent_site.slots = 2
     sent_site.rebalance(FAIL)
     with closing(sent_site.database()) as database:
-        moving = TaskMoveRows(database).in_flight()
+        moving = TaskMoveRows(database).moves_in_flight()
         clock = Clock(sent_site.now.timestamp)
         sent_away = TransferredTaskReader(sent_site.policy, database, clock)
         away = [*sent_away.transferred_tasks((), {})]
@@ -653,7 +653,7 @@ def test_what_may_not_come_home_is_not_moved(
     sent_site: SentSite, changes: dict[str, Any], letters: str, expected: int
 ) -> None:
     with closing(sent_site.database()) as database:
-        TransferRows(database).put(sent(40).but(**changes))
+        TransferRows(database).put_transfer(sent(40).but(**changes))
     sent_site.letters[40] = letters
 
     planned, _ = sent_site.rebalance(FAIL)
@@ -734,7 +734,7 @@ class Unmovable:
                 asked_at=now - ago,
                 stage=TaskMoveStage.DROPPED,
             )
-            TaskMoveRows(database).put(dropped)
+            TaskMoveRows(database).put_move(dropped)
 
     @staticmethod
     def recall(database: StateFile, _: timedelta, now: datetime) -> None:
@@ -744,8 +744,8 @@ class Unmovable:
             for attempt in (1, 2):
                 name = f"{one.name.rpartition('.')[0]}.{attempt}"
                 ended = one.but(name=name, cause=TransferFailureCause.RECALLED, closed_at=now, remote_id=0)
-                TransferRows(database).put(ended)
-            TransferRows(database).put(one.but(name=f"{one.name.rpartition('.')[0]}.3"))
+                TransferRows(database).put_transfer(ended)
+            TransferRows(database).put_transfer(one.but(name=f"{one.name.rpartition('.')[0]}.3"))
 
 
 @pytest.mark.parametrize(
@@ -762,13 +762,13 @@ def test_tasks_that_can_not_be_moved_hold_up_no_other(
     sent_site: SentSite, stay: Any, ago: timedelta, movable: int, why: str
 ) -> None:
     with closing(sent_site.database()) as database:
-        TransferRows(database).put(sent(40).but(closed_at=NOON))
+        TransferRows(database).put_transfer(sent(40).but(closed_at=NOON))
         sent_site.letters = dict.fromkeys((*Unmovable.JOBS, 48), "qw")
         for job in sent_site.letters:
             sent_site.contexts[job - 33] = ()
             if stay is not Unmovable.recall or job == 48:
-                TransferRows(database).put(sent(job))
-        TransferRows(database).put(sent(41).but(closed_at=NOON))
+                TransferRows(database).put_transfer(sent(job))
+        TransferRows(database).put_transfer(sent(41).but(closed_at=NOON))
         stay(database, ago, sent_site.now)
 
     planned, _ = sent_site.rebalance(FAIL)

@@ -50,7 +50,7 @@ def database(config: Path) -> StateFile:
     database = StateFile.open(f"sqlite:///{config.parent}/state.db")
     transfers = [a_transfer(missed_polls=9, missing_since=second(1))]
     situation = a_situation(remote="")
-    entry = TransferPlanJournal().entry(
+    entry = TransferPlanJournal().entry_of_new_decisions(
         transfers, situation, POLICY, update_and_plan_transfers(transfers, situation, POLICY)
     )
     assert entry

@@ -9,7 +9,7 @@ from gridbridge.model.transfer.transfer_config_sections import BreakerSection
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
 from gridbridge.model.transfer_messages_in_spool import StarterPhase, TransferFailureCause
 from gridbridge.shell.clock import Clock
-from gridbridge.transfer.poller.cluster_failure_breakers import ClusterBreakers
+from gridbridge.transfer.poller.cluster_failure_breakers import ClusterFailureBreakers
 from tests.decisions.transfer.test_transfer_policy import a_row, a_snapshot, a_transfer, second
 from tests.states import job_state
 
@@ -24,28 +24,28 @@ class Told:
 
     def __init__(self) -> None:
         self.shown: dict[str, PublishedClusterBreaker] = {}
-        views = SimpleNamespace(shown_breakers=tuple, breakers=self._show)
-        self.breakers = ClusterBreakers(BreakerSection(failures=len(JOBS)), views, Clock())  # type: ignore[arg-type]  # what it needs of them
+        views = SimpleNamespace(read_published_breakers=tuple, publish_breakers=self._show)
+        self.breakers = ClusterFailureBreakers(BreakerSection(failures=len(JOBS)), views, Clock())  # type: ignore[arg-type]  # what it needs of them
 
     def fails(self, job: int, **values: object) -> None:
         """Hear that the cluster did not take a job."""
         before = self._waits(job, **values)
-        self.breakers.take_news(before, before.but(cause=TransferFailureCause.UNREACHED), [before])
+        self.breakers.count_transfer_change(before, before.but(cause=TransferFailureCause.UNREACHED), [before])
 
     def is_taken(self, job: int, **values: object) -> None:
         """Hear that the cluster took a job."""
         before = self._waits(job, **values)
-        self.breakers.take_news(before, before.but(phase=StarterPhase.HELD, remote_id=40), [before])
+        self.breakers.count_transfer_change(before, before.but(phase=StarterPhase.HELD, remote_id=40), [before])
 
     def runs(self, job: int, **values: object) -> None:
         """Hear that a job runs there."""
         before = a_transfer(name=f"gb.alpha.{job}.0.1", remote_state=job_state("qw"), **values)
-        self.breakers.take_news(before, before.but(remote_state=job_state("r")), [before])
+        self.breakers.count_transfer_change(before, before.but(remote_state=job_state("r")), [before])
 
     def proves(self, *rows: tuple[int, str], at_s: float = 9) -> None:
         """Have home list jobs of these owners."""
         listed = (a_row(job, "r", owner=owner, queue=QUEUE) for job, owner in rows)
-        self.breakers.prove(a_snapshot("alpha", at_s, *listed), ())
+        self.breakers.count_proved_evidence(a_snapshot("alpha", at_s, *listed), ())
 
     def counted(self) -> list[int]:
         """Return the jobs whose failures were counted since the queues were last closed."""
@@ -53,14 +53,14 @@ class Told:
 
     def is_closed(self) -> bool:
         """Say whether the queues are closed."""
-        return self.breakers.closed(()) == {"beta"}
+        return self.breakers.clusters_with_closed_queues(()) == {"beta"}
 
     def _waits(self, job: int, **values: object) -> Transfer:
         known: dict[str, object] = {"phase": StarterPhase.SUBMITTING, "remote_id": 0, "remote_state": job_state("")}
         one = a_transfer(name=f"gb.alpha.{job}.0.1", **(known | values))
         if one.listed == OwnerSeenInHomeJobList.YES:
             row = a_row(job, "r", owner=one.owner, queue=QUEUE)
-            self.breakers.prove(a_snapshot("alpha", -1, row), [one])
+            self.breakers.count_proved_evidence(a_snapshot("alpha", -1, row), [one])
         return one
 
     def _show(self, all_: PublishedBreakersOfClusters) -> None:
@@ -76,17 +76,17 @@ def test_failures_of_a_proved_owner_count_at_once(told: Told) -> None:
     for job in JOBS:
         told.fails(job, **PROVED)
 
-    assert (told.is_closed(), told.breakers.jobs()) == (True, set())
+    assert (told.is_closed(), told.breakers.unproved_local_jobs()) == (True, set())
 
 
 def test_failures_of_an_unproved_owner_count_once_the_home_job_list_proves_the_owner(told: Told) -> None:
     for job in JOBS:
         told.fails(job, **UNPROVED)
-    before = (told.is_closed(), told.counted(), told.breakers.jobs())
+    before = (told.is_closed(), told.counted(), told.breakers.unproved_local_jobs())
     told.proves(*((job, "alice") for job in JOBS))
 
     assert before == (False, [], set(JOBS))
-    assert (told.is_closed(), told.breakers.jobs()) == (True, set())
+    assert (told.is_closed(), told.breakers.unproved_local_jobs()) == (True, set())
 
 
 @pytest.mark.parametrize("owner", ["", "bob"], ids=["nobody's", "another's"])
@@ -94,7 +94,7 @@ def test_failures_of_a_refuted_owner_never_count(told: Told, owner: str) -> None
     for job in JOBS:
         told.fails(job, **UNPROVED)
     told.proves(*((job, owner) for job in JOBS if owner))
-    late = told.breakers.jobs()
+    late = told.breakers.unproved_local_jobs()
     told.proves(*((job, "alice") for job in JOBS))
 
     assert (told.is_closed(), told.counted(), late) == (False, [], set())
@@ -103,7 +103,7 @@ def test_failures_of_a_refuted_owner_never_count(told: Told, owner: str) -> None
 def test_a_home_job_list_from_before_the_failure_proves_and_refutes_nothing(told: Told) -> None:
     told.fails(7, **UNPROVED, updated_at=second(5))
     told.proves(at_s=5)
-    waiting = told.breakers.jobs()
+    waiting = told.breakers.unproved_local_jobs()
     told.proves((7, "alice"), at_s=6)
 
     assert (waiting, told.counted()) == ({7}, [7])
@@ -122,7 +122,7 @@ def test_each_owner_has_at_most_as_many_unproved_failures_as_close_the_queues(to
         told.fails(job, **UNPROVED)
     told.fails(50, **UNPROVED, owner="bob")
 
-    assert told.breakers.jobs() == {*JOBS, 50}
+    assert told.breakers.unproved_local_jobs() == {*JOBS, 50}
 
 
 def test_the_newest_unproved_evidence_of_a_job_replaces_earlier_evidence(told: Told) -> None:
@@ -153,10 +153,10 @@ def test_an_unproved_job_that_ran_opens_the_queues_once_its_owner_is_proved(told
 
 def test_after_a_clock_change_unproved_failures_are_forgotten(told: Told) -> None:
     told.fails(7, **UNPROVED)
-    told.breakers.begin_anew()
+    told.breakers.drop_unproved_evidence()
     told.proves((7, "alice"))
 
-    assert (told.breakers.jobs(), told.counted()) == (set(), [])
+    assert (told.breakers.unproved_local_jobs(), told.counted()) == (set(), [])
 
 
 @pytest.mark.parametrize(("letters", "queue"), [("hqw", ""), ("r", "all.q@alpha-n1")])
@@ -165,10 +165,10 @@ def test_failures_of_jobs_outside_the_transfer_queue_never_count(told: Told, let
     for job in JOBS:
         one = told._waits(job, **UNPROVED)
         home = a_snapshot("alpha", 9, a_row(job, letters, queue=queue))
-        told.breakers.prove(home, [one])
-        told.breakers.take_news(
+        told.breakers.count_proved_evidence(home, [one])
+        told.breakers.count_transfer_change(
             one, one.but(listed=OwnerSeenInHomeJobList.YES, cause=TransferFailureCause.UNREACHED), [one]
         )
-        told.breakers.prove(home, [one])
+        told.breakers.count_proved_evidence(home, [one])
 
     assert (told.is_closed(), told.counted()) == (False, [])

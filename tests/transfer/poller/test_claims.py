@@ -100,7 +100,7 @@ def link(machine: Machine, tmp_path: Path) -> Iterator[Far]:
 
 
 def known(machine: Machine) -> Transfer:
-    (one,) = TransferRows(machine.service.resources.database).open()
+    (one,) = TransferRows(machine.service.resources.database).open_transfers()
     return one
 
 
@@ -108,12 +108,12 @@ def sent(machine: Machine) -> None:
     """Wait until the grants that are on their way have an answer."""
     for _, give in machine.service.claims._sent.values():
         give.exception(10)
-    machine.service.round()
+    machine.service.run_round()
 
 
 def recall(machine: Machine) -> None:
     with machine.service.ledger.transaction():
-        machine.service.claims.recall(known(machine), WHY)
+        machine.service.claims.recall_by_claim(known(machine), WHY)
 
 
 def granted(link: Far) -> list[str]:
@@ -123,10 +123,10 @@ def granted(link: Far) -> list[str]:
 
 def test_after_a_stopped_poller_continues_the_silence_of_clusters_starts_anew(machine: Machine) -> None:
     before = machine.service.situations.since_s
-    machine.service.round()
+    machine.service.run_round()
     unmoved = machine.service.situations.since_s
     machine.service.situations.looked_at_s -= 30
-    machine.service.round()
+    machine.service.run_round()
 
     assert unmoved == before
     assert before < machine.service.situations.since_s <= machine.service.situations.looked_at_s
@@ -149,10 +149,10 @@ def home_shows(machine: Machine, free_slots: int, besteffort_slots: int = 0) -> 
     for_tasks = queue("gb-be.q@h", used=0, total=besteffort_slots, more=TRUE)
     shown = replace(read(document(ordinary + for_tasks)), cluster="alpha", taken_at=now, jobs=rows)
     machine.service.resources.observers["alpha"].next = ClusterQueryResult(cluster="alpha", snapshot=shown)
-    machine.service.round()
+    machine.service.run_round()
     for _, check in machine.service.recalls._checking.values():
         check.exception(10)
-    machine.service.round()
+    machine.service.run_round()
 
 
 def test_a_recall_that_creates_the_claim_file_ends_the_transfer(machine: Machine) -> None:
@@ -173,7 +173,7 @@ def test_the_claim_key_of_a_known_transfer_is_not_swept(machine: Machine) -> Non
         path.touch()
     sweeper = machine.service.claims
     sweeper._clock = Clock(wall=lambda: time.time() + 2 * remote_job_claims.MAX_AGE_S)
-    sweeper.sweep()
+    sweeper.sweep_claim_files()
 
     assert [*(machine.spool / CLAIMS_FOLDER).iterdir()] == [key]
 
@@ -188,7 +188,7 @@ def test_a_sweep_handles_a_limited_number_of_foreign_claim_files_per_round(machi
     left = []
     for after_s in (1, 2, 10, 20):
         times_s.append(SWEEP_S + after_s)
-        sweeper.sweep_if_due()
+        sweeper.sweep_old_data_if_due()
         left.append(len([*(machine.spool / CLAIMS_FOLDER).iterdir()]))
 
     assert left == [MOST, MOST, 0, 0]
@@ -204,7 +204,7 @@ def test_a_recall_that_finds_the_claim_taken_leaves_the_task_away(machine: Machi
 
 def test_a_recall_killed_after_creating_the_claim_file_keeps_the_claim(machine: Machine) -> None:
     machine.send(BY_FILE)
-    remote_job_claims.take_home_claim(OF, os.getuid(), str(machine.spool))
+    remote_job_claims.claim_task_for_home(OF, os.getuid(), str(machine.spool))
     machine.restart()
     recall(machine)
 
@@ -214,7 +214,7 @@ def test_a_recall_killed_after_creating_the_claim_file_keeps_the_claim(machine: 
 @pytest.fixture(name="waiting")
 def _waiting(machine: Machine, opened: list[int]) -> Machine:
     """Return the machine with tasks that have waited away for an hour."""
-    machine.service.resources.acts.tasks.check = lambda _: None  # type: ignore[method-assign]
+    machine.service.resources.acts.tasks.require_home_queue = lambda _: None  # type: ignore[method-assign]
     long_ago = datetime.now(UTC) - timedelta(hours=1)
     for job in JOBS:
         wake = machine.spool / "wake" / f"f{job}"
@@ -222,15 +222,15 @@ def _waiting(machine: Machine, opened: list[int]) -> Machine:
         opened.append(os.open(wake, os.O_RDWR))
         machine.send(a_record_of(job))
     with machine.service.ledger.transaction():
-        for one in tuple(machine.service.ledger.all()):
+        for one in tuple(machine.service.ledger.open_transfers()):
             waits = one.but(created_at=long_ago, seen_at=long_ago, remote_state=job_state("qw"))
-            machine.service.ledger.keep(waits)
+            machine.service.ledger.store_transfer(waits)
     machine.service.situations.since_s -= 3600
     return machine
 
 
 def called_home(machine: Machine) -> list[str]:
-    return [one.name for one in machine.service.ledger.all() if one.claimed == HOME]
+    return [one.name for one in machine.service.ledger.open_transfers() if one.claimed == HOME]
 
 
 def test_slots_for_preemptible_tasks_are_not_free_for_recalls(waiting: Machine) -> None:
@@ -289,9 +289,9 @@ def test_a_grant_is_stored_before_the_grant_is_sent(machine: Machine, link: Far)
 def test_a_restarted_poller_sends_the_grant_that_was_stored_but_not_sent(machine: Machine, link: Far) -> None:
     machine.send(BY_GRANT)
     machine.answer("qw")
-    TransferRows(machine.service.resources.database).put(known(machine).but(claimed=JOB))
+    TransferRows(machine.service.resources.database).put_transfer(known(machine).but(claimed=JOB))
     machine.restart()
-    machine.service.round()
+    machine.service.run_round()
     sent(machine)
 
     assert granted(link) == [OF]
@@ -338,7 +338,7 @@ def test_a_grant_is_sent_again_until_the_cluster_confirms_the_grant(machine: Mac
     waits = dict(machine.service.claims._due["beta"])
     setattr(link, trouble, False)
     machine.restart()
-    machine.service.round()
+    machine.service.run_round()
     sent(machine)
 
     assert (len(waits), machine.service.claims._due["beta"], granted(link)) == (1, {}, [OF])
@@ -376,7 +376,7 @@ def test_the_third_fenced_attempt_of_a_task_enters_the_error_state(machine: Mach
     for attempt in (1, 2, 3):
         name = NAME.removesuffix("1") + str(attempt)
         machine.send(BY_GRANT.but(transfer=name, wake=f"f{attempt}"))
-        told = machine.service.claims.limited(known(machine), end)
+        told = machine.service.claims.limit_fenced_attempts(known(machine), end)
         outcomes.append(told.outcome)
         closed = TransferMessage(kind=TransferMessageKind.CLOSED, at=RECORD.at, transfer=name, outcome=told.outcome)
         machine.send(closed.but(cause=told.cause))
@@ -390,9 +390,9 @@ def test_a_job_that_may_not_have_seen_its_grant_is_noted_in_the_history(machine:
     machine.answer("r")
     end = TransferMessage(outcome=TransferOutcome.EXIT, exit_status="99", wallclock_s="603")
     with machine.service.ledger.transaction():
-        told = machine.service.claims.limited(known(machine), end)
+        told = machine.service.claims.limit_fenced_attempts(known(machine), end)
 
     assert told is end
     assert "the grant may be unseen" in " ".join(
-        event.text for event in TransferRows(machine.service.resources.database).events(NAME, os.getuid())
+        event.text for event in TransferRows(machine.service.resources.database).events_of_transfer(NAME, os.getuid())
     )

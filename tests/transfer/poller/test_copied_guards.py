@@ -28,20 +28,20 @@ class Home:
         self.failing: set[int] = set()
         self.now_s = 0.0
         policy = SimpleNamespace(site=SimpleNamespace(cluster="alpha"))
-        ledger = SimpleNamespace(all=lambda: (a_transfer(name="gb.alpha.7.0.1"),))
+        ledger = SimpleNamespace(open_transfers=lambda: (a_transfer(name="gb.alpha.7.0.1"),))
         workers = SimpleNamespace(do=self._do)
         self.copies = CopiedGuardRemover(policy, ledger, self, workers, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
-    def deferred(self) -> frozenset[int]:
+    def query_deferred_jobs(self) -> frozenset[int]:
         """Return the jobs that wait."""
         return frozenset(self.waiting)
 
-    def requests(self, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
+    def query_requests(self, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
         """Return what these ask for."""
         self.asked.append(jobs)
         return {job: self.waiting[job] for job in jobs}
 
-    def free_copy(self, job: int) -> None:
+    def remove_copied_guard(self, job: int) -> None:
         """Free one, or refuse."""
         if job in self.failing:
             raise GridbridgeError("denied")
@@ -50,7 +50,7 @@ class Home:
     def answers(self) -> None:
         """Have home answer twice: what the first one began the second one takes."""
         for _ in range(2):
-            self.copies.take_answers((ClusterQueryResult(cluster="alpha", snapshot=a_snapshot("alpha", 9)),))
+            self.copies.remove_copies_if_due((ClusterQueryResult(cluster="alpha", snapshot=a_snapshot("alpha", 9)),))
 
     def _do(self, owner: str, act: object, subject: frozenset[int]) -> object:
         del owner

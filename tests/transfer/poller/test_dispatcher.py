@@ -19,7 +19,7 @@ class Failing:
         self.now_s = 0.0
         self.fails = True
         self.error = GridbridgeError("no answer")
-        far = SimpleNamespace(far=None)
+        far = SimpleNamespace(run_cluster_act=None)
         self.dispatcher = TransferActDispatcher(far, self, None, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
     def do(self, owner: str, act: object, *words: object) -> "Future[None]":
@@ -36,10 +36,10 @@ class Failing:
         begun = []
         for second in range(int(self.now_s), until_s):
             self.now_s = float(second)
-            if self.dispatcher.may_begin(DELETION):
+            if self.dispatcher.may_begin_act(DELETION):
                 begun.append(second)
-                self.dispatcher.begin(DELETION)
-                list(self.dispatcher.take_done())
+                self.dispatcher.begin_act(DELETION)
+                list(self.dispatcher.take_finished_acts())
         return begun
 
 
@@ -51,7 +51,7 @@ def test_a_failing_act_is_retried_after_growing_pauses() -> None:
 def test_an_answer_of_the_cluster_ends_the_retry_pause() -> None:
     failing = Failing()
     failing.tries(100)
-    failing.dispatcher.recover()
+    failing.dispatcher.forget_all_pauses()
     failing.fails = False
 
     assert failing.tries(103) == [99, 100, 101, 102]

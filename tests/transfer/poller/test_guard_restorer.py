@@ -27,8 +27,8 @@ class Home:
         self.now_s = 0.0
         self.kept: dict[int, JobRequest] | GridbridgeError = {}
         policy = SimpleNamespace(site=SimpleNamespace(cluster="alpha"), queues=("transfer-beta",))
-        ledger = SimpleNamespace(all=lambda: tuple(self.open.values()), keep=self._keep)
-        acts = SimpleNamespace(requests=self._look)
+        ledger = SimpleNamespace(open_transfers=lambda: tuple(self.open.values()), store_transfer=self._keep)
+        acts = SimpleNamespace(query_requests=self._look)
         workers = SimpleNamespace(do=self._do)
         self.guards = MissingGuardRestorer(policy, ledger, acts, workers, self.acts.append, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
@@ -36,8 +36,8 @@ class Home:
         """Have home list these jobs; return what is done then, and with which guard."""
         self.acts.clear()
         seen = a_snapshot("alpha", 9, *(a_row(job, letters) for job in jobs))
-        self.guards.take_answers((ClusterQueryResult(cluster="alpha", snapshot=seen),), "alpha")
-        self.guards.send()
+        self.guards.check_guards((ClusterQueryResult(cluster="alpha", snapshot=seen),), "alpha")
+        self.guards.restore_missing_guards()
         return [(each.act.value, each.transfer.guard) for each in self.acts]
 
     def _keep(self, one: Transfer) -> None:

@@ -118,7 +118,7 @@ def service(tmp_path: Path) -> Iterator[TransferService]:
 class NoViews(TransferStatePublisher):
     """Views of no cluster: nothing is known of their load."""
 
-    def load(self, *_: object) -> None:
+    def publish_load_values(self, *_: object) -> None:
         """Publish no load values."""
 
 
@@ -126,7 +126,7 @@ def send(service: TransferService, *messages: TransferMessage, uid: int = ALICE)
     """Let a person send messages, and the service do a round after each."""
     for message in messages:
         service.resources.inbox.put(message, uid)
-        service.round()
+        service.run_round()
 
 
 def test_a_refused_message_is_journalled_and_replays_to_the_same_refusal(service: TransferService) -> None:
@@ -154,10 +154,10 @@ def test_a_forged_message_does_not_change_the_transfer_of_another_owner(
     service: TransferService, forged: TransferMessage
 ) -> None:
     send(service, RECORD)
-    before = TransferRows(service.resources.database).find(NAME, ALICE)
+    before = TransferRows(service.resources.database).find_transfer(NAME, ALICE)
     send(service, RECORD, forged.but(transfer=NAME, at="1767225601.000"), uid=BOB)
 
-    assert TransferRows(service.resources.database).find(NAME, ALICE) == before
+    assert TransferRows(service.resources.database).find_transfer(NAME, ALICE) == before
     assert service.ledger.open[NAME, ALICE] == before
     assert not Path(verdicts(service, ALICE)).exists()
 
@@ -186,7 +186,7 @@ def test_a_question_read_together_with_the_closed_message_is_answered_after_the_
     service.resources.inbox.put(
         TransferMessage(kind=TransferMessageKind.CLOSED, transfer=NAME, at="2", outcome=TransferOutcome.REQUEUE)
     )
-    service.round()
+    service.run_round()
 
     reply = published_file_formats.read_verdict_or_reply(
         published_file_formats.answer_path_for_starter("f1", ALICE, service.resources.acts.verdicts._folder)
@@ -200,7 +200,7 @@ def test_the_folders_of_answers_cannot_be_listed_by_other_people(service: Transf
     """The name of an answer is the name of the starter's FIFO."""
     old = Path(verdicts(service, BOB))
     old.mkdir(parents=True)
-    service.load()
+    service.load_stored_state()
     send(service, TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1"))
 
     modes = [oct(Path(verdicts(service, uid)).stat().st_mode & 0o777) for uid in (ALICE, BOB)]
@@ -212,7 +212,7 @@ def test_each_person_has_a_limited_number_of_answers(service: TransferService) -
         service.resources.inbox.put(
             TransferMessage(kind=TransferMessageKind.ASK, transfer=f"gb.alpha.{number}.0.0", at="1", wake=f"f{number}")
         )
-    service.round()
+    service.run_round()
 
     assert len(os.listdir(verdicts(service, ALICE))) == LIMIT
 
@@ -220,13 +220,13 @@ def test_each_person_has_a_limited_number_of_answers(service: TransferService) -
 def test_unfetched_answers_are_swept_unless_their_starter_waits(service: TransferService) -> None:
     send(service, TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1"))
     path = published_file_formats.answer_path_for_starter("f1", ALICE, service.resources.acts.verdicts._folder)
-    service.resources.acts.verdicts.sweep(frozenset(), os.stat(path).st_mtime)
+    service.resources.acts.verdicts.sweep_unread_verdicts(frozenset(), os.stat(path).st_mtime)
     assert os.path.exists(path)
 
-    service.resources.acts.verdicts.sweep(frozenset({"f1"}), time.time() + 1)
+    service.resources.acts.verdicts.sweep_unread_verdicts(frozenset({"f1"}), time.time() + 1)
     assert os.path.exists(path)
 
-    service.resources.acts.verdicts.sweep(frozenset(), time.time() + 1)
+    service.resources.acts.verdicts.sweep_unread_verdicts(frozenset(), time.time() + 1)
     assert not os.path.exists(path)
 
 
@@ -235,7 +235,7 @@ def test_a_temporary_file_of_a_killed_writer_is_swept(service: TransferService) 
     kept = left.with_name("load")
     left.touch()
     kept.touch()
-    service.resources.acts.verdicts.sweep(frozenset(), time.time() + 1)
+    service.resources.acts.verdicts.sweep_unread_verdicts(frozenset(), time.time() + 1)
 
     assert (left.exists(), kept.exists()) == (False, True)
 
@@ -246,14 +246,14 @@ def test_open_transfers_of_one_person_are_limited_and_further_records_wait(servi
 
     for number in range(LIMIT + 5):
         service.resources.inbox.put(RECORD.but(transfer=f"gb.alpha.{number}.0.1"), BOB)
-    service.round()
+    service.run_round()
     send(service, RECORD)
 
     first = open_of_bob()
     assert len(first) == LIMIT // 2
     assert (NAME, ALICE) in service.ledger.open
     send(service, TransferMessage(kind=TransferMessageKind.CLOSED, transfer=min(first), at="1"), uid=BOB)
-    service.round()
+    service.run_round()
     assert len(open_of_bob()) == LIMIT // 2
     assert len(open_of_bob() - first) == 1
 
@@ -263,7 +263,7 @@ def test_a_waiting_record_is_replaced_by_a_later_record_of_its_starter(service: 
     send(service, *others)
     send(service, RECORD.but(phase=StarterPhase.HELD), RECORD.but(at="1767225601.000"))
     send(service, TransferMessage(kind=TransferMessageKind.CLOSED, transfer=others[0].transfer, at=RECORD.at))
-    service.round()
+    service.run_round()
 
     assert service.ledger.open[NAME, ALICE].phase == StarterPhase.RELEASED
 
@@ -275,7 +275,7 @@ def test_a_limited_number_of_messages_waits_for_the_record(service: TransferServ
     send(service, ended)
     for number in range(PREMATURE_OF_UID + 50):
         service.resources.inbox.put(ended.but(transfer=f"gb.alpha.{number + 8}.0.1"), BOB)
-    service.round()
+    service.run_round()
     assert len(service.mail.premature) == PREMATURE_OF_UID + 1
 
     send(service, RECORD)
@@ -315,7 +315,7 @@ def test_no_message_content_stops_the_poller(service: TransferService, contents:
             if len(encode_transfer_message(message)) <= 4096:
                 send(service, message, uid=BOB)
 
-    assert isinstance(service.situations.gather(()), TransferDecisionInputs)
+    assert isinstance(service.situations.gather_inputs(()), TransferDecisionInputs)
 
 
 def test_slow_acts_of_one_owner_delay_no_other_owner() -> None:

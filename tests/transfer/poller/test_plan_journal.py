@@ -57,7 +57,7 @@ def keep_news(
 ) -> None:
     """Decide, and keep that in the journal if it is news."""
     planned = update_and_plan_transfers(transfers, situation, POLICY)
-    if entry := plan_journal.entry(transfers, situation, POLICY, planned):
+    if entry := plan_journal.entry_of_new_decisions(transfers, situation, POLICY, planned):
         DecisionJournal(database).keep(entry)
 
 

@@ -90,7 +90,7 @@ class Running(Machine):
 
     def load(self) -> dict[str, str]:
         """Return the load values after another round."""
-        self.service.round()
+        self.service.run_round()
         return published_file_formats.parse_load_values_file(
             published_file_formats.load_values_path(f"{self.folder}/published")
         )[2]
@@ -162,7 +162,7 @@ def test_a_removed_cluster_is_not_queried_and_its_last_answer_is_dropped(running
 
     assert (running.beta.is_dismissed, running.load()) == (True, {})
     assert "beta" not in running.service.answers.good
-    assert running.service.situations.dropped() == {"beta"}
+    assert running.service.situations.unconfigured_clusters() == {"beta"}
 
 
 def test_a_cluster_without_queue_is_queried_until_its_transfers_are_closed(running: Running) -> None:
@@ -182,13 +182,13 @@ def test_a_record_by_a_removed_route_is_accepted_and_its_cluster_is_queried(
         running.send(OTHER)
     running.follow(queues={})
     running.send(RECORD)
-    was_unasked = running.service.has_unasked()
+    was_unasked = running.service.has_unqueried_cluster()
     running.follow()
 
-    assert RECORD.transfer in {one.name for one in running.service.ledger.all()}
+    assert RECORD.transfer in {one.name for one in running.service.ledger.open_transfers()}
     assert was_unasked is not is_other_away
     assert "beta" in running.service.resources.observers
-    assert not running.service.has_unasked()
+    assert not running.service.has_unqueried_cluster()
 
 
 def test_time_without_queries_does_not_count_as_silence_of_a_cluster(running: Running) -> None:
@@ -211,7 +211,7 @@ def test_a_shorter_longest_pause_shortens_the_pause_of_closed_queues(running: Ru
     running.follow(breaker=BreakerSection(pause_s=5, pause_max_s=5))
     latest = datetime.now(UTC) + timedelta(seconds=5)
 
-    [known] = running.service.resources.views.shown_breakers()
+    [known] = running.service.resources.views.read_published_breakers()
     assert known.until is not None
     assert known.until <= latest
 
@@ -230,11 +230,11 @@ def test_messages_that_wait_for_a_record_survive_a_configuration_change(running:
 def test_a_new_route_applies_to_the_next_message(running: Running) -> None:
     to_gamma = RECORD.but(queue="transfer-gamma", remote="gamma")
     running.send(to_gamma)
-    refused = len(running.service.ledger.all())
+    refused = len(running.service.ledger.open_transfers())
     running.follow(**with_gamma(running.policy))
     running.send(to_gamma)
 
-    assert (refused, len(running.service.ledger.all())) == (0, 1)
+    assert (refused, len(running.service.ledger.open_transfers())) == (0, 1)
 
 
 def test_no_part_of_the_poller_keeps_the_old_configuration(running: Running) -> None:

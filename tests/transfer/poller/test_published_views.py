@@ -89,11 +89,11 @@ def test_a_published_history_shows_each_attempt_with_its_events(
 ) -> None:
     again = replace(TRANSFER, name="gb.alpha.12.0.2")
     for one, text in ((TRANSFER, "first"), (again, "second")):
-        TransferRows(database).put(one)
+        TransferRows(database).put_transfer(one)
         TransferRows(database).add_event(TransferEvent(name=one.name, uid=one.uid, at=NOW, text=text))
-        job_history.touch(one)
+        job_history.mark_history(one)
 
-    job_history.publish()
+    job_history.publish_marked_histories()
 
     assert texts(folder, "12") == [["first"], ["second"]]
 
@@ -106,24 +106,24 @@ def test_an_open_history_is_republished_without_reading_the_state_file_again(
 
     def tell(one: Transfer, text: str) -> None:
         event = TransferEvent(name=one.name, uid=one.uid, at=NOW, text=text)
-        TransferRows(database).put(one)
-        job_history.keep(None, one)
+        TransferRows(database).put_transfer(one)
+        job_history.update_history(None, one)
         TransferRows(database).add_event(event)
-        job_history.add(event)
-        job_history.touch(one)
-        job_history.publish()
+        job_history.add_history_event(event)
+        job_history.mark_history(one)
+        job_history.publish_marked_histories()
 
     tell(TRANSFER, "first")
     with monkeypatch.context() as unreadable:
-        unreadable.setattr(TransferRows, "of_task", lambda *_: pytest.fail("was read again"))
+        unreadable.setattr(TransferRows, "transfers_of_task", lambda *_: pytest.fail("was read again"))
         tell(again, "second")
         tell(foreign, "elsewhere")
         tell(TRANSFER.but(closed_at=NOW), "over")
         tell(again.but(remote_state=job_state("r")), "third")
     kept = published_json.read_transfer_histories_of_job(folder, "12")
     fresh = TaskHistoryPublisher("alpha", database, TransferStatePublisher(POLICY, Clock(), folder))
-    fresh.touch(again)
-    fresh.publish()
+    fresh.mark_history(again)
+    fresh.publish_marked_histories()
 
     assert texts(folder, "12") == [["first", "over"], ["second", "third"]]
     assert published_json.read_transfer_histories_of_job(folder, "12") == kept
@@ -134,16 +134,16 @@ def test_closed_histories_are_read_from_the_state_file_again(
     folder: str, database: StateFile, job_history: TaskHistoryPublisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = []
-    read = TransferRows.of_task
-    monkeypatch.setattr(TransferRows, "of_task", lambda *of: reads.append(of[1:]) or read(*of))
+    read = TransferRows.transfers_of_task
+    monkeypatch.setattr(TransferRows, "transfers_of_task", lambda *of: reads.append(of[1:]) or read(*of))
     for one in (TRANSFER.but(closed_at=NOW), TRANSFER, TRANSFER):
-        TransferRows(database).put(one)
-        job_history.keep(None, one)
-        job_history.touch(one)
-        job_history.publish()
-    job_history.sweep(NOW, ())
-    job_history.touch(TRANSFER)
-    job_history.publish()
+        TransferRows(database).put_transfer(one)
+        job_history.update_history(None, one)
+        job_history.mark_history(one)
+        job_history.publish_marked_histories()
+    job_history.sweep_histories(NOW, ())
+    job_history.mark_history(TRANSFER)
+    job_history.publish_marked_histories()
 
     assert reads == [("alpha", 12, 0)] * 3
 
@@ -151,14 +151,14 @@ def test_closed_histories_are_read_from_the_state_file_again(
 def test_an_invisible_change_does_not_rewrite_a_history(
     folder: str, database: StateFile, job_history: TaskHistoryPublisher
 ) -> None:
-    TransferRows(database).put(TRANSFER)
-    job_history.keep(TRANSFER, TRANSFER.but(seen_at=NOW, missed_polls=1))
-    job_history.publish()
+    TransferRows(database).put_transfer(TRANSFER)
+    job_history.update_history(TRANSFER, TRANSFER.but(seen_at=NOW, missed_polls=1))
+    job_history.publish_marked_histories()
 
     assert texts(folder, "12") == []
 
-    job_history.keep(TRANSFER, TRANSFER.but(remote_state=job_state("r")))
-    job_history.publish()
+    job_history.update_history(TRANSFER, TRANSFER.but(remote_state=job_state("r")))
+    job_history.publish_marked_histories()
 
     assert texts(folder, "12") == [[]]
 
@@ -166,11 +166,11 @@ def test_an_invisible_change_does_not_rewrite_a_history(
 def test_a_transfer_that_closed_unpublished_is_published_at_the_next_start(
     folder: str, database: StateFile, job_history: TaskHistoryPublisher
 ) -> None:
-    TransferStatePublisher(POLICY, Clock(), folder).transfers([TRANSFER], {})
-    TransferRows(database).put(TRANSFER.but(closed_at=datetime.now(UTC)))
+    TransferStatePublisher(POLICY, Clock(), folder).publish_open_transfers([TRANSFER], {})
+    TransferRows(database).put_transfer(TRANSFER.but(closed_at=datetime.now(UTC)))
 
-    job_history.load()
-    job_history.publish()
+    job_history.mark_unpublished_histories()
+    job_history.publish_marked_histories()
 
     (task,) = published_json.read_transfer_histories_of_job(folder, "12")
     assert task.attempts[0].transfer.closed_at is not None
@@ -182,7 +182,7 @@ def test_texts_of_a_person_are_published_only_after_the_home_job_list_proves_the
 ) -> None:
     told = TRANSFER.but(created_at=datetime.now(UTC), reason="call 555", remote_host="call 555", listed=listed)
 
-    TransferStatePublisher(POLICY, Clock(), folder).transfers([told], {})
+    TransferStatePublisher(POLICY, Clock(), folder).publish_open_transfers([told], {})
 
     (row,) = published_json.read_published_value(
         f"{folder}/{published_json.TRANSFERS}", PublishedOpenTransfers
@@ -194,9 +194,9 @@ def test_a_transfer_of_another_home_cluster_is_not_published(
     folder: str, database: StateFile, job_history: TaskHistoryPublisher
 ) -> None:
     foreign = TRANSFER.but(name="gb.gamma.12.0.1")
-    TransferRows(database).put(foreign)
-    job_history.touch(foreign)
-    job_history.publish()
+    TransferRows(database).put_transfer(foreign)
+    job_history.mark_history(foreign)
+    job_history.publish_marked_histories()
 
     assert texts(folder, "12") == []
 
@@ -206,18 +206,18 @@ def test_the_sweep_removes_old_histories_except_those_of_open_transfers(
 ) -> None:
     views = TransferStatePublisher(POLICY, Clock(), folder)
     for job in ("12", "13", "14.2"):
-        views.task(job, ())
+        views.publish_proved_history(job, ())
         os.utime(published_file_formats.verified_job_history_path(job, folder), (0, 0))
-    views.task("15", ())
+    views.publish_proved_history("15", ())
 
-    job_history.sweep(NOW - timedelta(hours=1), (TRANSFER,))
+    job_history.sweep_histories(NOW - timedelta(hours=1), (TRANSFER,))
 
     assert sorted(os.listdir(f"{folder}/jobs")) == ["12.json", "15.json"]
 
 
 def test_a_silent_cluster_is_published_with_its_error(folder: str) -> None:
     views = TransferStatePublisher(POLICY, Clock(), folder)
-    views.answer(ClusterQueryResult(cluster="beta", trouble="qstat: no answer in time"), None)
+    views.publish_cluster_answer(ClusterQueryResult(cluster="beta", trouble="qstat: no answer in time"), None)
 
     seen = published_json.read_published_value(f"{folder}/{published_json.CLUSTERS}/beta.json", PublishedClusterAnswer)
 
@@ -227,13 +227,13 @@ def test_a_silent_cluster_is_published_with_its_error(folder: str) -> None:
 
 def test_a_request_mapping_is_published_and_withdrawn_with_its_route(folder: str) -> None:
     maps = {"beta": {("resource", "h_rt"): ResourceMappingRule(to="walltime")}}
-    TransferStatePublisher(replace(POLICY, maps=maps), Clock(), folder).routes(frozenset())
+    TransferStatePublisher(replace(POLICY, maps=maps), Clock(), folder).publish_routes(frozenset())
     rules = published_file_formats.read_request_mapping("transfer-beta", folder)
     mapped = published_file_formats.read_published_route("transfer-beta", folder).remote_mapped
     elsewhere = replace(POLICY, queues={})
-    TransferStatePublisher(elsewhere, Clock(), folder).routes(frozenset({"transfer-beta"}))
+    TransferStatePublisher(elsewhere, Clock(), folder).publish_routes(frozenset({"transfer-beta"}))
     kept = published_file_formats.read_request_mapping("transfer-beta", folder)
-    TransferStatePublisher(elsewhere, Clock(), folder).routes(frozenset())
+    TransferStatePublisher(elsewhere, Clock(), folder).publish_routes(frozenset())
 
     assert (rules, mapped, kept) == (b"resource/h_rt/to=walltime\n", "yes", rules)
     assert not os.path.exists(published_file_formats.request_mapping_path("transfer-beta", folder))
@@ -241,10 +241,10 @@ def test_a_request_mapping_is_published_and_withdrawn_with_its_route(folder: str
 
 def test_empty_mapping_rules_only_exempt_their_names_from_the_rule_for_all_names(folder: str) -> None:
     nothing = {("project", "chem"): ProjectMappingRule(), ("queue", "long.q"): QueueMappingRule()}
-    TransferStatePublisher(replace(POLICY, maps={"beta": nothing}), Clock(), folder).routes(frozenset())
+    TransferStatePublisher(replace(POLICY, maps={"beta": nothing}), Clock(), folder).publish_routes(frozenset())
     unmapped = published_file_formats.read_published_route("transfer-beta", folder).remote_mapped
     rules = nothing | {("project", "*"): ProjectMappingRule(to="foreign")}
-    TransferStatePublisher(replace(POLICY, maps={"beta": rules}), Clock(), folder).routes(frozenset())
+    TransferStatePublisher(replace(POLICY, maps={"beta": rules}), Clock(), folder).publish_routes(frozenset())
 
     assert unmapped == ""
     assert published_file_formats.read_request_mapping("transfer-beta", folder).splitlines() == [
@@ -257,20 +257,20 @@ def test_empty_mapping_rules_only_exempt_their_names_from_the_rule_for_all_names
 def test_offered_names_stay_published_until_the_cluster_reports_other_names(folder: str) -> None:
     views, words = (TransferStatePublisher(POLICY, Clock(), folder), NamesOfferedByCluster(pe=frozenset({"smp"})))
     before = published_file_formats.read_offered_names("beta", folder)
-    views.answer(ClusterQueryResult(cluster="beta", vocabulary=words), None)
-    views.answer(ClusterQueryResult(cluster="beta", trouble="no answer"), None)
+    views.publish_cluster_answer(ClusterQueryResult(cluster="beta", vocabulary=words), None)
+    views.publish_cluster_answer(ClusterQueryResult(cluster="beta", trouble="no answer"), None)
 
     assert (before, published_file_formats.read_offered_names("beta", folder)) == (None, b"string=*\npe=smp\nrule=*\n")
 
 
 def test_a_drained_cluster_has_closing_load_values_until_it_is_undrained(folder: str) -> None:
     views = TransferStatePublisher(POLICY, Clock(), folder)
-    views.routes(frozenset())
+    views.publish_routes(frozenset())
     seen = ClusterSnapshot(cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0)
     observers = {"beta": ClusterObserver("beta", configured_cluster_address(POLICY, "beta"), POLICY.poller, Clock())}
 
     def reported() -> str:
-        views.load({"beta": seen}, observers)
+        views.publish_load_values({"beta": seen}, observers)
         _, _, values = published_file_formats.parse_load_values_file(published_file_formats.load_values_path(folder))
         return " ".join(f"{name}={value}" for name, value in values.items())
 
@@ -285,12 +285,12 @@ def test_a_drained_cluster_has_closing_load_values_until_it_is_undrained(folder:
 
 def test_a_full_folder_closes_every_queue_and_is_published(folder: str) -> None:
     views = TransferStatePublisher(POLICY, Clock(), folder)
-    views.routes(frozenset())
+    views.publish_routes(frozenset())
     seen = ClusterSnapshot(cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0)
     observers = {"beta": ClusterObserver("beta", configured_cluster_address(POLICY, "beta"), POLICY.poller, Clock())}
 
     def told(full: str) -> tuple[str, str]:
-        views.load({"beta": seen}, observers, full=full)
+        views.publish_load_values({"beta": seen}, observers, full=full)
         _, _, values = published_file_formats.parse_load_values_file(published_file_formats.load_values_path(folder))
         service = published_json.read_published_service_status(folder)
         assert service
@@ -316,9 +316,11 @@ def test_non_forwarding_queues_are_published_while_a_queue_forwards_back(folder:
     views = TransferStatePublisher(POLICY, Clock(), folder)
     for queues in ((all_q,), (all_q, back), (all_q, back)):
         snapshot = replace(seen, queues=queues)
-        views.answer(ClusterQueryResult(cluster="beta", snapshot=snapshot), snapshot)
+        views.publish_cluster_answer(ClusterQueryResult(cluster="beta", snapshot=snapshot), snapshot)
         told.append(published_file_formats.read_non_forwarding_queues("beta", folder))
-    TransferStatePublisher(POLICY, Clock(), folder).answer(ClusterQueryResult(cluster="beta", snapshot=seen), seen)
+    TransferStatePublisher(POLICY, Clock(), folder).publish_cluster_answer(
+        ClusterQueryResult(cluster="beta", snapshot=seen), seen
+    )
 
     assert told == [None, *[b"queues=all.q\nall_say=yes\n"] * 2]
     assert published_file_formats.read_non_forwarding_queues("beta", folder) is None

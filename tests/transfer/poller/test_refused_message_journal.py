@@ -63,7 +63,7 @@ def test_a_journalled_refusal_replays_to_the_same_refusal(
 ) -> None:
     refusal = accept_or_reject_message(one)
     assert isinstance(refusal, RejectedStarterMessage)
-    RefusedStarterMessageJournal(DecisionJournal(database), Clock()).keep(one, refusal)
+    RefusedStarterMessageJournal(DecisionJournal(database), Clock()).store_refusal(one, refusal)
 
     (kept,) = DecisionJournal(database).last(9)
     assert (kept.program, kept.inputs["actions"]) == (refusals.REFUSAL_PROGRAM, [told])
@@ -77,7 +77,7 @@ def test_the_replay_of_a_refusal_reports_that_the_message_is_acceptable_by_now(d
     early = received(message=message)
     refusal = accept_or_reject_message(early)
     assert isinstance(refusal, RejectedStarterMessage)
-    RefusedStarterMessageJournal(DecisionJournal(database), Clock()).keep(early, refusal)
+    RefusedStarterMessageJournal(DecisionJournal(database), Clock()).store_refusal(early, refusal)
 
     (kept,) = DecisionJournal(database).last(9)
     known = model_value_to_json(replace(early, known=a_transfer()))
@@ -87,6 +87,6 @@ def test_the_replay_of_a_refusal_reports_that_the_message_is_acceptable_by_now(d
 def test_journalled_refusals_per_person_and_hour_are_limited(database: StateFile) -> None:
     refusals = RefusedStarterMessageJournal(DecisionJournal(database), Clock())
     for uid in [1001] * (2 * MOST_REJECTIONS_AN_HOUR) + [1002]:
-        refusals.keep(received(uid=uid), RejectedStarterMessage(what="x", reason="y"))
+        refusals.store_refusal(received(uid=uid), RejectedStarterMessage(what="x", reason="y"))
 
     assert len(DecisionJournal(database).last(99)) == MOST_REJECTIONS_AN_HOUR + 1

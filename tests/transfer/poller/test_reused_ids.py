@@ -23,15 +23,15 @@ class Asked:
         self.asked: list[tuple[int, ...]] = []
         self.notes: list[str] = []
         ledger = SimpleNamespace(
-            all=lambda: (self.transfer,),
+            open_transfers=lambda: (self.transfer,),
             open={KEY: self.transfer},
             ended={},
-            note=lambda _, text: self.notes.append(text),
+            add_history_line=lambda _, text: self.notes.append(text),
         )
         workers = SimpleNamespace(do=self._do)
         self.reused_ids = ReusedRemoteJobIdDetector(ledger, self, workers, lambda: 0.0)  # type: ignore[arg-type]  # what it needs of them
 
-    def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
+    def query_accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
         """Tell the accounts of jobs."""
         assert cluster == "beta"
         self.asked.append(jobs)
@@ -41,7 +41,7 @@ class Asked:
         """Have it answer twice, since what is asked after an answer is known at the next."""
         for _ in range(2):
             self.hears(a_row(40, state, since=second(since_s)))
-        return self.reused_ids.now()
+        return self.reused_ids.transfers_with_reused_id()
 
     def hears(self, *rows: object) -> None:
         """Take an answer; one without a row is none."""
@@ -49,7 +49,7 @@ class Asked:
         snapshots = {"beta": snapshot} if snapshot else {}
         situation = TransferDecisionInputs(home="alpha", now=NOON, snapshots=snapshots, asleep=frozenset())
         came = (ClusterQueryResult(cluster="beta", snapshot=snapshot),)
-        self.reused_ids.take_answers(came, POLICY, lambda: situation)
+        self.reused_ids.detect_reused_ids(came, POLICY, lambda: situation)
 
     def _do(self, owner: str, act: object, subject: object) -> object:
         del owner
@@ -105,10 +105,10 @@ def test_after_silence_or_a_missed_poll_every_remote_id_is_queried() -> None:
 def test_a_reuse_found_by_a_refused_act_is_remembered_until_the_transfer_is_gone() -> None:
     one = Asked()
     told = [one.transfer]
-    one.reused_ids.note_found(told)
+    one.reused_ids.record_found_reuse(told)
 
-    assert one.reused_ids.now() == {KEY}
+    assert one.reused_ids.transfers_with_reused_id() == {KEY}
     assert told == []
     one.reused_ids._ledger.open.clear()
     one.hears()
-    assert one.reused_ids.now() == frozenset()
+    assert one.reused_ids.transfers_with_reused_id() == frozenset()

@@ -47,7 +47,7 @@ class Cell:
 @pytest.fixture
 def cell(monkeypatch: pytest.MonkeyPatch) -> Cell:
     cell = Cell()
-    monkeypatch.setattr(TransferActRunner, "far", lambda _, action: cell.far(action))
+    monkeypatch.setattr(TransferActRunner, "run_cluster_act", lambda _, action: cell.far(action))
     return cell
 
 
@@ -66,7 +66,7 @@ def list_at_home(machine: Machine, letters: str) -> None:
         cluster="alpha", taken_at=datetime.now(UTC), jobs={7: (row,)} if letters else {}, pending=0, free_slots=0
     )
     machine.service.resources.observers["alpha"].next = ClusterQueryResult(cluster="alpha", snapshot=seen)  # type: ignore[attr-defined]  # Told
-    machine.service.round()
+    machine.service.run_round()
 
 
 def take_guard_away(machine: Machine) -> None:
@@ -117,7 +117,7 @@ def test_a_failed_removal_of_a_stale_guard_is_retried(machine: Machine, cell: Ce
         machine.settle()
 
     assert cell.acts == [GUARD, RELEASE]
-    assert TransferRows(machine.service.resources.database).reguarded() == ()
+    assert TransferRows(machine.service.resources.database).reguarded_transfers() == ()
 
 
 def test_removing_a_stale_guard_keeps_later_facts_of_the_transfer(machine: Machine, cell: Cell) -> None:
@@ -125,13 +125,13 @@ def test_removing_a_stale_guard_keeps_later_facts_of_the_transfer(machine: Machi
     machine.settle()
     machine.send(AGAIN)
     ledger, transfers = (machine.service.ledger, TransferRows(machine.service.resources.database))
-    closed = transfers.find(NAME, os.getuid())
+    closed = transfers.find_transfer(NAME, os.getuid())
     assert closed
-    transfers.put(closed.but(listed="yes", record=""))
+    transfers.put_transfer(closed.but(listed="yes", record=""))
 
-    ledger.release(closed.but(listed=""))
+    ledger.record_guard_removal(closed.but(listed=""))
 
-    assert transfers.find(NAME, os.getuid()) == closed.but(listed="yes", record="", reguarded=False)
+    assert transfers.find_transfer(NAME, os.getuid()) == closed.but(listed="yes", record="", reguarded=False)
 
 
 def test_a_restarted_poller_removes_the_guard_that_it_had_begun_to_restore(machine: Machine, cell: Cell) -> None:
@@ -179,8 +179,8 @@ def test_a_job_is_queried_until_its_stale_guard_is_removed(machine: Machine, cel
     take_guard_away(machine)
     machine.settle()
     machine.send(AGAIN)
-    before = 7 in machine.service.watched_jobs()
+    before = 7 in machine.service.watched_job_ids()
     list_at_home(machine, "hRq")
     machine.settle()
 
-    assert (before, 7 in machine.service.watched_jobs()) == (True, False)
+    assert (before, 7 in machine.service.watched_job_ids()) == (True, False)

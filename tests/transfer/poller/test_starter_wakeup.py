@@ -47,7 +47,7 @@ def test_the_first_answer_after_silence_wakes_starters_that_wait_to_submit(
 
     woken = []
     for answer in (GOOD, SILENCE, SILENCE, GOOD, GOOD):
-        recovery.take_answer(answer, [one])
+        recovery.wake_after_silence(answer, [one])
         woken.append(was_woken(end))
 
     assert woken == [False, False, False, True, False]
@@ -59,7 +59,7 @@ def test_the_first_answer_after_silence_wakes_no_other_starter(
 ) -> None:
     one, end = sleeper
     recovery = StarterWakerAfterSilence(folder)
-    recovery.take_answer(SILENCE, [one])
-    recovery.take_answer(GOOD, [one.but(**other)])
+    recovery.wake_after_silence(SILENCE, [one])
+    recovery.wake_after_silence(GOOD, [one.but(**other)])
 
     assert not was_woken(end)

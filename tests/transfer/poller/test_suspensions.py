@@ -62,7 +62,7 @@ def answer(machine: Machine, cluster: str, letters: str, after_s: float = 0.0) -
         free_slots=0,
     )
     machine.service.resources.observers[cluster].next = ClusterQueryResult(cluster=cluster, snapshot=seen)  # type: ignore[attr-defined]
-    machine.service.round()
+    machine.service.run_round()
 
 
 def shown(machine: Machine) -> TransferMessage | None:
@@ -121,7 +121,7 @@ def test_a_job_end_replaces_the_suspension_request(machine: Machine) -> None:
 def test_a_recall_request_is_not_removed_as_a_suspension_request(machine: Machine) -> None:
     disagree(machine)
     recalled = TransferMessage(transfer=NAME, outcome=TransferOutcome.RECALL)
-    machine.service.recalls.out = lambda: {(NAME, os.getuid())}  # type: ignore[method-assign]
+    machine.service.recalls.transfers_being_recalled = lambda: {(NAME, os.getuid())}  # type: ignore[method-assign]
     path = Path(published_file_formats.transfer_verdict_path(NAME, os.getuid(), str(machine.folder / "published")))
     path.write_text("outcome=recall\n")
     answer(machine, "alpha", "hr")

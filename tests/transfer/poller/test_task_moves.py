@@ -16,7 +16,7 @@ def ask(machine: Machine, name: str = NAME, stage: TaskMoveStage = TaskMoveStage
     """Ask for a move, as gridbridge rebalance does in the state file."""
     now = machine.service.resources.clock.now()
     asked = WaitingTaskMove(name=name, uid=os.getuid(), source="beta", target="delta", asked_at=now, stage=stage)
-    TaskMoveRows(machine.service.resources.database).put(asked)
+    TaskMoveRows(machine.service.resources.database).put_move(asked)
 
 
 def moves(machine: Machine) -> list[tuple[str, str]]:
@@ -42,11 +42,11 @@ def come_home(machine: Machine) -> None:
     """Let its starter have ended as one whose task was recalled, a minute ago."""
     machine.send(RECORD)
     ledger = machine.service.ledger
-    (one,) = ledger.all()
+    (one,) = ledger.open_transfers()
     closed_at = machine.service.resources.clock.now() - timedelta(minutes=1)
     closed = one.but(closed_at=closed_at, cause=TransferFailureCause.RECALLED)
-    ledger.keep(closed)
-    ledger.forget(closed)
+    ledger.store_transfer(closed)
+    ledger.move_to_ended(closed)
 
 
 def test_the_move_of_a_started_task_is_dropped_and_noted_in_its_history(machine: Machine) -> None:
@@ -54,7 +54,7 @@ def test_the_move_of_a_started_task_is_dropped_and_noted_in_its_history(machine:
     ask(machine)
 
     assert ended(machine, "r") == [("dropped", "the task has started there")]
-    events = TransferRows(machine.service.resources.database).events(NAME, os.getuid())
+    events = TransferRows(machine.service.resources.database).events_of_transfer(NAME, os.getuid())
     assert "not moved: the task has started there" in [one.text for one in events]
 
 
@@ -80,7 +80,7 @@ def test_a_restarted_poller_continues_the_move_of_a_task_that_is_home(machine: M
     machine.restart()
 
     assert moves(machine) == [("home", "")]
-    assert 7 in machine.service.watched_jobs()
+    assert 7 in machine.service.watched_job_ids()
 
 
 def test_the_queue_list_of_a_moved_task_is_restored_again_while_its_job_is_listed(machine: Machine) -> None:
@@ -96,7 +96,7 @@ def test_the_queue_list_of_a_moved_task_is_restored_again_while_its_job_is_liste
     seen = machine.service.answers.good["alpha"]
     now = machine.service.resources.clock.now()
     gone.next = ClusterQueryResult(cluster="alpha", snapshot=replace(seen, jobs={}, taken_at=now))  # type: ignore[attr-defined]  # Told
-    machine.service.round()
+    machine.service.run_round()
 
     assert again == [("home", "")]
     assert moves(machine) == [("done", "the task runs at home")]

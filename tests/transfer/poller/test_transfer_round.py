@@ -111,7 +111,7 @@ class Machine:
         )
         self.service = TransferService(self.policy, resources)
         self.service.mail.linger_s = 0
-        self.service.load()
+        self.service.load_stored_state()
 
     def restart(self) -> None:
         """Lose the service and start another."""
@@ -129,7 +129,7 @@ class Machine:
         """Leave messages in the spool, and let the service take each."""
         for message in messages:
             spool.send_spool_message(message, str(self.spool))
-            self.service.round()
+            self.service.run_round()
 
     def answer(self, letters: str, name: str = "x") -> None:
         """Let beta answer with these letters of job 40; none: it does not list it."""
@@ -145,7 +145,7 @@ class Machine:
             free_slots=0,
         )
         self.beta.next = ClusterQueryResult(cluster="beta", snapshot=seen)
-        self.service.round()
+        self.service.run_round()
 
     def answer_at_home(self, letters: str, queue: str = "transfer-beta@n1") -> None:
         """Let home answer with these letters of job 7."""
@@ -159,7 +159,7 @@ class Machine:
         self.service.resources.observers["alpha"].next = ClusterQueryResult(  # type: ignore[attr-defined]  # Told
             cluster="alpha", snapshot=seen
         )
-        self.service.round()
+        self.service.run_round()
 
     def replies(self, wake: str) -> list[TransferMessage]:
         """Return what a starter that asked by this FIFO was answered."""
@@ -170,7 +170,7 @@ class Machine:
     def fail_to_answer(self) -> None:
         """Let beta's next answer be none."""
         self.beta.next = ClusterQueryResult(cluster="beta", trouble="connection refused")
-        self.service.round()
+        self.service.run_round()
 
     def is_open(self) -> bool:
         """Say whether the queues to beta are, by what the sensor reads."""
@@ -181,12 +181,12 @@ class Machine:
         """Wait until no thread of the service does anything."""
         for _, future in self.service.dispatcher.open.values():
             future.exception(10)
-        self.service.round()
+        self.service.run_round()
 
     def set_clock(self, by_s: float) -> None:
         """Set the clock, and let the service see that."""
         self.ahead_s += by_s
-        self.service.round()
+        self.service.run_round()
 
     def _steady_s(self) -> float:
         return time.monotonic() + self.passed_s
@@ -205,17 +205,17 @@ def test_a_closed_message_is_stored_with_the_next_message_or_answer_or_after_a_t
 ) -> None:
     machine.service.mail.linger_s = 1e9
     machine.send(RECORD, CLOSED)
-    before = len(machine.service.ledger.all())
+    before = len(machine.service.ledger.open_transfers())
     if news == "another record":
         machine.send(RECORD.but(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1"))
     elif news == "an answer":
         machine.answer("r")
     elif news == "time":
         machine.service.mail.linger_s = 0
-        machine.service.round()
+        machine.service.run_round()
     else:
         machine.restart()
-        machine.service.round()
+        machine.service.run_round()
 
     assert before == 1
     assert (NAME, os.getuid()) not in machine.service.ledger.open
@@ -229,7 +229,7 @@ def test_a_delayed_closed_message_is_stored_after_a_limited_time(machine: Machin
     left = []
     for number in range(4):
         machine.send(CLOSED.but(at=f"176722560{number}.000"))
-        left.append(len(machine.service.ledger.all()))
+        left.append(len(machine.service.ledger.open_transfers()))
         machine.passed_s += 40
 
     assert left == [1, 1, 1, 0]
@@ -242,9 +242,9 @@ def test_two_attempts_of_one_name_while_no_poller_ran_are_told_apart(machine: Ma
     for message in (first, refused, second):
         spool.send_spool_message(message, str(machine.spool))
 
-    machine.service.round()
+    machine.service.run_round()
 
-    [known] = machine.service.ledger.all()
+    [known] = machine.service.ledger.open_transfers()
     assert (known.wake, known.remote_id) == ("f1", 40)
 
 
@@ -256,7 +256,7 @@ def test_the_record_file_of_a_closed_transfer_stays_until_its_remote_job_is_gone
     machine.answer("")
 
     assert (kept, machine.records()) == (1, 0)
-    assert 40 not in machine.service.watched_jobs()
+    assert 40 not in machine.service.watched_job_ids()
 
 
 def test_a_remote_folder_that_may_hold_outputs_is_kept_and_noted_once(machine: Machine) -> None:
@@ -267,7 +267,9 @@ def test_a_remote_folder_that_may_hold_outputs_is_kept_and_noted_once(machine: M
     shown_at = history.stat().st_mtime_ns
     for _ in range(3):
         machine.answer("")
-    told = [event.text for event in TransferRows(machine.service.resources.database).events(NAME, os.getuid())]
+    told = [
+        event.text for event in TransferRows(machine.service.resources.database).events_of_transfer(NAME, os.getuid())
+    ]
 
     assert machine.records() == 1
     assert [text for text in told if "kept" in text] == [
@@ -279,7 +281,7 @@ def test_a_remote_folder_that_may_hold_outputs_is_kept_and_noted_once(machine: M
 def test_a_restarted_poller_queries_remote_jobs_of_closed_transfers(machine: Machine) -> None:
     machine.send(RECORD, CLOSED)
     machine.restart()
-    machine.service.round()
+    machine.service.run_round()
 
     assert 40 in machine.beta.wanted
     machine.answer("")
@@ -298,7 +300,7 @@ def test_a_restarted_poller_removes_the_fifo_of_a_closed_transfer(machine: Machi
 def test_a_reopened_transfer_stays_open_without_a_remote_job(machine: Machine) -> None:
     machine.send(RECORD, CLOSED.but(kind=TransferMessageKind.ENDED), CLOSED)
     for one in tuple(machine.service.ledger.ended.values()):
-        machine.service.ledger.reopen(one)
+        machine.service.ledger.reopen_transfer(one)
     machine.answer("")
     machine.restart()
 
@@ -324,7 +326,7 @@ def test_a_rescheduled_task_that_asks_receives_the_end_that_home_missed(
     )
     assert reply is not None
     assert reply.transfer == f"gb.alpha.7.0.{attempt}"
-    assert [one.name for one in machine.service.ledger.all()] == [NAME] * (attempt == 1)
+    assert [one.name for one in machine.service.ledger.open_transfers()] == [NAME] * (attempt == 1)
 
 
 def test_a_question_of_a_new_job_under_a_reused_number_starts_a_new_transfer(machine: Machine) -> None:
@@ -345,14 +347,14 @@ def test_a_question_of_a_new_job_under_a_reused_number_starts_a_new_transfer(mac
 
 def test_an_accounting_result_for_a_closed_transfer_does_not_reopen_the_transfer(machine: Machine) -> None:
     machine.send(RECORD)
-    [one] = machine.service.ledger.all()
+    [one] = machine.service.ledger.open_transfers()
     found: Future[TransferMessage | None] = Future()
     found.set_result(CLOSED.but(kind=TransferMessageKind.ENDED))
     sought = TransferAction(act=TransferActKind.LOOK_UP_END, transfer=one, why="missing")
     machine.service.dispatcher.open[TransferActKind.LOOK_UP_END, one.name, one.uid] = (sought, found)
     machine.send(CLOSED)
 
-    machine.service.round()
+    machine.service.run_round()
 
     assert not machine.service.ledger.open
 
@@ -361,18 +363,18 @@ def test_conflicting_accounting_records_are_noted_at_once_and_named_in_the_end(
     machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine.send(RECORD)
-    [one] = machine.service.ledger.all()
+    [one] = machine.service.ledger.open_transfers()
 
     def seek(one: Transfer) -> None:
-        machine.service.ledger.keep(one)
+        machine.service.ledger.store_transfer(one)
         disputed: Future[TransferMessage | None] = Future()
         disputed.set_exception(ConflictingRemoteJobEnds("two records of job 40"))
         sought = TransferAction(act=TransferActKind.LOOK_UP_END, transfer=one, why="missing")
         machine.service.dispatcher.open[TransferActKind.LOOK_UP_END, one.name, one.uid] = (sought, disputed)
-        machine.service.round()
+        machine.service.run_round()
 
     seek(one)
-    events = TransferRows(machine.service.resources.database).events(one.name, one.uid)
+    events = TransferRows(machine.service.resources.database).events_of_transfer(one.name, one.uid)
     seek(one.but(missing_since=datetime.now(UTC) - timedelta(days=1), missed_polls=9))
     verdict = machine.service.ledger.open[one.name, one.uid].verdict
 
@@ -384,14 +386,14 @@ def test_conflicting_accounting_records_are_noted_at_once_and_named_in_the_end(
 
 def test_the_reason_of_a_transfer_names_the_missing_account_of_its_owner(machine: Machine) -> None:
     machine.send(RECORD)
-    [transfer] = machine.service.ledger.all()
+    [transfer] = machine.service.ledger.open_transfers()
     action = TransferAction(act=TransferActKind.DELETE_REMOTE, transfer=transfer, why="deleted at home")
     left: Future[TransferMessage | None] = Future()
     left.set_exception(OwnerlessJobNotDeleted("the account of alice is gone"))
     key = (TransferActKind.DELETE_REMOTE, transfer.name, transfer.uid)
     machine.service.dispatcher.open[key] = (action, left)
-    machine.service.round()
-    events = TransferRows(machine.service.resources.database).events(transfer.name, transfer.uid)
+    machine.service.run_round()
+    events = TransferRows(machine.service.resources.database).events_of_transfer(transfer.name, transfer.uid)
 
     assert events[-1].text == "the account of alice is gone"
     kept = machine.service.ledger.open[transfer.name, transfer.uid]
@@ -416,7 +418,7 @@ def test_a_finished_transfer_stays_finished_after_a_restart(machine: Machine) ->
     machine.restart()
 
     assert machine.service.ledger.ended == {}
-    assert TransferRows(machine.service.resources.database).find(NAME, os.getuid()) is not None
+    assert TransferRows(machine.service.resources.database).find_transfer(NAME, os.getuid()) is not None
 
 
 def test_a_transfer_that_the_state_file_dropped_is_not_watched(machine: Machine) -> None:
@@ -424,7 +426,7 @@ def test_a_transfer_that_the_state_file_dropped_is_not_watched(machine: Machine)
     machine.restart()
     machine.send(RECORD, CLOSED)
     machine.service.sweeper.swept_at = float("-inf")
-    machine.service.round()
+    machine.service.run_round()
 
     assert (machine.records(), machine.service.ledger.ended) == (0, {})
 
@@ -434,7 +436,7 @@ def test_a_clock_that_is_set_back_delays_no_transfer(machine: Machine, restarts:
     machine.set_clock(7200)
     machine.send(RECORD)
     machine.ahead_s = 0
-    machine.restart() if restarts else machine.service.round()
+    machine.restart() if restarts else machine.service.run_round()
     machine.answer("")
 
     assert machine.service.ledger.open[NAME, os.getuid()].missed_polls == 1
@@ -447,7 +449,7 @@ def test_a_clock_that_is_set_back_shifts_breaker_and_free_slot_times(machine: Ma
     machine.service.recalls._free_at["alpha"] = now
     machine.set_clock(-3600)
 
-    [known] = machine.service.resources.views.shown_breakers()
+    [known] = machine.service.resources.views.read_published_breakers()
     assert known.until
     assert is_near(known.until, until - timedelta(hours=1))
     assert is_near(machine.service.recalls._free_at["alpha"], now - timedelta(hours=1))
@@ -509,7 +511,7 @@ def test_transfers_to_an_unconfigured_cluster_wait_with_a_logged_reason(
     machine.answer("")
 
     assert "event=dropped cluster=beta" in caplog.text
-    [known] = machine.service.ledger.all()
+    [known] = machine.service.ledger.open_transfers()
     assert known.reason == transfer_status_explanation.unconfigured_cluster_reason("beta")
     machine.send(RECORD.but(wake="f1"), CLOSED.but(wake="f1"))
     assert not machine.service.ledger.open
@@ -533,7 +535,7 @@ def test_a_record_by_a_removed_route_is_accepted_while_another_transfer_uses_the
     machine.restart()
     machine.send(RECORD)
 
-    assert {one.name for one in machine.service.ledger.all()} == {other.transfer, RECORD.transfer}
+    assert {one.name for one in machine.service.ledger.open_transfers()} == {other.transfer, RECORD.transfer}
 
 
 def test_gridbridge_check_warns_of_open_transfers_to_an_unconfigured_cluster(machine: Machine) -> None:
@@ -567,7 +569,7 @@ def test_orphans_with_the_same_id_at_two_clusters_are_both_deleted(
     beta = machine.service.answers.good["beta"]
     machine.service.answers.good["alpha"] = replace(beta, cluster="alpha")
     for _ in range(3):
-        machine.service.cleaner.clean(machine.service.situations.gather(()))
+        machine.service.cleaner.delete_leftover_jobs(machine.service.situations.gather_inputs(()))
     gate.set()
 
     assert re.findall(r"event=orphan cluster=(\w+)", caplog.text) == ["beta", "alpha"]
@@ -576,7 +578,9 @@ def test_orphans_with_the_same_id_at_two_clusters_are_both_deleted(
 def test_a_cluster_without_queue_is_queried_while_transfers_to_it_are_unfinished(machine: Machine) -> None:
     def asked() -> frozenset[str]:
         rows = TransferRows(machine.service.resources.database)
-        return _clusters_to_query(replace(machine.policy, queues={}), (*rows.open(), *rows.ended()))
+        return _clusters_to_query(
+            replace(machine.policy, queues={}), (*rows.open_transfers(), *rows.watched_closed_transfers())
+        )
 
     before = asked()
     machine.send(RECORD)

@@ -17,35 +17,35 @@ ENDED = a_transfer(verdict=VERDICT, closed_at=NOON, listed=OwnerSeenInHomeJobLis
 
 def test_the_end_of_a_rescheduled_task_is_reported_once(tmp_path: Path) -> None:
     database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
-    TransferRows(database).put(ENDED)
+    TransferRows(database).put_transfer(ENDED)
     unheard_ends = UndeliveredTaskEndTracker(database, Clock())
-    unheard_ends.load(NOON + timedelta(minutes=1))
+    unheard_ends.load_closed_transfers(NOON + timedelta(minutes=1))
     put_back = a_snapshot("alpha", 1, a_row(7, "hRq"))
 
-    assert unheard_ends.jobs() == {7}
-    assert unheard_ends.take_answer(a_snapshot("alpha", 1, a_row(7, "hr"))) == ()
-    assert [one.name for one in unheard_ends.take_answer(put_back)] == [ENDED.name]
-    assert (unheard_ends.take_answer(put_back), unheard_ends.jobs()) == ((), set())
+    assert unheard_ends.watched_local_jobs() == {7}
+    assert unheard_ends.take_requeued_transfers(a_snapshot("alpha", 1, a_row(7, "hr"))) == ()
+    assert [one.name for one in unheard_ends.take_requeued_transfers(put_back)] == [ENDED.name]
+    assert (unheard_ends.take_requeued_transfers(put_back), unheard_ends.watched_local_jobs()) == ((), set())
 
 
 def test_a_clock_that_is_set_back_does_not_delay_the_report_of_an_end(tmp_path: Path) -> None:
     wall_s = [7200.0]
     clock = Clock(lambda: wall_s[0], lambda: 0.0)
     unheard_ends = UndeliveredTaskEndTracker(StateFile.open(f"sqlite:///{tmp_path}/state.db"), clock)
-    unheard_ends.remember(ENDED)
+    unheard_ends.watch_closed_transfer(ENDED)
 
     wall_s[0] -= 3600
     clock.step()
 
-    assert unheard_ends.take_answer(a_snapshot("alpha", -3599, a_row(7, "hRq"))) != ()
+    assert unheard_ends.take_requeued_transfers(a_snapshot("alpha", -3599, a_row(7, "hRq"))) != ()
 
 
 def test_an_ended_task_that_home_no_longer_lists_is_forgotten(tmp_path: Path) -> None:
     unheard_ends = UndeliveredTaskEndTracker(StateFile.open(f"sqlite:///{tmp_path}/state.db"), Clock())
-    unheard_ends.remember(ENDED)
+    unheard_ends.watch_closed_transfer(ENDED)
 
-    assert unheard_ends.take_answer(a_snapshot("alpha", 1)) == ()
-    assert unheard_ends.jobs() == set()
+    assert unheard_ends.take_requeued_transfers(a_snapshot("alpha", 1)) == ()
+    assert unheard_ends.watched_local_jobs() == set()
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def test_an_ended_task_is_forgotten_once_another_job_reuses_its_number(
     tmp_path: Path, state: str, queue: str, expected: bool
 ) -> None:
     unheard_ends = UndeliveredTaskEndTracker(StateFile.open(f"sqlite:///{tmp_path}/state.db"), Clock())
-    unheard_ends.remember(ENDED)
+    unheard_ends.watch_closed_transfer(ENDED)
     queues = frozenset({"transfer-beta", "transfer-gamma"})
 
-    unheard_ends.take_answer(a_snapshot("alpha", 1, a_row(7, state, queue=queue)), queues)
+    unheard_ends.take_requeued_transfers(a_snapshot("alpha", 1, a_row(7, state, queue=queue)), queues)
 
-    assert unheard_ends.awaits(ENDED) == expected
+    assert unheard_ends.is_watched(ENDED) == expected

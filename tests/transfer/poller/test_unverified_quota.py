@@ -57,19 +57,19 @@ def answer(cluster: str, *rows: ClusterJobListRow, owner: str = str(ALICE)) -> C
 
 def hear(service: TransferService, home: ClusterSnapshot, *others: ClusterSnapshot) -> None:
     """Let answers come, and the service do a round."""
-    service.mail.take_answer(home, {one.cluster: one for one in others})
-    service.round()
+    service.mail.judge_waiting_transfers(home, {one.cluster: one for one in others})
+    service.run_round()
 
 
 def test_records_beyond_the_limit_wait_until_the_home_job_list_proves_them(full: TransferService) -> None:
     send(full, RECORD)
     assert (NAME, ALICE) not in full.ledger.open
-    assert {7, 40} <= full.watched_jobs()
+    assert {7, 40} <= full.watched_job_ids()
 
     hear(full, answer("alpha", a_row(7, "r")))
 
     assert full.ledger.open[NAME, ALICE].listed == OwnerSeenInHomeJobList.YES
-    assert full.mail.unproved.jobs() == set()
+    assert full.mail.unproved.waiting_job_ids() == set()
 
 
 def test_a_home_job_list_from_before_a_waiting_record_refutes_nothing(full: TransferService) -> None:
@@ -141,20 +141,20 @@ def test_records_of_other_people_are_accepted_at_once(full: TransferService) -> 
 def test_the_held_job_of_a_waiting_record_is_no_orphan(full: TransferService) -> None:
     send(full, RECORD)
 
-    assert full.mail.unproved.names() == {(NAME, str(ALICE))}
+    assert full.mail.unproved.waiting_names_and_owners() == {(NAME, str(ALICE))}
 
 
 def test_the_oldest_unproved_closed_transfers_are_forgotten_first(service: TransferService) -> None:
     service.mail.unproved.most = MOST
     for job in range(200, 210):
         send(service, of(job), TransferMessage(kind=TransferMessageKind.CLOSED, transfer=of(job).transfer, at="2"))
-        service.ledger.stop_watching(service.ledger.ended[of(job).transfer, ALICE])
-        service.mail.take_answer(answer("alpha"), {})
+        service.ledger.stop_watching_remote_job(service.ledger.ended[of(job).transfer, ALICE])
+        service.mail.judge_waiting_transfers(answer("alpha"), {})
     transfers = TransferRows(service.resources.database)
-    known = [job for job in range(200, 210) if transfers.find(of(job).transfer, ALICE)]
+    known = [job for job in range(200, 210) if transfers.find_transfer(of(job).transfer, ALICE)]
 
     assert known == [207, 208, 209]
-    assert TransferRows(service.resources.database).events(of(200).transfer, ALICE) == ()
+    assert TransferRows(service.resources.database).events_of_transfer(of(200).transfer, ALICE) == ()
 
 
 def test_an_unproved_closed_transfer_is_kept_until_the_next_home_job_list(service: TransferService) -> None:
@@ -162,20 +162,20 @@ def test_an_unproved_closed_transfer_is_kept_until_the_next_home_job_list(servic
     for job in range(200, 210):
         send(service, of(job), TransferMessage(kind=TransferMessageKind.CLOSED, transfer=of(job).transfer, at="2"))
         if ended := service.ledger.ended.get((of(job).transfer, ALICE)):
-            service.ledger.stop_watching(ended)
+            service.ledger.stop_watching_remote_job(ended)
 
-    assert TransferRows(service.resources.database).find(of(200).transfer, ALICE) is not None
-    assert len(service.mail.unproved.jobs() - {40}) == 10 - 2 * MOST
+    assert TransferRows(service.resources.database).find_transfer(of(200).transfer, ALICE) is not None
+    assert len(service.mail.unproved.waiting_job_ids() - {40}) == 10 - 2 * MOST
 
 
 def test_after_an_hour_unproved_closed_transfers_without_guard_are_forgotten(service: TransferService) -> None:
     for job, values in ((200, {}), (201, {"reguarded": True}), (202, {"listed": OwnerSeenInHomeJobList.YES})):
         send(service, of(job), TransferMessage(kind=TransferMessageKind.CLOSED, transfer=of(job).transfer, at="2"))
         ended = service.ledger.ended[of(job).transfer, ALICE]
-        service.ledger.stop_watching(ended.but(**values))
-    service.ledger.sweep_unproved(datetime.now(UTC) + timedelta(seconds=1))
+        service.ledger.stop_watching_remote_job(ended.but(**values))
+    service.ledger.sweep_unproved_transfers(datetime.now(UTC) + timedelta(seconds=1))
     transfers = TransferRows(service.resources.database)
-    known = [job for job in (200, 201, 202) if transfers.find(of(job).transfer, ALICE)]
+    known = [job for job in (200, 201, 202) if transfers.find_transfer(of(job).transfer, ALICE)]
 
     assert known == [201, 202]
 
@@ -184,7 +184,7 @@ def test_long_texts_of_a_person_are_cut(service: TransferService, caplog: pytest
     caplog.set_level(logging.INFO)
     send(service, RECORD.but(reason="call 555-1234 " * 200))
     send(service, RECORD.but(remote="b" * 3000), ENDED.but(transfer=NAME, host="h" * 3000))
-    kept = TransferRows(service.resources.database).events(NAME, ALICE)
+    kept = TransferRows(service.resources.database).events_of_transfer(NAME, ALICE)
 
     assert max(len(one.text) for one in kept) < MOST_REASON + 100
     assert max(len(one.getMessage()) for one in caplog.records) < MOST_REASON + 200
@@ -201,7 +201,7 @@ def test_events_and_log_lines_of_an_unproved_person_are_limited(
     for number in range(2 * LINES):
         send(service, RECORD.but(transfer=f"gb.omega.{number}.0.1"))
 
-    assert len(TransferRows(service.resources.database).events(NAME, ALICE)) == EVENTS_AN_HOUR
+    assert len(TransferRows(service.resources.database).events_of_transfer(NAME, ALICE)) == EVENTS_AN_HOUR
     assert len(caplog.records) <= 2 * LINES
 
 
@@ -213,13 +213,13 @@ def test_withheld_log_lines_are_written_once_the_home_job_list_proves_the_owner(
     send(service, RECORD)
     one = service.ledger.open[NAME, ALICE]
     for number in range(LINES):
-        service.ledger.note(one, f"line {number}")
+        service.ledger.add_history_line(one, f"line {number}")
     assert ("line 9" in caplog.text, f"line {LINES - 1}" in caplog.text) == (True, False)
 
-    service.ledger.keep(one.but(listed=OwnerSeenInHomeJobList.NO))
+    service.ledger.store_transfer(one.but(listed=OwnerSeenInHomeJobList.NO))
     assert f"line {LINES - 1}" not in caplog.text
-    service.ledger.keep(one.but(listed=OwnerSeenInHomeJobList.YES))
-    service.ledger.keep(one.but(listed=OwnerSeenInHomeJobList.YES))
+    service.ledger.store_transfer(one.but(listed=OwnerSeenInHomeJobList.YES))
+    service.ledger.store_transfer(one.but(listed=OwnerSeenInHomeJobList.YES))
     assert caplog.text.count(f"line {LINES - 1}") == 1
 
 
@@ -240,11 +240,11 @@ def bring_in(service: TransferService, job: int, count: int) -> int:
     for task in range(1, count + 1):
         service.resources.inbox.put(of(job, task), ALICE)
     for spooled in service.resources.inbox.read():
-        room.park(spooled, accept_or_reject_message(service.mail._message_with_facts(spooled, None)))
+        room.hold_message(spooled, accept_or_reject_message(service.mail._message_with_facts(spooled, None)))
     rows = (replace(a_row(job, "r"), tasks=(range(n, n + 1),)) for n in range(1, count + 1))
     home = answer("alpha", *rows)
     refused: list[str] = []
-    took = steps(lambda: refused.extend(room.take_answer(home, {})))
+    took = steps(lambda: refused.extend(room.judge_waiting_transfers(home, {})))
 
     assert refused == []
     assert len(room._admitted) == count

@@ -63,15 +63,15 @@ class Beta:
             views=TransferStatePublisher(policy, self.clock, self.folder),
             clock=self.clock,
         )
-        self.usage_records.load()
+        self.usage_records.load_positions()
 
     def look(self) -> None:
         """Look once and take what came."""
-        self.usage_records.look_if_due()
+        self.usage_records.begin_readings_if_due()
         for reader in self.usage_records.readers.values():
             reader._due = 0
             reader._threads.submit(lambda: None).result(10)  # after the look before it
-        self.usage_records.take()
+        self.usage_records.store_finished_readings()
 
     def add(self, *lines: str) -> None:
         """Let beta account for more."""
@@ -117,13 +117,13 @@ def test_a_failed_thread_start_delays_only_the_reading_of_one_cluster(site: Beta
     def act(_: Callable[[], None]) -> None:
         (reader,) = site.usage_records.readers.values()
         before = reader.cursor
-        reader.look_if_due(5)
-        look = reader.take()
+        reader.begin_reading_if_due(5)
+        look = reader.take_read_result()
 
         assert look
         assert "can't start new thread" in look.trouble
         assert (look.records, look.cursor, reader.cursor) == ((), before, before)
-        assert reader.take() is None
+        assert reader.take_read_result() is None
 
     without_room(act)
 
@@ -169,7 +169,7 @@ def test_a_missing_accounting_file_is_reported_and_read_once_present(site: Beta)
 def test_the_accounting_file_yields_a_job_end_without_a_query(site: Beta) -> None:
     site.look()
 
-    end = site.usage_records.end(transfer())
+    end = site.usage_records.find_job_end(transfer())
 
     assert end is not None
     assert (end.exit_status, end.user_s, end.max_rss_kb) == (0, 0.008915, 4796.0)
@@ -184,7 +184,7 @@ def test_the_end_of_a_different_job_is_not_the_end_of_a_transfer(site: Beta, val
     """Anybody may submit a remote job under any account."""
     site.look()
 
-    assert site.usage_records.end(transfer(**values)) is None
+    assert site.usage_records.find_job_end(transfer(**values)) is None
 
 
 def test_two_conflicting_records_raise_an_error_and_speed_up_the_next_reading(site: Beta) -> None:
@@ -193,8 +193,8 @@ def test_two_conflicting_records_raise_an_error_and_speed_up_the_next_reading(si
     site.usage_records.readers["beta"]._due = 60
 
     with pytest.raises(ConflictingRemoteJobEnds, match=r"two records of beta disagree on how gb.alpha.7.0.1 ended"):
-        site.usage_records.end(transfer())
-    assert site.usage_records.tells(transfer())
+        site.usage_records.find_job_end(transfer())
+    assert site.usage_records.will_file_show_end(transfer())
     assert site.usage_records.readers["beta"]._due == 0
 
 
@@ -202,20 +202,26 @@ def test_a_record_from_while_the_job_was_listed_is_no_end(site: Beta) -> None:
     site.look()
     now = site.clock.now()
 
-    assert site.usage_records.end(transfer(remote_state=job_state("r"), seen_at=now + timedelta(seconds=1))) is None
     assert (
-        site.usage_records.end(transfer(remote_state=job_state("r"), missing_since=now + timedelta(seconds=62))) is None
+        site.usage_records.find_job_end(transfer(remote_state=job_state("r"), seen_at=now + timedelta(seconds=1)))
+        is None
     )
-    assert site.usage_records.end(transfer(remote_state=job_state("r"), seen_at=now - timedelta(minutes=1)))
-    assert site.usage_records.end(
+    assert (
+        site.usage_records.find_job_end(
+            transfer(remote_state=job_state("r"), missing_since=now + timedelta(seconds=62))
+        )
+        is None
+    )
+    assert site.usage_records.find_job_end(transfer(remote_state=job_state("r"), seen_at=now - timedelta(minutes=1)))
+    assert site.usage_records.find_job_end(
         transfer(remote_state=job_state("r"), missing_since=now, seen_at=now + timedelta(seconds=9))
     )
     never_listed = transfer(remote_state=job_state(""), missing_since=now + timedelta(seconds=62))
-    assert site.usage_records.end(never_listed)
+    assert site.usage_records.find_job_end(never_listed)
 
 
 def test_jobs_under_a_forged_account_hide_no_record_of_the_owner(site: Beta) -> None:
-    TransferRows(site.database).put(transfer(listed=OwnerSeenInHomeJobList.YES))
+    TransferRows(site.database).put_transfer(transfer(listed=OwnerSeenInHomeJobList.YES))
     site.add(LINE.replace(":alice:ok:2:", ":bob:ok:8:"), LINE.replace(":ok:2:", ":ok:9:"))
     site.look()
 
@@ -234,7 +240,7 @@ def test_the_record_of_a_rescheduled_run_is_no_end(site: Beta) -> None:
     site.look()
 
     assert [one.failed for one in site.records()] == [25]
-    assert site.usage_records.end(transfer()) is None
+    assert site.usage_records.find_job_end(transfer()) is None
 
 
 ENDED = TransferMessage(
@@ -249,7 +255,7 @@ ENDED = TransferMessage(
 
 
 def test_without_accounting_file_the_end_message_supplies_the_usage(site: Beta) -> None:
-    site.usage_records.tell_end(transfer(remote="delta", verdict=ENDED))
+    site.usage_records.store_end_usage(transfer(remote="delta", verdict=ENDED))
 
     (record,) = site.records()
     assert (record.source, record.exit_status, record.failed) == (RemoteUsageSource.MESSAGE, 137, None)
@@ -262,7 +268,7 @@ def test_the_usage_of_an_end_message_is_not_stored_where_the_accounting_file_is_
     """The usage is published for the epilog only."""
     site.look()
     before = site.records()
-    site.usage_records.tell_end(transfer(verdict=ENDED, queue=queue))
+    site.usage_records.store_end_usage(transfer(verdict=ENDED, queue=queue))
     path = Path(published_file_formats.root_epilog_usage_path("7", transfer().owner, site.folder))
 
     assert [one.source for one in before] == [RemoteUsageSource.ACCOUNTING]
@@ -275,21 +281,21 @@ def test_an_unreadable_accounting_file_makes_the_end_message_supply_the_usage(si
     site.file.unlink()
     site.look()
 
-    site.usage_records.tell_end(transfer(verdict=ENDED))
+    site.usage_records.store_end_usage(transfer(verdict=ENDED))
 
     assert [one.source for one in site.records()] == [RemoteUsageSource.MESSAGE]
 
 
 def test_the_root_epilog_gets_the_usage_in_the_format_of_the_shepherd(site: Beta) -> None:
     ended = transfer(verdict=ENDED.but(max_rss_kb="204800"), queue="asking")
-    site.usage_records.tell_end(ended)
+    site.usage_records.store_end_usage(ended)
     told = Path(published_file_formats.root_epilog_usage_path("7", ended.owner, site.folder))
 
     assert told.read_text() == ("ru_wallclock=61\nru_utime=62.5\nru_stime=0.25\nru_maxrss=204800\n")
 
 
 def test_unfetched_usage_files_are_swept(site: Beta) -> None:
-    site.usage_records.tell_end(transfer(verdict=ENDED, queue="asking"))
+    site.usage_records.store_end_usage(transfer(verdict=ENDED, queue="asking"))
     path = Path(published_file_formats.root_epilog_usage_path("7", transfer().owner, site.folder))
     written_s = path.stat().st_mtime
 
@@ -303,20 +309,20 @@ def test_unfetched_usage_files_are_swept(site: Beta) -> None:
 def test_an_end_is_stored_although_its_usage_cannot_be_published(site: Beta) -> None:
     Path(site.folder, published_file_formats.USAGE).write_text("in the way of a folder")
 
-    site.usage_records.tell_end(transfer(verdict=ENDED, queue="asking"))
+    site.usage_records.store_end_usage(transfer(verdict=ENDED, queue="asking"))
 
     assert len(site.records()) == 1
 
 
 def test_no_usage_file_is_written_for_a_queue_without_remote_usage(site: Beta) -> None:
-    site.usage_records.tell_end(transfer(remote="delta", verdict=ENDED))
+    site.usage_records.store_end_usage(transfer(remote="delta", verdict=ENDED))
 
     assert not Path(site.folder, published_file_formats.USAGE).exists()
 
 
 @pytest.mark.parametrize("text", ["", "nan", "inf", "-1", "1e99", "x", "1m"])
 def test_an_invalid_amount_in_an_end_message_counts_as_unknown(site: Beta, text: str) -> None:
-    site.usage_records.tell_end(transfer(remote="delta", verdict=ENDED.but(user_s=text)))
+    site.usage_records.store_end_usage(transfer(remote="delta", verdict=ENDED.but(user_s=text)))
 
     assert site.records()[0].user_s is None
 
@@ -325,7 +331,7 @@ def test_usage_records_older_than_the_retention_are_forgotten(site: Beta) -> Non
     site.look()
     site.usage_records.policy = replace(site.policy, retention=RetentionSection(accounting_d=0))
 
-    site.usage_records.sweep()
+    site.usage_records.sweep_usage()
 
     assert site.records() == ()
     assert RemoteUsageRows(site.database).records_of("alpha", 7, 0) == ()

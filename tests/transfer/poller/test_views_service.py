@@ -21,9 +21,9 @@ def test_the_service_status_shows_the_active_configuration_and_problems_of_the_n
     known = PublishedConfigurationStatus(sha256="1f", since=NOW)
     refusing = replace(known, refused_sha256="2e", refused=("FILE: wrong",))
     views = TransferStatePublisher(POLICY, Clock(), folder, known)
-    views.routes(frozenset())
+    views.publish_routes(frozenset())
     first = published_json.read_published_service_status(folder)
-    views.configured(refusing)
+    views.publish_configuration_status(refusing)
     second = published_json.read_published_service_status(folder)
 
     assert first

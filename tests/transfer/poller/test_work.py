@@ -42,8 +42,8 @@ def test_each_message_of_a_transfer_writes_one_transfer_row_and_one_event(machin
 
 
 def test_an_idle_round_uses_one_transaction(machine: Machine) -> None:
-    machine.service.round()  # it removes what is old
-    given = statements(machine.service.round)
+    machine.service.run_round()  # it removes what is old
+    given = statements(machine.service.run_round)
 
     assert given.count(BEGIN) == 1
     assert len(given) == len(set(given))

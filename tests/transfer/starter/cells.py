@@ -107,7 +107,7 @@ class Place:
 
     def step(self, noted: str = "") -> str:
         """Take the step that is due, as the starter's shell would have it taken."""
-        return DueStarterStep(self.task(), noted, ("true",)).take()
+        return DueStarterStep(self.task(), noted, ("true",)).run_due_step()
 
     def home(self, letters: str) -> None:
         """Give the local job these state letters; none: it is not listed."""
@@ -130,7 +130,7 @@ class Place:
 
     def answer(self, wake: str, **known: str) -> None:
         """Answer a question: it is this transfer."""
-        path = Path(self.task().verdict(wake))
+        path = Path(self.task().verdict_path(wake))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(
             encode_transfer_message(TransferMessage(kind=TransferMessageKind.RECORD, transfer=TRANSFER, **known))
@@ -180,7 +180,7 @@ class Place:
 
     def decide(self, name: str = TRANSFER, **verdict: str) -> None:
         """Publish a verdict on a transfer."""
-        path = Path(self.task().verdict(name))
+        path = Path(self.task().verdict_path(name))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(
             encode_transfer_message(TransferMessage(kind=TransferMessageKind.ENDED, transfer=name, **verdict))
@@ -188,7 +188,7 @@ class Place:
 
     def retract(self) -> None:
         """Take the verdict back, as the service does for a closed transfer."""
-        Path(self.task().verdict(TRANSFER)).unlink()
+        Path(self.task().verdict_path(TRANSFER)).unlink()
 
     def forget(self, note: str) -> None:
         """Lose one of the task's notes, as a step killed before it was written."""

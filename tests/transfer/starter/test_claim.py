@@ -11,7 +11,7 @@ from gridbridge.model.transfer.claim_and_guard import (
     CLAIMS_FOLDER,
     claim_key_file_name_and_contents,
     is_valid_claim_name,
-    split_claim,
+    split_claim_name,
 )
 from gridbridge.model.transfer_messages_in_spool import (
     StarterPhase,
@@ -91,7 +91,7 @@ def test_all_records_of_a_transfer_name_one_claim(place: Place, says: str) -> No
 
     (claim,) = claims(place)
     assert is_valid_claim_name(claim)
-    token = split_claim(claim)[1]
+    token = split_claim_name(claim)[1]
     assert (token if says == BY_GRANT else token[: len(token) // 2]) in as_told(place)
 
 
@@ -117,7 +117,7 @@ def test_a_submission_after_a_changed_claim_kind_has_no_claim(place: Place, says
     lead(place, says)
     place.step()
 
-    record = place.task().record()
+    record = place.task().read_record()
     assert record
     assert (record.phase, record.claim) == (StarterPhase.RELEASED, "")
 
@@ -134,7 +134,7 @@ def test_an_adopted_job_keeps_the_claim_of_its_submission(place: Place, claim: s
         kind=TransferMessageKind.RECORD, transfer=TRANSFER, phase=StarterPhase.SUBMITTING, claim=claim
     )
     reply = reply.but(remote="beta", queue="transfer-beta")
-    path = Path(place.task().verdict(asked.wake))
+    path = Path(place.task().verdict_path(asked.wake))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(encode_transfer_message(reply))
     place.step()

@@ -187,7 +187,7 @@ def test_the_terminate_method_kills_a_starter_that_does_not_end(place: Place, sh
     control_methods.terminate_local_job(place.task())
 
     assert shell.wait(5) == -signal.SIGKILL
-    assert place.task().is_dead()
+    assert place.task().is_deleted()
 
 
 def test_the_terminate_method_kills_the_starter_even_if_no_note_can_be_written(
@@ -230,7 +230,7 @@ def test_a_passed_local_h_rt_alone_does_not_delete_the_job(
 
     control_methods.terminate_local_job(place.task())
 
-    assert place.task().is_dead() == dies
+    assert place.task().is_deleted() == dies
     assert len(place.sent(TransferMessageKind.SPARED)) == (not dies)
 
 
@@ -266,12 +266,12 @@ def test_only_a_rescheduled_task_ends_with_exit_status_99(
 
 
 def test_a_task_that_still_asks_for_its_transfer_sends_no_intent(place: Place, shell: subprocess.Popen[bytes]) -> None:
-    DueStarterStep(place.task(RESTARTED="1"), "", ("true",)).take()
+    DueStarterStep(place.task(RESTARTED="1"), "", ("true",)).run_due_step()
     place.home("dr")
 
     control_methods.terminate_local_job(place.task(RESTARTED="1"))
 
-    assert place.task().is_dead()
+    assert place.task().is_deleted()
     assert (len(place.sent(TransferMessageKind.ASK)), place.sent(TransferMessageKind.INTENT)) == (1, [])
 
 
@@ -312,7 +312,7 @@ def test_without_an_answer_of_home_the_h_rt_of_the_job_decides_about_deletion(
 
     control_methods.terminate_local_job(place.task())
 
-    assert place.task().is_dead() == dies
+    assert place.task().is_deleted() == dies
 
 
 def test_the_epilog_of_a_killed_starter_deletes_the_remote_job(place: Place) -> None:
@@ -326,9 +326,9 @@ def test_the_epilog_of_a_killed_starter_deletes_the_remote_job(place: Place) -> 
 
 def test_the_epilog_finds_a_remote_job_without_recorded_id(place: Place) -> None:
     place.step()
-    record = place.task().record()
+    record = place.task().read_record()
     assert record
-    place.task().save(record.but(remote_id="", phase="submitting"))
+    place.task().save_record(record.but(remote_id="", phase="submitting"))
 
     control_methods.delete_job_of_killed_starter(place.task())
 
@@ -356,7 +356,7 @@ def test_a_different_job_under_the_same_remote_id_is_not_deleted(
 def test_a_deletion_needs_one_query_and_one_qdel(place: Place) -> None:
     """The terminate method leaves time for two requests."""
     place.step()
-    place.task().ask(DesiredLocalJobState.DEAD)
+    place.task().note_intent(DesiredLocalJobState.DEAD)
     before = len(place.calls("beta"))
 
     place.step()
@@ -368,7 +368,7 @@ def test_a_deletion_needs_one_query_and_one_qdel(place: Place) -> None:
 def test_an_unlisted_remote_job_is_not_deleted(place: Place) -> None:
     place.step()
     (place.folder / "beta/41").unlink()
-    place.task().ask(DesiredLocalJobState.DEAD)
+    place.task().note_intent(DesiredLocalJobState.DEAD)
 
     place.step()
 
@@ -430,9 +430,9 @@ def test_the_epilog_after_a_normal_end_does_nothing(place: Place) -> None:
 
 def test_the_epilog_leaves_an_ended_job_with_output_files_to_the_poller(place: Place) -> None:
     place.step()
-    record = place.task().record()
+    record = place.task().read_record()
     assert record
-    place.task().save(record.but(stage=".gridbridge/stage/x"))
+    place.task().save_record(record.but(stage=".gridbridge/stage/x"))
     place.decide(outcome="exit", exit_status="0")
 
     control_methods.delete_job_of_killed_starter(place.task())
@@ -444,9 +444,9 @@ def test_the_epilog_leaves_an_ended_job_with_output_files_to_the_poller(place: P
 @pytest.mark.parametrize("wish", [TransferOutcome.RECALL, TransferOutcome.AGREE])
 def test_the_epilog_does_not_take_a_recall_or_suspension_request_for_an_end(place: Place, wish: str) -> None:
     place.step()
-    record = place.task().record()
+    record = place.task().read_record()
     assert record
-    place.task().save(record.but(stage=".gridbridge/stage/x"))
+    place.task().save_record(record.but(stage=".gridbridge/stage/x"))
     place.decide(outcome=wish)
 
     control_methods.delete_job_of_killed_starter(place.task())
@@ -459,7 +459,7 @@ def test_the_first_step_reads_the_intent_of_an_earlier_method(place: Place) -> N
     control_methods.note_local_job_suspended(place.task())
 
     assert os.path.exists(place.folder / "tmp/.gridbridge/intent")
-    assert place.task().desired() == DesiredLocalJobState.SUSPENDED
+    assert place.task().read_desired_state() == DesiredLocalJobState.SUSPENDED
     assert not os.path.exists(place.folder / "tmp/.gridbridge/intent")
 
 
@@ -506,19 +506,19 @@ def test_files_in_tmpdir_from_before_the_job_are_no_notes(place: Place, plant: C
     notes.rmdir()
     tmpdir.chmod(0o777)
     plant(notes)
-    place.task().open_notes()
+    place.task().open_notes_folder()
 
-    assert not place.task().is_dead()
+    assert not place.task().is_deleted()
     assert not notes.is_symlink()
     assert (tmpdir.stat().st_mode & 0o777, notes.stat().st_mode & 0o777) == (0o755, 0o700)
 
 
 def test_notes_of_the_job_owner_stay(place: Place) -> None:
     """A starter and its methods share them, and so do two starters of one task."""
-    place.task().ask(DesiredLocalJobState.DEAD)
-    place.task().open_notes()
+    place.task().note_intent(DesiredLocalJobState.DEAD)
+    place.task().open_notes_folder()
 
-    assert place.task().is_dead()
+    assert place.task().is_deleted()
 
 
 def test_a_tmpdir_that_is_a_link_ends_the_starter_with_exit_status_100(place: Place) -> None:

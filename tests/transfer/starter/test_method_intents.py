@@ -89,7 +89,7 @@ def a_method(place: Place, desired: str, before: str = ":") -> subprocess.Popen[
     task = place.task()
     ask = (
         "import os, sys; from gridbridge.transfer.starter.local_task import LocalTask;"
-        " LocalTask(dict(os.environ)).ask({!r})"
+        " LocalTask(dict(os.environ)).note_intent({!r})"
     )
     script = f'{before}; "{sys.executable}" -c "$0" || exit 1; exit 0'
     return subprocess.Popen(["sh", "-c", script, ask.format(desired)], env=task.env, stdin=subprocess.PIPE)
@@ -102,7 +102,7 @@ def test_an_observation_within_a_second_of_a_method_does_not_overrule_the_method
     task = place.task()
     note(task, SUSPENDED, task_notes.boot_clock_sort_key(10))
 
-    task.learn(RUNNING, task_notes.boot_clock_sort_key(10 - later_s))
+    task.note_observed_state(RUNNING, task_notes.boot_clock_sort_key(10 - later_s))
 
     assert task_notes.desired_state_in_note(task_notes.newest_intent_note(task.private)) == expected
 
@@ -202,7 +202,7 @@ def test_a_job_end_overrules_a_suspension_request(place: Place) -> None:
 
 def test_a_deleted_job_is_neither_suspended_nor_resumed(place: Place) -> None:
     place.step()
-    place.task().ask(DesiredLocalJobState.DEAD)
+    place.task().note_intent(DesiredLocalJobState.DEAD)
     see(place, RUNNING)
 
     assert place.step() == "signal 9"
@@ -227,9 +227,9 @@ def test_an_intent_that_the_spool_did_not_accept_is_sent_by_the_next_step(place:
 def test_an_adopted_suspended_job_is_resumed_and_reported(place: Place) -> None:
     place.step()
     (place.folder / "beta/41").write_text("hs")
-    record = place.task().record()
+    record = place.task().read_record()
     assert record
-    place.task().save(record.but(desired=SUSPENDED))
+    place.task().save_record(record.but(desired=SUSPENDED))
 
     place.step()
 

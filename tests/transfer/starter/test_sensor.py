@@ -51,7 +51,7 @@ def publish(home: Path, age_s: float = 0, values: dict[str, str] = VALUES) -> Pa
 
 
 def report(home: Path) -> bytes:
-    return a_sensor(home).report(time.time())
+    return a_sensor(home).load_report(time.time())
 
 
 def a_sensor(home: Path, *program: str) -> HostLoadSensor:
@@ -64,7 +64,7 @@ class Execd:
     def __init__(self, home: Path, *poller: str) -> None:
         code = (
             "import sys; from gridbridge.transfer.starter.sensor import HostLoadSensor;"
-            "HostLoadSensor('n1', sys.argv[1], sys.argv[2], tuple(sys.argv[3:])).serve()"
+            "HostLoadSensor('n1', sys.argv[1], sys.argv[2], tuple(sys.argv[3:])).answer_execd_requests()"
         )
         log = str(home.parent / "sensor.log")
         argv = (sys.executable, "-c", code, str(home), log, *(poller or ("/bin/false",)))
@@ -159,7 +159,7 @@ def cuts(line: bytes) -> Iterator[list[bytes]]:
 def test_the_lines_of_execd_are_read_correctly_in_any_pieces(words: bytes) -> None:
     for pieces in cuts(words):
         requests = ExecdRequestLineBuffer()
-        asked = [requests.take(piece) for piece in pieces]
+        asked = [requests.next_request(piece) for piece in pieces]
         before = asked[: asked.index(QUIT)]
 
         ends = [piece.count(b"\n") for piece in pieces[: len(before)]]
@@ -169,7 +169,7 @@ def test_the_lines_of_execd_are_read_correctly_in_any_pieces(words: bytes) -> No
 
 def test_an_endless_request_line_is_dropped() -> None:
     requests = ExecdRequestLineBuffer()
-    asked = {requests.take(b"x" * 65536) for _ in range(8)} | {requests.take(b"quit\n")}
+    asked = {requests.next_request(b"x" * 65536) for _ in range(8)} | {requests.next_request(b"quit\n")}
 
     assert asked == {NOTHING_YET, REPORT}
 
@@ -256,10 +256,10 @@ SPOILED = {
 def test_a_spoiled_load_file_closes_the_queues_or_reports_nothing(home: Path, spoil: Callable[[Path], object]) -> None:
     sensor = a_sensor(home)
     publish(home)
-    known = sensor.report(time.time())
+    known = sensor.load_report(time.time())
     spoil(publish(home))
 
-    assert (report(home), known, sensor.report(time.time())) == (EMPTY, FULL, CLOSED)
+    assert (report(home), known, sensor.load_report(time.time())) == (EMPTY, FULL, CLOSED)
 
 
 @needs_root
@@ -282,7 +282,7 @@ def test_each_change_between_closed_and_recovered_is_logged_once(home: Path) -> 
     sensor = a_sensor(home)
     for age_s in (31, 31, 0, 0, 31, 31):
         publish(home, age_s)
-        sensor.report(time.time())
+        sensor.load_report(time.time())
 
     lines = (home.parent / "sensor.log").read_text().splitlines()
     assert [line.rpartition(" ")[2] for line in lines] == ["closed", "recovered", "closed"]
@@ -297,7 +297,7 @@ def test_an_unusable_log_file_does_not_stop_the_sensor(home: Path) -> None:
 def looks(sensor: HostLoadSensor, *signs: float, step_s: float = 10.0) -> list[bool]:
     """Look at a sign of life every ten seconds; say each time whether the poller hangs."""
     times = (1000.0 + step_s * number for number in range(len(signs)))
-    return [sensor._hangs(sign, 5000.0, passed) for sign, passed in zip(signs, times, strict=True)]
+    return [sensor._does_poller_hang(sign, 5000.0, passed) for sign, passed in zip(signs, times, strict=True)]
 
 
 def test_a_poller_without_watchdog_sign_for_a_minute_hangs(home: Path) -> None:
@@ -323,7 +323,7 @@ def test_a_shorter_limit_of_load_values_shortens_the_watchdog_time(home: Path) -
     path.write_bytes(published_file_formats.encode_load_values(time.time(), 5, VALUES))
     os.chown(path, SERVICE, -1)
     sensor = a_sensor(home)
-    sensor.report(time.time())
+    sensor.load_report(time.time())
 
     assert looks(sensor, *[4000.0] * 4) == [False, False, False, True]
 
@@ -382,7 +382,7 @@ def test_the_sensor_starts_a_missing_poller_as_the_service_account(idle_home: Pa
 def test_the_sensor_continues_if_no_process_can_be_started(home: Path) -> None:
     (home / "poller.lock").unlink()
 
-    without_room(lambda _: a_sensor(home).see_to_poller())
+    without_room(lambda _: a_sensor(home).start_or_replace_poller())
 
 
 def test_a_poller_that_ends_at_once_is_restarted_only_after_a_pause(idle_home: Path) -> None:

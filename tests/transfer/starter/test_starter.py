@@ -25,7 +25,7 @@ from gridbridge.transfer.starter.starter import DueStarterStep, run_next_starter
 from gridbridge.transfer.starter.starter_step_context import (
     EARLY_S,
     MOST_CLIENT_PROGRAM_FAILURES,
-    end_without_route,
+    end_job_without_route,
     retry_step_later,
 )
 from tests.transfer.starter.cells import CLIENT, TRANSFER, UNDEFER, Place
@@ -113,7 +113,7 @@ def test_a_task_that_could_start_at_home_is_guarded(
     (place.folder / "alpha/7.3").write_text("r")
 
     step = DueStarterStep(place.task(SGE_TASK_ID=task), "", ("true",))
-    step.take()
+    step.run_due_step()
 
     assert {message.guard for message in place.sent(TransferMessageKind.RECORD)} == {guard}
     assert place.calls("alpha qalter") == [f"alpha qalter {call}" for call in calls]
@@ -137,12 +137,12 @@ def test_a_guard_set_by_the_poller_is_removed_when_the_task_runs_again(
 ) -> None:
     place.asks(REMOTE)
     (place.folder / "alpha/7.3").write_text("r")
-    DueStarterStep(place.task(SGE_TASK_ID=task), "", ("true",)).take()
+    DueStarterStep(place.task(SGE_TASK_ID=task), "", ("true",)).run_due_step()
     place.asks(later)
     name = TRANSFER.replace(".0.1", ".3.1") if task == "3" else TRANSFER
     place.decide(name, outcome="exit", exit_status="99")
 
-    answer = DueStarterStep(place.task(SGE_TASK_ID=task), "", ("true",)).take()
+    answer = DueStarterStep(place.task(SGE_TASK_ID=task), "", ("true",)).run_due_step()
 
     assert answer == "exit 99"
     assert place.calls("alpha qalter") == [f"alpha qalter {call}" for call in taken_back]
@@ -164,11 +164,11 @@ def test_a_rescheduled_task_adopts_the_job_sent_from_another_transfer_queue(plac
     place.asks(QUEUE.format("transfer-beta,transfer-delta"))
     place.leads("transfer-delta", "delta")
     again = {"RESTARTED": "1", "QUEUE": "transfer-delta"}
-    DueStarterStep(place.task(**again), "", ("true",)).take()
+    DueStarterStep(place.task(**again), "", ("true",)).run_due_step()
     [asked] = place.sent(TransferMessageKind.ASK)
     place.answer(asked.wake, phase=StarterPhase.SUBMITTING, remote="beta", queue="transfer-beta")
 
-    DueStarterStep(place.task(**again), "", ("true",)).take()
+    DueStarterStep(place.task(**again), "", ("true",)).run_due_step()
 
     assert asked.restarted == "yes"
     records = {(one.queue, one.remote, one.phase) for one in place.sent(TransferMessageKind.RECORD)}
@@ -179,13 +179,13 @@ def test_a_rescheduled_task_adopts_the_job_sent_from_another_transfer_queue(plac
 
 def test_a_submission_without_recorded_id_is_found_instead_of_repeated(place: Place) -> None:
     place.step()
-    record = place.task().record()
+    record = place.task().read_record()
     assert record
-    place.task().save(record.but(remote_id="", phase=StarterPhase.SUBMITTING))
+    place.task().save_record(record.but(remote_id="", phase=StarterPhase.SUBMITTING))
 
     place.step()
 
-    found = place.task().record()
+    found = place.task().read_record()
     assert found
     assert found.remote_id == "41"
     assert len(place.calls("qsub")) == 1
@@ -209,7 +209,7 @@ def test_records_and_questions_hold_the_submission_time_of_the_local_job(place: 
     place.step()
     (place.folder / "tmp/.gridbridge/record").unlink()
 
-    DueStarterStep(place.task(RESTARTED="1"), "", ("true",)).take()
+    DueStarterStep(place.task(RESTARTED="1"), "", ("true",)).run_due_step()
 
     assert {one.submitted for one in place.sent(TransferMessageKind.RECORD)} == {"1795212523"}
     assert {one.submitted for one in place.sent(TransferMessageKind.ASK)} == {"1795212523"}
@@ -236,7 +236,7 @@ def test_retry_pauses_of_starters_are_random(place: Place) -> None:
 
 def test_a_starter_that_waited_long_resends_its_record_without_a_remote_query(place: Place) -> None:
     place.step()
-    place.task().ask(DesiredLocalJobState.RUNNING)
+    place.task().note_intent(DesiredLocalJobState.RUNNING)
     place.step()
     told, asked = len(place.sent(TransferMessageKind.RECORD)), len(place.calls("beta"))
 
@@ -253,7 +253,7 @@ def test_a_starter_that_waited_long_resends_its_record_without_a_remote_query(pl
 def test_an_intent_during_a_resent_record_is_handled_by_the_next_step(place: Place) -> None:
     place.step()
     place.start_away()
-    place.task().ask(DesiredLocalJobState.SUSPENDED)
+    place.task().note_intent(DesiredLocalJobState.SUSPENDED)
 
     place.step(noted="look")
     place.step()
@@ -266,7 +266,7 @@ def test_a_job_in_a_queue_without_route_ends_in_error_state(place: Place) -> Non
 
     with pytest.raises(UnconfiguredTransferQueue) as refused:
         place.step()
-    answer = end_without_route(place.task(), refused.value)
+    answer = end_job_without_route(place.task(), refused.value)
 
     assert answer == "exit 100"
     told = (place.folder / "active/error").read_text()
@@ -297,7 +297,7 @@ def test_a_job_in_a_new_queue_waits_a_limited_time_for_its_route(
     began = place.folder / "tmp/.gridbridge/early"
     began.write_text(f"{time.clock_gettime(time.CLOCK_BOOTTIME) - waited_s:.0f}")
 
-    told = end_without_route(place.task(), UnconfiguredTransferQueue("nowhere"), str(file))
+    told = end_job_without_route(place.task(), UnconfiguredTransferQueue("nowhere"), str(file))
 
     assert told.split()[0] == answer
 
@@ -309,7 +309,7 @@ def test_a_submitted_job_waits_for_its_route(place: Place) -> None:
     with pytest.raises(UnconfiguredTransferQueue) as refused:
         place.step()
 
-    assert end_without_route(place.task(), refused.value).startswith("again ")
+    assert end_job_without_route(place.task(), refused.value).startswith("again ")
 
 
 def write_mapping(place: Place, rules: str) -> None:
@@ -515,9 +515,9 @@ def test_an_adopted_suspended_job_runs_again(place: Place) -> None:
     place.step()
     place.start_away()
     (place.folder / "beta/41").write_text("hs")
-    record = place.task().record()
+    record = place.task().read_record()
     assert record
-    place.task().save(record.but(desired=DesiredLocalJobState.SUSPENDED))
+    place.task().save_record(record.but(desired=DesiredLocalJobState.SUSPENDED))
 
     place.step()
 
@@ -527,7 +527,7 @@ def test_an_adopted_suspended_job_runs_again(place: Place) -> None:
 def test_a_job_in_a_suspended_remote_queue_is_suspended(place: Place) -> None:
     place.step()
     (place.folder / "beta/41").write_text("S")
-    place.task().ask(DesiredLocalJobState.SUSPENDED)
+    place.task().note_intent(DesiredLocalJobState.SUSPENDED)
 
     place.step()
 
@@ -537,7 +537,7 @@ def test_a_job_in_a_suspended_remote_queue_is_suspended(place: Place) -> None:
 def test_suspending_an_unlisted_remote_job_is_no_error(place: Place) -> None:
     place.step()
     (place.folder / "beta/41").unlink()
-    place.task().ask(DesiredLocalJobState.SUSPENDED)
+    place.task().note_intent(DesiredLocalJobState.SUSPENDED)
 
     assert place.step().startswith("wait")
 
@@ -577,13 +577,13 @@ def test_the_reason_for_a_delayed_submission_is_reported_once_and_cleared(place:
         "tried in vain: error: unable to contact qmaster",  # qsub's
         "tried in vain: qstat: error: unable to contact qmaster",  # the search for what it left
     ]
-    assert [each.reason for each in [place.task().record()] if each] == [""]
+    assert [each.reason for each in [place.task().read_record()] if each] == [""]
 
 
 def test_a_new_failure_cause_is_reported_even_with_the_same_text(place: Place) -> None:
     place.step()
     for cause in (TransferFailureCause.HERE, TransferFailureCause.HERE, TransferFailureCause.UNREACHED):
-        place.task().excuse("no answer", cause)
+        place.task().report_retry_reason("no answer", cause)
 
     told = sorted((one.at, one.cause) for one in place.sent(TransferMessageKind.RECORD) if one.cause)
     assert [cause for _, cause in told] == [TransferFailureCause.HERE, TransferFailureCause.UNREACHED]
