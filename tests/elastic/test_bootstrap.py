@@ -1,4 +1,4 @@
-"""The files of conf/bootstrap, each on files of its own in the place of a machine's."""
+"""The bootstrap scripts in conf/bootstrap, run on test files in place of a machine's files."""
 
 import os
 import subprocess
@@ -28,14 +28,14 @@ def done(step: str, told: str, place: str, path: Path, umask: int = 0o022) -> No
 
 @pytest.fixture
 def hosts(tmp_path: Path) -> Path:
-    """Return a hosts file in which a node's name leads to two addresses, as cloud-init makes it."""
+    """Return a hosts file in which one node name has two addresses, as cloud-init writes it."""
     path = tmp_path / "hosts"
     path.write_text(BEFORE)
     return path
 
 
-def test_a_name_is_in_the_hosts_file_once(hosts: Path) -> None:
-    """Grid Engine takes the first address of a name, and a host on 127.0.1.1 never reports."""
+def test_each_node_name_is_in_the_hosts_file_once(hosts: Path) -> None:
+    """Grid Engine uses the first address of a name, and a host on 127.0.1.1 never reports."""
     told = "10.0.0.5 alpha-n5\n10.0.0.6 alpha-n6\n10.0.0.1 alpha-master\n"
     done("names", told, "/etc/hosts", hosts)
     once = hosts.read_text()
@@ -45,22 +45,19 @@ def test_a_name_is_in_the_hosts_file_once(hosts: Path) -> None:
     assert f"{kept}10.0.0.7\tother\n{told}" == once == hosts.read_text()
 
 
-def test_without_names_the_hosts_file_is_as_it_was(hosts: Path) -> None:
+def test_without_names_the_hosts_file_is_unchanged(hosts: Path) -> None:
     done("names", "", "/etc/hosts", hosts)
 
     assert BEFORE == hosts.read_text()
 
 
-def test_everybody_may_read_the_hosts_file(hosts: Path) -> None:
-    """Who logs in may have a narrow umask, which sudo keeps."""
+def test_the_hosts_file_is_readable_for_all_despite_a_narrow_umask(hosts: Path) -> None:
     done("names", "10.0.0.8 alpha-n8\n", "/etc/hosts", hosts, umask=0o077)
 
     assert 0o644 == os.stat(hosts).st_mode & 0o777
 
 
-def test_everybody_passes_through_the_folders_above_what_is_mounted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_above_a_mount_point_are_accessible_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mount").symlink_to("/bin/true")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     table, folder = tmp_path / "fstab", tmp_path / "export"
@@ -70,8 +67,7 @@ def test_everybody_passes_through_the_folders_above_what_is_mounted(
     assert 0o755 == os.stat(folder).st_mode & 0o777
 
 
-def test_many_names_are_written_at_once(hosts: Path) -> None:
-    """Each node that joins gets all of them, within the limit of a step."""
+def test_many_names_are_written_within_the_time_limit_of_a_step(hosts: Path) -> None:
     told = "".join(f"10.1.{at // 250}.{at % 250} host{at}\n" for at in range(5000))
     began = time.monotonic()
     done("names", told, "/etc/hosts", hosts)

@@ -1,4 +1,4 @@
-"""What a machine is prepared by: a file that is missing is a mistake in the configuration."""
+"""The bootstrap of a new machine."""
 
 import os
 import shutil
@@ -39,8 +39,7 @@ def said(preparing: NewMachineBootstrap) -> str:
     return str(told.value)
 
 
-def test_files_that_are_missing_or_no_text_are_told_with_their_keys(tmp_path: Path) -> None:
-    """Anything else would end the round of all nodes."""
+def test_a_missing_or_binary_file_is_reported_with_its_configuration_key(tmp_path: Path) -> None:
     mounts = tmp_path / "fstab"
     settings = MachineBootstrapSection(steps="mounts", mounts=str(mounts))
     preparing = NewMachineBootstrap(settings=settings, cell=CELL)
@@ -50,8 +49,7 @@ def test_files_that_are_missing_or_no_text_are_told_with_their_keys(tmp_path: Pa
     assert f"[bootstrap] mounts: {mounts}: no UTF-8" == said(preparing)
 
 
-def test_what_somebody_else_calls_a_daemon_is_none(tmp_path: Path) -> None:
-    """Who may log in before it runs keeps no node from joining by a process of its name."""
+def test_a_process_of_another_user_named_like_the_daemon_is_ignored(tmp_path: Path) -> None:
     begun, programs = tmp_path / "begun", tmp_path / "bin"
     programs.mkdir()
     text = (CONF / "bootstrap" / "execd").read_text()

@@ -1,4 +1,4 @@
-"""What a cell is asked to do with a host that joins, and with one that is gone."""
+"""How a host joins a cell and leaves a cell."""
 
 import socket
 from collections.abc import Callable
@@ -28,43 +28,43 @@ CELL = GridEngineCellAccess(root="/", cell="c", qmaster_port="1", execd_port="2"
 
 
 class Hosts:
-    """The calls of batch.gridengine.membership.hosts: one host, and what was done with it."""
+    """A fake of batch.gridengine.execution_hosts with one host, which records calls."""
 
     def __init__(self, *instances: HostQueueInstance) -> None:
         self.there = instances
         self.done: list[str] = []
 
     def query_host_queue_instances(self, *_: object) -> tuple[HostQueueInstance, ...]:
-        """Return its queue instances."""
+        """Return the queue instances of the host."""
         return self.there
 
     def list_execution_hosts(self, *_: object) -> tuple[str, ...]:
-        """Return the hosts that the cell knows."""
+        """Return the hosts of the cell."""
         return ("n1",)
 
     def is_execd_up(self, *_: object) -> bool:
-        """Say that it reports."""
+        """Say that the daemon reports."""
         return True
 
     def set_queue_slots(self, _: object, host: str, queue: str, slots: int) -> None:
-        """Note it."""
+        """Record the call."""
         self.done.append(f"{queue}@{host} {slots}")
 
     def place_host_last_in_queues(self, _: object, host: str, queues: tuple[str, ...]) -> None:
-        """Note it."""
+        """Record the call."""
         self.done.append(f"{' '.join(queues)} @{host} after the others")
 
     def enable_host_queues(self, _: object, host: str, closed: frozenset[str]) -> tuple[str, ...]:
-        """Note it."""
+        """Record the call."""
         self.done.append(f"open {host}")
         return tuple(one.queue for one in self.there if one.queue in closed)
 
     def reschedule_instance_tasks(self, _: object, host: str, queue: str) -> None:
-        """Note it."""
+        """Record the call."""
         self.done.append(f"put back {queue}@{host}")
 
     def __getattr__(self, name: str) -> object:
-        """Do anything else without a word."""
+        """Accept any other call."""
         return lambda *_: None
 
 
@@ -81,7 +81,7 @@ def site(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> GridEngineHostMembers
 def test_a_new_host_gets_its_slots_in_each_queue(
     monkeypatch: pytest.MonkeyPatch, queues: tuple[str, ...], expected: list[str]
 ) -> None:
-    """In those that its pool names, else in those of its host groups, but best-effort ones."""
+    """The queues are those of the pool, else those of the host groups without best-effort queues."""
     usual = HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True)
     besteffort = HostQueueInstance(queue="gb-be1", slots=1, is_used=False, is_disabled=True, is_best_effort=True)
     hosts = Hosts(usual, besteffort)
@@ -91,8 +91,9 @@ def test_a_new_host_gets_its_slots_in_each_queue(
     assert hosts.done == expected
 
 
-def test_a_host_that_is_filled_last_has_its_places_before_it_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them are found in one look at the queues of the cell."""
+def test_a_host_filled_last_is_placed_in_the_queues_before_it_is_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     names = ("all.q", "long.q")
     hosts = Hosts(*(HostQueueInstance(queue=one, slots=2, is_used=False, is_disabled=True) for one in names))
     node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4, is_filled_last=True)
@@ -102,8 +103,8 @@ def test_a_host_that_is_filled_last_has_its_places_before_it_is_opened(monkeypat
     assert hosts.done == expected
 
 
-def test_hosts_that_join_side_by_side_get_their_places_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second one has to see the number that the first one has got."""
+def test_parallel_joins_place_hosts_in_queues_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second host must see the sequence number of the first."""
     hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     meet = Barrier(2)
 
@@ -124,8 +125,8 @@ def test_hosts_that_join_side_by_side_get_their_places_one_after_the_other(monke
 
 
 @pytest.mark.parametrize("joins", [False, True], ids=["both leave", "one joins"])
-def test_queues_are_changed_for_one_host_after_the_other(monkeypatch: pytest.MonkeyPatch, joins: bool) -> None:
-    """Grid Engine would lose a change beside a host's leaving, which writes whole queues back."""
+def test_queues_are_changed_for_one_host_at_a_time(monkeypatch: pytest.MonkeyPatch, joins: bool) -> None:
+    """Grid Engine rewrites whole queues when a host leaves, and would lose a parallel change."""
     hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     meet = Barrier(2)
 
@@ -146,15 +147,14 @@ def test_queues_are_changed_for_one_host_after_the_other(monkeypatch: pytest.Mon
     assert "with another" not in hosts.done
 
 
-def test_a_new_host_in_no_queue_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No task would come there: it is as one that never joins, and the log says why."""
+def test_a_new_host_in_no_queue_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4, hostgroups=("@a", "@b"))
 
     with pytest.raises(NewHostInNoQueue, match=r"^n1 is in no queue: .* has n1 or @a or @b$"):
         site(Hosts(), monkeypatch).join(node)
 
 
-def test_a_new_host_in_best_effort_queues_alone_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_host_only_in_best_effort_queues_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     only = HostQueueInstance(queue="gb-be1", slots=1, is_used=False, is_disabled=True, is_best_effort=True)
     hosts = Hosts(only)
 
@@ -167,7 +167,7 @@ def test_a_new_host_in_best_effort_queues_alone_is_ready(monkeypatch: pytest.Mon
 def test_a_machine_with_the_address_of_another_host_is_not_prepared(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, taken: str
 ) -> None:
-    """Whoever lists it there would have the file server or the master logged in to as a node."""
+    """A wrong machine list must not lead to a login on the file server or the master."""
     (tmp_path / "mounts").write_text("# of the site\nnfs1:/home /home nfs defaults 0 0\n")
     hosts = Hosts()
     monkeypatch.setattr(hosts, "list_execution_hosts", lambda *_: ("n2", "n2.site"))
@@ -186,8 +186,8 @@ def note(done: list[tuple[object, ...]]) -> Callable[..., None]:
     return lambda *words: done.append(words)
 
 
-def test_a_machine_may_have_the_address_of_a_host_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its machine is gone, and clouds give addresses again."""
+def test_a_machine_may_have_the_address_of_a_silent_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clouds reuse the addresses of deleted machines."""
     hosts = Hosts()
     monkeypatch.setattr(hosts, "list_execution_hosts", lambda *_: ("n2",))
     monkeypatch.setattr(hosts, "is_execd_up", lambda *_: False)
@@ -197,15 +197,15 @@ def test_a_machine_may_have_the_address_of_a_host_that_is_silent(monkeypatch: py
     assert cell.join(MachineToJoinCell(name="n1", address="10.0.0.9", slots=4)) is HostJoinStep.ADMITTED
 
 
-def test_a_queue_that_somebody_closed_stays_closed_on_a_new_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disabled_queue_stays_closed_on_a_new_host(monkeypatch: pytest.MonkeyPatch) -> None:
     hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4, closed=frozenset(("all.q", "long.q")))
 
     assert site(hosts, monkeypatch).join(node) is HostJoinStep.CLOSED
 
 
-def test_of_a_host_that_is_gone_the_tasks_are_named_that_stay_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not their whole arrays, of which other tasks run elsewhere: who types the line ends these."""
+def test_the_error_about_a_lost_host_names_only_the_tasks_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tasks of the same arrays run on other hosts."""
     tasks = ("61", "62.3", "61")  # a parallel job has a row for each queue
     hosts = Hosts(HostQueueInstance(queue="all.q", slots=3, is_used=True, is_disabled=True, tasks=tasks))
 
@@ -214,7 +214,7 @@ def test_of_a_host_that_is_gone_the_tasks_are_named_that_stay_there(monkeypatch:
     assert hosts.done == ["put back all.q@n1"]
 
 
-def test_tasks_of_a_host_that_is_gone_and_that_run_elsewhere_are_nobodys_to_end(
+def test_rescheduled_tasks_of_a_lost_host_do_not_delay_its_removal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     used = HostQueueInstance(queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("62.3",))
@@ -226,10 +226,14 @@ def test_tasks_of_a_host_that_is_gone_and_that_run_elsewhere_are_nobodys_to_end(
     assert done.step is HostRemovalResult.LEFT
 
 
-@pytest.mark.parametrize(("granted", "is_idle"), [({"all.q@n1": 1}, False), ({"all.q@n11": 1}, True), ({}, True)])
-def test_a_host_with_slots_of_a_reservation_to_come_is_not_idle(
+@pytest.mark.parametrize(
+    ("granted", "is_idle"),
+    [({"all.q@n1": 1}, False), ({"all.q@n1.site": 2}, False), ({"all.q@n11": 1}, True), ({}, True)],
+)
+def test_a_host_with_reserved_slots_is_not_idle(
     granted: dict[str, int], is_idle: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The reservation may begin later."""
     hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     cell = site(hosts, monkeypatch)
     monkeypatch.setattr(
@@ -253,7 +257,7 @@ esac
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """Return where the programs of a cell with one idle host are; qconf notes how it is called."""
+    """Return the folder of the programs of a cell with one idle host; qconf records its calls."""
     for name, text in (("qconf", QCONF), ("qstat", "#!/bin/sh\nexit 1\n")):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
@@ -270,16 +274,16 @@ def leave(programs: Path, *, is_dead: bool = False) -> tuple[HostRemovalProgress
     return told, [one for one in calls if not one.startswith("-s")]
 
 
-def test_a_daemon_ends_before_its_host_is_removed(programs: Path) -> None:
-    """One that runs registers its host again (qconf(1), -ke)."""
+def test_the_daemon_of_a_host_is_stopped_before_the_removal(programs: Path) -> None:
+    """A running daemon registers its host again (qconf(1), -ke)."""
     assert leave(programs) == (HostRemovalProgress.left(), ["-ke n1", "-de n1"])
 
 
-def test_the_daemon_of_a_dead_host_is_not_asked_to_end(programs: Path) -> None:
+def test_the_daemon_of_a_dead_host_is_not_stopped(programs: Path) -> None:
     assert leave(programs, is_dead=True) == (HostRemovalProgress.left(), ["-de n1"])
 
 
-def test_what_still_names_a_host_is_told_with_its_command(programs: Path) -> None:
+def test_an_object_that_refers_to_the_host_is_reported_with_a_command(programs: Path) -> None:
     (programs / "qconf.named").touch()
 
     told, _ = leave(programs)
@@ -288,7 +292,7 @@ def test_what_still_names_a_host_is_told_with_its_command(programs: Path) -> Non
     assert told == HostRemovalProgress.kept(why)
 
 
-def test_tasks_that_do_not_make_way_are_told_with_the_command_that_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_best_effort_tasks_that_do_not_end_are_reported_with_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     used = HostQueueInstance(
         queue="gb-be1", slots=2, is_used=True, is_disabled=True, is_best_effort=True, tasks=("61",)
     )
@@ -297,14 +301,3 @@ def test_tasks_that_do_not_make_way_are_told_with_the_command_that_shows_them(mo
 
     why = "gb-be1 is in use: `qstat -u '*' -s rs -q '*@n1'` shows the tasks"
     assert told == HostRemovalProgress.kept(why)
-
-
-@pytest.mark.parametrize(("granted", "is_idle"), [("all.q@n1.site", False), ("all.q@n11", True)], ids=["it", "another"])
-def test_a_host_with_reserved_slots_is_not_idle(monkeypatch: pytest.MonkeyPatch, granted: str, is_idle: bool) -> None:
-    """Be the reservation one that begins later, which no list of queues shows."""
-    monkeypatch.setattr(
-        host_membership_and_tags.cell_configuration_reader, "query_advance_reserved_slots", lambda _: {granted: 2}
-    )
-    usual = HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True)
-
-    assert site(Hosts(usual), monkeypatch).look("n1").is_idle is is_idle

@@ -1,4 +1,4 @@
-"""Builders of what a round looks at."""
+"""Builders for the input of a balancer round: hosts, queues, jobs and nodes."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ def cases(names: str | tuple[str, ...], rows: Mapping[str, Any]) -> pytest.MarkD
 
 
 def ago(minutes: float) -> datetime:
-    """Return a moment before now."""
+    """Return the time that is the given number of minutes before noon."""
     return NOON - timedelta(minutes=minutes)
 
 
@@ -35,7 +35,7 @@ def instance(
     begun: Iterable[grid_engine_cell.RunningTaskGroup] = (),
     promised: int = 0,
 ) -> grid_engine_cell.QueueInstance:
-    """Return a queue on a host, with the slots of what runs there."""
+    """Return a queue on a host; `running` has the slots of each running task."""
     used = tuple(running)
     return grid_engine_cell.QueueInstance(
         queue=queue,
@@ -51,7 +51,7 @@ def instance(
 
 
 def begun(minutes: float, slots: int = 4, name: str = "job") -> grid_engine_cell.RunningTaskGroup:
-    """Return a task of alice's that has run for so many minutes."""
+    """Return a running task of user alice that started the given number of minutes ago."""
     return grid_engine_cell.RunningTaskGroup(owner="alice", name=name, slots=slots, since=ago(minutes))
 
 
@@ -71,7 +71,7 @@ def waiting(
     kind: tuple[str, str] = ("alice", "job"),
     **asks: str,
 ) -> grid_engine_cell.WaitingJobGroup:
-    """Return jobs of which the first in the list waits for so many minutes."""
+    """Return a group of waiting jobs; the first job has waited for the given number of minutes."""
     return grid_engine_cell.WaitingJobGroup(
         shape=grid_engine_cell.TaskResourceRequests(slots=slots, queues=queues, pe=pe, requests=tuple(asks.items())),
         state=qstat_state_letters.parse_job_state_letters(state),
@@ -95,7 +95,7 @@ def node(
     pool: str = "",
     is_kept: bool = False,
 ) -> ElasticNode:
-    """Return a node that is up, and maybe idle, for so many minutes."""
+    """Return a node that has been up, and optionally idle, for the given numbers of minutes."""
     since = None if minutes is None else ago(minutes)
     return ElasticNode(
         name=name,
@@ -114,7 +114,7 @@ def situation(
     changed: float | None = None,
     hosts: Iterable[str] = (),
 ) -> BalanceSituation:
-    """Return a cell whose hosts are those of its queues, and more."""
+    """Return the input of a round for a cell with the given queues and some further hosts."""
     names = dict.fromkeys([*(one.host for one in instances), *hosts])
     return BalanceSituation(
         now=NOON,
@@ -135,7 +135,7 @@ def cluster(
     wait: Iterable[grid_engine_cell.WaitingJobGroup] = (),
     changed: float | None = None,
 ) -> BalanceSituation:
-    """Return a master and nodes of four slots each."""
+    """Return the input of a round for a master and nodes with four slots each."""
     busy = running or {}
     found = [instance(name, busy.get(name, ())) for name in (MASTER, *nodes)]
     return situation(*found, wait=wait, nodes=nodes.values(), changed=changed)

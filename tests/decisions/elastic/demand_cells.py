@@ -1,4 +1,4 @@
-"""Builders of a cell whose layout is known, and of pools."""
+"""Builders of a cell with a known configuration, and of node pools."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -95,7 +95,7 @@ def cell(
     licences: Mapping[str, str] | None = None,
     **more: Any,
 ) -> BalanceSituation:
-    """Return a cell; each host has the same left of its consumables."""
+    """Return a cell in which each host has the same free consumables."""
     names = dict.fromkeys(one.host for one in instances)
     values = (("arch", "lx-amd64"),)
     hosts = (CellExecutionHost(name=one, left=tuple((left or {}).items()), values=values) for one in names)
@@ -107,7 +107,7 @@ def cell(
 
 
 def three_hosts(told: dict[str, str], identity: JobAccessIdentity = ANYBODY, **job: Any) -> BalanceSituation:
-    """Return idle hosts n1, n2 and n3, the last two in @big, and 99 tasks that wait for a queue with these values."""
+    """Return idle hosts n1, n2, n3 (n2 and n3 in @big) and 99 tasks that wait for a queue with these attributes."""
     queue = parse_cell_queue("all.q", {"hostlist": "@allhosts", "pe_list": "smp mpi"} | told)
     mpi = ParallelEnvironment(
         name="mpi",
@@ -133,7 +133,7 @@ def fitting_tasks(told: dict[str, str], identity: JobAccessIdentity = ANYBODY, *
 
 
 def plan_in_big(told: dict[str, str], identity: JobAccessIdentity = ANYBODY, most: int = 9, **job: Any) -> BalancePlan:
-    """Return what a round does if the three hosts are full, and new nodes are in @big."""
+    """Return the plan if the three hosts are full and new nodes join host group @big."""
     seen = three_hosts(told, identity, **job)
     none = replace(seen.cell, instances=full(MASTER, "n1", "n2", "n3"))
     pools = {"p": NodePoolSection(slots=4, resources=QueueDefaultRequests(mfree="8G"), hostgroups="@big @allhosts")}
@@ -141,27 +141,27 @@ def plan_in_big(told: dict[str, str], identity: JobAccessIdentity = ANYBODY, mos
 
 
 def with_standby(sizes: Mapping[str, int], *there: QueueInstance, **more: Any) -> BalanceSituation:
-    """Return a cell, some hosts of which, given with their slots, rest; their daemons are silent."""
+    """Return a cell in which hosts of the given sizes are powered off."""
     silent = [instance(name, slots=slots, state="au") for name, slots in sizes.items()]
     nodes = [node(name, state="standby", pool="rack") for name in sizes]
     return cell(*there, *silent, nodes=nodes, **({"standby": tuple(sizes)} | more))
 
 
 def full(*names: str) -> tuple[QueueInstance, ...]:
-    """Return hosts of four slots on which nothing is free."""
+    """Return hosts with four slots, all in use."""
     return tuple(instance(name, (4,)) for name in names)
 
 
 def plan(
     seen: BalanceSituation, pools: Mapping[str, NodePoolSection] | None = None, most: int = 200, **demand: Any
 ) -> BalancePlan:
-    """Return what a round does; by default with nodes of four slots and 8 GB."""
+    """Return the plan by policy demand; new nodes have four slots and 8 GB unless pools are given."""
     rules = replace(RULES, max_nodes=most)
     return plan_balance_by_demand(seen, rules, DemandPolicySection(**demand), PLAIN if pools is None else pools)
 
 
 def after(seen: BalanceSituation, done: BalancePlan) -> BalanceSituation:
-    """Return what is seen once the nodes of a plan have been requested."""
+    """Return the situation after the nodes of a plan were requested or removed."""
     groups = done.groups or ("",) * done.add
     numbers = (int(one.name[3:]) for one in seen.nodes if one.name.startswith("new"))
     first = max(numbers, default=0) + 1

@@ -1,4 +1,4 @@
-"""What a round shows everybody, made from the one before it."""
+"""What a balancer round publishes, based on the figures of the previous round."""
 
 from datetime import timedelta
 
@@ -38,7 +38,7 @@ def shown(
     *refused: NodeAddOrRemoveRefusal,
     seen: BalanceSituation | None = None,
 ) -> PublishedBalancerFigures:
-    """Return what is shown after a round."""
+    """Return the published figures after a round."""
     looked = seen or situation(instance("n1", (1,)))
     plan = BalancePlan(verdict=BalancePlanReason.WAITS, figures=FIGURES, refused=refused)
     return balancer_figures_if_cell_observed(
@@ -46,7 +46,7 @@ def shown(
     )
 
 
-def test_counters_go_on_from_the_round_before() -> None:
+def test_published_counters_continue_from_the_previous_round() -> None:
     first = shown(None, BalancerRoundNodeChanges(added={"usual": 2}, failed={"cheap": 1}))
     second = shown(first, BalancerRoundNodeChanges(added={"usual": 1}, removed={"usual": 1}))
     blind_one = balancer_figures_if_cell_unobserved(second, "alpha", LATER, "no answer")
@@ -60,7 +60,7 @@ def test_counters_go_on_from_the_round_before() -> None:
     )
 
 
-def test_counters_begin_anew_for_another_cluster() -> None:
+def test_published_counters_start_at_zero_for_another_cluster() -> None:
     other = PublishedBalancerFigures(
         cluster="beta", at=NOON, rounds=7, pools=(PublishedPoolNodeCounters(pool="x", added=9),)
     )
@@ -68,8 +68,8 @@ def test_counters_begin_anew_for_another_cluster() -> None:
     assert (shown(other, UNCHANGED).rounds, shown(other, UNCHANGED).pools) == (1, ())
 
 
-def test_a_round_that_saw_nothing_leaves_what_was_seen() -> None:
-    """Nothing known is never shown as an idle cell."""
+def test_a_round_that_could_not_read_the_cell_publishes_the_last_known_figures() -> None:
+    """An unreadable cell is never published as an idle cell."""
     first = shown(None, BalancerRoundNodeChanges(sentence="1 job waits: add 1", added={"usual": 1}))
     second = balancer_figures_if_cell_unobserved(first, "alpha", LATER, "alpha: qstat: no answer in time")
 
@@ -81,7 +81,7 @@ def test_a_round_that_saw_nothing_leaves_what_was_seen() -> None:
     assert (none.seen_at, none.statistics, none.blind_rounds) == (None, None, 1)
 
 
-def test_nodes_are_told_by_pool_and_state() -> None:
+def test_nodes_are_counted_by_pool_and_state() -> None:
     nodes = [node("n1", pool="a"), node("n2", pool="a"), node("n3", state="booting", pool="b")]
 
     assert shown(None, UNCHANGED, seen=situation(nodes=nodes)).nodes == (
@@ -90,21 +90,21 @@ def test_nodes_are_told_by_pool_and_state() -> None:
     )
 
 
-def test_jobs_are_told_by_cause_and_hosts_are_not() -> None:
+def test_refused_jobs_are_counted_by_cause_and_refused_hosts_are_not_counted() -> None:
     held = [NodeAddOrRemoveRefusal(job=number, cause=NodeAddOrRemoveRefusalCause.HELD) for number in (1, 2)]
     busy = NodeAddOrRemoveRefusal(host="n1", cause=NodeAddOrRemoveRefusalCause.BUSY)
 
     assert shown(None, UNCHANGED, *held, busy).refused == (PublishedNewNodeRefusalCount(cause="held", jobs=2),)
 
 
-def test_limits_are_those_of_the_hour_where_a_schedule_has_some() -> None:
+def test_the_published_node_limits_are_those_of_the_schedule_at_this_hour() -> None:
     found = shown(None, BalancerRoundNodeChanges(min_nodes=1, max_nodes=50))
 
     assert (found.min_nodes, found.max_nodes) == (FIGURES.least, FIGURES.most)
 
 
 def owned(state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE) -> BalancerOwnedNode:
-    """Return a node of a pool."""
+    """Return a node of pool usual."""
     return BalancerOwnedNode(name="n3", pool="usual", state=state, since=NOON, cause=cause)
 
 
@@ -132,7 +132,7 @@ DEAD = owned(ElasticNodeState.REMOVING, NodeStateCause.NEVER_BOOTED)
         *("never booted", "went then", "vanished", "no capacity"),
     ],
 )
-def test_a_node_comes_goes_and_fails_once(
+def test_each_node_counts_once_as_added_removed_and_failed(
     before: BalancerOwnedNode | None, node: BalancerOwnedNode, expected: tuple[int, int, int]
 ) -> None:
     done = count_node_changes_by_pool([(before, node)], UNCHANGED)

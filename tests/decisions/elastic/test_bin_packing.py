@@ -1,4 +1,4 @@
-"""Policy demand: how many nodes what waits is packed into, from which pool."""
+"""Policy demand: how many nodes are added for waiting tasks, and from which pool."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -50,8 +50,8 @@ HTC, HPC = ("htc.q",), ("hpc.q",)
         "fill up, larger than a group": ([waiting(1, slots=28, pe="fill", queues=HPC)], 0, []),
     },
 )
-def test_nodes_of_four_slots_and_8_gb(wait: list[WaitingJobGroup], expected: int, groups: list[int]) -> None:
-    """The cases by which another autoscaler for Grid Engine is tested, in its numbers."""
+def test_tasks_are_packed_into_new_nodes(wait: list[WaitingJobGroup], expected: int, groups: list[int]) -> None:
+    """The cases and numbers are those of the tests of another autoscaler for Grid Engine."""
     found = plan(cell(*full(MASTER), wait=wait), F4)
 
     assert expected == found.add
@@ -133,32 +133,32 @@ ADDED: dict[str, tuple[BalanceSituation, dict[str, Any], int]] = {
 
 
 @cases(("seen", "settings", "expected"), ADDED)
-def test_so_many_nodes_are_added(seen: BalanceSituation, settings: dict[str, Any], expected: int) -> None:
+def test_the_number_of_added_nodes(seen: BalanceSituation, settings: dict[str, Any], expected: int) -> None:
     assert plan(seen, **settings).add == expected
 
 
 @pytest.mark.parametrize(("age_s", "expected"), [(1799, 0), (1801, 1)])
-def test_a_node_on_its_way_is_reckoned_with_until_it_is_late(age_s: int, expected: int) -> None:
+def test_a_booting_node_counts_as_capacity_until_the_boot_timeout(age_s: int, expected: int) -> None:
     since = NOON - timedelta(seconds=age_s)
     late = replace(node("n1", None, "booting"), since=since, pool="plain")
 
     assert expected == plan(cell(*full(MASTER), wait=[waiting(1)], nodes=[late])).add
 
 
-def test_what_fits_in_free_slots_adds_nothing() -> None:
+def test_no_node_is_added_for_tasks_that_fit_in_free_slots() -> None:
     seen = cell(instance(MASTER), wait=[waiting(60, tasks=4)])
 
     assert plan(seen).verdict is Reason.ALL_FIT
     assert plan(cell(instance(MASTER), wait=[waiting(60, tasks=5)])).add == 1
 
 
-def test_a_million_tasks_are_a_few_numbers() -> None:
+def test_a_million_tasks_are_planned_by_arithmetic() -> None:
     seen = cell(*full(MASTER), wait=[waiting(1, tasks=1_000_000)])
 
     assert plan(seen, {"p": NodePoolSection(slots=64)}, most=100_000).add == 15625
 
 
-def test_a_parallel_task_stays_on_one_host_or_spreads_as_its_environment_says() -> None:
+def test_the_environment_decides_whether_a_task_uses_several_hosts() -> None:
     half = [instance(MASTER, (2,)), instance("n1", (2,))]
 
     assert plan(cell(*half, wait=[waiting(1, slots=4, pe="smp")])).add == 1
@@ -168,7 +168,7 @@ def test_a_parallel_task_stays_on_one_host_or_spreads_as_its_environment_says() 
     assert plan(cell(*half, wait=[waiting(1, slots=6, pe="pairs")])).add == 1
 
 
-def test_queues_may_be_several_and_of_a_host_group() -> None:
+def test_a_queue_request_may_list_several_queues_and_host_groups() -> None:
     free = [instance("n1"), instance("n2")]
 
     def added(*queues: str) -> int:
@@ -198,8 +198,8 @@ def test_queues_may_be_several_and_of_a_host_group() -> None:
         ("*", 0, 1),
     ],
 )
-def test_a_job_that_asks_for_hosts_fits_on_those_alone(asked: str, added: int, fit: int) -> None:
-    """Nobody knows a new node's name: it is none of those that are asked for."""
+def test_a_job_that_requests_hosts_by_name_fits_only_on_these_hosts(asked: str, added: int, fit: int) -> None:
+    """A new node has none of the requested names, because the name of a new node is not known yet."""
     seen = cell(*full("n1"), instance("n2"), wait=[waiting(1, hostname=asked)])
     found = plan(seen)
 
@@ -220,10 +220,8 @@ def test_a_job_that_asks_for_hosts_fits_on_those_alone(asked: str, added: int, f
         ("all.q", ("*.q",), 1),
     ],
 )
-def test_a_job_that_asks_for_a_queue_by_l_qname_waits_for_that_queue(
-    asked: str, queues: tuple[str, ...], added: int
-) -> None:
-    """As for -q; where both are asked for both have to fit."""
+def test_a_qname_request_restricts_the_queues_of_a_job(asked: str, queues: tuple[str, ...], added: int) -> None:
+    """If a job requests queues by -q as well, both requests must match."""
     found = plan(cell(*full("n1"), wait=[waiting(1, queues=queues, qname=asked)]))
 
     assert found.add == added
@@ -234,15 +232,15 @@ def test_a_job_that_asks_for_a_queue_by_l_qname_waits_for_that_queue(
     ("asked", "added"),
     [("!sol-sparc", 1), ("lx-*&!lx-x86", 1), ("(lx-x86|lx-amd64)", 1), ("!lx-amd64", 0), ("lx-*&!*-amd64", 0)],
 )
-def test_a_job_that_asks_for_a_text_by_an_expression_fits_where_it_matches(asked: str, added: int) -> None:
-    """As gridsub itself asks for a campaign's properties."""
+def test_an_expression_for_a_text_resource_restricts_the_hosts_of_a_job(asked: str, added: int) -> None:
+    """The program gridsub requests the properties of a campaign by such expressions."""
     found = plan(cell(*full("n1"), wait=[waiting(1, arch=asked)]))
 
     assert found.add == added
     assert [one.cause for one in found.refused] == ([] if added else [Cause.NO_VALUE])
 
 
-def test_a_pool_that_joins_the_host_group_is_chosen() -> None:
+def test_nodes_come_from_the_pool_that_joins_the_requested_host_group() -> None:
     pools = {"big": NodePoolSection(slots=4, hostgroups="@allhosts @big"), "all": NodePoolSection(slots=4)}
     found = plan(cell(*full("n1"), wait=[waiting(1, queues=("all.q@@big",))]), pools)
 
@@ -264,20 +262,19 @@ def test_a_pool_that_joins_the_host_group_is_chosen() -> None:
     ],
     ids=["priority", "price of a slot", "spot", "waste", "price at noon", "another hour"],
 )
-def test_pools_are_chosen_by_priority_then_price_then_waste(pools: dict[str, NodePoolSection], expected: str) -> None:
+def test_pools_are_chosen_by_priority_price_and_unused_slots(pools: dict[str, NodePoolSection], expected: str) -> None:
     assert expected == plan(cell(*full(MASTER), wait=[waiting(1, tasks=3)]), pools).pool
 
 
 @pytest.mark.parametrize(("minutes", "expected"), [(9, "b"), (11, "a")])
-def test_a_pool_without_capacity_is_left_out_for_ten_minutes(minutes: int, expected: str) -> None:
+def test_a_pool_without_capacity_is_skipped_for_ten_minutes(minutes: int, expected: str) -> None:
     pools = {"a": NodePoolSection(slots=4, priority=1), "b": NodePoolSection(slots=4)}
     seen = cell(*full(MASTER), wait=[waiting(1)], failed={"a": ago(minutes)})
 
     assert expected == plan(seen, pools).pool
 
 
-def test_what_one_pool_may_not_give_comes_from_the_next() -> None:
-    """A round adds nodes of one pool, the next round those of another."""
+def test_nodes_that_one_pool_cannot_give_come_from_the_next_pool_in_the_next_round() -> None:
     pools = {"a": NodePoolSection(slots=4, priority=1, limit=2), "b": NodePoolSection(slots=4)}
     first = plan(seen := cell(*full(MASTER), wait=[waiting(1, tasks=20)]), pools)
     second = plan(after(seen, first), pools)
@@ -307,7 +304,7 @@ def test_what_one_pool_may_not_give_comes_from_the_next() -> None:
         *("hour", "none", "month", "no month", "neither"),
     ],
 )
-def test_limits_and_budgets_hold(
+def test_limits_and_budgets_restrict_the_number_of_added_nodes(
     pool: dict[str, int], demand: dict[str, float], most: int, expected: int, verdict: Reason
 ) -> None:
     pools = {"p": NodePoolSection(slots=4, **pool)}  # type: ignore[arg-type]
@@ -318,8 +315,7 @@ def test_limits_and_budgets_hold(
 
 
 @pytest.mark.parametrize("state", ["ready", "booting"])
-def test_what_nodes_cost_already_is_of_the_hours_budget(state: str) -> None:
-    """Two that are up, or on their way, take four of five or six."""
+def test_present_and_booting_nodes_reduce_the_remaining_hourly_budget(state: str) -> None:
     pools = {"p": NodePoolSection(slots=4, price=2)}
     nodes = [node(name, 1, state, pool="p") for name in ("n1", "n2")]
     up = full(MASTER, "n1", "n2") if state == "ready" else full(MASTER)
@@ -329,8 +325,7 @@ def test_what_nodes_cost_already_is_of_the_hours_budget(state: str) -> None:
     assert (none.add, none.verdict, one.add) == (0, Reason.OVER_BUDGET, 1)
 
 
-def test_what_forbids_a_node_of_any_pool_is_told_before_what_one_pool_lacks() -> None:
-    """The first pool has no capacity; the other one has, but there may be no more nodes."""
+def test_a_limit_that_forbids_all_new_nodes_is_reported_before_the_shortage_of_one_pool() -> None:
     pools = {"p": NodePoolSection(slots=4, priority=1), "q": NodePoolSection(slots=4)}
     seen = cell(*full(MASTER), wait=[waiting(1, tasks=9)], failed={"p": ago(1)})
 
@@ -342,7 +337,9 @@ def test_what_forbids_a_node_of_any_pool_is_told_before_what_one_pool_lacks() ->
     [({"failed": {"plain": ago(1)}}, {}, Reason.NO_CAPACITY), ({}, {"budget_month": 1.0}, Reason.OVER_MONTH)],
     ids=["no capacity", "no money"],
 )
-def test_it_is_told_why_the_least_is_not_there(told: dict[str, object], demand: dict[str, float], why: Reason) -> None:
+def test_the_plan_says_why_the_minimum_number_of_nodes_is_not_reached(
+    told: dict[str, object], demand: dict[str, float], why: Reason
+) -> None:
     pools = {"plain": NodePoolSection(slots=4, price=2)}
     found = plan(cell(instance(MASTER), **told), pools, schedule="0-24 4-9", **demand)
 
@@ -354,7 +351,7 @@ def test_it_is_told_why_the_least_is_not_there(told: dict[str, object], demand: 
     [("", "@nogroup"), ("no.q", "@allhosts"), ("all.q no.q", "@big"), ("", "@big"), ("", "@far")],
     ids=["no group", "no queue", "one queue", "a group of no queue", "queues of others' tasks"],
 )
-def test_a_pool_whose_nodes_could_not_join_gives_none(queues: str, hostgroups: str) -> None:
+def test_a_pool_whose_nodes_would_be_in_no_ordinary_queue_gives_no_nodes(queues: str, hostgroups: str) -> None:
     pools = {"p": NodePoolSection(slots=4, queues=queues, hostgroups=hostgroups)}
     others = {
         "be.q": CellQueue(name="be.q", hosts=("@far",), is_best_effort=True),
@@ -366,7 +363,7 @@ def test_a_pool_whose_nodes_could_not_join_gives_none(queues: str, hostgroups: s
     assert (found.add, found.verdict) == (0, Reason.NO_SUCH_PLACE)
 
 
-def test_where_no_layout_is_known_nodes_are_in_the_usual_queue() -> None:
+def test_without_a_known_cell_configuration_new_nodes_are_in_the_configured_queue() -> None:
     seen = cell(*full(MASTER), wait=[waiting(1, tasks=5)], layout=CellConfiguration())
 
     assert plan(seen, {"p": NodePoolSection(slots=4)}).add == 2
@@ -383,18 +380,18 @@ def test_where_no_layout_is_known_nodes_are_in_the_usual_queue() -> None:
         ("wed 20-13 0-3, 0-24 0-6", 5),
     ],
 )
-def test_a_schedule_says_how_many_nodes_there_may_be_now(schedule: str, expected: int) -> None:
-    """It is a Thursday, and noon."""
+def test_a_schedule_sets_the_maximum_number_of_nodes_at_this_hour(schedule: str, expected: int) -> None:
+    """The rounds run on a Thursday at noon."""
     assert expected == plan(cell(*full(MASTER), wait=[waiting(1, tasks=99)]), schedule=schedule).add
 
 
-def test_a_schedule_may_want_nodes_before_anybody_needs_them() -> None:
+def test_a_schedule_may_add_nodes_without_waiting_tasks() -> None:
     found = plan(cell(instance(MASTER)), schedule="mon-fri 11-20 4-9, 0-24 1-9")
 
     assert (found.add, found.pool, found.verdict) == (3, "plain", Reason.BELOW_MINIMUM)
 
 
-def test_a_cluster_without_slots_gets_a_first_node_alone() -> None:
+def test_a_cluster_without_slots_gets_one_first_node_and_then_waits_for_the_node() -> None:
     seen = cell(wait=[waiting(0, tasks=99)])
     coming = after(seen, first := plan(seen, {}))
 
@@ -431,14 +428,14 @@ def test_a_cluster_without_slots_gets_a_first_node_alone() -> None:
     ],
     ids=lambda one: one.name.lower() if isinstance(one, Cause) else "",
 )
-def test_what_growing_can_not_help_adds_nothing_and_is_told(one: WaitingJobGroup, cause: Cause) -> None:
+def test_jobs_that_new_nodes_cannot_help_are_refused(one: WaitingJobGroup, cause: Cause) -> None:
     found = plan(cell(*full(MASTER), wait=[one], left={"mfree": "8G"}, licences={"licence": "1"}))
 
     assert (0, [(7, cause)]) == (found.add, [(each.job, each.cause) for each in found.refused])
 
 
 @pytest.mark.parametrize("limits", [{"most": 0}, {"wait_s": 1e6}], ids=["no maximum", "too young"])
-def test_what_no_node_could_run_is_told_where_none_may_be_added(limits: dict[str, Any]) -> None:
+def test_a_job_that_no_node_could_run_is_refused_even_if_no_node_may_be_added(limits: dict[str, Any]) -> None:
     found = plan(cell(*full(MASTER), wait=[waiting(9, gpu="1")]), **limits)
 
     assert found.add == 0
@@ -455,15 +452,15 @@ def test_what_no_node_could_run_is_told_where_none_may_be_added(limits: dict[str
         (waiting(9, arch="a\nb\x9b1m"), "the job requests arch=a�b�1m, and no"),
     ],
 )
-def test_it_is_told_what_a_job_asks_for_in_vain(one: WaitingJobGroup, expected: str) -> None:
+def test_the_explanation_of_a_refusal_names_the_request_of_the_job(one: WaitingJobGroup, expected: str) -> None:
     (told,) = plan(cell(*full(MASTER), wait=[one])).refused
 
     assert expected in explain_no_new_node_or_removal(told, RULES)
 
 
 @pytest.mark.parametrize("limits", [{"limit": 1}, {"quota": 7}, {"span": 1}])
-def test_a_task_that_wants_more_nodes_than_a_pool_gives_is_told(limits: dict[str, int]) -> None:
-    """Also where nodes of two pools together could run it."""
+def test_a_task_that_needs_more_nodes_than_a_pool_gives_is_refused(limits: dict[str, int]) -> None:
+    """Nodes of two pools never share a task."""
     pools = {name: NodePoolSection(slots=4, **limits) for name in ("a", "b")}
     seen = cell(*full(MASTER), wait=[waiting(9, slots=12, pe="fill")])
     found = plan(seen, pools)
@@ -471,8 +468,8 @@ def test_a_task_that_wants_more_nodes_than_a_pool_gives_is_told(limits: dict[str
     assert (found.add, [one.cause for one in found.refused]) == (0, [Cause.TOO_SPREAD])
 
 
-def test_of_several_environments_one_that_can_give_the_slots_is_taken() -> None:
-    """Grid Engine looks for one whose fixed number divides them (sge_pe(5), allocation_rule)."""
+def test_of_several_parallel_environments_one_that_can_split_the_slots_is_used() -> None:
+    """Grid Engine chooses an environment whose fixed number divides the slots (sge_pe(5), allocation_rule)."""
     rules = {"p2": 2, "p3": 3}
     environments = {
         name: ParallelEnvironment(name=name, spread=ParallelSlotDistribution.FIXED, per_host=each, slots=99)
@@ -487,23 +484,23 @@ def test_of_several_environments_one_that_can_give_the_slots_is_taken() -> None:
     assert (plan(odd).add, plan(replace(odd, cell=some)).add) == (3, 2)
 
 
-def test_of_a_licence_as_many_tasks_count_as_there_are_licences_for() -> None:
+def test_only_tasks_with_available_licences_count_as_demand() -> None:
     wait = [waiting(1, tasks=99, licence="1")]
 
     assert plan(cell(*full(MASTER), wait=wait, licences={"licence": "6"})).add == 2
 
 
-def test_best_effort_tasks_are_no_occupation() -> None:
+def test_best_effort_tasks_do_not_occupy_slots() -> None:
     seen = cell(instance("n1"), instance("n1", (4,), queue="be.q"), wait=[waiting(1, tasks=4)])
 
     assert plan(seen).verdict is Reason.ALL_FIT
 
 
-def test_slots_of_queues_that_send_tasks_away_are_none() -> None:
+def test_slots_of_transfer_queues_do_not_count_as_free() -> None:
     assert plan(cell(*full(MASTER), instance(MASTER, queue="far", slots=50), wait=[waiting(1)])).add
 
 
-def test_a_wait_is_measured_since_a_job_could_start() -> None:
+def test_the_waiting_time_starts_when_the_job_could_first_start() -> None:
     seen = cell(*full(MASTER), wait=[waiting(60)])
     released = cell(*full(MASTER), wait=[waiting(60)], eligible_since={7: ago(1)})
 
@@ -517,7 +514,7 @@ AT_ONCE = {"plain": replace(PLAIN["plain"], boot_s=0.0)}
 def soon(
     runs: Iterable[RunningTaskGroup], tasks: int = 8, usual_s: float = 60.0, target_s: float = 60.0
 ) -> BalancePlan:
-    """Decide for four slots that tasks have, and for tasks that wait; their run time is known."""
+    """Return the plan for a host of four slots with running tasks, and waiting tasks of known run time."""
     used = tuple(one.slots for one in runs)
     wait = [waiting(60, tasks=tasks)]
     known = {("alice", "job"): usual_s}
@@ -525,8 +522,8 @@ def soon(
     return plan(seen, AT_ONCE, target_wait_s=target_s)
 
 
-def test_nothing_is_added_when_the_slots_that_are_there_are_soon_done() -> None:
-    """What runs and what waits is done in the target: (4 * 30 + 8 * 60) / 4 s."""
+def test_no_node_is_added_if_present_slots_finish_all_tasks_within_the_target_time() -> None:
+    """The present slots need (4 * 30 + 8 * 60) / 4 s for all running and waiting tasks."""
     found = soon([begun(0.5)], target_s=150)
 
     assert (found.add, found.verdict, found.figures.backlog_s) == (0, Reason.SOON, 150)
@@ -540,18 +537,20 @@ def test_nothing_is_added_when_the_slots_that_are_there_are_soon_done() -> None:
         pytest.param([begun(1, name="other")], 60.0, id="what runs is not known"),
     ],
 )
-def test_nodes_are_added_when_they_are_not(runs: list[RunningTaskGroup], usual_s: float) -> None:
+def test_nodes_are_added_if_present_slots_cannot_finish_all_tasks_within_the_target_time(
+    runs: list[RunningTaskGroup], usual_s: float
+) -> None:
     assert soon(runs, usual_s=usual_s).add == 2
 
 
-def test_as_many_nodes_are_added_as_the_rest_needs() -> None:
-    """Of 96 slot-minutes four slots do a quarter in six minutes: it takes twelve slots more."""
+def test_nodes_are_added_only_for_tasks_that_present_slots_cannot_finish_in_time() -> None:
+    """Four slots finish a quarter of 96 slot-minutes in six minutes; twelve further slots finish the remainder."""
     first = soon([begun(0, slots=4)], tasks=92, target_s=360)
 
     assert (first.add, first.verdict) == (3, Reason.MORE_WANTED)
 
 
-def test_nodes_on_their_way_count_as_slots_that_are_there() -> None:
+def test_arriving_nodes_count_as_slots_for_the_target_time() -> None:
     runs = instance(MASTER, (4,), begun=[begun(0)])
     known = {("alice", "job"): 60.0}
     seen = cell(runs, wait=[waiting(60, tasks=92)], runtimes=known)
@@ -562,7 +561,7 @@ def test_nodes_on_their_way_count_as_slots_that_are_there() -> None:
 
 
 @pytest.mark.parametrize(("wait_s", "expected"), [(120.0, 0), (400.0, 1)])
-def test_a_transfer_queue_that_starts_it_sooner_is_preferred(wait_s: float, expected: int) -> None:
+def test_no_node_is_added_if_a_transfer_queue_starts_the_task_sooner(wait_s: float, expected: int) -> None:
     there = {"elsewhere": {"far": wait_s}}
     seen = cell(*full(MASTER), FAR, wait=[waiting(1)], **there)
     bound = cell(*full(MASTER), FAR, wait=[waiting(1, queues=("all.q",))], **there)
@@ -580,8 +579,8 @@ def test_a_transfer_queue_that_starts_it_sooner_is_preferred(wait_s: float, expe
     ],
     ids=["its value is another", "no such environment", "no memory there", "another host's"],
 )
-def test_a_transfer_queue_that_would_not_run_it_is_not_preferred(wait: WaitingJobGroup) -> None:
-    """A value, an environment, a consumable and a host are asked of it as of any queue."""
+def test_a_transfer_queue_that_cannot_run_the_task_is_ignored(wait: WaitingJobGroup) -> None:
+    """Values, environments, consumables and hosts of a transfer queue are checked as for any queue."""
     seen = cell(*full(MASTER), FAR, wait=[wait], elsewhere={"far": 30.0})
 
     assert (
@@ -591,18 +590,16 @@ def test_a_transfer_queue_that_would_not_run_it_is_not_preferred(wait: WaitingJo
 
 
 @pytest.mark.parametrize(("minutes", "wait_s", "expected"), [(1.9, 0, 0), (2.1, 0, 1), (7, 300, 0)])
-def test_a_transfer_queue_that_has_not_started_it_in_time_is_not_waited_for(
-    minutes: float, wait_s: float, expected: int
-) -> None:
-    """It has the time that it told, a round and two looks of the scheduler, since `wait_s`."""
+def test_nodes_are_added_if_a_transfer_queue_is_late(minutes: float, wait_s: float, expected: int) -> None:
+    """The queue may take its own delay, one round and two scheduling intervals, counted from `wait_s`."""
     seen = cell(*full(MASTER), FAR, wait=[waiting(minutes)], elsewhere={"far": 30.0})
 
     assert plan(seen, wait_s=wait_s).add == expected
 
 
 @pytest.mark.parametrize(("free", "expected"), [(0, 2), (1, 2), (2, 1), (6, 0)])
-def test_a_transfer_queue_takes_as_many_tasks_as_it_has_free_slots(free: int, expected: int) -> None:
-    """The rest gets nodes of four slots each."""
+def test_a_transfer_queue_takes_only_as_many_tasks_as_it_has_free_slots(free: int, expected: int) -> None:
+    """Nodes of four slots are added for the other tasks."""
     there = {"elsewhere": {"far": 60.0}, "elsewhere_free": {"far": free}}
     seen = cell(*full(MASTER), FAR, wait=[waiting(1, tasks=6)], **there)
 
@@ -610,13 +607,13 @@ def test_a_transfer_queue_takes_as_many_tasks_as_it_has_free_slots(free: int, ex
     assert plan(replace(seen, elsewhere_free={})).add == 0
 
 
-def test_slots_and_nodes_are_kept_spare() -> None:
+def test_nodes_are_added_to_provide_the_configured_spare_slots_and_nodes() -> None:
     assert plan(cell(*full(MASTER)), spare_slots=5).add == 2
     assert plan(cell(instance(MASTER, (1,))), spare_nodes=2).add == 2
     assert plan(cell(instance(MASTER)), spare_slots=4).add == 0
 
 
-def test_silent_hosts_are_no_room_and_many_of_them_stop_the_balancer() -> None:
+def test_silent_hosts_give_no_capacity_and_many_silent_hosts_stop_the_balancer() -> None:
     dead = [instance(f"n{place}", state="au") for place in range(4)]
     wait = [waiting(60, tasks=3)]
 
@@ -626,7 +623,7 @@ def test_silent_hosts_are_no_room_and_many_of_them_stop_the_balancer() -> None:
     assert plan(cell(*alive, *dead, wait=wait)).add == 1
 
 
-def test_without_a_maximum_nothing_is_done() -> None:
+def test_without_max_nodes_no_node_is_added() -> None:
     assert plan(cell(*full(MASTER), wait=[waiting(60)]), most=0).verdict is Reason.NO_MAXIMUM
 
 
@@ -635,8 +632,8 @@ def test_without_a_maximum_nothing_is_done() -> None:
     [(1, 100.0, 2), (1, 98.0, 0), (3, 100.0, 0), (3, 1559.0, 0), (3, 1563.0, 3)],
     ids=["a unit each", "no unit more", "the least", "of all the month", "and more"],
 )
-def test_what_nodes_go_on_to_cost_is_set_aside(least: int, month: float, add: int) -> None:
-    """The next hour of two nodes, or all 732 until the month is over where they are the least."""
+def test_the_future_cost_of_present_nodes_is_reserved_from_the_month_budget(least: int, month: float, add: int) -> None:
+    """Each node reserves its next hour, or all 732 hours until the month ends if the minimum needs the node."""
     nodes = [node(one, 50, pool="paid") for one in ("n1", "n2")]
     seen = cell(*full(MASTER, "n1", "n2"), nodes=nodes, wait=[waiting(1, tasks=12)], spent=96.0)
     rules = BalanceSection(min_nodes=least, max_nodes=9)
@@ -645,8 +642,8 @@ def test_what_nodes_go_on_to_cost_is_set_aside(least: int, month: float, add: in
     assert found.add == add
 
 
-def test_a_node_that_leaves_is_none_of_the_least_for_which_a_sum_is_set_aside() -> None:
-    """The least are the master and two nodes that cost till the month ends, not one of them."""
+def test_leaving_nodes_reserve_no_part_of_the_month_budget() -> None:
+    """The minimum is the master and two staying nodes, which cost until the month ends."""
     nodes = [node(one, 50, pool="paid") for one in ("n1", "n2")]
     hosts = full(MASTER, "n1", "n2")
     seen = cell(*hosts, nodes=nodes, wait=[waiting(1, tasks=12)], spent=96.0)
@@ -697,16 +694,16 @@ def test_a_node_that_leaves_is_none_of_the_least_for_which_a_sum_is_set_aside() 
         ),
     },
 )
-def test_a_queue_that_somebody_closed_gets_no_nodes(
+def test_no_node_is_added_to_a_queue_that_is_disabled_on_all_hosts(
     instances: tuple[QueueInstance, ...], nodes: list[ElasticNode], expected: int, verdict: Reason
 ) -> None:
-    """Its tasks would start there, though an administrator wants none to start."""
+    """An administrator who disables a queue on all hosts wants no task to start."""
     found = plan(cell(*instances, wait=[waiting(1)], nodes=nodes))
 
     assert (expected, verdict) == (found.add, found.verdict)
 
 
-def test_a_queue_beside_a_closed_one_gets_nodes_for_its_own_tasks() -> None:
+def test_a_queue_beside_a_disabled_queue_gets_nodes_for_its_own_tasks() -> None:
     pools = {"p": NodePoolSection(slots=4, queues="all.q htc.q")}
     own = [waiting(1, queues=("all.q",)), waiting(1, tasks=4, queues=HTC, jobs=(8,))]
     found = plan(cell(*CLOSED, wait=own), pools)
@@ -715,7 +712,7 @@ def test_a_queue_beside_a_closed_one_gets_nodes_for_its_own_tasks() -> None:
     assert [(one.job, one.cause) for one in found.refused] == [(7, Cause.NO_QUEUE)]
 
 
-def test_no_node_is_added_to_a_closed_queue_for_the_least() -> None:
+def test_no_spare_node_is_added_to_a_disabled_queue() -> None:
     found = plan(cell(*CLOSED), PLAIN, spare_nodes=1)
 
     assert (found.add, found.verdict) == (0, Reason.QUEUE_CLOSED)

@@ -1,4 +1,4 @@
-"""Pools for plans that name none."""
+"""Choice of the pool for a plan that names no pool."""
 
 import pytest
 
@@ -32,7 +32,7 @@ FAILED = BalancerOwnedNode(name="alpha-n8", pool="first", state=ElasticNodeState
         pytest.param({"cheap"}, (), "dear", ("dear", 0), id="the plan's own is silent"),
     ],
 )
-def test_where_nodes_come_from(
+def test_nodes_come_from_the_first_usable_pool_by_priority_and_price(
     usable: set[str], kept: tuple[BalancerOwnedNode, ...], pool: str, expected: tuple[str, int]
 ) -> None:
     plan = BalancePlan(verdict=BalancePlanReason.WAITS_TOO_LONG, figures=FIGURES, add=3, pool=pool)

@@ -1,4 +1,4 @@
-"""Expressions of job requests are read as Grid Engine reads them (sge_types(1))."""
+"""Expressions of job requests are parsed as Grid Engine parses them (sge_types(1))."""
 
 import pytest
 
@@ -24,16 +24,16 @@ from gridbridge.decisions.elastic.demand.task_requirements import request_expres
         ("n[1-3]", True),
     ],
 )
-def test_a_name_is_matched(expression: str, expected: bool) -> None:
+def test_an_expression_matches_host_names(expression: str, expected: bool) -> None:
     assert expected == request_expression_matches(expression, ("n1.example.org", "n1"))
 
 
 @pytest.mark.parametrize("expression", ["", "(n1", "n1)", "n1&", "|n1", "!", "()", "(" * 100_000])
-def test_what_grid_engine_can_not_read_matches_nothing(expression: str) -> None:
+def test_an_expression_that_grid_engine_cannot_parse_matches_nothing(expression: str) -> None:
     assert not request_expression_matches(expression, ("n1",))
 
 
-def test_a_host_without_a_name_is_matched_by_what_it_is_not() -> None:
-    """Nobody knows the name of a new node."""
+def test_a_negated_expression_matches_a_host_whose_name_is_unknown() -> None:
+    """The name of a new node is not known yet."""
     assert request_expression_matches("!n1&!n2", ("",))
     assert not request_expression_matches("n1", ("",))

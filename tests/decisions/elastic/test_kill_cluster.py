@@ -1,4 +1,4 @@
-"""The master's machine is ended only when nothing else is left, and only if its tag says so."""
+"""When the machine of the master is destroyed: nothing else is left, and the machine has the master tag."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ def ended(
     hosts: tuple[str, ...] = (),
     kept: tuple[BalancerOwnedNode, ...] = (),
 ) -> bool:
-    """Say whether the master is to be ended."""
+    """Say whether the machine of the master is to be destroyed."""
     seen = replace(situation(*there, wait=wait, hosts=hosts), best_effort=best_effort)
     world = BalancerNodesSnapshot(
         now=NOON, cluster="alpha", kept=kept, machines={"usual": machines}, hosts=busy_or_silent_state_by_host(seen)
@@ -43,7 +43,7 @@ def ended(
     ) == ("usual", OWN)
 
 
-def test_an_idle_master_whose_tag_names_it_is_ended() -> None:
+def test_the_tagged_machine_of_an_idle_master_is_destroyed() -> None:
     assert ended(OWN)
 
 
@@ -70,5 +70,5 @@ def test_an_idle_master_whose_tag_names_it_is_ended() -> None:
         "no machine": ended(),
     },
 )
-def test_it_stays_otherwise(found: bool) -> None:
+def test_the_machine_of_a_master_that_is_needed_or_not_clearly_tagged_is_kept(found: bool) -> None:
     assert not found

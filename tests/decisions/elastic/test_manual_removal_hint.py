@@ -1,4 +1,4 @@
-"""What is typed to end a machine: it can be pasted, whatever the id is."""
+"""Commands and hints for administrators; each command can be pasted, whatever the machine id is."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ LIBCLOUD = MachineProviderSection(kind=ProviderKind.LIBCLOUD, driver="openstack"
         ("n-1", None, "end machine n-1 of provider cloud with the cloud's own tools"),
     ],
 )
-def test_what_ends_a_machine_by_hand(machine: str, section: MachineProviderSection | None, expected: str) -> None:
+def test_the_machine_removal_command(machine: str, section: MachineProviderSection | None, expected: str) -> None:
     assert expected == manual_machine_removal_command(machine, "cloud", section)
 
 
@@ -56,5 +56,5 @@ DRAINED = ", because an administrator drained the host"
         (NodeStateCause.UNDER_TASKS, ("htools:standby:1",), f"the host is off: {NodeStateCause.UNDER_TASKS}"),
     ],
 )
-def test_who_has_a_host_that_is_off_work_again(cause: NodeStateCause, tags: tuple[str, ...], expected: str) -> None:
+def test_the_hint_how_to_wake_a_powered_off_host(cause: NodeStateCause, tags: tuple[str, ...], expected: str) -> None:
     assert expected == explain_how_to_wake_host(replace(OFF, cause=cause), {"n3": tags})

@@ -1,4 +1,4 @@
-"""What nodes have cost: a unit of billing counts as a whole when it begins."""
+"""The cost of nodes: each billing unit counts as a whole when the unit begins."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ POOLS = {"usual": NodePoolSection(price=2.0, prices="22-6=1")}
 
 
 def owned(up_minutes: float, pool: str = "usual", machine: str = "m-1") -> BalancerOwnedNode:
-    """Return a node that was made so many minutes ago."""
+    """Return a node whose machine started the given number of minutes ago."""
     up, state = ago(up_minutes), ElasticNodeState.READY
     return BalancerOwnedNode(name="n1", pool=pool, state=state, since=up, up_since=up, machine=machine)
 
@@ -30,7 +30,7 @@ def owned(up_minutes: float, pool: str = "usual", machine: str = "m-1") -> Balan
         pytest.param(239, 5, 60.0, 5 * 2.0 / 60, id="by the minute"),
     ],
 )
-def test_units_count_when_they_begin(up: float, last: float, unit_s: float, spent: float) -> None:
+def test_a_billing_unit_counts_in_the_round_of_its_begin(up: float, last: float, unit_s: float, spent: float) -> None:
     node = owned(up)
 
     found = node_costs_since_last_round(ago(last), NOON, [node], [node], POOLS, unit_s, NOON)
@@ -40,7 +40,7 @@ def test_units_count_when_they_begin(up: float, last: float, unit_s: float, spen
 
 @pytest.mark.parametrize("up", [-0.1, 0, 1, 59])
 def test_a_new_machine_counts_at_once(up: float) -> None:
-    """Also if it was made at the very moment of the last round, or since this one has looked."""
+    """The machine may have been created at the moment of the last round, or after this round began."""
     before = owned(up, machine="")
 
     found = node_costs_since_last_round(ago(1), NOON, [before], [owned(up)], POOLS, HOUR_S, NOON)
@@ -48,28 +48,28 @@ def test_a_new_machine_counts_at_once(up: float) -> None:
     assert found == 2.0
 
 
-def test_what_a_provider_tells_later_counts_once() -> None:
-    """A machine was made some seconds after the look of the round that had it made."""
+def test_a_machine_that_a_provider_lists_late_counts_once() -> None:
+    """The machine was created some seconds after the round that requested the machine read the list."""
     node = owned(0.9)
 
     assert node_costs_since_last_round(ago(1), NOON, [node], [node], POOLS, HOUR_S, NOON) == 0.0
 
 
-def test_a_machine_whose_node_was_lost_counts_for_this_month_alone() -> None:
-    """NOON is in the first day of a month: 13 hours have begun in it by then."""
+def test_a_machine_without_a_node_counts_only_for_this_month() -> None:
+    """Noon is on the first day of a month, in which 13 hours have begun."""
     found = node_costs_since_last_round(ago(1), NOON, [], [owned(60 * 24 * 9)], POOLS, HOUR_S, NOON)
 
     assert found == 13 * 2.0
 
 
-def test_a_long_pause_over_a_months_end_costs_the_month_that_is() -> None:
-    """Nobody looked for nine days: what nodes cost in the month before is not spent of this one."""
+def test_after_a_long_pause_only_the_hours_of_this_month_count() -> None:
+    """No round ran for nine days; the hours of the previous month do not count."""
     node = owned(60 * 24 * 20)
 
     assert node_costs_since_last_round(ago(60 * 24 * 9), NOON, [node], [node], POOLS, HOUR_S, NOON) == 13 * 2.0
 
 
-def test_the_price_is_that_of_the_hour_and_unknown_pools_cost_nothing() -> None:
+def test_the_price_is_that_of_the_hour_and_a_node_of_an_unknown_pool_costs_nothing() -> None:
     night = NOON + timedelta(hours=11)
     nodes = [owned(0), owned(0, pool="unknown", machine="m-2")]
 

@@ -1,4 +1,4 @@
-"""What is due for a node: one row for each thing that its provider and the cell can show."""
+"""The act that is due for a node, for each combination of machine and host states."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -35,14 +35,14 @@ IDLE, BUSY, SILENT, STUCK = (
 
 
 def machine(state: str = "running", *, owner: str = "alpha", **more: str) -> ProviderMachine:
-    """Return a machine of a pool."""
+    """Return a machine of pool usual."""
     told = {"id": "m-1", "name": "alpha-n7", "address": "10.0.0.7", **more}
     tags = {OWNER_TAG: owner, POOL_TAG: POOL}
     return ProviderMachine(state=ProviderMachineState(state), tags=tags, **told)
 
 
 def node(state: ElasticNodeState, seconds: float = 60, **more: object) -> BalancerOwnedNode:
-    """Return a node that is in its state for so long."""
+    """Return a node that has been in its state for the given number of seconds."""
     since = NOON - timedelta(seconds=seconds)
     told = {"machine": "m-1", **more}
     return BalancerOwnedNode(name="alpha-n7", pool=POOL, state=state, since=since, **told)  # type: ignore[arg-type]  # a test's
@@ -56,7 +56,7 @@ def world(
     unlisted_s: float = 120,
     silent_s: float = 3600,
 ) -> BalancerNodesSnapshot:
-    """Return what is known of one node: for how long no list has it, and it is silent."""
+    """Return a snapshot with at most one node, its machines, and the times for which it is unlisted and silent."""
     return BalancerNodesSnapshot(
         now=NOON,
         cluster="alpha",
@@ -74,7 +74,7 @@ def world(
 def due(
     known: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts = PATIENCE
 ) -> tuple[node_and_master_lifecycle.DueNodeAct, ...]:
-    """Return the acts that are due."""
+    """Return the acts that are due for the nodes of a snapshot."""
     return node_and_master_lifecycle.due_node_acts(known, patience)
 
 
@@ -161,7 +161,7 @@ ROWS = {
 
 
 @cases(("kept", "machines", "host", "expected"), ROWS)
-def test_what_is_due(
+def test_the_due_act_for_a_node(
     kept: BalancerOwnedNode | None,
     machines: tuple[ProviderMachine, ...],
     host: BusyOrSilentHostState | None,
@@ -177,8 +177,8 @@ def test_what_is_due(
     [node(S.STANDBY, is_kept=True), node(S.REMOVING, cause=Why.VANISHED)],
     ids=["rested", "was taken for gone"],
 )
-def test_a_node_that_comes_back_joins_at_its_address_of_now(before: BalancerOwnedNode) -> None:
-    """At its old one another machine may answer, whose key is a wrong one."""
+def test_a_returning_node_joins_at_the_present_address_of_its_machine(before: BalancerOwnedNode) -> None:
+    """Another machine with another host key may have the old address."""
     before = replace(before, address="10.0.0.6")
     (told,) = due(world(before, (RUNNING,)))
 
@@ -193,7 +193,7 @@ def test_a_node_that_comes_back_joins_at_its_address_of_now(before: BalancerOwne
         (700, "", "destroy failed: it did not boot in time"),
     ],
 )
-def test_what_is_prepared_by_ssh_joins_once_its_list_tells_its_key(seconds: float, key: str, expected: str) -> None:
+def test_a_machine_prepared_by_ssh_joins_once_its_host_key_is_known(seconds: float, key: str, expected: str) -> None:
     seen = world(node(S.BOOTING, seconds), (machine(host_key=key),))
 
     (act,) = due(seen, replace(PATIENCE, needs_key=True))
@@ -202,15 +202,15 @@ def test_what_is_prepared_by_ssh_joins_once_its_list_tells_its_key(seconds: floa
 
 
 @pytest.mark.parametrize("state", [S.BOOTING, S.JOINING, S.READY, S.DRAINING, S.STANDBY, S.FAILED])
-def test_one_list_that_leaves_a_node_out_is_not_believed(state: ElasticNodeState) -> None:
-    """However long it has been what it is, and though its daemon is silent just then."""
+def test_a_single_list_without_the_machine_of_a_node_changes_nothing(state: ElasticNodeState) -> None:
+    """The daemon may be silent, and the state may have any age."""
     told = due(world(node(state, 9999), (), STUCK, unlisted_s=60))
 
     assert all((one.act, one.node) == (None, one.before) for one in told)
 
 
-def test_a_machine_that_was_made_twice_is_forgotten_though_the_other_one_works() -> None:
-    """And that one is doubted by its own lists, not by those without its double."""
+def test_a_duplicate_machine_is_forgotten_while_the_other_works() -> None:
+    """A list without the duplicate does not count as a list without the other machine."""
     double = node(S.FAILED, machine="m-2", cause=Why.DOUBLE)
     known = replace(world(node(S.READY), (), STUCK, unlisted_s=60), kept=(node(S.READY), double))
     unlisted = {**known.unlisted, "alpha-n7 m-2": NOON - timedelta(seconds=120)}
@@ -225,10 +225,8 @@ OTHER = replace(RUNNING, id="m-2", address="10.0.0.8")
 
 @pytest.mark.parametrize("state", [one for one in S if one is not S.GONE])
 @pytest.mark.parametrize("host", [BUSY, STUCK])
-def test_a_machine_takes_the_place_of_one_that_no_list_has(
-    state: ElasticNodeState, host: BusyOrSilentHostState
-) -> None:
-    """As after a restored state file: its tasks are not those of a machine that is gone."""
+def test_a_new_machine_replaces_an_unlisted_namesake(state: ElasticNodeState, host: BusyOrSilentHostState) -> None:
+    """After a restored state file, the tasks on the host are those of the new machine."""
     kept = node(state, is_kept=True, cause=Why.VANISHED, up_since=NOON - timedelta(days=9))
 
     (act,) = due(known := world(kept, (OTHER,), host))
@@ -242,8 +240,10 @@ def test_a_machine_takes_the_place_of_one_that_no_list_has(
 
 
 @pytest.mark.parametrize("host", [BUSY, STUCK])
-def test_a_machine_is_left_alone_as_long_as_that_of_its_name_is_doubted(host: BusyOrSilentHostState) -> None:
-    """Whichever of both the host is: too few lists lack the first, or none has come."""
+def test_a_machine_is_left_alone_while_it_is_unclear_whether_an_older_machine_of_that_name_exists(
+    host: BusyOrSilentHostState,
+) -> None:
+    """Too few lists lack the older machine, or no list was read."""
     briefly = world(node(S.READY), (OTHER,), host, unlisted_s=60)
     others = replace(OTHER, tags={**OTHER.tags, POOL_TAG: "other"})
     blind = replace(briefly, machines={"other": (others,)})
@@ -254,8 +254,8 @@ def test_a_machine_is_left_alone_as_long_as_that_of_its_name_is_doubted(host: Bu
 
 
 @pytest.mark.parametrize("state", [S.JOINING, S.READY, S.DRAINING, S.STANDBY])
-def test_one_list_that_says_stopped_is_not_believed(state: ElasticNodeState) -> None:
-    """As of one that is started again at once, though its daemon is silent just then."""
+def test_a_single_list_that_reports_a_machine_as_stopped_changes_nothing(state: ElasticNodeState) -> None:
+    """A machine that restarts may be reported as stopped, while its daemon is silent."""
     assert () == due(world(node(state), (STOPPED,), STUCK, unlisted_s=60))
 
 
@@ -264,8 +264,7 @@ def test_one_list_that_says_stopped_is_not_believed(state: ElasticNodeState) -> 
     [(60, LATE), (101, "join joining"), (350, "join joining"), (None, "join joining")],
     ids=["late before", "late since", "no round for long", "no round ever"],
 )
-def test_the_first_round_after_its_time_has_a_node_join_once_more(paused_s: float | None, expected: str) -> None:
-    """Rounds may have paused, and its machine be up for long."""
+def test_a_late_joining_node_gets_one_more_round_after_a_pause_of_rounds(paused_s: float | None, expected: str) -> None:
     known = world(node(S.JOINING, 400), (RUNNING,), IDLE)
     last = None if paused_s is None else NOON - timedelta(seconds=paused_s)
 
@@ -286,10 +285,10 @@ def test_the_first_round_after_its_time_has_a_node_join_once_more(paused_s: floa
     ],
     ids=["just now", "not for long", "its task is over just now", "for long", "unknown", "heard"],
 )
-def test_an_idle_node_goes_when_it_has_been_silent_for_long(
+def test_an_idle_node_is_removed_after_a_long_silence(
     host: BusyOrSilentHostState | None, idle_s: float, silent_s: float, expected: str
 ) -> None:
-    """However long it was idle before, as after a restart of the qmaster."""
+    """An idle time does not count as silence, for example after a restart of the qmaster."""
     kept = node(S.READY, idle_since=NOON - timedelta(seconds=idle_s))
 
     told = due(world(kept, (RUNNING,), host, silent_s=silent_s))
@@ -297,7 +296,7 @@ def test_an_idle_node_goes_when_it_has_been_silent_for_long(
     assert expected == ", ".join(map(said, told))
 
 
-def test_it_is_known_since_when_a_node_is_silent() -> None:
+def test_the_start_of_the_silence_of_a_node_is_recorded() -> None:
     known = world(node(S.READY), (RUNNING,), SILENT)
 
     assert known.silent == machine_list_reconciliation.silent_since_by_host(known, known.silent)
@@ -305,8 +304,8 @@ def test_it_is_known_since_when_a_node_is_silent() -> None:
     assert {} == machine_list_reconciliation.silent_since_by_host(world(node(S.READY), (RUNNING,), BUSY), known.silent)
 
 
-def test_it_is_known_since_when_no_list_has_a_node() -> None:
-    """A list that did not come says nothing, and one that has it again ends that."""
+def test_the_time_since_which_no_list_has_a_machine_is_recorded() -> None:
+    """A missing list changes nothing, and a list with the machine ends the time."""
     known = world(node(S.READY), ())
     before = known.unlisted
     silent = replace(known, machines={})
@@ -324,7 +323,6 @@ def test_it_is_known_since_when_no_list_has_a_node() -> None:
 @pytest.mark.parametrize("host", [IDLE, SILENT])
 @pytest.mark.parametrize("address", ["10.0.0.8", ""])
 def test_a_machine_named_as_a_host_of_the_site_is_left_alone(host: BusyOrSilentHostState, address: str) -> None:
-    """Whatever its tags say; nobody knows it, and the name leads elsewhere."""
     known = world(None, (machine(address=address),), host)
 
     assert ((), ["m-1"]) == (
@@ -334,7 +332,7 @@ def test_a_machine_named_as_a_host_of_the_site_is_left_alone(host: BusyOrSilentH
 
 
 def test_machines_of_two_providers_may_have_the_same_id() -> None:
-    """Another cluster's machine of another provider takes no node away, ours is taken in."""
+    """A machine of another cluster with the same id does not affect the node."""
     kept = node(S.READY, **IDLE_LONG)
     both = replace(
         world(kept, (RUNNING,), IDLE),
@@ -349,15 +347,14 @@ def test_machines_of_two_providers_may_have_the_same_id() -> None:
 
 
 def said(act: node_and_master_lifecycle.DueNodeAct) -> str:
-    """Say what is done, and what the node is then."""
+    """Describe an act and the new state of the node."""
     verb = act.act.value if act.act else "forget" if act.is_over else ""
     cause = f": {act.node.cause}" if act.node.cause else ""
     return f"{verb} {act.node.state.value}{cause}".strip()
 
 
 @pytest.mark.parametrize("state", list(ElasticNodeState), ids=lambda one: one.value)
-def test_nothing_is_due_for_a_pool_whose_provider_gave_no_whole_list(state: ElasticNodeState) -> None:
-    """What is not known is never gone."""
+def test_no_act_is_due_for_nodes_of_a_pool_without_a_complete_machine_list(state: ElasticNodeState) -> None:
     blind = replace(world(node(state, 99999), (), SILENT), machines={})
 
     assert () == due(blind)
@@ -374,7 +371,7 @@ lists = st.lists(
 
 
 @given(states, st.sampled_from(["", "a", "b"]), st.floats(0, 1e5), lists, hosts)
-def test_no_machine_of_another_owner_is_ever_given_back(
+def test_no_machine_of_another_owner_is_ever_destroyed(
     state: ElasticNodeState,
     known: str,
     seconds: float,
@@ -394,10 +391,9 @@ def test_no_machine_of_another_owner_is_ever_given_back(
 
 
 @given(states, st.floats(0, 1e5), st.booleans(), st.booleans())
-def test_a_host_that_reports_and_runs_tasks_is_never_taken_out_as_gone(
+def test_a_busy_host_that_reports_is_never_removed_as_gone(
     state: ElasticNodeState, seconds: float, is_listed: bool, is_kept: bool
 ) -> None:
-    """Whatever a list says: only what was being removed already is looked at again."""
     kept = node(state, seconds, is_kept=is_kept)
     machines = (RUNNING,) if is_listed else ()
 

@@ -1,4 +1,4 @@
-"""What a plan is in words where there is just one of something, or none."""
+"""Sentences about plans with one item or no item."""
 
 from dataclasses import replace
 
@@ -38,5 +38,5 @@ WAITS = "1 task waits 60 s, 1 fits in 1 free slot and 1 node on its way"
         ),
     ],
 )
-def test_one_is_told_as_one(verdict: Reason, figures: BalancePlanFigures, expected: str) -> None:
+def test_one_item_is_described_in_the_singular(verdict: Reason, figures: BalancePlanFigures, expected: str) -> None:
     assert describe_balance_plan(BalancePlan(verdict=verdict, figures=figures), BalanceSection()) == expected

@@ -1,4 +1,4 @@
-"""How a round shows its nodes to the policies, and what it learns of them."""
+"""How a round describes nodes to the policies, and which facts a round records about nodes."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ EARLIER = NOON - timedelta(minutes=9)
         pytest.param(S.BOOTING, None, None, id="it is on its way"),
     ],
 )
-def test_a_node_is_idle_since_a_round_saw_it_so(
+def test_the_idle_time_of_a_ready_node_starts_at_the_first_round_that_sees_the_node_idle(
     state: elastic_nodes.ElasticNodeState, noted: datetime | None, expected: datetime | None
 ) -> None:
     kept = node(state, up_since=LONG_AGO, idle_since=noted)
@@ -34,8 +34,8 @@ def test_a_node_is_idle_since_a_round_saw_it_so(
     assert expected == shown.idle_since
 
 
-def test_a_node_that_joins_ends_a_row_of_failures_and_no_lack_of_capacity() -> None:
-    """It was asked for before its pool had none left."""
+def test_a_joining_node_resets_the_failures_of_its_pool_but_not_a_lack_of_capacity() -> None:
+    """The node was requested before the pool ran out of capacity."""
     known = {POOL: elastic_nodes.PoolFailureRecord(failures=2, failed_at=EARLIER, no_capacity_at=EARLIER)}
 
     found = update_pool_failure_records(known, [(node(S.JOINING), node(S.READY))], NOON)
@@ -46,7 +46,7 @@ def test_a_node_that_joins_ends_a_row_of_failures_and_no_lack_of_capacity() -> N
 @pytest.mark.parametrize(
     ("state", "machines", "expected"), [(S.READY, (), True), (S.READY, (RUNNING,), False), (S.BOOTING, (), False)]
 )
-def test_who_lists_no_machine_of_a_node_that_is_ready_would_not_end_it(
+def test_a_ready_node_that_no_provider_lists_is_unreachable(
     state: elastic_nodes.ElasticNodeState, machines: tuple[elastic_nodes.ProviderMachine, ...], expected: bool
 ) -> None:
     kept = node(state)
@@ -55,8 +55,8 @@ def test_who_lists_no_machine_of_a_node_that_is_ready_would_not_end_it(
     assert expected == shown.is_unreachable
 
 
-def test_a_new_node_never_gets_a_name_that_is_in_use() -> None:
-    """Somebody else's machine has the last number that is counted; the next ones are taken, too."""
+def test_a_new_node_gets_an_unused_name() -> None:
+    """Machines of others with very high numbers are considered, too."""
     last = replace(RUNNING, id="m-8", name="alpha-n999999999", tags={})
     beyond = replace(last, id="m-9", name="alpha-n1000000000")
     known = world(node(S.READY), (RUNNING, last, beyond))
@@ -68,7 +68,7 @@ def test_a_new_node_never_gets_a_name_that_is_in_use() -> None:
 
 
 def lost(since_min: float, own: frozenset[str]) -> tuple[str, ...]:
-    """Return which silent host is told as one without a machine, of alpha-n8 and of web1."""
+    """Return which of the silent hosts alpha-n8 and web1 is reported as a host without a machine."""
     hosts = {name: elastic_nodes.BusyOrSilentHostState(is_busy=False, is_silent=True) for name in ("alpha-n8", "web1")}
     since = NOON - timedelta(minutes=since_min)
     known = replace(world(None, (), None), hosts=hosts, silent={"alpha-n8 ": since, "web1 ": since})
@@ -76,8 +76,7 @@ def lost(since_min: float, own: frozenset[str]) -> tuple[str, ...]:
     return find_silent_hosts_without_machine(known, "alpha-n", 900, own)
 
 
-def test_a_silent_host_is_told_as_lost_after_a_while_and_unless_it_is_the_sites_own() -> None:
-    """Just after a start of the qmaster no host was heard of; one that rests is never lost."""
+def test_a_silent_host_named_like_a_node_is_reported_after_15_minutes_unless_it_is_the_sites_own() -> None:
     own = frozenset({"alpha-n8"})
 
     told = [lost(1, frozenset()), lost(16, frozenset()), lost(16, own)]

@@ -1,4 +1,4 @@
-"""Which nodes rest and which are woken: the reserve is kept, and no task is lost."""
+"""Which of the site's own hosts are powered off, and which are woken."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ USUAL, NO_FACTS = SqueezeSection(), HostTagsAndMovableTasks()
 
 
 def cell(*running: tuple[int, ...], sleeping: int = 0, kept: tuple[int, ...] = ()) -> BalanceSituation:
-    """Return nodes n0, n1, ... of four slots with these tasks, then some on standby."""
+    """Return nodes n0, n1, ... of four slots with the given tasks, and powered-off nodes s0, s1, ..."""
     names = [f"n{at}" for at in range(len(running))]
     nodes = [node(name, is_kept=at in kept) for at, name in enumerate(names)]
     asleep = [node(f"s{at}", state="standby") for at in range(sleeping)]
@@ -52,18 +52,18 @@ def cell(*running: tuple[int, ...], sleeping: int = 0, kept: tuple[int, ...] = (
 
 
 def shapes(tasks: tuple[int, ...]) -> tuple[TaskResourceRequests, ...]:
-    """Return tasks of so many slots each, which may run elsewhere again."""
+    """Return reschedulable tasks with the given numbers of slots."""
     return tuple(TaskResourceRequests(slots=one, pe="smp" if one > 1 else "") for one in tasks)
 
 
 def idle_of(seen: BalanceSituation) -> tuple[str, ...]:
-    """Return the nodes on which nothing runs: the policy gives them back."""
+    """Return the nodes without running tasks, which the policy removes."""
     busy = {one.host for one in seen.cell.instances if one.running}
     return tuple(one.name for one in seen.nodes if one.name not in busy)
 
 
 def plan(seen: BalanceSituation, add: int = 0, verdict: Reason = Reason.SPARE) -> BalancePlan:
-    """Return what a policy decided."""
+    """Return the plan of a policy."""
     return BalancePlan(verdict=verdict, figures=NOTHING, add=add, remove=() if add else idle_of(seen))
 
 
@@ -77,7 +77,7 @@ def squeezed(
     rules: BalanceSection = RULES,
     figures: BalancePlanFigures = NOTHING,
 ) -> StandbyOrWakePlan:
-    """Return which hosts rest or are woken after a policy has decided."""
+    """Return the hosts that a squeeze powers off or wakes after the plan of a policy."""
     return plan_hosts_to_sleep_or_wake(seen, replace(plan(seen, add, verdict), figures=figures), rules, squeeze, facts)
 
 
@@ -120,15 +120,14 @@ SQUEEZES: dict[str, tuple[StandbyOrWakePlan, SqueezeCause, tuple[str, ...], tupl
 
 
 @cases(("found", "cause", "off", "on"), SQUEEZES)
-def test_hosts_rest_or_are_woken_for_a_cause(
+def test_the_cause_of_a_squeeze_plan_and_the_hosts_powered_off_or_woken(
     found: StandbyOrWakePlan, cause: SqueezeCause, off: tuple[str, ...], on: tuple[str, ...]
 ) -> None:
     assert (found.cause, found.off, found.on) == (cause, off, on)
     assert bool(standby_and_wake_steps_of_plan(found)) == bool(off or on)
 
 
-def test_a_host_with_reserved_slots_does_not_rest() -> None:
-    """Be its tasks such as may run elsewhere, or such as nobody minds."""
+def test_a_host_with_reserved_slots_is_not_powered_off() -> None:
     seen = situation(
         *(instance(name, (1,), promised=promised) for name, promised in (("n0", 0), ("n1", 1))),
         nodes=(node("n0"), node("n1")),
@@ -148,7 +147,7 @@ def test_a_host_with_reserved_slots_does_not_rest() -> None:
         pytest.param(((1,), (1,), (1,)), (), id="busy ones never rest by default"),
     ],
 )
-def test_idle_hosts_rest_while_the_target_reserve_remains(
+def test_idle_hosts_are_powered_off_while_the_target_reserve_remains(
     running: tuple[tuple[int, ...], ...], off: tuple[str, ...]
 ) -> None:
     seen = cell(*running)
@@ -157,16 +156,14 @@ def test_idle_hosts_rest_while_the_target_reserve_remains(
     assert (found.off, found.on) == (off, ())
 
 
-def test_hosts_with_the_fewest_tasks_rest_first_then_the_highest_index() -> None:
-    """Though each has as many free slots."""
+def test_hosts_with_the_fewest_tasks_are_powered_off_first_then_the_last_listed() -> None:
     seen = cell((2,), (1, 1), (1, 1))
     found = squeezed(seen, squeeze=ANY_HOST)
 
     assert found.off == ("n2", "n0")
 
 
-def test_the_master_never_rests() -> None:
-    """Whatever the policy gives back, and though it is the last of the list."""
+def test_the_master_is_never_powered_off() -> None:
     hosts = ("n1", MASTER)
     seen = situation(*map(instance, hosts), nodes=map(node, hosts))
     found = squeezed(seen, squeeze=ANY_HOST)
@@ -174,7 +171,7 @@ def test_the_master_never_rests() -> None:
     assert found.off == ("n1",)
 
 
-def test_a_reserve_is_rounded_down() -> None:
+def test_the_required_reserve_is_rounded_down() -> None:
     reserve = StartableStandardRequestCount(SqueezeSection())
     for requests in (1, 1, 2):
         reserve.add(requests)
@@ -201,7 +198,7 @@ def test_hosts_are_woken_in_the_order_of_their_tags(tags: dict[str, tuple[str, .
     assert found.untagged == (() if on else ("s0", "s1"))
 
 
-def test_waiting_tasks_wake_as_many_as_the_policy_adds() -> None:
+def test_waiting_tasks_wake_as_many_hosts_as_the_policy_adds() -> None:
     seen = cell((), (), sleeping=3)
     facts = HostTagsAndMovableTasks(tags={f"s{at}": AUTO for at in range(3)})
     found = squeezed(seen, add=2, verdict=Reason.MORE_WANTED, facts=facts)
@@ -218,7 +215,7 @@ def test_waiting_tasks_wake_as_many_as_the_policy_adds() -> None:
         (StandbyNodeSelection.ALL, {}, ("n1", "n2")),
     ],
 )
-def test_a_restriction_says_which_hosts_may_rest(
+def test_the_restriction_decides_which_hosts_may_be_powered_off(
     restriction: StandbyNodeSelection, movable: dict[str, tuple[int, ...]], off: tuple[str, ...]
 ) -> None:
     seen = cell((1, 1), (1, 1), (1,))
@@ -234,7 +231,7 @@ MOVES = SqueezeSection(restriction=StandbyNodeSelection.RERUNNABLE, target_reser
 
 
 def with_memory(left: str, **asks: str) -> tuple[BalanceSituation, HostTagsAndMovableTasks]:
-    """Return n0 with room for one task more and so much memory, and n1 with one that asks."""
+    """Return n0 with the given free memory and room for one task, and n1 with one reschedulable task."""
     known = demand_cells.cell(
         instance("n0", (1, 1)),
         instance("n1", (1,)),
@@ -256,10 +253,8 @@ def with_memory(left: str, **asks: str) -> tuple[BalanceSituation, HostTagsAndMo
     ],
     ids=["fits", "too much", "not told", "value", "another", "unknown"],
 )
-def test_a_task_is_moved_only_where_all_that_it_asks_for_is(
-    left: str, asks: dict[str, str], off: tuple[str, ...]
-) -> None:
-    """And it is said of which hosts the tasks have no room elsewhere."""
+def test_a_task_moves_only_to_a_host_with_its_resources(left: str, asks: dict[str, str], off: tuple[str, ...]) -> None:
+    """The sentence names the hosts whose tasks have no room on other hosts."""
     seen, facts = with_memory(left, **asks)
     found = squeezed(seen, verdict=Reason.NO_NEED, squeeze=MOVES, facts=facts)
     told = "tasks on n1 have no room on other hosts"
@@ -268,8 +263,8 @@ def test_a_task_is_moved_only_where_all_that_it_asks_for_is(
     assert (told in describe_standby_or_wake_plan(found)) == (not off)
 
 
-def test_what_moved_tasks_take_is_no_reserve() -> None:
-    """A standard request of 4 GB could start beside a task of 4 GB, but not beside one of 5."""
+def test_resources_of_moved_tasks_do_not_count_as_reserve() -> None:
+    """A standard request of 4 GB fits beside a moved task of 4 GB, but not beside a task of 5 GB."""
     asks = QueueDefaultRequests(mfree="4G")
     squeeze = replace(MOVES, standard_request=asks)
     offs = []
@@ -281,13 +276,13 @@ def test_what_moved_tasks_take_is_no_reserve() -> None:
     assert offs == [(("n1",), ()), ((), ())]
 
 
-def test_each_host_may_have_to_have_its_reserve() -> None:
+def test_with_on_each_every_working_host_needs_its_own_reserve() -> None:
     seen = cell((4,), (), ())
 
     assert squeezed(seen, squeeze=SqueezeSection(on_each=True)).cause is SqueezeCause.NO_STANDBY
 
 
-def test_only_an_untagged_host_gets_the_mark_and_only_that_mark_goes() -> None:
+def test_only_a_host_without_a_standby_tag_gets_the_automatic_tag() -> None:
     seen = cell((), (), ())
     facts = HostTagsAndMovableTasks(tags={"n1": ("htools:standby:3",)})
 
@@ -302,7 +297,7 @@ def test_only_an_untagged_host_gets_the_mark_and_only_that_mark_goes() -> None:
     ]
 
 
-def test_a_woken_host_loses_auto_alone() -> None:
+def test_a_woken_host_loses_only_the_automatic_tag() -> None:
     seen = cell((4,), sleeping=2)
     facts = HostTagsAndMovableTasks(tags={"s0": AUTO, "s1": ("htools:standby:1", STANDBY_AUTO)})
 
@@ -315,7 +310,7 @@ def test_a_woken_host_loses_auto_alone() -> None:
     ]
 
 
-def test_it_is_said_with_its_numbers() -> None:
+def test_the_sentence_about_a_squeeze_states_the_figures() -> None:
     seen = cell((1,), (1,), (), ())
 
     assert describe_standby_or_wake_plan(squeezed(seen)) == (
@@ -338,7 +333,7 @@ CELLS = st.lists(TASKS, min_size=1, max_size=6)
     bounds=st.tuples(st.integers(0, 4), st.integers(1, 8)),
     kept=st.sets(st.integers(0, 5)),
 )
-def test_what_is_decided_is_safe(
+def test_every_squeeze_keeps_the_reserve_and_the_limits_and_loses_no_task(
     running: list[tuple[int, ...]],
     sleeping: int,
     least: float,
@@ -347,7 +342,6 @@ def test_what_is_decided_is_safe(
     bounds: tuple[int, int],
     kept: set[int],
 ) -> None:
-    """The reserve is kept, limits hold, the master and kept nodes work on, and no task is lost."""
     seen = cell(*running, sleeping=sleeping, kept=tuple(kept))
     facts = HostTagsAndMovableTasks(
         tags={f"s{at}": AUTO for at in range(sleeping)},
@@ -375,7 +369,7 @@ def test_what_is_decided_is_safe(
 
 
 @given(running=CELLS, least=st.floats(0, 2), more=st.floats(0, 2))
-def test_a_second_squeeze_does_nothing(running: list[tuple[int, ...]], least: float, more: float) -> None:
+def test_a_second_squeeze_changes_nothing(running: list[tuple[int, ...]], least: float, more: float) -> None:
     seen = cell(*running)
     squeeze = SqueezeSection(minimal_reserve=least, target_reserve=least + more)
     found = squeezed(seen, squeeze=squeeze)
@@ -402,10 +396,10 @@ def test_a_second_squeeze_does_nothing(running: list[tuple[int, ...]], least: fl
     [((), ("n1",), ""), ((0,), (), ""), ((0, 1), (), "n1")],
     ids=["both are the site's own", "one is a pool's", "both are a pool's"],
 )
-def test_a_host_goes_on_working_when_nodes_are_given_back_in_the_same_round(
+def test_one_host_keeps_working_if_all_other_hosts_are_removed_in_the_same_round(
     given_back: tuple[int, ...], off: tuple[str, ...], last: str
 ) -> None:
-    """A node that the policy gives back is no reserve, and the last host at work is neither."""
+    """Nodes that the policy removes do not count as reserve."""
     seen = cell((), (), kept=given_back)
     squeeze = SqueezeSection(minimal_reserve=0, target_reserve=0)
     found = squeezed(seen, squeeze=squeeze, rules=replace(RULES, min_nodes=0))
@@ -413,7 +407,7 @@ def test_a_host_goes_on_working_when_nodes_are_given_back_in_the_same_round(
     assert (found.off, found.last) == (off, last)
 
 
-def test_the_last_host_at_work_stays_though_it_is_a_pools_node() -> None:
+def test_the_last_working_host_is_not_removed_even_if_it_is_a_node_of_a_pool() -> None:
     seen = cell((), sleeping=2, kept=(0,))
     squeeze = SqueezeSection(minimal_reserve=0, target_reserve=0)
     given = plan(seen)

@@ -1,4 +1,4 @@
-"""StarCluster's rules, right: the load balancer guide, and the bugs that its users found."""
+"""The rules of StarCluster's load balancer without its known errors."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,12 +24,12 @@ ONE = {"n1": node("n1")}
 
 
 def decided(seen: BalanceSituation) -> BalancePlan:
-    """Return the plan of a round."""
+    """Return the plan of a round by the corrected rules."""
     return plan_balance_by_starcluster(seen, RULES)
 
 
 def starcluster_plan(seen: BalanceSituation, **rules: Any) -> BalancePlan:
-    """Return the plan of a round with StarCluster's own numbers."""
+    """Return the plan of a round with StarCluster's own counting errors."""
     return plan_balance_by_starcluster(seen, replace(RULES, **rules), is_faithful=True)
 
 
@@ -48,12 +48,12 @@ def removed(seen: BalanceSituation, **rules: Any) -> tuple[str, ...]:
     [(16, 1), (15, 0), (14, 0), (DAY_MIN + 1, 1), (3 * DAY_MIN + 16, 1)],
     ids=["longer", "just", "not yet", "more than a day", "days"],
 )
-def test_a_node_is_added_when_a_job_has_waited_more_than_a_quarter_of_an_hour(minutes: float, expected: int) -> None:
+def test_a_node_is_added_when_a_job_has_waited_more_than_15_minutes(minutes: float, expected: int) -> None:
     assert expected == add(cluster(ONE, FULL, [waiting(minutes)]))
 
 
-def test_the_time_in_hold_is_no_wait() -> None:
-    """It is one in StarCluster's own numbers."""
+def test_the_time_on_hold_does_not_count_as_waiting_time() -> None:
+    """StarCluster counts the time on hold."""
     seen = replace(cluster(ONE, FULL, [waiting(60, tasks=4)]), eligible_since={7: ago(1)})
 
     assert (add(seen), starcluster_plan(seen).add) == (0, 1)
@@ -61,21 +61,20 @@ def test_the_time_in_hold_is_no_wait() -> None:
 
 
 @pytest.mark.parametrize("is_faithful", [False, True])
-def test_no_node_is_added_for_what_fits_in_the_free_slots(is_faithful: bool) -> None:
+def test_no_node_is_added_for_tasks_that_fit_in_free_slots(is_faithful: bool) -> None:
     fits, exceeds = (cluster(ONE, {MASTER: (4,)}, [waiting(60, tasks=n)]) for n in (4, 5))
 
     assert plan_balance_by_starcluster(fits, RULES, is_faithful=is_faithful).add == 0
     assert plan_balance_by_starcluster(exceeds, RULES, is_faithful=is_faithful).add == 1
 
 
-def test_the_tasks_of_an_array_are_counted_with_the_slots_of_each() -> None:
+def test_array_tasks_are_counted_with_the_slots_of_each_task() -> None:
     wide = [waiting(60, tasks=6, slots=2)]
 
     assert add(cluster(ONE, FULL, wide), add_nodes_per_iteration=9) == 3
 
 
-def test_what_takes_only_what_others_leave_adds_nothing_and_is_told() -> None:
-    """Best-effort tasks, which ask for no queue, and the tasks of campaigns."""
+def test_no_node_is_added_for_best_effort_and_campaign_tasks_and_the_refusal_says_why() -> None:
     makes_way = waiting(60, tasks=40, jobs=(1,), gb_besteffort="TRUE")
     of_campaign = waiting(60, tasks=40, jobs=(2,), is_campaign=True)
     found = decided(cluster(ONE, FULL, [makes_way, of_campaign]))
@@ -110,21 +109,21 @@ NUMBERS = {
 
 
 @cases(("seen", "rules", "right", "its_own"), NUMBERS)
-def test_its_own_numbers_are_as_wrong_as_its_code(
+def test_the_faithful_rules_repeat_the_counting_errors_of_starcluster(
     seen: BalanceSituation, rules: dict[str, int], right: int, its_own: int
 ) -> None:
     assert (right, its_own) == (add(seen, **rules), starcluster_plan(seen, **rules).add)
 
 
 @pytest.mark.parametrize(("state", "why"), [("hqw", Cause.HELD), ("Eqw", Cause.ERROR), ("dqw", Cause.DELETED)])
-def test_what_can_not_start_adds_no_node_and_is_told(state: str, why: Cause) -> None:
+def test_no_node_is_added_for_held_failed_or_deleted_jobs_and_the_refusal_says_why(state: str, why: Cause) -> None:
     plan = decided(cluster(ONE, FULL, [waiting(60, state=state, jobs=(3, 4))]))
 
     assert plan.add == 0
     assert [(3, why), (4, why)] == [(one.job, one.cause) for one in plan.refused if one.job]
 
 
-def test_what_asks_for_another_queue_adds_no_node() -> None:
+def test_no_node_is_added_for_jobs_that_request_other_queues() -> None:
     other = [waiting(60, queues=("long.q@@big", "transfer-*"))]
     ours = [waiting(60, queues=("long.q", "all.*@n1"))]
 
@@ -132,7 +131,7 @@ def test_what_asks_for_another_queue_adds_no_node() -> None:
 
 
 @pytest.mark.parametrize(("asked", "expected"), [("long.q", 0), ("long.q|all.*", 1), ("!all.q", 0), ("!(a.q|b.q)", 1)])
-def test_a_queue_that_is_asked_for_by_l_qname_counts_as_by_q(asked: str, expected: int) -> None:
+def test_a_qname_request_counts_as_a_queue_request(asked: str, expected: int) -> None:
     plan = decided(cluster(ONE, FULL, [waiting(60, qname=asked)]))
 
     assert plan.add == expected
@@ -140,8 +139,8 @@ def test_a_queue_that_is_asked_for_by_l_qname_counts_as_by_q(asked: str, expecte
     assert refused == ([] if expected else [Cause.OTHER_QUEUE])
 
 
-def test_more_than_three_silent_hosts_stop_it() -> None:
-    """Its own code takes their slots for free ones, and adds nothing for that."""
+def test_more_than_three_silent_hosts_stop_the_balancer() -> None:
+    """StarCluster counts the slots of silent hosts as free."""
     silent = [instance(f"n{number}", state="au") for number in range(1, 5)]
     few, many = (situation(instance(MASTER, (4,)), *silent[:number], wait=[waiting(60)]) for number in (3, 4))
     idle = replace(many, nodes=(node("n1"),), cell=replace(many.cell, waiting=()))
@@ -152,14 +151,14 @@ def test_more_than_three_silent_hosts_stop_it() -> None:
     assert starcluster_plan(many).verdict is Reason.FITS
 
 
-def test_jobs_of_other_queues_take_no_slots_of_ours() -> None:
+def test_jobs_in_other_queues_use_no_slots_of_the_configured_queue() -> None:
     seen = situation(instance(MASTER), instance("far", (1,) * 9, queue="transfer-beta", slots=50), wait=[waiting(60)])
 
     assert add(seen) == 0
 
 
-def test_hosts_may_have_several_slot_counts() -> None:
-    """The balancer of StarCluster ends there; the usual count is that of a new node."""
+def test_hosts_may_have_different_numbers_of_slots() -> None:
+    """StarCluster stops there; the most frequent number is used for a new node."""
     seen = situation(
         *(instance(MASTER, (2,), slots=2), instance("n1", (8,), slots=8)),
         *(instance("n2", (8,), slots=8), instance("n3", (4,), slots=4)),
@@ -172,8 +171,8 @@ def test_hosts_may_have_several_slot_counts() -> None:
 
 
 @pytest.mark.parametrize(("tasks", "expected"), [(8, 0), (9, 1), (12, 1), (13, 2)])
-def test_nodes_on_their_way_are_reckoned_with(tasks: int, expected: int) -> None:
-    """StarCluster waits until its nodes are up; two of four slots each come here."""
+def test_booting_and_joining_nodes_are_subtracted_from_the_needed_nodes(tasks: int, expected: int) -> None:
+    """Two nodes of four slots are arriving; StarCluster waits until nodes are up."""
     nodes = {**ONE, "n2": node("n2", 0, "booting"), "n3": node("n3", 0, "joining")}
     seen = replace(cluster(ONE, FULL, [waiting(60, tasks=tasks)]), nodes=tuple(nodes.values()))
 
@@ -181,29 +180,29 @@ def test_nodes_on_their_way_are_reckoned_with(tasks: int, expected: int) -> None
 
 
 @pytest.mark.parametrize(("most", "expected"), [(2, 0), (3, 1), (9, 4)])
-def test_never_more_than_the_maximum_nor_than_a_round_may_add(most: int, expected: int) -> None:
+def test_no_round_adds_more_nodes_than_max_nodes_and_the_limit_of_a_round_allow(most: int, expected: int) -> None:
     seen = cluster(ONE, FULL, [waiting(60, tasks=99)])
 
     assert expected == add(seen, max_nodes=most, add_nodes_per_iteration=4)
 
 
-def test_without_a_maximum_nothing_is_done() -> None:
+def test_without_max_nodes_no_node_is_added_or_removed() -> None:
     growing = cluster(ONE, FULL, [waiting(60, tasks=99)])
 
     assert (add(growing, max_nodes=0), removed(cluster(ONE), max_nodes=0)) == (0, ())
 
 
 @pytest.mark.parametrize(("changed", "expected"), [(2, 0), (3, 1), (DAY_MIN + 1, 1)])
-def test_nothing_is_added_until_the_last_change_has_settled(changed: float, expected: int) -> None:
+def test_no_node_is_added_during_the_pause_after_a_change_of_nodes(changed: float, expected: int) -> None:
     assert expected == add(cluster(ONE, FULL, [waiting(60)], changed))
 
 
-def test_a_cluster_below_its_minimum_grows_without_any_job() -> None:
+def test_a_cluster_below_min_nodes_grows_without_any_job() -> None:
     assert add(cluster(ONE), min_nodes=5, add_nodes_per_iteration=2) == 2
 
 
-def test_a_cluster_without_slots_gets_its_first_node_at_once() -> None:
-    """And no second one while that is on its way."""
+def test_a_cluster_without_slots_gets_one_node_at_once() -> None:
+    """No second node is added while the first is booting."""
     nothing = situation(wait=[waiting(0)], changed=0)
     coming = replace(nothing, nodes=(node("n1", 0, "booting"),))
 
@@ -214,16 +213,16 @@ def test_a_cluster_without_slots_gets_its_first_node_at_once() -> None:
 @pytest.mark.parametrize(
     ("minutes", "expected"), [(44, ()), (45, ("n1",)), (59, ("n1",)), (60, ()), (104, ()), (105, ("n1",))]
 )
-def test_an_idle_node_is_removed_late_in_each_of_its_hours(minutes: float, expected: tuple[str, ...]) -> None:
+def test_an_idle_node_is_removed_late_in_each_paid_hour(minutes: float, expected: tuple[str, ...]) -> None:
     assert expected == removed(cluster({"n1": node("n1", minutes)}))
 
 
-def test_nothing_is_removed_while_a_job_waits() -> None:
+def test_no_node_is_removed_while_a_job_waits() -> None:
     assert removed(cluster(ONE, wait=[waiting(1)])) == ()
     assert removed(cluster(ONE, wait=[waiting(1, state="hqw")])) == ("n1",)
 
 
-def test_each_idle_node_is_removed_though_others_are_busy() -> None:
+def test_idle_nodes_are_removed_although_other_nodes_are_busy() -> None:
     nodes = {name: node(name) for name in ("n1", "n2", "n3")}
     plan = decided(cluster(nodes, {"n2": (1,)}))
 
@@ -231,7 +230,7 @@ def test_each_idle_node_is_removed_though_others_are_busy() -> None:
     assert [(one.host, one.cause) for one in plan.refused] == [("n2", Cause.BUSY)]
 
 
-def test_never_fewer_than_the_minimum_are_left() -> None:
+def test_min_nodes_stay() -> None:
     nodes = {name: node(name) for name in ("n1", "n2", "n3")}
     plan = plan_balance_by_starcluster(cluster(nodes), replace(RULES, min_nodes=3))
 
@@ -239,7 +238,7 @@ def test_never_fewer_than_the_minimum_are_left() -> None:
     assert {one.host: one.cause for one in plan.refused} == {"n2": Cause.AT_MINIMUM, "n3": Cause.AT_MINIMUM}
 
 
-def test_nodes_that_leave_already_are_not_among_those_that_are_left() -> None:
+def test_leaving_nodes_do_not_count_towards_min_nodes() -> None:
     nodes = {"n1": node("n1"), "n2": node("n2", state="draining"), "n3": node("n3")}
     rules = replace(RULES, min_nodes=3)
     plan = plan_balance_by_starcluster(cluster(nodes), rules)
@@ -252,7 +251,7 @@ def test_nodes_that_leave_already_are_not_among_those_that_are_left() -> None:
     assert plan_balance_by_starcluster(cluster(nodes), rules, is_faithful=True).remove == ()
 
 
-def test_the_master_and_hosts_that_are_not_ours_stay() -> None:
+def test_the_master_and_hosts_that_are_not_nodes_stay() -> None:
     seen = cluster({"n1": node("n1"), "n2": node("n2")})
     own = replace(seen, nodes=(node(MASTER), node("n1")))
 
@@ -270,7 +269,7 @@ def test_the_master_and_hosts_that_are_not_ours_stay() -> None:
     ],
     ids=["draining", "joining", "uptime", "not listed", "no queue"],
 )
-def test_a_node_of_which_too_little_is_known_stays(one: ElasticNode, why: Cause) -> None:
+def test_a_node_with_unknown_facts_is_not_removed(one: ElasticNode, why: Cause) -> None:
     seen = cluster(ONE)
     with_bare = replace(seen.cell, hosts=(*seen.cell.hosts, CellExecutionHost(name="bare")))
     plan = plan_balance_by_starcluster(replace(seen, cell=with_bare, nodes=(one,)), RULES)
@@ -278,8 +277,8 @@ def test_a_node_of_which_too_little_is_known_stays(one: ElasticNode, why: Cause)
     assert ((), [why]) == (plan.remove, [each.cause for each in plan.refused])
 
 
-def test_a_node_with_reserved_slots_stays() -> None:
-    """Of an advance reservation, which StarCluster does not know."""
+def test_a_node_with_reserved_slots_is_not_removed() -> None:
+    """StarCluster does not know advance reservations."""
     reserved = replace(instance("n1"), reserved=1)
     seen = situation(instance(MASTER), reserved, nodes=ONE.values())
 
@@ -287,8 +286,7 @@ def test_a_node_with_reserved_slots_stays() -> None:
     assert starcluster_plan(seen).remove == ("n1",)
 
 
-def test_a_node_that_is_in_no_queue_is_given_back() -> None:
-    """No job can come there; the cell's layout says so."""
+def test_a_node_in_no_queue_is_removed() -> None:
     seen = cluster(ONE)
     with_bare = replace(seen.cell, hosts=(*seen.cell.hosts, CellExecutionHost(name="bare")))
     layout = CellConfiguration(queues={"all.q": CellQueue(name="all.q", hosts=(MASTER, "n1"))})
@@ -297,7 +295,7 @@ def test_a_node_that_is_in_no_queue_is_given_back() -> None:
     assert decided(bare).remove == ("bare",)
 
 
-def test_a_name_that_contains_another_is_another_host() -> None:
+def test_a_node_whose_name_contains_the_name_of_another_node_is_another_node() -> None:
     """StarCluster keeps n1 while n11 is busy."""
     seen = cluster({"n1": node("n1"), "n11": node("n11")}, {"n11": (1,)})
 
@@ -305,7 +303,7 @@ def test_a_name_that_contains_another_is_another_host() -> None:
     assert starcluster_plan(seen).remove == ()
 
 
-def test_a_host_with_its_domain_is_the_node_of_its_name() -> None:
+def test_a_host_name_with_a_domain_means_the_node_of_that_name() -> None:
     seen = situation(instance("master.site"), instance("n1.site", (1,)), nodes=ONE.values(), hosts=())
     other = replace(seen, nodes=(node("n1.other"),))
 
@@ -335,7 +333,7 @@ def test_a_host_with_its_domain_is_the_node_of_its_name() -> None:
     ],
     ids=["grow", "wait", "fits", "fits soon", "shrink", "settle"],
 )
-def test_a_round_is_told_in_one_sentence_with_its_numbers(seen: BalanceSituation, expected: str) -> None:
+def test_the_round_sentence_states_the_figures(seen: BalanceSituation, expected: str) -> None:
     assert expected == describe_balance_plan(decided(seen), RULES)
 
 
@@ -346,10 +344,10 @@ def test_a_round_is_told_in_one_sentence_with_its_numbers(seen: BalanceSituation
     some.integers(1, 8),
     some.one_of(some.none(), some.integers(0, 9)),
 )
-def test_limits_hold_and_no_busy_node_is_removed_whatever_the_cell_is_like(
+def test_in_every_cell_limits_hold_and_no_busy_node_is_removed(
     hosts: list[tuple[int, int, str]], jobs: list[tuple[int, int]], least: int, most: int, changed: int | None
 ) -> None:
-    """And the same situation gives the same plan."""
+    """Equal input gives an equal plan."""
     names = [f"n{place}" for place in range(len(hosts))]
     seen = situation(
         instance(MASTER),
@@ -369,8 +367,7 @@ def test_limits_hold_and_no_busy_node_is_removed_whatever_the_cell_is_like(
     assert plan == plan_balance_by_starcluster(seen, rules)
 
 
-def test_no_node_is_added_to_a_queue_that_somebody_closed() -> None:
-    """Nor is it one of a cluster without slots, which gets a node at once."""
+def test_no_node_is_added_to_a_queue_that_is_disabled_on_all_hosts() -> None:
     closed = tuple(instance(name, state="d") for name in (MASTER, "n1"))
     seen = situation(*closed, wait=[waiting(60, tasks=2)])
     found = decided(seen)

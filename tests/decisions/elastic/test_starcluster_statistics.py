@@ -1,4 +1,4 @@
-"""The numbers of a round, as StarCluster's columns have them, counted right."""
+"""The figures of a round in StarCluster's columns, counted correctly."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -21,7 +21,7 @@ NO_ENDS = RecentlyEndedTasks()
 
 
 def ends(*rows: tuple[float, int, float, float]) -> RecentlyEndedTasks:
-    """Return what ended so many minutes ago: tasks, and their run times and waits together."""
+    """Return ended tasks from rows of minutes ago, tasks, total run time and total waiting time."""
     return RecentlyEndedTasks(
         minutes=tuple(
             TasksEndedInMinute(minute=minute_since_epoch(ago(minutes)), tasks=tasks, run_s=run_s, wait_s=wait_s)
@@ -38,7 +38,7 @@ def counted(
 
 
 def loaded(seen: BalanceSituation, *loads: float | None) -> BalanceSituation:
-    """Return it with these loads of its hosts."""
+    """Return the situation with the given loads of the hosts."""
     hosts = tuple(replace(host, load=load) for host, load in zip(seen.cell.hosts, loads, strict=True))
     return replace(seen, cell=replace(seen.cell, hosts=hosts))
 
@@ -56,8 +56,8 @@ def test_hosts_slots_and_tasks_are_counted() -> None:
     assert (found.at, found.hosts, found.running, found.queued, found.slots) == (NOON, 4, 3, 40, 8)
 
 
-def test_tasks_of_queues_that_make_way_or_lead_away_do_not_count_as_running() -> None:
-    """Whether the layout tells it or the best-effort queues are told by themselves."""
+def test_best_effort_and_transferred_tasks_do_not_count_as_running() -> None:
+    """The cell configuration or the saved round input names the best-effort queues."""
     queues = {name: CellQueue(name=name, is_away=name == "away") for name in ("all.q", "away")}
     running = [instance("n1", (1,), queue=name) for name in ("all.q", "away", "spare")]
     seen = replace(situation(*running), layout=CellConfiguration(queues=queues))
@@ -75,19 +75,19 @@ def test_tasks_of_queues_that_make_way_or_lead_away_do_not_count_as_running() ->
     ],
     ids=["more than a day", "each task weighs the same", "no end"],
 )
-def test_means_of_times_are_rounded(ended: RecentlyEndedTasks, expected: tuple[int, int]) -> None:
+def test_mean_times_are_rounded(ended: RecentlyEndedTasks, expected: tuple[int, int]) -> None:
     found = counted(situation(), ended)
 
     assert (found.duration_s, found.wait_s) == expected
 
 
 @pytest.mark.parametrize(("minutes", "expected"), [(179, 60), (181, 0), (-2, 0)])
-def test_only_what_ended_within_the_lookback_counts(minutes: float, expected: int) -> None:
+def test_only_tasks_that_ended_within_the_lookback_count(minutes: float, expected: int) -> None:
     assert counted(situation(), ends((minutes, 1, 60, 0))).duration_s == expected
     assert counted(situation(), ends((600, 1, 60, 0)), timedelta(hours=11)).duration_s == 60
 
 
-def test_the_load_is_the_mean_of_the_hosts_that_tell_theirs() -> None:
+def test_the_load_is_the_mean_of_the_hosts_that_report_a_load() -> None:
     seen = loaded(situation(hosts=("n1", "n2", "n3")), 1200.0, 0.5, None)
 
     assert counted(seen).load == 600.25

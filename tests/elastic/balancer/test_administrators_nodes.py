@@ -1,4 +1,4 @@
-"""What administrators see of the balancer's nodes, and what they ask for."""
+"""Requests of administrators for nodes, and what administrators see of the balancer."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -31,7 +31,7 @@ def ask(world: World, request: AdministratorNodeRequestKind, host: str = "alpha-
     administrator_alerts_and_requests.record_node_change_request(host, request, place(world))
 
 
-def test_the_nodes_and_what_was_asked_of_them_are_shown(world: World) -> None:
+def test_the_overview_shows_nodes_and_requests_of_administrators(world: World) -> None:
     ask(world, AdministratorNodeRequestKind.KEEP)
     told = administrator_alerts_and_requests.read_balancer_state_overview(world.now, place(world))
 
@@ -39,7 +39,7 @@ def test_the_nodes_and_what_was_asked_of_them_are_shown(world: World) -> None:
     assert (("alpha-n10", "keep"),) == told.asked
 
 
-def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
+def test_a_drained_node_is_removed_after_its_task_ends(world: World) -> None:
     ask(world, AdministratorNodeRequestKind.DRAIN, "alpha-n10.cluster")
     world.minutes(3)
     meanwhile = world.nodes(), world.running(), world.cell.hosts["alpha-n10"].is_open
@@ -49,7 +49,7 @@ def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
     assert ({}, {}, 1, 0) == (world.nodes(), world.cloud.made, world.cell.ended, world.cell.killed)
 
 
-def test_a_kept_node_stays_until_it_is_freed(world: World) -> None:
+def test_a_kept_node_stays_until_the_request_is_withdrawn(world: World) -> None:
     ask(world, AdministratorNodeRequestKind.KEEP)
     world.minutes(60)
     kept = world.nodes()
@@ -59,7 +59,7 @@ def test_a_kept_node_stays_until_it_is_freed(world: World) -> None:
     assert ({"alpha-n10": "ready"}, {}) == (kept, world.nodes())
 
 
-def test_a_node_that_is_to_be_kept_is_not_given_back_in_the_round_that_hears_of_it(world: World) -> None:
+def test_a_keep_request_prevents_the_removal_in_the_next_round(world: World) -> None:
     world.minutes(27)
     ready = world.nodes()
     ask(world, AdministratorNodeRequestKind.KEEP)
@@ -69,7 +69,7 @@ def test_a_node_that_is_to_be_kept_is_not_given_back_in_the_round_that_hears_of_
     assert world.cell.hosts["alpha-n10"].is_open
 
 
-def test_starcluster_gives_no_kept_node_back(world: World) -> None:
+def test_policy_starcluster_never_removes_a_kept_node(world: World) -> None:
     world.limits |= {"policy": BalancePolicyName.STARCLUSTER, "kill_after_min": 0, "stabilization_s": 0}
     ask(world, AdministratorNodeRequestKind.KEEP)
     world.minutes(60)
@@ -80,7 +80,7 @@ def test_starcluster_gives_no_kept_node_back(world: World) -> None:
     assert ((), {"alpha-n10": "ready"}) == (plan.plan.remove, world.nodes())
 
 
-def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
+def test_a_joining_node_is_drained_once_it_is_ready(tmp_path: Path) -> None:
     world = World(tmp_path, Trouble())
     world.minutes(1, waits=[timedelta(minutes=30)])
     ask(world, AdministratorNodeRequestKind.DRAIN)
@@ -93,8 +93,8 @@ def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
     assert () == administrator_alerts_and_requests.read_balancer_state_overview(world.now, place(world)).asked
 
 
-def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
-    """The round has read `drain`, and closes the node; then somebody says `keep`."""
+def test_a_request_that_arrives_while_a_round_acts_is_not_lost(world: World) -> None:
+    """The round has read `drain` and closes the node; then an administrator requests `keep`."""
     ask(world, AdministratorNodeRequestKind.DRAIN)
     memory = BalancerStateRows(world.database())
     read = memory.asked()
@@ -106,9 +106,7 @@ def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
 
 
 @pytest.mark.parametrize("request_", [AdministratorNodeRequestKind.FREE, AdministratorNodeRequestKind.KEEP])
-def test_a_drained_node_that_is_freed_or_kept_is_opened_again(
-    world: World, request_: AdministratorNodeRequestKind
-) -> None:
+def test_a_drained_node_is_reopened_when_freed_or_kept(world: World, request_: AdministratorNodeRequestKind) -> None:
     ask(world, AdministratorNodeRequestKind.DRAIN)
     world.minutes(2)
     ask(world, request_)
@@ -119,7 +117,7 @@ def test_a_drained_node_that_is_freed_or_kept_is_opened_again(
 
 
 @pytest.mark.parametrize("wish", [AdministratorNodeRequestKind.DRAIN, AdministratorNodeRequestKind.KEEP])
-def test_nothing_is_asked_of_a_node_that_is_on_its_way_out(world: World, wish: AdministratorNodeRequestKind) -> None:
+def test_a_request_for_a_node_under_removal_is_refused(world: World, wish: AdministratorNodeRequestKind) -> None:
     kept = BalancerStateRows(world.database()).nodes
     (one,) = kept.all()
     kept.replace([replace(one, state=ElasticNodeState.REMOVING)])
@@ -128,28 +126,26 @@ def test_nothing_is_asked_of_a_node_that_is_on_its_way_out(world: World, wish: A
         administrator_alerts_and_requests.record_node_change_request(one.name, wish, place(world))
 
 
-def test_a_host_that_is_no_node_is_refused(world: World) -> None:
+def test_a_request_for_a_host_that_is_not_a_node_is_refused(world: World) -> None:
     with pytest.raises(StateError, match=r"^alpha-n9: not a node of the balancer"):
         ask(world, AdministratorNodeRequestKind.DRAIN, "alpha-n9")
 
 
-def test_before_the_first_round_nothing_is_known(tmp_path: Path) -> None:
+def test_before_the_first_round_the_overview_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="no round of gridbridge-balance has acted yet"):
         administrator_alerts_and_requests.read_balancer_state_overview(
             World(tmp_path, Trouble()).now, f"{tmp_path}/none.db"
         )
 
 
-def test_history_tells_what_was_done_oldest_first(world: World) -> None:
+def test_the_history_lists_rounds_from_the_oldest_to_the_newest(world: World) -> None:
     told = [one.sentence for one in administrator_alerts_and_requests.load_last_node_changing_rounds(2, place(world))]
 
     assert 2 == len(told)
     assert all("join alpha-n10" in one for one in told)
 
 
-def test_a_node_that_somebody_keeps_while_a_round_decides_to_remove_it_stays(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_kept_while_a_round_decides_its_removal_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.limits["min_nodes"] = 0
     decide, removed = BalancerRoundRunner.decide, list[str]()
 
@@ -169,7 +165,7 @@ def test_a_node_that_somebody_keeps_while_a_round_decides_to_remove_it_stays(
     assert world.cell.hosts["alpha-n10"].is_open
 
 
-def test_who_keeps_a_node_too_late_is_told_in_the_log_once(
+def test_a_keep_request_that_comes_too_late_is_logged_once(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.limits["min_nodes"] = 0

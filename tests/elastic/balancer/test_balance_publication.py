@@ -1,4 +1,4 @@
-"""What the balancer publishes: for everybody, whole, and never a reason to stop."""
+"""The balancer publishes complete figures for all users, and failures to publish stop no round."""
 
 import logging
 from pathlib import Path
@@ -26,7 +26,7 @@ def publish(folder: Path, done: BalancerRoundNodeChanges) -> None:
     publish_balancer_round("alpha", SEEN, PLAN, counted, done, str(folder))
 
 
-def test_rounds_are_published_one_after_the_other_for_everybody(tmp_path: Path) -> None:
+def test_the_figures_of_successive_rounds_are_published_for_all_users(tmp_path: Path) -> None:
     folder = tmp_path / "published"
     publish(folder, BalancerRoundNodeChanges(added={"usual": 2}))
     publish(folder, BalancerRoundNodeChanges(added={"usual": 1}))
@@ -39,7 +39,7 @@ def test_rounds_are_published_one_after_the_other_for_everybody(tmp_path: Path) 
     assert folder.stat().st_mode & 0o005 == 0o005
 
 
-def test_blind_rounds_are_among_all_rounds_in_numbers(tmp_path: Path) -> None:
+def test_rounds_without_a_readable_cell_count_in_both_metrics(tmp_path: Path) -> None:
     publish(tmp_path, BalancerRoundNodeChanges())
     publish_round_without_cell_answer("alpha", NOON, "no answer", folder=str(tmp_path))
     shown = balancer_statistics_and_publication.read_published_balance(str(tmp_path))
@@ -50,7 +50,7 @@ def test_blind_rounds_are_among_all_rounds_in_numbers(tmp_path: Path) -> None:
     assert told["gridbridge_balance_blind_rounds_total"] == [1]
 
 
-def test_counters_begin_anew_after_a_file_that_nobody_can_read(tmp_path: Path) -> None:
+def test_an_unreadable_published_file_resets_the_counters(tmp_path: Path) -> None:
     (tmp_path / "balance.json").write_text("{")
     publish(tmp_path, BalancerRoundNodeChanges(added={"usual": 2}))
 
@@ -59,7 +59,7 @@ def test_counters_begin_anew_after_a_file_that_nobody_can_read(tmp_path: Path) -
     assert (found.rounds, found.pools[0].added) == (1, 2)
 
 
-def test_a_folder_that_cannot_be_made_ends_no_round(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_folder_that_cannot_be_created_stops_no_round(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("")
     with caplog.at_level(logging.WARNING):
         publish(tmp_path / "file" / "in", BalancerRoundNodeChanges())

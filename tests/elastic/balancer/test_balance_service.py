@@ -1,4 +1,4 @@
-"""The balancer put together: what one part that is wrong does to a round, and what is counted."""
+"""The balancer daemon: effects of one broken provider on a round, and the published figures."""
 
 import json
 import logging
@@ -72,7 +72,7 @@ MACHINE = {
 
 @pytest.fixture
 def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalancerRunOptions:
-    """Return a site with a provider that works, and one whose credentials others can read."""
+    """Return options for a site with one working provider, and one whose credentials others can read."""
     works, secret = tmp_path / "works", tmp_path / "secret"
     works.write_text(SCRIPT.format(folder=tmp_path))
     (tmp_path / "list").write_text("[]")
@@ -111,7 +111,7 @@ def policy_of(tmp_path: Path, more: str) -> Policy:
     return configuration_file.parse_configuration("FILE", text.encode())
 
 
-def test_a_provider_that_can_t_be_made_leaves_the_others_their_round(
+def test_a_provider_that_cannot_be_set_up_does_not_stop_the_round_for_other_providers(
     wanted: BalancerRunOptions, rows: BalancerStateRows, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
@@ -122,7 +122,7 @@ def test_a_provider_that_can_t_be_made_leaves_the_others_their_round(
     assert "readable by others; run chmod 600" in caplog.text
 
 
-def test_where_none_can_be_made_the_round_ends_as_one_that_saw_nothing(
+def test_without_any_usable_provider_the_round_ends_with_an_unknown_cluster_state(
     wanted: BalancerRunOptions, rows: BalancerStateRows, tmp_path: Path
 ) -> None:
     (tmp_path / "works").chmod(0o775)
@@ -131,10 +131,10 @@ def test_where_none_can_be_made_the_round_ends_as_one_that_saw_nothing(
         runner(rows, wanted).gather()
 
 
-def test_nobody_acts_away_from_the_qmaster(
+def test_the_balancer_acts_only_on_the_host_of_the_qmaster(
     wanted: BalancerRunOptions, rows: BalancerStateRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may move to another host that has a balancer: both would buy what is wanted."""
+    """The qmaster may move to another host with a balancer; two acting balancers would add nodes twice."""
     monkeypatch.setattr(local_host_facts, "is_this_host", lambda _: False)
 
     assert runner(rows, wanted).gather()
@@ -142,7 +142,7 @@ def test_nobody_acts_away_from_the_qmaster(
         runner(rows, wanted, is_acting=True).gather()
 
 
-def test_root_looks_as_the_balancers_account_whose_files_providers_need(
+def test_a_round_started_by_root_runs_as_the_account_of_the_balancer(
     wanted: BalancerRunOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_root = Mock()
@@ -155,10 +155,10 @@ def test_root_looks_as_the_balancers_account_whose_files_providers_need(
     leave_root.assert_called_once_with(BALANCE_ACCOUNT)
 
 
-def test_hosts_of_a_rack_of_which_none_is_told_any_more_are_let_go(
+def test_hosts_of_a_provider_without_configured_hosts_are_released(
     wanted: BalancerRunOptions, rows: BalancerStateRows, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What is off is told with the line that opens it; what was on its way is opened."""
+    """For a powered-off host the log has the command that reopens the host; a booting host is reopened."""
     rows.nodes.replace((rack_node("alpha-n8", OFF), rack_node("alpha-n9", ElasticNodeState.BOOTING)))
     round_ = runner(rows, wanted, policy=policy_of(tmp_path, RACK))
     plan = round_.decide(round_.gather())
@@ -168,14 +168,14 @@ def test_hosts_of_a_rack_of_which_none_is_told_any_more_are_let_go(
     assert "open alpha-n9" in plan.done
 
 
-def test_a_host_with_a_section_is_never_told_as_lost_though_nobody_squeezes(
+def test_a_silent_host_with_its_own_section_is_never_reported_as_lost(
     wanted: BalancerRunOptions,
     rows: BalancerStateRows,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Its name may be one of a node's; another silent host of such a name is told."""
+    """Another silent host with the name of a node is reported."""
     names = ("alpha-n7.cluster", "alpha-n8.cluster")
     seen = situation(instance(MASTER), *(instance(name, state="au") for name in names))
     monkeypatch.setattr(balance_situation_sources, "observe_balanced_cluster", lambda *_: seen)
@@ -189,8 +189,7 @@ def test_a_host_with_a_section_is_never_told_as_lost_though_nobody_squeezes(
 
 
 @pytest.mark.parametrize("enabled", ["true", "false"])
-def test_no_pool_has_the_name_of_what_switches_hosts(wanted: BalancerRunOptions, tmp_path: Path, enabled: str) -> None:
-    """Its nodes would be taken for hosts that are not squeezed any more."""
+def test_a_pool_must_not_be_named_as_a_power_provider(wanted: BalancerRunOptions, tmp_path: Path, enabled: str) -> None:
     own = f"{RACK}{powered_hosts('alpha-n1')}[squeeze]\nenabled = {enabled}\n"
     policy = policy_of(tmp_path, f'{own}[pool.rack]\nprovider = "works"\n')
 
@@ -198,10 +197,10 @@ def test_no_pool_has_the_name_of_what_switches_hosts(wanted: BalancerRunOptions,
         balancer_daemon.require_balancer_can_act(replace(wanted, policy=policy, rules=policy.balance))
 
 
-def test_where_nobody_makes_nodes_any_more_those_left_are_told(
+def test_without_any_provider_the_remaining_nodes_are_reported(
     wanted: BalancerRunOptions, rows: BalancerStateRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All sections of pools, providers and hosts were taken out at once: hosts stay closed then."""
+    """All sections of pools, providers and hosts were removed at once."""
     monkeypatch.setattr(balancer_daemon, "BALANCE_STATE", str(tmp_path / "state.db"))
     made = BalancerOwnedNode(name="alpha-n9", pool="usual", machine="m-1", since=NOON, state=ElasticNodeState.READY)
     rows.nodes.replace((rack_node("alpha-n7", ElasticNodeState.READY), rack_node("alpha-n8", OFF), made))
@@ -219,8 +218,8 @@ def test_where_nobody_makes_nodes_any_more_those_left_are_told(
     ] == left
 
 
-def test_systemd_waits_for_a_slow_round_and_ends_one_that_hangs(wanted: BalancerRunOptions, tmp_path: Path) -> None:
-    """Lists, three calls of a provider, and the ssh steps: each at its limit, 16 nodes at once."""
+def test_the_watchdog_limit_allows_for_the_slowest_possible_round(wanted: BalancerRunOptions, tmp_path: Path) -> None:
+    """The limit covers machine lists, three provider calls and ssh steps, each at its timeout, for 16 nodes at once."""
     works = {"works": wanted.policy.providers["works"]}
     policy = replace(wanted.policy, providers=works)
     slow = replace(
@@ -244,7 +243,7 @@ def test_systemd_waits_for_a_slow_round_and_ends_one_that_hangs(wanted: Balancer
     assert {"READY=1", "WATCHDOG_USEC=300000000"} <= set(after)
 
 
-def test_calls_of_a_libcloud_driver_last_as_long_as_one_after_the_other(wanted: BalancerRunOptions) -> None:
+def test_the_watchdog_limit_adds_up_the_calls_of_a_libcloud_driver(wanted: BalancerRunOptions) -> None:
     policy = wanted.policy
     section = replace(policy.providers["works"], kind=ProviderKind.LIBCLOUD, driver="dummy")
     slow = replace(
@@ -272,10 +271,10 @@ def acting(
     return make
 
 
-def test_what_is_published_counts_nodes_and_not_requests(
+def test_the_published_figures_count_joined_nodes_and_not_requests(
     acting: Callable[..., PublishedBalancerRoundRunner], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A node that joined comes, one without capacity does not, and those there have their price."""
+    """A node that joined counts as added, and the hourly cost is that of present nodes."""
     round_ = acting(ElasticNodeState.JOINING)
     membership = Mock(join=Mock(return_value=HostJoinStep.JOINED))
     monkeypatch.setattr(round_, "_acts", replace(round_._acts, membership=membership))
@@ -289,7 +288,7 @@ def test_what_is_published_counts_nodes_and_not_requests(
     assert 0.5 == found.cost_hour
 
 
-def test_a_round_adds_its_row_by_the_lookback_and_then_draws(
+def test_a_round_writes_its_statistics_row_before_plotting(
     wanted: BalancerRunOptions, rows: BalancerStateRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(balancer_daemon, "BALANCE_ENDS", str(tmp_path / "ends.json"))
@@ -306,7 +305,7 @@ def test_a_round_adds_its_row_by_the_lookback_and_then_draws(
     assert (1, [True]) == (len(stats.read_text().splitlines()), there)
 
 
-def test_a_round_that_saw_nothing_is_published_where_rounds_act(
+def test_only_an_acting_balancer_publishes_a_round_without_a_readable_cell(
     wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(balancer_daemon, "BALANCE_PUBLISHED", str(tmp_path / "published"))
@@ -320,7 +319,7 @@ def test_a_round_that_saw_nothing_is_published_where_rounds_act(
     assert (1, 1) == (found.blind_rounds, found.rounds)
 
 
-def test_a_failed_node_has_its_price_for_as_long_as_its_machine_is_there(
+def test_a_failed_node_costs_its_price_while_its_machine_exists(
     acting: Callable[..., PublishedBalancerRoundRunner], tmp_path: Path
 ) -> None:
     round_ = acting(ElasticNodeState.FAILED)
@@ -331,10 +330,10 @@ def test_a_failed_node_has_its_price_for_as_long_as_its_machine_is_there(
     assert 0.5 == published(tmp_path).cost_hour
 
 
-def test_the_master_s_machine_is_not_to_be_ended_where_no_tag_names_it(
+def test_kill_master_requires_a_machine_with_the_master_tag(
     wanted: BalancerRunOptions, rows: BalancerStateRows, tmp_path: Path
 ) -> None:
-    """Where a list is missing nobody knows that, and the round goes on."""
+    """Without all machine lists the tag cannot be checked, and the round continues."""
     kills = replace(wanted, kills_master=True)
     one_list = replace(wanted.policy, pools={"usual": wanted.policy.pools["usual"]})
     with pytest.raises(ConfigError, match="gridbridge-master = alpha: --kill-master needs exactly"):
@@ -345,13 +344,13 @@ def test_the_master_s_machine_is_not_to_be_ended_where_no_tag_names_it(
     assert runner(rows, kills, policy=one_list).gather()
 
 
-def test_a_round_that_only_looks_decides_and_keeps_nothing(wanted: BalancerRunOptions, rows: BalancerStateRows) -> None:
+def test_a_dry_run_decides_and_stores_nothing(wanted: BalancerRunOptions, rows: BalancerStateRows) -> None:
     plan = run_cycle_once(runner(rows, wanted), str)
 
     assert (5, (), None) == (plan.plan.add, rows.nodes.all(), rows.last_round())
 
 
-def test_a_round_that_is_over_is_told_whatever_it_did(wanted: BalancerRunOptions, rows: BalancerStateRows) -> None:
+def test_every_round_is_reported_after_its_end(wanted: BalancerRunOptions, rows: BalancerStateRows) -> None:
     told = list[BalancerRoundPlan]()
     round_ = runner(rows, wanted, tell=told.append)
     plan = run_cycle_once(round_, str)

@@ -1,4 +1,4 @@
-"""Rounds that add nodes and remove them, with faults and kills at any call."""
+"""Balancer rounds that add and remove nodes, with faults and kills at any call."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -42,7 +42,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path, Trouble())
 
 
-def test_a_full_queue_brings_nodes_which_run_it_and_go_again(world: World) -> None:
+def test_nodes_are_added_for_waiting_tasks_and_removed_when_idle(world: World) -> None:
     world.minutes(1, waits=[timedelta(minutes=5)] * 6)
     first = world.nodes()
     world.minutes(40)
@@ -52,15 +52,8 @@ def test_a_full_queue_brings_nodes_which_run_it_and_go_again(world: World) -> No
     assert ({}, {}, {}) == (world.nodes(), world.cloud.made, world.cell.hosts)
 
 
-def test_never_more_nodes_than_the_maximum(world: World) -> None:
-    """The master counts: five are at most four beside it."""
-    world.minutes(30, waits=[HOUR] * 99)
-
-    assert 4 == world.cloud.most == len(world.cell.hosts)
-
-
-def test_a_task_that_slips_in_puts_its_node_back(world: World) -> None:
-    """It runs to its end there, and then the node goes."""
+def test_a_node_on_which_a_task_starts_just_before_the_removal_is_reopened(world: World) -> None:
+    """The node is removed after the task has ended."""
     world.minutes(5, waits=[timedelta(minutes=2)])
     world.cell.slips_in = True
     world.minutes(8)
@@ -72,7 +65,7 @@ def test_a_task_that_slips_in_puts_its_node_back(world: World) -> None:
 
 
 def test_a_node_on_its_way_starts_nothing_in_a_queue_that_somebody_closed(world: World) -> None:
-    """Who closes it before work on the file server is not told of nodes that come."""
+    """An administrator who disables the queue does not know of nodes that are about to join."""
     world.limits["min_nodes"] = 2
     world.minutes(4)
     world.minutes(1, waits=[HOUR] * 4)
@@ -86,7 +79,7 @@ def test_a_node_on_its_way_starts_nothing_in_a_queue_that_somebody_closed(world:
 
 
 @pytest.mark.parametrize("own", [0, 2])
-def test_a_node_that_stayed_closed_is_opened_once_no_queue_is_closed(tmp_path: Path, own: int) -> None:
+def test_a_node_with_closed_queues_is_reopened_once_no_queue_is_disabled_on_all_hosts(tmp_path: Path, own: int) -> None:
     world = World(tmp_path, Trouble(), own, min_nodes=3)
     world.minutes(5)
     closed = [replace(one, step=HostJoinStep.CLOSED) for one in BalancerStateRows(world.database()).nodes.all()]
@@ -98,8 +91,7 @@ def test_a_node_that_stayed_closed_is_opened_once_no_queue_is_closed(tmp_path: P
     assert [True, True] == [one.is_open for one in world.cell.hosts.values()]
 
 
-def test_a_provider_that_says_later_is_asked_again_by_the_next_round(world: World) -> None:
-    """The node was waited for, then given up, and its pool left out: a quarter of an hour."""
+def test_a_repeatable_provider_failure_is_repeated_in_the_next_round(world: World) -> None:
     world.trouble.refused = 1.0
     world.minutes(2, waits=[HOUR])
     waits = world.nodes()
@@ -110,7 +102,7 @@ def test_a_provider_that_says_later_is_asked_again_by_the_next_round(world: Worl
     assert (3, 1) == (world.cloud.asked, len(world.cloud.made))
 
 
-def test_a_provider_that_goes_on_saying_later_is_left_out(world: World) -> None:
+def test_a_pool_is_paused_after_repeated_provider_failures(world: World) -> None:
     world.trouble.refused = 1.0
     world.minutes(7, waits=[HOUR])
 
@@ -118,15 +110,15 @@ def test_a_provider_that_goes_on_saying_later_is_left_out(world: World) -> None:
     assert "pools had no capacity" in world.round_sentence()
 
 
-def test_a_node_of_which_nobody_knows_whether_it_was_made_is_not_asked_for_again(world: World) -> None:
-    """Its provider might make a second one."""
+def test_a_creation_with_unknown_outcome_is_not_repeated(world: World) -> None:
+    """The provider might create a second machine."""
     world.trouble.lost = world.trouble.lies = 1.0
     world.minutes(3, waits=[HOUR])
 
     assert 1 == world.cloud.asked
 
 
-def test_a_node_that_never_boots_is_given_back_and_its_pool_left_out(world: World) -> None:
+def test_a_node_that_never_boots_is_destroyed_and_its_pool_is_paused(world: World) -> None:
     world.trouble.never_boots = 1.0
     world.minutes(60, waits=[HOUR])
 
@@ -135,30 +127,20 @@ def test_a_node_that_never_boots_is_given_back_and_its_pool_left_out(world: Worl
     assert "pools had no capacity" in world.round_sentence()
 
 
-def test_machines_that_cannot_be_ended_count_and_nothing_more_is_bought(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_undeletable_machines_count_as_nodes_and_pause_a_pool(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.limits |= {"protected_s": 600}
     world.trouble.never_boots, world.cloud.keeps = 1.0, True
     world.minutes(120, waits=[HOUR])
-    (first, *_) = world.cloud.made.values()
+    (first, *_), figures = world.cloud.made.values(), world.figures()
 
     assert 2 == world.cloud.asked
     assert {"alpha-n10": "failed", "alpha-n11": "failed"} == world.nodes()
+    assert (3, 1, 2) == (figures.nodes, figures.useful, figures.failed)
     told = f"event=not_destroyed node=alpha-n10 pool=usual provider=cloud machine={first.id}"
     assert f"{told} mend={ended(first.id)!r}" in caplog.messages
 
 
-def test_a_machine_that_cannot_be_ended_is_no_node_of_the_least(world: World) -> None:
-    world.trouble.never_boots, world.cloud.keeps = 1.0, True
-    world.minutes(30, waits=[HOUR])
-    figures = world.figures()
-
-    assert (3, 1, 2) == (figures.nodes, figures.useful, figures.failed)
-
-
-def test_a_clock_that_is_set_back_stops_neither_growing_nor_shrinking(world: World) -> None:
-    """By a month: nodes go as soon as they have been idle for a while, and others come."""
+def test_the_balancer_adds_and_removes_nodes_after_the_clock_was_set_back(world: World) -> None:
     world.minutes(5, waits=[timedelta(minutes=3)])
     ready = world.nodes()
     world.now -= timedelta(days=30)
@@ -171,7 +153,7 @@ def test_a_clock_that_is_set_back_stops_neither_growing_nor_shrinking(world: Wor
     assert ["ready"] == list(world.nodes().values())
 
 
-def test_a_pool_is_asked_again_though_the_clock_was_set_back(world: World) -> None:
+def test_a_paused_pool_is_used_again_after_the_clock_was_set_back(world: World) -> None:
     world.limits |= {"protected_s": 600}
     world.trouble.never_boots = 1.0
     world.minutes(45, waits=[timedelta(hours=9)])
@@ -192,9 +174,7 @@ def first(world: World, provider: Cloud | None) -> None:
 
 @pytest.mark.parametrize("policy", list(BalancePolicyName))
 @pytest.mark.parametrize("trouble", ["it refuses", "its list does not come", "no provider"])
-def test_a_pool_that_gives_no_nodes_leaves_it_to_the_next_one(
-    world: World, policy: BalancePolicyName, trouble: str
-) -> None:
+def test_if_a_pool_gives_no_nodes_the_next_pool_is_used(world: World, policy: BalancePolicyName, trouble: str) -> None:
     world.limits |= {"policy": policy, "job_wait_time_s": 0}
     provider = Cloud(world, world.trouble)
     provider.refuses = trouble == "it refuses"
@@ -207,7 +187,7 @@ def test_a_pool_that_gives_no_nodes_leaves_it_to_the_next_one(
 
 
 @pytest.mark.parametrize(("capacity", "words"), [(9, "wrong image"), (0, "none left")], ids=["refused", "full"])
-def test_why_a_node_was_not_made_is_told_in_its_providers_words(
+def test_the_log_quotes_the_provider_about_a_failed_creation(
     world: World, caplog: pytest.LogCaptureFixture, capacity: int, words: str
 ) -> None:
     world.cloud.refuses, world.cloud.capacity = capacity > 0, capacity
@@ -216,7 +196,7 @@ def test_why_a_node_was_not_made_is_told_in_its_providers_words(
     assert [f"event=not_made node=alpha-n10 pool=usual why='{words}'"] == told_of(caplog, "not_made")
 
 
-def test_idle_nodes_go_though_a_pool_gives_none(world: World) -> None:
+def test_idle_nodes_are_removed_while_another_pool_gives_no_nodes(world: World) -> None:
     world.minutes(6, waits=[timedelta(minutes=3)])
     first(world, None)
     world.pools["first"] = replace(world.pools["first"], slots=9)
@@ -226,31 +206,15 @@ def test_idle_nodes_go_though_a_pool_gives_none(world: World) -> None:
     assert {} == world.nodes()
 
 
-def test_machines_that_lose_their_tags_are_not_bought_for_ever(world: World) -> None:
-    """Each of them is somebody else's by what its provider says: a boot that failed."""
+def test_a_pool_whose_machines_lose_their_tags_is_paused(world: World) -> None:
+    """A machine without an owner tag counts as the machine of another owner, and its creation as a failed boot."""
     world.cloud.untags, world.cloud.capacity = True, 99
     world.minutes(60, waits=[HOUR])
 
     assert 3 == world.cloud.asked
 
 
-def test_a_node_that_was_said_to_be_there_and_is_not_is_given_up(world: World) -> None:
-    world.trouble.lies = 1.0
-    world.minutes(4, waits=[HOUR])
-
-    assert (1, {}, {}) == (world.cloud.asked, world.cloud.made, world.nodes())
-
-
-def test_an_answer_that_was_lost_makes_no_second_node(world: World) -> None:
-    world.trouble.lost = 1.0
-    world.minutes(6, waits=[HOUR])
-
-    assert (1, {"alpha-n10": "ready"}) == (world.cloud.asked, world.nodes())
-
-
-def test_a_node_of_a_pool_that_was_renamed_is_told_and_never_said_to_be_removed(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_node_of_a_renamed_pool_is_reported_and_not_removed(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.minutes(6, waits=[timedelta(minutes=5)])
     world.pool = "renamed"
     world.minutes(12)
@@ -263,7 +227,7 @@ def test_a_node_of_a_pool_that_was_renamed_is_told_and_never_said_to_be_removed(
     assert told in caplog.messages
 
 
-def test_a_list_that_does_not_come_changes_nothing(world: World) -> None:
+def test_a_missing_machine_list_changes_nothing(world: World) -> None:
     world.minutes(5, waits=[timedelta(minutes=5)])
     before = world.nodes()
     world.cloud.is_silent = True
@@ -273,17 +237,8 @@ def test_a_list_that_does_not_come_changes_nothing(world: World) -> None:
     assert ["alpha-n10"] == list(world.cell.hosts)
 
 
-def test_a_machine_that_vanishes_is_taken_out_of_the_cell(world: World) -> None:
-    world.minutes(5, waits=[HOUR])
-    (machine,) = world.cloud.made.values()
-    world.cloud.destroy(machine)
-    world.minutes(5)
-
-    assert ({}, {}) == (world.nodes(), world.cell.hosts)
-
-
-def test_a_node_that_dies_while_draining_is_taken_out(world: World) -> None:
-    """Its task is put back, and nobody waits for the end of what is gone."""
+def test_a_node_that_dies_while_draining_is_removed_from_the_cell(world: World) -> None:
+    """The tasks of the dead node are rescheduled."""
     world.minutes(5, waits=[HOUR])
     ((name, host),) = world.cell.hosts.items()
     BalancerStateRows(world.database()).ask(name, AdministratorNodeRequestKind.DRAIN)
@@ -301,8 +256,8 @@ def test_a_node_that_dies_while_draining_is_taken_out(world: World) -> None:
     assert ({}, {}) == (world.nodes(), world.cell.hosts)
 
 
-def test_a_machine_that_stops_under_a_task_is_given_back_and_another_one_bought(world: World) -> None:
-    """Its daemon seems to report for some minutes; its task runs again elsewhere."""
+def test_a_machine_that_stops_under_a_task_is_replaced(world: World) -> None:
+    """The cell shows the daemon as reporting for some minutes; then the task is rescheduled."""
     world.limits |= {"max_nodes": 2}
     world.minutes(5, waits=[HOUR])
     (machine,) = world.cloud.made.values()
@@ -320,7 +275,7 @@ def test_a_machine_that_stops_under_a_task_is_given_back_and_another_one_bought(
     assert (1, 1, 0) == (world.cloud.most, world.running(), world.cell.killed)
 
 
-def test_what_keeps_a_node_in_its_cell_is_told_when_that_takes_long(
+def test_references_that_delay_the_removal_of_a_node_are_logged_after_a_while(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.cell.waits = [timedelta(minutes=2)]
@@ -333,8 +288,8 @@ def test_what_keeps_a_node_in_its_cell_is_told_when_that_takes_long(
     assert "event=not_left node=alpha-n10 why='@site names it'" in caplog.messages
 
 
-def test_a_node_that_a_list_left_out_while_it_was_silent_works_on(world: World) -> None:
-    """One list too few restarts nothing; later it joins again, and its tasks run to their end."""
+def test_a_silent_node_that_lists_omit_for_a_while_keeps_its_tasks(world: World) -> None:
+    """A single list without the machine changes nothing; after several lists the node leaves and later joins again."""
     world.minutes(5, waits=[timedelta(minutes=30)])
     (host,) = world.cell.hosts.values()
     world.cloud.left_out = host.is_silent = True
@@ -352,20 +307,7 @@ def test_a_node_that_a_list_left_out_while_it_was_silent_works_on(world: World) 
     assert (1, 0) == (world.cell.ended, world.cell.killed)
 
 
-def test_one_list_that_leaves_out_what_boots_gives_nothing_up(world: World) -> None:
-    world.trouble.never_boots = 1.0
-    world.minutes(5, waits=[HOUR])
-    world.cloud.left_out = True
-    world.minutes(1)
-    doubted = world.nodes()
-    world.cloud.left_out = False
-    world.minutes(2)
-
-    assert {"alpha-n10": "booting"} == doubted == world.nodes()
-
-
-def test_what_nobody_knows_but_has_our_tag_is_taken_in_again(world: World) -> None:
-    """As when the state file is lost: the provider's tags tell whose a node is."""
+def test_after_the_loss_of_the_state_file_tagged_machines_are_adopted(world: World) -> None:
     world.minutes(5, waits=[timedelta(minutes=5)] * 4)
     before = world.nodes()
     forget(world)
@@ -379,10 +321,10 @@ def test_what_nobody_knows_but_has_our_tag_is_taken_in_again(world: World) -> No
 
 @pytest.mark.parametrize("policy", list(BalancePolicyName))
 @pytest.mark.parametrize("minutes", [1, 2])
-def test_a_state_file_that_is_lost_while_nodes_boot_buys_none_beyond_the_maximum(
+def test_the_loss_of_the_state_file_never_leads_to_more_than_max_nodes(
     world: World, policy: BalancePolicyName, minutes: int
 ) -> None:
-    """The round that takes machines in counts them already."""
+    """Machines count from the round that adopts them."""
     world.limits |= {"policy": policy, "job_wait_time_s": 0, "stabilization_s": 0.0}
     world.limits |= {"min_nodes": 5, "add_nodes_per_iteration": 9}
     world.cell.waits = [HOUR] * 99
@@ -395,8 +337,7 @@ def test_a_state_file_that_is_lost_while_nodes_boot_buys_none_beyond_the_maximum
 
 
 @pytest.mark.parametrize("lost_at", ["joining", "draining"])
-def test_a_host_that_is_closed_when_the_state_file_is_lost_is_opened_again(world: World, lost_at: str) -> None:
-    """What closed it is forgotten: it joins anew, which opens it last."""
+def test_a_closed_host_is_reopened_after_the_loss_of_the_state_file(world: World, lost_at: str) -> None:
     world.cell.waits = [timedelta(minutes=2)]
     world.minutes(3 if lost_at == "joining" else 5)
     ((name, host),) = world.cell.hosts.items()
@@ -412,16 +353,14 @@ def test_a_host_that_is_closed_when_the_state_file_is_lost_is_opened_again(world
     assert ({name: "ready"}, True, 1) == (world.nodes(), host.is_open, world.cloud.most)
 
 
-def test_a_machine_whose_answer_could_not_be_read_counts_when_it_is_found(world: World) -> None:
+def test_a_machine_whose_creation_answer_was_unreadable_counts_once_it_is_listed(world: World) -> None:
     world.cloud.garbles, world.retry_s = True, 0.0
     world.minutes(9, waits=[HOUR] * 99)
 
     assert 4 == world.cloud.most
 
 
-def test_a_host_of_the_site_is_not_drained_for_a_machine_with_its_name(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_site_host_is_not_drained_for_a_machine_of_its_name(world: World, caplog: pytest.LogCaptureFixture) -> None:
     tags = {"gridbridge": "alpha", "gridbridge-pool": "usual"}
     world.cell.hosts["fixed"] = HostThere(address="10.9.9.9", is_open=True)
     world.cloud.made["m-7"] = ProviderMachine(
@@ -435,10 +374,10 @@ def test_a_host_of_the_site_is_not_drained_for_a_machine_with_its_name(
     assert f"event=other_host machine=m-7 name=fixed mend={mend!r}" in caplog.messages
 
 
-def test_a_machine_whose_name_leads_nowhere_here_is_not_told_to_be_ended_first(
+def test_the_log_names_both_remedies_if_the_name_of_a_machine_has_no_address(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As on the host to which a qmaster has moved, where /etc/hosts lacks its nodes."""
+    """After a move of the qmaster, /etc/hosts of the new host may lack the nodes."""
     tags = {"gridbridge": "alpha", "gridbridge-pool": "usual"}
     world.cell.hosts["fixed"] = HostThere(address="", is_open=True)
     world.cloud.made["m-7"] = ProviderMachine(
@@ -453,10 +392,10 @@ def test_a_machine_whose_name_leads_nowhere_here_is_not_told_to_be_ended_first(
 
 
 @pytest.mark.parametrize("pool", ["former", ""])
-def test_a_machine_of_ours_whose_pool_nobody_knows_is_told_once_a_round(
+def test_a_machine_of_an_unknown_pool_is_reported_once_a_round_and_left_alone(
     world: World, caplog: pytest.LogCaptureFixture, pool: str
 ) -> None:
-    """Though two pools have its provider, and so list it; nothing is done about it."""
+    """Two pools of one provider list the machine."""
     tags = {"gridbridge": "alpha", **({"gridbridge-pool": pool} if pool else {})}
     world.cloud.made["m-7"] = ProviderMachine(
         id="m-7", name="alpha-n20", state=ProviderMachineState.RUNNING, tags=tags, created=world.now
@@ -473,8 +412,8 @@ def test_a_machine_of_ours_whose_pool_nobody_knows_is_told_once_a_round(
     assert f"event=unknown_pool machine=m-7 name=alpha-n20 pool='{pool}' mend={mend!r}" == told[0]
 
 
-def test_machines_of_others_are_left_alone(world: World) -> None:
-    """The fake asserts that nobody destroys it; its number is taken, though."""
+def test_a_machine_of_another_cluster_is_left_alone(world: World) -> None:
+    """The simulated cloud fails if anybody destroys the machine."""
     world.minutes(3)
 
     assert OTHERS.name == "alpha-n9"
@@ -487,8 +426,7 @@ SEEDS = [*range(5), *(pytest.param(seed, marks=pytest.mark.long) for seed in ran
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_whatever_fails_no_task_is_killed_and_nothing_stays_paid_for(tmp_path: Path, seed: int) -> None:
-    """Kills at any call, lost answers, refusals, machines that lie or never boot."""
+def test_no_fault_kills_a_task_or_leaves_a_machine_behind(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     trouble = Trouble(random=random, kills=0.04, lost=0.1, refused=0.1, never_boots=0.1, lies=0.05)
     world = World(tmp_path, trouble, protect_after=1000)
@@ -507,7 +445,7 @@ def test_whatever_fails_no_task_is_killed_and_nothing_stays_paid_for(tmp_path: P
 
 
 @pytest.mark.parametrize("policy", BalancePolicyName)
-def test_a_fault_of_a_switch_has_no_machine_destroyed(tmp_path: Path, policy: BalancePolicyName) -> None:
+def test_no_machine_is_destroyed_while_a_fault_silences_all_hosts(tmp_path: Path, policy: BalancePolicyName) -> None:
     limits = {"policy": policy, "add_nodes_per_iteration": 8, "stabilization_s": 0.0}
     world = World(tmp_path, Trouble(), max_nodes=9, min_nodes=9, **limits)
     world.minutes(6)
@@ -522,9 +460,7 @@ def test_a_fault_of_a_switch_has_no_machine_destroyed(tmp_path: Path, policy: Ba
     assert set(world.nodes().values()) == {"ready"}
 
 
-def test_a_node_that_hangs_under_a_task_is_told_with_its_commands(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_silent_node_with_a_task_is_logged_with_a_command(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.minutes(5, waits=[3 * HOUR])
     (host,) = world.cell.hosts.values()
     host.is_silent = True
@@ -545,7 +481,7 @@ def told_of(caplog: pytest.LogCaptureFixture, event: str) -> list[str]:
     return [one for one in caplog.messages if one.startswith(f"event={event} ")]
 
 
-def test_one_silent_host_of_many_is_taken_out(tmp_path: Path) -> None:
+def test_a_single_silent_host_of_many_is_removed(tmp_path: Path) -> None:
     world = World(tmp_path, Trouble(), max_nodes=9, min_nodes=9)
     world.minutes(6)
     world.cell.hosts["alpha-n10"].is_silent = True
@@ -555,10 +491,8 @@ def test_one_silent_host_of_many_is_taken_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_told", [True, False])
-def test_a_node_costs_something_from_the_round_that_makes_it(
-    world: World, monkeypatch: pytest.MonkeyPatch, is_told: bool
-) -> None:
-    """Whether its provider tells when it was made, or not: each second is a unit here."""
+def test_a_node_is_paid_from_its_first_round(world: World, monkeypatch: pytest.MonkeyPatch, is_told: bool) -> None:
+    """Each second is a billing unit here; the provider may or may not report the time of creation."""
     now = world.cloud._now
     world.price = 3600.0
     world.cell.waits = [HOUR]
@@ -569,7 +503,7 @@ def test_a_node_costs_something_from_the_round_that_makes_it(
 
 
 @pytest.mark.parametrize(("minutes", "spent"), [(1, 3.0), (50, 3.0), (70, 6.0)])
-def test_a_begun_hour_is_spent_as_a_whole(world: World, minutes: int, spent: float) -> None:
+def test_each_begun_hour_of_a_node_is_counted_as_spent(world: World, minutes: int, spent: float) -> None:
     world.billing_s, world.price = 3600.0, 1.0
     world.cell.waits = [9 * HOUR] * 6
     world.minutes(minutes)
@@ -577,8 +511,8 @@ def test_a_begun_hour_is_spent_as_a_whole(world: World, minutes: int, spent: flo
     assert spent == BalancerStateRows(world.database()).spent(world.now)
 
 
-def test_a_job_that_never_starts_buys_a_node_that_goes_and_none_again_for_long(world: World) -> None:
-    """The node boots for a few minutes, has room for 15, and is idle for long enough by then."""
+def test_the_node_of_a_job_that_never_starts_is_removed_and_not_added_again_for_long(world: World) -> None:
+    """The node is removed after 15 minutes with free slots and the idle timeout."""
     world.cell.never_starts = 1
     world.minutes(15)
     kept = world.nodes()
@@ -592,25 +526,7 @@ def test_a_job_that_never_starts_buys_a_node_that_goes_and_none_again_for_long(w
     assert (1, 2) == (asked, world.cloud.asked)
 
 
-def test_it_is_demand_again_when_another_number_of_its_tasks_waits(world: World) -> None:
-    world.cell.never_starts = 2
-    world.minutes(30)
-    asked = world.cloud.asked
-    world.cell.never_starts = 1
-    world.minutes(1)
-
-    assert (1, 2) == (asked, world.cloud.asked)
-
-
-def test_a_job_that_starts_beside_one_that_does_not_has_its_node(world: World) -> None:
-    world.cell.never_starts = 1
-    world.minutes(30)
-    world.minutes(30, waits=[timedelta(minutes=5)])
-
-    assert (1, 2, {}) == (world.cell.ended, world.cloud.asked, world.nodes())
-
-
-def test_a_dry_round_keeps_nothing_of_what_does_not_start(world: World) -> None:
+def test_a_dry_run_stores_no_history_of_waiting_jobs(world: World) -> None:
     world.cell.never_starts = 1
     world.minutes(15)
     memory = BalancerStateRows(world.database())
@@ -621,7 +537,7 @@ def test_a_dry_round_keeps_nothing_of_what_does_not_start(world: World) -> None:
     assert before == memory.watched(world.now)
 
 
-def test_time_in_which_nobody_looked_is_no_time_with_room(world: World) -> None:
+def test_a_gap_between_rounds_does_not_count_as_time_with_free_slots(world: World) -> None:
     world.cell.never_starts = 1
     world.minutes(12)
     world.now += timedelta(hours=2)
@@ -630,8 +546,8 @@ def test_time_in_which_nobody_looked_is_no_time_with_room(world: World) -> None:
     assert {"alpha-n10": "ready"} == world.nodes()
 
 
-def test_a_round_that_does_something_does_not_say_that_nothing_is_done(world: World) -> None:
-    """The policy adds nothing to what is at its maximum, and nodes join meanwhile."""
+def test_the_sentence_of_an_acting_round_never_says_that_nothing_is_done(world: World) -> None:
+    """The policy adds no node at the maximum, while nodes are joining."""
     world.cell.waits = [timedelta(hours=1)] * 20
     told = []
     for _ in range(12):
@@ -646,10 +562,8 @@ def test_a_round_that_does_something_does_not_say_that_nothing_is_done(world: Wo
     assert {("nothing is done", True), ("nothing more is done", False)}.isdisjoint(told)
 
 
-def test_a_host_whose_machine_went_with_the_state_file_is_told_with_what_takes_it_out(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Nobody knows whose it was; while a list is missing nobody knows that it is gone."""
+def test_a_silent_host_without_machine_is_logged_with_a_command(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """While a machine list is missing, nothing is logged."""
     world.minutes(9, waits=[timedelta(hours=1)] * 2)
     (machine,) = world.cloud.made.values()
     BalancerStateRows(world.database()).nodes.replace([])
@@ -668,30 +582,10 @@ def test_a_host_whose_machine_went_with_the_state_file_is_told_with_what_takes_i
     assert machine.name in world.cell.hosts
 
 
-def test_hosts_that_are_not_heard_of_just_after_a_start_of_the_qmaster_are_not_told_as_lost(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Daemons tell their load within a minute; a host that is silent for long is another matter."""
-    world.cell.hosts["alpha-n7"] = HostThere(address="", is_silent=True)
-    world.minutes(10)
-    at_first = told_of(caplog, "no_machine")
-    world.cell.hosts["alpha-n7"].is_silent = False
-    world.minutes(1)
-    world.cell.hosts["alpha-n7"].is_silent = True
-    world.minutes(10)
-    again = told_of(caplog, "no_machine")
-    world.minutes(10)
-
-    assert ([], []) == (at_first, again)
-    assert told_of(caplog, "no_machine")
-
-
 @pytest.mark.parametrize("is_open", [True, False], ids=["opened", "closed"])
 @pytest.mark.parametrize("cause", [NodeStateCause.NOT_NEEDED, NodeStateCause.NEVER_JOINED, NodeStateCause.SILENT])
-def test_a_node_that_runs_a_task_when_it_is_to_be_taken_out_stays(
-    world: World, cause: NodeStateCause, is_open: bool
-) -> None:
-    """What a round saw is over when it acts: whoever may be alive is looked at again."""
+def test_a_node_with_a_task_at_its_removal_stays(world: World, cause: NodeStateCause, is_open: bool) -> None:
+    """A host that may be alive is checked again just before the removal."""
     world.minutes(5, waits=[HOUR])
     (node,) = BalancerStateRows(world.database()).nodes.all()
     host = world.cell.hosts[node.name]
@@ -705,8 +599,7 @@ def test_a_node_that_runs_a_task_when_it_is_to_be_taken_out_stays(
     assert (0, {node.name}) == (world.cell.restarted, {*world.cell.hosts})
 
 
-def test_a_machine_that_boots_and_never_joins_is_given_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody can log in there. Another one comes when it is late, and no third beside them."""
+def test_a_machine_that_boots_but_never_joins_is_destroyed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def join(node: MachineToJoinCell) -> HostJoinStep:
         raise HostNotReached(("ssh", node.name), 255)
@@ -721,8 +614,8 @@ def test_a_machine_that_boots_and_never_joins_is_given_back(world: World, monkey
     assert ({}, {}, {}) == (world.nodes(), world.cloud.made, world.cell.hosts)
 
 
-def test_what_is_meant_is_kept_before_it_is_done(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kill after a node was closed leaves none closed that counts as one that works."""
+def test_a_planned_state_is_stored_before_the_act(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a kill between closing and removing a node, the next round finds the node draining."""
     killed, seen = list[str](), list[dict[str, str]]()
 
     def look(host: str) -> HostCheckBeforeRemoval:

@@ -1,4 +1,4 @@
-"""What a round knows besides the cell: how long jobs take, and which other clusters have room."""
+"""Facts of a round besides the cell: run times of jobs, and free slots of other clusters."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -39,7 +39,7 @@ ROOM = PublishedClusterAnswer(
 
 
 def look(folder: Path, there: PublishedClusterAnswer | None, state: str = "") -> BalanceSituation:
-    """Look at a cell with a transfer queue of five slots, as the poller knows its cluster."""
+    """Return the situation of a cell with a transfer queue of five slots to the given cluster."""
     if there:
         (folder / published_json.CLUSTERS).mkdir(exist_ok=True)
         safe_files.replace_file_atomically(
@@ -57,7 +57,7 @@ def look(folder: Path, there: PublishedClusterAnswer | None, state: str = "") ->
         return balance_situation_sources.observe_balanced_cluster(policy, NOON, str(folder / "ends.json"), str(folder))
 
 
-def test_a_transfer_queue_takes_what_is_free_here_and_there(tmp_path: Path) -> None:
+def test_a_transfer_queue_takes_the_smaller_of_the_free_slots_on_both_sides(tmp_path: Path) -> None:
     found = look(tmp_path, ROOM)
     fewer = look(tmp_path, replace(ROOM, free_slots=2))
 
@@ -77,16 +77,18 @@ def test_a_transfer_queue_takes_what_is_free_here_and_there(tmp_path: Path) -> N
     ],
     ids=["no poller", "others wait there", "full", "in trouble", "long ago", "never"],
 )
-def test_else_it_starts_nothing_at_once(tmp_path: Path, there: PublishedClusterAnswer | None) -> None:
+def test_a_transfer_queue_to_a_busy_or_unknown_cluster_starts_nothing_soon(
+    tmp_path: Path, there: PublishedClusterAnswer | None
+) -> None:
     assert look(tmp_path, there).elsewhere == {}
 
 
 @pytest.mark.parametrize("state", ["d", "au", "a", "E"])
-def test_nor_when_it_is_closed_here(tmp_path: Path, state: str) -> None:
+def test_a_closed_transfer_queue_starts_nothing_soon(tmp_path: Path, state: str) -> None:
     assert look(tmp_path, ROOM, state).elsewhere == {}
 
 
-def test_run_times_are_those_that_were_learnt(tmp_path: Path) -> None:
+def test_the_round_uses_the_learnt_run_times(tmp_path: Path) -> None:
     assert look(tmp_path, None).runtimes == {}
     runs = update_learnt_run_times((), [("alice", "align", 30.0), ("alice", "align", 90.0)])
     balanced_cluster_queries.write_stored_task_ends(str(tmp_path / "ends.json"), RecentlyEndedTasks(runs=runs))
@@ -94,13 +96,13 @@ def test_run_times_are_those_that_were_learnt(tmp_path: Path) -> None:
     assert look(tmp_path, None).runtimes == {("alice", "align"): 60.0}
 
 
-def test_a_damaged_file_of_them_ends_no_round(tmp_path: Path) -> None:
+def test_a_damaged_file_of_run_times_stops_no_round(tmp_path: Path) -> None:
     (tmp_path / "ends.json").write_text("{")
 
     assert look(tmp_path, None).runtimes == {}
 
 
-def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Path) -> None:
+def test_a_saved_round_has_the_delays_of_transfer_queues(tmp_path: Path) -> None:
     (tmp_path / published_json.CLUSTERS).mkdir()
     safe_files.replace_file_atomically(
         f"{tmp_path}/{published_json.CLUSTERS}/beta.json", published_json.encode_published_value(ROOM)
@@ -121,7 +123,7 @@ def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Pa
     assert (kept.elsewhere, kept.elsewhere_free) == ({"transfer-beta": 30.0}, {"transfer-beta": 4})
 
 
-def test_a_snapshot_has_how_the_last_round_saw_what_waits(tmp_path: Path) -> None:
+def test_a_saved_round_has_the_history_of_waiting_jobs(tmp_path: Path) -> None:
     known = {7: WaitingJobsHistory(at=NOON, tasks=3, room_since=NOON - timedelta(minutes=9))}
     printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRoundInput(now=NOON)
     with (

@@ -1,4 +1,4 @@
-"""The clock of the balancer's machine is set between two rounds: what is kept is set with it."""
+"""The balancer's stored times follow a clock that was set between two rounds."""
 
 import logging
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ def clocks(wall: datetime, steady_s: float, boot: str = BOOT) -> HostClockReadin
 
 
 @pytest.mark.parametrize("by", [DAYS_AHEAD, -5 * HOUR], ids=["ahead", "back"])
-def test_all_that_is_kept_is_as_old_as_before(memory: BalancerStateRows, by: timedelta) -> None:
+def test_all_stored_times_are_shifted_with_the_clock(memory: BalancerStateRows, by: timedelta) -> None:
     after = NOON + timedelta(minutes=1) + by
     told = memory.follow(clocks(after, 60.0))
 
@@ -77,7 +77,7 @@ def test_all_that_is_kept_is_as_old_as_before(memory: BalancerStateRows, by: tim
     assert 12.5 == memory.spent(NOON)
 
 
-def test_a_clock_that_is_right_again_has_all_as_it_was(memory: BalancerStateRows) -> None:
+def test_stored_times_are_restored_when_the_clock_is_set_right_again(memory: BalancerStateRows) -> None:
     memory.follow(clocks(NOON + timedelta(minutes=1) + DAYS_AHEAD, 60.0))
     memory.follow(clocks(NOON + timedelta(minutes=2), 120.0))
 
@@ -95,23 +95,23 @@ def test_a_clock_that_is_right_again_has_all_as_it_was(memory: BalancerStateRows
     ],
     ids=["time passed", "a little", "the machine was started", "nobody knows"],
 )
-def test_without_a_step_that_is_known_nothing_moves(memory: BalancerStateRows, after: HostClockReadings) -> None:
+def test_stored_times_stay_without_a_known_clock_step(memory: BalancerStateRows, after: HostClockReadings) -> None:
     told = memory.follow(after)
 
     assert timedelta() == told
     assert (NODE,) == memory.nodes.all()
 
 
-def test_a_moment_that_would_be_none_stays() -> None:
+def test_a_time_that_cannot_be_shifted_is_unchanged() -> None:
     last = datetime.max.replace(tzinfo=UTC)
 
     assert last == clock_step_correction.shift_time(last, HOUR)
 
 
-def test_a_round_follows_the_clock_and_tells_so(
+def test_an_acting_round_follows_the_clock_and_logs_the_step(
     wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One that only looks keeps nothing, and so moves nothing."""
+    """A dry run stores nothing, and so shifts nothing."""
     monkeypatch.setattr(balancer_daemon, "BALANCE_STATE", str(tmp_path / "state.db"))
     monkeypatch.setattr(balancer_daemon, "BALANCE_PUBLISHED", str(tmp_path))
     ahead = NOON + DAYS_AHEAD

@@ -1,4 +1,4 @@
-"""Rounds whose lists, cell and state file contradict each other: nobody's task ends for that."""
+"""Rounds in which machine lists, cell and state file contradict each other: no task is ended."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -17,8 +17,8 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path, Trouble())
 
 
-def test_a_restored_state_file_ends_no_task_of_a_machine_whose_name_it_knows(world: World) -> None:
-    """Names are used again: the file has a machine that is long gone in the place of this one."""
+def test_an_outdated_state_file_ends_no_task_on_a_new_machine_of_the_same_name(world: World) -> None:
+    """The restored file has the id of an old machine."""
     world.minutes(5, waits=[timedelta(minutes=20)] * 4)
     nodes = BalancerStateRows(world.database()).nodes
     nodes.replace([replace(one, machine=f"old-{one.name}") for one in nodes.all()])
@@ -34,10 +34,8 @@ def test_a_restored_state_file_ends_no_task_of_a_machine_whose_name_it_knows(wor
     assert {} == world.cloud.made
 
 
-def test_a_node_that_reports_is_not_given_back_while_no_list_has_it(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    """As when its provider is asked in another region now, which would not end its machine."""
+def test_a_reporting_node_stays_while_no_list_has_its_machine(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """For example, the provider may be asked about another region."""
     world.minutes(5, waits=[timedelta(minutes=2)])
     world.cloud.left_out = True
     world.minutes(2)
@@ -53,8 +51,7 @@ def test_a_node_that_reports_is_not_given_back_while_no_list_has_it(
     assert ({}, {}) == (world.nodes(), world.cloud.made)
 
 
-def test_a_host_that_the_cell_has_forgotten_loses_its_export_and_its_name_later(world: World) -> None:
-    """They go last; the machine is gone, and its address may soon be somebody else's."""
+def test_the_export_and_name_of_a_removed_node_are_withdrawn_in_a_later_round_if_that_failed(world: World) -> None:
     world.minutes(5, waits=[HOUR])
     world.cell.is_root_away = True
     world.cloud.made.clear()

@@ -1,4 +1,4 @@
-"""Which of the site's own hosts a round counts, and which of them may rest or be woken."""
+"""Which of the site's own hosts a round counts, powers off and wakes."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ FACTS = HostTagsAndMovableTasks(tags=dict.fromkeys(ALL, (STANDBY_AUTO,)))
 
 
 def seen(*asleep: ElasticNode) -> BalanceSituation:
-    """Return a master, four hosts with a task each, and some that the cell lists closed."""
+    """Return a master, four hosts with a task each, and the given powered-off hosts, which the cell lists as closed."""
     on = [node(f"n{at}") for at in range(1, 5)]
     hosts = [instance(MASTER, slots=0), *(instance(one.name, (1,)) for one in on)]
     off = (instance(one.name, state="d") for one in asleep)
@@ -51,8 +51,7 @@ def squeezed(
     [(node("n5", state="standby"), ALL - {"n5"}), (FAILED, ALL), (node("n5", state="standby"), ALL)],
     ids=["goes down", "did not come up", "off"],
 )
-def test_no_host_rests_for_one_that_rests_already(asleep: ElasticNode, own: set[str]) -> None:
-    """The least is kept of hosts that work, though the cell lists the others too."""
+def test_powered_off_hosts_do_not_count_towards_min_nodes(asleep: ElasticNode, own: set[str]) -> None:
     freed = SqueezeSection(restriction=StandbyNodeSelection.ALL, target_reserve=0.5, minimal_reserve=0.25)
 
     assert squeezed(seen(asleep), own, freed, 5, 9).off == ()
@@ -64,7 +63,7 @@ def test_no_host_rests_for_one_that_rests_already(asleep: ElasticNode, own: set[
     [(node("n5", state="standby"), ALL - {"n5"}), (FAILED, ALL)],
     ids=["goes down", "did not come up"],
 )
-def test_a_host_that_rests_and_can_not_be_woken_takes_no_place_of_another(asleep: ElasticNode, own: set[str]) -> None:
+def test_a_powered_off_unwakeable_host_does_not_count_towards_max_nodes(asleep: ElasticNode, own: set[str]) -> None:
     wanted = SqueezeSection(minimal_reserve=9, target_reserve=9)
     cell = seen(asleep, node("n6", state="standby"))
 

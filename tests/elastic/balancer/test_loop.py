@@ -1,4 +1,4 @@
-"""Rounds that go on take a changed gridbridge.toml, and do nothing by one that forbids it."""
+"""A running balancer applies a changed gridbridge.toml, and stops acting if the file forbids it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ interval_s = 7
 
 @dataclass
 class Site:
-    """A running balancer, and its file."""
+    """A running balancer with its configuration file."""
 
     path: Path
     lasting: ReloadingBalancer
@@ -35,7 +35,7 @@ class Site:
     clock_s: list[float]
 
     def turn(self, text: str) -> tuple[int, bool]:
-        """Change the file between two rounds; return the next one's maximum, and if it acts."""
+        """Change the file between two rounds; return the new maximum, and whether the balancer acts."""
         self.path.write_text(text)
         for _ in range(2):
             self.lasting.has_news()
@@ -69,14 +69,14 @@ def right(most: int = 9, apply: str = "true") -> str:
     return SITE.format(most=most, apply=apply)
 
 
-def test_a_changed_file_is_in_force_in_the_next_round(site: Site) -> None:
+def test_a_changed_configuration_applies_in_the_next_round(site: Site) -> None:
     assert site.turn(right()) == (9, True)
     assert site.turn(right(6)) == (6, True)
     assert len(site.made) == 2
     assert site.lasting.pause_s == 7
 
 
-def test_a_wrong_file_is_told_and_the_one_before_stays_in_force(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_invalid_configuration_is_logged_and_ignored(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     assert site.turn("[balance]\nmax_nodes = -1\n") == (9, True)
     assert "event=misconfigured" in caplog.text
 
@@ -86,7 +86,7 @@ def test_a_wrong_file_is_told_and_the_one_before_stays_in_force(site: Site, capl
     [(right(apply="false"), "apply is not true"), (right(0), "max_nodes is 0"), (right(4), "min_nodes is 5")],
     ids=["not to act", "no maximum", "an option contradicts it"],
 )
-def test_by_a_file_that_forbids_it_nothing_is_done(
+def test_a_configuration_that_forbids_acting_turns_the_balancer_into_a_dry_run(
     site: Site, caplog: pytest.LogCaptureFixture, text: str, why: str
 ) -> None:
     (_, is_acting), (told,) = site.turn(text), [one for one in caplog.messages if why in one]

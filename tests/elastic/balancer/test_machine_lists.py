@@ -1,4 +1,4 @@
-"""Plan and check tell of a provider that gives no list, of whose nodes no round does anything."""
+"""`balance plan` and `site check` report providers that give no machine list."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ SEEN = situation(instance(MASTER, (1,), slots=1), wait=[waiting(5, tasks=12)])
 
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a gridbridge.toml without pools; a provider's program works, another is missing."""
+    """Return a gridbridge.toml without pools; one provider's program works, and the other program is missing."""
     monkeypatch.setattr(balance_situation_sources, "BALANCE_STATE", f"{tmp_path}/state.db")
     monkeypatch.setattr(balance_situation_sources, "observe_balanced_cluster", lambda *_: SEEN)
     works = tmp_path / "works"
@@ -57,14 +57,14 @@ def judged(site: Path) -> dict[str, FindingSeverity]:
     return {each.item: each.state for each in found}
 
 
-def test_a_list_that_takes_too_long_is_not_judged(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_machine_list_is_only_a_warning_of_the_check(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage_provider_and_runner_checks, "LIST_LIMIT_S", 0.01)
     pool(site, "usual", "works")
 
     assert judged(site) == {"lists of providers": FindingSeverity.WARNING}
 
 
-def test_a_pool_whose_provider_gives_its_list_is_planned_with(site: Path) -> None:
+def test_a_pool_with_a_machine_list_is_part_of_the_plan(site: Path) -> None:
     pool(site, "usual", "works")
     told = balance_preview.preview_balance_plan(BalanceRuleOverrides(), NOON, path=str(site))
 
@@ -72,8 +72,7 @@ def test_a_pool_whose_provider_gives_its_list_is_planned_with(site: Path) -> Non
     assert judged(site) == {"pool usual: provider's list": FindingSeverity.OK}
 
 
-def test_the_plan_adds_nothing_from_a_pool_without_a_list(site: Path) -> None:
-    """As a round does: it takes another pool, though this one has the higher priority."""
+def test_the_plan_adds_no_nodes_of_a_pool_without_a_machine_list(site: Path) -> None:
     pool(site, "usual", "lacks", priority=9)
     pool(site, "other", "works")
     told = balance_preview.preview_balance_plan(BalanceRuleOverrides(), NOON, path=str(site))
@@ -88,7 +87,7 @@ def test_the_plan_adds_nothing_from_a_pool_without_a_list(site: Path) -> None:
     }
 
 
-def test_without_any_list_the_plan_ends_as_the_round(site: Path) -> None:
+def test_without_any_machine_list_the_plan_is_an_error(site: Path) -> None:
     pool(site, "usual", "lacks")
 
     with pytest.raises(ClusterStateUnknown, match="no provider gave a whole list of its machines: pool usual"):

@@ -1,4 +1,4 @@
-"""Rounds that switch an OAR server's nodes off and on, killed at each call that they make."""
+"""Rounds that power nodes of an OAR server off and on, killed at each call."""
 
 import json
 from collections.abc import Iterator
@@ -25,13 +25,13 @@ HOUR = timedelta(hours=1)
 
 @dataclass
 class Bomb(Trouble):
-    """Ends the program at one call, counted from the first."""
+    """Kill the program at one call, counted from the first."""
 
     at: int = 0
     calls: int = 0
 
     def may_end(self) -> None:
-        """Count a call."""
+        """Count a call, and kill the program at the chosen one."""
         self.calls += 1
         if self.calls == self.at:
             raise Killed
@@ -39,7 +39,7 @@ class Bomb(Trouble):
 
 @dataclass
 class Row:
-    """A node as OAR keeps it."""
+    """A node as OAR's database has it."""
 
     state: str = "Alive"
     next_state: str = "UnChanged"
@@ -50,7 +50,7 @@ class Row:
 
 @dataclass
 class Server:
-    """OAR: nodes of two slots, and jobs; a change of state is taken up at the next look."""
+    """An OAR server with jobs and nodes of two slots; a change of a node's state applies at the next query."""
 
     world: World
     rows: dict[str, Row]
@@ -78,14 +78,14 @@ class Server:
         return told + encode_reachable_hosts(up)
 
     def look(self, host: str) -> oar_node_power_and_tags.OarNodeState:
-        """Ask about a node."""
+        """Return the state of a node."""
         self.world.trouble.may_end()
         self.looks += 1
         told, whole, _ = self.document().rpartition(WHOLE)
         return oar_node_power_and_tags.parse_oar_node_state(told + whole, host)
 
     def root(self, word: str, host: str) -> None:
-        """Do what root is asked for, by oarnodesetting's own words."""
+        """Run one of root's commands, with the arguments that oarnodesetting would get."""
         self.world.trouble.may_end()
         row, words = self.rows[host], oar_node_power_and_tags.oar_node_state_command(word, host)[3:]
         said = (
@@ -101,25 +101,25 @@ class Server:
         self.world.trouble.may_end()
 
     def situation(self) -> BalanceSituation:
-        """Return what a round looks at."""
+        """Return the input of a round."""
         kept = SavedBalancerRoundInput(now=self.world.now, master="gamma-master")
         return balanced_cluster_queries.parse_balance_situation(
             SavedBatchProgramOutputs(oar=self.document()), kept, "gamma"
         )
 
     def tags(self) -> dict[str, tuple[str, ...]]:
-        """Return the tags that nodes have."""
+        """Return the tags of the nodes."""
         told, _, _ = self.document().partition(BREAK)
         return dict(oar_node_power_and_tags.parse_oar_node_tags(told))
 
     def tag(self, host: str, tag: str, is_wanted: bool) -> None:
-        """Give a node a tag, or take it."""
+        """Add a tag to a node, or remove the tag."""
         self.world.trouble.may_end()
         self.rows[host].tags = tag if is_wanted else ""
         self.world.trouble.may_end()
 
     def _turn(self) -> None:
-        """Take up changes of state: setting a node absent kills what runs there."""
+        """Apply changes of state; a node that becomes absent kills its jobs."""
         cell = self.world.cell
         for host, row in self.rows.items():
             if row.next_state == "Absent":
@@ -166,7 +166,7 @@ def _job(number: int, state: str, resources: list[int]) -> dict[str, object]:
 
 
 class OarWorld(World):
-    """Four nodes of an OAR server, of which all but one may rest."""
+    """Four nodes of an OAR server, of which three may be powered off."""
 
     def __init__(self, folder: Path, trouble: Trouble) -> None:
         super().__init__(folder, trouble, own=4, max_nodes=9)
@@ -176,7 +176,7 @@ class OarWorld(World):
 
     @property
     def resting(self) -> list[str]:
-        """The nodes that OAR may wake, and has not."""
+        """The names of the powered-off nodes."""
         return [name for name, row in self.server.rows.items() if row.state == "Absent"]
 
 
@@ -185,7 +185,7 @@ def world(tmp_path: Path) -> OarWorld:
     return OarWorld(tmp_path, Trouble())
 
 
-def test_nodes_rest_absent_with_a_tag_and_fit_to_be_woken(world: OarWorld) -> None:
+def test_powered_off_oar_nodes_are_absent_tagged_and_wakeable(world: OarWorld) -> None:
     world.minutes(12)
 
     rested = [world.server.rows[name] for name in world.resting]
@@ -193,7 +193,7 @@ def test_nodes_rest_absent_with_a_tag_and_fit_to_be_woken(world: OarWorld) -> No
     assert sorted(world.resting) == sorted(world.switches.off)
 
 
-def test_jobs_that_wait_wake_them_and_their_tag_goes(world: OarWorld) -> None:
+def test_waiting_jobs_wake_oar_nodes_and_remove_the_tag(world: OarWorld) -> None:
     world.minutes(12)
     world.minutes(8, waits=[timedelta(minutes=20)] * 8)
 
@@ -202,8 +202,7 @@ def test_jobs_that_wait_wake_them_and_their_tag_goes(world: OarWorld) -> None:
     assert {row.drain for row in world.server.rows.values()} == {"NO"}
 
 
-def test_a_job_that_lands_while_its_node_is_drained_goes_on(world: OarWorld) -> None:
-    """The scheduler had begun before; the node works on."""
+def test_a_job_that_starts_while_its_oar_node_is_drained_keeps_running(world: OarWorld) -> None:
     world.minutes(1)
     world.server.lands = "alpha-n4"
     world.minutes(8)
@@ -213,8 +212,8 @@ def test_a_job_that_lands_while_its_node_is_drained_goes_on(world: OarWorld) -> 
     assert "alpha-n4" not in world.resting
 
 
-def test_a_node_in_maintenance_is_neither_woken_nor_halted(world: OarWorld) -> None:
-    """An administrator's `oarnodesetting -m on` makes available_upto 0."""
+def test_an_oar_node_in_maintenance_is_neither_woken_nor_halted(world: OarWorld) -> None:
+    """The command `oarnodesetting -m on` sets available_upto to 0."""
     world.minutes(12)
     chosen = world.resting[0]
     world.server.rows[chosen].upto = 0
@@ -224,7 +223,7 @@ def test_a_node_in_maintenance_is_neither_woken_nor_halted(world: OarWorld) -> N
     assert chosen not in world.switches.on
 
 
-def test_a_drained_node_and_a_suspected_one_are_left_alone(world: OarWorld) -> None:
+def test_drained_and_suspected_oar_nodes_are_left_alone(world: OarWorld) -> None:
     world.server.rows["alpha-n1"].drain = "YES"
     world.server.rows["alpha-n2"].state = "Suspected"
     world.minutes(12)
@@ -233,8 +232,7 @@ def test_a_drained_node_and_a_suspected_one_are_left_alone(world: OarWorld) -> N
     assert world.server.rows["alpha-n1"].drain == "YES"
 
 
-def test_a_change_that_oar_does_not_take_up_ends_the_act(world: OarWorld) -> None:
-    """The server is down: its database still answers, and the node stays on."""
+def test_a_state_change_that_oar_never_applies_is_an_error(world: OarWorld) -> None:
     stuck = oar_node_power_and_tags.OarNodeState(
         is_listed=True, is_idle=True, is_drained=True, is_alive=True, is_halted=False, is_settled=False
     )
@@ -252,8 +250,7 @@ def steps() -> Iterator[int]:
 
 
 @pytest.mark.parametrize("at", list(steps()))
-def test_a_round_killed_at_any_call_is_gone_on_with(tmp_path: Path, at: int) -> None:
-    """Nodes rest and are woken as if it had not been, and no job is ended."""
+def test_rounds_continue_after_a_kill_at_any_call_without_ending_a_job(tmp_path: Path, at: int) -> None:
     world = OarWorld(tmp_path, Bomb(at=at))
     world.minutes(6)
     world.minutes(4, waits=[timedelta(minutes=5)] * 8)
@@ -269,8 +266,7 @@ def test_a_round_killed_at_any_call_is_gone_on_with(tmp_path: Path, at: int) -> 
     assert {row.drain for row in world.server.rows.values()} == {"NO"}
 
 
-def test_the_kills_reach_each_part_of_a_rest_and_of_a_waking(tmp_path: Path) -> None:
-    """As many calls are made as are tried, or the test above would prove less than it says."""
+def test_the_kill_tests_reach_every_call_of_a_power_off_and_a_wake(tmp_path: Path) -> None:
     trouble = Bomb()
     world = OarWorld(tmp_path, trouble)
     world.minutes(6)

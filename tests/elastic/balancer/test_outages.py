@@ -1,4 +1,4 @@
-"""The qmaster ends, or is busy, while any step is under way: all is well when it is back."""
+"""The qmaster stops or is busy during any step; once it answers again, everything is in order."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ STEADY = ("ready", "standby")
 
 @dataclass
 class Outage(Trouble):
-    """From one call on, counted from the first, none is answered for a while; some are done."""
+    """From one call on, all calls fail for a while, although some are carried out."""
 
     world: World | None = None
     at: int = 0
@@ -27,7 +27,7 @@ class Outage(Trouble):
     until: datetime | None = None
 
     def may_end(self) -> None:
-        """Be a call of the qmaster's, or the answer to one."""
+        """Fail if the qmaster is down at this call."""
         assert self.world
         self.calls += 1
         if self.calls == self.at:
@@ -37,7 +37,7 @@ class Outage(Trouble):
 
     @property
     def is_down(self) -> bool:
-        """Whether it does not answer now."""
+        """Whether the qmaster does not answer now."""
         return self.until is not None and self.world is not None and self.world.now < self.until
 
 
@@ -76,8 +76,8 @@ def settled(world: World) -> bool:
 
 
 @pytest.mark.parametrize("lasts", [BRIEF, LONG], ids=["busy", "ended"])
-def test_a_node_comes_and_goes_whenever_the_qmaster_stops(tmp_path: Path, lasts: timedelta) -> None:
-    """No task is lost, no host stays open or closed for nothing, and nothing stays paid for."""
+def test_a_node_is_added_and_removed_whenever_the_qmaster_stops(tmp_path: Path, lasts: timedelta) -> None:
+    """No task is lost, and no machine is left behind."""
     for world, outage in worlds(tmp_path, lasts, own=0):
         world.minutes(24, waits=[timedelta(minutes=3)])
 
@@ -86,7 +86,7 @@ def test_a_node_comes_and_goes_whenever_the_qmaster_stops(tmp_path: Path, lasts:
 
 
 @pytest.mark.parametrize("lasts", [BRIEF, pytest.param(LONG, marks=pytest.mark.long)], ids=["busy", "ended"])
-def test_hosts_rest_and_wake_whenever_the_qmaster_stops(tmp_path: Path, lasts: timedelta) -> None:
+def test_hosts_are_powered_off_and_woken_whenever_the_qmaster_stops(tmp_path: Path, lasts: timedelta) -> None:
     for world, outage in worlds(tmp_path, lasts, own=2):
         world.minutes(9)
         world.minutes(9, waits=[timedelta(minutes=9)] * 4)

@@ -1,4 +1,4 @@
-"""A folder in, a decision out."""
+"""Decisions about saved rounds."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,7 +29,7 @@ def kept(*nodes: str) -> SavedBalancerRoundInput:
     return SavedBalancerRoundInput(now=LATER, master="alpha-master", nodes=found)
 
 
-def test_a_real_cell_with_a_long_queue_grows(tmp_path: Path) -> None:
+def test_nodes_are_added_for_a_saved_cell_with_many_jobs(tmp_path: Path) -> None:
     saved_balancer_round_folder.write_saved_balancer_round(str(tmp_path), BUSY, kept("alpha-n1", "alpha-n2"))
     told = decide_and_report_balance(
         load_saved_balance_situation(str(tmp_path)), BalanceSection(max_nodes=4, add_nodes_per_iteration=9)
@@ -38,7 +38,7 @@ def test_a_real_cell_with_a_long_queue_grows(tmp_path: Path) -> None:
     assert (told.add, told.remove, told.pool) == (1, (), None)
 
 
-def test_the_same_cell_without_jobs_shrinks(tmp_path: Path) -> None:
+def test_nodes_are_removed_from_a_saved_cell_without_jobs(tmp_path: Path) -> None:
     idle = SavedBatchProgramOutputs(qstat=IDLE_ROW % b"".join(QUEUE % n for n in (1, 2)), qhost=BUSY.qhost)
     saved_balancer_round_folder.write_saved_balancer_round(str(tmp_path), idle, kept("alpha-n1", "alpha-n2"))
 
@@ -50,7 +50,7 @@ def test_the_same_cell_without_jobs_shrinks(tmp_path: Path) -> None:
     )
 
 
-def test_a_folder_whose_answer_was_cut_is_never_an_idle_cell(tmp_path: Path) -> None:
+def test_a_saved_round_with_an_incomplete_answer_is_not_an_idle_cell(tmp_path: Path) -> None:
     cut = SavedBatchProgramOutputs(qstat=BUSY.qstat[:2000], qhost=BUSY.qhost)
     saved_balancer_round_folder.write_saved_balancer_round(str(tmp_path), cut, kept("alpha-n1"))
 

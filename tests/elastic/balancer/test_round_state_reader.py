@@ -1,4 +1,4 @@
-"""Who looks at a cell as a round does knows the nodes that are kept, where he may read of them."""
+"""`balance plan` and `explain` know the nodes of the balancer's state file, if the account may read the file."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -79,14 +79,14 @@ def explain_job_7(path: str | Path) -> BalancerJobOrHostExplanation:
     return balance_preview.explain_balance_of_job_or_host("7", NOON, path=str(path))
 
 
-def test_nodes_that_boot_are_not_asked_for_again(path: str, tmp_path: Path) -> None:
+def test_the_plan_counts_booting_nodes(path: str, tmp_path: Path) -> None:
     before = preview(tmp_path / "site.toml").add
     keep(path)
 
     assert (3, 0) == (before, preview(tmp_path / "site.toml").add)
 
 
-def test_all_that_a_round_remembers_is_known(path: str) -> None:
+def test_the_situation_has_all_facts_of_the_state_file(path: str) -> None:
     keep(path)
 
     found = add_saved_balancer_state(SEEN, POLICY)
@@ -97,7 +97,7 @@ def test_all_that_a_round_remembers_is_known(path: str) -> None:
     assert {5: WATCHED} == found.watched
 
 
-def test_nothing_that_waits_was_seen_in_the_future(path: str) -> None:
+def test_future_times_in_the_history_of_waiting_jobs_are_limited_to_now(path: str) -> None:
     before = NOON - timedelta(days=1)
     keep(path)
 
@@ -106,7 +106,7 @@ def test_nothing_that_waits_was_seen_in_the_future(path: str) -> None:
     assert {5: replace(WATCHED, at=before, room_since=before)} == found.watched
 
 
-def test_plan_and_explain_tell_of_a_job_that_does_not_start(path: str, tmp_path: Path) -> None:
+def test_plan_and_explain_report_a_stuck_job(path: str, tmp_path: Path) -> None:
     site = tmp_path / "site.toml"
     keep(path)
     with rows_of(path) as rows:
@@ -119,13 +119,13 @@ def test_plan_and_explain_tell_of_a_job_that_does_not_start(path: str, tmp_path:
     assert (why, True) == (explained.reason, explained.is_known)
 
 
-def test_a_site_that_never_had_a_balancer_hides_nothing(path: str) -> None:
+def test_an_absent_state_file_is_not_unreadable(path: str) -> None:
     assert not balance_situation_sources.is_balancer_state_unreadable()
     keep(path)
     assert not balance_situation_sources.is_balancer_state_unreadable()
 
 
-def test_what_this_account_may_not_read_is_hidden(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_read_access_nodes_of_the_state_file_are_unknown(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(path)
     # root may read everything
     monkeypatch.setattr(balance_situation_sources.os, "access", lambda *_: False)
@@ -134,8 +134,8 @@ def test_what_this_account_may_not_read_is_hidden(path: str, monkeypatch: pytest
     assert () == add_saved_balancer_state(SEEN, POLICY).nodes
 
 
-def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path) -> None:
-    """Of nine hosts of the site's own eight rest: their daemons are silent, and that is right."""
+def test_powered_off_hosts_are_neither_unready_nor_counted_as_nodes(path: str, tmp_path: Path) -> None:
+    """Eight of the site's nine hosts are powered off, so their daemons are silent."""
     names = [f"n{number}" for number in range(1, 10)]
     policy = configuration_file.parse_configuration("FILE", f"{SITE}{RACK}{powered_hosts(*names)}".encode())
     keep(path)
@@ -149,7 +149,7 @@ def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path)
     assert (BalancePlanReason.ALL_FIT, 2) == (told.verdict, told.figures.nodes)  # with the master
 
 
-def test_a_node_of_which_no_round_noted_that_it_is_idle_is_so_since_now(path: str) -> None:
+def test_a_ready_node_without_a_recorded_idle_time_is_idle_since_now(path: str) -> None:
     keep(path)
     with rows_of(path) as rows:
         rows.nodes.replace(
@@ -161,8 +161,7 @@ def test_a_node_of_which_no_round_noted_that_it_is_idle_is_so_since_now(path: st
     assert found.idle_since == SEEN.now
 
 
-def test_a_months_cost_outlasts_a_clock_that_was_ahead_over_its_end(path: str) -> None:
-    """What was noted of the month to come is not: that begins anew when it comes."""
+def test_the_cost_of_a_month_survives_a_clock_that_was_ahead_into_the_next_month(path: str) -> None:
     keep(path)
     ahead = NOON + timedelta(days=40)
     with rows_of(path) as rows:
@@ -174,10 +173,7 @@ def test_a_months_cost_outlasts_a_clock_that_was_ahead_over_its_end(path: str) -
         assert (7.0, 481.0, 0.0) == (during, rows.spent(NOON), rows.spent(ahead))
 
 
-def test_the_plan_is_the_rounds_where_hosts_are_squeezed(
-    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Hosts on standby are woken before nodes are added, and the plan says which."""
+def test_the_plan_wakes_hosts_before_adding_nodes(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "site.toml").write_text(f"{SITE}{RACK}{powered_hosts('n1', 'n2')}[squeeze]\nenabled = true\n")
     asleep = [instance(name, slots=4, state="adu") for name in ("n1", "n2")]
     seen = situation(instance(MASTER, (1,), slots=1), *asleep, wait=[waiting(5, tasks=4)])

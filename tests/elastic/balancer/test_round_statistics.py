@@ -1,4 +1,4 @@
-"""What a round writes down: its row, and what ended of late, over rotation and faults."""
+"""Statistics rows and recently ended tasks of a round, also after log rotations and faults."""
 
 import gzip
 import logging
@@ -47,7 +47,7 @@ def record(
 
 
 class Round:
-    """A cell that is looked at again and again."""
+    """A cell on which rounds record statistics."""
 
     def __init__(self, folder: Path) -> None:
         saved_balancer_round_folder.write_saved_balancer_round(str(folder / "seen"), BUSY, kept())
@@ -59,12 +59,12 @@ class Round:
         self.kept = folder / "ends.json"
 
     def note(self, later: timedelta = timedelta()) -> BalanceRoundStatistics:
-        """Do a round's part."""
+        """Record the statistics of a round."""
         seeing = BalancerStatisticsPaths(accounting=str(self.accounting), kept=str(self.kept), stats=str(self.stats))
         return record_balancer_statistics(replace(self.seen, now=NOW + later), "all.q", seeing)
 
     def add(self, *records: str) -> None:
-        """Let jobs end."""
+        """Append accounting records."""
         with self.accounting.open("a") as file:
             file.write("".join(records))
 
@@ -75,7 +75,7 @@ def cell(tmp_path: Path) -> Round:
     return Round(tmp_path)
 
 
-def test_a_row_has_starclusters_columns_and_a_time_with_its_zone(cell: Round) -> None:
+def test_a_row_has_the_columns_of_starcluster_and_a_time_with_a_zone(cell: Round) -> None:
     cell.add(record(5, 3600, 60), record(1, 1800, 30))
     found = cell.note()
 
@@ -84,7 +84,7 @@ def test_a_row_has_starclusters_columns_and_a_time_with_its_zone(cell: Round) ->
     )
 
 
-def test_rows_are_added_and_read_again(cell: Round) -> None:
+def test_recorded_rows_can_be_read_back(cell: Round) -> None:
     found = [cell.note(timedelta(minutes=n)) for n in range(3)]
 
     assert balancer_statistics_and_publication.read_balancer_statistics(str(cell.stats)) == (
@@ -93,14 +93,14 @@ def test_rows_are_added_and_read_again(cell: Round) -> None:
     )
 
 
-def test_without_accounting_the_means_are_0(cell: Round) -> None:
+def test_without_accounting_the_mean_times_are_0(cell: Round) -> None:
     found = cell.note()
 
     assert (found.duration_s, found.wait_s) == (0, 0)
     assert not cell.kept.exists()
 
 
-def test_what_was_read_is_not_read_again(cell: Round) -> None:
+def test_each_accounting_record_is_read_once(cell: Round) -> None:
     cell.add(record(5, 10))
     cell.note()
     place = read_stored_task_ends(str(cell.kept)).place
@@ -112,7 +112,7 @@ def test_what_was_read_is_not_read_again(cell: Round) -> None:
 
 
 @pytest.mark.parametrize("is_copied", [False, True], ids=["renamed", "copied and cut"])
-def test_what_ended_around_a_rotation_counts(cell: Round, is_copied: bool) -> None:
+def test_tasks_that_ended_around_a_log_rotation_count(cell: Round, is_copied: bool) -> None:
     cell.add(record(9, 10))
     cell.note()
     cell.add(record(8, 20))
@@ -129,7 +129,7 @@ def test_what_ended_around_a_rotation_counts(cell: Round, is_copied: bool) -> No
     assert cell.note(timedelta(minutes=2)).duration_s == 30
 
 
-def test_a_rotation_that_compresses_at_once_loses_only_what_was_not_read(cell: Round) -> None:
+def test_an_immediately_compressed_rotation_loses_only_unread_records(cell: Round) -> None:
     cell.add(record(9, 10))
     cell.note()
     cell.accounting.with_name("accounting.1.gz").write_bytes(gzip.compress(cell.accounting.read_bytes()))
@@ -139,8 +139,7 @@ def test_a_rotation_that_compresses_at_once_loses_only_what_was_not_read(cell: R
     assert cell.note().duration_s == 20
 
 
-def test_what_never_ran_to_an_end_is_left_out(cell: Round) -> None:
-    """Put back to run again, a part of a parallel task, never started, and what is no record."""
+def test_records_of_tasks_that_did_not_run_to_an_end_are_skipped(cell: Round) -> None:
     never = record(3, 100).replace(f":{int(NOW.timestamp() - 280)}:", ":0:")
     cell.add(
         "# a comment\n",
@@ -161,7 +160,7 @@ def test_each_task_of_an_array_counts(cell: Round) -> None:
     assert cell.note().duration_s == 30
 
 
-def test_a_kept_file_that_is_damaged_is_made_anew(cell: Round) -> None:
+def test_a_damaged_file_of_ended_tasks_is_replaced(cell: Round) -> None:
     cell.add(record(5, 40))
     cell.kept.write_text('{"place": 7')
 
@@ -169,7 +168,7 @@ def test_a_kept_file_that_is_damaged_is_made_anew(cell: Round) -> None:
     assert read_stored_task_ends(str(cell.kept)).place.offset == len(record(5, 40))
 
 
-def test_how_long_tasks_of_a_name_take_is_learnt(cell: Round) -> None:
+def test_the_run_time_of_a_job_name_is_learnt_from_recent_tasks(cell: Round) -> None:
     cell.add(record(9, 10), record(8, 30))
     cell.note()
     first = read_stored_task_ends(str(cell.kept)).runtimes
@@ -185,14 +184,14 @@ def test_how_long_tasks_of_a_name_take_is_learnt(cell: Round) -> None:
     assert plain + 50 < read_stored_task_ends(str(cell.kept)).runtimes[whose] < 400
 
 
-def test_names_that_ended_long_ago_are_forgotten() -> None:
+def test_the_oldest_job_names_are_forgotten() -> None:
     many = [("alice", f"job{number}", 1.0) for number in range(3000)]
     found = update_learnt_run_times(update_learnt_run_times((), many), [("alice", "job1001", 1.0)])
 
     assert (len(found), found[-1].name, found[0].name) == (2000, "job1001", "job1000")
 
 
-def test_nobodys_many_names_forget_anothers() -> None:
+def test_many_job_names_of_one_owner_do_not_displace_names_of_others() -> None:
     many = [("bob", f"job{number}", 1.0) for number in range(3000)]
     found = update_learnt_run_times((), [("alice", "align", 5.0), ("carol", "sort", 7.0), *many])
 
@@ -200,14 +199,13 @@ def test_nobodys_many_names_forget_anothers() -> None:
     assert len(found) == 2000
 
 
-def test_of_very_many_owners_those_of_late_are_known() -> None:
+def test_of_very_many_owners_the_most_recent_are_kept() -> None:
     found = update_learnt_run_times((), [(f"owner{number}", "job", 1.0) for number in range(2500)])
 
     assert (len(found), found[0].owner, found[-1].owner) == (2000, "owner500", "owner2499")
 
 
-def test_what_is_kept_stays_small(cell: Round) -> None:
-    """A row a minute of the last week, however many tasks ended."""
+def test_the_file_of_ended_tasks_has_one_entry_per_minute_of_the_last_week(cell: Round) -> None:
     cell.add(*(record(minutes, 10) for minutes in (20000, *(3 for _ in range(500)))))
     cell.note()
 
@@ -215,7 +213,7 @@ def test_what_is_kept_stays_small(cell: Round) -> None:
     assert [(one.tasks, one.run_s) for one in kept_now] == [(500, 5000.0)]
 
 
-def test_a_file_that_cannot_be_written_ends_no_round(cell: Round, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unwritable_statistics_file_stops_no_round(cell: Round, caplog: pytest.LogCaptureFixture) -> None:
     cell.stats.mkdir()
     with caplog.at_level(logging.WARNING):
         found = cell.note()
@@ -224,7 +222,7 @@ def test_a_file_that_cannot_be_written_ends_no_round(cell: Round, caplog: pytest
     assert f"{cell.stats}: Is a directory" in caplog.text
 
 
-def test_everybody_may_read_the_rows_and_only_their_owner_adds_any(cell: Round) -> None:
+def test_all_users_may_read_the_statistics_and_only_the_owner_may_write(cell: Round) -> None:
     before = os.umask(0)
     try:
         cell.note()
@@ -234,7 +232,7 @@ def test_everybody_may_read_the_rows_and_only_their_owner_adds_any(cell: Round) 
     assert cell.stats.stat().st_mode & 0o777 == 0o644
 
 
-def test_rows_with_other_columns_stay_and_are_left_out(cell: Round) -> None:
+def test_rows_with_other_columns_are_kept_in_the_file_and_skipped(cell: Round) -> None:
     older = "2026-03-01,3,1\n2026-03-01 11:59:30,3,1,2,8,60,5,0.5,extra\n"
     cell.stats.write_text(older)
     cell.note()
@@ -244,7 +242,7 @@ def test_rows_with_other_columns_stay_and_are_left_out(cell: Round) -> None:
     assert cell.stats.read_text().startswith(older)
 
 
-def test_half_a_row_spoils_no_other(cell: Round) -> None:
+def test_an_incomplete_row_does_not_spoil_the_next_row(cell: Round) -> None:
     cell.stats.write_text("2026-03-01T11:59:30+00:00,3,1")
     cell.note()
 
@@ -252,7 +250,7 @@ def test_half_a_row_spoils_no_other(cell: Round) -> None:
     assert ([one.at for one in found], left_out) == ([NOW], (1,))
 
 
-def test_the_accounting_file_of_a_cell_is_where_grid_engine_writes_it() -> None:
+def test_the_accounting_file_is_where_grid_engine_writes_it_unless_configured() -> None:
     usual = ClusterSection(root="/sge", cell="")
 
     assert local_accounting_file_path(usual, "alpha") == "/sge/alpha/common/accounting"

@@ -1,4 +1,4 @@
-"""What a squeeze would do now, as root asks for it."""
+"""Preview of a squeeze."""
 
 import json
 import shutil
@@ -17,9 +17,7 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def test_root_looks_as_the_balancers_account_whose_files_providers_need(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_preview_by_root_runs_as_the_account_of_the_balancer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_root = Mock()
     monkeypatch.setattr(squeeze_preview, "drop_root_to_account", leave_root)
     monkeypatch.setattr(
@@ -36,7 +34,7 @@ def test_root_looks_as_the_balancers_account_whose_files_providers_need(
     leave_root.assert_called_once_with(BALANCE_ACCOUNT)
 
 
-def test_hosts_that_do_not_tell_their_power_are_told_and_not_logged(
+def test_hosts_with_unknown_power_state_are_reported_and_not_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(squeeze_preview, "drop_root_to_account", Mock())

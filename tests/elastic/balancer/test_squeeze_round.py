@@ -1,4 +1,4 @@
-"""Rounds that switch the site's own hosts off and on, with faults and kills at any call."""
+"""Rounds that power the site's own hosts off and on, with faults and kills at any call."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -22,7 +22,7 @@ OFF, ON = ElasticNodeState.STANDBY.value, ElasticNodeState.READY.value
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Return four hosts of two slots each that are idle; of each slot one has to stay free."""
+    """Return four idle hosts of two slots each."""
     return World(tmp_path, Trouble(), own=4, max_nodes=9)
 
 
@@ -30,8 +30,7 @@ def asleep(world: World) -> list[str]:
     return [name for name, state in world.nodes().items() if state == OFF]
 
 
-def test_idle_hosts_rest_and_keep_the_target_reserve(world: World) -> None:
-    """Two standard requests for each host that works are as many as its slots: all but one rest."""
+def test_all_idle_hosts_but_one_are_powered_off_for_the_target_reserve(world: World) -> None:
     world.minutes(12)
 
     (working,) = [name for name, state in world.nodes().items() if state == ON]
@@ -42,7 +41,7 @@ def test_idle_hosts_rest_and_keep_the_target_reserve(world: World) -> None:
     assert not any(world.cell.hosts[name].is_open for name in asleep(world))
 
 
-def test_idle_hosts_that_a_squeeze_keeps_are_not_said_to_be_given_back(world: World) -> None:
+def test_the_plan_removes_no_idle_hosts_that_the_squeeze_keeps(world: World) -> None:
     world.minutes(9)
     plan = world.round()
 
@@ -50,8 +49,7 @@ def test_idle_hosts_that_a_squeeze_keeps_are_not_said_to_be_given_back(world: Wo
     assert (plan.plan.verdict, plan.plan.remove) == (BalancePlanReason.NO_NEED, ())
 
 
-def test_idle_hosts_rest_by_starclusters_rules_too(world: World) -> None:
-    """Late in their hour, as nodes are given back by them."""
+def test_policy_starcluster_powers_idle_hosts_off_late_in_their_hour(world: World) -> None:
     world.limits |= {"policy": BalancePolicyName.STARCLUSTER, "kill_after_min": 20}
     world.minutes(18)
     before = asleep(world)
@@ -60,7 +58,7 @@ def test_idle_hosts_rest_by_starclusters_rules_too(world: World) -> None:
     assert (before, len(asleep(world))) == ([], 3)
 
 
-def test_tasks_that_wait_wake_them_and_their_tag_goes(world: World) -> None:
+def test_waiting_tasks_wake_hosts_and_remove_the_tag(world: World) -> None:
     world.minutes(12)
     world.minutes(8, waits=[timedelta(minutes=20)] * 8)
 
@@ -69,8 +67,7 @@ def test_tasks_that_wait_wake_them_and_their_tag_goes(world: World) -> None:
     assert set(world.cell.tags.values()) == {()}
 
 
-def test_a_host_that_boots_for_long_is_reckoned_with(world: World) -> None:
-    """A waiting task wakes one host, and none more or a new node in the rounds until it is up."""
+def test_a_slowly_booting_host_counts_as_woken(world: World) -> None:
     world.squeeze = {"minimal_reserve": 0, "target_reserve": 0}
     world.minutes(12)
     world.cell.waits = [HOUR] * 3  # one more than the working host has slots
@@ -86,8 +83,7 @@ def test_a_host_that_boots_for_long_is_reckoned_with(world: World) -> None:
     assert added == [0] * 6
 
 
-def test_a_host_that_alone_can_run_a_job_is_woken_for_it(world: World) -> None:
-    """It is as large as no host that works, and the others are left asleep."""
+def test_the_only_host_that_can_run_a_job_is_woken(world: World) -> None:
     world.cell.hosts["alpha-n4"].slots = 16
     world.minutes(12)
     before = asleep(world)
@@ -99,13 +95,7 @@ def test_a_host_that_alone_can_run_a_job_is_woken_for_it(world: World) -> None:
     assert "wake alpha-n4" in world.told[-1]
 
 
-def test_they_rest_again_and_nothing_was_killed(world: World) -> None:
-    world.minutes(40, waits=[timedelta(minutes=9)] * 8)
-
-    assert (world.cell.ended, world.cell.killed, len(asleep(world))) == (8, 0, 3)
-
-
-def test_only_hosts_with_a_tag_are_woken_and_only_the_automatic_one_goes(world: World) -> None:
+def test_only_tagged_hosts_are_woken_and_manual_tags_stay(world: World) -> None:
     world.cell.tags = {"alpha-n2": ("htools:standby:7",)}
     world.minutes(12)
     first = asleep(world)
@@ -117,7 +107,7 @@ def test_only_hosts_with_a_tag_are_woken_and_only_the_automatic_one_goes(world: 
     assert world.cell.tags["alpha-n2"] == ("htools:standby:7",)
 
 
-def test_a_task_that_slips_in_keeps_its_host_on(world: World) -> None:
+def test_a_host_on_which_a_task_starts_during_the_power_off_stays_on(world: World) -> None:
     world.minutes(1)
     world.cell.slips_in = True
     world.minutes(12)
@@ -126,8 +116,7 @@ def test_a_task_that_slips_in_keeps_its_host_on(world: World) -> None:
     assert world.cell.killed == 0
 
 
-def test_a_host_that_an_administrator_drains_rests_until_a_person_wakes_it(world: World) -> None:
-    """It waits for the end of its tasks, and has no tag that would have it woken."""
+def test_a_host_drained_by_an_administrator_is_powered_off_and_not_woken(world: World) -> None:
     world.squeeze = {"target_reserve": 100}
     world.minutes(1, waits=[timedelta(minutes=5)] * 8)
     BalancerStateRows(world.database()).ask("alpha-n3", AdministratorNodeRequestKind.DRAIN)
@@ -141,8 +130,7 @@ def test_a_host_that_an_administrator_drains_rests_until_a_person_wakes_it(world
     assert (world.cell.killed, world.switches.on) == (0, [])
 
 
-def test_best_effort_tasks_make_way_before_their_host_goes_off(world: World) -> None:
-    """They don't keep it on, and are not cut off with it."""
+def test_best_effort_tasks_are_preempted_before_a_power_off(world: World) -> None:
     for host in world.cell.hosts.values():
         host.best_effort = 2
     world.minutes(12)
@@ -151,8 +139,7 @@ def test_best_effort_tasks_make_way_before_their_host_goes_off(world: World) -> 
     assert (world.cell.made_way, world.cell.cut_off) == (6, 0)
 
 
-def test_a_host_that_is_to_work_on_has_its_best_effort_tasks_go_on(world: World) -> None:
-    """They had begun to make way when somebody wanted it kept."""
+def test_best_effort_tasks_continue_on_a_host_that_is_kept_after_all(world: World) -> None:
     for host in world.cell.hosts.values():
         host.best_effort = 2
     for _ in range(12):
@@ -171,8 +158,7 @@ def suspended(world: World) -> list[str]:
     return [name for name, host in world.cell.hosts.items() if host.is_suspended]
 
 
-def test_who_has_the_tasks_of_its_hosts_end_condenses_them(world: World) -> None:
-    """A host with the fewest tasks takes no more, and rests when they have ended."""
+def test_with_restriction_all_busy_hosts_are_closed_and_powered_off_after_their_tasks(world: World) -> None:
     world.squeeze = {"restriction": StandbyNodeSelection.ALL, "target_reserve": 0.5, "minimal_reserve": 0.25}
     world.minutes(1, waits=[timedelta(minutes=9)] + [HOUR] * 2)
     world.minutes(20)
@@ -193,8 +179,7 @@ def spread(world: World) -> None:
         host.ends = [world.now + HOUR]
 
 
-def test_tasks_that_may_run_again_are_moved_from_hosts_that_rest(world: World) -> None:
-    """Of four hosts, each half full, two are enough; each task ends once."""
+def test_rerunnable_tasks_are_moved_from_hosts_that_are_powered_off(world: World) -> None:
     world.squeeze = dict(MOVES)
     world.cell.rerun = set(world.cell.hosts)
     spread(world)
@@ -208,16 +193,7 @@ def test_tasks_that_may_run_again_are_moved_from_hosts_that_rest(world: World) -
     assert (world.cell.ended, world.cell.killed) == (4, 0)
 
 
-def test_hosts_with_any_other_task_are_not_freed(world: World) -> None:
-    world.squeeze = dict(MOVES)
-    spread(world)
-    world.minutes(30)
-
-    assert (world.cell.moved, world.cell.killed, asleep(world)) == (0, 0, [])
-
-
-def test_another_task_that_slips_in_has_its_host_opened_again(world: World) -> None:
-    """When the host is closed and looked at again it is there; none of them is moved."""
+def test_a_host_is_reopened_if_a_task_that_cannot_move_starts(world: World) -> None:
     world.squeeze = dict(MOVES)
     world.cell.rerun = {"alpha-n4"}
     spread(world)
@@ -232,8 +208,8 @@ def test_another_task_that_slips_in_has_its_host_opened_again(world: World) -> N
 
 
 @pytest.mark.parametrize("seed", KILLS)
-def test_moving_is_gone_on_with_after_kills(tmp_path: Path, seed: int) -> None:
-    """No task is lost, and no host stays closed for nothing."""
+def test_moving_tasks_continues_after_kills(tmp_path: Path, seed: int) -> None:
+    """No task is lost, and no host stays closed."""
     world = World(tmp_path, Trouble(random=Random(seed), kills=0.08), own=4, max_nodes=9)
     world.squeeze = dict(MOVES)
     world.cell.rerun = set(world.cell.hosts)
@@ -248,8 +224,7 @@ def test_moving_is_gone_on_with_after_kills(tmp_path: Path, seed: int) -> None:
     assert len(off) == 3
 
 
-def test_a_host_that_does_not_come_up_is_left_alone_for_a_while(world: World) -> None:
-    """It is switched off again, and tried anew after retry_s."""
+def test_a_host_that_does_not_boot_is_retried_after_retry_s(world: World) -> None:
     world.minutes(12)
     world.switches.is_dead = True
     world.minutes(12, waits=[HOUR] * 8)
@@ -262,8 +237,7 @@ def test_a_host_that_does_not_come_up_is_left_alone_for_a_while(world: World) ->
     assert len(world.switches.on) == 2 * len(first)
 
 
-def test_a_wake_that_is_lost_is_asked_for_again(world: World) -> None:
-    """No host waits for its boot limit because one packet was lost."""
+def test_a_lost_power_on_request_is_repeated(world: World) -> None:
     world.minutes(12)
     world.switches.lost = 3
     world.minutes(8, waits=[HOUR] * 8)
@@ -271,8 +245,7 @@ def test_a_wake_that_is_lost_is_asked_for_again(world: World) -> None:
     assert (asleep(world), world.running()) == ([], 8)
 
 
-def test_a_host_that_still_goes_down_is_not_woken_before_it_is_off(world: World) -> None:
-    """It would be taken for one that is up, and opened, and lose its tag; then it goes off."""
+def test_a_host_that_is_shutting_down_is_woken_only_after_it_is_off(world: World) -> None:
     world.switches.halt_s = 150
     world.minutes(5)
     resting = asleep(world)
@@ -282,8 +255,7 @@ def test_a_host_that_still_goes_down_is_not_woken_before_it_is_off(world: World)
     assert (asleep(world), world.running()) == ([], 8)
 
 
-def test_a_working_host_that_is_told_to_be_off_works_on(world: World) -> None:
-    """Its daemon reports: it is counted, not woken, and no task of its is ended."""
+def test_a_busy_host_that_its_provider_reports_as_off_keeps_running(world: World) -> None:
     world.cell.tags = {"alpha-n1": ("htools:standby:1",)}
     world.minutes(2, waits=[HOUR] * 12)
     world.switches.lying = {"alpha-n1"}
@@ -295,7 +267,7 @@ def test_a_working_host_that_is_told_to_be_off_works_on(world: World) -> None:
     assert (world.switches.on, world.switches.off, world.cell.killed) == ([], [], 0)
 
 
-def test_a_host_that_is_told_to_be_off_from_the_first_look_is_left_alone(world: World) -> None:
+def test_a_host_that_is_reported_as_off_from_the_first_round_is_left_alone(world: World) -> None:
     world.switches.lying = {"alpha-n1"}
     world.minutes(30, waits=[HOUR] * 12)
 
@@ -303,8 +275,7 @@ def test_a_host_that_is_told_to_be_off_from_the_first_look_is_left_alone(world: 
     assert (world.running(), world.cell.killed) == (8, 0)
 
 
-def test_a_woken_host_that_reports_works_though_it_is_told_to_be_off(world: World) -> None:
-    """Until it has had the time to boot, the cell may not have heard that it went off."""
+def test_a_woken_host_that_reports_counts_as_up_after_the_boot_time_although_reported_as_off(world: World) -> None:
     world.minutes(12)
     chosen = asleep(world)[0]
     world.switches.lying = {chosen}
@@ -316,10 +287,9 @@ def test_a_woken_host_that_reports_works_though_it_is_told_to_be_off(world: Worl
     assert (world.switches.off.count(chosen), world.cell.killed) == (1, 0)
 
 
-def test_a_host_is_not_switched_off_for_its_boot_limit_while_tasks_may_run_there(
+def test_a_silent_host_with_listed_tasks_is_not_powered_off_after_the_boot_timeout(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its daemon is silent, and the cell has a task there that nobody saw end."""
     world.minutes(12)
     chosen = asleep(world)[0]
     world.switches.is_dead = True
@@ -332,8 +302,7 @@ def test_a_host_is_not_switched_off_for_its_boot_limit_while_tasks_may_run_there
     assert f"event=not_done node={chosen} act=stop" in caplog.text
 
 
-def test_a_host_that_does_not_tell_whether_it_is_on_is_not_put_to_rest(world: World) -> None:
-    """Nobody would see it off, or know when it is to be woken; the others rest."""
+def test_a_host_with_unknown_power_state_is_not_powered_off(world: World) -> None:
     world.minutes(1)
     world.switches.silent = {"alpha-n4"}
     world.minutes(12)
@@ -345,10 +314,9 @@ def test_a_host_that_does_not_tell_whether_it_is_on_is_not_put_to_rest(world: Wo
 
 
 @pytest.mark.parametrize("is_told", [True, False])
-def test_a_host_that_could_not_be_switched_off_works_again(
+def test_a_host_that_could_not_be_powered_off_is_reopened_after_the_boot_time(
     world: World, caplog: pytest.LogCaptureFixture, is_told: bool
 ) -> None:
-    """After as long as a boot may take, for it may go down; whether its state is told or not."""
     world.switches.broken = {"alpha-n4"}
     world.minutes(5)
     before = world.cell.hosts["alpha-n4"].is_open
@@ -362,8 +330,7 @@ def test_a_host_that_could_not_be_switched_off_works_again(
     assert "event=not_done node=alpha-n4 act=rest" in caplog.text
 
 
-def test_hosts_that_could_not_be_switched_off_are_tried_again_later(world: World) -> None:
-    """Who has been idle for longest goes first: alpha-n1, and then two of the three again."""
+def test_a_failed_power_off_is_retried_later(world: World) -> None:
     world.switches.broken = {"alpha-n2", "alpha-n3", "alpha-n4"}
     world.minutes(5)
     tried = sorted(world.switches.off)
@@ -375,8 +342,7 @@ def test_hosts_that_could_not_be_switched_off_are_tried_again_later(world: World
     assert len(asleep(world)) == 3
 
 
-def test_a_drained_host_that_can_not_be_switched_off_stays_closed(world: World) -> None:
-    """An administrator wants it to take no tasks; it is told again in each round."""
+def test_a_drained_host_that_cannot_be_powered_off_stays_closed(world: World) -> None:
     world.squeeze = {"target_reserve": 100}
     world.switches.broken = {"alpha-n3"}
     world.minutes(1)
@@ -388,8 +354,7 @@ def test_a_drained_host_that_can_not_be_switched_off_stays_closed(world: World) 
     assert world.switches.off.count("alpha-n3") == 20
 
 
-def test_hosts_on_their_way_work_once_they_are_squeezed_no_more(world: World) -> None:
-    """What was closed for their tasks' ends is opened; and is no node any more."""
+def test_closed_hosts_are_reopened_when_the_squeeze_is_disabled(world: World) -> None:
     world.squeeze = {"restriction": StandbyNodeSelection.ALL, "target_reserve": 0.5, "minimal_reserve": 0.25}
     spread(world)
     world.minutes(9)
@@ -402,7 +367,7 @@ def test_hosts_on_their_way_work_once_they_are_squeezed_no_more(world: World) ->
     assert (world.nodes(), world.switches.off, world.cell.killed) == ({}, [], 0)
 
 
-def test_hosts_that_boot_work_once_they_are_squeezed_no_more(world: World) -> None:
+def test_booting_hosts_work_after_the_squeeze_is_disabled(world: World) -> None:
     world.minutes(12)
     world.minutes(1, waits=[HOUR] * 8)
     world.is_squeezed = False
@@ -412,10 +377,9 @@ def test_hosts_that_boot_work_once_they_are_squeezed_no_more(world: World) -> No
     assert set(world.cell.tags.values()) == {()}
 
 
-def test_how_hosts_that_are_off_work_again_is_told_when_they_are_squeezed_no_more(
+def test_powered_off_hosts_are_logged_once_with_a_command_when_the_squeeze_is_disabled(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Once, for each of them in a line."""
     world.minutes(12)
     off = asleep(world)
     world.is_squeezed = False
@@ -426,10 +390,9 @@ def test_how_hosts_that_are_off_work_again_is_told_when_they_are_squeezed_no_mor
     assert len(off) == 3
 
 
-def test_a_host_that_is_off_and_that_nobody_switches_any_more_is_told_with_its_line(
+def test_a_powered_off_host_removed_from_the_configuration_is_logged_with_a_command(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its section was taken out of gridbridge.toml, the others' stay: it is forgotten."""
     world.minutes(12)
     gone = asleep(world)[0]
     del world.switches.up_at[gone]
@@ -440,8 +403,7 @@ def test_a_host_that_is_off_and_that_nobody_switches_any_more_is_told_with_its_l
     assert gone not in world.nodes()
 
 
-def test_a_host_on_its_way_down_that_nobody_switches_any_more_works_on(world: World) -> None:
-    """It was closed until its tasks have ended; it is opened before it is forgotten."""
+def test_a_draining_host_removed_from_the_configuration_is_reopened(world: World) -> None:
     world.squeeze = {"restriction": StandbyNodeSelection.ALL, "target_reserve": 0.5, "minimal_reserve": 0.25}
     spread(world)
     world.minutes(9)
@@ -456,10 +418,7 @@ def test_a_host_on_its_way_down_that_nobody_switches_any_more_works_on(world: Wo
     assert (world.switches.off, world.cell.killed) == ([], 0)
 
 
-def test_a_host_that_does_not_go_off_is_told_again_and_it_is_logged(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    """After as long as a boot may take, and so on until it does."""
+def test_a_power_off_without_effect_is_repeated_and_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.switches.deaf = {"alpha-n4"}
     world.minutes(30)
     asked = world.switches.off.count("alpha-n4")
@@ -472,8 +431,7 @@ def test_a_host_that_does_not_go_off_is_told_again_and_it_is_logged(
     assert "alpha-n4" in asleep(world)
 
 
-def test_a_host_that_a_person_switches_on_is_not_switched_off_while_it_boots(world: World) -> None:
-    """Nor when its system takes for ever to come up: somebody may be at work there."""
+def test_a_host_that_a_person_powers_on_is_left_alone_while_it_boots(world: World) -> None:
     world.minutes(12)
     (chosen, *_) = asleep(world)
     before = list(world.switches.off)
@@ -489,8 +447,8 @@ def asleep_before(world: World) -> list[str]:
     return sorted(set(world.switches.off))
 
 
-def test_a_host_that_nobody_knows_why_it_is_silent_is_left_alone(world: World) -> None:
-    """It has power: somebody may be at work there."""
+def test_a_silent_host_with_power_is_left_alone(world: World) -> None:
+    """A person may be working on the host."""
     world.switches.up_at["alpha-n4"] = world.now + timedelta(days=9)
     world.minutes(12)
 
@@ -499,8 +457,7 @@ def test_a_host_that_nobody_knows_why_it_is_silent_is_left_alone(world: World) -
 
 
 @pytest.mark.parametrize("after", range(4))
-def test_a_lost_state_file_leaves_no_host_closed(world: World, after: int) -> None:
-    """Hosts on standby are known by their tags, and those that were being woken are opened."""
+def test_the_loss_of_the_state_file_leaves_no_host_closed(world: World, after: int) -> None:
     world.minutes(12)
     world.cell.waits = [timedelta(minutes=9)] * 8
     world.minutes(after)
@@ -514,8 +471,7 @@ def test_a_lost_state_file_leaves_no_host_closed(world: World, after: int) -> No
     assert (world.cell.ended, world.cell.killed, len(asleep(world))) == (8, 0, 3)
 
 
-def test_a_clock_that_was_set_back_switches_nothing_off_in_use(world: World) -> None:
-    """What was noted lies in the future then: it is waited for, or begins anew."""
+def test_no_busy_host_is_powered_off_after_the_clock_was_set_back(world: World) -> None:
     world.minutes(6, waits=[HOUR] * 5)
     world.now -= timedelta(hours=5)
     for host in world.cell.hosts.values():
@@ -526,8 +482,7 @@ def test_a_clock_that_was_set_back_switches_nothing_off_in_use(world: World) -> 
     assert all(world.cell.hosts[name].is_open for name in world.nodes() if name not in asleep(world))
 
 
-def test_a_host_that_somebody_switches_off_under_tasks_is_told(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    """As long as its tasks are listed; it rests then as any other."""
+def test_a_host_that_a_person_powers_off_under_tasks_is_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.minutes(3, waits=[HOUR] * 8)
     world.switches.up_at["alpha-n2"] = None
     world.minutes(2)
@@ -545,7 +500,7 @@ def test_a_host_that_somebody_switches_off_under_tasks_is_told(world: World, cap
     assert "off_under_tasks" not in caplog.text
 
 
-def test_who_switches_a_host_on_has_it_work(world: World) -> None:
+def test_a_host_that_a_person_powers_on_works_again(world: World) -> None:
     world.minutes(12)
     chosen = asleep(world)[0]
     world.squeeze = {"target_reserve": 100}
@@ -557,8 +512,7 @@ def test_who_switches_a_host_on_has_it_work(world: World) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_nothing_is_killed_and_all_is_well_after_faults(tmp_path: Path, seed: int) -> None:
-    """After kills at any call the hosts that are to work do, and those that rest can be woken."""
+def test_after_faults_no_task_is_killed_and_all_hosts_have_their_intended_state(tmp_path: Path, seed: int) -> None:
     trouble = Trouble(random=Random(seed), kills=0.05)
     world = World(tmp_path, trouble, own=4, max_nodes=9)
     world.boot_timeout_s = 7200  # nothing that follows is well only because it is over

@@ -1,4 +1,4 @@
-"""No round waits for a machine: that boots while rounds go on, and other nodes with them."""
+"""No round waits for a booting machine."""
 
 import time
 from datetime import timedelta
@@ -21,7 +21,7 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "sleep", sleep)
 
 
-def test_a_machine_that_never_boots_holds_up_no_other(tmp_path: Path) -> None:
+def test_a_machine_that_never_boots_delays_no_other_node(tmp_path: Path) -> None:
     world = World(tmp_path, Trouble(never_boots=1.0))
     world.minutes(1, waits=[BUSY] * 2)
     world.trouble.never_boots = 0.0
@@ -31,7 +31,7 @@ def test_a_machine_that_never_boots_holds_up_no_other(tmp_path: Path) -> None:
     assert sorted(world.nodes().values()) == ["booting", "ready"]
 
 
-def test_several_machines_boot_at_once(tmp_path: Path) -> None:
+def test_several_machines_boot_at_the_same_time(tmp_path: Path) -> None:
     world = World(tmp_path, Trouble())
     world.minutes(1, waits=[BUSY] * 6)
     asked = world.nodes()

@@ -1,7 +1,6 @@
-"""A cloud and a cell for rounds of the balancer: both obey, lie, lose answers and die on demand.
+"""A simulated cloud and cell for balancer rounds: both can fail, report wrong facts, lose answers and kill the program.
 
-They keep what the rules are about: which task was killed, how many nodes there ever were, and what
-is paid for. The clock is theirs.
+The simulation counts killed tasks, machines and costs, and has its own clock.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -62,12 +61,12 @@ OTHERS = ProviderMachine(id="theirs", name="alpha-n9", state=ProviderMachineStat
 
 
 class Killed(BaseException):
-    """The program is ended here, as by kill -9."""
+    """The program is killed at this call, as by kill -9."""
 
 
 @dataclass
 class Trouble:
-    """What goes wrong; each call asks once."""
+    """The rates at which calls fail."""
 
     random: Random = field(default_factory=Random)
     kills: float = 0.0  # of calls, as the next ones
@@ -77,18 +76,23 @@ class Trouble:
     lies: float = 0.0
 
     def may_end(self) -> None:
-        """Be a place at which the program may be killed."""
+        """Kill the program at this call, at the configured rate."""
         if self.random.random() < self.kills:
             raise Killed
 
     def strikes(self, rate: float) -> bool:
-        """Say whether a fault strikes now."""
+        """Say whether a fault of the given rate occurs now."""
         return self.random.random() < rate
+
+
+def unexpected_call(*words: object) -> None:
+    """Fail, because no balancer round calls this method of the provider."""
+    raise AssertionError(words)
 
 
 @dataclass
 class Cloud:
-    """A provider."""
+    """A provider that creates machines."""
 
     world: "World"
     trouble: Trouble
@@ -106,7 +110,7 @@ class Cloud:
     most: int = 0
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Make a machine that boots."""
+        """Create a machine that boots."""
         self.trouble.may_end()
         self.asked += 1
         if self.refuses:
@@ -132,7 +136,7 @@ class Cloud:
         return machine
 
     def destroy(self, machine: ProviderMachine) -> None:
-        """Take a machine away, whatever runs there."""
+        """Destroy a machine and its tasks."""
         self.trouble.may_end()
         assert machine.id != OTHERS.id
         if self.keeps:
@@ -144,20 +148,14 @@ class Cloud:
             raise ProviderOutcomeUnknown("no answer")
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return what there is, with somebody else's."""
+        """Return all machines, with a machine of another cluster."""
         self.trouble.may_end()
         if self.is_silent:
             raise ProviderOutcomeUnknown("no answer")
         made = () if self.left_out else self.made.values()
         return (*(self._now(one) for one in made), OTHERS)
 
-    def start(self, machine: ProviderMachine) -> None:
-        """Nobody asks for it here."""
-        raise AssertionError(machine)
-
-    def stop(self, machine: ProviderMachine) -> None:
-        """Nobody asks for it here."""
-        raise AssertionError(machine)
+    start = stop = unexpected_call
 
     def _now(self, machine: ProviderMachine) -> ProviderMachine:
         machine = replace(machine, tags={}) if self.untags else machine
@@ -170,7 +168,7 @@ class Cloud:
 
 @dataclass
 class Switches:
-    """The power of the site's own hosts."""
+    """A provider that powers the site's own hosts on and off."""
 
     world: "World"
     up_at: dict[str, datetime | None]  # when each is up; None: it is off
@@ -186,22 +184,16 @@ class Switches:
     halt_s: float = 0.0  # how long one needs to go down; it hears no packet until then
     down_at: dict[str, datetime] = field(default_factory=dict)  # when those that go down are off
 
-    def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Nobody asks for it."""
-        raise AssertionError((name, tags))
-
-    def destroy(self, machine: ProviderMachine) -> None:
-        """Nobody asks for it."""
-        raise AssertionError(machine)
+    create = destroy = unexpected_call
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return all of them."""
+        """Return all hosts as machines."""
         self.world.trouble.may_end()
         tags = {"gridbridge": CLUSTER, "gridbridge-pool": RACK}
         return tuple(ProviderMachine(id=name, name=name, tags=tags, state=self._state(name)) for name in self.up_at)
 
     def start(self, machine: ProviderMachine) -> None:
-        """Switch one on."""
+        """Power a host on."""
         self.world.trouble.may_end()
         self.on.append(machine.name)
         if machine.name in self.broken:
@@ -214,7 +206,7 @@ class Switches:
         self.world.trouble.may_end()
 
     def stop(self, machine: ProviderMachine) -> None:
-        """Switch one off, whatever runs there."""
+        """Power a host off and kill its tasks."""
         self.world.trouble.may_end()
         self.off.append(machine.name)
         if machine.name in self.broken:
@@ -231,7 +223,7 @@ class Switches:
         self.world.trouble.may_end()
 
     def tell(self) -> None:
-        """Have the cell hear of those that are up, and no more of the others."""
+        """Set which hosts the cell sees as silent."""
         for name, at in self.up_at.items():
             is_silent = at is None or at > self.world.now
             self.world.cell.hosts[name].is_silent = is_silent and not self._goes_down(name)
@@ -251,7 +243,7 @@ class Switches:
 
 @dataclass
 class HostThere:
-    """A host of the cell: who it is, whether it takes tasks, and until when each of them runs."""
+    """A host of the cell, with the end times of its tasks."""
 
     address: str
     is_open: bool = False
@@ -264,7 +256,7 @@ class HostThere:
 
 @dataclass
 class Cell:
-    """A cell with a queue of tasks, and its membership."""
+    """A cell with a queue of tasks, and the membership of its hosts."""
 
     world: "World"
     trouble: Trouble
@@ -286,12 +278,12 @@ class Cell:
     restarted: int = 0  # tasks that were put back though nobody knew that they were gone
 
     def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
-        """Tell of the tasks that may."""
+        """Return the requests of the reschedulable tasks, by host."""
         self.trouble.may_end()
         return {one: (TaskResourceRequests(),) * len(self.hosts[one].ends) for one in hosts if one in self.rerun}
 
     def put_elsewhere(self, host: str) -> bool:
-        """Have them wait again; each begins anew."""
+        """Reschedule the tasks of a host; each starts from the beginning."""
         self.trouble.may_end()
         there = self.hosts[host]
         if there.ends and host not in self.rerun:
@@ -304,13 +296,13 @@ class Cell:
         return True
 
     def tag(self, host: str, tag: str, is_wanted: bool) -> None:
-        """Give a host a tag, or take it."""
+        """Add a tag to a host, or remove the tag."""
         self.trouble.may_end()
         others = tuple(one for one in self.tags.get(host, ()) if one != tag)
         self.tags[host] = (*others, tag) if is_wanted else others
 
     def join(self, node: MachineToJoinCell) -> HostJoinStep:
-        """Make it a host by one step after the other."""
+        """Add a host to the cell, one step at each call."""
         self.trouble.may_end()
         if not any(one.address == node.address for one in self.world.cloud.machines()):
             raise HostNotReached(("ssh",), 255)
@@ -322,7 +314,7 @@ class Cell:
         return self._opened(node.name, node.closed)
 
     def close(self, host: str) -> None:
-        """Let nothing start there; before that comes, a task may."""
+        """Disable the queue on a host; with `slips_in` a task starts just before."""
         self.trouble.may_end()
         if host not in self.hosts:
             return
@@ -332,7 +324,7 @@ class Cell:
         self.hosts[host].is_open = False
 
     def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
-        """Let tasks start there, unless the queue is one of those that stay closed."""
+        """Enable the queue on a host, unless the queue stays closed."""
         self.trouble.may_end()
         self.hosts[host].is_suspended = False
         self.trouble.may_end()
@@ -344,25 +336,25 @@ class Cell:
         return HostJoinStep.JOINED if there.is_open else HostJoinStep.CLOSED
 
     def shut(self, *, is_shut: bool) -> None:
-        """Close the queue on all hosts, or open it, as `qmod -d all.q` and `-e` do."""
+        """Disable or enable the queue on all hosts, as `qmod -d all.q` and `qmod -e all.q` do."""
         self.is_shut = is_shut
         for one in self.hosts.values():
             one.is_open = not is_shut
 
     def opening(self, host: str) -> str:
-        """Return how to open it by hand."""
+        """Return the command that reopens a host by hand."""
         return f"open {host}"
 
     def clearing(self, host: str) -> str:
-        """Return how to end what is listed there by hand."""
+        """Return the command that ends the listed tasks of a host by hand."""
         return f"clear {host}"
 
     def forgetting(self, host: str) -> str:
-        """Return how to take it out by hand."""
+        """Return the command that removes a host by hand."""
         return f"forget {host}"
 
     def make_way(self, host: str) -> bool:
-        """Suspend best-effort tasks, which are gone a moment later."""
+        """Preempt the best-effort tasks of a host, which end a moment later."""
         self.trouble.may_end()
         there = self.hosts[host]
         assert not there.is_open
@@ -370,7 +362,7 @@ class Cell:
         return not there.best_effort
 
     def look(self, host: str) -> HostCheckBeforeRemoval:
-        """Tell of a host."""
+        """Return the last check before a removal."""
         self.trouble.may_end()
         if host not in self.hosts:
             return HostCheckBeforeRemoval(is_idle=True, is_closed=True, is_listed=False)
@@ -378,14 +370,14 @@ class Cell:
         return HostCheckBeforeRemoval(is_idle=not found.ends, is_closed=not found.is_open)
 
     def halt(self, host: str) -> None:
-        """Be told that a host goes off; it has to be closed and idle."""
+        """Prepare a power-off; the host must be closed and idle."""
         self.trouble.may_end()
         assert not self.hosts[host].is_open
         assert not self.hosts[host].ends
         assert not self.hosts[host].best_effort
 
     def leave(self, host: str, *, is_dead: bool) -> HostRemovalProgress:
-        """Forget a host, which has to be idle unless it is dead."""
+        """Remove a host, which must be idle unless it is dead."""
         self.trouble.may_end()
         found = self.hosts.get(host)
         if found and is_dead and found.ends:
@@ -403,7 +395,7 @@ class Cell:
         return HostRemovalProgress.left()
 
     def situation(self) -> BalanceSituation:
-        """Return what qstat and qhost show."""
+        """Return the situation that qstat and qhost show."""
         self.world.switches.tell()
         instances = [instance(MASTER, slots=0, state="d" if self.is_shut else "")]
         for name, host in sorted(self.hosts.items()):
@@ -428,7 +420,7 @@ class Cell:
         )
 
     def schedule(self) -> None:
-        """End what is over, and start what waits where there is room."""
+        """End finished tasks, and start waiting tasks in free slots."""
         for host in self.hosts.values():
             if host.is_suspended:
                 self.made_way += host.best_effort
@@ -445,7 +437,7 @@ def _since(one: WaitingJobGroup, now: datetime) -> WaitingJobGroup:
 
 
 class World:
-    """All of it, and the balancer, which begins anew after each kill."""
+    """The simulated cloud and cell, and a balancer that restarts after each kill."""
 
     def __init__(self, folder: Path, trouble: Trouble, own: int = 0, **limits: object) -> None:
         self.now = NOON
@@ -474,7 +466,7 @@ class World:
         self.tag: ChangeHostTag = self.cell.tag
 
     def site(self) -> SiteBalancerSettings:
-        """Return by what it is balanced."""
+        """Return the settings of the balancer."""
         rules = BalanceSection(**{"policy": BalancePolicyName.DEMAND, **self.limits})  # type: ignore[arg-type]  # a test's
         demand = DemandPolicySection(
             idle_timeout_s=120,
@@ -495,7 +487,7 @@ class World:
         return replace(own, squeeze=squeeze, switched=frozenset({RACK}))
 
     def providers(self, site: SiteBalancerSettings) -> dict[str, MachineProvider]:
-        """Return who makes the nodes of each pool, or switches the site's own hosts."""
+        """Return the provider of each pool, or of the site's own hosts."""
         if site.switched:
             return {RACK: self.switches}
         if site.released:
@@ -503,7 +495,7 @@ class World:
         return {self.pool: self.cloud, **self.others}
 
     def acts(self, site: SiteBalancerSettings) -> NodeActRunner:
-        """Return what is done by it."""
+        """Return the runner of node acts."""
         return NodeActRunner(
             cluster=CLUSTER,
             pools=site.pools,
@@ -515,14 +507,14 @@ class World:
         )
 
     def cut(self, machine: ProviderMachine) -> None:
-        """Have a machine's host silent for ever; tasks that ran there are killed."""
+        """Silence the host of a machine for ever, and kill its tasks."""
         host = self.cell.hosts.get(machine.name)
         if host and host.address == f"10.0.0.{machine.id[2:]}":
             self.cell.killed += len(host.ends)
             host.ends, host.is_silent = [], True
 
     def round(self, *, is_dry: bool = False) -> BalancerRoundPlan | None:
-        """Do a round as cron would, with what is kept; None: it was killed, or saw nothing."""
+        """Run a round with the stored state; return None if the round was killed or could not read the cell."""
         site = self.site()
         providers = self.providers(site)
         clock = Clock(lambda: self.now.timestamp(), lambda: self.now.timestamp())
@@ -541,20 +533,20 @@ class World:
         return None
 
     def database(self) -> StateFile:
-        """Return the state file, open."""
+        """Return the open state file."""
         if self._database is None:
             self._database = StateFile.open(f"sqlite:////{self.folder}/state.db")
         return self._database
 
     def lose_memory(self) -> None:
-        """Have the next round open the state file anew."""
+        """Close the state file, so that the next round opens the file again."""
         self.database().close()
         self._database = None
 
     def minutes(
         self, count: int, before: Callable[[], None] = lambda: None, *, waits: list[timedelta] | None = None
     ) -> None:
-        """Let minutes pass, each with a round; tasks with these run times wait instead of those before."""
+        """Let minutes pass with a round each; `waits` replaces the run times of the waiting tasks."""
         self.cell.waits = self.cell.waits if waits is None else waits
         for _ in range(count):
             self.cell.schedule()
@@ -563,27 +555,27 @@ class World:
             self.now += timedelta(minutes=1)
 
     def nodes(self) -> dict[str, str]:
-        """Return the states of the nodes that are kept."""
+        """Return the states of the stored nodes."""
         return {one.name: one.state.value for one in BalancerStateRows(self.database()).nodes.all()}
 
     def running(self) -> int:
-        """Return how many tasks run."""
+        """Return the number of running tasks."""
         return sum(len(one.ends) for one in self.cell.hosts.values())
 
     def quiet(self) -> None:
-        """Let nothing go wrong any more."""
+        """End all faults."""
         quiet = Trouble(random=self.trouble.random)
         self.trouble = self.cloud.trouble = self.cell.trouble = quiet
         self.cell.slips_in = False
 
     def figures(self) -> BalancePlanFigures:
-        """Return the numbers of a round."""
+        """Return the figures of a round."""
         plan = self.round()
         assert plan
         return plan.plan.figures
 
     def round_sentence(self) -> str:
-        """Return what a round says of its plan."""
+        """Return the sentence of a round."""
         plan = self.round()
         assert plan
         return plan.sentence

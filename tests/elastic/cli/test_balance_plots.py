@@ -1,4 +1,4 @@
-"""gridbridge balance: what is printed, and the exit status, about folders."""
+"""`gridbridge balance plan`, `tag` and `snapshot`: output and exit status."""
 
 import json
 import shutil
@@ -49,7 +49,7 @@ def test_a_plan_is_printed_as_json(folder: Path) -> None:
     }
 
 
-def test_a_maximum_of_no_nodes_is_as_the_key_of_the_configuration(folder: Path) -> None:
+def test_max_nodes_0_on_the_command_line_means_no_maximum(folder: Path) -> None:
     found = plan(folder, "--max-nodes", "0")
 
     assert (found["add"], found["remove"]) == (0, [])
@@ -67,12 +67,12 @@ def test_a_maximum_of_no_nodes_is_as_the_key_of_the_configuration(folder: Path) 
     ],
     ids=["short", "StarCluster's", "with -", "its guide's", "policy"],
 )
-def test_options_have_the_names_that_users_of_starcluster_know(folder: Path, words: tuple[str, ...]) -> None:
+def test_plan_accepts_the_option_names_of_starcluster(folder: Path, words: tuple[str, ...]) -> None:
     assert plan(folder, *words)["add"] == 2
 
 
-def test_who_wants_starclusters_very_numbers_has_them(folder: Path) -> None:
-    """It ends where hosts have several slot counts, as those of the golden cell do."""
+def test_the_faithful_option_repeats_the_counting_errors_of_starcluster(folder: Path) -> None:
+    """StarCluster stops if hosts have different numbers of slots."""
     words = ("--max-nodes", "9", "--add-nodes-per-iteration", "2")
 
     assert plan(folder, *words, "--policy", "starcluster")["add"] == 2
@@ -80,15 +80,15 @@ def test_who_wants_starclusters_very_numbers_has_them(folder: Path) -> None:
         assert plan(folder, *words, *policy, "--faithful")["add"] == 0
 
 
-def test_a_person_reads_a_sentence_and_what_is_left_out(folder: Path) -> None:
+def test_plan_prints_a_sentence_and_the_refused_jobs(folder: Path) -> None:
     lines = run("plan", "--from", str(folder), "-m", "9").stdout.splitlines()
 
     assert lines[0].endswith(": add 6")
     assert all(line.startswith("  job ") for line in lines[1:])
 
 
-def test_a_configuration_that_is_named_says_by_what_a_folder_is_decided(folder: Path, tmp_path: Path) -> None:
-    """Options come before it; without its name none is read."""
+def test_a_saved_round_is_decided_by_the_configuration_that_is_named(folder: Path, tmp_path: Path) -> None:
+    """Options override the configuration; without --config no configuration is read."""
     config = tmp_path / "gridbridge.toml"
     config.write_text(f"{ALPHA}[balance]\nmax_nodes = 9\n[demand]\nadd_at_once = 3\n[pool.big]\nslots = 4\n")
     named = plan(folder, "--config", str(config))
@@ -99,14 +99,14 @@ def test_a_configuration_that_is_named_says_by_what_a_folder_is_decided(folder: 
     assert plan(folder, "-m", "9")["pool"] is None
 
 
-def test_without_a_maximum_nothing_would_be_done(folder: Path) -> None:
+def test_without_max_nodes_the_plan_changes_nothing(folder: Path) -> None:
     found = plan(folder)
 
     assert (found["add"], found["remove"]) == (0, [])
     assert found["sentence"] == "max_nodes is not set: no node is added or removed"
 
 
-def test_an_answer_that_is_not_whole_ends_with_75(folder: Path) -> None:
+def test_plan_exits_with_75_if_an_answer_is_incomplete(folder: Path) -> None:
     (folder / "qstat.xml").write_text("error: commlib error")
     done = run("plan", "--from", str(folder), "-m", "9")
 
@@ -114,8 +114,7 @@ def test_an_answer_that_is_not_whole_ends_with_75(folder: Path) -> None:
     assert f"gridbridge: {folder}: qstat: the answer is not XML: 'error: commlib error'\n" == done.stderr
 
 
-def test_a_cell_in_which_a_ready_node_has_no_queue_at_all_ends_with_75(folder: Path) -> None:
-    """It is no idle cell, though the document is whole and nobody tells of a layout."""
+def test_plan_exits_with_75_if_a_ready_node_has_no_queue(folder: Path) -> None:
     (folder / "qstat.xml").write_text("<job_info><queue_info/><job_info/></job_info>")
     bare = run("plan", "--from", str(folder), "-m", "9").exit_code
     node = {"up_since": "2126-01-01T11:00:00+00:00", "state": "ready"}
@@ -127,18 +126,18 @@ def test_a_cell_in_which_a_ready_node_has_no_queue_at_all_ends_with_75(folder: P
     assert "no queue on any host" in done.stderr
 
 
-def test_limits_that_contradict_each_other_are_refused(folder: Path) -> None:
+def test_contradicting_limits_are_refused(folder: Path) -> None:
     done = run("plan", "--from", str(folder), "-m", "2", "-n", "3")
 
     assert str(done.exception) == "min_nodes is 3; expected at most max_nodes (2)"
 
 
 @pytest.mark.parametrize("words", [("-m", "-1"), ("-k", "60"), ("-a", "x"), ("--policy", "best")])
-def test_an_option_that_is_wrong_is_a_mistake_of_usage(folder: Path, words: tuple[str, ...]) -> None:
+def test_invalid_options_are_usage_errors(folder: Path, words: tuple[str, ...]) -> None:
     assert run("plan", "--from", str(folder), *words).exit_code == 2
 
 
-def test_a_tag_is_told_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tag_prints_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_membership_and_tags, "require_home_execution_host", lambda *_: None)
     monkeypatch.setattr(
         host_membership_and_tags, "change_home_cluster_host_tag", lambda *_, **__: ("htools:standby:1",)
@@ -150,10 +149,9 @@ def test_a_tag_is_told_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("more", [(), ("--remove",)])
-def test_a_host_that_the_cluster_does_not_have_gets_no_tag(
+def test_tag_refuses_a_host_that_the_cluster_does_not_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
-    """Nothing is asked of the cell but which hosts it has."""
     monkeypatch.setattr(execution_hosts, "list_execution_hosts", lambda _: ("alpha-n1.cluster",))
     change = Mock(return_value=())
     monkeypatch.setattr(host_membership_and_tags, "change_home_cluster_host_tag", change)
@@ -167,7 +165,7 @@ def test_a_host_that_the_cluster_does_not_have_gets_no_tag(
     assert change.call_count == 1
 
 
-def test_a_snapshot_tells_as_json_where_it_is(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snapshot_prints_its_folder_as_json(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answer_from(folder, monkeypatch)
     target = str(tmp_path / "saved")
 
@@ -182,7 +180,9 @@ def answer_from(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(balanced_cluster_queries, "query_raw_cell_status", lambda *_: saved)
 
 
-def test_who_may_not_know_the_nodes_is_told_so(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_says_that_the_nodes_are_hidden_from_this_account(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answer_from(folder, monkeypatch)
     monkeypatch.setattr(balance_situation_sources, "is_balancer_state_unreadable", lambda: True)
 
@@ -194,10 +194,9 @@ def test_who_may_not_know_the_nodes_is_told_so(folder: Path, tmp_path: Path, mon
 
 
 @pytest.mark.parametrize(("enabled", "lines"), [("true", 2), ("false", 1)])
-def test_who_can_not_see_what_rests_is_told_that_nothing_is_squeezed(
+def test_plan_says_that_a_squeeze_is_left_out_for_this_account(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enabled: str, lines: int
 ) -> None:
-    """In the JSON as well: a round may decide otherwise."""
     answer_from(folder, monkeypatch)
     monkeypatch.setattr(balance_situation_sources, "is_balancer_state_unreadable", lambda: True)
     config = site(tmp_path)

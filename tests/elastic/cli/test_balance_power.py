@@ -1,4 +1,4 @@
-"""gridbridge balance power: what OAR's hooks noted is done, once, and by the last word."""
+"""`gridbridge balance power` carries out the power requests of OAR's hooks."""
 
 import json
 import os
@@ -37,7 +37,7 @@ exit 1
 
 
 class Rack:
-    """A site with three nodes that are switched by a program, and the folder of the hooks."""
+    """A site with three switchable nodes, and the folder of power requests."""
 
     def __init__(self, folder: Path) -> None:
         self.spool, self.log, self.config = folder / "wishes", folder / "log", folder / "conf.toml"
@@ -54,11 +54,11 @@ class Rack:
         self.seen = HostCheckBeforeRemoval(is_idle=True, is_closed=True)
 
     def look(self, _: str) -> HostCheckBeforeRemoval:
-        """Say what OAR tells of each node."""
+        """Return what OAR reports about a node."""
         return self.seen
 
     def asks(self, hook: str, names: str, at_s: int) -> None:
-        """Have OAR call a hook at some moment."""
+        """Call a power hook of OAR as if at the given time."""
         before = set(self.notes())
         assert call(hook, self.spool, names.encode()) == 0
         (new,) = set(self.notes()) - before
@@ -66,16 +66,16 @@ class Rack:
         os.utime(new, (now + at_s, now + at_s))
 
     def notes(self) -> list[Path]:
-        """Return what is noted still."""
+        """Return the files of unfinished requests."""
         return [one for one in self.spool.iterdir() if not one.name.startswith(".")]
 
     def settle(self, *options: str) -> Result:
-        """Do what is wanted."""
+        """Run `gridbridge balance power`."""
         asked = ("balance", "power", "--folder", str(self.spool), "--config", str(self.config))
         return CliRunner().invoke(gridbridge, [*asked, *options])
 
     def done(self) -> list[str]:
-        """Return what the program was asked for."""
+        """Return the calls of the power program."""
         return self.log.read_text().splitlines() if self.log.exists() else []
 
 
@@ -86,7 +86,7 @@ def rack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rack:
     return found
 
 
-def test_the_last_wish_about_a_node_is_done_and_no_note_stays(rack: Rack) -> None:
+def test_the_last_request_for_a_node_is_carried_out_and_deleted(rack: Rack) -> None:
     rack.asks("sleep", "n1", -20)
     rack.asks("wake-up", "n1", -10)
     told = rack.settle()
@@ -108,10 +108,10 @@ def test_the_last_wish_about_a_node_is_done_and_no_note_stays(rack: Rack) -> Non
     ],
     ids=["a job is there", "a job started", "one may start"],
 )
-def test_no_node_is_switched_off_that_may_run_a_job(
+def test_a_node_that_may_run_a_job_is_not_powered_off(
     rack: Rack, seen: HostCheckBeforeRemoval, status: int, noted: list[str]
 ) -> None:
-    """Minutes may lie between OAR's wish and who does it."""
+    """Minutes may pass between the request of OAR and the power-off."""
     rack.seen = seen
     rack.asks("sleep", "n1", -20)
     done = rack.settle("--apply")
@@ -120,7 +120,7 @@ def test_no_node_is_switched_off_that_may_run_a_job(
     assert [one.read_text() for one in rack.notes()] == noted
 
 
-def test_what_may_work_later_stays_and_does_not_undo_what_came_after(rack: Rack) -> None:
+def test_an_unfinished_request_is_kept_and_does_not_undo_a_later_request(rack: Rack) -> None:
     rack.asks("wake-up", "n1 n8", -20)
     first = rack.settle("--apply")
     rack.asks("sleep", "n1", -10)
@@ -131,8 +131,7 @@ def test_what_may_work_later_stays_and_does_not_undo_what_came_after(rack: Rack)
     assert [one.read_text() for one in rack.notes()] == ["n8\n"]
 
 
-def test_what_can_not_be_done_is_told_once(rack: Rack) -> None:
-    """A node of which nobody knows how it is switched, and one whose program refuses."""
+def test_a_request_that_cannot_be_carried_out_is_reported_once(rack: Rack) -> None:
     rack.asks("sleep", "n7 n9", -1)
     done = rack.settle("--apply", "--json")
     told = {one["host"]: one["why"] for one in json.loads(done.output)}
@@ -143,14 +142,14 @@ def test_what_can_not_be_done_is_told_once(rack: Rack) -> None:
     assert rack.notes() == []
 
 
-def test_an_old_wish_is_forgotten(rack: Rack) -> None:
+def test_an_old_request_is_dropped(rack: Rack) -> None:
     rack.asks("sleep", "n1", -4000)
     done = rack.settle("--apply")
 
     assert (done.output, rack.done(), rack.notes()) == ("", [], [])
 
 
-def test_a_folder_that_is_not_there_is_told(rack: Rack) -> None:
+def test_a_missing_request_folder_is_an_error_with_the_command_that_creates_the_folder(rack: Rack) -> None:
     rack.spool.rmdir()
     done = rack.settle("--apply")
 
@@ -161,8 +160,7 @@ def test_a_folder_that_is_not_there_is_told(rack: Rack) -> None:
     )
 
 
-def test_one_call_at_a_time_switches_nodes(rack: Rack) -> None:
-    """Of two the slower one would undo what was wanted meanwhile."""
+def test_only_one_call_at_a_time_switches_nodes(rack: Rack) -> None:
     rack.asks("wake-up", "n1", -20)
     with MomentaryProgramLock(f"{rack.spool}/.lock"):
         other = rack.settle("--apply")
@@ -171,15 +169,14 @@ def test_one_call_at_a_time_switches_nodes(rack: Rack) -> None:
     assert (other.exit_code, after.exit_code, rack.done()) == (3, 0, ["on n1"])
 
 
-def test_the_lock_is_the_groups_whoever_came_first(rack: Rack) -> None:
-    """Root may try it by hand before cron does it as the balancer's account."""
+def test_the_lock_file_is_writable_for_the_group(rack: Rack) -> None:
     rack.settle("--apply")
 
     assert (rack.spool / ".lock").stat().st_mode & 0o777 == 0o660
 
 
-def test_nodes_are_switched_side_by_side(rack: Rack) -> None:
-    """A controller that does not answer holds up no other: each waits here for all of them."""
+def test_nodes_are_switched_in_parallel(rack: Rack) -> None:
+    """A controller that does not answer delays no other node."""
     program = rack.spool.parent / "switch"
     program.write_text(WAITS.format(log=rack.log))
     rack.asks("wake-up", "n1 n8 n9", -20)
@@ -188,7 +185,7 @@ def test_nodes_are_switched_side_by_side(rack: Rack) -> None:
     assert (done.exit_code, sorted(rack.done())) == (0, ["n1", "n8", "n9"])
 
 
-def test_notes_of_one_moment_are_taken_in_the_order_of_their_names() -> None:
+def test_requests_of_one_moment_are_ordered_by_file_name() -> None:
     notes = tuple(
         OarPowerRequest(file=file, at_s=5.0, wish=wish, hosts=("n1",))
         for file, wish in (("wake.b", OarRequestedPowerState.WAKE), ("sleep.a", OarRequestedPowerState.SLEEP))

@@ -1,4 +1,4 @@
-"""gridbridge-balance's options, and what it refuses before it looks at anything."""
+"""Options of gridbridge-balance, and calls that are refused before a round."""
 
 import json
 import re
@@ -66,7 +66,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[BalancerRunOptions]:
     return rounds
 
 
-def test_help_has_an_example_and_both_forms_of_names() -> None:
+def test_the_help_has_an_example_and_both_forms_of_option_names() -> None:
     done = CliRunner().invoke(balance, ["--help"])
 
     assert 0 == done.exit_code
@@ -74,7 +74,7 @@ def test_help_has_an_example_and_both_forms_of_names() -> None:
         assert word in done.output
 
 
-def test_it_tells_its_version() -> None:
+def test_the_version_is_printed() -> None:
     done = CliRunner().invoke(balance, ["--version"], prog_name="gridbridge-balance")
 
     assert (done.exit_code, done.output) == (0, f"gridbridge-balance {version_with_commit()}\n")
@@ -93,20 +93,20 @@ def test_it_tells_its_version() -> None:
     ],
     ids=["another cluster", "master", "loop", "interval", "number", "option", "old name"],
 )
-def test_wrong_words_are_usage(tmp_path: Path, words: list[str], keys: str, line: str) -> None:
+def test_wrong_options_are_usage_errors(tmp_path: Path, words: list[str], keys: str, line: str) -> None:
     done = run(tmp_path, *words, balance_keys=keys)
 
     assert 2 == done.exit_code, done.output
     assert line in done.output
 
 
-def test_without_a_maximum_it_refuses_to_act(tmp_path: Path) -> None:
+def test_without_max_nodes_the_balancer_refuses_to_act(tmp_path: Path) -> None:
     done = run(tmp_path, "--apply")
 
     assert "max_nodes is 0: nothing is added or removed" in str(done.exception)
 
 
-def test_without_a_provider_it_refuses_to_act(tmp_path: Path) -> None:
+def test_without_a_provider_the_balancer_refuses_to_act(tmp_path: Path) -> None:
     done = run(tmp_path, "--apply", "--max-nodes", "5")
 
     assert "no [pool.NAME] has a provider, and there is no [power.HOST]" in str(done.exception)
@@ -124,7 +124,7 @@ def test_without_a_provider_it_refuses_to_act(tmp_path: Path) -> None:
         ("-s --stabilization_time", "200", "stabilization_s", 200),
     ],
 )
-def test_what_rules_a_round_has_all_names_that_users_of_starcluster_know(
+def test_options_for_rules_have_all_names_of_starcluster(
     tmp_path: Path, asked: list[BalancerRunOptions], names: str, value: str, key: str, found: float
 ) -> None:
     words = names.split()
@@ -135,7 +135,7 @@ def test_what_rules_a_round_has_all_names_that_users_of_starcluster_know(
     assert found != getattr(BalanceSection(), key)
 
 
-def test_the_lookback_is_in_minutes(tmp_path: Path, asked: list[BalancerRunOptions]) -> None:
+def test_the_lookback_option_is_in_minutes(tmp_path: Path, asked: list[BalancerRunOptions]) -> None:
     for words in ((), ("-l", "90"), ("--lookback_window", "90"), ("--lookback-window", "90")):
         run(tmp_path, *words)
 
@@ -143,7 +143,7 @@ def test_the_lookback_is_in_minutes(tmp_path: Path, asked: list[BalancerRunOptio
 
 
 @pytest.mark.parametrize("word", ["-K", "--kill-master", "--kill_master", "--kill-cluster"])
-def test_the_master_may_go_where_the_file_lets_it(tmp_path: Path, asked: list[BalancerRunOptions], word: str) -> None:
+def test_kill_master_needs_option_and_configuration(tmp_path: Path, asked: list[BalancerRunOptions], word: str) -> None:
     run(tmp_path, word, balance_keys="kill_master = true")
     run(tmp_path, balance_keys="kill_master = true")
 
@@ -159,7 +159,7 @@ def test_the_master_may_go_where_the_file_lets_it(tmp_path: Path, asked: list[Ba
         ("-P --plot_output_dir", "/own", BALANCE_STATS, "/own"),
     ],
 )
-def test_rows_and_pictures_go_where_they_are_wanted(
+def test_options_for_statistics_and_plots_set_the_paths(
     tmp_path: Path, asked: list[BalancerRunOptions], names: str, value: str, stats: str, drawn: str
 ) -> None:
     words = names.split()
@@ -172,10 +172,10 @@ def test_rows_and_pictures_go_where_they_are_wanted(
     }
 
 
-def test_places_are_named_from_where_they_were_typed(
+def test_relative_paths_are_relative_to_the_working_directory_of_the_caller(
     tmp_path: Path, asked: list[BalancerRunOptions], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A round that acts goes to / before it writes there."""
+    """An acting round changes its working directory to /."""
     monkeypatch.chdir(tmp_path)
     run(tmp_path, "-D", "own.csv", "-P", "own")
 
@@ -185,7 +185,7 @@ def test_places_are_named_from_where_they_were_typed(
     assert (one.stats, f"{tmp_path}/own") == one.after.args
 
 
-def test_rounds_that_go_on_read_the_file_again_where_it_was_named(
+def test_a_looping_balancer_rereads_an_absolute_configuration_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read_again = list[str]()
@@ -202,10 +202,9 @@ def test_rounds_that_go_on_read_the_file_again_where_it_was_named(
 @pytest.mark.parametrize(
     ("words", "printed"), [((), "nothing waits\nnothing waits\n"), (("--quiet",), "")], ids=["", "quiet"]
 )
-def test_rounds_that_go_on_say_each_what_they_do(
+def test_a_looping_balancer_prints_each_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], printed: str
 ) -> None:
-    """Also one that does nothing, and one by a changed file."""
     told = BalancePlanReport(add=0, pool=None, remove=(), sentence="nothing waits", refused=())
     quiet = BalancerRoundPlan(plan=BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=FIGURES), dues=(), told=told)
 
@@ -220,14 +219,12 @@ def test_rounds_that_go_on_say_each_what_they_do(
 
 
 @pytest.mark.parametrize("word", ["-D", "-P"])
-def test_an_empty_name_is_usage(tmp_path: Path, asked: list[BalancerRunOptions], word: str) -> None:
+def test_an_empty_path_is_a_usage_error(tmp_path: Path, asked: list[BalancerRunOptions], word: str) -> None:
     assert 2 == run(tmp_path, word, "").exit_code
     assert [] == asked
 
 
-def test_a_round_that_has_nothing_to_do_ends_with_0_and_says_why(
-    tmp_path: Path, asked: list[BalancerRunOptions]
-) -> None:
+def test_a_round_without_acts_exits_with_0_and_prints_why(tmp_path: Path, asked: list[BalancerRunOptions]) -> None:
     line, as_json = run(tmp_path), run(tmp_path, "--json")
 
     assert (0, "nothing waits\n") == (line.exit_code, line.stdout)
@@ -236,23 +233,21 @@ def test_a_round_that_has_nothing_to_do_ends_with_0_and_says_why(
     assert [False, False] == [one.is_acting for one in asked]
 
 
-def test_a_round_acts_where_that_is_asked_for(tmp_path: Path, asked: list[BalancerRunOptions]) -> None:
+def test_a_round_acts_if_option_or_configuration_say_so(tmp_path: Path, asked: list[BalancerRunOptions]) -> None:
     run(tmp_path, "--apply")
     run(tmp_path, balance_keys="apply = true")
 
     assert [True, True] == [one.is_acting for one in asked]
 
 
-def test_a_round_counts_as_starcluster_does_where_that_is_asked_for(
-    tmp_path: Path, asked: list[BalancerRunOptions]
-) -> None:
+def test_the_faithful_option_is_passed_to_the_round(tmp_path: Path, asked: list[BalancerRunOptions]) -> None:
     run(tmp_path, "--faithful")
     run(tmp_path)
 
     assert [True, False] == [one.is_faithful for one in asked]
 
 
-def test_a_source_that_fails_ends_a_round_with_75(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_exits_with_75_if_a_source_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def silent(_: BalancerRunOptions) -> None:
         raise ClusterStateUnknown("qstat: no answer")
 
@@ -262,7 +257,7 @@ def test_a_source_that_fails_ends_a_round_with_75(tmp_path: Path, monkeypatch: p
     assert (75, "", "gridbridge-balance: qstat: no answer\n") == (done.exit_code, done.stdout, done.stderr)
 
 
-def test_a_second_one_that_acts_ends_with_3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_acting_balancer_exits_with_3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(service, "BALANCE_LOCK", f"{tmp_path}/lock")
     monkeypatch.setattr(service, "switch_process_to_account", lambda *_: None)
@@ -273,7 +268,7 @@ def test_a_second_one_that_acts_ends_with_3(tmp_path: Path, monkeypatch: pytest.
     assert (3, "gridbridge-balance: another instance runs\n") == (done.exit_code, done.stderr)
 
 
-def test_pictures_that_can_not_be_drawn_end_no_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_to_plot_stops_no_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def acted(wanted: BalancerRunOptions) -> BalancerRoundPlan:
         wanted.after()
         told = BalancePlanReport(add=0, pool=None, remove=(), sentence="nothing is done", refused=())
@@ -301,8 +296,7 @@ AT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ "
 
 
 @pytest.mark.parametrize(("redirection", "begins"), [(">>", AT), (">", "")], ids=["appended to a log", "a file"])
-def test_lines_that_are_appended_to_a_file_begin_with_the_time(tmp_path: Path, redirection: str, begins: str) -> None:
-    """Cron appends what a round says, and why none could be done, to balance.log."""
+def test_lines_appended_to_a_log_file_begin_with_the_time(tmp_path: Path, redirection: str, begins: str) -> None:
     log = tmp_path / "balance.log"
     script = f'exec "$0" -c "$1" {redirection}{log} 2>&1'
     argv = ("sh", "-c", script, sys.executable, ROUND.format(tmp_path))

@@ -1,4 +1,4 @@
-"""gridbridge balance status, drain, keep and history: what is printed of a state file."""
+"""`gridbridge balance status`, `drain`, `keep` and `history` for a given state file."""
 
 import json
 from dataclasses import replace
@@ -45,7 +45,7 @@ def as_json(*words: str) -> object:
     return json.loads(done.stdout)
 
 
-def test_status_tells_each_node_and_the_pools(world: World) -> None:
+def test_status_prints_nodes_and_pools_as_json(world: World) -> None:
     memory = BalancerStateRows(world.database())
     memory.ask(NODE, AdministratorNodeRequestKind.KEEP)
     memory.keep_records({POOL: PoolFailureRecord(failures=2, failed_at=world.now)})
@@ -74,7 +74,7 @@ def test_status_tells_each_node_and_the_pools(world: World) -> None:
     }
 
 
-def test_a_person_reads_a_table_and_what_failed(world: World) -> None:
+def test_status_prints_a_table_and_failed_pools(world: World) -> None:
     memory = BalancerStateRows(world.database())
     memory.ask(NODE, AdministratorNodeRequestKind.DRAIN)
     memory.keep_records({POOL: PoolFailureRecord(failures=2, failed_at=world.now)})
@@ -88,7 +88,7 @@ def test_a_person_reads_a_table_and_what_failed(world: World) -> None:
     assert last.endswith(", spent this month 0.00")
 
 
-def test_failures_of_a_pool_that_is_removed_are_forgotten(world: World) -> None:
+def test_failures_of_a_removed_pool_are_forgotten(world: World) -> None:
     known = PoolFailureRecord(failures=2, failed_at=world.now)
     BalancerStateRows(world.database()).keep_records({POOL: known, "old": known})
     world.round()
@@ -103,7 +103,7 @@ def test_failures_of_a_pool_that_is_removed_are_forgotten(world: World) -> None:
         (HostJoinStep.ADMITTED, "execution daemon has not reported yet"),
     ],
 )
-def test_a_node_that_joins_tells_what_it_waits_for(world: World, step: HostJoinStep, why: str) -> None:
+def test_status_says_what_a_joining_node_waits_for(world: World, step: HostJoinStep, why: str) -> None:
     memory = BalancerStateRows(world.database())
     (owned,) = memory.nodes.all()
     memory.nodes.replace([replace(owned, state=ElasticNodeState.JOINING, step=step)])
@@ -112,7 +112,7 @@ def test_a_node_that_joins_tells_what_it_waits_for(world: World, step: HostJoinS
     assert row.endswith(f" {why}")
 
 
-def test_a_node_that_stayed_closed_tells_why(world: World) -> None:
+def test_status_says_why_a_ready_node_is_closed(world: World) -> None:
     memory = BalancerStateRows(world.database())
     (owned,) = memory.nodes.all()
     memory.nodes.replace([replace(owned, state=ElasticNodeState.READY, step=HostJoinStep.CLOSED)])
@@ -121,7 +121,7 @@ def test_a_node_that_stayed_closed_tells_why(world: World) -> None:
     assert row.endswith(" a queue that somebody disabled stays disabled on the node")
 
 
-def test_without_a_node_that_is_said(world: World) -> None:
+def test_status_says_that_there_are_no_nodes(world: World) -> None:
     BalancerStateRows(world.database()).nodes.replace(())
 
     assert run("status").stdout.splitlines()[0] == "the balancer has no node"
@@ -136,10 +136,9 @@ def test_without_a_node_that_is_said(world: World) -> None:
     ],
     ids=["drain", "keep", "free"],
 )
-def test_what_is_asked_of_a_node_is_told_and_kept(
+def test_a_request_for_a_node_is_printed_and_stored_under_the_name_of_the_node(
     world: World, words: tuple[str, ...], wish: str, sentence: str
 ) -> None:
-    """By the node's own name, whatever name of the host somebody typed."""
     done = run(*words, f"{NODE}.cluster")
     told = as_json(*words, NODE)
 
@@ -149,7 +148,7 @@ def test_what_is_asked_of_a_node_is_told_and_kept(
 
 
 @pytest.mark.parametrize("state", [ElasticNodeState.REQUESTED, ElasticNodeState.BOOTING, ElasticNodeState.JOINING])
-def test_a_drained_node_that_is_on_its_way_joins_first(world: World, state: ElasticNodeState) -> None:
+def test_drain_says_that_an_arriving_node_joins_first(world: World, state: ElasticNodeState) -> None:
     memory = BalancerStateRows(world.database())
     (owned,) = memory.nodes.all()
     memory.nodes.replace([replace(owned, state=state)])
@@ -158,7 +157,7 @@ def test_a_drained_node_that_is_on_its_way_joins_first(world: World, state: Elas
 
 
 @pytest.mark.parametrize("words", [("drain",), ("keep",), ("keep", "--free")])
-def test_a_host_that_is_no_node_is_refused_in_one_line(world: World, words: tuple[str, ...]) -> None:
+def test_a_request_for_an_unknown_node_is_a_one_line_error(world: World, words: tuple[str, ...]) -> None:
     done = run(*words, "alpha-n9", "--json")
 
     assert isinstance(done.exception, StateError)
@@ -166,7 +165,7 @@ def test_a_host_that_is_no_node_is_refused_in_one_line(world: World, words: tupl
     assert BalancerStateRows(world.database()).wishes() == {}
 
 
-def test_history_tells_the_last_rounds_oldest_first(world: World) -> None:
+def test_history_prints_the_last_rounds_from_old_to_new(world: World) -> None:
     every, last = as_json("history"), as_json("history", "-n", "2")
     lines = run("history", "-n", "2").stdout.splitlines()
 
@@ -182,7 +181,7 @@ def test_history_tells_the_last_rounds_oldest_first(world: World) -> None:
         assert line.endswith(f"  {one['sentence']}")
 
 
-def test_a_round_that_adds_a_node_is_decided_again_with_it(world: World) -> None:
+def test_stored_rounds_can_be_decided_again_with_equal_acts(world: World) -> None:
     decisions = DecisionJournal(world.database()).last(20)
     kept = [each.inputs for each in decisions]
 

@@ -1,4 +1,4 @@
-"""gridbridge balance explain, status, drain, keep and history: what is printed."""
+"""`gridbridge balance explain`, and commands before the first round."""
 
 import json
 import pwd
@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def explain(folder: Path, what: str, *words: str) -> Result:
-    """Explain a job or a host of a folder."""
+    """Explain a job or host of a saved round."""
     words = ("explain", what, "--from", str(folder), *words)
     return CliRunner().invoke(gridbridge, ("balance", *words))
 
@@ -45,7 +45,7 @@ def job(folder: Path, reason: str) -> str:
     return next(str(one["job"]) for one in told["refused"] if one["reason"] == reason)
 
 
-def test_a_held_job_is_told_what_it_waits_for(folder: Path) -> None:
+def test_explain_says_that_a_job_is_held(folder: Path) -> None:
     held = job(folder, "the job is held")
     done = explain(folder, held)
 
@@ -62,15 +62,13 @@ def test_a_held_job_is_told_what_it_waits_for(folder: Path) -> None:
     ],
     ids=["host", "node, without a maximum", "unknown host", "unknown job"],
 )
-def test_a_host_or_job_is_told_what_becomes_of_it(folder: Path, what: str, status: int, reason: str) -> None:
+def test_explain_says_what_happens_to_a_host_or_job(folder: Path, what: str, status: int, reason: str) -> None:
     done = explain(folder, what, "--json")
 
     assert (done.exit_code, json.loads(done.stdout)["reason"]) == (status, reason)
 
 
-def test_who_may_not_see_the_nodes_is_not_told_that_a_host_is_none(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_explain_says_that_the_nodes_are_hidden(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = balance_situation_sources.load_saved_balance_situation(str(folder))
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
     monkeypatch.setattr(balance_preview.configuration_in_force, "load_config_with_home_cluster", lambda _: policy)
@@ -82,7 +80,7 @@ def test_who_may_not_see_the_nodes_is_not_told_that_a_host_is_none(
     assert told.reason == ("only root and gridbridge-admin see whether the host is a node of the balancer")
 
 
-def test_a_host_that_is_off_is_told_what_wakes_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explain_says_how_to_wake_a_powered_off_host(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = balance_situation_sources.load_saved_balance_situation(str(folder))
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
     monkeypatch.setattr(balance_preview.configuration_in_force, "load_config_with_home_cluster", lambda _: policy)
@@ -98,7 +96,7 @@ def test_a_host_that_is_off_is_told_what_wakes_it(folder: Path, monkeypatch: pyt
 
 @pytest.mark.skipif(has_account(), reason="root would become that account")
 @pytest.mark.parametrize("words", [("status",), ("drain", "alpha-n1"), ("keep", "alpha-n1"), ("history",)])
-def test_before_any_round_one_line_says_what_is_missing(words: tuple[str, ...]) -> None:
+def test_before_the_first_round_the_error_names_the_missing_account(words: tuple[str, ...]) -> None:
     done = CliRunner().invoke(gridbridge, ("balance", *words))
 
     assert done.exit_code

@@ -1,4 +1,4 @@
-"""gridbridge balance plot: six pictures of a file of statistics."""
+"""`gridbridge balance plot` draws six pictures from a statistics file."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,7 +23,7 @@ def row(minutes: int) -> str:
 
 
 def plot(stats: Path, folder: Path) -> Result:
-    """Draw a file."""
+    """Plot a statistics file into a folder."""
     words = ("balance", "plot", "--stats", str(stats), "--output-dir", str(folder))
     return CliRunner().invoke(gridbridge, words)
 
@@ -34,7 +34,7 @@ def share_drawn(path: Path) -> float:
 
 
 @pytest.mark.parametrize("minutes", [(5,), range(60)], ids=["one row", "an hour"])
-def test_all_pictures_have_content(tmp_path: Path, minutes: range | tuple[int, ...]) -> None:
+def test_each_picture_has_content(tmp_path: Path, minutes: range | tuple[int, ...]) -> None:
     (tmp_path / "stats.csv").write_text("".join(map(row, minutes)))
     done = plot(tmp_path / "stats.csv", tmp_path / "a" / "b")
 
@@ -45,7 +45,7 @@ def test_all_pictures_have_content(tmp_path: Path, minutes: range | tuple[int, .
         assert share_drawn(tmp_path / "a" / "b" / f"{name}.png") > least, name
 
 
-def test_starclusters_own_times_without_a_zone_are_read(tmp_path: Path) -> None:
+def test_times_of_starcluster_without_a_zone_are_read(tmp_path: Path) -> None:
     old = "2026-03-01 08:00:00.123456,2,1,3,8,60,7,0.5\n"
     (tmp_path / "stats.csv").write_text(old + row(1))
 
@@ -64,7 +64,7 @@ def test_starclusters_own_times_without_a_zone_are_read(tmp_path: Path) -> None:
     ],
     ids=["nan", "inf", "too large", "400 digits", "the first day", "the last day"],
 )
-def test_a_number_that_no_picture_has_a_place_for_is_no_row(tmp_path: Path, line: str) -> None:
+def test_rows_with_numbers_that_cannot_be_drawn_are_invalid(tmp_path: Path, line: str) -> None:
     (tmp_path / "stats.csv").write_text(line + row(2))
     done = plot(tmp_path / "stats.csv", tmp_path)
 
@@ -72,7 +72,7 @@ def test_a_number_that_no_picture_has_a_place_for_is_no_row(tmp_path: Path, line
     assert "stats.csv: 1 line is invalid; the first is line 1\n" in done.stderr
 
 
-def test_lines_that_are_no_rows_are_told_and_left_out(tmp_path: Path) -> None:
+def test_invalid_lines_are_reported_and_skipped(tmp_path: Path) -> None:
     (tmp_path / "stats.csv").write_text(f"{row(1)}2026-03-01,7\n{row(2)}\n,,,,,,,\n")
     done = plot(tmp_path / "stats.csv", tmp_path)
 
@@ -89,7 +89,7 @@ def test_lines_that_are_no_rows_are_told_and_left_out(tmp_path: Path) -> None:
     ],
     ids=["none", "empty", "another"],
 )
-def test_a_file_without_rows_is_one_line(
+def test_a_file_without_rows_is_a_one_line_error(
     tmp_path: Path, content: str | None, kind: type[GridbridgeError], right: str
 ) -> None:
     if content is not None:
@@ -101,7 +101,7 @@ def test_a_file_without_rows_is_one_line(
     assert not (tmp_path / "pictures").exists()
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / "stats.csv").write_text(row(1))
     done = plot(tmp_path / "stats.csv", tmp_path / "stats.csv" / "in")
 
@@ -112,12 +112,13 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0, "0 s"), (60, "1 min"), (379, "6 min 19 s"), (7260, "2 h 1 min"), (90000, "1 d 1 h")]
 )
-def test_a_time_is_told_in_its_two_largest_units(seconds: int, text: str) -> None:
+def test_a_duration_is_printed_in_its_two_largest_units(seconds: int, text: str) -> None:
     assert format_duration(seconds) == text
 
 
-def test_root_draws_into_the_balancers_folder_as_its_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it draws itself after each round lies there as well."""
+def test_root_plots_into_the_folder_of_the_balancer_as_the_account_of_the_balancer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     became = list[str]()
     monkeypatch.setattr(balance_plan_and_plot, "drop_root_to_account", became.append)
     monkeypatch.setattr(balance_plan_and_plot, "plot_balancer_statistics_file", lambda *_: ())

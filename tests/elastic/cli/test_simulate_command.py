@@ -1,4 +1,4 @@
-"""gridbridge simulate: tables, JSON, pictures, and what is said of wrong files and options."""
+"""`gridbridge simulate`: tables, JSON, pictures, and errors about files and options."""
 
 import bz2
 import gzip
@@ -32,7 +32,7 @@ def simulate(*words: str) -> Result:
     return CliRunner().invoke(gridbridge, ("simulate", *words))
 
 
-def test_policies_stand_side_by_side() -> None:
+def test_policies_are_compared_in_a_table() -> None:
     done = simulate(*WEEK, "--policy", "demand", "--policy", "always-on")
     told, head, *rows = done.stdout.splitlines()
 
@@ -42,7 +42,7 @@ def test_policies_stand_side_by_side() -> None:
     assert [row.split()[0] for row in rows] == ["demand", "always-on"]
 
 
-def test_both_formats_are_read_and_what_is_left_out_is_counted() -> None:
+def test_both_workload_formats_are_read_and_skipped_tasks_are_counted() -> None:
     swf = simulate("--accounting", str(SWF), "--json", "--policy", "demand")
     cell = GOLDEN / "gridengine-8.1.9" / "accounting.txt"
     gridengine = simulate("--accounting", str(cell), "--json", "--policy", "demand")
@@ -55,7 +55,7 @@ def test_both_formats_are_read_and_what_is_left_out_is_counted() -> None:
     assert (found["tasks"], found["left_out"]) == (8, {"put back to run again": 1})
 
 
-def test_bad_lines_are_told_by_their_numbers(tmp_path: Path) -> None:
+def test_bad_lines_are_reported_by_number(tmp_path: Path) -> None:
     path = tmp_path / "some.swf"
     path.write_bytes(SWF.read_bytes() + b"nonsense\n1 2 3\n")
     done = simulate("--accounting", str(path), "--policy", "demand")
@@ -67,8 +67,7 @@ def test_bad_lines_are_told_by_their_numbers(tmp_path: Path) -> None:
     )
 
 
-def test_a_long_line_is_left_out_as_others_are(tmp_path: Path) -> None:
-    """As a job's request may be one; the rest of the file is replayed."""
+def test_a_line_over_1_mib_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "some.swf"
     long = b"x" * (3 * safe_files.LONGEST) + b"\n"
     path.write_bytes(long + SWF.read_bytes() + long + long)
@@ -98,7 +97,7 @@ def in_tar(data: bytes) -> bytes:
     ],
     ids=["bzip2", "zstd", "tar", "tar in gzip"],
 )
-def test_what_packed_a_file_otherwise_is_named(tmp_path: Path, pack: Callable[[bytes], bytes], packer: str) -> None:
+def test_the_error_names_a_wrong_compression(tmp_path: Path, pack: Callable[[bytes], bytes], packer: str) -> None:
     path = tmp_path / "some"
     path.write_bytes(pack(SWF.read_bytes()))
     done = simulate("--accounting", str(path))
@@ -109,8 +108,7 @@ def test_what_packed_a_file_otherwise_is_named(tmp_path: Path, pack: Callable[[b
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress], ids=["gzip", "xz"])
-def test_a_file_may_be_compressed(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
-    """As rotated accounting files are, and the archives that others keep their workloads in."""
+def test_a_workload_file_may_be_compressed_by_gzip_or_xz(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     path = tmp_path / "some"
     path.write_bytes(pack(b"\n" + SWF.read_bytes() + b"nonsense\n"))
     done = simulate("--accounting", str(path), "--json", "--policy", "always-on")
@@ -119,7 +117,7 @@ def test_a_file_may_be_compressed(tmp_path: Path, pack: Callable[[bytes], bytes]
     assert (found["tasks"], found["bad_lines"]) == (3, [11])
 
 
-def test_a_pipe_is_read(tmp_path: Path) -> None:
+def test_a_workload_is_read_from_a_pipe(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     writer = threading.Thread(target=path.write_bytes, args=(SWF.read_bytes(),), daemon=True)
@@ -141,7 +139,7 @@ def test_a_pipe_is_read(tmp_path: Path) -> None:
     ],
     ids=["cut off", "xz cut off", "damaged", "xz damaged", "with a tail"],
 )
-def test_a_compressed_file_that_is_damaged_is_one_line(tmp_path: Path, content: bytes, kind: type[Exception]) -> None:
+def test_a_damaged_compressed_file_is_a_one_line_error(tmp_path: Path, content: bytes, kind: type[Exception]) -> None:
     path = tmp_path / "some.gz"
     path.write_bytes(content)
     done = simulate("--accounting", str(path))
@@ -168,7 +166,7 @@ def test_a_compressed_file_that_is_damaged_is_one_line(tmp_path: Path, content: 
     ],
     ids=["none", "empty", "another", "never started", "another time", "too wide"],
 )
-def test_nothing_to_replay_is_one_line(
+def test_a_workload_without_tasks_is_a_one_line_error(
     tmp_path: Path, content: bytes | None, words: tuple[str, ...], kind: type[Exception], right: str
 ) -> None:
     path = tmp_path / "file"
@@ -198,14 +196,14 @@ def test_nothing_to_replay_is_one_line(
         (("--accounting", "x", "--from", "then"), "--from"),
     ],
 )
-def test_a_wrong_option_is_told(words: tuple[str, ...], right: str) -> None:
+def test_wrong_options_are_usage_errors(words: tuple[str, ...], right: str) -> None:
     done = simulate(*words)
 
     assert done.exit_code == 2
     assert right in done.stderr
 
 
-def test_a_made_up_workload_without_a_task_is_told() -> None:
+def test_a_synthetic_workload_without_tasks_is_an_error() -> None:
     done = simulate("--synthetic", "ash", "--days", "0.01", "--tasks-a-day", "1")
 
     assert isinstance(done.exception, ParseError)
@@ -213,7 +211,7 @@ def test_a_made_up_workload_without_a_task_is_told() -> None:
 
 
 @pytest.mark.parametrize("sweep", [(), ("--sweep",)], ids=["over time", "sweep"])
-def test_a_picture_has_content(tmp_path: Path, sweep: tuple[str, ...]) -> None:
+def test_the_picture_has_content(tmp_path: Path, sweep: tuple[str, ...]) -> None:
     path = tmp_path / "picture.png"
     done = simulate(*WEEK, "--policy", "squeeze", *sweep, "--plot", str(path))
 
@@ -226,7 +224,7 @@ def test_a_picture_has_content(tmp_path: Path, sweep: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(("name", "why"), [("none/picture.png", "No such file or directory"), ("a.png", "is a folder")])
-def test_a_picture_that_cannot_be_written_is_refused_before_the_replay(tmp_path: Path, name: str, why: str) -> None:
+def test_an_unwritable_picture_is_refused_before_the_replay(tmp_path: Path, name: str, why: str) -> None:
     (tmp_path / "a.png").mkdir()
     done = simulate("--accounting", "/nosuch", "--plot", f"{tmp_path}/{name}")
 
@@ -234,7 +232,7 @@ def test_a_picture_that_cannot_be_written_is_refused_before_the_replay(tmp_path:
     assert str(done.exception) == f"{tmp_path}/{name}: {why}"
 
 
-def test_a_name_that_is_no_picture_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_picture_name_without_png_is_refused(tmp_path: Path) -> None:
     done = simulate(*WEEK, "--plot", f"{tmp_path}/week")
 
     assert done.exit_code == 2
@@ -242,7 +240,7 @@ def test_a_name_that_is_no_picture_is_refused_at_once(tmp_path: Path) -> None:
 
 
 def test_a_sweep_marks_the_frontier() -> None:
-    """No other is better than one that is marked, and one that is not has a marked one above it."""
+    """No result beats a marked result, and each unmarked result has a marked result that is as good."""
     policies = ("--policy", "squeeze", "--policy", "starcluster", "--policy", "always-on")
     done = simulate(*WEEK, *policies, "--sweep", "--json")
     (found,) = json.loads(done.stdout)
@@ -265,7 +263,7 @@ def is_better(one: dict[str, float], other: dict[str, float]) -> bool:
 
 
 @pytest.mark.parametrize(("path", "right"), [("/dev/zero", ":1: more than"), ("/dev/urandom", "no task can be read")])
-def test_a_file_without_end_is_refused(path: str, right: str) -> None:
+def test_an_endless_file_is_refused(path: str, right: str) -> None:
     done = simulate("--accounting", path)
 
     assert isinstance(done.exception, ParseError)
@@ -273,7 +271,7 @@ def test_a_file_without_end_is_refused(path: str, right: str) -> None:
     assert right in str(done.exception)
 
 
-def test_a_file_with_the_mark_of_an_editor_is_read(tmp_path: Path) -> None:
+def test_a_workload_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
     path = tmp_path / "some.swf"
     path.write_bytes(b"\xef\xbb\xbf" + SWF.read_bytes())
     (found,) = json.loads(simulate("--accounting", str(path), "--json", "--policy", "demand").stdout)
@@ -282,7 +280,7 @@ def test_a_file_with_the_mark_of_an_editor_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("--load", "0"), ("--synthetic", "")], ids=["no load", "no seed"])
-def test_what_means_nothing_is_refused(words: tuple[str, str]) -> None:
+def test_options_without_meaning_are_refused(words: tuple[str, str]) -> None:
     done = simulate("--synthetic", "ash", *words)
 
     assert done.exit_code == 2

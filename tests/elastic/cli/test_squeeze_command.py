@@ -1,4 +1,4 @@
-"""gridbridge squeeze --model: the answers of the real hsqueeze, and files that are none."""
+"""`gridbridge squeeze --model`: the output equals that of hsqueeze, and wrong files are refused."""
 
 import json
 from collections.abc import Callable
@@ -30,7 +30,7 @@ vm.example|512|1000|1|running|Y|two.example||ext|
 
 
 def run(model: Path, *words: str) -> Result:
-    """Squeeze a model."""
+    """Run a squeeze of a model file."""
     return CliRunner().invoke(gridbridge, ("squeeze", "--model", str(model), *words))
 
 
@@ -42,7 +42,7 @@ def model(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_answer_is_the_real_program_s(case: str, tmp_path: Path) -> None:
+def test_the_output_equals_that_of_hsqueeze(case: str, tmp_path: Path) -> None:
     options = (GOLDEN / f"{case}.options").read_text().split()
 
     done = run(GOLDEN / f"{case}.data", *options, "-S", str(tmp_path / "saved"))
@@ -52,14 +52,14 @@ def test_the_answer_is_the_real_program_s(case: str, tmp_path: Path) -> None:
     assert (tmp_path / "saved.squeezed").read_text() == (GOLDEN / f"{case}.squeezed").read_text()
 
 
-def test_there_are_cases_of_each_answer() -> None:
+def test_the_golden_cases_cover_each_answer() -> None:
     answers = "".join((GOLDEN / f"{case}.out").read_text() for case in CASES)
 
     for answer in ("'Nodes to offline'", "'Nodes to online'", "'No action'"):
         assert answer in answers
 
 
-def test_a_saved_cluster_can_be_squeezed_again(model: Path, tmp_path: Path) -> None:
+def test_a_second_squeeze_of_the_saved_result_changes_nothing(model: Path, tmp_path: Path) -> None:
     assert run(model, "-S", str(tmp_path / "saved")).stdout == "'Nodes to offline'\ntwo.example\n"
 
     again = run(tmp_path / "saved.squeezed")
@@ -67,7 +67,7 @@ def test_a_saved_cluster_can_be_squeezed_again(model: Path, tmp_path: Path) -> N
     assert (again.exit_code, again.stdout) == (0, "'No action'\n")
 
 
-def test_commands_are_written_as_a_script(model: Path, tmp_path: Path) -> None:
+def test_the_commands_are_written_as_a_script(model: Path, tmp_path: Path) -> None:
     path = tmp_path / "commands"
 
     done = run(model, f"-C{path}", "--no-headers")
@@ -96,7 +96,7 @@ def test_commands_are_written_as_a_script(model: Path, tmp_path: Path) -> None:
         (10, "|1,2|||4.0|1.0", "an instance's size is '1,2'; expected six whole numbers"),
     ],
 )
-def test_a_wrong_line_is_told_with_its_number(line: int, text: str, told: str, model: Path) -> None:
+def test_the_error_about_a_wrong_line_names_the_line(line: int, text: str, told: str, model: Path) -> None:
     lines = MODEL.split("\n")
     lines[line - 1] = text
     model.write_text("\n".join(lines))
@@ -108,13 +108,13 @@ def test_a_wrong_line_is_told_with_its_number(line: int, text: str, told: str, m
 
 
 @pytest.mark.parametrize("text", ["", "one\n", "a|b|preferred||\n\n\n"])
-def test_a_file_without_its_sections_is_refused(text: str, model: Path) -> None:
+def test_a_file_without_all_sections_is_refused(text: str, model: Path) -> None:
     model.write_text(text)
 
     assert "groups, nodes, instances, tags, policies" in str(run(model).exception)
 
 
-def test_the_answer_is_told_as_json(model: Path, tmp_path: Path) -> None:
+def test_the_answer_is_printed_as_json(model: Path, tmp_path: Path) -> None:
     done = run(model, "--json", f"-C{tmp_path}/script", "-S", str(tmp_path / "saved"))
 
     told = json.loads(done.stdout)
@@ -128,7 +128,7 @@ def test_the_answer_is_told_as_json(model: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words", [("--from", "/tmp"), ("--json", "-v"), ("--json", "-C"), ("--json", "--no-headers")], ids=" ".join
 )
-def test_words_that_mean_nothing_together_are_refused(model: Path, words: tuple[str, ...]) -> None:
+def test_contradicting_options_are_usage_errors(model: Path, words: tuple[str, ...]) -> None:
     done = run(model, *words)
 
     assert (done.exit_code, done.stdout) == (2, "")
@@ -136,7 +136,7 @@ def test_words_that_mean_nothing_together_are_refused(model: Path, words: tuple[
 
 
 @pytest.mark.parametrize("words", [("-v",), ("-C",), ("-C/tmp/x",), ("-S", "x"), ("--no-headers",)])
-def test_words_about_a_model_need_one(words: tuple[str, ...]) -> None:
+def test_options_about_a_model_need_a_model(words: tuple[str, ...]) -> None:
     done = CliRunner().invoke(gridbridge, ("squeeze", *words))
 
     assert (done.exit_code, done.stdout) == (2, "")
@@ -146,14 +146,16 @@ def test_words_about_a_model_need_one(words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     "change", [lambda text: f"\ufeff{text}", lambda text: text.replace("\n", "\r\n")], ids=["mark", "ends"]
 )
-def test_a_file_of_another_systems_editor_is_read(change: Callable[[str], str], model: Path, tmp_path: Path) -> None:
+def test_a_model_with_byte_order_mark_or_crlf_is_read(
+    change: Callable[[str], str], model: Path, tmp_path: Path
+) -> None:
     other = tmp_path / "other"
     other.write_bytes(change(MODEL).encode())
 
     assert run(other, "-v").stdout == run(model, "-v").stdout
 
 
-def test_a_file_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ganeti_text_file, "MOST_BYTES", 1 << 20)
     done = run(Path("/dev/zero"))
 
@@ -174,15 +176,15 @@ vm|128|1024|1|running|Y|two|one|drbd||1
 
 
 @pytest.mark.parametrize("role", ["N", "X", ""])
-def test_names_that_come_twice_and_unknown_roles_are_taken_as_hsqueeze_takes_them(tmp_path: Path, role: str) -> None:
-    """Instances of one name are two, and a node of another role is an ordinary one."""
+def test_duplicate_names_and_unknown_roles_are_accepted_as_by_hsqueeze(tmp_path: Path, role: str) -> None:
+    """Two instances of one name count as two, and a node of an unknown role is ordinary."""
     (tmp_path / "model").write_text(DOUBLE.format(role=role))
     done = CliRunner().invoke(gridbridge, ["squeeze", "--model", str(tmp_path / "model")])
 
     assert (done.exit_code, done.stdout, done.stderr) == (0, "'No action'\n", "")
 
 
-def test_inconsistent_data_is_told_as_hsqueeze_tells_it(tmp_path: Path) -> None:
+def test_inconsistent_data_causes_the_warning_of_hsqueeze(tmp_path: Path) -> None:
     text = DOUBLE.format(role="N").replace("one|9000|0|8872|3102", "one|9000|0|8000|9999")
     (tmp_path / "model").write_text(text)
     done = CliRunner().invoke(gridbridge, ["squeeze", "--model", str(tmp_path / "model")])
@@ -194,7 +196,7 @@ def test_inconsistent_data_is_told_as_hsqueeze_tells_it(tmp_path: Path) -> None:
     ]
 
 
-def test_a_node_that_is_primary_and_secondary_counts_as_the_secondary_alone(tmp_path: Path) -> None:
+def test_the_memory_of_an_instance_on_a_single_node_counts_as_missing(tmp_path: Path) -> None:
     text = DOUBLE.format(role="N").replace("two|drbd", "one|ext")
     (tmp_path / "model").write_text(text.replace("|8872|3102|", "|8000|3102|"))
     done = CliRunner().invoke(gridbridge, ["squeeze", "--model", str(tmp_path / "model")])
@@ -205,7 +207,7 @@ def test_a_node_that_is_primary_and_secondary_counts_as_the_secondary_alone(tmp_
     ]
 
 
-def test_a_policy_is_of_the_one_group_with_that_name_or_uuid(model: Path, tmp_path: Path) -> None:
+def test_a_policy_belongs_to_the_only_group_with_that_name_or_uuid(model: Path, tmp_path: Path) -> None:
     policy = f"uuid{SPECS}\n".replace("|128,", "|4096,", 1)
     model.write_text(MODEL + policy)
     run(model, "-S", str(tmp_path / "saved"))

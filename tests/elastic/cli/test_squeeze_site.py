@@ -1,4 +1,4 @@
-"""gridbridge squeeze of the site's own cluster: what is printed about a folder, and refused."""
+"""`gridbridge squeeze` of the site's own cluster: output for a saved round, and errors."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, more: str, *words: str) -> Result:
-    """Squeeze a folder by a configuration."""
+    """Run a squeeze of a saved round with further configuration."""
     path = folder / "gridbridge.toml"
     path.write_text(ALPHA + more)
     path.chmod(0o600)
@@ -36,7 +36,7 @@ def run(folder: Path, more: str, *words: str) -> Result:
     return CliRunner().invoke(gridbridge, ("squeeze", *options, *words))
 
 
-def test_a_host_may_rest_and_what_is_done_to_it_is_told(folder: Path) -> None:
+def test_squeeze_prints_the_power_off_steps_of_a_host(folder: Path) -> None:
     done = run(folder, "[balance]\nmax_nodes = 5\n", "--json")
 
     assert done.exit_code == 0, done.output
@@ -50,7 +50,7 @@ def test_a_host_may_rest_and_what_is_done_to_it_is_told(folder: Path) -> None:
     assert told["sentence"].endswith(": alpha-n2 can be powered off")
 
 
-def test_without_max_nodes_the_sentence_names_the_key(folder: Path) -> None:
+def test_without_max_nodes_the_sentence_names_the_missing_key(folder: Path) -> None:
     done = run(folder, "")
 
     right = ": max_nodes of [balance] is not set: no host is powered off or woken\n"
@@ -66,7 +66,7 @@ def test_without_max_nodes_the_sentence_names_the_key(folder: Path) -> None:
     ],
     ids=["a fresh site", "no host with power", "both"],
 )
-def test_what_a_site_lacks_for_hosts_to_rest_is_named(more: str, lacks: list[str]) -> None:
+def test_the_missing_settings_of_a_squeeze_are_listed(more: str, lacks: list[str]) -> None:
     found = squeeze_preview.missing_squeeze_settings(
         configuration_file.parse_configuration("FILE", (ALPHA + more).encode())
     )
@@ -74,7 +74,7 @@ def test_what_a_site_lacks_for_hosts_to_rest_is_named(more: str, lacks: list[str
     assert [lack.partition(":")[0] for lack in found] == lacks
 
 
-def test_the_least_nodes_work_on(folder: Path) -> None:
+def test_no_host_is_powered_off_below_min_nodes(folder: Path) -> None:
     done = run(folder, "[balance]\nmax_nodes = 5\nmin_nodes = 3\n")
 
     assert "no host is powered off or woken" in done.stdout
@@ -91,5 +91,5 @@ def test_the_least_nodes_work_on(folder: Path) -> None:
         ),
     ],
 )
-def test_a_minimum_above_the_target_is_refused(more: str, words: tuple[str, ...], told: str, folder: Path) -> None:
+def test_a_minimal_reserve_above_target_is_refused(more: str, words: tuple[str, ...], told: str, folder: Path) -> None:
     assert told in str(run(folder, more, *words).exception)

@@ -1,7 +1,6 @@
-"""A local EC2 (moto's server) behind a gate that shows what real clouds do besides.
+"""A local EC2 service (moto) behind a proxy that simulates faults of real clouds.
 
-moto has no capacity errors, forgets ClientToken, and prints one console for all. The gate adds
-these at the border, as the EC2 API Reference tells them, so boto3 meets them as it would outside.
+The proxy adds capacity errors, ClientToken and consoles, as described in the EC2 API Reference.
 """
 
 import base64
@@ -25,7 +24,7 @@ XML = "application/xml"
 
 @dataclass(slots=True, kw_only=True)
 class Gate:
-    """What the gate does to requests, and which it has seen."""
+    """The proxy in front of moto: configured faults and counted requests."""
 
     moto: int  # its port
     refusals: dict[str, str] = field(default_factory=dict)  # error codes by action, * for all
@@ -40,11 +39,11 @@ class Gate:
 
     @property
     def url(self) -> str:
-        """Return where it is."""
+        """The URL of the proxy."""
         return f"http://{HERE}:{self.port}"
 
     def answer(self, headers: dict[str, str], body: bytes) -> tuple[int, bytes] | None:
-        """Return what is answered, None when that is lost."""
+        """Return the status and body of an answer; None: the answer is lost."""
         asked = {key: values[0] for key, values in parse_qs(body.decode()).items()}
         action = asked["Action"]
         self.seen[action] += 1
@@ -64,7 +63,7 @@ class Gate:
         return status, found
 
     def _known(self, asked: dict[str, str], headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
-        """Answer a token that was seen as before, or with an error once its machine has ended."""
+        """Return the earlier answer for a known ClientToken, or an error if that machine has ended."""
         token = asked.get("ClientToken", "")
         if asked["Action"] != "RunInstances":
             return self.forward(headers, body)
@@ -78,7 +77,7 @@ class Gate:
         return 200, self.answers[token]
 
     def forward(self, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
-        """Return what moto answers."""
+        """Return the status and body of moto's answer."""
         connection = http.client.HTTPConnection(HERE, self.moto, timeout=LIMIT_S)
         connection.request("POST", "/", body, headers)
         answered = connection.getresponse()
@@ -116,7 +115,7 @@ def opened(moto: int) -> Iterator[Gate]:
     gate = Gate(moto=moto)
 
     class Handler(BaseHTTPRequestHandler):
-        """Answers as the gate says."""
+        """Answers requests through the proxy."""
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -131,7 +130,7 @@ def opened(moto: int) -> Iterator[Gate]:
             self.wfile.write(answered[1])
 
         def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - its own name
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer((HERE, 0), Handler) as server:
         gate.port = server.server_address[1]

@@ -1,4 +1,4 @@
-"""Providers of each kind for the contract suite."""
+"""Providers of each kind for the contract tests."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -66,7 +66,7 @@ Ec2 = Callable[..., Ec2MachineProvider]
 
 @pytest.fixture
 def ec2(gate: Gate, tmp_path: Path) -> Ec2:
-    """Return what makes a provider of that EC2, with other keys of its pool if need be."""
+    """Return what makes a provider of the local EC2; keyword arguments set keys of the pool."""
     section = MachineProviderSection(
         kind=ProviderKind.EC2,
         region="eu-west-1",

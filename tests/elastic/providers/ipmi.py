@@ -1,4 +1,4 @@
-"""Debian's simulator of a management controller, with a chassis that is a file."""
+"""Debian's simulator of a management controller; the state of the simulated host is in a file."""
 
 import shutil
 import socket
@@ -30,14 +30,14 @@ esac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """Where the simulator is, and a tool that asks it: its one suite of ciphers is named."""
+    """The paths of the simulator and of ipmitool."""
 
     simulator: str
     ipmitool: str
     libraries: str
 
     def write(self, path: Path) -> str:
-        """Write a program that does as ipmitool does, and return its path."""
+        """Write a program that calls ipmitool, and return the path of the program."""
         known = f"LD_LIBRARY_PATH={self.libraries} exec {self.ipmitool} -C 3"
         path.write_text(f'#!/bin/sh\n{known} "$@"\n')
         path.chmod(0o755)
@@ -45,7 +45,7 @@ class Tools:
 
 
 def found(folder: Path) -> Tools:
-    """Return the tools, unpacked beside if the machine has none; AssertionError without any."""
+    """Return the tools, unpacked from Debian packages if necessary; raise AssertionError if unavailable."""
     simulator, ipmitool = shutil.which("ipmi_sim"), shutil.which("ipmitool")
     if simulator and ipmitool:
         return Tools(simulator=simulator, ipmitool=ipmitool, libraries="")

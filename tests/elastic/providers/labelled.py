@@ -1,6 +1,6 @@
-"""Libcloud's own in-memory driver, with the tags and the standby that real drivers have.
+"""Libcloud's in-memory driver, extended by tags.
 
-The dummy driver itself has neither, and is refused for that. `trouble` is what its calls raise.
+The provider refuses the dummy driver itself, because it has no tags. `trouble` has the error of each call.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from libcloud.compute.drivers.dummy import DummyNodeDriver
 
 
 class Labelled(DummyNodeDriver):  # type: ignore[misc]  # libcloud has no types for it
-    """Machines in memory that have labels."""
+    """An in-memory driver whose machines have labels."""
 
     def __init__(self, key: str, region: str = "", timeout: float = 0, **others: str) -> None:
         super().__init__(key)
@@ -32,12 +32,12 @@ class Labelled(DummyNodeDriver):  # type: ignore[misc]  # libcloud has no types 
             raise self.trouble[verb]
 
     def list_nodes(self) -> Any:
-        """Return what there is."""
+        """Return all machines."""
         self._check("list")
         return super().list_nodes()
 
     def create_node(self, name: str, size: Any, image: Any, ex_metadata: dict[str, str]) -> Any:
-        """Make a machine with labels, under an id that no other had."""
+        """Create a machine with labels and a new id."""
         self._check("create")
         if self.meeting:
             with suppress(BrokenBarrierError):
@@ -50,5 +50,5 @@ class Labelled(DummyNodeDriver):  # type: ignore[misc]  # libcloud has no types 
         return node
 
     def destroy_node(self, node: Any) -> bool:
-        """Remove it."""
+        """Remove a machine."""
         return bool(self.does and super().destroy_node(node))

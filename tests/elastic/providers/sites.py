@@ -1,4 +1,4 @@
-"""A provider of each kind, and what it really talks to."""
+"""A provider of each kind for the contract tests."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ KINDS = ("by_command", "by_ec2", "by_libcloud")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """A provider, and how the other side is made to refuse."""
+    """A provider, and functions that make its cloud refuse requests."""
 
     provider: MachineProvider
     be_full: Callable[[], None]  # no machine of that kind is left

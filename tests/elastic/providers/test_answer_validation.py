@@ -1,4 +1,4 @@
-"""Whatever a provider prints, it is machines or it is refused; nothing else comes of it."""
+"""Any output of a provider is either a valid machine list or refused."""
 
 import json
 from typing import Any
@@ -38,7 +38,7 @@ def read(raw: bytes) -> tuple[tuple[ProviderMachine, ...], str]:
         return (), str(error)
 
 
-def test_a_list_that_is_cut_off_anywhere_is_refused() -> None:
+def test_a_truncated_machine_list_is_refused() -> None:
     raw = json.dumps(NODES).encode()
     assert 2 == len(provider_protocol_and_validation.parse_provider_machine_list(raw))
 
@@ -48,8 +48,8 @@ def test_a_list_that_is_cut_off_anywhere_is_refused() -> None:
 
 
 @given(st.sampled_from(sorted(NODES[0])), JSON)
-def test_any_value_of_any_key_is_right_or_refused(key: str, value: Any) -> None:
-    """What is right can't put a line of its own into a file of root's."""
+def test_any_value_of_any_key_is_valid_or_refused(key: str, value: Any) -> None:
+    """No accepted text can add a line to a file."""
     nodes = [{**NODES[0], key: value}, NODES[1]]
 
     found, why = read(json.dumps(nodes).encode())
@@ -62,8 +62,7 @@ def test_any_value_of_any_key_is_right_or_refused(key: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("tags", [{"purpose": "a\tb"}, {"long": "x" * 1025}, {"gridbridge": "beta\n"}])
-def test_what_others_call_and_tag_their_machines_refuses_no_list(tags: dict[str, str]) -> None:
-    """Nothing would grow or shrink for a neighbour's tag; what can't be printed is replaced."""
+def test_unusual_names_and_tags_of_machines_of_others_do_not_refuse_the_list(tags: dict[str, str]) -> None:
     theirs = {**NODES[1], "name": "web\n1", "tags": tags, "host_key": "?"}
 
     ours, found = provider_protocol_and_validation.parse_provider_machine_list(
@@ -76,7 +75,7 @@ def test_what_others_call_and_tag_their_machines_refuses_no_list(tags: dict[str,
 
 
 @pytest.mark.parametrize("wrong", [{"name": "web\n1"}, {"tags": {"gridbridge": "alpha", "a": "\t"}}])
-def test_what_is_ours_has_to_be_right(wrong: dict[str, object]) -> None:
+def test_own_machines_must_have_valid_names_and_tags(wrong: dict[str, object]) -> None:
     with pytest.raises(ParseError):
         provider_protocol_and_validation.parse_provider_machine_list(
             json.dumps([{**NODES[0], **wrong}]).encode(), "alpha"

@@ -1,4 +1,4 @@
-"""A program that makes machines is believed where all that it says is right, and only there."""
+"""The provider that calls a site's program accepts only complete and valid answers."""
 
 import json
 from collections.abc import Callable
@@ -57,7 +57,7 @@ def saying(told: object) -> str:
     return f"cat <<'END'\n{told if isinstance(told, str) else json.dumps(told)}\nEND"
 
 
-def test_a_list_is_read(by: Make) -> None:
+def test_a_machine_list_is_parsed(by: Make) -> None:
     strange = {**NODE, "id": "x", "name": "Bob's box", "tags": {}, "address": "fd00::7"}
     dark = {**NODE, "id": "y", "state": "frozen", "host_key": "", "address": "", "created": None}
 
@@ -68,11 +68,11 @@ def test_a_list_is_read(by: Make) -> None:
     assert (ProviderMachineState.UNKNOWN, None, "") == (listed[2].state, listed[2].created, listed[2].host_key)
 
 
-def test_an_empty_list_is_a_list(by: Make) -> None:
+def test_an_empty_machine_list_is_valid(by: Make) -> None:
     assert () == by(saying([])).machines()
 
 
-def test_what_is_wanted_is_said_on_standard_input(by: Make, tmp_path: Path) -> None:
+def test_requests_are_written_to_standard_input(by: Make, tmp_path: Path) -> None:
     provider = by(f'cat >"$AT/$1"; {saying(NODE)}')
 
     made = provider.create("alpha-n7", TAGS)
@@ -85,8 +85,7 @@ def test_what_is_wanted_is_said_on_standard_input(by: Make, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("odd", [{"tags": {}}, {"name": "alpha-n8"}])
-def test_a_node_that_was_made_otherwise_is_told_by_its_id(by: Make, odd: dict[str, object]) -> None:
-    """Nobody else knows of it: it may be paid for."""
+def test_the_error_about_a_wrongly_made_machine_has_its_id(by: Make, odd: dict[str, object]) -> None:
     with pytest.raises(ProviderPermanentFailure, match=r"lab-1.*`.* destroy`"):
         by(saying({**NODE, **odd})).create("alpha-n7", TAGS)
 
@@ -132,7 +131,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("told", WRONG.values(), ids=WRONG)
-def test_a_list_of_which_anything_is_wrong_is_refused_whole(by: Make, tmp_path: Path, told: object) -> None:
+def test_a_machine_list_with_any_error_is_refused_as_a_whole(by: Make, tmp_path: Path, told: object) -> None:
     text = told if isinstance(told, str) else json.dumps([NODE | {"id": "good"}, *_list(told)])
     text = json.dumps(told) if isinstance(told, dict) else text
     (tmp_path / "told").write_bytes(text.encode(errors="surrogateescape"))
@@ -154,7 +153,7 @@ def _list(told: object) -> list[object]:
     [{**NODE, "name": "alpha-n8"}, {**NODE, "tags": {}}, {**NODE, "id": 1}, [NODE], ""],
     ids=["another node", "without our tags", "a wrong type", "a list", "nothing"],
 )
-def test_an_answer_that_is_not_the_wanted_node_is_no_answer(by: Make, told: object) -> None:
+def test_an_answer_about_another_node_is_refused(by: Make, told: object) -> None:
     with pytest.raises(ProviderPermanentFailure, match=r"program create: "):
         by(saying(told)).create("alpha-n7", TAGS)
 
@@ -172,7 +171,7 @@ def test_an_answer_that_is_not_the_wanted_node_is_no_answer(by: Make, told: obje
     ids=["later", "no capacity", "refused", "a steered terminal", "killed", "a long sentence"],
 )
 @pytest.mark.parametrize("verb", ["create", "destroy", "machines"])
-def test_the_exit_status_tells_what_came_of_it(
+def test_the_exit_status_sets_the_error(
     by: Make, verb: str, ending: str, expected: type[Exception], words: str
 ) -> None:
     provider = by(ending)
@@ -184,7 +183,7 @@ def test_the_exit_status_tells_what_came_of_it(
     assert str(failed.value).endswith(f" {verb.replace('machines', 'list')}: {words}")
 
 
-def test_of_a_program_that_hangs_nobody_knows_what_came(by: Make) -> None:
+def test_a_timeout_of_the_program_is_an_unknown_outcome(by: Make) -> None:
     with pytest.raises(ProviderOutcomeUnknown, match="no answer in time"):
         by("sleep 60", timeout_s=0.3).create("alpha-n7", TAGS)
 
@@ -195,7 +194,7 @@ def test_a_program_that_prints_without_end_is_stopped(by: Make, monkeypatch: pyt
         by("yes").machines()
 
 
-def test_a_program_that_is_not_there_is_told() -> None:
+def test_a_missing_program_is_a_permanent_failure() -> None:
     provider = SiteProgramProvider(program="/no/such", timeout_s=5, env={})
 
     with pytest.raises(ProviderPermanentFailure, match=r"^/no/such list: .*No such file"):

@@ -1,4 +1,4 @@
-"""A host key is read from a console where cloud-init printed it, and from nowhere else."""
+"""Host keys in the console output of cloud-init."""
 
 import pytest
 
@@ -57,5 +57,5 @@ ip-10-0-4-17 login:
         "the wrong way round",
     ],
 )
-def test_a_key_is_found_between_its_marks(printed: str, expected: str) -> None:
+def test_a_host_key_is_found_only_between_the_marks_of_cloud_init(printed: str, expected: str) -> None:
     assert expected == find_console_host_key(printed)

@@ -1,4 +1,4 @@
-"""What a balancer relies on, whoever makes the machines."""
+"""The contract that every provider of machines must fulfil."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def ours(site: Site) -> dict[str, ProviderMachine]:
     return {one.name: one for one in there if one.belongs_to("alpha")}
 
 
-def test_a_machine_that_was_made_is_listed_with_its_name_and_tags(site: Site) -> None:
+def test_a_created_machine_is_listed_with_name_and_tags(site: Site) -> None:
     made = site.provider.create("alpha-n7", TAGS)
 
     (listed,) = ours(site).values()
@@ -31,14 +31,14 @@ def test_a_machine_that_was_made_is_listed_with_its_name_and_tags(site: Site) ->
     assert listed.state in (ProviderMachineState.PENDING, ProviderMachineState.RUNNING)
 
 
-def test_several_machines_have_ids_of_their_own(site: Site) -> None:
+def test_machines_have_different_ids(site: Site) -> None:
     made = [site.provider.create(f"alpha-n{number}", TAGS) for number in range(3)]
 
     assert {one.name: one.id for one in made} == {one.name: one.id for one in ours(site).values()}
     assert 3 == len({one.id for one in made})
 
 
-def test_a_machine_that_was_removed_is_gone_and_may_be_removed_again(site: Site) -> None:
+def test_a_destroyed_machine_is_not_listed_and_may_be_destroyed_again(site: Site) -> None:
     made, kept = (site.provider.create(name, TAGS) for name in ("alpha-n1", "alpha-n2"))
 
     site.provider.destroy(made)
@@ -47,7 +47,7 @@ def test_a_machine_that_was_removed_is_gone_and_may_be_removed_again(site: Site)
     assert [kept.id] == [one.id for one in ours(site).values()]
 
 
-def test_a_name_may_be_used_again_for_another_machine(site: Site) -> None:
+def test_the_name_of_a_destroyed_machine_can_be_reused(site: Site) -> None:
     first = site.provider.create("alpha-n1", TAGS)
     site.provider.destroy(first)
 
@@ -57,13 +57,13 @@ def test_a_name_may_be_used_again_for_another_machine(site: Site) -> None:
     assert first.id != second.id
 
 
-def test_machines_of_another_cluster_are_not_ours(site: Site) -> None:
+def test_a_machine_tagged_for_another_cluster_is_not_an_own_machine(site: Site) -> None:
     site.provider.create("alpha-n1", {**TAGS, OWNER_TAG: "omega"})
 
     assert {} == ours(site)
 
 
-def test_no_capacity_is_told_as_such_and_nothing_is_made(site: Site) -> None:
+def test_a_lack_of_capacity_is_reported_and_no_machine_is_created(site: Site) -> None:
     site.be_full()
 
     with pytest.raises(ProviderOutOfMachines):
@@ -71,7 +71,7 @@ def test_no_capacity_is_told_as_such_and_nothing_is_made(site: Site) -> None:
     assert {} == ours(site)
 
 
-def test_a_provider_that_is_busy_is_asked_again_later(site: Site) -> None:
+def test_a_busy_provider_is_a_repeatable_failure(site: Site) -> None:
     site.be_busy()
 
     with pytest.raises(ProviderOutcomeUnknown):

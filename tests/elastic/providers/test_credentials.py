@@ -1,4 +1,4 @@
-"""Secrets are read from files that only we can read, and are in no message."""
+"""Secrets are read only from private files, and no message contains them."""
 
 import os
 from pathlib import Path
@@ -19,12 +19,12 @@ def path(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_file_of_our_own_is_read(path: Path) -> None:
+def test_a_private_credentials_file_is_read(path: Path) -> None:
     assert {"key": "me", "Secret": SECRET} == site_program_provider.read_private_credentials(str(path))
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
-def test_a_file_that_others_can_read_is_refused(path: Path, mode: int) -> None:
+def test_a_credentials_file_that_others_can_read_is_refused(path: Path, mode: int) -> None:
     path.chmod(mode)
 
     with pytest.raises(ProviderPermanentFailure, match=f"^{path}: .*chmod") as refused:
@@ -44,7 +44,7 @@ def test_a_file_that_others_can_read_is_refused(path: Path, mode: int) -> None:
     ],
     ids=["no section", "no value", "a name twice", "another section", "no text", "too long"],
 )
-def test_a_file_of_another_form_is_refused_without_its_secret(path: Path, content: str, words: str) -> None:
+def test_the_error_about_an_invalid_credentials_file_contains_no_secret(path: Path, content: str, words: str) -> None:
     path.write_bytes(content.encode(errors="surrogateescape"))
 
     with pytest.raises(ProviderPermanentFailure, match=f"^{path}: .*{words}") as refused:
@@ -52,7 +52,7 @@ def test_a_file_of_another_form_is_refused_without_its_secret(path: Path, conten
     assert SECRET not in str(refused.value)
 
 
-def test_a_link_a_folder_and_nothing_are_refused(path: Path) -> None:
+def test_links_folders_and_missing_files_are_refused_as_secrets(path: Path) -> None:
     link, missing = path.with_name("link"), path.with_name("missing")
     link.symlink_to(path)
 
@@ -62,7 +62,7 @@ def test_a_link_a_folder_and_nothing_are_refused(path: Path) -> None:
 
 
 @pytest.mark.root
-def test_a_file_of_somebody_else_is_refused(path: Path) -> None:
+def test_a_secret_file_of_another_owner_is_refused(path: Path) -> None:
     os.chown(path, 1, 1)
 
     with pytest.raises(ProviderPermanentFailure, match="owned by uid 1, not 0"):

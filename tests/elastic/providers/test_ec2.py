@@ -1,4 +1,4 @@
-"""EC2 by boto3, against a local server: what is asked, what is believed, and what errors mean."""
+"""The EC2 provider with boto3 against a local server."""
 
 import base64
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def instance(provider: Ec2MachineProvider, id_: str) -> dict[str, Any]:
     return found
 
 
-def test_the_machine_and_its_disk_have_their_tags_from_the_beginning(ec2: Ec2, gate: Gate) -> None:
+def test_a_machine_and_its_disk_are_created_with_tags(ec2: Ec2, gate: Gate) -> None:
     provider = ec2()
 
     made = provider.create("alpha-n7", TAGS)
@@ -46,7 +46,7 @@ def test_the_machine_and_its_disk_have_their_tags_from_the_beginning(ec2: Ec2, g
     assert expected == {tag["Key"]: tag["Value"] for tag in instance(provider, made.id)["Tags"]}
 
 
-def test_what_a_machine_is_made_of_comes_from_its_pool_and_its_provider(ec2: Ec2, tmp_path: Path) -> None:
+def test_the_properties_of_a_machine_come_from_pool_and_provider(ec2: Ec2, tmp_path: Path) -> None:
     provider = ec2(size="m5.large", spot=True)
     (tmp_path / "begin").write_text("#cloud-config\n")
     provider.client.create_key_pair(KeyName="grid")
@@ -76,8 +76,7 @@ def test_what_a_machine_is_made_of_comes_from_its_pool_and_its_provider(ec2: Ec2
 
 
 @pytest.mark.parametrize("spot", [False, True])
-def test_a_machine_that_shuts_itself_down_is_gone(ec2: Ec2, spot: bool) -> None:
-    """A stopped one would be neither a node nor gone."""
+def test_a_machine_that_shuts_down_is_terminated(ec2: Ec2, spot: bool) -> None:
     provider = ec2(spot=spot)
     made = provider.create("alpha-n7", TAGS)
 
@@ -99,10 +98,7 @@ def test_a_machine_that_shuts_itself_down_is_gone(ec2: Ec2, spot: bool) -> None:
         (None, "AttributeError: "),
     ],
 )
-def test_an_odd_answer_is_a_failure_that_says_what_was_wrong(
-    ec2: Ec2, odd: dict[str, object] | None, words: str
-) -> None:
-    """Of a list as of a new machine; it must not end the round of all others."""
+def test_the_error_about_an_unreadable_answer_says_why(ec2: Ec2, odd: dict[str, object] | None, words: str) -> None:
     provider = replace(ec2(), client=Odd([odd]))
 
     with pytest.raises(ProviderPermanentFailure, match=f"ec2 list: unreadable answer.*{words}"):
@@ -112,31 +108,31 @@ def test_an_odd_answer_is_a_failure_that_says_what_was_wrong(
 
 
 @pytest.mark.parametrize("instances", [[], [{}, {}]])
-def test_another_number_of_machines_than_one_is_a_failure(ec2: Ec2, instances: list[dict[str, object]]) -> None:
+def test_an_answer_with_other_than_one_machine_is_refused(ec2: Ec2, instances: list[dict[str, object]]) -> None:
     with pytest.raises(ProviderPermanentFailure, match="ec2 create: unreadable answer"):
         replace(ec2(), client=Odd(instances)).create("alpha-n7", TAGS)
 
 
 class Odd:
-    """A cloud that answers with these instances, whatever it is asked."""
+    """An EC2 client that always answers with the given instances."""
 
     def __init__(self, instances: list[Any]) -> None:
         self.instances = instances
 
     def get_paginator(self, _: str) -> "Odd":
-        """Return what asks for pages."""
+        """Return this client as its own paginator."""
         return self
 
     def paginate(self, **_: object) -> list[dict[str, Any]]:
-        """Return the only page."""
+        """Return a single page."""
         return [{"Reservations": [{"Instances": self.instances}]}]
 
     def run_instances(self, **_: object) -> dict[str, Any]:
-        """Return what was made."""
+        """Return the created instances."""
         return {"Instances": self.instances}
 
 
-def test_an_answer_that_is_lost_never_makes_two(ec2: Ec2, gate: Gate) -> None:
+def test_a_repeated_creation_after_a_lost_answer_makes_no_second_machine(ec2: Ec2, gate: Gate) -> None:
     provider = ec2()
     gate.loses.add("RunInstances")
     with pytest.raises(ProviderOutcomeUnknown):
@@ -148,8 +144,8 @@ def test_an_answer_that_is_lost_never_makes_two(ec2: Ec2, gate: Gate) -> None:
     assert [made.id] == [one.id for one in provider.machines()]
 
 
-def test_who_makes_many_at_once_waits_for_a_turn(ec2: Ec2, gate: Gate) -> None:
-    """EC2 lets five be made at once, and then two a second."""
+def test_a_throttled_creation_is_repeated_after_a_pause(ec2: Ec2, gate: Gate) -> None:
+    """EC2 allows five creations at once, and then two a second."""
     gate.refusals["RunInstances"] = "RequestLimitExceeded"
     paused = list[float]()
 
@@ -163,7 +159,7 @@ def test_who_makes_many_at_once_waits_for_a_turn(ec2: Ec2, gate: Gate) -> None:
     assert ([1.0, 2.0], made.id) == (paused, ec2().machines()[0].id)
 
 
-def test_who_has_no_turn_for_long_asks_in_the_next_round(ec2: Ec2, gate: Gate) -> None:
+def test_a_creation_that_is_throttled_for_long_is_left_to_the_next_round(ec2: Ec2, gate: Gate) -> None:
     gate.refusals["RunInstances"] = "RequestLimitExceeded"
     paused = list[float]()
 
@@ -172,8 +168,7 @@ def test_who_has_no_turn_for_long_asks_in_the_next_round(ec2: Ec2, gate: Gate) -
     assert (15.0, 5) == (sum(paused), gate.seen["RunInstances"])
 
 
-def test_another_wish_is_another_machine(ec2: Ec2) -> None:
-    """The name, the tags and what it is made of are all of the wish."""
+def test_requests_that_differ_in_anything_make_different_machines(ec2: Ec2) -> None:
     wishes = (
         (ec2(), "alpha-n7", TAGS),
         (ec2(), "alpha-n8", TAGS),
@@ -186,7 +181,7 @@ def test_another_wish_is_another_machine(ec2: Ec2) -> None:
     assert 4 == len(made)
 
 
-def test_each_page_of_a_list_is_read(ec2: Ec2, monkeypatch: pytest.MonkeyPatch, gate: Gate) -> None:
+def test_all_pages_of_a_machine_list_are_read(ec2: Ec2, monkeypatch: pytest.MonkeyPatch, gate: Gate) -> None:
     monkeypatch.setattr(module, "PAGE", 5)
     provider = ec2()
     made = {provider.create(f"alpha-n{number}", TAGS).id for number in range(12)}
@@ -195,7 +190,7 @@ def test_each_page_of_a_list_is_read(ec2: Ec2, monkeypatch: pytest.MonkeyPatch, 
     assert 3 == gate.seen["DescribeInstances"]
 
 
-def test_a_page_that_fails_fails_the_list(ec2: Ec2, gate: Gate) -> None:
+def test_a_failed_page_fails_the_whole_list(ec2: Ec2, gate: Gate) -> None:
     provider = ec2()
     provider.create("alpha-n7", TAGS)
     gate.refusals["DescribeInstances"] = "InternalError"
@@ -204,7 +199,7 @@ def test_a_page_that_fails_fails_the_list(ec2: Ec2, gate: Gate) -> None:
         provider.machines()
 
 
-def test_machines_without_our_tag_are_not_listed(ec2: Ec2) -> None:
+def test_machines_without_the_owner_tag_are_not_listed(ec2: Ec2) -> None:
     provider = ec2()
     image = provider.section.image
     provider.client.run_instances(ImageId=image, MinCount=1, MaxCount=1)
@@ -212,8 +207,7 @@ def test_machines_without_our_tag_are_not_listed(ec2: Ec2) -> None:
     assert () == provider.machines()
 
 
-def test_a_host_key_is_learnt_once_from_the_console(ec2: Ec2, gate: Gate) -> None:
-    """And kept in a tag, since a console forgets."""
+def test_a_host_key_is_read_once_from_the_console_and_stored_in_a_tag(ec2: Ec2, gate: Gate) -> None:
     provider = ec2()
     made = provider.create("alpha-n7", TAGS)
     other = provider.create("omega-n1", {"gridbridge": "omega"})
@@ -230,8 +224,7 @@ def test_a_host_key_is_learnt_once_from_the_console(ec2: Ec2, gate: Gate) -> Non
     assert 2 == gate.seen["GetConsoleOutput"]
 
 
-def test_a_console_that_never_told_a_key_is_read_no_more(ec2: Ec2, gate: Gate) -> None:
-    """Else each round reads twenty of them one after the other, where images print no key."""
+def test_the_console_of_an_old_machine_without_a_key_is_not_read(ec2: Ec2, gate: Gate) -> None:
     ec2().create("alpha-n7", TAGS)
     later = replace(ec2(), now=lambda: datetime.now(UTC) + timedelta(hours=3))
 
@@ -239,8 +232,8 @@ def test_a_console_that_never_told_a_key_is_read_no_more(ec2: Ec2, gate: Gate) -
     assert 0 == gate.seen["GetConsoleOutput"]
 
 
-def test_a_console_that_is_shown_later_keeps_no_list_from_being_read(ec2: Ec2, gate: Gate) -> None:
-    """One that may never be read does: nothing could join."""
+def test_a_throttled_console_delays_only_the_host_key(ec2: Ec2, gate: Gate) -> None:
+    """A forbidden console fails the list, because no machine could ever join."""
     provider = ec2()
     made = provider.create("alpha-n7", TAGS)
     gate.refusals["GetConsoleOutput"] = "RequestLimitExceeded"
@@ -251,7 +244,7 @@ def test_a_console_that_is_shown_later_keeps_no_list_from_being_read(ec2: Ec2, g
         provider.machines()
 
 
-def test_an_older_size_shows_its_console_without_the_latest(ec2: Ec2, gate: Gate) -> None:
+def test_the_console_of_an_older_machine_type_is_read_without_the_latest_output(ec2: Ec2, gate: Gate) -> None:
     provider = ec2()
     made = provider.create("alpha-n7", TAGS)
     gate.consoles[made.id] = PRINTED
@@ -260,14 +253,14 @@ def test_an_older_size_shows_its_console_without_the_latest(ec2: Ec2, gate: Gate
     assert [ED25519] == [one.host_key for one in provider.machines()]
 
 
-def test_the_key_of_an_image_that_has_its_own_is_tagged(ec2: Ec2, gate: Gate) -> None:
+def test_the_host_key_of_an_image_is_stored_as_a_tag(ec2: Ec2, gate: Gate) -> None:
     made = ec2(host_key=ED25519).create("alpha-n7", TAGS)
 
     assert (ED25519, ED25519) == (made.host_key, made.tags[HOST_KEY_TAG])
     assert 0 == gate.seen["GetConsoleOutput"]
 
 
-def test_a_tag_that_is_no_host_key_refuses_the_list(ec2: Ec2) -> None:
+def test_an_invalid_host_key_tag_refuses_the_list(ec2: Ec2) -> None:
     provider = ec2()
     made = provider.create("alpha-n7", TAGS)
     tag = {"Key": HOST_KEY_TAG, "Value": "ssh-ed25519 AAAA"}
@@ -277,7 +270,7 @@ def test_a_tag_that_is_no_host_key_refuses_the_list(ec2: Ec2) -> None:
         provider.machines()
 
 
-def test_a_machine_that_ended_is_gone_and_a_stopping_one_is_stopped(ec2: Ec2) -> None:
+def test_terminated_machines_are_gone_and_stopping_machines_are_stopped(ec2: Ec2) -> None:
     provider = ec2()
     made = provider.create("alpha-n7", TAGS)
     provider.destroy(made)
@@ -298,7 +291,7 @@ def test_a_machine_that_ended_is_gone_and_a_stopping_one_is_stopped(ec2: Ec2) ->
         ("", ProviderPermanentFailure),
     ],
 )
-def test_an_error_code_is_later_or_no_capacity_or_a_failure(code: str, expected: type[Exception]) -> None:
+def test_the_error_code_decides_the_error_class(code: str, expected: type[Exception]) -> None:
     assert error_class_of_ec2_code(code) is expected
 
 
@@ -310,7 +303,7 @@ def test_an_error_code_is_later_or_no_capacity_or_a_failure(code: str, expected:
         ("InvalidParameterValue", ProviderPermanentFailure),
     ],
 )
-def test_an_error_is_told_in_the_clouds_words(ec2: Ec2, gate: Gate, code: str, expected: type[Exception]) -> None:
+def test_an_error_quotes_the_cloud(ec2: Ec2, gate: Gate, code: str, expected: type[Exception]) -> None:
     gate.refusals["RunInstances"] = code
 
     with pytest.raises(expected, match=f"^ec2 create: .*words of {code}$"):
@@ -318,8 +311,7 @@ def test_an_error_is_told_in_the_clouds_words(ec2: Ec2, gate: Gate, code: str, e
     assert 1 == gate.seen["RunInstances"]
 
 
-def test_a_cloud_that_does_not_answer_is_left_at_the_limit(ec2: Ec2, gate: Gate) -> None:
-    """Once: a second try within the call would double the limit."""
+def test_a_request_without_an_answer_is_stopped_at_the_timeout(ec2: Ec2, gate: Gate) -> None:
     impatient = module.make_ec2_provider(replace(ec2().section, timeout_s=1), NodePoolSection(), "alpha")
     gate.hangs = True
 
@@ -328,7 +320,7 @@ def test_a_cloud_that_does_not_answer_is_left_at_the_limit(ec2: Ec2, gate: Gate)
     assert 1 == gate.seen["DescribeInstances"]
 
 
-def test_a_cloud_that_is_not_reached_is_asked_later(ec2: Ec2, gate: Gate) -> None:
+def test_an_unreachable_cloud_is_an_unknown_outcome(ec2: Ec2, gate: Gate) -> None:
     provider = ec2()
     section = replace(provider.section, endpoint="http://127.0.0.1:9")
     unreachable = module.make_ec2_provider(section, NodePoolSection(), "alpha")
@@ -338,7 +330,7 @@ def test_a_cloud_that_is_not_reached_is_asked_later(ec2: Ec2, gate: Gate) -> Non
     assert not gate.seen
 
 
-def test_what_machines_are_to_read_has_to_be_there(ec2: Ec2) -> None:
+def test_a_missing_user_data_file_is_refused(ec2: Ec2) -> None:
     provider = ec2()
     section = replace(provider.section, user_data="/no/such")
 
@@ -346,7 +338,7 @@ def test_what_machines_are_to_read_has_to_be_there(ec2: Ec2) -> None:
         replace(provider, section=section).create("alpha-n7", TAGS)
 
 
-def test_what_machines_obey_as_root_nobody_else_may_write(ec2: Ec2, tmp_path: Path) -> None:
+def test_a_user_data_file_that_others_can_write_is_refused(ec2: Ec2, tmp_path: Path) -> None:
     provider = ec2()
     (tmp_path / "begin").write_text("#cloud-config\n")
     (tmp_path / "begin").chmod(0o666)
@@ -357,7 +349,7 @@ def test_what_machines_obey_as_root_nobody_else_may_write(ec2: Ec2, tmp_path: Pa
     assert () == provider.machines()
 
 
-def test_a_place_that_is_none_is_told(ec2: Ec2) -> None:
+def test_an_invalid_endpoint_is_a_permanent_failure(ec2: Ec2) -> None:
     section = replace(ec2().section, endpoint="http://[/")
 
     with pytest.raises(ProviderPermanentFailure, match=r"^ec2: "):

@@ -1,4 +1,4 @@
-"""--kill-master ends the master's machine, of libcloud's dummy driver, in a round of its own."""
+"""--kill-master destroys the machine of the master, here in libcloud's dummy driver."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -24,7 +24,7 @@ def world(tmp_path: Path) -> World:
 
 
 def rounds(world: World, provider: LibcloudMachineProvider, *, kills: bool) -> list[str]:
-    """Do three rounds with a master's machine and somebody else's; return which are left."""
+    """Run three rounds with the master's machine and a machine of another cluster; return the remaining machines."""
     for name, tag in ((MASTER, CLUSTER), ("theirs", "beta")):
         provider.create(name, {MASTER_TAG: tag})
     for node in provider.driver.list_nodes():
@@ -40,17 +40,17 @@ def rounds(world: World, provider: LibcloudMachineProvider, *, kills: bool) -> l
     return sorted(one.name for one in provider.machines())
 
 
-def test_the_machine_of_an_idle_master_is_ended_and_no_other(world: World, labelled: LibcloudMachineProvider) -> None:
+def test_only_the_machine_of_an_idle_master_is_destroyed(world: World, labelled: LibcloudMachineProvider) -> None:
     assert rounds(world, labelled, kills=True) == ["theirs"]
     assert any("the master's machine" in one and "is destroyed" in one for one in world.told)
     assert any(": end the master's machine " in one for one in world.told)
 
 
-def test_it_stays_when_nobody_asks_for_that(world: World, labelled: LibcloudMachineProvider) -> None:
+def test_the_machine_of_the_master_stays_without_kill_master(world: World, labelled: LibcloudMachineProvider) -> None:
     assert rounds(world, labelled, kills=False) == [MASTER, "theirs"]
 
 
-def test_it_stays_while_a_task_waits(world: World, labelled: LibcloudMachineProvider) -> None:
+def test_the_machine_of_the_master_stays_while_a_task_waits(world: World, labelled: LibcloudMachineProvider) -> None:
     world.cell.waits = [timedelta(minutes=5)]
     left = rounds(world, labelled, kills=True)
 

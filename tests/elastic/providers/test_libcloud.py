@@ -1,4 +1,4 @@
-"""Clouds by libcloud, against its driver in memory."""
+"""The libcloud provider against an in-memory driver."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -25,14 +25,14 @@ from gridbridge.model.elastic.balancer_config_sections import NodePoolSection
 TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}
 
 
-def test_the_driver_is_given_its_secrets_its_arguments_and_our_limit(labelled: LibcloudMachineProvider) -> None:
+def test_the_driver_gets_credentials_arguments_and_timeout(labelled: LibcloudMachineProvider) -> None:
     expected = {"region": "east", "timeout": 20, "ex_project": "hpc"}
 
     assert expected == labelled.driver.given
     assert "1" == labelled.driver.creds
 
 
-def test_a_driver_that_can_t_tag_makes_nothing(labelled: LibcloudMachineProvider) -> None:
+def test_a_driver_without_tags_creates_no_machine(labelled: LibcloudMachineProvider) -> None:
     plain = replace(labelled, driver=DummyNodeDriver("1"))
     before = len(plain.machines())
 
@@ -41,7 +41,7 @@ def test_a_driver_that_can_t_tag_makes_nothing(labelled: LibcloudMachineProvider
     assert before == len(plain.machines())
 
 
-def test_machines_of_others_are_listed_and_not_ours(labelled: LibcloudMachineProvider) -> None:
+def test_machines_of_others_are_listed_as_not_owned(labelled: LibcloudMachineProvider) -> None:
     plain = replace(labelled, driver=DummyNodeDriver("1"))
 
     assert ["dummy-0"] == [one.name for one in plain.machines()]
@@ -58,10 +58,9 @@ def test_machines_of_others_are_listed_and_not_ours(labelled: LibcloudMachinePro
     ],
     ids=["none", "words alone", "another's", "GCE's without items"],
 )
-def test_a_machine_whose_tags_its_driver_does_not_keep_is_removed_again(
+def test_a_machine_whose_tags_are_lost_is_removed_at_once(
     labelled: LibcloudMachineProvider, keeps: Callable[[dict[str, str]], object]
 ) -> None:
-    """Nobody would know whose it is, and each round would buy another one."""
     labelled.driver.keeps = keeps
 
     with pytest.raises(
@@ -71,7 +70,7 @@ def test_a_machine_whose_tags_its_driver_does_not_keep_is_removed_again(
     assert () == labelled.machines()
 
 
-def test_an_untagged_machine_that_can_t_be_removed_is_told_by_its_id(
+def test_the_error_about_an_untagged_machine_that_cannot_be_removed_has_its_id(
     labelled: LibcloudMachineProvider, caplog: pytest.LogCaptureFixture
 ) -> None:
     labelled.driver.keeps = list
@@ -84,7 +83,7 @@ def test_an_untagged_machine_that_can_t_be_removed_is_told_by_its_id(
     assert "event=untagged machine='node-1' name='alpha-n7' why='libcloud destroy: the cloud did" in caplog.text
 
 
-def test_the_items_in_which_gce_tells_metadata_are_tags(labelled: LibcloudMachineProvider) -> None:
+def test_metadata_items_of_gce_are_read_as_tags(labelled: LibcloudMachineProvider) -> None:
     labelled.driver.keeps = lambda tags: {
         "kind": "compute#metadata",
         "fingerprint": "1",
@@ -97,14 +96,14 @@ def test_the_items_in_which_gce_tells_metadata_are_tags(labelled: LibcloudMachin
     assert [True] == [one.belongs_to("alpha") for one in labelled.machines()]
 
 
-def test_an_image_or_a_size_that_is_not_there_is_told(labelled: LibcloudMachineProvider) -> None:
+def test_an_unknown_image_or_size_is_refused(labelled: LibcloudMachineProvider) -> None:
     for key, wanted in (("image", "Plan 9"), ("size", "77")):
         section = replace(labelled.section, **{key: wanted})  # type: ignore[arg-type]
         with pytest.raises(ProviderPermanentFailure, match=f"{key} {wanted}: the driver has no such name"):
             replace(labelled, section=section).create("alpha-n7", TAGS)
 
 
-def test_the_key_of_an_image_that_has_its_own_is_tagged(labelled: LibcloudMachineProvider) -> None:
+def test_the_host_key_of_an_image_is_stored_as_a_tag(labelled: LibcloudMachineProvider) -> None:
     key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEV1aZ0WJkmP6xhNJQmY0v5jWJ8dJ1l1kYx3hR2oNw8K"
 
     replace(labelled, host_key=key).create("alpha-n7", TAGS)
@@ -128,7 +127,7 @@ def test_the_key_of_an_image_that_has_its_own_is_tagged(labelled: LibcloudMachin
     ],
     ids=lambda value: getattr(value, "__name__", repr(value)),
 )
-def test_what_a_driver_raises_is_later_or_no_capacity_or_a_failure(
+def test_the_exception_of_a_driver_decides_the_error_class(
     labelled: LibcloudMachineProvider, error: BaseHTTPError, expected: type[Exception]
 ) -> None:
     labelled.driver.trouble["create"] = error
@@ -138,8 +137,7 @@ def test_what_a_driver_raises_is_later_or_no_capacity_or_a_failure(
     assert "\n" not in str(told.value)
 
 
-def test_a_machine_that_was_made_is_not_asked_for_again(labelled: LibcloudMachineProvider) -> None:
-    """Though the list, which is read afterwards, can't be had at once."""
+def test_a_creation_with_a_failed_list_afterwards_is_an_unknown_outcome(labelled: LibcloudMachineProvider) -> None:
     labelled.driver.trouble["list"] = BaseHTTPError(429, "slower")
 
     with pytest.raises(ProviderOutcomeUnknown) as told:
@@ -147,7 +145,7 @@ def test_a_machine_that_was_made_is_not_asked_for_again(labelled: LibcloudMachin
     assert ProviderOutcomeUnknown is told.type
 
 
-def test_a_cloud_that_says_no_is_asked_later(labelled: LibcloudMachineProvider) -> None:
+def test_a_refused_destruction_is_an_unknown_outcome(labelled: LibcloudMachineProvider) -> None:
     made = labelled.create("alpha-n7", TAGS)
     labelled.driver.does = False
 
@@ -155,7 +153,7 @@ def test_a_cloud_that_says_no_is_asked_later(labelled: LibcloudMachineProvider) 
         labelled.destroy(made)
 
 
-def test_a_moment_without_its_zone_is_in_utc(labelled: LibcloudMachineProvider) -> None:
+def test_a_creation_time_without_a_zone_is_utc(labelled: LibcloudMachineProvider) -> None:
     labelled.create("alpha-n7", TAGS)
     (node,) = labelled.driver.list_nodes()
     node.created_at = datetime(2026, 5, 4, 9)
@@ -165,8 +163,7 @@ def test_a_moment_without_its_zone_is_in_utc(labelled: LibcloudMachineProvider) 
     assert datetime(2026, 5, 4, 9, tzinfo=UTC) == listed.created
 
 
-def test_calls_side_by_side_come_one_after_the_other(labelled: LibcloudMachineProvider) -> None:
-    """A driver has one connection."""
+def test_parallel_calls_of_a_driver_run_one_after_the_other(labelled: LibcloudMachineProvider) -> None:
     labelled.driver.meeting = Barrier(2)
     names = ["alpha-n1", "alpha-n2"]
 
@@ -177,23 +174,21 @@ def test_calls_side_by_side_come_one_after_the_other(labelled: LibcloudMachinePr
     assert not labelled.driver.have_met
 
 
-def test_a_driver_that_may_not_list_has_no_lack_of_capacity(labelled: LibcloudMachineProvider) -> None:
+def test_a_forbidden_list_is_not_a_lack_of_capacity(labelled: LibcloudMachineProvider) -> None:
     labelled.driver.trouble["list"] = BaseHTTPError(403, "forbidden")
 
     with pytest.raises(ProviderPermanentFailure):
         labelled.machines()
 
 
-def test_every_state_of_libcloud_has_one_of_ours() -> None:
+def test_every_state_of_libcloud_is_mapped() -> None:
     words = {str(value) for key, value in vars(NodeState).items() if key.isupper()}
 
     assert {"error", "unknown"} == words - set(module.STATES)
 
 
 @pytest.mark.parametrize(("driver", "words"), [("nowhere", "nowhere"), ("dummy", "unexpected keyword")])
-def test_a_driver_that_is_not_there_or_takes_other_words_is_told(
-    labelled: LibcloudMachineProvider, driver: str, words: str
-) -> None:
+def test_an_unknown_driver_or_argument_is_refused(labelled: LibcloudMachineProvider, driver: str, words: str) -> None:
     section = replace(labelled.section, driver=driver)
 
     with pytest.raises(ProviderPermanentFailure, match=f"^libcloud begin: .*{words}"):

@@ -1,4 +1,4 @@
-"""The program that the page on providers shows is one; the pages' sections are right."""
+"""The program and the configuration on the documentation page about providers work."""
 
 import re
 import tomllib
@@ -27,7 +27,7 @@ def shown(tmp_path: Path) -> SiteProgramProvider:
     return SiteProgramProvider(program=str(program), timeout_s=20, env=env)
 
 
-def test_the_program_on_the_page_makes_lists_and_removes_nodes(shown: SiteProgramProvider) -> None:
+def test_the_documented_program_creates_lists_and_destroys_nodes(shown: SiteProgramProvider) -> None:
     tags = {"gridbridge": "alpha", "gridbridge-pool": "rented"}
     none = shown.machines()
     first, second = (shown.create(f"alpha-n{number}", tags) for number in (7, 8))
@@ -39,7 +39,7 @@ def test_the_program_on_the_page_makes_lists_and_removes_nodes(shown: SiteProgra
     assert (ProviderMachineState.PENDING, "rented") == (second.state, second.pool)
 
 
-def test_the_program_on_the_page_has_four_nodes(shown: SiteProgramProvider) -> None:
+def test_the_documented_program_has_four_nodes(shown: SiteProgramProvider) -> None:
     for number in range(4):
         shown.create(f"alpha-n{number}", {})
 
@@ -47,7 +47,7 @@ def test_the_program_on_the_page_has_four_nodes(shown: SiteProgramProvider) -> N
         shown.create("alpha-n4", {})
 
 
-def test_the_sections_on_the_page_are_a_configuration() -> None:
+def test_the_documented_sections_are_a_valid_configuration() -> None:
     blocks = re.findall(r"^```toml\n(.*?)^```$", "".join(PAGES), re.MULTILINE | re.DOTALL)
     assert blocks
 

@@ -1,4 +1,4 @@
-"""Hosts of the site's own are switched on and off, by what really switches them."""
+"""The provider that powers the site's own hosts on and off, with real controllers and programs."""
 
 import socket
 import subprocess
@@ -77,10 +77,10 @@ def _by(one: IpmiPowerSwitch, tools: Tools, folder: Path) -> IpmiPowerSwitch:
     return replace(one, tool=tools.write(folder / "ipmitool"))
 
 
-def test_a_host_is_switched_by_its_controller_and_twice_is_no_error(
+def test_a_host_is_powered_by_its_controller_and_repeating_a_request_is_no_error(
     by_ipmi: Ipmi, controller: str, tmp_path: Path
 ) -> None:
-    """And it is shut down, which lets its system end, instead of being cut off."""
+    """A power-off lets the operating system shut down."""
     provider = by_ipmi(controller)
     seen = [states(provider)]
     for act in (provider.start, provider.start, provider.stop, provider.stop):
@@ -95,7 +95,7 @@ def test_a_host_is_switched_by_its_controller_and_twice_is_no_error(
     ]
 
 
-def test_a_host_that_does_not_answer_is_unknown_beside_others(by_ipmi: Ipmi, controller: str) -> None:
+def test_a_host_without_an_answer_is_in_an_unknown_state(by_ipmi: Ipmi, controller: str) -> None:
     provider = by_ipmi(controller, "127.0.0.1:9", timeout_s=2)
 
     assert {"n1": ProviderMachineState.STOPPED, "n2": ProviderMachineState.UNKNOWN} == states(provider)
@@ -103,7 +103,7 @@ def test_a_host_that_does_not_answer_is_unknown_beside_others(by_ipmi: Ipmi, con
         provider.start(named("n2"))
 
 
-def test_a_wrong_password_is_told_and_is_not_in_what_is_told(by_ipmi: Ipmi, controller: str) -> None:
+def test_the_error_about_a_wrong_password_does_not_contain_the_password(by_ipmi: Ipmi, controller: str) -> None:
     provider = by_ipmi(controller, password="wrong-one")
 
     with pytest.raises(ProviderOutcomeUnknown, match="Unable to establish IPMI") as refused:
@@ -112,7 +112,7 @@ def test_a_wrong_password_is_told_and_is_not_in_what_is_told(by_ipmi: Ipmi, cont
     assert {"n1": ProviderMachineState.UNKNOWN} == states(provider)
 
 
-def test_a_password_that_others_can_read_is_not_used(by_ipmi: Ipmi, controller: str, tmp_path: Path) -> None:
+def test_a_password_file_that_others_can_read_is_not_used(by_ipmi: Ipmi, controller: str, tmp_path: Path) -> None:
     provider = by_ipmi(controller)
     (tmp_path / "password").chmod(0o644)
 
@@ -131,7 +131,7 @@ def switch(tmp_path: Path) -> str:
     return str(program)
 
 
-def test_hosts_are_switched_by_any_program(switch: str) -> None:
+def test_hosts_are_powered_by_a_program(switch: str) -> None:
     hosts = "".join(f'[power.{name}]\nprovider = "any"\n' for name in ("n1", "n2", "dark"))
     way = f'[provider.any]\nkind = "power"\nway = "command"\nprogram = "{switch}"\n'
     provider = provider_of(way + hosts)
@@ -148,7 +148,7 @@ def test_hosts_are_switched_by_any_program(switch: str) -> None:
         provider.start(named("dark"))
 
 
-def test_why_a_host_has_no_known_state_is_logged(switch: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_cause_of_an_unknown_state_is_logged(switch: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     hosts = "".join(f'[power.{name}]\nprovider = "any"\n' for name in ("n1", "n2", "dark"))
     way = f'[provider.any]\nkind = "power"\nway = "command"\nprogram = "{switch}"\n'
     (tmp_path / "n1").write_text("ON\n")
@@ -166,7 +166,7 @@ def woken(port: int, more: str = "") -> HostPowerProvider:
     return provider_of(f'{way}{more}[power.n1]\nprovider = "lan"\nmac = "{MAC}"\n')
 
 
-def test_a_host_is_woken_by_a_packet() -> None:
+def test_a_host_is_woken_by_a_network_packet() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as heard:
         heard.bind(("127.0.0.1", 0))
         heard.settimeout(20)
@@ -184,7 +184,7 @@ def test_a_host_is_woken_by_a_packet() -> None:
         provider.stop(named("n1"))
 
 
-def test_a_host_that_is_woken_is_put_to_sleep_by_a_program(switch: str) -> None:
+def test_a_host_woken_by_packets_is_powered_off_by_a_program(switch: str) -> None:
     provider = woken(9, f'program = "{switch}"\n')
 
     provider.stop(named("n1"))
@@ -192,18 +192,18 @@ def test_a_host_that_is_woken_is_put_to_sleep_by_a_program(switch: str) -> None:
     assert {"n1": ProviderMachineState.STOPPED} == states(provider)
 
 
-def test_a_packet_that_can_t_be_sent_is_sent_later() -> None:
+def test_a_packet_that_cannot_be_sent_is_an_unknown_outcome() -> None:
     with pytest.raises(ProviderOutcomeUnknown, match=r"^power start n1: 127.0.0.1:99999: "):
         woken(99999).start(named("n1"))
 
 
-def test_no_other_host_is_switched() -> None:
+def test_a_host_of_another_provider_is_refused() -> None:
     provider = woken(9)
 
     with pytest.raises(ProviderPermanentFailure, match=r"^power start n2: the provider has no such host"):
         provider.start(named("n2"))
 
 
-def test_a_host_that_nobody_switches_is_told() -> None:
+def test_a_host_without_a_provider_is_refused() -> None:
     with pytest.raises(ProviderPermanentFailure, match=r"^host n9: no provider switches the host.*\[power.n9\]"):
         provider_of("", "n9")

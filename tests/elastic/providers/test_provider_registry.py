@@ -1,4 +1,4 @@
-"""A pool has the provider that gridbridge.toml names."""
+"""The choice of a pool's provider by gridbridge.toml."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ POLICY = Policy(
 )
 
 
-def test_a_command_is_given_its_limit_and_our_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_program_gets_the_timeout_and_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN_FILE", "/etc/token")
 
     provider = make_provider_of_pool(POLICY, "small")
@@ -46,8 +46,8 @@ def test_a_command_is_given_its_limit_and_our_environment(monkeypatch: pytest.Mo
     assert (provider.env["TOKEN_FILE"], provider.env["LC_ALL"]) == ("/etc/token", "C")
 
 
-def test_a_program_that_others_could_have_written_is_not_run(tmp_path: Path) -> None:
-    """Who makes machines is in effect root on them."""
+def test_a_provider_program_that_others_can_write_is_not_run(tmp_path: Path) -> None:
+    """Control over the creation of machines amounts to root access on the machines."""
     program = tmp_path / "rent"
     program.write_text("#!/bin/sh\n")
     section = replace(SECTION, program=str(program))
@@ -63,15 +63,13 @@ ADMIN, PERSON = 990, 5000
 
 
 @pytest.mark.parametrize("owner", [ADMIN, PERSON])
-def test_a_person_who_looks_trusts_the_balancers_program_and_their_own(
-    owner: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_user_trusts_programs_of_the_balancer_and_own_programs(owner: int, monkeypatch: pytest.MonkeyPatch) -> None:
     _as_person(monkeypatch, owner)
 
     assert isinstance(make_provider_of_pool(POLICY, "small"), SiteProgramProvider)
 
 
-def test_a_person_who_looks_is_not_told_to_change_the_sites_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_gets_no_advice_to_change_files_of_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
     _as_person(monkeypatch, owner=666)
 
     with pytest.raises(ProviderPermanentFailure) as told:
@@ -91,12 +89,12 @@ def _as_person(monkeypatch: pytest.MonkeyPatch, owner: int) -> None:
 
 
 @pytest.mark.parametrize("pool", ["other", "unknown"])
-def test_a_pool_without_a_provider_is_told(pool: str) -> None:
+def test_a_pool_without_a_provider_is_refused(pool: str) -> None:
     with pytest.raises(ProviderPermanentFailure, match=rf"pool {pool}: no provider; .*\[pool.{pool}\]"):
         make_provider_of_pool(POLICY, pool)
 
 
-def test_a_pool_of_hosts_that_are_only_switched_is_told() -> None:
+def test_a_power_provider_creates_no_machines_for_a_pool() -> None:
     power = MachineProviderSection(kind=ProviderKind.POWER)
     policy = replace(POLICY, providers={"rental": power})
 
@@ -104,8 +102,7 @@ def test_a_pool_of_hosts_that_are_only_switched_is_told() -> None:
         make_provider_of_pool(policy, "small")
 
 
-def test_a_provider_that_can_t_be_made_hides_no_other(tmp_path: Path) -> None:
-    """It has no list, as one that does not answer: nothing is done about its nodes."""
+def test_a_provider_that_cannot_be_set_up_does_not_affect_other_providers(tmp_path: Path) -> None:
     program = tmp_path / "rent"
     program.write_text("#!/bin/sh\necho '[]'\n")
     program.chmod(0o755)
@@ -135,7 +132,9 @@ def test_a_provider_that_can_t_be_made_hides_no_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "library"), [("ec2", "boto3"), ("libcloud", "apache-libcloud")])
-def test_a_library_that_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch, kind: str, library: str) -> None:
+def test_a_missing_library_is_reported_with_the_install_command(
+    monkeypatch: pytest.MonkeyPatch, kind: str, library: str
+) -> None:
     for module in ("boto3", "libcloud.compute.providers"):
         monkeypatch.setitem(sys.modules, module, None)
     section = MachineProviderSection(kind=ProviderKind(kind), region="x", driver="openstack")
@@ -147,7 +146,7 @@ def test_a_library_that_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch
     assert f"{expected} in gridbridge's environment" == str(told.value)
 
 
-def test_no_library_of_a_cloud_is_loaded_before_it_is_needed() -> None:
+def test_no_cloud_library_is_imported_before_use() -> None:
     script = (
         "import sys, gridbridge.elastic.providers.provider_registry;"
         "print({'boto3', 'botocore', 'libcloud'} & set(sys.modules))"

@@ -1,4 +1,4 @@
-"""Grid Engine's accounting as tasks to replay: what counts, what does not, and bad lines."""
+"""Grid Engine accounting records as tasks to replay."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting
 
 
 def record(**changed: str) -> bytes:
-    """Return a record of a job of two slots that waited 60 s and ran 600, with some changes."""
+    """Return a record of a job of two slots that waited 60 s and ran 600 s, with some fields changed."""
     fields = GOLDEN.read_text().splitlines()[0].split(":")
     named = {"submitted": 8, "started": 9, "ended": 10, "failed": 11, "slots": 34, "part": -4}
     values = {"submitted": "1000", "started": "1060", "ended": "1660", "failed": "0", "slots": "2"}
@@ -25,13 +25,13 @@ def record(**changed: str) -> bytes:
     return ":".join(fields).encode() + b"\n"
 
 
-def test_a_record_is_a_task() -> None:
+def test_a_record_is_read_as_a_task() -> None:
     assert list(parse_accounting_tasks([b"# a comment\n", record()])) == [
         (2, RecordedReplayTask(submitted_s=1000, run_s=600, slots=2, waited_s=60, owner="alice", name="failed"))
     ]
 
 
-def test_times_in_milliseconds_are_seen_as_such() -> None:
+def test_times_in_milliseconds_are_recognised() -> None:
     late = record(submitted="1795212511500", started="1795212512500", ended="1795212514000")
     ((_, found),) = parse_accounting_tasks([late])
 
@@ -39,8 +39,8 @@ def test_times_in_milliseconds_are_seen_as_such() -> None:
     assert (found.submitted_s, found.waited_s, found.run_s) == (1795212511.5, 1.0, 1.5)
 
 
-def test_a_host_whose_clock_is_seconds_behind_has_tasks_that_did_not_wait() -> None:
-    """Its clock tells the start, the master's the submission: so the balancer learns, too."""
+def test_a_start_before_the_submission_by_some_seconds_means_no_wait() -> None:
+    """The clock of the execution host may be behind that of the master."""
     line = record(started="998")
     ((_, found),) = parse_accounting_tasks([line])
     ((end, _, _),) = parse_task_end_times(line)
@@ -68,5 +68,5 @@ def test_a_host_whose_clock_is_seconds_behind_has_tasks_that_did_not_wait() -> N
         (b"\xff" * 40 + b"\n", WorkloadLineFault.FORM),
     ],
 )
-def test_what_is_no_task_is_told(line: bytes, why: ReplayExclusionReason | WorkloadLineFault) -> None:
+def test_a_record_that_is_no_task_gives_the_reason(line: bytes, why: ReplayExclusionReason | WorkloadLineFault) -> None:
     assert list(parse_accounting_tasks([line])) == [(1, why)]

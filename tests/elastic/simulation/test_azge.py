@@ -1,4 +1,4 @@
-"""The rule of CycleCloud's autoscaler: what waits gets nodes at once, what nothing needs goes."""
+"""The policy of CycleCloud's autoscaler."""
 
 from collections.abc import Iterable
 
@@ -16,21 +16,21 @@ LONG = 5.0  # minutes after which an idle node goes
 
 
 def seen(idle: dict[str, float], wait: Iterable[WaitingJobGroup] = (), booting: Iterable[str] = ()) -> BalanceSituation:
-    """Return nodes of four slots that are idle for so many minutes, and some that boot."""
+    """Return nodes of four slots that have been idle for the given minutes, and booting nodes."""
     nodes = [node(name, idle=minutes) for name, minutes in idle.items()]
     nodes += [node(name, state="booting") for name in booting]
     return situation(*(instance(name) for name in idle), wait=wait, nodes=nodes)
 
 
 def decided(looked: BalanceSituation, *, least: int = 0, most: int = 9) -> BalancePlan:
-    """Return what a round does."""
+    """Return the plan of a round."""
     terms = ReplayNodePropertiesAndPrices(min_nodes=least, max_nodes=most, slots=4)
     return plan_balance_like_cyclecloud(
         looked, make_replay_policy(ComparedReplayRules.AZGE, terms, DemandPolicySection()), terms.slots
     )
 
 
-def test_of_idle_nodes_the_last_one_goes_first_and_the_minimum_stays() -> None:
+def test_the_last_idle_node_is_removed_first_and_the_minimum_stays() -> None:
     assert decided(seen({"n1": LONG, "n2": LONG, "n3": 4}), least=2).remove == ("n2",)
 
 
@@ -42,8 +42,8 @@ def test_a_node_that_waiting_tasks_need_stays() -> None:
     assert (wide.add, wide.remove) == (1, ())
 
 
-def test_none_goes_in_a_round_in_which_one_comes() -> None:
-    """Below the minimum one is added, however long another is idle."""
+def test_no_round_both_adds_and_removes_nodes() -> None:
+    """The cluster is below the minimum."""
     plan = decided(seen({"n1": LONG}), least=2)
 
     assert (plan.add, plan.remove) == (1, ())
@@ -68,5 +68,5 @@ def test_none_goes_in_a_round_in_which_one_comes() -> None:
         "the maximum",
     ],
 )
-def test_what_waits_is_packed_into_nodes(wait: list[WaitingJobGroup], booting: tuple[str, ...], add: int) -> None:
+def test_waiting_tasks_are_packed_into_nodes(wait: list[WaitingJobGroup], booting: tuple[str, ...], add: int) -> None:
     assert decided(seen({}, wait, booting)).add == add

@@ -1,4 +1,4 @@
-"""A replay: small ones reckoned by hand, and what holds for every one."""
+"""The replay of workloads: small cases computed by hand, and properties of all replays."""
 
 import math
 from dataclasses import replace
@@ -23,14 +23,14 @@ BY_HOUR = DemandPolicySection(billing_s=3600)
 
 
 def task(submitted_s: float, run_s: float, slots: int = 1) -> RecordedReplayTask:
-    """Return a task that nobody held."""
+    """Return a task with the given submission time and run time."""
     return RecordedReplayTask(submitted_s=submitted_s, run_s=run_s, slots=slots)
 
 
 def replay(
     tasks: tuple[RecordedReplayTask, ...], terms: Terms, rules: Rules, demand: DemandPolicySection | None = None
 ) -> PolicyReplayResult:
-    """Run tasks by a policy with its usual settings."""
+    """Replay tasks under a policy with default settings."""
     return WorkloadReplay(tasks, terms, make_replay_policy(rules, terms, demand or DemandPolicySection())).run()
 
 
@@ -65,7 +65,7 @@ SMALL_REPLAYS = {
 
 
 @cases(("tasks", "terms", "rules", "starts", "node_s"), SMALL_REPLAYS)
-def test_small_replays_are_as_reckoned_by_hand(
+def test_small_replays_give_the_results_computed_by_hand(
     tasks: tuple[RecordedReplayTask, ...], terms: Terms, rules: Rules, starts: tuple[float, ...], node_s: float
 ) -> None:
     found = replay(tasks, terms, rules)
@@ -74,7 +74,7 @@ def test_small_replays_are_as_reckoned_by_hand(
     assert found.node_hours * 3600 == pytest.approx(node_s)
 
 
-def test_waits_cost_and_energy_are_those_of_the_starts() -> None:
+def test_waiting_times_cost_and_energy_of_a_replay() -> None:
     found = replay((task(0, 600, 2), task(30, 60)), TERMS, Rules.DEMAND)
 
     assert (found.wait_mean_s, found.wait_p50_s, found.wait_p95_s) == (75.0, 0.0, 150.0)
@@ -84,7 +84,7 @@ def test_waits_cost_and_energy_are_those_of_the_starts() -> None:
     assert (found.added, found.removed, found.most_nodes) == (1, 1, 2)
 
 
-def test_begun_units_are_paid_for_whole_and_energy_is_that_of_the_time_on() -> None:
+def test_begun_billing_units_are_paid_and_energy_follows_the_running_time() -> None:
     found = replay((task(0, 60),), TERMS, Rules.ALWAYS_ON, BY_HOUR)
 
     assert (found.paid_hours, found.node_hours) == (2.0, pytest.approx(2 * 60 / 3600))
@@ -92,7 +92,7 @@ def test_begun_units_are_paid_for_whole_and_energy_is_that_of_the_time_on() -> N
 
 
 @pytest.mark.parametrize("rules", list(Rules))
-def test_the_same_seed_gives_the_same_replay(rules: Rules) -> None:
+def test_equal_seeds_give_equal_replays(rules: Rules) -> None:
     asked = SyntheticWorkloadSettings(seed="ash", days=0.5, load=0.5, slots=32)
     terms = Terms(max_nodes=4)
     first, second = (replay(generate_synthetic_workload(asked).tasks, terms, rules) for _ in range(2))
@@ -101,7 +101,7 @@ def test_the_same_seed_gives_the_same_replay(rules: Rules) -> None:
     assert generate_synthetic_workload(asked) != generate_synthetic_workload(replace(asked, seed="oak"))
 
 
-def test_a_workload_has_the_load_that_was_asked_for() -> None:
+def test_a_synthetic_workload_has_the_requested_load() -> None:
     made = generate_synthetic_workload(SyntheticWorkloadSettings(seed="ash", days=2, load=0.4, slots=100))
     used = sum(one.run_s * one.slots for one in made.tasks)
 
@@ -118,7 +118,7 @@ TASKS = st.lists(
 
 @settings(max_examples=60)
 @given(TASKS, st.sampled_from(list(Rules)), st.booleans(), st.integers(0, 2))
-def test_every_task_runs_once_and_no_node_has_more_than_its_slots(
+def test_in_every_replay_each_task_runs_once_and_no_node_is_overfilled(
     made: list[RecordedReplayTask], rules: Rules, is_spread: bool, least: int
 ) -> None:
     terms = Terms(max_nodes=3, min_nodes=least, slots=2, boot_s=90, is_spread=is_spread)
@@ -143,8 +143,7 @@ def test_every_task_runs_once_and_no_node_has_more_than_its_slots(
 
 @settings(max_examples=25)
 @given(TASKS, st.sampled_from(list(Rules)))
-def test_a_round_that_is_left_out_would_have_done_nothing(made: list[RecordedReplayTask], rules: Rules) -> None:
-    """Rounds are made only where something changed; one each minute gives the same replay."""
+def test_a_replay_may_skip_rounds_in_which_nothing_changed(made: list[RecordedReplayTask], rules: Rules) -> None:
     terms = Terms(max_nodes=3, min_nodes=1, slots=2, boot_s=90)
     tasks = tuple(sorted(made, key=lambda one: one.submitted_s))
     way = make_replay_policy(rules, terms, DemandPolicySection(billing_s=600))
@@ -154,7 +153,7 @@ def test_a_round_that_is_left_out_would_have_done_nothing(made: list[RecordedRep
     assert sparse.rounds <= dense.rounds
 
 
-def test_the_frontier_has_what_none_beats() -> None:
+def test_no_result_beats_a_result_on_the_frontier() -> None:
     terms = Terms(max_nodes=4)
     tasks = generate_synthetic_workload(SyntheticWorkloadSettings(seed="ash", days=0.5, load=0.5, slots=32)).tasks
     ways = list(vary_policy_settings(make_replay_policy(Rules.SQUEEZE, terms, DemandPolicySection())))
@@ -167,8 +166,8 @@ def test_the_frontier_has_what_none_beats() -> None:
     assert [one.cost for one in best] == sorted(one.cost for one in best)
 
 
-def test_what_is_done_within_the_target_and_a_boot_gets_no_node() -> None:
-    """At 180 what runs and waits takes 120 s more: that is within 60 s and a boot of 120."""
+def test_no_node_is_added_for_tasks_that_end_within_the_target_and_a_boot_time() -> None:
+    """At second 180 the present slots need 120 s more: within 60 s plus a boot time of 120 s."""
     terms, tasks = replace(TERMS, slots=1), (task(0, 100), task(100, 100), task(160, 100))
     found = [
         replay(tasks, one, Rules.DEMAND, DemandPolicySection(target_wait_s=60, stuck_after_s=0))
@@ -179,7 +178,7 @@ def test_what_is_done_within_the_target_and_a_boot_gets_no_node() -> None:
     assert found[0].starts == (0, 100, 200)
 
 
-def test_a_node_that_is_given_back_is_paid_for_in_whole_units_too() -> None:
+def test_a_removed_node_is_paid_in_whole_billing_units() -> None:
     tasks = (task(0, 1200, 2), task(30, 60))
     found = replay(tasks, TERMS, Rules.AZGE, BY_HOUR)
 
@@ -187,21 +186,21 @@ def test_a_node_that_is_given_back_is_paid_for_in_whole_units_too() -> None:
     assert (found.paid_hours, found.node_hours) == (2.0, pytest.approx((1200 + 480) / 3600))
 
 
-def test_used_is_the_share_of_the_slots_that_tasks_had() -> None:
+def test_the_used_share_is_that_of_the_slots_in_use() -> None:
     found = replay((task(0, 100, 2), task(0, 50, 1)), TERMS, Rules.ALWAYS_ON)
 
     assert found.used == pytest.approx((2 * 100 + 50) / (2 * 2 * 100))
 
 
 @pytest.mark.parametrize(("waited_s", "late"), [(0, 0), (60, 0), (61, 1), (119, 1)])
-def test_a_task_is_late_that_waited_for_longer_than_a_minute(waited_s: float, late: int) -> None:
+def test_a_task_is_late_if_it_waited_longer_than_a_minute(waited_s: float, late: int) -> None:
     found = replay((task(0, waited_s, 2), task(0, 9)), ONE_NODE, Rules.ALWAYS_ON)
 
     assert found.starts == (0, waited_s)
     assert found.late == late
 
 
-def test_waits_that_free_slots_do_not_explain_are_not_counted() -> None:
+def test_unexplained_waiting_times_are_not_counted() -> None:
     held = replace(task(0, 50), is_explained=False)
     found = replay((task(0, 100, 2), held), ONE_NODE, Rules.ALWAYS_ON)
 
@@ -209,14 +208,14 @@ def test_waits_that_free_slots_do_not_explain_are_not_counted() -> None:
     assert found.starts == (0, 100)
 
 
-def test_the_picture_shows_what_waits_and_goes_on_to_the_end() -> None:
+def test_the_recorded_moments_show_waiting_tasks_until_the_end() -> None:
     found = replay((task(0, 100, 2), task(10, 50)), ONE_NODE, Rules.ALWAYS_ON)
     told = [(one.at_s, one.nodes, one.waiting) for one in found.moments]
 
     assert told == [(0, 1, 0), (10, 1, 1), (100, 1, 0), (150, 1, 0)]
 
 
-def test_of_settings_that_cost_the_same_the_shortest_wait_is_on_the_frontier() -> None:
+def test_of_equally_expensive_settings_the_shortest_wait_is_on_the_frontier() -> None:
     one = replay((task(0, 100),), ONE_NODE, Rules.ALWAYS_ON)
     long, short = replace(one, wait_mean_s=9.0), replace(one, wait_mean_s=3.0)
 

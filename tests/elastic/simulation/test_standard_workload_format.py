@@ -1,4 +1,4 @@
-"""The Standard Workload Format: tasks, what is none, and lines that are not of it."""
+"""Parsing of the Standard Workload Format."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ SAMPLE = Path(__file__).parents[2] / "golden" / "workloads" / "small.swf"
 RIGHT = b"1 5 10 60 2 -1 -1 4 -1 -1 1 7 1 3 1 -1 -1 -1"
 
 
-def test_a_sample_gives_its_jobs_and_tells_the_rest() -> None:
+def test_a_sample_gives_tasks_and_reasons_for_skipped_jobs() -> None:
     found = [told for _, told in parse_standard_workload_tasks(SAMPLE.read_bytes().splitlines(True))]
     begin_s = 1767225600.0
 
@@ -42,7 +42,7 @@ def test_a_sample_gives_its_jobs_and_tells_the_rest() -> None:
     ],
     ids=["the last part", "cancelled", "never started", "cancelled while it ran"],
 )
-def test_what_is_not_known_is_minus_one(line: bytes, right: ReplayExclusionReason | RecordedReplayTask) -> None:
+def test_minus_one_means_an_unknown_value(line: bytes, right: ReplayExclusionReason | RecordedReplayTask) -> None:
     assert list(parse_standard_workload_tasks([line])) == [(1, right)]
 
 
@@ -59,7 +59,7 @@ def test_what_is_not_known_is_minus_one(line: bytes, right: ReplayExclusionReaso
     ],
     ids=["19", "17", "a word", "no number", "too large", "never submitted", "no text"],
 )
-def test_a_line_that_is_none_is_told_by_its_number_and_fault(line: bytes, why: WorkloadLineFault) -> None:
+def test_an_invalid_line_is_reported_by_number_and_fault(line: bytes, why: WorkloadLineFault) -> None:
     found = list(parse_standard_workload_tasks([b"; a comment\n", line, b"\n", RIGHT]))
 
     assert [number for number, _ in found] == [2, 4]
@@ -67,7 +67,7 @@ def test_a_line_that_is_none_is_told_by_its_number_and_fault(line: bytes, why: W
     assert isinstance(found[1][1], RecordedReplayTask)
 
 
-def test_a_file_is_known_by_its_first_line() -> None:
+def test_the_format_is_recognised_by_the_first_line() -> None:
     assert is_standard_workload_line(b"; Version: 2.2\n")
     assert is_standard_workload_line(RIGHT)
     assert not is_standard_workload_line(b"all.q:n1:alice:alice:name:3:sge\n")
@@ -81,8 +81,7 @@ def test_a_file_is_known_by_its_first_line() -> None:
     ],
     ids=["a line of accounting(5)", "an object"],
 )
-def test_eighteen_words_that_are_no_numbers_are_another_format(line: bytes) -> None:
-    """A request or a command line has blanks."""
+def test_a_line_of_eighteen_words_that_are_not_numbers_is_another_format(line: bytes) -> None:
     assert len(line.split()) == 18
     assert not is_standard_workload_line(line)
     assert is_standard_workload_line(RIGHT)

@@ -1,4 +1,4 @@
-"""A made-up workload has the distributions that the page on elastic clusters states."""
+"""Synthetic workloads have the documented distributions."""
 
 import math
 import statistics
@@ -17,12 +17,12 @@ BURSTS = [list(some) for _, some in groupby(TASKS, lambda one: (one.submitted_s,
 
 
 def is_busy(one: RecordedReplayTask) -> bool:
-    """Say whether a task came on a working day from 8 to 20 o'clock."""
+    """Say whether a task was submitted on a working day between 8 and 20 o'clock."""
     at = datetime.fromtimestamp(one.submitted_s, UTC)
     return at.weekday() < 5 and 8 <= at.hour < 20
 
 
-def test_bursts_are_geometric_with_a_mean_of_five() -> None:
+def test_burst_sizes_are_geometric_with_a_mean_of_five() -> None:
     sizes = [len(one) for one in BURSTS]
 
     assert statistics.mean(sizes) == pytest.approx(5, rel=0.05)
@@ -30,7 +30,7 @@ def test_bursts_are_geometric_with_a_mean_of_five() -> None:
     assert sizes.count(1) / len(sizes) == pytest.approx(0.2, abs=0.02)
 
 
-def test_bursts_come_by_the_hour_and_day() -> None:
+def test_the_burst_rate_depends_on_hour_and_weekday() -> None:
     busy = sum(is_busy(one[0]) for one in BURSTS)
     hours = DAYS * 24 * 60 / 168
     rates = busy / hours, (len(BURSTS) - busy) / (DAYS * 24 - hours)
@@ -40,7 +40,7 @@ def test_bursts_come_by_the_hour_and_day() -> None:
     assert rates[1] / mean == pytest.approx(0.8, rel=0.05)
 
 
-def test_bursts_have_the_slots_that_are_stated() -> None:
+def test_bursts_have_the_documented_slot_counts() -> None:
     slots = [one[0].slots for one in BURSTS]
 
     assert {n: slots.count(n) / len(slots) for n in sorted(set(slots))} == {
@@ -50,7 +50,7 @@ def test_bursts_have_the_slots_that_are_stated() -> None:
     }
 
 
-def test_run_times_are_log_normal_within_twelve_kinds() -> None:
+def test_run_times_of_each_of_twelve_job_names_are_log_normal() -> None:
     by_kind = dict[str, list[float]]()
     for one in TASKS:
         assert 10 <= one.run_s <= 86400
@@ -62,7 +62,7 @@ def test_run_times_are_log_normal_within_twelve_kinds() -> None:
         assert statistics.mean(times) == pytest.approx(statistics.median(times), abs=0.05)
 
 
-def test_kinds_are_log_normal_around_twenty_minutes() -> None:
+def test_median_run_times_are_log_normal_around_twenty_minutes() -> None:
     medians = list[float]()
     for number in range(40):
         by_kind = dict[str, list[float]]()

@@ -1,4 +1,4 @@
-"""Policy demand: a task starts only in a queue and an environment whose lists admit it."""
+"""Policy demand: a task fits only into queues and parallel environments whose access lists admit the job."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,7 +14,7 @@ PLAIN = JobAccessIdentity(owner="alice", project="")
 
 
 def fits(told: dict[str, str], identity: JobAccessIdentity = ALICE, **job: Any) -> int:
-    """Return how many tasks of a job, by default of alice, fit."""
+    """Return how many tasks of a job, by default of user alice, fit on the hosts."""
     return fitting_tasks(told, identity, **job)
 
 
@@ -50,29 +50,29 @@ def fits(told: dict[str, str], identity: JobAccessIdentity = ALICE, **job: Any) 
     ],
     ids=str,
 )
-def test_a_queue_takes_whom_its_lists_admit_on_that_host(told: dict[str, str], fit: int) -> None:
-    """What is not known keeps nobody out: groups, patterns, a list that nobody asked for.
+def test_a_task_fits_on_hosts_where_the_access_lists_of_the_queue_admit_the_job(told: dict[str, str], fit: int) -> None:
+    """Unknown facts (groups, patterns, lists that were not read) exclude nobody.
 
-    A department is no access list: in either list it keeps everybody out (seen on 8.1.9).
+    A department is not an access list: in either list, a department excludes everybody (seen on 8.1.9).
     """
     assert fits(told) == fit
 
 
 @pytest.mark.parametrize(("group", "fit"), [("her", (12, 0)), ("users", (0, 12)), ("", (12, 12))])
-def test_a_group_counts_where_it_is_known(group: str, fit: tuple[int, int]) -> None:
+def test_a_unix_group_in_an_access_list_counts_if_the_job_group_is_known(group: str, fit: tuple[int, int]) -> None:
     who = JobAccessIdentity(owner="alice", group=group)
 
     assert (fits({"user_lists": "hers"}, who), fits({"xuser_lists": "hers"}, who)) == fit
 
 
-def test_a_job_without_a_project_or_checkpoints() -> None:
+def test_a_job_without_a_project_or_checkpoint_is_checked_against_the_lists_of_the_queue() -> None:
     told = ({"projects": "p1"}, {"xprojects": "p1"}, {"ckpt_list": "NONE"})
 
     assert [fits(one, PLAIN) for one in told] == [0, 12, 12]
     assert [one.wanted for one in plan_in_big({"projects": "p2"}, PLAIN).refused] == ["jobs without a project"]
 
 
-def test_what_nobody_asked_keeps_no_job_out() -> None:
+def test_a_job_with_unknown_owner_project_and_checkpoint_is_excluded_from_no_queue() -> None:
     assert fits({"user_lists": "guests", "projects": "p2"}, JobAccessIdentity()) == 12
 
 
@@ -87,18 +87,18 @@ def test_what_nobody_asked_keeps_no_job_out() -> None:
     ],
     ids=str,
 )
-def test_no_node_is_bought_for_whom_no_queue_of_it_admits(told: dict[str, str], wanted: str) -> None:
+def test_no_node_is_added_for_a_job_that_no_queue_of_a_new_node_admits(told: dict[str, str], wanted: str) -> None:
     done = plan_in_big(told, ALICE)
 
     assert done.add == 0
     assert [(one.cause, one.wanted) for one in done.refused] == [(NodeAddOrRemoveRefusalCause.NO_ACCESS, wanted)]
 
 
-def test_a_node_is_bought_where_its_groups_admit_the_owner() -> None:
+def test_a_node_is_added_if_the_host_groups_of_new_nodes_admit_the_owner_of_the_job() -> None:
     assert plan_in_big({"user_lists": "guests,[@big=staff]"}, ALICE).add == 5
 
 
-def test_an_environment_that_does_not_admit_the_owner_is_told() -> None:
+def test_the_refusal_names_the_parallel_environment_that_does_not_admit_the_owner() -> None:
     done = plan_in_big({}, ALICE, pe="mpi", slots=2)
 
     assert done.add == 0
@@ -108,11 +108,11 @@ def test_an_environment_that_does_not_admit_the_owner_is_told() -> None:
     assert fits({}, replace(ALICE, owner="carol"), pe="mpi", slots=2) == 6
 
 
-def test_of_several_environments_one_that_admits_the_owner_is_enough() -> None:
+def test_one_parallel_environment_that_admits_the_owner_is_enough() -> None:
     assert fits({}, pe="[ms]*", slots=2) == 6
 
 
-def test_the_lists_of_a_queue_are_read_for_each_place() -> None:
+def test_access_lists_of_a_queue_may_differ_between_hosts() -> None:
     queue = parse_cell_queue("q", {"user_lists": "NONE,[n1=staff]", "projects": "p1", "ckpt_list": "NONE"})
 
     assert queue.access == QueueAccessLists(projects=("p1",), checkpoints=())

@@ -1,4 +1,4 @@
-"""Policy demand: a parallel task lies on hosts that needn't be alike, and gets no node too many."""
+"""Policy demand: a parallel task may use unequal hosts, and no unneeded node is added for the task."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ NEW = {"plain": NodePoolSection(slots=4, resources=QueueDefaultRequests(mfree="8
 
 
 def unlike(*sizes: int, memory: Sequence[str] = (), **more: Any) -> balance_plan.BalanceSituation:
-    """Return a full master, and idle hosts with so many slots, and with memory of their own."""
+    """Return a full master, and idle hosts with the given slots and memory."""
     names = [f"n{place}" for place, _ in enumerate(sizes)]
     seen = cell(*full(MASTER), *(instance(name, slots=slots) for name, slots in zip(names, sizes, strict=True)), **more)
     left = dict(zip(names, memory or ["8G"] * len(sizes), strict=True))
@@ -49,16 +49,15 @@ def unlike(*sizes: int, memory: Sequence[str] = (), **more: Any) -> balance_plan
         ("round", 10, (3, 2), ["8G", "7.5G"], 2),
     ],
 )
-def test_a_task_that_shares_no_host_lies_on_unlike_ones(
+def test_an_exclusive_parallel_task_may_use_hosts_of_different_sizes(
     pe: str, slots: int, sizes: Sequence[int], memory: Sequence[str], added: int
 ) -> None:
-    """A host with less memory, one with other slots, and a new node beside what is idle."""
     wait = [waiting(5, slots=slots, pe=pe, exclusive="true")]
 
     assert plan(unlike(*sizes, memory=memory, wait=wait), NEW).add == added
 
 
-def test_it_gets_the_nodes_that_the_maximum_allows_beside_what_is_idle() -> None:
+def test_new_nodes_for_an_exclusive_task_complement_idle_hosts_up_to_max_nodes() -> None:
     seen = unlike(4, 4, wait=[waiting(5, slots=8, pe="pairs", exclusive="true")])
     few = plan(seen, NEW, 4)
 
@@ -69,7 +68,7 @@ def test_it_gets_the_nodes_that_the_maximum_allows_beside_what_is_idle() -> None
     ]
 
 
-def test_nodes_that_stand_close_together_share_a_task_with_a_new_one() -> None:
+def test_a_new_node_joins_the_node_group_of_an_idle_node_for_a_shared_task() -> None:
     pools = {"hpc": NodePoolSection(slots=4, hostgroups="@hpc", span=5, spans=3)}
     own = replace(node("n1", pool="hpc"), group="g1")
     wait = [waiting(5, slots=4, pe="pairs", queues=("hpc.q",), exclusive="true")]
@@ -79,8 +78,8 @@ def test_nodes_that_stand_close_together_share_a_task_with_a_new_one() -> None:
     assert (found.add, found.groups) == (1, ("g1",))
 
 
-def test_all_hosts_of_a_task_are_in_one_of_the_environments_that_it_may_have() -> None:
-    """A wildcard stands for several environments; Grid Engine takes one for a task (sge_pe(5))."""
+def test_all_hosts_of_a_parallel_task_offer_one_and_the_same_parallel_environment() -> None:
+    """If a wildcard matches several environments, Grid Engine chooses one for a task (sge_pe(5))."""
     names = ("mpi1", "mpi2")
     environments = {n: ParallelEnvironment(name=n, spread=ParallelSlotDistribution.ANY_HOSTS, slots=99) for n in names}
     queue = parse_cell_queue("all.q", {"hostlist": "@allhosts", "pe_list": "mpi2,[n0=mpi1]"})
@@ -96,21 +95,21 @@ def test_all_hosts_of_a_task_are_in_one_of_the_environments_that_it_may_have() -
 
 
 def rested(slots: int, *asleep: int, pools: Any = None, idle: int = 0, most: int = 99) -> balance_plan.BalancePlan:
-    """Return what is done for an exclusive task where unlike hosts rest."""
+    """Return the plan for an exclusive task while hosts of the given sizes are powered off."""
     sizes = {f"s{place}": slots for place, slots in enumerate(asleep)}
     wait = [waiting(5, slots=slots, pe="fill", exclusive="true")]
     seen = with_standby(sizes, *full(MASTER), *(instance(f"n{place}") for place in range(idle)), wait=wait)
     return plan(seen, pools, most)
 
 
-def test_unlike_hosts_on_standby_are_woken_together() -> None:
+def test_powered_off_hosts_of_different_sizes_are_woken_together() -> None:
     assert rested(6, 4, 2).wake == ("s0", "s1")
     assert rested(10, 4, 2, idle=1).wake == ("s0", "s1")
     assert rested(6, 4, 2, idle=1).wake == ("s0",)
 
 
-def test_hosts_on_standby_are_woken_before_nodes_are_added_beside_them() -> None:
-    """The next round, for which those are on their way, adds the rest."""
+def test_powered_off_hosts_are_woken_before_nodes_are_added() -> None:
+    """The next round counts the woken hosts, and adds the missing nodes."""
     few = rested(10, 4, 2, pools={"p": NodePoolSection(slots=4, limit=1)}, most=3)
     none = rested(14, 4, 2, pools={"p": NodePoolSection(slots=4, limit=1)})
 
@@ -120,7 +119,7 @@ def test_hosts_on_standby_are_woken_before_nodes_are_added_beside_them() -> None
     assert (none.wake, none.add) == ((), 0)
 
 
-def test_a_job_for_which_its_pool_and_what_is_there_suffice_is_not_told_to_be_too_large() -> None:
+def test_a_job_that_fits_on_present_and_new_nodes_together_is_not_refused_as_too_large() -> None:
     pools = {"p": NodePoolSection(slots=4, limit=1)}
     wait = [waiting(5, slots=12, pe="pairs", exclusive="true")]
     busy = cell(*(instance(f"n{place}", (4,)) for place in range(5)), wait=wait)
@@ -129,7 +128,7 @@ def test_a_job_for_which_its_pool_and_what_is_there_suffice_is_not_told_to_be_to
 
 
 def _splits(sizes: Sequence[int], pieces: int, tasks: int) -> bool:
-    """Say whether so many tasks get hosts of their own with so many pieces each: by trying all."""
+    """Try all ways to give each task hosts of its own for `pieces` pieces; say whether one succeeds."""
     if not tasks:
         return True
     places = range(len(sizes))
@@ -142,8 +141,8 @@ def _splits(sizes: Sequence[int], pieces: int, tasks: int) -> bool:
 
 
 @pytest.mark.parametrize("pieces", range(2, 7))
-def test_as_many_tasks_get_hosts_of_their_own_as_can(pieces: int) -> None:
-    """All collections of up to six hosts; and the hosts of the tasks suffice for them."""
+def test_as_many_exclusive_tasks_as_possible_get_hosts_of_their_own(pieces: int) -> None:
+    """All combinations of up to six hosts are tried."""
     for number in range(1, 7):
         for sizes in combinations_with_replacement(range(1, pieces + 1), number):
             there = Counter(sizes)
@@ -155,8 +154,8 @@ def test_as_many_tasks_get_hosts_of_their_own_as_can(pieces: int) -> None:
 
 
 @given(some.lists(some.integers(1, 40), min_size=1, max_size=8), some.integers(2, 150))
-def test_a_task_leaves_as_little_room_unused_as_can_be(hosts: list[int], pieces: int) -> None:
-    """Of its hosts one is a largest; by trying all collections of hosts."""
+def test_an_exclusive_task_uses_the_largest_host_and_leaves_fewest_slots_unused(hosts: list[int], pieces: int) -> None:
+    """The expected result comes from trying all combinations of hosts."""
     sizes = [min(size, pieces) for size in hosts]
     places = range(len(sizes))
     groups = (group for number in places for group in combinations(places, number + 1))
@@ -180,12 +179,12 @@ def _has_largest(sizes: Sequence[int], group: Iterable[int]) -> bool:
         (14_401, {7: 300, 11: 300, 13: 300, 17: 300}, {}),
     ],
 )
-def test_a_task_has_larger_hosts_before_smaller_ones(pieces: int, there: dict[int, int], used: dict[int, int]) -> None:
+def test_an_exclusive_task_prefers_larger_hosts(pieces: int, there: dict[int, int], used: dict[int, int]) -> None:
     assert count_exclusive_tasks_and_hosts(pieces, 1, there) == (bool(used), used)
 
 
 def _pieces(pe: str, slots: int, memory: float, asked: float) -> int:
-    """Return how many pieces a host has room for: of two slots in pairs, else of one."""
+    """Return how many pieces fit on a host; a piece has two slots in environment `pairs`, else one."""
     each = 2 if pe == "pairs" else 1
     by_memory = int(memory / (asked * each)) if asked else slots
     return min(slots // each, by_memory)
@@ -211,13 +210,13 @@ HOSTS = some.lists(some.tuples(some.integers(1, 5), some.sampled_from((2, 6, 8))
     some.booleans(),
     some.sampled_from((0, 1, 2)),
 )
-def test_no_node_is_added_that_is_not_needed(
+def test_only_needed_nodes_are_added_for_parallel_tasks(
     hosts: list[tuple[int, int]], pe: str, pairs: int, tasks: int, is_exclusive: bool, memory: int
 ) -> None:
-    """As few as do for a task, by trying all ways to lay it.
+    """For one task, the number of added nodes is the smallest that trying all placements finds.
 
-    Of several tasks those that fit start at once, and so take what others would share with new
-    nodes: then it is no more than the others need on new nodes alone.
+    Of several tasks, some start at once on present hosts. Then at most as many nodes are added as the other
+    tasks need on new nodes alone.
     """
     slots = 2 * pairs
     asks: dict[str, Any] = {"exclusive": "true"} if is_exclusive else {}

@@ -1,4 +1,4 @@
-"""Policy demand: a host's name with a domain and without one is the same host's (bootstrap(5))."""
+"""Policy demand: a host name with a domain and the name without a domain mean the same host (bootstrap(5))."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.decisions.elastic.demand_cells import cell, plan
 
 
 def fits(host: str, queues: tuple[str, ...] = (), **asks: str) -> bool:
-    """Say whether a job fits on an idle host of this name."""
+    """Say whether a job fits on an idle host of the given name."""
     job = waiting(5, queues=queues, **asks)
     return bool(plan(cell(instance(host), wait=[job]), most=1).figures.fit)
 
@@ -28,7 +28,7 @@ def fits(host: str, queues: tuple[str, ...] = (), **asks: str) -> bool:
         ("n1.example.org", "*.example.org", True),
     ],
 )
-def test_a_domain_counts_only_where_the_host_has_one(host: str, asked: str, *, fit: bool) -> None:
+def test_a_host_without_a_domain_matches_names_with_any_domain(host: str, asked: str, *, fit: bool) -> None:
     assert fits(host, hostname=asked) == fit
     if not set("!&|") & set(asked):
         assert fits(host, (f"all.q@{asked}",)) == fit

@@ -1,4 +1,4 @@
-"""Which waiting tasks are demand where licences and environments are short."""
+"""Policy demand counts only the waiting tasks for which licences and parallel environments suffice."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,7 +26,7 @@ def environment(name: str, slots: int) -> ParallelEnvironment:
 
 
 def more(*of: CellResourceDefinition | ParallelEnvironment) -> CellConfiguration:
-    """Return the usual layout with these as well."""
+    """Return the usual cell configuration with further resources and parallel environments."""
     resources = {one.name: one for one in of if isinstance(one, CellResourceDefinition)}
     environments = {one.name: one for one in of if isinstance(one, ParallelEnvironment)}
     return replace(
@@ -37,13 +37,13 @@ def more(*of: CellResourceDefinition | ParallelEnvironment) -> CellConfiguration
 def claimed(
     wait: list[WaitingJobGroup], layout: CellConfiguration, licences: Mapping[str, str]
 ) -> tuple[list[int], list[tuple[Cause | None, str]]]:
-    """Return how many tasks of each row are demand, and what the others lack."""
+    """Return how many tasks of each job count as demand, and the refusals of the other tasks."""
     seen = cell(*full(MASTER), wait=wait, licences=licences, layout=layout)
     found, refused = startable_demand_and_refusals(seen, WIDEST)
     return [one.tasks for one in found], [(one.cause, one.name) for one in refused]
 
 
-def test_of_two_licences_the_one_that_lasts_for_fewer_tasks_counts() -> None:
+def test_the_scarcer_of_two_licences_limits_the_demand() -> None:
     wait = [waiting(1, tasks=10, licence="1", token="1")]
 
     for licences in ({"licence": "5", "token": "1"}, {"licence": "1", "token": "5"}):
@@ -51,7 +51,7 @@ def test_of_two_licences_the_one_that_lasts_for_fewer_tasks_counts() -> None:
         assert claimed(wait, more(TOKEN), licences) == ([1], [(Cause.LICENCE, short)])
 
 
-def test_tasks_that_lack_one_licence_leave_the_other_to_those_that_need_it_alone() -> None:
+def test_tasks_that_lack_one_licence_do_not_use_up_another_licence() -> None:
     wait = [waiting(2, tasks=10, licence="1", token="1"), waiting(1, tasks=5, licence="1", jobs=(8,))]
 
     counts, _ = claimed(wait, more(TOKEN), {"licence": "10", "token": "1"})
@@ -59,19 +59,19 @@ def test_tasks_that_lack_one_licence_leave_the_other_to_those_that_need_it_alone
     assert counts == [1, 5]
 
 
-def test_a_licence_that_is_usual_is_taken_by_who_does_not_ask_for_it() -> None:
+def test_a_job_without_a_licence_request_uses_the_default_amount_of_the_licence() -> None:
     assert claimed([waiting(1, tasks=10)], more(SEAT), {"seat": "3"}) == ([3], [(Cause.LICENCE, "seat")])
     assert claimed([waiting(1, tasks=10, seat="0")], more(SEAT), {"seat": "3"}) == ([10], [])
 
 
-def test_environments_that_fit_are_filled_one_after_the_other() -> None:
+def test_the_slots_of_matching_parallel_environments_are_filled_one_after_the_other() -> None:
     both = more(environment("mpi1", 4), environment("mpi2", 5))
 
     assert claimed([waiting(1, tasks=4, slots=2, pe="mpi*")], both, {}) == ([4], [])
     assert claimed([waiting(1, tasks=9, slots=2, pe="mpi*")], both, {}) == ([4], [(Cause.ENVIRONMENT_FULL, "mpi2")])
 
 
-def test_tasks_for_which_no_environment_has_slots_take_no_licences() -> None:
+def test_tasks_without_slots_in_a_parallel_environment_use_no_licences() -> None:
     wait = [waiting(2, tasks=3, slots=2, pe="mpi1", licence="1"), waiting(1, tasks=2, licence="1", jobs=(8,))]
 
     assert claimed(wait, more(environment("mpi1", 2)), {"licence": "3"})[0] == [1, 2]

@@ -1,4 +1,4 @@
-"""Policy demand: what a queue has on a host counts there, be it the host's own or its group's."""
+"""Policy demand: the attributes of a queue on a host are those of the host's or the host group's entry."""
 
 from typing import Any
 
@@ -23,8 +23,8 @@ from tests.decisions.elastic.demand_cells import cell, fitting_tasks, plan_in_bi
         ("1:0:0,[@big=20:0:0],[n1=20:0:0]", "36000", 12),
     ],
 )
-def test_a_limit_counts_on_each_host_as_it_is_there(h_rt: str, asked: str, fit: int) -> None:
-    """The host's own entry comes before that of its group, wherever they stand (queue_conf(5))."""
+def test_the_limit_of_a_queue_may_differ_between_hosts(h_rt: str, asked: str, fit: int) -> None:
+    """The entry of a host overrides the entry of the host's group, in any order (queue_conf(5))."""
     assert fitting_tasks({"h_rt": h_rt}, h_rt=asked) == fit
 
 
@@ -39,20 +39,22 @@ def test_a_limit_counts_on_each_host_as_it_is_there(h_rt: str, asked: str, fit: 
         ({"qtype": "BATCH,[n3=INTERACTIVE]"}, {}, 8),
     ],
 )
-def test_so_do_its_values_environments_and_type(told: dict[str, str], job: dict[str, Any], fit: int) -> None:
-    """Values for a host replace the whole list, so that nothing usual is left of it there."""
+def test_values_environments_and_type_of_a_queue_may_differ_between_hosts(
+    told: dict[str, str], job: dict[str, Any], fit: int
+) -> None:
+    """The complex_values of one host replace the whole list of the queue."""
     assert fitting_tasks(told, **job) == fit
 
 
 @pytest.mark.parametrize("name", ["gb_besteffort", "remote"])
-def test_tasks_of_a_queue_are_no_occupation_on_those_hosts_where_they_make_way_or_go(name: str) -> None:
+def test_best_effort_and_transferred_tasks_do_not_count_as_running_on_hosts_marked_so(name: str) -> None:
     told = {"complex_values": f"{name}=TRUE,[n1=mfree=8G]"}
     busy = cell(*(instance(host, (1,)) for host in ("n1", "n2", "n3")), layout=three_hosts(told).layout)
 
     assert count_balancer_round_figures(busy, RecentlyEndedTasks(), "all.q").running == 1
 
 
-def test_a_new_node_is_in_its_queues_as_its_groups_are() -> None:
+def test_a_new_node_gets_the_queue_attributes_of_its_host_groups() -> None:
     long = {"h_rt": "36000"}
 
     assert plan_in_big({"h_rt": "1:0:0,[@big=20:0:0]"}, **long).add == 5

@@ -32,7 +32,7 @@ ASKED = [
 
 
 def seen(complex_values: str, values: dict[str, str] | None = None, **job: Any) -> BalanceSituation:
-    """Return a full master, an idle node n1 and a job; `values` are those of the master."""
+    """Return a full master, an idle node n1 and a job; `values` are resource values of the master."""
     queue = parse_cell_queue("all.q", {"hostlist": "@allhosts", "complex_values": complex_values})
     known = {key: one for one in OWN for key in (one.name, one.shortcut) if key}
     layout = replace(LAYOUT, resources=LAYOUT.resources | known, queues=LAYOUT.queues | {"all.q": queue})
@@ -44,19 +44,19 @@ def seen(complex_values: str, values: dict[str, str] | None = None, **job: Any) 
 
 
 def without_values(situation: BalanceSituation) -> BalanceSituation:
-    """Return what qhost without -F tells: no host's values."""
+    """Return the situation without resource values of hosts, as qhost without -F prints."""
     hosts = tuple(CellExecutionHost(name=host.name) for host in situation.cell.hosts)
     return replace(situation, cell=replace(situation.cell, hosts=hosts))
 
 
 def decided(situation: BalanceSituation, pools: dict[str, NodePoolSection] | None = None) -> BalancePlan:
-    """Return the plan of a cluster of up to nine nodes."""
+    """Return the plan for a cluster of up to nine nodes."""
     return plan(situation, pools or {}, most=9)
 
 
 @pytest.mark.parametrize(("value", "asked"), ASKED)
-def test_a_queues_value_for_one_host_is_no_other_hosts(value: str, asked: dict[str, str]) -> None:
-    """Nor a new node's: the job is told, and the idle node is not kept for it."""
+def test_a_queue_value_for_one_host_does_not_count_for_another_host(value: str, asked: dict[str, str]) -> None:
+    """Neither an idle node nor a new node counts for the job, and the refusal says so."""
     done = decided(seen(f"NONE,[{MASTER}={value}]", **asked))
 
     assert (done.figures.fit, done.add, done.remove) == (0, 0, ("n1",))
@@ -66,14 +66,16 @@ def test_a_queues_value_for_one_host_is_no_other_hosts(value: str, asked: dict[s
 
 @pytest.mark.parametrize(("value", "asked"), ASKED)
 @pytest.mark.parametrize("complex_values", ["{}", "NONE,[n1={}]", "{},[master=NONE]"])
-def test_a_host_has_what_its_queue_has_there(complex_values: str, value: str, asked: dict[str, str]) -> None:
+def test_a_job_fits_on_a_host_for_which_the_queue_has_the_requested_value(
+    complex_values: str, value: str, asked: dict[str, str]
+) -> None:
     done = decided(seen(complex_values.format(value), **asked))
 
     assert (done.figures.fit, done.remove) == (1, ())
 
 
 @pytest.mark.parametrize(("value", "asked"), ASKED)
-def test_the_cluster_grows_where_a_new_node_has_it(value: str, asked: dict[str, str]) -> None:
+def test_a_node_is_added_if_new_nodes_have_the_requested_value(value: str, asked: dict[str, str]) -> None:
     name, _, text = value.partition("=")
     pools = {"own": NodePoolSection(slots=4, resources=QueueDefaultRequests(**{name: text}), hostgroups="@allhosts")}
 
@@ -82,14 +84,14 @@ def test_the_cluster_grows_where_a_new_node_has_it(value: str, asked: dict[str, 
 
 
 @pytest.mark.parametrize(("value", "asked"), ASKED)
-def test_what_the_master_alone_reports_no_other_host_has(value: str, asked: dict[str, str]) -> None:
+def test_a_value_that_only_the_master_reports_does_not_count_for_other_hosts(value: str, asked: dict[str, str]) -> None:
     done = decided(seen("NONE", dict([value.split("=")]), **asked))
 
     assert (done.figures.fit, done.add) == (0, 0)
     assert [refused.cause for refused in done.refused] == [Cause.NO_VALUE]
 
 
-def test_what_another_queue_has_is_not_in_the_queue_that_is_asked_for() -> None:
+def test_a_value_of_another_queue_does_not_count_for_the_requested_queue() -> None:
     situation = seen("NONE", queues=("all.q",), color="red")
     other = parse_cell_queue("htc.q", {"hostlist": "@htc", "complex_values": "color=red"})
     layout = replace(situation.layout, queues=situation.layout.queues | {"htc.q": other})
@@ -97,8 +99,8 @@ def test_what_another_queue_has_is_not_in_the_queue_that_is_asked_for() -> None:
     assert decided(replace(situation, layout=layout)).figures.fit == 0
 
 
-def test_a_built_in_resource_is_on_every_host() -> None:
-    """A host reports mem_free itself, though a queue's list may have it as well."""
+def test_every_host_has_the_built_in_resources() -> None:
+    """Hosts report mem_free themselves, even if the complex_values of a queue have mem_free as well."""
     free = CellResourceDefinition(name="mem_free", shortcut="mf")
     situation = seen(f"NONE,[{MASTER}=mem_free=8G]", mem_free="1G")
     resources = situation.layout.resources | {"mem_free": free}
@@ -108,14 +110,13 @@ def test_a_built_in_resource_is_on_every_host() -> None:
 
 
 @pytest.mark.parametrize(("value", "asked"), ASKED)
-def test_nothing_is_missing_where_no_host_tells_values(value: str, asked: dict[str, str]) -> None:
+def test_no_resource_counts_as_missing_if_no_host_reports_values(value: str, asked: dict[str, str]) -> None:
     situation = seen(f"NONE,[{MASTER}={value}]", **asked)
 
     assert decided(without_values(situation)).figures.fit == 1
 
 
-def test_a_job_that_asks_for_what_nothing_in_the_cell_has_is_told_so() -> None:
-    """It would wait for ever: no host, queue or pool supplies it."""
+def test_a_job_that_requests_a_value_of_no_host_queue_or_pool_is_refused() -> None:
     done = decided(seen("NONE", color="red"))
 
     assert (done.figures.fit, done.add, done.remove) == (0, 0, ("n1",))
@@ -123,21 +124,21 @@ def test_a_job_that_asks_for_what_nothing_in_the_cell_has_is_told_so() -> None:
 
 
 def silent(situation: BalanceSituation, *names: str) -> BalanceSituation:
-    """Return a cell in which some hosts report no load values."""
+    """Return the situation in which the given hosts report no load values."""
     hosts = tuple(replace(host, values=()) if host.name in names else host for host in situation.cell.hosts)
     return replace(situation, cell=replace(situation.cell, hosts=hosts))
 
 
 @pytest.mark.parametrize(("quiet", "fit"), [((), 0), (("n1",), 1), ((MASTER,), 0)], ids=str)
-def test_a_silent_host_may_have_load_values_of_its_own(quiet: tuple[str, ...], fit: int) -> None:
-    """Such as a host that rests: what others have, it would have to have itself."""
+def test_a_host_without_load_reports_may_have_unknown_values(quiet: tuple[str, ...], fit: int) -> None:
+    """But the host lacks a value that other hosts configure."""
     done = decided(silent(seen("NONE", color="red"), *quiet))
     own = decided(silent(seen(f"NONE,[{MASTER}=color=red]", color="red"), *quiet))
 
     assert (done.figures.fit, own.figures.fit) == (fit, 0)
 
 
-def test_a_new_node_is_as_unknown_as_the_silent_hosts_that_it_resembles() -> None:
+def test_a_new_node_like_silent_hosts_may_have_values_that_no_host_configures() -> None:
     situation = seen("NONE", color="red")
     busy = replace(situation.cell, instances=full(MASTER, "n1"))
 
@@ -145,7 +146,7 @@ def test_a_new_node_is_as_unknown_as_the_silent_hosts_that_it_resembles() -> Non
     assert decided(silent(replace(situation, cell=busy), "n1")).add == 1
 
 
-def test_the_refusal_names_what_is_missing() -> None:
+def test_the_refusal_names_the_missing_value() -> None:
     done = decided(seen(f"NONE,[{MASTER}=color=red]", arch="lx-amd64", color="red"))
 
     assert [(refused.name, refused.wanted) for refused in done.refused] == [("color", "red")]

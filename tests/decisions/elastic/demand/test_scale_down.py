@@ -1,4 +1,4 @@
-"""Policy demand: which nodes are given back, and which stay."""
+"""Policy demand: which nodes are removed, and which nodes stay."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ MIXED = {"cheap": NodePoolSection(slots=4, price=1, limit=3), "dear": NodePoolSe
 
 
 def idle(*nodes: ElasticNode, **more: Any) -> BalanceSituation:
-    """Return a master that is full, and idle nodes."""
+    """Return a full master and idle nodes."""
     return cell(*full(MASTER), *(instance(one.name) for one in nodes), nodes=nodes, **more)
 
 
@@ -46,11 +46,13 @@ REMOVED: dict[str, tuple[BalanceSituation, dict[str, Any], tuple[str, ...]]] = {
 
 
 @cases(("seen", "settings", "expected"), REMOVED)
-def test_idle_nodes_are_removed(seen: BalanceSituation, settings: dict[str, Any], expected: tuple[str, ...]) -> None:
+def test_idle_nodes_are_removed_within_the_limits(
+    seen: BalanceSituation, settings: dict[str, Any], expected: tuple[str, ...]
+) -> None:
     assert plan(seen, **settings).remove == expected
 
 
-def test_idle_nodes_are_removed_and_busy_ones_stay() -> None:
+def test_idle_nodes_are_removed_and_busy_nodes_stay() -> None:
     seen = cell(instance("n1"), instance("n2", (1,)), nodes=TWO)
     found = plan(seen)
 
@@ -59,8 +61,7 @@ def test_idle_nodes_are_removed_and_busy_ones_stay() -> None:
 
 
 @pytest.mark.parametrize("key", ["reserved", "promised"], ids=["begun", "to come"])
-def test_a_node_with_reserved_slots_stays(key: str) -> None:
-    """Of an advance reservation; the look before a removal finds it in use."""
+def test_a_node_with_reserved_slots_is_not_removed(key: str) -> None:
     one = instance("n2")
     reserved = replace(one, reserved=1) if key == "reserved" else replace(one, promised=1)
     found = plan(cell(instance("n1"), reserved, nodes=TWO))
@@ -69,8 +70,8 @@ def test_a_node_with_reserved_slots_stays(key: str) -> None:
     assert [(one.host, one.cause) for one in found.refused] == [("n2", Cause.BUSY)]
 
 
-def test_only_as_many_stay_as_what_waits_needs() -> None:
-    """Jobs that wait for something else keep no node."""
+def test_only_nodes_that_waiting_tasks_need_stay() -> None:
+    """Jobs that new nodes cannot help keep no node."""
     nodes = (*TWO, node("n3"))
 
     assert plan(idle(*nodes, wait=[waiting(1, tasks=5)])).remove == ("n1",)
@@ -78,8 +79,8 @@ def test_only_as_many_stay_as_what_waits_needs() -> None:
     assert plan(idle(*nodes, wait=[waiting(1, queues=("gone.q",))])).remove == ("n1", "n2", "n3")
 
 
-def test_a_node_on_which_no_queue_is_listed_is_not_taken_for_idle() -> None:
-    """The cell lists its host; one that has only best-effort queues is known to be idle."""
+def test_a_node_without_a_listed_queue_is_not_taken_for_idle() -> None:
+    """A node with only best-effort queues is idle, because the cell lists these queues."""
     only_best = instance("n2", queue="be.q")
     seen = cell(instance("n1"), only_best, nodes=TWO)
     bare = replace(seen.cell, instances=(only_best,))
@@ -89,8 +90,8 @@ def test_a_node_on_which_no_queue_is_listed_is_not_taken_for_idle() -> None:
     assert [(one.host, one.cause) for one in found.refused] == [("n1", Cause.NOT_LISTED)]
 
 
-def test_a_node_that_is_in_no_queue_is_given_back() -> None:
-    """As when somebody took its host group out of a queue: nothing can run there."""
+def test_a_node_in_no_queue_is_removed() -> None:
+    """No task can run on a node whose host group was removed from all queues."""
     rest = CellQueue(name="all.q", hosts=("@htc", "n1.example.org"))
     seen = cell(instance("n1"), instance("n2"), nodes=TWO, layout=replace(LAYOUT, queues={"all.q": rest}))
     bare = replace(seen, cell=replace(seen.cell, instances=(instance(MASTER),)))
@@ -105,8 +106,8 @@ def test_a_node_that_is_in_no_queue_is_given_back() -> None:
     [(97, 50, ()), (97.5, 50, ("n1",)), (99.5, 50, ("n1", "n2")), (999, 50, ("n1", "n2")), (999, 40, ())],
     ids=["enough", "one too many", "none", "long ago", "paid for"],
 )
-def test_a_month_that_is_spent_gives_idle_nodes_back(spent: float, minutes: float, expected: tuple[str, ...]) -> None:
-    """Though they are the least, are to be spare, or have become idle just now for tasks."""
+def test_idle_nodes_beyond_a_month_budget_are_removed(spent: float, minutes: float, expected: tuple[str, ...]) -> None:
+    """The budget overrides min_nodes, spare_nodes, the idle timeout and waiting tasks."""
     own = [node(one, minutes, idle=0.1, pool="paid") for one in ("n1", "n2", "n3")]
     seen = idle(*own[:2], wait=[waiting(1, tasks=4)], spent=spent)
     busy = replace(seen.cell, instances=(*seen.cell.instances, instance("n3", (1,))))
@@ -124,10 +125,8 @@ def test_a_month_that_is_spent_gives_idle_nodes_back(spent: float, minutes: floa
     [(3.0, 50, ()), (2.9, 50, ("n1",)), (0.5, 50, ("n1", "n2")), (0.5, 40, ()), (0.0, 50, ())],
     ids=["enough", "one too many", "a busy one stays", "paid for", "no budget"],
 )
-def test_an_hour_that_is_too_dear_gives_idle_nodes_back(
-    budget: float, minutes: float, expected: tuple[str, ...]
-) -> None:
-    """They came when their price was lower: the budget goes before the least, and what waits."""
+def test_idle_nodes_beyond_an_hour_budget_are_removed(budget: float, minutes: float, expected: tuple[str, ...]) -> None:
+    """The budget overrides min_nodes, spare_nodes and waiting tasks, for example when a price rises."""
     own = [node(one, minutes, idle=0.1, pool="paid") for one in ("n1", "n2", "n3")]
     seen = idle(*own[:2], wait=[waiting(1, tasks=4)])
     busy = replace(seen.cell, instances=(*seen.cell.instances, instance("n3", (1,))))
@@ -140,7 +139,7 @@ def test_an_hour_that_is_too_dear_gives_idle_nodes_back(
     assert (found.verdict is Reason.TOO_DEAR) == bool(expected)
 
 
-def test_a_month_that_is_spent_keeps_who_is_kept_and_what_costs_nothing() -> None:
+def test_kept_nodes_and_nodes_without_a_price_survive_a_spent_month_budget() -> None:
     kept = node("n1", 50, pool="paid", is_kept=True)
     seen = idle(kept, node("n2", 50), wait=[waiting(1, tasks=4)], spent=999)
 
@@ -148,16 +147,14 @@ def test_a_month_that_is_spent_keeps_who_is_kept_and_what_costs_nothing() -> Non
 
 
 @cases(("minutes", "expected"), {"4": (4.9, ()), "5": (5.1, ("n1",)), "unknown": (None, ("n1",))})
-def test_a_node_has_been_idle_for_a_while(minutes: float | None, expected: tuple[str, ...]) -> None:
+def test_a_node_is_removed_only_after_the_idle_timeout(minutes: float | None, expected: tuple[str, ...]) -> None:
     assert expected == plan(idle(node("n1", idle=minutes))).remove
 
 
 @pytest.mark.parametrize(
     ("minutes", "expected"), [(44.9, ()), (45, ("n1",)), (59.9, ("n1",)), (60, ()), (104.9, ()), (105, ("n1",))]
 )
-def test_a_paid_hour_with_a_window_of_a_quarter_is_the_rule_of_45_minutes(
-    minutes: float, expected: tuple[str, ...]
-) -> None:
+def test_an_hourly_billed_node_is_removed_in_the_last_quarter_hour(minutes: float, expected: tuple[str, ...]) -> None:
     assert expected == plan(idle(node("n1", minutes)), billing_s=3600).remove
 
 
@@ -172,27 +169,27 @@ def test_a_paid_hour_with_a_window_of_a_quarter_is_the_rule_of_45_minutes(
     ],
     ids=["kept", "draining", "unknown", "idle", "master"],
 )
-def test_some_nodes_stay_and_it_is_told_why(one: ElasticNode, cause: Cause) -> None:
+def test_some_nodes_are_never_removed_and_the_refusal_says_why(one: ElasticNode, cause: Cause) -> None:
     found = plan(cell(instance(one.name), nodes=[one]))
 
     assert ((), [(one.name, cause)]) == (found.remove, [(e.host, e.cause) for e in found.refused])
 
 
-def test_a_node_that_is_not_ready_is_told_as_what_it_is() -> None:
+def test_the_explanation_names_the_state_of_a_node_that_is_not_ready() -> None:
     found = plan(cell(instance("n1"), nodes=[node("n1", state="draining")]))
 
     said = [explain_no_new_node_or_removal(one, BalanceSection()) for one in found.refused]
     assert said == ["the node is draining, not ready"]
 
 
-def test_a_node_that_the_cell_does_not_list_stays() -> None:
+def test_a_node_that_the_cell_does_not_list_is_not_removed() -> None:
     found = plan(cell(instance(MASTER), nodes=[node("n9")]))
 
     assert [one.cause for one in found.refused] == [Cause.NOT_LISTED]
 
 
-def test_a_schedule_holds_while_tasks_wait_that_would_have_the_idle_nodes() -> None:
-    """Two of five nodes are busy, three and the master may be there."""
+def test_idle_nodes_above_the_scheduled_maximum_are_removed() -> None:
+    """Two of five nodes are busy, and the schedule allows the master and three nodes."""
     nodes = [node(f"n{number}", 10, idle=0, pool="plain") for number in range(1, 6)]
     busy = [instance(MASTER, (4,)), *(instance(name, (4,)) for name in ("n1", "n2"))]
     free = [instance(name) for name in ("n3", "n4", "n5")]
@@ -205,8 +202,8 @@ def test_a_schedule_holds_while_tasks_wait_that_would_have_the_idle_nodes() -> N
 
 
 @pytest.mark.parametrize("state", ["draining", "removing"])
-def test_nodes_that_leave_already_are_none_of_those_that_stay(state: str) -> None:
-    """One that was drained by hand may have a task for hours."""
+def test_leaving_nodes_do_not_count_towards_the_minimum_or_maximum(state: str) -> None:
+    """A drained node may still run a task for hours."""
     leaving = [node(name, state=state) for name in ("a", "b")]
     seen = idle(*leaving, *TWO, node("n3"), wait=[waiting(9, tasks=12)])
     quiet = replace(seen, cell=replace(seen.cell, waiting=()))
@@ -218,14 +215,14 @@ def test_nodes_that_leave_already_are_none_of_those_that_stay(state: str) -> Non
 
 
 @pytest.mark.parametrize(("spare", "expected"), [(0, 3), (1, 2), (4, 2), (5, 1), (9, 0)])
-def test_slots_that_are_to_be_spare_keep_their_nodes(spare: int, expected: int) -> None:
+def test_configured_spare_slots_and_nodes_are_not_removed(spare: int, expected: int) -> None:
     seen = idle(*TWO, node("n3"))
 
     assert expected == len(plan(seen, spare_slots=spare).remove)
     assert len(plan(seen, spare_nodes=2).remove) == 1
 
 
-def test_broken_nodes_go_first_then_dear_ones_then_those_whose_paid_time_ends() -> None:
+def test_silent_then_expensive_nodes_are_removed_first() -> None:
     nodes = [
         node("a", 50, pool="cheap"),
         node("b", 58, pool="cheap"),
@@ -240,7 +237,7 @@ def test_broken_nodes_go_first_then_dear_ones_then_those_whose_paid_time_ends() 
     assert plan(seen, pools, billing_s=3600).remove == ("e", "c", "b", "a", "d")
 
 
-def test_of_equal_nodes_those_of_the_emptiest_pool_go_first() -> None:
+def test_nodes_of_the_least_busy_pool_are_removed_first() -> None:
     nodes = [node("a1", pool="a"), node("a2", pool="a"), node("b1", pool="b")]
     pools = {"a": NodePoolSection(slots=4), "b": NodePoolSection(slots=4)}
     seen = cell(instance("a1"), instance("a2", (1,)), instance("b1"), nodes=nodes)
@@ -248,7 +245,7 @@ def test_of_equal_nodes_those_of_the_emptiest_pool_go_first() -> None:
     assert plan(seen, pools, most=2).remove == ("b1", "a1")
 
 
-def test_at_the_maximum_an_idle_node_makes_way_for_one_that_what_waits_can_use() -> None:
+def test_at_max_nodes_an_idle_node_is_removed_to_make_room_for_a_node_that_waiting_tasks_can_use() -> None:
     seen = idle(*TWO, wait=[waiting(9, gpu="1")])
     pools = {"gpus": NodePoolSection(slots=4, resources={"gpu": "2"})}  # type: ignore[arg-type]
     found = plan(seen, pools, most=3)
@@ -302,9 +299,7 @@ def test_at_the_maximum_an_idle_node_makes_way_for_one_that_what_waits_can_use()
     ],
     ids=["grow", "fits", "shrink", "not yet", "elsewhere", "soon", "hour's least", "hour's most", "pause"],
 )
-def test_a_round_is_told_in_one_sentence_with_its_numbers(
-    seen: BalanceSituation, demand: dict[str, float], expected: str
-) -> None:
+def test_the_round_sentence_states_the_figures(seen: BalanceSituation, demand: dict[str, float], expected: str) -> None:
     rules, own = BalanceSection(max_nodes=10), DemandPolicySection(**demand)  # type: ignore[arg-type]
     found = plan(seen, {"p": NodePoolSection(slots=4, price=2)}, 10, **demand)
 
@@ -335,7 +330,7 @@ ROUNDS = len(MIXED) + 2 * 3  # one for each pool; at the maximum each old node m
 
 
 def drawn(hosts: list[tuple[int, int, str, str, str]], waits: list[Any]) -> BalanceSituation:
-    """Return a cell with what was drawn; every second host is no node of ours."""
+    """Return a cell with the drawn hosts and jobs; every second host is not a node of the balancer."""
     names = [f"n{place}" for place in range(len(hosts))]
     known = list(zip(names, hosts, strict=True))
     return cell(
@@ -350,10 +345,10 @@ def drawn(hosts: list[tuple[int, int, str, str, str]], waits: list[Any]) -> Bala
 
 
 @given(HOSTS, WAITS, some.integers(1, 12), some.integers(0, 6), some.integers(0, 9))
-def test_limits_hold_and_no_node_in_use_is_removed_whatever_the_cell_is_like(
+def test_in_every_cell_limits_hold_and_no_used_node_is_removed(
     hosts: list[tuple[int, int, str, str, str]], waits: list[Any], most: int, spare: int, least: int
 ) -> None:
-    """A round adds or removes, the same situation gives the same plan, and it comes to rest."""
+    """A round adds or removes nodes, equal input gives an equal plan, and repeated rounds stop adding nodes."""
     seen = drawn(hosts, waits)
     least = min(least, most)
     options: dict[str, Any] = {"schedule": f"0-24 {least}-{most}", "spare_slots": spare, "max_booting": 50}

@@ -1,4 +1,4 @@
-"""Hosts on standby are offers at no price: those are woken that what waits fits on."""
+"""Policy demand: powered-off hosts are woken for tasks that fit on these hosts, and cost nothing."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ SIZES = {"s4": 4, "t4": 4, "s16": 16}
 
 
 def planned(*names: str, slots: int = 1, tasks: int = 1, is_told: bool = True) -> BalancePlan:
-    """Return what is done for tasks when these hosts rest; their daemons are silent."""
+    """Return the plan for waiting tasks while the given hosts are powered off."""
     sizes = {name: SIZES[name] for name in names}
     wait = [waiting(5, slots=slots, tasks=tasks, pe="smp" if slots > 1 else "")]
     return plan(with_standby(sizes, *full(MASTER), wait=wait, **({} if is_told else {"standby": ()})))
@@ -29,7 +29,7 @@ def planned(*names: str, slots: int = 1, tasks: int = 1, is_told: bool = True) -
         pytest.param((), 1, 4, (), 1, id="none rests"),
     ],
 )
-def test_those_are_woken_on_which_tasks_fit(
+def test_the_fewest_powered_off_hosts_on_which_the_tasks_fit_are_woken(
     names: tuple[str, ...], slots: int, tasks: int, wake: tuple[str, ...], add: int
 ) -> None:
     found = planned(*names, slots=slots, tasks=tasks)
@@ -38,14 +38,14 @@ def test_those_are_woken_on_which_tasks_fit(
     assert found.verdict is BalancePlanReason.MORE_WANTED
 
 
-def test_a_host_that_may_not_be_woken_is_no_offer() -> None:
+def test_a_powered_off_host_that_must_not_be_woken_is_ignored() -> None:
     found = planned("s16", slots=16, is_told=False)
 
     assert (found.wake, found.add, found.verdict) == ((), 0, BalancePlanReason.NO_NODE)
     assert [one.job for one in found.refused if one.job] == [7]
 
 
-def test_none_is_woken_for_a_queue_that_somebody_closed() -> None:
+def test_no_host_is_woken_for_a_queue_that_is_disabled_on_all_hosts() -> None:
     closed = [instance(name, state="d") for name in (MASTER, "n1")]
     seen = with_standby({}, *closed, instance("s4", state="dau"), wait=[waiting(5)], standby=("s4",))
     seen = replace(seen, nodes=(node("s4", state="standby", pool="rack"),))

@@ -1,4 +1,4 @@
-"""Policy demand: jobs that don't start though there is room are no demand after a while."""
+"""Policy demand: jobs that do not start despite free slots stop counting as demand after a while."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,7 +31,7 @@ STUCK = WaitingJobsHistory(at=ago(1), tasks=1, room_since=ago(30), stuck_since=a
 def told(
     seen: BalanceSituation, known: Mapping[int, WaitingJobsHistory], **demand: Any
 ) -> tuple[list[int], BalancePlan]:
-    """Return the jobs that are told as stuck by a round that knows this of the one before."""
+    """Return the jobs that a round reports as stuck, given the history from the previous round, and the plan."""
     found = plan(replace(seen, watched=known), **demand)
     return [one.job for one in found.refused if one.cause is NodeAddOrRemoveRefusalCause.STUCK], found
 
@@ -52,27 +52,27 @@ def told(
         "stuck, and nobody looked": (replace(STUCK, at=ago(61)), False),
     },
 )
-def test_a_job_is_stuck_when_every_round_for_a_while_saw_room(one: WaitingJobsHistory, is_stuck: bool) -> None:
+def test_a_job_is_stuck_after_15_minutes_of_rounds_that_saw_free_slots(one: WaitingJobsHistory, is_stuck: bool) -> None:
     jobs, found = told(cell(FREE, nodes=[OWN], wait=[waiting(99)]), {7: one})
 
     assert (jobs, found.remove) == (([7], ("n1",)) if is_stuck else ([], ()))
     assert found.figures.tasks == (0 if is_stuck else 1)
 
 
-def test_a_job_that_is_stuck_adds_no_node_though_its_room_is_gone() -> None:
+def test_no_node_is_added_for_a_stuck_job_even_without_free_slots() -> None:
     seen = cell(*full(MASTER), wait=[waiting(99)])
 
     assert (told(seen, {7: STUCK})[1].add, told(seen, {})[1].add) == (0, 1)
 
 
-def test_more_tasks_begin_no_time_anew_but_end_what_is_stuck() -> None:
+def test_further_tasks_end_the_stuck_state_of_a_job() -> None:
     seen = cell(FREE, wait=[waiting(99, tasks=2)])
 
     assert told(seen, {7: ALMOST})[0] == [7]
     assert told(seen, {7: STUCK})[0] == []
 
 
-def test_without_a_time_nothing_is_ever_stuck() -> None:
+def test_no_job_is_stuck_if_stuck_after_s_is_0() -> None:
     jobs, found = told(cell(FREE, wait=[waiting(99)]), {7: STUCK, 8: ALMOST}, stuck_after_s=0)
 
     assert (jobs, dict(found.watched)) == ([], {})
@@ -81,14 +81,14 @@ def test_without_a_time_nothing_is_ever_stuck() -> None:
 @pytest.mark.parametrize(
     ("state", "since"), [("ready", NOON), ("draining", None), ("removing", None), ("joining", None)]
 )
-def test_only_hosts_that_take_work_are_room(state: str, since: Any) -> None:
-    """A node on its way counts for the packing, and not as room that a job left unused."""
+def test_only_hosts_that_accept_tasks_count_as_free_slots_for_stuck_jobs(state: str, since: Any) -> None:
+    """Joining nodes count for packing, but not as slots that a job left unused."""
     seen = cell(FREE, *full(MASTER), nodes=[node("n1", state=state)], wait=[waiting(99)])
 
     assert plan(seen).watched == {7: WaitingJobsHistory(at=NOON, tasks=1, room_since=since)}
 
 
-def test_the_next_round_knows_since_when_there_was_room() -> None:
+def test_the_history_of_a_job_records_since_when_slots_were_free() -> None:
     seen = cell(FREE, wait=[waiting(99)])
     before = WaitingJobsHistory(at=ago(1), tasks=1, room_since=ago(5))
 
@@ -97,21 +97,21 @@ def test_the_next_round_knows_since_when_there_was_room() -> None:
     assert none.watched == {7: WaitingJobsHistory(at=NOON, tasks=1)}
 
 
-def test_a_job_that_waits_for_something_else_is_not_watched() -> None:
+def test_jobs_that_are_held_or_lack_a_licence_have_no_history() -> None:
     wait = [waiting(99, state="hqw"), waiting(99, jobs=(8,), licence="1")]
 
     assert told(cell(FREE, wait=wait, licences={"licence": "0"}), {7: STUCK})[1].watched == {}
 
 
-def test_what_is_stuck_takes_no_licence_from_others() -> None:
+def test_a_stuck_job_uses_up_no_licence() -> None:
     wait = [waiting(99, licence="1"), waiting(9, jobs=(8,), licence="1", mfree="1G")]
     jobs, found = told(cell(FULL, wait=wait, licences={"licence": "1"}), {7: STUCK})
 
     assert (jobs, found.figures.jobs, found.add) == ([7], 1, 1)
 
 
-def test_of_two_rows_that_want_the_same_room_both_are_stuck() -> None:
-    """Neither moves, so each is looked at alone, though the first one would fill all the room."""
+def test_two_jobs_that_could_use_the_same_free_slots_are_both_stuck() -> None:
+    """Each older job is checked alone, because neither job starts."""
     wait = [waiting(99, tasks=99), waiting(99, tasks=99, jobs=(8,), queues=("all.q",))]
     known = {job: replace(ALMOST, tasks=99) for job in (7, 8)}
 
@@ -119,8 +119,8 @@ def test_of_two_rows_that_want_the_same_room_both_are_stuck() -> None:
 
 
 @pytest.mark.parametrize("before", [None, 100], ids=["it is new", "a task started"])
-def test_room_that_others_are_about_to_fill_is_none(before: int | None) -> None:
-    """Short tasks leave a free slot in every round, and the next of them take it."""
+def test_slots_that_newer_jobs_are_about_to_use_do_not_count_as_free_for_an_older_job(before: int | None) -> None:
+    """Short tasks leave a free slot in every round, which the next short task takes."""
     wait = [waiting(99), waiting(9, tasks=99, jobs=(8,), queues=("all.q",))]
     moving = {8: replace(ALMOST, tasks=before)} if before else {}
     jobs, found = told(cell(FREE, wait=wait), {7: ALMOST, **moving})
@@ -128,15 +128,15 @@ def test_room_that_others_are_about_to_fill_is_none(before: int | None) -> None:
     assert (jobs, found.watched[7].room_since, found.watched[8].room_since) == ([], None, NOON)
 
 
-def test_a_job_that_is_in_two_rows_is_looked_at_once() -> None:
-    """Some of its tasks were put back to run again."""
+def test_a_job_in_two_groups_is_checked_once_for_all_its_tasks() -> None:
+    """A job is in two groups if some of its tasks were rescheduled."""
     wait = [waiting(99, tasks=2), waiting(99, tasks=3, state="Rq")]
 
     assert told(cell(FREE, wait=wait), {7: replace(ALMOST, tasks=5)})[0] == [7, 7]
     assert told(cell(FREE, wait=wait), {7: replace(STUCK, tasks=5)})[0] == [7, 7]
 
 
-def test_it_is_said_for_how_long_there_was_room() -> None:
+def test_the_refusal_of_a_stuck_job_says_for_how_long_slots_were_free() -> None:
     found = told(cell(FREE, wait=[waiting(99, jobs=(7, 9))]), {7: ALMOST})[1]
 
     assert {(one.job, explain_no_new_node_or_removal(one, BalanceSection())) for one in found.refused} == {
@@ -146,7 +146,7 @@ def test_it_is_said_for_how_long_there_was_room() -> None:
 
 
 def ready(seen: BalanceSituation, done: BalancePlan) -> BalanceSituation:
-    """Return the next minute, in which the nodes of a plan are ready, and no task starts."""
+    """Return the situation a minute later: the planned nodes are ready, and no task has started."""
     now, there = seen.now + timedelta(minutes=1), after(seen, done)
     new = [one for one in there.nodes if one.state is ElasticNodeState.REQUESTED]
     nodes = [
@@ -164,10 +164,10 @@ ROWS = some.lists(
 
 
 @given(ROWS, some.integers(0, 2), some.integers(1, 6))
-def test_a_cluster_whose_jobs_never_start_comes_back_to_its_least(
+def test_a_cluster_whose_jobs_never_start_shrinks_to_the_minimum(
     rows: list[tuple[int, tuple[str, int]]], least: int, most: int
 ) -> None:
-    """After a boot, stuck_after_s and idle_timeout_s; it stays so until ten times the former."""
+    """The cluster stays at the minimum until ten times stuck_after_s have passed."""
     wait: list[WaitingJobGroup] = [
         waiting(1, tasks=tasks, pe=pe, slots=slots, jobs=(job,)) for job, (tasks, (pe, slots)) in enumerate(rows, 1)
     ]
