@@ -1,6 +1,7 @@
 """The command line: one line for bad input, documented exit statuses, help with examples."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -26,12 +27,21 @@ execd_port = 4
 """
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
-    monkeypatch.setattr("sys.argv", ["gridbridge", *argv])
-    with pytest.raises(SystemExit) as ended:
-        main.main()
-    assert isinstance(ended.value.code, int | None)
-    return ended.value.code or 0
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(name="run")
+def _run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return a function that runs gridbridge and returns its exit status, output and errors."""
+
+    def run(*argv: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["gridbridge", *argv])
+        with pytest.raises(SystemExit) as ended:
+            main.main()
+        assert isinstance(ended.value.code, int | None)
+        return ended.value.code or 0, *capsys.readouterr()
+
+    return run
 
 
 @pytest.fixture
@@ -55,6 +65,7 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("setup", "transfer", "beta", "--slots", "10000000"), "10000000 is not in the range"),
         (("setup", "transfer", "beta", "--pending-limit", "10000000"), "10000000 is not in the range"),
         (("setup", "transfer", "beta", "--slots", "many"), "'many' is not a valid integer"),
+        (("setup", "transfer", "beta", "--slots", "1", "--pending-limit", "1"), "qconf: "),
         (("setup", "transfer", "gamma"), "no [cluster.gamma]; there are alpha, beta"),
         (("setup", "transfer", "alpha"), "alpha: the local cluster"),
         (("setup", "transfer", "beta", "--queue", "a b"), "letters, digits"),
@@ -65,56 +76,37 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
     ],
 )
-def test_bad_input_prints_one_line_and_returns_2(
-    argv: tuple[str, ...],
-    words: str,
-    configured: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    status = run(monkeypatch, *argv)
+@pytest.mark.usefixtures("configured")
+def test_bad_input_prints_one_line_and_returns_2(argv: tuple[str, ...], words: str, run: Run) -> None:
+    status, out, err = run(*argv)
 
-    told = capsys.readouterr()
-    assert (status, told.out, told.err.count("\n")) == (2, "", 1)
-    assert told.err.startswith("gridbridge: ")
-    assert words in told.err
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("gridbridge: ")
+    assert words in err
 
 
-def test_every_configuration_problem_is_a_line(
-    configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_configuration_problem_is_a_line(configured: Path, run: Run) -> None:
     configured.write_text(CONFIG.replace("= 1", "= -1").replace("= 4", "= -4"))
 
-    status = run(monkeypatch, "setup", "transfer", "beta")
+    status, _, err = run("setup", "transfer", "beta")
 
-    told = capsys.readouterr().err.splitlines()
-    assert (status, len(told)) == (2, 2)
-    assert all(line.startswith(f"gridbridge: {configured}: ") for line in told)
+    assert status == 2
+    assert [line.startswith(f"gridbridge: {configured}: ") for line in err.splitlines()] == [True, True]
 
 
-def test_a_missing_configuration_prints_one_line(
-    configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_configuration_prints_one_line(configured: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     configured.unlink()
     monkeypatch.setattr(configuration_file, "CONFIG", str(configured))
 
-    status = run(monkeypatch, "setup", "transfer", "beta")
+    status, _, err = run("setup", "transfer", "beta")
 
     assert status == 2
-    assert "expected a copy of" in capsys.readouterr().err
-
-
-def test_an_unreachable_cell_prints_one_line(
-    configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status = run(monkeypatch, "setup", "transfer", "beta", "--slots", "1", "--pending-limit", "1")
-
-    assert (status, capsys.readouterr().err.count("\n")) == (2, 1)
+    assert "expected a copy of" in err
 
 
 @pytest.mark.parametrize("what", [("host",), ("transfer", "beta"), ("besteffort",), ("order",)])
 def test_a_second_setup_waits_for_the_lock_of_the_first(
-    what: tuple[str, ...], configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    what: tuple[str, ...], configured: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two setups at once lost one of the sections in gridbridge.toml."""
     monkeypatch.setattr("os.geteuid", lambda: 0)
@@ -123,19 +115,17 @@ def test_a_second_setup_waits_for_the_lock_of_the_first(
     monkeypatch.setattr(program_lock_file, "wait_for_lock_until_exit", lambda path, tell: await_turn(path, tell, 0.1))
     assert program_lock_file.take_lock_until_exit(f"{configured}.lock")
 
-    status = run(monkeypatch, "setup", *what, "--apply")
+    status, out, err = run("setup", *what, "--apply")
 
-    told = capsys.readouterr()
-    assert (status, told.out) == (2, "")
-    assert told.err.splitlines() == [
+    assert (status, out) == (2, "")
+    assert err.splitlines() == [
         "setup: waiting for the end of another setup",
         f"gridbridge: another setup still runs, and holds {configured}.lock; repeat this command later",
     ]
 
 
-def test_setup_balance_refuses_users_other_than_root(
-    configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.usefixtures("configured")
+def test_setup_balance_refuses_users_other_than_root(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise useradd fails with a misleading message about a lock."""
     edit = SetupEdit.shell("false")
     step = setup_command.SetupStep(what="x", line="false", environment="", where="", edit=edit)
@@ -143,23 +133,18 @@ def test_setup_balance_refuses_users_other_than_root(
     monkeypatch.setattr("os.geteuid", lambda: 1001)
     monkeypatch.setattr(setup_command.configuration_file, "load_configuration", lambda _: None)
 
-    status = run(monkeypatch, "setup", "balance", "--apply")
-
     only = "--apply: not root; expected root, or no --apply to print the changes"
-    assert (status, capsys.readouterr().err) == (2, f"gridbridge: {only}\n")
+    assert run("setup", "balance", "--apply") == (2, "", f"gridbridge: {only}\n")
 
 
-def test_an_unexpected_error_prints_no_traceback(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unexpected_error_prints_no_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_command, "check_site", lambda *_: 1 // 0)
 
-    status = run(monkeypatch, "check")
+    status, _, err = run("check")
 
-    told = capsys.readouterr().err
     assert status == 2
-    assert told.startswith("gridbridge: unexpected ZeroDivisionError")
-    assert "Traceback" not in told
+    assert err.startswith("gridbridge: unexpected ZeroDivisionError")
+    assert "Traceback" not in err
 
 
 @pytest.mark.parametrize(
@@ -168,66 +153,61 @@ def test_an_unexpected_error_prints_no_traceback(
     ids=["a job that is not submitted", "a job that is there"],
 )
 def test_missing_batch_system_programs_are_reported_with_the_remedy(
-    words: tuple[str, ...],
-    program: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...], program: str, tmp_path: Path, run: Run
 ) -> None:
     path = tmp_path / "gridbridge.toml"
     queue = '[queue.transfer-beta]\ncluster = "beta"\nslots = 1\npending_limit = 1\n'
     there = f'binaries = "{tmp_path}"\nqmaster_port = 1\n'
     path.write_text(CONFIG.replace("qmaster_port = 1\n", there) + queue)
 
-    status = run(monkeypatch, "explain", "--config", str(path), "--to", "beta", *words)
-
     remedy = "run this on the transfer host, where the service is, or set `binaries` in section"
     wrong = f"{program}: {tmp_path}/{program}: No such file or directory; {remedy} [cluster.NAME]"
-    assert (status, capsys.readouterr().err) == (2, f"gridbridge: {wrong}\n")
+    told = run("explain", "--config", str(path), "--to", "beta", *words)
+    assert told == (2, "", f"gridbridge: {wrong}\n")
 
 
-def test_explain_without_a_cluster_lists_the_possible_clusters(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_explain_without_a_cluster_lists_the_possible_clusters(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "gridbridge.toml"
     path.write_text(f'{CONFIG}[queue.q]\ncluster = "beta"\nslots = 1\npending_limit = 1\n')
 
-    status = run(monkeypatch, "explain", "--config", str(path), "12")
-
-    assert (status, capsys.readouterr().err) == (2, "gridbridge: no --to; expected --to with beta\n")
-
-
-def test_explain_treats_a_single_h_as_help_and_otherwise_as_a_qsub_option(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status = run(monkeypatch, "explain", "-h")
-
-    assert (status, capsys.readouterr().out.split()[:3]) == (0, ["Usage:", "gridbridge", "explain"])
-    assert run(monkeypatch, "explain", "-h", "--config", "/nosuch", "--to", "beta", "job.sh") == 2
-    assert capsys.readouterr().err == "gridbridge: /nosuch: No such file or directory\n"
+    told = run("explain", "--config", str(path), "12")
+    assert told == (2, "", "gridbridge: no --to; expected --to with beta\n")
 
 
-def an_item(state: FindingSeverity) -> CheckReportItem:
-    return CheckReportItem(name="poller", state=state, found="f", right="r", commands=("mend",), where="", hint="")
+def test_explain_treats_a_single_h_as_help_and_otherwise_as_a_qsub_option(run: Run) -> None:
+    status, out, _ = run("explain", "-h")
+
+    assert (status, out.split()[:3]) == (0, ["Usage:", "gridbridge", "explain"])
+    told = run("explain", "-h", "--config", "/nosuch", "--to", "beta", "job.sh")
+    assert told == (2, "", "gridbridge: /nosuch: No such file or directory\n")
+
+
+Report = Callable[[str], None]
+
+
+@pytest.fixture(name="report")
+def _report(monkeypatch: pytest.MonkeyPatch) -> Report:
+    """Return a function that makes `check` report one item of a severity."""
+
+    def report(severity: str) -> None:
+        state = FindingSeverity(severity)
+        item = CheckReportItem(name="poller", state=state, found="f", right="r", commands=("mend",), where="", hint="")
+        monkeypatch.setattr(check_command, "check_site", lambda *_: CheckReport(items=(item,), worst=state))
+
+    return report
 
 
 @pytest.mark.parametrize(("state", "status"), [("ok", 0), ("warning", 1), ("broken", 2)])
-def test_the_exit_status_of_check_is_its_worst_item(state: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    report = CheckReport(items=(an_item(FindingSeverity(state)),), worst=FindingSeverity(state))
-    monkeypatch.setattr(check_command, "check_site", lambda *_: report)
+def test_the_exit_status_of_check_is_its_worst_item(state: str, status: int, run: Run, report: Report) -> None:
+    report(state)
 
-    assert run(monkeypatch, "check") == status
+    assert run("check")[0] == status
 
 
-def test_check_prints_the_correcting_command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    report = CheckReport(items=(an_item(FindingSeverity.BROKEN),), worst=FindingSeverity.BROKEN)
-    monkeypatch.setattr(check_command, "check_site", lambda *_: report)
+def test_check_prints_the_correcting_command(run: Run, report: Report) -> None:
+    report("broken")
 
-    run(monkeypatch, "check")
-
-    assert capsys.readouterr().out.split("\n") == [
+    assert run("check")[1].split("\n") == [
         "STATE   ITEM    FOUND  RIGHT",
         "broken  poller  f      r",
         "",
@@ -239,40 +219,25 @@ def test_check_prints_the_correcting_command(
 
 
 def test_check_prints_a_hint_shared_by_several_items_once(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     wrong = tmp_path / "gridbridge.toml"
     wrong.write_text(CONFIG.replace("= 1", '= "one"').replace("= 2", "= 0"))
     report = check_command.check_site(Clock(), str(wrong))
     monkeypatch.setattr(check_command, "check_site", lambda *_: report)
 
-    status = run(monkeypatch, "check")
+    status, out, _ = run("check")
 
-    told = capsys.readouterr().out
     assert (status, len(report.items)) == (2, 2)
-    assert told.count(f"# file {wrong}: edit the file") == 1
+    assert out.count(f"# file {wrong}: edit the file") == 1
 
 
-def test_check_json_has_every_field(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    report = CheckReport(items=(an_item(FindingSeverity.WARNING),), worst=FindingSeverity.WARNING)
-    monkeypatch.setattr(check_command, "check_site", lambda *_: report)
+def test_check_json_has_every_field(run: Run, report: Report) -> None:
+    report("warning")
 
-    run(monkeypatch, "check", "--json")
-
-    assert json.loads(capsys.readouterr().out) == {
-        "items": [
-            {
-                "name": "poller",
-                "state": "warning",
-                "found": "f",
-                "right": "r",
-                "commands": ["mend"],
-                "where": "",
-                "hint": "",
-            }
-        ],
-        "worst": "warning",
-    }
+    item: dict[str, object] = {"name": "poller", "state": "warning", "found": "f", "right": "r"}
+    item |= {"commands": ["mend"], "where": "", "hint": ""}
+    assert json.loads(run("check", "--json")[1]) == {"items": [item], "worst": "warning"}
 
 
 def commands(group: click.Command, name: str) -> dict[str, click.Command]:

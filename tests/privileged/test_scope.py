@@ -112,20 +112,11 @@ def test_switching_to_a_user_limits_the_number_of_processes(monkeypatch: pytest.
     assert os.read(reads, 100).decode() != repr(before)
 
 
-def test_ending_a_scope_kills_every_process(held: Held) -> None:
-    def act() -> None:
-        hide(held)
-        signal.pause()
-
-    made = held.run(act)
-    assert held.heard() == b"hidden"
-    made.end()
-
-    assert held.heard() == b""
-
-
-def test_a_stopped_program_is_killed_with_its_scope(held: Held) -> None:
-    made = held.run(lambda: (hide(held), os.kill(os.getpid(), signal.SIGSTOP)))
+@pytest.mark.parametrize(
+    "wait", [signal.pause, lambda: os.kill(os.getpid(), signal.SIGSTOP)], ids=["paused", "stopped"]
+)
+def test_ending_a_scope_kills_every_process(held: Held, wait: Callable[[], object]) -> None:
+    made = held.run(lambda: (hide(held), wait()))
     assert held.heard() == b"hidden"
     made.end()
 

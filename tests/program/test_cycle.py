@@ -127,6 +127,12 @@ class Stopping(Balance):
         return super().gather()
 
 
+def run_until_stopped(balance: Stopping, *sayings: Callable[..., None]) -> None:
+    """Run the balance's cycles until it is stopped."""
+    signals = balance.signals
+    service_cycle.run_cycles_forever(balance, signals, signals, signals.clock, *sayings)  # type: ignore[arg-type]  # what it needs of them
+
+
 @pytest.fixture
 def balance(tmp_path: Path) -> Balance:
     """Return a program for which two jobs wait."""
@@ -174,7 +180,7 @@ def test_a_failed_cycle_is_followed_by_recovery_and_the_next_cycle(
     waiting = Waiting()
     balance = Stopping(tmp_path, waiting, cycles=3)
     balance.faults += [UNREACHED, UNREACHED]
-    service_cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+    run_until_stopped(balance)
 
     why = "qstat: unable to contact qmaster"
     anew = ["release", "recover", "gather"]
@@ -195,11 +201,11 @@ def test_the_sentence_of_a_campaign_cycle_is_logged(tmp_path: Path, caplog: pyte
     waiting = Waiting()
     balance = Stopping(tmp_path, waiting, cycles=2)
     balance.waiting = 0
-    service_cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock, log_cycle_sentence)  # type: ignore[arg-type]  # what it needs of them
+    run_until_stopped(balance, log_cycle_sentence)
     assert "event=round" not in caplog.text
 
     waiting.is_stopped, balance.waiting, balance.cycles = False, 2, 1
-    service_cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock, log_cycle_sentence)  # type: ignore[arg-type]  # what it needs of them
+    run_until_stopped(balance, log_cycle_sentence)
 
     assert "event=round does='2 jobs waiting: add 2'" in caplog.text
 
@@ -224,9 +230,8 @@ class Failing(Stopping):
 
 def test_consecutive_failures_double_the_pause_up_to_a_minute(tmp_path: Path) -> None:
     """A successful cycle resets the pause."""
-    waiting = Waiting()
-    balance = Failing(tmp_path, waiting, fails="xxxxxx.x.")
-    service_cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+    balance = Failing(tmp_path, Waiting(), fails="xxxxxx.x.")
+    run_until_stopped(balance)
 
     pauses = [after - before for before, after in pairwise(balance.began_s)]
     first, longest = FIRST_PAUSE_S, LONGEST_PAUSE_S
@@ -234,9 +239,8 @@ def test_consecutive_failures_double_the_pause_up_to_a_minute(tmp_path: Path) ->
 
 
 def test_a_stopped_program_finishes_its_cycle(tmp_path: Path) -> None:
-    waiting = Waiting()
-    balance = Stopping(tmp_path, waiting, cycles=1)
-    service_cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+    balance = Stopping(tmp_path, Waiting(), cycles=1)
+    run_until_stopped(balance)
 
     assert balance.done == ["gather", "add, 1 kept", "add, 1 kept"]
 
@@ -244,12 +248,11 @@ def test_a_stopped_program_finishes_its_cycle(tmp_path: Path) -> None:
 @pytest.mark.parametrize("fault", [ZeroDivisionError, RuntimeError, RecursionError])
 def test_an_unexpected_exception_ends_the_program(tmp_path: Path, fault: type[Exception]) -> None:
     """Its supervisor restarts the program, and the log has the traceback."""
-    waiting = Waiting()
-    balance = Stopping(tmp_path, waiting, cycles=1)
+    balance = Stopping(tmp_path, Waiting(), cycles=1)
     balance.faults.append(fault())
 
     with pytest.raises(fault):
-        service_cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+        run_until_stopped(balance)
 
 
 class Threaded(Stopping):
@@ -275,10 +278,9 @@ class Threaded(Stopping):
 def test_a_thread_or_process_that_cannot_start_does_not_end_the_program(capfd: pytest.CaptureFixture[str]) -> None:
     def act(give_room: Callable[[], None]) -> None:
         logging.basicConfig(level=logging.INFO, force=True)
-        waiting = Waiting()
         with TemporaryDirectory() as folder:
-            balance = Threaded(Path(folder), waiting, give_room)
-            service_cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+            balance = Threaded(Path(folder), Waiting(), give_room)
+            run_until_stopped(balance)
         assert balance.done[-2:] == ["add, 1 kept", "add, 1 kept"]
 
     without_room(act)
@@ -304,7 +306,7 @@ def test_a_failed_look_for_news_counts_as_a_failed_cycle(tmp_path: Path) -> None
     """The next cycle recovers first, and comes no sooner."""
     waiting = Waiting()
     balance = Losing(tmp_path, waiting, cycles=2)
-    service_cycle.run_cycles_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+    run_until_stopped(balance)
 
     after = balance.done[balance.done.index("look") :]
     assert after[:4] == ["look", "release", "recover", "gather"]

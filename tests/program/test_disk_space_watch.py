@@ -6,6 +6,7 @@ import re
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,23 +19,12 @@ from gridbridge.site import site_inspection
 from tests.contract.waiting import until
 
 
-class Time:
-    """A clock that the test advances."""
-
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-
-    def __call__(self) -> float:
-        """Return the time."""
-        return self.now_s
-
-
 def test_an_unwritable_folder_is_logged_once_and_so_is_its_recovery(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    time, folder = Time(), tmp_path / "spool"
-    watch = service_disk_space.FullServiceFolderWatch((str(tmp_path), str(folder)), time)
+    time, folder = SimpleNamespace(now_s=1000.0), tmp_path / "spool"
+    watch = service_disk_space.FullServiceFolderWatch((str(tmp_path), str(folder)), lambda: time.now_s)
     told = []
     for change in (lambda: None, lambda: None, folder.mkdir, lambda: None, folder.rmdir):
         change()
@@ -48,8 +38,8 @@ def test_an_unwritable_folder_is_logged_once_and_so_is_its_recovery(
 
 
 def test_folders_are_checked_at_intervals_and_left_clean(tmp_path: Path) -> None:
-    time = Time()
-    watch = service_disk_space.FullServiceFolderWatch((str(tmp_path),), time)
+    time = SimpleNamespace(now_s=1000.0)
+    watch = service_disk_space.FullServiceFolderWatch((str(tmp_path),), lambda: time.now_s)
     before = watch.lacks()
     tmp_path.chmod(0o755)
     os.rename(tmp_path, f"{tmp_path}.away")
@@ -74,10 +64,10 @@ def test_free_space_of_a_folder_is_measured(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
 def test_a_full_tmpdir_of_starters_closes_the_queues(tmp_path: Path) -> None:
     """A missing TMPDIR is execd's problem, and closes no queue."""
-    folder, time = tmp_path / "tmp", Time()
+    folder, time = tmp_path / "tmp", SimpleNamespace(now_s=1000.0)
     folder.mkdir()
     watch = service_disk_space.FullServiceFolderWatch(
-        (str(tmp_path),), time, lambda: (str(folder), str(tmp_path / "none"))
+        (str(tmp_path),), lambda: time.now_s, lambda: (str(folder), str(tmp_path / "none"))
     )
     before = watch.lacks()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], check=True)
@@ -143,7 +133,7 @@ def test_the_tmpdirs_of_transfer_queues_are_queried_at_home(tmp_path: Path) -> N
     client.chmod(0o755)
     policy = configuration_file.parse_configuration("gridbridge.toml", SITE.format(folder=tmp_path).encode())
     workers = OwnerThreadPools()
-    tmpdirs = service_disk_space.StarterTmpdirQuery(policy, workers, Time())
+    tmpdirs = service_disk_space.StarterTmpdirQuery(policy, workers, lambda: 0.0)
 
     assert until(tmpdirs.folders, "the answer") == {"/var/tmp/sge"}
     workers.dismiss()

@@ -119,9 +119,20 @@ class Site:
         )
         self.campaigns.insert_campaign(one, "token")
 
-    def cycle(self) -> None:
-        """Run one cycle as the runner does."""
-        self.do(rules.plan_campaign_cycle(self.updator.gather_situation()))
+    def run_cycles(self, number: int = 1) -> None:
+        """Run cycles as the runner does."""
+        for _ in range(number):
+            self.do(rules.plan_campaign_cycle(self.updator.gather_situation()))
+
+    def sent(self) -> list[list[str]]:
+        """Return the cluster and the tasks of each submission."""
+        return [told.split()[2:] for told in self.grid.told if told.startswith("submit")]
+
+    def counts(self) -> tuple[CampaignState, int, int]:
+        """Return the campaign's state, and the number of its ended and failed tasks."""
+        found = self.campaigns.find_campaign(1)
+        assert found
+        return found.state, found.ended, found.failed
 
 
 def listed(job_id: int, places: range, fact: str) -> ClusterJobListRow:
@@ -141,66 +152,49 @@ def test_a_campaign_runs_to_its_end_without_a_local_cluster(site: Site) -> None:
     site.bring(2 * SLOTS)
     assert site.policy.local is None
 
-    for _ in range(3):
-        site.cycle()
+    site.run_cycles(3)
 
-    found = site.campaigns.find_campaign(1)
-    assert found
-    sent = {told.split()[2] for told in site.grid.told if told.startswith("submit")}
-    assert sent == {"beta", "gamma"}
+    assert {cluster for cluster, _ in site.sent()} == {"beta", "gamma"}
     assert site.campaigns.open_arrays() == ()
-    assert (found.state, found.ended, found.failed) == (CampaignState.TERMINATED, 2 * SLOTS, 2)
+    assert site.counts() == (CampaignState.TERMINATED, 2 * SLOTS, 2)
 
 
 def test_a_test_campaign_sends_one_task_to_each_cluster(site: Site) -> None:
     """Gamma answers late, and beta gets no second task meanwhile."""
     site.bring(2, CampaignType.TEST)
     site.silent = {"gamma"}
-    for _ in range(3):
-        site.cycle()
-    before = site.campaigns.find_campaign(1)
+    site.run_cycles(3)
+    before = site.counts()
     site.silent.clear()
-    for _ in range(3):
-        site.cycle()
+    site.run_cycles(3)
 
-    found = site.campaigns.find_campaign(1)
-    assert before
-    assert found
-    sent = [told for told in site.grid.told if told.startswith("submit")]
-    assert sent == ["submit 1 beta 0:1", "submit 2 gamma 1:1"]
-    assert (before.state, before.ended) == (CampaignState.IN_TREATMENT, 1)
-    assert (found.state, found.ended) == (CampaignState.TERMINATED, 2)
+    assert site.sent() == [["beta", "0:1"], ["gamma", "1:1"]]
+    assert before[:2] == (CampaignState.IN_TREATMENT, 1)
+    assert site.counts()[:2] == (CampaignState.TERMINATED, 2)
 
 
 def test_a_slow_last_task_is_copied_and_deleted_after_the_copy_succeeded(site: Site) -> None:
     """What runs long at beta gets a copy at gamma, and is counted once."""
     site.bring(2 * SLOTS, is_idempotent=True)
-    site.cycle()
+    site.run_cycles()
     site.hanging["beta"] = listed(71, range(SLOTS, SLOTS + 1), JobStateFact.RUNNING)
     site.now += timedelta(hours=1)
-    for _ in range(4):
-        site.cycle()
+    site.run_cycles(4)
 
-    found = site.campaigns.find_campaign(1)
-    assert found
     told = [one for one in site.grid.told if not one.startswith("release")]
     assert told[2:4] == ["submit 3 gamma 3:2", f"end 1 {[SLOTS]}"]
-    assert (found.state, found.ended, found.failed) == (CampaignState.TERMINATED, 2 * SLOTS, 2)
+    assert site.counts() == (CampaignState.TERMINATED, 2 * SLOTS, 2)
 
 
 def test_a_task_that_always_loses_its_host_fails_after_its_retries(site: Site) -> None:
     """Earlier attempts at all clusters count."""
     site.bring(1)
     site.end = JobEnd(reason="failed 100")
-    for _ in range(9):
-        site.cycle()
+    site.run_cycles(9)
 
-    found = site.campaigns.find_campaign(1)
-    assert found
-    sent = [told.split()[2:] for told in site.grid.told if told.startswith("submit")]
     times = site.policy.failures.site_fault + 1
-    assert sent == [[("beta", "gamma")[n % 2], f"0:{n + 1}"] for n in range(times)]
-    assert (found.state, found.ended, found.failed) == (CampaignState.TERMINATED, 1, 1)
+    assert site.sent() == [[("beta", "gamma")[n % 2], f"0:{n + 1}"] for n in range(times)]
+    assert site.counts() == (CampaignState.TERMINATED, 1, 1)
 
 
 @pytest.mark.parametrize(("stress", "drained"), [("0.8", set()), ("0.1", {"beta"})])
@@ -217,50 +211,45 @@ def test_a_stressed_or_drained_cluster_gets_no_task_and_arrays_stay_below_limits
     site.limits = {"gamma": ClusterArrayLimits(tasks=3)}
     site.bring(2 * SLOTS)
 
-    site.cycle()
+    site.run_cycles()
     database.close()
 
-    sent = [told for told in site.grid.told if told.startswith("submit")]
-    assert sent == ["submit 1 gamma 0:1,1:1,2:1", "submit 2 gamma 3:1"]
+    assert site.sent() == [["gamma", "0:1,1:1,2:1"], ["gamma", "3:1"]]
 
 
 def test_each_cluster_runs_the_prologue_first_and_the_epilogue_last(site: Site) -> None:
     """Neither counts as a task."""
     site.bring(2 * SLOTS, wish=replace(WISH, prologue="make", epilogue="clean"))
-    for _ in range(9):
-        site.cycle()
+    site.run_cycles(9)
 
-    found = site.campaigns.find_campaign(1)
-    assert found
-    sent = [told.split()[2:] for told in site.grid.told if told.startswith("submit")]
+    sent = site.sent()
     first, last = FIRST_PROLOGUE_TASK, FIRST_PROLOGUE_TASK + 1  # of beta; gamma's follow
     steps = [[f"{each + more}:1" for more in (0, 2)] for each in (first, last)]
     assert [sorted(each[1] for each in some) for some in (sent[:2], sent[-2:])] == steps
     assert [[each[0] for each in sent[at : at + 2]] for at in (0, 2, 4)] == [["beta", "gamma"]] * 3
     assert len(sent) == 6
-    assert (found.state, found.ended, found.failed) == (CampaignState.TERMINATED, 2 * SLOTS, 2)
+    assert site.counts() == (CampaignState.TERMINATED, 2 * SLOTS, 2)
 
 
 def test_waiting_tasks_reserve_their_slots(site: Site) -> None:
     """Otherwise each cycle would send as many tasks again."""
     site.bring(9 * SLOTS)
-    site.cycle()
+    site.run_cycles()
     for name, job_id in (("beta", 71), ("gamma", 72)):
         site.hanging[name] = listed(job_id, range(1, SLOTS + 1), JobStateFact.WAITING)
+    assert [cluster for cluster, _ in site.sent()] == ["beta", "gamma"]
     before = [*site.grid.told]
-    site.cycle()
+    site.run_cycles()
 
-    assert [told.split()[2] for told in before if told.startswith("submit")] == ["beta", "gamma"]
     assert site.grid.told == before
 
 
 def test_a_waiting_prologue_is_deleted_after_the_last_task(site: Site) -> None:
     """Beta has run all of them meanwhile."""
     site.bring(2 * SLOTS, wish=replace(WISH, prologue="make"))
-    site.cycle()
+    site.run_cycles()
     site.hanging["gamma"] = listed(72, range(1, 2), JobStateFact.WAITING)
-    for _ in range(4):
-        site.cycle()
+    site.run_cycles(4)
 
     (of_array,) = TaskDeletionMarkRows(site.campaigns.database).deletion_marks().values()
     assert [mark.wiped_for for mark in of_array.values()] == [NikitaDeletionReason.UNNEEDED]
@@ -271,7 +260,7 @@ def test_a_silent_cluster_is_an_event_with_its_error(site: Site) -> None:
     site.silent = {"gamma"}
     site.updator._asking.troubles = {"gamma": "ssh: no route to host"}
 
-    site.cycle()
+    site.run_cycles()
 
     (event,) = EventAndSuccessRecordRows(site.campaigns.database).open_events()
     assert (event.code, event.cluster, event.why) == (*(CampaignEventCode.GET_JOBS, "gamma"), "ssh: no route to host")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 
 import pytest
 from pytest_subprocess import FakeProcess
@@ -19,27 +20,16 @@ LIMIT_PER_S = 2.0
 LIMIT_S = 30.0
 
 
-class Clock:
-    """Seconds that the test sets."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        """Return the set time."""
-        return self.now_s
+@pytest.fixture
+def clock() -> SimpleNamespace:
+    return SimpleNamespace(now_s=0.0)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def push(tmp_path: Path, clock: Clock, fp: FakeProcess) -> Iterator[QeventJobEndReceiver]:
+def push(tmp_path: Path, clock: SimpleNamespace, fp: FakeProcess) -> Iterator[QeventJobEndReceiver]:
     fp.keep_last_process(True)
     argv = client_commands.end_watcher_command(CELL)
-    one = QeventJobEndReceiver(argv, CELL.environment(), LIMIT_PER_S, str(tmp_path), clock)
+    one = QeventJobEndReceiver(argv, CELL.environment(), LIMIT_PER_S, str(tmp_path), lambda: clock.now_s)
     yield one
     one.stop()
 
@@ -50,7 +40,7 @@ def runs(fp: FakeProcess) -> None:
     fp.register([*QEVENT, fp.any()], callback=lambda _: ended.wait(LIMIT_S), signal_callback=lambda *_: ended.set())
 
 
-def test_qevent_is_started_once(push: QeventJobEndReceiver, fp: FakeProcess, clock: Clock) -> None:
+def test_qevent_is_started_once(push: QeventJobEndReceiver, fp: FakeProcess, clock: SimpleNamespace) -> None:
     runs(fp)
     for _ in range(3):
         push.ended()
@@ -63,7 +53,9 @@ def test_qevent_is_started_once(push: QeventJobEndReceiver, fp: FakeProcess, clo
     ]
 
 
-def test_an_ended_qevent_is_restarted_after_a_pause(push: QeventJobEndReceiver, fp: FakeProcess, clock: Clock) -> None:
+def test_an_ended_qevent_is_restarted_after_a_pause(
+    push: QeventJobEndReceiver, fp: FakeProcess, clock: SimpleNamespace
+) -> None:
     """Its qmaster is down, and stays down for more than a moment."""
     fp.register([*QEVENT, fp.any()])
     started = []
@@ -90,7 +82,7 @@ def test_pushed_job_ends_are_read(
 
 
 def test_job_ends_above_the_rate_are_left_to_polling(
-    push: QeventJobEndReceiver, fp: FakeProcess, clock: Clock, tmp_path: Path
+    push: QeventJobEndReceiver, fp: FakeProcess, clock: SimpleNamespace, tmp_path: Path
 ) -> None:
     runs(fp)
     many = int(LIMIT_PER_S * WINDOW_S) + 1

@@ -8,7 +8,6 @@ import pwd
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,32 +42,36 @@ def far(shell: str, request: bytes, noise: str = "") -> CompletedProgram:
 
 
 def run(
-    shell: str, *argv: str, env: dict[str, str] | None = None, stdin: bytes = b"", noise: str = ""
-) -> CompletedProgram | None:
-    request = ssh.encode_ssh_request(TOKEN, argv, env or {}, LIMIT_S, stdin)
-    return ssh.decode_ssh_answer(TOKEN, argv, far(shell, request, noise))
+    shell: str,
+    *argv: str,
+    env: dict[str, str] | None = None,
+    stdin: bytes = b"",
+    noise: str = "",
+    limit_s: float = LIMIT_S,
+) -> tuple[int, bytes, bytes]:
+    """Run a program at the remote host; return its status, output and errors."""
+    request = ssh.encode_ssh_request(TOKEN, argv, env or {}, limit_s, stdin)
+    done = ssh.decode_ssh_answer(TOKEN, argv, far(shell, request, noise))
+    assert done
+    assert done.status is not None
+    return done.status, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 @settings(max_examples=60)
 @given(arguments=st.lists(TEXT, max_size=5), stdin=st.binary(max_size=80).filter(lambda b: 0 not in b))
 def test_arguments_and_input_arrive_unchanged(shell: str, arguments: list[str], stdin: bytes) -> None:
-    done = run(shell, "/bin/sh", "-c", SHOW, "sh", *arguments, stdin=stdin)
-
-    assert done
-    assert (done.status, done.stderr) == (0, b"")
-    assert done.stdout == b"".join(os.fsencode(word) + b"\n." for word in arguments) + stdin
+    shown = b"".join(os.fsencode(word) + b"\n." for word in arguments) + stdin
+    assert run(shell, "/bin/sh", "-c", SHOW, "sh", *arguments, stdin=stdin) == (0, shown, b"")
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 @settings(max_examples=60)
 @given(env=st.dictionaries(VARIABLE, TEXT, max_size=5))
 def test_a_remote_program_gets_exactly_the_given_environment(shell: str, env: dict[str, str]) -> None:
-    done = run(shell, "/usr/bin/env", "-0", env=env)
+    _, shown, _ = run(shell, "/usr/bin/env", "-0", env=env)
 
-    assert done
-    shown = set(done.stdout.split(b"\0")) - {b""}
-    assert shown == {os.fsencode(f"{name}={value}") for name, value in env.items()}
+    assert set(shown.split(b"\0")) - {b""} == {os.fsencode(f"{name}={value}") for name, value in env.items()}
 
 
 @given(text=TEXT)
@@ -103,27 +106,18 @@ def test_a_missing_remote_program_fails_with_status_127(shell: str, program: str
 def test_exit_status_and_output_of_a_remote_program_arrive(
     shell: str, script: str, expected: tuple[int, bytes, bytes]
 ) -> None:
-    done = run(shell, "/bin/sh", "-c", script, stdin=b"unread")
-
-    assert done
-    assert (done.status, done.stdout, done.stderr) == expected
+    assert run(shell, "/bin/sh", "-c", script, stdin=b"unread") == expected
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_signal_that_killed_a_remote_program_is_reported(shell: str) -> None:
-    done = run(shell, "/bin/sh", "-c", "kill -9 $$", stdin=b"unread")
-
-    assert done
-    assert (done.status, done.stdout) == (-9, b"")
+    assert run(shell, "/bin/sh", "-c", "kill -9 $$", stdin=b"unread")[:2] == (-9, b"")
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_output_of_the_login_shell_is_ignored(shell: str) -> None:
     """A .bashrc that prints a greeting is read before a command by ssh."""
-    done = run(shell, "/bin/echo", "x", noise="echo welcome; echo hello >&2; ")
-
-    assert done
-    assert (done.stdout, done.stderr) == (b"x\n", b"")
+    assert run(shell, "/bin/echo", "x", noise="echo welcome; echo hello >&2; ") == (0, b"x\n", b"")
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -151,26 +145,17 @@ def test_an_incomplete_answer_is_none(stdout: bytes, stderr: bytes) -> None:
 
 
 def test_a_remote_program_is_killed_at_its_time_limit() -> None:
-    request = ssh.encode_ssh_request(TOKEN, ("/bin/sleep", "30"), {}, 0.2, b"")
-    done = ssh.decode_ssh_answer(TOKEN, ("sleep",), far("/bin/dash", request))
-
-    assert done
-    assert done.status == -9
+    assert run("/bin/dash", "/bin/sleep", "30", limit_s=0.2)[0] == -9
 
 
 def test_a_program_without_a_login_runs_locally() -> None:
     assert ssh.run_over_ssh(None, ("/bin/cat",), {}, LIMIT_S, b"in").stdout == b"in"
 
 
-@pytest.fixture(
-    params=[ssh.OpenSshClient, SshSessionsOfProgram, IdleSshSessions, KeptSshConnections, LazyKeptSshConnections],
-    ids=["client", "line", "lines", "connection", "connection later"],
+EACH_CARRIER = pytest.mark.parametrize(
+    "carrier",
+    [ssh.OpenSshClient, SshSessionsOfProgram, IdleSshSessions, KeptSshConnections, LazyKeptSshConnections],
 )
-def carrier(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Send requests by each kind of connection."""
-    ssh.set_ssh_request_carrier(request.param())
-    yield
-    ssh.set_ssh_request_carrier(ssh.OpenSshClient())
 
 
 def test_ssh_options_disable_agent_and_prompts() -> None:
@@ -190,34 +175,25 @@ def test_ssh_options_disable_agent_and_prompts() -> None:
     }.items() <= said.items()
 
 
-@pytest.fixture
-def connections() -> Iterator[None]:
-    """Send requests by the connections of the service."""
-    ssh.set_ssh_request_carrier(KeptSshConnections())
-    yield
-    ssh.set_ssh_request_carrier(ssh.OpenSshClient())
-
-
-@pytest.mark.usefixtures("carrier")
-def test_a_closed_port_is_a_host_not_reached() -> None:
+@EACH_CARRIER
+def test_a_closed_port_is_a_host_not_reached(carrier: type[ssh.OpenSshClient]) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         login = SshLogin(host="127.0.0.1", port=str(closed.getsockname()[1]))
         with pytest.raises(HostNotReached, match=r"can't reach 127\.0\.0\.1") as failed:
-            ssh.run_over_ssh(login, ("/bin/true",), {}, LIMIT_S, b"script")
+            ssh.run_over_ssh(login, ("/bin/true",), {}, LIMIT_S, b"script", carrier())
 
     assert failed.value.transient
 
 
-@pytest.mark.usefixtures("carrier")
-def test_a_silent_port_is_a_host_not_reached() -> None:
+@EACH_CARRIER
+def test_a_silent_port_is_a_host_not_reached(carrier: type[ssh.OpenSshClient]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         login = SshLogin(host="127.0.0.1", port=str(silent.getsockname()[1]))
         with pytest.raises(HostNotReached, match=r"can't reach 127\.0\.0\.1"):
-            ssh.run_over_ssh(login, ("/bin/true",), {}, 0.5, b"script")
+            ssh.run_over_ssh(login, ("/bin/true",), {}, 0.5, b"script", carrier())
 
 
-@pytest.mark.usefixtures("connections")
 @pytest.mark.parametrize(
     ("name", "line"), [("known_hosts", "far ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI\n"), ("config", "broken\n")]
 )
@@ -233,7 +209,9 @@ def test_an_invalid_line_in_a_users_ssh_files_is_reported(
     monkeypatch.setattr(login, "SITE_KNOWN_HOSTS", str(tmp_path / "none"))
 
     with pytest.raises(HostNotReached) as failed:
-        ssh.run_over_ssh(SshLogin(host="127.0.0.1", port="1"), ("/bin/true",), {}, LIMIT_S)
+        ssh.run_over_ssh(
+            SshLogin(host="127.0.0.1", port="1"), ("/bin/true",), {}, LIMIT_S, carrier=KeptSshConnections()
+        )
 
     assert str(tmp_path / ".ssh" / name) in str(failed.value)
 

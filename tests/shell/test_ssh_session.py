@@ -31,19 +31,19 @@ def line() -> Iterator[SshClientProcess]:
     line.end()
 
 
-def ask(line: SshClientProcess, token: str, script: str, stdin: bytes = b"") -> CompletedProgram | None:
+def ask(line: SshClientProcess, token: str, script: str, stdin: bytes = b"") -> CompletedProgram:
     request = ssh.encode_ssh_request(token, ("/bin/sh", "-c", script), {}, LIMIT_S, stdin)
     exchange = SshSessionRequest(line, token, request)
-    is_done = exchange.is_done_by(time.monotonic() + LIMIT_S)
-    return ssh.decode_ssh_answer(token, FAR, exchange.answer()) if is_done else None
+    assert exchange.is_done_by(time.monotonic() + LIMIT_S)
+    done = ssh.decode_ssh_answer(token, FAR, exchange.answer())
+    assert done
+    return done
 
 
 def test_one_remote_shell_runs_one_request_after_another(line: SshClientProcess) -> None:
     first = ask(line, TOKENS[0], "cat; echo $PPID >&2; exit 3", b"in")
     second = ask(line, TOKENS[1], "cat; echo end")
 
-    assert first
-    assert second
     assert (first.status, first.stdout) == (3, b"in")
     assert (second.status, second.stdout, second.stderr) == (0, b"end\n", b"")
 
@@ -53,8 +53,6 @@ def test_a_request_larger_than_a_pipe_buffer_arrives_complete(line: SshClientPro
     done = ask(line, TOKENS[0], "cksum", script)
     again = ask(line, TOKENS[1], "wc -c", script)
 
-    assert done
-    assert again
     assert int(again.stdout) == int(done.stdout.split()[1]) == len(script)
 
 
@@ -92,12 +90,21 @@ def test_a_missing_ssh_client_fails_with_status_127() -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_threads_share_the_login_that_was_begun_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A login costs both hosts more than a request."""
+RUN_LOCALLY = 'for last; do :; done\nexec sh -c "$last"\n'
+
+
+@pytest.fixture(name="logins")
+def _logins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let a script stand for the ssh client; return the file to which it appends a line per login."""
     client, logins = tmp_path / "ssh", tmp_path / "logins"
-    client.write_text(f'#!/bin/sh\necho >>{logins}\nfor last; do :; done\nexec sh -c "$last"\n')
+    client.write_text(f"#!/bin/sh\necho >>{logins}\n{RUN_LOCALLY}")
     client.chmod(0o755)
     monkeypatch.setattr(ssh, "CLIENT", str(client))
+    return logins
+
+
+def test_threads_share_the_login_that_was_begun_first(logins: Path) -> None:
+    """A login costs both hosts more than a request."""
     login, pool = SshLogin(host="far"), IdleSshSessions()
 
     pool.begin(login)
@@ -110,11 +117,8 @@ def test_threads_share_the_login_that_was_begun_first(tmp_path: Path, monkeypatc
     assert logins.read_text() == "\n"
 
 
-def test_a_hanging_request_does_not_block_other_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = tmp_path / "ssh"
-    client.write_text('#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n')
-    client.chmod(0o755)
-    monkeypatch.setattr(ssh, "CLIENT", str(client))
+@pytest.mark.usefixtures("logins")
+def test_a_hanging_request_does_not_block_other_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssh_connections_shared_by_threads, "PATIENCE_S", 0.05)
     login, pool = SshLogin(host="far"), IdleSshSessions()
 
@@ -124,12 +128,10 @@ def test_a_hanging_request_does_not_block_other_requests(tmp_path: Path, monkeyp
         assert not hanging.done()
 
 
-def test_a_silent_host_gets_no_further_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_host_gets_no_further_request(logins: Path) -> None:
     """Each further request would wait for its whole time limit."""
-    client, logins = tmp_path / "ssh", tmp_path / "logins"
-    client.write_text(f"#!/bin/sh\necho >>{logins}\nexec sleep 60\n")
-    client.chmod(0o755)
-    monkeypatch.setattr(ssh, "CLIENT", str(client))
+    client = Path(ssh.CLIENT)
+    client.write_text(client.read_text().replace(RUN_LOCALLY, "exec sleep 60\n"))
     pool = IdleSshSessions()
 
     began_s = time.monotonic()

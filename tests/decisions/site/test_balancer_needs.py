@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.site import balancer_setup_requirements
+from gridbridge.decisions.site.balancer_setup_requirements import (
+    BY_NUMBER,
+    CRON_LINE,
+    SUDOERS_LINE,
+    balancer_rights_removal_edits,
+    balancer_setup_findings,
+    is_balancer_configured,
+    running_balancer_findings,
+)
 from gridbridge.model.elastic.balancer_config_sections import (
     BalanceSection,
     MachineBootstrapSection,
@@ -14,7 +22,7 @@ from gridbridge.model.elastic.balancer_config_sections import (
     NodePoolSection,
 )
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_HOME, BALANCE_SUDOERS
-from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit, SetupEditVerb
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.model.site.site_check_facts import (
     BalancerCellFacts,
     BalancerFacts,
@@ -46,8 +54,8 @@ RIGHT = BalancerFacts(
         BALANCE_CRON: path(0o644, owner=0),
         KEY: path(0o600),
     },
-    sudoers=f"{balancer_setup_requirements.SUDOERS_LINE}\n",
-    cron=f"{balancer_setup_requirements.CRON_LINE}\n",
+    sudoers=f"{SUDOERS_LINE}\n",
+    cron=f"{CRON_LINE}\n",
     cell=BalancerCellFacts(
         name="alpha",
         master="alpha-master",
@@ -70,13 +78,14 @@ POLICY = Policy(
 )
 
 
+def findings(facts: BalancerFacts, policy: Policy = POLICY) -> list[CheckFinding]:
+    """Return the findings about the set-up, and then about the running balancer."""
+    return [*balancer_setup_findings(facts, policy), *running_balancer_findings(facts, policy, NOW)]
+
+
 def wrong(facts: BalancerFacts, policy: Policy = POLICY) -> dict[str, list[str]]:
     """Return the broken items with the lines that correct them."""
-    found = (
-        *balancer_setup_requirements.balancer_setup_findings(facts, policy),
-        *balancer_setup_requirements.running_balancer_findings(facts, policy, NOW),
-    )
-    broken = (one for one in found if one.state == FindingSeverity.BROKEN)
+    broken = (one for one in findings(facts, policy) if one.state == FindingSeverity.BROKEN)
     return {one.item: [edit.value or edit.verb for edit in one.mend] for one in broken}
 
 
@@ -87,12 +96,7 @@ def without(name: str) -> BalancerFacts:
 
 
 def test_a_complete_balancer_setup_has_only_ok_findings() -> None:
-    found = (
-        *balancer_setup_requirements.balancer_setup_findings(RIGHT, POLICY),
-        *balancer_setup_requirements.running_balancer_findings(RIGHT, POLICY, NOW),
-    )
-
-    assert {FindingSeverity.OK} == {one.state for one in found}
+    assert {FindingSeverity.OK} == {one.state for one in findings(RIGHT)}
 
 
 def test_a_bare_host_gets_every_item_and_the_cron_file_last() -> None:
@@ -102,13 +106,10 @@ def test_a_bare_host_gets_every_item_and_the_cron_file_last() -> None:
         cell=BalancerCellFacts(name="alpha", master="alpha-master", managers=(), admin_hosts=()),
     )
 
-    items = [one.item for one in balancer_setup_requirements.balancer_setup_findings(bare, POLICY)]
+    found = [*balancer_setup_findings(bare, POLICY)]
 
-    assert f"account {BALANCE_ACCOUNT}" == items[0]
-    assert f"file {BALANCE_CRON}" == items[-1]
-    assert {FindingSeverity.BROKEN} == {
-        one.state for one in balancer_setup_requirements.balancer_setup_findings(bare, POLICY)
-    }
+    assert (f"account {BALANCE_ACCOUNT}", f"file {BALANCE_CRON}") == (found[0].item, found[-1].item)
+    assert {FindingSeverity.BROKEN} == {one.state for one in found}
 
 
 def test_a_root_owned_folder_is_broken_while_the_account_is_missing() -> None:
@@ -121,13 +122,13 @@ def test_a_root_owned_folder_is_broken_while_the_account_is_missing() -> None:
 @pytest.mark.parametrize(
     ("facts", "item", "line"),
     [
-        (without(BALANCE_CRON), f"file {BALANCE_CRON}", balancer_setup_requirements.CRON_LINE),
-        (replace(RIGHT, cron="# nothing\n"), f"file {BALANCE_CRON}", balancer_setup_requirements.CRON_LINE),
-        (without(BALANCE_SUDOERS), f"sudoers {BALANCE_SUDOERS}", balancer_setup_requirements.SUDOERS_LINE),
+        (without(BALANCE_CRON), f"file {BALANCE_CRON}", CRON_LINE),
+        (replace(RIGHT, cron="# nothing\n"), f"file {BALANCE_CRON}", CRON_LINE),
+        (without(BALANCE_SUDOERS), f"sudoers {BALANCE_SUDOERS}", SUDOERS_LINE),
         (
-            replace(RIGHT, sudoers=f"{balancer_setup_requirements.SUDOERS_LINE}\nmallory ALL=(ALL) ALL\n"),
+            replace(RIGHT, sudoers=f"{SUDOERS_LINE}\nmallory ALL=(ALL) ALL\n"),
             f"sudoers {BALANCE_SUDOERS}",
-            balancer_setup_requirements.SUDOERS_LINE,
+            SUDOERS_LINE,
         ),
         (without(KEY), f"file {KEY}", "ssh-keygen"),
         (replace(RIGHT, paths={**RIGHT.paths, KEY: path(0o640)}), f"file {KEY}", "chmod 0600"),
@@ -183,9 +184,7 @@ def test_a_provider_without_an_executable_program_is_broken(found: PathFacts | N
     assert set(items) == (set() if is_right else {"provider cloud: /opt/site/rent"})
 
 
-@pytest.mark.parametrize(
-    ("order", "expected"), [("load", {"alpha: queue order": [balancer_setup_requirements.BY_NUMBER]}), ("seqno", {})]
-)
+@pytest.mark.parametrize(("order", "expected"), [("load", {"alpha: queue order": [BY_NUMBER]}), ("seqno", {})])
 def test_fill_first_needs_queues_sorted_by_sequence_number(order: str, expected: dict[str, list[str]]) -> None:
     assert RIGHT.cell
     facts = replace(RIGHT, cell=replace(RIGHT.cell, queue_order=order))
@@ -223,7 +222,7 @@ def test_a_stopped_balancer_is_broken_and_an_unanswered_query_is_a_warning() -> 
     blind = replace(RIGHT, last=replace(RIGHT.last, trouble="qstat: no answer"))
 
     assert "balancer" in wrong(old)
-    *_, last = balancer_setup_requirements.running_balancer_findings(blind, POLICY, NOW)
+    last = findings(blind)[-1]
     assert (FindingSeverity.WARNING, True) == (last.state, "qstat: no answer" in last.found)
 
 
@@ -240,31 +239,27 @@ def test_a_balancer_without_apply_is_late_only_as_a_systemd_unit() -> None:
 def test_a_balancer_that_never_ran_is_a_warning_or_a_note(applies: bool, state: FindingSeverity) -> None:
     policy = replace(POLICY, balance=BalanceSection(max_nodes=5, apply=applies))
 
-    *_, last = balancer_setup_requirements.running_balancer_findings(replace(RIGHT, last=None), policy, NOW)
-
-    assert state == last.state
+    assert state == findings(replace(RIGHT, last=None), policy)[-1].state
 
 
 def test_balancer_removal_begins_with_cron_and_keeps_the_account() -> None:
-    edits = tuple(balancer_setup_requirements.balancer_rights_removal_edits(RIGHT))
+    edits = tuple(balancer_rights_removal_edits(RIGHT))
 
     assert f"rm -f {BALANCE_CRON}" == edits[0].value
     assert [f"file {one}" for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [edit.name for edit in edits[:-1]]
     assert SetupEdit(verb=SetupEditVerb.DISMISS, cell="alpha", kind="manager", name=BALANCE_ACCOUNT) == edits[-1]
     assert not any(BALANCE_HOME in edit.value for edit in edits)
-    assert () == tuple(
-        balancer_setup_requirements.balancer_rights_removal_edits(BalancerFacts(host="alpha-master", uid=0))
-    )
+    assert () == tuple(balancer_rights_removal_edits(BalancerFacts(host="alpha-master", uid=0)))
 
 
 def test_balancer_removal_on_another_host_leaves_the_cell_unchanged() -> None:
-    edits = tuple(balancer_setup_requirements.balancer_rights_removal_edits(replace(RIGHT, host="alpha-old")))
+    edits = tuple(balancer_rights_removal_edits(replace(RIGHT, host="alpha-old")))
 
     assert [f"rm -f {one}" for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [edit.value for edit in edits]
 
 
 def test_balancer_removal_stops_the_systemd_unit_first() -> None:
-    first = next(iter(balancer_setup_requirements.balancer_rights_removal_edits(replace(RIGHT, has_unit=True)))).value
+    first = next(iter(balancer_rights_removal_edits(replace(RIGHT, has_unit=True)))).value
 
     assert first.startswith("systemctl disable --now gridbridge-balance.service && rm -f /etc/")
     assert first.endswith("/gridbridge-balance.service && systemctl daemon-reload")
@@ -274,8 +269,8 @@ def test_shipped_sudoers_and_cron_files_have_the_lines_of_setup() -> None:
     sudoers = (CONF / "sudoers/gridbridge-admin").read_text().splitlines()
     cron = (CONF / "cron.d/gridbridge-balance").read_text().splitlines()
 
-    assert balancer_setup_requirements.SUDOERS_LINE in sudoers
-    assert balancer_setup_requirements.CRON_LINE in cron
+    assert SUDOERS_LINE in sudoers
+    assert CRON_LINE in cron
 
 
 @pytest.mark.parametrize(
@@ -283,7 +278,7 @@ def test_shipped_sudoers_and_cron_files_have_the_lines_of_setup() -> None:
     [(POLICY, True), (replace(POLICY, pools={}), False), (replace(POLICY, balance=BalanceSection()), False)],
 )
 def test_a_balancer_is_configured_by_max_nodes_and_a_provider(policy: Policy, expected: bool) -> None:
-    assert expected == balancer_setup_requirements.is_balancer_configured(policy)
+    assert expected == is_balancer_configured(policy)
 
 
 def test_queues_and_host_groups_of_pools_must_exist() -> None:

@@ -60,6 +60,12 @@ def ready() -> BestEffortCellFacts:
     )
 
 
+def changed(name: str, **attributes: str) -> BestEffortCellFacts:
+    """Return a complete set-up in which attributes of one queue were changed."""
+    cell = ready()
+    return replace(cell, queues=cell.queues | {name: {**cell.queues[name], **attributes}})
+
+
 def edits(cell: BestEffortCellFacts, model: str = "all.q", most: int | None = None) -> list[SetupEdit]:
     """Return the needed edits in order."""
     found = besteffort_queue_findings("alpha", cell, model, most)
@@ -129,34 +135,22 @@ def test_the_best_effort_resource_is_made_forced() -> None:
     ("attribute", "value"), [("rerun", "TRUE"), ("suspend_method", "NONE"), ("hostlist", "n1"), ("user_lists", "NONE")]
 )
 def test_a_changed_attribute_of_a_best_effort_queue_is_restored(attribute: str, value: str) -> None:
-    cell = ready()
-    queue = {**cell.queues["gb-be1"], attribute: value}
-
-    (edit,) = edits(replace(cell, queues={**cell.queues, "gb-be1": queue}))
+    (edit,) = edits(changed("gb-be1", **{attribute: value}))
 
     assert (edit.verb, edit.name, edit.attribute) == (SetupEditVerb.REPLACE, "gb-be1", attribute)
 
 
-def without_resource() -> BestEffortCellFacts:
-    """Return a complete set-up in which one queue has lost gb_besteffort."""
-    cell = ready()
-    queue = cell.queues["gb-be1"] | {"complex_values": "NONE"}
-    return replace(cell, queues={**cell.queues, "gb-be1": queue})
-
-
 def test_a_best_effort_queue_without_its_resource_is_the_only_edit() -> None:
     """Without the resource the queue would accept and preempt everybody's jobs."""
-    (edit,) = edits(without_resource())
+    (edit,) = edits(changed("gb-be1", complex_values="NONE"))
 
     assert (edit.verb, edit.name, edit.value) == (SetupEditVerb.MERGE, "gb-be1", "gb_besteffort=TRUE")
 
 
 def test_a_host_specific_complex_list_gets_the_resource_too() -> None:
     """A host-specific list replaces the whole default list."""
-    cell = ready()
-    own = {"complex_values": "gb_besteffort=TRUE,[n1=exclusive=1],[@big=gb_besteffort=TRUE]"}
-    queue = cell.queues["gb-be1"] | own
-    (edit,) = edits(replace(cell, queues={**cell.queues, "gb-be1": queue}))
+    values = "gb_besteffort=TRUE,[n1=exclusive=1],[@big=gb_besteffort=TRUE]"
+    (edit,) = edits(changed("gb-be1", complex_values=values))
 
     assert (edit.verb, edit.name, edit.value) == (SetupEditVerb.MERGE, "gb-be1@n1", "gb_besteffort=TRUE")
 
@@ -242,9 +236,8 @@ def test_slots_by_host_are_formatted_as_a_queue_attribute() -> None:
 
 
 def test_best_effort_removal_suspends_tasks_first_and_keeps_foreign_settings() -> None:
-    cell = ready()
-    local = LOCAL | {"subordinate_list": "gb-be1=1,low.q=1,gb-be2=2"}
-    done = list(besteffort_removal_edits("alpha", replace(cell, queues={**cell.queues, "all.q": local})))
+    cell = changed("all.q", subordinate_list="gb-be1=1,low.q=1,gb-be2=2")
+    done = list(besteffort_removal_edits("alpha", cell))
 
     assert [(one.verb, one.name) for one in done] == [
         (SetupEditVerb.SUSPEND, "gb-be1"),
@@ -260,13 +253,9 @@ def test_best_effort_removal_suspends_tasks_first_and_keeps_foreign_settings() -
 
 
 def test_removal_includes_a_best_effort_queue_without_its_resource() -> None:
-    dropped = [
-        one.name
-        for one in besteffort_removal_edits("alpha", without_resource())
-        if one.verb == SetupEditVerb.DROP_QUEUE
-    ]
+    done = besteffort_removal_edits("alpha", changed("gb-be1", complex_values="NONE"))
 
-    assert dropped == ["gb-be1", "gb-be2"]
+    assert [one.name for one in done if one.verb == SetupEditVerb.DROP_QUEUE] == ["gb-be1", "gb-be2"]
 
 
 def test_removal_keeps_a_resource_that_another_queue_offers() -> None:
@@ -296,9 +285,7 @@ def test_a_queue_without_slots_needs_no_best_effort_queue() -> None:
 def test_parallel_environments_follow_the_model_queue_on_each_host(
     local: str, right: str, made: dict[str, str]
 ) -> None:
-    cell = ready()
-    model = cell.queues["all.q"] | {"pe_list": local}
-    cell = replace(cell, queues={**cell.queues, "all.q": model})
+    cell = changed("all.q", pe_list=local)
     done = {one.name: one.value for one in edits(cell) if one.attribute == "pe_list"}
     own = {name: {**cell.queues[name], "pe_list": right} for name in ("gb-be1", "gb-be2")}
 
@@ -309,9 +296,7 @@ def test_parallel_environments_follow_the_model_queue_on_each_host(
 @pytest.mark.parametrize(("attribute", "value"), [("rerun", "FALSE,[n1=TRUE]"), ("pe_list", "smp,[n1=NONE]")])
 def test_a_host_specific_value_that_the_model_lacks_is_purged(attribute: str, value: str) -> None:
     """Such a value stays when the default is replaced (seen on 8.1.9)."""
-    cell = ready()
-    queue = cell.queues["gb-be1"] | {attribute: value}
-    done = edits(replace(cell, queues={**cell.queues, "gb-be1": queue}))
+    done = edits(changed("gb-be1", **{attribute: value}))
 
     assert [qconf_parser_and_edits.setup_edit_shell_line(edit) for edit in done] == [
         f"qconf -purge queue {attribute} gb-be1@n1"

@@ -82,6 +82,12 @@ def judged(facts: TransferHostFacts) -> list[CheckFinding]:
     return [each for each in found if each.state != FindingSeverity.OK]
 
 
+def about(item: str, facts: TransferHostFacts, policy: Policy = POLICY) -> CheckFinding:
+    """Return the finding about an item of the running site."""
+    (found,) = [each for each in running_site_findings(facts, policy) if each.item == item]
+    return found
+
+
 def command(facts: TransferHostFacts) -> str:
     """Return the only command of the only finding."""
     ((edit,),) = [each.mend for each in judged(facts)]
@@ -248,33 +254,30 @@ OAR = ClusterFacts(version="OAR 2.5.9", ahead_s=0.4, master="frontend", slots=4)
 )
 def test_an_ssh_key_is_judged_by_a_login_to_the_account(trouble: str, state: FindingSeverity) -> None:
     key = SshKeyLoginFacts(cluster="beta", person="alice", account="al_beta", trouble=trouble)
-    found = running_site_findings(replace(a_host(), keys=(key,)), POLICY)
+    found = about("beta: key of alice", replace(a_host(), keys=(key,)))
 
-    (judged,) = [each for each in found if each.item == "beta: key of alice"]
-    assert (judged.state, trouble in judged.found) == (state, True)
-    assert "al_beta" in judged.found + judged.right
-    assert not re.search(r"docs/\S+\.md", judged.hint)  # an installed site has no checkout
-    assert ("come home when refused" in judged.hint) == bool(trouble)
+    assert (found.state, trouble in found.found) == (state, True)
+    assert "al_beta" in found.found + found.right
+    assert not re.search(r"docs/\S+\.md", found.hint)  # an installed site has no checkout
+    assert ("come home when refused" in found.hint) == bool(trouble)
 
 
 @pytest.mark.parametrize(
     ("place", "state"), [("", FindingSeverity.OK), ("far", FindingSeverity.WARNING)], ids=["there", "missing"]
 )
 def test_a_cluster_without_rsync_is_a_warning(place: str, state: FindingSeverity) -> None:
-    found = running_site_findings(replace(a_host(), without_rsync={"beta": place}), POLICY)
+    found = about("beta: rsync", replace(a_host(), without_rsync={"beta": place}))
 
-    (judged,) = [each for each in found if each.item == "beta: rsync"]
-    assert (judged.state, f"missing on {place}" == judged.found) == (state, bool(place))
+    assert (found.state, f"missing on {place}" == found.found) == (state, bool(place))
 
 
 @pytest.mark.parametrize("wrong", ["", "no such folder"], ids=["safe", "missing"])
 def test_an_unsafe_or_missing_stage_dir_is_broken(wrong: str) -> None:
     stage = StageDirFacts(place="/scratch", host="far", wrong=wrong, mend="mkdir /scratch")
-    found = running_site_findings(replace(a_host(), stages={"beta": stage}), POLICY)
+    found = about("beta: stage_dir", replace(a_host(), stages={"beta": stage}))
 
-    (judged,) = [each for each in found if each.item == "beta: stage_dir"]
-    assert (judged.state, judged.where) == ((FindingSeverity.BROKEN, "far") if wrong else (FindingSeverity.OK, ""))
-    assert [edit.value for edit in judged.mend] == (["mkdir /scratch"] if wrong else [])
+    assert (found.state, found.where) == ((FindingSeverity.BROKEN, "far") if wrong else (FindingSeverity.OK, ""))
+    assert [edit.value for edit in found.mend] == (["mkdir /scratch"] if wrong else [])
 
 
 @pytest.mark.parametrize(

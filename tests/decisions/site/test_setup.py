@@ -17,6 +17,7 @@ from gridbridge.decisions.site.transfer_queue_setup_findings import (
 )
 from gridbridge.decisions.transfer.transfer_queue_closing import transfer_queue_load_thresholds
 from gridbridge.model.site.setup_findings_and_edits import (
+    CheckFinding,
     FindingSeverity,
     QconfComplexRow,
     RunningExecd,
@@ -33,16 +34,18 @@ PUBLISHING = PollerProcessFacts(is_running=True, pid=5, age_s=1.0, values=frozen
 WHOLE = {"allocation_rule": "$pe_slots", "start_proc_args": "NONE", "stop_proc_args": "NONE"}
 
 
+def lacking(situation: TransferSetupSituation) -> list[CheckFinding]:
+    return [each for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK]
+
+
 def edits(situation: TransferSetupSituation) -> list[tuple[str, str, str, str]]:
     """Return the needed edits as (verb, name, attribute, value)."""
-    made = (
-        edit for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK for edit in each.mend
-    )
+    made = (edit for each in lacking(situation) for edit in each.mend)
     return [(edit.verb.value, edit.name, edit.attribute, edit.value) for edit in made]
 
 
 def wrong(situation: TransferSetupSituation) -> dict[str, FindingSeverity]:
-    return {each.item: each.state for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK}
+    return {each.item: each.state for each in lacking(situation)}
 
 
 def test_a_complete_transfer_setup_needs_no_edit() -> None:
@@ -275,7 +278,7 @@ def test_an_offered_value_is_kept_and_a_string_value_is_left_to_the_administrato
     queue = {**situation.home.queues["transfer-beta"], "complex_values": "remote=TRUE,lic=2"}
     chosen = at_home(situation, queues={**situation.home.queues, "transfer-beta": queue})
     word = a_mapped_situation("model m RESTRING == YES NO NONE 0")
-    (found,) = [each for each in transfer_setup_findings(word) if each.state != FindingSeverity.OK]
+    (found,) = lacking(word)
 
     assert edits(chosen) == edits(word) == []
     assert found.hint == "qconf -mattr queue complex_values model=... transfer-beta"
@@ -369,7 +372,7 @@ def test_a_gid_range_smaller_than_the_slots_is_broken() -> None:
 def test_the_gid_range_covers_the_slots_of_all_queues_of_the_host() -> None:
     situation = replace(a_ready_situation(), other_slots=90)
 
-    (found,) = [each for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK]
+    (found,) = lacking(situation)
     assert (found.item, found.mend[0].value) == ("gid_range", "20000-20119")
     assert found.found == "gid_range 20000-20100, 101 free for 100 slots of all queues on the host"
 
@@ -401,7 +404,7 @@ def test_rights_of_a_non_admin_host_are_granted_on_the_master() -> None:
 def test_a_host_without_execd_gets_a_hint_only() -> None:
     situation = at_home(a_ready_situation(), exec_hosts={"global": {}})
 
-    (found,) = [each for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK]
+    (found,) = lacking(situation)
 
     assert (found.item, found.mend) == ("host tee", ())
     assert "sge_execd" in found.hint
@@ -456,12 +459,14 @@ def test_a_foreign_queue_of_the_same_name_is_recognised(queue: dict[str, str], e
     assert is_existing_non_transfer_queue(a_ready_situation(**queue)) == expected
 
 
-def test_removal_drops_the_queue_first_and_then_all_settings() -> None:
-    made = [
-        (edit.verb.value, edit.name or edit.attribute) for edit in transfer_queue_removal_edits(a_ready_situation(), ())
-    ]
+def removed(situation: TransferSetupSituation) -> list[tuple[str, str]]:
+    """Return the edits of a removal as (verb, name)."""
+    made = transfer_queue_removal_edits(situation, ())
+    return [(edit.verb.value, edit.name or edit.attribute) for edit in made]
 
-    assert [each for each in made if each[0] != "run"] == [
+
+def test_removal_drops_the_queue_first_and_then_all_settings() -> None:
+    assert [each for each in removed(a_ready_situation()) if each[0] != "run"] == [
         ("drop queue", "transfer-beta"),
         ("set host configuration", "tee"),
         ("drop host configuration", "tee"),
@@ -494,9 +499,7 @@ def test_removal_keeps_settings_of_another_queue_to_the_same_cluster() -> None:
     other["load_thresholds"] += ",gb_beta_pending=5"
     situation = at_home(situation, queues={**situation.home.queues, "transfer-b2": other})
 
-    made = [(edit.verb.value, edit.name or edit.attribute) for edit in transfer_queue_removal_edits(situation, ())]
-
-    assert made == [("drop queue", "transfer-beta")]
+    assert removed(situation) == [("drop queue", "transfer-beta")]
 
 
 def test_removal_keeps_load_values_until_the_last_transfer_queue() -> None:
@@ -507,11 +510,14 @@ def test_removal_keeps_load_values_until_the_last_transfer_queue() -> None:
     left = QconfComplexRow(name="gb_g_up", shortcut="gb_g_up", type="BOOL", relation="==")
     alone = at_home(situation, complexes={**situation.home.complexes, "gb_g_up": left})
 
-    made = [(edit.verb.value, edit.name or edit.attribute) for edit in transfer_queue_removal_edits(with_other, ())]
-    dropped = {edit.name for edit in transfer_queue_removal_edits(alone, ()) if edit.verb == SetupEditVerb.DROP_COMPLEX}
-
-    assert made == [("drop queue", "transfer-beta"), ("set scheduler", "job_load_adjustments")]
-    assert dropped == {"remote", "gb_beta_up", "gb_beta_pending", "gb_beta_free", "gb_g_up"}
+    assert removed(with_other) == [("drop queue", "transfer-beta"), ("set scheduler", "job_load_adjustments")]
+    assert {name for verb, name in removed(alone) if verb == "drop complex"} == {
+        "remote",
+        "gb_beta_up",
+        "gb_beta_pending",
+        "gb_beta_free",
+        "gb_g_up",
+    }
 
 
 @pytest.mark.parametrize(

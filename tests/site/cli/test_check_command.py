@@ -76,6 +76,16 @@ SWEEP = ShownCampaign(
 JDL = "gridsub: the JDL of -j:1"
 
 
+def publish(value: object, folder: Path | str) -> None:
+    """Publish what the runner knows."""
+    published_campaign_files.publish_campaign_value_by_class(value, str(folder))
+
+
+def jdl(**keys: object) -> str:
+    """Return the JDL of one task at beta, with the given keys."""
+    return json.dumps({"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}} | keys)
+
+
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a site folder with admission rules, a configuration and a published runner cycle about beta."""
@@ -84,10 +94,8 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
     (tmp_path / "rules/10.py").write_text(RULES)
     published = str(tmp_path / "published")
-    published_campaign_files.publish_campaign_value_by_class(
-        ShownTaskSendExplanations(at=NOON, free_slots={"beta": 3}), published
-    )
-    published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), published)
+    publish(ShownTaskSendExplanations(at=NOON, free_slots={"beta": 3}), published)
+    publish(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), published)
     rules = (str(tmp_path / "rules"), os.getuid())
     config = str(tmp_path / "gridbridge.toml")
     monkeypatch.setattr(site_admission_rules.apply_site_admission_rules, "__defaults__", rules)
@@ -96,6 +104,14 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(gridsub_campaign_source.read_jdl, "__defaults__", (config,))
     monkeypatch.setattr(campaign_client.submit_campaign, "__defaults__", ("/nonexistent", published))
     return tmp_path
+
+
+def offer(site: Path, **names: set[str]) -> None:
+    """Publish the names that beta offers."""
+    folder = site / "published/vocabularies"
+    folder.mkdir(exist_ok=True)
+    known = NamesOfferedByCluster(**{kind: frozenset(of_kind) for kind, of_kind in names.items()})
+    (folder / "beta").write_bytes(names_offered_by_cluster.encode_offered_names(known))
 
 
 def sub(*options: str) -> tuple[int, list[str]]:
@@ -125,9 +141,7 @@ def test_gridsub_check_prints_rule_changes_and_tasks_by_cluster() -> None:
 
 @pytest.mark.usefixtures("site")
 def test_gridsub_check_says_that_tasks_wait_for_the_prologue() -> None:
-    jdl = {"name": "a", "nb_jobs": 2, "exec_file": "x", "clusters": {"beta": {}}}
-
-    _, lines = sub("--check", "-j", json.dumps({**jdl, "prologue": ["make"]}))
+    _, lines = sub("--check", "-j", jdl(nb_jobs=2, prologue=["make"]))
 
     assert "beta: 3 free slots, 2 tasks would go there once its prologue has ended there" in lines
     assert not any("would wait" in line for line in lines)
@@ -156,13 +170,11 @@ def test_gridsub_check_names_queues_and_environments_that_a_cluster_lacks(
     site: Path, wish: dict[str, str], told: str, waits: str
 ) -> None:
     """The names come from the published vocabulary; without a vocabulary nothing is said."""
-    jdl = {"name": "a", "nb_jobs": 1, "exec_file": "x", "type": "normal", "clusters": {"beta": wish}}
-    before = sub("--check", "-j", json.dumps(jdl))
-    known = NamesOfferedByCluster(queue=frozenset({"all.q"}), pe=frozenset({"smp"}), rule=frozenset({"smp=$pe_slots"}))
-    (site / "published/vocabularies").mkdir()
-    (site / "published/vocabularies/beta").write_bytes(names_offered_by_cluster.encode_offered_names(known))
+    normal = jdl(type="normal", clusters={"beta": wish})
+    before = sub("--check", "-j", normal)
+    offer(site, queue={"all.q"}, pe={"smp"}, rule={"smp=$pe_slots"})
 
-    status, lines = sub("--check", "-j", json.dumps(jdl))
+    status, lines = sub("--check", "-j", normal)
 
     assert (before[0], status) == (0, 0)
     assert not any(" has no " in line for line in before[1])
@@ -171,12 +183,9 @@ def test_gridsub_check_names_queues_and_environments_that_a_cluster_lacks(
 
 
 def test_best_effort_tasks_ignore_the_jdl_queue_at_a_cluster_with_best_effort_queues(site: Path) -> None:
-    jdl = {"name": "a", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {"queue": "long"}}}
-    (site / "published/vocabularies").mkdir()
-    for names, is_told in (("all.q", True), ("all.q gb-be1", False)):
-        known = NamesOfferedByCluster(queue=frozenset(names.split()))
-        (site / "published/vocabularies/beta").write_bytes(names_offered_by_cluster.encode_offered_names(known))
-        lines = sub("--check", "-j", json.dumps(jdl))[1]
+    for queues, is_told in (({"all.q"}, True), ({"all.q", "gb-be1"}, False)):
+        offer(site, queue=queues)
+        lines = sub("--check", "-j", jdl(clusters={"beta": {"queue": "long"}}))[1]
 
         assert ("beta has no queue long: no task goes there" in lines) is is_told
 
@@ -185,7 +194,7 @@ def test_best_effort_tasks_ignore_the_jdl_queue_at_a_cluster_with_best_effort_qu
 def test_gridsub_check_counts_free_slots_by_campaign_type(site: Path, type_: str, free: int) -> None:
     """Ordinary tasks preempt best-effort tasks, so more slots are free for them."""
     cycle = ShownTaskSendExplanations(at=NOON, free_slots={"beta": 3}, besteffort_slots={"beta": 1})
-    published_campaign_files.publish_campaign_value_by_class(cycle, str(site / "published"))
+    publish(cycle, site / "published")
     array = ("--array", "1-9", "--clusters", "beta", "--type", type_)
 
     _, lines = sub("--check", *array, "--", "run")
@@ -195,9 +204,7 @@ def test_gridsub_check_counts_free_slots_by_campaign_type(site: Path, type_: str
 
 def test_gridsub_check_names_a_cluster_too_small_for_one_task(site: Path) -> None:
     small = ShownCampaignCluster(name="beta", kind="gridengine", answered_at=NOON, slots=2)
-    published_campaign_files.publish_campaign_value_by_class(
-        ShownCampaignClusters(at=NOON, clusters=(small,)), str(site / "published")
-    )
+    publish(ShownCampaignClusters(at=NOON, clusters=(small,)), site / "published")
 
     _, lines = sub("--check", "--array", "1-9", "--clusters", "beta", "-l", "/core=3", "--", "run")
 
@@ -220,7 +227,7 @@ def test_gridsub_check_sends_nothing_to_a_drained_or_stressed_cluster(site: Path
         drains.make_cluster_drains_folder(published)
         drains.drain_cluster("beta", PublishedClusterDrain(by="root", at=NOON, reason="Monday"), published)
     cycle = ShownTaskSendExplanations(at=NOON, free_slots={"beta": 3}, stressed=() if is_drained else ("beta",))
-    published_campaign_files.publish_campaign_value_by_class(cycle, published)
+    publish(cycle, published)
 
     _, lines = sub("--check", "--array", "1-9", "--clusters", "beta", "--", "run")
 
@@ -231,9 +238,8 @@ def test_gridsub_check_sends_nothing_to_a_drained_or_stressed_cluster(site: Path
 @pytest.mark.parametrize("check", [["--check"], []])
 def test_properties_that_grid_engine_cannot_request_are_refused(check: list[str]) -> None:
     """Each cluster gets its own line, before anything is stored."""
-    known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "properties": "a=1 OR b=2"}
     clusters = {"alpha": {"properties": "mem > 2"}, "beta": {}}
-    status, lines = sub(*check, "-j", json.dumps(known | {"clusters": clusters}))
+    status, lines = sub(*check, "-j", jdl(properties="a=1 OR b=2", clusters=clusters))
 
     assert (status, lines[-2:]) == (
         1,
@@ -333,12 +339,12 @@ def test_waiting_for_a_campaign_returns_0_only_if_every_task_succeeded(
     tmp_path: Path, last: ShownCampaign, status: int
 ) -> None:
     """A paused campaign has not ended."""
-    published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path))
+    publish(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), tmp_path)
     steps = [(SWEEP,), (replace(SWEEP, state=CampaignState.PAUSED),), (last,)]
 
     def pause(_: float) -> None:
         shown = ShownCampaigns(at=NOON, campaigns=steps.pop(0))
-        published_campaign_files.publish_campaign_value_by_class(shown, str(tmp_path))
+        publish(shown, tmp_path)
 
     assert gridwait_module.wait_for_campaign_end("gridwait", 7, str(tmp_path), pause) == status
     assert steps == []
@@ -354,17 +360,17 @@ def test_gridwait_refuses_an_unknown_campaign(tmp_path: Path, monkeypatch: pytes
 
 def test_waiting_begins_before_the_campaign_is_published(tmp_path: Path) -> None:
     shown = ShownCampaigns(at=NOON, campaigns=(replace(SWEEP, state=CampaignState.CANCELLED),))
-    Timer(0.5, published_campaign_files.publish_campaign_value_by_class, [shown, str(tmp_path)]).start()
+    Timer(0.5, publish, [shown, str(tmp_path)]).start()
 
     assert gridwait_module.wait_for_campaign_end("gridsub", 7, str(tmp_path)) == 1
     assert published_campaign_files.read_campaign_value_by_class(ShownCampaigns, str(tmp_path))
 
 
 def test_waiting_ends_with_1_when_the_campaign_was_purged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path))
+    publish(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), tmp_path)
 
     def pause(_: float) -> None:
-        published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=()), str(tmp_path))
+        publish(ShownCampaigns(at=NOON, campaigns=()), tmp_path)
 
     assert gridwait_module.wait_for_campaign_end("gridwait", 7, str(tmp_path), pause) == 1
     assert capsys.readouterr().err.startswith("gridwait: campaign 7 no longer exists: it was purged")
@@ -374,9 +380,7 @@ def test_waiting_ends_with_1_when_the_campaign_was_purged(tmp_path: Path, capsys
 def test_gridwait_returns_1_if_a_task_of_any_campaign_failed(tmp_path: Path, failed: int, status: int) -> None:
     good = replace(SWEEP, state=CampaignState.TERMINATED, ended=SWEEP.tasks)
     other = replace(good, number=8, failed=failed)
-    published_campaign_files.publish_campaign_value_by_class(
-        ShownCampaigns(at=NOON, campaigns=(good, other)), str(tmp_path)
-    )
+    publish(ShownCampaigns(at=NOON, campaigns=(good, other)), tmp_path)
 
     asked = ["8", "7", "--published", str(tmp_path)]
     done = CliRunner().invoke(gridwait, asked, standalone_mode=False)
@@ -399,23 +403,18 @@ def test_a_number_or_boolean_is_requested_by_equality_only(
     site: Path, check: list[str], wanted: str, told: str
 ) -> None:
     """The qsub of beta would refuse the tasks; the resource types come from beta's vocabulary."""
-    known = NamesOfferedByCluster(resource=frozenset({"mem", "gpu", "arch"}), string=frozenset({"arch"}))
-    (site / "published/vocabularies").mkdir()
-    (site / "published/vocabularies/beta").write_bytes(names_offered_by_cluster.encode_offered_names(known))
-    jdl = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
+    offer(site, resource={"mem", "gpu", "arch"}, string={"arch"})
 
-    status, lines = sub(*check, "-j", json.dumps(jdl | {"properties": f"arch <> 'x' AND {wanted}"}))
-    once = "mem = 3, gpu = TRUE AND mem = 3"
-    fine, _ = sub("--check", "-j", json.dumps(jdl | {"properties": once}))
+    status, lines = sub(*check, "-j", jdl(properties=f"arch <> 'x' AND {wanted}"))
+    fine, _ = sub("--check", "-j", jdl(properties="mem = 3, gpu = TRUE AND mem = 3"))
 
     start = f"{JDL}: beta.properties: not a string at this cluster, so only NAME = VALUE is supported: "
     assert (status, lines[-1], fine) == (1, f"{start}{told}", 0)
 
 
-def test_two_values_of_one_resource_are_refused_without_a_vocabulary(site: Path) -> None:
-    jdl = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
-
-    status, lines = sub("-j", json.dumps(jdl | {"properties": "mem = 2G AND mem = 3G"}))
+@pytest.mark.usefixtures("site")
+def test_two_values_of_one_resource_are_refused_without_a_vocabulary() -> None:
+    status, lines = sub("-j", jdl(properties="mem = 2G AND mem = 3G"))
 
     why = "Grid Engine accepts one value of a resource, not mem=2G and mem=3G"
     assert (status, lines) == (1, [f"gridsub: the JDL of -j:1: beta.properties: {why}"])
@@ -428,11 +427,9 @@ def test_gridsub_check_warns_while_a_cluster_has_published_no_parallel_environme
     site: Path, wish: dict[str, str], is_told: bool
 ) -> None:
     """Such a cluster may spread the slots of a task over hosts."""
-    jdl = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": wish}}
     spread = "beta: its parallel environments are not known yet"
+    check = ("--check", "-j", jdl(clusters={"beta": wish}))
 
-    assert any(line.startswith(spread) for line in sub("--check", "-j", json.dumps(jdl))[1]) is is_told
-    (site / "published/vocabularies").mkdir()
-    known = NamesOfferedByCluster(rule=frozenset({"smp=$pe_slots"}))
-    (site / "published/vocabularies/beta").write_bytes(names_offered_by_cluster.encode_offered_names(known))
-    assert not any(line.startswith(spread) for line in sub("--check", "-j", json.dumps(jdl))[1])
+    assert any(line.startswith(spread) for line in sub(*check)[1]) is is_told
+    offer(site, rule={"smp=$pe_slots"})
+    assert not any(line.startswith(spread) for line in sub(*check)[1])

@@ -110,19 +110,10 @@ def test_replay_balancer_reads_the_balancers_own_journal(
     none = run(config, "--balancer", "1")
     own = DecisionJournal(StateFile.open(f"sqlite:///{tmp_path}/balance.db"))
     world = BalancerNodesSnapshot(cluster="alpha", now=second(0), kept=(), machines={})
-    inputs = {
-        "world": model_value_to_json(world),
-        "patience": model_value_to_json(PATIENCE),
-        "plan": model_value_to_json(BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=FIGURES)),
-    }
-    inputs |= {
-        "rules": model_value_to_json(BalanceSection()),
-        "asked": None,
-        "rest": None,
-        "ended": [],
-        "done": [],
-        "actions": [],
-    }
+    plan = BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=FIGURES)
+    known = {"world": world, "patience": PATIENCE, "plan": plan, "rules": BalanceSection()}
+    inputs = {name: model_value_to_json(value) for name, value in known.items()}
+    inputs |= {"asked": None, "rest": None, "ended": [], "done": [], "actions": []}
     own.keep(DecisionJournalEntry(at=second(0), program="balance", sentence="add 1", inputs=inputs))
     again = run(config, "--balancer", "1", "--json")
     (listed,) = json.loads(run(config, "--balancer", "--json").stdout)

@@ -64,6 +64,11 @@ WAITS = [
 ]
 
 
+def publish(value: object, folder: Path) -> None:
+    """Publish what the runner knows."""
+    published_campaign_files.publish_campaign_value_by_class(value, str(folder))
+
+
 def why(published: Path, *options: str) -> Result:
     """Run gridbridge why."""
     argv = ["why", *options, "--published", str(published)]
@@ -83,21 +88,17 @@ def _published(tmp_path: Path) -> Path:
     )
     fourth = replace(SENT, number=4, attempt=2, outcome=TaskAttemptOutcome.MOVED, moved=moves)
     published_campaign_files.publish_campaign_task_file(7, 0, (SENT, ended, again, third, fourth), str(tmp_path))
-    published_campaign_files.publish_campaign_value_by_class(
-        ShownTaskSendExplanations(at=NOON, reasons=REASONS), str(tmp_path)
-    )
+    publish(ShownTaskSendExplanations(at=NOON, reasons=REASONS), tmp_path)
     return tmp_path
 
 
 def show(published: Path, one: ShownCampaign) -> None:
     """Publish a campaign."""
-    published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(one,)), str(published))
+    publish(ShownCampaigns(at=NOON, campaigns=(one,)), published)
 
 
 def test_why_of_a_recent_cycle_does_not_suspect_the_runner(published: Path) -> None:
-    published_campaign_files.publish_campaign_value_by_class(
-        ShownTaskSendExplanations(at=datetime.now(UTC), reasons=REASONS), str(published)
-    )
+    publish(ShownTaskSendExplanations(at=datetime.now(UTC), reasons=REASONS), published)
 
     assert "may not run" not in why(published, "7").output
 
@@ -204,12 +205,12 @@ def test_why_of_failed_tasks_names_the_command_that_retries_them(published: Path
     assert why(published, "7").output.splitlines()[-1] == (
         f"{told}gridsub --retry-failed 7 submits them as a new campaign"
     )
-    published_campaign_files.publish_campaign_value_by_class(events, str(published))
+    publish(events, published)
     assert why(published, "7").output.splitlines()[-1] == (f"{told}gridevents -c 7 -r retries them")
     refused = replace(
         event, kind=CampaignEventSubject.CAMPAIGN, code=CampaignEventCode.FILE_REFUSED, cluster="", tasks=0
     )
-    published_campaign_files.publish_campaign_value_by_class(replace(events, events=(event, refused)), str(published))
+    publish(replace(events, events=(event, refused)), published)
     assert why(published, "7").output.splitlines()[-1] == told.removesuffix(", and ")
 
 
@@ -226,9 +227,7 @@ def test_why_of_an_ended_task_shows_only_events_of_its_cluster(published: Path) 
         )
         for name in ("beta", "gamma")
     )
-    published_campaign_files.publish_campaign_value_by_class(
-        ShownCampaignEvents(at=NOON, events=events), str(published)
-    )
+    publish(ShownCampaignEvents(at=NOON, events=events), published)
 
     assert why(published, "7.1").output.splitlines()[2:] == [
         "  event 0, EXIT_ERROR: 1 task failed at beta",
@@ -324,11 +323,9 @@ SILENT = replace(
 )
 def test_why_names_the_cause_of_waiting_and_its_remedy(published: Path, reason: dict[str, object], told: str) -> None:
     known = {"campaign": 7, "cluster": "beta"} | reason
-    published_campaign_files.publish_campaign_value_by_class(
-        ShownCampaignEvents(at=NOON, events=(BLACKLIST, SILENT)), str(published)
-    )
+    publish(ShownCampaignEvents(at=NOON, events=(BLACKLIST, SILENT)), published)
     cycle = ShownTaskSendExplanations(at=NOON, reasons=(TaskSendExplanation(**known),))  # type: ignore[arg-type]
-    published_campaign_files.publish_campaign_value_by_class(cycle, str(published))
+    publish(cycle, published)
 
     lines = why(published, "7.19").output.splitlines()
 
@@ -366,11 +363,9 @@ def test_why_of_a_task_shows_competing_attempts_and_their_reason(published: Path
 def test_why_counts_tasks_in_singular_and_plural(tmp_path: Path, number: int, sentence: str) -> None:
     one = replace(SWEEP, tasks=number, ended=0, failed=0, waiting=number)
     known = {"cause": TaskSentOrUnsentCause.SENT, "sent": number, "free_slots": number}
-    published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(one,)), str(tmp_path))
+    publish(ShownCampaigns(at=NOON, campaigns=(one,)), tmp_path)
     reason = TaskSendExplanation(campaign=7, cluster="beta", **known)  # type: ignore[arg-type]
-    published_campaign_files.publish_campaign_value_by_class(
-        ShownTaskSendExplanations(at=NOON, reasons=(reason,)), str(tmp_path)
-    )
+    publish(ShownTaskSendExplanations(at=NOON, reasons=(reason,)), tmp_path)
 
     lines = why(tmp_path, "7").output.splitlines()
 
@@ -381,13 +376,9 @@ def test_why_counts_tasks_in_singular_and_plural(tmp_path: Path, number: int, se
 
 def test_why_of_tasks_that_a_cluster_refused_refers_to_the_event(published: Path) -> None:
     refused = replace(BLACKLIST, number=9, code=CampaignEventCode.SUBMIT_JOB, cluster="gamma")
-    published_campaign_files.publish_campaign_value_by_class(
-        ShownCampaignEvents(at=NOON, events=(refused,)), str(published)
-    )
+    publish(ShownCampaignEvents(at=NOON, events=(refused,)), published)
     reason = TaskSendExplanation(campaign=7, cluster="gamma", cause=TaskSentOrUnsentCause.SENT, sent=2, free_slots=2)
-    published_campaign_files.publish_campaign_value_by_class(
-        ShownTaskSendExplanations(at=NOON, reasons=(reason,)), str(published)
-    )
+    publish(ShownTaskSendExplanations(at=NOON, reasons=(reason,)), published)
 
     lines = why(published, "7").output.splitlines()
 
