@@ -64,11 +64,6 @@ def slots_per_node_in_pe_name(pe: str) -> int:
     return int(pe.rpartition("-")[2])
 
 
-def smallest_oar_slot_alternative(
-    request: str, sizes: Sequence[int], message: str = "", usable: Sequence[int] | None = None
-) -> OarSlotDistribution:
-    """Return the smallest of a request's alternative slot distributions."""
-    return oar_slot_distributions(request, OarNodeSlotCounts(sizes, sizes if usable is None else usable), message)[0]
 
 
 def requested_oar_levels(request: str) -> list[str]:

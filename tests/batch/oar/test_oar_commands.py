@@ -12,6 +12,8 @@ from gridbridge.model.transfer_route import OarServerAccess
 
 SERVER = OarServerAccess(timeout_s=15)
 NAME = "gb.alpha.12.0.1"
+TWO_GROUPS = "/nodes=2/resource_id=4+/nodes=1/resource_id=1"
+TWO_GROUPS_WITH_GPUS = "/nodes=2/gpu=2/resource_id=2+/nodes=1/gpu=2/resource_id=1"
 
 
 def request(**hard: str) -> JobRequest:
@@ -44,37 +46,56 @@ def test_a_job_is_submitted_held_under_the_transfers_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("slots", "limit", "expected"),
+    ("asked", "slots", "expected"),
     [
-        (1, "3600", "/nodes=1/resource_id=1,walltime=1:0:0"),
-        (4, "0:10:5", "/nodes=1/resource_id=4,walltime=0:10:5"),
-        (1, "100:00:00", "/nodes=1/resource_id=1,walltime=100:0:0"),
-        (1, ":90:", "/nodes=1/resource_id=1,walltime=1:30:0"),
-        (1, "0", "/nodes=1/resource_id=1,walltime=0:0:1"),
+        (request(h_rt="3600"), 1, "/nodes=1/resource_id=1,walltime=1:0:0"),
+        (request(h_rt="0:10:5"), 4, "/nodes=1/resource_id=4,walltime=0:10:5"),
+        (request(h_rt="100:00:00"), 1, "/nodes=1/resource_id=1,walltime=100:0:0"),
+        (request(h_rt=":90:"), 1, "/nodes=1/resource_id=1,walltime=1:30:0"),
+        (request(h_rt="0"), 1, "/nodes=1/resource_id=1,walltime=0:0:1"),
+        (request(h_rt="INFINITY"), 1, "/nodes=1/resource_id=1"),
+        (request_of(("/gpu", "2")), 1, "/nodes=1/gpu=2/resource_id=1"),
+        (request_of(("/gpu", "2")), 5, "/nodes=1/gpu=2/resource_id=3"),
+        (JobRequest(groups=((2, 4),)), 9, "/nodes=2/resource_id=4"),
+        (JobRequest(groups=((0, 9),)), 9, "/resource_id=9"),
+        (request(h_rt="60").but(groups=((2, 4), (1, 1))), 9, f"{TWO_GROUPS},walltime=0:1:0"),
+        (request_of(("/gpu", "2")).but(groups=((2, 4), (1, 1))), 9, TWO_GROUPS_WITH_GPUS),
     ],
 )
-def test_h_rt_becomes_the_walltime_in_hours_minutes_and_seconds(slots: int, limit: str, expected: str) -> None:
-    """oarsub(1) reads a walltime of `3600` as hours."""
-    assert oar_commands.oarsub_resource_option(request(h_rt=limit), slots) == expected
+def test_slots_groups_levels_and_h_rt_become_the_resource_option(asked: JobRequest, slots: int, expected: str) -> None:
+    """The program oarsub(1) reads a walltime of `3600` as hours."""
+    assert oar_commands.oarsub_resource_option(asked, slots) == expected
 
 
-def test_other_resources_become_sql_conditions_except_home_resources() -> None:
-    asked = request(arch="lx-amd64", owner="it's", h_rt="60", hostname="alpha-n1", remote="true")
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (request(arch="x", owner="it's", h_rt="60", hostname="n1", remote="true"), "arch = 'x' AND owner = 'it''s'"),
+        (request_of(("mem>=", "4096"), ("/gpu", "2")), "mem >= '4096'"),
+        (request_of(("mem<", "1")), "mem < '1'"),
+        (request_of(("arch=", "x' OR 'a'='a")), "arch = 'x'' OR ''a''=''a'"),
+        (
+            JobRequest(hard=(("c", "3"),), either=((("a", "1"), ("b<>", "it's")),)),
+            "c = '3' AND (a = '1' OR b <> 'it''s')",
+        ),
+        (request_of(("a~", "n%"), ("b<>~", "x_")), "a LIKE 'n%' AND b NOT LIKE 'x_'"),
+        (request_of(("c==", ""), ("d<>==", "")), "c IS NULL AND d IS NOT NULL"),
+    ],
+)
+def test_other_resources_become_quoted_sql_conditions(asked: JobRequest, expected: str) -> None:
+    assert oar_commands.oarsub_property_condition(asked) == expected
+    assert oar_commands.explain_request_refusal(asked) == ""
 
-    assert oar_commands.oarsub_property_condition(asked) == "arch = 'lx-amd64' AND owner = 'it''s'"
 
-
-def test_a_resource_name_that_is_no_property_is_refused() -> None:
-    """The name would become SQL."""
-    assert oar_commands.explain_request_refusal(request(arch="x")) == ""
-    assert "1 OR 1" in oar_commands.explain_request_refusal(request(**{"1 OR 1": "1"}))
-
-
-def test_project_and_queue_are_requested_if_the_job_has_them() -> None:
-    asked = JobRequest(project="foreign", targets="besteffort")
-    words = oar_commands.oarsub_command(SERVER, spec(asked))
-
-    assert words[words.index("-q") :][:4] == ("-q", "besteffort", "--project", "foreign")
+@pytest.mark.parametrize(
+    ("asked", "options"),
+    [
+        (JobRequest(project="foreign", targets="besteffort"), ("-q", "besteffort", "--project", "foreign")),
+        (JobRequest(types=("besteffort", "timesharing=user,*")), ("-t", "besteffort", "-t", "timesharing=user,*")),
+    ],
+)
+def test_queue_project_and_each_type_are_options(asked: JobRequest, options: Argv) -> None:
+    assert oar_commands.oarsub_command(SERVER, spec(asked))[-5:-1] == options
 
 
 def test_a_server_with_a_listener_gets_option_notify() -> None:
@@ -86,91 +107,19 @@ def test_a_server_with_a_listener_gets_option_notify() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "expected"),
+    ("asked", "reason"),
     [
-        ("mem>=", "4096", "mem >= '4096'"),
-        ("mem<", "1", "mem < '1'"),
-        ("arch=", "x86_64", "arch = 'x86_64'"),
-        ("arch=", "x' OR 'a'='a", "arch = 'x'' OR ''a''=''a'"),
+        *[(request_of(("/gpu", value)), f"/gpu={value}") for value in ("0", "1/nodes=9")],
+        *[(request_of((name, "1")), name) for name in ("/", ">=", "1 OR 1")],
+        *[(request(h_rt=limit), f"h_rt={limit}") for limit in ("1:2:3:4", "1,walltime=9")],
+        *[(request(arch=value), f"arch={value}") for value in ("a\\' OR 1=1 -- ", "a\nb")],
+        (JobRequest(either=((("a", "1"), ("1 OR 1", "x")),)), "1 OR 1"),
+        (JobRequest(either=((("a", "x\\"), ("b", "y")),)), "a=x\\"),
+        (JobRequest(targets="a,b"), "-q a,b (only one queue)"),
     ],
 )
-def test_a_property_is_compared_by_its_relation(name: str, value: str, expected: str) -> None:
-    assert oar_commands.oarsub_property_condition(request_of((name, value))) == expected
-
-
-def test_alternative_properties_are_joined_by_or() -> None:
-    asked = JobRequest(hard=(("c", "3"),), either=((("a", "1"), ("b<>", "it's")),))
-
-    assert oar_commands.oarsub_property_condition(asked) == "c = '3' AND (a = '1' OR b <> 'it''s')"
-    assert oar_commands.explain_request_refusal(asked) == ""
-    assert "1 OR 1" in oar_commands.explain_request_refusal(JobRequest(either=((("a", "1"), ("1 OR 1", "x")),)))
-    assert oar_commands.explain_request_refusal(JobRequest(either=((("a", "x\\"), ("b", "y")),)))
-
-
-@pytest.mark.parametrize(
-    ("slots", "expected"), [(1, "/nodes=1/gpu=2/resource_id=1"), (5, "/nodes=1/gpu=2/resource_id=3")]
-)
-def test_slots_are_divided_among_the_units_of_a_level(slots: int, expected: str) -> None:
-    asked = request_of(("/gpu", "2"))
-
-    assert (oar_commands.oarsub_resource_option(asked, slots), oar_commands.oarsub_property_condition(asked)) == (
-        expected,
-        "",
-    )
-
-
-@pytest.mark.parametrize(
-    ("groups", "expected"),
-    [
-        (((2, 4),), "/nodes=2/resource_id=4,walltime=0:1:0"),
-        (((0, 9),), "/resource_id=9,walltime=0:1:0"),
-        (((2, 4), (1, 1)), "/nodes=2/resource_id=4+/nodes=1/resource_id=1,walltime=0:1:0"),
-    ],
-)
-def test_slot_groups_become_oarsub_groups(groups: tuple[tuple[int, int], ...], expected: str) -> None:
-    asked = request(h_rt="60").but(groups=groups)
-
-    assert oar_commands.oarsub_resource_option(asked, 9) == expected
-
-
-def test_each_slot_group_requests_the_level() -> None:
-    asked = JobRequest(hard=(("/gpu", "2"),), groups=((2, 4), (1, 1)))
-
-    assert oar_commands.oarsub_resource_option(asked, 9) == (
-        "/nodes=2/gpu=2/resource_id=2+/nodes=1/gpu=2/resource_id=1"
-    )
-
-
-def test_each_job_type_is_a_separate_option() -> None:
-    asked = JobRequest(types=("besteffort", "timesharing=user,*"))
-    words = oar_commands.oarsub_command(SERVER, spec(asked))
-
-    assert words[-5:-1] == ("-t", "besteffort", "-t", "timesharing=user,*")
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("/gpu", "0"),
-        ("/gpu", "1/nodes=9"),
-        ("/", "1"),
-        (">=", "1"),
-        ("h_rt", "1:2:3:4"),
-        ("h_rt", "1,walltime=9"),
-        ("arch", "a\\' OR 1=1 -- "),
-        ("arch", "a\nb"),
-    ],
-)
-def test_a_value_that_could_inject_options_or_sql_is_refused(name: str, value: str) -> None:
-    assert oar_commands.explain_request_refusal(request_of((name, value)))
-
-
-def test_several_queues_are_refused() -> None:
-    assert oar_commands.explain_request_refusal(JobRequest(targets="a,b")) == "OAR has no -q a,b (only one queue)"
-
-
-def test_an_infinite_time_limit_sets_no_walltime() -> None:
-    assert oar_commands.oarsub_resource_option(request(h_rt="INFINITY"), 1) == "/nodes=1/resource_id=1"
+def test_a_request_that_could_inject_options_or_sql_is_refused(asked: JobRequest, reason: str) -> None:
+    assert oar_commands.explain_request_refusal(asked) == f"OAR has no {reason}"
 
 
 def test_each_oar_program_has_an_alarm_before_the_time_limit() -> None:
@@ -199,13 +148,3 @@ def test_a_task_without_script_on_its_node_ends_by_a_signal(
     done = subprocess.run([f"/bin/{shell}", "-c", oar_commands.TASK_COMMAND], env=env, check=False)
 
     assert done.returncode == status
-
-
-def test_relations_become_sql_operators() -> None:
-    asked = JobRequest(hard=(("a~", "n%"), ("b<>~", "x_"), ("c==", ""), ("d<>==", ""), ("e<>", "1")))
-
-    condition = "a LIKE 'n%' AND b NOT LIKE 'x_' AND c IS NULL AND d IS NOT NULL AND e <> '1'"
-    assert (oar_commands.oarsub_property_condition(asked), oar_commands.explain_request_refusal(asked)) == (
-        condition,
-        "",
-    )

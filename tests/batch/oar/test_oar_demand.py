@@ -10,7 +10,7 @@ from gridbridge.batch.oar import oar_node_power_and_tags
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
 from gridbridge.batch.oar.oar_demand_reader import encode_reachable_hosts, parse_oar_demand
 from gridbridge.batch.oar.oar_output_parser import MAY_REST
-from gridbridge.batch.oar.oar_request_slot_parser import WAYS, smallest_oar_slot_alternative
+from gridbridge.batch.oar.oar_request_slot_parser import WAYS, OarNodeSlotCounts, oar_slot_distributions
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, NodeAddOrRemoveRefusalCause
@@ -53,8 +53,7 @@ def document(
 
 TWO = [resource(number, host) for number, host in ((1, "n1"), (2, "n1"), (3, "n2"), (4, "n2"))]
 HALTED = {"state": "Absent", "available_upto": MAY_REST}
-
-
+NODES = OarNodeSlotCounts((2, 2, 3), (2, 2, 3))
 KIND = "-l \"{type = 'default'}"
 
 
@@ -103,7 +102,7 @@ def test_a_request_is_parsed_as_slots_and_distribution(
     wanted: str, message: str, expected: tuple[int, str, bool]
 ) -> None:
     """The nodes have two, two and three slots; the smallest alternative counts."""
-    assert smallest_oar_slot_alternative(wanted, (2, 2, 3), message)[:3] == expected
+    assert oar_slot_distributions(wanted, NODES, message)[0][:3] == expected
 
 
 @pytest.mark.parametrize(
@@ -121,70 +120,49 @@ def test_a_request_is_parsed_as_slots_and_distribution(
 def test_groups_of_different_distribution_are_kept_apart(
     wanted: str, message: str, groups: list[tuple[int, str, bool]]
 ) -> None:
-    found = smallest_oar_slot_alternative(f'-l "{wanted},walltime=1:0:0" '.replace("{{", "{"), (2, 2, 3), message)
+    found = oar_slot_distributions(f'-l "{wanted},walltime=1:0:0" '.replace("{{", "{"), NODES, message)[0]
 
     assert [group[:3] for group in found.groups] == groups
     assert not groups or found.slots == sum(group[0] for group in groups)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "fit"),
-    [
-        ("/nodes=1+/core=1", 1),
-        ("/nodes=1+/core=2", 0),
-        ("/core=1+/nodes=1", 1),
-        ("/nodes=1/core=2+/core=1", 1),
-        ("/nodes=2/core=1+/core=1", 1),
-        ("/nodes=2/core=1+/core=2", 0),
-        ("/nodes=2/core=1+/nodes=1", 0),
-        ("{gpu=1}/nodes=1+{gpu=0}/core=1", 1),
-        ("/nodes=ALL+/core=1", 0),
-    ],
-)
-def test_a_job_of_several_groups_fits_only_if_all_groups_fit(wanted: str, fit: int) -> None:
-    """Three slots are free; two of these are the slots of an idle node."""
-    run = shown(Job_Id=1, assigned_resources=[1], queue="default")
-
-    assert _fits(document(TWO, run, _waiting(wanted))) == fit
-
-
 CPUS = [row | {"cpu": (number + 1) // 2, "switch": "s"} for number, row in enumerate(TWO, 1)]
+LICENCE = "{TYPE = 'licence' AND x=1}/licence=2"
 
 
 @pytest.mark.parametrize(
-    ("wanted", "message", "fit"),
+    ("used", "wanted", "message", "fit"),
     [
-        ("/cpu=1", "R=2,W=0:2:0", 0),
-        ("/cpu=1", "", 0),
-        ("/cpu=1/core=2", "R=2,W=0:2:0", 0),
-        ("/switch=1/cpu=1", "R=2,W=0:2:0", 0),
-        ("/cpu=2/core=1", "R=2,W=0:2:0", 1),
-        ("/cpu=1/core=1", "R=1,W=0:2:0", 1),
-        ("/core=2", "R=2,W=0:2:0", 1),
-        ("/switch=1/core=2", "R=2,W=0:2:0", 1),
+        ([[1]], "/nodes=1+/core=1", "", 1),
+        ([[1]], "/nodes=1+/core=2", "", 0),
+        ([[1]], "/core=1+/nodes=1", "", 1),
+        ([[1]], "/nodes=1/core=2+/core=1", "", 1),
+        ([[1]], "/nodes=2/core=1+/core=1", "", 1),
+        ([[1]], "/nodes=2/core=1+/core=2", "", 0),
+        ([[1]], "/nodes=2/core=1+/nodes=1", "", 0),
+        ([[1]], "{gpu=1}/nodes=1+{gpu=0}/core=1", "", 1),
+        ([[1]], "/nodes=ALL+/core=1", "", 0),
+        ([[1]], "/network_address=2", "", 0),
+        ([[1]], "/network_address=1", "", 1),
+        ([[1], [3]], "/cpu=1", "R=2,W=0:2:0", 0),
+        ([[1], [3]], "/cpu=1", "", 0),
+        ([[1], [3]], "/cpu=1/core=2", "R=2,W=0:2:0", 0),
+        ([[1], [3]], "/switch=1/cpu=1", "R=2,W=0:2:0", 0),
+        ([[1], [3]], "/cpu=2/core=1", "R=2,W=0:2:0", 1),
+        ([[1], [3]], "/cpu=1/core=1", "R=1,W=0:2:0", 1),
+        ([[1], [3]], "/core=2", "R=2,W=0:2:0", 1),
+        ([[1], [3]], "/switch=1/core=2", "R=2,W=0:2:0", 1),
+        ([[1, 2, 3]], "{type='default'}/core=1+{type='licence'}/licence=2", "R=3,W=0:2:0", 1),
+        ([[1, 2, 3]], f"{{type='default'}}/switch=1+{LICENCE}", "R=3,W=0:2:0", 1),
+        ([[1, 2, 3]], "{type = 'licence'}/licence=2", "R=2,W=0:2:0", 1),
+        ([[1], [1]], "/core=3", "R=3,W=0:2:0", 1),
     ],
 )
-def test_a_unit_inside_nodes_needs_all_its_slots_on_one_node(wanted: str, message: str, fit: int) -> None:
-    """One slot is free on each of two nodes."""
-    runs = (shown(Job_Id=at, assigned_resources=[2 * at - 1], queue="default") for at in (1, 2))
-    told = document(CPUS, *runs, _waiting(wanted, message=message))
+def test_a_job_fits_if_all_its_groups_and_units_fit(used: list[list[int]], wanted: str, message: str, fit: int) -> None:
+    """Two nodes have two slots each, of one CPU; slots in `used` run jobs, and two jobs may share a slot."""
+    runs = (shown(Job_Id=at, assigned_resources=slots, queue="default") for at, slots in enumerate(used, 1))
 
-    assert _fits(told) == fit
-
-
-@pytest.mark.parametrize(
-    ("wanted", "message"),
-    [
-        ("{type='default'}/core=1+{type='licence'}/licence=2", "R=3,W=0:2:0"),
-        ("{type='default'}/switch=1+{TYPE = 'licence' AND x=1}/licence=2", "R=3,W=0:2:0"),
-        ("{type = 'licence'}/licence=2", "R=2,W=0:2:0"),
-    ],
-)
-def test_resources_of_other_types_need_no_slots(wanted: str, message: str) -> None:
-    """One slot is free."""
-    run = shown(Job_Id=1, assigned_resources=[1, 2, 3], queue="default")
-
-    assert _fits(document(TWO, run, _waiting(wanted, message=message))) == 1
+    assert _fits(document(CPUS, *runs, _waiting(wanted, message=message))) == fit
 
 
 def test_a_resource_shared_by_several_jobs_counts_once() -> None:
@@ -196,8 +174,6 @@ def test_a_resource_shared_by_several_jobs_counts_once() -> None:
     cell, _ = parse_oar_demand(document(TWO, *runs), QUEUE)
 
     assert [one.used for one in cell.instances if one.queue == QUEUE] == [2, 0]
-    shared = [shown(Job_Id=at, assigned_resources=[1], queue="default") for at in (1, 2)]
-    assert _fits(document(TWO, *shared, _waiting("/core=3", message="R=3,W=0:2:0"))) == 1
 
 
 def test_an_inner_job_of_a_container_is_no_demand() -> None:
@@ -213,18 +189,6 @@ def test_as_many_nodes_are_woken_as_all_groups_need() -> None:
     told = document([*TWO, *rest], run, _waiting("/nodes=2+/core=2"))
 
     assert _plan(told, standby=("n5", "n6", "n7")).wake == ("n5", "n6")
-
-
-def test_a_whole_node_must_be_idle() -> None:
-    wanted = "-l \"{{type = 'default'}}/network_address={},walltime=0:2:0\" "
-    run = shown(Job_Id=1, assigned_resources=[1], queue="default")
-    both, single = (
-        shown(Job_Id=at, state="Waiting", assigned_resources=[], wanted_resources=wanted.format(n))
-        for at, n in ((2, 2), (3, 1))
-    )
-    fits = [_fits(document(TWO, run, job)) for job in (both, single)]
-
-    assert fits == [0, 1]
 
 
 def _fits(told: bytes) -> int:
@@ -282,42 +246,29 @@ def test_one_standby_node_is_woken_for_a_job_on_all_nodes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ways", "fit"),
+    ("ways", "fit", "add"),
     [
-        (("/nodes=2", "/core=1"), 1),
-        (("/core=1", "/nodes=2"), 1),
-        (("/nodes=1", "/core=9"), 1),
-        (("/core=8", "/nodes=2", "/nodes=1/core=3", "/nodes=2/core=1"), 1),
-        (("/nodes=1/core=4", "/nodes=ALL"), 0),
-        (("/nodes=2", "/core=4"), 0),
+        (("/nodes=2", "/core=1"), 1, 0),
+        (("/core=1", "/nodes=2"), 1, 0),
+        (("/nodes=1", "/core=9"), 1, 0),
+        (("/core=8", "/nodes=2", "/nodes=1/core=3", "/nodes=2/core=1"), 1, 0),
+        (("/nodes=1/core=4", "/nodes=ALL"), 0, 0),
+        (("/nodes=2", "/core=4"), 0, 1),
+        (("/nodes=1/core=8", "/nodes=2"), 0, 1),
+        (("/nodes=ALL", "/nodes=3"), 0, 2),
+        (("/nodes=3", "/core=4"), 0, 1),
+        (("/nodes=1/core=8", "/nodes=1/core=9"), 0, 0),
     ],
 )
-def test_a_job_fits_if_one_of_its_alternatives_fits(ways: Sequence[str], fit: int) -> None:
-    """Three slots on two nodes are free."""
-    run = shown(Job_Id=1, assigned_resources=[1], queue="default")
-    wanted = "".join(f'-l "{way},walltime=1:0:0" ' for way in ways)
-    plan = _plan(document(TWO, run, _waiting("", wanted_resources=wanted)))
-
-    assert plan.figures.fit == fit
-    assert plan.add == 0 or not fit
-
-
-@pytest.mark.parametrize(
-    ("ways", "add"),
-    [
-        (("/nodes=1/core=8", "/nodes=2"), 1),
-        (("/nodes=ALL", "/nodes=3"), 2),
-        (("/nodes=3", "/core=4"), 1),
-        (("/nodes=1/core=8", "/nodes=1/core=9"), 0),
-    ],
-)
-def test_nodes_are_added_for_the_smallest_possible_alternative(ways: Sequence[str], add: int) -> None:
+def test_nodes_are_added_for_the_smallest_alternative_if_no_alternative_fits(
+    ways: Sequence[str], fit: int, add: int
+) -> None:
     """Three slots on two nodes are free; one node is idle."""
     run = shown(Job_Id=1, assigned_resources=[1], queue="default")
     wanted = "".join(f'-l "{way},walltime=1:0:0" ' for way in ways)
     plan = _plan(document(TWO, run, _waiting("", wanted_resources=wanted)))
 
-    assert (plan.figures.fit, plan.add) == (0, add)
+    assert (plan.figures.fit, plan.add) == (fit, add)
 
 
 def test_only_the_smallest_of_many_alternatives_are_kept() -> None:

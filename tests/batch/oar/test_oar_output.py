@@ -24,6 +24,7 @@ from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell.program_runs import CompletedProgram
 
 EVENTS = ("FRAG_JOB_REQUEST", "WALLTIME", "SEND_KILL_JOB", "SWITCH_INTO_ERROR_STATE")
+RESUBMITTED = ("CPUSET_ERROR", "RESUBMIT_JOB_AUTOMATICALLY")
 
 
 def shown(*events: str, **values: object) -> dict[str, object]:
@@ -127,37 +128,6 @@ def test_an_exit_code_is_decoded_as_a_wait_status(code: int, expected: JobEnd) -
     assert status._end_of(job(state="Terminated", exit_code=code)) == expected
 
 
-def test_a_walltime_event_takes_precedence_over_a_deletion() -> None:
-    events = ("FRAG_JOB_REQUEST", "WALLTIME")
-    told = [status._end_of(job(*events, state="Error", exit_code=code, startTime=1)) for code in (9, None)]
-
-    assert [end and end.reason for end in told] == ["WALLTIME: about WALLTIME"] * 2
-
-
-@pytest.mark.parametrize(
-    ("events", "code", "reason"),
-    [
-        (("FRAG_JOB_REQUEST", "WALLTIME", "SEND_KILL_JOB"), 9, "WALLTIME"),
-        (("BESTEFFORT_KILL", "FRAG_JOB_REQUEST", "SEND_KILL_JOB"), 9, "BESTEFFORT_KILL"),
-        (("EXTERMINATE_JOB", "FRAG_JOB_REQUEST", "WALLTIME"), None, "EXTERMINATE_JOB"),
-        (("BESTEFFORT_KILL", "RESUBMIT_JOB_AUTOMATICALLY", "FRAG_JOB_REQUEST"), 9, None),
-    ],
-    ids=["walltime", "preempted", "lost", "preempted and submitted again"],
-)
-def test_the_order_of_events_does_not_change_the_end(
-    events: tuple[str, ...], code: int | None, reason: str | None
-) -> None:
-    listed = shown(*events, state="Error", exit_code=code, startTime=1)
-    ends = [
-        status._end_of(OarJob(listed | {"events": [*some]}))
-        for some in permutations(cast("list[object]", listed["events"]))
-    ]
-
-    assert ends == ends[:1] * 6
-    assert ends[0]
-    assert reason is None or ends[0].reason == f"{reason}: about {reason}"
-
-
 @pytest.mark.parametrize(
     ("started", "stopped", "expected"),
     [(100, 107, 7.0), (100, 100, 0.0), (0, 107, None), (100, 0, None)],
@@ -195,54 +165,63 @@ def test_only_usage_recorded_by_the_jobs_owner_counts(
 @pytest.mark.parametrize(
     ("events", "started", "expected"),
     [
-        (EVENTS, 1, (None, 9, "WALLTIME: about WALLTIME")),
-        (EVENTS[:1], 1, (None, 9, "FRAG_JOB_REQUEST: about FRAG_JOB_REQUEST")),
-        (("EXTERMINATE_JOB", *EVENTS), 1, (None, None, "EXTERMINATE_JOB: about EXTERMINATE_JOB")),
-        (("BESTEFFORT_KILL", EVENTS[0]), 1, (None, None, "BESTEFFORT_KILL: about BESTEFFORT_KILL")),
-        (("WORKING_DIRECTORY",), 0, (200, None, "WORKING_DIRECTORY: about WORKING_DIRECTORY")),
-        (
-            ("CPUSET_ERROR", "RESUBMIT_JOB_AUTOMATICALLY"),
-            0,
-            (None, None, "RESUBMIT_JOB_AUTOMATICALLY: about RESUBMIT_JOB_AUTOMATICALLY"),
-        ),
-        (("CPUSET_ERROR",), 1, (None, None, "CPUSET_ERROR: about CPUSET_ERROR")),
-        ((), 1, (None, None, "Error")),
+        (EVENTS, 1, (None, 9, "WALLTIME", False, False)),
+        (EVENTS[:1], 1, (None, 9, "FRAG_JOB_REQUEST", False, False)),
+        (("EXTERMINATE_JOB", *EVENTS), 1, (None, None, "EXTERMINATE_JOB", False, False)),
+        (("EXTERMINATE_JOB",), 0, (None, None, "EXTERMINATE_JOB", False, True)),
+        (("BESTEFFORT_KILL", EVENTS[0]), 1, (None, None, "BESTEFFORT_KILL", True, False)),
+        (("BESTEFFORT_KILL",), 0, (None, None, "BESTEFFORT_KILL", True, True)),
+        (("WORKING_DIRECTORY",), 0, (200, None, "WORKING_DIRECTORY", False, False)),
+        (RESUBMITTED, 0, (None, None, "RESUBMIT_JOB_AUTOMATICALLY", False, True)),
+        (("CPUSET_ERROR",), 1, (None, None, "CPUSET_ERROR", False, False)),
+        (("CPUSET_ERROR",), 0, (None, None, "CPUSET_ERROR", False, True)),
+        ((), 1, (None, None, "Error", False, False)),
     ],
-    ids=["walltime", "deleted", "lost", "preempted", "directory", "resubmitted", "node", "silent"],
+    ids=[
+        *("walltime", "deleted", "lost", "lost unstarted", "preempted", "preempted unstarted"),
+        *("directory", "resubmitted", "node", "node unstarted", "silent"),
+    ],
 )
 def test_events_determine_the_end_of_a_job_without_exit_code(
-    events: tuple[str, ...], started: int, expected: tuple[int | None, int | None, str]
+    events: tuple[str, ...], started: int, expected: tuple[int | None, int | None, str, bool, bool]
 ) -> None:
     end = status._end_of(job(*events, state="Error", startTime=started))
 
     assert end
-    assert (end.exit_status, end.signal, end.reason) == expected
+    reason = end.reason.partition(": about ")[0]
+    assert (end.exit_status, end.signal, reason, end.is_preempted, end.is_unstarted) == expected
+
+
+def test_a_job_deleted_before_its_start_has_no_end() -> None:
+    assert status._end_of(job("FRAG_JOB_REQUEST", state="Error", startTime=0)) is None
 
 
 @pytest.mark.parametrize(
-    ("events", "code", "outcome"),
+    ("events", "code", "reason", "outcome"),
     [
-        (EVENTS, None, TaskAttemptOutcome.WALLTIME),
-        (EVENTS, 9, TaskAttemptOutcome.WALLTIME),
-        (EVENTS[:1], 9, TaskAttemptOutcome.CANCELLED),
-        (("BESTEFFORT_KILL", *EVENTS[::2]), 9, TaskAttemptOutcome.PREEMPTED),
-        (("EXTERMINATE_JOB", *EVENTS[::2]), None, TaskAttemptOutcome.SITE_FAULT),
-        (("CPUSET_ERROR", "RESUBMIT_JOB_AUTOMATICALLY"), None, TaskAttemptOutcome.SITE_FAULT),
-        (("SWITCH_INTO_TERMINATE_STATE", "SEND_KILL_JOB"), 66 << 8, TaskAttemptOutcome.RESUBMIT),
+        (EVENTS, None, "WALLTIME", TaskAttemptOutcome.WALLTIME),
+        (EVENTS, 9, "WALLTIME", TaskAttemptOutcome.WALLTIME),
+        (EVENTS[:1], 9, EVENTS[0], TaskAttemptOutcome.CANCELLED),
+        (("BESTEFFORT_KILL", *EVENTS[::2]), 9, "BESTEFFORT_KILL", TaskAttemptOutcome.PREEMPTED),
+        (("BESTEFFORT_KILL", RESUBMITTED[1], EVENTS[0]), 9, "BESTEFFORT_KILL", TaskAttemptOutcome.PREEMPTED),
+        (("EXTERMINATE_JOB", *EVENTS[:3]), None, "EXTERMINATE_JOB", TaskAttemptOutcome.SITE_FAULT),
+        (RESUBMITTED, None, RESUBMITTED[1], TaskAttemptOutcome.SITE_FAULT),
+        (("SWITCH_INTO_TERMINATE_STATE", "SEND_KILL_JOB"), 66 << 8, "", TaskAttemptOutcome.RESUBMIT),
     ],
-    ids=["walltime", "signal", "deleted", "preempted", "lost", "resubmitted by OAR", "asked"],
+    ids=["walltime", "signal", "deleted", "preempted", "preempted and resubmitted", "lost", "resubmitted", "asked"],
 )
-def test_the_order_of_events_does_not_change_the_outcome(
-    events: tuple[str, ...], code: int | None, outcome: TaskAttemptOutcome
+def test_the_order_of_events_does_not_change_reason_and_outcome(
+    events: tuple[str, ...], code: int | None, reason: str, outcome: TaskAttemptOutcome
 ) -> None:
     """OAR returns a job's events in any order."""
     known = shown(*events, state="Error", exit_code=code, startTime=1)
     found = set()
     for some in permutations(cast("list[object]", known["events"])):
         end = status._end_of(OarJob(known | {"events": list(some)}))
-        found.add(end and classify_job_end(end, 3600))
+        assert end
+        found.add((end.reason.partition(": about ")[0], classify_job_end(end, 3600)))
 
-    assert found == {outcome}
+    assert found == {(reason, outcome)}
 
 
 @pytest.mark.parametrize(
@@ -265,26 +244,6 @@ def test_a_preempted_job_ends_unseen_unless_it_has_an_exit_status(
     assert end.is_preempted is end.is_unseen
 
 
-def test_a_lost_job_does_not_count_as_preempted() -> None:
-    lost, preempted = (
-        status._end_of(job(event, state="Error", startTime=1)) for event in ("EXTERMINATE_JOB", "BESTEFFORT_KILL")
-    )
-
-    assert lost
-    assert preempted
-    assert (lost.is_preempted, preempted.is_preempted) == (False, True)
-    assert not lost.is_unstarted
-
-
-@pytest.mark.parametrize("event", ["EXTERMINATE_JOB", "BESTEFFORT_KILL", "ANOTHER"])
-def test_a_job_that_was_never_launched_is_unstarted(event: str) -> None:
-    never, lost = (status._end_of(job(event, state="Error", startTime=at)) for at in (0, 1))
-
-    assert never
-    assert lost
-    assert (never.is_unseen, never.is_unstarted, lost.is_unstarted) == (True, True, False)
-
-
 def test_jobs_resubmitted_by_oar_are_listed_as_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = [
         shown(),
@@ -299,10 +258,6 @@ def test_jobs_resubmitted_by_oar_are_listed_as_copies(monkeypatch: pytest.Monkey
 
     assert sorted(seen.jobs) == [13]
     assert [one.job_id for one in seen.copies] == [14, 15]
-
-
-def test_a_job_deleted_before_its_start_has_no_end() -> None:
-    assert status._end_of(job("FRAG_JOB_REQUEST", state="Error", startTime=0)) is None
 
 
 HALTED = 2147483646  # available_upto of what OAR may halt and wake at any time
