@@ -1,6 +1,7 @@
 """Tests of one host's queue instances and load as printed by qstat and qhost 8.1.9."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from gridbridge.batch.gridengine.execution_hosts import (
     HostQueueInstance,
     has_execd_reported_load,
     next_queue_seq_no,
+    parse_cell_host_tags,
     parse_host_queue_instances,
     query_host_queue_instances,
 )
@@ -18,26 +20,39 @@ from tests.batch.gridengine.cells import cell_of_scripts
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 BEST_EFFORT = b'<resource name="gb_besteffort" type="qc">1</resource>'
-TRANSFERRING = b"<slots_used>0</slots_used>", b"<slots_used>1</slots_used>"
-RESERVED = b"<slots_resv>0</slots_resv>", b"<slots_resv>2</slots_resv>"
 
 
 def golden(name: str) -> bytes:
     return (GOLDEN / f"{name}.xml").read_bytes()
 
 
-def test_a_disabled_host_with_a_task_is_used_and_disabled() -> None:
-    (found,) = parse_host_queue_instances(golden("host-busy"))
-
-    assert found == HostQueueInstance(queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("5",))
+NEW = HostQueueInstance(queue="all.q", slots=4, is_used=False, is_disabled=True)
+BUSY = HostQueueInstance(queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("5",))
 
 
-def test_an_array_task_is_listed_with_its_task_id() -> None:
-    """qdel(1) of the array id would delete all tasks."""
-    slots = b"<slots>1</slots>"
-    (found,) = parse_host_queue_instances(golden("host-busy").replace(slots, slots + b"<tasks>7</tasks>"))
+@pytest.mark.parametrize(
+    ("name", "old", "new", "expected"),
+    [
+        ("host-busy", b"", b"", BUSY),
+        ("host-busy", b"<slots>1</slots>", b"<slots>1</slots><tasks>7</tasks>", replace(BUSY, tasks=("5.7",))),
+        ("host-busy", b"<slots_used>1<", b"<slots_used>0<", BUSY),
+        ("host-busy", b"<state>", BEST_EFFORT + b"<state>", replace(BUSY, is_best_effort=True)),
+        ("host-new", b"", b"", NEW),
+        ("host-new", b"<slots_used>0<", b"<slots_used>1<", replace(NEW, is_used=True)),
+        ("host-new", b"<slots_resv>0<", b"<slots_resv>2<", replace(NEW, is_used=True)),
+        ("host-new", b"<state>du", b"<state>D", replace(NEW, is_disabled=False)),
+    ],
+    ids=[
+        *("task", "array task", "suspended task without slot", "best-effort"),
+        *("no task", "starting task", "reserved", "closed by a calendar"),
+    ],
+)
+def test_a_host_queue_instance_is_parsed(name: str, old: bytes, new: bytes, expected: HostQueueInstance) -> None:
+    data = golden(name)
+    changed = data.replace(old, new, 1) if old else data
 
-    assert found.tasks == ("5.7",)
+    assert changed != data or not old
+    assert parse_host_queue_instances(changed) == (expected,)
 
 
 def test_control_characters_in_a_job_name_do_not_break_parsing() -> None:
@@ -46,38 +61,6 @@ def test_control_characters_in_a_job_name_do_not_break_parsing() -> None:
 
     assert odd != told
     assert parse_host_queue_instances(odd) == parse_host_queue_instances(told)
-
-
-def test_a_new_host_is_unused_and_disabled() -> None:
-    (found,) = parse_host_queue_instances(golden("host-new"))
-
-    assert found == HostQueueInstance(queue="all.q", slots=4, is_used=False, is_disabled=True)
-
-
-@pytest.mark.parametrize("change", [TRANSFERRING, RESERVED], ids=["a task starts", "reserved"])
-def test_used_or_reserved_slots_make_a_queue_instance_used(change: tuple[bytes, bytes]) -> None:
-    (found,) = parse_host_queue_instances(golden("host-new").replace(*change))
-
-    assert found.is_used
-
-
-def test_a_suspended_task_without_slot_makes_a_queue_instance_used() -> None:
-    (found,) = parse_host_queue_instances(golden("host-busy").replace(TRANSFERRING[1], TRANSFERRING[0]))
-
-    assert found.is_used
-
-
-def test_a_best_effort_queue_is_recognized_by_its_resource() -> None:
-    at = b"<state>d</state>"
-    (found,) = parse_host_queue_instances(golden("host-busy").replace(at, BEST_EFFORT + at))
-
-    assert found.is_best_effort
-
-
-def test_a_queue_closed_by_a_calendar_is_not_disabled() -> None:
-    (found,) = parse_host_queue_instances(golden("host-new").replace(b"<state>du", b"<state>D"))
-
-    assert not found.is_disabled
 
 
 @pytest.mark.parametrize("ending", ["kill -9 $$", "exit 2", "echo no >&2; exit 1"])
@@ -122,3 +105,25 @@ def test_a_new_hosts_seq_no_lies_between_earlier_hosts_and_the_next_queue(
     told: str, others: tuple[int, ...], expected: int | None
 ) -> None:
     assert expected == next_queue_seq_no(parse_qconf_values_by_host(told), others)
+
+
+TOLD = """<?xml version='1.0'?>
+<qhost xmlns:xsd="http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qhost/qhost.xsd">
+ <host name='global'><hostvalue name='arch_string'>-</hostvalue></host>
+ <host name='n1'>{}</host>
+ <host name='n2'><hostvalue name='num_proc'>2</hostvalue></host>
+</qhost>
+"""
+VALUE = "<resourcevalue name='gb_tags' dominance='hf'>{}</resourcevalue>"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("", {}),
+        (VALUE.format("htools:standby:auto"), {"n1": ("htools:standby:auto",)}),
+        (VALUE.format("htools:standby:3+other"), {"n1": ("htools:standby:3", "other")}),
+    ],
+)
+def test_host_tags_are_parsed_from_qhost(value: str, expected: dict[str, tuple[str, ...]]) -> None:
+    assert parse_cell_host_tags(TOLD.format(value).encode()) == expected

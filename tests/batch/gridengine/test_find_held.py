@@ -84,15 +84,16 @@ def test_a_job_with_a_truncated_name_in_the_list_is_found(tmp_path: Path) -> Non
     assert find_held_job(cell_of(tmp_path, a_job(9) + END, listed(9, NAME[:10])), NAME, "alice") == "9"
 
 
-def test_no_details_are_queried_if_the_owner_has_no_job_of_the_name(tmp_path: Path) -> None:
-    assert find_held_job(cell_of(tmp_path, "", listed(8, "work")), NAME, "alice") == ""
+@pytest.mark.parametrize(("row", "name"), [(listed(8, "work"), NAME), (listed(13, "x"), ARRAY)], ids=["job", "array"])
+def test_no_details_are_queried_if_the_owner_has_no_candidate(tmp_path: Path, row: str, name: str) -> None:
+    assert find_held_job(cell_of(tmp_path, "", row), name, "alice") == ""
     assert asked(tmp_path) == []
 
 
-@pytest.mark.parametrize("answer", ["", "<detailed_job_info>", a_job(9)])
-def test_a_truncated_job_detail_is_refused(tmp_path: Path, answer: str) -> None:
+@pytest.mark.parametrize(("name", "answer"), [(NAME, ""), (NAME, "<detailed_job_info>"), (NAME, a_job(9)), (ARRAY, "")])
+def test_a_truncated_job_detail_is_refused(tmp_path: Path, name: str, answer: str) -> None:
     with pytest.raises(ParseError):
-        find_held_job(cell_of(tmp_path, answer, *ROWS), NAME, "alice")
+        find_held_job(cell_of(tmp_path, answer, *ROWS, listed(12, "x", tasks=TASKS)), name, "alice")
 
 
 def test_a_truncated_job_list_is_refused(tmp_path: Path) -> None:
@@ -153,16 +154,6 @@ def test_an_array_of_an_earlier_release_is_found_by_its_account(tmp_path: Path) 
     rows = (listed(9, ARRAY, tasks=TASKS), *ARRAYS)
 
     assert find_held_job(cell_of(tmp_path, job, *rows), ARRAY, "alice") == "9"
-
-
-def test_a_truncated_array_detail_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ParseError):
-        find_held_job(cell_of(tmp_path, "", *ARRAYS), ARRAY, "alice")
-
-
-def test_no_details_are_queried_if_the_owner_has_no_array(tmp_path: Path) -> None:
-    assert find_held_job(cell_of(tmp_path, "", listed(13, "x")), ARRAY, "alice") == ""
-    assert asked(tmp_path) == []
 
 
 @pytest.mark.parametrize(("tasks", "mark"), [(3, ARRAY), (0, "none")], ids=["an array", "a job"])

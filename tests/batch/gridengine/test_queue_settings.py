@@ -1,12 +1,15 @@
-"""Tests of queue settings, and of a queue's restrictions on users and jobs."""
+"""Tests of a cell's queues, requestable names and array limits, as printed by qconf."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gridbridge.batch.gridengine import cell_object_queries, user_job_queries
+from gridbridge.batch.gridengine.status import query_array_limits, query_request_vocabulary
 from gridbridge.errors import CommandFailed
-from gridbridge.model.jobs_and_accounting import QueueJobAndUserRestrictions
+from gridbridge.model.jobs_and_accounting import ClusterArrayLimits, QueueJobAndUserRestrictions
+from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from tests.batch.gridengine.cells import cell_of_scripts
 
@@ -68,3 +71,109 @@ def test_queue_limits_count_only_on_the_queues_single_host(
     (tmp_path / "qconf.-su").write_text("name staff\nentries bob,@physics\n")
 
     assert user_job_queries.query_queue_admission(cell, "far") == found
+
+
+QCONF_OF_VOCABULARY = """\
+echo "$@" >>"${0%/*}/asked"
+case $1 in
+-sc) cat <<'END'
+#name               shortcut   type        relop requestable consumable default  urgency
+#----------------------------------------------------------------------------------------
+arch                a          RESTRING    ==    YES         NO         NONE     0
+cpu                 cpu        DOUBLE      >=    NO          NO         0        0
+licence             lic        INT         <=    FORCED      YES        0        0
+END
+;;
+-spl) printf 'mpi\\nsmp\\nfar\\nnone\\n' ;;
+-sprjl) echo 'no project list defined' >&2; exit 1 ;;
+-sql) echo all.q ;;
+-sp) case $2 in
+    smp) printf 'pe_name smp\nslots 99\nallocation_rule $pe_slots\n' ;;
+    mpi) printf 'pe_name mpi\nslots 99\nallocation_rule 2\n' ;;
+    none) printf 'pe_name none\nslots 0\nallocation_rule $pe_slots\n' ;;
+    esac ;;
+-sq) cat <<'END'
+qname     all.q
+pe_list   make,[@big=smp none],[n1=mpi]
+
+qname          transfer-beta
+pe_list        far
+complex_values remote=TRUE
+END
+;;
+esac
+"""
+
+
+def test_the_request_vocabulary_has_all_requestable_names(tmp_path: Path) -> None:
+    cell = cell_of_scripts(tmp_path, qconf=QCONF_OF_VOCABULARY)
+
+    assert query_request_vocabulary(cell) == NamesOfferedByCluster(
+        resource=frozenset({"arch", "a", "licence", "lic"}),
+        string=frozenset({"arch", "a"}),
+        pe=frozenset({"mpi", "smp", "far", "none"}),
+        queue=frozenset({"all.q"}),
+        rule=frozenset({"mpi=2", "smp=$pe_slots"}),
+    )
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert len(asked) == len(set(asked))
+
+
+CONF = """#global:
+execd_spool_dir              /var/spool/gridengine/execd
+max_aj_instances             {instances}
+max_aj_tasks                 {tasks}
+max_u_jobs                   {person}
+max_jobs                     {everybody}
+shell_start_mode             posix_compliant
+"""
+
+
+def cell_of_conf(folder: Path, said: str, status: int = 0) -> GridEngineCellAccess:
+    """Return a cell_of_conf whose qconf prints `said` as the global configuration."""
+    (folder / "said").write_text(said)
+    return cell_of_scripts(folder, qconf=f'[ "$*" = -sconf ] || exit 9; cat {folder}/said; exit {status}')
+
+
+@pytest.mark.parametrize(
+    ("told", "limits"),
+    [
+        ((2000, 75000, 0, 0), ClusterArrayLimits(tasks=2000)),
+        ((0, 500, 10, 0), ClusterArrayLimits(tasks=500, of_person=10)),
+        ((0, 0, 0, 9), ClusterArrayLimits(of_all=9)),
+        (("none", "", "-1", "x"), ClusterArrayLimits()),
+    ],
+    ids=["usual", "small", "none of an array's", "odd"],
+)
+def test_an_array_limit_of_zero_means_no_limit(
+    tmp_path: Path, told: tuple[object, ...], limits: ClusterArrayLimits
+) -> None:
+    """The smaller of an array's two limits counts."""
+    words = dict(zip(("instances", "tasks", "person", "everybody"), told, strict=True))
+
+    found = query_array_limits(cell_of_conf(tmp_path, CONF.format(**words)))
+
+    assert found == replace(limits, told_within_s=15.0)
+
+
+@pytest.mark.parametrize(
+    ("reporting", "seconds"),
+    [
+        ("accounting=true flush_time=00:00:10 accounting_flush_time=00:00:00", 0),
+        ("accounting=true flush_time=00:01:10 joblog=false", 70),
+        ("accounting=true accounting_flush_time=01:00:05", 3605),
+        ("accounting=true accounting_flush_time=soon", 15),
+        ("accounting=true", 15),
+    ],
+)
+def test_accounting_flush_time_is_parsed_with_the_default_of_sge_conf(
+    tmp_path: Path, reporting: str, seconds: float
+) -> None:
+    found = query_array_limits(cell_of_conf(tmp_path, f"reporting_params   {reporting}\n"))
+
+    assert found.told_within_s == seconds
+
+
+def test_a_failed_qconf_is_not_taken_for_missing_limits(tmp_path: Path) -> None:
+    with pytest.raises(CommandFailed):
+        query_array_limits(cell_of_conf(tmp_path, "", status=1))

@@ -50,22 +50,25 @@ def test_invalid_output_of_qrstat_is_refused() -> None:
         parse_advance_reserved_slots(b"error: commlib error")
 
 
-def test_a_cell_without_qrstat_has_no_reservations(tmp_path: Path) -> None:
-    assert query_advance_reserved_slots(cell(tmp_path)) == {}
-
-
-def test_a_cell_without_reservations_is_queried_once(tmp_path: Path) -> None:
-    body = 'echo "$*" >>"$0.log"; echo "<qrstat/>"'
+@pytest.mark.parametrize(
+    ("body", "calls"),
+    [
+        ("", []),
+        ('echo "$*" >>"$0.log"; echo "<qrstat/>"', ["-u * -xml"]),
+        (
+            """echo "$*" >>"$0.log"
+[ "$1" = -u ] && exec echo '<qrstat><ar_summary><id>7</id></ar_summary></qrstat>'
+printf 'Following advance reservations do not exist:\\n7\\n'; exit 1""",
+            ["-u * -xml", "-ar 7 -xml"],
+        ),
+    ],
+    ids=["no qrstat", "no reservation", "the reservation ended meanwhile"],
+)
+def test_a_cell_without_reservations_has_no_reserved_slots(tmp_path: Path, body: str, calls: list[str]) -> None:
+    log = tmp_path / "qrstat.log"
 
     assert query_advance_reserved_slots(cell(tmp_path, body)) == {}
-    assert (tmp_path / "qrstat.log").read_text() == "-u * -xml\n"
-
-
-def test_a_reservation_that_ended_meanwhile_has_no_slots(tmp_path: Path) -> None:
-    body = """[ "$1" = -u ] && exec echo '<qrstat><ar_summary><id>7</id></ar_summary></qrstat>'
-printf 'Following advance reservations do not exist:\\n7\\n'; exit 1"""
-
-    assert query_advance_reserved_slots(cell(tmp_path, body)) == {}
+    assert (log.read_text().splitlines() if log.exists() else []) == calls
 
 
 def test_a_failed_qrstat_does_not_mean_no_reservation(tmp_path: Path) -> None:
