@@ -211,49 +211,30 @@ def shared(home: Path) -> Path:
     return home / "data" / "campaign.12"
 
 
-def linked(home: Path, folder: Path) -> None:
-    """Make the campaign's folder a link to the user's home."""
-    folder.symlink_to(home, target_is_directory=True)
-
-
-def open_to_all(home: Path, folder: Path) -> None:
-    """Make a campaign folder that all users can write."""
-    del home
+def planted(home: Path, kind: str) -> None:
+    """Make a campaign folder that a task must not use."""
+    folder = home / "data" / "campaign.12"
+    if kind == "link":
+        folder.symlink_to(home, target_is_directory=True)
+        return
     folder.mkdir()
-    folder.chmod(0o777)
+    folder.chmod({"open to all": 0o777, "open to a group": 0o775, "another's": 0o755}[kind])
+    if kind == "another's":
+        os.chown(folder, 1, 1)
 
 
-def open_to_a_group(home: Path, folder: Path) -> None:
-    """Make a campaign folder that a group can write."""
-    del home
-    folder.mkdir()
-    folder.chmod(0o775)
+ANOTHERS = pytest.param("another's", marks=pytest.mark.skipif(os.getuid() != 0, reason="two persons"))
 
 
-def of_another(home: Path, folder: Path) -> None:
-    """Make a campaign folder of another user."""
-    del home
-    folder.mkdir()
-    os.chown(folder, 1, 1)
-
-
-PLANTED = [
-    linked,
-    open_to_all,
-    open_to_a_group,
-    pytest.param(of_another, marks=pytest.mark.skipif(os.getuid() != 0, reason="two persons")),
-]
-
-
-@pytest.mark.parametrize("plant", PLANTED)
+@pytest.mark.parametrize("kind", ["link", "open to all", "open to a group", ANOTHERS])
 @pytest.mark.parametrize("outputs", ["", "result"])
 def test_a_task_writes_only_into_a_folder_of_its_account(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], plant: Callable[[Path, Path], None], outputs: str
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], kind: str, outputs: str
 ) -> None:
     mine = tmp_path / "mine"
     mine.write_text("of value\n")
     folder = shared(tmp_path)
-    plant(tmp_path, folder)
+    planted(tmp_path, kind)
     for name in ("0.1.out", "0.1.err"):
         (folder / name).symlink_to(mine)
 

@@ -1,6 +1,7 @@
 """Tests of the wrapper of remote jobs, which really runs here in a folder."""
 
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from gridbridge.model.transfer_messages_in_spool import TransferFailureCause, Tr
 from tests.messages import decode_in_place
 
 TEXT = st.binary(max_size=60).filter(lambda data: 0 not in data).map(os.fsdecode)
+NO_PATH = {"start": ShellStartMode.BINARY_NO_SHELL, "environment": (("PATH", "/x"),)}
 SHOW = b'printf "%s|" "$@"; printf "%s\\n" "$0"\n'
 
 
@@ -150,7 +152,8 @@ def test_a_job_starts_as_by_grid_engines_shepherd(site: Site, values: dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("status", "remote"), [(0, 0), (7, 7), (99, 199), (100, 200), (127, 127), (199, -63), (200, -64), (255, 255)]
+    ("status", "remote"),
+    [(0, 0), (7, 7), (99, 199), (100, 200), (127, 127), (137, 137), (199, -63), (200, -64), (255, 255)],
 )
 def test_an_exit_status_is_reported_and_never_requeues_the_remote_job(site: Site, status: int, remote: int) -> None:
     ended = site.run(script=b"exit %d\n" % status)
@@ -244,61 +247,37 @@ def test_the_name_of_the_wrappers_message_is_unpredictable(site: Site) -> None:
     assert not [name for name in names if name.removeprefix("w.") in script]
 
 
-def test_an_exit_status_above_128_is_no_signal(site: Site) -> None:
-    site.run(script=b"exit 137\n")
-
-    assert (site.told().outcome, site.told().exit_status) == ("exit", "137")
-
-
 @pytest.mark.parametrize(
-    ("values", "reason"),
+    ("values", "reason", "reason_by_signal"),
     [
-        ({"stdout": "/no/such/out"}, "can not append to standard output on beta-n1"),
-        ({"stderr": "/no/such/err"}, "can not append to standard error on beta-n1"),
-        ({"stdin": "/no/such/in"}, "can not read standard input on beta-n1"),
-        ({"shell": "/no/shell"}, "can not find /no/shell on beta-n1"),
-        (
-            {"start": ShellStartMode.BINARY_NO_SHELL, "arguments": ("gone",), "environment": (("PATH", "/x"),)},
-            "can not find gone on beta-n1",
-        ),
-        (
-            {"start": ShellStartMode.BINARY_NO_SHELL, "arguments": ("env",), "environment": (("PATH", "/x"),)},
-            "can not find env on beta-n1",
-        ),
+        ({"stdout": "/no/such/out"}, "append to standard output", "append to standard output"),
+        ({"stderr": "/no/such/err"}, "append to standard error", "append to standard error"),
+        ({"stdin": "/no/such/in"}, "read standard input", "read standard input"),
+        ({"shell": "/no/shell"}, "find /no/shell", "find its shell or program"),
+        ({**NO_PATH, "arguments": ("gone",)}, "find gone", "find its shell or program"),
+        ({**NO_PATH, "arguments": ("env",)}, "find env", "find its shell or program"),
     ],
     ids=["stdout", "stderr", "stdin", "shell", "program", "program-not-in-path"],
 )
-def test_a_job_that_cannot_start_reports_its_reason(site: Site, values: dict[str, object], reason: str) -> None:
+def test_a_job_that_cannot_start_reports_its_reason(
+    site: Site, values: dict[str, object], reason: str, reason_by_signal: str
+) -> None:
+    """Without a spool the wrapper reports the reason by a signal."""
     assert site.run(**({"script": b"echo ran\n"} | values)) == 200
+    assert (site.told().outcome, site.told().reason) == ("error", f"can not {reason} on beta-n1")
 
-    assert (site.told().outcome, site.told().reason) == ("error", reason)
-
-
-@pytest.mark.parametrize(
-    ("values", "why"),
-    [
-        ({"stdout": "/no/such/out"}, "can not append to standard output on delta-n1"),
-        ({"stderr": "/no/such/err"}, "can not append to standard error on delta-n1"),
-        ({"stdin": "/no/such/in"}, "can not read standard input on delta-n1"),
-        ({"shell": "/no/shell"}, "can not find its shell or program on delta-n1"),
-    ],
-)
-def test_without_spool_a_signal_reports_why_a_job_cannot_start(site: Site, values: dict[str, object], why: str) -> None:
     ended = site.run(**({"script": b"echo ran\n", "spool": ""} | values))
-
-    assert why_job_not_started(JobEnd(signal=-ended, host="delta-n1")) == (TransferFailureCause.JOB, why)
+    why = f"can not {reason_by_signal} on n1"
+    assert why_job_not_started(JobEnd(signal=-ended, host="n1")) == (TransferFailureCause.JOB, why)
 
 
 def test_a_host_without_room_ends_the_wrapper_by_signal_58(site: Site) -> None:
-    site.tmpdir.rmdir()
+    """An empty script on a full disk would exit with 0."""
+    full = site.run("prlimit", "--fsize=0", "/bin/sh", script=b"exit 3\n")
+    shutil.rmtree(site.tmpdir)
     site.tmpdir.touch()
 
-    assert site.run(script=b"exit 3\n") == -58
-
-
-def test_a_script_that_cannot_be_written_is_not_run(site: Site) -> None:
-    """An empty script on a full disk would exit with 0."""
-    assert site.run("prlimit", "--fsize=0", "/bin/sh", script=b"exit 3\n") == -58
+    assert (full, site.run(script=b"exit 3\n")) == (-58, -58)
 
 
 @pytest.mark.root

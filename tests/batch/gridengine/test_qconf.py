@@ -9,8 +9,9 @@ from gridbridge.batch.gridengine import qconf_parser_and_edits
 from gridbridge.errors import ParseError
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow, SetupEdit, SetupEditVerb
 from gridbridge.model.transfer_route import GridEngineCellAccess
+from tests.batch.gridengine.cells import cell_of_scripts
 
-FAKE = """#!/bin/sh
+FAKE = """\
 # A qconf of one table, one host configuration and one scheduler: they are files here.
 cd "${0%/*}" || exit 1
 echo "$*" >>asked
@@ -28,16 +29,7 @@ esac
 
 @pytest.fixture
 def cell(tmp_path: Path) -> GridEngineCellAccess:
-    (tmp_path / "qconf").write_text(FAKE)
-    (tmp_path / "qconf").chmod(0o755)
-    return GridEngineCellAccess(
-        root="/var/lib/gridengine",
-        cell="beta",
-        qmaster_port="6454",
-        execd_port="6455",
-        binaries=str(tmp_path),
-        timeout_s=5,
-    )
+    return cell_of_scripts(tmp_path, qconf=FAKE)
 
 
 def make(edit: SetupEdit, cell: GridEngineCellAccess) -> int:
@@ -48,10 +40,6 @@ def make(edit: SetupEdit, cell: GridEngineCellAccess) -> int:
 
 def read(cell: GridEngineCellAccess, name: str) -> str:
     return Path(cell.binaries, name).read_text()
-
-
-def write(cell: GridEngineCellAccess, name: str, text: str) -> None:
-    Path(cell.binaries, name).write_text(text)
 
 
 def test_folded_attribute_lines_are_joined() -> None:
@@ -92,12 +80,58 @@ def test_the_qmasters_clock_offset_is_computed_from_start_and_run_time() -> None
     assert qconf_parser_and_edits.parse_qmaster_clock_offset_s(b"endpoint is not up\n", now=0.0) is None
 
 
-def test_a_complex_is_replaced_and_other_complexes_stay(cell: GridEngineCellAccess) -> None:
-    write(cell, "table-sc", "slots s INT\nremote old\nremote_x keep\n")
+ODD = r"x|y&z\w 'q'"
 
-    make(SetupEdit(verb=SetupEditVerb.SET_COMPLEX, name="remote", value="remote new"), cell)
 
-    assert read(cell, "table-sc") == "slots s INT\nremote_x keep\nremote new\n"
+@pytest.mark.parametrize(
+    ("file", "before", "edits", "after"),
+    [
+        (
+            "table-sc",
+            "slots s INT\nremote old\nremote_x keep\n",
+            [SetupEdit(verb=SetupEditVerb.SET_COMPLEX, name="remote", value="remote new")],
+            "slots s INT\nremote_x keep\nremote new\n",
+        ),
+        (
+            "table-ssconf",
+            "a 1\nparams none\n",
+            [SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, attribute="params", value=ODD)],
+            f"a 1\nparams {ODD}\n",
+        ),
+        (
+            "host-h",
+            "",
+            [
+                SetupEdit(verb=SetupEditVerb.SET_HOST, name="h", attribute=attribute, value=value)
+                for attribute, value in (("load_sensor", "/a"), ("gid_range", "1-9"), ("load_sensor", "/b"))
+            ],
+            "gid_range 1-9\nload_sensor /b\n",
+        ),
+        (
+            "host-h",
+            "#h:\nload_sensor   /a\n\n",
+            [SetupEdit(verb=SetupEditVerb.DROP_HOST, name="h", attribute="load_sensor")],
+            "",
+        ),
+        (
+            "table-sq",
+            "qname  template\nslots   1\nshell  /bin/sh\n",
+            [SetupEdit(verb=SetupEditVerb.ADD_QUEUE, name="q", value="qname q\nslots 4")],
+            "qname q\nslots 4\nshell  /bin/sh\n",
+        ),
+    ],
+    ids=["complex", "scheduler", "first and later host settings", "last host setting", "queue from a template"],
+)
+def test_an_edit_changes_only_its_part_of_a_table(
+    file: str, before: str, edits: list[SetupEdit], after: str, cell: GridEngineCellAccess
+) -> None:
+    changed = Path(cell.binaries, "queue" if file == "table-sq" else file)
+    if before:
+        Path(cell.binaries, file).write_text(before)
+    for edit in edits:
+        make(edit, cell)
+
+    assert (changed.read_text() if changed.exists() else "") == after
 
 
 @pytest.mark.parametrize("verb", [SetupEditVerb.SET_COMPLEX, SetupEditVerb.DROP_COMPLEX])
@@ -107,38 +141,6 @@ def test_an_unreadable_resource_table_is_not_written_back(verb: SetupEditVerb, c
 
     assert status != 0
     assert read(cell, "asked") == "-sc\n"
-
-
-def test_special_characters_in_a_scheduler_value_are_kept(cell: GridEngineCellAccess) -> None:
-    write(cell, "table-ssconf", "a 1\nparams none\n")
-
-    make(SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, attribute="params", value=r"x|y&z\w 'q'"), cell)
-
-    assert read(cell, "table-ssconf") == "a 1\n" + r"params x|y&z\w 'q'" + "\n"
-
-
-def test_a_host_configuration_is_created_and_then_changed(cell: GridEngineCellAccess) -> None:
-    make(SetupEdit(verb=SetupEditVerb.SET_HOST, name="h", attribute="load_sensor", value="/a"), cell)
-    make(SetupEdit(verb=SetupEditVerb.SET_HOST, name="h", attribute="gid_range", value="1-9"), cell)
-    make(SetupEdit(verb=SetupEditVerb.SET_HOST, name="h", attribute="load_sensor", value="/b"), cell)
-
-    assert read(cell, "host-h") == "gid_range 1-9\nload_sensor /b\n"
-
-
-def test_a_host_configuration_is_deleted_with_its_last_setting(cell: GridEngineCellAccess) -> None:
-    write(cell, "host-h", "#h:\nload_sensor   /a\n\n")
-
-    make(SetupEdit(verb=SetupEditVerb.DROP_HOST, name="h", attribute="load_sensor"), cell)
-
-    assert not Path(cell.binaries, "host-h").exists()
-
-
-def test_a_new_queue_is_the_template_with_changed_values(cell: GridEngineCellAccess) -> None:
-    write(cell, "table-sq", "qname  template\nslots   1\nshell  /bin/sh\n")
-
-    make(SetupEdit(verb=SetupEditVerb.ADD_QUEUE, name="q", value="qname q\nslots 4"), cell)
-
-    assert read(cell, "queue") == "qname q\nslots 4\nshell  /bin/sh\n"
 
 
 @pytest.mark.parametrize(
