@@ -20,59 +20,68 @@ if TYPE_CHECKING:
 
 def load_submit_adapter(cluster: Away) -> "JobSubmissionAndControl[Away]":
     """Load the module that submits and controls jobs on a cluster."""
-    return HOT[cluster.kind]()
+    return SUBMIT_ADAPTER_LOADERS[cluster.kind]()
 
 
 def load_campaign_array_adapter(cluster: Away) -> "CampaignArrayJobControl[Away]":
     """Load the module that submits and controls a campaign's arrays on a cluster."""
-    return HOT[cluster.kind]()
+    return SUBMIT_ADAPTER_LOADERS[cluster.kind]()
 
 
 def load_home_job_control(home: Home) -> "StarterHomeTaskControl[Home]":
     """Load the module that controls local tasks of a home cluster; OAR can't be a home."""
-    return HOT[home.kind]()
+    return SUBMIT_ADAPTER_LOADERS[home.kind]()
 
 
 def load_refused_job_marker(home: Home) -> "RefusedJobMarker[Home]":
     """Load the module that marks a job as refused by all remote clusters."""
-    return MARKERS[home.kind]()
+    return REFUSED_JOB_MARKER_LOADERS[home.kind]()
 
 
 def load_job_recaller(cluster: Away) -> "WaitingRemoteJobRecaller[Away] | None":
     """Load the module that recalls waiting remote jobs; return None if the batch system can't recall."""
-    return RECALLERS[cluster.kind]() if cluster.kind in RECALLERS else None
+    return JOB_RECALLER_LOADERS[cluster.kind]() if cluster.kind in JOB_RECALLER_LOADERS else None
 
 
-def _gridengine() -> "ModuleType":
+def _import_gridengine_submit() -> "ModuleType":
     from gridbridge.batch.gridengine import submit
 
     return submit
 
 
-def _oar() -> "ModuleType":
+def _import_oar_submit() -> "ModuleType":
     from gridbridge.batch.oar import submit
 
     return submit
 
 
-def _embedded() -> "ModuleType":
+def _import_embedded_submit() -> "ModuleType":
     from gridbridge.batch.embedded import submit
 
     return submit
 
 
-def _gridengine_home() -> "ModuleType":
+def _import_gridengine_refused_job_marker() -> "ModuleType":
     from gridbridge.batch.gridengine import home_job_runnability_check as home
 
     return home
 
 
-def _embedded_home() -> "ModuleType":
+def _import_embedded_refused_job_marker() -> "ModuleType":
     from gridbridge.batch.embedded import embedded_task_guards as home
 
     return home
 
 
-HOT = {GRIDENGINE: _gridengine, OAR: _oar, EMBEDDED: _embedded}
-RECALLERS = {GRIDENGINE: _gridengine}  # batch systems whose delete command reports whether the job was still waiting
-MARKERS = {GRIDENGINE: _gridengine_home, EMBEDDED: _embedded_home}
+SUBMIT_ADAPTER_LOADERS = {
+    GRIDENGINE: _import_gridengine_submit,
+    OAR: _import_oar_submit,
+    EMBEDDED: _import_embedded_submit,
+}
+JOB_RECALLER_LOADERS = {
+    GRIDENGINE: _import_gridengine_submit
+}  # batch systems whose delete command reports whether the job was still waiting
+REFUSED_JOB_MARKER_LOADERS = {
+    GRIDENGINE: _import_gridengine_refused_job_marker,
+    EMBEDDED: _import_embedded_refused_job_marker,
+}

@@ -29,13 +29,13 @@ class CampaignArrayScriptTask:
 def write_campaign_array_script(settings: dict[str, str], tasks: tuple[CampaignArrayScriptTask, ...]) -> bytes:
     """Write an array's script; `settings` become shell variables gb_KEY for all tasks."""
     header = "".join(f"gb_{key}={quote_for_sh(value)}\n" for key, value in settings.items())
-    cases = "".join(_case(index, task) for index, task in enumerate(tasks, start=1))
+    cases = "".join(_shell_case_of_task(index, task) for index, task in enumerate(tasks, start=1))
     ours = f"#!/bin/sh\n{header}{PLACE}case $gb_place in\n{cases}*) exit 1 ;; esac\n"
     with open(BODY, "rb") as body:
         return ours.encode(*AS_TYPED) + body.read()
 
 
-def _case(index: int, task: CampaignArrayScriptTask) -> str:
+def _shell_case_of_task(index: int, task: CampaignArrayScriptTask) -> str:
     words = " ".join(map(quote_for_sh, task.parameters))
     number = task.label or str(task.number)
     name = quote_for_sh(task.parameters[0] if task.parameters and not task.label else number)

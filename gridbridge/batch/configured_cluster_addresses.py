@@ -45,7 +45,7 @@ def _oar_server_address(policy: Policy, name: str) -> transfer_route.OarServerAc
     return transfer_route.OarServerAccess(
         binaries=cluster.binaries,
         timeout_s=cluster.command_timeout_s,
-        login=_login(policy, cluster),
+        login=_ssh_login_to_cluster(policy, cluster),
         ends=oar_job_end_fifo(policy, cluster),
     )
 
@@ -72,11 +72,11 @@ def _grid_engine_cell_address(policy: Policy, name: str) -> transfer_route.GridE
         execd_port=str(cluster.execd_port),
         binaries=cluster.binaries,
         timeout_s=cluster.command_timeout_s,
-        login=_login(policy, cluster),
+        login=_ssh_login_to_cluster(policy, cluster),
     )
 
 
-def _login(policy: Policy, cluster: ClusterSection) -> transfer_route.SshLogin | None:
+def _ssh_login_to_cluster(policy: Policy, cluster: ClusterSection) -> transfer_route.SshLogin | None:
     """Return the ssh login to a cluster; root gets the service account's login."""
     uid = os.geteuid()
     person = pwd.getpwuid(uid).pw_name if uid else policy.site.service_account
@@ -93,7 +93,7 @@ def keep_ssh_connections_open(policy: Policy) -> None:
 
 def log_in_to_ssh_clusters(policy: Policy) -> None:
     """Log in to all ssh clusters at once, for a short program with a few queries."""
-    candidates = (_login(policy, cluster) for cluster in policy.clusters.values())
+    candidates = (_ssh_login_to_cluster(policy, cluster) for cluster in policy.clusters.values())
     if (logins := [login for login in candidates if login]) and not ssh.uses_persistent_ssh():
         from gridbridge.shell.ssh_connections_shared_by_threads import IdleSshSessions
 
@@ -118,7 +118,7 @@ def build_transfer_queue_route(policy: Policy, queue: str) -> transfer_route.Tra
         remote_ssh=cluster.ssh,
         remote_ends=oar_job_end_fifo(policy, cluster),
         remote_stage_dir=cluster.stage_dir,
-        remote_claim=_claim(policy, cluster),
+        remote_claim=_claim_kind_and_wait(policy, cluster),
         identity="" if section.identity is JobIdVariableSource.HOME else section.identity.value,
         staged="yes" if section.staged and cluster.ssh else "",
         stage_in=section.stage_in,
@@ -130,7 +130,7 @@ def build_transfer_queue_route(policy: Policy, queue: str) -> transfer_route.Tra
     )
 
 
-def _claim(policy: Policy, cluster: ClusterSection) -> str:
+def _claim_kind_and_wait(policy: Policy, cluster: ClusterSection) -> str:
     if cluster.claim is not JobClaimKind.GRANT:
         return "" if cluster.claim is JobClaimKind.NONE else cluster.claim.value
     account = cluster.users.account_of(policy.site.service_account)
@@ -142,13 +142,16 @@ def build_request_mapping(policy: Policy, cluster: str, queue: str) -> RequestMa
     rules, own = policy.maps.get(cluster, {}), policy.queues.get(queue)
     asks = own.asks if own else QueueDefaultRequests()  # gridbridge.toml may no longer have the queue
     if policy.clusters[cluster].kind is ClusterKind.OAR:
-        return RequestMapping(_with_asks(_oar_rules(cluster, rules), asks) | (_of_oar(own) if own else {}))
+        return RequestMapping(
+            _add_default_requests(_oar_mapping_rules(cluster, rules), asks)
+            | (_oar_queue_and_type_rules(own) if own else {})
+        )
     if not asks and all(rule == type(rule)() for rule in rules.values()):
         return RequestMapping({})
-    return RequestMapping(_with_asks(_rules(rules), asks))
+    return RequestMapping(_add_default_requests(_rules_as_text(rules), asks))
 
 
-def _with_asks(
+def _add_default_requests(
     rules: dict[tuple[str, str], RequestMappingRule], asks: QueueDefaultRequests
 ) -> dict[tuple[str, str], RequestMappingRule]:
     for name, value in asks.items():
@@ -157,7 +160,7 @@ def _with_asks(
     return rules
 
 
-def _of_oar(queue: TransferQueueSection) -> dict[tuple[str, str], RequestMappingRule]:
+def _oar_queue_and_type_rules(queue: TransferQueueSection) -> dict[tuple[str, str], RequestMappingRule]:
     kinds = queue.oar_type.split()
     rules = {(TYPE, str(number)): RequestMappingRule(to=kind) for number, kind in enumerate(kinds)}
     if queue.oar_queue:
@@ -165,15 +168,15 @@ def _of_oar(queue: TransferQueueSection) -> dict[tuple[str, str], RequestMapping
     return rules
 
 
-def _rules(rules: Rules) -> dict[tuple[str, str], RequestMappingRule]:
-    return {(kind, name): _rule(kind, name, rule) for (kind, name), rule in rules.items()}
+def _rules_as_text(rules: Rules) -> dict[tuple[str, str], RequestMappingRule]:
+    return {(kind, name): _rule_as_text(kind, name, rule) for (kind, name), rule in rules.items()}
 
 
-def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], RequestMappingRule]:
+def _oar_mapping_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], RequestMappingRule]:
     """Return the mapping rules for an OAR server; resources without a rule are rejected."""
     missing = f"[map.{cluster}.resource.NAME] has to name the remote resource"
     oar_rules = {(RESOURCE, oar_commands.WALLTIME): RequestMappingRule()}
-    oar_rules |= _rules(rules)
+    oar_rules |= _rules_as_text(rules)
     for (kind, name), rule in oar_rules.items():
         remote_name = rule.to or name
         if kind == RESOURCE and remote_name == oar_commands.WALLTIME:
@@ -183,7 +186,7 @@ def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], RequestMappi
     return {**oar_rules, (RESOURCE, ANY): RequestMappingRule(reject=missing)}
 
 
-def _rule(kind: str, name: str, rule: AnyRule) -> RequestMappingRule:
+def _rule_as_text(kind: str, name: str, rule: AnyRule) -> RequestMappingRule:
     """Return a rule as text fields; a field is empty if the configuration does not set the key.
 
     A rule without keys exempts its resource, project or queue from the rule named `*`.

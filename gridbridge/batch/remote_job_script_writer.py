@@ -69,7 +69,7 @@ def write_remote_job_script(job: RemoteJobScriptValues) -> bytes:
     with open(BODY, "rb") as body:
         script = quote_for_sh(job.script.decode(*AS_TYPED))
         writer = f'gb_write_script() {{ printf %s {script} >"$gb_script"; }}\n'
-        ours = _header(job) + writer + _runner(job)
+        ours = _shell_settings_header(job) + writer + _shell_function_running_job(job)
         whole = ours.encode(*AS_TYPED) + body.read()
     if job.own:
         whole = whole.replace(PROGRAM, PROGRAM + f" {FILES}".encode(), 1)
@@ -77,7 +77,7 @@ def write_remote_job_script(job: RemoteJobScriptValues) -> bytes:
     return whole.replace(FIRST, before + FIRST, 1) if before else whole
 
 
-def _header(job: RemoteJobScriptValues) -> str:
+def _shell_settings_header(job: RemoteJobScriptValues) -> str:
     settings = {
         "transfer": job.transfer,
         "spool": job.spool,
@@ -85,19 +85,19 @@ def _header(job: RemoteJobScriptValues) -> str:
         "stdin": job.stdin,
         "stdout": job.stdout,
         "stderr": job.stderr,
-        "needs": _program(job),
+        "needs": _required_shell_or_program(job),
         "soh": NEWLINE,
     }
     return "#!/bin/sh\n" + "".join(f"gb_{key}={quote_for_sh(value)}\n" for key, value in settings.items())
 
 
-def _runner(job: RemoteJobScriptValues) -> str:
+def _shell_function_running_job(job: RemoteJobScriptValues) -> str:
     """Return the sh function gb_job, which runs the job's command with its environment and three streams.
 
     gb_job passes its arguments, variables that the remote execd made, to env(1). gb_job is a subshell, so that messages
     of the shell about signals go to the wrapper's standard error.
     """
-    words = ["env", '"$@"', *_environment(job), *_command(job)]
+    words = ["env", '"$@"', *_env_arguments_of_job(job), *_job_command_words(job)]
     source = '"$gb_script"' if job.start == ShellStartMode.STDIN else '"$gb_stdin"'
     errors = "2>&1" if job.stderr == job.stdout else '2>>"$gb_stderr"'
     path = "".join(f"PATH={quote_for_sh(value)} " for name, value in job.environment if name == "PATH")
@@ -105,14 +105,14 @@ def _runner(job: RemoteJobScriptValues) -> str:
     return finder + (f'gb_job() (\nexec {" ".join(words)} <{source} >>"$gb_stdout" {errors} 4<&- 5>&- 6<&-\n)\n')
 
 
-def _program(job: RemoteJobScriptValues) -> str:
+def _required_shell_or_program(job: RemoteJobScriptValues) -> str:
     """Return the shell or program without which Grid Engine can't start the job; empty if there is none."""
     if job.start == ShellStartMode.BINARY_NO_SHELL:
         return job.arguments[0]
     return "" if job.start == ShellStartMode.UNIX else job.shell
 
 
-def _environment(job: RemoteJobScriptValues) -> list[str]:
+def _env_arguments_of_job(job: RemoteJobScriptValues) -> list[str]:
     words = ['"GRIDBRIDGE_REMOTE_CELL=$SGE_CELL"']
     words += [quote_for_sh(f"{name}={value}") for name, value in job.environment if name != "PATH"]
     if own_path := [quote_for_sh(value) for name, value in job.environment if name == "PATH"]:
@@ -126,7 +126,7 @@ def _environment(job: RemoteJobScriptValues) -> list[str]:
     return words
 
 
-def _command(job: RemoteJobScriptValues) -> list[str]:
+def _job_command_words(job: RemoteJobScriptValues) -> list[str]:
     """Return the words that start the job as Grid Engine's shepherd would.
 
     With -b y the shell gets one text: the words joined by blanks, an empty word as `""`. With -shell n the program is
@@ -135,10 +135,10 @@ def _command(job: RemoteJobScriptValues) -> list[str]:
     arguments = [quote_for_sh(argument) for argument in job.arguments]
     if job.start == ShellStartMode.BINARY_NO_SHELL:
         return arguments
-    shell = _shell(job)
+    shell = _shell_start_words(job)
     if job.start == ShellStartMode.BINARY:
         line = "".join(f"{argument or EMPTY} " for argument in job.arguments)
-        path = PATH_BEHIND_PROFILE if _may_lose_path(job) else ""
+        path = PATH_BEHIND_PROFILE if _may_profile_replace_path(job) else ""
         name = job.shell.rpartition("/")[2]
         zeroth = [quote_for_sh(f"-{name}" if job.login else name)] if name in BOURNE_SHELLS else []
         return [*shell, "-c", path + quote_for_sh(line), *zeroth]
@@ -146,15 +146,15 @@ def _command(job: RemoteJobScriptValues) -> list[str]:
         return [*shell, "-s", *arguments]
     if job.start == ShellStartMode.UNIX:
         return ['"$gb_script"', *arguments]
-    behind = shell_args_restoring_path(job.script) if _may_lose_path(job) else []
+    behind = shell_args_restoring_path(job.script) if _may_profile_replace_path(job) else []
     return [*shell, *behind, '"$gb_script"', *arguments]
 
 
-def _may_lose_path(job: RemoteJobScriptValues) -> bool:
+def _may_profile_replace_path(job: RemoteJobScriptValues) -> bool:
     return bool(job.own and job.login and job.shell.rpartition("/")[2] in BOURNE_SHELLS)
 
 
-def _shell(job: RemoteJobScriptValues) -> list[str]:
+def _shell_start_words(job: RemoteJobScriptValues) -> list[str]:
     name = job.shell.rpartition("/")[2]
     if not job.login:
         return [quote_for_sh(job.shell)]

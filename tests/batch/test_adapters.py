@@ -8,7 +8,13 @@ from types import ModuleType
 
 import pytest
 
-from gridbridge.batch import HOT, MARKERS, RECALLERS, load_job_recaller, load_submit_adapter
+from gridbridge.batch import (
+    JOB_RECALLER_LOADERS,
+    REFUSED_JOB_MARKER_LOADERS,
+    SUBMIT_ADAPTER_LOADERS,
+    load_job_recaller,
+    load_submit_adapter,
+)
 from gridbridge.batch.batch_adapter_table import ADAPTERS, BatchSystemAdapter, batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_addresses import REACHED
 from gridbridge.config.site import OF_KIND
@@ -25,7 +31,7 @@ OPTIONAL = tuple(field.name for field in fields(BatchSystemAdapter) if field.def
 
 
 def test_every_cluster_kind_has_an_adapter_and_an_address() -> None:
-    assert set(ADAPTERS) == set(REACHED) == set(HOT) == set(ClusterKind)
+    assert set(ADAPTERS) == set(REACHED) == set(SUBMIT_ADAPTER_LOADERS) == set(ClusterKind)
     assert set(OF_KIND) == set(JUDGES) == set(ClusterKind)
 
 
@@ -106,7 +112,7 @@ def test_each_adapter_has_the_abilities_of_its_batch_system(where: Away, abiliti
 
 
 def test_services_and_starters_agree_on_recalling_adapters() -> None:
-    assert set(RECALLERS) == {kind for kind, adapter in ADAPTERS.items() if adapter.recalls}
+    assert set(JOB_RECALLER_LOADERS) == {kind for kind, adapter in ADAPTERS.items() if adapter.recalls}
     assert load_job_recaller(CELL) is batch_adapter_of_cluster(CELL).recalls
     assert load_job_recaller(OAR) is None
 
@@ -115,10 +121,10 @@ def test_each_home_adapter_has_task_guards_and_a_marker() -> None:
     homes = {kind for kind, adapter in ADAPTERS.items() if adapter.at_home}
 
     assert {kind for kind, adapter in ADAPTERS.items() if adapter.guards_tasks} == homes
-    assert set(MARKERS) == homes
+    assert set(REFUSED_JOB_MARKER_LOADERS) == homes
 
 
-@pytest.mark.parametrize("loaders", [HOT, MARKERS, RECALLERS])
+@pytest.mark.parametrize("loaders", [SUBMIT_ADAPTER_LOADERS, REFUSED_JOB_MARKER_LOADERS, JOB_RECALLER_LOADERS])
 def test_each_loader_returns_a_module_of_its_kind(loaders: dict[str, Callable[[], ModuleType]]) -> None:
     for kind, load in loaders.items():
         assert load().__name__.startswith(f"gridbridge.batch.{kind}.")

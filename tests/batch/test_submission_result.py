@@ -46,7 +46,7 @@ QSUB = [
 def test_a_submission_is_classified_by_qsubs_message(words: str, expected: str) -> None:
     answer = CompletedProgram(("qsub",), 1, b"", f"{words}\nExiting.".encode())
 
-    assert gridengine._read_answer(answer).result == expected
+    assert gridengine._parse_qsub_answer(answer).result == expected
 
 
 MISSING_COLUMN = 'column "nonesuch" does not exist'
@@ -90,7 +90,7 @@ BY_RULE = "[ADMISSION RULE] Set default walltime to 7200.\n[ADMISSION RULE] at m
 )
 def test_an_oarsub_answer_is_classified_by_status_and_message(status: int, said: str, result: str, reason: str) -> None:
     """The message `Job is killed` is wrong: the held job exists and is found by its name."""
-    answer = oar._read_answer(CompletedProgram(("oarsub",), status, said.encode(), b""))
+    answer = oar._parse_oarsub_answer(CompletedProgram(("oarsub",), status, said.encode(), b""))
 
     remote_id = "12" if result == JobSubmissionOutcome.ACCEPTED else ""
     assert (answer.result, answer.remote_id, answer.reason) == (result, remote_id, reason.strip())

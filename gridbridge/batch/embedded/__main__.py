@@ -34,41 +34,45 @@ KEEPERLESS = "the keeper process died: the exit status of the job will be unknow
 
 def main() -> int:
     """Carry out one verb on an embedded cluster, then start a keeper process if a job can start."""
-    arguments = _parser().parse_args()
+    arguments = _build_argument_parser().parse_args()
     try:
         database = EmbeddedJobStore(arguments.folder, create=arguments.verb == "create")
         for job in database.account_for_lost():
             embedded_job_keeper.remove_embedded_job_folder(database.folder, job)
-        answer = _perform(database, arguments)
+        answer = _carry_out_verb(database, arguments)
     except NoSuchEmbeddedJob as error:
-        return _fail(error, os.EX_NOINPUT)
+        return _print_error(error, os.EX_NOINPUT)
     except (EmbeddedRequestRefusal, ParseError) as error:
-        return _fail(error, os.EX_DATAERR)
+        return _print_error(error, os.EX_DATAERR)
     except (StateError, sqlite3.OperationalError) as error:
-        return _fail(error, os.EX_TEMPFAIL)
+        return _print_error(error, os.EX_TEMPFAIL)
     sys.stdout.buffer.write(answer)
     sys.stdout.flush()
     embedded_job_keeper.start_embedded_keeper_if_needed(database)
     return os.EX_OK
 
 
-def _fail(error: Exception, status: int) -> int:
+def _print_error(error: Exception, status: int) -> int:
     sys.stderr.write(f"{error}\n")
     return status
 
 
-def _perform(database: EmbeddedJobStore, arguments: argparse.Namespace) -> bytes:
+def _carry_out_verb(database: EmbeddedJobStore, arguments: argparse.Namespace) -> bytes:
     if arguments.verb == "create":
         database.slots = arguments.slots
     elif arguments.verb == "queue":
         names = ("name", "slots", "methods", "remote", "pending_limit")
         database.put_queue(EmbeddedTransferQueue(**{name: getattr(arguments, name) for name in names}))
     elif arguments.verb == "submit":
-        return b"%d\n" % _submit(database, arguments)
+        return b"%d\n" % _submit_from_arguments(database, arguments)
     elif arguments.verb == "list":
-        return _list(database, arguments.job, arguments.name)
+        return _encode_cluster_and_jobs(database, arguments.job, arguments.name)
     elif arguments.verb == "ended":
-        return _ended_tasks(database, arguments.job) if arguments.tasks else _ended(database, arguments.job)
+        return (
+            _encode_array_task_ends(database, arguments.job)
+            if arguments.tasks
+            else _encode_job_end(database, arguments.job)
+        )
     elif arguments.verb == "keep":
         embedded_job_keeper.run_embedded_jobs_in_turn(database)
     else:
@@ -93,7 +97,7 @@ VERBS: dict[str, tuple[Any, ...]] = {
 HELP = {"places": "array indices; empty: all tasks"}
 
 
-def _submit(database: EmbeddedJobStore, arguments: argparse.Namespace) -> int:
+def _submit_from_arguments(database: EmbeddedJobStore, arguments: argparse.Namespace) -> int:
     same = ("name", "account", "shell", "output", "slots", "held", "queue", "tasks", "yields")
     request = EmbeddedJobRequest(
         **{name: getattr(arguments, name) for name in same},
@@ -104,7 +108,7 @@ def _submit(database: EmbeddedJobStore, arguments: argparse.Namespace) -> int:
     return database.add(request, pwd.getpwuid(os.getuid()).pw_name)
 
 
-def _list(database: EmbeddedJobStore, number: int, name: str) -> bytes:
+def _encode_cluster_and_jobs(database: EmbeddedJobStore, number: int, name: str) -> bytes:
     with database.one_view():
         cluster = PrintedEmbeddedCluster(
             host=socket.gethostname(),
@@ -117,10 +121,10 @@ def _list(database: EmbeddedJobStore, number: int, name: str) -> bytes:
             ),
         )
         jobs = (number and database.tasks(number)) or database.jobs(number, name)
-        return encode_embedded_answer(cluster, *(_line(database, job) for job in jobs))
+        return encode_embedded_answer(cluster, *(_printed_job(database, job) for job in jobs))
 
 
-def _line(database: EmbeddedJobStore, job: EmbeddedJob) -> PrintedEmbeddedJob:
+def _printed_job(database: EmbeddedJobStore, job: EmbeddedJob) -> PrintedEmbeddedJob:
     is_kept = not job.pid or database.keepers.is_kept(job.id)
     return PrintedEmbeddedJob(
         id=str(job.id),
@@ -140,20 +144,20 @@ def _line(database: EmbeddedJobStore, job: EmbeddedJob) -> PrintedEmbeddedJob:
     )
 
 
-def _ended(database: EmbeddedJobStore, number: int) -> bytes:
+def _encode_job_end(database: EmbeddedJobStore, number: int) -> bytes:
     ended_job = database.end_of(number)
-    return encode_embedded_answer(*([_end_line(*ended_job)] if ended_job else []))
+    return encode_embedded_answer(*([_printed_job_end(*ended_job)] if ended_job else []))
 
 
-def _ended_tasks(database: EmbeddedJobStore, array: int) -> bytes:
+def _encode_array_task_ends(database: EmbeddedJobStore, array: int) -> bytes:
     lines = (
-        _end_line(task.account, task.end, place=str(task.place), wallclock_s=f"{task.wallclock_s:.3f}")
+        _printed_job_end(task.account, task.end, place=str(task.place), wallclock_s=f"{task.wallclock_s:.3f}")
         for task in database.ends_of(array)
     )
     return encode_embedded_answer(*lines)
 
 
-def _end_line(account: str, end: EmbeddedJobEnd, **of_a_task: str) -> PrintedEmbeddedJobEnd:
+def _printed_job_end(account: str, end: EmbeddedJobEnd, **of_a_task: str) -> PrintedEmbeddedJobEnd:
     return PrintedEmbeddedJobEnd(
         account=account,
         exit_status="" if end.exit_status is None else str(end.exit_status),
@@ -167,7 +171,7 @@ def _end_line(account: str, end: EmbeddedJobEnd, **of_a_task: str) -> PrintedEmb
     )
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="embedded", allow_abbrev=False)
     parser.add_argument("folder")
     verb = parser.add_subparsers(dest="verb", required=True)

@@ -36,7 +36,7 @@ def suspend_embedded_job(database: EmbeddedJobStore, number: int) -> None:
     """Suspend a running job, or hold a waiting job."""
     with database.change():
         job = database.job(number)
-        _signal(job, SIGSTOP)
+        _signal_unless_transferred(job, SIGSTOP)
         held = job.held if job.at else 1
         database.set(job.id, held=held, suspended=int(job.pid > 0))
     embedded_job_start.run_embedded_queue_method(database, job, "suspend")
@@ -46,7 +46,7 @@ def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
     """Resume a suspended job or release a held job, even if `suspend_embedded_job` was interrupted."""
     with database.change():
         job = database.job(number)
-        _signal(job, SIGCONT)
+        _signal_unless_transferred(job, SIGCONT)
         held = job.held if job.at else 0
         database.set(job.id, held=held, suspended=0)
     embedded_job_start.run_embedded_queue_method(database, job, "resume")
@@ -85,7 +85,7 @@ def clear_embedded_job_error(database: EmbeddedJobStore, number: int) -> None:
 def release_embedded_array(database: EmbeddedJobStore, array: int, name: str) -> None:
     """Release the held tasks of an array, and rename them if a name is given."""
     with database.change():
-        for job in _tasks(database, array):
+        for job in _existing_array_tasks(database, array):
             database.set(job.id, held=0, name=name or job.name)
 
 
@@ -93,26 +93,26 @@ def delete_embedded_array(database: EmbeddedJobStore, array: int, indices: str) 
     """Delete all tasks of an array, or only the tasks with the given indices."""
     ranges = parse_array_index_ranges(indices) if indices else None
     with database.change():
-        for job in _tasks(database, array):
+        for job in _existing_array_tasks(database, array):
             if ranges is None or any(job.place in span for span in ranges):
                 _kill_or_remove_job(database, job)
 
 
-def _tasks(database: EmbeddedJobStore, array: int) -> list[EmbeddedJob]:
+def _existing_array_tasks(database: EmbeddedJobStore, array: int) -> list[EmbeddedJob]:
     if tasks := database.tasks(array):
         return tasks
     raise NoSuchEmbeddedJob(f"array {array} does not exist")
 
 
 def _kill_or_remove_job(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
-    _signal(job, SIGKILL)
+    _signal_unless_transferred(job, SIGKILL)
     if job.pid:
         database.set(job.id, deleting=1)
     else:
         database.remove(job)
 
 
-def _signal(job: EmbeddedJob, number: int) -> None:
+def _signal_unless_transferred(job: EmbeddedJob, number: int) -> None:
     """Signal a job's process group; jobs of transfer queues get their signals from queue methods."""
     if job.pid and not job.at:
         signal_job_process_group(job.pid, job.birth, number)

@@ -41,9 +41,9 @@ def run_embedded_jobs_in_turn(database: EmbeddedJobStore) -> None:
         opened = embedded_job_start.open_embedded_transfer_queues(database)
         if not database.next_to_start(opened):
             return
-        if started := _start(database, opened):
+        if started := _start_next_job(database, opened):
             start_embedded_keeper_if_needed(database)
-            _supervise_until_end(database, *started)
+            _supervise_job_until_end(database, *started)
 
 
 def start_embedded_keeper_if_needed(database: EmbeddedJobStore) -> None:
@@ -59,7 +59,9 @@ def remove_embedded_job_folder(folder: str, job: int) -> None:
     shutil.rmtree(embedded_job_private_folder(folder, job), ignore_errors=True)
 
 
-def _start(database: EmbeddedJobStore, opened: Container[str]) -> tuple[EmbeddedJob, EmbeddedJobFirstProcess] | None:
+def _start_next_job(
+    database: EmbeddedJobStore, opened: Container[str]
+) -> tuple[EmbeddedJob, EmbeddedJobFirstProcess] | None:
     """Select, lock and prepare the next waiting job in one transaction, and start the job; None if no job can start."""
     child = None
     try:
@@ -107,14 +109,14 @@ def _make_private_folder(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
         embedded_job_start.write_embedded_execd_files(job, private)
 
 
-def _supervise_until_end(database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess) -> None:
+def _supervise_job_until_end(database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess) -> None:
     """Wait for a job's end and write its accounting record.
 
     The first process is reaped within the database transaction, so that its pid is not reused while the job is recorded
     as running. The keeper waits while the disk is full, and gives up if the cluster's folder was removed.
     """
     limits = EmbeddedWalltimeAndPreemption(database, job, child.pid)
-    _await_end(database, job, child, limits)
+    _await_job_end(database, job, child, limits)
     embedded_job_start.run_embedded_queue_method(database, job, "epilog")
     end = None
     while True:
@@ -134,7 +136,7 @@ def _supervise_until_end(database: EmbeddedJobStore, job: EmbeddedJob, child: Em
         remove_embedded_job_folder(database.folder, job.id)
 
 
-def _await_end(
+def _await_job_end(
     database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess, limits: EmbeddedWalltimeAndPreemption
 ) -> None:
     """Wait until a job's first process has ended; the process is not reaped.

@@ -81,7 +81,7 @@ def _run_first_process(job: EmbeddedJob, private: str, program: Program, line: i
     argv, environment = program
     try:
         os.setsid()
-        _prepare(job)
+        _prepare_session_and_streams(job)
         os.write(news, READY)
         if os.read(line, 1) == GO:
             with open(f"{private}/{PID}", "w", encoding="ascii") as file:
@@ -93,7 +93,7 @@ def _run_first_process(job: EmbeddedJob, private: str, program: Program, line: i
         os._exit(UNABLE)
 
 
-def _prepare(job: EmbeddedJob) -> None:
+def _prepare_session_and_streams(job: EmbeddedJob) -> None:
     os.umask(0o022)
     os.chdir(job.cwd)
     null = os.open("/dev/null", os.O_RDONLY)
@@ -141,7 +141,7 @@ def embedded_job_command_line(database: EmbeddedJobStore, job: EmbeddedJob) -> P
     """Return the command line and the environment of a job's first process."""
     private = embedded_job_private_folder(database.folder, job.id)
     script = f"{private}/{SCRIPT}"
-    queue = _queue(database, job)
+    queue = _transfer_queue_of_job(database, job)
     if queue is None:
         return (job.shell, script), embedded_job_environment(job, private)
     return (f"{queue.methods}/starter", script), embedded_starter_environment(job, private)
@@ -153,7 +153,7 @@ def run_embedded_queue_method(database: EmbeddedJobStore, job: EmbeddedJob, meth
     The method's exit status is ignored, as by Grid Engine's shepherd: a method only records a request, which a service
     carries out.
     """
-    queue = _queue(database, job)
+    queue = _transfer_queue_of_job(database, job)
     if queue is None:
         return
     private = embedded_job_private_folder(database.folder, job.id)
@@ -211,7 +211,7 @@ def open_embedded_transfer_queues(database: EmbeddedJobStore) -> frozenset[str]:
     closed.
     """
     queues = [queue for queue in database.queues() if database.first_for(queue)]
-    values = _load_values(queues[0].methods) if queues else {}
+    values = _call_load_sensor(queues[0].methods) if queues else {}
     return frozenset(
         queue.name for queue in queues if not load_value_closing_queue(values, queue.remote, queue.pending_limit)
     )
@@ -219,11 +219,11 @@ def open_embedded_transfer_queues(database: EmbeddedJobStore) -> frozenset[str]:
 
 def call_embedded_load_sensor(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
     """Call the load sensor of the transfer queue in which a job runs, and ignore the sensor's values."""
-    if queue := _queue(database, job):
-        _load_values(queue.methods)
+    if queue := _transfer_queue_of_job(database, job):
+        _call_load_sensor(queue.methods)
 
 
-def _load_values(methods: str) -> dict[str, str]:
+def _call_load_sensor(methods: str) -> dict[str, str]:
     try:
         report = run_program((f"{methods}/sensor",), dict(BARE), SENSOR_S, b"\n").stdout
     except CommandFailed:
@@ -232,5 +232,5 @@ def _load_values(methods: str) -> dict[str, str]:
     return {parts[-2]: parts[-1] for parts in lines if len(parts) > 2}
 
 
-def _queue(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedTransferQueue | None:
+def _transfer_queue_of_job(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedTransferQueue | None:
     return next((queue for queue in database.queues() if queue.name == job.at), None)

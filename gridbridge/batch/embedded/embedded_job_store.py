@@ -103,11 +103,11 @@ def open_embedded_job_store_file(folder: str, create: bool) -> sqlite3.Connectio
     if version == 0 and not create:
         raise StateError(f"{folder}: not an embedded cluster")
     if version < VERSION:
-        _upgrade(db)
+        _upgrade_schema(db)
     return db
 
 
-def _upgrade(db: sqlite3.Connection) -> None:
+def _upgrade_schema(db: sqlite3.Connection) -> None:
     """Upgrade the SQLite file to the current schema; concurrent calls upgrade the file once."""
     db.execute("BEGIN IMMEDIATE")
     try:

@@ -31,10 +31,10 @@ def submit_held_job_command(folder: EmbeddedClusterAccess, spec: JobSpec) -> Arg
     """
     names = (f"--name={spec.transfer}", f"--account={spec.transfer}", "--held")
     options = (f"--shell={spec.shell}", f"--cwd={spec.cwd}", f"--slots={spec.slots}")
-    return embedded_program_command(folder, "submit", *names, *options, *(_array(spec) if spec.tasks else ()))
+    return embedded_program_command(folder, "submit", *names, *options, *(_array_options(spec) if spec.tasks else ()))
 
 
-def _array(spec: JobSpec) -> Argv:
+def _array_options(spec: JobSpec) -> Argv:
     options: Argv = (f"--tasks={spec.tasks}", f"--queue={OWN}")
     options += tuple(f"--walltime={limit}" for name, limit in spec.request.hard if name == WALLTIME)
     return (*options, "--yields") if YIELDS in spec.request.types else options
@@ -140,17 +140,17 @@ def encode_embedded_answer(*blocks: PrintedEmbeddedLines) -> bytes:
 
 def parse_embedded_cluster_and_jobs(answer: bytes) -> tuple[PrintedEmbeddedCluster, list[PrintedEmbeddedJob]]:
     """Parse the answer of verb `list`; raise ParseError for an incomplete answer."""
-    if not (blocks := _blocks(answer)):
+    if not (blocks := _split_answer_into_blocks(answer)):
         raise ParseError("embedded: the answer lacks the cluster")
     return PrintedEmbeddedCluster.parse(blocks[0]), list(map(PrintedEmbeddedJob.parse, blocks[1:]))
 
 
 def parse_embedded_job_ends(answer: bytes) -> list[PrintedEmbeddedJobEnd]:
     """Parse the answer of verb `ended`: the ends of a job or of an array's tasks, as far as the ends are known."""
-    return list(map(PrintedEmbeddedJobEnd.parse, _blocks(answer)))
+    return list(map(PrintedEmbeddedJobEnd.parse, _split_answer_into_blocks(answer)))
 
 
-def _blocks(answer: bytes) -> list[bytes]:
+def _split_answer_into_blocks(answer: bytes) -> list[bytes]:
     if not (BETWEEN + answer).endswith(BETWEEN + WHOLE):
         raise ParseError("embedded: the answer is incomplete")
     body = answer.removesuffix(WHOLE)

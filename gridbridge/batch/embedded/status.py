@@ -43,13 +43,13 @@ def query_cluster_snapshot(
     answer = _run_for_output(folder, "list")
     took_s = time.monotonic() - began
     whole, listed = parse_embedded_cluster_and_jobs(answer)
-    queue = _queue(f"{QUEUE}={whole.used}/{whole.slots}", whole.host, int(whole.yielding or 0))
-    transfer_queue_instances = (_queue(text, whole.host) for text in whole.queues.split())
+    queue = _parse_queue_instance(f"{QUEUE}={whole.used}/{whole.slots}", whole.host, int(whole.yielding or 0))
+    transfer_queue_instances = (_parse_queue_instance(text, whole.host) for text in whole.queues.split())
     rows: dict[int, list[ClusterJobListRow]] = {}
     for job in listed:
         number = int(job.array or job.id)
         if number in job_ids or job.name.startswith(OURS):
-            rows.setdefault(number, []).append(_status(job, whole.host))
+            rows.setdefault(number, []).append(_job_list_row(job, whole.host))
     snapshot = ClusterSnapshot(
         cluster=cluster,
         taken_at=taken_at,
@@ -80,7 +80,7 @@ def list_transfer_queues(folder: EmbeddedClusterAccess) -> dict[str, int]:
 def query_job_end(folder: EmbeddedClusterAccess, job_id: int, account: str) -> JobEnd | None:
     """Return a job's end, by job id and account; None if the end is unknown."""
     lines = parse_embedded_job_ends(_run_for_output(folder, "ended", str(job_id)))
-    return _end(lines[0]) if lines and lines[0].account == account else None
+    return _job_end_of_line(lines[0]) if lines and lines[0].account == account else None
 
 
 def query_array_ends(
@@ -90,7 +90,9 @@ def query_array_ends(
     ends: dict[str, dict[int, JobEnd | None]] = {}
     for array in arrays:
         lines = parse_embedded_job_ends(_run_for_output(folder, "ended", str(array.job_id), "--tasks"))
-        ends[array.account] = {int(line.place): _end(line) for line in lines if line.account == array.account}
+        ends[array.account] = {
+            int(line.place): _job_end_of_line(line) for line in lines if line.account == array.account
+        }
     return ends
 
 
@@ -104,7 +106,7 @@ def query_begun_indices(folder: EmbeddedClusterAccess, arrays: Mapping[int, str]
     return {array: frozenset(indices) for array, indices in living.items()}
 
 
-def _end(line: PrintedEmbeddedJobEnd) -> JobEnd:
+def _job_end_of_line(line: PrintedEmbeddedJobEnd) -> JobEnd:
     return JobEnd(
         exit_status=int(line.exit_status) if line.exit_status else None,
         signal=int(line.signal) if line.signal else None,
@@ -142,7 +144,7 @@ def query_request_vocabulary(_folder: EmbeddedClusterAccess) -> None:
     """Return None: an embedded cluster checks resource names at submission."""
 
 
-def _queue(text: str, host: str, yielding: int = 0) -> QueueInstanceStatus:
+def _parse_queue_instance(text: str, host: str, yielding: int = 0) -> QueueInstanceStatus:
     name, _, slots = text.rpartition("=")
     used, _, total = slots.partition("/")
     return QueueInstanceStatus(
@@ -150,7 +152,7 @@ def _queue(text: str, host: str, yielding: int = 0) -> QueueInstanceStatus:
     )
 
 
-def _status(job: PrintedEmbeddedJob, host: str) -> ClusterJobListRow:
+def _job_list_row(job: PrintedEmbeddedJob, host: str) -> ClusterJobListRow:
     state = JobState(job.facts.split(), job.state)
     return ClusterJobListRow(
         job_id=int(job.array or job.id),

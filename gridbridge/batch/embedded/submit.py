@@ -37,10 +37,10 @@ def submit_held_job(folder: EmbeddedClusterAccess, spec: JobSpec) -> JobSubmissi
         answer = run_program(argv, folder.environment(), folder.timeout_s, spec.script)
     except CommandFailed as error:
         return failed_submission_result(error)
-    return _read_answer(answer)
+    return _parse_submit_answer(answer)
 
 
-def _read_answer(answer: CompletedProgram) -> JobSubmissionResult:
+def _parse_submit_answer(answer: CompletedProgram) -> JobSubmissionResult:
     number = answer.stdout.strip()
     if answer.status == 0 and number.isdigit():
         return JobSubmissionResult(JobSubmissionOutcome.ACCEPTED, remote_id=number.decode())

@@ -73,7 +73,7 @@ def parse_accounting_line(line: str) -> dict[str, str]:
     The job's category may contain colons, so the fields behind the category are found by their form.
     """
     if line.startswith("{"):
-        return _of_object(line)
+        return _parse_json_record(line)
     fields = line.split(":", len(FRONT))
     match = _match_record_end(fields)
     if match is None or len(fields) <= len(FRONT):
@@ -92,7 +92,7 @@ def parse_epoch_seconds(text: str) -> float:
 def accounting_lines_with_prefix(data: bytes, prefix: str) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that contain a field with a given prefix, each with its offset in the data."""
     needles = f":{prefix}".encode(), f'"{prefix}'.encode()
-    lines = {begin: line for needle in needles for begin, line in _lines_with(data, needle)}
+    lines = {begin: line for needle in needles for begin, line in _lines_containing(data, needle)}
     yield from sorted(lines.items())
 
 
@@ -128,7 +128,7 @@ def _match_record_end(fields: list[str]) -> re.Match[str] | None:
     return next(filter(None, matches), None)
 
 
-def _of_object(line: str) -> dict[str, str]:
+def _parse_json_record(line: str) -> dict[str, str]:
     try:
         record = json.loads(line)
         used = record["usage"]["rusage"]
@@ -139,7 +139,7 @@ def _of_object(line: str) -> dict[str, str]:
         raise ParseError(f"accounting: {line[:60]!r} is incomplete: {error!r}") from error
 
 
-def _lines_with(data: bytes, needle: bytes) -> Iterator[tuple[int, bytes]]:
+def _lines_containing(data: bytes, needle: bytes) -> Iterator[tuple[int, bytes]]:
     at = data.find(needle)
     while at >= 0:
         begin, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
@@ -190,7 +190,7 @@ def parse_accounting_records(data: bytes, *, zone: tzinfo | None = None) -> tupl
             records.append({pair[0]: pair[1].strip() if len(pair) > 1 else "" for pair in pairs})
     else:
         records = [parse_accounting_line(line) for line in text.split("\n") if line and not line.startswith("#")]
-    return tuple(_record(fields, zone) for fields in records)
+    return tuple(_accounting_record(fields, zone) for fields in records)
 
 
 def read_accounting_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, JobRunAccounting], ...], int]:
@@ -203,7 +203,7 @@ def read_accounting_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, Jo
     for begin, line in accounting_lines_with_prefix(data, prefix):
         text = line.decode("utf-8", "replace")
         try:
-            record = _record(parse_accounting_line(text), UTC)
+            record = _accounting_record(parse_accounting_line(text), UTC)
         except ParseError:
             record = None
         if record is None or is_line_inside_other_record(data, begin, line):
@@ -221,9 +221,9 @@ def parse_array_task_records(data: bytes, arrays: Sequence[ArrayEndQuery]) -> It
         with suppress(ParseError):
             fields = parse_accounting_line(line.decode("utf-8", "replace"))
             key = fields["jobnumber"], fields["account"]
-            is_asked = _task(fields["taskid"]) in indices.get(key, ())
+            is_asked = _parse_task_id(fields["taskid"]) in indices.get(key, ())
             if is_asked and not is_line_inside_other_record(data, begin, line):
-                yield _record(fields, UTC)
+                yield _accounting_record(fields, UTC)
 
 
 def parse_task_end_times(data: bytes) -> Iterator[tuple[TasksEndedInMinute, str, str]]:
@@ -242,25 +242,25 @@ def parse_task_end_times(data: bytes) -> Iterator[tuple[TasksEndedInMinute, str,
                 yield times, fields["owner"], fields["jobname"]
 
 
-def _record(fields: dict[str, str], zone: tzinfo | None) -> JobRunAccounting:
+def _accounting_record(fields: dict[str, str], zone: tzinfo | None) -> JobRunAccounting:
     try:
         return JobRunAccounting(
-            job_id=_number(fields["jobnumber"]),
-            task=_task(fields["taskid"]),
+            job_id=_parse_integer(fields["jobnumber"]),
+            task=_parse_task_id(fields["taskid"]),
             name=fields["jobname"],
             owner=fields["owner"],
             account=fields["account"],
             queue=fields["qname"],
             host=fields["hostname"],
-            submitted_at=_time(fields["qsub_time"], zone),
-            started_at=_time(fields["start_time"], zone),
-            ended_at=_time(fields["end_time"], zone),
-            failed=_number(fields["failed"].partition(":")[0]),  # qacct prints an explanation behind the number
-            exit_status=_number(fields["exit_status"].split()[0]),
-            wallclock_s=_amount(fields["ru_wallclock"]),
-            user_s=_amount(fields["ru_utime"]),
-            system_s=_amount(fields["ru_stime"]),
-            max_rss_kb=_amount(fields["ru_maxrss"]),
+            submitted_at=_parse_record_time(fields["qsub_time"], zone),
+            started_at=_parse_record_time(fields["start_time"], zone),
+            ended_at=_parse_record_time(fields["end_time"], zone),
+            failed=_parse_integer(fields["failed"].partition(":")[0]),  # qacct prints an explanation behind the number
+            exit_status=_parse_integer(fields["exit_status"].split()[0]),
+            wallclock_s=_parse_usage_amount(fields["ru_wallclock"]),
+            user_s=_parse_usage_amount(fields["ru_utime"]),
+            system_s=_parse_usage_amount(fields["ru_stime"]),
+            max_rss_kb=_parse_usage_amount(fields["ru_maxrss"]),
             pe=fields.get("granted_pe", ""),
             pe_task="" if fields.get("pe_taskid") == NONE else fields.get("pe_taskid", ""),
             deleted_by=fields.get("deleted_by", ""),
@@ -271,7 +271,7 @@ def _record(fields: dict[str, str], zone: tzinfo | None) -> JobRunAccounting:
         raise ParseError(f"qacct: {wrong}") from wrong
 
 
-def _number(text: str) -> int:
+def _parse_integer(text: str) -> int:
     """Parse an integer; raise ValueError for a number that Grid Engine can't have written."""
     number = int(text)
     if abs(number) > _MOST:
@@ -279,11 +279,11 @@ def _number(text: str) -> int:
     return number
 
 
-def _task(text: str) -> int:
+def _parse_task_id(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else NO_TASK
 
 
-def _time(text: str, zone: tzinfo | None) -> datetime | None:
+def _parse_record_time(text: str, zone: tzinfo | None) -> datetime | None:
     """Parse seconds since the epoch, or a date printed by qacct; return None for `0` and `-/-`."""
     if text.isdigit():
         return datetime.fromtimestamp(parse_epoch_seconds(text), UTC) if int(text) else None
@@ -296,7 +296,7 @@ def _time(text: str, zone: tzinfo | None) -> datetime | None:
     return None
 
 
-def _amount(text: str) -> float:
+def _parse_usage_amount(text: str) -> float:
     """Parse an amount such as 0.007s, 4.648KB or 4760, in seconds or kB.
 
     qacct of 8.1.9 prints 4760 kB as 4.648KB, so K stands for a factor of 1024.

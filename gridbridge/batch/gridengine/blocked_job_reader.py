@@ -140,7 +140,7 @@ def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CellRequestsAndRe
     for element in qstat_xml_parser.iterate_job_list(data):
         leafs = {str(child.tag): child.text or "" for child in element}
         if element.tag == qstat_xml_parser.QUEUE:
-            place, makes_way, free = _queue(element, leafs, table)
+            place, makes_way, free = _free_queue_instance(element, leafs, table)
             free_in_cell |= free
             host = leafs["name"].rpartition("@")[2]
             holders += (replace(holder, host=host, makes_way=makes_way) for holder in running)
@@ -152,7 +152,7 @@ def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CellRequestsAndRe
             tuple((one.get("name") or "", one.text or "") for one in element.iterfind("hard_request")),
         )
         if state.is_running:
-            running.append(_holder(leafs, pairs, state, table))
+            running.append(_running_job_with_resources(leafs, pairs, state, table))
         elif state.can_start and BEST_EFFORT not in dict(pairs):
             pe = next((environment.get("name") or "" for environment in element.iterfind("requested_pe")), "")
             queues = tuple(queue.text or "" for queue in element.iterfind("hard_req_queue"))
@@ -164,11 +164,13 @@ def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CellRequestsAndRe
     )
 
 
-def _holder(leafs: Mapping[str, str], pairs: Pairs, state: JobState, table: ConsumableTable) -> RunningJobWithResources:
+def _running_job_with_resources(
+    leafs: Mapping[str, str], pairs: Pairs, state: JobState, table: ConsumableTable
+) -> RunningJobWithResources:
     slots = int(leafs["slots"])
     return RunningJobWithResources(
         job=int(leafs["JB_job_number"]),
-        task=_first(leafs),
+        task=_first_task_index(leafs),
         host="",
         since=qstat_xml_parser.parse_printed_time(leafs.get("JAT_start_time", ""), UTC) if state.has_begun else None,
         amounts={**table.defaults(pairs, slots), **table.amounts(pairs, slots)},
@@ -181,7 +183,7 @@ def _waiting_request(leafs: Mapping[str, str], pairs: Pairs, table: ConsumableTa
     slots = int(leafs["slots"])
     return WaitingLocalRequest(
         job=int(leafs["JB_job_number"]),
-        task=_first(leafs),
+        task=_first_task_index(leafs),
         slots=slots,
         amounts=table.amounts(pairs, slots),
         defaults=table.defaults(pairs, slots),
@@ -190,13 +192,13 @@ def _waiting_request(leafs: Mapping[str, str], pairs: Pairs, table: ConsumableTa
     )
 
 
-def _queue(
+def _free_queue_instance(
     element: qstat_xml_parser.Element, leafs: Mapping[str, str], table: ConsumableTable
 ) -> tuple[FreeQueueInstanceResources | None, bool, dict[str, float]]:
     """Return an open local queue instance, whether it is a best-effort queue, and the cell's free consumables."""
     values = [(child.get("type"), child.get("name") or "", child.text or "") for child in element]
     own = {name: text for kind, name, text in values if kind == qstat_xml_parser.FIXED}
-    of_host, of_cell, of_queue = (_amounts(kind, values) for kind in (OF_HOST, OF_ALL, OF_QUEUE))
+    of_host, of_cell, of_queue = (_amounts_of_kind(kind, values) for kind in (OF_HOST, OF_ALL, OF_QUEUE))
     makes_way = own.get(BEST_EFFORT) in qstat_xml_parser.TRUE
     is_open = not qstat_state_letters.parse_queue_state_letters(leafs.get("state", "")).facts
     if (
@@ -218,12 +220,12 @@ def _queue(
     return instance, makes_way, of_cell
 
 
-def _first(leafs: Mapping[str, str]) -> int:
+def _first_task_index(leafs: Mapping[str, str]) -> int:
     tasks = parse_qstat_task_ranges(leafs.get("tasks", ""))
     return tasks[0][0] if tasks else 0
 
 
-def _amounts(kind: str, values: list[tuple[str | None, str, str]]) -> dict[str, float]:
+def _amounts_of_kind(kind: str, values: list[tuple[str | None, str, str]]) -> dict[str, float]:
     return {
         name: amount
         for of, name, text in values

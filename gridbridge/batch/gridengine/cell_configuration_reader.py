@@ -85,14 +85,14 @@ def query_cell_configuration(cell: GridEngineCellAccess, qstat: bytes) -> bytes:
             name: {key: settings[key] for key in ATTRIBUTES if key in settings} for name, settings in queues.items()
         },
         DEFERRED: sorted(query_deferred_jobs(cell)),
-        CAPS: {str(job): most for job, most in sorted(_task_caps(cell, qstat).items())},
+        CAPS: {str(job): most for job, most in sorted(_query_array_concurrency_limits(cell, qstat).items())},
         PROMISED: dict(query_advance_reserved_slots(cell)),
     }
-    table |= _access_answers(cell, _cell_configuration_of_table(table), qstat)
+    table |= _query_access_tables(cell, _cell_configuration_of_table(table), qstat)
     return f"{json.dumps(table, indent=1, sort_keys=True)}\n".encode()
 
 
-def _access_answers(cell: GridEngineCellAccess, laid_out: CellConfiguration, qstat: bytes) -> dict[str, object]:
+def _query_access_tables(cell: GridEngineCellAccess, laid_out: CellConfiguration, qstat: bytes) -> dict[str, object]:
     """Query the projects, groups and checkpointing environments of jobs that the cell's access lists check.
 
     Only `qstat -j` shows a job's group and checkpointing environment.
@@ -105,7 +105,7 @@ def _access_answers(cell: GridEngineCellAccess, laid_out: CellConfiguration, qst
         answers[USER_LISTS] = {n: {key: user_list.get(key, "") for key in shown} for n, user_list in user_lists.items()}
         names_groups = any(GROUP in user_list.get("entries", "") for user_list in user_lists.values())
     if any(access.names_projects for access in accesses):
-        answers[PROJECTS] = _projects(cell)
+        answers[PROJECTS] = _query_projects_by_job(cell)
     if names_groups or query_names(cell, "-sckptl"):
         judged = _query_groups_and_ckpts(cell, qstat)
         answers[JOB_GROUPS] = {str(job): group for job, (group, _) in judged.items() if group}
@@ -117,17 +117,17 @@ def _query_groups_and_ckpts(cell: GridEngineCellAccess, qstat: bytes) -> dict[in
     rows = (row for row in qstat.split(ROW_ENDS) if WAITS.search(row))
     numbers = dict.fromkeys(number[1].decode() for row in rows if (number := NUMBER.search(row)))
     judgements = dict[int, tuple[str, str]]()
-    for xml in _job_details_in_portions(cell, list(numbers)[:MOST_JUDGED]):
+    for xml in _query_job_details_in_portions(cell, list(numbers)[:MOST_JUDGED]):
         judgements |= qstat_xml_parser.parse_unix_groups_and_ckpts(xml)
     return judgements
 
 
-def _job_details_in_portions(cell: GridEngineCellAccess, jobs: Sequence[str]) -> Iterator[bytes]:
+def _query_job_details_in_portions(cell: GridEngineCellAccess, jobs: Sequence[str]) -> Iterator[bytes]:
     for start in range(0, len(jobs), AT_ONCE):
         yield query_job_xml(cell, ",".join(jobs[start : start + AT_ONCE]))
 
 
-def _projects(cell: GridEngineCellAccess) -> dict[str, str]:
+def _query_projects_by_job(cell: GridEngineCellAccess) -> dict[str, str]:
     argv = (f"{cell.binaries}/qstat", "-s", "p", "-u", "*", "-ext", "-xml")
     answer = run_client(cell, argv, most_bytes=LIST_BYTES).checked().stdout
     rows = (
@@ -137,9 +137,9 @@ def _projects(cell: GridEngineCellAccess) -> dict[str, str]:
     return {job: project for job, project in rows if project}
 
 
-def _task_caps(cell: GridEngineCellAccess, qstat: bytes) -> dict[int, int]:
+def _query_array_concurrency_limits(cell: GridEngineCellAccess, qstat: bytes) -> dict[int, int]:
     jobs, caps = list(map(str, waiting_arrays_in_qstat(qstat)[:MOST_ARRAYS])), dict[int, int]()
-    for xml in _job_details_in_portions(cell, jobs):
+    for xml in _query_job_details_in_portions(cell, jobs):
         caps |= qstat_xml_parser.parse_array_concurrency_limits(xml)
     return caps
 
@@ -185,50 +185,51 @@ def parse_cell_configuration(data: bytes) -> CellConfiguration:
 
 
 def _cell_configuration_of_table(table: Mapping[str, object]) -> CellConfiguration:
-    rows = _tables(table, COMPLEXES)
-    resources = [_resource(name, row) for name, row in rows.items()]
+    rows = _require_tables(table, COMPLEXES)
+    resources = [_resource_definition(name, row) for name, row in rows.items()]
     short = {resource.shortcut: resource for resource in resources if resource.shortcut}
-    groups = _texts(table.get(GROUPS, {}), GROUPS)
+    groups = _require_texts(table.get(GROUPS, {}), GROUPS)
     members = {name: parse_qconf_words(text) for name, text in groups.items()}
-    expanded = {name: _members(name, members, ()) for name in members}
+    expanded = {name: _expand_host_group(name, members, ()) for name in members}
     return CellConfiguration(
         resources=short | {resource.name: resource for resource in resources},
-        environments={n: _environment(n, row) for n, row in _tables(table, ENVIRONMENTS).items()},
+        environments={n: _parallel_environment(n, row) for n, row in _require_tables(table, ENVIRONMENTS).items()},
         groups={
-            name: frozenset(entry for entry in entries if not _is_group(entry)) for name, entries in expanded.items()
+            name: frozenset(entry for entry in entries if not _is_host_group(entry))
+            for name, entries in expanded.items()
         },
-        parts={name: frozenset(filter(_is_group, entries)) for name, entries in expanded.items()},
-        queues={name: parse_cell_queue(name, settings) for name, settings in _tables(table, QUEUES).items()},
-        deferred=frozenset(_numbers(table.get(DEFERRED, []), DEFERRED)),
+        parts={name: frozenset(filter(_is_host_group, entries)) for name, entries in expanded.items()},
+        queues={name: parse_cell_queue(name, settings) for name, settings in _require_tables(table, QUEUES).items()},
+        deferred=frozenset(_require_numbers(table.get(DEFERRED, []), DEFERRED)),
         caps={
-            _number(job, CAPS): _number(most, f"{CAPS}.{job}")
-            for job, most in _texts(table.get(CAPS, {}), CAPS).items()
+            _parse_whole_number(job, CAPS): _parse_whole_number(most, f"{CAPS}.{job}")
+            for job, most in _require_texts(table.get(CAPS, {}), CAPS).items()
         },
         promised={
-            name: _number(slots, f"{PROMISED}.{name}")
-            for name, slots in _texts(table.get(PROMISED, {}), PROMISED).items()
+            name: _parse_whole_number(slots, f"{PROMISED}.{name}")
+            for name, slots in _require_texts(table.get(PROMISED, {}), PROMISED).items()
         },
-        user_lists={n: _user_list(row) for n, row in _tables(table, USER_LISTS).items()},
-        projects=_by_job(table, PROJECTS) if PROJECTS in table else None,
-        owners_groups=_by_job(table, JOB_GROUPS),
-        checkpoints=_by_job(table, CHECKPOINTS),
+        user_lists={n: _parse_user_list(row) for n, row in _require_tables(table, USER_LISTS).items()},
+        projects=_texts_by_job(table, PROJECTS) if PROJECTS in table else None,
+        owners_groups=_texts_by_job(table, JOB_GROUPS),
+        checkpoints=_texts_by_job(table, CHECKPOINTS),
     )
 
 
-def _members(name: str, groups: Mapping[str, tuple[str, ...]], above: Iterable[str]) -> frozenset[str]:
+def _expand_host_group(name: str, groups: Mapping[str, tuple[str, ...]], above: Iterable[str]) -> frozenset[str]:
     members, around = set[str](), (*above, name)
     for member in (member for member in groups.get(name, ()) if member not in around):
         members.add(member)
-        if _is_group(member):
-            members |= _members(member, groups, around)
+        if _is_host_group(member):
+            members |= _expand_host_group(member, groups, around)
     return frozenset(members)
 
 
-def _is_group(name: str) -> bool:
+def _is_host_group(name: str) -> bool:
     return name.startswith("@")
 
 
-def _resource(name: str, row: Texts) -> CellResourceDefinition:
+def _resource_definition(name: str, row: Texts) -> CellResourceDefinition:
     return CellResourceDefinition(
         name=name,
         shortcut=row.get("shortcut", ""),
@@ -239,9 +240,9 @@ def _resource(name: str, row: Texts) -> CellResourceDefinition:
     )
 
 
-def _environment(name: str, settings: Texts) -> ParallelEnvironment:
+def _parallel_environment(name: str, settings: Texts) -> ParallelEnvironment:
     rule = settings.get("allocation_rule", "")
-    slots = _number(settings.get("slots", "0"), f"{ENVIRONMENTS}.{name}.slots")
+    slots = _parse_whole_number(settings.get("slots", "0"), f"{ENVIRONMENTS}.{name}.slots")
     is_fixed = rule.isascii() and rule.isdecimal()
     return ParallelEnvironment(
         name=name,
@@ -252,43 +253,43 @@ def _environment(name: str, settings: Texts) -> ParallelEnvironment:
     )
 
 
-def _tables(table: Mapping[str, object], key: str) -> Tables:
+def _require_tables(table: Mapping[str, object], key: str) -> Tables:
     tables = table.get(key, {})
     if not isinstance(tables, dict):
         raise _invalid_value_error(key, tables, "a table of tables")
-    return {name: _texts(texts, f"{key}.{name}") for name, texts in tables.items()}
+    return {name: _require_texts(texts, f"{key}.{name}") for name, texts in tables.items()}
 
 
-def _texts(table: object, where: str) -> dict[str, str]:
+def _require_texts(table: object, where: str) -> dict[str, str]:
     if not isinstance(table, dict):
         raise _invalid_value_error(where, table, "a table of texts")
-    return {key: _text(text, f"{where}.{key}") for key, text in table.items()}
+    return {key: _require_text(text, f"{where}.{key}") for key, text in table.items()}
 
 
-def _text(text: object, where: str) -> str:
+def _require_text(text: object, where: str) -> str:
     if isinstance(text, list):
-        return " ".join(_text(part, where) for part in text)
+        return " ".join(_require_text(part, where) for part in text)
     if isinstance(text, str | int | float):
         return str(text)
     raise _invalid_value_error(where, text, "a text, a number, or a list of texts and numbers")
 
 
-def _numbers(numbers: object, where: str) -> list[int]:
+def _require_numbers(numbers: object, where: str) -> list[int]:
     if not isinstance(numbers, list):
         raise _invalid_value_error(where, numbers, "a list of numbers")
-    return [_number(str(number), where) for number in numbers]
+    return [_parse_whole_number(str(number), where) for number in numbers]
 
 
-def _user_list(settings: Texts) -> GridEngineUserList:
+def _parse_user_list(settings: Texts) -> GridEngineUserList:
     is_access = ACL in parse_qconf_words(settings.get("type", ACL).upper())
     return GridEngineUserList(entries=parse_qconf_words(settings.get("entries", "")), is_access=is_access)
 
 
-def _by_job(table: Mapping[str, object], key: str) -> dict[int, str]:
-    return {_number(job, key): text for job, text in _texts(table.get(key, {}), key).items()}
+def _texts_by_job(table: Mapping[str, object], key: str) -> dict[int, str]:
+    return {_parse_whole_number(job, key): text for job, text in _require_texts(table.get(key, {}), key).items()}
 
 
-def _number(text: str, where: str) -> int:
+def _parse_whole_number(text: str, where: str) -> int:
     if not (text.isascii() and text.isdecimal()):
         raise _invalid_value_error(where, text, "a whole number")
     return int(text)

@@ -201,7 +201,7 @@ class _QstatRowCollector:
             job in self._laid_out.deferred,
             "predecessor_jobs" in leafs,
             is_campaign_job_name(leafs.get("JB_name", "")),
-            _shape(element, leafs, self._laid_out.long_name, self._access_identity(job, owner)),
+            _parse_resource_requests(element, leafs, self._laid_out.long_name, self._access_identity(job, owner)),
         )
         if job in self._laid_out.caps:
             key = key._replace(shape=replace(key.shape, array=job))
@@ -225,7 +225,7 @@ class _QstatRowCollector:
         )
 
 
-def _shape(
+def _parse_resource_requests(
     element: qstat_xml_parser.Element,
     leafs: Mapping[str, str],
     long_name: Callable[[str], str],
@@ -260,30 +260,32 @@ def parse_qhost(document: bytes) -> tuple[CellExecutionHost, ...]:
     walked = qstat_xml_parser.iterate_xml_elements(document, "host")
     hosts = list[CellExecutionHost]()
     for _, element in walked:
-        hosts.append(_host(element))
+        hosts.append(_parse_execution_host(element))
         qstat_xml_parser.free_parsed_element(element)
     if walked.root.tag != "qhost":
         raise ParseError(f"qhost: <{walked.root.tag}> is not a list of hosts")
     return tuple(hosts)
 
 
-def _host(element: qstat_xml_parser.Element) -> CellExecutionHost:
+def _parse_execution_host(element: qstat_xml_parser.Element) -> CellExecutionHost:
     values = {child.get("name") or "": child.text or "" for child in element.iterfind("hostvalue")}
     name, resources = element.get("name") or "", list(element.iterfind("resourcevalue"))
     counted = LEFT if name == GLOBAL else LEFT[:1]
     return CellExecutionHost(
         name=name,
-        load=_number(values.get("load_avg", "")),
-        left=tuple(_pair(resource) for resource in resources if resource.get("dominance") in counted),
-        values=tuple(_pair(resource) for resource in resources if resource.get("dominance") not in LEFT),
+        load=_parse_load(values.get("load_avg", "")),
+        left=tuple(_element_name_and_text(resource) for resource in resources if resource.get("dominance") in counted),
+        values=tuple(
+            _element_name_and_text(resource) for resource in resources if resource.get("dominance") not in LEFT
+        ),
     )
 
 
-def _pair(element: qstat_xml_parser.Element) -> tuple[str, str]:
+def _element_name_and_text(element: qstat_xml_parser.Element) -> tuple[str, str]:
     return element.get("name") or "", element.text or ""
 
 
-def _number(text: str) -> float | None:
+def _parse_load(text: str) -> float | None:
     """Parse a value such as 3.19 or 1.2K; return None for `-`, the value of a silent host."""
     unit = UNITS.get(text[-1:], 0.0)
     try:

@@ -83,7 +83,7 @@ def read_remote_setup(cell: GridEngineCellAccess, of_host: str, _home: CellQconf
         master=read_acting_qmaster(cell),
         complexes={},
         queues={},
-        environments=_environments(cell),
+        environments=_query_parallel_environments(cell),
         scheduler={},
         common={},
         exec_hosts={},
@@ -101,12 +101,12 @@ def read_home_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettin
     with ThreadPoolExecutor(AT_ONCE) as threads:
         answers: dict[str, Future[Any]] = {
             "queues": threads.submit(query_queue_settings, cell),
-            "environments": threads.submit(_environments, cell),
+            "environments": threads.submit(_query_parallel_environments, cell),
             "scheduler": threads.submit(query_object_settings, cell, "-ssconf"),
             "common": threads.submit(query_object_settings, cell, "-sconf"),
-            "host": threads.submit(_host_configuration, cell, of_host),
-            "exec_hosts": threads.submit(_exec_hosts, cell, of_host),
-            "user_lists": threads.submit(_user_lists, cell),
+            "host": threads.submit(_query_host_configuration, cell, of_host),
+            "exec_hosts": threads.submit(_query_exec_host_settings, cell, of_host),
+            "user_lists": threads.submit(_query_own_user_lists, cell),
             **{field: threads.submit(query_names, cell, option) for field, option in LISTS.items()},
         }
     settings = {field: answer.result() for field, answer in answers.items()}
@@ -122,7 +122,7 @@ def query_besteffort_cell(cell: GridEngineCellAccess) -> BestEffortCellFacts:
     return BestEffortCellFacts(
         complexes=complexes,
         queues=query_queue_settings(cell),
-        environments=_environments(cell),
+        environments=_query_parallel_environments(cell),
         quotas={name: query_object(cell, "-srqs", name).decode() for name in query_names(cell, "-srqsl")},
         slots=slots,
         taken=query_unrequested_consumables(cell, complexes.values()),
@@ -167,10 +167,10 @@ def find_other_qmaster_port(cell: GridEngineCellAccess) -> int:
     ports = dict.fromkeys(PORT.findall(text))
     with suppress(OSError):
         ports[str(socket.getservbyname(SERVICE, "tcp"))] = None
-    return next((int(port) for port in ports if port != cell.qmaster_port and _is_qmaster(cell, port)), 0)
+    return next((int(port) for port in ports if port != cell.qmaster_port and _is_qmaster_at_port(cell, port)), 0)
 
 
-def _is_qmaster(cell: GridEngineCellAccess, port: str) -> bool:
+def _is_qmaster_at_port(cell: GridEngineCellAccess, port: str) -> bool:
     argv = (f"{cell.binaries}/qping", "-info", read_acting_qmaster(cell), port, "qmaster", "1")
     try:
         return run_client(cell.within(PROBE_S), argv).status == 0
@@ -190,24 +190,24 @@ def read_acting_qmaster(cell: GridEngineCellAccess) -> str:
         raise StateError(f"{path}: {error.strerror}; expected the cell's folder common/ on this host") from error
 
 
-def _environments(cell: GridEngineCellAccess) -> Mapping[str, QconfSettings]:
+def _query_parallel_environments(cell: GridEngineCellAccess) -> Mapping[str, QconfSettings]:
     return {name: query_object_settings(cell, "-sp", name) for name in query_names(cell, "-spl")}
 
 
-def _user_lists(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]:
+def _query_own_user_lists(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]:
     ours = [name for name in query_names(cell, "-sul") if OUR_LIST.fullmatch(name)]
     shown = {name: query_object_settings(cell, "-su", name) for name in ours}
     return {name: parse_qconf_words(values.get("entries", "")) for name, values in shown.items()}
 
 
-def _host_configuration(cell: GridEngineCellAccess, name: str) -> QconfSettings | None:
+def _query_host_configuration(cell: GridEngineCellAccess, name: str) -> QconfSettings | None:
     answer = run_client(cell, qconf_parser_and_edits.qconf_command(cell, "-sconf", name))
     if answer.status and any(words in answer.stdout + answer.stderr for words in UNDEFINED):
         return None
     return qconf_parser_and_edits.parse_object_attributes(answer.checked().stdout)
 
 
-def _exec_hosts(cell: GridEngineCellAccess, of_host: str) -> Mapping[str, QconfSettings]:
+def _query_exec_host_settings(cell: GridEngineCellAccess, of_host: str) -> Mapping[str, QconfSettings]:
     hosts = {name.lower() for name in query_names(cell, "-sel")}
     present = (name for name in (GLOBAL, of_host) if name == GLOBAL or name.lower() in hosts)
     return {name: query_object_settings(cell, "-se", name) for name in present}
@@ -227,13 +227,13 @@ def query_unrequested_consumables(
 
     A job without a request uses a consumable's default amount. Host `global` stands for the whole cell.
     """
-    names = [row.name for row in complexes if _is_taken(row)]
+    names = [row.name for row in complexes if _is_used_without_request(row)]
     argv = (f"{cell.binaries}/qstat", "-F", ",".join(names), "-u", "root", "-xml")
     answer = run_client(cell, argv).checked()
     return parse_hosts_of_consumables(answer.stdout, names)
 
 
-def _is_taken(row: QconfComplexRow) -> bool:
+def _is_used_without_request(row: QconfComplexRow) -> bool:
     is_counted = row.name == SLOTS or row.default.upper() not in NOTHING
     return row.relation == EXCLUSIVE or (row.consumable != "NO" and is_counted)
 

@@ -37,16 +37,16 @@ def defer_restart_command(cell: GridEngineCellAccess, job: str, own: int) -> Arg
     The previous start time is saved in the job's context. A running job goes on; a requeued job does not start again.
     """
     note = ("-ac", f"{job_request.OWN_START}={own}", "-ac", f"{job_request.OWN_JOB}={job}")
-    return (f"{cell.binaries}/qalter", "-a", _moment(job_request.FAR_S), *note, job)
+    return (f"{cell.binaries}/qalter", "-a", _qalter_time(job_request.FAR_S), *note, job)
 
 
 def restore_start_time_command(cell: GridEngineCellAccess, job: str, own: int) -> Argv:
     """Build the command that restores a job's saved start time; without a saved time the job may start at once."""
-    start = _moment(own or LONG_PAST_S)
+    start = _qalter_time(own or LONG_PAST_S)
     return (f"{cell.binaries}/qalter", "-a", start, "-dc", f"{job_request.OWN_START},{job_request.OWN_JOB}", job)
 
 
-def _moment(seconds: int) -> str:
+def _qalter_time(seconds: int) -> str:
     return time.strftime("%Y%m%d%H%M.%S", time.gmtime(seconds))
 
 
@@ -59,7 +59,7 @@ def pin_to_queue_command(
     remote=false, which no transfer queue offers, `hard` replaces the job's requested resources.
     """
     note = f"{job_request.OWN_QUEUES}={remember.replace(',', ' ')}"
-    stay = (*_all_hard(hard), "-ac", f"{STAYS}=1") if hard is not None else ()
+    stay = (*_hard_resource_options(hard), "-ac", f"{STAYS}=1") if hard is not None else ()
     return (f"{cell.binaries}/qalter", "-q", queue, "-ac", note, *stay, job)
 
 
@@ -67,12 +67,12 @@ def restore_queue_list_command(
     cell: GridEngineCellAccess, job: str, queues: str, hard: job_request.Pairs | None = None
 ) -> Argv:
     """Build the command that restores a job's saved queue list; `*` stands for all queues."""
-    stay = (*_all_hard(hard), "-dc", STAYS) if hard is not None else ()
+    stay = (*_hard_resource_options(hard), "-dc", STAYS) if hard is not None else ()
     own = queues.replace(" ", ",")
     return (f"{cell.binaries}/qalter", "-q", own, "-dc", job_request.OWN_QUEUES, *stay, job)
 
 
-def _all_hard(pairs: job_request.Pairs) -> Argv:
+def _hard_resource_options(pairs: job_request.Pairs) -> Argv:
     return qsub_resource_options("-hard", pairs) or ("-hard", "-l", "")
 
 
@@ -161,25 +161,25 @@ def submit_held_job_command(cell: GridEngineCellAccess, spec: job_request.JobSpe
     request = spec.request
     options: Argv = ("-terse", "-h", "-N", spec.transfer, "-A", spec.transfer, "-S", spec.shell)
     options += ("-m", "n", "-r", "n", "-j", "y", "-o", "/dev/null")
-    options += _option("-t", f"1-{spec.tasks}" if spec.tasks else "")
-    options += _option("-wd", spec.cwd)
+    options += _option_unless_empty("-t", f"1-{spec.tasks}" if spec.tasks else "")
+    options += _option_unless_empty("-wd", spec.cwd)
     options += ("-pe", spec.pe or ANY_PE, str(spec.slots)) if spec.pe or spec.slots > 1 else ()
     options += ("-notify",) if request.notify else ()
     is_yielding = job_request.YIELDS in request.types
-    options += _option("-q", "" if is_yielding else request.targets)
+    options += _option_unless_empty("-q", "" if is_yielding else request.targets)
     options += qsub_resource_options("-hard", ((BEST_EFFORT, "true"),)) if is_yielding else ()
-    options += _option("-P", request.project) + _option("-ckpt", request.checkpoint)
+    options += _option_unless_empty("-P", request.project) + _option_unless_empty("-ckpt", request.checkpoint)
     priority = LAST if is_yielding else min(request.priority, 0)
-    options += _option("-p", str(priority or ""))
-    options += _option("-js", str(request.share or ""))
+    options += _option_unless_empty("-p", str(priority or ""))
+    options += _option_unless_empty("-js", str(request.share or ""))
     for name, value in request.context:
         options += ("-ac", f"{name}={value}") if not name.startswith(job_request.OURS) else ()
     stays = request.stays and not is_yielding  # best-effort jobs are never transferred
-    options += replacement_resource_options(_hard(request), request.soft, stays)
+    options += replacement_resource_options(_joined_hard_requests(request), request.soft, stays)
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", *options)
 
 
-def _hard(request: job_request.JobRequest) -> job_request.Pairs:
+def _joined_hard_requests(request: job_request.JobRequest) -> job_request.Pairs:
     """Return the requested conditions, with all conditions on a resource joined into one expression (complex(5)).
 
     qsub uses only the last of several requests for a resource; the qmaster treats a resource's name and shortcut as two
@@ -189,26 +189,26 @@ def _hard(request: job_request.JobRequest) -> job_request.Pairs:
     expressions: dict[str, dict[str, None]] = {}
     for clause in (*((pair,) for pair in request.hard), *request.either):
         text = "|".join(
-            _expression(job_request.split_property_and_sql_relation(name)[1], value) for name, value in clause
+            _complex_expression(job_request.split_property_and_sql_relation(name)[1], value) for name, value in clause
         )
         name = job_request.split_property_and_sql_relation(clause[0][0])[0]
         names.setdefault(job_request.resource_long_name(name), name)
         expressions.setdefault(job_request.resource_long_name(name), {})[text] = None
     return tuple(
-        (names[resource], "&".join(map(_within, texts)) if len(texts) > 1 else next(iter(texts)))
+        (names[resource], "&".join(map(_put_in_parentheses, texts)) if len(texts) > 1 else next(iter(texts)))
         for resource, texts in expressions.items()
     )
 
 
-def _within(text: str) -> str:
+def _put_in_parentheses(text: str) -> str:
     return f"({text})" if "|" in text or "&" in text else text
 
 
-def _expression(relation: str, value: str) -> str:
+def _complex_expression(relation: str, value: str) -> str:
     if relation == job_request.NOT_NULL:
         return "*"
     text = value.replace("%", "*").replace("_", "?") if relation in (job_request.LIKE, job_request.NOT_LIKE) else value
-    return f"!{_within(text)}" if relation in ("<>", job_request.NOT_LIKE) else text
+    return f"!{_put_in_parentheses(text)}" if relation in ("<>", job_request.NOT_LIKE) else text
 
 
 def explain_request_refusal(request: job_request.JobRequest) -> str:
@@ -216,7 +216,7 @@ def explain_request_refusal(request: job_request.JobRequest) -> str:
     conditions = [pair for clause in (request.hard, *request.either) for pair in clause]
     if odd := [job_request.format_sql_condition_for_people(*pair) for pair in conditions if not _is_expressible(*pair)]:
         return f"Grid Engine accepts only requests NAME=VALUE, not {', '.join(odd)}"
-    if unequal := _unequal(request.hard):
+    if unequal := _contradicting_requests(request.hard):
         return f"Grid Engine accepts one value of a resource, not {' and '.join(unequal)}"
     bare = [[job_request.split_property_and_sql_relation(name)[0] for name, _ in clause] for clause in request.either]
     pairs = zip(request.either, bare, strict=True)
@@ -225,7 +225,7 @@ def explain_request_refusal(request: job_request.JobRequest) -> str:
     return f"Grid Engine accepts no alternatives of resources, such as {text}" if text else ""
 
 
-def _unequal(hard: job_request.Pairs) -> list[str]:
+def _contradicting_requests(hard: job_request.Pairs) -> list[str]:
     """Return the conditions that request several different values of one resource.
 
     A text resource has only one value, and Grid Engine accepts only one request of a number (complex(5)).
@@ -273,7 +273,7 @@ def replacement_resource_options(hard: job_request.Pairs, soft: job_request.Pair
     return qsub_resource_options("-hard", remote_hard) + stay + qsub_resource_options("-soft", remote_soft)
 
 
-def _option(option: str, value: str) -> Argv:
+def _option_unless_empty(option: str, value: str) -> Argv:
     return (option, value) if value else ()
 
 

@@ -55,10 +55,10 @@ class HostQueueInstance:
 
 def parse_host_queue_instances(data: bytes) -> tuple[HostQueueInstance, ...]:
     """Parse a host's queue instances; raise ParseError for any other output."""
-    return tuple(_instance(element) for element in parse_short_xml(data).iterfind("queue_info/Queue-List"))
+    return tuple(_parse_queue_instance(element) for element in parse_short_xml(data).iterfind("queue_info/Queue-List"))
 
 
-def _instance(element: Element) -> HostQueueInstance:
+def _parse_queue_instance(element: Element) -> HostQueueInstance:
     used = [int(element.findtext(key) or 0) for key in ("slots_used", "slots_resv")]
     state = element.findtext("state") or ""
     values = {resource.get("name"): resource.text for resource in element.iterfind("resource")}
@@ -69,11 +69,11 @@ def _instance(element: Element) -> HostQueueInstance:
         is_disabled=DISABLED in state,
         is_best_effort=values.get(BEST_EFFORT) in TRUE,
         is_suspended=SUSPENDED in state,
-        tasks=tuple(map(_task, element.iterfind("job_list"))),
+        tasks=tuple(map(_task_id_for_qdel, element.iterfind("job_list"))),
     )
 
 
-def _task(element: Element) -> str:
+def _task_id_for_qdel(element: Element) -> str:
     """Return a task's id for qdel; a bare array id would delete all tasks."""
     job, task = element.findtext("JB_job_number", ""), element.findtext("tasks", "")
     return f"{job}.{task}" if task else job
@@ -122,7 +122,7 @@ def set_host_complex_values(cell: GridEngineCellAccess, host: str, values: tuple
 
 def add_host_to_group(cell: GridEngineCellAccess, host: str, group: str) -> None:
     """Add a host to a host group."""
-    if host not in _members(cell, group):
+    if host not in _query_host_group_members(cell, group):
         _run_qconf(cell, "-aattr", "hostgroup", "hostlist", host, group)
 
 
@@ -233,7 +233,7 @@ def remove_host_from_queues(cell: GridEngineCellAccess, host: str) -> None:
 def remove_host_from_groups(cell: GridEngineCellAccess, host: str) -> None:
     """Remove a host from all host groups."""
     for group in query_names(cell, "-shgrpl"):
-        if host in _members(cell, group):
+        if host in _query_host_group_members(cell, group):
             _run_qconf(cell, "-dattr", "hostgroup", "hostlist", host, group)
 
 
@@ -262,7 +262,7 @@ def remove_execution_host(cell: GridEngineCellAccess, host: str) -> str:
     return f"{host} is still an execution host" if host in list_execution_hosts(cell) else ""
 
 
-def _members(cell: GridEngineCellAccess, group: str) -> tuple[str, ...]:
+def _query_host_group_members(cell: GridEngineCellAccess, group: str) -> tuple[str, ...]:
     return parse_qconf_words(query_object_settings(cell, "-shgrp", group).get("hostlist", ""))
 
 

@@ -1,8 +1,8 @@
 """Parses qconf(1)'s output, and builds the sh lines by which `gridbridge setup` edits a cell.
 
 Edits are sh text, because set-up runs exactly the text that it prints. All values pass through `quote` or
-`_sed_text`. qconf opens its input file twice, so tables go through a private folder. A table that could not be read is
-never written back, because `qconf -Mc` deletes missing rows.
+`_escape_for_sed`. Tables go through a private folder, because qconf opens its input file twice. A table that could not
+be read is never written back, because `qconf -Mc` deletes missing rows.
 """
 
 import re
@@ -80,30 +80,30 @@ def cell_environment_shell_line(cell: GridEngineCellAccess) -> str:
     return f"export {' '.join(words)}"
 
 
-def _sed_text(text: str) -> str:
+def _escape_for_sed(text: str) -> str:
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("&", "\\&")
 
 
-def _with_other_complexes(edit: SetupEdit, sed: str = "sed", more: str = "") -> str:
+def _replace_complex_line(edit: SetupEdit, sed: str = "sed", more: str = "") -> str:
     other_rows = quote(f"/^{edit.name}[[:space:]]/d")
     return f'({FOLDER} && qconf -sc >"$d/now" && {sed} {other_rows} "$d/now"{more} >"$d/new" && qconf -Mc "$d/new")'
 
 
-def _add_queue(edit: SetupEdit) -> str:
-    edits = " ".join(_sed_setting(*line.split(" ", 1)) for line in edit.value.splitlines())
+def _add_queue_line(edit: SetupEdit) -> str:
+    edits = " ".join(_sed_option_setting_attribute(*line.split(" ", 1)) for line in edit.value.splitlines())
     copied = f" {quote(edit.attribute)}" if edit.attribute else ""
     return f'({FOLDER} && qconf -sq{copied} >"$d/now" && sed {edits} "$d/now" >"$d/new" && qconf -Aq "$d/new")'
 
 
-def _sed_setting(attribute: str, value: str) -> str:
-    return f"-e {quote(f's|^{attribute} .*|{attribute} {_sed_text(value)}|')}"
+def _sed_option_setting_attribute(attribute: str, value: str) -> str:
+    return f"-e {quote(f's|^{attribute} .*|{attribute} {_escape_for_sed(value)}|')}"
 
 
-def _attribute(option: str, edit: SetupEdit) -> str:
+def _change_attribute_line(option: str, edit: SetupEdit) -> str:
     return f"qconf {option} {edit.kind} {edit.attribute} {quote(edit.value)} {edit.name}"
 
 
-def _set_host(edit: SetupEdit) -> str:
+def _set_host_setting_line(edit: SetupEdit) -> str:
     file = f'"$d"/{quote(edit.name)}'
     other_settings = f"sed -e '/^#/d' -e '/^$/d' -e '/^{edit.attribute} /d' \"$d/now\""
     setting = quote(f"{edit.attribute} {edit.value}")
@@ -114,7 +114,7 @@ def _set_host(edit: SetupEdit) -> str:
     )
 
 
-def _drop_host(edit: SetupEdit) -> str:
+def _drop_host_setting_line(edit: SetupEdit) -> str:
     file = f'"$d"/{quote(edit.name)}'
     other_settings = f"sed -e '/^#/d' -e '/^$/d' -e '/^{edit.attribute} /d' \"$d/now\""
     return (
@@ -123,15 +123,15 @@ def _drop_host(edit: SetupEdit) -> str:
     )
 
 
-def _set_scheduler(edit: SetupEdit) -> str:
+def _set_scheduler_line(edit: SetupEdit) -> str:
     return (
         f'({FOLDER} && qconf -ssconf >"$d/now" &&'
-        f' sed {_sed_setting(edit.attribute, edit.value)} "$d/now" >"$d/new"'
+        f' sed {_sed_option_setting_attribute(edit.attribute, edit.value)} "$d/now" >"$d/new"'
         ' && qconf -Msconf "$d/new")'
     )
 
 
-def _with_rules(edit: SetupEdit, more: str = "") -> str:
+def _replace_quota_rule_line(edit: SetupEdit, more: str = "") -> str:
     other_rules = f"/^ *limit +{edit.attribute} /{{next}} {{print}} {more}".strip()
     name = quote(edit.name)
     return (
@@ -141,25 +141,25 @@ def _with_rules(edit: SetupEdit, more: str = "") -> str:
 
 
 RENDERERS: Mapping[SetupEditVerb, Callable[[SetupEdit], str]] = {
-    SetupEditVerb.SET_COMPLEX: lambda edit: _with_other_complexes(edit, "{ sed", f" && echo {quote(edit.value)}; }}"),
-    SetupEditVerb.DROP_COMPLEX: _with_other_complexes,
-    SetupEditVerb.ADD_QUEUE: _add_queue,
+    SetupEditVerb.SET_COMPLEX: lambda edit: _replace_complex_line(edit, "{ sed", f" && echo {quote(edit.value)}; }}"),
+    SetupEditVerb.DROP_COMPLEX: _replace_complex_line,
+    SetupEditVerb.ADD_QUEUE: _add_queue_line,
     SetupEditVerb.DROP_QUEUE: lambda edit: f"qconf -dq {edit.name}",
-    SetupEditVerb.REPLACE: partial(_attribute, "-rattr"),
-    SetupEditVerb.MERGE: partial(_attribute, "-mattr"),
-    SetupEditVerb.DROP: partial(_attribute, "-dattr"),
+    SetupEditVerb.REPLACE: partial(_change_attribute_line, "-rattr"),
+    SetupEditVerb.MERGE: partial(_change_attribute_line, "-mattr"),
+    SetupEditVerb.DROP: partial(_change_attribute_line, "-dattr"),
     SetupEditVerb.PURGE: lambda edit: f"qconf -purge {edit.kind} {edit.attribute} {edit.name}",
-    SetupEditVerb.SET_HOST: _set_host,
-    SetupEditVerb.DROP_HOST: _drop_host,
-    SetupEditVerb.SET_SCHEDULER: _set_scheduler,
+    SetupEditVerb.SET_HOST: _set_host_setting_line,
+    SetupEditVerb.DROP_HOST: _drop_host_setting_line,
+    SetupEditVerb.SET_SCHEDULER: _set_scheduler_line,
     SetupEditVerb.ADMIT: lambda edit: f"qconf -a{LISTS[edit.kind]} {edit.name}",
     SetupEditVerb.DISMISS: lambda edit: f"qconf -d{LISTS[edit.kind]} {edit.name}",
     SetupEditVerb.ALLOW: lambda edit: f"qconf -au {quote(edit.value)} {edit.name}",
     SetupEditVerb.DISALLOW: lambda edit: f"qconf -du {quote(edit.value)} {edit.name}",
     SetupEditVerb.DROP_LIST: lambda edit: f"qconf -dul {edit.name}",
     # the exempting rule is inserted first, because only the first matching rule of a resource quota set counts
-    SetupEditVerb.EXEMPT: lambda edit: _with_rules(edit, f'/^ *enabled /{{print "   {edit.value}"}}'),
-    SetupEditVerb.INCLUDE: _with_rules,
+    SetupEditVerb.EXEMPT: lambda edit: _replace_quota_rule_line(edit, f'/^ *enabled /{{print "   {edit.value}"}}'),
+    SetupEditVerb.INCLUDE: _replace_quota_rule_line,
     SetupEditVerb.SUSPEND: lambda edit: f"qmod -sq {edit.name}",
     SetupEditVerb.ENABLE: lambda edit: f"qmod -e {edit.name}",
     SetupEditVerb.CLEAR: lambda edit: f"qmod -cq {edit.name}",

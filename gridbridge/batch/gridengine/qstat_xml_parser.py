@@ -39,9 +39,9 @@ def parse_repaired_xml(data: bytes, read: Callable[[bytes], _Value], program: st
         return _read_with_parse_errors(data, read, program)
     except etree.XMLSyntaxError as broken:
         if not data.lstrip().startswith(b"<"):
-            raise ParseError(_not_xml(data, program)) from broken
+            raise ParseError(_not_xml_message(data, program)) from broken
     try:
-        return _read_with_parse_errors(_repair(data), read, program)
+        return _read_with_parse_errors(_repair_xml(data), read, program)
     except etree.XMLSyntaxError as broken:
         raise ParseError(f"{program}: broken XML: {broken.msg}") from broken
 
@@ -67,7 +67,7 @@ def _read_with_parse_errors(document: bytes, read: Callable[[bytes], _Value], pr
         raise ParseError(f"{program}: {wrong}") from wrong
 
 
-def _not_xml(data: bytes, program: str) -> str:
+def _not_xml_message(data: bytes, program: str) -> str:
     lines = data.decode("utf-8", "replace").splitlines()
     first = next((line.strip() for line in lines if line.strip()), "")
     return f"{program}: the answer is not XML: {first[:100]!r}" if first else f"{program}: the answer is empty"
@@ -131,7 +131,7 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _BARE_AND = re.compile(r"&(?!#?\w+;)")
 
 
-def _repair(data: bytes) -> bytes:
+def _repair_xml(data: bytes) -> bytes:
     """Repair the known errors in Grid Engine's XML; a missing end of the document is never added."""
     try:
         text = data.decode("utf-8")
@@ -174,13 +174,13 @@ def parse_cluster_snapshot(
     for element in iterate_job_list(data):
         leafs = {str(child.tag): child.text or "" for child in element}
         if element.tag == QUEUE:
-            queues.append(_queue(leafs, element))
+            queues.append(_queue_instance_status(leafs, element))
             continue
         job_id = int(leafs["JB_job_number"])
         if job_id not in uncounted:
             tasks_in_state[leafs["state"]] += count_tasks_in_ranges(leafs.get("tasks", ""))
         if job_id in job_ids or leafs["JB_name"].startswith(_OURS):
-            row = _job(leafs, _queue_around(element, leafs), zone)
+            row = _job_list_row(leafs, _queue_instance_of_job(element, leafs), zone)
             jobs[job_id] = _add_job_row(jobs.get(job_id, ()), row)
     own = (queue for queue in queues if not queue.sends_away and queue.queue not in transfer_queues)
     free_besteffort = [queue.free_slots for queue in queues if queue.is_besteffort]
@@ -204,7 +204,7 @@ def _add_job_row(rows: tuple[ClusterJobListRow, ...], row: ClusterJobListRow) ->
     return tuple(whole if earlier is parts[0] else earlier for earlier in rows)
 
 
-def _queue(leafs: dict[str, str], queue: Element) -> QueueInstanceStatus:
+def _queue_instance_status(leafs: dict[str, str], queue: Element) -> QueueInstanceStatus:
     """Parse a queue instance with its fixed resource values; Grid Engine 8.1.9 prints a BOOL as a number."""
     own = (resource for resource in queue.iterfind("resource") if resource.get("type") == FIXED)
     values = {resource.get("name"): resource.text for resource in own}
@@ -222,7 +222,7 @@ def _queue(leafs: dict[str, str], queue: Element) -> QueueInstanceStatus:
     )
 
 
-def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> ClusterJobListRow:
+def _job_list_row(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> ClusterJobListRow:
     return ClusterJobListRow(
         job_id=int(leafs["JB_job_number"]),
         tasks=parse_qstat_task_ranges(leafs.get("tasks", "")),
@@ -244,7 +244,7 @@ def parse_job_state_log_unknown(text: str) -> JobState:
     return state
 
 
-def _queue_around(row: Element, leafs: dict[str, str]) -> str:
+def _queue_instance_of_job(row: Element, leafs: dict[str, str]) -> str:
     """Return the queue instance of a job: the enclosing element, else the element in the job's row."""
     parent = row.getparent()
     if parent is not None and parent.tag == QUEUE:
@@ -277,7 +277,7 @@ def parse_job_detail(data: bytes) -> tuple[JobAccountAndErrors, ...]:
     JOB may be a name or pattern of several jobs. The enclosing elements vary by version and by the job's history, so
     only elements without children are read, in order.
     """
-    jobs, root = _split_jobs(data)
+    jobs, root = _leaf_texts_by_job(data)
     if not jobs and root.tag != "unknown_jobs":
         raise ParseError(f"qstat: <{root.tag}> contains no job")
     messages = jobs[-1].get("MES_message", []) if jobs else []  # qstat prints the messages after the last job
@@ -295,7 +295,7 @@ def parse_job_detail(data: bytes) -> tuple[JobAccountAndErrors, ...]:
     )
 
 
-def _split_jobs(document: bytes, *tags: str) -> tuple[list[_Leafs], Element]:
+def _leaf_texts_by_job(document: bytes, *tags: str) -> tuple[list[_Leafs], Element]:
     """Return the texts of each job's leaf elements, by default of all, and the document's root element.
 
     In every version JB_job_number is a job's first element.
@@ -313,19 +313,19 @@ def _split_jobs(document: bytes, *tags: str) -> tuple[list[_Leafs], Element]:
 @with_qstat_xml_repair
 def parse_begun_tasks(data: bytes) -> list[int]:
     """Parse the tasks in the output of `qstat -j ARRAY -xml`, which prints only tasks that have begun."""
-    return [int(text) for job in _split_jobs(data, _TASK)[0] for text in job.get(_TASK, ())]
+    return [int(text) for job in _leaf_texts_by_job(data, _TASK)[0] for text in job.get(_TASK, ())]
 
 
 @with_qstat_xml_repair
 def parse_unix_groups_and_ckpts(data: bytes) -> dict[int, tuple[str, str]]:
     """Parse each job's group and checkpointing environment from `qstat -j JOB,JOB -xml`."""
-    jobs, _ = _split_jobs(data, "JB_group", "JB_checkpoint_name")
+    jobs, _ = _leaf_texts_by_job(data, "JB_group", "JB_checkpoint_name")
     return {int(job[_JOB][0]): (job.get("JB_group", [""])[-1], job.get("JB_checkpoint_name", [""])[-1]) for job in jobs}
 
 
 @with_qstat_xml_repair
 def parse_array_concurrency_limits(data: bytes) -> dict[int, int]:
     """Parse the arrays' maximal numbers of running tasks from `qstat -j -xml`; arrays without -tc are left out."""
-    jobs, _ = _split_jobs(data, "JB_ja_task_concurrency")
+    jobs, _ = _leaf_texts_by_job(data, "JB_ja_task_concurrency")
     caps = {int(job[_JOB][0]): int(job.get("JB_ja_task_concurrency", ["0"])[-1]) for job in jobs}
     return {job: most for job, most in caps.items() if most > 0}

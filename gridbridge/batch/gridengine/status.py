@@ -153,8 +153,8 @@ def query_request_vocabulary(cell: GridEngineCellAccess) -> NamesOfferedByCluste
     requestable = [row for row in table if row.requestable != NOT_REQUESTABLE]
     environments = frozenset(query_names(cell, "-spl"))
     return NamesOfferedByCluster(
-        resource=_names(requestable),
-        string=_names(row for row in requestable if row.type in STRINGS),
+        resource=_names_and_shortcuts(requestable),
+        string=_names_and_shortcuts(row for row in requestable if row.type in STRINGS),
         pe=environments,
         project=frozenset(query_names(cell, "-sprjl")),
         queue=frozenset(query_names(cell, "-sql")),
@@ -162,7 +162,7 @@ def query_request_vocabulary(cell: GridEngineCellAccess) -> NamesOfferedByCluste
     )
 
 
-def _names(rows: Iterable[QconfComplexRow]) -> frozenset[str]:
+def _names_and_shortcuts(rows: Iterable[QconfComplexRow]) -> frozenset[str]:
     return frozenset(name for row in rows for name in (row.name, row.shortcut))
 
 
@@ -240,7 +240,7 @@ def final_or_future_job_end(records: Records, now: datetime) -> tuple[JobEnd | F
         return _future_dated_job_end(final, future[-1]), False
     ends = [job_end_of_accounting_record(record) for record in past]
     observed = [end for end in ends if not end.is_unseen] or ends
-    if len(_kinds(observed)) > 1:
+    if len(_statuses_and_signals(observed)) > 1:
         return None, True
     # the longest of several equal ends, so that a forged record can't reduce the usage of a job
     return max(reversed(observed), key=lambda end: end.wallclock_s or 0.0, default=None), False
@@ -248,13 +248,13 @@ def final_or_future_job_end(records: Records, now: datetime) -> tuple[JobEnd | F
 
 def _future_dated_job_end(final: Records, last: JobRunAccounting | RemoteJobRunAccounting) -> FutureDatedJobEnd:
     ends = [job_end_of_accounting_record(record) for record in final]
-    is_one = len(_kinds(ends)) == 1
+    is_one = len(_statuses_and_signals(ends)) == 1
     at = last.ended_at
     assert at  # guaranteed by `final_or_future_job_end`
     return FutureDatedJobEnd(ended_at=at, host=last.host, end=ends[-1] if is_one else None)
 
 
-def _kinds(ends: Sequence[JobEnd]) -> set[tuple[int | None, int | None]]:
+def _statuses_and_signals(ends: Sequence[JobEnd]) -> set[tuple[int | None, int | None]]:
     return {(end.exit_status, end.signal) for end in ends}
 
 

@@ -75,16 +75,16 @@ def submit_held_job(cell: GridEngineCellAccess, spec: JobSpec) -> JobSubmissionR
             answer = run_client(cell, client_commands.submit_held_job_command(cell, ordinary), spec.script, mark=mark)
     except CommandFailed as error:
         return failed_submission_result(error)
-    return _read_answer(answer)
+    return _parse_qsub_answer(answer)
 
 
-def _read_answer(answer: CompletedProgram) -> JobSubmissionResult:
+def _parse_qsub_answer(answer: CompletedProgram) -> JobSubmissionResult:
     last = answer.stdout.strip().rpartition(b"\n")[2].partition(b".")[0]
     if answer.status == 0 and last.isdigit():
         return JobSubmissionResult(JobSubmissionOutcome.ACCEPTED, remote_id=last.decode())
     words = (answer.stderr + answer.stdout).strip()
     message = b" ".join(words.lower().split(b'"')[::2])  # without quoted parts, which users may choose
-    reason = _first_line(words)
+    reason = _first_error_line(words)
     if OF_A_PERSON in message:
         return JobSubmissionResult(JobSubmissionOutcome.BARRED, reason=reason)
     if answer.status == TRY_LATER or any(sign in message for sign in NOT_REACHED):
@@ -96,7 +96,7 @@ def _read_answer(answer: CompletedProgram) -> JobSubmissionResult:
     )
 
 
-def _first_line(words: bytes) -> str:
+def _first_error_line(words: bytes) -> str:
     """Return qsub's first error line, without prefix, warnings and the word `Exiting`."""
     lines = words.decode("utf-8", "replace").replace("Unable to run job: ", "").splitlines()
     telling = [line.strip() for line in lines if line.strip() not in ("", "Exiting.")]

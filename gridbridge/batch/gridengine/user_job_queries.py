@@ -27,7 +27,7 @@ def query_submitted_job(cell: GridEngineCellAccess, job: int, task: int = 0) -> 
     xml = query_job_xml(cell, str(job))
     if task and not job_request_parser.has_array_task(xml, task):
         raise ParseError("qstat -j: the job or task does not exist, or qstat did not answer")
-    return _read(xml)
+    return _parse_request_and_options(xml)
 
 
 def query_job_standing(cell: GridEngineCellAccess, job: int) -> ListedJobStatus | None:
@@ -47,11 +47,11 @@ def query_job_standing(cell: GridEngineCellAccess, job: int) -> ListedJobStatus 
     rows = snapshot.jobs.get(job, ())
     hindrances = detail.messages
     if not hindrances and any(row.state.can_start for row in rows):
-        hindrances = _verified(cell, str(job))
+        hindrances = _query_waiting_reasons(cell, str(job))
     return ListedJobStatus(job_id=job, owner=detail.owner, rows=rows, errors=detail.errors, hindrances=hindrances)
 
 
-def _verified(cell: GridEngineCellAccess, job: str) -> tuple[str, ...]:
+def _query_waiting_reasons(cell: GridEngineCellAccess, job: str) -> tuple[str, ...]:
     """Return the reasons why a job waits, by `qalter -w p`; empty if the caller lacks the permission.
 
     The job must not be held: for a held job qalter prints nothing and stores `-w p` in the job.
@@ -67,7 +67,7 @@ def query_queue_admission(cell: GridEngineCellAccess, queue: str) -> QueueJobAnd
     """Return the users and jobs that a queue accepts, without settings that differ between the queue's hosts."""
     settings = query_object_settings(cell, "-sq", queue)
     hosts = parse_qconf_words(settings.get("hostlist", ""))
-    values = {name: _value_on(hosts, parse_qconf_values_by_host(text)) for name, text in settings.items()}
+    values = {name: _value_on_single_host(hosts, parse_qconf_values_by_host(text)) for name, text in settings.items()}
     plain = {name: value for name, value in values.items() if value is not None}
     lists = parse_qconf_words(plain.get("user_lists", ""))
     shown = [query_object_settings(cell, "-su", name) for name in lists]
@@ -80,7 +80,7 @@ def query_queue_admission(cell: GridEngineCellAccess, queue: str) -> QueueJobAnd
     )
 
 
-def _value_on(hosts: tuple[str, ...], value: QconfValuesByHost) -> str | None:
+def _value_on_single_host(hosts: tuple[str, ...], value: QconfValuesByHost) -> str | None:
     """Return a setting's value on a queue's only host; None if unknown."""
     if not value.others:
         return value.usual
@@ -98,7 +98,7 @@ def preview_submitted_job(cell: GridEngineCellAccess, argv: Argv, person: str) -
         lines = (answer.stderr + answer.stdout).decode("utf-8", "replace").splitlines()
         why = next(iter(lines), f"qsub printed no reason, exit status {answer.status}")
         raise ParseError(f"neither a job id nor valid words for qsub: {replace_control_characters(why)}")
-    return _read(convert_qsub_verify_to_xml(answer.stdout, person))
+    return _parse_request_and_options(convert_qsub_verify_to_xml(answer.stdout, person))
 
 
 def build_alter_command(cell: GridEngineCellAccess, job: str, options: Argv) -> Argv:
@@ -106,7 +106,7 @@ def build_alter_command(cell: GridEngineCellAccess, job: str, options: Argv) -> 
     return (f"{cell.binaries}/qalter", *options, job)
 
 
-def _read(xml: bytes) -> JobRequestAndSubmitOptions:
+def _parse_request_and_options(xml: bytes) -> JobRequestAndSubmitOptions:
     pe, slots = job_request_parser.parse_parallel_request(xml)
     return JobRequestAndSubmitOptions(
         request=job_request_parser.parse_job_request(xml),
@@ -143,39 +143,48 @@ def convert_qsub_verify_to_xml(output: bytes, owner: str) -> bytes:
         raise ParseError("qsub -verify: the output has no job")
     queues = fields.get("hard_queue_list", "")
     elements = (
-        _element("JB_job_number", "0"),
-        _element("JB_owner", owner),
-        _element("JB_account", fields.get("account", "")),
-        _element("JB_notify", fields.get("notify", "").lower()),
-        _element("JB_priority", str(job_request_parser.PRIORITY_ZERO + int(fields.get("priority", 0)))),
-        *(_element(tag, fields.get(word, "")) for word, tag in LEAVES.items()),
-        _resources("JB_hard_resource_list", fields.get("hard resource_list", "")),
-        _resources("JB_soft_resource_list", fields.get("soft resource_list", "")),
-        _outer("JB_hard_queue_list", (_element("QR_name", name) for name in queues.split(",") if name)),
-        _parallel(fields.get("parallel environment", "")),
-        _context(fields.get("context", "")),
+        _xml_leaf_unless_empty("JB_job_number", "0"),
+        _xml_leaf_unless_empty("JB_owner", owner),
+        _xml_leaf_unless_empty("JB_account", fields.get("account", "")),
+        _xml_leaf_unless_empty("JB_notify", fields.get("notify", "").lower()),
+        _xml_leaf_unless_empty("JB_priority", str(job_request_parser.PRIORITY_ZERO + int(fields.get("priority", 0)))),
+        *(_xml_leaf_unless_empty(tag, fields.get(word, "")) for word, tag in LEAVES.items()),
+        _resource_list_element("JB_hard_resource_list", fields.get("hard resource_list", "")),
+        _resource_list_element("JB_soft_resource_list", fields.get("soft resource_list", "")),
+        _xml_element(
+            "JB_hard_queue_list", (_xml_leaf_unless_empty("QR_name", name) for name in queues.split(",") if name)
+        ),
+        _parallel_request_elements(fields.get("parallel environment", "")),
+        _context_element(fields.get("context", "")),
     )
     return "".join(elements).encode()
 
 
-def _resources(tag: str, text: str) -> str:
+def _resource_list_element(tag: str, text: str) -> str:
     pairs = (word.partition("=") for word in text.split(",") if word)
-    return _outer(tag, (_element("CE_name", name) + _element("CE_stringval", value) for name, _, value in pairs))
+    return _xml_element(
+        tag,
+        (
+            _xml_leaf_unless_empty("CE_name", name) + _xml_leaf_unless_empty("CE_stringval", value)
+            for name, _, value in pairs
+        ),
+    )
 
 
-def _parallel(text: str) -> str:
+def _parallel_request_elements(text: str) -> str:
     """Parse a text such as `smp range: 2-4,8`; a range without a minimum begins with 1."""
     if not (match := RANGE.match(text)):
         return ""
     ranges = [part.partition(":")[0] for part in match[2].split(",")]
     ends = (
-        _element("RN_min", bounds.partition("-")[0] or "1") + _element("RN_max", bounds.rpartition("-")[2])
+        _xml_leaf_unless_empty("RN_min", bounds.partition("-")[0] or "1")
+        + _xml_leaf_unless_empty("RN_max", bounds.rpartition("-")[2])
         for bounds in ranges
     )
-    return _element("JB_pe", match[1]) + _outer("JB_pe_range", ends)
+    return _xml_leaf_unless_empty("JB_pe", match[1]) + _xml_element("JB_pe_range", ends)
 
 
-def _context(text: str) -> str:
+def _context_element(text: str) -> str:
     """Parse a text such as `+=NONE,name=value`; the signs of -ac, -dc and -sc are skipped."""
     pairs = (word.partition("=") for word in text.split(",") if word)
     variables = (
@@ -183,12 +192,12 @@ def _context(text: str) -> str:
         for name, _, value in pairs
         if name not in SIGNS
     )
-    return _outer("JB_context", variables)
+    return _xml_element("JB_context", variables)
 
 
-def _outer(tag: str, elements: Iterable[str]) -> str:
+def _xml_element(tag: str, elements: Iterable[str]) -> str:
     return f"<{tag}>{''.join(elements)}</{tag}>"
 
 
-def _element(tag: str, text: str) -> str:
+def _xml_leaf_unless_empty(tag: str, text: str) -> str:
     return f"<{tag}>{escape(text.strip())}</{tag}>" if text else ""

@@ -71,23 +71,23 @@ def oarsub_resource_option(request: JobRequest, slots: int) -> str:
     Without groups all slots are on one node. Without a walltime OAR's default counts.
     """
     groups = request.groups or ((1, slots),)
-    return "+".join(_group(request, *group) for group in groups) + _walltime(request)
+    return "+".join(_request_of_slot_group(request, *group) for group in groups) + _walltime_of_request(request)
 
 
-def _group(request: JobRequest, nodes: int, slots: int) -> str:
+def _request_of_slot_group(request: JobRequest, nodes: int, slots: int) -> str:
     """Return the request for `slots` slots on each of `nodes` nodes; 0 stands for any nodes.
 
     A requested level such as `/gpu` keeps its number of units, and the slots are divided among the units.
     """
     levels = f"{LEVEL}{NODES}={nodes}" if nodes else ""
-    for name, value in _requested(request):
+    for name, value in _requests_for_oar(request):
         if name.startswith(LEVEL):
             levels += f"{name}={value}"
             slots = -(-slots // int(value))
     return f"{levels}/resource_id={slots}"
 
 
-def _walltime(request: JobRequest) -> str:
+def _walltime_of_request(request: JobRequest) -> str:
     limit = next((value for name, value in request.hard if name == WALLTIME), "")
     if not limit or limit.upper() in NO_LIMIT:
         return ""
@@ -97,13 +97,13 @@ def _walltime(request: JobRequest) -> str:
 
 def oarsub_property_condition(request: JobRequest) -> str:
     """Return the requested OAR properties as an SQL condition."""
-    pairs = ((name, value) for name, value in _requested(request) if not name.startswith(LEVEL))
-    conditions = [_condition(name, value) for name, value in pairs]
-    conditions += [f"({' OR '.join(_condition(*pair) for pair in clause)})" for clause in request.either]
+    pairs = ((name, value) for name, value in _requests_for_oar(request) if not name.startswith(LEVEL))
+    conditions = [_sql_comparison(name, value) for name, value in pairs]
+    conditions += [f"({' OR '.join(_sql_comparison(*pair) for pair in clause)})" for clause in request.either]
     return " AND ".join(conditions)
 
 
-def _condition(name: str, value: str) -> str:
+def _sql_comparison(name: str, value: str) -> str:
     bare, relation = split_property_and_sql_relation(name)
     words = f"{bare} {WORDS.get(relation, relation)}"
     return words if relation in VALUELESS else f"{words} {quote_for_sql(value)}"
@@ -114,15 +114,15 @@ def explain_request_refusal(request: JobRequest) -> str:
     lacking = ["checkpointing"] if request.checkpoint else []
     lacking += ["-notify"] if request.notify else []
     either = [pair for clause in request.either for pair in clause]
-    lacking += [name for name, _ in (*_requested(request), *either) if not _is_property(name)]
+    lacking += [name for name, _ in (*_requests_for_oar(request), *either) if not _is_property_name(name)]
     conditions = (*request.hard, *either)
-    wrong = [f"{name}={value}" for name, value in conditions if not _is_right(name, value)]
+    wrong = [f"{name}={value}" for name, value in conditions if not _is_safe_request_value(name, value)]
     lacking += [text for text in wrong if text.partition("=")[0] not in lacking]
     lacking += [f"-q {request.targets} (only one queue)"] if "," in request.targets else []
     return f"OAR has no {', '.join(lacking)}" if lacking else ""
 
 
-def _is_right(name: str, value: str) -> bool:
+def _is_safe_request_value(name: str, value: str) -> bool:
     if is_home_only_resource(name):
         return True
     if name == WALLTIME:
@@ -199,11 +199,11 @@ def show_ended_array_tasks_command(server: OarServerAccess, arrays: list[tuple[i
     return show_jobs_by_sql_command(server, f"({condition}) AND state IN {OVER}")
 
 
-def _requested(request: JobRequest) -> list[tuple[str, str]]:
+def _requests_for_oar(request: JobRequest) -> list[tuple[str, str]]:
     return [(name, value) for name, value in request.hard if not is_home_only_resource(name) and name != WALLTIME]
 
 
-def _is_property(name: str) -> bool:
+def _is_property_name(name: str) -> bool:
     bare, _ = split_property_and_sql_relation(name.removeprefix(LEVEL))
     return bare.isascii() and bare.replace("_", "a").isalnum() and not bare[:1].isdigit()
 

@@ -59,7 +59,7 @@ def query_demand_outputs(server: OarServerAccess) -> tuple[SavedBatchProgramOutp
     resources = oar_output_parser.parse_oar_resources(oar_output_parser.split_combined_oar_answer(answer)[0])
     halted = sorted({resource.host for resource in resources if resource.is_halted})
     return SavedBatchProgramOutputs(
-        oar=answer + encode_reachable_hosts(_reachable(halted))
+        oar=answer + encode_reachable_hosts(_probe_hosts(halted))
     ), local_host_facts.this_host_name()
 
 
@@ -68,7 +68,7 @@ def encode_reachable_hosts(hosts: Iterable[str]) -> bytes:
     return "".join(f"{host}\n" for host in hosts).encode()
 
 
-def _reachable(hosts: Sequence[str]) -> list[str]:
+def _probe_hosts(hosts: Sequence[str]) -> list[str]:
     """Return the halted nodes that accept connections; OAR itself does not probe them."""
     with ThreadPoolExecutor(AT_ONCE, "node") as threads:
         answers = threads.map(_accepts_connections, hosts)
@@ -90,16 +90,16 @@ def parse_oar_demand(document: bytes, queue: str) -> tuple[GridEngineCellSnapsho
     slots = [resource for resource in resources if resource.is_slot]
     if not slots:
         raise ParseError("oarnodes: no resources printed")
-    of_host = _of_host(slots)
+    of_host = _living_resources_by_host(slots)
     reachable = frozenset(up.decode("ascii", "replace").split())
-    facts = {host: _facts(host_slots, host in reachable) for host, host_slots in of_host.items()}
-    waiting = _waiting(jobs, lines, _sizes(of_host, facts, jobs))
+    facts = {host: _start_blockers_of_node(host_slots, host in reachable) for host, host_slots in of_host.items()}
+    waiting = _waiting_job_groups(jobs, lines, _node_slot_counts(of_host, facts, jobs))
     cell = GridEngineCellSnapshot(
         hosts=tuple(
             CellExecutionHost(name=host, load=None if QueueStartBlocker.UNREACHABLE in facts[host] else 0.0)
             for host in of_host
         ),
-        instances=tuple(_instances(of_host, jobs, facts, queue)),
+        instances=tuple(_queue_instances_of_nodes(of_host, jobs, facts, queue)),
         waiting=waiting,
     )
     shapes = [shape for row in waiting for shape in (row.shape, *row.shape.others)]
@@ -107,7 +107,9 @@ def parse_oar_demand(document: bytes, queue: str) -> tuple[GridEngineCellSnapsho
     return cell, _configuration_of_two_queues(queue, {part.pe for part in parts if part.pe})
 
 
-def _of_host(slots: Iterable[oar_output_parser.OarResource]) -> dict[str, list[oar_output_parser.OarResource]]:
+def _living_resources_by_host(
+    slots: Iterable[oar_output_parser.OarResource],
+) -> dict[str, list[oar_output_parser.OarResource]]:
     """Return the living resources of each node, or all resources of a node without living resources."""
     all_resources = defaultdict[str, list[oar_output_parser.OarResource]](list)
     for slot in slots:
@@ -116,7 +118,7 @@ def _of_host(slots: Iterable[oar_output_parser.OarResource]) -> dict[str, list[o
     return {host: living[host] or host_slots for host, host_slots in all_resources.items()}
 
 
-def _sizes(
+def _node_slot_counts(
     of_host: Mapping[str, Sequence[oar_output_parser.OarResource]],
     facts: Mapping[str, frozenset[str]],
     jobs: Iterable[oar_output_parser.OarJob],
@@ -126,7 +128,7 @@ def _sizes(
     }
     cell_resources = [resource for resources in of_host.values() for resource in resources]
     slots_inside = {
-        level: _inside(level, cell_resources)
+        level: _slots_of_smallest_unit(level, cell_resources)
         for level in named - {*oar_request_slot_parser.NODES, *oar_request_slot_parser.SLOTS}
     }
     return oar_request_slot_parser.OarNodeSlotCounts(
@@ -136,7 +138,7 @@ def _sizes(
     )
 
 
-def _inside(level: str, resources: Iterable[oar_output_parser.OarResource]) -> int:
+def _slots_of_smallest_unit(level: str, resources: Iterable[oar_output_parser.OarResource]) -> int:
     """Return the number of slots of the smallest unit of a level such as /cpu; 0 if a unit spans several nodes."""
     hosts, slots = dict[object, set[str]](), Counter[object]()
     for resource in resources:
@@ -147,7 +149,7 @@ def _inside(level: str, resources: Iterable[oar_output_parser.OarResource]) -> i
     return min(slots.values(), default=0) if all(len(unit_hosts) == 1 for unit_hosts in hosts.values()) else 0
 
 
-def _facts(resources: Iterable[oar_output_parser.OarResource], is_reachable: bool) -> frozenset[str]:
+def _start_blockers_of_node(resources: Iterable[oar_output_parser.OarResource], is_reachable: bool) -> frozenset[str]:
     facts = set[str]()
     for resource in resources:
         if resource.is_drained or resource.is_halted:
@@ -157,7 +159,7 @@ def _facts(resources: Iterable[oar_output_parser.OarResource], is_reachable: boo
     return frozenset(facts)
 
 
-def _instances(
+def _queue_instances_of_nodes(
     of_host: Mapping[str, Sequence[oar_output_parser.OarResource]],
     jobs: Iterable[oar_output_parser.OarJob],
     facts: Mapping[str, frozenset[str]],
@@ -198,7 +200,7 @@ def _instances(
             )
 
 
-def _waiting(
+def _waiting_job_groups(
     jobs: Sequence[oar_output_parser.OarJob],
     lines: Iterable[oar_output_parser.OarstatJobLine],
     sizes: oar_request_slot_parser.OarNodeSlotCounts,
@@ -215,7 +217,7 @@ def _waiting(
         if job.is_waiting or job.is_held:
             is_dependent = not alive.isdisjoint(job.after)
             group = WaitingJobGroup(
-                shape=_shape(job, sizes),
+                shape=_resource_requests_of_job(job, sizes),
                 state=HELD_STATE if is_dependent else job.known,
                 jobs=(),
                 tasks=0,
@@ -228,7 +230,7 @@ def _waiting(
             )
             tasks = {int(job.id), *ids_by_array.pop((job.array, job.is_waiting), ())}
             groups[job.owner, group].append((job, sorted(tasks)))
-    rows = tuple(_with_jobs(group, samples) for (_, group), samples in groups.items())
+    rows = tuple(_fill_waiting_group(group, samples) for (_, group), samples in groups.items())
     held = tuple(sorted(job for (_, waits), numbers in ids_by_array.items() if not waits for job in numbers))
     if not held:
         return rows
@@ -245,7 +247,7 @@ def _waiting(
     )
 
 
-def _with_jobs(
+def _fill_waiting_group(
     group: WaitingJobGroup, samples: Sequence[tuple[oar_output_parser.OarJob, list[int]]]
 ) -> WaitingJobGroup:
     times = [datetime.fromtimestamp(job.submitted_at, UTC) for job, _ in samples]
@@ -262,13 +264,15 @@ def _with_jobs(
     )
 
 
-def _shape(job: oar_output_parser.OarJob, sizes: oar_request_slot_parser.OarNodeSlotCounts) -> TaskResourceRequests:
+def _resource_requests_of_job(
+    job: oar_output_parser.OarJob, sizes: oar_request_slot_parser.OarNodeSlotCounts
+) -> TaskResourceRequests:
     ways = dict.fromkeys(oar_request_slot_parser.oar_slot_distributions(job.wanted, sizes, job.message))
-    least, *alternatives = (_way(job, distribution) for distribution in ways)
+    least, *alternatives = (_requests_of_slot_distribution(job, distribution) for distribution in ways)
     return replace(least, others=tuple(alternatives))
 
 
-def _way(
+def _requests_of_slot_distribution(
     job: oar_output_parser.OarJob, distribution: oar_request_slot_parser.OarSlotDistribution
 ) -> TaskResourceRequests:
     return TaskResourceRequests(
@@ -277,12 +281,12 @@ def _way(
         requests=((WHOLE_NODES, "1"),) if distribution.is_whole else (),
         queues=(oar_output_parser.BEST_EFFORT,) if job.is_besteffort else (),
         is_on_all=distribution.is_on_all,
-        groups=tuple(_way(job, group) for group in distribution.groups),
+        groups=tuple(_requests_of_slot_distribution(job, group) for group in distribution.groups),
     )
 
 
 def _configuration_of_two_queues(queue: str, environments: Iterable[str]) -> CellConfiguration:
-    parallel_environments = {name: _environment(name) for name in sorted(environments)}
+    parallel_environments = {name: _parallel_environment_by_name(name) for name in sorted(environments)}
     usual = CellQueue(name=queue, environments=tuple(parallel_environments))
     besteffort = CellQueue(name=oar_output_parser.BEST_EFFORT, is_best_effort=True)
     whole = Complex(name=WHOLE_NODES, relation=RequestedValueComparison.EXCLUSIVE)
@@ -293,7 +297,7 @@ def _configuration_of_two_queues(queue: str, environments: Iterable[str]) -> Cel
     )
 
 
-def _environment(name: str) -> ParallelEnvironment:
+def _parallel_environment_by_name(name: str) -> ParallelEnvironment:
     if name in (oar_request_slot_parser.ONE, oar_request_slot_parser.ANY, oar_request_slot_parser.EVERY):
         spread = (
             ParallelSlotDistribution.ONE_HOST

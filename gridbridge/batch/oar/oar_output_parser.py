@@ -62,28 +62,28 @@ class OarJob:
     def __init__(self, shown: dict[str, object]) -> None:
         """Read the fields that oarstat printed; raise ParseError if a field is missing."""
         try:
-            self.id = str(_number(shown["Job_Id"]))
-            self.array = str(_number(shown.get("array_id") or shown["Job_Id"]))
-            self.place = _number(shown.get("array_index") or 1)
+            self.id = str(_parse_integer(shown["Job_Id"]))
+            self.array = str(_parse_integer(shown.get("array_id") or shown["Job_Id"]))
+            self.place = _parse_integer(shown.get("array_index") or 1)
             self.name = str(shown["name"] or "")
             self.owner = str(shown["owner"])
             self.state = str(shown["state"])
             self.queue = str(shown["queue"])
             self.message = str(shown["message"] or "")
-            self.submitted_at = _number(shown["submissionTime"])
-            self.started_at = _number(shown["startTime"])
-            self.stopped_at = _number(shown.get("stopTime") or 0)
+            self.submitted_at = _parse_integer(shown["submissionTime"])
+            self.started_at = _parse_integer(shown["startTime"])
+            self.stopped_at = _parse_integer(shown.get("stopTime") or 0)
             code = shown["exit_code"]
-            self.exit_code = None if code is None else _number(code)
-            self.copy_of = _number(shown.get("resubmit_job_id") or 0)
-            self.resources = frozenset(map(str, _items(shown["assigned_resources"])))
-            self.hosts = tuple(map(str, _items(shown["assigned_network_address"])))
+            self.exit_code = None if code is None else _parse_integer(code)
+            self.copy_of = _parse_integer(shown.get("resubmit_job_id") or 0)
+            self.resources = frozenset(map(str, _require_list(shown["assigned_resources"])))
+            self.hosts = tuple(map(str, _require_list(shown["assigned_network_address"])))
             self.is_reservation = shown.get("reservation", "None") != "None"
-            self.reserved = frozenset(_table(shown.get("reserved_resources")))
-            self.after = frozenset(map(str, _items(shown.get("dependencies") or [])))
+            self.reserved = frozenset(_require_table(shown.get("reserved_resources")))
+            self.after = frozenset(map(str, _require_list(shown.get("dependencies") or [])))
             self.wanted = str(shown.get("wanted_resources") or "")
-            self.is_inner = any(str(kind).startswith(INNER) for kind in _items(shown.get("types") or []))
-            events = sorted(_items(shown["events"]), key=lambda event: int(event["event_id"]))
+            self.is_inner = any(str(kind).startswith(INNER) for kind in _require_list(shown.get("types") or []))
+            events = sorted(_require_list(shown["events"]), key=lambda event: int(event["event_id"]))
             self.events = [(str(event["type"]), str(event["description"]).strip()) for event in events]
         except (KeyError, TypeError, ValueError) as error:
             raise ParseError(f"oarstat: a job is incomplete: {error!r}") from error
@@ -186,7 +186,7 @@ class OarResource:
             self.is_suspected = shown["state"] == "Suspected"
             self.is_drained = shown.get("drain") == "YES"
             self.is_slot = shown["type"] == "default"
-            self.upto = _number(shown.get("available_upto", NEVER_HALTED))
+            self.upto = _parse_integer(shown.get("available_upto", NEVER_HALTED))
             is_standby = shown["state"] == "Absent" and self.upto != NEVER_HALTED
             self.standby_until = self.upto if is_standby else 0
             self.is_settled = shown.get("next_state", UNCHANGED) == UNCHANGED
@@ -208,7 +208,7 @@ class OarResource:
 
 def parse_oarstat_jobs(answer: bytes) -> list[OarJob]:
     """Parse oarstat's JSON into jobs, ordered by job id; empty output means no jobs."""
-    return sorted(map(OarJob, _objects(answer)), key=lambda job: int(job.id))
+    return sorted(map(OarJob, _parse_json_objects(answer)), key=lambda job: int(job.id))
 
 
 def split_combined_oar_answer(answer: bytes, least: int = 2) -> list[bytes]:
@@ -221,7 +221,7 @@ def split_combined_oar_answer(answer: bytes, least: int = 2) -> list[bytes]:
 
 def parse_oar_jobs_without_details(answer: bytes) -> list[OarJob]:
     """Parse the jobs of `oarstat -J`, which prints neither events nor ends."""
-    return [OarJob({"exit_code": None, "events": []} | shown) for shown in _objects(answer)]
+    return [OarJob({"exit_code": None, "events": []} | shown) for shown in _parse_json_objects(answer)]
 
 
 def parse_oarstat_lines(answer: bytes) -> Iterator[OarstatJobLine]:
@@ -245,17 +245,17 @@ def parse_oar_job_end_and_usage(answer: bytes) -> tuple[list[OarJob], dict[str, 
 
 def parse_oar_resources(answer: bytes) -> list[OarResource]:
     """Parse oarnodes' JSON into resources; empty output means no nodes."""
-    return list(map(OarResource, _objects(answer)))
+    return list(map(OarResource, _parse_json_objects(answer)))
 
 
 def parse_oar_property_names(answer: bytes) -> frozenset[str]:
     """Return the property names of all resources; raise ParseError if no resources are printed."""
-    if names := frozenset(name.lower() for resource in _objects(answer) for name in resource):
+    if names := frozenset(name.lower() for resource in _parse_json_objects(answer) for name in resource):
         return names
     raise ParseError("oarnodes: no resources printed")
 
 
-def _objects(answer: bytes) -> list[dict[str, object]]:
+def _parse_json_objects(answer: bytes) -> list[dict[str, object]]:
     if not answer.strip():
         return []
     try:
@@ -267,17 +267,17 @@ def _objects(answer: bytes) -> list[dict[str, object]]:
     return list(shown.values())
 
 
-def _items(shown: object) -> list[dict[str, str]]:
+def _require_list(shown: object) -> list[dict[str, str]]:
     if not isinstance(shown, list):
         raise TypeError(f"{shown!r} is not a list")
     return shown
 
 
-def _table(shown: object) -> dict[str, object]:
+def _require_table(shown: object) -> dict[str, object]:
     if not isinstance(shown, dict | None):
         raise TypeError(f"{shown!r} is not a table")
     return shown or {}
 
 
-def _number(shown: object) -> int:
+def _parse_integer(shown: object) -> int:
     return int(str(shown))

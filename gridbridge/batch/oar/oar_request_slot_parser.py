@@ -64,8 +64,6 @@ def slots_per_node_in_pe_name(pe: str) -> int:
     return int(pe.rpartition("-")[2])
 
 
-
-
 def requested_oar_levels(request: str) -> list[str]:
     """Return the resource levels, such as /cpu, that a request names."""
     return [level for level, _ in LEVEL.findall(PROPERTIES.sub("", request))]
@@ -81,78 +79,80 @@ def oar_slot_distributions(request: str, sizes: OarNodeSlotCounts, message: str 
     Alternatives are sorted by whole nodes, then by slots, then as written; alternatives on all nodes come last. At most
     WAYS alternatives are returned.
     """
-    text = PROPERTIES.sub(_kind_kept, request)
+    text = PROPERTIES.sub(_resource_type_marker, request)
     ways = text.split("-l ")[1:] or [text]
     match = REPORTED.match(message)
     reports = [int(match[1]) if match else 0, *[0] * (len(ways) - 1)]
-    distributions = [_way(*way, sizes) for way in zip(ways, reports, strict=True)]
+    distributions = [_parse_request_alternative(*way, sizes) for way in zip(ways, reports, strict=True)]
     distributions.sort(key=lambda way: (way.is_on_all, way.whole_nodes, way.slots))
     return distributions[:WAYS]
 
 
-def _kind_kept(match: re.Match[str]) -> str:
+def _resource_type_marker(match: re.Match[str]) -> str:
     """Return a marker if properties request resources that are not slots, else an empty text."""
     kinds = KIND.findall(match[0])
     return OTHER_KIND if kinds and SLOT_KIND not in kinds else ""
 
 
-def _way(text: str, reported: int, sizes: OarNodeSlotCounts) -> OarSlotDistribution:
+def _parse_request_alternative(text: str, reported: int, sizes: OarNodeSlotCounts) -> OarSlotDistribution:
     """Parse groups that are joined by `+`; groups of whole nodes do not share nodes."""
     texts = text.partition(",")[0].split("+")
     other_kinds = [dict(LEVEL.findall(group)) for group in texts if OTHER_KIND in group]
-    reported -= sum(math.prod(_count(value, 1) for value in levels.values()) for levels in other_kinds)
+    reported -= sum(math.prod(_parse_unit_count(value, 1) for value in levels.values()) for levels in other_kinds)
     groups = [dict(LEVEL.findall(group)) for group in texts if OTHER_KIND not in group]
     groups = [levels for levels in groups if levels]
     if len(groups) == 1:
-        return _group(groups[0], reported, sizes)
-    distributions = _each_group(groups, reported, sizes)
+        return _parse_request_group(groups[0], reported, sizes)
+    distributions = _parse_request_groups(groups, reported, sizes)
     if distributions and all(way.is_whole for way in distributions):
         nodes = sum(way.whole_nodes for way in distributions)
         return OarSlotDistribution(nodes * sizes.least, f"{EACH}{sizes.least}", is_whole=True)
     slots = sum(way.slots for way in distributions)
     if all(way.pe in ("", ANY) for way in distributions):
-        return _anywhere(slots)
+        return _distribution_on_any_nodes(slots)
     return OarSlotDistribution(slots, ANY, groups=tuple(distributions))
 
 
-def _each_group(groups: Sequence[dict[str, str]], reported: int, sizes: OarNodeSlotCounts) -> list[OarSlotDistribution]:
+def _parse_request_groups(
+    groups: Sequence[dict[str, str]], reported: int, sizes: OarNodeSlotCounts
+) -> list[OarSlotDistribution]:
     """Parse each group; the last group of unknown size gets the rest of the reported slots."""
-    distributions = [_group(levels, 0, sizes) for levels in groups]
+    distributions = [_parse_request_group(levels, 0, sizes) for levels in groups]
     remainder = reported - sum(way.slots for way in distributions)
     for index, levels in reversed(list(enumerate(groups))):
-        if remainder > 0 and _is_open(levels):
-            distributions[index] = _group(levels, distributions[index].slots + remainder, sizes)
+        if remainder > 0 and _is_slot_count_unknown(levels):
+            distributions[index] = _parse_request_group(levels, distributions[index].slots + remainder, sizes)
             break
     return distributions
 
 
-def _is_open(levels: dict[str, str]) -> bool:
+def _is_slot_count_unknown(levels: dict[str, str]) -> bool:
     """Say whether a group's number of slots is known to OAR alone."""
     *above, (last, _) = levels.items()
     is_counted = all(value.isdecimal() for name, value in above if name not in NODES)
     return last not in (*NODES, *SLOTS) or not is_counted
 
 
-def _group(levels: dict[str, str], reported: int, sizes: OarNodeSlotCounts) -> OarSlotDistribution:
+def _parse_request_group(levels: dict[str, str], reported: int, sizes: OarNodeSlotCounts) -> OarSlotDistribution:
     values = list(levels.values())
     index = next((index for index, name in enumerate(levels) if name in NODES), None)
     if index is None:
-        return _without_nodes(levels, reported, sizes)
+        return _distribution_without_nodes(levels, reported, sizes)
     *above, requested = values[: index + 1]
     below = values[index + 1 :]
     is_on_all = requested == ALL and not above and bool(sizes.usable)
     least = min(sizes.usable) if is_on_all else sizes.least
     is_whole = not below or below[-1] == ALL
-    per_node = least if is_whole else math.prod(_count(value, least) for value in below)
-    nodes = math.prod(_count(value, 1) for value in above) * _count(requested, len(sizes.usable))
+    per_node = least if is_whole else math.prod(_parse_unit_count(value, least) for value in below)
+    nodes = math.prod(_parse_unit_count(value, 1) for value in above) * _parse_unit_count(requested, len(sizes.usable))
     if above and ALL in (*above, requested):
         nodes = max(1, min(reported // per_node, len(sizes.usable)))
-    elif not is_whole and reported and _is_open(levels):
+    elif not is_whole and reported and _is_slot_count_unknown(levels):
         per_node = max(1, reported // nodes)
-    return _on_nodes(nodes, per_node, is_whole=is_whole, is_on_all=is_on_all)
+    return _distribution_on_nodes(nodes, per_node, is_whole=is_whole, is_on_all=is_on_all)
 
 
-def _on_nodes(nodes: int, per_node: int, *, is_whole: bool, is_on_all: bool) -> OarSlotDistribution:
+def _distribution_on_nodes(nodes: int, per_node: int, *, is_whole: bool, is_on_all: bool) -> OarSlotDistribution:
     if is_on_all:
         return OarSlotDistribution(nodes * per_node, f"{ON_ALL}{per_node}", is_whole)
     if nodes == per_node == 1 and not is_whole:
@@ -160,20 +160,20 @@ def _on_nodes(nodes: int, per_node: int, *, is_whole: bool, is_on_all: bool) -> 
     return OarSlotDistribution(nodes * per_node, ONE if nodes == 1 else f"{EACH}{per_node}", is_whole)
 
 
-def _without_nodes(levels: dict[str, str], reported: int, sizes: OarNodeSlotCounts) -> OarSlotDistribution:
+def _distribution_without_nodes(levels: dict[str, str], reported: int, sizes: OarNodeSlotCounts) -> OarSlotDistribution:
     if (inside := next((name for name in levels if name in sizes.inside), None)) and (
-        distribution := _in_units(levels, inside, reported, sizes)
+        distribution := _distribution_in_units(levels, inside, reported, sizes)
     ):
         return distribution
     values, slots = list(levels.values()), sum(sizes.usable)
     if values == [ALL] and slots:
         return OarSlotDistribution(slots, EVERY)
-    if reported and (ALL in values or _is_open(levels)):
-        return _anywhere(reported)
-    return _anywhere(math.prod(_count(value, slots) for value in values))
+    if reported and (ALL in values or _is_slot_count_unknown(levels)):
+        return _distribution_on_any_nodes(reported)
+    return _distribution_on_any_nodes(math.prod(_parse_unit_count(value, slots) for value in values))
 
 
-def _in_units(
+def _distribution_in_units(
     levels: dict[str, str], inside: str, reported: int, sizes: OarNodeSlotCounts
 ) -> OarSlotDistribution | None:
     """Return the slot distribution of units inside nodes, such as /cpu; None if only OAR knows the number of slots."""
@@ -181,24 +181,24 @@ def _in_units(
     above, below = values[: index + 1], values[index + 1 :]
     if ALL in values:
         return None
-    units = math.prod(_count(value, 1) for value in above)
+    units = math.prod(_parse_unit_count(value, 1) for value in above)
     if not below:
         per_unit = max(1, reported // units) if reported > 0 else sizes.inside[inside]
     elif reported > 0 and list(levels)[-1] not in SLOTS:
         per_unit = max(1, reported // units)
     else:
-        per_unit = math.prod(_count(value, 1) for value in below)
+        per_unit = math.prod(_parse_unit_count(value, 1) for value in below)
     if per_unit == 1 or units > MOST_UNITS:
-        return _anywhere(units * per_unit)
+        return _distribution_on_any_nodes(units * per_unit)
     unit = OarSlotDistribution(per_unit, ONE)
     return unit if units == 1 else OarSlotDistribution(units * per_unit, ANY, groups=(unit,) * units)
 
 
-def _anywhere(slots: int) -> OarSlotDistribution:
+def _distribution_on_any_nodes(slots: int) -> OarSlotDistribution:
     return OarSlotDistribution(slots, ANY) if slots > 1 else OarSlotDistribution(1, "")
 
 
-def _count(value: str, total: int) -> int:
+def _parse_unit_count(value: str, total: int) -> int:
     """Parse the requested number of units of a level; BEST counts as one."""
     if value == ALL:
         return max(1, total)

@@ -52,47 +52,47 @@ def oar_status_query_command(
 
     Waiting jobs are queried before running jobs, so that a job which starts meanwhile is in at least one list.
     """
-    ours = f"array_id IN ({_numbers(job_ids)})"
+    ours = f"array_id IN ({_sql_number_list(job_ids)})"
     begun = f"{ours} AND ({ACTIVE} OR {IDLE} AND {DELETED})"
-    return _answer(
+    return _join_query_commands(
         oar_commands.show_nodes_command(server),
-        _listed(server, f"{ours} AND {IDLE} AND NOT {DELETED}", "-J"),
-        _listed(server, f"{begun} OR {OURS}", "-f", "-J"),
-        _listed(server, _counted(uncounted), "--format", "1"),
+        _list_jobs_command(server, f"{ours} AND {IDLE} AND NOT {DELETED}", "-J"),
+        _list_jobs_command(server, f"{begun} OR {OURS}", "-f", "-J"),
+        _list_jobs_command(server, _counted_jobs_condition(uncounted), "--format", "1"),
     )
 
 
 def oar_demand_query_command(server: OarServerAccess) -> oar_commands.Argv:
     """Build the query for nodes, running jobs, waiting jobs in lines, and one waiting job of each request in full."""
-    return _answer(
+    return _join_query_commands(
         oar_commands.show_nodes_command(server),
-        _listed(server, f"{ACTIVE} OR {RESERVED} OR {REQUESTS}", "-f", "-J"),
-        _listed(server, LINES, "--array", "--format", "1"),
+        _list_jobs_command(server, f"{ACTIVE} OR {RESERVED} OR {REQUESTS}", "-f", "-J"),
+        _list_jobs_command(server, LINES, "--array", "--format", "1"),
     )
 
 
 def oar_busy_nodes_query_command(server: OarServerAccess) -> oar_commands.Argv:
     """Build the query for nodes, and for jobs that have or reserve slots."""
-    jobs = _listed(server, f"{ACTIVE} OR {RESERVED}", "-f", "-J")
-    return _answer(oar_commands.show_nodes_command(server), jobs)
+    jobs = _list_jobs_command(server, f"{ACTIVE} OR {RESERVED}", "-f", "-J")
+    return _join_query_commands(oar_commands.show_nodes_command(server), jobs)
 
 
-def _counted(uncounted: Iterable[int]) -> str:
-    ordinary = f"array_id NOT IN ({_numbers(uncounted)}) AND NOT {YIELDS} AND NOT {DELETED}"
+def _counted_jobs_condition(uncounted: Iterable[int]) -> str:
+    ordinary = f"array_id NOT IN ({_sql_number_list(uncounted)}) AND NOT {YIELDS} AND NOT {DELETED}"
     condition = f"{WAITS} AND {ordinary} LIMIT {MOST_LINES}"
     waiting = f"SELECT job_id FROM (SELECT job_id FROM jobs WHERE {condition}) AS waiting"  # noqa: S608
     return f"job_id IN ({waiting}) OR {YIELDS} AND {ACTIVE}"
 
 
-def _numbers(ids: Iterable[int]) -> str:
+def _sql_number_list(ids: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(ids))) or "-1"
 
 
-def _listed(server: OarServerAccess, condition: str, *how: str) -> oar_commands.Argv:
+def _list_jobs_command(server: OarServerAccess, condition: str, *how: str) -> oar_commands.Argv:
     return oar_commands.time_limited_oar_command(server, "oarstat", *how, "--sql", condition)
 
 
-def _answer(*questions: oar_commands.Argv) -> oar_commands.Argv:
+def _join_query_commands(*questions: oar_commands.Argv) -> oar_commands.Argv:
     between, after = (quote_for_sh(mark.decode()) for mark in (oar_commands.BREAK, oar_commands.WHOLE))
     commands = (" ".join(map(quote_for_sh, question)) for question in questions)
     return ("/bin/sh", "-c", f"{f' && printf %s {between} && '.join(commands)} && printf %s {after}")

@@ -83,19 +83,19 @@ def query_cluster_snapshot(
     jobs = [by_id[number] for number in sorted(by_id)]
     lines = tuple(parse_oarstat_lines(counted))
     yielding = {line.id for line in lines if not line.is_waiting}
-    queues = _queues(resources, yielding, taken_at.timestamp())
+    queues = _queue_instances_of_nodes(resources, yielding, taken_at.timestamp())
     is_shut = QUEUE in transfer_queues
     named = {job.id for job in jobs if job.name.startswith(OURS)}
     copies = [job for job in jobs if job.copy_of and job.id in named]
     new = {job.id for job in jobs if job.is_new and not job.copy_of and job.id in named}
     ours = [job for job in jobs if int(job.id) in job_ids or job.id in new]
-    rows = {int(job.id): (_status(job),) for job in ours} | _arrays(jobs, job_ids)
+    rows = {int(job.id): (_job_list_row(job),) for job in ours} | _array_rows_by_id(jobs, job_ids)
     snapshot = ClusterSnapshot(
         cluster=cluster,
         taken_at=taken_at,
         queues=queues,
         jobs=rows,
-        copies=tuple(map(_status, copies)),
+        copies=tuple(map(_job_list_row, copies)),
         pending=sum(line.is_waiting for line in lines),
         free_slots=0 if is_shut else sum(queue.free_for_others for queue in queues),
         besteffort_slots=sum(queue.free_slots for queue in queues),
@@ -148,7 +148,7 @@ def _query_client_host_clock_s(server: OarServerAccess) -> float:
 def count_batch_slots(server: OarServerAccess) -> int:
     """Return the number of slots of all nodes, without a query about jobs."""
     resources = parse_oar_resources(_query_output(server, oar_commands.show_nodes_command(server)))
-    return sum(queue.slots_total for queue in _queues(resources, (), time.time()))
+    return sum(queue.slots_total for queue in _queue_instances_of_nodes(resources, (), time.time()))
 
 
 def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd | None:
@@ -157,19 +157,19 @@ def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd 
     jobs, used = parse_oar_job_end_and_usage(_query_output(server, show(server, str(job_id))))
     if not jobs or not jobs[0].is_over or jobs[0].account != account:
         return None
-    return _end_of(jobs[0], used.get(jobs[0].owner, NOT_TOLD))
+    return _job_end_with_usage(jobs[0], used.get(jobs[0].owner, NOT_TOLD))
 
 
 def query_array_ends(server: OarServerAccess, arrays: Sequence[ArrayEndQuery]) -> dict[str, dict[int, JobEnd | None]]:
     """Return the ends of array tasks, by the array's account and by task index."""
     answers = (
         _query_output(server, oar_commands.show_ended_array_tasks_command(server, question))
-        for question in _questions(arrays)
+        for question in _portions_of_array_tasks(arrays)
     )
     jobs = [job for answer in answers for job in parse_oarstat_jobs(answer)]
     return {
         array.account: {
-            job.place: _end_of(job) or DELETED_BEFORE
+            job.place: _job_end_with_usage(job) or DELETED_BEFORE
             for job in jobs
             if (int(job.array), job.account) == (array.job_id, array.account) and job.is_over
         }
@@ -177,7 +177,7 @@ def query_array_ends(server: OarServerAccess, arrays: Sequence[ArrayEndQuery]) -
     }
 
 
-def _questions(arrays: Iterable[ArrayEndQuery]) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
+def _portions_of_array_tasks(arrays: Iterable[ArrayEndQuery]) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
     pairs = [(array.job_id, index) for array in arrays for index in array.places]
     for begin in range(0, len(pairs), ENDS_AT_ONCE):
         by_array = groupby(pairs[begin : begin + ENDS_AT_ONCE], key=itemgetter(0))
@@ -216,16 +216,18 @@ def query_job_details(server: OarServerAccess, job_id: int) -> tuple[JobAccountA
     )
 
 
-def _arrays(jobs: list[OarJob], job_ids: Container[int]) -> dict[int, tuple[ClusterJobListRow, ...]]:
+def _array_rows_by_id(jobs: list[OarJob], job_ids: Container[int]) -> dict[int, tuple[ClusterJobListRow, ...]]:
     rows = defaultdict[int, list[ClusterJobListRow]](list)
     for job in jobs:
         if (array := int(job.array)) in job_ids and job.is_of_array:
             span = range(job.place, job.place + 1)
-            rows[array].append(replace(_status(job), job_id=array, tasks=(span,)))
+            rows[array].append(replace(_job_list_row(job), job_id=array, tasks=(span,)))
     return {array: tuple(statuses) for array, statuses in rows.items()}
 
 
-def _queues(resources: list[OarResource], yielding: Container[str], now: float) -> tuple[QueueInstanceStatus, ...]:
+def _queue_instances_of_nodes(
+    resources: list[OarResource], yielding: Container[str], now: float
+) -> tuple[QueueInstanceStatus, ...]:
     """Return one queue instance for each node, with a slot for each resource.
 
     A drained node accepts no jobs. Slots of a standby node are free, because OAR wakes the node for a job. Dead
@@ -255,7 +257,7 @@ def _queues(resources: list[OarResource], yielding: Container[str], now: float) 
     )
 
 
-def _status(job: OarJob) -> ClusterJobListRow:
+def _job_list_row(job: OarJob) -> ClusterJobListRow:
     state = job.known
     if JobStateFact.UNKNOWN in state.facts:
         _warn_of_unknown_state(job.state)
@@ -276,9 +278,9 @@ def _warn_of_unknown_state(state: str) -> None:
     _LOG.warning("event=unknown_job_state state=%r", state)
 
 
-def _end_of(job: OarJob, used: tuple[float | None, float | None] = NOT_TOLD) -> JobEnd | None:
+def _job_end_with_usage(job: OarJob, used: tuple[float | None, float | None] = NOT_TOLD) -> JobEnd | None:
     """Return a job's end with wallclock and CPU times; keeper.pl measured the CPU times."""
-    end = _how_it_ended(job)
+    end = _job_end_without_usage(job)
     if end is None:
         return None
     is_timed = 0 < job.started_at <= job.stopped_at
@@ -286,7 +288,7 @@ def _end_of(job: OarJob, used: tuple[float | None, float | None] = NOT_TOLD) -> 
     return replace(end, wallclock_s=wall_s, user_s=used[0], system_s=used[1])
 
 
-def _how_it_ended(job: OarJob) -> JobEnd | None:
+def _job_end_without_usage(job: OarJob) -> JobEnd | None:
     """Return a job's end: from the wait status that OAR recorded, else from the job's events."""
     host = next(iter(job.hosts), "")
     number = (job.exit_code or 0) & SIGNAL_BITS
@@ -296,8 +298,8 @@ def _how_it_ended(job: OarJob) -> JobEnd | None:
         return JobEnd(
             exit_status=status,
             signal=number or None,
-            killed_for=_killed_for(job) if number else JobKillReason.UNKNOWN,
-            reason=(_killed_by(job) or f"signal {number}") if number else "",
+            killed_for=_kill_reason(job) if number else JobKillReason.UNKNOWN,
+            reason=(_kill_event_text(job) or f"signal {number}") if number else "",
             host=host,
         )
     if reason := job.why(*NOT_STARTABLE):
@@ -307,19 +309,19 @@ def _how_it_ended(job: OarJob) -> JobEnd | None:
         return JobEnd(is_preempted=is_preempted, is_unstarted=not job.started_at, reason=reason, host=host)
     if not job.started_at and job.is_deleted:
         return None
-    if reason := _killed_by(job):
-        return JobEnd(signal=SIGKILL, killed_for=_killed_for(job), reason=reason, host=host)
+    if reason := _kill_event_text(job):
+        return JobEnd(signal=SIGKILL, killed_for=_kill_reason(job), reason=reason, host=host)
     reason = ": ".join(job.events[-1]) if job.events else job.state
     return JobEnd(is_unstarted=not job.started_at, reason=reason, host=host)
 
 
-def _killed_for(job: OarJob) -> JobKillReason:
+def _kill_reason(job: OarJob) -> JobKillReason:
     """Return the reason why OAR killed a job; preemption and walltime take precedence over users' deletions."""
     causes = (why for kind, why in KILLED_FOR.items() if kind in job.event_types)
     return next(causes, JobKillReason.UNKNOWN)
 
 
-def _killed_by(job: OarJob) -> str:
+def _kill_event_text(job: OarJob) -> str:
     return next(filter(None, map(job.why, KILLS)), "")
 
 

@@ -48,7 +48,7 @@ def submit_held_job(server: OarServerAccess, spec: JobSpec) -> JobSubmissionResu
         answer = run_client(server, oar_commands.submit_held_job_command(server, spec, len(whole)), whole)
     except CommandFailed as error:
         return failed_submission_result(error)
-    return _read_answer(answer)
+    return _parse_oarsub_answer(answer)
 
 
 def write_job_file(spec: JobSpec, tells: bool) -> bytes:
@@ -58,13 +58,13 @@ def write_job_file(spec: JobSpec, tells: bool) -> bytes:
         return header + body.read() + oar_commands.END_OF_KEEPER + spec.script
 
 
-def _read_answer(answer: CompletedProgram) -> JobSubmissionResult:
+def _parse_oarsub_answer(answer: CompletedProgram) -> JobSubmissionResult:
     """Parse oarsub's answer; exit status 9 says that the job was killed, although the held job still exists."""
     words = answer.stdout + answer.stderr
     number = words.partition(ID)[2].partition(b"\n")[0]
     if answer.status == 0 and number.isdigit():
         return JobSubmissionResult(JobSubmissionOutcome.ACCEPTED, remote_id=number.decode())
-    reason = _reason(words, answer.status)
+    reason = _oarsub_reason(words, answer.status)
     if answer.status in NOT_BEGUN:
         return JobSubmissionResult(JobSubmissionOutcome.LATER, reason=reason)
     if answer.status in REFUSALS and not any(sign in words for sign in DATABASE):
@@ -72,7 +72,7 @@ def _read_answer(answer: CompletedProgram) -> JobSubmissionResult:
     return JobSubmissionResult(JobSubmissionOutcome.UNSURE, reason=reason)
 
 
-def _reason(words: bytes, status: int) -> str:
+def _oarsub_reason(words: bytes, status: int) -> str:
     lines = [line.strip() for line in words.decode("utf-8", "replace").splitlines() if line.strip()]
     messages = [line for line in lines if not line.startswith(CHATTER)]
     if status == BY_RULE:
@@ -137,7 +137,7 @@ def release_arrays(server: OarServerAccess, arrays: tuple[str, ...], _name: str)
 
 def delete_array(server: OarServerAccess, array: str) -> None:
     """Delete all tasks of an array; ended tasks are no error."""
-    _delete(server, "delete_array", array, "--array", array)
+    _run_oardel(server, "delete_array", array, "--array", array)
 
 
 def delete_array_tasks(server: OarServerAccess, array: str, name: str, indices: str) -> None:
@@ -145,50 +145,52 @@ def delete_array_tasks(server: OarServerAccess, array: str, name: str, indices: 
     from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_array_index_ranges
 
     ranges = parse_array_index_ranges(indices)
-    living = _live_tasks(server, array)
-    jobs = {job.id: str(job.place) for job in _ours_at(living, name, ranges)}
+    living = _query_live_array_tasks(server, array)
+    jobs = {job.id: str(job.place) for job in _tasks_at_indices(living, name, ranges)}
     if len(jobs) == len(living):
         delete_array(server, array)
     elif jobs:
-        _delete(server, "delete_tasks", " ".join((array, *jobs.values())), *jobs)
+        _run_oardel(server, "delete_tasks", " ".join((array, *jobs.values())), *jobs)
 
 
 def hold_array_tasks(server: OarServerAccess, array: str, name: str, indices: tuple[range, ...]) -> tuple[range, ...]:
     """Hold array tasks; return the indices of the tasks that are held afterwards."""
-    for job in _ours_at(_live_tasks(server, array), name, indices):
+    for job in _tasks_at_indices(_query_live_array_tasks(server, array), name, indices):
         try:
             if job.is_waiting:
                 hold_job(server, job.id)
         except CommandFailed:  # the job has started or ended meanwhile
             continue
-    held = (job.place for job in _ours_at(_live_tasks(server, array), name, indices) if job.is_held)
+    held = (
+        job.place for job in _tasks_at_indices(_query_live_array_tasks(server, array), name, indices) if job.is_held
+    )
     return tuple(range(index, index + 1) for index in held)
 
 
 def release_array_tasks(server: OarServerAccess, array: str, indices: tuple[range, ...]) -> None:
     """Release the held array tasks with the given indices."""
-    for job in _live_tasks(server, array):
+    for job in _query_live_array_tasks(server, array):
         if job.is_held and any(job.place in span for span in indices):
             release_job(server, job.id)
 
 
-def _live_tasks(server: OarServerAccess, *arrays: str) -> "list[OarJob]":
+def _query_live_array_tasks(server: OarServerAccess, *arrays: str) -> "list[OarJob]":
     jobs = _query_jobs(server, oar_commands.show_live_array_tasks_command(server, *arrays))
     return [job for job in jobs if not job.is_over]
 
 
-def _ours_at(jobs: "list[OarJob]", account: str, indices: "Iterable[range]") -> "list[OarJob]":
+def _tasks_at_indices(jobs: "list[OarJob]", account: str, indices: "Iterable[range]") -> "list[OarJob]":
     spans = tuple(indices)
     return [job for job in jobs if job.account == account and any(job.place in span for span in spans)]
 
 
-def _delete(server: OarServerAccess, verb: str, about: str, *words: str) -> None:
-    answer = run_client(server, _deletion(server, verb, about, *words))
+def _run_oardel(server: OarServerAccess, verb: str, about: str, *words: str) -> None:
+    answer = run_client(server, _oardel_command(server, verb, about, *words))
     if answer.status not in (0, KILLED_BEFORE):
         answer.checked()
 
 
-def _deletion(server: OarServerAccess, verb: str, about: str, *words: str) -> oar_commands.Argv:
+def _oardel_command(server: OarServerAccess, verb: str, about: str, *words: str) -> oar_commands.Argv:
     """Return the command that runs oardel by a verb of far.sh, which also deletes stored scripts."""
     oardel = oar_commands.time_limited_oar_command(server, "oardel", *words)
     return oar_commands.oar_frontend_script_command(server, verb, about, *oardel)
@@ -212,7 +214,7 @@ def release_job(server: OarServerAccess, job: str) -> None:
 def query_live_indices(server: OarServerAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return, by array id, the indices of waiting and running tasks of the given accounts."""
     indices: dict[str, list[range]] = {array: [] for array in arrays}
-    for job in _live_tasks(server, *arrays):
+    for job in _query_live_array_tasks(server, *arrays):
         if arrays.get(job.array) == job.account:
             indices[job.array].append(range(job.place, job.place + 1))
     return {array: tuple(spans) for array, spans in indices.items()}
@@ -229,26 +231,26 @@ def suspend_or_hold_job(server: OarServerAccess, job: str) -> None:
     if oar_job and oar_job.is_starting:
         oar_job = _wait_for_job_state(server, job, lambda current: not current.is_starting)
     if oar_job and oar_job.is_running and not oar_job.is_suspended:
-        _signal(server, job, oar_commands.SUSPEND)
+        _signal_job(server, job, oar_commands.SUSPEND)
 
 
 def resume_or_release_job(server: OarServerAccess, job: str) -> None:
     """Resume or release a job after `suspend_or_hold_job`; a missing job is no error."""
     oar_job = _query_live_job(server, job)
     if oar_job and oar_job.is_running and oar_job.is_suspended:
-        _signal(server, job, oar_commands.RESUME)
+        _signal_job(server, job, oar_commands.RESUME)
     elif oar_job and (oar_job.is_held or oar_job.is_suspended):
         release_job(server, job)
 
 
 def delete_job(server: OarServerAccess, job: str) -> None:
     """Delete a job; if the job has ended, delete the jobs into which OAR has resubmitted the job."""
-    if not _run_unless_job_ended(server, job, _deletion(server, "delete", job, job), KILLED_BEFORE):
+    if not _run_unless_job_ended(server, job, _oardel_command(server, "delete", job, job), KILLED_BEFORE):
         for copy in _find_resubmitted_jobs(server, job):
-            _run_unless_job_ended(server, copy.id, _deletion(server, "delete", copy.id, copy.id), KILLED_BEFORE)
+            _run_unless_job_ended(server, copy.id, _oardel_command(server, "delete", copy.id, copy.id), KILLED_BEFORE)
 
 
-def _signal(server: OarServerAccess, job: str, signal: str) -> None:
+def _signal_job(server: OarServerAccess, job: str, signal: str) -> None:
     """Signal the first process of a running job."""
     _run_unless_job_ended(server, job, oar_commands.time_limited_oar_command(server, "oardel", "-s", signal, job))
 
@@ -272,7 +274,7 @@ def _find_resubmitted_jobs(server: OarServerAccess, job: str) -> "list[OarJob]":
 
 def _find_live_array_task(server: OarServerAccess, array: str) -> "OarJob | None":
     first = _query_jobs(server, oar_commands.show_job_command(server, array))
-    return next(iter(_live_tasks(server, array)), None) if first and first[0].is_of_array else None
+    return next(iter(_query_live_array_tasks(server, array)), None) if first and first[0].is_of_array else None
 
 
 def _wait_for_job_state(server: OarServerAccess, job: str, is_settled: "Callable[[OarJob], bool]") -> "OarJob | None":

@@ -125,7 +125,7 @@ def test_a_held_job_is_new_until_it_is_released_or_deleted(events: tuple[str, ..
     ids=["0", "3", "137", "TERM", "SEGV and a core"],
 )
 def test_an_exit_code_is_decoded_as_a_wait_status(code: int, expected: JobEnd) -> None:
-    assert status._end_of(job(state="Terminated", exit_code=code)) == expected
+    assert status._job_end_with_usage(job(state="Terminated", exit_code=code)) == expected
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_an_exit_code_is_decoded_as_a_wait_status(code: int, expected: JobEnd) -
     ids=["ran", "within a second", "never started", "not noted"],
 )
 def test_wallclock_time_is_computed_from_start_and_stop(started: int, stopped: int, expected: float | None) -> None:
-    end = status._end_of(job(state="Terminated", exit_code=0, startTime=started, stopTime=stopped))
+    end = status._job_end_with_usage(job(state="Terminated", exit_code=0, startTime=started, stopTime=stopped))
 
     assert end
     assert (end.wallclock_s, end.user_s, end.system_s) == (expected, None, None)
@@ -185,7 +185,7 @@ def test_only_usage_recorded_by_the_jobs_owner_counts(
 def test_events_determine_the_end_of_a_job_without_exit_code(
     events: tuple[str, ...], started: int, expected: tuple[int | None, int | None, str, bool, bool]
 ) -> None:
-    end = status._end_of(job(*events, state="Error", startTime=started))
+    end = status._job_end_with_usage(job(*events, state="Error", startTime=started))
 
     assert end
     reason = end.reason.partition(": about ")[0]
@@ -193,7 +193,7 @@ def test_events_determine_the_end_of_a_job_without_exit_code(
 
 
 def test_a_job_deleted_before_its_start_has_no_end() -> None:
-    assert status._end_of(job("FRAG_JOB_REQUEST", state="Error", startTime=0)) is None
+    assert status._job_end_with_usage(job("FRAG_JOB_REQUEST", state="Error", startTime=0)) is None
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_the_order_of_events_does_not_change_reason_and_outcome(
     known = shown(*events, state="Error", exit_code=code, startTime=1)
     found = set()
     for some in permutations(cast("list[object]", known["events"])):
-        end = status._end_of(OarJob(known | {"events": list(some)}))
+        end = status._job_end_with_usage(OarJob(known | {"events": list(some)}))
         assert end
         found.add((end.reason.partition(": about ")[0], classify_job_end(end, 3600)))
 
@@ -237,7 +237,7 @@ def test_a_preempted_job_ends_unseen_unless_it_has_an_exit_status(
     code: int, expected: tuple[int | None, int | None, str]
 ) -> None:
     events = ("BESTEFFORT_KILL", "FRAG_JOB_REQUEST")
-    end = status._end_of(job(*events, state="Terminated", exit_code=code))
+    end = status._job_end_with_usage(job(*events, state="Terminated", exit_code=code))
 
     assert end
     assert (end.exit_status, end.signal, end.reason) == expected
@@ -306,7 +306,7 @@ def test_each_node_is_a_queue_with_one_slot_for_each_resource() -> None:
             resource(10, "n8", state="Dead", available_upto=HALTED),
         )
     )
-    queues = status._queues(seen, (), NOW)
+    queues = status._queue_instances_of_nodes(seen, (), NOW)
 
     assert [(one.host, one.state.text, one.free_slots) for one in queues] == [
         ("n1", "", 1),
@@ -331,7 +331,7 @@ def test_only_living_resources_of_a_node_count() -> None:
             resource(6, "n2", state="Absent"),
         )
     )
-    queues = status._queues(seen, (), NOW)
+    queues = status._queue_instances_of_nodes(seen, (), NOW)
 
     assert [(one.host, one.state.text, one.slots_used, one.slots_total, one.free_slots) for one in queues] == [
         ("n1", "", 1, 2, 1),

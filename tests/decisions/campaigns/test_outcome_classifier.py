@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.batch.gridengine.status import settle_job_end
 from gridbridge.batch.oar.oar_output_parser import parse_oarstat_jobs
-from gridbridge.batch.oar.status import _end_of
+from gridbridge.batch.oar.status import _job_end_with_usage
 from gridbridge.decisions.campaigns.task_attempt_outcomes import classify_job_end, outcome_of_task_nikita_deleted
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason
@@ -161,5 +161,5 @@ def _told_by_events(code: int | None, types: Iterable[str]) -> TaskAttemptOutcom
     events = [{"event_id": number, "type": each, "description": "d"} for number, each in enumerate(types)]
     shown = {"7": SHOWN | {"exit_code": code, "events": events}}
     (job,) = parse_oarstat_jobs(json.dumps(shown).encode())
-    end = _end_of(job)
+    end = _job_end_with_usage(job)
     return classify_job_end(end, WALLTIME_S) if end else None

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 AS_USER = "gridbridge.privileged.as_user"
 SEND = {
     "intended": "privileged/campaign_owner_cluster_calls.py:submit_held_array",
-    "submitted there": "batch/oar/submit.py:_read_answer",
+    "submitted there": "batch/oar/submit.py:_parse_oarsub_answer",
     "the answer is lost": "campaigns/store/root_ledger.py:submitted",
     "noted": "privileged/send_arrays.py:release_submitted_arrays",
     "released there": "batch/oar/submit.py:release_arrays",
