@@ -190,7 +190,7 @@ def test_a_silent_cluster_delays_a_recall(recalled: Place) -> None:
 def test_a_cluster_kind_without_recall_ignores_a_recall_request(
     recalled: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch, "RECALLERS", {})
+    monkeypatch.setattr(batch, "JOB_RECALLER_LOADERS", {})
 
     assert recalled.step().split()[0] == "wait"
     assert recalled.calls("qhold") == []
