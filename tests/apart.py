@@ -1,4 +1,4 @@
-"""A site of embedded clusters without root: what lab/apart makes, and how it is asked."""
+"""A site of embedded clusters without root, made by lab/apart, and commands to query it."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @pytest.fixture
 def apart() -> tuple[str, ...]:
-    """Return what makes a command one of somebody without any right; skip where that can't be."""
+    """Return the command prefix that runs a program without any right; skip where the kernel forbids it."""
     become = BECOME if os.getuid() == 0 else ()
     argv = (*become, "unshare", "--user", "--map-root-user", "test", "-r", str(ROOT / "setup.cfg"))
     done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd="/")
@@ -37,18 +37,18 @@ def apart() -> tuple[str, ...]:
 
 
 class Apart:
-    """A shell in namespaces of its own, as somebody without any right."""
+    """A shell in namespaces, without any right on the machine."""
 
     def __init__(self, become: tuple[str, ...]) -> None:
         argv = (*become, str(ROOT / "lab/apart"), "/bin/sh")
         self._shell = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")
 
     def close(self) -> None:
-        """End it: nothing of it is left."""
+        """End the shell and everything started in it."""
         self._shell.communicate(timeout=30)
 
     def type(self, script: str) -> tuple[str, str]:
-        """Type something; return what it prints on either stream, and its exit status."""
+        """Run a command; return its output on both streams, and its exit status."""
         assert self._shell.stdin
         assert self._shell.stdout
         self._shell.stdin.write(f"{{ {script}\n}} </dev/null 2>&1; echo '{MARK}' $?\n")
@@ -60,14 +60,14 @@ class Apart:
         return "".join(lines) + last, status.strip()
 
     def sh(self, script: str) -> str:
-        """Run a script by itself and return its output; it must succeed."""
+        """Run a script in the shell and return its output; the script must succeed."""
         out, status = self.type(f"( cd /mnt\n{script}\n)")
         assert status == "0", f"{script}: {status}: {out}"
         return out
 
 
 class Site(Apart):
-    """Alpha with a transfer queue to beta, both embedded; `pending_limit` closes nothing."""
+    """Alpha with a transfer queue to beta, both embedded; `pending_limit` never closes the queue."""
 
     def __init__(self, become: tuple[str, ...], home_slots: int = 0, away_slots: int = 4) -> None:
         super().__init__(become)
@@ -78,7 +78,7 @@ class Site(Apart):
         self.sh("echo | /opt/gridbridge/sge-methods/sensor >/dev/null")
 
     def embedded(self, cluster: str, words: str) -> str:
-        """Ask a cluster's program."""
+        """Run a verb of a cluster's program."""
         return self.sh(f"{PYTHON} -I -m gridbridge.batch.embedded /mnt/{cluster} {words}")
 
     def submit(self, script: str, *options: str) -> str:
@@ -87,21 +87,21 @@ class Site(Apart):
         return self.embedded("alpha", f"{asked} <<'END'\n{script}\nEND").strip()
 
     def job(self, cluster: str, number: str = "") -> PrintedEmbeddedJob | None:
-        """Return a job of a cluster, or its only one; None when it lists none."""
+        """Return a job of a cluster, or its only job; None when no job is listed."""
         listed = parse_embedded_cluster_and_jobs(self.embedded(cluster, "list").encode())[1]
         return next((job for job in listed if number in ("", job.id)), None)
 
     def letters(self, cluster: str, number: str = "") -> str:
-        """Return its state, empty when it is not listed."""
+        """Return a job's state letters, empty when it is not listed."""
         job = self.job(cluster, number)
         return job.state if job else ""
 
     def end(self, cluster: str, number: str) -> PrintedEmbeddedJobEnd | None:
-        """Return how a job ended, None while it has not."""
+        """Return how a job ended, None before its end."""
         return next(iter(parse_embedded_job_ends(self.embedded(cluster, f"ended {number}").encode())), None)
 
     def until(self, look: Callable[[], T], what: str) -> T:
-        """Wait until `look` returns something true; say how far all is when it does not."""
+        """Wait until `look` returns a true value; fail with the state of the site."""
         deadline = time.monotonic() + LIMIT_S
         while not (seen := look()):
             assert time.monotonic() < deadline, f"waited for {what}:\n{self.all()}"
@@ -119,7 +119,7 @@ class Site(Apart):
         return end
 
     def all(self) -> str:
-        """Return what a person would look at when something is wrong."""
+        """Return the whole state of the site, for a failure message."""
         program = f"{PYTHON} -I -m gridbridge.batch.embedded"
         gridbridge = f"{PYTHON} -I {Path(PYTHON).parent}/gridbridge"
         return self.sh(

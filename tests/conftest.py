@@ -1,4 +1,4 @@
-"""What holds for every test: a busy machine makes none of them fail."""
+"""Settings for every test: a busy machine makes no test fail."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ providers._get_local_constants = lambda: providers._local_constants if settings(
 
 @pytest.fixture(autouse=True)
 def quick_files(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make state files at once, but where their making is what is tested."""
+    """Create state files quickly, except where their creation is tested."""
     if "tests/state/" not in request.node.nodeid:
         monkeypatch.setattr(file, "_migrate", made.migrate)
         monkeypatch.setattr(file, "_set_up", made.set_up)
@@ -36,7 +36,7 @@ def quick_files(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def utc() -> Iterator[None]:
-    """Show times as they are in UTC, wherever this machine is."""
+    """Show times in UTC, whatever the machine's time zone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TZ", "UTC")
         time.tzset()
@@ -46,12 +46,12 @@ def utc() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in a hook of that name
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the lab's files be tested side by side, the longest first."""
+    """Let the lab's test files run side by side, the longest first."""
     order.arrange(items)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show why a test needed its second chance; here, where a run in several processes looks."""
+    """Show why a test needed its second chance."""
     again = terminalreporter.stats.get("rerun", ())
     for report in again:
         terminalreporter.section(f"RERUN {report.nodeid}")

@@ -1,7 +1,7 @@
-"""State files of tests: tables at once, and no wait for the disk.
+"""State files for tests: tables are copied, and no write waits for the disk.
 
-The migrations run for the first file of a process: they take 0.15 s of a CPU, and two thousand
-tests want a file. tests/state, which tests all that, has it as it is.
+The migrations run for the first file of a process: they take 0.15 s of CPU, and two thousand tests
+need a file. tests/state, which tests the migrations, uses the real ones.
 """
 
 from sqlite3 import Connection as Sqlite
@@ -20,7 +20,7 @@ _alike: list[dict[str, str]] = []
 
 
 def migrate(connection: Connection, name: str) -> None:
-    """Do as `_migrate` does, at once for an empty SQLite file."""
+    """Do the same as `_migrate`, but copy the tables into an empty SQLite file."""
     is_empty = connection.dialect.name == "sqlite" and not state_file._version(connection, name)
     if is_empty and _tables:
         for one in _tables:
@@ -38,6 +38,6 @@ def migrate(connection: Connection, name: str) -> None:
 
 
 def set_up(connection: Sqlite, record: object) -> None:
-    """Do as `_set_up` does; what a kill leaves is whole, and no test cuts the power."""
+    """Do the same as `_set_up` without waiting for the disk; no test cuts the power."""
     _set_up(connection, record)
     connection.execute("PRAGMA synchronous = OFF")

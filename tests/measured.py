@@ -1,4 +1,4 @@
-"""Published files of a site that uses everything, for what is measured of it."""
+"""Published files of a site that uses every capability, for size measurements."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -61,7 +61,7 @@ FIGURES = BalancePlanFigures(
 
 
 def site(folder: Path) -> tuple[str, str]:
-    """Publish all of it; return the service's folder and the balancer's."""
+    """Publish all files; return the service's folder and the balancer's."""
     waiting = transfer(transfer="gb.alpha.13.0.1", remote_state="qw", remote_host="", owner="bob")
     going = transfer(transfer="gb.alpha.14.0.1", remote_state="", phase="held", since=None)
     lost = transfer(transfer="gb.alpha.15.0.1", remote_state="r", missing_since=ago(60))
@@ -76,7 +76,7 @@ def site(folder: Path) -> tuple[str, str]:
 
 
 def campaigns() -> ShownCampaigns:
-    """Return one that goes on, and one that was cancelled."""
+    """Return a running and a cancelled campaign."""
     one = ShownCampaign(
         number=1,
         name="bag",
@@ -108,7 +108,7 @@ def grid() -> ShownCampaignClusters:
 
 
 def events() -> ShownCampaignEvents:
-    """Return an open event, and one that was closed."""
+    """Return an open and a closed event."""
     one = CampaignEvent(
         kind=CampaignEventSubject.CAMPAIGN,
         code=CampaignEventCode.BLACKLIST,
@@ -121,7 +121,7 @@ def events() -> ShownCampaignEvents:
 
 
 def balance() -> PublishedBalancerFigures:
-    """Return a cluster that grows."""
+    """Return the published state of a growing cluster."""
     nodes = (
         cells.node("n3", pool="usual"),
         cells.node("n4", None, "booting", pool="usual"),

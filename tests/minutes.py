@@ -1,8 +1,8 @@
-"""Tell where the minutes of a run of `make test` went; fail when it took over twice its budget.
+"""Show how many minutes each part of `make test` took; fail when the run took over twice its budget.
 
 usage: python -m tests.minutes [--budget MINUTES] [--note]
-Reads what pytest wrote to .build/junit: a file of JUnit XML a stage, `began`, whose age is that of
-the run, and `second-chances`. --note keeps how long each of the lab's files took, for order.py.
+Reads pytest's files in .build/junit: a JUnit XML file for each stage, `began`, whose age is the run's,
+and `second-chances`. --note saves the duration of each lab test file for order.py.
 """
 
 import argparse
@@ -24,7 +24,7 @@ SLOWEST = 10
 
 
 class Took(NamedTuple):
-    """How long a test took, with what was prepared for it."""
+    """The duration of a test, with its fixtures."""
 
     stage: str
     file: str
@@ -46,12 +46,12 @@ def _stage(path: Path) -> Iterator[Took]:
 
 
 def folder_of(took: Took) -> str:
-    """Return the folder of a test: what is directly in tests/ has none of its own."""
+    """Return the folder of a test; a file directly in tests/ has no folder."""
     return "/".join(took.file.split("/")[:2])
 
 
 def report(all_took: Sequence[Took], minutes: float, budget: float, chances: str) -> str:
-    """Return what a run has to tell: its slowest tests, its folders, its second chances."""
+    """Return the report of a run: slowest tests, folders, second chances."""
     slowest = sorted(all_took, key=lambda took: -took.seconds)[:SLOWEST]
     folders = Counter[str]()
     for took in all_took:
@@ -70,7 +70,7 @@ def report(all_took: Sequence[Took], minutes: float, budget: float, chances: str
 
 
 def note(all_took: Sequence[Took]) -> str:
-    """Return seconds.toml: how long each file of the lab's tests took."""
+    """Return the text of seconds.toml: the duration of each lab test file."""
     files = Counter[str]()
     for took in all_took:
         if took.stage == "lab" and folder_of(took) in LAB:

@@ -1,6 +1,6 @@
-"""The order of the lab's tests: a lab takes file after file, and the longest files come first.
+"""The order of the lab's tests: each lab takes one file after another, the longest files first.
 
-How long each took when it was last noted stands in seconds.toml (`python -m tests.minutes --note`).
+seconds.toml has the last noted durations (`python -m tests.minutes --note`).
 """
 
 import re
@@ -22,19 +22,19 @@ def file_of(item: pytest.Item) -> str:
 
 
 def group_of(item: pytest.Item) -> str:
-    """Return what one lab tests as a whole: a folder whose files share something, or a file."""
+    """Return the unit that one lab tests: a folder whose files share fixtures, or a file."""
     file = file_of(item)
     folder = file.rpartition("/")[0]
     return folder if folder in TOGETHER else file
 
 
 def plain(name: str) -> str:
-    """Return the id of a test without the group that pytest-xdist knows it by."""
+    """Return the id of a test without its pytest-xdist group."""
     return re.sub(r"@tests/[a-z_/]+(\.py)?$", "", name)
 
 
 def arrange(items: list[pytest.Item]) -> None:
-    """Put the lab's files into their order and name them to pytest-xdist; others stay first."""
+    """Order the lab's files and name their groups to pytest-xdist; all other tests stay first."""
     known = tomllib.loads(SECONDS.read_text())
     of_lab = [item for item in items if item.get_closest_marker("lab")]
     files = {file_of(item): group_of(item) for item in of_lab}

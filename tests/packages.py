@@ -1,4 +1,4 @@
-"""Debian packages unpacked beside a test, so that the machine gets none of them."""
+"""Debian packages unpacked beside a test, without installing them on the machine."""
 
 import subprocess
 from pathlib import Path

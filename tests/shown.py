@@ -1,4 +1,4 @@
-"""Builders of published values: a quiet service, a queue that is open, a job that runs at beta."""
+"""Builders of published values: an idle service, an open queue, a job that runs at beta."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,7 +27,7 @@ OPEN = {"gb_beta_up": "1", "gb_beta_pending": "2", "gb_beta_free": "0"}
 
 
 def ago(seconds: float) -> datetime:
-    """Return a time so long before NOW."""
+    """Return the time so long before NOW."""
     return NOW - timedelta(seconds=seconds)
 
 
@@ -67,7 +67,7 @@ def cluster(name: str, *queues: PublishedQueueOnHost, **values: object) -> Publi
 
 
 def load(values: Mapping[str, str] = OPEN, age_s: float = 1) -> PublishedLoadValues:
-    """Return load values of that age."""
+    """Return load values of an age."""
     return PublishedLoadValues(taken_at=ago(age_s), stale=timedelta(seconds=30), values=dict(values))
 
 
@@ -91,7 +91,7 @@ def shown(*transfers: PublishedTransfer, **values: object) -> PublishedFilesSnap
 
 
 def history(one: PublishedTransfer, *texts: str) -> PublishedTaskTransfers:
-    """Return a task of one attempt to which these things happened, 10 s apart."""
+    """Return a task with one attempt and these events, 10 s apart."""
     events = tuple(
         PublishedTransferEvent(at=one.created_at + timedelta(seconds=10 * count), text=text)
         for count, text in enumerate(texts)
@@ -102,7 +102,7 @@ def history(one: PublishedTransfer, *texts: str) -> PublishedTaskTransfers:
 
 
 def publish(folder: Path, what: PublishedFilesSnapshot, *tasks: PublishedTaskTransfers) -> str:
-    """Write it all as the service would, and return the folder."""
+    """Write the values as the service would, and return the folder."""
     values: dict[str, object] = {files.TRANSFERS: PublishedOpenTransfers(transfers=what.transfers)}
     values |= {f"clusters/{name}.json": one for name, one in what.clusters.items()}
     values |= {f"jobs/{task.job}.json": task for task in tasks}

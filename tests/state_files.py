@@ -1,4 +1,4 @@
-"""Transfers to keep, a disk that fills up, and other people."""
+"""Empty state files, transfers to store in them, a small disk, and other users."""
 
 import os
 import pickle
@@ -30,7 +30,7 @@ Acting = Callable[[int], AbstractContextManager[None]]
 
 @pytest.fixture
 def a_transfer() -> Callable[..., Transfer]:
-    """Build a transfer of which only the given fields matter."""
+    """Build a transfer from the fields that a test names."""
 
     def build(**values: Any) -> Transfer:
         known = {
@@ -53,14 +53,14 @@ def a_transfer() -> Callable[..., Transfer]:
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[Server]:
-    """Run a PostgreSQL server for the tests that want one."""
+    """Run a PostgreSQL server for the tests that need one."""
     with serving() as server:
         yield server
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.root)])
 def state_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Return where an empty state may be made, in each of the two places."""
+    """Return a URL of an empty state, once for SQLite and once for PostgreSQL."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/state.db"
     server: Server = request.getfixturevalue("postgresql")
@@ -77,13 +77,13 @@ def database(state_url: str) -> Iterator[StateFile]:
 
 @pytest.fixture
 def transfers(database: StateFile) -> TransferRows:
-    """Return the transfers of an empty state."""
+    """Return the table of transfers of an empty state."""
     return TransferRows(database)
 
 
 @pytest.fixture
 def accounting(database: StateFile) -> RemoteUsageRows:
-    """Return what an empty state knows of remote jobs."""
+    """Return the table of remote usage of an empty state."""
     return RemoteUsageRows(database)
 
 
@@ -108,7 +108,7 @@ def small_disk() -> Iterator[Path]:
 
 @pytest.fixture
 def spool_folder() -> Iterator[Path]:
-    """Make a spool that a service account owns, as an installation makes it."""
+    """Make a spool owned by a service account, as an installation makes it."""
     base = Path(tempfile.mkdtemp())
     base.chmod(0o755)
     folder = base / "spool"
@@ -122,7 +122,7 @@ def spool_folder() -> Iterator[Path]:
 
 @pytest.fixture
 def as_user() -> AsUser:
-    """Call something in a process of another user, and return or raise what it does."""
+    """Call a function in a process of another user; return its result or raise its error."""
     return _as_user
 
 
@@ -154,7 +154,7 @@ def _become_and_act(uid: int, act: Callable[[], Any], into: int) -> None:
 
 @pytest.fixture
 def acting_as() -> Acting:
-    """Be another user for a while, in this process."""
+    """Switch this process to another user until the block ends."""
     return _acting_as
 
 

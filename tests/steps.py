@@ -1,4 +1,4 @@
-"""How much work something is, in lines of Python that run: the same on every machine."""
+"""The amount of work of a function, in executed lines of Python: the same on every machine."""
 
 import sys
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from types import FrameType
 
 
 def steps(act: Callable[[], object]) -> int:
-    """Do it, and return how many lines ran; a loop's line counts each time."""
+    """Call a function, and return how many lines it executed."""
     count = 0
 
     def look(_frame: FrameType, event: str, _value: object) -> object:

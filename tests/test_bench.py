@@ -1,4 +1,4 @@
-"""Each measurement of campaigns that needs no lab comes to its end, here with few tasks."""
+"""Each campaign benchmark that needs no lab runs to its end, here with few tasks."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -39,7 +39,7 @@ PARTS: dict[str, Callable[[], list[Row]]] = {
 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_measures_something(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
-    """A part that uses what is there no more would be seen when all is measured, and then alone."""
+    """A benchmark of code that was removed would otherwise fail only in a full run."""
     for module, sizes in FEW.items():
         for name, size in sizes.items():
             monkeypatch.setattr(module, name, size)
@@ -51,7 +51,7 @@ def test_a_part_measures_something(monkeypatch: pytest.MonkeyPatch, part: str) -
 
 
 def test_the_state_file_is_held_while_its_disk_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No CPU is used then."""
+    """The wait uses no CPU."""
     database = locks._Watched.open(f"sqlite:///{tmp_path}/state.db")
     assert isinstance(database, locks._Watched)
     moments_s = iter([1.0, 1.5])

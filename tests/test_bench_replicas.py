@@ -1,4 +1,4 @@
-"""What the benchmark of replicas runs at a site works on tiny data here."""
+"""The benchmark's commands for replicas work on a small dataset on this machine."""
 
 import json
 import os
@@ -20,7 +20,7 @@ OURS = "from gridbridge.shell import rsync; rsync.PROGRAM = {!r}\n"
 
 
 def test_each_kind_of_copy_is_timed_and_nothing_is_left(tmp_path: Path) -> None:
-    """An rsync that copies here stands for the real one: what counts is how all is called."""
+    """A local rsync replaces the remote one: the test checks the calls."""
     program, home = tmp_path / "rsync", tmp_path / "home"
     home.mkdir()
     program.write_text(RSYNC)

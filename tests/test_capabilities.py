@@ -1,4 +1,4 @@
-"""All places that know every capability know the same ones: CONTRIBUTING names these places."""
+"""All lists of capabilities agree; CONTRIBUTING names the files with such lists."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ PURE = ("model", "decisions")
 
 
 def folders(layer: str) -> set[str]:
-    """Return the capabilities of a pure library, by its folders."""
+    """Return the capabilities that have a folder in a pure library."""
     return {path.parent.name for path in (PACKAGE / layer).glob("*/__init__.py")}
 
 
@@ -31,7 +31,7 @@ def contract(name: str) -> list[str]:
 
 
 def page(name: str) -> str:
-    """Return a page of the docs."""
+    """Return the text of a documentation page."""
     return (ROOT / name).read_text()
 
 
@@ -60,7 +60,7 @@ def test_the_import_contracts_name_each_capability(name: str) -> None:
 
 
 def test_each_module_whose_decisions_are_kept_is_in_the_table() -> None:
-    """A decision of another program could be kept, but not made again."""
+    """A decision of a missing program could be recorded, but not replayed."""
     journals = [path for path in PACKAGE.glob("*/*/*.py") if "make_journal_entry(" in path.read_text()]
     replays = {
         f"{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}.{name}"
@@ -74,7 +74,7 @@ def test_each_module_whose_decisions_are_kept_is_in_the_table() -> None:
 
 
 def defined(path: Path) -> set[str]:
-    """Return the names of a module's functions."""
+    """Return the names of the functions that a module defines."""
     tree = ast.parse(path.read_text())
     return {one.name for one in tree.body if isinstance(one, ast.FunctionDef)}
 
@@ -117,7 +117,7 @@ def test_contributing_names_the_files_that_get_a_line() -> None:
 
 
 def tables() -> set[str]:
-    """Return the modules with a table of all capabilities, of their sections or decisions."""
+    """Return the modules with a table of all capabilities."""
     return {
         str(path.relative_to(ROOT))
         for path in PACKAGE.rglob("*.py")

@@ -1,4 +1,4 @@
-"""What is installed is what the programs need: setuptools takes along what it is told to."""
+"""The installation has every file that the programs need, and no other file."""
 
 import shutil
 import subprocess
@@ -25,7 +25,7 @@ def test_every_file_of_the_package_that_is_no_python_is_installed() -> None:
 
 
 def test_a_module_that_was_renamed_since_the_last_installation_is_not_installed(tmp_path: Path) -> None:
-    """Setuptools leaves what it has built in build/lib, and packs all that is there."""
+    """Setuptools packs old files that it left in build/lib."""
     (tmp_path / "tools").mkdir()
     shutil.copy(ROOT / "tools/wheel", tmp_path / "tools")
     for path in ("build/lib/gridbridge/renamed_since.py", "build/man/page.1", "wheel/old.whl"):
@@ -41,8 +41,8 @@ def test_a_module_that_was_renamed_since_the_last_installation_is_not_installed(
     assert (packed, asked.partition(" ")[0]) == ("build/man/page.1", "wheel")
 
 
-def test_what_is_built_says_of_which_commit_it_is_and_the_checkout_does_not(tmp_path: Path) -> None:
-    """Whatever builds it: `pip install .` in a checkout, or tools/wheel."""
+def test_a_built_package_records_its_commit_and_the_checkout_does_not(tmp_path: Path) -> None:
+    """Both `pip install .` in a checkout and tools/wheel record the commit."""
     checkout, built = tmp_path / "check out", tmp_path / "built"
     (checkout / "gridbridge").mkdir(parents=True)
     (checkout / "gridbridge/__init__.py").touch()
@@ -72,7 +72,7 @@ assert len(found) == 1, found
 
 
 def wheel(folder: Path, version: str) -> Path:
-    """Return a wheel of a package of many modules, each of which tells the version."""
+    """Return a wheel of a package with many modules, each of which has the version."""
     path = folder / f"gridbridge-{version}-py3-none-any.whl"
     about = f"gridbridge-{version}.dist-info"
     files = {f"gridbridge/part{n}.py": f"VERSION = {version!r}\n" for n in range(MODULES)} | {
@@ -90,14 +90,14 @@ def wheel(folder: Path, version: str) -> Path:
 
 
 def build(dest: Path, of: Path) -> Path:
-    """Install a wheel's environment; return it."""
+    """Install a wheel's environment; return the environment."""
     argv = (ROOT / "tools/environment", dest, of)
     done = subprocess.run(argv, check=True, cwd=ROOT, capture_output=True, text=True)
     return dest / done.stdout.strip()
 
 
 def test_programs_that_start_during_an_upgrade_have_one_version_whole(tmp_path: Path) -> None:
-    """A program that imports while pip works in the folder that it imports from fails."""
+    """A program would fail if pip changed its folder during its imports."""
     build(tmp_path, wheel(tmp_path, "1"))
     argv = [tmp_path / "venv/bin/python3", "-I", "-c", PROGRAM + "print(*found)"]
     upgrade = subprocess.Popen(
@@ -114,7 +114,7 @@ def test_programs_that_start_during_an_upgrade_have_one_version_whole(tmp_path: 
 
 
 def test_an_environment_stays_while_a_program_runs_in_it(tmp_path: Path) -> None:
-    """The one that was in use stays in any case: programs of other hosts may run in it."""
+    """The previously used environment always stays, since programs of other hosts may run in it."""
     first = build(tmp_path, wheel(tmp_path, "1"))
     (packages,) = first.glob("lib/python3*/site-packages")
     (packages / "driver.py").touch()
@@ -135,7 +135,7 @@ def test_an_environment_stays_while_a_program_runs_in_it(tmp_path: Path) -> None
 
 
 def test_a_program_goes_on_with_the_version_in_which_it_started(tmp_path: Path) -> None:
-    """Started through the link, which leads to another version when it imports the rest."""
+    """The link through which it started leads to another version when the program imports more modules."""
     build(tmp_path, wheel(tmp_path, "1"))
     halves = f"import sys; print(flush=True); sys.stdin.read(); {PROGRAM}print(*found)"
     argv = [tmp_path / "venv/bin/python3", "-I", "-c", halves]

@@ -1,4 +1,4 @@
-"""What `make demo` runs, and which words it refuses."""
+"""The commands that `make demo` runs, and the arguments that it refuses."""
 
 import os
 import subprocess
@@ -9,14 +9,14 @@ from tests.docs.console import ROOT
 
 
 def make(*words: str) -> subprocess.CompletedProcess[str]:
-    """Return what make would do for these words; nothing is run."""
+    """Return the commands that make would run; no command is run."""
     argv = ("make", "-n", "--no-print-directory", *words)
     alone = {name: word for name, word in os.environ.items() if not name.startswith("MAKE")}
     return subprocess.run(argv, cwd=ROOT, env=alone, capture_output=True, text=True, check=False)
 
 
 def test_the_demo_runs_after_a_target_of_its_own_has_built_the_lab() -> None:
-    """So `make -n` prints its line, as make runs each line with $(MAKE) in it."""
+    """So `make -n` prints the command, since make runs each line with $(MAKE) in it."""
     shown = make("demo", "PART=campaign")
 
     assert shown.returncode == 0

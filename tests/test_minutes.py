@@ -1,4 +1,4 @@
-"""The report of a run: where its minutes went, and the order of the lab's files for the next."""
+"""The report on a test run: the duration of each part, and the order of the lab's files next time."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The order of the lab's files: the longest first, and those that share something in one lab."""
+"""The lab's test files run longest first, and files that share fixtures run in one lab."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ CAMPAIGNS = "tests/lab/campaigns"
 
 @dataclass
 class Item:
-    """A test as pytest has collected it."""
+    """A collected test, as pytest represents it."""
 
     nodeid: str
     marks: list[Any] = field(default_factory=lambda: [SimpleNamespace(name="lab")])
@@ -24,13 +24,13 @@ class Item:
         return next((mark for mark in self.marks if mark.name == name), None)
 
     def add_marker(self, mark: Any) -> None:
-        """Have one mark more."""
+        """Add a mark."""
         self.marks.append(mark)
 
 
 @pytest.fixture
 def arranged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Item]:
-    """Return tests of files whose seconds are known, but for one."""
+    """Return the tests of files with known durations, except one new file."""
     known = {"tests/lab/test_short.py": 5, f"{CAMPAIGNS}/test_b.py": 50}
     known |= {"tests/lab/test_long.py": 80, f"{CAMPAIGNS}/test_a.py": 40}
     rows = "".join(f'"{file}" = {seconds}\n' for file, seconds in known.items())
@@ -41,8 +41,8 @@ def arranged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Item]:
     return items
 
 
-def test_a_new_file_comes_first_and_then_what_takes_longest(arranged: list[Item]) -> None:
-    """The files of a folder that share something count as one."""
+def test_a_new_file_comes_first_then_the_longest_files(arranged: list[Item]) -> None:
+    """Files of a folder that share fixtures count as one file."""
     names = [item.nodeid.partition("::")[0].rpartition("/")[2] for item in arranged]
 
     assert names == ["test_new.py", "test_a.py", "test_b.py", "test_long.py", "test_short.py"]

@@ -1,4 +1,4 @@
-"""The house keeps its size: no folder, no function grows beyond what a reader takes in."""
+"""No folder, module or function of the package exceeds its size limit."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""State letters are read by the adapter whose system prints them: all others are told facts."""
+"""Only the adapter that prints state letters reads them; all other code uses facts."""
 
 import ast
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ READERS = ("gridbridge.batch.qstat_state_letters",)
 
 
 def looks(tree: ast.AST) -> Iterator[int]:
-    """Give the lines that look for letters in the text of a state, or load what reads them."""
+    """Yield the lines that inspect the letters of a state, or import a function that does."""
     for node in ast.walk(tree):
         if any(map(_is_text, _read(node))) or _loaded(node).intersection(READERS):
             yield getattr(node, "lineno", 1)
 
 
 def _read(node: ast.AST) -> tuple[ast.AST, ...]:
-    """Return what an expression takes apart, looks into or compares with a word."""
+    """Return an expression that is split, searched or compared with a word."""
     match node:
         case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[whole]):
             return (whole,)
@@ -43,7 +43,7 @@ def _read(node: ast.AST) -> tuple[ast.AST, ...]:
 
 
 def _is_text(node: ast.AST) -> bool:
-    """Say whether it is a text of a state, or a call that returns one."""
+    """Say whether an expression is a state's text, or a call that returns one."""
     if isinstance(node, ast.Call):
         return _is_text(node.func)
     if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "site":

@@ -1,4 +1,4 @@
-"""`make bench BRIEF=1`: every part is measured on small sizes, and says what it does not judge."""
+"""With `make bench BRIEF=1` every part measures small sizes, and names the targets that it does not judge."""
 
 import re
 import subprocess
@@ -24,7 +24,7 @@ OWN_LISTS = ("elastic", "elastic_replay", "qstat_parse", "accounting")  # with s
 
 
 def sizes(value: str) -> list[float]:
-    """Return how much the parts measure."""
+    """Return the sizes that the parts measure."""
     env = {"PATH": "/usr/bin:/bin", "BRIEF": value}
     argv = (sys.executable, "-c", SIZES)
     ran = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, check=True)

@@ -1,7 +1,7 @@
-"""What decides by growth grows no faster than what it looks at: calls are counted, no time.
+"""Work that grows with its input grows in proportion: the tests count calls, not time.
 
-The figures of docs/reference/figures.md need whole sizes and an idle machine; a count is the
-same on each.
+The figures of docs/reference/figures.md need full sizes and an idle machine; a count of calls is the
+same on every machine.
 """
 
 import sys
@@ -24,7 +24,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def calls(act: Callable[[], object]) -> int:
-    """Return how many functions were called, of Python and of C."""
+    """Return how many Python and C functions were called."""
     calls = count()
 
     def note(_: FrameType, event: str, __: object) -> None:
@@ -40,7 +40,7 @@ def calls(act: Callable[[], object]) -> int:
 
 
 def growth(act: Callable[[int], Callable[[], object]], few: int) -> float:
-    """Return how many times as many calls ten times as much takes; making it does not count."""
+    """Return the factor of calls for ten times the input; making the input does not count."""
     act(few)()  # caches of the process are filled
     return calls(act(10 * few)) / calls(act(few))
 
@@ -54,7 +54,7 @@ def test_an_answer_of_qstat_is_read_once() -> None:
 
 
 def test_a_plan_of_the_balancer_looks_at_each_job_and_host_a_few_times(tmp_path: Path) -> None:
-    """Ten times the jobs and the hosts at once: no host is tried for each job."""
+    """With ten times the jobs and hosts the balancer still does not try each host for each job."""
 
     def planned(size: int) -> Callable[[], object]:
         folder = tmp_path / str(size)
@@ -73,7 +73,7 @@ def test_a_plan_of_the_balancer_looks_at_each_job_and_host_a_few_times(tmp_path:
 
 
 def test_a_task_that_shares_no_host_is_laid_by_the_kinds_of_hosts_not_by_their_number() -> None:
-    """Ten times the slots on ten times the hosts of the same four sizes."""
+    """Ten times the slots are placed on ten times the hosts of the same four sizes."""
 
     def laid(hosts: int) -> Callable[[], object]:
         there = dict.fromkeys((7, 11, 13, 17), hosts)

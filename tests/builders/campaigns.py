@@ -1,4 +1,4 @@
-"""Campaigns of tests."""
+"""Builders of campaigns, arrays and snapshots."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def made_campaign(*clusters: str, **other: Any) -> Campaign:
-    """Return a campaign of alice's that goes on: of a task, which may run at `clusters`, or beta."""
+    """Return an unfinished campaign of alice with one task, for `clusters` or beta."""
     jdl = Jdl(name="sweep", clusters={name: JdlSettingsAtCluster(exec_file="run") for name in clusters or ("beta",)})
     known = {"number": 0, "uid": 1000, "owner": "alice", "state": CampaignState.IN_TREATMENT, "submitted_at": NOON}
     return Campaign(**known | {"tasks": 1, "digest": "", "jdl": jdl} | other)
@@ -28,13 +28,13 @@ def released_array(**other: Any) -> CampaignArray:
 
 
 def made_snapshot(**other: Any) -> ClusterSnapshot:
-    """Return what beta shows at noon: nothing, but what is given."""
+    """Return an empty snapshot of beta at noon, with the given changes."""
     known = {"cluster": "beta", "taken_at": NOON, "queues": (), "jobs": {}, "pending": 0, "free_slots": 0}
     return ClusterSnapshot(**known | other)
 
 
 def site_fixture(kind: Callable[[Path], Any]) -> object:
-    """Return the fixture `site`: an object of this kind in a folder of its own, whose state file is closed."""
+    """Return a fixture `site`: an object of this kind in its own folder, closed after the test."""
 
     @pytest.fixture(name="site")
     def _site(tmp_path: Path) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""The console blocks of the documentation: what is typed, and what is expected to follow."""
+"""The console blocks of the documentation: commands and their expected output."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ class Typed:
 
 
 def console(page: str) -> list[Typed]:
-    """Return what a page's console blocks type, in order."""
+    """Return the commands of a page's console blocks, in order."""
     return [typed for block in BLOCK.findall(page) for typed in _commands(block)]
 
 
@@ -43,7 +43,7 @@ def _commands(block: str) -> list[Typed]:
 
 
 def _rest(line: str, lines: Iterator[str]) -> Iterator[str]:
-    """Take the lines of the here-document that a line begins, with the one that ends it."""
+    """Take the lines of a here-document up to and including its end mark."""
     if begun := HERE.search(line):
         for following in lines:
             yield following
@@ -53,7 +53,7 @@ def _rest(line: str, lines: Iterator[str]) -> Iterator[str]:
 
 
 def matches(expected: str, actual: str) -> bool:
-    """Compare an output; `...` stands for anything, on a line of its own for any lines."""
+    """Compare an output; `...` stands for any text, on a line of its own for any lines."""
     pattern = "".join(map(_pattern, expected.strip().splitlines()))
     printed = "".join(f"{line}\n" for line in actual.strip().splitlines())
     return bool(re.fullmatch(pattern, printed))

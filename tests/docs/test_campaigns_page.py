@@ -1,4 +1,4 @@
-"""What the pages on campaigns show as a site's rules are rules, and have each word of a task."""
+"""The campaign pages show admission rules that work, and every state word of a task."""
 
 import os
 import re
@@ -21,7 +21,7 @@ BROUGHT = CampaignForAdmission(user="alice", groups=frozenset(), tasks=9, jdl=Jd
 
 
 def test_the_rules_of_the_page_are_loaded_and_applied(tmp_path: Path) -> None:
-    """One changes, one refuses, and physics may do what it likes."""
+    """One rule changes a campaign, another refuses it; group physics is exempt."""
     (text,) = re.findall(r"^```python\n(.*?)^```$", SERVICE, re.MULTILINE | re.DOTALL)
     (tmp_path / "10-site.py").write_text(text)
     rules = site_admission_rules.load_site_admission_rules(str(tmp_path), os.getuid())
@@ -36,7 +36,7 @@ def test_the_rules_of_the_page_are_loaded_and_applied(tmp_path: Path) -> None:
 
 
 def test_the_page_has_each_word_that_a_task_may_be_shown_with() -> None:
-    """Scripts read them; what the page calls such a word is one."""
+    """Scripts read the words; every word in the page's table exists."""
     words = {OUTCOME_WORDS.get(outcome, outcome.value) for outcome in TaskAttemptOutcome}
     ends = REFERENCE.partition("\n## How a task ends\n")[2].partition("\n## ")[0]
     table, _, below = ends.strip().partition("\n\n")

@@ -1,4 +1,4 @@
-"""The copy button of a console block copies its commands, and no prompt and no output."""
+"""The copy button of a console block copies commands without prompts and output."""
 
 import runpy
 

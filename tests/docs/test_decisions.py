@@ -1,4 +1,4 @@
-"""Decisions, changelog and releases: each record has the usual form, and the version is one."""
+"""Each decision record has the usual form, and changelog and releases name the same version."""
 
 import re
 from configparser import ConfigParser

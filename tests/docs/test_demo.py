@@ -1,4 +1,4 @@
-"""The demo notices what went wrong, and without root it plays on embedded clusters."""
+"""The demo detects failures, and without root it plays on embedded clusters."""
 
 import importlib.util
 import os
@@ -32,7 +32,7 @@ def demo() -> Iterator[ModuleType]:
 @pytest.mark.apart
 @pytest.mark.twin
 def test_without_root_it_plays_on_embedded_clusters(apart: tuple[str, ...]) -> None:
-    """Jobs cross, both accountings agree; a campaign makes way, and a cluster hangs."""
+    """Jobs cross, both accountings agree, a campaign is preempted, and a cluster hangs."""
     argv = (*apart, "sh", "-c", 'cd "$0" && exec make demo', str(ROOT))
     done = subprocess.run(argv, capture_output=True, text=True, timeout=360, check=False)
 
@@ -75,7 +75,7 @@ def test_the_labs_part_without_root_explains_and_ends_with_2(
 def test_a_part_is_played_alone(
     demo: ModuleType, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], played: list[str]
 ) -> None:
-    """The worse of both statuses is the demo's."""
+    """The demo's exit status is the worse one of its parts."""
     found: list[str] = []
 
     def play(what: str, _: int = 0) -> int:
@@ -166,8 +166,8 @@ def test_a_look_tells_where_a_job_is(
     assert (job.where, job.cluster, job.is_on_node) == expected
 
 
-def test_only_what_runs_on_a_node_is_suspended(demo: ModuleType) -> None:
-    """Of a job that has bounced nobody would see the end of its suspension."""
+def test_only_jobs_running_on_a_node_are_suspended(demo: ModuleType) -> None:
+    """The end of a suspension would not be visible for a job that was requeued."""
     asked: list[tuple[str, str]] = []
 
     class Watched:
@@ -188,7 +188,7 @@ def test_only_what_runs_on_a_node_is_suspended(demo: ModuleType) -> None:
 
 
 def test_two_jobs_need_not_be_seen_running_at_once(demo: ModuleType) -> None:
-    """On a busy machine one ends before the next is seen; what ended unsuspended counts not."""
+    """On a busy machine a job may end before the next is observed; a job that ended unsuspended does not count."""
     asked: list[tuple[str, str]] = []
 
     class Watched:
@@ -225,7 +225,7 @@ def test_a_plot_that_did_not_happen_is_wrong(demo: ModuleType) -> None:
 def test_a_part_of_the_lab_without_root_says_what_it_needs(
     demo: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], part: str
 ) -> None:
-    """`make demo PART=elastic` asks for embedded clusters then."""
+    """`make demo PART=elastic` then suggests embedded clusters."""
     monkeypatch.setattr(sys, "argv", ["demo.py", "--embedded", "--part", part])
 
     assert demo.main() == 2
@@ -277,7 +277,7 @@ def test_all_that_alpha_should_do_is_right(demo: ModuleType, tmp_path: Path) -> 
 
 
 def test_the_elastic_parts_sections_take_the_place_of_the_sites(demo: ModuleType) -> None:
-    """And what results is a configuration that gridbridge takes."""
+    """The result is a valid configuration."""
     usual = (ROOT / "conf/gridbridge.toml").read_text()
     own = usual + "[pool.usual]\nslots = 9\n"
     policy = configuration_file.parse_configuration("demo.toml", demo.elastic.with_sections(own).encode())

@@ -1,4 +1,4 @@
-"""The documentation is whole: every command is in it, every link leads somewhere."""
+"""The documentation is complete: it has every command, and every link has a target."""
 
 import ast
 import configparser
@@ -30,7 +30,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
 def subcommands(group: click.Group, names: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the words of every subcommand, groups too."""
+    """Yield the words of every subcommand, including groups."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -48,7 +48,7 @@ def scripts() -> list[str]:
 
 
 def man_page(name: str) -> Path:
-    """Return the source of a program's man page; there is one."""
+    """Return the source of a program's only man page."""
     found = list(COMMANDS.glob(f"{name}.[18].md"))
     assert len(found) == 1, f"docs/reference/commands/{name}.SECTION.md"
     return found[0]
@@ -129,7 +129,7 @@ def test_the_page_on_events_lists_every_event_of_the_log_and_no_other() -> None:
 
 
 def test_every_event_stands_as_such_in_the_text_that_logs_it() -> None:
-    """One that is put in later would be missing on the page, and nobody would see it."""
+    """An event name inserted at run time would be missing from the page unnoticed."""
     modules = (ROOT / "gridbridge").rglob("*.py")
 
     assert [str(path) for path in modules if re.search(r"event=[^\w$]", path.read_text())] == []
@@ -158,8 +158,8 @@ def test_the_index_has_each_page_once_and_links_to_the_users() -> None:
     assert "docs/how-to/users.md" in (ROOT / "README.md").read_text()
 
 
-def test_what_is_installed_names_no_page_of_the_checkout() -> None:
-    """Its readers have man pages."""
+def test_installed_files_name_no_page_of_the_checkout() -> None:
+    """Readers of the installation have man pages instead."""
     installed = [path for path in (ROOT / "conf").rglob("gridbridge*") if path.is_file()]
 
     assert [path.name for path in installed if "docs/" in path.read_text()] == []
@@ -203,7 +203,7 @@ def _longest_call_s() -> float:
 
 @pytest.mark.parametrize("name", ["runner", "nikita"])
 def test_a_program_of_campaigns_goes_on_by_systemd_or_comes_by_cron(name: str) -> None:
-    """As the service account; cron calls it by its hook, which gives all words on."""
+    """It runs as the service account; cron calls it by its hook, which passes all arguments on."""
     unit = configparser.ConfigParser()
     unit.read(ROOT / "conf" / "systemd" / f"gridbridge-{name}.service")
     cron = (ROOT / "conf" / "cron.d" / "gridbridge-campaigns").read_text().splitlines()

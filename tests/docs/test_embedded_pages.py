@@ -1,4 +1,4 @@
-"""What pages type in `lab/apart sh`, in a checkout, works and prints what they say."""
+"""The commands of pages for `lab/apart sh`, in a checkout, work and print the output shown there."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ TYPED = [page for page in PAGES if FENCE in page.read_text()]
 
 @pytest.fixture
 def shell(apart: tuple[str, ...]) -> Iterator[Apart]:
-    """Return a shell as the pages have it."""
+    """Return a shell like the one that the pages describe."""
     made = Apart(apart)
     made.type(f"cd {ROOT}")
     yield made
@@ -38,6 +38,6 @@ def test_what_a_page_types_without_root_prints_what_it_says(shell: Apart, page: 
 
 
 def _printed(shell: Apart, command: str) -> str:
-    """Return what a command prints, without what it says of a slow machine."""
+    """Return the output of a command without warnings about a slow machine."""
     lines = shell.type(command)[0].splitlines(keepends=True)
     return "".join(line for line in lines if WAITING not in line)

@@ -1,4 +1,4 @@
-"""What the demo asks of the lab, and how it reads the answers."""
+"""The demo's queries of the lab, and how the demo reads the answers."""
 
 import importlib.util
 import json
@@ -48,12 +48,12 @@ def grids() -> ModuleType:
 
 
 def answers(fp: FakeProcess, grids: ModuleType, text: str) -> None:
-    """Have the lab's alpha answer so, whatever alice types there."""
+    """Replace the lab's alpha by one that gives these answers to every command of alice."""
     fp.register([grids.LAB, "on", "alpha-master", fp.any()], stdout=text)
 
 
 def typed(fp: FakeProcess) -> str:
-    """Return what alice typed."""
+    """Return the commands that alice ran."""
     (call,) = fp.calls
     return str(list(call)[-1])
 

@@ -1,4 +1,4 @@
-"""The man pages as they are installed: whole sentences, and the sections that people look for."""
+"""The installed man pages have whole sentences and the usual sections."""
 
 import re
 import subprocess
@@ -21,7 +21,7 @@ WITHOUT = {"gridbridge-methods.8"}  # several programs, which Grid Engine calls
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build them as `make docs` does."""
+    """Build the man pages as `make docs` does."""
     folder = tmp_path_factory.mktemp("man")
     words = ("-E", "-W", "-q", "-b", "man", "-d", f"{folder}/.doctrees", ROOT / "docs", folder)
     subprocess.run((sys.executable, "-m", "sphinx", *words), check=True)
@@ -29,7 +29,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_no_man_page_has_an_empty_link_or_a_table_wider_than_a_line(pages: Path) -> None:
-    """The pages that a link leads to are not installed, and tbl(1) folds no columns."""
+    """Linked pages are not installed, and tbl(1) does not fold columns."""
     found = {page.name: page.read_text() for page in pages.iterdir() if page.is_file()}
 
     assert len(found) > len(SOURCES)
@@ -51,8 +51,8 @@ def test_the_words_of_an_option_keep_their_brackets(pages: Path) -> None:
     assert r"\-\-print\-commands [FILE]" in model
 
 
-def test_what_griddel_needs_is_not_called_optional(pages: Path) -> None:
-    """Its ID, but where -c or -j stands in its place."""
+def test_a_required_argument_of_griddel_is_not_called_optional(pages: Path) -> None:
+    """The command griddel needs an ID unless it gets -c or -j."""
     text = (pages / "griddel.1").read_text()
 
     assert "Optional argument" not in text

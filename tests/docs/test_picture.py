@@ -1,4 +1,4 @@
-"""make picture copies a run's output and draws it."""
+"""`make picture` copies the output of a run and draws it."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Each rule of the pages of rules names a test that shows it, and the test exists."""
+"""Each rule on the rule pages names an existing test."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ RULES = tuple(path for path in PAGES if path.name.endswith("-rules.md"))
 
 @cache
 def functions_of(module: str) -> frozenset[str]:
-    """Return the functions of a test module; none where there is no such module."""
+    """Return the functions of a test module; empty when the module does not exist."""
     path = ROOT / "tests" / f"{module}.py"
     tree = ast.parse(path.read_text() if path.exists() else "")
     return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
@@ -32,7 +32,7 @@ def test_every_test_that_a_page_names_exists(page: Path) -> None:
 
 @pytest.mark.parametrize("page", RULES, ids=lambda page: page.stem)
 def test_every_rule_names_its_test(page: Path) -> None:
-    """A rule is an item of a list; an item that is no rule stands on another page."""
+    """Every list item on these pages is a rule."""
     items = re.findall(r"^\* (?:.+\n)+?(?=\* |\n|\Z)", page.read_text(), re.MULTILINE)
 
     assert items

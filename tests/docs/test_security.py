@@ -1,4 +1,4 @@
-"""Each attack on the page on attacks names the tests that try it."""
+"""Each entry of the attacks page names the tests that try the attack."""
 
 import re
 

@@ -1,8 +1,8 @@
-"""Kill the campaign runner, nikita, or what acts as the owner, at each line; a new run goes on.
+"""Kill the campaign runner, nikita or root's helper at each line of their code; check that a new run continues.
 
 usage: python -m tests.injection.campaigns SCENARIO [EACH]
-EACH is 1 for every kill, 9 for each ninth. Prints a line for each wrong end, and how many kills
-there were; exit status 1 for a wrong end.
+EACH is 1 for every kill, 9 for each ninth. Prints a line for each wrong end, and the number of kills;
+exit status 1 for a wrong end.
 """
 
 import mmap
@@ -52,22 +52,11 @@ STATE = f"sqlite:///{HOME}/state.db"
 RAN = sandbox.CELLS / "ran"
 HANGS = sandbox.CELLS / "hangs"
 PACKAGE = Path(gridbridge.__file__).parent
-RUNNERS = (
-    *("campaigns/runner/", "campaigns/store/camp"),
-    *(
-        "campaigns/store/campaign_files_of_owners",
-        "campaigns/store/campaign_file_verification",
-        "campaigns/store/campaign_inbox",
-    ),
-)
+RUNNERS = ("campaigns/runner/", "campaigns/store/camp")
 NIKITAS = (
     *("campaigns/nikita/", "campaigns/runner/owner_requests", "campaigns/runner/array_commands_as_owner"),
-    *(
-        "campaigns/store/campaign_task_rows",
-        "campaigns/nikita/nikita_queries",
-        "campaigns/store/campaign_files_of_owners",
-        "campaigns/store/campaign_file_verification",
-    ),
+    *("campaigns/store/campaign_task_rows", "campaigns/store/campaign_files_of_owners"),
+    "campaigns/store/campaign_file_verification",
 )
 MOVERS = (
     *("rebalance/mover/", "rebalance/replicas/", "rebalance/replica_act_and_move_tables", "transfer/transfer_rows"),
@@ -101,7 +90,7 @@ Place = tuple[str, int]  # a file and a line
 
 
 class Killer:
-    """Kills the process that comes to a line, once; without a line it notes which there are."""
+    """Kills the process that reaches a line, once; without a line it records which lines are reached."""
 
     def __init__(self) -> None:
         self.files: tuple[str, ...] = ()
@@ -110,11 +99,11 @@ class Killer:
         self.done = mmap.mmap(-1, 1)  # shared with children
 
     def aim(self, files: tuple[str, ...], target: Place | None = None) -> None:
-        """Watch these files."""
+        """Watch these files for a line."""
         self.files, self.target, self.done[0] = files, target, 0
 
     def begin(self) -> None:
-        """Watch this process, and its children."""
+        """Trace this process and its children."""
         sys.settrace(self._trace)
 
     def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
@@ -156,7 +145,7 @@ def call(argv: tuple[str, ...], env: Any, patience_s: float, *_: Any) -> Complet
 
 
 def runner(forgotten_s: float = 60.0) -> CampaignRunnerCycle:
-    """Return a runner that waits for nothing; a task without a trace may be forgotten soon."""
+    """Return a runner without pauses; it counts a task without a trace as deleted after `forgotten_s`."""
     return CampaignRunnerCycle(_impatient(forgotten_s), Clock())
 
 
@@ -174,7 +163,7 @@ def _impatient(forgotten_s: float = 60.0) -> Policy:
 def cycles(
     is_done: Callable[[CampaignRows], bool], most: int = CYCLES, forgotten_s: float = 60.0
 ) -> Callable[[], None]:
-    """Return what does cycles until something is so."""
+    """Return a function that runs cycles until a condition holds."""
 
     def act() -> None:
         if KILLER.files == RUNNERS:
@@ -191,7 +180,7 @@ def cycles(
 
 
 def wiping() -> None:
-    """Do two cycles of nikita's, as cron does."""
+    """Run two cycles of nikita, as cron does."""
     if KILLER.files == NIKITAS:
         KILLER.begin()
     daemon = NikitaDaemon(_impatient(), Clock())
@@ -211,7 +200,7 @@ def is_wound_up(campaigns: CampaignRows) -> bool:
 
 
 def brought(is_idempotent: bool = False) -> None:
-    """Bring alice's campaign."""
+    """Submit alice's campaign."""
     clusters = {name: JdlSettingsAtCluster(exec_file="run") for name in CELLS}
     jdl = asdict(Jdl(name="sweep", clusters=clusters, is_idempotent=is_idempotent))
     data = campaign_files_of_owners.encode_campaign_file(jdl | {UNIQUE: "1"}, tuple(map(str, range(TASKS))))
@@ -219,7 +208,7 @@ def brought(is_idempotent: bool = False) -> None:
 
 
 def whole() -> None:
-    """Bring it with a prologue and an epilogue at each cell, and its last tasks as a part."""
+    """Submit the campaign with a prologue and epilogue at each cell, and its last tasks as a later part."""
     wish = JdlSettingsAtCluster(exec_file="run", prologue="make", epilogue="clean")
     jdl = asdict(Jdl(name="sweep", clusters=dict.fromkeys(CELLS, wish))) | {UNIQUE: "1"}
     parameters = tuple(map(str, range(TASKS)))
@@ -231,14 +220,19 @@ def whole() -> None:
 
 
 def prepared() -> None:
-    """Bring it so, have its prologues run, and cancel it."""
+    """Submit the whole campaign, run its prologues, and request its cancellation."""
     whole()
     _a_cycle()
+    request_cancellation()
+
+
+def request_cancellation() -> None:
+    """Request the cancellation of the campaign, as its owner."""
     hers(f"ask.{campaign_files_of_owners.write_owner_request_to_inbox(CampaignOwnerRequestVerb.CANCEL, (1,))}")
 
 
 def hers(name: str) -> None:
-    """Have it lie there as if alice had brought it."""
+    """Move a file into alice's folder of the spool, as if she had written it."""
     folder = Path(CAMPAIGNS, f"u.{ALICE}")
     folder.mkdir(exist_ok=True)
     folder.chmod(0o770)
@@ -248,13 +242,13 @@ def hers(name: str) -> None:
 
 
 def hanging() -> None:
-    """Bring it with a task that hangs, and may be copied."""
+    """Submit the campaign with a task that hangs and may be copied."""
     HANGS.write_text(f"{TASKS - 1}\n")
     brought(is_idempotent=True)
 
 
 def cancelled() -> None:
-    """Bring it, send an array that is not released, and cancel it."""
+    """Submit the campaign, send an array that is not released, and request the cancellation."""
     brought()
     program = runner()
     program.process_inbox()
@@ -265,11 +259,11 @@ def cancelled() -> None:
     missing = release.rename(release.with_name("missing"))
     program._actions._submissions._submit_recorded_arrays([array])
     missing.rename(release)
-    hers(f"ask.{campaign_files_of_owners.write_owner_request_to_inbox(CampaignOwnerRequestVerb.CANCEL, (1,))}")
+    request_cancellation()
 
 
 def flooded() -> None:
-    """Bring it, and send tasks to two cells where nothing starts."""
+    """Submit the campaign, and send tasks to two cells where no task starts."""
     for name in CELLS:
         (sandbox.CELLS / name / "waits").touch()
     brought()
@@ -277,7 +271,7 @@ def flooded() -> None:
 
 
 def full_there() -> None:
-    """Have its tasks wait at beta, while delta takes none; then delta has room."""
+    """Have the campaign's tasks wait at beta while delta is full; then give delta free slots."""
     (sandbox.CELLS / "beta" / "waits").touch()
     delta = sandbox.CELLS / "delta" / "slots"
     delta.write_text("0")
@@ -287,14 +281,14 @@ def full_there() -> None:
 
 
 def rebalancer() -> WaitingTaskRebalancer:
-    """Return what moves tasks from beta without waiting for anything."""
+    """Return a rebalancer without pauses that moves tasks from beta."""
     policy = _impatient()
     policy = replace(policy, rebalance=replace(policy.rebalance, least_wait_s=0.0, host_rest_s=0.0))
     return WaitingTaskRebalancer(policy, Clock(), RebalanceTarget(what=RebalanceTargetKind.HOST, name="beta"))
 
 
 def moving() -> None:
-    """Do a round of rebalancing, as cron does, then two cycles of nikita's, then the runner's."""
+    """Run a cycle of rebalancing, as cron does, then two of nikita, then three of the runner."""
     if KILLER.files in (MOVERS, MOVED_BY):
         KILLER.begin()
     program = rebalancer()
@@ -306,10 +300,8 @@ def moving() -> None:
 
 
 def moved_once() -> list[str]:
-    """Do another round and nikita's cycles, then let all start: each task succeeds once."""
-    KILLER.aim(())
-    status = killing.run(moving)
-    rows = [line.split() for line in RAN.read_text().splitlines()]
+    """Run further cycles of rebalancing and nikita, then let tasks start: each task succeeds once."""
+    status, rows = _run_on(moving)
     (sandbox.CELLS / "beta" / "waits").unlink()
     return [
         *check("the end of the next round", status, 0),
@@ -319,13 +311,14 @@ def moved_once() -> list[str]:
 
 
 def killed() -> None:
-    """Send it so, and have its owner cancel it."""
+    """Send the flooding campaign, and request its cancellation."""
     flooded()
-    hers(f"ask.{campaign_files_of_owners.write_owner_request_to_inbox(CampaignOwnerRequestVerb.CANCEL, (1,))}")
+    request_cancellation()
 
 
 def reset() -> None:
-    """Begin anew."""
+    """Restore the state from before a kill."""
+    KILLER.aim(())
     sandbox.reset()
     shutil.rmtree(LEDGER, ignore_errors=True)
     sandbox._make_cell(sandbox.CELLS / "delta")
@@ -338,46 +331,46 @@ def reset() -> None:
 
 
 def check(what: str, found: object, expected: object) -> list[str]:
-    """Return a line when something is not as it has to be."""
     return [] if found == expected else [f"{what} is {found!r}, not {expected!r}"]
 
 
 def ran_once(forgotten_s: float = 60.0) -> list[str]:
-    """Go on to the end; every attempt ran at most once, every task succeeded, nothing is left."""
+    """Run to the end; each attempt ran at most once, each task succeeded, and no job or file is left."""
+    status, rows = _run_on(cycles(is_over, forgotten_s=forgotten_s))
+    return [*_each_succeeded_once(status, rows), *_is_clean(CampaignState.TERMINATED, (TASKS, 0))]
+
+
+def _run_on(act: Callable[[], None]) -> tuple[int, list[list[str]]]:
+    """Run a program without a kill; return its exit status, and the words of each line that jobs wrote."""
     KILLER.aim(())
-    status = killing.run(cycles(is_over, forgotten_s=forgotten_s))
-    rows = [line.split() for line in RAN.read_text().splitlines()]
-    attempts = Counter((task, attempt) for task, attempt, *_ in rows)
-    successes = Counter(task for task, _, _, code in rows if code == "0")
+    status = killing.run(act)
+    return status, [line.split() for line in RAN.read_text().splitlines()]
+
+
+def _each_succeeded_once(status: int, rows: list[list[str]]) -> list[str]:
+    tasks = [row for row in rows if row[0].isdigit()]  # without prologues and epilogues
+    attempts = Counter((task, attempt) for task, attempt, *_ in tasks)
+    successes = Counter(task for task, _, _, code in tasks if code == "0")
     return [
         *check("the runner's end", status, 0),
         *check("what ran twice", [one for one, times in attempts.items() if times > 1], []),
         *check("successes", successes, Counter(map(str, range(TASKS)))),
-        *_is_clean(CampaignState.TERMINATED, (TASKS, 0)),
     ]
 
 
 def whole_once() -> list[str]:
-    """Go on to the end; at each cell that had tasks one prologue came first, one epilogue last."""
-    KILLER.aim(())
-    status = killing.run(cycles(is_over))
-    rows = [line.split() for line in RAN.read_text().splitlines()]
-    attempts = Counter((task, attempt) for task, attempt, *_ in rows if task.isdigit())
-    successes = Counter(task for task, _, _, code in rows if code == "0" and task.isdigit())
+    """Run to the end; at each cell with tasks one prologue ran first, and one epilogue last."""
+    status, rows = _run_on(WHOLE)
     return [
-        *check("the runner's end", status, 0),
-        *check("what ran twice", [one for one, times in attempts.items() if times > 1], []),
-        *check("successes", successes, Counter(map(str, range(TASKS)))),
+        *_each_succeeded_once(status, rows),
         *_has_steps(rows),
         *_is_clean(CampaignState.TERMINATED, (TASKS, 0), ["c.1", "c.1.1"]),
     ]
 
 
 def wound_up() -> list[str]:
-    """Go on until the cancelled campaign is over; no task ran, and the epilogues did once."""
-    KILLER.aim(())
-    status = killing.run(GONE)
-    rows = [line.split() for line in RAN.read_text().splitlines()]
+    """Run until the cancelled campaign has ended; no task ran, and each epilogue ran once."""
+    status, rows = _run_on(GONE)
     return [
         *check("the runner's end", status, 0),
         *check("the cells", {cell for _, _, cell, _ in rows}, {*CELLS}),
@@ -388,7 +381,7 @@ def wound_up() -> list[str]:
 
 
 def _has_steps(rows: list[list[str]]) -> list[str]:
-    """Return what is wrong with the prologue and epilogue at each cell where something ran."""
+    """Return the faults of prologue and epilogue at each cell where a task ran."""
     at = {cell: [task for task, _, where, _ in rows if where == cell] for cell in CELLS}
     ran = {cell: tasks for cell, tasks in at.items() if tasks}
     steps = {cell: [one for one in tasks if not one.isdigit()] for cell, tasks in ran.items()}
@@ -398,7 +391,7 @@ def _has_steps(rows: list[list[str]]) -> list[str]:
 
 
 def copied_once() -> list[str]:
-    """Go on to the end; the hanging task has succeeded as a copy, and its other attempt is one."""
+    """Run to the end; the hanging task succeeded as a copy, and its first attempt counts as a copy."""
     found = ran_once()
     database = StateFile.open(STATE)
     shown = CampaignTaskRows(database).submitted_tasks(1, TASKS - 1, TASKS - 1)
@@ -414,23 +407,22 @@ def copied_once() -> list[str]:
 
 
 def moved_away() -> list[str]:
-    """Go on to the end, where what was deleted before it began leaves no record."""
+    """Run to the end, where a task deleted before its start leaves no record."""
     return ran_once(forgotten_s=0.0)
 
 
 def is_gone() -> list[str]:
-    """Go on until the cancelled campaign has no array; none of its tasks ran."""
-    KILLER.aim(())
-    status = killing.run(CANCELLED)
+    """Run until the cancelled campaign has no array; none of its tasks ran."""
+    status, rows = _run_on(CANCELLED)
     return [
         *check("the runner's end", status, 0),
-        *check("what ran", RAN.read_text(), ""),
+        *check("what ran", rows, []),
         *_is_clean(CampaignState.CANCELLED, (3, 0)),
     ]
 
 
 def wiped_once() -> list[str]:
-    """Have nikita go on; what waited is wiped and marked, and then each task runs once."""
+    """Run nikita again; waiting tasks are deleted and marked, and then each task runs once."""
     KILLER.aim(())
     status = killing.run(wiping)
     left = [sandbox.jobs(one) for one in CELLS]
@@ -448,7 +440,7 @@ def wiped_once() -> list[str]:
 
 
 def killed_once() -> list[str]:
-    """Have nikita go on, then the runner; no task of the cancelled campaign ran."""
+    """Run nikita, then the runner; no task of the cancelled campaign ran."""
     KILLER.aim(())
     status = killing.run(wiping)
     left = [sandbox.jobs(one) for one in CELLS]
@@ -482,7 +474,7 @@ def _is_clean(state: CampaignState, counts: tuple[int, int], files: Sequence[str
 
 
 class Scenario(NamedTuple):
-    """What is there, what is killed where, and how it has to end."""
+    """The preparation, the killed program with its files, and the check of the end."""
 
     prepare: Callable[[], object]
     act: Callable[[], object]
@@ -514,7 +506,7 @@ KILLED = {
 
 
 def places(one: Scenario) -> list[Place]:
-    """Return the lines to which the act comes, in that order."""
+    """Return the lines that the program executes, in that order."""
     global NOTES
     NOTES = os.open("/opt/places", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
     reset()
@@ -526,10 +518,9 @@ def places(one: Scenario) -> list[Place]:
 
 
 def kills(one: Scenario, each: int) -> Iterator[str]:
-    """Kill the act at its lines, or each such one; yield where, after each."""
+    """Kill the program at each EACHth of its lines; yield the place of each kill."""
     for path, number in places(one)[::each]:
         reset()
-        KILLER.aim(())
         one.prepare()
         KILLER.aim(one.files, (path, number))
         status = killing.run(one.act)
@@ -537,7 +528,7 @@ def kills(one: Scenario, each: int) -> Iterator[str]:
 
 
 def client_kills(each: int) -> Iterator[str]:
-    """Have each client kill who started it, or lose its answer; yield where, after each."""
+    """Have each client kill its caller, or lose its answer; yield the place of each kill."""
     _struck(0, "ends")
     count = len(killing.COUNT.read_text().splitlines())
     for number in range(1, count + 1, each):
@@ -547,7 +538,6 @@ def client_kills(each: int) -> Iterator[str]:
 
 def _struck(number: int, moment: str) -> int:
     reset()
-    KILLER.aim(())
     brought()
     killing.VICTIM.write_text(f"0 {number} {moment}\n")
     status = killing.run(_without_end)
@@ -556,7 +546,7 @@ def _struck(number: int, moment: str) -> int:
 
 
 def _without_end() -> None:
-    """Do cycles; some client never answers, so that the end may not come."""
+    """Run cycles that may not finish, because some client never answers."""
     try:
         WHOLE()
     except AssertionError:
@@ -564,10 +554,9 @@ def _without_end() -> None:
 
 
 def late(each: int) -> Iterator[str]:
-    """Have a cluster take a submission after the next one was released; yield which, after each."""
+    """Delay one submission at a cluster until the next one is released; yield the submission's number."""
     for number in range(5, 11, each):
         reset()
-        KILLER.aim(())
         brought()
         killing.VICTIM.write_text(f"0 {number} late\n")
         killing.run(_a_cycle)
@@ -579,10 +568,9 @@ def late(each: int) -> Iterator[str]:
 
 
 def started(each: int) -> Iterator[str]:
-    """Let tasks start once their move is planned, or marked, or nikita looked; yield after each."""
+    """Let tasks start after their move was planned, marked, or checked by nikita; yield the moment."""
     for moment in ("planned", "marked", "looked")[::each]:
         reset()
-        KILLER.aim(())
         full_there()
         status = killing.run(lambda: _start_when(moment))  # noqa: B023 - it is run at once
         yield f"once it is {moment} (ended {status})"
@@ -609,14 +597,13 @@ def _start_when(moment: str) -> None:
 
 
 def restored(each: int) -> Iterator[str]:
-    """Restore the state file of an earlier cycle after a later one; yield which, after each.
+    """Restore the state file of an earlier cycle after a later one; yield both cycles' numbers.
 
-    Before the first cycle the campaign is known, and nothing was sent.
+    Before the first cycle the campaign is known, and no task was sent.
     """
     steps = [(early, late) for late in range(1, 5) for early in range(late)]
     for early, late in steps[::each]:
         reset()
-        KILLER.aim(())
         brought()
         status = killing.run(lambda: _restore(early, late))  # noqa: B023 - it is run at once
         yield f"cycle {early} after cycle {late} (ended {status})"
@@ -637,12 +624,11 @@ def _restore(early: int, late: int) -> None:
 
 
 def torn(each: int) -> Iterator[str]:
-    """Cut the ledger's last line where the power went while it was written; yield after each."""
+    """Cut the end of the ledger's last line, as a power failure would; yield the number of bytes."""
     source = (PACKAGE / "campaigns/store/root_ledger.py").read_text().splitlines()
     (line,) = [n for n, text in enumerate(source, start=1) if "os.fsync(" in text]
     for cut in range(1, 12, each):
         reset()
-        KILLER.aim(())
         brought()
         KILLER.aim(OWNERS, (str(PACKAGE / "campaigns/store/root_ledger.py"), line))
         killing.run(_a_cycle)
@@ -658,10 +644,9 @@ def _a_cycle(forgotten_s: float = 60.0) -> None:
 
 
 def full(each: int) -> Iterator[str]:
-    """Let the disk of root's ledger be full for a cycle; yield after it."""
+    """Fill the disk of root's ledger for a cycle; yield the ledger's folder."""
     del each
     reset()
-    KILLER.aim(())
     brought()
     Path(LEDGER).mkdir(mode=0o700)
     small = ("mount", "-t", "tmpfs", "-o", "size=4k,mode=700", "none", LEDGER)
@@ -679,30 +664,18 @@ OTHERS = {"clients": client_kills, "late": late, "restored": restored, "torn": t
 SCENARIOS = (*KILLED, *OTHERS)
 
 
-SAMPLE = {"runner": 660, "as-user": 360, "runner-cancel": 540, "as-user-cancel": 360} | {
-    "nikita": 360,
-    "as-user-nikita": 360,
-    "nikita-cancel": 360,
-    "rebalance": 90,
-    "runner-moved": 900,
-    "as-user-moved": 360,
-    "runner-copy": 660,
-    "as-user-copy": 360,
-    "runner-whole": 900,
-    "as-user-whole": 540,
-    "runner-wind-up": 900,
-    "as-user-wind-up": 540,
-    "clients": 26,
-    "late": 2,
-    "restored": 4,
-    "torn": 16,
-    "full": 1,
-    "started": 1,
+SAMPLE = {
+    **{"runner": 660, "as-user": 360, "runner-cancel": 540, "as-user-cancel": 360},
+    **{"nikita": 360, "as-user-nikita": 360, "nikita-cancel": 360},
+    **{"rebalance": 90, "runner-moved": 900, "as-user-moved": 360},
+    **{"runner-copy": 660, "as-user-copy": 360, "runner-whole": 900, "as-user-whole": 540},
+    **{"runner-wind-up": 900, "as-user-wind-up": 540},
+    **{"clients": 26, "late": 2, "restored": 4, "torn": 16, "full": 1, "started": 1},
 }
 
 
 def main(name: str, each: int = 1) -> int:
-    """Do every kill of a scenario, or each such one; of `sample` some of each."""
+    """Do each EACHth kill of a scenario, or with `sample` some kills of each scenario."""
     sandbox.mount()
     with Path("/etc/passwd").open("a") as file:
         file.write(f"gbalice:x:{ALICE}:{ALICE}::/tmp:/bin/sh\n")

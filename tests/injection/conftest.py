@@ -1,3 +1,3 @@
-"""The task that the tests of hot programs have."""
+"""Make the fixture `task` available, the task of the hot programs' tests."""
 
 from tests.transfer.starter.conftest import place as place

@@ -1,9 +1,8 @@
-"""Kill a program wherever it writes or runs a client; look whether the next run leads to the end.
+"""Kill a program at each write and each client call; check that the next run leads to the right end.
 
 usage: python -m tests.injection.drive SCENARIO [EACH [full]]
-EACH is 1 for every kill, 3 for each third. With `full` each call that writes finds a full disk in
-the place of a kill. Prints a line for each wrong end, and how many kills there were; exit status 1
-for a wrong end.
+EACH is 1 for every kill, 3 for each third. With `full` each writing call finds a full disk instead of a
+kill. Prints a line for each wrong end, and the number of kills; exit status 1 for a wrong end.
 """
 
 import os
@@ -52,7 +51,7 @@ SLEEPING: list[int] = []  # the FIFOs of starters that sleep, open
 
 
 def step() -> None:
-    """Do one step of the starter; its answer goes where the shell would read it."""
+    """Run one step of the starter; its answer goes where the starter's shell reads it."""
     _be_the_owner("", "script")
     answer = os.open(ANSWER, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(answer, 1)
@@ -60,7 +59,7 @@ def step() -> None:
 
 
 def method(name: str) -> Callable[[], None]:
-    """Return what runs a method."""
+    """Return a function that runs a method."""
 
     def act() -> None:
         _be_the_owner(name)
@@ -79,7 +78,7 @@ def _be_the_owner(*arguments: str) -> None:
 
 
 def shell() -> str:
-    """Run steps as sge-methods/starter does, until one says more than `again`."""
+    """Run steps as sge-methods/starter does, until one answers more than `again`."""
     for _ in range(8):
         Path(ANSWER).write_text("")
         killing.run(step)
@@ -90,7 +89,7 @@ def shell() -> str:
 
 
 def ask(desired: str) -> Callable[[], None]:
-    """Return what submits a job and then wants something of it."""
+    """Return a function that submits a job and then requests an action on it."""
 
     def act() -> None:
         killing.run(step)
@@ -100,12 +99,12 @@ def ask(desired: str) -> Callable[[], None]:
 
 
 def see(desired: str) -> Callable[[], None]:
-    """Return what submits a job, and has the service say what it saw of the local one."""
+    """Return a function that submits a job, and has the service report the local job's state."""
     return end(outcome=TransferOutcome.AGREE, desired=desired, at=f"{time.time():.3f}")
 
 
 def end(**values: str) -> Callable[[], None]:
-    """Return what submits a job and brings its verdict."""
+    """Return a function that submits a job and publishes its verdict."""
 
     def act() -> None:
         killing.run(step)
@@ -120,7 +119,7 @@ def end(**values: str) -> Callable[[], None]:
 
 
 def rounds(is_done: Callable[[TransferService], bool], **of_queues: float) -> Callable[[], None]:
-    """Return a poller that does rounds until it is done; of its queues some keys are others."""
+    """Return a poller that runs cycles until a condition holds, with some keys of its queues changed."""
 
     def act() -> None:
         os.dup2(os.open("/opt/poller.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
@@ -163,26 +162,26 @@ def claimed() -> None:
 
 
 def be_deleted() -> None:
-    """Submit a job and delete the local one, which execd has not yet ended."""
+    """Submit a job and delete the local job, which execd has not yet ended."""
     killing.run(step)
     (sandbox.CELLS / "alpha/jobs" / str(sandbox.JOB) / "state").write_text("dr\n")
 
 
 def die() -> None:
-    """Submit a job and lose its starter and the local job."""
+    """Submit a job, then kill its starter and end the local job."""
     killing.run(step)
     killing.run(method("epilog"))
     shutil.rmtree(sandbox.CELLS / "alpha/jobs" / str(sandbox.JOB))
 
 
 def finish() -> None:
-    """Submit a job, and have it end there."""
+    """Submit a job, and end it at the remote cluster."""
     killing.run(step)
     spool.send_spool_message(VERDICT.but(kind=TransferMessageKind.ENDED, at="1767225600"))
 
 
 def closed_by_starter() -> None:
-    """Submit a job, have it end there, and its starter end here."""
+    """Submit a job, end it at the remote cluster, and end its starter."""
     end()()
     shell()
     shutil.rmtree(sandbox.CELLS / "beta/jobs/40")
@@ -192,7 +191,6 @@ def closed_by_starter() -> None:
 
 
 def check(what: str, found: object, expected: object) -> list[str]:
-    """Return a line when something is not as it has to be."""
     return [] if found == expected else [f"{what} is {found!r}, not {expected!r}"]
 
 
@@ -212,7 +210,7 @@ def waits(state: str = "r", name: str = "sleep") -> Callable[[], list[str]]:
 
 
 def ends(answer: str, at_home: str = "ar") -> Callable[[], list[str]]:
-    """Return a check that the starter ends so, and has told the service."""
+    """Return a check that the starter ends with this status, and has informed the service."""
 
     def look() -> list[str]:
         found = shell()
@@ -236,7 +234,7 @@ def waits_after(name: str, state: str) -> Callable[[], list[str]]:
 
 
 def agrees(desired: str, state: str) -> Callable[[], list[str]]:
-    """Return a check that the next step follows what was seen, and that the service hears of it."""
+    """Return a check that the next step follows the reported state, and informs the service."""
 
     def look() -> list[str]:
         killing.run(step)
@@ -248,7 +246,7 @@ def agrees(desired: str, state: str) -> Callable[[], list[str]]:
 
 
 def is_dead(name: str = "") -> Callable[[], list[str]]:
-    """Return a check that the starter dies and nothing lives elsewhere."""
+    """Return a check that the starter ends and no remote job is left."""
 
     def look() -> list[str]:
         if name:
@@ -266,7 +264,7 @@ def is_dead(name: str = "") -> Callable[[], list[str]]:
 
 
 def is_clean() -> list[str]:
-    """Run the poller again, and look that nothing is left."""
+    """Run the poller again, and check that no job or file is left."""
     status = killing.run(rounds(is_over))
     database = StateFile.open(STATE)
     left = [one.name for one in TransferRows(database).open_transfers()]
@@ -282,13 +280,13 @@ def is_clean() -> list[str]:
 
 
 def _verdicts() -> list[str]:
-    """Return what lies there; what a killed writer began is swept away later."""
+    """Return the published verdicts; temporary files of a killed writer do not count."""
     names = [name for _, _, found in os.walk(f"{PUBLISHED}/verdicts") for name in found]
     return [name for name in names if not name.startswith(safe_files.TEMPORARY)]
 
 
 def is_clean_without_job() -> list[str]:
-    """Look that nothing is left of a job that ended by itself."""
+    """Check that no file is left of a job that ended by itself."""
     shutil.rmtree(sandbox.CELLS / "beta/jobs/40", ignore_errors=True)
     return is_clean()
 
@@ -300,7 +298,7 @@ def brings_verdict() -> list[str]:
 
 
 def comes_home() -> list[str]:
-    """Run the poller again: the task comes home, and of its job and its claim nothing is left."""
+    """Run the poller again: the task comes home, and no job or claim is left."""
     status = killing.run(rounds(has_verdict, recall_unreachable_s=0.0))
     who = sandbox.claims()
     found = ends("exit 99", "r")()
@@ -322,7 +320,7 @@ def opens() -> list[str]:
 
 
 class Scenario(NamedTuple):
-    """What is there, what is killed, and how it has to end."""
+    """The preparation, the killed program, and the check of the end."""
 
     prepare: Callable[[], object]
     act: Callable[[], object]
@@ -355,7 +353,6 @@ SCENARIOS = {
 
 
 def main(name: str, each: int = 1, how: str = "") -> int:
-    """Do every kill of a scenario, or each such one."""
     sandbox.mount()
     privileged_helper_calls.SUDO_AS_USER = ("/opt/sudo", "-n", AS_USER)
     sandbox.reset()

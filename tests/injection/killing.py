@@ -1,8 +1,7 @@
-"""Run something in a child and kill it: at each of its writing calls, and around each client.
+"""Run a function in a child process and kill it at each of its writing calls, and around each client.
 
-The writing calls are the first thread's, found and hit by strace(1); other threads only run
-clients and say what troubles them, which is made sure of. A client that is told to kills whoever
-had it started.
+The writing calls are the first thread's, found and hit by strace(1); other threads only run clients
+and log failures, which is checked. A client with such an order kills the process that started it.
 """
 
 import os
@@ -32,7 +31,7 @@ Act = Callable[[], object]
 
 
 def calls(act: Act) -> list[tuple[str, int]]:
-    """Return every call by which the act writes: its name, and the how-manieth of that name."""
+    """Return every writing call of the function: its name, and its number among calls of that name."""
     _traced(act, f"trace={CALLS},clone3", "-f")
     with open(LOG, encoding="utf-8", errors="replace") as log:
         lines = log.read().splitlines()
@@ -44,7 +43,7 @@ def calls(act: Act) -> list[tuple[str, int]]:
 
 
 def _numbered(lines: list[str]) -> list[tuple[str, int]]:
-    """Count the calls of each name; return those that write, with their numbers."""
+    """Return the writing calls, each with its number among calls of its name."""
     counts: dict[str, int] = {}
     found = []
     for line in lines:
@@ -62,15 +61,14 @@ def _is_writing(line: str) -> bool:
 
 
 def _is_said(line: str) -> bool:
-    """Return whether a call only writes to the log, or is the drive's own."""
+    """Say whether a call only writes to the log, or belongs to the test itself."""
     return re.search(rf'write\(2, |"{ANSWER}"', line) is not None
 
 
 def kills(prepare: Act, act: Act, each: int, since: str = "") -> Iterator[str]:
-    """Begin anew and kill the act at its writing calls; yield where, after each.
+    """Reset and kill the function at its writing calls; yield the place of each kill.
 
-    With `since`, only at the first call of that name and those after it; and of all these at each
-    such one only: 3 for each third, 1 for all.
+    With `since`, start at the first call of that name. Of these calls every EACHth is used: 1 for all.
     """
     sandbox.reset()
     prepare()
@@ -84,7 +82,7 @@ def kills(prepare: Act, act: Act, each: int, since: str = "") -> Iterator[str]:
 
 
 def full_disks(prepare: Act, act: Act, each: int) -> Iterator[str]:
-    """Begin anew and let each writing call find a full disk, once; yield where, after each."""
+    """Reset and let each writing call find a full disk, once; yield the place of each failure."""
     sandbox.reset()
     prepare()
     found = calls(act)
@@ -98,7 +96,7 @@ def full_disks(prepare: Act, act: Act, each: int) -> Iterator[str]:
 
 
 def client_kills(prepare: Act, act: Act, each: int, moments: tuple[str, ...]) -> Iterator[str]:
-    """Begin anew and let the act be killed by its clients, or each such one; yield after each."""
+    """Reset and let the function's clients kill it; yield the place of each kill."""
     _struck(prepare, act, 0, ENDS)
     count = len(COUNT.read_text().splitlines()) if COUNT.exists() else 0
     for number in range(1, count + 1, each):
@@ -114,7 +112,7 @@ def _struck(prepare: Act, act: Act, number: int, moment: str) -> int:
 
 
 def run(act: Act) -> int:
-    """Run the act in a child to its end."""
+    """Run the function in a child process to its end."""
     return _reap(_fork(act))
 
 

@@ -1,4 +1,4 @@
-"""A machine of our own for one process tree: gridbridge's folders, two fake cells, one job."""
+"""A private machine for one process tree: gridbridge's folders, two fake cells, and one job."""
 
 import ctypes
 import os
@@ -51,7 +51,7 @@ name=$(sed -n 's/^transfer=//p' "{SPOOL}/$2")
 
 
 def mount() -> None:
-    """Cover the folders that gridbridge uses, in a mount namespace of our own."""
+    """Cover the folders that gridbridge uses, in a mount namespace of the test."""
     _leave_the_mounts_of_the_machine()
     for folder in ("/opt", "/var/lib", "/var/spool"):
         subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
@@ -77,7 +77,7 @@ def _leave_the_mounts_of_the_machine() -> None:
 
 
 def reset() -> None:
-    """Begin anew: a running local job in the transfer queue and nothing elsewhere."""
+    """Restore the start: a running local job in the transfer queue, and no remote job."""
     for folder in (CELLS, TASK, Path(HOME), Path(SPOOL)):
         shutil.rmtree(folder, ignore_errors=True)
     for folder in (Path(PUBLISHED, "queues"), Path(SPOOL, "wake"), TASK / ".gridbridge"):
@@ -106,7 +106,7 @@ def _make_cell(folder: Path) -> None:
 
 
 def put_job(cluster: str, number: str, *, name: str, account: str, state: str) -> None:
-    """Put a job into a cell."""
+    """Add a job to a cell."""
     folder = CELLS / cluster / "jobs" / number
     folder.mkdir()
     for key, value in (("name", name), ("account", account), ("owner", "root"), ("state", state)):
@@ -114,7 +114,7 @@ def put_job(cluster: str, number: str, *, name: str, account: str, state: str) -
 
 
 def job(cluster: str, number: str) -> tuple[str, str]:
-    """Return a job's name and state letters, `a` before them for a start time far ahead."""
+    """Return a job's name and state letters, with `a` in front for a start time in 2035."""
     folder = CELLS / cluster / "jobs" / number
     marks = (("h", "held"), ("a", "deferred"))
     kept = "".join(letter for letter, mark in marks if (folder / mark).exists())
@@ -127,7 +127,7 @@ def jobs(cluster: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return what execd gives a starter and its methods."""
+    """Return the environment that execd gives a starter and its methods."""
     return {
         "JOB_ID": str(JOB),
         "JOB_NAME": "sleep",
@@ -145,7 +145,7 @@ def environment() -> dict[str, str]:
 
 
 def a_route() -> TransferRoute:
-    """Return the route that the service would publish."""
+    """Return a transfer queue's route as the service publishes it."""
     sides = {}
     for side, cluster in (("local", "alpha"), ("remote", "beta")):
         values = {"root": "/", "cell": cluster, "qmaster_port": "1", "execd_port": "2"}
@@ -155,7 +155,7 @@ def a_route() -> TransferRoute:
 
 
 def claim_by_file() -> None:
-    """Have jobs be submitted with a claim."""
+    """Have jobs submitted with a claim by file."""
     Path(SPOOL, claim_and_guard.CLAIMS_FOLDER).mkdir(exist_ok=True)
     route = a_route()
     route.remote_claim, route.remote_spool = claim_and_guard.FILE, SPOOL
@@ -163,7 +163,7 @@ def claim_by_file() -> None:
 
 
 def claims() -> list[str]:
-    """Return whose claims there are."""
+    """Return the names of the present claims."""
     folder = Path(SPOOL, claim_and_guard.CLAIMS_FOLDER)
     made = [path for path in folder.iterdir() if path.suffix != claim_and_guard.CLAIM_KEY_SUFFIX]
     return [claim_and_guard.HOME if path.is_symlink() else claim_and_guard.JOB for path in made]

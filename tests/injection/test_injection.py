@@ -1,7 +1,7 @@
-"""Killed at any system call that writes, every program's next run leads to the right end.
+"""After a kill at any writing system call, every program's next run leads to the right end.
 
-Exactly one remote job, the right verdict, nothing left: against fake cells, since there are
-hundreds of kills. See drive.py for what each scenario prepares and looks at.
+The right end is one remote job, the right verdict and no leftover. The cells are fakes, since there
+are hundreds of kills. drive.py describes the preparation and check of each scenario.
 """
 
 import os
@@ -32,7 +32,7 @@ WHOLE = (pytest.mark.long, pytest.mark.timeout(2700))
     "scenario", [name if name in FEW else pytest.param(name, marks=pytest.mark.long) for name in SMALL]
 )
 def test_the_run_after_a_full_disk_leads_to_the_right_end(scenario: str) -> None:
-    """Each call of a hot program that needs room finds none, once: no step, note or end is lost."""
+    """Each writing call of a hot program fails once: no step, note or end is lost."""
     done = drive("drive", scenario, 1, FULL)
 
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
@@ -53,15 +53,15 @@ def test_the_run_after_a_kill_leads_to_the_right_end(scenario: str, each: int) -
 
 
 @pytest.mark.parametrize("scenario", ["sample", *(pytest.param(name, marks=WHOLE) for name in campaigns.SCENARIOS)])
-def test_each_task_of_a_campaign_is_run_once_whatever_is_killed(scenario: str) -> None:
-    """At each line of the runner, of nikita and of what acts as the owner, around each client."""
+def test_each_campaign_task_runs_once_whichever_process_is_killed(scenario: str) -> None:
+    """The kills come at each line of the runner, nikita and root's helper, and around each client."""
     done = drive("campaigns", scenario, 1)
 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def drive(module: str, scenario: str, each: int, *how: str) -> subprocess.CompletedProcess[str]:
-    """Run a scenario, which makes mounts of its own."""
+    """Run a scenario, which mounts its own filesystems."""
     return subprocess.run(
         [sys.executable, "-m", f"tests.injection.{module}", scenario, str(each), *how],
         cwd=Path(__file__).parents[2],
