@@ -35,7 +35,7 @@ def config(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(path)
 
 
-def test_a_home_without_records_has_accounted_for_nobodys_job(tmp_path: Path, config: str) -> None:
+def test_a_home_cluster_without_accounting_has_no_record_of_any_job(tmp_path: Path, config: str) -> None:
     with pytest.raises(NoAccountedJob, match="no accounting record, at home or away"):
         read_home_remote_accounting("12", NOW, publish(tmp_path, shown()), config)
 
@@ -44,11 +44,11 @@ def test_a_home_without_records_has_accounted_for_nobodys_job(tmp_path: Path, co
 
 @pytest.mark.parametrize("config", [EMBEDDED], indirect=True)
 @pytest.mark.parametrize("words", [("12",), ("job.sh",)])
-def test_a_home_that_does_not_tell_requests_is_not_asked(words: tuple[str, ...], config: str) -> None:
+def test_a_home_cluster_that_does_not_show_requests_explains_no_submission(words: tuple[str, ...], config: str) -> None:
     with pytest.raises(RemoteJobActNotDone, match="kind embedded does not show the requests of its jobs"):
         explain_submission(words, "beta", config)
 
 
-def test_jobs_of_another_system_are_changed_by_its_own_commands() -> None:
+def test_jobs_of_another_batch_system_are_changed_by_its_own_commands() -> None:
     with pytest.raises(RemoteJobActNotDone, match="gamma is of kind oar: use the commands of oar"):
         job_alterer_of_cluster(OarServerAccess(timeout_s=15), "gamma")

@@ -63,7 +63,9 @@ DO = pytest.mark.parametrize("do", [bring, pause])
 
 
 @DO
-def test_what_nobody_takes_is_taken_back(places: tuple[str, str], do: Callable[[tuple[str, str]], object]) -> None:
+def test_a_file_that_no_runner_reads_is_removed_again(
+    places: tuple[str, str], do: Callable[[tuple[str, str]], object]
+) -> None:
     with pytest.raises(NoRunnerForRequest):
         do(places)
 
@@ -82,7 +84,7 @@ def test_what_nobody_takes_is_taken_back(places: tuple[str, str], do: Callable[[
         (CampaignOwnerRequestVerb.SUBSCRIBE, "no gridbridge-runner takes requests now; nothing is changed"),
     ],
 )
-def test_who_only_asks_is_not_told_that_nothing_was_stored(
+def test_the_message_about_a_missing_runner_depends_on_the_request(
     places: tuple[str, str], verb: CampaignOwnerRequestVerb, told: str
 ) -> None:
     with pytest.raises(NoRunnerForRequest, match=told):
@@ -90,7 +92,9 @@ def test_who_only_asks_is_not_told_that_nothing_was_stored(
 
 
 @DO
-def test_what_was_taken_is_not_called_undone(places: tuple[str, str], do: Callable[[tuple[str, str]], object]) -> None:
+def test_a_request_that_the_runner_read_is_not_reported_as_undone(
+    places: tuple[str, str], do: Callable[[tuple[str, str]], object]
+) -> None:
     killed = Killed(places)
 
     with pytest.raises(RunnerAnswerTimeout):
@@ -115,14 +119,14 @@ def test_what_was_taken_is_not_called_undone(places: tuple[str, str], do: Callab
     ],
     ids=["bring", "pause"],
 )
-def test_what_was_taken_is_waited_for(
+def test_a_request_that_the_runner_read_is_awaited(
     monkeypatch: pytest.MonkeyPatch,
     places: tuple[str, str],
     do: Callable[[tuple[str, str]], object],
     told: object,
     answer: object,
 ) -> None:
-    """A runner that was killed is begun anew by cron or systemd."""
+    """Cron or systemd starts a killed runner again."""
     monkeypatch.setattr(campaign_client, "TAKEN_S", LONG_S)
     Killed(places, told)
 
@@ -130,8 +134,8 @@ def test_what_was_taken_is_waited_for(
 
 
 @pytest.mark.parametrize("missing", ["spool/campaigns", "spool"])
-def test_a_folder_of_the_service_that_is_missing_is_named(tmp_path: Path, missing: str) -> None:
-    """The host has what the service publishes, so it is no login node."""
+def test_an_error_names_the_missing_folder_of_the_service(tmp_path: Path, missing: str) -> None:
+    """The host has the published files, so it is no login node."""
     published, folder = tmp_path / "published", tmp_path / "spool/campaigns"
     published.mkdir()
     if missing != "spool":
@@ -142,6 +146,6 @@ def test_a_folder_of_the_service_that_is_missing_is_named(tmp_path: Path, missin
         bring((str(folder), str(published)))
 
 
-def test_a_host_without_any_folder_of_the_service_is_told_as_such(tmp_path: Path) -> None:
+def test_on_a_host_without_the_service_users_are_sent_to_the_transfer_host(tmp_path: Path) -> None:
     with pytest.raises(NoRunnerForRequest, match="submit campaigns on the transfer host"):
         bring((f"{tmp_path}/spool/campaigns", f"{tmp_path}/published"))

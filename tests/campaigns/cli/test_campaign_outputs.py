@@ -60,7 +60,7 @@ def _beta(tmp_path: Path) -> TaskOutputFolderAtCluster:
 
 
 @pytest.mark.parametrize("is_file", [True, False], ids=["a file", "in a file"])
-def test_what_is_no_folder_takes_no_outputs(tmp_path: Path, is_file: bool) -> None:
+def test_outputs_are_not_fetched_into_a_path_that_is_no_folder(tmp_path: Path, is_file: bool) -> None:
     (tmp_path / "x").write_text("")
     to = str(tmp_path / ("x" if is_file else "x/y"))
 
@@ -68,25 +68,25 @@ def test_what_is_no_folder_takes_no_outputs(tmp_path: Path, is_file: bool) -> No
         fetch_task_outputs((), to, {})
 
 
-def test_a_folder_of_anothers_takes_no_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_are_not_fetched_into_an_unwritable_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
 
     with pytest.raises(StateError, match="you may not write there"):
         fetch_task_outputs((), str(tmp_path), {})
 
 
-def test_the_end_of_a_stream_is_read_where_it_is(beta: TaskOutputFolderAtCluster) -> None:
-    """A task without the file is left out, and bytes that are no text are replaced."""
+def test_the_end_of_each_tasks_output_is_read(beta: TaskOutputFolderAtCluster) -> None:
+    """A task without the file is left out, and bytes that are not UTF-8 are replaced."""
     assert read_task_output_tails(TASKS, OUT, 100, {"beta": beta}) == ({0: "one\n"}, [])
     Path(beta.folder, "1.2.out").write_text("")
     assert read_task_output_tails(TASKS, OUT, 100, {"beta": beta}) == ({0: "one\n", 1: ""}, [])
     assert read_task_output_tails(TASKS, ERR, 4, {"beta": beta}) == ({0: "b\ufffd\n", 1: "end\n"}, [])
 
 
-def test_ended_tasks_are_fetched_and_what_is_missing_is_left_out(
+def test_outputs_of_ended_tasks_are_fetched_and_missing_files_are_left_out(
     beta: TaskOutputFolderAtCluster, tmp_path: Path
 ) -> None:
-    """A cluster that is gone is told, and the rest is fetched."""
+    """Unreadable clusters are reported, and all other outputs are fetched."""
     gone = replace(ENDED, number=2, cluster="omega")
     lost = replace(ENDED, number=3, cluster="gamma")
     nowhere = TaskOutputFolderAtCluster(login=None, folder=f"{tmp_path}/none", timeout_s=9)
@@ -102,7 +102,9 @@ def test_ended_tasks_are_fetched_and_what_is_missing_is_left_out(
     ]
 
 
-def test_the_outputs_of_successes_are_fetched(beta: TaskOutputFolderAtCluster, tmp_path: Path) -> None:
+def test_declared_outputs_are_fetched_only_for_successful_tasks(
+    beta: TaskOutputFolderAtCluster, tmp_path: Path
+) -> None:
     for number in (0, 1):
         (Path(beta.folder) / f"{number}/logs").mkdir(parents=True)
         (Path(beta.folder) / f"{number}/logs/run").write_text("done\n")
@@ -115,8 +117,8 @@ def test_the_outputs_of_successes_are_fetched(beta: TaskOutputFolderAtCluster, t
     assert not (tmp_path / "here/1").exists()
 
 
-def test_an_output_that_is_a_folder_is_fetched_whole(beta: TaskOutputFolderAtCluster, tmp_path: Path) -> None:
-    """As rsync does from a cluster by ssh; links to folders are not followed."""
+def test_an_output_folder_is_fetched_with_all_its_files(beta: TaskOutputFolderAtCluster, tmp_path: Path) -> None:
+    """Rsync does the same over ssh; links to folders are not followed."""
     inner = Path(beta.folder, "0/dir/a/b")
     inner.mkdir(parents=True)
     (inner / "c").write_text("c\n")
@@ -130,8 +132,7 @@ def test_an_output_that_is_a_folder_is_fetched_whole(beta: TaskOutputFolderAtClu
     assert not (to / "0/dir/a/b/up").exists()
 
 
-def test_what_is_there_is_not_carried_again(beta: TaskOutputFolderAtCluster, tmp_path: Path) -> None:
-    """As rsync leaves it alone; what has changed since is."""
+def test_unchanged_files_are_not_copied_again(beta: TaskOutputFolderAtCluster, tmp_path: Path) -> None:
     fetch_task_outputs(TASKS, f"{tmp_path}/here", {"beta": beta})
     names = ("0.1.out", "0.1.err")
     before = [(tmp_path / "here" / name).stat().st_ino for name in names]
@@ -143,8 +144,10 @@ def test_what_is_there_is_not_carried_again(beta: TaskOutputFolderAtCluster, tmp
     assert (tmp_path / "here/0.1.err").read_text() == "more than that\n"
 
 
-def test_a_file_that_cannot_be_fetched_keeps_no_other_from_it(beta: TaskOutputFolderAtCluster, tmp_path: Path) -> None:
-    """As rsync goes on from a cluster by ssh; the first is told, and how many more there are."""
+def test_a_file_that_cannot_be_copied_does_not_stop_the_other_copies(
+    beta: TaskOutputFolderAtCluster, tmp_path: Path
+) -> None:
+    """The report has the first error and the number of further errors."""
     to = tmp_path / "here"
     for name in ("0.1.out", "0.1.err"):
         (to / name / "x").mkdir(parents=True)
@@ -156,15 +159,15 @@ def test_a_file_that_cannot_be_fetched_keeps_no_other_from_it(beta: TaskOutputFo
     assert "and 1 more" in done.problem
 
 
-def test_fetching_into_the_folder_itself_leaves_it_as_it_is(beta: TaskOutputFolderAtCluster) -> None:
-    """Clusters that share a home have their outputs there already."""
+def test_fetching_into_the_output_folder_itself_changes_no_file(beta: TaskOutputFolderAtCluster) -> None:
+    """Clusters with a shared home directory have their outputs in the folder already."""
     done = fetch_task_outputs(TASKS, beta.folder, {"beta": beta})
 
     assert (done[0].files, done[0].problem) == (3, "")
     assert Path(beta.folder, "0.1.out").read_text() == "one\n"
 
 
-def test_no_link_that_others_may_have_put_there_is_followed(beta: TaskOutputFolderAtCluster, tmp_path: Path) -> None:
+def test_fetching_follows_no_link_in_the_target_folder(beta: TaskOutputFolderAtCluster, tmp_path: Path) -> None:
     (Path(beta.folder) / "0").mkdir()
     (Path(beta.folder) / "0/run").write_text("done\n")
     mine, here = tmp_path / "mine", tmp_path / "here"
@@ -181,7 +184,7 @@ def test_no_link_that_others_may_have_put_there_is_followed(beta: TaskOutputFold
     assert "0 is a link" in done.problem
 
 
-def test_by_ssh_none_is_followed_either(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_fetching_over_ssh_follows_no_link(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[object] = []
     monkeypatch.setattr(rsync, "rsync_files_from_host", lambda *_, follows, **__: asked.append(follows))
     gamma = TaskOutputFolderAtCluster(login=SshLogin(host="g", user="al"), folder="./campaign.7", timeout_s=9)
@@ -191,8 +194,8 @@ def test_by_ssh_none_is_followed_either(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert asked == [False]
 
 
-def test_a_folder_of_anothers_is_not_used_unless_it_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They may have made it before, where everybody may make one, and would have the outputs."""
+def test_a_default_folder_owned_by_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user could create the folder first, and would get the outputs."""
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
 
     assert fetch_task_outputs((), str(tmp_path), {}) == ()
@@ -200,7 +203,7 @@ def test_a_folder_of_anothers_is_not_used_unless_it_is_chosen(tmp_path: Path, mo
         fetch_task_outputs((), str(tmp_path), {}, is_chosen=False)
 
 
-def test_a_cluster_by_ssh_is_fetched_as_oneself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_outputs_are_fetched_over_ssh_with_the_users_own_login(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[tuple[str, list[str], str]] = []
 
     def pull(login: SshLogin, names: list[str], source: str, _to: str, *_: object, **__: object) -> bool:
@@ -233,8 +236,10 @@ def bring(folder: Path, number: int, jdl: Jdl, *parameters: str) -> None:
         ("runs", "{home}/runs/campaign.7", "./runs/campaign.7"),
     ],
 )
-def test_the_folder_is_below_the_home_of_each_cluster(tmp_path: Path, directory: str, local: str, far: str) -> None:
-    """As task.sh makes it; where there is a login, from the home there."""
+def test_relative_output_folders_are_below_the_home_directory_at_each_cluster(
+    tmp_path: Path, directory: str, local: str, far: str
+) -> None:
+    """task.sh uses the same folder."""
     wish = JdlSettingsAtCluster(exec_file="x", exec_directory=directory)
     bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": wish, "gamma": wish, "gone": wish}))
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
@@ -247,7 +252,7 @@ def test_the_folder_is_below_the_home_of_each_cluster(tmp_path: Path, directory:
     }
 
 
-def test_root_is_told_whose_home_has_the_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_root_gets_the_owners_name_instead_of_the_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": JdlSettingsAtCluster(exec_file="x")}))
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
     monkeypatch.setattr(campaign_files_of_owners, "uid_of_campaign_owner", lambda *_: 1)
@@ -269,10 +274,10 @@ def _published(tmp_path: Path) -> str:
     return folder
 
 
-def test_gridfetch_tells_what_it_fetched_from_each_cluster(
+def test_gridfetch_reports_the_fetched_files_of_each_cluster(
     published: str, beta: TaskOutputFolderAtCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And ends with 1 where something could not be read."""
+    """The exit status is 1 if an output could not be read."""
     monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {"beta": beta})
     argv = ["7", f"{tmp_path}/to", "--published", published]
 
@@ -285,7 +290,7 @@ def test_gridfetch_tells_what_it_fetched_from_each_cluster(
     assert "gridfetch: beta: not configured any more" in again.output
 
 
-def test_gridfetch_of_anothers_campaign_is_refused(
+def test_gridfetch_refuses_missing_and_foreign_campaigns(
     published: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(
@@ -301,7 +306,7 @@ def test_gridfetch_of_anothers_campaign_is_refused(
     assert module.gridfetch is gridfetch
 
 
-def test_failed_tasks_are_brought_again_as_a_campaign(published: str, tmp_path: Path) -> None:
+def test_failed_tasks_are_submitted_again_as_a_campaign(published: str, tmp_path: Path) -> None:
     jdl = Jdl(name="sweep", clusters={"beta": JdlSettingsAtCluster(exec_file="run", slots=2)})
     bring(tmp_path, 7, jdl, "a 1", "b 'it is'", "c")
 
@@ -312,7 +317,7 @@ def test_failed_tasks_are_brought_again_as_a_campaign(published: str, tmp_path: 
 
 
 @pytest.mark.parametrize("before", CampaignType)
-def test_failed_tasks_are_brought_as_the_type_that_is_asked_for(
+def test_failed_tasks_are_submitted_again_with_the_requested_campaign_type(
     published: str, tmp_path: Path, before: CampaignType
 ) -> None:
     clusters = {"beta": JdlSettingsAtCluster(exec_file="run")}
@@ -326,7 +331,7 @@ def test_failed_tasks_are_brought_as_the_type_that_is_asked_for(
     assert types == [CampaignType.TEST, CampaignType.DEFAULT, before]
 
 
-def test_a_task_that_we_cancelled_is_not_brought_again(published: str, tmp_path: Path) -> None:
+def test_a_task_cancelled_by_its_owner_is_not_submitted_again(published: str, tmp_path: Path) -> None:
     unwanted = replace(ENDED, outcome=TaskAttemptOutcome.UNWANTED)
     deleted = replace(ENDED, number=1, outcome=TaskAttemptOutcome.CANCELLED)
     bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlSettingsAtCluster(exec_file="run")}), "a", "b")
@@ -339,7 +344,7 @@ def test_a_task_that_we_cancelled_is_not_brought_again(published: str, tmp_path:
 @pytest.mark.parametrize(
     ("state", "again"), [(CampaignState.TERMINATED, ("b", "c")), (CampaignState.CANCELLED, ("b",))]
 )
-def test_tasks_that_root_refused_to_send_have_failed(
+def test_tasks_that_root_refused_to_submit_count_as_failed(
     tmp_path: Path, state: CampaignState, again: tuple[str, ...]
 ) -> None:
     folder = f"{tmp_path}/published"
@@ -353,7 +358,7 @@ def test_tasks_that_root_refused_to_send_have_failed(
     assert gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), folder).parameters == again
 
 
-def test_what_somebody_else_put_in_a_campaigns_place_is_not_obeyed(
+def test_a_campaign_file_of_another_user_is_refused(
     published: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlSettingsAtCluster(exec_file="evil")}), "a", "b", "c")
@@ -365,14 +370,14 @@ def test_what_somebody_else_put_in_a_campaigns_place_is_not_obeyed(
         gridsub_campaign_source.campaign_with_added_tasks(7, None, "[]", str(tmp_path))
 
 
-def test_a_damaged_file_of_ones_own_is_told_as_that(published: str, tmp_path: Path) -> None:
+def test_a_damaged_campaign_file_is_reported_as_damaged(published: str, tmp_path: Path) -> None:
     (tmp_path / "c.7").write_text("no JSON")
 
     with pytest.raises(ForeignOrMissingCampaignFile, match="the campaign's file is damaged"):
         gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), published)
 
 
-def test_another_persons_campaign_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_campaign_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bring(tmp_path, 7, Jdl(name="n"), "a")
     campaign_files_of_owners.require_own_campaign(7, str(tmp_path))
     campaign_files_of_owners.require_own_campaign(8, str(tmp_path))
@@ -383,7 +388,7 @@ def test_another_persons_campaign_is_told_as_that(tmp_path: Path, monkeypatch: p
         campaign_files_of_owners.require_own_campaign(7, str(tmp_path))
 
 
-def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:
+def test_declared_outputs_outside_the_tasks_folder_are_ignored(tmp_path: Path) -> None:
     names = ("../../.bashrc", "/etc/passwd", "a/../../b", "fine/one.txt")
     clusters = {"alpha": JdlSettingsAtCluster(exec_file="run", exec_directory="/tmp")}
     bring(tmp_path, 7, Jdl(name="n", clusters=clusters, outputs=names), "a")
@@ -395,7 +400,7 @@ def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:
     assert [place.outputs for place in found.values()] == [("fine/one.txt",)]
 
 
-def test_what_can_not_be_tried_again_is_refused(published: str, tmp_path: Path) -> None:
+def test_retrying_without_failed_tasks_is_refused(published: str, tmp_path: Path) -> None:
     with pytest.raises(ForeignOrMissingCampaignFile):
         gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), published)
     with pytest.raises(ConfigError, match="no campaign 8"):

@@ -55,7 +55,7 @@ def stat(published: str, *options: str) -> Result:
     return CliRunner().invoke(gridstat, [*options, "--published", published], standalone_mode=False)
 
 
-def test_gridstat_prints_the_lines_that_scripts_of_cigri_read(published: str) -> None:
+def test_gridstat_prints_campaigns_in_cigris_columns(published: str) -> None:
     lines = stat(published).output.splitlines()
 
     assert lines[0] == HEAD
@@ -69,8 +69,8 @@ def test_gridstat_prints_the_lines_that_scripts_of_cigri_read(published: str) ->
     assert lines[1][32:49].rstrip() == "alice"
 
 
-def test_a_line_is_cigris_to_the_letter(published: str) -> None:
-    """With the blanks and the dashes in which its users' scripts look for their columns."""
+def test_gridstat_lines_equal_cigris_lines_exactly(published: str) -> None:
+    """Scripts of CiGri's users read the columns by their blanks and dashes."""
     assert stat(published).output.splitlines()[:3] == [
         "Campaign id Name                User             Submission time     S  Progress",
         "1           sweep               alice            2026-01-01 12-00-01 T  300/300 (100%)",
@@ -83,7 +83,7 @@ def test_a_line_is_cigris_to_the_letter(published: str) -> None:
     [("published", "campaigns.json: not what this version of gridbridge publishes"), ("x", "x: no")],
     ids=["odd", "not there"],
 )
-def test_what_can_not_be_read_is_told_in_a_line(
+def test_unreadable_published_files_are_reported_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], folder: str, said: str
 ) -> None:
     (tmp_path / "published").mkdir()
@@ -100,7 +100,7 @@ def test_what_can_not_be_read_is_told_in_a_line(
     assert said in err
 
 
-def test_gridstat_tells_how_good_earlier_forecasts_were(tmp_path: Path) -> None:
+def test_gridstat_shows_the_accuracy_of_earlier_forecasts(tmp_path: Path) -> None:
     listed = (shown(1, 3, CampaignState.IN_TREATMENT), shown(2, 3, CampaignState.CANCELLED))
     errors = ShownForecastErrors(forecasts=12, p90_held=11, median_error=0.08)
     known = ShownCampaigns(at=NOON, campaigns=listed, errors=errors)
@@ -114,13 +114,13 @@ def test_gridstat_tells_how_good_earlier_forecasts_were(tmp_path: Path) -> None:
     assert "earlier forecasts" not in stat(str(tmp_path), "2", "-f").output
 
 
-def test_gridstat_shows_one_campaign_or_those_of_one_user(published: str) -> None:
+def test_gridstat_shows_one_campaign_or_the_campaigns_of_one_user(published: str) -> None:
     assert stat(published, "-H", "2").output.split()[0] == "2"
     assert len(stat(published, "-u", "alice").output.splitlines()) == 4
     assert stat(published, "-H", "-u", "nobody").output == ""
 
 
-def test_gridstat_of_an_unknown_campaign_ends_with_1(published: str) -> None:
+def test_gridstat_exits_with_1_for_an_unknown_campaign(published: str) -> None:
     done = stat(published, "99")
 
     assert done.return_value == 1
@@ -135,13 +135,13 @@ def test_gridstat_of_an_unknown_campaign_ends_with_1(published: str) -> None:
         (["-j", "2.0", "-O", "-E"], "give one of -C, -O and -E, not several"),
     ],
 )
-def test_options_that_do_not_go_together_are_told(published: str, options: list[str], words: str) -> None:
+def test_conflicting_options_of_gridstat_are_reported(published: str, options: list[str], words: str) -> None:
     done = stat(published, *options)
 
     assert str(done.exception) == words
 
 
-def test_a_site_without_campaigns_shows_none(tmp_path: Path) -> None:
+def test_gridstat_shows_only_the_header_without_campaigns(tmp_path: Path) -> None:
     assert stat(str(tmp_path)).output.splitlines() == [HEAD]
 
 
@@ -186,8 +186,8 @@ def test_a_site_without_campaigns_shows_none(tmp_path: Path) -> None:
         (["-b", "y", "hostname"], 2, "No such option '-b'"),
     ],
 )
-def test_gridsub_says_what_is_wrong(options: list[str], status: int, words: str) -> None:
-    """1 is a campaign that is refused, 2 a wrong command line."""
+def test_gridsub_reports_each_mistake_with_its_exit_status(options: list[str], status: int, words: str) -> None:
+    """Exit status 1 is a refused campaign, 2 a wrong command line."""
     done = CliRunner().invoke(gridsub, options, standalone_mode=False)
 
     assert getattr(done.exception, "exit_code", done.return_value) == status
@@ -204,8 +204,7 @@ def _no_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("no_host")
 @pytest.mark.parametrize("type_", ["test", "default"])
-def test_a_campaign_is_of_a_type(type_: str) -> None:
-    """In CiGri's small letters."""
+def test_gridsub_accepts_campaign_types_in_small_letters(type_: str) -> None:
     text = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
 
     done = CliRunner().invoke(gridsub, ["-t", type_, "-j", text], standalone_mode=False)
@@ -213,7 +212,7 @@ def test_a_campaign_is_of_a_type(type_: str) -> None:
     assert done.return_value == 75
 
 
-def test_a_campaign_that_was_taken_is_told_in_cigris_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gridsub_reports_a_stored_campaign_in_cigris_words(monkeypatch: pytest.MonkeyPatch) -> None:
     text = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
     monkeypatch.setattr(campaign_client, "submit_campaign", lambda _: 12)
 
@@ -224,7 +223,7 @@ def test_a_campaign_that_was_taken_is_told_in_cigris_words(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("option", ["-d", "--details"])
-def test_a_campaign_that_was_taken_is_told_with_all_of_it(monkeypatch: pytest.MonkeyPatch, option: str) -> None:
+def test_gridsub_prints_the_stored_campaign_as_json_with_details(monkeypatch: pytest.MonkeyPatch, option: str) -> None:
     """CiGri's -d prints its JSON between the two lines that scripts read."""
     text = '{"name": "n", "nb_jobs": 3, "exec_file": "x", "clusters": {"beta": {}}}'
     monkeypatch.setattr(campaign_client, "submit_campaign", lambda _: 12)
@@ -239,8 +238,8 @@ def test_a_campaign_that_was_taken_is_told_with_all_of_it(monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures("no_host")
-def test_where_nobody_takes_campaigns_nothing_is_stored() -> None:
-    """75: it may be tried again elsewhere, or later."""
+def test_without_a_runner_commands_exit_with_75() -> None:
+    """A script may try the command again on another host, or later."""
     text = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
 
     brought = CliRunner().invoke(gridsub, ["-j", text], standalone_mode=False)
@@ -255,10 +254,10 @@ JDL = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
 
 
 @pytest.mark.parametrize(("command", "words"), [(gridsub, ["-j", JDL]), (griddel, ["1"]), (gridnotify, ["-l"])])
-def test_what_may_be_done_has_a_status_of_its_own(
+def test_an_unanswered_request_has_its_own_exit_status(
     monkeypatch: pytest.MonkeyPatch, command: Command, words: list[str]
 ) -> None:
-    """Who repeats it after 75 would do it twice."""
+    """A script that repeats commands after 75 would do the request twice."""
 
     def unanswered(*_: object, **__: object) -> None:
         raise campaign_client.RunnerAnswerTimeout(campaign_client.UNANSWERED)
@@ -278,7 +277,7 @@ def test_what_may_be_done_has_a_status_of_its_own(
     [("{}", 1, "ConfigError"), (JDL, 75, "NoRunnerForRequest"), ('{"name": "odd"}', 2, "RuntimeError")],
     ids=["refused", "unreachable", "unexpected"],
 )
-def test_who_looks_for_a_mistake_of_ours_sees_where_an_error_came_from(
+def test_the_debug_option_prints_a_traceback(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     options: list[str],
@@ -286,7 +285,7 @@ def test_who_looks_for_a_mistake_of_ours_sees_where_an_error_came_from(
     status: int,
     error: str,
 ) -> None:
-    """On standard error; the exit status is the same one."""
+    """Standard error gets the traceback; the exit status does not change."""
     read = gridsub_campaign_source.read_jdl
 
     def reads(source: str, said: str, type_: str) -> ParsedJdl:
@@ -317,15 +316,15 @@ def test_who_looks_for_a_mistake_of_ours_sees_where_an_error_came_from(
         (["-j", f"1.{'9' * 5000}"], "campaign 1: it has no such task"),
     ],
 )
-def test_a_number_beyond_all_is_told_at_once(options: list[str], told: str) -> None:
+def test_a_huge_campaign_or_task_number_is_refused_at_once(options: list[str], told: str) -> None:
     done = CliRunner().invoke(griddel, options, standalone_mode=False)
 
     assert (done.return_value, done.output) == (1, f"griddel: {told}\n")
 
 
 @pytest.mark.parametrize("options", [[], ["-f"]], ids=["script", "JDL"])
-def test_a_file_that_is_no_text_is_told_with_its_line(tmp_path: Path, options: list[str]) -> None:
-    """As an old script with a comment in Latin-1."""
+def test_a_file_that_is_not_utf_8_is_reported_with_its_line(tmp_path: Path, options: list[str]) -> None:
+    """An example is an old script with a comment in Latin-1."""
     (tmp_path / "job.sh").write_bytes(b"#!/bin/sh\n# caf\xe9\n")
 
     done = CliRunner().invoke(gridsub, [*options, str(tmp_path / "job.sh")], standalone_mode=False)
@@ -343,10 +342,10 @@ def test_a_file_that_is_no_text_is_told_with_its_line(tmp_path: Path, options: l
         (["--purge", "1", "2"], CampaignOwnerRequestVerb.PURGE, "purged"),
     ],
 )
-def test_griddel_does_what_its_option_says_to_each_campaign(
+def test_griddel_acts_on_each_campaign_as_its_option_says(
     monkeypatch: pytest.MonkeyPatch, options: list[str], verb: CampaignOwnerRequestVerb, said: str
 ) -> None:
-    """What can't be done to one is told, ends with 1, and stops nothing for the other."""
+    """A refused request for one campaign gives exit status 1, and does not stop the other requests."""
     asked: list[object] = []
     answers = {1: CampaignOwnerRequestReply.DONE, 2: CampaignOwnerRequestReply.DONE}
     monkeypatch.setattr(
@@ -381,8 +380,7 @@ def test_griddel_cancels_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "options", [[], ["a"], ["-p", "-r", "1"], ["1,2"], ["-c", ","], ["-j", "1"], ["-j", "1.2", "1"]]
 )
-def test_griddel_wants_ids(options: list[str]) -> None:
-    """2: a wrong command line."""
+def test_griddel_needs_valid_campaign_ids(options: list[str]) -> None:
     done = CliRunner().invoke(griddel, options, standalone_mode=False)
 
     assert getattr(done.exception, "exit_code", None) == 2
@@ -396,14 +394,14 @@ def test_griddel_wants_ids(options: list[str]) -> None:
         (["a.7"], "no id of a campaign"),
     ],
 )
-def test_griddel_of_a_task_says_how_a_task_is_cancelled(options: list[str], told: str) -> None:
+def test_griddel_with_a_task_id_shows_the_option_that_cancels_a_task(options: list[str], told: str) -> None:
     done = CliRunner().invoke(griddel, options, standalone_mode=False)
 
     assert str(done.exception).startswith(told)
 
 
-def test_root_submits_no_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Root would have to run it as root; only a spool of root's own is an embedded site's."""
+def test_root_cannot_submit_a_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only an embedded site, whose spool root owns, accepts campaigns of root."""
     spool = tmp_path / "spool"
     spool.mkdir()
     if os.getuid() == 0:
@@ -417,10 +415,10 @@ def test_root_submits_no_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(("option", "is_told"), [("--type", True), ("--wait", True), ("--seed", False)])
-def test_our_options_behind_a_script_are_told(
+def test_gridsub_options_after_the_script_cause_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, is_told: bool
 ) -> None:
-    """They are the script's words, as at qsub."""
+    """Qsub passes these words to the script too."""
     (tmp_path / "job.sh").write_text("echo $1\n")
     monkeypatch.setattr(campaign_client, "submit_campaign", lambda _: 12)
     argv = ["--clusters", "beta", str(tmp_path / "job.sh"), option]
@@ -431,7 +429,7 @@ def test_our_options_behind_a_script_are_told(
     assert "CAMPAIGN_ID=12" in done.stdout
 
 
-def test_a_jdl_in_the_place_of_a_script_is_refused(tmp_path: Path) -> None:
+def test_a_jdl_given_as_a_script_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "sweep.json"
     path.write_text('{"name": "a"}')
 
@@ -453,14 +451,14 @@ def test_a_jdl_in_the_place_of_a_script_is_refused(tmp_path: Path) -> None:
         (gridnotify, {"--list", "--mail", "--jabber", "--unsubscribe", "--severity", "--verbose"}),
     ],
 )
-def test_cigris_long_names_are_known(command: Command, names: set[str]) -> None:
-    """Scripts that were written for CiGri's commands type them, and ask for the version."""
+def test_commands_accept_cigris_long_option_names(command: Command, names: set[str]) -> None:
+    """Scripts written for CiGri's commands use these options, and ask for the version."""
     known = {word for each in command.params for word in each.opts}
 
     assert names | {"--version"} <= known
 
 
-def test_griddel_takes_what_scripts_of_cigri_type(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_griddel_accepts_the_options_of_cigris_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     answers = {1: CampaignOwnerRequestReply.DONE, 2: CampaignOwnerRequestReply.DONE}
     monkeypatch.setattr(

@@ -68,8 +68,8 @@ def run(command: object, published: str, *options: str) -> Result:
     )
 
 
-def test_open_events_show_behind_the_letter_of_the_state(published: str) -> None:
-    """As CiGri shows them."""
+def test_gridstat_marks_campaigns_with_open_events_by_the_letter_e(published: str) -> None:
+    """CiGri's gridstat does the same."""
     lines = run(gridstat, published, "-H").output.splitlines()
 
     assert [line[69:] for line in lines] == ["Re 17/100 (17%)", "R  17/100 (17%)"]
@@ -86,7 +86,7 @@ def test_open_events_show_behind_the_letter_of_the_state(published: str) -> None
         (["-c", "13"], []),
     ],
 )
-def test_events_are_those_of_a_campaign_of_clusters_or_one(
+def test_gridevents_selects_events_by_campaign_cluster_or_number(
     published: str, options: list[str], numbers: list[int]
 ) -> None:
     done = run(gridevents, published, *options, "--json")
@@ -94,7 +94,7 @@ def test_events_are_those_of_a_campaign_of_clusters_or_one(
     assert [one["number"] for one in json.loads(done.output)] == numbers
 
 
-def test_an_event_is_a_line_for_people(published: str) -> None:
+def test_gridevents_prints_a_readable_line_for_each_event(published: str) -> None:
     _, first, second = run(gridevents, published, "-c", "12").output.splitlines()
 
     assert " ".join(first.split()) == (
@@ -114,8 +114,10 @@ def test_an_event_is_a_line_for_people(published: str) -> None:
         (["-c", "13", "-f"], 0, "no event is open; nothing is changed"),
     ],
 )
-def test_gridevents_says_what_is_wrong(published: str, options: list[str], status: int, words: str) -> None:
-    """2 is a wrong command line."""
+def test_gridevents_reports_each_mistake_with_its_exit_status(
+    published: str, options: list[str], status: int, words: str
+) -> None:
+    """Exit status 2 is a wrong command line."""
     done = run(gridevents, published, *options)
 
     assert getattr(done.exception, "exit_code", done.return_value) == status
@@ -131,7 +133,7 @@ def test_gridevents_says_what_is_wrong(published: str, options: list[str], statu
     ],
     ids=["besides", "another", "alone"],
 )
-def test_a_sink_stays_open_when_tasks_run_again(
+def test_a_black_hole_event_stays_open_when_tasks_run_again(
     published: str, monkeypatch: pytest.MonkeyPatch, answers: dict[int, CampaignOwnerRequestReply], status: int
 ) -> None:
     monkeypatch.setattr(campaign_client, "ask_runner_to_act_on_campaigns", lambda *_, **__: answers)
@@ -149,7 +151,7 @@ def test_a_sink_stays_open_when_tasks_run_again(
         (CampaignOwnerRequestReply.FILE_REFUSED, "gridsub --retry-failed submits them again"),
     ],
 )
-def test_that_nothing_is_tried_again_is_told(
+def test_gridevents_says_why_no_task_runs_again(
     published: str, monkeypatch: pytest.MonkeyPatch, answer: CampaignOwnerRequestReply, instead: str
 ) -> None:
     monkeypatch.setattr(campaign_client, "ask_runner_to_act_on_campaigns", lambda *_, **__: {3: answer})
@@ -168,7 +170,7 @@ def test_that_nothing_is_tried_again_is_told(
         (CampaignState.TERMINATED, "the campaign has ended, and needs no action"),
     ],
 )
-def test_what_follows_from_an_older_state_file_is_told_as_the_campaign_is(
+def test_the_event_of_a_restored_state_file_depends_on_the_campaigns_state(
     published: str, state: CampaignState, then: str
 ) -> None:
     one = replace(campaign_client.published_campaigns(published)[0], state=state)
@@ -180,8 +182,7 @@ def test_what_follows_from_an_older_state_file_is_told_as_the_campaign_is(
     assert then in run(gridstat, published, "12", "-e").output
 
 
-def test_gridstat_shows_the_open_events_of_a_campaign(published: str) -> None:
-    """As CiGri's does."""
+def test_gridstat_shows_the_same_open_events_as_gridevents(published: str) -> None:
     shown = run(gridstat, published, "12", "-e").output
 
     assert shown == run(gridevents, published, "12").output
@@ -199,17 +200,17 @@ def test_gridstat_shows_the_open_events_of_a_campaign(published: str) -> None:
     ],
     ids=["events", "closing", "clusters", "gridstat", "gridwait", "gridfetch"],
 )
-def test_where_nothing_is_published_no_campaign_is_called_missing(
+def test_without_published_files_commands_name_the_missing_folder(
     tmp_path: Path, command: object, options: list[str]
 ) -> None:
-    """As on a login node without the mounts: the line says what is missing there."""
+    """An example is a login node without the mounted files."""
     done = run(command, str(tmp_path / "none"), *options)
 
     assert "no such folder; run this on the transfer host" in str(done.exception)
 
 
-def test_only_the_owner_reads_what_a_task_was_about(tmp_path: Path) -> None:
-    """It stands in the campaign's file, and in the task's output; neither steers a terminal."""
+def test_only_the_owner_sees_the_parameters_and_errors_of_a_failed_task(tmp_path: Path) -> None:
+    """Control characters in the parameters and the output are replaced."""
     header = {"clusters": {"beta": {"exec_directory": str(tmp_path)}}}
     data = campaign_files_of_owners.encode_campaign_file(header, ("a", "b 7\x1b[2J"))
     (tmp_path / "c.12").write_bytes(data)
@@ -226,10 +227,8 @@ def test_only_the_owner_reads_what_a_task_was_about(tmp_path: Path) -> None:
     assert published_events_and_tasks.first_failed_task_details(DOWN, str(tmp_path)) == ("", ())
 
 
-def test_root_waits_at_no_pipe_that_a_person_put_among_the_outputs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It reads what the task was about, and follows no path that its owner chose."""
+def test_root_opens_no_pipe_among_a_users_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root reads the task's parameters, and follows no path that the owner chose."""
     header = {"clusters": {"beta": {"exec_directory": str(tmp_path)}}}
     (tmp_path / "c.12").write_bytes(campaign_files_of_owners.encode_campaign_file(header, ("a", "b 7")))
     if not os.geteuid():
@@ -241,7 +240,7 @@ def test_root_waits_at_no_pipe_that_a_person_put_among_the_outputs(
     assert published_events_and_tasks.first_failed_task_details(FAILED, str(tmp_path)) == ("b 7", ())
 
 
-def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None:
+def test_parameters_of_added_tasks_are_shown_too(tmp_path: Path) -> None:
     header = {"clusters": {"beta": {"exec_directory": str(tmp_path)}}}
     (tmp_path / "campaign.12").mkdir()
     (tmp_path / "c.12").write_bytes(campaign_files_of_owners.encode_campaign_file(header, ("a",)))
@@ -256,7 +255,7 @@ def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None
     assert told == ["a", "b", "c 8", "d 9", ""]
 
 
-def test_only_the_owner_reads_where_tasks_could_not_start(tmp_path: Path) -> None:
+def test_only_the_owner_sees_the_exec_directory_of_failed_starts(tmp_path: Path) -> None:
     header = {"clusters": {"beta": {"exec_directory": "$HOME/a\x1bb"}}}
     (tmp_path / "c.12").write_bytes(campaign_files_of_owners.encode_campaign_file(header, ("a",)))
     event = replace(FAILED, kind=CampaignEventSubject.CAMPAIGN, code=CampaignEventCode.SETUP_ERROR)
@@ -277,12 +276,12 @@ def test_only_the_owner_reads_where_tasks_could_not_start(tmp_path: Path) -> Non
         (4, "the event closes when this works again; gridevents -e 4 -f tries at once"),
     ],
 )
-def test_an_event_is_told_with_what_its_owner_may_do(published: str, number: int, cure: str) -> None:
+def test_gridevents_shows_what_the_owner_can_do_about_an_event(published: str, number: int, cure: str) -> None:
     assert run(gridevents, published, "-e", str(number)).output.splitlines()[-1] == cure
 
 
-def test_clusters_are_lines_that_tell_more_when_asked(published: str) -> None:
-    """Their numbers, words and bars are CiGri's."""
+def test_gridclusters_shows_more_values_on_request(published: str) -> None:
+    """Numbers, words and bars are CiGri's."""
     assert run(gridclusters, published).output.splitlines() == ["1: beta", "2: gamma"]
     assert run(gridclusters, published, "-i").output.splitlines() == [
         "1: beta (gridengine, free:2/8)",
@@ -305,10 +304,10 @@ def test_clusters_are_lines_that_tell_more_when_asked(published: str) -> None:
     [(1, "", "free:3/8"), (60, "", "free:unknown/unknown"), (1, "down", "free:unknown/unknown")],
     ids=["fresh", "old", "down"],
 )
-def test_a_cluster_of_no_campaign_is_shown_as_the_poller_saw_it(
+def test_gridclusters_shows_the_pollers_values_of_a_cluster_without_campaigns(
     published: str, age_min: int, trouble: str, told: str
 ) -> None:
-    """The runner asks no cluster before the first campaign goes on there."""
+    """The runner does not query a cluster before its first campaign."""
     at = NOON - timedelta(minutes=age_min)
     seen = PublishedClusterAnswer(
         cluster="gamma", asked_at=at, taken_at=at, trouble=trouble, free_slots=3, slots=8, used=4
@@ -320,7 +319,7 @@ def test_a_cluster_of_no_campaign_is_shown_as_the_poller_saw_it(
     assert "free:2/8" in run(gridclusters, published, "-i").output.splitlines()[0]
 
 
-def test_a_cluster_is_told_with_its_open_events(published: str) -> None:
+def test_gridclusters_shows_the_open_events_of_each_cluster(published: str) -> None:
     events = (replace(REFUSED, why="no queue"), DOWN, OVER)
     published_campaign_files.publish_campaign_value_by_class(ShownCampaignEvents(at=NOON, events=events), published)
 
@@ -332,7 +331,7 @@ def test_a_cluster_is_told_with_its_open_events(published: str) -> None:
     ]
 
 
-def test_a_cluster_that_no_campaign_needs_is_not_asked(published: str) -> None:
+def test_gridclusters_says_that_a_cluster_without_campaigns_is_not_queried(published: str) -> None:
     published_campaign_files.publish_campaign_value_by_class(ShownCampaignEvents(at=NOON), published)
 
     assert run(gridclusters, published, "-i").output.splitlines()[1] == (
@@ -340,8 +339,8 @@ def test_a_cluster_that_no_campaign_needs_is_not_asked(published: str) -> None:
     )
 
 
-def test_a_bar_is_never_longer_than_its_cluster(published: str) -> None:
-    """Slots of best-effort tasks are used, and free for ordinary ones."""
+def test_a_usage_bar_counts_no_slot_twice(published: str) -> None:
+    """Slots of best-effort tasks are in use, and free for ordinary tasks."""
     full = replace(GRID[0], used=8, used_by_campaigns=8, free=0, free_for_normal=8)
     published_campaign_files.publish_campaign_value_by_class(
         ShownCampaignClusters(at=NOON, clusters=(full,)), published
@@ -355,7 +354,7 @@ def test_a_bar_is_never_longer_than_its_cluster(published: str) -> None:
 
 
 @pytest.mark.parametrize("slots", [1, 3, 7, 80, 81, 999])
-def test_a_bar_is_80_columns_wide(published: str, slots: int) -> None:
+def test_a_usage_bar_is_80_columns_wide(published: str, slots: int) -> None:
     third = slots // 3
     one = replace(GRID[0], slots=slots, used=2 * third, used_by_campaigns=third, free=third)
     published_campaign_files.publish_campaign_value_by_class(ShownCampaignClusters(at=NOON, clusters=(one,)), published)
@@ -363,15 +362,15 @@ def test_a_bar_is_80_columns_wide(published: str, slots: int) -> None:
     assert len(run(gridclusters, published, "-b").output.splitlines()[1]) == 80
 
 
-def test_a_site_without_campaigns_shows_no_clusters(tmp_path: Path) -> None:
-    """Why there are none goes to standard error, so that a script reads none."""
+def test_gridclusters_without_published_clusters_explains_this_on_standard_error(tmp_path: Path) -> None:
+    """Scripts read standard output, which stays empty."""
     done = run(gridclusters, str(tmp_path))
 
     assert done.stdout == ""
     assert done.stderr == "gridclusters: gridbridge-runner has published no cluster yet\n"
 
 
-def test_a_drained_cluster_is_shown_as_such(published: str) -> None:
+def test_gridclusters_marks_a_drained_cluster(published: str) -> None:
     drains.make_cluster_drains_folder(published)
     drains.drain_cluster("beta", PublishedClusterDrain(by="root", at=NOON, reason="Monday"), published)
 
@@ -380,7 +379,7 @@ def test_a_drained_cluster_is_shown_as_such(published: str) -> None:
     assert first.endswith("drained)")
 
 
-def test_without_a_word_all_open_events_are_shown(published: str) -> None:
+def test_gridevents_without_arguments_shows_all_open_events(published: str) -> None:
     lines = run(gridevents, published).output.splitlines()
 
     assert sum(" open " in f" {line} " for line in lines) == 3
@@ -393,7 +392,7 @@ def test_without_a_word_all_open_events_are_shown(published: str) -> None:
         ("-r", ["Event 3 closed", "Event 3: its tasks are sent again", "Event 4 closed"]),
     ],
 )
-def test_that_tasks_are_sent_again_is_told(
+def test_gridevents_reports_closed_events_and_retried_tasks(
     published: str, monkeypatch: pytest.MonkeyPatch, option: str, told: list[str]
 ) -> None:
     monkeypatch.setattr(

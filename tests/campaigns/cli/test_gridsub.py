@@ -41,7 +41,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *wo
         ("broken.json", "{"),
     ],
 )
-def test_a_jdl_that_was_typed_without_f_is_refused(
+def test_a_jdl_without_the_option_f_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, text: str
 ) -> None:
     Path(name).write_text(text)
@@ -52,10 +52,8 @@ def test_a_jdl_that_was_typed_without_f_is_refused(
     )
 
 
-def test_a_near_name_is_one_that_people_may_type(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """--ready is said by gridsub on a login node alone."""
+def test_gridsub_suggests_no_hidden_option(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Gridsub itself adds --ready on a login node."""
     status, (told,) = run(monkeypatch, capsys, "--aray", "1-3", "--", "echo")
 
     assert status == 2
@@ -63,7 +61,7 @@ def test_a_near_name_is_one_that_people_may_type(
     assert "--ready" not in told
 
 
-def test_a_check_behind_the_script_submits_nothing(
+def test_a_check_option_after_the_script_submits_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("job.sh").write_text("echo $1\n")
@@ -95,10 +93,10 @@ def test_a_check_behind_the_script_submits_nothing(
         (("-j", JDL.replace('"nb_jobs": 1', '"param_file": "none"')), 1),
     ],
 )
-def test_what_is_typed_wrongly_is_2_and_what_is_refused_is_1(
+def test_a_wrong_command_line_exits_with_2_and_a_refused_campaign_with_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], status: int
 ) -> None:
-    """A file that the command line names and nobody can read was typed wrongly; all is a line."""
+    """An unreadable file named by the command line is a wrong command line; each error is one line."""
     Path("empty").write_text("\n")
     Path("job.sh").write_text("echo\n")
     Path("wrong.sh").write_text("#$ -j maybe\n")
@@ -109,7 +107,9 @@ def test_what_is_typed_wrongly_is_2_and_what_is_refused_is_1(
     assert (ended, len(lines)) == (status, 1)
 
 
-def test_gridsub_alone_says_what_it_wants(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gridsub_without_arguments_lists_the_sources_of_a_campaign(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(monkeypatch, capsys) == (
         2,
         ["gridsub: give one of -f FILE, -j JSON, -, --array, --each-line, --retry-failed and a job script"],

@@ -45,8 +45,8 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return asked
 
 
-def test_a_command_goes_where_the_service_is(tmp_path: Path) -> None:
-    """Here where its folder is, also by a mount; else where gridbridge.toml says."""
+def test_a_command_runs_on_the_host_with_the_published_files(tmp_path: Path) -> None:
+    """Without the folder here, the command is relayed to the transfer host of gridbridge.toml."""
     path = configured(tmp_path)
 
     assert command_relay_and_runner_wait.transfer_host_to_relay_to(str(tmp_path), path) == ""
@@ -57,7 +57,7 @@ def test_a_command_goes_where_the_service_is(tmp_path: Path) -> None:
     assert command_relay_and_runner_wait.transfer_host_to_relay_to(str(tmp_path / "no"), configured(tmp_path, "")) == ""
 
 
-def test_a_campaign_goes_with_all_that_it_needs(asked: list[Any], tmp_path: Path) -> None:
+def test_a_relayed_campaign_includes_its_parameter_file(asked: list[Any], tmp_path: Path) -> None:
     (tmp_path / "lines").write_text("a 1\nb \u00e9\n")
     (tmp_path / "n.json").write_text('{"name": "n", "param_file": "lines", "exec_file": "x", "clusters": {"beta": {}}}')
 
@@ -73,7 +73,7 @@ def test_a_campaign_goes_with_all_that_it_needs(asked: list[Any], tmp_path: Path
     )
 
 
-def test_what_is_added_goes_with_its_lines(asked: list[Any], tmp_path: Path) -> None:
+def test_relayed_added_tasks_include_the_task_file(asked: list[Any], tmp_path: Path) -> None:
     (tmp_path / "more").write_text("c\n")
 
     CliRunner().invoke(gridsub_command, ["-c", "12", "-F", str(tmp_path / "more")], standalone_mode=False)
@@ -82,8 +82,8 @@ def test_what_is_added_goes_with_its_lines(asked: list[Any], tmp_path: Path) -> 
     assert [one[2:] for one in asked] == [("-c", "12", "-F", "-", b"c\n"), ("-c", "12", "-J", '["c"]', "--check", None)]
 
 
-def test_failed_tasks_are_looked_for_where_the_service_is(asked: list[Any]) -> None:
-    """There lie their campaign's file and what became of them."""
+def test_a_retry_of_failed_tasks_is_relayed_with_its_options(asked: list[Any]) -> None:
+    """The transfer host has the campaign's file and the outcomes of tasks."""
     for words in (["--retry-failed", "12"], ["--check", "-t", "test", "--retry-failed", "12"]):
         CliRunner().invoke(gridsub_command, words, standalone_mode=False)
 
@@ -94,19 +94,19 @@ def test_failed_tasks_are_looked_for_where_the_service_is(asked: list[Any]) -> N
 
 
 @pytest.mark.parametrize("more", [["-N", "name"], ["-f", "n.json"], ["--idempotent"]])
-def test_a_mistake_beside_failed_tasks_is_told_here(asked: list[Any], more: list[str]) -> None:
+def test_the_login_node_refuses_options_that_exclude_a_retry(asked: list[Any], more: list[str]) -> None:
     done = CliRunner().invoke(gridsub_command, ["--retry-failed", "12", *more])
 
     assert (done.exit_code, asked) == (2, [])
 
 
 @pytest.mark.parametrize("data", [b"", b"[]\na\n", b"{}\n", b"\xff\n"])
-def test_what_gridsub_does_not_send_is_told(data: bytes) -> None:
+def test_invalid_relayed_campaign_data_is_refused(data: bytes) -> None:
     with pytest.raises(ConfigError, match=r"^standard input: not what gridsub sends: "):
         gridsub_campaign_source.decode_jdl_from_login_node(data)
 
 
-def test_what_only_reads_goes_as_it_is(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gridstat_is_relayed_with_unchanged_arguments(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["gridstat", "12", "-f"])
 
     with pytest.raises(SystemExit) as ended:
@@ -117,7 +117,7 @@ def test_what_only_reads_goes_as_it_is(asked: list[Any], monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("words", "status"), [(["--help"], 0), (["--nosuch"], 2)])
-def test_help_and_mistakes_are_told_here(
+def test_the_login_node_itself_prints_help_and_usage_errors(
     asked: list[Any], monkeypatch: pytest.MonkeyPatch, words: list[str], status: int
 ) -> None:
     monkeypatch.setattr("sys.argv", ["gridstat", *words])
@@ -135,7 +135,7 @@ def test_help_and_mistakes_are_told_here(
         (gridfetch, ["12", "new"], ("12", "out"), "done"),
     ],
 )  # fmt: skip
-def test_what_is_written_there_is_brought_here(
+def test_files_written_by_a_relayed_command_are_copied_to_this_host(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -144,7 +144,7 @@ def test_what_is_written_there_is_brought_here(
     there: tuple[str, ...],
     said: str,
 ) -> None:
-    """A picture under its own name; what was there before is replaced."""
+    """A picture replaces an older picture of the same name."""
     asked: list[tuple[str, ...]] = []
 
     def bring(_: str, argv: tuple[str, ...], folder: str) -> int:
@@ -170,11 +170,9 @@ def test_what_is_written_there_is_brought_here(
     assert (files, (tmp_path / "new/a.png").read_text()) == ({"new/a.png", "new/0/b"}, "new")
 
 
-def test_nothing_is_brought_into_what_others_may_have_put_there(
+def test_relayed_files_are_not_copied_through_links_or_into_foreign_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By a link in the folder, or by the folder itself where nobody chose it."""
-
     def bring(_: str, __: tuple[str, ...], folder: str) -> int:
         (Path(folder) / "out/0").mkdir(parents=True)
         (Path(folder) / "out/0/b").write_text("b")
@@ -226,7 +224,7 @@ EITHER = "alpha-master was not reached, or the connection was lost"
         (gridstat, ["12"], "", 2, EITHER),
     ],
 )
-def test_a_lost_connection_is_not_called_a_host_that_is_not_reached(
+def test_a_lost_connection_and_an_unreached_host_have_different_exit_statuses(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -236,7 +234,7 @@ def test_a_lost_connection_is_not_called_a_host_that_is_not_reached(
     status: int,
     told: str,
 ) -> None:
-    """75 only where nothing can have been done: a script that repeats it does it once."""
+    """Exit status 75 means that nothing was done, so a script may repeat the command."""
     (tmp_path / "ssh").write_text(SSH.format(begins))
     (tmp_path / "ssh").chmod(0o755)
     defaults = (None, str(tmp_path / "ssh"), 1)

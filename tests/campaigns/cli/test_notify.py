@@ -41,8 +41,8 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(gridnotify, list(words), standalone_mode=True)
 
 
-def test_who_is_told_nothing_is_told_how_to(service: Service) -> None:
-    """On standard error, so that a script reads no line."""
+def test_gridnotify_without_subscriptions_shows_how_to_subscribe(service: Service) -> None:
+    """Standard output stays empty for scripts."""
     service.answer = {"subscriptions": []}
 
     done = run("-l")
@@ -51,7 +51,7 @@ def test_who_is_told_nothing_is_told_how_to(service: Service) -> None:
     assert "you have no subscriptions; use gridnotify -m ADDRESS -s high" in done.stderr
 
 
-def test_a_subscription_is_asked_for(service: Service) -> None:
+def test_gridnotify_subscribes_the_user(service: Service) -> None:
     done = CliRunner().invoke(gridnotify, ["--mail", "a@b", "-s", "high", "-v"], standalone_mode=False)
 
     assert (done.return_value, done.output) == (0, "Subscribed: mail on a@b\n")
@@ -61,7 +61,7 @@ def test_a_subscription_is_asked_for(service: Service) -> None:
 
 
 @pytest.mark.parametrize(("program", "told"), [("/nonexistent", "can't execute /nonexistent on this"), ("/bin/sh", "")])
-def test_a_program_that_is_not_there_is_told(service: Service, program: str, told: str) -> None:
+def test_gridnotify_warns_of_a_program_that_cannot_be_executed(service: Service, program: str, told: str) -> None:
     done = run("-p", program, "-s", "low")
 
     assert (done.exit_code, len(service.asked)) == (0, 1)
@@ -81,7 +81,9 @@ def test_a_program_that_is_not_there_is_told(service: Service, program: str, tol
         (("-p", "told", "-s", "low"), "an absolute path"),
     ],
 )
-def test_bad_words_are_refused_with_what_would_be_right(service: Service, words: tuple[str, ...], told: str) -> None:
+def test_gridnotify_refuses_wrong_options_with_the_expected_form(
+    service: Service, words: tuple[str, ...], told: str
+) -> None:
     done = run(*words)
 
     assert (done.exit_code, service.asked) == (2, [])
@@ -98,20 +100,22 @@ def test_bad_words_are_refused_with_what_would_be_right(service: Service, words:
         (None, 75),
     ],
 )
-def test_what_is_not_done_is_told(service: Service, answer: CampaignOwnerRequestReply | None, status: int) -> None:
+def test_gridnotify_reports_each_refusal_by_its_exit_status(
+    service: Service, answer: CampaignOwnerRequestReply | None, status: int
+) -> None:
     service.answer = None if answer is None else {"0": answer.value}
     done = CliRunner().invoke(gridnotify, ["-u", "-m", "a@b"], standalone_mode=False)
 
     assert done.return_value == status
 
 
-def test_a_severity_that_is_none_is_a_mistake_of_typing_in_any_case() -> None:
+def test_gridnotify_refuses_an_unknown_severity() -> None:
     for options in (["-m", "a@b", "-s", "bogus"], ["-u", "-m", "a@b", "-s", "bogus"]):
         with pytest.raises(click.UsageError, match="low, medium or high"):
             CliRunner().invoke(gridnotify, options, standalone_mode=False, catch_exceptions=False)
 
 
-def test_subscriptions_are_listed_as_cigri_does(service: Service) -> None:
+def test_gridnotify_lists_subscriptions_in_cigris_words(service: Service) -> None:
     service.answer = {"subscriptions": MINE}
     listed = CliRunner().invoke(gridnotify, ["-l"], standalone_mode=False).output
 

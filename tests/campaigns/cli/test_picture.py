@@ -35,8 +35,8 @@ def names(found: Axes) -> list[str]:
     return [one.get_text() for one in found.get_legend().get_texts()]
 
 
-def test_each_cluster_is_a_stack_as_high_as_what_ended_there() -> None:
-    """The upper edge of the second one is the sum of both."""
+def test_the_plot_stacks_the_ended_tasks_of_each_cluster() -> None:
+    """The upper edge of the second stack is the sum of both stacks."""
     found = axes()
     tops = [max(y for _, y in one.get_paths()[0].vertices) for one in found.collections]
 
@@ -44,7 +44,7 @@ def test_each_cluster_is_a_stack_as_high_as_what_ended_there() -> None:
     assert {"beta: 30", "gamma: 30"} <= {*names(found)}
 
 
-def test_what_failed_is_a_line_of_its_own() -> None:
+def test_the_plot_has_a_line_of_failed_tasks() -> None:
     found = axes()
     (line,) = [one for one in found.lines if str(one.get_label()).startswith("failed")]
 
@@ -52,7 +52,7 @@ def test_what_failed_is_a_line_of_its_own() -> None:
     assert 5 == max(line.get_ydata())
 
 
-def test_the_band_reaches_from_now_to_the_two_moments_of_the_forecast() -> None:
+def test_the_forecast_band_reaches_from_now_to_p50_and_p90() -> None:
     (band,) = axes().patches
     corners = [tuple(map(float, each)) for each in band.get_xy()[:3]]
 
@@ -61,12 +61,14 @@ def test_the_band_reaches_from_now_to_the_two_moments_of_the_forecast() -> None:
 
 
 @pytest.mark.parametrize(("band", "ended"), [((), 60), (BAND, 100)])
-def test_without_a_forecast_or_after_the_end_there_is_no_band(band: tuple[datetime, ...], ended: int) -> None:
+def test_the_plot_has_no_forecast_band_without_a_forecast_or_after_the_end(
+    band: tuple[datetime, ...], ended: int
+) -> None:
     assert [] == [*axes(band, ended).patches]
 
 
 @pytest.mark.parametrize("ending", plot_files.ENDINGS)
-def test_each_ending_that_is_taken_is_a_picture(tmp_path: Path, ending: str) -> None:
+def test_a_plot_is_saved_in_each_accepted_image_format(tmp_path: Path, ending: str) -> None:
     figure = Figure(figsize=(1, 1))
 
     plot_files.save_plot(figure, f"{tmp_path}/a.{ending.upper()}", 50)
@@ -75,7 +77,7 @@ def test_each_ending_that_is_taken_is_a_picture(tmp_path: Path, ending: str) -> 
     assert ending in figure.canvas.get_supported_filetypes()
 
 
-def test_what_can_not_be_put_in_its_place_leaves_nothing_beside_it(tmp_path: Path) -> None:
+def test_a_plot_that_cannot_be_saved_leaves_no_temporary_file(tmp_path: Path) -> None:
     (tmp_path / "a.png").mkdir()
 
     with pytest.raises(StandardOutputUnwritable, match=r"a\.png: Is a directory"):

@@ -8,7 +8,7 @@ from gridbridge.campaigns.cli import command_relay_and_runner_wait
 from gridbridge.cli import output_and_errors
 
 
-def test_a_long_wait_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_answer_of_the_runner_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     told, lines = Event(), list[str]()
 
     def complain(line: str) -> None:
@@ -23,7 +23,7 @@ def test_a_long_wait_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines == ["griddel: waiting for gridbridge-runner, 90 s at most (from cron it comes once a minute)"]
 
 
-def test_a_wait_for_what_was_taken_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_answer_to_a_read_request_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     told, lines = Event(), list[str]()
 
     def complain(line: str) -> None:
@@ -38,7 +38,7 @@ def test_a_wait_for_what_was_taken_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     assert lines == ["griddel: gridbridge-runner took the request and has not answered; waiting on, 600 s at most"]
 
 
-def test_a_short_wait_is_not_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_early_answer_of_the_runner_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with command_relay_and_runner_wait.report_late_runner_answer("griddel", after_s=3600.0):
         pass
 

@@ -30,7 +30,7 @@ LOADED = "import sys, gridbridge.campaigns.cli.{}; print(*sys.modules)"
         ("gridsub", SLOW),
     ],
 )
-def test_a_command_loads_nothing_slow_before_it_needs_it(command: str, slow: set[str]) -> None:
+def test_grid_commands_import_no_slow_module_at_start(command: str, slow: set[str]) -> None:
     program = (sys.executable, "-c", LOADED.format(command))
     loaded = subprocess.run(program, capture_output=True, check=True, text=True).stdout.split()
 

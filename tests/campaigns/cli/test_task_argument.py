@@ -102,7 +102,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     return site
 
 
-def test_everybody_sees_the_state_of_each_task(site: Site) -> None:
+def test_all_users_see_the_state_of_each_task(site: Site) -> None:
     lines = site.stat("-H", "-f", "7").output.splitlines()
 
     assert [line.split()[:2] for line in lines[2:7]] == [
@@ -117,8 +117,8 @@ def test_everybody_sees_the_state_of_each_task(site: Site) -> None:
     assert "north" not in site.stat("-f", "7").output
 
 
-def test_an_owner_sees_the_parameters(site: Site) -> None:
-    """The kernel says who that is: whose file can be read."""
+def test_the_owner_sees_the_parameters_of_tasks(site: Site) -> None:
+    """Only the owner can read the campaign file."""
     site.bring()
 
     assert site.stat("-H", "-f", "7").output.splitlines()[2].endswith("north 1")
@@ -127,7 +127,7 @@ def test_an_owner_sees_the_parameters(site: Site) -> None:
     ]
 
 
-def test_one_task_is_named_by_its_cigri_job_id(site: Site) -> None:
+def test_gridstat_shows_one_task_by_its_cigri_job_id(site: Site) -> None:
     site.bring()
 
     found = json.loads(site.stat("-j", "7.1", "--json").output)
@@ -138,13 +138,13 @@ def test_one_task_is_named_by_its_cigri_job_id(site: Site) -> None:
 
 
 @pytest.mark.parametrize("job", ["7.2003", "8.0"])
-def test_a_task_that_is_not_there_ends_with_1(site: Site, job: str) -> None:
+def test_gridstat_exits_with_1_for_a_missing_task(site: Site, job: str) -> None:
     done = site.stat("-j", job)
 
     assert (done.return_value, done.output) == (1, f"gridstat: no job {job}\n")
 
 
-def test_an_output_that_is_not_there_is_told(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gridstat_reports_a_missing_output_file(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = task_output_reading_and_fetching.TaskOutputFolderAtCluster(login=None, folder=str(tmp_path), timeout_s=9)
     monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {"beta": place})
     Path(tmp_path, "0.1.err").write_text("")
@@ -157,8 +157,7 @@ def test_an_output_that_is_not_there_is_told(site: Site, tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize("options", [["-J", "7"], ["-j", "7.0", "-O"], ["-j", "7.0", "-E"]])
-def test_what_is_the_owners_is_refused_to_others(site: Site, options: list[str]) -> None:
-    """In one line, with 1."""
+def test_gridstat_refuses_outputs_and_jdl_to_other_users(site: Site, options: list[str]) -> None:
     done = site.stat(*options)
 
     assert done.return_value == 1
@@ -177,19 +176,18 @@ def test_what_is_the_owners_is_refused_to_others(site: Site, options: list[str])
         ["7", "--json", "--plot", "x.png"],
     ],
 )
-def test_a_wrong_command_line_ends_with_2(site: Site, options: list[str]) -> None:
+def test_gridstat_exits_with_2_for_a_wrong_command_line(site: Site, options: list[str]) -> None:
     assert getattr(site.stat(*options).exception, "exit_code", None) == 2
 
 
-def test_a_campaign_that_is_not_there_ends_with_1(site: Site) -> None:
-    """By its number, or as a summary of it alone."""
+def test_gridstat_exits_with_1_for_a_missing_campaign(site: Site) -> None:
     for options in (["8"], ["-s", "8"]):
         done = site.stat(*options)
         assert (done.return_value, done.output) == (1, "gridstat: no campaign 8\n")
     assert site.stat("-s", "8-*", "-H").return_value == 0
 
 
-def test_the_long_names_are_those_of_cigri(site: Site) -> None:
+def test_cigris_long_option_names_equal_the_short_options(site: Site) -> None:
     site.bring()
 
     for long, short in {
@@ -200,7 +198,7 @@ def test_the_long_names_are_those_of_cigri(site: Site) -> None:
     assert site.stat("--job", "7.1", "--cinfos").output == site.stat("-j", "7.1", "-C").output
 
 
-def test_the_jdl_is_one_that_can_be_submitted(site: Site, tmp_path: Path) -> None:
+def test_the_shown_jdl_can_be_submitted_again(site: Site, tmp_path: Path) -> None:
     site.bring()
     text = site.stat("-J", "7").output
 
@@ -210,13 +208,13 @@ def test_the_jdl_is_one_that_can_be_submitted(site: Site, tmp_path: Path) -> Non
     assert said.jdl == Jdl(name="sweep", clusters={"beta": JdlSettingsAtCluster(exec_file="run")})
 
 
-def test_failed_tasks_are_shown_to_all_without_their_output(site: Site) -> None:
+def test_all_users_see_failed_tasks_without_the_output(site: Site) -> None:
     lines = site.stat("-H", "--failed", "7").output.splitlines()
 
     assert lines == ["1          program_error   gamma              1    3       1"]
 
 
-def test_an_owner_sees_the_last_lines_of_what_failed(
+def test_the_owner_sees_the_last_error_lines_of_failed_tasks(
     site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     site.bring()
@@ -230,7 +228,9 @@ def test_an_owner_sees_the_last_lines_of_what_failed(
     assert "\x1b" not in "".join(lines)
 
 
-def test_a_cluster_that_can_not_be_read_is_told(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_gridstat_reports_a_cluster_whose_outputs_cannot_be_read(
+    site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     site.bring()
     place = TaskOutputFolderAtCluster(login=None, folder=f"{tmp_path}/none", timeout_s=9)
     monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {"gamma": place})
@@ -241,7 +241,7 @@ def test_a_cluster_that_can_not_be_read_is_told(site: Site, monkeypatch: pytest.
     assert "gridstat: gamma: " in told
 
 
-def test_csv_is_read_by_programs(site: Site) -> None:
+def test_csv_output_is_parsed_by_a_csv_reader(site: Site) -> None:
     site.bring()
 
     (campaign,) = csv.DictReader(site.stat("--csv").output.splitlines())
@@ -250,14 +250,14 @@ def test_csv_is_read_by_programs(site: Site) -> None:
     assert (tasks[1]["parameters"], tasks[1]["state"]) == ("it's $HOME", "program_error")
 
 
-def test_json_has_the_tasks_as_jobs(site: Site) -> None:
+def test_json_output_lists_the_tasks_as_jobs(site: Site) -> None:
     found = json.loads(site.stat("7", "-d", "-p", "-f").output)
 
     assert (found["number"], len(found["jobs"]), found["jobs"][2]["job_id"]) == (7, 2003, 31)
     assert "parameters" not in found["jobs"][2]
 
 
-def test_what_succeeded_at_a_sink_is_marked(site: Site) -> None:
+def test_successes_at_a_black_hole_are_marked(site: Site) -> None:
     site.show(replace(SWEEP, sinks=("beta",)))
 
     first, second, *_ = site.stat("-H", "-f", "7").output.splitlines()[2:]
@@ -270,7 +270,7 @@ def test_what_succeeded_at_a_sink_is_marked(site: Site) -> None:
     assert later.split()[:3] == ["0", "success", "beta"]
 
 
-def test_fetched_results_of_a_sink_are_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gridfetch_warns_of_results_of_a_black_hole(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.show(replace(SWEEP, sinks=("beta",)))
     monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {})
     monkeypatch.setattr(task_output_reading_and_fetching, "fetch_task_outputs", lambda *_, **__: ())
@@ -281,8 +281,8 @@ def test_fetched_results_of_a_sink_are_told(site: Site, monkeypatch: pytest.Monk
     assert "beta is a black hole (SINK): check the results of its 1 task " in run.output
 
 
-def test_a_summary_counts_the_tasks_of_some_campaigns(site: Site) -> None:
-    """In the columns of CiGri's."""
+def test_a_summary_counts_the_tasks_of_selected_campaigns(site: Site) -> None:
+    """The columns are CiGri's."""
     over = replace(SWEEP, number=8, state=CampaignState.CANCELLED, waiting=0, at=())
     site.show(SWEEP, over)
 
@@ -295,8 +295,8 @@ def test_a_summary_counts_the_tasks_of_some_campaigns(site: Site) -> None:
     ]
 
 
-def test_of_46_tasks_sent_to_14_slots_14_run(site: Site) -> None:
-    """The others wait at their cluster, or are on their way there."""
+def test_sent_tasks_without_a_slot_count_as_waiting(site: Site) -> None:
+    """46 tasks were sent to 14 slots."""
     there = ShownCampaignAtCluster(cluster="beta", waiting=30, running=14)
     site.show(replace(SWEEP, tasks=46, ended=0, failed=0, waiting=0, at=(there,)))
 
@@ -305,8 +305,7 @@ def test_of_46_tasks_sent_to_14_slots_14_run(site: Site) -> None:
     assert row.split()[4:6] == ["32", "14"]
 
 
-def test_one_campaign_is_shown_by_cluster(site: Site) -> None:
-    """Below its line stands what waits, runs, ended and failed, how fast, and for how long."""
+def test_gridstat_shows_the_progress_of_a_campaign_by_cluster(site: Site) -> None:
     lines = site.stat("7").output.splitlines()
 
     assert [line.split() for line in lines[2:]] == [
@@ -321,8 +320,8 @@ def test_one_campaign_is_shown_by_cluster(site: Site) -> None:
     assert [(at["cluster"], at["ended"], at["failed"]) for at in known["at"]] == [("beta", 2, 0), ("gamma", 1, 1)]
 
 
-def test_a_campaign_that_has_ended_is_shown_by_cluster_with_its_rates(site: Site) -> None:
-    """They are those of its whole time: the last task ended nine minutes after it began."""
+def test_an_ended_campaign_is_shown_with_the_rates_of_its_whole_time(site: Site) -> None:
+    """The last task ended nine minutes after the submission."""
     over = replace(SWEEP, state=CampaignState.TERMINATED, tasks=3, at=(), ended_per_h=None)
     site.show(replace(over, waiting=0))
 
@@ -335,8 +334,7 @@ def test_a_campaign_that_has_ended_is_shown_by_cluster_with_its_rates(site: Site
     ]
 
 
-def test_what_its_owner_cancelled_has_ended_but_neither_failed_nor_been_fast(site: Site) -> None:
-    """Nor does it count in the mean run time; `-f` says how many failed, too."""
+def test_cancelled_tasks_count_as_ended_but_not_in_failures_or_rates(site: Site) -> None:
     cancelled = CampaignTaskEndCounts(at=NOON + timedelta(minutes=9), cluster="delta", tasks=4, failed=0, cancelled=4)
     published_campaign_files.append_published_task_end_counts(7, [cancelled], site.published)
     over = replace(SWEEP, state=CampaignState.CANCELLED, at=(), ended_per_h=None, waiting=0)
@@ -353,8 +351,8 @@ def test_what_its_owner_cancelled_has_ended_but_neither_failed_nor_been_fast(sit
     ]
 
 
-def test_a_summary_has_its_columns_in_every_form(site: Site) -> None:
-    """Comma-separated they are CiGri's; JSON has one more than without."""
+def test_a_summary_has_the_same_columns_as_csv(site: Site) -> None:
+    """The JSON output has the number of running tasks too."""
     site.show(SWEEP)
     told = site.stat("-s", "7", "--csv").output
     bare = site.stat("-s", "7", "--csv", "-H").output
@@ -371,12 +369,12 @@ def test_a_summary_has_its_columns_in_every_form(site: Site) -> None:
 @pytest.mark.parametrize(
     ("text", "those"), [("3", {3}), ("2-3", {2, 3}), ("3-*", {3, 4}), ("*-2", {1, 2}), ("*-*", {1, 2, 3, 4})]
 )
-def test_a_range_names_campaigns(text: str, those: set[int]) -> None:
-    """As CiGri's gridstat -s."""
+def test_a_range_selects_campaigns(text: str, those: set[int]) -> None:
+    """CiGri's gridstat -s takes the same ranges."""
     assert {n for n in range(1, 5) if parse_campaign_range(text)(n)} == those
 
 
-def test_watching_ends_with_the_campaigns(site: Site) -> None:
+def test_watching_ends_when_all_campaigns_have_ended(site: Site) -> None:
     steps = [SWEEP, SWEEP, replace(SWEEP, ended=2003, state=CampaignState.TERMINATED)]
     shown: list[str] = []
 
@@ -417,8 +415,8 @@ class Terminal:
         return self._shown.decode(errors="replace")
 
 
-def test_of_more_campaigns_than_lines_those_that_go_on_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And how many there are besides; on a narrow terminal their numbers are not cut."""
+def test_a_small_terminal_shows_unfinished_campaigns_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line counts the hidden campaigns; a narrow terminal does not cut numbers."""
     over = [replace(SWEEP, number=n, state=CampaignState.TERMINATED) for n in range(21, 60)]
     every = [*over, replace(SWEEP, number=60)]
     looks = [every, [replace(one, state=CampaignState.TERMINATED) for one in every]]
@@ -430,8 +428,8 @@ def test_of_more_campaigns_than_lines_those_that_go_on_are_shown(monkeypatch: py
     assert "    57 " not in terminal.text
 
 
-def test_at_a_terminal_each_campaign_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It goes on in its place, with how many tasks have ended and failed, to the last look."""
+def test_each_campaign_has_a_progress_bar_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bar shows the ended and failed tasks until the campaign ends."""
     steps = [SWEEP, replace(SWEEP, ended=2003, state=CampaignState.TERMINATED)]
     with Terminal(monkeypatch, columns=90) as terminal:
         campaign_progress_display.watch_campaigns_until_end(
@@ -443,8 +441,8 @@ def test_at_a_terminal_each_campaign_has_a_bar(monkeypatch: pytest.MonkeyPatch) 
         assert part in terminal.text
 
 
-def test_at_a_terminal_no_csv_steers_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs read names and parameters as they are; root may look at what bob wrote there."""
+def test_csv_at_a_terminal_has_no_control_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may look at parameters that bob wrote."""
     task = replace(SENT, number=0)
     with Terminal(monkeypatch, columns=90) as terminal:
         campaign_table.print_tasks_csv([task], ["\x1b]0;a\x07 \x9b31m"], is_headless=True)
@@ -454,7 +452,7 @@ def test_at_a_terminal_no_csv_steers_it(monkeypatch: pytest.MonkeyPatch) -> None
     assert "\x1b" not in terminal.text
 
 
-def test_a_forecast_is_told_and_drawn(site: Site, tmp_path: Path) -> None:
+def test_gridstat_prints_and_plots_a_forecast(site: Site, tmp_path: Path) -> None:
     late = {"p50_at": NOON + timedelta(hours=1), "p90_at": NOON + timedelta(hours=2)}
     site.show(replace(SWEEP, **late))
 
@@ -466,7 +464,7 @@ def test_a_forecast_is_told_and_drawn(site: Site, tmp_path: Path) -> None:
     assert "</svg>" in (tmp_path / "picture.svg").read_text()
 
 
-def test_a_picture_is_drawn(site: Site, tmp_path: Path) -> None:
+def test_gridstat_writes_a_plot(site: Site, tmp_path: Path) -> None:
     path = tmp_path / "picture.png"
 
     done = site.stat("7", "--plot", str(path))
@@ -476,13 +474,11 @@ def test_a_picture_is_drawn(site: Site, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/nonexistent/picture.png", "picture.nothing", "keep"])
-def test_a_picture_that_can_not_be_written_is_told(site: Site, path: str) -> None:
+def test_gridstat_reports_a_plot_that_cannot_be_written(site: Site, path: str) -> None:
     assert path in str(site.stat("7", "--plot", path).exception)
 
 
-def test_a_name_without_an_ending_touches_no_other_picture(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plot_name_without_an_ending_is_refused(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "keep.png").write_text("another")
 
@@ -494,13 +490,13 @@ def test_a_name_without_an_ending_touches_no_other_picture(
     assert (tmp_path / "keep.png").read_text() == "another"
 
 
-def test_a_campaign_of_which_nothing_ended_has_no_picture(site: Site) -> None:
+def test_a_campaign_without_ended_tasks_has_no_plot(site: Site) -> None:
     site.show(replace(SWEEP, number=9))
 
     assert site.stat("9", "--plot", "x.png").output == ("gridstat: campaign 9: none of its tasks has ended yet\n")
 
 
-def test_attempts_beside_the_one_that_counts_have_lines_of_their_own(site: Site) -> None:
+def test_each_speculative_attempt_has_its_own_line(site: Site) -> None:
     lost = ShownCompetingAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.COPY, beyond_s=None)
     won = replace(TASKS[0], attempt=2, cluster="gamma", beyond_s=95, copies=(lost,))
     published_campaign_files.publish_campaign_task_file(7, 0, (won,), site.published)

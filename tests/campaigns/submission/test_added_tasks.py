@@ -12,8 +12,8 @@ from gridbridge.model.campaigns.campaign_file_and_array_names import split_task_
 BEFORE = ("a 1", "b 2", "b#2 3")
 
 
-def test_the_lines_of_a_file_that_are_not_blank_are_added(tmp_path: Path) -> None:
-    """A name that the campaign has gets a number that no other has."""
+def test_the_non_blank_lines_of_a_task_file_are_added(tmp_path: Path) -> None:
+    """A task name that the campaign has gets a unique number."""
     (tmp_path / "more").write_text("  c 4 \n\na 5\nb 6\nb 7\n")
 
     lines = jdl_writer_and_task_files.read_added_task_file(f"{tmp_path}/more")
@@ -32,26 +32,26 @@ def test_the_lines_of_a_file_that_are_not_blank_are_added(tmp_path: Path) -> Non
     ],
     ids=["a line", "many lines", "words", "broken"],
 )
-def test_a_file_that_is_a_json_list_is_read_as_one(tmp_path: Path, text: str, lines: tuple[str, ...]) -> None:
-    """As CiGri's -F; lines that only look like one are tasks."""
+def test_a_task_file_may_be_a_json_list(tmp_path: Path, text: str, lines: tuple[str, ...]) -> None:
+    """CiGri's -F accepts JSON lists; lines that only begin like JSON are tasks."""
     (tmp_path / "more").write_text(text)
 
     assert jdl_writer_and_task_files.read_added_task_file(f"{tmp_path}/more") == lines
 
 
-def test_a_file_with_a_list_of_other_things_is_refused(tmp_path: Path) -> None:
+def test_a_json_list_without_texts_is_refused_as_tasks(tmp_path: Path) -> None:
     (tmp_path / "more").write_text("[1, 2]")
 
     with pytest.raises(ConfigError):
         jdl_writer_and_task_files.read_added_task_file(f"{tmp_path}/more")
 
 
-def test_a_json_list_is_added() -> None:
+def test_a_json_list_of_tasks_is_added() -> None:
     assert jdl_writer_and_task_files.parse_added_tasks_json("-J", '["c 4", "a"]') == ("c 4", "a")
 
 
 @pytest.mark.parametrize("text", ["", "[", "{}", "[]", "[1]", '["a\\nb"]', '["\\u0000"]'])
-def test_what_is_no_list_of_parameters_is_told(text: str) -> None:
+def test_an_invalid_json_list_of_tasks_is_reported_in_one_line(text: str) -> None:
     with pytest.raises(ConfigError) as rename_warning:
         jdl_writer_and_task_files.parse_added_tasks_json("-J", text)
 
@@ -69,7 +69,7 @@ def test_what_is_no_list_of_parameters_is_told(text: str) -> None:
         (None, "No such file or directory"),
     ],
 )
-def test_every_wrong_line_is_told(tmp_path: Path, data: bytes | None, problem: str) -> None:
+def test_each_invalid_line_of_a_task_file_is_reported(tmp_path: Path, data: bytes | None, problem: str) -> None:
     if data is not None:
         (tmp_path / "more").write_bytes(data)
 
@@ -94,7 +94,7 @@ def test_every_wrong_line_is_told(tmp_path: Path, data: bytes | None, problem: s
     ],
     ids=["other files", "same", "all marks", "and none", "a tab", "empty", "alone", "late", "option"],
 )
-def test_a_name_is_the_first_word_as_the_task_gets_it(lines: tuple[str, ...], expected: tuple[str, ...]) -> None:
+def test_the_first_word_of_each_line_is_made_unique(lines: tuple[str, ...], expected: tuple[str, ...]) -> None:
     named = make_task_names_unique(lines)
 
     assert named == expected
@@ -102,7 +102,7 @@ def test_a_name_is_the_first_word_as_the_task_gets_it(lines: tuple[str, ...], ex
     assert len({split_task_parameters(new)[0] for new in named}) == len(lines)
 
 
-def test_it_is_told_which_names_got_a_number() -> None:
+def test_a_warning_lists_the_renamed_tasks() -> None:
     lines = ("-n 5", "-n 6", "-n 7", "x")
 
     (told_of,) = task_line_warnings(lines, make_task_names_unique(lines))

@@ -44,12 +44,12 @@ def put(folder: Path, name: str, text: str, mode: int = 0o644) -> Path:
     return path
 
 
-def test_a_site_without_the_folder_has_no_rules(tmp_path: Path) -> None:
+def test_a_site_without_the_folder_has_no_admission_rules(tmp_path: Path) -> None:
     assert site_admission_rules.load_site_admission_rules(f"{tmp_path}/none", ME) == ()
 
 
-def test_the_functions_of_the_files_are_the_rules(folder: Path) -> None:
-    """By the files' names; what begins with _, is imported, or is no .py is none."""
+def test_the_functions_of_python_files_are_the_admission_rules(folder: Path) -> None:
+    """Files are read in the order of their names; hidden files, imports and names with _ are no rules."""
     put(folder, "20-names.py", RULES)
     put(folder, "10-first.py", "def first(candidate):\n    return None\n")
     put(folder, "README", "no python")
@@ -64,7 +64,7 @@ def test_the_functions_of_the_files_are_the_rules(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "what"), [(0o664, "10.py"), (0o777, "")])
-def test_what_others_can_write_is_refused_with_what_mends_it(folder: Path, mode: int, what: str) -> None:
+def test_writable_admission_rules_are_refused_with_the_correcting_command(folder: Path, mode: int, what: str) -> None:
     put(folder, "10.py", "raise SystemExit")
     (folder / what).chmod(mode)
 
@@ -72,7 +72,7 @@ def test_what_others_can_write_is_refused_with_what_mends_it(folder: Path, mode:
         site_admission_rules.load_site_admission_rules(str(folder), ME)
 
 
-def test_an_empty_folder_that_others_can_write_is_refused(folder: Path) -> None:
+def test_a_writable_empty_folder_of_admission_rules_is_refused(folder: Path) -> None:
     folder.chmod(0o777)
 
     with pytest.raises(FileWritableByOthers):
@@ -81,7 +81,7 @@ def test_an_empty_folder_that_others_can_write_is_refused(folder: Path) -> None:
 
 @pytest.mark.skipif(ME != 0, reason="only root gives files away")
 @pytest.mark.parametrize("what", ["", "10.py"])
-def test_what_belongs_to_another_is_refused(folder: Path, what: str) -> None:
+def test_admission_rules_owned_by_another_account_are_refused(folder: Path, what: str) -> None:
     put(folder, "10.py", RULES)
     os.chown(folder / what, 12345, 0)
 
@@ -102,7 +102,7 @@ def test_what_belongs_to_another_is_refused(folder: Path, what: str) -> None:
     ],
     ids=["syntax", "import", "in-a-function", "lines", "no-words", "null-byte", "in-a-library"],
 )
-def test_a_file_that_cant_be_loaded_is_told_by_its_line(folder: Path, text: str, told: str) -> None:
+def test_an_invalid_admission_rule_is_reported_with_its_line(folder: Path, text: str, told: str) -> None:
     path = put(folder, "10.py", text)
 
     with pytest.raises(ConfigError) as raised:
@@ -112,7 +112,7 @@ def test_a_file_that_cant_be_loaded_is_told_by_its_line(folder: Path, text: str,
     assert len(str(raised.value).splitlines()) == 1
 
 
-def test_a_file_that_ends_the_program_is_told_by_its_line(folder: Path) -> None:
+def test_an_admission_rule_that_exits_is_reported_with_its_line(folder: Path) -> None:
     path = put(folder, "10.py", "import sys\nsys.exit('no')\n")
 
     with pytest.raises(ConfigError, match=f"{path}:2: SystemExit: no; "):

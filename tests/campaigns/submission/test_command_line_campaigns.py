@@ -52,8 +52,8 @@ def run(said: ParsedJdl, folder: Path, place: int, system: str = "sge") -> str:
     return (folder / f"campaign.7/{place - 1}.1.out").read_text()
 
 
-def test_standard_input_needs_not_be_openable_by_its_name() -> None:
-    """A socket is not, nor is a terminal or pipe of another account's, as after sudo."""
+def test_task_lines_are_read_from_a_socket_as_standard_input() -> None:
+    """A socket cannot be opened by its name, nor can a terminal or pipe of another account."""
     theirs, ours = socket.socketpair()
     kept = os.dup(0)
     with theirs, ours:
@@ -69,9 +69,7 @@ def test_standard_input_needs_not_be_openable_by_its_name() -> None:
     assert len(said.parameters) == 1
 
 
-def test_a_script_that_is_to_run_in_a_removed_folder_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_script_with_a_removed_working_directory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
@@ -82,8 +80,8 @@ def test_a_script_that_is_to_run_in_a_removed_folder_is_refused(
 
 
 @pytest.mark.parametrize("place", range(1, len(HOSTILE) + 1))
-def test_a_line_is_one_word_and_nothing_in_it_is_run(tmp_path: Path, place: int) -> None:
-    """Whatever sh, SQL or a format would make of it."""
+def test_a_line_is_one_argument_and_is_never_executed(tmp_path: Path, place: int) -> None:
+    """The lines have special characters of sh, SQL and formats."""
     (tmp_path / "lines").write_text("".join(f"\n{line}\n" for line in HOSTILE))
 
     said = campaigns_without_jdl.campaign_with_task_per_line(
@@ -96,7 +94,7 @@ def test_a_line_is_one_word_and_nothing_in_it_is_run(tmp_path: Path, place: int)
 
 
 @pytest.mark.parametrize("word", HOSTILE)
-def test_a_word_of_the_command_is_as_it_was_typed(tmp_path: Path, word: str) -> None:
+def test_each_word_of_the_command_reaches_the_task_unchanged(tmp_path: Path, word: str) -> None:
     said = campaigns_without_jdl.campaign_with_task_per_number("5-9:2", ("printf", "%s|", word), AT)
 
     number = "" if "{}" in word else "7|"
@@ -104,8 +102,8 @@ def test_a_word_of_the_command_is_as_it_was_typed(tmp_path: Path, word: str) -> 
     assert run(said, tmp_path, 2) == f"{word.replace('{}', '7')}|{number}"
 
 
-def test_a_repeated_line_is_given_as_it_is(tmp_path: Path) -> None:
-    """Tasks are called by the numbers of their lines, so that no line has to be changed."""
+def test_a_repeated_line_reaches_the_task_unchanged(tmp_path: Path) -> None:
+    """Task names are line numbers, so no line has to change."""
     (tmp_path / "lines").write_text("same\n\nsame\n")
 
     said = campaigns_without_jdl.campaign_with_task_per_line(str(tmp_path / "lines"), ("echo",), AT)
@@ -114,8 +112,8 @@ def test_a_repeated_line_is_given_as_it_is(tmp_path: Path) -> None:
     assert run(said, tmp_path, 2) == "same\n"
 
 
-def test_options_say_what_a_jdl_would() -> None:
-    """The time in qsub's words or oarsub's, the slots in oarsub's."""
+def test_options_set_the_same_values_as_jdl_keys() -> None:
+    """Times have the form of qsub or oarsub, slots the form of oarsub."""
     options = CampaignWithoutJdlOptions(clusters=("beta",), resources=("/nodes=2/core=2,walltime=0:10",), name="mine")
 
     found = campaigns_without_jdl.campaign_with_task_per_number("1", ("./run",), options).jdl
@@ -141,8 +139,8 @@ exit 3
 @pytest.mark.parametrize(
     ("words", "slots"), [("/core=4", 4), ("core=4", 4), ("nodes=2/core=3", 6), ("/nodes=1/cpu=1/core=2", 2)]
 )
-def test_slots_are_asked_for_as_of_oar(words: str, slots: int) -> None:
-    """With and without the first /, as oarsub takes them: none of them is one slot by mistake."""
+def test_slots_are_requested_in_oarsubs_form(words: str, slots: int) -> None:
+    """The first / may be missing."""
     said = campaigns_without_jdl.campaign_with_task_per_number(
         "1-3", ("x",), replace(AT, resources=(f"{words},walltime=1:0:0",))
     )
@@ -153,8 +151,8 @@ def test_slots_are_asked_for_as_of_oar(words: str, slots: int) -> None:
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="the script is one of bash")
 @pytest.mark.parametrize(("system", "job"), [("sge", "31"), ("oar", "32")])
-def test_a_job_script_finds_what_qsub_would_give_it(tmp_path: Path, system: str, job: str) -> None:
-    """At OAR as well; its numbers are those of its own -t, not of the array that it is in."""
+def test_a_job_script_gets_the_variables_of_qsub(tmp_path: Path, system: str, job: str) -> None:
+    """OAR sets the same variables; the task numbers are those of the script's own -t."""
     said = campaigns_without_jdl.campaign_of_job_script("job.sh", JOB.replace("/tmp", str(tmp_path)), ("x y", "$z"), AT)
 
     wish = said.jdl.clusters["gamma"]
@@ -169,8 +167,8 @@ def test_a_job_script_finds_what_qsub_would_give_it(tmp_path: Path, system: str,
     ]
 
 
-def test_resources_are_asked_for_where_they_are_known() -> None:
-    """As qsub asks for them; elsewhere they are told, and so is what only would be good."""
+def test_resources_of_qsub_are_requested_only_at_grid_engine_clusters() -> None:
+    """A warning names the other clusters, and soft requests."""
     lines = "#$ -l h_vmem=2G,gpu -soft -l fast=1\n#$ -hard -l arch=lx-*,hostname=n1,h_rt=600\n"
     said = campaigns_without_jdl.campaign_of_job_script("job.sh", lines, (), KNOWN)
     typed_in = campaigns_without_jdl.campaign_with_task_per_number(
@@ -193,8 +191,8 @@ def test_resources_are_asked_for_where_they_are_known() -> None:
 @pytest.mark.parametrize(
     ("asked", "meant"), [("walltme=1:0:0", "walltime"), ("cores=4", "core"), ("h_core=1G", ""), ("gpu=1", "")]
 )
-def test_a_resource_that_looks_like_a_word_of_oarsub_is_told(asked: str, meant: str) -> None:
-    """The cluster may have it; that it does not is known much later."""
+def test_a_resource_name_similar_to_an_oarsub_word_causes_a_warning(asked: str, meant: str) -> None:
+    """A cluster reports an unknown resource only much later."""
     said = campaigns_without_jdl.campaign_with_task_per_number("1-2", ("x",), replace(KNOWN, resources=(asked,)))
 
     told = f"-l {asked}: read as a resource of Grid Engine; expected {meant}?"
@@ -203,14 +201,13 @@ def test_a_resource_that_looks_like_a_word_of_oarsub_is_told(asked: str, meant: 
 
 
 @pytest.mark.parametrize("text", ["a=$(id)", "=1", "-l=2", "a=1;b"])
-def test_what_is_no_resource_is_refused(text: str) -> None:
-    """With its line; no word of it is a shell's."""
+def test_an_invalid_resource_request_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="not a resource; expected NAME=VALUE"):
         campaigns_without_jdl.campaign_of_job_script("job.sh", f"#$ -l '{text}'\n", (), KNOWN)
 
 
-def test_output_goes_where_a_script_says(tmp_path: Path) -> None:
-    """A folder, or a path with qsub's own variables; nothing else in it is run."""
+def test_output_is_written_to_the_files_of_the_script_options(tmp_path: Path) -> None:
+    """A folder or a path with qsub's variables is accepted, and never executed."""
     (tmp_path / "logs").mkdir()
     options = "#$ -t 1-2 -N n -o :logs -e $HOME/e$(touch${IFS}evil).$TASK_ID -cwd"
     lines = f"{options}\necho out; echo err >&2\n"
@@ -225,8 +222,8 @@ def test_output_goes_where_a_script_says(tmp_path: Path) -> None:
     assert (tmp_path / "e$(touch${IFS}evil).2").read_text() == "err\n"
 
 
-def test_a_file_in_a_folder_has_a_tasks_number_only_where_there_are_several(tmp_path: Path) -> None:
-    """As qsub calls it."""
+def test_output_file_names_have_task_numbers_only_for_arrays(tmp_path: Path) -> None:
+    """Qsub names output files in this way."""
     (tmp_path / "logs").mkdir()
     lines = f"#$ -N n -o logs -e logs -wd {tmp_path}\necho out; echo err >&2\n"
 
@@ -235,8 +232,8 @@ def test_a_file_in_a_folder_has_a_tasks_number_only_where_there_are_several(tmp_
     assert {path.name for path in (tmp_path / "logs").iterdir()} == {"n.o31", "n.e31"}
 
 
-def test_tasks_that_share_a_file_add_to_it(tmp_path: Path) -> None:
-    """As with qsub, whose jobs keep what was there."""
+def test_tasks_with_the_same_output_file_append_their_output(tmp_path: Path) -> None:
+    """Jobs of qsub append too."""
     lines = f"#$ -t 1-2 -o both -j y -wd {tmp_path}\necho $SGE_TASK_ID\n"
     said = campaigns_without_jdl.campaign_of_job_script("job.sh", lines, (), AT)
 
@@ -247,8 +244,8 @@ def test_tasks_that_share_a_file_add_to_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("letter", ["o", "e"])
-def test_an_output_that_can_not_be_opened_is_told_by_its_option(tmp_path: Path, letter: str) -> None:
-    """The task does not begin; its standard error is still that of the campaign."""
+def test_an_output_file_that_cannot_be_opened_is_reported_with_its_option(tmp_path: Path, letter: str) -> None:
+    """The command does not start; the message is in the campaign's standard error file."""
     lines = f"#$ -N n -{letter} none/its -wd {tmp_path}\ntouch begun\n"
 
     run(campaigns_without_jdl.campaign_of_job_script("job.sh", lines, (), AT), tmp_path, 1)
@@ -259,8 +256,7 @@ def test_an_output_that_can_not_be_opened_is_told_by_its_option(tmp_path: Path, 
     assert not (tmp_path / "begun").exists()
 
 
-def test_a_script_without_an_array_is_one_task(tmp_path: Path) -> None:
-    """Its shell is the one of -S, else its first line's, else sh."""
+def test_a_script_without_an_array_is_a_campaign_of_one_task(tmp_path: Path) -> None:
     said = campaigns_without_jdl.campaign_of_job_script("a/job.sh", 'echo "$SGE_TASK_ID $V"\n#$ -v V=1,W', (), AT)
 
     assert (said.jdl.name, said.parameters) == ("job.sh", ("1",))
@@ -271,8 +267,8 @@ def test_a_script_without_an_array_is_one_task(tmp_path: Path) -> None:
     ]
 
 
-def test_every_mistake_of_a_script_is_told_with_its_line() -> None:
-    """An unknown option ends its line, since nobody knows how many words are its own."""
+def test_every_mistake_of_a_script_is_reported_with_its_line() -> None:
+    """The words after an unknown option are ignored, because the number of its values is unknown."""
     text = """#$ -t 0-3 -tc x
 #$ -hold_jid 12 -N name
 #$ -q all.q -frobnicate y -N other
@@ -312,10 +308,10 @@ def test_every_mistake_of_a_script_is_told_with_its_line() -> None:
         ("", ("h=n1", "h_rt=600"), 600, "the command line: -l h=n1"),
     ],
 )
-def test_a_soft_limit_is_the_walltime_only_where_there_is_no_hard_one(
+def test_a_soft_time_limit_is_the_walltime_only_without_a_hard_limit(
     lines: str, typed_in: tuple[str, ...], walltime_s: int, idle: str
 ) -> None:
-    """Else a task would lose the minutes in which it was to save its state."""
+    """Otherwise a task would lose the minutes in which the task saves its state."""
     said = campaigns_without_jdl.campaign_of_job_script(
         "job.sh", f"{lines}\ntrue\n", (), replace(AT, resources=typed_in)
     )
@@ -324,12 +320,11 @@ def test_a_soft_limit_is_the_walltime_only_where_there_is_no_hard_one(
     assert said.warnings == ((f"{idle}: changes nothing yet",) if idle else ())
 
 
-def test_a_limit_of_tasks_at_once_is_shared_by_the_clusters() -> None:
-    """There are never more, so that as many clusters at most can have a part."""
+def test_a_limit_of_running_tasks_must_give_each_cluster_a_task() -> None:
     with pytest.raises(ConfigError, match=r"^job\.sh:1: -tc 1: 2 clusters share this limit"):
         campaigns_without_jdl.campaign_of_job_script("job.sh", "#$ -t 1-9 -tc 1\n", (), AT)
 
 
-def test_a_script_that_is_too_long_is_refused() -> None:
+def test_a_script_above_60000_bytes_is_refused() -> None:
     with pytest.raises(ConfigError, match="at most 60000 bytes"):
         campaigns_without_jdl.campaign_of_job_script("job.sh", "x" * 60_001, (), AT)

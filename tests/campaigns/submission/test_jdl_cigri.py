@@ -35,13 +35,13 @@ from tests.campaigns.submission.test_jdl_lines import wrong_with
         ("exec_directory", "{HOME}/{CAMPAIGN_ID}", 'n:1: exec_directory = "{HOME}/{CAMPAIGN_ID}": {CAMPAIGN_ID} is not expanded in a folder\'s path'),  # noqa: E501
     ],
 )  # fmt: skip
-def test_what_is_not_there_yet_is_refused(key: str, value: object, expected: str) -> None:
+def test_unsupported_keys_of_cigris_jdl_are_refused(key: str, value: object, expected: str) -> None:
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {}}, key: value}
 
     assert wrong_with(json.dumps(known)) == [expected]
 
 
-def test_what_is_not_said_is_as_in_cigri() -> None:
+def test_missing_keys_have_cigris_default_values() -> None:
     known = {"name": "n", "nb_jobs": 2, "exec_file": "x", "clusters": {"b": {}}}
     said = jdl_reader.parse_jdl("n", json.dumps(known))
     there = said.jdl.clusters["b"]
@@ -51,7 +51,7 @@ def test_what_is_not_said_is_as_in_cigri() -> None:
     assert (said.jdl.is_idempotent, said.parameters) == (False, ("0", "1"))
 
 
-def test_an_unknown_key_is_told_with_the_nearest_that_there_is() -> None:
+def test_an_unknown_key_is_reported_with_the_nearest_known_key() -> None:
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {"waltime": "1:0"}}}
 
     with pytest.raises(ConfigError, match=r"^n:1: b\.waltime: unknown key; walltime is the nearest$"):
@@ -60,7 +60,7 @@ def test_an_unknown_key_is_told_with_the_nearest_that_there_is() -> None:
         jdl_reader.parse_jdl("n", json.dumps(known | {"clusters": {"b": {}}, "zzz": 1}))
 
 
-def test_keys_of_cigris_that_ask_for_nothing_here_are_warned_of() -> None:
+def test_cigris_keys_without_effect_cause_warnings() -> None:
     idle = {
         "temporal_grouping": "true",
         "dimensional_grouping": True,
@@ -75,7 +75,7 @@ def test_keys_of_cigris_that_ask_for_nothing_here_are_warned_of() -> None:
     )
 
 
-def test_cigris_macros_are_known_in_commands_and_folders() -> None:
+def test_cigris_macros_are_expanded_in_commands_and_folders() -> None:
     known = {
         "name": "n",
         "nb_jobs": 1,
@@ -93,7 +93,7 @@ def test_cigris_macros_are_known_in_commands_and_folders() -> None:
     assert typed.exec_file == known["exec_file"]
 
 
-def test_an_empty_text_is_the_default_of_each_key(tmp_path: Path) -> None:
+def test_an_empty_text_gives_each_key_its_default_value(tmp_path: Path) -> None:
     keys = dict.fromkeys(("idempotent", "outputs", "datasets", "rebalance", "jobs_type"), "")
     own = {key: "" for key in KEYS if key != "exec_file"}
     known = {"name": "n", "nb_jobs": 2, "params": "", "param_file": "", "exec_file": "x"} | keys
@@ -108,14 +108,14 @@ def test_an_empty_text_is_the_default_of_each_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["name", "exec_file", "nb_jobs", "clusters"])
-def test_what_has_no_default_is_missing_where_it_is_empty(key: str) -> None:
+def test_a_required_key_with_an_empty_text_is_missing(key: str) -> None:
     known = {"name": "n", "nb_jobs": 2, "exec_file": "x", "clusters": {"b": {}}}
 
     assert wrong_with(json.dumps(known | {key: ""}))
 
 
-def test_numbers_and_truths_may_be_text() -> None:
-    """As CiGri's own examples have them."""
+def test_numbers_and_booleans_may_be_written_as_text() -> None:
+    """CiGri's own examples have such texts."""
     own = {"max_jobs": "3", "walltime": "2"}
     known = {"name": "n", "nb_jobs": " 10 ", "exec_file": "x", "clusters": {"b": own}}
     text = json.dumps(known | {"idempotent": "True", "rebalance": "false"})
@@ -130,7 +130,9 @@ def test_numbers_and_truths_may_be_text() -> None:
 
 
 @pytest.mark.parametrize("path", ["~/p", "$HOME/p", "${HOME}/p", "{HOME}/p", "$PLACE/p", "p"])
-def test_a_param_file_is_found_by_cigris_words(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_param_file_path_may_have_cigris_macros_and_variables(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PLACE", str(tmp_path))
     (tmp_path / "p").write_text("a\nb\nc\n")
@@ -142,7 +144,7 @@ def test_a_param_file_is_found_by_cigris_words(path: str, tmp_path: Path, monkey
 @pytest.mark.parametrize(
     "text", ["core=2,walltime=1:30:0", "/nodes=1/core=2, walltime=1:30", "core=2,walltime=01:30:00"]
 )
-def test_resources_may_have_a_walltime_as_oarsub_takes_it(text: str) -> None:
+def test_resources_may_include_a_walltime_as_in_oarsub(text: str) -> None:
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "walltime": "9:0:0"}
     whole = known | {"clusters": {"b": {"resources": text}}}
     there = jdl_reader.parse_jdl("n", json.dumps(whole)).jdl.clusters["b"]
@@ -153,8 +155,8 @@ def test_resources_may_have_a_walltime_as_oarsub_takes_it(text: str) -> None:
     assert wrong_with(json.dumps(twice)) == [told.partition(";")[0]]
 
 
-def test_a_mark_that_none_closes_is_told() -> None:
-    """A task gets other words than its line seems to have."""
+def test_an_unclosed_quotation_mark_causes_a_warning() -> None:
+    """The task gets different words than the line seems to have."""
     params = ["it's 5", "it's", "'a b' c", 'say "a b']
     known = {"name": "n", "params": params, "exec_file": "x", "clusters": {"b": {}}}
 
@@ -162,8 +164,8 @@ def test_a_mark_that_none_closes_is_told() -> None:
     assert note.startswith("n:1: params: 2 tasks with an unclosed quotation mark: ")
 
 
-def test_what_is_empty_is_the_default_as_in_cigri() -> None:
-    """An empty list, a text of blanks, and a list of empty lines ask for nothing."""
+def test_empty_lists_and_blank_texts_give_the_default_value() -> None:
+    """CiGri reads empty values in the same way."""
     empty = {"prologue": [], "epilogue": [""], "properties": " ", "outputs": [], "datasets": []}
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {"properties": "a=1"}}}
     own = {"b": {"prologue": [" "], "properties": "\t"}}
@@ -187,8 +189,8 @@ def test_what_is_empty_is_the_default_as_in_cigri() -> None:
         ("gpu = '' AND mem > 2", "gpu=,mem>2"),
     ],
 )
-def test_an_empty_value_is_a_value(text: str, kept: str) -> None:
-    """OAR's properties are empty where nobody has set them; Grid Engine has no such request."""
+def test_a_host_condition_may_compare_with_an_empty_value(text: str, kept: str) -> None:
+    """OAR's properties are empty if nobody has set them; Grid Engine has no such request."""
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {"properties": text}}}
     said = jdl_reader.parse_jdl("n", json.dumps(known))
     asked = JobRequest(hard=parse_required_host_properties(kept), either=parse_alternative_host_properties(kept))

@@ -28,14 +28,13 @@ def _read(command: str) -> str:
     ],
     ids=["toml", "crlf", "lines", "blank", "goes on", "escaped blank", "escaped"],
 )
-def test_blank_lines_after_a_command_are_none(command: str, read: str) -> None:
-    """As TOML's texts of several lines end with one."""
+def test_blank_lines_after_a_command_are_removed(command: str, read: str) -> None:
+    """TOML's multi-line texts end with a line end."""
     assert _read(command) == read
 
 
 @pytest.mark.parametrize("command", ["echo\n", "\necho \n\n", "echo \\\n", "echo\\\\\n"])
-def test_no_parameter_is_run_by_itself(command: str) -> None:
-    """As task.sh adds them."""
+def test_parameters_are_never_executed_as_a_separate_command(command: str) -> None:
     with open(BODY, encoding="ascii") as body:
         assert 'exec sh -c "$gb_exec \\"\\$@\\"" sh "$@"' in body.read()
     words = ("echo", "run by itself")
@@ -47,6 +46,6 @@ def test_no_parameter_is_run_by_itself(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["", " ", "\n\n"])
-def test_a_blank_command_is_none(command: str) -> None:
+def test_a_blank_command_is_refused(command: str) -> None:
     with pytest.raises(ConfigError, match="expected a command line"):
         _read(command)

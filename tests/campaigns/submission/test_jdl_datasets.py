@@ -22,14 +22,14 @@ def load(said: dict[str, object], folder: str = "/jdl") -> Jdl:
 @pytest.mark.parametrize(
     ("path", "whole"), [("reads", "/jdl/reads"), ("../x", "/x"), ("/data/x", "/data/x"), ("~/x", "HOME/x")]
 )
-def test_a_path_is_from_the_jdls_folder_or_ones_home(path: str, whole: str) -> None:
+def test_a_dataset_path_starts_at_the_jdls_folder_or_the_home_directory(path: str, whole: str) -> None:
     found = load({"datasets": {"reads": {"path": path, "replicas": 2}}})
 
     home = str(Path("~").expanduser())
     assert found.datasets == {"reads": JdlDataset(path=whole.replace("HOME", home), replicas=2)}
 
 
-def test_one_replica_is_wished_for_where_nothing_is_said() -> None:
+def test_a_dataset_has_one_replica_by_default() -> None:
     assert load({"datasets": {"a": {"path": "a"}}}).datasets["a"].replicas == 1
 
 
@@ -51,24 +51,24 @@ def test_one_replica_is_wished_for_where_nothing_is_said() -> None:
         {f"d{n}": {"path": "a"} for n in range(101)},
     ],
 )
-def test_what_is_no_dataset_is_refused_with_what_would_be_right(value: object) -> None:
+def test_an_invalid_dataset_is_refused_with_the_expected_form(value: object) -> None:
     with pytest.raises(ConfigError, match=r'\{"NAME": \{"path": "FILE or FOLDER"'):
         load({"datasets": value})
 
 
-def test_a_dataset_of_one_cluster_alone_is_refused() -> None:
+def test_a_dataset_for_a_single_cluster_is_refused() -> None:
     own = {"datasets": {"a": {"path": "a"}}}
 
     with pytest.raises(ConfigError, match="outside of clusters, for the whole campaign"):
         load({"clusters": {"beta": own}})
 
 
-def test_what_a_task_reads_is_known_and_not_there_yet() -> None:
+def test_the_key_inputs_is_refused_as_not_supported_yet() -> None:
     with pytest.raises(ConfigError, match=r"inputs = .*: not supported yet; expected a JDL without it"):
         load({"inputs": ["reads"]})
 
 
-def test_datasets_are_kept_with_the_campaign_and_said_again() -> None:
+def test_datasets_are_stored_with_the_campaign_and_written_into_its_jdl() -> None:
     found = load({"datasets": {"reads": {"path": "reads", "replicas": 2}}})
 
     assert model_value_from_json(model_value_to_json(found), Jdl) == found
@@ -86,7 +86,7 @@ def test_datasets_are_kept_with_the_campaign_and_said_again() -> None:
         ("-rf", JdlDataset(path="/a")),
     ],
 )
-def test_a_file_of_another_program_asks_for_nothing_else(name: str, wish: JdlDataset) -> None:
+def test_an_invalid_dataset_in_a_campaign_file_of_another_program_is_refused(name: str, wish: JdlDataset) -> None:
     right = load({})
 
     assert site_admission_rules.jdl_limit_violation(right) == ""

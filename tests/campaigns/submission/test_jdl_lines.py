@@ -57,6 +57,6 @@ Nosuch = 1
     ],
     ids=["JSON", "TOML"],
 )
-def test_a_mistake_is_told_with_its_own_line_as_it_is_written(text: str, expected: list[str]) -> None:
-    """The same key may stand in a cluster before; what stands twice would count once."""
+def test_a_mistake_in_a_jdl_is_reported_with_its_line_and_spelling(text: str, expected: list[str]) -> None:
+    """The same key may occur earlier in a cluster's table; repeated keys are mistakes."""
     assert wrong_with(text) == expected

@@ -39,8 +39,8 @@ def told_of(said: object, known: tuple[str, ...] = ()) -> list[str]:
         ("exec_file", 3, f"wrong form; {COMMAND}"),
     ],
 )
-def test_what_is_right_is_a_clause_of_its_own(key: str, value: object, problem: str) -> None:
-    """A wrong value is one mistake, however many clusters take it."""
+def test_a_wrong_value_is_reported_once_with_the_expected_value(key: str, value: object, problem: str) -> None:
+    """A wrong global value is one mistake, however many clusters use the value."""
     known = PLAIN | {"clusters": {"beta": {}, "gamma": {}}, key: value}
 
     assert told_of(known) == [f"n:1: {key} = {json.dumps(value)}: {problem}"]
@@ -54,8 +54,7 @@ def test_what_is_right_is_a_clause_of_its_own(key: str, value: object, problem: 
         ([""] * 14, "entries 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 4 more are empty"),
     ],
 )
-def test_an_empty_entry_of_params_is_told_with_its_place(entries: list[str], problem: str) -> None:
-    """No task vanishes without a word; a list that is added is held to the same."""
+def test_empty_entries_of_params_are_reported_with_their_positions(entries: list[str], problem: str) -> None:
     said = {key: value for key, value in PLAIN.items() if key != "nb_jobs"} | {"params": entries}
     with pytest.raises(ConfigError, match=rf": {problem}; expected \["):
         jdl_writer_and_task_files.parse_added_tasks_json("-J", json.dumps(entries))
@@ -102,7 +101,7 @@ def test_an_empty_entry_of_params_is_told_with_its_place(entries: list[str], pro
     ],
     ids=["no clusters", "unknown cluster", "no name", "no table", "one command"],
 )
-def test_every_mistake_is_told_at_once(said: object, known: tuple[str, ...], expected: list[str]) -> None:
+def test_all_mistakes_of_a_jdl_are_reported_together(said: object, known: tuple[str, ...], expected: list[str]) -> None:
     assert told_of(said, known) == expected
 
 
@@ -116,8 +115,7 @@ def test_every_mistake_is_told_at_once(said: object, known: tuple[str, ...], exp
     ],
     ids=["JSON", "TOML", "TOML's end", "list"],
 )
-def test_a_mistake_of_the_form_is_told_with_its_line(text: str, place: str) -> None:
-    """Of JSON and of TOML."""
+def test_a_syntax_error_of_a_jdl_is_reported_with_its_line(text: str, place: str) -> None:
     (told,) = told_of(text)
 
     assert told.startswith(place)
@@ -125,12 +123,12 @@ def test_a_mistake_of_the_form_is_told_with_its_line(text: str, place: str) -> N
 
 
 @pytest.mark.parametrize("text", ["", " \n\n"])
-def test_an_empty_file_is_called_empty(text: str) -> None:
-    """It would be TOML in which all is missing."""
+def test_an_empty_jdl_is_reported_as_empty(text: str) -> None:
+    """Read as TOML, the file would lack every key."""
     assert told_of(text) == ["n: it is empty; expected a JDL in JSON or TOML"]
 
 
-def test_a_key_that_stands_twice_is_told_with_what_is_right() -> None:
+def test_a_repeated_key_is_reported() -> None:
     twice = '{"name": "n", "nb_jobs": 1, "nb_jobs": 2, "exec_file": "x", "clusters": {"b": {}}}'
 
     assert told_of(twice) == ["n:1: nb_jobs: the same key stands there twice; expected it once"]
@@ -154,7 +152,7 @@ def test_a_key_that_stands_twice_is_told_with_what_is_right() -> None:
     ],
     ids=["-j", "no time", "empty", "-tc", "long", "slots"],
 )
-def test_a_script_is_refused_where_qsub_would_do_so(line: str, problem: str) -> None:
+def test_an_invalid_script_option_is_refused_as_by_qsub(line: str, problem: str) -> None:
     with pytest.raises(ConfigError) as told:
         campaigns_without_jdl.campaign_of_job_script("job.sh", line, (), AT)
 
@@ -163,8 +161,7 @@ def test_a_script_is_refused_where_qsub_would_do_so(line: str, problem: str) -> 
 
 
 @pytest.mark.parametrize("word", ["y", "yes", "n", "no"])
-def test_a_script_joins_its_outputs_or_does_not(word: str) -> None:
-    """As qsub takes it."""
+def test_the_option_j_of_a_script_joins_the_outputs(word: str) -> None:
     said = campaigns_without_jdl.campaign_of_job_script("job.sh", f"#$ -j {word}\necho\n", (), AT)
 
     assert ("2>&1" in said.jdl.clusters["beta"].exec_file) is word.startswith("y")
@@ -185,8 +182,7 @@ def test_a_script_joins_its_outputs_or_does_not(word: str) -> None:
     ],
     ids=["walltime", "h_rt", "slots", "name", "cluster"],
 )
-def test_what_was_typed_is_told_by_its_option(wish: dict[str, object], problem: str) -> None:
-    """The script is right, so that it is the command line which is wrong."""
+def test_a_wrong_option_of_the_command_line_is_reported_with_the_option(wish: dict[str, object], problem: str) -> None:
     asked = CampaignWithoutJdlOptions(**({"clusters": ("beta",)} | wish))  # type: ignore[arg-type]
 
     for run in (
@@ -199,8 +195,7 @@ def test_what_was_typed_is_told_by_its_option(wish: dict[str, object], problem: 
         assert told.value.problems == (f"the command line: {problem}",)
 
 
-def test_a_file_that_has_no_line_is_told_with_what_is_right(tmp_path: Path) -> None:
-    """It can be read, so that it is refused as a JDL would be; one that can't be was mistyped."""
+def test_a_task_file_with_only_blank_lines_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("\n")
     right = "all of its lines are blank; expected one line for each task"
     with pytest.raises(ConfigError) as refused:
@@ -231,6 +226,5 @@ def test_a_file_that_has_no_line_is_told_with_what_is_right(tmp_path: Path) -> N
         ("[" * 99_999, False),
     ],
 )
-def test_a_script_is_told_from_a_jdl(text: str, expected: bool) -> None:
-    """By a key of a JDL, so that no real script is taken for one."""
+def test_a_script_is_distinguished_from_a_jdl(text: str, expected: bool) -> None:
     assert looks_like_jdl(text) is expected

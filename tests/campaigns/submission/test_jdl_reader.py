@@ -23,8 +23,8 @@ SWEEP = """{
 }"""
 
 
-def test_a_global_key_holds_for_each_cluster_that_has_none_of_its_own() -> None:
-    """Keys are CiGri's in any case of letters; nb_jobs numbers the tasks from 0."""
+def test_a_global_key_holds_for_each_cluster_without_the_key() -> None:
+    """Keys are CiGri's in upper or lower case; nb_jobs numbers the tasks from 0."""
     said = jdl_reader.parse_jdl("sweep.json", SWEEP)
 
     both = JdlSettingsAtCluster(exec_file="$HOME/run.sh", slots=8, nodes=2, walltime_s=600)
@@ -38,7 +38,7 @@ def test_a_global_key_holds_for_each_cluster_that_has_none_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("value", "lines"), [(["cd x", "make"], "cd x\nmake"), ("make", "make"), ("a\nb # c", "a\nb # c")]
 )
-def test_a_prologue_is_lines_of_sh(value: object, lines: str) -> None:
+def test_a_prologue_is_a_text_or_list_of_shell_lines(value: object, lines: str) -> None:
     own = {"prologue": value, "epilogue_walltime": "0:5"}
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": own, "gamma": {}}}
 
@@ -49,7 +49,7 @@ def test_a_prologue_is_lines_of_sh(value: object, lines: str) -> None:
 
 
 @pytest.mark.parametrize("value", [[1], 3, {}, "a\0b", "x" * 70_000], ids=["no text", "number", "table", "NUL", "long"])
-def test_what_is_no_epilogue_is_refused(value: object) -> None:
+def test_an_invalid_epilogue_is_refused(value: object) -> None:
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {"epilogue": value}}}
 
     with pytest.raises(ConfigError, match='"LINE OF SH", "LINE OF SH"'):
@@ -80,8 +80,7 @@ def test_what_is_no_epilogue_is_refused(value: object) -> None:
         ("not=1 and in=2 or like='3'", "not=1;like=3,in=2;like=3"),
     ],
 )
-def test_properties_are_those_of_oarsub_or_qsub(value: str, kept: str) -> None:
-    """As `oarsub -p` has them, or `qsub -l`."""
+def test_properties_have_the_form_of_oarsub_or_qsub(value: str, kept: str) -> None:
     own = {"exec_file": "x", "properties": value}
     known = {"name": "n", "nb_jobs": 1, "clusters": {"beta": own}}
 
@@ -109,7 +108,7 @@ def test_properties_are_those_of_oarsub_or_qsub(value: str, kept: str) -> None:
         (["a=1"], "no text"),
     ],
 )
-def test_properties_are_no_sql_and_no_shell(value: object, wrong: str) -> None:
+def test_properties_with_sql_or_shell_code_are_refused(value: object, wrong: str) -> None:
     own = {"exec_file": "x", "properties": value}
     known = {"name": "n", "nb_jobs": 1, "clusters": {"beta": own}}
 
@@ -127,7 +126,7 @@ def test_properties_are_no_sql_and_no_shell(value: object, wrong: str) -> None:
         ("/cpu=2/core=4", 8, 0),
     ],
 )
-def test_resources_are_slots_on_so_many_nodes(value: str, slots: int, nodes: int) -> None:
+def test_resources_are_parsed_into_slots_and_nodes(value: str, slots: int, nodes: int) -> None:
     known = {"name": "n", "nb_jobs": 1, "clusters": {"b": {"exec_file": "x", "resources": value}}}
 
     there = jdl_reader.parse_jdl("n.json", json.dumps(known)).jdl.clusters["b"]
@@ -148,15 +147,14 @@ def test_resources_are_slots_on_so_many_nodes(value: str, slots: int, nodes: int
         ("/nodes=9999/core=9999", "out of range"),
     ],
 )
-def test_resources_that_are_no_number_of_slots_are_refused(value: str, wrong: str) -> None:
+def test_resources_without_a_fixed_number_of_slots_are_refused(value: str, wrong: str) -> None:
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "resources": value, "clusters": {"b": {}}}
 
     with pytest.raises(ConfigError, match=f"{wrong}.*; expected /nodes=N/core=M, /core=M or .*1 to 100000 slots"):
         jdl_reader.parse_jdl("n.json", json.dumps(known))
 
 
-def test_toml_says_the_same() -> None:
-    """A JDL is JSON or TOML."""
+def test_a_jdl_may_be_toml() -> None:
     text = 'name = "sweep"\nnb_jobs = 3\n[clusters.beta]\nexec_file = "run"\n'
 
     said = jdl_reader.parse_jdl("sweep.toml", text, type_=CampaignType.TEST)
@@ -166,8 +164,8 @@ def test_toml_says_the_same() -> None:
     )
 
 
-def test_a_parameter_file_is_a_line_a_task(tmp_path: Path) -> None:
-    """Blank lines are no tasks, and a first word that comes again gets a number."""
+def test_a_parameter_file_has_one_task_on_each_line(tmp_path: Path) -> None:
+    """Blank lines are skipped, and a repeated first word gets a number."""
     (tmp_path / "lines").write_bytes(b"a 1\n\n  a 2 \r\nb\n")
     text = '{"name": "n", "param_file": "lines", "clusters": {"beta": {"exec_file": "x"}}}'
 
@@ -176,14 +174,14 @@ def test_a_parameter_file_is_a_line_a_task(tmp_path: Path) -> None:
     assert said.parameters == ("a 1", "a#2 2", "b")
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_task(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_removed_from_the_first_task(tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(b"\xef\xbb\xbfa 1\r\nb\r\n")
     text = '{"name": "n", "param_file": "lines", "clusters": {"beta": {"exec_file": "x"}}}'
 
     assert jdl_reader.parse_jdl("n.json", text, folder=str(tmp_path)).parameters == ("a 1", "b")
 
 
-def test_every_mistake_is_told_with_its_line_and_key(tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_with_their_lines_and_keys(tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(b"good\n\xff\n" + b"x" * 70000)
     text = """{
   "param_file": "lines",
@@ -212,12 +210,12 @@ def test_every_mistake_is_told_with_its_line_and_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("1", 3600), ("0:30", 1800), ("00:10:05", 605), (2, 7200)])
-def test_a_walltime_is_read_as_oarsub_reads_it(text: object, seconds: int) -> None:
+def test_a_walltime_is_parsed_as_by_oarsub(text: object, seconds: int) -> None:
     assert jdl_value_parsers.parse_walltime_s(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "0", "1:60", "-1", "9999999", True, None, "1:2:3:4"])
-def test_what_is_no_walltime_is_refused(text: object) -> None:
+def test_an_invalid_walltime_is_refused(text: object) -> None:
     with pytest.raises(ValueError, match=r"not a time|out of range"):
         jdl_value_parsers.parse_walltime_s(text)
 
@@ -225,7 +223,7 @@ def test_what_is_no_walltime_is_refused(text: object) -> None:
 @pytest.mark.parametrize(
     ("folder", "read"), [("$HOME", "$HOME"), ("~/data", "$HOME/data"), ("", ""), ("/scratch/a", "/scratch/a")]
 )
-def test_a_folder_begins_in_the_home_where_it_says_so(folder: str, read: str) -> None:
+def test_exec_directory_may_start_at_the_home_directory(folder: str, read: str) -> None:
     text = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}, '
     text += f'"exec_directory": "{folder}"}}'
 
@@ -235,7 +233,7 @@ def test_a_folder_begins_in_the_home_where_it_says_so(folder: str, read: str) ->
 
 
 @pytest.mark.parametrize("folder", ["$HOMEX/a", "~bob/a", "$SCRATCH", "${HOME", "$HOME;x"])
-def test_a_folder_that_begins_with_what_is_not_expanded_is_refused(folder: str) -> None:
+def test_exec_directory_with_an_unsupported_variable_is_refused(folder: str) -> None:
     text = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}, '
     text += f'"exec_directory": "{folder}"}}'
 
@@ -262,7 +260,7 @@ def test_a_folder_that_begins_with_what_is_not_expanded_is_refused(folder: str) 
         '"param_file": "/"',
     ],
 )
-def test_parameters_that_no_task_could_have_are_refused(said: str) -> None:
+def test_invalid_task_parameters_are_refused_in_one_line(said: str) -> None:
     text = f'{{"name": "n", "exec_file": "x", "clusters": {{"beta": {{}}}}, {said}}}'
 
     with pytest.raises(ConfigError) as told:
@@ -272,7 +270,7 @@ def test_parameters_that_no_task_could_have_are_refused(said: str) -> None:
     assert line.startswith(f"n.json:1: {said.split(chr(34))[1]} = ")
 
 
-def test_each_wrong_line_of_a_parameter_file_is_told(tmp_path: Path) -> None:
+def test_each_invalid_line_of_a_parameter_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(b"a\n\n\xe9\nb\0c\n" + b"x" * 70000 + b"\n \t\r\n")
     text = '{"name": "n", "param_file": "lines", "clusters": {"beta": {"exec_file": "x"}}}'
 
@@ -290,7 +288,7 @@ MILLION = 1_000_000
 OF_LINES = '{"name": "n", "param_file": "lines", "clusters": {"beta": {"exec_file": "x"}}}'
 
 
-def test_a_million_lines_are_read_and_each_wrong_one_told(tmp_path: Path) -> None:
+def test_each_invalid_line_among_a_million_is_reported(tmp_path: Path) -> None:
     odd = {1: b"", 2: b"same", 3: b"same", 4: b" \t", 5: b"b\xe9d", 6: b"x" * 66_000}
     step = MILLION // 500
     lines = [odd.get(number % step, b"%d a" % number) for number in range(MILLION)]
@@ -310,7 +308,7 @@ def test_a_million_lines_are_read_and_each_wrong_one_told(tmp_path: Path) -> Non
     assert str(told.value).splitlines() == expected
 
 
-def test_blank_lines_are_no_tasks_and_the_second_of_a_name_gets_another(tmp_path: Path) -> None:
+def test_a_hundred_thousand_lines_get_unique_task_names(tmp_path: Path) -> None:
     lines = [("", "same", "same x", " \t", f"{n} a")[n % 5] for n in range(MILLION // 10)]
     (tmp_path / "lines").write_text("\n".join(lines))
 
@@ -320,7 +318,7 @@ def test_blank_lines_are_no_tasks_and_the_second_of_a_name_gets_another(tmp_path
     assert len(parameters) == len({line.partition(" ")[0] for line in parameters}) == 60_000
 
 
-def test_of_a_million_wrong_lines_some_are_told_and_the_others_counted(tmp_path: Path) -> None:
+def test_of_a_million_invalid_lines_most_are_only_counted(tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(b"\xe9\n" * MILLION)
     file = TaskFileReader("lines", str(tmp_path))
 
@@ -332,14 +330,14 @@ def test_of_a_million_wrong_lines_some_are_told_and_the_others_counted(tmp_path:
 
 
 @pytest.mark.parametrize(("text", "expected"), [("true", True), ("false", False)])
-def test_a_campaign_says_whether_a_task_may_run_twice(text: str, expected: bool) -> None:
+def test_the_key_idempotent_is_a_boolean(text: str, expected: bool) -> None:
     said = jdl_reader.parse_jdl("n.json", SWEEP.replace("{", f'{{"Idempotent": {text},', 1))
 
     assert said.jdl.is_idempotent is expected
 
 
 @pytest.mark.parametrize(("text", "expected"), [("true", True), ("false", False)])
-def test_a_campaign_says_whether_rebalancing_may_move_its_tasks(text: str, expected: bool) -> None:
+def test_the_key_rebalance_is_a_boolean(text: str, expected: bool) -> None:
     said = jdl_reader.parse_jdl("n.json", SWEEP.replace("{", f'{{"rebalance": {text},', 1))
 
     assert said.jdl.may_move is expected
@@ -365,7 +363,7 @@ def test_a_campaign_says_whether_rebalancing_may_move_its_tasks(text: str, expec
         ),
     ],
 )
-def test_an_unclear_declaration_is_refused_with_one_line(asked: str, problem: str) -> None:
+def test_an_invalid_declaration_is_refused_in_one_line(asked: str, problem: str) -> None:
     with pytest.raises(ConfigError) as raised:
         jdl_reader.parse_jdl("n.json", asked)
 
@@ -373,8 +371,8 @@ def test_an_unclear_declaration_is_refused_with_one_line(asked: str, problem: st
     assert problem in told
 
 
-def test_a_campaign_with_outputs_may_be_copied() -> None:
-    """Each attempt writes into a folder of its own; the names are told once."""
+def test_a_campaign_with_declared_outputs_may_get_speculative_attempts() -> None:
+    """Each attempt writes into its own folder; repeated names count once."""
     text = SWEEP.replace("{", '{"outputs": ["a.dat", "logs/b", "a.dat"],', 1)
 
     said = jdl_reader.parse_jdl("n.json", text)
@@ -383,8 +381,8 @@ def test_a_campaign_with_outputs_may_be_copied() -> None:
     assert not jdl_reader.parse_jdl("n.json", SWEEP).jdl.may_be_copied
 
 
-def test_every_field_of_a_clusters_wishes_has_its_range() -> None:
-    """A file that another program wrote is held to what a JDL may ask for."""
+def test_each_field_of_a_clusters_settings_has_limits() -> None:
+    """A campaign file of another program must obey the limits of a JDL."""
     kinds = {one.name for one in fields(JdlSettingsAtCluster)}
 
     assert kinds - {"is_besteffort"} == {*site_admission_rules.FIELDS}
@@ -393,13 +391,13 @@ def test_every_field_of_a_clusters_wishes_has_its_range() -> None:
 
 
 @pytest.mark.parametrize(("path", "wrong"), [("/dev/zero", "no plain file"), (".", "directory")])
-def test_a_param_file_is_a_plain_file(path: str, wrong: str, tmp_path: Path) -> None:
+def test_a_param_file_must_be_a_plain_file(path: str, wrong: str, tmp_path: Path) -> None:
     text = json.dumps(json.loads(SWEEP) | {"param_file": path})
     with pytest.raises(ConfigError, match=wrong):
         jdl_reader.parse_jdl("a.json", text.replace('"nb_jobs": 3, ', ""), folder=str(tmp_path))
 
 
-def test_a_param_file_has_a_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_a_param_file_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jdl_writer_and_task_files, "FILE_BYTES", 9)
     (tmp_path / "a.txt").write_bytes(b"a\n" * 5)
     file = TaskFileReader("a.txt", str(tmp_path))
@@ -409,8 +407,8 @@ def test_a_param_file_has_a_bounded_size(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("within", ["name", "cluster", "dataset", "twice"])
-def test_what_is_told_of_a_key_is_one_line_of_printable_text(within: str) -> None:
-    """Somebody else may have written the JDL; a terminal obeys what is in its keys."""
+def test_messages_about_keys_have_no_control_characters(within: str) -> None:
+    """Another user may have written the JDL, and a terminal obeys control characters."""
     odd = json.dumps("\x1b[31mx\r\n" + "y" * 999)
     texts = {
         "name": SWEEP.replace("{", f"{{{odd}: 1, ", 1),
@@ -447,5 +445,5 @@ def test_a_command_that_ends_in_a_comment_is_refused(command: str) -> None:
         "cat <<end # it's\nend\n./run",
     ],
 )
-def test_a_command_may_have_other_signs_of_it(command: str) -> None:
+def test_a_number_sign_outside_a_final_comment_is_accepted(command: str) -> None:
     assert jdl_value_parsers.parse_task_command(command) == command

@@ -41,7 +41,7 @@ MANY = ",".join(f"a{number}=1;b{number}=2" for number in range(32))
     ],
     ids=["plain", "every key", "not to be moved", "two clusters", "any nodes", "many conditions"],
 )
-def test_it_is_read_as_the_same_campaign(campaign: Jdl) -> None:
+def test_a_written_jdl_is_parsed_as_the_same_campaign(campaign: Jdl) -> None:
     parameters = ("north 1", "north#2 2", "it's")
 
     said = jdl_reader.parse_jdl("JDL", json.dumps(campaign_to_jdl_table(campaign, parameters)))

@@ -43,7 +43,7 @@ def shown(asked: JobScriptRequest) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("lines", TAKEN)
-def test_a_line_is_read_as_qsub_reads_it(lines: str) -> None:
+def test_a_directive_line_is_parsed_as_by_qsub(lines: str) -> None:
     found = read(lines)
 
     assert (found.problems, shown(found.asked)) == ([], TAKEN[lines])
@@ -51,7 +51,7 @@ def test_a_line_is_read_as_qsub_reads_it(lines: str) -> None:
 
 
 @pytest.mark.parametrize("options", REFUSED)
-def test_what_qsub_refuses_is_refused(options: str) -> None:
+def test_a_directive_that_qsub_refuses_is_refused(options: str) -> None:
     with pytest.raises(ConfigError, match=r"\Ajob\.sh:2: "):
         campaigns_without_jdl.campaign_of_job_script("job.sh", script(f"#$ {options}"), (), AT)
 
@@ -69,8 +69,8 @@ def test_what_qsub_refuses_is_refused(options: str) -> None:
         ("-wd /home/$USER", "$USER is not expanded in a folder's path; expected /FOLDER, ~/FOLDER or a folder"),
     ],
 )
-def test_what_tasks_can_not_have_is_refused_with_its_reason(options: str, problem: str) -> None:
-    """Though qsub takes it: a task would do something else."""
+def test_a_directive_unsupported_by_campaigns_is_refused_with_the_reason(options: str, problem: str) -> None:
+    """Qsub accepts the directive, but a campaign task would behave differently."""
     assert read(f"#$ {options}").problems == [f"job.sh:2: {options}: {problem}"]
 
 
@@ -88,7 +88,7 @@ def test_what_tasks_can_not_have_is_refused_with_its_reason(options: str, proble
         "-l q=all.q",
     ],
 )
-def test_what_changes_nothing_is_told(options: str) -> None:
+def test_a_directive_without_effect_causes_a_warning(options: str) -> None:
     said = options.replace("'", "")
 
     assert read(f"#$ {options}").warnings == [f"job.sh:2: {said}: changes nothing yet"]
@@ -97,7 +97,7 @@ def test_what_changes_nothing_is_told(options: str) -> None:
 @pytest.mark.parametrize(
     ("slots", "least"), [("4-16", 4), ("16-4", 4), ("4-", 4), ("-4", 1), ("8,2-4", 2), ("2:8", 2), ("1", 1), ("04", 4)]
 )
-def test_of_a_range_of_slots_a_task_has_the_least(slots: str, least: int) -> None:
+def test_a_task_gets_the_smallest_number_of_a_slot_range(slots: str, least: int) -> None:
     found = read(f"#$ -pe smp {slots}")
 
     unit = "slot" if least == 1 else "slots"
@@ -108,8 +108,7 @@ def test_of_a_range_of_slots_a_task_has_the_least(slots: str, least: int) -> Non
 
 @pytest.mark.parametrize("word", ["INFINITY", "infinity"])
 @pytest.mark.parametrize("name", ["h_rt", "s_rt"])
-def test_a_limit_that_is_none_is_the_longest_walltime(name: str, word: str) -> None:
-    """No task has a longer one, and an hour would end it."""
+def test_an_infinite_time_limit_gives_the_longest_walltime(name: str, word: str) -> None:
     said = campaigns_without_jdl.campaign_of_job_script("job.sh", script(f"#$ -l {name}={word}"), (), AT)
 
     assert said.jdl.clusters["beta"].walltime_s == YEAR_S
@@ -117,7 +116,7 @@ def test_a_limit_that_is_none_is_the_longest_walltime(name: str, word: str) -> N
     assert said.warnings == (note,)
 
 
-def test_what_grid_engine_sets_is_no_variable_of_a_script() -> None:
+def test_variables_of_grid_engine_override_the_option_v() -> None:
     said = campaigns_without_jdl.campaign_of_job_script(
         "job.sh", script("#$ -t 1-2 -v SGE_TASK_ID=7,JOB_NAME=x,A=1"), (), AT
     )
@@ -128,7 +127,7 @@ def test_what_grid_engine_sets_is_no_variable_of_a_script() -> None:
     assert "JOB_NAME='x'" not in line
 
 
-def test_a_folder_below_the_home_is_that_of_the_home_there(tmp_path: Path) -> None:
+def test_a_working_directory_below_the_home_starts_at_the_home_of_the_cluster(tmp_path: Path) -> None:
     at = [
         campaigns_without_jdl.campaign_of_job_script("job.sh", script(f"#$ -wd {path}"), (), AT)
         for path in ("~/a", "$HOME/a")

@@ -17,11 +17,13 @@ from gridbridge.model.job_request import JobRequest
         ("mem=2G,arch=x,mem=2G", (("mem", "2G"), ("arch", "x"))),
     ],
 )
-def test_each_condition_is_a_name_with_its_relation_and_a_value(text: str, pairs: tuple[tuple[str, str], ...]) -> None:
+def test_each_host_condition_is_parsed_into_name_with_relation_and_value(
+    text: str, pairs: tuple[tuple[str, str], ...]
+) -> None:
     assert parse_required_host_properties(text) == pairs
 
 
-def test_oar_gets_them_as_a_condition_of_sql() -> None:
+def test_host_properties_become_an_sql_condition_for_oar() -> None:
     request = JobRequest(hard=parse_required_host_properties("mem>=2000,cpu=Intel Xeon,gpu=YES"))
 
     assert oarsub_property_condition(request) == "mem >= '2000' AND cpu = 'Intel Xeon' AND gpu = 'YES'"
