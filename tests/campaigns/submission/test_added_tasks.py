@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.submission import jdl_writer_and_task_files
-from gridbridge.campaigns.submission.jdl_writer_and_task_files import make_task_names_unique, task_line_warnings
+from gridbridge.campaigns.submission.jdl_writer_and_task_files import (
+    make_task_names_unique,
+    parse_added_tasks_json,
+    read_added_task_file,
+    task_line_warnings,
+)
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.campaign_file_and_array_names import split_task_parameters
 
@@ -16,7 +20,7 @@ def test_the_non_blank_lines_of_a_task_file_are_added(tmp_path: Path) -> None:
     """A task name that the campaign has gets a unique number."""
     (tmp_path / "more").write_text("  c 4 \n\na 5\nb 6\nb 7\n")
 
-    lines = jdl_writer_and_task_files.read_added_task_file(f"{tmp_path}/more")
+    lines = read_added_task_file(f"{tmp_path}/more")
 
     assert lines == ("c 4", "a 5", "b 6", "b 7")
     assert make_task_names_unique(lines, BEFORE) == ("c 4", "a#2 5", "b#3 6", "b#4 7")
@@ -36,27 +40,20 @@ def test_a_task_file_may_be_a_json_list(tmp_path: Path, text: str, lines: tuple[
     """CiGri's -F accepts JSON lists; lines that only begin like JSON are tasks."""
     (tmp_path / "more").write_text(text)
 
-    assert jdl_writer_and_task_files.read_added_task_file(f"{tmp_path}/more") == lines
-
-
-def test_a_json_list_without_texts_is_refused_as_tasks(tmp_path: Path) -> None:
-    (tmp_path / "more").write_text("[1, 2]")
-
-    with pytest.raises(ConfigError):
-        jdl_writer_and_task_files.read_added_task_file(f"{tmp_path}/more")
+    assert read_added_task_file(f"{tmp_path}/more") == lines
 
 
 def test_a_json_list_of_tasks_is_added() -> None:
-    assert jdl_writer_and_task_files.parse_added_tasks_json("-J", '["c 4", "a"]') == ("c 4", "a")
+    assert parse_added_tasks_json("-J", '["c 4", "a"]') == ("c 4", "a")
 
 
 @pytest.mark.parametrize("text", ["", "[", "{}", "[]", "[1]", '["a\\nb"]', '["\\u0000"]'])
 def test_an_invalid_json_list_of_tasks_is_reported_in_one_line(text: str) -> None:
-    with pytest.raises(ConfigError) as rename_warning:
-        jdl_writer_and_task_files.parse_added_tasks_json("-J", text)
+    with pytest.raises(ConfigError) as refused:
+        parse_added_tasks_json("-J", text)
 
-    assert '["FIRST TASK", "SECOND TASK"]' in str(rename_warning.value)
-    assert len(str(rename_warning.value).splitlines()) == 1
+    assert '["FIRST TASK", "SECOND TASK"]' in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -66,6 +63,7 @@ def test_an_invalid_json_list_of_tasks_is_reported_in_one_line(text: str) -> Non
         (b"a\n\xff\n", ":2: invalid start byte; expected text in UTF-8"),
         (b"a\0b\n", ":1: it has a NUL byte; expected text in UTF-8"),
         (b"a" * 70_000, ":1: it has 70000 bytes; expected at most 65536"),
+        (b"[1, 2]", "it is not a list of texts"),
         (None, "No such file or directory"),
     ],
 )
@@ -73,10 +71,10 @@ def test_each_invalid_line_of_a_task_file_is_reported(tmp_path: Path, data: byte
     if data is not None:
         (tmp_path / "more").write_bytes(data)
 
-    with pytest.raises(ConfigError) as rename_warning:
-        jdl_writer_and_task_files.read_added_task_file(f"{tmp_path}/more")
+    with pytest.raises(ConfigError) as refused:
+        read_added_task_file(f"{tmp_path}/more")
 
-    assert problem in str(rename_warning.value)
+    assert problem in str(refused.value)
 
 
 @pytest.mark.parametrize(

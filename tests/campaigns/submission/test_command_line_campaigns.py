@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask, write_campaign_array_script
-from gridbridge.campaigns.submission import campaigns_without_jdl
-from gridbridge.campaigns.submission.campaigns_without_jdl import CampaignWithoutJdlOptions
+from gridbridge.campaigns.submission.campaigns_without_jdl import (
+    CampaignWithoutJdlOptions,
+    campaign_of_job_script,
+    campaign_with_task_per_line,
+    campaign_with_task_per_number,
+)
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.errors import CommandLineMistake, ConfigError
 from gridbridge.model.campaigns.campaign_file_and_array_names import split_task_parameters
@@ -34,21 +38,25 @@ HOSTILE = [
 ]
 
 
+def script_campaign(text: str, options: CampaignWithoutJdlOptions = AT) -> ParsedJdl:
+    return campaign_of_job_script("job.sh", text, (), options)
+
+
+def number_campaign(options: CampaignWithoutJdlOptions, resources: tuple[str, ...]) -> ParsedJdl:
+    return campaign_with_task_per_number("1-2", ("x",), replace(options, resources=resources))
+
+
 def run(said: ParsedJdl, folder: Path, place: int, system: str = "sge") -> str:
     """Run a task of a campaign as its array's script does, and return what it printed."""
     tasks = tuple(CampaignArrayScriptTask(n, 1, split_task_parameters(line)) for n, line in enumerate(said.parameters))
     known = {"campaign": "7", "user": "alice", "cluster": "beta", "slots": "2", "walltime": "1:0:0"}
     wish = said.jdl.clusters["beta"]
     known |= {"walltime_s": "3600", "directory": wish.exec_directory, "exec": wish.exec_file}
-    at = {"SGE_TASK_ID": str(place)} if system == "sge" else {"OAR_ARRAY_INDEX": str(place)}
-    jobs = {"JOB_ID": "31"} if system == "sge" else {"OAR_JOB_ID": "32"}
-    subprocess.run(
-        ("sh", "-s"),
-        input=write_campaign_array_script(known, tasks),
-        env={"HOME": str(folder), "PATH": "/usr/bin:/bin", **at, **jobs},
-        cwd=folder,
-        check=False,
-    )
+    of_oar = {"OAR_ARRAY_INDEX": str(place), "OAR_JOB_ID": "32"}
+    env = {"SGE_TASK_ID": str(place), "JOB_ID": "31"} if system == "sge" else of_oar
+    env |= {"HOME": str(folder), "PATH": "/usr/bin:/bin"}
+    script = write_campaign_array_script(known, tasks)
+    subprocess.run(("sh", "-s"), input=script, env=env, cwd=folder, check=False)
     return (folder / f"campaign.7/{place - 1}.1.out").read_text()
 
 
@@ -61,7 +69,7 @@ def test_task_lines_are_read_from_a_socket_as_standard_input() -> None:
         theirs.shutdown(socket.SHUT_WR)
         os.dup2(ours.fileno(), 0)
         try:
-            said = campaigns_without_jdl.campaign_with_task_per_line("/dev/stdin", ("echo",), AT)
+            said = campaign_with_task_per_line("/dev/stdin", ("echo",), AT)
         finally:
             os.dup2(kept, 0)
             os.close(kept)
@@ -75,8 +83,8 @@ def test_a_script_with_a_removed_working_directory_is_refused(tmp_path: Path, mo
     (tmp_path / "gone").rmdir()
 
     with pytest.raises(CommandLineMistake):
-        campaigns_without_jdl.campaign_of_job_script("job.sh", "#$ -cwd\necho\n", (), AT)
-    assert campaigns_without_jdl.campaign_of_job_script("job.sh", "#$ -wd /tmp\necho\n", (), AT).parameters
+        script_campaign("#$ -cwd\necho\n")
+    assert script_campaign("#$ -wd /tmp\necho\n").parameters
 
 
 @pytest.mark.parametrize("place", range(1, len(HOSTILE) + 1))
@@ -84,9 +92,7 @@ def test_a_line_is_one_argument_and_is_never_executed(tmp_path: Path, place: int
     """The lines have special characters of sh, SQL and formats."""
     (tmp_path / "lines").write_text("".join(f"\n{line}\n" for line in HOSTILE))
 
-    said = campaigns_without_jdl.campaign_with_task_per_line(
-        str(tmp_path / "lines"), ("printf", "%s|", "a{}b", "{}", "c"), AT
-    )
+    said = campaign_with_task_per_line(str(tmp_path / "lines"), ("printf", "%s|", "a{}b", "{}", "c"), AT)
 
     line = HOSTILE[place - 1]
     assert run(said, tmp_path, place) == f"a{line}b|{line}|c|"
@@ -95,7 +101,7 @@ def test_a_line_is_one_argument_and_is_never_executed(tmp_path: Path, place: int
 
 @pytest.mark.parametrize("word", HOSTILE)
 def test_each_word_of_the_command_reaches_the_task_unchanged(tmp_path: Path, word: str) -> None:
-    said = campaigns_without_jdl.campaign_with_task_per_number("5-9:2", ("printf", "%s|", word), AT)
+    said = campaign_with_task_per_number("5-9:2", ("printf", "%s|", word), AT)
 
     number = "" if "{}" in word else "7|"
     assert said.parameters == ("5", "7", "9")
@@ -106,7 +112,7 @@ def test_a_repeated_line_reaches_the_task_unchanged(tmp_path: Path) -> None:
     """Task names are line numbers, so no line has to change."""
     (tmp_path / "lines").write_text("same\n\nsame\n")
 
-    said = campaigns_without_jdl.campaign_with_task_per_line(str(tmp_path / "lines"), ("echo",), AT)
+    said = campaign_with_task_per_line(str(tmp_path / "lines"), ("echo",), AT)
 
     assert said.parameters == ("1 'same'", "3 'same'")
     assert run(said, tmp_path, 2) == "same\n"
@@ -114,13 +120,10 @@ def test_a_repeated_line_reaches_the_task_unchanged(tmp_path: Path) -> None:
 
 def test_options_set_the_same_values_as_jdl_keys() -> None:
     """Times have the form of qsub or oarsub, slots the form of oarsub."""
-    options = CampaignWithoutJdlOptions(clusters=("beta",), resources=("/nodes=2/core=2,walltime=0:10",), name="mine")
-
-    found = campaigns_without_jdl.campaign_with_task_per_number("1", ("./run",), options).jdl
+    found = number_campaign(replace(AT, name="mine"), ("/nodes=2/core=2,walltime=0:10",)).jdl
 
     there = found.clusters["beta"]
-    assert (found.name, there.slots, there.nodes) == ("mine", 4, 2)
-    assert found.clusters["beta"].walltime_s == 600
+    assert (found.name, there.slots, there.nodes, there.walltime_s) == ("mine", 4, 2, 600)
 
 
 JOB = """#!/bin/bash
@@ -141,9 +144,7 @@ exit 3
 )
 def test_slots_are_requested_in_oarsubs_form(words: str, slots: int) -> None:
     """The first / may be missing."""
-    said = campaigns_without_jdl.campaign_with_task_per_number(
-        "1-3", ("x",), replace(AT, resources=(f"{words},walltime=1:0:0",))
-    )
+    said = number_campaign(AT, (f"{words},walltime=1:0:0",))
 
     wish = said.jdl.clusters["beta"]
     assert (wish.slots, wish.walltime_s, said.warnings) == (slots, 3600, ())
@@ -153,7 +154,7 @@ def test_slots_are_requested_in_oarsubs_form(words: str, slots: int) -> None:
 @pytest.mark.parametrize(("system", "job"), [("sge", "31"), ("oar", "32")])
 def test_a_job_script_gets_the_variables_of_qsub(tmp_path: Path, system: str, job: str) -> None:
     """OAR sets the same variables; the task numbers are those of the script's own -t."""
-    said = campaigns_without_jdl.campaign_of_job_script("job.sh", JOB.replace("/tmp", str(tmp_path)), ("x y", "$z"), AT)
+    said = campaign_of_job_script("job.sh", JOB.replace("/tmp", str(tmp_path)), ("x y", "$z"), AT)
 
     wish = said.jdl.clusters["gamma"]
     assert (said.jdl.name, said.parameters) == ("study", ("10", "20", "30"))
@@ -170,10 +171,8 @@ def test_a_job_script_gets_the_variables_of_qsub(tmp_path: Path, system: str, jo
 def test_resources_of_qsub_are_requested_only_at_grid_engine_clusters() -> None:
     """A warning names the other clusters, and soft requests."""
     lines = "#$ -l h_vmem=2G,gpu -soft -l fast=1\n#$ -hard -l arch=lx-*,hostname=n1,h_rt=600\n"
-    said = campaigns_without_jdl.campaign_of_job_script("job.sh", lines, (), KNOWN)
-    typed_in = campaigns_without_jdl.campaign_with_task_per_number(
-        "1-2", ("x",), replace(KNOWN, resources=("h_vmem=2G,h_rt=600",))
-    )
+    said = script_campaign(lines, KNOWN)
+    typed_in = number_campaign(KNOWN, ("h_vmem=2G,h_rt=600",))
 
     found = {name: one.properties for name, one in said.jdl.clusters.items()}
     assert found == {"beta": "h_vmem=2G,gpu=TRUE,arch=lx-*", "gamma": ""}
@@ -193,7 +192,7 @@ def test_resources_of_qsub_are_requested_only_at_grid_engine_clusters() -> None:
 )
 def test_a_resource_name_similar_to_an_oarsub_word_causes_a_warning(asked: str, meant: str) -> None:
     """A cluster reports an unknown resource only much later."""
-    said = campaigns_without_jdl.campaign_with_task_per_number("1-2", ("x",), replace(KNOWN, resources=(asked,)))
+    said = number_campaign(KNOWN, (asked,))
 
     told = f"-l {asked}: read as a resource of Grid Engine; expected {meant}?"
     assert (f"the command line: {told}" in said.warnings) is bool(meant)
@@ -203,7 +202,7 @@ def test_a_resource_name_similar_to_an_oarsub_word_causes_a_warning(asked: str, 
 @pytest.mark.parametrize("text", ["a=$(id)", "=1", "-l=2", "a=1;b"])
 def test_an_invalid_resource_request_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="not a resource; expected NAME=VALUE"):
-        campaigns_without_jdl.campaign_of_job_script("job.sh", f"#$ -l '{text}'\n", (), KNOWN)
+        script_campaign(f"#$ -l '{text}'\n", KNOWN)
 
 
 def test_output_is_written_to_the_files_of_the_script_options(tmp_path: Path) -> None:
@@ -211,10 +210,10 @@ def test_output_is_written_to_the_files_of_the_script_options(tmp_path: Path) ->
     (tmp_path / "logs").mkdir()
     options = "#$ -t 1-2 -N n -o :logs -e $HOME/e$(touch${IFS}evil).$TASK_ID -cwd"
     lines = f"{options}\necho out; echo err >&2\n"
-    said = campaigns_without_jdl.campaign_of_job_script("job.sh", lines, (), AT)
+    said = script_campaign(lines)
     wish = said.jdl.clusters["beta"]
     assert wish.exec_directory  # -cwd
-    said = campaigns_without_jdl.campaign_of_job_script("job.sh", lines.replace("-cwd", f"-wd {tmp_path}"), (), AT)
+    said = script_campaign(lines.replace("-cwd", f"-wd {tmp_path}"))
 
     run(said, tmp_path, 2)
 
@@ -227,7 +226,7 @@ def test_output_file_names_have_task_numbers_only_for_arrays(tmp_path: Path) -> 
     (tmp_path / "logs").mkdir()
     lines = f"#$ -N n -o logs -e logs -wd {tmp_path}\necho out; echo err >&2\n"
 
-    run(campaigns_without_jdl.campaign_of_job_script("job.sh", lines, (), AT), tmp_path, 1)
+    run(script_campaign(lines), tmp_path, 1)
 
     assert {path.name for path in (tmp_path / "logs").iterdir()} == {"n.o31", "n.e31"}
 
@@ -235,7 +234,7 @@ def test_output_file_names_have_task_numbers_only_for_arrays(tmp_path: Path) -> 
 def test_tasks_with_the_same_output_file_append_their_output(tmp_path: Path) -> None:
     """Jobs of qsub append too."""
     lines = f"#$ -t 1-2 -o both -j y -wd {tmp_path}\necho $SGE_TASK_ID\n"
-    said = campaigns_without_jdl.campaign_of_job_script("job.sh", lines, (), AT)
+    said = script_campaign(lines)
 
     for place in (2, 1):
         run(said, tmp_path, place)
@@ -248,7 +247,7 @@ def test_an_output_file_that_cannot_be_opened_is_reported_with_its_option(tmp_pa
     """The command does not start; the message is in the campaign's standard error file."""
     lines = f"#$ -N n -{letter} none/its -wd {tmp_path}\ntouch begun\n"
 
-    run(campaigns_without_jdl.campaign_of_job_script("job.sh", lines, (), AT), tmp_path, 1)
+    run(script_campaign(lines), tmp_path, 1)
 
     told = (tmp_path / "campaign.7/0.1.err").read_text().splitlines()[-1]
     right = "expected an existing folder of yours"
@@ -257,14 +256,13 @@ def test_an_output_file_that_cannot_be_opened_is_reported_with_its_option(tmp_pa
 
 
 def test_a_script_without_an_array_is_a_campaign_of_one_task(tmp_path: Path) -> None:
-    said = campaigns_without_jdl.campaign_of_job_script("a/job.sh", 'echo "$SGE_TASK_ID $V"\n#$ -v V=1,W', (), AT)
+    said = campaign_of_job_script("a/job.sh", 'echo "$SGE_TASK_ID $V"\n#$ -v V=1,W', (), AT)
 
     assert (said.jdl.name, said.parameters) == ("job.sh", ("1",))
     assert run(said, tmp_path, 1) == "undefined 1\n"
-    assert [each.partition(";")[0] for each in said.warnings] == [
-        "job.sh: -v W: changes nothing yet".replace("job.sh:", "a/job.sh:2:"),
-        "a/job.sh: each task gets a walltime of one hour",
-    ]
+    first, second = (each.partition(";")[0] for each in said.warnings)
+    assert first == "a/job.sh:2: -v W: changes nothing yet"
+    assert second == "a/job.sh: each task gets a walltime of one hour"
 
 
 def test_every_mistake_of_a_script_is_reported_with_its_line() -> None:
@@ -278,7 +276,7 @@ def test_every_mistake_of_a_script_is_reported_with_its_line() -> None:
 """
 
     with pytest.raises(ConfigError) as told:
-        campaigns_without_jdl.campaign_of_job_script("job.sh", text, (), AT)
+        script_campaign(text)
 
     assert [line.partition(";")[0] for line in str(told.value).splitlines()] == [
         "job.sh:1: -t 0-3: tasks and steps count from 1",
@@ -312,9 +310,7 @@ def test_a_soft_time_limit_is_the_walltime_only_without_a_hard_limit(
     lines: str, typed_in: tuple[str, ...], walltime_s: int, idle: str
 ) -> None:
     """Otherwise a task would lose the minutes in which the task saves its state."""
-    said = campaigns_without_jdl.campaign_of_job_script(
-        "job.sh", f"{lines}\ntrue\n", (), replace(AT, resources=typed_in)
-    )
+    said = script_campaign(f"{lines}\ntrue\n", replace(AT, resources=typed_in))
 
     assert said.jdl.clusters["beta"].walltime_s == walltime_s
     assert said.warnings == ((f"{idle}: changes nothing yet",) if idle else ())
@@ -322,9 +318,9 @@ def test_a_soft_time_limit_is_the_walltime_only_without_a_hard_limit(
 
 def test_a_limit_of_running_tasks_must_give_each_cluster_a_task() -> None:
     with pytest.raises(ConfigError, match=r"^job\.sh:1: -tc 1: 2 clusters share this limit"):
-        campaigns_without_jdl.campaign_of_job_script("job.sh", "#$ -t 1-9 -tc 1\n", (), AT)
+        script_campaign("#$ -t 1-9 -tc 1\n")
 
 
 def test_a_script_above_60000_bytes_is_refused() -> None:
     with pytest.raises(ConfigError, match="at most 60000 bytes"):
-        campaigns_without_jdl.campaign_of_job_script("job.sh", "x" * 60_001, (), AT)
+        script_campaign("x" * 60_001)

@@ -11,12 +11,11 @@ from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import Jdl, JdlDataset
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.state.campaign_tables import jdl_from_json
-
-KNOWN = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
+from tests.campaigns.submission.jdl_builder import read_jdl
 
 
 def load(said: dict[str, object], folder: str = "/jdl") -> Jdl:
-    return jdl_reader.parse_jdl("n.json", json.dumps(KNOWN | said), folder=folder).jdl
+    return read_jdl(folder, **said).jdl
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,7 @@
 
 import pytest
 
-from gridbridge.campaigns.submission import jdl_reader
-from gridbridge.errors import ConfigError
-
-
-def wrong_with(text: str) -> list[str]:
-    """Return what is told of a JDL, each up to what would be right."""
-    with pytest.raises(ConfigError) as told:
-        jdl_reader.parse_jdl("n", text)
-    return [problem.partition(";")[0] for problem in str(told.value).splitlines()]
-
+from tests.campaigns.submission.jdl_builder import wrong_with
 
 GLOBAL_LAST = """{
   "name": "a",

@@ -6,11 +6,16 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.cli.gridsub_campaign_source import looks_like_jdl
-from gridbridge.campaigns.submission import campaigns_without_jdl, jdl_reader, jdl_writer_and_task_files
-from gridbridge.campaigns.submission.campaigns_without_jdl import CampaignWithoutJdlOptions
+from gridbridge.campaigns.submission import jdl_writer_and_task_files
+from gridbridge.campaigns.submission.campaigns_without_jdl import (
+    CampaignWithoutJdlOptions,
+    campaign_of_job_script,
+    campaign_with_task_per_line,
+    campaign_with_task_per_number,
+)
 from gridbridge.errors import CommandLineMistake, ConfigError
+from tests.campaigns.submission.jdl_builder import PLAIN, jdl_text, mistakes_of_jdl
 
-PLAIN = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
 YEAR = 'expected "H:M:S", from "0:0:1" to "8760:0:0", a year'
 COMMAND = "expected a command line"
 LAYOUT = (
@@ -21,10 +26,7 @@ AT = CampaignWithoutJdlOptions(clusters=("beta", "gamma"))
 
 
 def told_of(said: object, known: tuple[str, ...] = ()) -> list[str]:
-    text = said if isinstance(said, str) else json.dumps(said)
-    with pytest.raises(ConfigError) as told:
-        jdl_reader.parse_jdl("n", text, site_clusters=known)
-    return list(told.value.problems)
+    return mistakes_of_jdl(said if isinstance(said, str) else json.dumps(said), known=known)
 
 
 @pytest.mark.parametrize(
@@ -55,11 +57,10 @@ def test_a_wrong_value_is_reported_once_with_the_expected_value(key: str, value:
     ],
 )
 def test_empty_entries_of_params_are_reported_with_their_positions(entries: list[str], problem: str) -> None:
-    said = {key: value for key, value in PLAIN.items() if key != "nb_jobs"} | {"params": entries}
     with pytest.raises(ConfigError, match=rf": {problem}; expected \["):
         jdl_writer_and_task_files.parse_added_tasks_json("-J", json.dumps(entries))
 
-    (told,) = told_of(said)
+    (told,) = told_of(jdl_text("nb_jobs", params=entries))
 
     assert told.endswith(f": {problem}; {TEXTS}")
 
@@ -154,7 +155,7 @@ def test_a_repeated_key_is_reported() -> None:
 )
 def test_an_invalid_script_option_is_refused_as_by_qsub(line: str, problem: str) -> None:
     with pytest.raises(ConfigError) as told:
-        campaigns_without_jdl.campaign_of_job_script("job.sh", line, (), AT)
+        campaign_of_job_script("job.sh", line, (), AT)
 
     assert told.value.problems == (problem,)
     assert not isinstance(told.value, CommandLineMistake)
@@ -162,7 +163,7 @@ def test_an_invalid_script_option_is_refused_as_by_qsub(line: str, problem: str)
 
 @pytest.mark.parametrize("word", ["y", "yes", "n", "no"])
 def test_the_option_j_of_a_script_joins_the_outputs(word: str) -> None:
-    said = campaigns_without_jdl.campaign_of_job_script("job.sh", f"#$ -j {word}\necho\n", (), AT)
+    said = campaign_of_job_script("job.sh", f"#$ -j {word}\necho\n", (), AT)
 
     assert ("2>&1" in said.jdl.clusters["beta"].exec_file) is word.startswith("y")
 
@@ -186,8 +187,8 @@ def test_a_wrong_option_of_the_command_line_is_reported_with_the_option(wish: di
     asked = CampaignWithoutJdlOptions(**({"clusters": ("beta",)} | wish))  # type: ignore[arg-type]
 
     for run in (
-        lambda: campaigns_without_jdl.campaign_with_task_per_number("1-3", ("x",), asked),
-        lambda: campaigns_without_jdl.campaign_of_job_script("job.sh", "#$ -N n\n#$ -l h_rt=60\necho\n", (), asked),
+        lambda: campaign_with_task_per_number("1-3", ("x",), asked),
+        lambda: campaign_of_job_script("job.sh", "#$ -N n\n#$ -l h_rt=60\necho\n", (), asked),
     ):
         with pytest.raises(CommandLineMistake) as told:
             run()
@@ -199,9 +200,9 @@ def test_a_task_file_with_only_blank_lines_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("\n")
     right = "all of its lines are blank; expected one line for each task"
     with pytest.raises(ConfigError) as refused:
-        campaigns_without_jdl.campaign_with_task_per_line(f"{tmp_path}/empty", ("x",), AT)
+        campaign_with_task_per_line(f"{tmp_path}/empty", ("x",), AT)
     with pytest.raises(CommandLineMistake, match="No such file or directory; expected a readable file"):
-        campaigns_without_jdl.campaign_with_task_per_line(f"{tmp_path}/none", ("x",), AT)
+        campaign_with_task_per_line(f"{tmp_path}/none", ("x",), AT)
     with pytest.raises(CommandLineMistake, match="no plain file; expected a file with one line for each task"):
         jdl_writer_and_task_files.read_added_task_file("/dev/zero")
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.submission import campaigns_without_jdl
-from gridbridge.campaigns.submission.campaigns_without_jdl import CampaignWithoutJdlOptions
+from gridbridge.campaigns.submission.campaigns_without_jdl import CampaignWithoutJdlOptions, campaign_of_job_script
+from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.campaigns.submission.qsub_directive_parser import JobScriptParser, JobScriptRequest
 from gridbridge.errors import ConfigError
 from tests.campaigns.submission import qsub_lines
@@ -17,6 +17,10 @@ YEAR_S = 31_536_000
 
 def script(lines: str) -> str:
     return f"#!/bin/sh\n{lines}\necho\n"
+
+
+def script_campaign(lines: str) -> ParsedJdl:
+    return campaign_of_job_script("job.sh", script(lines), (), AT)
 
 
 def read(lines: str) -> JobScriptParser:
@@ -47,13 +51,13 @@ def test_a_directive_line_is_parsed_as_by_qsub(lines: str) -> None:
     found = read(lines)
 
     assert (found.problems, shown(found.asked)) == ([], TAKEN[lines])
-    assert campaigns_without_jdl.campaign_of_job_script("job.sh", script(lines), (), AT).jdl.clusters["beta"].exec_file
+    assert script_campaign(lines).jdl.clusters["beta"].exec_file
 
 
 @pytest.mark.parametrize("options", REFUSED)
 def test_a_directive_that_qsub_refuses_is_refused(options: str) -> None:
     with pytest.raises(ConfigError, match=r"\Ajob\.sh:2: "):
-        campaigns_without_jdl.campaign_of_job_script("job.sh", script(f"#$ {options}"), (), AT)
+        script_campaign(f"#$ {options}")
 
 
 @pytest.mark.parametrize(
@@ -77,15 +81,8 @@ def test_a_directive_unsupported_by_campaigns_is_refused_with_the_reason(options
 @pytest.mark.parametrize(
     "options",
     [
-        "-sc site=x",
-        "-pty n",
-        "-binding pe linear:2",
-        "-C ''",
-        "-S n1:/bin/sh",
-        "-l hostname=n1",
-        "-l h=n1",
-        "-l h=!n1&!n2",
-        "-l q=all.q",
+        *("-sc site=x", "-pty n", "-binding pe linear:2", "-C ''", "-S n1:/bin/sh"),
+        *("-l hostname=n1", "-l h=n1", "-l h=!n1&!n2", "-l q=all.q"),
     ],
 )
 def test_a_directive_without_effect_causes_a_warning(options: str) -> None:
@@ -109,7 +106,7 @@ def test_a_task_gets_the_smallest_number_of_a_slot_range(slots: str, least: int)
 @pytest.mark.parametrize("word", ["INFINITY", "infinity"])
 @pytest.mark.parametrize("name", ["h_rt", "s_rt"])
 def test_an_infinite_time_limit_gives_the_longest_walltime(name: str, word: str) -> None:
-    said = campaigns_without_jdl.campaign_of_job_script("job.sh", script(f"#$ -l {name}={word}"), (), AT)
+    said = script_campaign(f"#$ -l {name}={word}")
 
     assert said.jdl.clusters["beta"].walltime_s == YEAR_S
     note = f"job.sh:2: -l {name}={word}: each task gets a year, the longest walltime"
@@ -117,9 +114,7 @@ def test_an_infinite_time_limit_gives_the_longest_walltime(name: str, word: str)
 
 
 def test_variables_of_grid_engine_override_the_option_v() -> None:
-    said = campaigns_without_jdl.campaign_of_job_script(
-        "job.sh", script("#$ -t 1-2 -v SGE_TASK_ID=7,JOB_NAME=x,A=1"), (), AT
-    )
+    said = script_campaign("#$ -t 1-2 -v SGE_TASK_ID=7,JOB_NAME=x,A=1")
 
     line = said.jdl.clusters["beta"].exec_file
     assert "A='1'" in line
@@ -127,12 +122,11 @@ def test_variables_of_grid_engine_override_the_option_v() -> None:
     assert "JOB_NAME='x'" not in line
 
 
-def test_a_working_directory_below_the_home_starts_at_the_home_of_the_cluster(tmp_path: Path) -> None:
-    at = [
-        campaigns_without_jdl.campaign_of_job_script("job.sh", script(f"#$ -wd {path}"), (), AT)
-        for path in ("~/a", "$HOME/a")
-    ]
+@pytest.mark.parametrize("path", ["~/a", "$HOME/a"])
+def test_a_working_directory_below_the_home_starts_at_the_home_of_the_cluster(path: str) -> None:
+    assert script_campaign(f"#$ -wd {path}").jdl.clusters["beta"].exec_directory == "$HOME/a"
 
-    assert {said.jdl.clusters["beta"].exec_directory for said in at} == {"$HOME/a"}
-    elsewhere = campaigns_without_jdl.campaign_of_job_script("job.sh", script(f"#$ -wd {tmp_path}"), (), AT)
+
+def test_a_working_directory_outside_the_home_is_the_same_at_each_cluster(tmp_path: Path) -> None:
+    elsewhere = script_campaign(f"#$ -wd {tmp_path}")
     assert elsewhere.jdl.clusters["beta"].exec_directory == str(tmp_path)
