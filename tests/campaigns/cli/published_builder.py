@@ -1,14 +1,56 @@
-"""Builds published campaigns and events for the tests of the commands that show them."""
+"""Publishes campaigns, clusters and events, writes campaign files, and runs the grid commands of tests."""
 
-from datetime import UTC, datetime
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
-from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign
+from click import Command
+from click.testing import CliRunner, Result
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+from gridbridge.campaigns.store.campaign_files_of_owners import encode_campaign_file
+from gridbridge.campaigns.store.published_campaign_files import publish_campaign_value_by_class
+from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.campaign_events import (
+    CampaignEvent,
+    CampaignEventCode,
+    CampaignEventSubject,
+    ShownCampaignEvents,
+)
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    ShownCampaign,
+    ShownCampaignCluster,
+    ShownCampaignClusters,
+    ShownCampaigns,
+)
+from tests.builders.campaigns import NOON
+
+
+def run_command(command: Command, *words: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(command, words, input=stdin, standalone_mode=False)
+
+
+def publish_campaigns(folder: object, *campaigns: ShownCampaign, **values: Any) -> None:
+    publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=campaigns, **values), str(folder))
+
+
+def publish_events(folder: object, *events: CampaignEvent) -> None:
+    publish_campaign_value_by_class(ShownCampaignEvents(at=NOON, events=events), str(folder))
+
+
+def publish_clusters(folder: object, *clusters: ShownCampaignCluster) -> None:
+    publish_campaign_value_by_class(ShownCampaignClusters(at=NOON, clusters=clusters), str(folder))
+
+
+def jdl_for_beta(**values: Any) -> Jdl:
+    return Jdl(**{"name": "sweep", "clusters": {"beta": JdlSettingsAtCluster(exec_file="run")}} | values)
+
+
+def write_campaign_file(folder: Path, jdl: Jdl, *parameters: str) -> None:
+    """Write the file of campaign 7, which the caller owns."""
+    path = folder / "c.7"
+    path.write_bytes(encode_campaign_file(asdict(jdl), parameters))
+    path.chmod(0o640)
 
 
 def make_shown_campaign(**values: Any) -> ShownCampaign:

@@ -3,11 +3,19 @@
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 
-from gridbridge.campaigns.store import campaign_client, campaign_files_of_owners
+from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
+from gridbridge.campaigns.store.campaign_files_of_owners import (
+    list_campaign_inbox_files,
+    list_unprocessed_inbox_files,
+    publish_answer_to_sender,
+    take_new_campaign_files,
+    take_owner_requests,
+)
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
@@ -42,12 +50,12 @@ class Killed(Thread):
         poll_until(self._take, LONG_S, 0.01)
         if self._told is not None:
             Event().wait(1.5)  # longer than both waits were
-            campaign_files_of_owners.publish_answer_to_sender(self._tokens[0], self._told, self._published)
+            publish_answer_to_sender(self._tokens[0], self._told, self._published)
 
     def _take(self) -> bool:
-        listed = campaign_files_of_owners.list_campaign_inbox_files(self._folder)
-        self._tokens += [token for token, _ in campaign_files_of_owners.take_new_campaign_files(listed, self._folder)]
-        self._tokens += [one.token for one in campaign_files_of_owners.take_owner_requests(listed, self._folder)]
+        listed = list_campaign_inbox_files(self._folder)
+        self._tokens += [token for token, _ in take_new_campaign_files(listed, self._folder)]
+        self._tokens += [one.token for one in take_owner_requests(listed, self._folder)]
         return bool(self._tokens)
 
 
@@ -57,6 +65,10 @@ def bring(places: tuple[str, str]) -> int:
 
 def pause(places: tuple[str, str]) -> dict[int, CampaignOwnerRequestReply]:
     return campaign_client.ask_runner_to_act_on_campaigns(CampaignOwnerRequestVerb.PAUSE, (7,), *places)
+
+
+def unprocessed_files(folder: str) -> list[Any]:
+    return list_unprocessed_inbox_files(list_campaign_inbox_files(folder), folder)
 
 
 DO = pytest.mark.parametrize("do", [bring, pause])
@@ -69,12 +81,7 @@ def test_a_file_that_no_runner_reads_is_removed_again(
     with pytest.raises(NoRunnerForRequest):
         do(places)
 
-    assert (
-        campaign_files_of_owners.list_unprocessed_inbox_files(
-            campaign_files_of_owners.list_campaign_inbox_files(places[0]), places[0]
-        )
-        == []
-    )
+    assert unprocessed_files(places[0]) == []
 
 
 @pytest.mark.parametrize(
@@ -101,14 +108,7 @@ def test_a_request_that_the_runner_read_is_not_reported_as_undone(
         do(places)
 
     killed.join(LONG_S)
-    assert (
-        len(
-            campaign_files_of_owners.list_unprocessed_inbox_files(
-                campaign_files_of_owners.list_campaign_inbox_files(places[0]), places[0]
-            )
-        )
-        == 1
-    )
+    assert len(unprocessed_files(places[0])) == 1
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,13 @@
 import json
 import os
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from gridbridge.campaigns.cli import gridfetch as module
-from gridbridge.campaigns.cli import gridsub_campaign_source, task_output_reading_and_fetching
+from gridbridge.campaigns.cli import task_output_reading_and_fetching
 from gridbridge.campaigns.cli.gridfetch import gridfetch
+from gridbridge.campaigns.cli.gridsub_campaign_source import campaign_of_failed_tasks, campaign_with_added_tasks
 from gridbridge.campaigns.cli.task_output_reading_and_fetching import (
     ERR,
     OUT,
@@ -20,17 +18,23 @@ from gridbridge.campaigns.cli.task_output_reading_and_fetching import (
     own_campaign_output_folders,
     read_task_output_tails,
 )
-from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
-from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
+from gridbridge.campaigns.store import campaign_files_of_owners
+from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile, require_own_campaign
+from gridbridge.campaigns.store.published_campaign_files import publish_campaign_task_file
 from gridbridge.errors import CommandFailed, ConfigError, StateError
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
-from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask, ShownCampaigns
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import rsync
-from tests.campaigns.cli.published_builder import make_shown_campaign
+from tests.campaigns.cli.published_builder import (
+    jdl_for_beta,
+    make_shown_campaign,
+    publish_campaigns,
+    run_command,
+    write_campaign_file,
+)
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ENDED = PublishedCampaignTask(
     number=0, attempt=1, outcome=TaskAttemptOutcome.SUCCESS, is_waiting=False, cluster="beta", place=1
 )
@@ -48,6 +52,11 @@ users = { alice = "al_gamma" }
 """
 
 
+GAMMA = TaskOutputFolderAtCluster(
+    login=SshLogin(host="gamma-master", user="al_gamma"), folder="./campaign.7", timeout_s=9
+)
+
+
 @pytest.fixture(name="beta")
 def _beta(tmp_path: Path) -> TaskOutputFolderAtCluster:
     """Return the folder of a campaign whose second task wrote nothing on its standard output."""
@@ -59,13 +68,12 @@ def _beta(tmp_path: Path) -> TaskOutputFolderAtCluster:
     return TaskOutputFolderAtCluster(login=None, folder=str(folder), timeout_s=9)
 
 
-@pytest.mark.parametrize("is_file", [True, False], ids=["a file", "in a file"])
-def test_outputs_are_not_fetched_into_a_path_that_is_no_folder(tmp_path: Path, is_file: bool) -> None:
+@pytest.mark.parametrize(("name", "told"), [("x", "not a folder"), ("x/y", "Not a directory")])
+def test_outputs_are_not_fetched_into_a_path_that_is_no_folder(tmp_path: Path, name: str, told: str) -> None:
     (tmp_path / "x").write_text("")
-    to = str(tmp_path / ("x" if is_file else "x/y"))
 
-    with pytest.raises(StateError, match="not a folder" if is_file else "Not a directory"):
-        fetch_task_outputs((), to, {})
+    with pytest.raises(StateError, match=told):
+        fetch_task_outputs((), str(tmp_path / name), {})
 
 
 def test_outputs_are_not_fetched_into_an_unwritable_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,9 +195,8 @@ def test_fetching_follows_no_link_in_the_target_folder(beta: TaskOutputFolderAtC
 def test_fetching_over_ssh_follows_no_link(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[object] = []
     monkeypatch.setattr(rsync, "rsync_files_from_host", lambda *_, follows, **__: asked.append(follows))
-    gamma = TaskOutputFolderAtCluster(login=SshLogin(host="g", user="al"), folder="./campaign.7", timeout_s=9)
 
-    fetch_task_outputs([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
+    fetch_task_outputs([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": GAMMA})
 
     assert asked == [False]
 
@@ -211,19 +218,11 @@ def test_outputs_are_fetched_over_ssh_with_the_users_own_login(monkeypatch: pyte
         raise CommandFailed(("rsync",), 255, stderr=b"no route", host=login.host)
 
     monkeypatch.setattr(rsync, "rsync_files_from_host", pull)
-    login = SshLogin(host="gamma-master", user="al_gamma")
-    gamma = TaskOutputFolderAtCluster(login=login, folder="./campaign.7", timeout_s=9)
 
-    (done,) = fetch_task_outputs([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
+    (done,) = fetch_task_outputs([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": GAMMA})
 
     assert asked == [("al_gamma", ["0.1.out", "0.1.err"], "./campaign.7")]
     assert "no route" in done.problem
-
-
-def bring(folder: Path, number: int, jdl: Jdl, *parameters: str) -> None:
-    path = folder / f"c.{number}"
-    path.write_bytes(campaign_files_of_owners.encode_campaign_file(asdict(jdl), parameters))
-    path.chmod(0o640)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +240,7 @@ def test_relative_output_folders_are_below_the_home_directory_at_each_cluster(
 ) -> None:
     """task.sh uses the same folder."""
     wish = JdlSettingsAtCluster(exec_file="x", exec_directory=directory)
-    bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": wish, "gamma": wish, "gone": wish}))
+    write_campaign_file(tmp_path, Jdl(name="n", clusters={"alpha": wish, "gamma": wish, "gone": wish}))
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
 
     found = own_campaign_output_folders(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
@@ -253,7 +252,7 @@ def test_relative_output_folders_are_below_the_home_directory_at_each_cluster(
 
 
 def test_root_gets_the_owners_name_instead_of_the_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": JdlSettingsAtCluster(exec_file="x")}))
+    write_campaign_file(tmp_path, Jdl(name="n", clusters={"alpha": JdlSettingsAtCluster(exec_file="x")}))
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
     monkeypatch.setattr(campaign_files_of_owners, "uid_of_campaign_owner", lambda *_: 1)
     monkeypatch.setattr("os.geteuid", lambda: 0)
@@ -269,8 +268,8 @@ SWEEP = make_shown_campaign(state=CampaignState.TERMINATED, clusters=("beta",), 
 def _published(tmp_path: Path) -> str:
     folder = f"{tmp_path}/published"
     os.mkdir(folder)
-    published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), folder)
-    published_campaign_files.publish_campaign_task_file(7, 0, TASKS, folder)
+    publish_campaigns(folder, SWEEP)
+    publish_campaign_task_file(7, 0, TASKS, folder)
     return folder
 
 
@@ -281,9 +280,9 @@ def test_gridfetch_reports_the_fetched_files_of_each_cluster(
     monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {"beta": beta})
     argv = ["7", f"{tmp_path}/to", "--published", published]
 
-    done = CliRunner().invoke(gridfetch, argv, standalone_mode=False)
+    done = run_command(gridfetch, *argv)
     monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {})
-    again = CliRunner().invoke(gridfetch, argv, standalone_mode=False)
+    again = run_command(gridfetch, *argv)
 
     assert (done.return_value, done.output) == (0, "beta: 3 files\n")
     assert again.return_value == 1
@@ -297,20 +296,19 @@ def test_gridfetch_refuses_missing_and_foreign_campaigns(
         task_output_reading_and_fetching.own_campaign_output_folders, "__defaults__", (str(tmp_path), "/none")
     )
 
-    theirs = CliRunner().invoke(gridfetch, ["7", "--published", published], standalone_mode=False)
-    none = CliRunner().invoke(gridfetch, ["8", "--published", published], standalone_mode=False)
+    theirs = run_command(gridfetch, "7", "--published", published)
+    none = run_command(gridfetch, "8", "--published", published)
 
     assert (theirs.return_value, none.return_value) == (1, 1)
     assert theirs.output == "gridfetch: campaign 7: the campaign's file was removed\n"
     assert none.output == "gridfetch: no campaign 8\n"
-    assert module.gridfetch is gridfetch
 
 
 def test_failed_tasks_are_submitted_again_as_a_campaign(published: str, tmp_path: Path) -> None:
-    jdl = Jdl(name="sweep", clusters={"beta": JdlSettingsAtCluster(exec_file="run", slots=2)})
-    bring(tmp_path, 7, jdl, "a 1", "b 'it is'", "c")
+    jdl = jdl_for_beta(clusters={"beta": JdlSettingsAtCluster(exec_file="run", slots=2)})
+    write_campaign_file(tmp_path, jdl, "a 1", "b 'it is'", "c")
 
-    said = gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), published)
+    said = campaign_of_failed_tasks(7, "", str(tmp_path), published)
 
     assert (said.jdl, said.parameters) == (jdl, ("b 'it is'",))
     assert json.loads(json.dumps(asdict(said.jdl)))
@@ -320,13 +318,9 @@ def test_failed_tasks_are_submitted_again_as_a_campaign(published: str, tmp_path
 def test_failed_tasks_are_submitted_again_with_the_requested_campaign_type(
     published: str, tmp_path: Path, before: CampaignType
 ) -> None:
-    clusters = {"beta": JdlSettingsAtCluster(exec_file="run")}
-    bring(tmp_path, 7, Jdl(name="sweep", type=before, clusters=clusters), "a", "b", "c")
+    write_campaign_file(tmp_path, jdl_for_beta(type=before), "a", "b", "c")
 
-    types = [
-        gridsub_campaign_source.campaign_of_failed_tasks(7, asked, str(tmp_path), published).jdl.type
-        for asked in ("test", "default", "")
-    ]
+    types = [campaign_of_failed_tasks(7, asked, str(tmp_path), published).jdl.type for asked in ("test", "default", "")]
 
     assert types == [CampaignType.TEST, CampaignType.DEFAULT, before]
 
@@ -334,11 +328,11 @@ def test_failed_tasks_are_submitted_again_with_the_requested_campaign_type(
 def test_a_task_cancelled_by_its_owner_is_not_submitted_again(published: str, tmp_path: Path) -> None:
     unwanted = replace(ENDED, outcome=TaskAttemptOutcome.UNWANTED)
     deleted = replace(ENDED, number=1, outcome=TaskAttemptOutcome.CANCELLED)
-    bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlSettingsAtCluster(exec_file="run")}), "a", "b")
-    published_campaign_files.publish_campaign_task_file(7, 0, (unwanted, deleted), published)
+    write_campaign_file(tmp_path, jdl_for_beta(), "a", "b")
+    publish_campaign_task_file(7, 0, (unwanted, deleted), published)
 
     assert [one.word for one in (unwanted, deleted)] == ["cancelled", "cancelled"]
-    assert gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), published).parameters == ("b",)
+    assert campaign_of_failed_tasks(7, "", str(tmp_path), published).parameters == ("b",)
 
 
 @pytest.mark.parametrize(
@@ -349,49 +343,47 @@ def test_tasks_that_root_refused_to_submit_count_as_failed(
 ) -> None:
     folder = f"{tmp_path}/published"
     os.mkdir(folder)
-    published_campaign_files.publish_campaign_value_by_class(
-        ShownCampaigns(at=NOON, campaigns=(replace(SWEEP, tasks=3, state=state),)), folder
-    )
-    published_campaign_files.publish_campaign_task_file(7, 0, TASKS, folder)
-    bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlSettingsAtCluster(exec_file="run")}), "a", "b", "c")
+    publish_campaigns(folder, replace(SWEEP, tasks=3, state=state))
+    publish_campaign_task_file(7, 0, TASKS, folder)
+    write_campaign_file(tmp_path, jdl_for_beta(), "a", "b", "c")
 
-    assert gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), folder).parameters == again
+    assert campaign_of_failed_tasks(7, "", str(tmp_path), folder).parameters == again
 
 
 def test_a_campaign_file_of_another_user_is_refused(
     published: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlSettingsAtCluster(exec_file="evil")}), "a", "b", "c")
+    write_campaign_file(tmp_path, jdl_for_beta(), "a", "b", "c")
     monkeypatch.setattr(campaign_files_of_owners.os, "geteuid", lambda: 41000)
 
     with pytest.raises(ForeignOrMissingCampaignFile, match="owned by another user"):
-        gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), published)
+        campaign_of_failed_tasks(7, "", str(tmp_path), published)
     with pytest.raises(ForeignOrMissingCampaignFile, match="owned by another user"):
-        gridsub_campaign_source.campaign_with_added_tasks(7, None, "[]", str(tmp_path))
+        campaign_with_added_tasks(7, None, "[]", str(tmp_path))
 
 
 def test_a_damaged_campaign_file_is_reported_as_damaged(published: str, tmp_path: Path) -> None:
     (tmp_path / "c.7").write_text("no JSON")
 
     with pytest.raises(ForeignOrMissingCampaignFile, match="the campaign's file is damaged"):
-        gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), published)
+        campaign_of_failed_tasks(7, "", str(tmp_path), published)
 
 
 def test_only_a_campaign_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bring(tmp_path, 7, Jdl(name="n"), "a")
-    campaign_files_of_owners.require_own_campaign(7, str(tmp_path))
-    campaign_files_of_owners.require_own_campaign(8, str(tmp_path))
+    write_campaign_file(tmp_path, Jdl(name="n"), "a")
+    require_own_campaign(7, str(tmp_path))
+    require_own_campaign(8, str(tmp_path))
     somebody = os.geteuid() + 1
     monkeypatch.setattr(os, "geteuid", lambda: somebody)
 
     with pytest.raises(ForeignOrMissingCampaignFile, match="campaign 7: owned by another user"):
-        campaign_files_of_owners.require_own_campaign(7, str(tmp_path))
+        require_own_campaign(7, str(tmp_path))
 
 
 def test_declared_outputs_outside_the_tasks_folder_are_ignored(tmp_path: Path) -> None:
     names = ("../../.bashrc", "/etc/passwd", "a/../../b", "fine/one.txt")
     clusters = {"alpha": JdlSettingsAtCluster(exec_file="run", exec_directory="/tmp")}
-    bring(tmp_path, 7, Jdl(name="n", clusters=clusters, outputs=names), "a")
+    write_campaign_file(tmp_path, Jdl(name="n", clusters=clusters, outputs=names), "a")
 
     config = tmp_path / "gridbridge.toml"
     config.write_text(CONFIG)
@@ -402,10 +394,10 @@ def test_declared_outputs_outside_the_tasks_folder_are_ignored(tmp_path: Path) -
 
 def test_retrying_without_failed_tasks_is_refused(published: str, tmp_path: Path) -> None:
     with pytest.raises(ForeignOrMissingCampaignFile):
-        gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), published)
+        campaign_of_failed_tasks(7, "", str(tmp_path), published)
     with pytest.raises(ConfigError, match="no campaign 8"):
-        gridsub_campaign_source.campaign_of_failed_tasks(8, "", str(tmp_path), published)
-    bring(tmp_path, 7, Jdl(name="n"), "a", "b")
-    published_campaign_files.publish_campaign_task_file(7, 0, (ENDED, replace(ENDED, number=1)), published)
+        campaign_of_failed_tasks(8, "", str(tmp_path), published)
+    write_campaign_file(tmp_path, Jdl(name="n"), "a", "b")
+    publish_campaign_task_file(7, 0, (ENDED, replace(ENDED, number=1)), published)
     with pytest.raises(ConfigError, match="no task of it has failed"):
-        gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), published)
+        campaign_of_failed_tasks(7, "", str(tmp_path), published)

@@ -2,13 +2,13 @@
 
 import json
 import os
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 import pytest
 from click import Command
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from gridbridge.campaigns.cli import gridsub_campaign_source
 from gridbridge.campaigns.cli.campaign_table import HEAD
@@ -18,18 +18,19 @@ from gridbridge.campaigns.cli.gridevents import gridevents
 from gridbridge.campaigns.cli.gridnotify import gridnotify
 from gridbridge.campaigns.cli.gridstat import gridstat
 from gridbridge.campaigns.cli.gridsub import gridsub
-from gridbridge.campaigns.store import campaign_client, published_campaign_files
+from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import output_and_errors
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownCampaigns, ShownForecastErrors
-from tests.campaigns.cli.published_builder import make_shown_campaign
+from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownForecastErrors
+from tests.builders.campaigns import NOON
+from tests.campaigns.cli.published_builder import make_shown_campaign, publish_campaigns, run_command
 
 pytestmark = pytest.mark.usefixtures("utc")
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+JDL = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
 
 
 def shown(number: int, ended: int, state: CampaignState, **other: object) -> ShownCampaign:
@@ -47,34 +48,22 @@ def _published(tmp_path: Path) -> str:
         shown(30, 0, CampaignState.PAUSED),
         shown(31, 5, CampaignState.CANCELLED),
     )
-    published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=listed), str(tmp_path))
+    publish_campaigns(tmp_path, *listed)
     return str(tmp_path)
 
 
 def stat(published: str, *options: str) -> Result:
-    return CliRunner().invoke(gridstat, [*options, "--published", published], standalone_mode=False)
-
-
-def test_gridstat_prints_campaigns_in_cigris_columns(published: str) -> None:
-    lines = stat(published).output.splitlines()
-
-    assert lines[0] == HEAD
-    assert [line[:32].rstrip() for line in lines[1:]] == [
-        "1           sweep",
-        "2           a name of more than",
-        "30          sweep",
-        "31          sweep",
-    ]
-    assert [line[69:] for line in lines[1:]] == ["T  300/300 (100%)", "R  7/300 (2%)", "P  0/300 (0%)", "C  5/300 (1%)"]
-    assert lines[1][32:49].rstrip() == "alice"
+    return run_command(gridstat, *options, "--published", published)
 
 
 def test_gridstat_lines_equal_cigris_lines_exactly(published: str) -> None:
     """Scripts of CiGri's users read the columns by their blanks and dashes."""
-    assert stat(published).output.splitlines()[:3] == [
+    assert stat(published).output.splitlines() == [
         "Campaign id Name                User             Submission time     S  Progress",
         "1           sweep               alice            2026-01-01 12-00-01 T  300/300 (100%)",
         "2           a name of more than bob              2026-01-01 12-00-02 R  7/300 (2%)",
+        "30          sweep               alice            2026-01-01 12-00-30 P  0/300 (0%)",
+        "31          sweep               alice            2026-01-01 12-00-31 C  5/300 (1%)",
     ]
 
 
@@ -103,8 +92,7 @@ def test_unreadable_published_files_are_reported_in_one_line(
 def test_gridstat_shows_the_accuracy_of_earlier_forecasts(tmp_path: Path) -> None:
     listed = (shown(1, 3, CampaignState.IN_TREATMENT), shown(2, 3, CampaignState.CANCELLED))
     errors = ShownForecastErrors(forecasts=12, p90_held=11, median_error=0.08)
-    known = ShownCampaigns(at=NOON, campaigns=listed, errors=errors)
-    published_campaign_files.publish_campaign_value_by_class(known, str(tmp_path))
+    publish_campaigns(tmp_path, *listed, errors=errors)
     told = (
         "earlier forecasts: 11 of 12 campaigns ended by their P90, "
         "half of them missed the P50 by at most 8% of the time then left"
@@ -188,7 +176,7 @@ def test_gridstat_shows_only_the_header_without_campaigns(tmp_path: Path) -> Non
 )
 def test_gridsub_reports_each_mistake_with_its_exit_status(options: list[str], status: int, words: str) -> None:
     """Exit status 1 is a refused campaign, 2 a wrong command line."""
-    done = CliRunner().invoke(gridsub, options, standalone_mode=False)
+    done = run_command(gridsub, *options)
 
     assert getattr(done.exception, "exit_code", done.return_value) == status
     assert words in done.output + str(done.exception)
@@ -205,18 +193,16 @@ def _no_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("no_host")
 @pytest.mark.parametrize("type_", ["test", "default"])
 def test_gridsub_accepts_campaign_types_in_small_letters(type_: str) -> None:
-    text = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
 
-    done = CliRunner().invoke(gridsub, ["-t", type_, "-j", text], standalone_mode=False)
+    done = run_command(gridsub, "-t", type_, "-j", JDL)
 
     assert done.return_value == 75
 
 
 def test_gridsub_reports_a_stored_campaign_in_cigris_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
     monkeypatch.setattr(campaign_client, "submit_campaign", lambda _: 12)
 
-    done = CliRunner().invoke(gridsub, ["-"], input=text, standalone_mode=False)
+    done = run_command(gridsub, "-", stdin=JDL)
 
     assert done.return_value == 0
     assert done.output == "Campaign successfully submitted\nCAMPAIGN_ID=12\n"
@@ -225,10 +211,9 @@ def test_gridsub_reports_a_stored_campaign_in_cigris_words(monkeypatch: pytest.M
 @pytest.mark.parametrize("option", ["-d", "--details"])
 def test_gridsub_prints_the_stored_campaign_as_json_with_details(monkeypatch: pytest.MonkeyPatch, option: str) -> None:
     """CiGri's -d prints its JSON between the two lines that scripts read."""
-    text = '{"name": "n", "nb_jobs": 3, "exec_file": "x", "clusters": {"beta": {}}}'
     monkeypatch.setattr(campaign_client, "submit_campaign", lambda _: 12)
 
-    done = CliRunner().invoke(gridsub, [option, "-"], input=text, standalone_mode=False)
+    done = run_command(gridsub, option, "-", stdin=JDL.replace("1,", "3,", 1))
 
     first, details, last = done.output.splitlines()
     found = json.loads(details)
@@ -240,17 +225,12 @@ def test_gridsub_prints_the_stored_campaign_as_json_with_details(monkeypatch: py
 @pytest.mark.usefixtures("no_host")
 def test_without_a_runner_commands_exit_with_75() -> None:
     """A script may try the command again on another host, or later."""
-    text = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
-
-    brought = CliRunner().invoke(gridsub, ["-j", text], standalone_mode=False)
-    asked = CliRunner().invoke(griddel, ["1"], standalone_mode=False)
+    brought = run_command(gridsub, "-j", JDL)
+    asked = run_command(griddel, "1")
 
     assert (brought.return_value, asked.return_value) == (75, 75)
     assert "submit campaigns on the transfer host" in brought.output
     assert "submit campaigns on the transfer host" in asked.output
-
-
-JDL = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
 
 
 @pytest.mark.parametrize(("command", "words"), [(gridsub, ["-j", JDL]), (griddel, ["1"]), (gridnotify, ["-l"])])
@@ -265,7 +245,7 @@ def test_an_unanswered_request_has_its_own_exit_status(
     for name in ("submit_campaign", "ask_runner_to_act_on_campaigns", "send_request_to_runner"):
         monkeypatch.setattr(campaign_client, name, unanswered)
 
-    done = CliRunner().invoke(command, words, standalone_mode=False)
+    done = run_command(command, *words)
 
     assert (done.return_value, "look at gridstat before" in done.output) == (76, True)
 
@@ -317,7 +297,7 @@ def test_the_debug_option_prints_a_traceback(
     ],
 )
 def test_a_huge_campaign_or_task_number_is_refused_at_once(options: list[str], told: str) -> None:
-    done = CliRunner().invoke(griddel, options, standalone_mode=False)
+    done = run_command(griddel, *options)
 
     assert (done.return_value, done.output) == (1, f"griddel: {told}\n")
 
@@ -327,7 +307,7 @@ def test_a_file_that_is_not_utf_8_is_reported_with_its_line(tmp_path: Path, opti
     """An example is an old script with a comment in Latin-1."""
     (tmp_path / "job.sh").write_bytes(b"#!/bin/sh\n# caf\xe9\n")
 
-    done = CliRunner().invoke(gridsub, [*options, str(tmp_path / "job.sh")], standalone_mode=False)
+    done = run_command(gridsub, *options, str(tmp_path / "job.sh"))
 
     assert str(done.exception) == f"{tmp_path}/job.sh:2: 0xe9 is not UTF-8"
 
@@ -339,39 +319,45 @@ def test_a_file_that_is_not_utf_8_is_reported_with_its_line(tmp_path: Path, opti
         (["-c", "1,2"], CampaignOwnerRequestVerb.CANCEL, "cancelled"),
         (["-p", "1", "-c", "2"], CampaignOwnerRequestVerb.PAUSE, "paused"),
         (["-r", "-c", "1,2"], CampaignOwnerRequestVerb.RESUME, "resumed"),
+        (["--pause", "--campaign_ids", "1,2", "-v"], CampaignOwnerRequestVerb.PAUSE, "paused"),
         (["--purge", "1", "2"], CampaignOwnerRequestVerb.PURGE, "purged"),
     ],
 )
 def test_griddel_acts_on_each_campaign_as_its_option_says(
     monkeypatch: pytest.MonkeyPatch, options: list[str], verb: CampaignOwnerRequestVerb, said: str
 ) -> None:
-    """A refused request for one campaign gives exit status 1, and does not stop the other requests."""
-    asked: list[object] = []
+    """A refusal for one campaign gives exit status 1, and does not stop the other requests."""
     answers = {1: CampaignOwnerRequestReply.DONE, 2: CampaignOwnerRequestReply.DONE}
-    monkeypatch.setattr(
-        campaign_client, "ask_runner_to_act_on_campaigns", lambda *words, **_: asked.append(words) or answers
-    )  # type: ignore[func-returns-value]
+    asked = record_requests(monkeypatch, answers)
 
-    well = CliRunner().invoke(griddel, options, standalone_mode=False)
+    well = run_command(griddel, *options)
     answers[2] = CampaignOwnerRequestReply.NOT_THEIRS
-    badly = CliRunner().invoke(griddel, options, standalone_mode=False)
+    badly = run_command(griddel, *options)
 
-    assert asked == [(verb, (1, 2))] * 2
+    assert asked == [(verb, (1, 2), {"task": 0})] * 2
     assert (well.return_value, well.output) == (0, f"Campaign 1 {said}\nCampaign 2 {said}\n")
     assert (badly.return_value, badly.stdout) == (1, f"Campaign 1 {said}\n")
     assert badly.stderr == "griddel: campaign 2: owned by another user\n"
 
 
-def test_griddel_cancels_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
-    done = {1: CampaignOwnerRequestReply.DONE}
-    monkeypatch.setattr(
-        campaign_client,
-        "ask_runner_to_act_on_campaigns",
-        lambda *words, **more: asked.append((*words, more)) or done,  # type: ignore[func-returns-value]
-    )
+def record_requests(
+    monkeypatch: pytest.MonkeyPatch, answers: dict[int, CampaignOwnerRequestReply]
+) -> list[tuple[object, ...]]:
+    """Let the runner answer with these replies; return the requests that are sent to the runner."""
+    asked: list[tuple[object, ...]] = []
 
-    found = CliRunner().invoke(griddel, ["-j", "1.7"], standalone_mode=False)
+    def answer(*words: object, **options: object) -> dict[int, CampaignOwnerRequestReply]:
+        asked.append((*words, options))
+        return answers
+
+    monkeypatch.setattr(campaign_client, "ask_runner_to_act_on_campaigns", answer)
+    return asked
+
+
+def test_griddel_cancels_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = record_requests(monkeypatch, {1: CampaignOwnerRequestReply.DONE})
+
+    found = run_command(griddel, "-j", "1.7")
 
     assert asked == [(CampaignOwnerRequestVerb.CANCEL_TASK, (1,), {"task": 7})]
     assert (found.return_value, found.output) == (0, "Task 1.7 cancelled\n")
@@ -381,7 +367,7 @@ def test_griddel_cancels_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
     "options", [[], ["a"], ["-p", "-r", "1"], ["1,2"], ["-c", ","], ["-j", "1"], ["-j", "1.2", "1"]]
 )
 def test_griddel_needs_valid_campaign_ids(options: list[str]) -> None:
-    done = CliRunner().invoke(griddel, options, standalone_mode=False)
+    done = run_command(griddel, *options)
 
     assert getattr(done.exception, "exit_code", None) == 2
 
@@ -395,7 +381,7 @@ def test_griddel_needs_valid_campaign_ids(options: list[str]) -> None:
     ],
 )
 def test_griddel_with_a_task_id_shows_the_option_that_cancels_a_task(options: list[str], told: str) -> None:
-    done = CliRunner().invoke(griddel, options, standalone_mode=False)
+    done = run_command(griddel, *options)
 
     assert str(done.exception).startswith(told)
 
@@ -423,7 +409,7 @@ def test_gridsub_options_after_the_script_cause_a_warning(
     monkeypatch.setattr(campaign_client, "submit_campaign", lambda _: 12)
     argv = ["--clusters", "beta", str(tmp_path / "job.sh"), option]
 
-    done = CliRunner().invoke(gridsub, argv, standalone_mode=False)
+    done = run_command(gridsub, *argv)
 
     assert (f"{option} after the script is an argument of the script" in done.stderr) is is_told
     assert "CAMPAIGN_ID=12" in done.stdout
@@ -433,7 +419,7 @@ def test_a_jdl_given_as_a_script_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "sweep.json"
     path.write_text('{"name": "a"}')
 
-    done = CliRunner().invoke(gridsub, [str(path)], standalone_mode=False)
+    done = run_command(gridsub, str(path))
 
     assert f"gridsub -f {path}" in done.output + str(done.exception)
 
@@ -456,15 +442,3 @@ def test_commands_accept_cigris_long_option_names(command: Command, names: set[s
     known = {word for each in command.params for word in each.opts}
 
     assert names | {"--version"} <= known
-
-
-def test_griddel_accepts_the_options_of_cigris_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
-    answers = {1: CampaignOwnerRequestReply.DONE, 2: CampaignOwnerRequestReply.DONE}
-    monkeypatch.setattr(
-        campaign_client, "ask_runner_to_act_on_campaigns", lambda *words, **_: asked.append(words) or answers
-    )  # type: ignore[func-returns-value]
-
-    CliRunner().invoke(griddel, ["--pause", "--campaign_ids", "1,2", "-v"], standalone_mode=False)
-
-    assert asked == [(CampaignOwnerRequestVerb.PAUSE, (1, 2))]

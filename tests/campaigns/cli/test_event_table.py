@@ -3,36 +3,41 @@
 import json
 import os
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click import Command
+from click.testing import Result
 
 from gridbridge.campaigns.cli.gridclusters import gridclusters
 from gridbridge.campaigns.cli.gridevents import gridevents
 from gridbridge.campaigns.cli.gridfetch import gridfetch
 from gridbridge.campaigns.cli.gridstat import gridstat
 from gridbridge.campaigns.cli.gridwait import gridwait
-from gridbridge.campaigns.store import campaign_client, campaign_files_of_owners, published_campaign_files
-from gridbridge.campaigns.store import campaign_client as published_events_and_tasks
+from gridbridge.campaigns.store import campaign_client
+from gridbridge.campaigns.store.campaign_client import failed_start_directory, first_failed_task_details
+from gridbridge.campaigns.store.campaign_files_of_owners import encode_campaign_file
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject, ShownCampaignEvents
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_file_and_array_names import campaign_file_name
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply
-from gridbridge.model.campaigns.published_campaigns_and_tasks import (
-    ShownCampaignCluster,
-    ShownCampaignClusters,
-    ShownCampaigns,
-)
+from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaignCluster
 from gridbridge.model.published_status_and_reports import PublishedClusterAnswer, PublishedClusterDrain
 from gridbridge.state import drains
 from gridbridge.state import published_json as shown
-from tests.campaigns.cli.published_builder import make_event, make_shown_campaign
+from tests.builders.campaigns import NOON
+from tests.campaigns.cli.published_builder import (
+    make_event,
+    make_shown_campaign,
+    publish_campaigns,
+    publish_clusters,
+    publish_events,
+    run_command,
+)
 
 pytestmark = pytest.mark.usefixtures("utc")
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 COUNTED = {"campaign": 12, "cluster": "beta", "exit_status": 3, "tasks": 17, "first_task": 1}
 FAILED = make_event(3, CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, **COUNTED)
 UNTIL = {"campaign": 12, "cluster": "gamma", "until": NOON + timedelta(minutes=1)}
@@ -52,20 +57,19 @@ def _published(tmp_path: Path) -> str:
     folder = str(tmp_path)
     one = make_shown_campaign(number=12, tasks=100, ended=17, failed=17, events=2)
     quiet = replace(one, number=13, events=0)
-    published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(one, quiet)), folder)
-    published_campaign_files.publish_campaign_value_by_class(
-        ShownCampaignEvents(at=NOON, events=(FAILED, REFUSED, DOWN, OVER)), folder
-    )
-    published_campaign_files.publish_campaign_value_by_class(ShownCampaignClusters(at=NOON, clusters=GRID), folder)
+    publish_campaigns(folder, one, quiet)
+    publish_events(folder, FAILED, REFUSED, DOWN, OVER)
+    publish_clusters(folder, *GRID)
     return folder
 
 
-def run(command: object, published: str, *options: str) -> Result:
-    return CliRunner().invoke(
-        command,  # type: ignore[arg-type]
-        [*options, "--published", published],
-        standalone_mode=False,
-    )
+def run(command: Command, published: str, *options: str) -> Result:
+    return run_command(command, *options, "--published", published)
+
+
+def answer_with(monkeypatch: pytest.MonkeyPatch, answers: dict[int, CampaignOwnerRequestReply]) -> None:
+    """Let the runner answer each request with these replies, by event."""
+    monkeypatch.setattr(campaign_client, "ask_runner_to_act_on_campaigns", lambda *_, **__: answers)
 
 
 def test_gridstat_marks_campaigns_with_open_events_by_the_letter_e(published: str) -> None:
@@ -136,7 +140,7 @@ def test_gridevents_reports_each_mistake_with_its_exit_status(
 def test_a_black_hole_event_stays_open_when_tasks_run_again(
     published: str, monkeypatch: pytest.MonkeyPatch, answers: dict[int, CampaignOwnerRequestReply], status: int
 ) -> None:
-    monkeypatch.setattr(campaign_client, "ask_runner_to_act_on_campaigns", lambda *_, **__: answers)
+    answer_with(monkeypatch, answers)
 
     done = run(gridevents, published, "-c", "12", "-r")
 
@@ -154,7 +158,7 @@ def test_a_black_hole_event_stays_open_when_tasks_run_again(
 def test_gridevents_says_why_no_task_runs_again(
     published: str, monkeypatch: pytest.MonkeyPatch, answer: CampaignOwnerRequestReply, instead: str
 ) -> None:
-    monkeypatch.setattr(campaign_client, "ask_runner_to_act_on_campaigns", lambda *_, **__: {3: answer})
+    answer_with(monkeypatch, {3: answer})
 
     done = run(gridevents, published, "-e", "3", "-r")
 
@@ -174,9 +178,9 @@ def test_the_event_of_a_restored_state_file_depends_on_the_campaigns_state(
     published: str, state: CampaignState, then: str
 ) -> None:
     one = replace(campaign_client.published_campaigns(published)[0], state=state)
-    published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(one,)), published)
+    publish_campaigns(published, one)
     event = replace(REFUSED, code=CampaignEventCode.RESTORED, cluster="", until=None)
-    published_campaign_files.publish_campaign_value_by_class(ShownCampaignEvents(at=NOON, events=(event,)), published)
+    publish_events(published, event)
 
     assert then in run(gridevents, published).output
     assert then in run(gridstat, published, "12", "-e").output
@@ -212,7 +216,7 @@ def test_without_published_files_commands_name_the_missing_folder(
 def test_only_the_owner_sees_the_parameters_and_errors_of_a_failed_task(tmp_path: Path) -> None:
     """Control characters in the parameters and the output are replaced."""
     header = {"clusters": {"beta": {"exec_directory": str(tmp_path)}}}
-    data = campaign_files_of_owners.encode_campaign_file(header, ("a", "b 7\x1b[2J"))
+    data = encode_campaign_file(header, ("a", "b 7\x1b[2J"))
     (tmp_path / "c.12").write_bytes(data)
     outputs = tmp_path / "campaign.12"
     outputs.mkdir()
@@ -220,64 +224,54 @@ def test_only_the_owner_sees_the_parameters_and_errors_of_a_failed_task(tmp_path
         lines = "".join(f"line {n} of {attempt}\n" for n in range(9))
         (outputs / f"1.{attempt}.err").write_text(lines)
 
-    found = published_events_and_tasks.first_failed_task_details(FAILED, str(tmp_path))
+    found = first_failed_task_details(FAILED, str(tmp_path))
 
     assert found == ("b 7?[2J", tuple(f"line {n} of 10" for n in range(4, 9)))
-    assert published_events_and_tasks.first_failed_task_details(FAILED, str(tmp_path / "none")) == ("", ())
-    assert published_events_and_tasks.first_failed_task_details(DOWN, str(tmp_path)) == ("", ())
+    assert first_failed_task_details(FAILED, str(tmp_path / "none")) == ("", ())
+    assert first_failed_task_details(DOWN, str(tmp_path)) == ("", ())
 
 
 def test_root_opens_no_pipe_among_a_users_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root reads the task's parameters, and follows no path that the owner chose."""
     header = {"clusters": {"beta": {"exec_directory": str(tmp_path)}}}
-    (tmp_path / "c.12").write_bytes(campaign_files_of_owners.encode_campaign_file(header, ("a", "b 7")))
+    (tmp_path / "c.12").write_bytes(encode_campaign_file(header, ("a", "b 7")))
     if not os.geteuid():
         os.chown(tmp_path / "c.12", 41000, -1)
     (tmp_path / "campaign.12").mkdir()
     os.mkfifo(tmp_path / "campaign.12/1.1.err")
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
-    assert published_events_and_tasks.first_failed_task_details(FAILED, str(tmp_path)) == ("b 7", ())
+    assert first_failed_task_details(FAILED, str(tmp_path)) == ("b 7", ())
 
 
 def test_parameters_of_added_tasks_are_shown_too(tmp_path: Path) -> None:
     header = {"clusters": {"beta": {"exec_directory": str(tmp_path)}}}
     (tmp_path / "campaign.12").mkdir()
-    (tmp_path / "c.12").write_bytes(campaign_files_of_owners.encode_campaign_file(header, ("a",)))
+    (tmp_path / "c.12").write_bytes(encode_campaign_file(header, ("a",)))
     for part, lines in ((1, ("b", "c 8")), (2, ("d 9",))):
-        (tmp_path / campaign_file_name(12, part)).write_bytes(campaign_files_of_owners.encode_campaign_file({}, lines))
+        (tmp_path / campaign_file_name(12, part)).write_bytes(encode_campaign_file({}, lines))
 
-    told = [
-        published_events_and_tasks.first_failed_task_details(replace(FAILED, first_task=task), str(tmp_path))[0]
-        for task in range(5)
-    ]
+    told = [first_failed_task_details(replace(FAILED, first_task=task), str(tmp_path))[0] for task in range(5)]
 
     assert told == ["a", "b", "c 8", "d 9", ""]
 
 
 def test_only_the_owner_sees_the_exec_directory_of_failed_starts(tmp_path: Path) -> None:
     header = {"clusters": {"beta": {"exec_directory": "$HOME/a\x1bb"}}}
-    (tmp_path / "c.12").write_bytes(campaign_files_of_owners.encode_campaign_file(header, ("a",)))
+    (tmp_path / "c.12").write_bytes(encode_campaign_file(header, ("a",)))
     event = replace(FAILED, kind=CampaignEventSubject.CAMPAIGN, code=CampaignEventCode.SETUP_ERROR)
 
-    assert published_events_and_tasks.failed_start_directory(event, str(tmp_path)) == "$HOME/a?b"
-    assert published_events_and_tasks.failed_start_directory(event, str(tmp_path / "none")) == ""
-    assert published_events_and_tasks.failed_start_directory(FAILED, str(tmp_path)) == ""
+    assert failed_start_directory(event, str(tmp_path)) == "$HOME/a?b"
+    assert failed_start_directory(event, str(tmp_path / "none")) == ""
+    assert failed_start_directory(FAILED, str(tmp_path)) == ""
 
 
-@pytest.mark.parametrize(
-    ("number", "cure"),
-    [
-        (
-            3,
-            "after the cause is fixed: gridevents -c 12 -r retries the failed tasks,"
-            " gridevents -e 3 -f only closes the event",
-        ),
-        (4, "the event closes when this works again; gridevents -e 4 -f tries at once"),
-    ],
-)
-def test_gridevents_shows_what_the_owner_can_do_about_an_event(published: str, number: int, cure: str) -> None:
-    assert run(gridevents, published, "-e", str(number)).output.splitlines()[-1] == cure
+def test_gridevents_shows_what_the_owner_can_do_about_an_event(published: str) -> None:
+    failed, refused = (run(gridevents, published, "-e", number).output.splitlines()[-1] for number in ("3", "4"))
+
+    retry = "gridevents -c 12 -r retries the failed tasks, gridevents -e 3 -f only closes the event"
+    assert failed == f"after the cause is fixed: {retry}"
+    assert refused == "the event closes when this works again; gridevents -e 4 -f tries at once"
 
 
 def test_gridclusters_shows_more_values_on_request(published: str) -> None:
@@ -320,8 +314,7 @@ def test_gridclusters_shows_the_pollers_values_of_a_cluster_without_campaigns(
 
 
 def test_gridclusters_shows_the_open_events_of_each_cluster(published: str) -> None:
-    events = (replace(REFUSED, why="no queue"), DOWN, OVER)
-    published_campaign_files.publish_campaign_value_by_class(ShownCampaignEvents(at=NOON, events=events), published)
+    publish_events(published, replace(REFUSED, why="no queue"), DOWN, OVER)
 
     lines = run(gridclusters, published, "-I").output.splitlines()
 
@@ -332,7 +325,7 @@ def test_gridclusters_shows_the_open_events_of_each_cluster(published: str) -> N
 
 
 def test_gridclusters_says_that_a_cluster_without_campaigns_is_not_queried(published: str) -> None:
-    published_campaign_files.publish_campaign_value_by_class(ShownCampaignEvents(at=NOON), published)
+    publish_events(published)
 
     assert run(gridclusters, published, "-i").output.splitlines()[1] == (
         "2: gamma (oar, free:unknown/unknown, not queried: no campaign uses the cluster)"
@@ -342,14 +335,10 @@ def test_gridclusters_says_that_a_cluster_without_campaigns_is_not_queried(publi
 def test_a_usage_bar_counts_no_slot_twice(published: str) -> None:
     """Slots of best-effort tasks are in use, and free for ordinary tasks."""
     full = replace(GRID[0], used=8, used_by_campaigns=8, free=0, free_for_normal=8)
-    published_campaign_files.publish_campaign_value_by_class(
-        ShownCampaignClusters(at=NOON, clusters=(full,)), published
-    )
+    publish_clusters(published, full)
 
     assert run(gridclusters, published, "-b").output.splitlines() == ["1: beta (gridengine, free:0/8)", "o" * 80]
-    published_campaign_files.publish_campaign_value_by_class(
-        ShownCampaignClusters(at=NOON, clusters=(replace(full, free=8),)), published
-    )
+    publish_clusters(published, replace(full, free=8))
     assert run(gridclusters, published, "-b").output.splitlines()[1] == "o" * 80
 
 
@@ -357,7 +346,7 @@ def test_a_usage_bar_counts_no_slot_twice(published: str) -> None:
 def test_a_usage_bar_is_80_columns_wide(published: str, slots: int) -> None:
     third = slots // 3
     one = replace(GRID[0], slots=slots, used=2 * third, used_by_campaigns=third, free=third)
-    published_campaign_files.publish_campaign_value_by_class(ShownCampaignClusters(at=NOON, clusters=(one,)), published)
+    publish_clusters(published, one)
 
     assert len(run(gridclusters, published, "-b").output.splitlines()[1]) == 80
 
@@ -395,10 +384,6 @@ def test_gridevents_without_arguments_shows_all_open_events(published: str) -> N
 def test_gridevents_reports_closed_events_and_retried_tasks(
     published: str, monkeypatch: pytest.MonkeyPatch, option: str, told: list[str]
 ) -> None:
-    monkeypatch.setattr(
-        campaign_client,
-        "ask_runner_to_act_on_campaigns",
-        lambda *_, **__: {3: CampaignOwnerRequestReply.DONE, 4: CampaignOwnerRequestReply.DONE},
-    )
+    answer_with(monkeypatch, dict.fromkeys((3, 4), CampaignOwnerRequestReply.DONE))
 
     assert run(gridevents, published, "-c", "12", option).output.splitlines() == told

@@ -1,5 +1,6 @@
 """What gridsub refuses before anything is stored, and with which exit status."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from gridbridge.cli import output_and_errors
 JDL = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
 TOML = 'name = "n"\nnb_jobs = 1\nexec_file = "x"\n[clusters.beta]\n'
 
+Run = Callable[..., tuple[int, list[str]]]
+
 
 @pytest.fixture(autouse=True)
 def _nothing_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -19,14 +22,18 @@ def _nothing_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(campaign_client, "submit_campaign", lambda _: pytest.fail("it was submitted"))
 
 
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str]]:
-    """Run gridsub as a program; return its exit status and what it tells."""
-    monkeypatch.setattr("sys.argv", ["gridsub", *words])
-    with pytest.raises(SystemExit) as ended:
-        output_and_errors.run_command_reporting_errors(gridsub, "gridsub")
-    status = ended.value.code
-    assert isinstance(status, int)
-    return status, capsys.readouterr().err.splitlines()
+@pytest.fixture(name="run")
+def _run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return a function that runs gridsub as a program, and returns the exit status and the error lines."""
+
+    def run(*words: str) -> tuple[int, list[str]]:
+        monkeypatch.setattr("sys.argv", ["gridsub", *words])
+        with pytest.raises(SystemExit) as ended:
+            output_and_errors.run_command_reporting_errors(gridsub, "gridsub")
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, capsys.readouterr().err.splitlines()
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -41,32 +48,28 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *wo
         ("broken.json", "{"),
     ],
 )
-def test_a_jdl_without_the_option_f_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, text: str
-) -> None:
+def test_a_jdl_without_the_option_f_is_refused(run: Run, name: str, text: str) -> None:
     Path(name).write_text(text)
 
-    assert run(monkeypatch, capsys, "--clusters", "beta", name) == (
+    assert run("--clusters", "beta", name) == (
         2,
         [f"gridsub: {name}: a JDL and no job script; expected gridsub -f {name}"],
     )
 
 
-def test_gridsub_suggests_no_hidden_option(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gridsub_suggests_no_hidden_option(run: Run) -> None:
     """Gridsub itself adds --ready on a login node."""
-    status, (told,) = run(monkeypatch, capsys, "--aray", "1-3", "--", "echo")
+    status, (told,) = run("--aray", "1-3", "--", "echo")
 
     assert status == 2
     assert "--array" in told
     assert "--ready" not in told
 
 
-def test_a_check_option_after_the_script_submits_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_check_option_after_the_script_submits_nothing(run: Run) -> None:
     Path("job.sh").write_text("echo $1\n")
 
-    assert run(monkeypatch, capsys, "--clusters", "beta", "job.sh", "a", "--check") == (
+    assert run("--clusters", "beta", "job.sh", "a", "--check") == (
         2,
         [
             "gridsub: --check after job.sh would be an argument of the script; expected"
@@ -94,7 +97,7 @@ def test_a_check_option_after_the_script_submits_nothing(
     ],
 )
 def test_a_wrong_command_line_exits_with_2_and_a_refused_campaign_with_1(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], status: int
+    run: Run, words: tuple[str, ...], status: int
 ) -> None:
     """An unreadable file named by the command line is a wrong command line; each error is one line."""
     Path("empty").write_text("\n")
@@ -102,15 +105,13 @@ def test_a_wrong_command_line_exits_with_2_and_a_refused_campaign_with_1(
     Path("wrong.sh").write_text("#$ -j maybe\n")
     Path("wrong.json").write_text('{"name": 3')
 
-    ended, lines = run(monkeypatch, capsys, *words)
+    ended, lines = run(*words)
 
     assert (ended, len(lines)) == (status, 1)
 
 
-def test_gridsub_without_arguments_lists_the_sources_of_a_campaign(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(monkeypatch, capsys) == (
+def test_gridsub_without_arguments_lists_the_sources_of_a_campaign(run: Run) -> None:
+    assert run() == (
         2,
         ["gridsub: give one of -f FILE, -j JSON, -, --array, --each-line, --retry-failed and a job script"],
     )

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from gridbridge.campaigns.cli import UNANSWERED, UNREACHABLE, command_relay_and_runner_wait, gridsub_campaign_source
+from gridbridge.campaigns.cli import UNANSWERED, UNREACHABLE, command_relay_and_runner_wait
+from gridbridge.campaigns.cli.command_relay_and_runner_wait import (
+    HANDED_OVER,
+    RelayedCommandOutputFiles,
+    relay_and_fetch_output_files,
+    transfer_host_to_relay_to,
+)
 from gridbridge.campaigns.cli.griddel import main as griddel
 from gridbridge.campaigns.cli.gridevents import main as gridevents
 from gridbridge.campaigns.cli.gridfetch import main as gridfetch
@@ -17,9 +23,11 @@ from gridbridge.campaigns.cli.gridnotify import main as gridnotify
 from gridbridge.campaigns.cli.gridstat import main as gridstat
 from gridbridge.campaigns.cli.gridsub import gridsub as gridsub_command
 from gridbridge.campaigns.cli.gridsub import main as gridsub
+from gridbridge.campaigns.cli.gridsub_campaign_source import decode_jdl_from_login_node
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
+from tests.campaigns.cli.published_builder import run_command
 
 JDL = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
 SITE = '[site]\ncluster = "alpha"\n{}[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n'
@@ -49,12 +57,10 @@ def test_a_command_runs_on_the_host_with_the_published_files(tmp_path: Path) -> 
     """Without the folder here, the command is relayed to the transfer host of gridbridge.toml."""
     path = configured(tmp_path)
 
-    assert command_relay_and_runner_wait.transfer_host_to_relay_to(str(tmp_path), path) == ""
-    assert command_relay_and_runner_wait.transfer_host_to_relay_to(str(tmp_path / "no"), path) == "alpha-master"
-    assert (
-        command_relay_and_runner_wait.transfer_host_to_relay_to(str(tmp_path / "no"), str(tmp_path / "none.toml")) == ""
-    )
-    assert command_relay_and_runner_wait.transfer_host_to_relay_to(str(tmp_path / "no"), configured(tmp_path, "")) == ""
+    assert transfer_host_to_relay_to(str(tmp_path), path) == ""
+    assert transfer_host_to_relay_to(str(tmp_path / "no"), path) == "alpha-master"
+    assert transfer_host_to_relay_to(str(tmp_path / "no"), str(tmp_path / "none.toml")) == ""
+    assert transfer_host_to_relay_to(str(tmp_path / "no"), configured(tmp_path, "")) == ""
 
 
 def test_a_relayed_campaign_includes_its_parameter_file(asked: list[Any], tmp_path: Path) -> None:
@@ -62,22 +68,20 @@ def test_a_relayed_campaign_includes_its_parameter_file(asked: list[Any], tmp_pa
     (tmp_path / "n.json").write_text('{"name": "n", "param_file": "lines", "exec_file": "x", "clusters": {"beta": {}}}')
 
     words = ["-f", str(tmp_path / "n.json"), "--wait"]
-    done = CliRunner().invoke(gridsub_command, words, standalone_mode=False)
+    done = run_command(gridsub_command, *words)
 
     ((host, program, *options, data),) = asked
     assert (done.return_value, host, options) == (3, "alpha-master", ["--ready", "--wait"])
     assert program == "/opt/gridbridge/bin/gridsub"
     jdl = Jdl(name="n", clusters={"beta": JdlSettingsAtCluster(exec_file="x")})
-    assert gridsub_campaign_source.decode_jdl_from_login_node(data) == ParsedJdl(
-        jdl=jdl, parameters=("a 1", "b \u00e9")
-    )
+    assert decode_jdl_from_login_node(data) == ParsedJdl(jdl=jdl, parameters=("a 1", "b \u00e9"))
 
 
 def test_relayed_added_tasks_include_the_task_file(asked: list[Any], tmp_path: Path) -> None:
     (tmp_path / "more").write_text("c\n")
 
-    CliRunner().invoke(gridsub_command, ["-c", "12", "-F", str(tmp_path / "more")], standalone_mode=False)
-    CliRunner().invoke(gridsub_command, ["--check", "-c", "12", "-J", '["c"]'], standalone_mode=False)
+    run_command(gridsub_command, "-c", "12", "-F", str(tmp_path / "more"))
+    run_command(gridsub_command, "--check", "-c", "12", "-J", '["c"]')
 
     assert [one[2:] for one in asked] == [("-c", "12", "-F", "-", b"c\n"), ("-c", "12", "-J", '["c"]', "--check", None)]
 
@@ -85,10 +89,10 @@ def test_relayed_added_tasks_include_the_task_file(asked: list[Any], tmp_path: P
 def test_a_retry_of_failed_tasks_is_relayed_with_its_options(asked: list[Any]) -> None:
     """The transfer host has the campaign's file and the outcomes of tasks."""
     for words in (["--retry-failed", "12"], ["--check", "-t", "test", "--retry-failed", "12"]):
-        CliRunner().invoke(gridsub_command, words, standalone_mode=False)
+        run_command(gridsub_command, *words)
 
     assert [one[2:] for one in asked] == [
-        ("--retry-failed", "12", command_relay_and_runner_wait.HANDED_OVER),
+        ("--retry-failed", "12", HANDED_OVER),
         ("--retry-failed", "12", "-t", "test", "--check", None),
     ]
 
@@ -103,29 +107,27 @@ def test_the_login_node_refuses_options_that_exclude_a_retry(asked: list[Any], m
 @pytest.mark.parametrize("data", [b"", b"[]\na\n", b"{}\n", b"\xff\n"])
 def test_invalid_relayed_campaign_data_is_refused(data: bytes) -> None:
     with pytest.raises(ConfigError, match=r"^standard input: not what gridsub sends: "):
-        gridsub_campaign_source.decode_jdl_from_login_node(data)
+        decode_jdl_from_login_node(data)
 
 
-def test_gridstat_is_relayed_with_unchanged_arguments(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["gridstat", "12", "-f"])
-
-    with pytest.raises(SystemExit) as ended:
-        gridstat()
-
-    wanted = ("alpha-master", "/opt/gridbridge/bin/gridstat", "12", "-f", None)
-    assert (ended.value.code, asked) == (3, [wanted])
-
-
-@pytest.mark.parametrize(("words", "status"), [(["--help"], 0), (["--nosuch"], 2)])
-def test_the_login_node_itself_prints_help_and_usage_errors(
-    asked: list[Any], monkeypatch: pytest.MonkeyPatch, words: list[str], status: int
+@pytest.mark.parametrize(
+    ("words", "status", "relayed"),
+    [
+        (["12", "-f"], 3, [("alpha-master", "/opt/gridbridge/bin/gridstat", "12", "-f", None)]),
+        (["--help"], 0, []),
+        (["--nosuch"], 2, []),
+    ],
+    ids=["a query is relayed unchanged", "help is printed here", "a mistake is reported here"],
+)
+def test_gridstat_is_relayed_except_for_help_and_usage_errors(
+    asked: list[Any], monkeypatch: pytest.MonkeyPatch, words: list[str], status: int, relayed: list[object]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["gridstat", *words])
 
     with pytest.raises(SystemExit) as ended:
         gridstat()
 
-    assert (ended.value.code, asked) == (status, [])
+    assert (ended.value.code, asked) == (status, relayed)
 
 
 @pytest.mark.parametrize(
@@ -184,12 +186,10 @@ def test_relayed_files_are_not_copied_through_links_or_into_foreign_folders(
     to.mkdir()
     (to / "0").symlink_to(mine)
 
-    asked = command_relay_and_runner_wait.RelayedCommandOutputFiles(words=(), to=str(to))
-    linked = command_relay_and_runner_wait.relay_and_fetch_output_files("alpha-master", "gridfetch", asked)
+    asked = RelayedCommandOutputFiles(words=(), to=str(to))
+    linked = relay_and_fetch_output_files("alpha-master", "gridfetch", asked)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    unchosen = command_relay_and_runner_wait.relay_and_fetch_output_files(
-        "alpha-master", "gridfetch", replace(asked, is_chosen=False)
-    )
+    unchosen = relay_and_fetch_output_files("alpha-master", "gridfetch", replace(asked, is_chosen=False))
 
     assert (linked, unchosen, [*mine.iterdir()]) == (2, 2, [])
     first, second = capsys.readouterr().err.splitlines()

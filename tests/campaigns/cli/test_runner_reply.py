@@ -8,7 +8,17 @@ from gridbridge.campaigns.cli import command_relay_and_runner_wait
 from gridbridge.cli import output_and_errors
 
 
-def test_a_late_answer_of_the_runner_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("after_s", "taken_s", "line"),
+    [
+        (0.0, 3600.0, "waiting for gridbridge-runner, 90 s at most (from cron it comes once a minute)"),
+        (3600.0, 0.0, "gridbridge-runner took the request and has not answered; waiting on, 600 s at most"),
+    ],
+    ids=["late answer", "request was read"],
+)
+def test_a_late_answer_of_the_runner_is_reported_once(
+    monkeypatch: pytest.MonkeyPatch, after_s: float, taken_s: float, line: str
+) -> None:
     told, lines = Event(), list[str]()
 
     def complain(line: str) -> None:
@@ -17,25 +27,10 @@ def test_a_late_answer_of_the_runner_is_reported_once(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(output_and_errors, "print_error", complain)
 
-    with command_relay_and_runner_wait.report_late_runner_answer("griddel", after_s=0.0):
+    with command_relay_and_runner_wait.report_late_runner_answer("griddel", after_s, taken_s):
         assert told.wait(10.0)
 
-    assert lines == ["griddel: waiting for gridbridge-runner, 90 s at most (from cron it comes once a minute)"]
-
-
-def test_a_missing_answer_to_a_read_request_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    told, lines = Event(), list[str]()
-
-    def complain(line: str) -> None:
-        lines.append(line)
-        told.set()
-
-    monkeypatch.setattr(output_and_errors, "print_error", complain)
-
-    with command_relay_and_runner_wait.report_late_runner_answer("griddel", after_s=3600.0, taken_s=0.0):
-        assert told.wait(10.0)
-
-    assert lines == ["griddel: gridbridge-runner took the request and has not answered; waiting on, 600 s at most"]
+    assert lines == [f"griddel: {line}"]
 
 
 def test_an_early_answer_of_the_runner_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:

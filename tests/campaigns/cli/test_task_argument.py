@@ -4,36 +4,40 @@ import csv
 import json
 import os
 import pty
-from dataclasses import asdict, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Self
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from gridbridge.campaigns.cli import campaign_progress_display, campaign_table, task_output_reading_and_fetching
 from gridbridge.campaigns.cli.campaign_table import parse_campaign_range
 from gridbridge.campaigns.cli.gridfetch import gridfetch
 from gridbridge.campaigns.cli.gridstat import gridstat
 from gridbridge.campaigns.cli.task_output_reading_and_fetching import TaskOutputFolderAtCluster
-from gridbridge.campaigns.store import campaign_client, campaign_files_of_owners, published_campaign_files
+from gridbridge.campaigns.store import campaign_client, published_campaign_files
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
-from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     CampaignTaskEndCounts,
     PublishedCampaignTask,
     ShownCampaign,
     ShownCampaignAtCluster,
-    ShownCampaigns,
 )
 from gridbridge.model.campaigns.speculative_attempts import ShownCompetingAttempt
-from tests.campaigns.cli.published_builder import make_shown_campaign
+from tests.builders.campaigns import NOON
+from tests.campaigns.cli.published_builder import (
+    jdl_for_beta,
+    make_shown_campaign,
+    publish_campaigns,
+    run_command,
+    write_campaign_file,
+)
 
 pytestmark = pytest.mark.usefixtures("utc")
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SWEEP = make_shown_campaign(
     name="sw$eep\x1b",
     tasks=2003,
@@ -57,7 +61,7 @@ PARAMETERS = ["north 1", "it's $HOME", *(f"p{n}" for n in range(2, 2003))]
 
 
 class Site:
-    """What is published, and the folder of people's campaign files."""
+    """The published files, and the folder of users' campaign files."""
 
     def __init__(self, folder: Path) -> None:
         self.published = str(folder / "published")
@@ -73,20 +77,25 @@ class Site:
 
     def show(self, *campaigns: ShownCampaign) -> None:
         """Publish campaigns."""
-        published_campaign_files.publish_campaign_value_by_class(
-            ShownCampaigns(at=NOON, campaigns=campaigns), self.published
-        )
+        publish_campaigns(self.published, *campaigns)
 
     def bring(self) -> None:
-        """Have the campaign's file be ours."""
-        sweep = Jdl(name="sweep", clusters={"beta": JdlSettingsAtCluster(exec_file="run")})
-        data = campaign_files_of_owners.encode_campaign_file(asdict(sweep), tuple(PARAMETERS))
-        (self.files / "c.7").write_bytes(data)
-        (self.files / "c.7").chmod(0o640)
+        """Write the campaign's file, owned by the caller."""
+        write_campaign_file(self.files, jdl_for_beta(), *PARAMETERS)
 
     def stat(self, *options: str) -> Result:
         """Run gridstat."""
-        return CliRunner().invoke(gridstat, [*options, "--published", self.published], standalone_mode=False)
+        return run_command(gridstat, *options, "--published", self.published)
+
+    def lines(self, *options: str) -> list[list[str]]:
+        """Return the words of each line that gridstat prints."""
+        return [line.split() for line in self.stat(*options).output.splitlines()]
+
+
+def set_output_folder(monkeypatch: pytest.MonkeyPatch, cluster: str, folder: object) -> None:
+    """Let the outputs of the campaign at one cluster be in a local folder."""
+    place = TaskOutputFolderAtCluster(login=None, folder=str(folder), timeout_s=9)
+    monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {cluster: place})
 
 
 @pytest.fixture(name="site")
@@ -105,13 +114,8 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 def test_all_users_see_the_state_of_each_task(site: Site) -> None:
     lines = site.stat("-H", "-f", "7").output.splitlines()
 
-    assert [line.split()[:2] for line in lines[2:7]] == [
-        ["0", "success"],
-        ["1", "program_error"],
-        ["2", "sent"],
-        ["3", "waiting"],
-        ["4", "waiting"],
-    ]
+    states = ["success", "program_error", "sent", "waiting", "waiting"]
+    assert [line.split()[:2] for line in lines[2:7]] == [[str(n), state] for n, state in enumerate(states)]
     assert lines[1] == "forecast of its end: unknown (P50), unknown (P90)"
     assert len(lines) == 2 + 2003
     assert "north" not in site.stat("-f", "7").output
@@ -145,8 +149,7 @@ def test_gridstat_exits_with_1_for_a_missing_task(site: Site, job: str) -> None:
 
 
 def test_gridstat_reports_a_missing_output_file(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = task_output_reading_and_fetching.TaskOutputFolderAtCluster(login=None, folder=str(tmp_path), timeout_s=9)
-    monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {"beta": place})
+    set_output_folder(monkeypatch, "beta", tmp_path)
     Path(tmp_path, "0.1.err").write_text("")
 
     there, gone = site.stat("-j", "7.0", "-E"), site.stat("-j", "7.0", "-O")
@@ -190,10 +193,8 @@ def test_gridstat_exits_with_1_for_a_missing_campaign(site: Site) -> None:
 def test_cigris_long_option_names_equal_the_short_options(site: Site) -> None:
     site.bring()
 
-    for long, short in {
-        **{"--full": "-f", "--dump": "-d", "--jdl": "-J", "--headerless": "-H"},
-        "--events": "-e",
-    }.items():
+    short_options = {"--full": "-f", "--dump": "-d", "--jdl": "-J", "--headerless": "-H", "--events": "-e"}
+    for long, short in short_options.items():
         assert site.stat("--campaign", "7", long).output == site.stat("7", short).output
     assert site.stat("--job", "7.1", "--cinfos").output == site.stat("-j", "7.1", "-C").output
 
@@ -205,7 +206,7 @@ def test_the_shown_jdl_can_be_submitted_again(site: Site, tmp_path: Path) -> Non
     said = jdl_reader.parse_jdl("JDL", text)
 
     assert said.parameters == tuple(PARAMETERS)
-    assert said.jdl == Jdl(name="sweep", clusters={"beta": JdlSettingsAtCluster(exec_file="run")})
+    assert said.jdl == jdl_for_beta()
 
 
 def test_all_users_see_failed_tasks_without_the_output(site: Site) -> None:
@@ -219,8 +220,7 @@ def test_the_owner_sees_the_last_error_lines_of_failed_tasks(
 ) -> None:
     site.bring()
     (tmp_path / "1.1.err").write_text("".join(f"line {n}\x1b[31m\n" for n in range(9)))
-    place = TaskOutputFolderAtCluster(login=None, folder=str(tmp_path), timeout_s=9)
-    monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {"gamma": place})
+    set_output_folder(monkeypatch, "gamma", tmp_path)
 
     lines = site.stat("-H", "--failed", "7").output.splitlines()
 
@@ -232,8 +232,7 @@ def test_gridstat_reports_a_cluster_whose_outputs_cannot_be_read(
     site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     site.bring()
-    place = TaskOutputFolderAtCluster(login=None, folder=f"{tmp_path}/none", timeout_s=9)
-    monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {"gamma": place})
+    set_output_folder(monkeypatch, "gamma", tmp_path / "none")
 
     told = site.stat("-H", "--failed", "7").output
 
@@ -276,7 +275,7 @@ def test_gridfetch_warns_of_results_of_a_black_hole(site: Site, monkeypatch: pyt
     monkeypatch.setattr(task_output_reading_and_fetching, "fetch_task_outputs", lambda *_, **__: ())
     site.bring()
 
-    run = CliRunner().invoke(gridfetch, ["7", "--published", site.published], standalone_mode=False)
+    run = run_command(gridfetch, "7", "--published", site.published)
 
     assert "beta is a black hole (SINK): check the results of its 1 task " in run.output
 
@@ -286,7 +285,7 @@ def test_a_summary_counts_the_tasks_of_selected_campaigns(site: Site) -> None:
     over = replace(SWEEP, number=8, state=CampaignState.CANCELLED, waiting=0, at=())
     site.show(SWEEP, over)
 
-    head, *rows = (line.split() for line in site.stat("-s", "7-*").output.splitlines())
+    head, *rows = site.lines("-s", "7-*")
 
     assert head == ["Id", "User", "Status", "Type", "Waiting", "Running", "Finished", "ToFix", "Err"]
     assert rows == [
@@ -300,15 +299,11 @@ def test_sent_tasks_without_a_slot_count_as_waiting(site: Site) -> None:
     there = ShownCampaignAtCluster(cluster="beta", waiting=30, running=14)
     site.show(replace(SWEEP, tasks=46, ended=0, failed=0, waiting=0, at=(there,)))
 
-    _, row = site.stat("-s", "7").output.splitlines()
-
-    assert row.split()[4:6] == ["32", "14"]
+    assert site.lines("-s", "7")[1][4:6] == ["32", "14"]
 
 
 def test_gridstat_shows_the_progress_of_a_campaign_by_cluster(site: Site) -> None:
-    lines = site.stat("7").output.splitlines()
-
-    assert [line.split() for line in lines[2:]] == [
+    assert site.lines("7")[2:] == [
         ["Cluster", "Waiting", "Running", "Ended", "Failed", "Tasks/h", "Mean", "s"],
         ["beta", "1", "0", "2", "0", "-", "-"],
         ["gamma", "0", "1", "1", "1", "12.0", "30.0"],
@@ -325,9 +320,7 @@ def test_an_ended_campaign_is_shown_with_the_rates_of_its_whole_time(site: Site)
     over = replace(SWEEP, state=CampaignState.TERMINATED, tasks=3, at=(), ended_per_h=None)
     site.show(replace(over, waiting=0))
 
-    rows = [line.split() for line in site.stat("7").output.splitlines()[3:]]
-
-    assert rows == [
+    assert site.lines("7")[3:] == [
         ["beta", "0", "0", "2", "0", "13.3", "-"],
         ["gamma", "0", "0", "1", "1", "6.7", "30.0"],
         ["all", "0", "0", "3", "1", "20.0", "30.0"],
@@ -340,9 +333,7 @@ def test_cancelled_tasks_count_as_ended_but_not_in_failures_or_rates(site: Site)
     over = replace(SWEEP, state=CampaignState.CANCELLED, at=(), ended_per_h=None, waiting=0)
     site.show(replace(over, tasks=7, ended=7, failed=1, cancelled=4))
 
-    lines = site.stat("7", "-f").output.splitlines()
-
-    assert [line.split() for line in lines[3:8]] == [
+    assert site.lines("7", "-f")[3:8] == [
         ["beta", "0", "0", "2", "0", "13.3", "-"],
         ["gamma", "0", "0", "1", "1", "6.7", "30.0"],
         ["delta", "0", "0", "4", "0", "0.0", "-"],
@@ -457,20 +448,12 @@ def test_gridstat_prints_and_plots_a_forecast(site: Site, tmp_path: Path) -> Non
     site.show(replace(SWEEP, **late))
 
     lines = site.stat("-H", "7", "-f").output.splitlines()
-    done = site.stat("7", "--plot", f"{tmp_path}/picture.svg")
+    done, image = (site.stat("7", "--plot", f"{tmp_path}/picture.{ending}") for ending in ("svg", "png"))
 
     assert lines[1].startswith("forecast of its end: 2026-01-01 ")
-    assert done.return_value == 0
+    assert (done.return_value, image.output) == (0, f"{tmp_path}/picture.png\n")
     assert "</svg>" in (tmp_path / "picture.svg").read_text()
-
-
-def test_gridstat_writes_a_plot(site: Site, tmp_path: Path) -> None:
-    path = tmp_path / "picture.png"
-
-    done = site.stat("7", "--plot", str(path))
-
-    assert (done.return_value, done.output) == (0, f"{path}\n")
-    assert path.read_bytes()[:4] == b"\x89PNG"
+    assert (tmp_path / "picture.png").read_bytes()[:4] == b"\x89PNG"
 
 
 @pytest.mark.parametrize("path", ["/nonexistent/picture.png", "picture.nothing", "keep"])
@@ -501,8 +484,9 @@ def test_each_speculative_attempt_has_its_own_line(site: Site) -> None:
     won = replace(TASKS[0], attempt=2, cluster="gamma", beyond_s=95, copies=(lost,))
     published_campaign_files.publish_campaign_task_file(7, 0, (won,), site.published)
 
-    lines = site.stat("-j", "7.0").output.splitlines()
-
-    assert [line.split()[:4] for line in lines[1:]] == [["0", "success", "gamma", "2"], ["copy", "copy", "beta", "1"]]
+    assert [line[:4] for line in site.lines("-j", "7.0")[1:]] == [
+        ["0", "success", "gamma", "2"],
+        ["copy", "copy", "beta", "1"],
+    ]
     (told,) = json.loads(site.stat("--json", "-j", "7.0").output)["copies"]
     assert told == {"attempt": 1, "cluster": "beta", "outcome": "copy", "beyond_s": None}
