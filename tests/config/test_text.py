@@ -191,17 +191,18 @@ POLICIES = st.builds(
 )
 
 
+SITE = SiteSection(cluster="alpha")
+HOME = {"alpha": ClusterSection(qmaster_port=1, execd_port=2)}
+
+
 @pytest.mark.parametrize("types", ["", "besteffort", "besteffort timesharing=user,*"])
 def test_oar_settings_survive_writing_and_reading(types: str) -> None:
     queue = transfer_config_sections.TransferQueueSection(
         cluster="gamma", pending_limit=1, slots=1, oar_queue="long", oar_type=types
     )
     policy = Policy(
-        site=SiteSection(cluster="alpha"),
-        clusters={
-            "alpha": ClusterSection(qmaster_port=1, execd_port=2),
-            "gamma": ClusterSection(kind=ClusterKind.OAR, ssh="far"),
-        },
+        site=SITE,
+        clusters=HOME | {"gamma": ClusterSection(kind=ClusterKind.OAR, ssh="far")},
         queues={"transfer-gamma": queue},
         maps={
             "gamma": {
@@ -214,26 +215,18 @@ def test_oar_settings_survive_writing_and_reading(types: str) -> None:
     assert policy == read_again(policy)
 
 
-def test_storage_areas_survive_writing_and_reading() -> None:
-    policy = Policy(
-        site=SiteSection(cluster="alpha"),
-        clusters={"alpha": ClusterSection(qmaster_port=1, execd_port=2)},
-        queues={},
-        storage={"disk": StorageAreaSection(cluster="alpha", path="/a b", max_bytes=7, copies_at_once=1)},
-    )
+DISK = StorageAreaSection(cluster="alpha", path="/a b", max_bytes=7, copies_at_once=1)
+
+
+@pytest.mark.parametrize("storage", [{}, {"disk": DISK}], ids=["defaults", "a storage area"])
+def test_defaults_and_storage_areas_survive_writing_and_reading(storage: dict[str, StorageAreaSection]) -> None:
+    policy = Policy(site=SITE, clusters=HOME, queues={}, storage=storage)
 
     assert policy == read_again(policy)
 
 
 @given(POLICIES)
 def test_any_policy_survives_writing_and_reading(policy: Policy) -> None:
-    assert policy == read_again(policy)
-
-
-def test_defaults_survive_writing_and_reading() -> None:
-    clusters = {"alpha": ClusterSection(qmaster_port=6444, execd_port=6445)}
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
-
     assert policy == read_again(policy)
 
 

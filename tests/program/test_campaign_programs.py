@@ -111,32 +111,25 @@ def test_only_a_moved_attempt_makes_a_cycle_urgent(outcome: TaskAttemptOutcome) 
     assert not CampaignCyclePlan().is_urgent
 
 
+def a_daemon(*requests: int, is_urgent: bool = False) -> CampaignRunnerDaemon:
+    """Return a daemon whose runner finds these numbers of requests, one number a look."""
+    daemon = CampaignRunnerDaemon.__new__(CampaignRunnerDaemon)
+    daemon.runner = CampaignRunnerCycle.__new__(CampaignRunnerCycle)
+    daemon.runner.is_urgent = is_urgent
+    vars(daemon.runner).update(process_inbox=iter(requests).__next__, list_unprocessed_files=list)
+    return daemon
+
+
 @pytest.mark.parametrize("is_urgent", [True, False])
 def test_an_urgent_cycle_is_followed_at_once(is_urgent: bool) -> None:
-    daemon, runner = (
-        CampaignRunnerDaemon.__new__(CampaignRunnerDaemon),
-        CampaignRunnerCycle.__new__(CampaignRunnerCycle),
-    )
-    runner.is_urgent = is_urgent
-    vars(runner)["process_inbox"] = lambda: 0
-    daemon.runner = runner
-
-    assert daemon.has_news() is is_urgent
+    assert a_daemon(0, is_urgent=is_urgent).has_news() is is_urgent
 
 
 def test_a_user_request_begins_a_cycle_after_a_pause() -> None:
     """Otherwise one request a second would query every cluster without a pause."""
     now_s = [100.0]
-    daemon, runner = (
-        CampaignRunnerDaemon.__new__(CampaignRunnerDaemon),
-        CampaignRunnerCycle.__new__(CampaignRunnerCycle),
-    )
-    taken = iter([1, 1, 0, 0])
-    runner.is_urgent = False
-    vars(runner)["process_inbox"] = lambda: next(taken)
-    daemon.runner = runner
+    daemon = a_daemon(1, 1, 0, 0)
     vars(daemon).update(_is_dry=True, _clock=Clock(lambda: 0.0, lambda: now_s[0]))
-    vars(runner)["list_unprocessed_files"] = list
 
     assert daemon.has_news()  # nothing was asked of clusters just now
     with daemon.open_cycle():

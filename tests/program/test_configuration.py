@@ -55,6 +55,11 @@ class Site:
         self.now_s += passed_s
         return self.configuration.take()
 
+    def settle(self) -> None:
+        """Let the service see that the file stays as it is."""
+        self.turn()
+        self.turn()
+
     @property
     def interval_s(self) -> float:
         """Return one setting of the configuration in force."""
@@ -129,10 +134,10 @@ def test_an_invalid_file_is_logged_once_and_the_old_one_stays_in_force(
 
 def test_an_invalid_file_saved_again_is_logged_only_on_request(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.write(WRONG)
-    site.turn(), site.turn()
+    site.settle()
     caplog.clear()
     site.write(WRONG)
-    site.turn(), site.turn()
+    site.settle()
     quiet = caplog.messages[:]
     site.configuration.take(at_once=True)
 
@@ -141,7 +146,7 @@ def test_an_invalid_file_saved_again_is_logged_only_on_request(site: Site, caplo
 
 def test_a_change_that_needs_a_restart_is_refused_as_a_whole(site: Site) -> None:
     site.write(f"{OTHERS}interval_s = 7\n")
-    site.turn(), site.turn()
+    site.settle()
 
     (told,) = site.refused
     assert told.startswith('FILE: [site] service_account = "grid": the running service uses "gridbridge";')
@@ -198,7 +203,7 @@ def test_a_service_started_with_an_invalid_file_uses_the_saved_configuration(
     site.configuration.tell()
     begun, refused, told = site.interval_s, site.refused, caplog.messages[:]
     site.write(SLOWER)
-    site.turn(), site.turn()
+    site.settle()
 
     assert (begun, len(refused)) == (5, 2)
     assert refused[0].startswith("FILE: [poller] interval_s = 1: out of range")
@@ -208,29 +213,18 @@ def test_a_service_started_with_an_invalid_file_uses_the_saved_configuration(
     assert (site.interval_s, site.refused) == (7, ())
 
 
-def _writable(path: Path) -> None:
-    path.chmod(0o622)
+SPOILS: dict[str, Callable[[Path], object]] = {
+    "writable": lambda path: path.chmod(0o622),
+    "linked": lambda path: path.with_name("beside").hardlink_to(path),
+    "behind a link": lambda path: path.symlink_to(path.rename(path.with_name("there"))),
+    "in an open folder": lambda path: path.parent.chmod(0o777),
+    "of another version": lambda path: path.write_text("[of_another]\n"),
+}
 
 
-def _linked(path: Path) -> None:
-    path.with_name("beside").hardlink_to(path)
-
-
-def _behind_a_link(path: Path) -> None:
-    path.symlink_to(path.rename(path.with_name("there")))
-
-
-def _in_an_open_folder(path: Path) -> None:
-    path.parent.chmod(0o777)
-
-
-def _of_another_version(path: Path) -> None:
-    path.write_text("[of_another]\n")
-
-
-@pytest.mark.parametrize("spoil", [_writable, _linked, _behind_a_link, _in_an_open_folder, _of_another_version])
+@pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS)
 def test_a_saved_configuration_that_others_could_have_written_is_ignored(
-    site: Site, spoil: Callable[[Path], None]
+    site: Site, spoil: Callable[[Path], object]
 ) -> None:
     folder = site.path.with_name("home")
     folder.mkdir()
@@ -259,7 +253,7 @@ def test_a_saved_configuration_of_another_account_is_ignored(site: Site) -> None
 @pytest.mark.parametrize("text", [RIGHT, SLOWER], ids=["the old one", "a right one"])
 def test_a_corrected_file_ends_the_refusal(site: Site, text: str, caplog: pytest.LogCaptureFixture) -> None:
     site.write(WRONG)
-    site.turn(), site.turn()
+    site.settle()
     caplog.clear()
     site.write(text)
     news = [site.turn(), site.turn(), site.turn()]
@@ -268,39 +262,25 @@ def test_a_corrected_file_ends_the_refusal(site: Site, text: str, caplog: pytest
     assert [message.split()[0] for message in caplog.messages] == ["event=configured"]
 
 
-def _a_folder(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
-def _a_link_to_itself(path: Path) -> None:
-    path.unlink()
-    path.symlink_to(path)
-
-
-def _a_fifo(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (Path.unlink, "No such file or directory"),
-        (_a_folder, "Is a directory"),
-        (_a_link_to_itself, "Too many levels of symbolic links"),
-        (_a_fifo, "not a regular file"),
+        (lambda _: None, "No such file or directory"),
+        (Path.mkdir, "Is a directory"),
+        (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
+        (os.mkfifo, "not a regular file"),
     ],
     ids=["nothing", "folder", "endless-link", "fifo"],
 )
 def test_an_unreadable_configuration_is_logged_in_one_line(
     site: Site,
-    make: Callable[[Path], None],
+    make: Callable[[Path], object],
     told: str,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(configuration_file, "CONFIG", str(site.path))
+    site.path.unlink()
     make(site.path)
     for _ in range(4):
         site.turn()
@@ -336,10 +316,10 @@ def test_a_symlinked_configuration_is_reloaded(site: Site) -> None:
     there.write_text(SLOWER)
     site.path.unlink()
     site.path.symlink_to(there)
-    site.turn(), site.turn()
+    site.settle()
     taken = site.interval_s
     there.write_text(RIGHT)
-    site.turn(), site.turn()
+    site.settle()
 
     assert (taken, site.interval_s) == (7, 5)
 
@@ -355,10 +335,10 @@ def test_a_file_that_others_may_write_does_not_take_force(site: Site) -> None:
     """Its writers could otherwise do everything that the service may do."""
     site.write(SLOWER)
     site.path.chmod(0o666)
-    site.turn(), site.turn()
+    site.settle()
     taken, refused = site.interval_s, site.refused
     site.path.chmod(0o644)
-    site.turn(), site.turn()
+    site.settle()
 
     assert taken == 5
     assert refused[0].startswith("others could have written FILE, for FILE has mode ")
@@ -370,10 +350,10 @@ def test_a_file_refused_for_its_folder_takes_force_after_the_chmod(site: Site) -
     """The chmod changes nothing of the file itself."""
     site.path.parent.chmod(0o777)
     site.write(SLOWER)
-    site.turn(), site.turn()
+    site.settle()
     refused = site.refused
     site.path.parent.chmod(0o755)
-    site.turn(), site.turn()
+    site.settle()
 
     assert refused[0].startswith("others could have written ")
     assert (site.interval_s, site.refused) == (7, ())

@@ -8,7 +8,6 @@ import pytest
 from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.program import status_and_why_reports
-from gridbridge.program import status_and_why_reports as judged
 from gridbridge.rebalance.mover import rebalance_round_runner
 from gridbridge.site.cli import status_command
 from gridbridge.state import published_json
@@ -18,12 +17,12 @@ HOUR = timedelta(hours=1)
 
 
 def told(folder: Path, at: datetime) -> list[tuple[str, FindingSeverity, str]]:
-    found = judged.rebalance_round_findings(at, str(folder))
+    found = status_and_why_reports.rebalance_round_findings(at, str(folder))
     return [(one.item, one.state, one.found) for one in found]
 
 
 def test_a_site_without_rebalance_rounds_has_no_finding(tmp_path: Path) -> None:
-    assert (told(tmp_path, NOON), judged.overdue_rebalance_sentences(NOON, str(tmp_path))) == ([], ())
+    assert (told(tmp_path, NOON), status_and_why_reports.overdue_rebalance_sentences(NOON, str(tmp_path))) == ([], ())
 
 
 @pytest.mark.parametrize(
@@ -92,10 +91,10 @@ def test_a_rebalance_pause_is_a_note_until_it_ends(tmp_path: Path) -> None:
     folder = str(tmp_path)
     published_json.publish_rebalance_pause(NOON - 3 * HOUR, folder)
 
-    (found,) = judged.rebalance_round_findings(NOON, folder)
+    (found,) = status_and_why_reports.rebalance_round_findings(NOON, folder)
     assert (found.item, found.state) == ("rebalancing: quiesce", FindingSeverity.NOTE)
     assert found.hint.endswith("gridbridge rebalance quiesce --off")
     assert len(status_and_why_reports.build_site_status_report(NOON, folder).late) == 1
 
     published_json.publish_rebalance_pause(None, folder)
-    assert (told(tmp_path, NOON), judged.overdue_rebalance_sentences(NOON, folder)) == ([], ())
+    assert (told(tmp_path, NOON), status_and_why_reports.overdue_rebalance_sentences(NOON, folder)) == ([], ())

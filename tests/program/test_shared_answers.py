@@ -58,12 +58,6 @@ def test_a_recent_shared_answer_is_used(site: Site) -> None:
     assert site.find() == cluster_observer.SharedClusterSnapshot(snapshot=SEEN)
 
 
-def test_an_answer_older_than_the_release_of_an_array_is_not_used(site: Site) -> None:
-    site.put()
-
-    assert site.find("3.1", "3.2") is None
-
-
 @pytest.mark.parametrize(
     ("after_s", "every_s", "is_taken"),
     [(4.9, 0, True), (5, 0, False), (7, 8, True), (8, 8, False), (-0.5, 0, True), (-9, 0, False)],
@@ -79,10 +73,11 @@ def test_a_shared_answer_expires_by_age_or_interval(site: Site, after_s: float, 
     assert not found or found.is_regular is bool(every_s)
 
 
-def test_an_answer_of_another_location_is_not_used(site: Site) -> None:
+def test_an_answer_of_another_location_or_before_an_array_was_released_is_not_used(site: Site) -> None:
     site.put()
 
     assert site.find("3.1", location="elsewhere") is None
+    assert site.find("3.1", "3.2") is None
 
 
 def test_a_shared_failure_is_no_empty_job_list(site: Site) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.site.cli import why_command
-from gridbridge.site.cli.why_command import HomeBatchSystemSilent
+from gridbridge.site.cli.why_command import HomeBatchSystemSilent, UntransferredHomeJob
 from tests.site.test_explanation import JOB, ONE_TASK, PLAIN_TYPE, here
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -33,11 +33,17 @@ def site(folder: Path, state: str = "qw", job: str = JOB) -> str:
     return config
 
 
-def look(config: str, tmp_path: Path, job: int | str = NUMBER, **of: bool) -> why_command.UntransferredHomeJob | None:
-    """Find the job while nothing is published."""
-    published = tmp_path / "published"
+def look(config: str, job: int | str = NUMBER, **of: bool) -> UntransferredHomeJob | None:
+    """Look for the job while nothing is published."""
+    published = Path(config).with_name("published")
     published.mkdir(exist_ok=True)
     return why_command.find_untransferred_home_job(str(job), NOON, str(published), config, **of)
+
+
+def find(config: str, job: int | str = NUMBER) -> UntransferredHomeJob:
+    found = look(config, job)
+    assert found
+    return found
 
 
 def without_messages() -> str:
@@ -47,9 +53,8 @@ def without_messages() -> str:
 
 def test_why_of_a_waiting_job_names_hindrances_and_transfer_queues(tmp_path: Path) -> None:
     """Without scheduler messages qalter verifies the job (sched_conf(5), schedd_job_info)."""
-    found = look(site(tmp_path, job=without_messages()), tmp_path)
+    found = find(site(tmp_path, job=without_messages()))
 
-    assert found
     assert (found.job, found.owner) == (str(NUMBER), "alice")
     assert found.sentences[0] == "the job waits for 10 min (qw)"
     assert "the job can't start: (-l arch=none) cannot run at host n1" in found.sentences
@@ -58,9 +63,8 @@ def test_why_of_a_waiting_job_names_hindrances_and_transfer_queues(tmp_path: Pat
 
 def test_a_held_job_is_never_verified(tmp_path: Path) -> None:
     """The command qalter says nothing of a held job, and would keep the option."""
-    found = look(site(tmp_path, "hqw", without_messages()), tmp_path)
+    found = find(site(tmp_path, "hqw", without_messages()))
 
-    assert found
     assert found.sentences[0] == "the job waits, held for 10 min (hqw)"
     assert not (tmp_path / "asked").exists()
 
@@ -70,9 +74,8 @@ def test_why_says_why_a_transfer_queue_would_refuse_the_job(tmp_path: Path) -> N
     nobody = Path(config).read_text().replace('alice = "al_delta", ', "")
     Path(config).write_text(nobody)
 
-    found = look(config, tmp_path)
+    found = find(config)
 
-    assert found
     assert not found.queues[0].would_take
     assert "cluster.delta.users" in found.queues[0].why
 
@@ -81,15 +84,14 @@ def test_a_job_that_requests_another_queue_fits_no_transfer_queue(tmp_path: Path
     own = "<JB_hard_queue_list><element><QR_name>all.q</QR_name></element></JB_hard_queue_list>"
     job = without_messages().replace("<JB_account>", f"{own}<JB_account>", 1)
 
-    found = look(site(tmp_path, job=job), tmp_path)
+    found = find(site(tmp_path, job=job))
 
-    assert found
     assert not found.queues[0].would_take
     assert found.queues[0].why.endswith("which requests -q all.q")
 
 
 def test_a_job_that_qstat_does_not_list_is_not_found(tmp_path: Path) -> None:
-    assert look(site(tmp_path), tmp_path, NUMBER + 1) is None
+    assert look(site(tmp_path), NUMBER + 1) is None
 
 
 @pytest.mark.parametrize("client", ["exit 1", "echo half an answer"])
@@ -98,7 +100,7 @@ def test_a_failing_qstat_is_reported_as_no_answer(tmp_path: Path, client: str) -
     (tmp_path / "qstat").write_text(f"#!/bin/sh\n{client}\n")
 
     with pytest.raises(HomeBatchSystemSilent, match="alpha: no answer: qstat"):
-        look(config, tmp_path)
+        look(config)
 
 
 @pytest.mark.parametrize("status", [0, 1])
@@ -108,7 +110,7 @@ def test_an_unknown_job_is_not_found_whatever_the_exit_status_of_qstat(tmp_path:
     config = site(tmp_path)
     (tmp_path / "qstat").write_text(f'#!/bin/sh\nprintf "{unknown}"\nexit {status}\n')
 
-    assert look(config, tmp_path) is None
+    assert look(config) is None
 
 
 def test_why_of_one_array_task_describes_that_task(tmp_path: Path) -> None:
@@ -121,16 +123,14 @@ def test_why_of_one_array_task_describes_that_task(tmp_path: Path) -> None:
     running = running.replace("<queue_name></queue_name>", "<queue_name>all.q@n1</queue_name>")
     (tmp_path / "list.said").write_text(waiting[:begins] + running + waiting[begins:])
 
-    third, fifth = (look(config, tmp_path, f"{NUMBER}.{task}") for task in (3, 5))
+    third, fifth = (find(config, f"{NUMBER}.{task}") for task in (3, 5))
 
-    assert third
-    assert fifth
     assert third.sentences[0].startswith("task 3 runs in all.q@n1")
     assert third.queues == ()
     assert fifth.sentences[0] == "task 5 waits for 10 min (qw)"
     assert (fifth.job, len(fifth.queues)) == (f"{NUMBER}.5", 1)
-    assert look(config, tmp_path, f"{NUMBER}.10") is None
-    assert look(config, tmp_path, f"{NUMBER}.3", was_sent=True)
+    assert look(config, f"{NUMBER}.10") is None
+    assert look(config, f"{NUMBER}.3", was_sent=True)
 
 
 def test_tasks_in_transfer_queues_are_left_out_of_a_sent_job(tmp_path: Path) -> None:
@@ -139,10 +139,8 @@ def test_tasks_in_transfer_queues_are_left_out_of_a_sent_job(tmp_path: Path) -> 
     there = "<queue_name>transfer-delta@alpha-master</queue_name>"
     (tmp_path / "list.said").write_text(listed.replace("<queue_name></queue_name>", there))
 
-    assert look(config, tmp_path, was_sent=True) is None
-    found = look(config, tmp_path)
-    assert found
-    assert "transfer-delta" in found.sentences[0]
+    assert look(config, was_sent=True) is None
+    assert "transfer-delta" in find(config).sentences[0]
 
 
 def test_the_number_of_queues_causes_no_further_qstat_calls(tmp_path: Path) -> None:
@@ -154,10 +152,7 @@ def test_the_number_of_queues_causes_no_further_qstat_calls(tmp_path: Path) -> N
     qstat = tmp_path / "qstat"
     qstat.write_text(qstat.read_text().replace("\n", f'\necho "$*" >>{tmp_path}/calls\n', 1))
 
-    found = look(str(config), tmp_path)
-
-    assert found
-    assert len(found.queues) == 4
+    assert len(find(str(config)).queues) == 4
     calls = (tmp_path / "calls").read_text().splitlines()
     assert len([call for call in calls if "-j" in call.split()]) == 2
 

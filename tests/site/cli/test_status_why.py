@@ -140,11 +140,6 @@ def test_why_reports_a_silent_qmaster_instead_of_an_unknown_job(tmp_path: Path) 
     assert (known.exit_code, known.stderr) == (0, f"gridbridge: job {NUMBER}: {trouble}")
 
 
-@pytest.mark.parametrize("command", ["status", "why"])
-def test_help_of_status_and_why_has_an_example(command: str) -> None:
-    assert f"Example:\n    gridbridge {command}" in run(command, "--help").stdout
-
-
 def test_a_time_outside_the_last_day_is_printed_with_its_date() -> None:
     assert format_local_time(ago(86399), NOW) == "12:00:01"
     assert format_local_time(ago(86400), NOW) == "2026-02-28 12:00:00"
