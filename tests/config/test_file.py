@@ -1,6 +1,7 @@
 """A configuration file that is unreadable, not TOML or untrusted is refused with its remedy."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -57,12 +58,6 @@ def test_values_nested_too_deeply_are_refused(path: Path) -> None:
     assert [f"grid.toml: {expected}"] == problems_of(path)
 
 
-@pytest.fixture
-def usual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the site's default configuration be in the test's folder."""
-    monkeypatch.setattr(configuration_file, "CONFIG", str(tmp_path / "grid.toml"))
-
-
 def test_a_file_named_by_the_user_gets_a_short_error(tmp_path: Path) -> None:
     (tmp_path / "folder.toml").mkdir()
     os.mkfifo(tmp_path / "fifo.toml")
@@ -72,29 +67,26 @@ def test_a_file_named_by_the_user_gets_a_short_error(tmp_path: Path) -> None:
     assert problems_of(tmp_path / "fifo.toml") == ["fifo.toml: not a regular file"]
 
 
-@pytest.mark.usefixtures("usual")
-def test_a_missing_default_file_gets_a_hint(tmp_path: Path) -> None:
-    where = "run this on the transfer host, where the service is"
-    expected = f"grid.toml: No such file or directory; {where}; on a new host expected a {COPY}"
-
-    assert [expected] == problems_of(tmp_path / "grid.toml")
+WHERE = "run this on the transfer host, where the service is"
 
 
-@pytest.mark.usefixtures("usual")
-def test_a_folder_in_place_of_the_default_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "grid.toml").mkdir()
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda _: None, f"No such file or directory; {WHERE}; on a new host expected a {COPY}"),
+        (os.mkdir, f"Is a directory; expected a readable {COPY}"),
+        (os.mkfifo, f"not a regular file; expected a {COPY}"),  # opening it would block the program that root runs
+    ],
+    ids=["missing", "a folder", "a FIFO"],
+)
+def test_an_unreadable_default_file_is_refused_with_a_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None], problem: str
+) -> None:
+    path = tmp_path / "grid.toml"
+    monkeypatch.setattr(configuration_file, "CONFIG", str(path))
+    make(path)
 
-    expected = f"grid.toml: Is a directory; expected a readable {COPY}"
-
-    assert [expected] == problems_of(tmp_path / "grid.toml")
-
-
-@pytest.mark.usefixtures("usual")
-def test_a_fifo_in_place_of_the_default_file_is_refused(tmp_path: Path) -> None:
-    """Opening the FIFO would block the program that root runs."""
-    os.mkfifo(tmp_path / "grid.toml")
-
-    assert [f"grid.toml: not a regular file; expected a {COPY}"] == problems_of(tmp_path / "grid.toml")
+    assert [f"grid.toml: {problem}"] == problems_of(path)
 
 
 def test_a_huge_file_is_refused_before_reading(path: Path) -> None:

@@ -35,17 +35,13 @@ def test_free_slots_are_neither_used_nor_reserved() -> None:
     assert make_queue().free_slots == 2
 
 
-def test_an_overbooked_queue_has_no_free_slots() -> None:
-    assert make_queue(used=9).free_slots == 0
+def test_an_overbooked_queue_and_a_queue_without_batch_have_no_free_slots() -> None:
+    assert make_queue(used=9).free_slots == make_queue(takes_batch=False).free_slots == 0
 
 
 @pytest.mark.parametrize("letters", [*"uadDEsSCcAoP", "au", "?"])
 def test_a_queue_in_any_error_state_has_no_free_slots(letters: str) -> None:
     assert make_queue(letters).free_slots == 0
-
-
-def test_a_queue_without_batch_has_no_free_slots() -> None:
-    assert make_queue(takes_batch=False).free_slots == 0
 
 
 def test_a_queue_knows_its_host() -> None:

@@ -27,6 +27,11 @@ def let(folder: Path, name: str = FILE, text: str = json.dumps({"dataset": "read
     (folder / name).write_text(text)
 
 
+def require_refusal(name: str = FILE) -> None:
+    with pytest.raises(AsUserRequestRefusal):
+        as_user_replica_verbs.read_delegated_dataset(name)
+
+
 def test_the_delegated_dataset_is_read_from_its_owners_file(folder: Path) -> None:
     let(folder)
 
@@ -52,8 +57,7 @@ def test_the_delegated_dataset_is_read_from_its_owners_file(folder: Path) -> Non
 def test_a_file_without_a_valid_dataset_name_is_refused(folder: Path, text: str) -> None:
     let(folder, text=text)
 
-    with pytest.raises(AsUserRequestRefusal):
-        as_user_replica_verbs.read_delegated_dataset(FILE)
+    require_refusal()
 
 
 @pytest.mark.parametrize(
@@ -73,8 +77,7 @@ def test_a_file_without_a_valid_dataset_name_is_refused(folder: Path, text: str)
 def test_a_delegation_file_name_outside_its_folder_is_refused(folder: Path, name: str) -> None:
     let(folder)
 
-    with pytest.raises(AsUserRequestRefusal):
-        as_user_replica_verbs.read_delegated_dataset(name)
+    require_refusal(name)
 
 
 def test_a_delegation_file_in_another_users_folder_is_refused(folder: Path) -> None:
@@ -82,16 +85,14 @@ def test_a_delegation_file_in_another_users_folder_is_refused(folder: Path) -> N
     (folder / "u.77").mkdir()
     let(folder, "u.77/data.0123abcd")
 
-    with pytest.raises(AsUserRequestRefusal):
-        as_user_replica_verbs.read_delegated_dataset("u.77/data.0123abcd")
+    require_refusal("u.77/data.0123abcd")
 
 
 def test_a_linked_delegation_file_is_refused(folder: Path) -> None:
     let(folder, f"u.{ME}/other")
     (folder / FILE).symlink_to(folder / f"u.{ME}/other")
 
-    with pytest.raises(AsUserRequestRefusal):
-        as_user_replica_verbs.read_delegated_dataset(FILE)
+    require_refusal()
 
 
 @pytest.mark.parametrize(

@@ -37,27 +37,23 @@ def ended(process: "subprocess.Popen[str]") -> int:
     return status or 0
 
 
+def found_and_killed(path: Path) -> tuple[int, int]:
+    """Return the holder of the lock, and the process that was killed."""
+    found = hung_poller_kill.find_poller_lock_holder(str(path))
+    return found, hung_poller_kill.kill_poller_lock_holder(str(path))
+
+
 def test_a_lock_holder_of_the_service_account_is_killed(path: Path) -> None:
     process = a_holder(path)
-    found = hung_poller_kill.find_poller_lock_holder(str(path))
-    killed = hung_poller_kill.kill_poller_lock_holder(str(path))
 
-    assert (found, killed, process.wait()) == (process.pid, process.pid, -signal.SIGKILL)
+    assert (*found_and_killed(path), process.wait()) == (process.pid, process.pid, -signal.SIGKILL)
     assert program_lock_file.is_lock_file_held(str(path)) is False
 
 
 def test_no_process_is_killed_without_a_lock_holder(path: Path) -> None:
-    assert (
-        hung_poller_kill.find_poller_lock_holder(str(path)),
-        hung_poller_kill.kill_poller_lock_holder(str(path)),
-    ) == (0, 0)
-
+    assert found_and_killed(path) == (0, 0)
     path.touch()
-
-    assert (
-        hung_poller_kill.find_poller_lock_holder(str(path)),
-        hung_poller_kill.kill_poller_lock_holder(str(path)),
-    ) == (0, 0)
+    assert found_and_killed(path) == (0, 0)
 
 
 @needs_root
@@ -68,9 +64,8 @@ def test_a_lock_holder_of_another_account_is_not_killed(path: Path, uid: int) ->
     path.parent.chmod(0o777)
     os.chown(path, uid, -1)
     process = a_holder(path, uid)
-    found = hung_poller_kill.find_poller_lock_holder(str(path))
 
-    assert (found, hung_poller_kill.kill_poller_lock_holder(str(path)), ended(process)) == (process.pid, 0, 0)
+    assert (*found_and_killed(path), ended(process)) == (process.pid, 0, 0)
 
 
 @needs_root
@@ -100,7 +95,5 @@ def test_a_flock_has_no_known_holder(path: Path) -> None:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
 
-        assert (
-            program_lock_file.is_lock_file_held(str(path)),
-            hung_poller_kill.find_poller_lock_holder(str(path)),
-        ) == (True, 0)
+        assert program_lock_file.is_lock_file_held(str(path))
+        assert hung_poller_kill.find_poller_lock_holder(str(path)) == 0

@@ -2,6 +2,7 @@
 
 import os
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,26 @@ def told(_: str) -> None:
     """Ignore the progress."""
 
 
-def test_rsync_gets_a_timeout_for_a_silent_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+Play = Callable[[str], None]
+
+
+@pytest.fixture(name="play")
+def _play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
+    """Return a function that lets a shell script stand for rsync."""
+
+    def play(script: str) -> None:
+        program = tmp_path / "rsync"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        monkeypatch.setattr(rsync, "PROGRAM", str(program))
+
+    return play
+
+
+def test_rsync_gets_a_timeout_for_a_silent_host(tmp_path: Path, play: Play) -> None:
     """Without --timeout rsync would block its round forever."""
-    program, noted = tmp_path / "rsync", tmp_path / "argv"
-    said = "io timeout after 3600 seconds -- exiting"
-    program.write_text(f'#!/bin/sh\necho "$*" >{noted}\necho {said} >&2\nexit 30\n')
-    program.chmod(0o755)
-    monkeypatch.setattr(rsync, "PROGRAM", str(program))
+    noted = tmp_path / "argv"
+    play(f'echo "$*" >{noted}\necho io timeout after 3600 seconds -- exiting >&2\nexit 30')
 
     with pytest.raises(CommandFailed, match="io timeout after") as failed:
         rsync.rsync_files_to_host(None, ["/x/a"], f"{tmp_path}/", lambda: False)
@@ -52,14 +66,11 @@ FULL = 'rsync: [receiver] write failed on "/data/f": No space left on device (28
     ids=["cut", "closed", "full", "file error", "silent"],
 )
 def test_the_cause_of_an_rsync_failure_is_reported_without_consequences(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, status: int, why: str
+    tmp_path: Path, play: Play, said: str, status: int, why: str
 ) -> None:
     """Version 3.2.7 prints these lines for a lost host and a full disk."""
-    program, words = tmp_path / "rsync", tmp_path / "words"
-    words.write_text(said)
-    program.write_text(f"#!/bin/sh\ncat {words} >&2\nexit {status}\n")
-    program.chmod(0o755)
-    monkeypatch.setattr(rsync, "PROGRAM", str(program))
+    (tmp_path / "words").write_text(said)
+    play(f"cat {tmp_path}/words >&2\nexit {status}")
 
     with pytest.raises(CommandFailed) as failed:
         rsync.rsync_files_to_host(SshLogin(host="beta"), ["/x/a"], f"{tmp_path}/", lambda: False)
@@ -98,12 +109,9 @@ def test_the_last_progress_line_is_reported(said: bytes, line: str) -> None:
 
 @pytest.mark.parametrize("pace", [None, RsyncLimitAndProgress(tell=told)], ids=["words", "progress"])
 def test_endless_output_of_a_remote_shell_ends_the_copy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pace: RsyncLimitAndProgress | None
+    tmp_path: Path, play: Play, pace: RsyncLimitAndProgress | None
 ) -> None:
-    program = tmp_path / "rsync"
-    program.write_text("#!/bin/sh\nexec yes >&2\n")  # as it passes on what the far shell says
-    program.chmod(0o755)
-    monkeypatch.setattr(rsync, "PROGRAM", str(program))
+    play("exec yes >&2")  # as it passes on what the far shell says
     tracemalloc.start()
     try:
         with pytest.raises(ProgramOutputTooLong, match="rsync: it printed more than the 16 MiB"):
@@ -115,10 +123,7 @@ def test_endless_output_of_a_remote_shell_ends_the_copy(
     assert peak < 2 * rsync.MOST_BYTES
 
 
-def test_a_copy_keeps_only_its_last_progress_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "rsync"
-    program.write_text("#!/bin/sh\nyes | head -c 50000000; printf '\\r 7 9%%\\r'\n")
-    program.chmod(0o755)
-    monkeypatch.setattr(rsync, "PROGRAM", str(program))
+def test_a_copy_keeps_only_its_last_progress_line(tmp_path: Path, play: Play) -> None:
+    play("yes | head -c 50000000; printf '\\r 7 9%%\\r'")
 
     assert rsync.rsync_files_to_host(None, ["/x/a"], f"{tmp_path}/", lambda: False, RsyncLimitAndProgress(tell=told))
