@@ -42,7 +42,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.state_file import StateFile
-from tests.campaigns.runner.test_cycle_actions import Grid
+from tests.campaigns.runner.fake_clusters import Grid
 
 TASKS = sized(100_000, 5_000)  # that end between two cycles, as after a cluster was away
 AN_ARRAY = 5000  # the most that [runner] max_tasks may be

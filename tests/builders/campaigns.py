@@ -8,10 +8,16 @@ from typing import Any
 import pytest
 
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.job_and_queue_states import JobState, JobStateFact
+from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import ClusterSection, Policy
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+RUNNING, WAITING = JobState([JobStateFact.RUNNING]), JobState([JobStateFact.WAITING])
+HELD = JobState([JobStateFact.WAITING, JobStateFact.HELD])
 
 
 def made_campaign(*clusters: str, **other: Any) -> Campaign:
@@ -22,7 +28,7 @@ def made_campaign(*clusters: str, **other: Any) -> Campaign:
 
 
 def released_array(**other: Any) -> CampaignArray:
-    """Return the first array of campaign 1, which runs at beta."""
+    """Return the first array of campaign 1, released at beta."""
     known = {"campaign": 1, "number": 1, "cluster": "beta", "state": ArraySubmissionState.RELEASED, "intended_at": NOON}
     return CampaignArray(**known | other)
 
@@ -31,6 +37,19 @@ def made_snapshot(**other: Any) -> ClusterSnapshot:
     """Return an empty snapshot of beta at noon, with the given changes."""
     known = {"cluster": "beta", "taken_at": NOON, "queues": (), "jobs": {}, "pending": 0, "free_slots": 0}
     return ClusterSnapshot(**known | other)
+
+
+def made_policy(*clusters: str, **other: Any) -> Policy:
+    """Return the configuration of site alpha with these clusters."""
+    known = {"site": SiteSection(cluster="alpha"), "clusters": {name: ClusterSection() for name in clusters}}
+    return Policy(**known | {"queues": {}} | other)
+
+
+def made_situation(**other: Any) -> CampaignCycleSituation:
+    """Return the input of a campaign cycle without campaigns and clusters."""
+    return CampaignCycleSituation(
+        **{"campaigns": (), "waiting": {}, "arrays": (), "room": {}, "max_tasks": 100} | other
+    )
 
 
 def site_fixture(kind: Callable[[Path], Any]) -> object:

@@ -27,7 +27,7 @@ from gridbridge.model.jobs_and_accounting import ClusterArrayLimits, JobEnd
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.state_file import StateFile
-from tests.campaigns.runner.test_cycle_actions import Grid
+from tests.campaigns.runner.fake_clusters import Grid
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 FILE = '[site]\ncluster = "alpha"\n' + "".join(

@@ -722,28 +722,19 @@ def test_an_unexpected_error_with_one_file_does_not_stop_other_files(
     assert f"event=not_taken token={bad}" in caplog.text
 
 
-def test_a_file_is_accepted_later_if_the_state_file_cannot_be_written_now(
-    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("is_full", [True, False], ids=["full disk", "no account"])
+def test_a_file_is_accepted_later_after_a_temporary_failure(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, is_full: bool
 ) -> None:
     token = site.bring(asdict(SWEEP), "a")
-    with monkeypatch.context() as full:
-        full.setattr(site.intake._campaigns, "insert_campaign", Mock(side_effect=StateError("disk full")))
+    with monkeypatch.context() as failing:
+        if is_full:
+            failing.setattr(site.intake._campaigns, "insert_campaign", Mock(side_effect=StateError("disk full")))
+        else:
+            failing.setattr(pwd, "getpwuid", Mock(side_effect=KeyError("uid not found")))
         taken = [site.intake.process_inbox_files() for _ in range(3)]
 
-    assert (taken, caplog.text.count("disk full")) == ([0, 0, 0], 1)
-    assert site.intake.process_inbox_files() == 1
-    assert site.answer(token) == {"campaign": 1}
-
-
-def test_a_file_of_an_owner_without_account_is_accepted_later(
-    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    token = site.bring(asdict(SWEEP), "a")
-    with monkeypatch.context() as away:
-        away.setattr(pwd, "getpwuid", Mock(side_effect=KeyError("uid not found")))
-        taken = [site.intake.process_inbox_files() for _ in range(3)]
-
-    why = f"uid {os.getuid()} has no account"
+    why = "disk full" if is_full else f"uid {os.getuid()} has no account"
     assert (taken, caplog.text.count(why)) == ([0, 0, 0], 1)
     assert site.intake.process_inbox_files() == 1
     assert site.answer(token) == {"campaign": 1}

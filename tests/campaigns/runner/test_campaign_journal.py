@@ -6,13 +6,9 @@ from dataclasses import replace
 from gridbridge.campaigns.runner import campaign_runner
 from gridbridge.decisions.campaigns import campaign_cycle_planning as rules
 from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_cycle_plan import (
-    CampaignCycleSituation,
-    ClusterCapacityForCampaigns,
-    ListedCampaignTaskCounts,
-)
+from gridbridge.model.campaigns.campaign_cycle_plan import ClusterCapacityForCampaigns, ListedCampaignTaskCounts
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
-from tests.builders.campaigns import NOON, made_campaign, released_array
+from tests.builders.campaigns import NOON, made_campaign, made_situation, released_array
 
 CAMPAIGN = made_campaign(
     number=1,
@@ -24,12 +20,11 @@ CAMPAIGN = made_campaign(
 
 def test_a_stored_campaign_decision_is_replayed_from_json() -> None:
     array = released_array(size=2, job_id=7)
-    seen = CampaignCycleSituation(
+    seen = made_situation(
         campaigns=(CAMPAIGN,),
         waiting={1: 7},
         arrays=(array,),
         room={"beta": ClusterCapacityForCampaigns(free_slots=4)},
-        max_tasks=100,
         there=(ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=1, listed=1),),
         tried={1: frozenset({"beta"})},
         ended=(TaskAttempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=TaskAttemptOutcome.RESUBMIT),),
@@ -51,7 +46,7 @@ def test_the_journal_stores_no_scripts_of_campaigns() -> None:
     wish = JdlSettingsAtCluster(exec_file="s" * 60_000, prologue="p" * 60_000, max_jobs=5)
     one = replace(CAMPAIGN, jdl=Jdl(name="sweep", clusters={"beta": wish}))
     room = {"beta": ClusterCapacityForCampaigns(free_slots=4)}
-    seen = CampaignCycleSituation(campaigns=(one,), waiting={1: 7}, arrays=(), room=room, max_tasks=100)
+    seen = made_situation(campaigns=(one,), waiting={1: 7}, room=room)
     plan = rules.plan_campaign_cycle(seen)
 
     entry = campaign_runner.campaign_cycle_journal_entry(seen, plan, NOON)
@@ -64,6 +59,6 @@ def test_the_journal_stores_no_scripts_of_campaigns() -> None:
 
 
 def test_a_cycle_that_does_nothing_has_no_journal_entry() -> None:
-    seen = CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=100)
+    seen = made_situation()
 
     assert campaign_runner.campaign_cycle_journal_entry(seen, rules.plan_campaign_cycle(seen), NOON) is None

@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,12 +31,10 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
 )
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
-from gridbridge.model.site.site_section import SiteSection as SiteSection
-from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_tables
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import NOON, made_campaign
+from tests.builders.campaigns import NOON, made_campaign, made_policy, made_situation, site_fixture
 
 SWEEP = made_campaign(tasks=2500)
 
@@ -61,6 +59,7 @@ class Site:
         Path(self.folder).mkdir()
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.campaigns = CampaignRows(self.database)
+        self.campaigns.insert_campaign(SWEEP, "token")
         self.publication = self.started()
 
     def started(self) -> CampaignPublisher:
@@ -85,12 +84,7 @@ class Site:
         return {n: one.word for n, one in files.read_published_task_file(1, part, self.folder).items()}
 
 
-@pytest.fixture(name="site")
-def _site(tmp_path: Path) -> Iterator[Site]:
-    site = Site(tmp_path)
-    site.campaigns.insert_campaign(SWEEP, "token")
-    yield site
-    site.database.close()
+_site = site_fixture(Site)
 
 
 def test_the_last_attempt_of_each_task_is_published(site: Site) -> None:
@@ -222,7 +216,7 @@ def test_stressed_clusters_and_free_slots_are_published(site: Site) -> None:
         "beta": campaign_cycle_plan.ClusterCapacityForCampaigns(free_slots=1, is_stressed=True),
         "gamma": campaign_cycle_plan.ClusterCapacityForCampaigns(free_slots=2),
     }
-    seen = campaign_cycle_plan.CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room=room, max_tasks=1)
+    seen = made_situation(room=room)
 
     site.publication.publish_send_explanations(seen, campaign_cycle_plan.CampaignCyclePlan())
 
@@ -235,12 +229,9 @@ def test_slots_of_running_tasks_are_published_by_cluster(site: Site) -> None:
     (one,) = site.campaigns.all_campaigns()
     known = campaign_cycle_plan.ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=2, listed=6, slots=2.5)
     untold = campaign_cycle_plan.ListedCampaignTaskCounts(campaign=one.number, cluster="beta", waiting=0, listed=3)
-    seen = campaign_cycle_plan.CampaignCycleSituation(
-        campaigns=(one,), waiting={}, arrays=(), room={}, max_tasks=1, there=(known, untold)
-    )
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
+    seen = made_situation(campaigns=(one,), there=(known, untold))
 
-    EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).publish_cluster_slots(seen)
+    EventAndCapacityPublisher(made_policy("beta"), site.database, Clock(), site.folder).publish_cluster_slots(seen)
 
     shown = files.read_campaign_value_by_class(ShownCampaignClusters, site.folder)
     (beta,) = (cluster for cluster in shown.clusters if cluster.name == "beta")
@@ -250,9 +241,8 @@ def test_slots_of_running_tasks_are_published_by_cluster(site: Site) -> None:
 def test_slots_of_a_cluster_without_campaigns_come_from_other_programs(site: Site) -> None:
     queue = QueueInstanceStatus(name="all.q@n1", slots_used=1, slots_reserved=0, slots_total=4)
     beta = ClusterSnapshot(cluster="beta", taken_at=NOON, queues=(queue,), jobs={}, pending=0, free_slots=3)
-    clusters = {"beta": ClusterSection(), "gamma": ClusterSection()}
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
-    seen = campaign_cycle_plan.CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=1)
+    policy = made_policy("beta", "gamma")
+    seen = made_situation()
 
     EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).publish_cluster_slots(seen, {"beta": beta})
 

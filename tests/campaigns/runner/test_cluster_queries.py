@@ -14,23 +14,19 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
-from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery, ClusterArrayLimits, JobEnd
-from gridbridge.model.site.site_section import SiteSection as SiteSection
-from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import NOON, made_campaign, made_snapshot, released_array
+from tests.builders.campaigns import NOON, RUNNING, made_campaign, made_policy, made_snapshot, released_array
 
-POLICY = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
+POLICY = made_policy("beta")
 OURS = released_array(campaign=3, number=4, size=2, job_id=77)
 
 
 def job(number: int, name: str) -> ClusterJobListRow:
     """Return a row of a cluster's job list."""
-    state = JobState([JobStateFact.RUNNING])
-    return ClusterJobListRow(job_id=number, name=name, owner="alice", state=state)
+    return ClusterJobListRow(job_id=number, name=name, owner="alice", state=RUNNING)
 
 
 @pytest.mark.parametrize(
@@ -40,9 +36,8 @@ def test_a_listed_job_belongs_to_an_array_only_under_the_arrays_name(name: str, 
     """A reinstalled cluster numbers its jobs from 1 again."""
     transfer = job(78, "gb.alpha.9.0.1")
     seen = made_snapshot(jobs={77: (job(77, name),), 78: (transfer,)})
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
 
-    found = snapshot_without_foreign_jobs(policy, seen, [OURS, replace(OURS, cluster="gamma", job_id=78)])
+    found = snapshot_without_foreign_jobs(POLICY, seen, [OURS, replace(OURS, cluster="gamma", job_id=78)])
 
     assert (77 in found.jobs) is is_ours
     assert found.jobs[78] == (transfer,)

@@ -8,13 +8,11 @@ import pytest
 
 from gridbridge.campaigns.runner.array_commands_as_owner import PermanentArrayRefusal, RootCampaignRefusal
 from gridbridge.campaigns.runner.cluster_queries_and_capacities import elapsed_seconds_of_running_tasks
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
 from gridbridge.campaigns.runner.missing_and_straggling_attempts import (
     CampaignStragglerFinder,
     earlier_live_attempt_positions,
 )
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
-from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
@@ -27,13 +25,9 @@ from gridbridge.decisions.campaigns.task_retries_and_copies import group_attempt
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState as ArrayState
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState, TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_configuration_sections import (
-    CampaignFailuresSection,
-    FinalizeSpeculationSection,
-)
+from gridbridge.model.campaigns.campaign_configuration_sections import FinalizeSpeculationSection
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCyclePlan,
-    CampaignCycleSituation,
     ClusterCapacityForCampaigns,
     PlannedCampaignTaskSend,
     TaskCountByExclusions,
@@ -47,45 +41,28 @@ from gridbridge.model.campaigns.speculative_attempts import (
     SpeculativeAttemptsAtCluster,
 )
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
-from gridbridge.model.job_and_queue_states import JobState, JobStateFact
+from gridbridge.model.job_and_queue_states import JobState
 from gridbridge.shell.clock import Clock
-from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import NOON, made_campaign, made_snapshot, site_fixture
-from tests.campaigns.runner.test_cycle_actions import Grid
+from tests.builders.campaigns import NOON, RUNNING, WAITING, made_campaign, made_situation, made_snapshot, site_fixture
+from tests.campaigns.runner.fake_clusters import GridSite
 
 MINUTE = timedelta(minutes=1)
 COPY, SUCCESS, SITE_FAULT = (TaskAttemptOutcome.COPY, TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.SITE_FAULT)
 WALLTIME = TaskAttemptOutcome.WALLTIME
 OFF_GAMMA = (TaskCountByExclusions(tasks=1, avoid=("gamma",), never=("gamma",)),)
-RUNNING, WAITING = JobState([JobStateFact.RUNNING]), JobState([JobStateFact.WAITING])
 FIRST = SpeculativeAttemptsAtCluster(campaign=1, cluster="gamma", tasks=(1,), beyond_s=60)
 
 
-class Copying(Grid):
-    """Fake clusters that also delete single tasks of an array."""
-
-    def delete_array_tasks(self, array: CampaignArray, places: tuple[range, ...]) -> None:
-        """Record the deletion."""
-        self._tell(f"delete_places {array.number} {places[0][0]}")
-
-
-class Site:
+class Site(GridSite):
     """A state file with a campaign of two tasks that run at beta."""
 
     def __init__(self, path: Path) -> None:
-        self.database = StateFile.open(f"sqlite:///{path}/state.db")
-        self.campaigns = CampaignRows(self.database)
+        super().__init__(path)
         self.copies = SpeculativeAttemptRows(self.database, self.campaigns)
-        self.tries = TaskAttemptRows(self.database, self.campaigns)
-        self.grid = Copying()
-        learnt = CycleStatisticsRecorder(self.database)
-        self.actions = CampaignPlanExecutor(self.database, learnt, Clock(), CampaignFailuresSection(), self.grid)
         clusters = {name: JdlSettingsAtCluster(exec_file="run") for name in ("beta", "gamma")}
         one = made_campaign(tasks=2, jdl=Jdl(name="sweep", clusters=clusters, is_idempotent=True))
         self.campaigns.insert_campaign(one, "token")
-        self.actions.execute_plan(
-            CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2),))
-        )
+        self.do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2),)))
 
     @property
     def campaign(self) -> Campaign:
@@ -94,7 +71,7 @@ class Site:
 
     def copy(self) -> CampaignArray:
         """Submit a speculative attempt of the second task to gamma."""
-        self.actions.execute_plan(CampaignCyclePlan(copies=(FIRST,)))
+        self.do(CampaignCyclePlan(copies=(FIRST,)))
         return self.campaigns.open_arrays()[-1]
 
     def cycle(self, *ended: tuple[int, int, TaskAttemptOutcome]) -> CampaignCyclePlan:
@@ -113,12 +90,11 @@ class Site:
             if {*self.campaigns.unfinished_attempts(array)}
             <= {replace(one, outcome=TaskAttemptOutcome.PENDING, wallclock_s=None) for one in found}
         )
-        seen = CampaignCycleSituation(
+        seen = made_situation(
             campaigns=self.campaigns.unfinished_campaigns(),
             waiting=self.campaigns.count_unsent_tasks(),
             arrays=arrays,
             room={name: ClusterCapacityForCampaigns(free_slots=0) for name in ("beta", "gamma")},
-            max_tasks=100,
             ended=found,
             over=tuple(one for one in over if one.state is ArrayState.RELEASED),
             earlier=self.tries.earlier_outcomes(found, group_attempts_by_task(self.copies.competing_attempts([1]))),
@@ -126,7 +102,7 @@ class Site:
         )
         plan = cycle.plan_campaign_cycle(seen)
         self.grid.told.clear()
-        self.actions.execute_plan(plan)
+        self.do(plan)
         return plan
 
     def outcomes(self) -> dict[tuple[int, int], TaskAttemptOutcome]:
@@ -150,7 +126,7 @@ def test_a_speculative_attempt_is_the_next_attempt_of_its_task(site: Site) -> No
 def test_an_ended_task_gets_no_speculative_attempt(site: Site) -> None:
     site.cycle((1, 1, SUCCESS))
 
-    site.actions.execute_plan(CampaignCyclePlan(copies=(FIRST, replace(FIRST, tasks=(7,)))))
+    site.do(CampaignCyclePlan(copies=(FIRST, replace(FIRST, tasks=(7,)))))
 
     assert len(site.campaigns.open_arrays()) == 1
 
@@ -207,9 +183,9 @@ def test_a_task_never_returns_to_a_cluster_where_an_attempt_overran(
 
 
 def test_a_task_gets_no_speculative_attempt_where_it_overran(site: Site) -> None:
-    site.actions.execute_plan(CampaignCyclePlan(copies=(FIRST,)))
+    site.do(CampaignCyclePlan(copies=(FIRST,)))
     site.cycle((1, 1, TaskAttemptOutcome.PREEMPTED), (1, 2, WALLTIME))
-    site.actions.execute_plan(
+    site.do(
         CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=1, kept_off=OFF_GAMMA),))
     )
     rows = (replace(row(1), job_id=73),)
@@ -238,7 +214,7 @@ def test_a_failed_task_is_retried_after_its_speculative_attempt_is_refused(site:
     site.cycle((1, 1, SITE_FAULT))
     site.grid.failing["submit"] = PermanentArrayRefusal("no queue")
 
-    site.actions.execute_plan(CampaignCyclePlan(resumed=(begun,)))
+    site.do(CampaignCyclePlan(resumed=(begun,)))
 
     (waiting,) = site.campaigns.list_unsent_tasks(1)
     assert (waiting.first, waiting.attempt) == (1, 3)

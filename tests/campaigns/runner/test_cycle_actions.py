@@ -15,17 +15,14 @@ from gridbridge.campaigns.runner.array_commands_as_owner import (
     TemporaryArrayRefusal,
 )
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
-from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
-from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.campaign_cycle_planning import ENDS_PER_TRANSACTION
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
 from gridbridge.model.campaigns.campaign import (
     PRIORITY_AT_ONCE,
-    ArraySubmissionResult,
     ArraySubmissionState,
     CampaignArray,
     CampaignState,
@@ -34,80 +31,21 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     WaitingTaskRange,
 )
-from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan as Plan
 from gridbridge.model.campaigns.campaign_cycle_plan import PlannedCampaignTaskSend, TaskCountByExclusions, TaskRetry
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.shell.clock import Clock
-from gridbridge.state.state_file import StateFile
 from tests.builders.campaigns import NOON, made_campaign, site_fixture
+from tests.campaigns.runner.fake_clusters import GridSite
 
 
-class Grid:
-    """Fake clusters that record commands and raise given errors."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-        self.failing: dict[str, errors.GridbridgeError] = {}
-        self.ledger: tuple[RootLedgerArray, ...] = ()  # what root knows
-        self.takes = 9  # arrays of one call
-
-    def submit_arrays(
-        self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]
-    ) -> tuple[ArraySubmissionResult, ...]:
-        """Accept arrays and start their tasks."""
-        return tuple(self._send(*each) for each in arrays[: self.takes])
-
-    def _send(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> ArraySubmissionResult:
-        tasks = ",".join(f"{one.task}:{one.attempt}" for one in attempts)
-        job_id = 0
-        try:
-            self._tell(f"submit {array.number} {array.cluster} {tasks}")
-            job_id = 70 + array.number
-            self._tell(f"release {array.number} {job_id}")
-        except errors.GridbridgeError as error:
-            return ArraySubmissionResult(job_id=job_id, error=error)
-        return ArraySubmissionResult(job_id=job_id)
-
-    def release_array(self, array: CampaignArray) -> None:
-        """Start an array's tasks."""
-        self._tell(f"release {array.number} {array.job_id}")
-
-    def delete_array(self, array: CampaignArray) -> int:
-        """Delete an array; return the job id in root's ledger."""
-        self._tell(f"delete {array.number} {array.job_id}")
-        return next((one.job_id for one in self.ledger if one.number == array.number), 0)
-
-    def close_campaign_in_root_ledger(self, campaign: int) -> None:
-        """Accept no more tasks of a campaign."""
-        self._tell(f"end {campaign}")
-
-    def list_root_ledger_arrays(self, campaign: int) -> tuple[RootLedgerArray, ...]:
-        """Return the arrays in root's ledger."""
-        del campaign
-        return self.ledger
-
-    def _tell(self, what: str) -> None:
-        self.told.append(what)
-        if trouble := self.failing.get(what.partition(" ")[0]):
-            raise trouble
-
-
-class Site:
-    """A state file with a campaign of three tasks, and fake clusters."""
+class Site(GridSite):
+    """A site with a campaign of three tasks."""
 
     def __init__(self, folder: Path) -> None:
-        self.grid = Grid()
-        self.database = StateFile.open(f"sqlite:///{folder}/state.db")
-        self.campaigns = CampaignRows(self.database)
+        super().__init__(folder)
         self.campaigns.insert_campaign(made_campaign("beta", "gamma", tasks=3), "token")
-        self.do = self.executor().execute_plan
-
-    def executor(self, clock: Clock | None = None, **other: Any) -> CampaignPlanExecutor:
-        """Return an object that carries out plans."""
-        learnt, failures = CycleStatisticsRecorder(self.database), CampaignFailuresSection()
-        return CampaignPlanExecutor(self.database, learnt, clock or Clock(), failures, self.grid, **other)
 
 
 _site = site_fixture(Site)
@@ -341,14 +279,13 @@ def test_a_retry_refused_by_root_keeps_the_earlier_outcome(site: Site) -> None:
 
 @pytest.mark.parametrize("sent", [1, 3], ids=["waits", "sent"])
 def test_a_retry_refused_by_root_still_counts_in_its_event(site: Site, sent: int) -> None:
-    tries = TaskAttemptRows(site.database, site.campaigns)
     site.do(send("beta", 2))
     ended = [
         replace(one, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3)
         for one in site.campaigns.unfinished_attempts(only_open_array(site.campaigns))
     ]
     site.do(Plan(ended=tuple(ended), over=(only_open_array(site.campaigns),)))
-    tries.set_attempts_past(1, [0, 1])
+    site.tries.set_attempts_past(1, [0, 1])
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=0, last=1, attempt=2))
     site.campaigns.add_to_task_counts(1, -2, -2)
     site.grid.failing["submit"] = RootCampaignRefusal("not the file")
@@ -356,7 +293,9 @@ def test_a_retry_refused_by_root_still_counts_in_its_event(site: Site, sent: int
     site.do(send("gamma", sent))
 
     event = new_campaign_event(CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
-    found = tries.failed_attempts_of_event(replace(event, exit_status=3), [TaskAttemptOutcome.PROGRAM_ERROR], -1, 9)
+    found = site.tries.failed_attempts_of_event(
+        replace(event, exit_status=3), [TaskAttemptOutcome.PROGRAM_ERROR], -1, 9
+    )
     assert [one.task for one in found] == [0, 1]
 
 

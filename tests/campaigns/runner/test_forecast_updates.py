@@ -22,7 +22,7 @@ from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownForecastErrors
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import NOON, made_campaign, site_fixture
+from tests.builders.campaigns import NOON, made_campaign, made_situation, site_fixture
 
 BETA = (1, "beta")
 TERMS = campaign_cycle_plan.JobRatioInputs(
@@ -66,12 +66,9 @@ class Site:
         there = campaign_cycle_plan.ListedCampaignTaskCounts(
             campaign=1, cluster="beta", waiting=0, listed=len(elapsed_s)
         )
-        seen = campaign_cycle_plan.CampaignCycleSituation(
+        seen = made_situation(
             campaigns=(found,),
             waiting=self.campaigns.count_unsent_tasks(),
-            arrays=(),
-            room={},
-            max_tasks=100,
             there=(there,),
             ratios=(campaign_cycle_plan.JobRatio(campaign=1, cluster="beta", ratio=0.5),),
         )

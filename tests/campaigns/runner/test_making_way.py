@@ -18,13 +18,10 @@ from gridbridge.model.campaigns import task_deletions_and_preemptions as deletio
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttemptOutcome
 from gridbridge.model.campaigns.published_campaigns_and_tasks import TaskPreemption
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
-from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.shell.clock import Clock
-from tests.builders.campaigns import NOON, made_campaign, made_snapshot
+from tests.builders.campaigns import NOON, RUNNING, made_campaign, made_policy, made_snapshot
 
-RUNNING = JobState([JobStateFact.RUNNING])
 QUEUE = QueueInstanceStatus(name="gb-be1@n1", slots_used=3, slots_reserved=0, slots_total=3, is_besteffort=True)
 LOCAL = QueueInstanceStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=3)
 PLACE = deletions.FreeQueueInstanceResources(name="all.q@n1", slots=3, free={"mem": 0})
@@ -86,8 +83,7 @@ class Site:
 
     def __init__(self, folder: Path) -> None:
         self.beta, self.now = Beta(), [NOON]
-        place = SiteSection(cluster="alpha", state=f"sqlite:///{folder}/state.db")
-        policy = Policy(site=place, clusters={"beta": ClusterSection()}, queues={})
+        policy = made_policy("beta", site=SiteSection(cluster="alpha", state=f"sqlite:///{folder}/state.db"))
         clock = Clock(lambda: self.now[0].timestamp(), lambda: self.now[0].timestamp())
         self.nikita = NikitaDeletionCycle(policy, clock, self.beta, f"{folder}/nikita.clocks")
         campaigns = CampaignRows(self.nikita.database)

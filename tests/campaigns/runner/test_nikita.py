@@ -33,14 +33,22 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE, PR
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.program.cluster_observer import ClusterSnapshotSharing, identify_cluster_query, query_result_to_share
 from gridbridge.shell import program_lock_file
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
-from tests.builders.campaigns import NOON, made_campaign, made_snapshot, site_fixture
+from tests.builders.campaigns import (
+    HELD,
+    NOON,
+    RUNNING,
+    WAITING,
+    made_campaign,
+    made_policy,
+    made_snapshot,
+    site_fixture,
+)
 
-WAITING, RUNNING = JobState([JobStateFact.WAITING]), JobState([JobStateFact.RUNNING])
+REQUEUED = JobState([JobStateFact.WAITING, JobStateFact.RESTARTED])
 
 
 class Cell:
@@ -70,8 +78,7 @@ class Site:
 
     def __init__(self, folder: Path) -> None:
         self.cell, self.now, self.leapt = Cell(), [NOON], [timedelta()]
-        place = SiteSection(cluster="alpha", state=f"sqlite:///{folder}/state.db")
-        policy = Policy(site=place, clusters={"beta": ClusterSection()}, queues={})
+        policy = made_policy("beta", site=SiteSection(cluster="alpha", state=f"sqlite:///{folder}/state.db"))
         clock = Clock(lambda: self.now[0].timestamp(), lambda: (self.now[0] - self.leapt[0]).timestamp())
         self.nikita = NikitaDeletionCycle(policy, clock, self.cell, f"{folder}/nikita.clocks")
         self.database = self.nikita.database
@@ -200,18 +207,11 @@ def test_a_forward_jump_of_the_clock_deletes_no_task(
     assert wipe.wiped_for is wiped_for
 
 
-@pytest.mark.parametrize(
-    "facts",
-    [
-        (JobStateFact.WAITING, JobStateFact.HELD),
-        (JobStateFact.WAITING, JobStateFact.RESTARTED),
-        (JobStateFact.WAITING, JobStateFact.DELETING),
-    ],
-)
-def test_held_requeued_or_deleted_tasks_are_left_alone(site: Site, facts: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("state", [HELD, REQUEUED, JobState([JobStateFact.WAITING, JobStateFact.DELETING])])
+def test_held_requeued_or_deleted_tasks_are_left_alone(site: Site, state: JobState) -> None:
     later(site, 9999)
 
-    assert cycle(site, beta_snapshot(row(range(1, 6), JobState(facts)))) == NikitaDeletionPlan()
+    assert cycle(site, beta_snapshot(row(range(1, 6), state))) == NikitaDeletionPlan()
 
 
 def test_no_task_is_deleted_at_a_silent_or_disabled_cluster(site: Site) -> None:
@@ -255,7 +255,7 @@ def overflow_deletion(places: range) -> ArrayTaskDeletion:
     ("row_state", "queue_state"),
     [
         pytest.param(WAITING, None, id="it waits"),
-        pytest.param(JobState([JobStateFact.WAITING, JobStateFact.RESTARTED]), None, id="it was put back"),
+        pytest.param(REQUEUED, None, id="it was put back"),
         pytest.param(RUNNING, QueueInstanceState([QueueStartBlocker.UNREACHABLE], "au"), id="no work can start"),
     ],
 )
@@ -451,7 +451,7 @@ def test_a_failed_deletion_of_held_tasks_is_repeated(site: Site) -> None:
     cycle(site, beta_snapshot(row(range(1, 4))))
     site.cell.fails = False
 
-    cycle(site, beta_snapshot(row(range(1, 4), JobState([JobStateFact.WAITING, JobStateFact.HELD]))))
+    cycle(site, beta_snapshot(row(range(1, 4), HELD)))
 
     assert site.cell.deleted == [(1, (range(1, 4),))]
 
@@ -466,24 +466,23 @@ def test_a_failed_move_keeps_its_marks(site: Site) -> None:
     assert {mark.wiped_for for mark in marks.deletion_marks()[1, 1].values()} == {Reason.MOVED}
 
 
-def test_a_task_that_is_back_after_its_move_is_moved_again(site: Site) -> None:
-    """Its cluster came up with what it knew before the deletion, the hold at most."""
-    left = replace(move_mark(range(1, 4)), wiped_for=Reason.LEFT)
-    TaskDeletionMarkRows(site.nikita.database).mark_tasks(left)
+@pytest.mark.parametrize(
+    ("reason", "rows", "deleted"),
+    [
+        (Reason.LEFT, [row(range(1, 2)), row(range(2, 3), HELD)], (range(1, 2), range(2, 3))),
+        (Reason.MOVED, [row(range(1, 4), HELD), row(range(4, 6))], (range(1, 3),)),
+        (Reason.MOVED, [row(range(1, 6), REQUEUED)], (range(1, 3),)),
+    ],
+    ids=["listed again after its move", "held before a kill", "requeued"],
+)
+def test_marked_tasks_are_moved_while_they_are_listed(
+    site: Site, reason: Reason, rows: list[ClusterJobListRow], deleted: tuple[range, ...]
+) -> None:
+    TaskDeletionMarkRows(site.nikita.database).mark_tasks(replace(move_mark(range(1, 3)), wiped_for=reason))
 
-    cycle(site, beta_snapshot(row(range(1, 3)), row(range(3, 4), JobState([JobStateFact.WAITING, JobStateFact.HELD]))))
+    cycle(site, beta_snapshot(*rows))
 
-    assert site.cell.deleted == [(1, (range(1, 3), range(3, 4)))]
-
-
-def test_a_move_goes_on_that_was_killed_after_the_hold(site: Site) -> None:
-    """Who holds a task of their own finds it held."""
-    TaskDeletionMarkRows(site.nikita.database).mark_tasks(move_mark(range(1, 3)))
-    held = JobState([JobStateFact.WAITING, JobStateFact.HELD])
-
-    cycle(site, beta_snapshot(row(range(1, 4), held), row(range(4, 6))))
-
-    assert site.cell.deleted == [(1, (range(1, 3),))]
+    assert site.cell.deleted == [(1, deleted)]
 
 
 @pytest.mark.parametrize("fact", [QueueStartBlocker.DISABLED, QueueStartBlocker.UNREACHABLE])
@@ -500,34 +499,14 @@ def test_what_is_to_be_moved_leaves_a_cluster_where_no_work_can_start(site: Site
     assert marks.deletion_marks()[1, 1] == dict.fromkeys((1, 2), TaskDeletionMark(wiped_for=Reason.LEFT))
 
 
-def test_a_task_that_its_owner_cancelled_is_deleted_where_no_work_can_start(site: Site) -> None:
-    """As those of a campaign that its owner cancelled."""
-    assert site.array
-    TaskDeletionMarkRows(site.nikita.database).mark_task_cancelled(1, 1)
-
-    cycle(site, beta_snapshot(row(range(1, 6)), state=QueueInstanceState([QueueStartBlocker.DISABLED])))
-
-    assert site.cell.deleted == [(1, (range(2, 3),))]
-
-
-def test_a_task_that_was_put_back_is_moved_as_any_that_waits(site: Site) -> None:
-    """It may have been put back after it was marked; one that is not marked is left alone."""
-    TaskDeletionMarkRows(site.nikita.database).mark_tasks(move_mark(range(1, 3)))
-    put_back = JobState([JobStateFact.WAITING, JobStateFact.RESTARTED])
-
-    cycle(site, beta_snapshot(row(range(1, 6), put_back)))
-
-    assert site.cell.deleted == [(1, (range(1, 3),))]
-
-
 def test_a_held_task_that_its_owner_cancelled_is_deleted(site: Site) -> None:
-    """The hold may be of a move that was killed: nobody else would ever see to it."""
+    """Nikita may have held the task for a move before a kill."""
     assert site.array
     marks = TaskDeletionMarkRows(site.nikita.database)
     marks.mark_tasks(move_mark(range(1, 3)))
     marks.mark_task_cancelled(1, 1)
 
-    cycle(site, beta_snapshot(row(range(2, 3), JobState([JobStateFact.WAITING, JobStateFact.HELD]))))
+    cycle(site, beta_snapshot(row(range(2, 3), HELD)))
 
     assert site.cell.deleted == [(1, (range(2, 3),))]
 

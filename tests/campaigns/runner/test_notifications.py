@@ -95,6 +95,12 @@ class Site:
         one = made_campaign(uid=os.getuid(), submitted_at=self.watch.at, tasks=2, jdl=Jdl(name="sweep"))
         return CampaignRows(self.database).insert_campaign(one, f"token-{self.watch.at}")
 
+    def subscribed_campaign(self) -> int:
+        """Subscribe to notifications by mail, and add a campaign a second later."""
+        self.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
+        self.watch.forward(1)
+        return self.campaign()
+
     def event(self, code: CampaignEventCode, campaign: int) -> None:
         """Open an event of a campaign."""
         event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, campaign, "beta", self.watch.at)
@@ -169,9 +175,7 @@ def _keeps(site: Site) -> None:
 
 
 def test_each_event_is_notified_once_in_at_most_one_message_a_minute(site: Site) -> None:
-    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
-    site.watch.forward(1)
-    number = site.campaign()
+    number = site.subscribed_campaign()
     site.event(CampaignEventCode.BLACKLIST, number)
     site.watch.forward(1)
     site.notifier.send_due_notifications()
@@ -214,9 +218,7 @@ def test_notifications_continue_after_the_clock_was_set_back(site: Site) -> None
 
 def test_a_failed_notification_is_dropped_after_three_attempts(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.error = CommandFailed(("sendmail",), 75, b"", b"no queue")
-    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
-    site.watch.forward(1)
-    number = site.campaign()
+    number = site.subscribed_campaign()
     for pause_s in (1, 59, 61, 121, 241, 600):
         site.notifier.send_due_notifications()
         site.watch.forward(pause_s)
@@ -241,9 +243,7 @@ def test_a_hanging_mail_program_delays_no_cycle(site: Site, monkeypatch: pytest.
         goes_on.wait(10)
 
     notifier = CampaignNotifier(site.database, POLICY, site.watch.clock(), tell)
-    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
-    site.watch.forward(1)
-    site.campaign()
+    site.subscribed_campaign()
     notifier.send_due_notifications()
     site.watch.forward(600)
     notifier.send_due_notifications()
@@ -255,9 +255,7 @@ def test_a_hanging_mail_program_delays_no_cycle(site: Site, monkeypatch: pytest.
 
 
 def test_a_notification_mail_has_its_headers(site: Site) -> None:
-    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
-    site.watch.forward(1)
-    site.campaign()
+    site.subscribed_campaign()
     site.notifier.send_due_notifications()
     text = stress_and_mail_programs.notification_email(site.told[0]).decode()
 
@@ -276,9 +274,7 @@ def test_a_single_cycle_waits_for_a_slow_mail_and_records_it(site: Site, monkeyp
         time.sleep(0.2)
         slow.append(message)
 
-    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
-    site.watch.forward(1)
-    site.campaign()
+    site.subscribed_campaign()
     for _ in range(3):
         notifier = CampaignNotifier(site.database, POLICY, site.watch.clock(), tell)
         notifier.send_due_notifications()
@@ -293,9 +289,7 @@ def test_a_mail_program_with_endless_output_is_stopped(tmp_path: Path, site: Sit
     mailer = tmp_path / "mailer"
     mailer.write_text("#!/bin/sh\nexec yes\n")
     mailer.chmod(0o755)
-    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
-    site.watch.forward(1)
-    site.campaign()
+    site.subscribed_campaign()
     site.notifier.send_due_notifications()
 
     with pytest.raises(CommandFailed, match="64 KiB"):

@@ -18,9 +18,8 @@ from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
-from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.site_configuration import ClusterKind, ClusterSection, Policy
-from tests.builders.campaigns import NOON, made_campaign, released_array
+from gridbridge.model.site_configuration import ClusterKind, ClusterSection
+from tests.builders.campaigns import NOON, RUNNING, WAITING, made_campaign, made_policy, released_array
 
 WISH = JdlSettingsAtCluster(exec_file="run")
 ONE = made_campaign(
@@ -58,7 +57,7 @@ def test_capacity_uses_each_clusters_settings_and_limits() -> None:
         ClusterCampaignsSection(),
         ClusterCampaignsSection(predictor=JobRatioRule.SLOW_START, flood_rate=0.5, stress_limit=2.0, affinity="alice"),
     )
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={}, campaigns={"gamma": own})
+    policy = made_policy(campaigns={"gamma": own})
     answers = {name: snapshot_of(name) for name in ("beta", "gamma")}
 
     stress, limits = {"beta": 0.8, "gamma": 1.9}, {"gamma": ClusterArrayLimits(tasks=9)}
@@ -81,12 +80,11 @@ def test_capacity_uses_each_clusters_settings_and_limits() -> None:
 
 
 def test_slots_per_task_are_the_mean_of_running_tasks() -> None:
-    runs, waits = JobState([JobStateFact.RUNNING]), JobState([JobStateFact.WAITING])
     row = {"job_id": 7, "name": "campaign.1", "owner": "alice"}
     rows = (
-        ClusterJobListRow(state=runs, slots=2, tasks=(range(1, 2),), **row),  # type: ignore[arg-type]
-        ClusterJobListRow(state=runs, slots=4, tasks=(range(2, 3),), **row),  # type: ignore[arg-type]
-        ClusterJobListRow(state=waits, tasks=(range(3, 6),), **row),  # type: ignore[arg-type]
+        ClusterJobListRow(state=RUNNING, slots=2, tasks=(range(1, 2),), **row),  # type: ignore[arg-type]
+        ClusterJobListRow(state=RUNNING, slots=4, tasks=(range(2, 3),), **row),  # type: ignore[arg-type]
+        ClusterJobListRow(state=WAITING, tasks=(range(3, 6),), **row),  # type: ignore[arg-type]
     )
     array = released_array(size=9, job_id=7)
     answers = {"beta": snapshot_of("beta", *rows)}
@@ -134,7 +132,7 @@ def test_held_fresh_and_old_waiting_tasks_are_counted_separately() -> None:
 )
 def test_the_sites_own_cluster_has_capacity_for_campaigns(own: dict[str, ClusterSection]) -> None:
     beta = {"beta": ClusterSection(qmaster_port=3, execd_port=4)}
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters=own | beta, queues={})
+    policy = made_policy(clusters=own | beta)
     answers = {name: snapshot_of(name) for name in policy.clusters}
 
     assert campaign_capacity_by_cluster(policy, answers, {}, {}).keys() == {*own, "beta"}

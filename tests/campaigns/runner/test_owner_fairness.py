@@ -3,34 +3,32 @@
 from pathlib import Path
 
 from gridbridge.campaigns.runner.array_commands_as_owner import PermanentArrayRefusal
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
-from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import ArraySubmissionResult, CampaignArray, RootLedgerArray, TaskAttempt
+from gridbridge.model.campaigns.campaign import ArraySubmissionResult, CampaignArray, TaskAttempt
 from gridbridge.model.campaigns.campaign import ArraySubmissionState as ArrayState
-from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, PlannedCampaignTaskSend
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.speculative_attempts import SupersededAttempts
 from gridbridge.shell.clock import Clock
-from gridbridge.state.state_file import StateFile
 from tests.builders.campaigns import NOON, made_campaign, site_fixture
+from tests.campaigns.runner.fake_clusters import Grid, GridSite
 
 ALICE, BOB = 41000, 41001
 BOBS, ALICES = range(1, 5), 5  # campaigns
 
 
-class Grid:
+class SlowGrid(Grid):
     """Fake clusters whose calls for some campaigns take long."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.passed_s = 0.0
         self.took_s: dict[tuple[int, str], float] = {}
         self.is_failing = True
         self.fails_by: type[GridbridgeError] = GridbridgeError
-        self.told: list[tuple[int, str]] = []
+        self.called: list[tuple[int, str]] = []
 
     def submit_arrays(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]
@@ -56,44 +54,41 @@ class Grid:
         del places
         self._call(array)
 
-    def close_campaign_in_root_ledger(self, campaign: int) -> None:
-        """Accept no more tasks of a campaign."""
-
-    def list_root_ledger_arrays(self, campaign: int) -> tuple[RootLedgerArray, ...]:
-        """Return no array."""
-        del campaign
-        return ()
-
     def calls(self) -> list[tuple[int, str]]:
         """Return the calls since the last call of this method."""
-        found, self.told = self.told, []
+        found, self.called = self.called, []
         return found
 
     def _call(self, array: CampaignArray) -> None:
         pair = array.campaign, array.cluster
-        self.told.append(pair)
+        self.called.append(pair)
         self.passed_s += self.took_s.get(pair, 0.1)
         if pair in self.took_s and self.is_failing:
             raise self.fails_by("not done within 45 s")
 
 
-class Site:
+class Site(GridSite):
     """A state file with campaigns of alice and bob, and fake clusters."""
 
     def __init__(self, folder: Path) -> None:
-        self.grid = grid = Grid()
-        self.database = database = StateFile.open(f"sqlite:///{folder}/state.db")
-        self.campaigns = CampaignRows(database)
+        grid = SlowGrid()
+        clock = Clock(lambda: NOON.timestamp() + grid.passed_s, lambda: grid.passed_s)
+        super().__init__(folder, grid, clock)
         for number in (*BOBS, ALICES):
             uid = ALICE if number == ALICES else BOB
             one = made_campaign("beta", "gamma", number=number, uid=uid, submitted_at=NOON, tasks=9)
             self.campaigns.insert_campaign(one, f"token{number}")
-        clock = Clock(lambda: NOON.timestamp() + grid.passed_s, lambda: grid.passed_s)
-        learnt, failures = CycleStatisticsRecorder(database), CampaignFailuresSection()
-        self.do = CampaignPlanExecutor(database, learnt, clock, failures, grid).execute_plan
 
 
 _site = site_fixture(Site)
+
+
+def sends(*campaigns: int, clusters: tuple[str, ...] = ("gamma",)) -> CampaignCyclePlan:
+    """Return the plan that sends one task of each campaign to each cluster."""
+    pairs = [(number, name) for number in campaigns for name in clusters]
+    return CampaignCyclePlan(
+        sends=tuple(PlannedCampaignTaskSend(campaign=number, cluster=name, tasks=1) for number, name in pairs)
+    )
 
 
 def sent(campaigns: CampaignRows, cluster: str = "gamma") -> tuple[CampaignArray, ...]:
@@ -106,11 +101,8 @@ def sent(campaigns: CampaignRows, cluster: str = "gamma") -> tuple[CampaignArray
 
 def test_a_hanging_call_postpones_further_calls_of_its_owner_there(site: Site) -> None:
     site.grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
-    every = [
-        PlannedCampaignTaskSend(campaign=n, cluster=name, tasks=1) for n in (1, 2, 5) for name in ("gamma", "beta")
-    ]
 
-    site.do(CampaignCyclePlan(sends=tuple(every)))
+    site.do(sends(1, 2, 5, clusters=("gamma", "beta")))
 
     assert site.grid.calls() == [(1, "gamma"), (1, "beta"), (2, "beta"), (5, "gamma"), (5, "beta")]
     told = {one.campaign: one.code for one in EventAndSuccessRecordRows(site.campaigns.database).open_events()}
@@ -151,11 +143,8 @@ def test_a_quick_call_ends_the_pauses_of_its_owner(site: Site) -> None:
 def test_slow_successful_calls_of_an_owner_have_60_s_in_a_cycle(site: Site) -> None:
     site.grid.took_s = {(number, "gamma"): 35.0 for number in BOBS}
     site.grid.is_failing = False
-    sends = CampaignCyclePlan(
-        sends=tuple(PlannedCampaignTaskSend(campaign=n, cluster="gamma", tasks=1) for n in (*BOBS, ALICES))
-    )
 
-    site.do(sends)
+    site.do(sends(*BOBS, ALICES))
 
     assert site.grid.calls() == [(1, "gamma"), (2, "gamma"), (ALICES, "gamma")]
     left = [one for one in site.campaigns.open_arrays() if one.state is ArrayState.INTENDED]
@@ -169,8 +158,6 @@ def test_a_slow_refusal_does_not_count_as_hanging(site: Site) -> None:
     site.grid.took_s = {(1, "gamma"): 9.0}
     site.grid.fails_by = PermanentArrayRefusal
 
-    site.do(
-        CampaignCyclePlan(sends=tuple(PlannedCampaignTaskSend(campaign=n, cluster="gamma", tasks=1) for n in (1, 2)))
-    )
+    site.do(sends(1, 2))
 
     assert site.grid.calls() == [(1, "gamma"), (2, "gamma")]

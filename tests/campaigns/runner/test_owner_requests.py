@@ -19,7 +19,7 @@ from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
 from gridbridge.model.campaigns.campaign import CampaignState, WaitingTaskRange
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome as Outcome
-from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, TaskRetry
+from gridbridge.model.campaigns.campaign_cycle_plan import TaskRetry
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventSubject, CampaignSuccessAtCluster
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode as Code
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequest
@@ -29,7 +29,7 @@ from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtClust
 from gridbridge.shell import program_runs
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import NOON, made_campaign, site_fixture
+from tests.builders.campaigns import NOON, made_campaign, made_situation, site_fixture
 
 ALICE, BOB, ROOT = 41000, 41001, 0
 CLUSTERS = {name: JdlSettingsAtCluster(exec_file="run") for name in ("beta", "gamma")}
@@ -82,15 +82,8 @@ class Site:
         ended = [replace(one, outcome=outcome, exit_status=status) for one in pending]
         self.campaigns.record_attempt_ends(ended)
         found = self.campaigns.find_campaign(1)
-        seen = CampaignCycleSituation(
-            campaigns=(found,),
-            waiting={},
-            arrays=(array,),
-            room={},
-            max_tasks=9,
-            ended=tuple(ended),
-            earlier=self.tries.earlier_outcomes(ended),
-        )
+        earlier = self.tries.earlier_outcomes(ended)
+        seen = made_situation(campaigns=(found,), arrays=(array,), ended=tuple(ended), earlier=earlier)
         return plan_campaign_cycle(seen).again
 
     def take_up(self, campaign: int, request: str) -> None:

@@ -9,6 +9,15 @@ from gridbridge.campaigns.runner import stress_and_mail_programs
 from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCampaignsSection
 
 
+def stress_of(folder: Path, commands: str) -> dict[str, float]:
+    """Return the stress of beta by a script with these commands."""
+    script = folder / "script"
+    script.write_text(f"#!/bin/sh\n{commands}\n")
+    script.chmod(0o755)
+    sections = {"beta": ClusterCampaignsSection(stress_script=str(script))}
+    return stress_and_mail_programs.run_cluster_stress_scripts(sections)
+
+
 @pytest.mark.parametrize(
     ("says", "told"),
     [
@@ -21,36 +30,21 @@ from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCa
     ],
 )
 def test_a_stress_script_prints_a_number(tmp_path: Path, says: str, told: float) -> None:
-    script = tmp_path / "script"
-    script.write_text(f"#!/bin/sh\n{says}\n")
-    script.chmod(0o755)
-
-    assert stress_and_mail_programs.run_cluster_stress_scripts(
-        {"beta": ClusterCampaignsSection(stress_script=str(script))}
-    ) == {"beta": told}
+    assert stress_of(tmp_path, says) == {"beta": told}
 
 
 def test_the_error_output_of_a_script_without_number_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    script = tmp_path / "script"
-    script.write_text("#!/bin/sh\necho no such volume >&2\n")
-    script.chmod(0o755)
-
-    stress_and_mail_programs.run_cluster_stress_scripts({"beta": ClusterCampaignsSection(stress_script=str(script))})
+    stress_of(tmp_path, "echo no such volume >&2")
 
     assert "why='the script printed no number: script: no such volume'" in caplog.text
 
 
 def test_a_hanging_stress_script_means_infinite_stress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = tmp_path / "script"
-    script.write_text("#!/bin/sh\nsleep 300\n")
-    script.chmod(0o755)
     monkeypatch.setattr(stress_and_mail_programs, "TIMEOUT_S", 0.1)
 
-    assert stress_and_mail_programs.run_cluster_stress_scripts(
-        {"beta": ClusterCampaignsSection(stress_script=str(script))}
-    ) == {"beta": inf}
+    assert stress_of(tmp_path, "sleep 300") == {"beta": inf}
 
 
 def test_a_cluster_without_stress_script_has_no_stress() -> None:

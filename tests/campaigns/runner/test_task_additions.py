@@ -32,18 +32,13 @@ def add_tasks_file(site: Site, *parameters: str, to: int = 1) -> str:
     return site.bring({ADDS_TO: to, "token": "x"}, *parameters)
 
 
-def parts(site: Site) -> list[str]:
-    """Return what lies there."""
-    return site.files()
-
-
 def test_added_tasks_are_numbered_after_the_existing_tasks(site: Site) -> None:
     tokens = [add_tasks_file(site, "c 3", "d 4"), add_tasks_file(site, "e 5")]
 
     taken = site.intake.process_inbox_files()
 
     assert (taken, [site.answer(token)["campaign"] for token in tokens]) == (2, [1, 1])
-    assert parts(site) == ["c.1", "c.1.1", "c.1.2"]
+    assert site.files() == ["c.1", "c.1.1", "c.1.2"]
     (found,) = site.campaigns.all_campaigns()
     assert (found.tasks, site.campaigns.count_unsent_tasks()) == (5, {1: 5})
     assert site.intake.parts.take_grown_campaigns() == {1}
@@ -62,7 +57,7 @@ def test_a_killed_cycle_accepts_no_added_tasks_twice(site: Site) -> None:
 
     site.intake.process_inbox_files()
 
-    assert (site.campaigns.count_unsent_tasks(), parts(site)) == ({1: 3}, ["c.1", "c.1.1"])
+    assert (site.campaigns.count_unsent_tasks(), site.files()) == ({1: 3}, ["c.1", "c.1.1"])
     assert site.answer(token) == {"campaign": 1, "tasks": 1}
 
 
@@ -71,26 +66,20 @@ def test_a_killed_cycle_accepts_no_added_tasks_twice(site: Site) -> None:
     [
         ([CampaignOwnerRequestVerb.CANCEL], "campaign 1 is cancelled; submit the rest as a new campaign"),
         ([CampaignOwnerRequestVerb.CANCEL, CampaignOwnerRequestVerb.PURGE], "no campaign 1"),
+        ([], "campaign 1 is terminated; submit the rest as a new campaign"),
     ],
+    ids=["cancelled", "purged", "terminated"],
 )
-def test_a_cancelled_or_purged_campaign_gets_no_more_tasks(
-    site: Site, verbs: list[CampaignOwnerRequestVerb], why: str
-) -> None:
+def test_an_ended_campaign_gets_no_more_tasks(site: Site, verbs: list[CampaignOwnerRequestVerb], why: str) -> None:
+    if not verbs:
+        site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, ENDED)
     for verb in verbs:
         assert site.ask(verb, 1) is CampaignOwnerRequestReply.DONE
     token = add_tasks_file(site, "c 3")
 
     assert site.intake.process_inbox_files() == 0
     assert site.answer(token)["refused"] == why
-    assert f"begun/in.{token}" not in parts(site)
-
-
-def test_a_terminated_campaign_gets_no_more_tasks(site: Site) -> None:
-    site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, ENDED)
-    token = add_tasks_file(site, "c 3")
-    site.intake.process_inbox_files()
-
-    assert site.answer(token)["refused"].startswith("campaign 1 is terminated")
+    assert f"begun/in.{token}" not in site.files()
 
 
 def test_a_paused_campaign_gets_more_tasks(site: Site) -> None:
@@ -168,7 +157,7 @@ def test_added_tasks_missing_in_a_restored_state_file_pause_the_campaign(site: S
     assert site.campaigns.count_unsent_tasks() == {1: 6}
     add_tasks_file(site, "e")
     site.intake.process_inbox_files()
-    assert "c.1.3" in parts(site)
+    assert "c.1.3" in site.files()
 
 
 def test_a_lost_campaign_is_restored_with_its_added_tasks(site: Site) -> None:
@@ -189,7 +178,7 @@ def test_a_purge_removes_the_files_of_added_tasks(site: Site) -> None:
     site.ask(CampaignOwnerRequestVerb.CANCEL, 1)
 
     assert site.ask(CampaignOwnerRequestVerb.PURGE, 1) is CampaignOwnerRequestReply.DONE
-    assert parts(site) == []
+    assert site.files() == []
 
 
 def test_a_file_of_added_tasks_creates_no_campaign(site: Site) -> None:

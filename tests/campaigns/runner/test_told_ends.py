@@ -5,23 +5,19 @@ from itertools import count
 from pathlib import Path
 
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import AT_ONCE, RootLedgerCampaignCloser
-from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.state.state_file import StateFile
 from tests.builders.campaigns import NOON, made_campaign, site_fixture
-from tests.campaigns.runner.test_cycle_actions import Grid
+from tests.campaigns.runner.fake_clusters import GridSite
 
 TOKENS = count()
 
 
-class Site:
+class Site(GridSite):
     """A state file, and fake clusters with root's ledger."""
 
     def __init__(self, path: Path) -> None:
-        self.database = StateFile.open(f"sqlite:///{path}/state.db")
-        self.campaigns = CampaignRows(self.database)
-        self.grid = Grid()
+        super().__init__(path)
         self._ends = RootLedgerCampaignCloser(self.campaigns, self.grid)
 
     def add(self, state: CampaignState, ended_at: datetime | None = NOON) -> int:

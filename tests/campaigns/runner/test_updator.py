@@ -42,16 +42,11 @@ from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_deletions_and_preemptions import ArrayTaskDeletion, NikitaDeletionReason
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE
 from gridbridge.model.cluster_snapshot import ClusterJobListRow
-from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, JobKillReason
-from gridbridge.model.site.site_section import SiteSection as SiteSection
-from gridbridge.model.site_configuration import Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import NOON, made_campaign, made_snapshot
+from tests.builders.campaigns import NOON, RUNNING, made_campaign, made_policy, made_snapshot
 from tests.campaigns.runner.test_forecast_updates import RATIO
-
-RUNNING = JobState([JobStateFact.RUNNING])
 
 
 class Site:
@@ -65,12 +60,11 @@ class Site:
         array = self.campaigns.create_array(1, "beta", 5, NOON)
         self.campaigns.set_array_state(array, ArraySubmissionState.RELEASED, 7)
         (self.array,) = self.campaigns.open_arrays()
-        policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
         self.others: list[CampaignArray] = []  # arrays of the campaign at beta, of which nothing is listed
         self.ledger: list[RootLedgerArray] = [RootLedgerArray(number=1, cluster="beta", tasks=(), job_id=7)]
         self.trouble: GridbridgeError | None = None  # that keeps the ledger from being read
         self.updator = CampaignSituationGatherer(
-            policy,
+            made_policy(),
             database,
             CampaignStatisticsRows(database),
             TaskDeletionMarkRows(database),
@@ -264,13 +258,8 @@ def test_a_situation_has_the_contents_of_the_state_file(site: Site) -> None:
     record = CampaignSuccessAtCluster(campaign=1, cluster="beta", successes=9)
     EventAndSuccessRecordRows(database).store_events([event])
     EventAndSuccessRecordRows(database).store_success_records([record])
-    policy = Policy(
-        site=SiteSection(cluster="alpha"),
-        clusters={},
-        queues={},
-        failures=CampaignFailuresSection(site_fault=7),
-        finalize=FinalizeSpeculationSection(copies=1),
-    )
+    failures, finalize = CampaignFailuresSection(site_fault=7), FinalizeSpeculationSection(copies=1)
+    policy = made_policy(failures=failures, finalize=finalize)
 
     seen = CampaignSituationGatherer(
         policy, database, predictions, TaskDeletionMarkRows(database), Clock()

@@ -21,11 +21,9 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     DecayedCampaignUsage,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
-from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.site_configuration import Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import NOON, made_campaign, released_array, site_fixture
+from tests.builders.campaigns import NOON, made_campaign, made_policy, made_situation, released_array, site_fixture
 
 ARRAY = released_array(size=9)
 
@@ -48,8 +46,7 @@ class Site:
     ) -> FairShareUsageAccounting:
         """Return the accounting of usage with these settings."""
         section = section or MetaschedulerSection(share_by=by, half_life_h=1.0, priorities="alice=1")
-        known = {"clusters": {}, "queues": {}, "metascheduler": section, "campaigns": campaigns}
-        policy = Policy(site=SiteSection(cluster="alpha"), **known)
+        policy = made_policy(metascheduler=section, campaigns=campaigns)
         clock = Clock(lambda: self.at.timestamp(), lambda: self.at.timestamp())
         usage = usage or CampaignSlotUsageRows(self.database)
         return FairShareUsageAccounting(policy, CampaignRows(self.database), usage, clock)
@@ -72,9 +69,7 @@ def ended(
 ) -> tuple[CampaignCycleSituation, CampaignCyclePlan]:
     """Return situation and plan of a cycle in which tasks of alice's campaign ended."""
     known = campaign_model.TaskAttempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=outcome)
-    seen = CampaignCycleSituation(
-        campaigns=(campaign("alice", 1), campaign("bob", 2)), waiting={}, arrays=(ARRAY,), room={}, max_tasks=9
-    )
+    seen = made_situation(campaigns=(campaign("alice", 1), campaign("bob", 2)), arrays=(ARRAY,))
     return seen, CampaignCyclePlan(ended=tuple(replace(known, wallclock_s=one) for one in wallclocks_s))
 
 

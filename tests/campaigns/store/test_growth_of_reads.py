@@ -26,12 +26,10 @@ from gridbridge.model.campaigns.speculative_attempts import SpeculativeAttemptsA
 from gridbridge.model.campaigns.task_deletions_and_preemptions import ArrayTaskDeletion, TaskMissingSince
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason as Reason
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE
-from gridbridge.model.site.site_section import SiteSection as SiteSection
-from gridbridge.model.site_configuration import Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import NOON, made_campaign
+from tests.builders.campaigns import NOON, made_campaign, made_policy
 
 SIZE = 50  # tasks of an array
 FEW, MANY = 500, 5000
@@ -53,10 +51,13 @@ class Site:
         self.campaigns.insert_campaign(
             made_campaign(tasks=100 * MANY, jdl=Jdl(name="sweep", clusters=BOTH, is_idempotent=True)), "token"
         )
-
-        policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
         self.updator = CampaignSituationGatherer(
-            policy, self.database, CampaignStatisticsRows(self.database), self.marks, Clock(), ran=str(folder / "ran")
+            made_policy(),
+            self.database,
+            CampaignStatisticsRows(self.database),
+            self.marks,
+            Clock(),
+            ran=str(folder / "ran"),
         )
 
     def send(self, tasks: int) -> list[CampaignArray]:

@@ -1,0 +1,84 @@
+"""Fake clusters, and a site whose plans act on them."""
+
+from pathlib import Path
+from typing import Any
+
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
+from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
+from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.campaign import ArraySubmissionResult, CampaignArray, RootLedgerArray, TaskAttempt
+from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
+from gridbridge.shell.clock import Clock
+from gridbridge.state.state_file import StateFile
+
+
+class Grid:
+    """Fake clusters that record commands and raise given errors."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.failing: dict[str, GridbridgeError] = {}
+        self.ledger: tuple[RootLedgerArray, ...] = ()  # what root knows
+        self.takes = 9  # arrays of one call
+
+    def submit_arrays(
+        self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]
+    ) -> tuple[ArraySubmissionResult, ...]:
+        """Accept arrays and start their tasks."""
+        return tuple(self._send(*each) for each in arrays[: self.takes])
+
+    def _send(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> ArraySubmissionResult:
+        tasks = ",".join(f"{one.task}:{one.attempt}" for one in attempts)
+        job_id = 0
+        try:
+            self._tell(f"submit {array.number} {array.cluster} {tasks}")
+            job_id = 70 + array.number
+            self._tell(f"release {array.number} {job_id}")
+        except GridbridgeError as error:
+            return ArraySubmissionResult(job_id=job_id, error=error)
+        return ArraySubmissionResult(job_id=job_id)
+
+    def release_array(self, array: CampaignArray) -> None:
+        """Start an array's tasks."""
+        self._tell(f"release {array.number} {array.job_id}")
+
+    def delete_array(self, array: CampaignArray) -> int:
+        """Delete an array; return the job id in root's ledger."""
+        self._tell(f"delete {array.number} {array.job_id}")
+        return next((one.job_id for one in self.ledger if one.number == array.number), 0)
+
+    def delete_array_tasks(self, array: CampaignArray, places: tuple[range, ...]) -> None:
+        """Record the deletion of an array's tasks."""
+        self._tell(f"delete_places {array.number} {places[0][0]}")
+
+    def close_campaign_in_root_ledger(self, campaign: int) -> None:
+        """Accept no more tasks of a campaign."""
+        self._tell(f"end {campaign}")
+
+    def list_root_ledger_arrays(self, campaign: int) -> tuple[RootLedgerArray, ...]:
+        """Return the arrays in root's ledger."""
+        del campaign
+        return self.ledger
+
+    def _tell(self, what: str) -> None:
+        self.told.append(what)
+        if trouble := self.failing.get(what.partition(" ")[0]):
+            raise trouble
+
+
+class GridSite:
+    """A state file, and fake clusters on which plans act."""
+
+    def __init__(self, folder: Path, grid: Any = None, clock: Clock | None = None) -> None:
+        self.grid = grid or Grid()
+        self.database = StateFile.open(f"sqlite:///{folder}/state.db")
+        self.campaigns = CampaignRows(self.database)
+        self.tries = TaskAttemptRows(self.database, self.campaigns)
+        self.do = self.executor(clock).execute_plan
+
+    def executor(self, clock: Clock | None = None, **other: Any) -> CampaignPlanExecutor:
+        """Return an object that carries out plans."""
+        learnt, failures = CycleStatisticsRecorder(self.database), CampaignFailuresSection()
+        return CampaignPlanExecutor(self.database, learnt, clock or Clock(), failures, self.grid, **other)
