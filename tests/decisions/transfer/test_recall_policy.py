@@ -1,14 +1,18 @@
-"""Which waiting tasks come home, how many at once, and what is said of it."""
+"""Which waiting tasks are recalled or moved, and why."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from gridbridge.decisions.transfer import recall_policy
+from gridbridge.decisions.transfer.remote_accounting_verdicts import FENCED_STATUS, home_verdict_from_accounting
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import UNSEEN
+from gridbridge.model.jobs_and_accounting import JobEnd
+from gridbridge.model.transfer.claim_and_guard import FENCED, HOME, JOB
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_messages_in_spool import (
@@ -89,12 +93,10 @@ def test_only_a_waiting_remote_job_without_hold_or_error_is_recalled(letters: st
     assert due(waiting(), letters=letters) == []
 
 
-def test_a_stale_remote_job_list_recalls_no_task() -> None:
+def test_a_recall_needs_a_fresh_job_list_and_a_queue_with_recalls_and_all_slots() -> None:
     assert due(waiting(), age_s=61) == []
-
-
-def test_a_queue_with_recall_wait_s_0_recalls_no_task() -> None:
     assert due(waiting(), queue=replace(QUEUE, recall_wait_s=0), trouble="beta is drained") == []
+    assert due(waiting(), free=3, slots=4) == []
 
 
 def test_a_drained_cluster_loses_all_its_waiting_tasks() -> None:
@@ -115,5 +117,192 @@ def test_owners_take_turns_in_recalls_however_long_tasks_of_one_owner_waited() -
     assert [job for job, _ in due(*his, waiting(9), free=2)] == [1, 9]
 
 
-def test_a_task_is_recalled_only_if_all_its_slots_are_free() -> None:
-    assert due(waiting(), free=3, slots=4) == []
+BY_FILE, BY_GRANT = "file.t0", "grant.t0"
+
+
+def claimed(**values: object) -> Transfer:
+    """Return a transfer with a claim whose job waited there a minute ago."""
+    return waiting(minutes=1).but(**({"claim": BY_FILE, "updated_at": NOW} | values))
+
+
+def silent_situation(
+    one: Transfer, silent_s: float = 301, letters: str = "qw", slots: int = 1
+) -> TransferDecisionInputs:
+    """Return inputs in which beta last answered so long ago."""
+    there = ClusterJobListRow(job_id=7, name="x", owner="alice", state=job_state(letters))
+    here = ClusterJobListRow(job_id=7, name="x", owner="alice", state=job_state("hr"), slots=slots)
+    silent_since = NOW - timedelta(seconds=silent_s)
+    beta = ClusterSnapshot(cluster="beta", taken_at=silent_since, jobs={7: (there,)}, pending=0, free_slots=0)
+    alpha = ClusterSnapshot(cluster="alpha", taken_at=NOW, jobs={7: (here,)}, pending=0, free_slots=9)
+    return TransferDecisionInputs(
+        home="alpha", now=NOW, snapshots={"alpha": alpha, "beta": beta}, asleep=frozenset({one.wake})
+    )
+
+
+def due_from_silent_cluster(
+    one: Transfer, free: int = 9, queue: TransferQueueSection = QUEUE, seen: TransferDecisionInputs | None = None
+) -> list[str]:
+    old = one.but(created_at=NOW - timedelta(hours=1))
+    queues = {"transfer-beta": queue}
+    return [
+        each.why
+        for each in recall_policy.plan_recalls_into_home_slots([old], seen or silent_situation(old), queues, {}, free)
+    ]
+
+
+def test_a_task_with_a_claim_is_recalled_from_a_silent_cluster() -> None:
+    assert due_from_silent_cluster(claimed(), free=3) == [
+        "recalled from beta: beta has not answered for 5 min, 5 min is the limit,"
+        " the task needs 1 slot and 3 are free here"
+    ]
+
+
+def test_silence_counts_only_since_the_service_last_started_to_query() -> None:
+    one = claimed().but(created_at=NOW - timedelta(hours=1))
+    seen = silent_situation(one, silent_s=3600)
+
+    assert due_from_silent_cluster(claimed(), seen=replace(seen, since=NOW - timedelta(seconds=299))) == []
+    assert due_from_silent_cluster(claimed(), seen=replace(seen, since=NOW - timedelta(seconds=301))) != []
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        claimed(claim=""),
+        claimed(claimed=JOB),
+        claimed(remote_state=job_state("r")),
+        claimed(phase=StarterPhase.SUBMITTING),
+        claimed(desired=DesiredLocalJobState.SUSPENDED),
+        claimed(desired=DesiredLocalJobState.DEAD),
+        claimed(verdict=TransferMessage(outcome=TransferOutcome.EXIT)),
+        claimed(wake="awake"),
+        claimed(queue="transfer-gone"),
+    ],
+    ids=[
+        *("no claim", "the job has it", "running", "unsubmitted", "suspended", "dead"),
+        *("ended", "no starter", "no queue"),
+    ],
+)
+def test_a_task_without_a_free_claim_is_not_recalled_from_a_silent_cluster(one: Transfer) -> None:
+    assert due_from_silent_cluster(one, seen=silent_situation(waiting())) == []
+
+
+def test_a_recall_from_a_silent_cluster_needs_long_silence_and_the_slots_of_the_home_task() -> None:
+    one = claimed()
+
+    assert due_from_silent_cluster(one, seen=silent_situation(one, silent_s=299)) == []
+    assert due_from_silent_cluster(one, free=3, seen=silent_situation(one, slots=4)) == []
+    assert due_from_silent_cluster(one, free=4, seen=silent_situation(one, slots=4)) != []
+    assert due_from_silent_cluster(one, queue=replace(QUEUE, recall_wait_s=0)) == []
+
+
+def test_after_a_restart_the_stored_answer_time_of_a_transfer_counts() -> None:
+    one = claimed(seen_at=NOW - timedelta(seconds=310))
+    known = replace(silent_situation(one), snapshots={"alpha": silent_situation(one).snapshots["alpha"]})
+
+    assert "has not answered for 5 min" in due_from_silent_cluster(one, seen=known)[0]
+
+
+@pytest.mark.parametrize(
+    ("one", "letters", "waits"),
+    [
+        (claimed(claim=BY_GRANT), "r", True),
+        (claimed(claim=BY_GRANT), "qw", False),
+        (claimed(claim=BY_GRANT, claimed=JOB), "r", False),
+        (claimed(claim=BY_GRANT, claimed=HOME), "r", False),
+        (claimed(claim=BY_GRANT, desired=DesiredLocalJobState.DEAD), "r", False),
+        (claimed(claim=BY_GRANT, owner="bob"), "r", False),
+        (claimed(claim=BY_FILE), "r", False),
+    ],
+    ids=["started", "waiting", "granted", "home's", "deleted", "another's", "by file"],
+)
+def test_only_a_started_job_with_an_undecided_claim_waits_for_a_grant(one: Transfer, letters: str, waits: bool) -> None:
+    assert recall_policy.does_job_wait_for_claim_grant(one, silent_situation(one, 1, letters)) is waits
+
+
+@pytest.mark.parametrize(("who", "claim"), [("", FENCED), (JOB, "")], ids=["without a grant", "with one"])
+def test_exit_status_199_means_fenced_only_for_a_job_without_a_grant(who: str, claim: str) -> None:
+    end = JobEnd(exit_status=FENCED_STATUS, host="delta-n1", user_s=0, system_s=0)
+    verdict = home_verdict_from_accounting(claimed(claim=BY_GRANT, claimed=who), end)
+
+    assert (verdict.claim, verdict.exit_status) == (claim, "" if claim else "99")
+
+
+HOME_ROW = {"job_id": 7, "name": "x", "owner": "alice"}
+
+
+def listed_situation(there: str = "qw", here: str = "", queue: str = "", age_s: float = 1) -> TransferDecisionInputs:
+    """Return what beta and home list of the task; no letters: nothing."""
+    beta = {7: (ClusterJobListRow(**HOME_ROW, state=job_state(there)),)} if there else {}
+    home = {7: (ClusterJobListRow(**HOME_ROW, state=job_state(here), queue=queue),)} if here else {}
+    return TransferDecisionInputs(
+        home="alpha",
+        now=NOW,
+        snapshots={
+            name: ClusterSnapshot(
+                cluster=name, taken_at=NOW - timedelta(seconds=age_s), jobs=jobs, pending=0, free_slots=0
+            )
+            for name, jobs in (("beta", beta), ("alpha", home))
+        },
+        asleep=frozenset({"w7"}),
+        queues=frozenset({"transfer-beta", "transfer-delta"}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "there", "expected"),
+    [
+        ({}, "qw", ""),
+        ({}, "", ""),
+        ({}, "r", "the task has started there"),
+        ({"closed_at": NOW}, "", "the task has ended there"),
+        ({"verdict": TransferMessage(outcome=TransferOutcome.EXIT)}, "", "the task has ended there"),
+        ({"desired": DesiredLocalJobState.DEAD}, "qw", "the task is to be dead"),
+        ({"desired": DesiredLocalJobState.SUSPENDED}, "qw", "the task is to be suspended"),
+    ],
+    ids=["it waits", "an answer without it", "it runs", "over", "ended", "deleted", "suspended"],
+)
+def test_a_started_or_ended_or_deleted_or_suspended_task_is_not_moved(
+    changes: dict[str, Any], there: str, expected: str
+) -> None:
+    assert recall_policy.why_task_move_is_impossible(waiting(**changes), listed_situation(there)) == expected
+
+
+@pytest.mark.parametrize(
+    ("transfer", "there", "age_s", "expected"),
+    [
+        (waiting(), "qw", 1, True),
+        (waiting(), "hqw", 1, False),
+        (waiting(), "qw", 90, False),
+        (waiting(wake="w8"), "qw", 1, False),
+        (waiting(minutes=0.05), "qw", 1, False),
+    ],
+    ids=["it waits", "held", "an old answer", "its starter is busy", "it was just released"],
+)
+def test_a_task_is_recallable_while_a_fresh_job_list_shows_it_waiting(
+    transfer: Transfer, there: str, age_s: float, expected: bool
+) -> None:
+    assert recall_policy.is_waiting_task_recallable(transfer, listed_situation(there, age_s=age_s)) is expected
+
+
+@pytest.mark.parametrize(
+    ("minutes", "here", "queue", "expected"),
+    [
+        (0, "", "", ""),
+        (1, "qw", "", ""),
+        (1, "r", "all.q@n1", "the task runs at home"),
+        (1, "r", "transfer-delta@n1", ""),
+        (1, "", "", "the task has ended at home"),
+        (11, "qw", "", "no start within 600 s: the task may go back"),
+    ],
+    ids=[
+        *("home has not answered since", "it waits at home", "it runs at home", "it is about to be sent on", "gone"),
+        "for long",
+    ],
+)
+def test_a_move_ends_when_the_recalled_task_starts_or_ends_at_home(
+    minutes: float, here: str, queue: str, expected: str
+) -> None:
+    closed = waiting(closed_at=NOW - timedelta(minutes=minutes))
+
+    assert recall_policy.describe_move_end_at_home(closed, listed_situation("", here, queue)) == expected

@@ -1,9 +1,16 @@
-"""What a job asks for at a remote cluster, by the rules of its mapping."""
+"""A job's request is translated by mapping rules and by the names that a cluster offers."""
 
 import pytest
 
-from gridbridge.decisions.transfer.request_mapping import MappableJobRequest, map_request_to_remote_cluster
+from gridbridge.decisions.transfer.request_mapping import (
+    MappableJobRequest,
+    drop_unoffered_soft_requests,
+    map_request_to_remote_cluster,
+    spread_slots_over_oar_nodes,
+)
 from gridbridge.errors import UnmappableRequest
+from gridbridge.model.names_offered_by_cluster import ANY as ANY_NAME
+from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.transfer.request_mapping_rules import (
     ANY,
     PE,
@@ -190,3 +197,112 @@ def test_a_resource_and_its_shortcut_are_one_request() -> None:
     assert both.hard == (("vf", "2G"),)
     assert asked.hard == (("virtual_free", "2G"),)
     assert silent.hard == (("vf", "4G"),)
+
+
+KNOWN = NamesOfferedByCluster(
+    resource=frozenset({"h_rt", "mem_free", "mf"}),
+    pe=frozenset({"mpi8", "mpi16", "smp"}),
+    project=frozenset({"chem"}),
+    queue=frozenset({"long.q"}),
+)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        MappableJobRequest(),
+        MappableJobRequest(hard=(("h_rt", "60"), ("mf", "1G")), pe="smp", slots=4, project="chem"),
+        MappableJobRequest(pe="mpi*", slots=16, queues=("long.q",), soft=(("mem_free", "1G"),)),
+    ],
+    ids=["nothing", "all of it", "a pattern of environments"],
+)
+def test_a_request_for_names_that_the_cluster_offers_stays_unchanged(asked: MappableJobRequest) -> None:
+    assert drop_unoffered_soft_requests(asked, KNOWN, "beta") == asked
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (MappableJobRequest(hard=(("gpu", "1"),)), "beta has no resource gpu"),
+        (MappableJobRequest(pe="orte", slots=2), "beta has no parallel environment orte"),
+        (MappableJobRequest(pe="open*", slots=2), "beta has no parallel environment open*"),
+        (MappableJobRequest(pe="smp.", slots=2), "beta has no parallel environment smp."),
+        (MappableJobRequest(project="phys"), "beta has no project phys"),
+        (MappableJobRequest(queues=("long.q", "short.q")), "beta has no queue short.q"),
+    ],
+)
+def test_a_hard_request_for_a_name_that_the_cluster_lacks_refuses_the_job(
+    asked: MappableJobRequest, words: str
+) -> None:
+    with pytest.raises(UnmappableRequest) as refused:
+        drop_unoffered_soft_requests(asked, KNOWN, "beta")
+
+    assert str(refused.value) == words
+
+
+OAR = NamesOfferedByCluster(
+    resource=frozenset({"memnode", "gpu", "h_rt"}),
+    **{kind: frozenset({ANY_NAME}) for kind in ("pe", "project", "queue")},
+)
+
+
+def test_an_oar_server_offers_only_property_names_for_comparison() -> None:
+    """Relations, levels and case of a property name do not matter."""
+    hard = (("MemNode>=", "1"), ("/gpu", "2"), ("h_rt", "60"))
+    asked = MappableJobRequest(hard=hard, pe="mpi*", slots=2, project="chem", queues=("besteffort",))
+
+    assert drop_unoffered_soft_requests(asked, OAR, "gamma") == asked
+
+
+@pytest.mark.parametrize("name", ["nonesuch=", "/nonesuch", "nonesuch<"])
+def test_a_property_that_no_oar_resource_has_refuses_the_job(name: str) -> None:
+    with pytest.raises(UnmappableRequest, match=r"^gamma has no resource nonesuch$"):
+        drop_unoffered_soft_requests(MappableJobRequest(hard=((name, "1"),)), OAR, "gamma")
+
+
+def test_a_soft_request_for_an_unknown_resource_is_dropped_with_a_note() -> None:
+    asked = MappableJobRequest(soft=(("gpu", "1"), ("mf", "1G")), notes=("before",), slots=1)
+    there = drop_unoffered_soft_requests(asked, KNOWN, "beta")
+
+    assert there.soft == (("mf", "1G"),)
+    assert there.notes == ("before", "soft request gpu=1 left out: beta has no resource gpu")
+
+
+SPREADS = ("", "pe_slots", "fill_up", "round_robin", "1", "3", "8", "1000")
+
+
+@pytest.mark.parametrize(
+    ("slots", "spread", "nodes", "expected"),
+    [
+        (8, "", 3, ()),
+        (8, "pe_slots", 3, ()),
+        (8, "fill_up", 3, ((0, 8),)),
+        (8, "4", 3, ((2, 4),)),
+        (8, "1", 3, ((8, 1),)),
+        (9, "4", 3, ((2, 4), (1, 1))),
+        (3, "4", 3, ((1, 3),)),
+        (2, "round_robin", 3, ((2, 1),)),
+        (3, "round_robin", 3, ((3, 1),)),
+        (6, "round_robin", 3, ((3, 2),)),
+        (8, "round_robin", 3, ((3, 2), (2, 1))),
+        (8, "round_robin", 0, ((8, 1),)),
+    ],
+    ids=[
+        *("one node", "one node, said", "wherever they are free", "four on each of two"),
+        *("each on a node of its own", "a rest", "less than one node's", "fewer than nodes", "as many as nodes"),
+        *("twice", "twice, and two once more", "nobody knows the nodes"),
+    ],
+)
+def test_slots_are_placed_on_oar_nodes_as_the_allocation_rule_says(
+    slots: int, spread: str, nodes: int, expected: tuple[tuple[int, int], ...]
+) -> None:
+    assert spread_slots_over_oar_nodes(slots, spread, nodes) == expected
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+def test_every_allocation_rule_grants_exactly_the_requested_slots(spread: str) -> None:
+    for slots in range(1, 50):
+        for nodes in range(8):
+            found = spread_slots_over_oar_nodes(slots, spread, nodes) or ((1, slots),)
+
+            assert sum(max(1, count) * each for count, each in found) == slots

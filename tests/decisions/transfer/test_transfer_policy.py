@@ -128,10 +128,6 @@ def test_a_home_task_that_is_deleting_or_unlisted_counts_as_deleted(local: str |
     assert is_home_task_deleted(observed(a_transfer(), situation), situation) == expected
 
 
-def test_a_running_job_needs_no_act() -> None:
-    assert acts(a_transfer(), a_situation()) == []
-
-
 @pytest.mark.parametrize(
     ("transfer", "situation", "expected"),
     [
@@ -216,6 +212,7 @@ def test_a_running_job_needs_no_act() -> None:
             [TransferActKind.RELEASE_LOCAL],
         ),
         # The other cluster's trouble.
+        (a_transfer(), a_situation(), []),
         (a_transfer(), a_situation(remote="Eqw"), [TransferActKind.GIVE_UP]),
         (a_transfer(missed_polls=1), a_situation(remote=""), [TransferActKind.LOOK_UP_END]),
         (a_transfer(missed_polls=0), a_situation(remote=""), []),
@@ -264,17 +261,12 @@ def test_a_deleted_transfer_closes_when_its_task_runs_again_or_asks_again(
     ],
     ids=["running", "dead", "missing", "in error state", "requeued"],
 )
-def test_a_transfer_to_an_unconfigured_cluster_waits_and_says_so(transfer: Transfer) -> None:
+def test_a_transfer_to_an_unconfigured_cluster_waits_unless_its_end_is_recorded(transfer: Transfer) -> None:
     situation = replace(a_situation(remote=None, asleep=False), dropped=frozenset({"beta"}))
     planned = update_and_plan_transfers([transfer], situation, POLICY)
 
     assert planned.actions == ()
     assert "has no [cluster.beta]" in planned.transfers[0].reason
-
-
-def test_a_recorded_end_is_published_although_its_cluster_is_unconfigured() -> None:
-    situation = replace(a_situation(remote=None), dropped=frozenset({"beta"}))
-
     assert acts(a_transfer(verdict=VERDICT), situation) == [TransferActKind.PUBLISH]
 
 
@@ -288,19 +280,14 @@ def test_a_job_is_unpinned_when_none_of_its_tasks_waits_for_adoption() -> None:
     assert acts(adopted, a_situation()) == [TransferActKind.UNPIN]
 
 
-def test_one_job_list_counts_as_one_missed_poll_however_often_it_is_used() -> None:
+def test_one_new_job_list_counts_as_one_missed_poll_however_often_it_is_used() -> None:
     situation = a_situation(remote="")
     seen = observed(observed(observed(a_transfer(), situation), situation), situation)
 
     assert seen.missed_polls == 1
     assert observed(seen, a_situation(remote="", at_s=65)).missed_polls == 2
     assert observed(seen, a_situation(remote="r", at_s=65)).missed_polls == 0
-
-
-def test_job_lists_from_before_the_last_change_leave_a_transfer_unchanged() -> None:
-    seen = observed(a_transfer(), a_situation(local="", remote="", at_s=-1))
-
-    assert seen == a_transfer()
+    assert observed(a_transfer(), a_situation(local="", remote="", at_s=-1)) == a_transfer()
 
 
 def test_the_reason_of_a_job_on_a_silent_host_is_unknown() -> None:
@@ -314,14 +301,10 @@ def test_the_reason_of_a_job_on_a_silent_host_is_unknown() -> None:
 def test_a_job_without_recorded_id_is_found_by_the_name_of_its_transfer() -> None:
     transfer = a_transfer(desired=DesiredLocalJobState.DEAD, remote_id=0, phase=StarterPhase.SUBMITTING)
     [action] = update_and_plan_transfers([transfer], a_situation(remote="hqw", name=NAME), POLICY).actions
+    [lookup] = decide_transfer_actions(a_transfer(missed_polls=2), a_situation(), POLICY, None)
 
     assert (action.act, action.transfer.remote_id) == (TransferActKind.DELETE_REMOTE, 40)
-
-
-def test_a_planned_act_names_the_cluster_in_its_reason() -> None:
-    [action] = decide_transfer_actions(a_transfer(missed_polls=2), a_situation(), POLICY, None)
-
-    assert action.why == "job unlisted at beta"
+    assert lookup.why == "job unlisted at beta"
 
 
 # Another person's words and jobs.

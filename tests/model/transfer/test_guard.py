@@ -43,8 +43,5 @@ def test_only_a_job_that_could_start_at_home_needs_a_guard(
 def test_an_array_task_is_guarded_by_a_hold_instead_of_a_start_time() -> None:
     assert choose_home_start_guard((), "", OURS, is_array=True) == HomeStartGuard.HOLD
     assert choose_home_start_guard((), "transfer-beta", OURS, is_array=True) == HomeStartGuard.NONE
-
-
-def test_an_empty_queue_list_may_include_every_queue() -> None:
     assert not does_list_name_only_queues("", OURS)
     assert may_queue_list_include("", "all.q")

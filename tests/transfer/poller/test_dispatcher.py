@@ -1,12 +1,14 @@
-"""An act that fails is done again, each time after a longer pause."""
+"""The poller starts acts, and retries a failed act after growing pauses."""
 
 from concurrent.futures import Future
 from types import SimpleNamespace
 
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
+from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
 from gridbridge.program.jobs_of_removed_accounts import OwnerlessJobNotDeleted
-from gridbridge.transfer.poller.transfer_acts import TransferActDispatcher
+from gridbridge.transfer.poller.transfer_acts import TransferActDispatcher, TransferActRunner
 from tests.decisions.transfer.test_transfer_policy import a_transfer
 
 DELETION = TransferAction(act=TransferActKind.DELETE_REMOTE, transfer=a_transfer(), why="")
@@ -72,3 +74,12 @@ def test_a_job_of_a_removed_account_that_cannot_be_deleted_is_reported_and_retri
 
     assert failing.dispatcher.not_deleted == [(DELETION.transfer, "the account of alice is gone")]
     assert failing.tries(7) == [2, 6]
+
+
+AT_ONCE = {TransferActKind.CLOSE, TransferActKind.PUBLISH}  # by services.transfer.round.actions
+
+
+def test_every_act_that_needs_a_cluster_has_a_method() -> None:
+    acts = TransferActRunner(Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={}))
+
+    assert set(acts._cluster_acts) == set(TransferActKind) - AT_ONCE

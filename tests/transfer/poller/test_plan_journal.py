@@ -1,4 +1,4 @@
-"""Decisions about transfers as they are kept: the same rows lead to the same actions again."""
+"""Journalled decisions of the poller replay to the same result."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,20 +8,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gridbridge.decisions.transfer import recall_policy
+from gridbridge.decisions.transfer.starter_message_acceptance import ReceivedStarterMessage, accept_or_reject_message
 from gridbridge.decisions.transfer.transfer_act_decisions import update_and_plan_transfers
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs, keep_rows_deciding_transfers
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
-from gridbridge.model.transfer.transfers_and_actions import TRANSFER_ACT_WORDS, Transfer, TransferActKind
-from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState
+from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
+from gridbridge.model.transfer.transfers_and_actions import (
+    TRANSFER_ACT_WORDS,
+    RejectedStarterMessage,
+    Transfer,
+    TransferActKind,
+)
+from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, TransferMessage, TransferMessageKind
+from gridbridge.program.model_values_as_json import model_value_to_json
+from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import ROWS, DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
+from gridbridge.transfer.poller import poller_decision_journal
+from gridbridge.transfer.poller import poller_decision_journal as refusals
 from gridbridge.transfer.poller.poller_decision_journal import (
+    MOST_REJECTIONS_AN_HOUR,
+    RefusedStarterMessageJournal,
     TransferPlanJournal,
     replay_transfer_plan,
     summarize_transfer_actions,
     transfer_action_sentence,
 )
 from tests.decisions.transfer.test_transfer_policy import (
+    NOON,
     POLICY,
     VERDICT,
     a_row,
@@ -37,11 +52,6 @@ DESIRED = st.sampled_from(["", DesiredLocalJobState.RUNNING, DesiredLocalJobStat
 QUEUE = QueueInstanceStatus(
     name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=4, state=queue_state("u"), sends_away=True
 )
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> StateFile:
-    return StateFile.open(f"sqlite:///{tmp_path}/state.db")
 
 
 def keep(database: StateFile, *transfers: Transfer, **known: object) -> None:
@@ -163,3 +173,117 @@ def test_the_journal_drops_old_entries_and_limits_its_size(database: StateFile) 
 
     DecisionJournal(database).forget(second(2), 500)
     assert [one.at for one in DecisionJournal(database).last(99)] == [second(n) for n in range(6, 10)]
+
+
+RECALLED = TransferQueueSection(cluster="beta", pending_limit=9, slots=9, recall_wait_s=1)
+
+
+def test_journalled_recalls_replay_to_the_same_recalls(database: StateFile) -> None:
+    """Tasks that needed more slots than were free are journalled too."""
+    transfers = [waiting(job, slots) for job, slots in ((1, 1), (2, 9), (3, 2), (4, 9))]
+    situation = a_waiting_situation([one for one, _ in transfers], dict(transfers))
+    queues = {"transfer-beta": RECALLED, "other": RECALLED}
+    troubles = {"beta": "beta is drained"}
+    away = [one for one, _ in transfers]
+    recalls = recall_policy.plan_recalls_into_home_slots(away, situation, queues, troubles, 99)
+    wanted = [recall.transfer for recall in recalls]
+    due = tuple(recall_policy.plan_recalls_into_home_slots(wanted, situation, queues, troubles, 3))
+    DecisionJournal(database).keep(
+        poller_decision_journal.recall_journal_entry(wanted, due, situation, queues, troubles, 3)
+    )
+
+    (kept,) = DecisionJournal(database).last(9)
+    assert kept.program == poller_decision_journal.RECALL_PROGRAM
+    assert [one.transfer.remote_id for one in due] == [1, 3]
+    assert kept.inputs["actions"] == [f"recall {one.transfer.name}: {one.why}" for one in due]
+    assert poller_decision_journal.replay_recalls(kept.inputs) == kept.inputs["actions"]
+    assert len(kept.inputs["transfers"]) == 3  # type: ignore[arg-type]
+    assert poller_decision_journal.replay_recalls({**kept.inputs, "free": 0}) == []
+
+
+def waiting(job: int, slots: int) -> tuple[Transfer, int]:
+    """Return a transfer whose job waits at beta, and the slots that it needs."""
+    one = a_transfer(name=f"gb.alpha.{job}.0.1", remote_id=job, remote_state="qw", since=second(job))
+    return one.but(wake=f"w{job}"), slots
+
+
+def a_waiting_situation(transfers: list[Transfer], slots: dict[Transfer, int]) -> TransferDecisionInputs:
+    rows = [a_row(one.remote_id, "qw", slots=slots[one]) for one in transfers]
+    beta = a_snapshot("beta", 60, *rows)
+    asleep = frozenset(one.wake for one in transfers)
+    return replace(a_situation(), snapshots={"beta": beta}, asleep=asleep, now=second(61))
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> StateFile:
+    return StateFile.open(f"sqlite:///{tmp_path}/state.db")
+
+
+def received(**values: object) -> ReceivedStarterMessage:
+    """Return a message by a route of ours that nothing is known of."""
+    known = {
+        "message": TransferMessage(kind=TransferMessageKind.ENDED, transfer="gb.alpha.7.0.1", exit_status="0"),
+        "known": None,
+        "home": "alpha",
+        "routes": frozenset({("transfer-beta", "beta"), ("transfer-gamma", "gamma")}),
+        "uid": 1001,
+        "owner": "alice",
+        "record": "m.1",
+        "now": NOON,
+    }
+    return ReceivedStarterMessage(**(known | values))  # type: ignore[arg-type]  # the tests' own words
+
+
+ENDED_EARLY = "refuse gb.alpha.7.0.1: ended message for a transfer without a record"
+
+
+@pytest.mark.parametrize(
+    ("one", "told"),
+    [
+        (received(), ENDED_EARLY),
+        (received(home="beta"), "refuse gb.alpha.7.0.1: the transfer is not of cluster beta"),
+        (
+            received(known=a_transfer(), message=TransferMessage(kind="?", transfer="gb.alpha.7.0.1")),
+            "refuse gb.alpha.7.0.1: unknown kind '?'",
+        ),
+        (
+            received(
+                message=TransferMessage(kind=TransferMessageKind.RECORD, transfer="gb.alpha.7.0.1", queue="\udcff")
+            ),
+            "refuse gb.alpha.7.0.1: no transfer queue '\\udcff' leads to ''",
+        ),
+    ],
+    ids=["too early", "another home's", "of no kind", "no route"],
+)
+def test_a_journalled_refusal_replays_to_the_same_refusal(
+    database: StateFile, one: ReceivedStarterMessage, told: str
+) -> None:
+    refusal = accept_or_reject_message(one)
+    assert isinstance(refusal, RejectedStarterMessage)
+    RefusedStarterMessageJournal(DecisionJournal(database), Clock()).store_refusal(one, refusal)
+
+    (kept,) = DecisionJournal(database).last(9)
+    assert (kept.program, kept.inputs["actions"]) == (refusals.REFUSAL_PROGRAM, [told])
+    assert refusals.replay_refused_starter_message(kept.inputs) == [told]
+
+
+def test_the_replay_of_a_refusal_reports_that_the_message_is_acceptable_by_now(database: StateFile) -> None:
+    message = TransferMessage(
+        kind=TransferMessageKind.INTENT, transfer="gb.alpha.7.0.1", desired=DesiredLocalJobState.DEAD
+    )
+    early = received(message=message)
+    refusal = accept_or_reject_message(early)
+    assert isinstance(refusal, RejectedStarterMessage)
+    RefusedStarterMessageJournal(DecisionJournal(database), Clock()).store_refusal(early, refusal)
+
+    (kept,) = DecisionJournal(database).last(9)
+    known = model_value_to_json(replace(early, known=a_transfer()))
+    assert refusals.replay_refused_starter_message({**kept.inputs, "received": known}) == ["take gb.alpha.7.0.1"]
+
+
+def test_journalled_refusals_per_person_and_hour_are_limited(database: StateFile) -> None:
+    refusals = RefusedStarterMessageJournal(DecisionJournal(database), Clock())
+    for uid in [1001] * (2 * MOST_REJECTIONS_AN_HOUR) + [1002]:
+        refusals.store_refusal(received(uid=uid), RejectedStarterMessage(what="x", reason="y"))
+
+    assert len(DecisionJournal(database).last(99)) == MOST_REJECTIONS_AN_HOUR + 1

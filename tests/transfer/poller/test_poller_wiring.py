@@ -1,13 +1,14 @@
-"""What a service goes on with when another gridbridge.toml takes force."""
+"""The poller applies a changed gridbridge.toml, and recovers from a failed round."""
 
 import gc
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from types import MethodType
+from types import MethodType, SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -19,13 +20,14 @@ from gridbridge.model.site_configuration import ClusterKind, ClusterSection, Job
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection, PollerSection, TransferQueueSection
 from gridbridge.model.transfer.transfer_queue_load_values import queue_closing_load_values
 from gridbridge.model.transfer_messages_in_spool import TransferMessage, TransferMessageKind, TransferOutcome
+from gridbridge.program import service_cycle
 from gridbridge.program.cluster_observer import ClusterObserver
 from gridbridge.program.pushed_job_end_receivers import QeventJobEndReceiver
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats, published_json
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller import poller_daemon
-from gridbridge.transfer.poller.poller_daemon import build_transfer_service, reload_transfer_service
+from gridbridge.transfer.poller.poller_daemon import PollerDaemon, build_transfer_service, reload_transfer_service
 from tests.transfer.poller.messages import RECORD
 from tests.transfer.poller.test_transfer_round import Machine, Told
 
@@ -313,3 +315,34 @@ def test_a_site_without_grid_engine_home_queries_every_cluster(home: dict[str, C
 
     assert poller_daemon._clusters_to_query(policy, ()) == clusters.keys()
     assert policy.remotes == frozenset()
+
+
+def test_a_failed_poller_is_rebuilt_with_the_long_watchdog_time_of_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    life_sign = SimpleNamespace(begin=lambda: done.append("begin"), beat=lambda: None)
+    signals = SimpleNamespace(is_stopped=False, wait=lambda _: True, hung_up=lambda: False)
+
+    @contextmanager
+    def open_round() -> object:  # type: ignore[misc]  # it never gives anything
+        done.append("round")
+        signals.is_stopped = done.count("round") > 1
+        raise StateError("full")
+        yield
+
+    def build(*_: object) -> object:
+        done.append("build")
+        if done.count("build") == 2:
+            raise StateError("still full")
+        return SimpleNamespace(
+            shut_down=lambda: done.append("end"), ledger=SimpleNamespace(away_jobs=None), open_round=open_round
+        )
+
+    monkeypatch.setattr(poller_daemon, "build_transfer_service", build)
+    monkeypatch.setattr(poller_daemon.service_cycle, "set_log_level", lambda _: None)
+    configuration = SimpleNamespace(take=lambda *_: False, keep=lambda: None, policy=None)
+
+    poller = PollerDaemon(configuration, signals, Clock())  # type: ignore[arg-type]  # what it needs of them
+    service_cycle.run_cycles_forever(poller, signals, life_sign, Clock())  # type: ignore[arg-type]  # what it needs of them
+
+    anew = ["end", "begin", "build"]
+    assert done == ["build", "round", *anew, *anew, "round", "end"]

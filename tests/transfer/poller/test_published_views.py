@@ -13,6 +13,7 @@ from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.published_status_and_reports import (
     PublishedClusterAnswer,
     PublishedClusterDrain,
+    PublishedConfigurationStatus,
     PublishedOpenTransfers,
 )
 from gridbridge.model.site.site_section import SiteSection
@@ -58,11 +59,6 @@ TRANSFER = Transfer(
     updated_at=NOW,
     reason="submitted to beta as 34, held",
 )
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> str:
-    return str(tmp_path / "published")
 
 
 @pytest.fixture
@@ -324,3 +320,21 @@ def test_non_forwarding_queues_are_published_while_a_queue_forwards_back(folder:
 
     assert told == [None, *[b"queues=all.q\nall_say=yes\n"] * 2]
     assert published_file_formats.read_non_forwarding_queues("beta", folder) is None
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    return str(tmp_path / "published")
+
+
+def test_the_service_status_shows_the_active_configuration_and_problems_of_the_new_file(folder: str) -> None:
+    known = PublishedConfigurationStatus(sha256="1f", since=NOW)
+    refusing = replace(known, refused_sha256="2e", refused=("FILE: wrong",))
+    views = TransferStatePublisher(POLICY, Clock(), folder, known)
+    views.publish_routes(frozenset())
+    first = published_json.read_published_service_status(folder)
+    views.publish_configuration_status(refusing)
+    second = published_json.read_published_service_status(folder)
+
+    assert first
+    assert (first.configuration, second) == (known, replace(first, configuration=refusing))
