@@ -3,22 +3,17 @@
 import os
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
 from gridbridge.model.transfer_messages_in_spool import TransferMessage, TransferMessageKind, TransferOutcome
-from gridbridge.program.cluster_observer import ClusterQueryResult
-from gridbridge.shell.safe_files import account_name_or_uid
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.transfer_rows import TransferRows
-from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD
-from tests.transfer.poller.test_transfer_round import LONG_AGO, Machine
+from tests.transfer.poller.test_transfer_round import Machine
 
 TASK = RECORD.but(guard=HomeStartGuard.HOLD)
 AGAIN = TASK.but(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.REQUEUE)
@@ -57,23 +52,11 @@ def machine(cell: Cell, machine: Machine) -> Iterator[Machine]:
     cell.free.set()
 
 
-def list_at_home(machine: Machine, letters: str) -> None:
-    """Let home answer with these letters of the task; none: it does not list it."""
-    row = ClusterJobListRow(
-        job_id=7, name="x", owner=account_name_or_uid(os.getuid()), state=job_state(letters or "r"), since=LONG_AGO
-    )
-    seen = ClusterSnapshot(
-        cluster="alpha", taken_at=datetime.now(UTC), jobs={7: (row,)} if letters else {}, pending=0, free_slots=0
-    )
-    machine.service.resources.observers["alpha"].next = ClusterQueryResult(cluster="alpha", snapshot=seen)  # type: ignore[attr-defined]  # Told
-    machine.service.run_round()
-
-
 def take_guard_away(machine: Machine) -> None:
     """Send a task whose guard is missing in two answers in a row."""
     machine.send(TASK)
     for _ in range(2):
-        list_at_home(machine, "r")
+        machine.list_job("alpha", "r")
 
 
 def test_a_guard_restored_after_the_job_end_is_removed(machine: Machine, cell: Cell) -> None:
@@ -83,7 +66,7 @@ def test_a_guard_restored_after_the_job_end_is_removed(machine: Machine, cell: C
     cell.free.set()
     machine.settle()
 
-    list_at_home(machine, "hRq")
+    machine.list_job("alpha", "hRq")
     machine.settle()
 
     assert cell.acts == [GUARD, RELEASE]
@@ -94,7 +77,7 @@ def test_a_guard_restored_between_release_and_closed_message_is_removed(machine:
     machine.settle()
     machine.send(AGAIN)
 
-    list_at_home(machine, "hRq")
+    machine.list_job("alpha", "hRq")
     machine.settle()
 
     assert cell.acts == [GUARD, RELEASE]
@@ -107,13 +90,13 @@ def test_a_failed_removal_of_a_stale_guard_is_retried(machine: Machine, cell: Ce
     machine.send(AGAIN)
     cell.is_down = True
     for _ in range(2):
-        list_at_home(machine, "hRq")
+        machine.list_job("alpha", "hRq")
         machine.settle()
     if is_new:
         machine.restart()
     cell.is_down = False
     for _ in range(2):
-        list_at_home(machine, "hRq")
+        machine.list_job("alpha", "hRq")
         machine.settle()
 
     assert cell.acts == [GUARD, RELEASE]
@@ -141,7 +124,7 @@ def test_a_restarted_poller_removes_the_guard_that_it_had_begun_to_restore(machi
     cell.free.set()
     machine.send(AGAIN)
 
-    list_at_home(machine, "hRq")
+    machine.list_job("alpha", "hRq")
     machine.settle()
 
     assert cell.acts[-1] == RELEASE
@@ -158,7 +141,7 @@ def test_no_guard_is_removed_from_a_task_that_is_gone_or_missed_its_end(
     take_guard_away(machine)
     machine.settle()
     machine.send(end.but(kind=TransferMessageKind.ENDED), end)
-    list_at_home(machine, letters)
+    machine.list_job("alpha", letters)
     machine.settle()
 
     assert cell.acts == [GUARD]
@@ -169,7 +152,7 @@ def test_a_task_that_was_transferred_again_keeps_the_new_guard(machine: Machine,
     machine.settle()
     machine.send(AGAIN, TASK.but(transfer=f"{NAME[:-1]}2", remote_id="41", wake="f1"))
 
-    list_at_home(machine, "hr")
+    machine.list_job("alpha", "hr")
     machine.settle()
 
     assert cell.acts == [GUARD]
@@ -180,7 +163,7 @@ def test_a_job_is_queried_until_its_stale_guard_is_removed(machine: Machine, cel
     machine.settle()
     machine.send(AGAIN)
     before = 7 in machine.service.watched_job_ids()
-    list_at_home(machine, "hRq")
+    machine.list_job("alpha", "hRq")
     machine.settle()
 
     assert (before, 7 in machine.service.watched_job_ids()) == (True, False)

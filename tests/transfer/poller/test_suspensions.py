@@ -4,20 +4,16 @@ import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.transfer_messages_in_spool import (
     DesiredLocalJobState,
     TransferMessage,
     TransferMessageKind,
     TransferOutcome,
 )
-from gridbridge.program.cluster_observer import ClusterQueryResult
-from gridbridge.shell.safe_files import account_name_or_uid
 from gridbridge.state import published_file_formats
 from gridbridge.transfer.poller.home_start_guard_and_suspension_repair import (
     FIRST_SUSPENSION_REQUEST_PAUSE_S,
@@ -25,9 +21,8 @@ from gridbridge.transfer.poller.home_start_guard_and_suspension_repair import (
     UNHEEDED_SUSPENSION_WARNING,
     SuspensionReconciler,
 )
-from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD
-from tests.transfer.poller.test_transfer_round import LONG_AGO, Machine
+from tests.transfer.poller.test_transfer_round import Machine
 
 SUSPENDED = RECORD.but(kind=TransferMessageKind.INTENT, desired=DesiredLocalJobState.SUSPENDED)
 
@@ -45,26 +40,6 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     os.close(sleeper)
 
 
-def answer(machine: Machine, cluster: str, letters: str, after_s: float = 0.0) -> None:
-    """Let a cluster list the job so, some time after it was asked."""
-    row = ClusterJobListRow(
-        job_id={"alpha": 7, "beta": 40}[cluster],
-        name="x",
-        owner=account_name_or_uid(os.getuid()),
-        state=job_state(letters),
-        since=LONG_AGO,
-    )
-    seen = ClusterSnapshot(
-        cluster=cluster,
-        taken_at=datetime.now(UTC) + timedelta(seconds=after_s),
-        jobs={row.job_id: (row,)},
-        pending=0,
-        free_slots=0,
-    )
-    machine.service.resources.observers[cluster].next = ClusterQueryResult(cluster=cluster, snapshot=seen)  # type: ignore[attr-defined]
-    machine.service.run_round()
-
-
 def shown(machine: Machine) -> TransferMessage | None:
     folder = str(machine.folder / "published")
     return published_file_formats.read_verdict_or_reply(
@@ -76,14 +51,14 @@ def disagree(machine: Machine, answers: int = 2) -> None:
     """Let the methods say that the job is suspended, and home that it runs, so often."""
     machine.send(SUSPENDED)
     for _ in range(answers):
-        answer(machine, "alpha", "hr")
+        machine.list_job("alpha", "hr")
 
 
 def test_a_suspension_mismatch_is_reported_to_the_starter_after_two_home_job_lists(machine: Machine) -> None:
     disagree(machine, answers=1)
-    answer(machine, "beta", "hs")
+    machine.list_job("beta", "hs")
     once = shown(machine)
-    answer(machine, "alpha", "hr")
+    machine.list_job("alpha", "hr")
 
     wish = shown(machine)
     assert once is None
@@ -93,8 +68,8 @@ def test_a_suspension_mismatch_is_reported_to_the_starter_after_two_home_job_lis
 
 def test_a_mismatch_that_vanished_once_needs_two_more_home_job_lists(machine: Machine) -> None:
     disagree(machine, answers=1)
-    answer(machine, "alpha", "hs")
-    answer(machine, "alpha", "hr")
+    machine.list_job("alpha", "hs")
+    machine.list_job("alpha", "hr")
 
     assert shown(machine) is None
 
@@ -102,7 +77,7 @@ def test_a_mismatch_that_vanished_once_needs_two_more_home_job_lists(machine: Ma
 def test_the_request_is_removed_once_the_starter_follows(machine: Machine) -> None:
     disagree(machine)
     machine.send(SUSPENDED.but(desired=DesiredLocalJobState.RUNNING))
-    answer(machine, "alpha", "hr")
+    machine.list_job("alpha", "hr")
 
     assert shown(machine) is None
 
@@ -111,7 +86,7 @@ def test_a_job_end_replaces_the_suspension_request(machine: Machine) -> None:
     disagree(machine)
     end = RECORD.but(kind=TransferMessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="3")
     machine.send(end)
-    answer(machine, "alpha", "hr")
+    machine.list_job("alpha", "hr")
 
     verdict = shown(machine)
     assert verdict
@@ -124,7 +99,7 @@ def test_a_recall_request_is_not_removed_as_a_suspension_request(machine: Machin
     machine.service.recalls.transfers_being_recalled = lambda: {(NAME, os.getuid())}  # type: ignore[method-assign]
     path = Path(published_file_formats.transfer_verdict_path(NAME, os.getuid(), str(machine.folder / "published")))
     path.write_text("outcome=recall\n")
-    answer(machine, "alpha", "hr")
+    machine.list_job("alpha", "hr")
 
     assert shown(machine) == recalled.but(transfer="")
 
@@ -145,10 +120,10 @@ def test_an_ignored_suspension_request_is_repeated_after_a_pause(machine: Machin
     disagree(machine)
     first = shown(machine)
     hours.now_s += FIRST_SUSPENSION_REQUEST_PAUSE_S / 2
-    answer(machine, "alpha", "hr")
+    machine.list_job("alpha", "hr")
     meanwhile = shown(machine)
     hours.now_s += FIRST_SUSPENSION_REQUEST_PAUSE_S
-    answer(machine, "alpha", "hr")
+    machine.list_job("alpha", "hr")
 
     later = shown(machine)
     assert first == meanwhile
@@ -167,7 +142,7 @@ def test_an_ignored_suspension_request_is_repeated_after_growing_pauses_with_one
     while hours.now_s < 4 * LONGEST_SUSPENSION_REQUEST_PAUSE_S:
         before = shown(machine)
         hours.now_s += FIRST_SUSPENSION_REQUEST_PAUSE_S
-        answer(machine, "alpha", "hr")
+        machine.list_job("alpha", "hr")
         if shown(machine) != before:
             told.append(hours.now_s)
 
@@ -185,10 +160,10 @@ def test_a_different_suspension_request_is_sent_at_once(machine: Machine) -> Non
     hours = Hours(machine)
     disagree(machine)
     hours.now_s += FIRST_SUSPENSION_REQUEST_PAUSE_S
-    answer(machine, "alpha", "hr")
+    machine.list_job("alpha", "hr")
     machine.send(SUSPENDED.but(desired=DesiredLocalJobState.RUNNING))
     for _ in range(2):
-        answer(machine, "alpha", "hs")
+        machine.list_job("alpha", "hs")
 
     wish = shown(machine)
     assert wish
@@ -200,7 +175,7 @@ def test_a_restarted_poller_counts_home_job_lists_anew(machine: Machine) -> None
     machine.restart()
     at_first = shown(machine)
     for _ in range(2):
-        answer(machine, "alpha", "hr")
+        machine.list_job("alpha", "hr")
 
     assert at_first is None
     assert shown(machine)
@@ -209,7 +184,7 @@ def test_a_restarted_poller_counts_home_job_lists_anew(machine: Machine) -> None
 def test_a_clock_change_restarts_the_count_of_home_job_lists(machine: Machine) -> None:
     disagree(machine, answers=1)
     machine.set_clock(-60)
-    answer(machine, "alpha", "hr")
+    machine.list_job("alpha", "hr")
 
     assert shown(machine) is None
 
@@ -222,8 +197,8 @@ def test_only_a_cluster_kind_that_shows_suspensions_is_compared(machine: Machine
     machine.service.suspensions.follow(policy)
     machine.send(SUSPENDED)
     for _ in range(2):
-        answer(machine, "alpha", "hs")
-        answer(machine, "beta", "r")
-    answer(machine, "alpha", "hs")
+        machine.list_job("alpha", "hs")
+        machine.list_job("beta", "r")
+    machine.list_job("alpha", "hs")
 
     assert bool(shown(machine)) is is_told

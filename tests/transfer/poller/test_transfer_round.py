@@ -45,7 +45,6 @@ from gridbridge.transfer.poller.poller_components import PollerResources
 from gridbridge.transfer.poller.poller_daemon import _clusters_to_query
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner
-from gridbridge.transfer.poller.transfer_round import PollRoundSteps
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.transfer_rows import TransferRows
 from tests.states import job_state
@@ -133,33 +132,26 @@ class Machine:
 
     def answer(self, letters: str, name: str = "x") -> None:
         """Let beta answer with these letters of job 40; none: it does not list it."""
-        state = job_state(letters or "r")
-        row = ClusterJobListRow(
-            job_id=40, name=name, owner=account_name_or_uid(os.getuid()), state=state, since=LONG_AGO
-        )
-        seen = ClusterSnapshot(
-            cluster="beta",
-            taken_at=self.service.resources.clock.now(),
-            jobs={40: (row,)} if letters else {},
-            pending=0,
-            free_slots=0,
-        )
-        self.beta.next = ClusterQueryResult(cluster="beta", snapshot=seen)
+        self.list_job("beta", letters, name=name)
+
+    def list_job(self, cluster: str, letters: str, after_s: float = 0.0, **values: object) -> None:
+        """Let a cluster list job 7 of home or job 40 of beta, some time after the query; no letters: an empty list."""
+        job, state = {"alpha": 7, "beta": 40}[cluster], job_state(letters or "r")
+        known = {"name": "x", "owner": account_name_or_uid(os.getuid()), "since": LONG_AGO} | values
+        jobs = {job: (ClusterJobListRow(job_id=job, state=state, **known),)} if letters else {}
+        taken_at = self.service.resources.clock.now() + timedelta(seconds=after_s)
+        seen = ClusterSnapshot(cluster=cluster, taken_at=taken_at, jobs=jobs, pending=0, free_slots=0)
+        self.service.resources.observers[cluster].next = ClusterQueryResult(cluster=cluster, snapshot=seen)  # type: ignore[attr-defined]  # Told
         self.service.run_round()
 
     def answer_at_home(self, letters: str, queue: str = "transfer-beta@n1") -> None:
         """Let home answer with these letters of job 7."""
-        state = job_state(letters)
-        row = ClusterJobListRow(
-            job_id=7, name="x", owner=account_name_or_uid(os.getuid()), state=state, since=LONG_AGO, queue=queue
-        )
-        seen = ClusterSnapshot(
-            cluster="alpha", taken_at=self.service.resources.clock.now(), jobs={7: (row,)}, pending=0, free_slots=0
-        )
-        self.service.resources.observers["alpha"].next = ClusterQueryResult(  # type: ignore[attr-defined]  # Told
-            cluster="alpha", snapshot=seen
-        )
-        self.service.run_round()
+        self.list_job("alpha", letters, queue=queue)
+
+    def events(self) -> list[str]:
+        """Return the texts of the history of transfer NAME."""
+        rows = TransferRows(self.service.resources.database)
+        return [event.text for event in rows.events_of_transfer(NAME, os.getuid())]
 
     def replies(self, wake: str) -> list[TransferMessage]:
         """Return what a starter that asked by this FIFO was answered."""
@@ -278,23 +270,19 @@ def test_a_remote_folder_that_may_hold_outputs_is_kept_and_noted_once(machine: M
     assert history.stat().st_mtime_ns == shown_at
 
 
-def test_a_restarted_poller_queries_remote_jobs_of_closed_transfers(machine: Machine) -> None:
-    machine.send(RECORD, CLOSED)
-    machine.restart()
-    machine.service.run_round()
-
-    assert 40 in machine.beta.wanted
-    machine.answer("")
-    assert (machine.records(), machine.service.ledger.ended) == (0, {})
-
-
-def test_a_restarted_poller_removes_the_fifo_of_a_closed_transfer(machine: Machine) -> None:
+def test_a_restarted_poller_queries_remote_jobs_of_closed_transfers_until_they_are_gone(machine: Machine) -> None:
     machine.send(RECORD, CLOSED)
     fifo = machine.spool / "wake/f0"
     fifo.touch()
     machine.restart()
+    machine.service.run_round()
 
-    assert not fifo.exists()
+    assert (40 in machine.beta.wanted, fifo.exists()) == (True, False)
+    machine.answer("")
+    assert (machine.records(), machine.service.ledger.ended) == (0, {})
+    machine.restart()
+    assert machine.service.ledger.ended == {}
+    assert TransferRows(machine.service.resources.database).find_transfer(NAME, os.getuid()) is not None
 
 
 def test_a_reopened_transfer_stays_open_without_a_remote_job(machine: Machine) -> None:
@@ -308,41 +296,22 @@ def test_a_reopened_transfer_stays_open_without_a_remote_job(machine: Machine) -
 
 
 @pytest.mark.parametrize(
-    ("restarted", "status", "attempt"),
-    [("yes", "3", 1), ("", "3", 2), ("yes", "99", 2)],
-    ids=["put back", "its error was cleared", "it was to run again"],
+    ("restarted", "status", "is_gone", "attempt"),
+    [("yes", "3", False, 1), ("", "3", False, 2), ("yes", "99", False, 2), ("yes", "3", True, 2)],
+    ids=["put back", "its error was cleared", "it was to run again", "another job under its number"],
 )
 def test_a_rescheduled_task_that_asks_receives_the_end_that_home_missed(
-    machine: Machine, restarted: str, status: str, attempt: int
+    machine: Machine, restarted: str, status: str, is_gone: bool, attempt: int
 ) -> None:
     closed = CLOSED.but(exit_status=status)
     machine.send(RECORD, closed.but(kind=TransferMessageKind.ENDED), closed)
+    if is_gone:
+        machine.list_job("alpha", "")
     asks = TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted=restarted)
     machine.send(asks)
 
-    folder = str(machine.folder / "published")
-    reply = published_file_formats.read_verdict_or_reply(
-        published_file_formats.answer_path_for_starter("f1", os.getuid(), folder)
-    )
-    assert reply is not None
-    assert reply.transfer == f"gb.alpha.7.0.{attempt}"
+    assert [reply.transfer for reply in machine.replies("f1")] == [f"gb.alpha.7.0.{attempt}"]
     assert [one.name for one in machine.service.ledger.open_transfers()] == [NAME] * (attempt == 1)
-
-
-def test_a_question_of_a_new_job_under_a_reused_number_starts_a_new_transfer(machine: Machine) -> None:
-    closed = CLOSED.but(exit_status="3")
-    machine.send(RECORD, closed.but(kind=TransferMessageKind.ENDED), closed)
-    now = datetime.now(UTC)
-    gone = ClusterSnapshot(cluster="alpha", taken_at=now, jobs={}, pending=0, free_slots=0)
-    PollRoundSteps(machine.service)._take_answers((ClusterQueryResult(cluster="alpha", snapshot=gone),))
-    machine.send(TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes"))
-
-    folder = str(machine.folder / "published")
-    reply = published_file_formats.read_verdict_or_reply(
-        published_file_formats.answer_path_for_starter("f1", os.getuid(), folder)
-    )
-    assert reply is not None
-    assert reply.transfer == "gb.alpha.7.0.2"
 
 
 def test_an_accounting_result_for_a_closed_transfer_does_not_reopen_the_transfer(machine: Machine) -> None:
@@ -390,14 +359,11 @@ def test_the_reason_of_a_transfer_names_the_missing_account_of_its_owner(machine
     action = TransferAction(act=TransferActKind.DELETE_REMOTE, transfer=transfer, why="deleted at home")
     left: Future[TransferMessage | None] = Future()
     left.set_exception(OwnerlessJobNotDeleted("the account of alice is gone"))
-    key = (TransferActKind.DELETE_REMOTE, transfer.name, transfer.uid)
-    machine.service.dispatcher.open[key] = (action, left)
+    machine.service.dispatcher.open[TransferActKind.DELETE_REMOTE, transfer.name, transfer.uid] = (action, left)
     machine.service.run_round()
-    events = TransferRows(machine.service.resources.database).events_of_transfer(transfer.name, transfer.uid)
 
-    assert events[-1].text == "the account of alice is gone"
-    kept = machine.service.ledger.open[transfer.name, transfer.uid]
-    assert kept.reason == "the account of alice is gone"
+    assert machine.events()[-1] == "the account of alice is gone"
+    assert machine.service.ledger.open[transfer.key].reason == "the account of alice is gone"
 
 
 def test_a_full_folder_of_tmpdirs_counts_as_no_room(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -410,15 +376,6 @@ def test_a_full_folder_of_tmpdirs_counts_as_no_room(machine: Machine, monkeypatc
     )
 
     assert "/full" in publication.room.lacks()
-
-
-def test_a_finished_transfer_stays_finished_after_a_restart(machine: Machine) -> None:
-    machine.send(RECORD, CLOSED)
-    machine.answer("")
-    machine.restart()
-
-    assert machine.service.ledger.ended == {}
-    assert TransferRows(machine.service.resources.database).find_transfer(NAME, os.getuid()) is not None
 
 
 def test_a_transfer_that_the_state_file_dropped_is_not_watched(machine: Machine) -> None:
@@ -475,27 +432,20 @@ def test_two_failed_queries_close_the_queues_and_one_good_answer_opens_them(mach
     assert is_open == [True, True, False, False, True, True, True, True]
 
 
-def test_a_clock_that_is_set_forward_shifts_the_time_since_which_a_job_is_missing(machine: Machine) -> None:
+def test_a_clock_that_is_set_forward_shifts_the_times_of_missing_and_deleted_jobs(machine: Machine) -> None:
     machine.send(RECORD)
+    machine.answer_at_home("dr")
     machine.answer("")
-    before = machine.service.ledger.open[NAME, os.getuid()].missing_since
+    missing = machine.service.ledger.open[NAME, os.getuid()].missing_since
+    deleted = dict(machine.service.situations.deleted_at_home)
     machine.set_clock(7200)
 
     after = machine.service.ledger.open[NAME, os.getuid()].missing_since
-    assert before
+    assert missing
     assert after
-    assert is_near(after, before + timedelta(hours=2))
-
-
-def test_a_clock_that_is_set_forward_shifts_the_time_of_deletion_at_home(machine: Machine) -> None:
-    machine.send(RECORD)
-    machine.answer_at_home("dr")
-    machine.answer("r")
-    before = dict(machine.service.situations.deleted_at_home)
-    machine.set_clock(7200)
-
-    assert list(before) == [NAME]
-    assert is_near(machine.service.situations.deleted_at_home[NAME], before[NAME] + timedelta(hours=2))
+    assert is_near(after, missing + timedelta(hours=2))
+    assert list(deleted) == [NAME]
+    assert is_near(machine.service.situations.deleted_at_home[NAME], deleted[NAME] + timedelta(hours=2))
 
 
 def is_near(one: datetime, other: datetime) -> bool:
