@@ -259,9 +259,7 @@ def test_a_remote_folder_that_may_hold_outputs_is_kept_and_noted_once(machine: M
     shown_at = history.stat().st_mtime_ns
     for _ in range(3):
         machine.answer("")
-    told = [
-        event.text for event in TransferRows(machine.service.resources.database).events_of_transfer(NAME, os.getuid())
-    ]
+    told = machine.events()
 
     assert machine.records() == 1
     assert [text for text in told if "kept" in text] == [

@@ -33,40 +33,26 @@ def _little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control_methods, "PATIENCE_S", 0.1)
 
 
-def test_suspend_and_resume_at_home_suspend_and_resume_a_running_remote_job(place: Place) -> None:
-    place.step()
-    place.start_away()
-
+@pytest.mark.parametrize(
+    ("is_early", "has_started", "expected"),
+    [(False, True, ("hs", "r")), (False, False, ("hqw", "qw")), (True, False, ("hqw", "qw"))],
+    ids=["running", "waiting", "suspended before its submission"],
+)
+def test_suspend_and_resume_at_home_reach_the_remote_job(
+    place: Place, is_early: bool, has_started: bool, expected: tuple[str, str]
+) -> None:
+    if not is_early:
+        place.step()
+    if has_started:
+        place.start_away()
     control_methods.note_local_job_suspended(place.task())
+    place.step()
     place.step()
     suspended = place.away()
     control_methods.note_local_job_resumed(place.task())
     place.step()
 
-    assert (suspended, place.away()) == ("hs", "r")
-
-
-def test_suspend_and_resume_at_home_hold_and_release_a_waiting_remote_job(place: Place) -> None:
-    place.step()
-
-    control_methods.note_local_job_suspended(place.task())
-    place.step()
-    held = place.away()
-    control_methods.note_local_job_resumed(place.task())
-    place.step()
-
-    assert (held, place.away()) == ("hqw", "qw")
-
-
-def test_a_job_suspended_before_its_submission_stays_held_until_it_is_resumed(place: Place) -> None:
-    control_methods.note_local_job_suspended(place.task())
-    place.step()
-    place.step()
-    held = place.away()
-    control_methods.note_local_job_resumed(place.task())
-    place.step()
-
-    assert (held, place.away()) == ("hqw", "qw")
+    assert (suspended, place.away()) == expected
 
 
 def test_a_suspension_that_the_remote_cluster_did_not_answer_is_repeated(place: Place) -> None:
@@ -181,24 +167,18 @@ def test_a_deletion_overrides_later_suspend_and_resume_methods(
     assert place.away() is None
 
 
-def test_the_terminate_method_kills_a_starter_that_does_not_end(place: Place, shell: subprocess.Popen[bytes]) -> None:
-    place.home("dr")
-
-    control_methods.terminate_local_job(place.task())
-
-    assert shell.wait(5) == -signal.SIGKILL
-    assert place.task().is_deleted()
-
-
-def test_the_terminate_method_kills_the_starter_even_if_no_note_can_be_written(
-    place: Place, shell: subprocess.Popen[bytes]
+@pytest.mark.parametrize("can_note", [True, False], ids=["with a note", "without notes"])
+def test_the_terminate_method_kills_a_starter_that_does_not_end(
+    place: Place, shell: subprocess.Popen[bytes], can_note: bool
 ) -> None:
     place.home("dr")
-    (place.folder / "tmp/.gridbridge").rmdir()
+    if not can_note:
+        (place.folder / "tmp/.gridbridge").rmdir()
 
     control_methods.terminate_local_job(place.task())
 
     assert shell.wait(5) == -signal.SIGKILL
+    assert not can_note or place.task().is_deleted()
 
 
 @pytest.mark.parametrize(
@@ -315,24 +295,18 @@ def test_without_an_answer_of_home_the_h_rt_of_the_job_decides_about_deletion(
     assert place.task().is_deleted() == dies
 
 
-def test_the_epilog_of_a_killed_starter_deletes_the_remote_job(place: Place) -> None:
+@pytest.mark.parametrize("has_id", [True, False], ids=["by its id", "without recorded id"])
+def test_the_epilog_of_a_killed_starter_deletes_the_remote_job(place: Place, has_id: bool) -> None:
     place.step()
+    record = place.task().read_record()
+    assert record
+    if not has_id:
+        place.task().save_record(record.but(remote_id="", phase="submitting"))
 
     control_methods.delete_job_of_killed_starter(place.task())
 
     assert place.away() is None
     assert [message.desired for message in place.sent(TransferMessageKind.INTENT)] == [DesiredLocalJobState.DEAD]
-
-
-def test_the_epilog_finds_a_remote_job_without_recorded_id(place: Place) -> None:
-    place.step()
-    record = place.task().read_record()
-    assert record
-    place.task().save_record(record.but(remote_id="", phase="submitting"))
-
-    control_methods.delete_job_of_killed_starter(place.task())
-
-    assert place.away() is None
 
 
 @pytest.mark.parametrize("change", [{"owner": "bob"}, {"transfer": "gb.alpha.9.0.1"}])
@@ -353,58 +327,43 @@ def test_a_different_job_under_the_same_remote_id_is_not_deleted(
     assert (place.away(), place.calls("qdel")) == ("r", [])
 
 
-def test_a_deletion_needs_one_query_and_one_qdel(place: Place) -> None:
-    """The terminate method leaves time for two requests."""
+@pytest.mark.parametrize(("is_listed", "calls"), [(True, ["qstat", "qdel"]), (False, ["qstat"])])
+def test_a_deletion_needs_one_query_and_at_most_one_qdel(place: Place, is_listed: bool, calls: list[str]) -> None:
+    """The terminate method leaves time for two requests; an unlisted job is not deleted."""
     place.step()
+    if not is_listed:
+        (place.folder / "beta/41").unlink()
     place.task().note_intent(DesiredLocalJobState.DEAD)
     before = len(place.calls("beta"))
 
     place.step()
 
-    after = [call.split()[1] for call in place.calls("beta")[before:]]
-    assert after == ["qstat", "qdel"]
-
-
-def test_an_unlisted_remote_job_is_not_deleted(place: Place) -> None:
-    place.step()
-    (place.folder / "beta/41").unlink()
-    place.task().note_intent(DesiredLocalJobState.DEAD)
-
-    place.step()
-
-    assert place.calls("qdel") == []
+    assert [call.split()[1] for call in place.calls("beta")[before:]] == calls
 
 
 @pytest.mark.parametrize(
-    "method",
-    [control_methods.note_local_job_suspended, control_methods.note_local_job_resumed],
-    ids=["suspend", "resume"],
+    ("letters", "method"),
+    [
+        ("r", control_methods.note_local_job_suspended),
+        ("hs", control_methods.note_local_job_resumed),
+        ("hqw", control_methods.note_local_job_resumed),
+    ],
+    ids=["suspend", "resume", "release"],
 )
-def test_a_different_job_under_the_same_remote_id_is_neither_suspended_nor_resumed(
-    place: Place, method: Callable[..., None]
+def test_a_different_job_under_the_same_remote_id_is_not_changed(
+    place: Place, letters: str, method: Callable[..., None]
 ) -> None:
+    if letters == "hqw":
+        control_methods.note_local_job_suspended(place.task())
     place.step()
-    (place.folder / "beta/41").write_text("hs" if method is control_methods.note_local_job_resumed else "r")
-    before = place.away()
+    (place.folder / "beta/41").write_text(letters)
     place.begin_anew(transfer="gb.alpha.9.0.1")
     method(place.task())
 
     with pytest.raises(control_methods.GridbridgeError, match=r"; expected \w+, account .gb\.alpha\.7\.0\.1"):
         place.step()
 
-    assert place.away() == before
-
-
-def test_a_different_job_under_the_same_remote_id_is_not_released(place: Place) -> None:
-    control_methods.note_local_job_suspended(place.task())
-    place.step()
-    place.begin_anew(transfer="gb.alpha.9.0.1")
-    control_methods.note_local_job_resumed(place.task())
-
-    with pytest.raises(control_methods.GridbridgeError, match=r"; expected \w+, account .gb\.alpha\.7\.0\.1"):
-        place.step()
-
-    assert place.away() == "hqw"
+    assert place.away() == letters
 
 
 def test_the_epilog_leaves_the_deletion_to_the_poller_if_the_cluster_is_silent(place: Place) -> None:
@@ -417,28 +376,20 @@ def test_the_epilog_leaves_the_deletion_to_the_poller_if_the_cluster_is_silent(p
     assert [message.desired for message in place.sent(TransferMessageKind.INTENT)] == [DesiredLocalJobState.DEAD]
 
 
-def test_the_epilog_after_a_normal_end_does_nothing(place: Place) -> None:
-    place.step()
-    place.decide(outcome="exit", exit_status="0")
-    place.step()
-
-    control_methods.delete_job_of_killed_starter(place.task())
-
-    assert place.calls("qdel") == []
-    assert place.sent(TransferMessageKind.INTENT) == []
-
-
-def test_the_epilog_leaves_an_ended_job_with_output_files_to_the_poller(place: Place) -> None:
+@pytest.mark.parametrize("stage", ["", ".gridbridge/stage/x"], ids=["closed", "output files to come"])
+def test_the_epilog_of_an_ended_job_does_nothing(place: Place, stage: str) -> None:
+    """The poller removes the remote folder of a job whose output files are not home."""
     place.step()
     record = place.task().read_record()
     assert record
-    place.task().save_record(record.but(stage=".gridbridge/stage/x"))
+    place.task().save_record(record.but(stage=stage))
     place.decide(outcome="exit", exit_status="0")
+    if not stage:
+        place.step()
 
     control_methods.delete_job_of_killed_starter(place.task())
 
-    assert place.calls("qdel") == []
-    assert place.sent(TransferMessageKind.INTENT) == []
+    assert (place.calls("qdel"), place.sent(TransferMessageKind.INTENT)) == ([], [])
 
 
 @pytest.mark.parametrize("wish", [TransferOutcome.RECALL, TransferOutcome.AGREE])

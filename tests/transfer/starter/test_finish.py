@@ -18,15 +18,15 @@ NAME = "gb.alpha.7.0.1"
 LEFT_TO_PYTHON = 77
 
 
-def end(folder: Path, verdict: TransferMessage, note: str = "") -> int:
+def end(folder: Path, verdict: TransferMessage, note: str = "", wake: str = "wake") -> int:
     """Run it as the starter does; return the exit status."""
     (folder / "wake").mkdir()
     (folder / NAME).write_bytes(encode_transfer_message(verdict))
     if note:
         (folder / note).touch()
-    names = f"private={folder} fifo={folder}/wake/x verdict={folder}/{NAME} wanted="
+    names = f"private={folder} fifo={folder}/{wake}/x verdict={folder}/{NAME} wanted="
     argv = ("/bin/sh", "-c", f"{names}; . '{FINISH}'; exit {LEFT_TO_PYTHON}")
-    return subprocess.run(argv, check=False).returncode
+    return subprocess.run(argv, check=False, capture_output=True).returncode
 
 
 def told(folder: Path) -> list[TransferMessage]:
@@ -69,10 +69,6 @@ def test_the_finish_shell_leaves_a_job_with_pending_notes_to_python(note: str, t
 
 
 def test_the_finish_shell_leaves_the_end_to_python_if_the_spool_is_not_writable(tmp_path: Path) -> None:
-    (tmp_path / "spool-is-elsewhere").mkdir()
     verdict = TransferMessage(outcome="exit", exit_status="0", at="1")
-    (tmp_path / NAME).write_bytes(encode_transfer_message(verdict))
-    names = f"private={tmp_path} fifo={tmp_path}/none/wake/x verdict={tmp_path}/{NAME} wanted="
-    argv = ("/bin/sh", "-c", f"{names}; . '{FINISH}'; exit {LEFT_TO_PYTHON}")
 
-    assert subprocess.run(argv, check=False, capture_output=True).returncode == LEFT_TO_PYTHON
+    assert end(tmp_path, verdict, wake="none/wake") == LEFT_TO_PYTHON

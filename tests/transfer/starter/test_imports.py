@@ -10,97 +10,57 @@ PYTHON = "/usr/bin/python3"  # what gridbridge is installed with
 SHOW = "import sys; sys.path.append({root!r}); import {module}; print(*sorted(sys.modules))"
 
 INTERPRETER = {"_abc", "_collections_abc", "_stat", "abc", "genericpath", "os", "os.path", "posixpath", "stat"}
-MESSAGES = {
-    "gridbridge",
-    "gridbridge.errors",
-    "gridbridge.transfer",
-    "gridbridge.transfer.starter",
-    "gridbridge.model",
-    "gridbridge.model.transfer",
-    "gridbridge.model.transfer.claim_and_guard",
-    "gridbridge.model.transfer_messages_in_spool",
-    "gridbridge.model.fixed_paths",
-    "gridbridge.model.transfer_route",
-    "gridbridge.shell",
-    "gridbridge.shell.safe_files",
-    "gridbridge.state",
-    "gridbridge.state.published_file_formats",
-}
-COMMANDS = {
-    "gridbridge.batch",
-    "gridbridge.batch.gridengine",
-    "gridbridge.batch.gridengine.client_commands",
-    "gridbridge.batch.gridengine.job_request_parser",
-    "gridbridge.batch.gridengine.submit",
-    "gridbridge.batch.batch_submission_outcome",
-    "gridbridge.transfer.starter.task_notes",
-    "gridbridge.transfer.starter.local_task",
-    "gridbridge.model.transfer_name",
-    "gridbridge.model.job_request",
-    "gridbridge.shell.program_runs",
-    "gridbridge.state.spool",
-    "pwd",
-    "select",
-    "time",
-}
-STARTER = {
-    "gridbridge.batch.remote_job_script_writer",
-    "gridbridge.transfer.starter.starter_step_context",
-    "gridbridge.transfer.starter.first_note_and_guard",
-    "gridbridge.transfer.starter.remote_job_submission_step",
-    "gridbridge.transfer.starter.remote_job_state_match",
-    "gridbridge.transfer.starter.starter",
-}
-SENSOR = {
-    "fcntl",
-    "gridbridge.decisions",
-    "gridbridge.decisions.transfer",
-    "gridbridge.decisions.transfer.transfer_queue_closing",
-    "gridbridge.transfer.starter.sensor",
-    "gridbridge.model.transfer",
-    "gridbridge.model.transfer.transfer_queue_load_values",
-    "gridbridge.shell.program_lock_file",
-    "select",
-}
-ADAPTER = {
-    "gridbridge.model.fixed_paths",
-    "gridbridge",
-    "gridbridge.batch",
-    "gridbridge.batch.embedded",
-    "gridbridge.batch.embedded.embedded_program_calls",
-    "gridbridge.batch.embedded.submit",
-    "gridbridge.batch.batch_submission_outcome",
-    "gridbridge.errors",
-    "gridbridge.model",
-    "gridbridge.model.transfer_messages_in_spool",
-    "gridbridge.model.job_request",
-    "gridbridge.model.transfer_route",
-    "gridbridge.shell",
-    "gridbridge.shell.program_runs",
-    "select",
-}
-OAR = {
-    "gridbridge.batch.oar",
-    "gridbridge.batch.oar.oar_commands",
-    "gridbridge.batch.oar.submit",
-    "gridbridge.shell.safe_files",
-    "gridbridge.shell.ssh",
-    "pwd",
-}
-BY_SSH = {
-    "gridbridge",
-    "gridbridge.errors",
-    "gridbridge.model",
-    "gridbridge.model.transfer",
-    "gridbridge.model.transfer_messages_in_spool",
-    "gridbridge.model.transfer_route",
-    "gridbridge.shell",
-    "gridbridge.shell.safe_files",
-    "gridbridge.shell.program_runs",
-    "gridbridge.shell.ssh",
-    "pwd",
-    "select",
-}
+
+
+def modules(names: str) -> set[str]:
+    """Return full module names; a leading dot stands for `gridbridge.`, and a dot alone for the package."""
+    return {f"gridbridge{name if name != '.' else ''}" if name.startswith(".") else name for name in names.split()}
+
+
+MESSAGES = modules(
+    """
+    . .errors .model .model.fixed_paths .model.transfer .model.transfer.claim_and_guard
+    .model.transfer_messages_in_spool .model.transfer_route .shell .shell.safe_files .state
+    .state.published_file_formats .transfer .transfer.starter
+    """
+)
+COMMANDS = modules(
+    """
+    .batch .batch.batch_submission_outcome .batch.gridengine .batch.gridengine.client_commands
+    .batch.gridengine.job_request_parser .batch.gridengine.submit .model.job_request .model.transfer_name
+    .shell.program_runs .state.spool .transfer.starter.local_task .transfer.starter.task_notes pwd select time
+    """
+)
+STARTER = modules(
+    """
+    .batch.remote_job_script_writer .transfer.starter.first_note_and_guard .transfer.starter.remote_job_state_match
+    .transfer.starter.remote_job_submission_step .transfer.starter.starter .transfer.starter.starter_step_context
+    """
+)
+SENSOR = modules(
+    """
+    fcntl .decisions .decisions.transfer .decisions.transfer.transfer_queue_closing .model.transfer
+    .model.transfer.transfer_queue_load_values .shell.program_lock_file .transfer.starter.sensor select
+    """
+)
+ADAPTER = modules(
+    """
+    . .batch .batch.batch_submission_outcome .batch.embedded .batch.embedded.embedded_program_calls
+    .batch.embedded.submit .errors .model .model.fixed_paths .model.job_request .model.transfer_messages_in_spool
+    .model.transfer_route .shell .shell.program_runs select
+    """
+)
+OAR = modules(
+    """
+    .batch.oar .batch.oar.oar_commands .batch.oar.submit .shell.safe_files .shell.ssh pwd
+    """
+)
+BY_SSH = modules(
+    """
+    . .errors .model .model.transfer .model.transfer_messages_in_spool .model.transfer_route .shell
+    .shell.program_runs .shell.safe_files .shell.ssh pwd select
+    """
+)
 ALLOWED = {
     "gridbridge.batch.embedded.submit": ADAPTER,
     "gridbridge.batch.oar.submit": ADAPTER | OAR,

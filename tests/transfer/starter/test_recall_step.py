@@ -60,19 +60,13 @@ def test_a_recall_does_not_delete_a_different_job_under_the_same_remote_id(recal
     assert recalled.away() == "qw"
 
 
-def test_a_recall_leaves_a_restarted_job_running(recalled: Place) -> None:
-    (recalled.folder / "beta/41").write_text("Rr\n")
-
-    assert (recalled.step().split()[0], recalled.away()) == ("again", "Rr")
-    assert recalled.calls("qdel") == []
-
-
-def test_a_recall_leaves_a_started_job_running(recalled: Place) -> None:
+@pytest.mark.parametrize("letters", ["r", "Rr"])
+def test_a_recall_leaves_a_started_or_restarted_job_running(recalled: Place, letters: str) -> None:
     recalled.step()
-    recalled.start_away()
+    (recalled.folder / "beta/41").write_text(f"{letters}\n")
     answer = recalled.step()
 
-    assert (answer.split()[:2], recalled.away()) == (["again", "2"], "r")
+    assert (answer.split()[:2], recalled.away()) == (["again", "2"], letters)
     assert recalled.calls("qdel") == []
 
 

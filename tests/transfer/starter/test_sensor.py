@@ -139,10 +139,11 @@ def test_several_pending_newlines_get_one_report(execd: Execd) -> None:
     assert execd.packets(0) == []
 
 
-@pytest.mark.parametrize("last", [b"quit\n", b"\n\nquit\n"])
-def test_quit_ends_the_sensor_without_a_report(execd: Execd, last: bytes) -> None:
+@pytest.mark.parametrize("pieces", [(b"quit\n",), (b"\n\nquit\n",), (b"qu", b"it\n")], ids=repr)
+def test_quit_ends_the_sensor_without_a_report(execd: Execd, pieces: tuple[bytes, ...]) -> None:
     execd.answer()
-    execd.ask(last)
+    for piece in pieces:
+        execd.ask(piece)
 
     assert execd.sensor.wait(LIMIT_S) == 0
     assert execd.packets(0) == []
@@ -174,27 +175,14 @@ def test_an_endless_request_line_is_dropped() -> None:
     assert asked == {NOTHING_YET, REPORT}
 
 
-def test_quit_in_two_pieces_ends_the_sensor_without_a_report(execd: Execd) -> None:
+@pytest.mark.parametrize("is_open", [False, True], ids=["execd closes the pipe", "execd reads no report"])
+def test_the_sensor_ends_with_execd(execd: Execd, is_open: bool) -> None:
     execd.answer()
-    execd.ask(b"qu")
-    execd.ask(b"it\n")
+    if is_open:
+        os.close(execd._answers)
+        execd.ask()
 
-    assert execd.sensor.wait(LIMIT_S) == 0
-    assert execd.packets(0) == []
-
-
-def test_the_sensor_ends_when_execd_closes_the_pipe(execd: Execd) -> None:
-    execd.answer()
-
-    assert execd.end() == 0
-
-
-def test_the_sensor_ends_when_execd_does_not_read_its_reports(execd: Execd) -> None:
-    execd.answer()
-    os.close(execd._answers)
-    execd.ask()
-
-    assert execd.sensor.wait(LIMIT_S) == 0
+    assert (execd.sensor.wait(LIMIT_S) if is_open else execd.end()) == 0
 
 
 def test_a_report_takes_less_than_50_ms(execd: Execd, home: Path) -> None:
@@ -263,17 +251,10 @@ def test_a_spoiled_load_file_closes_the_queues_or_reports_nothing(home: Path, sp
 
 
 @needs_root
-@pytest.mark.parametrize("uid", [0, 10001])
-def test_a_load_file_of_another_account_is_not_read(home: Path, uid: int) -> None:
-    os.chown(publish(home), uid, -1)
-
-    assert report(home) == EMPTY
-
-
-@needs_root
-def test_a_folder_owned_by_root_is_not_read(home: Path) -> None:
-    os.chown(publish(home), 0, -1)
-    os.chown(home, 0, -1)
+@pytest.mark.parametrize(("file_uid", "folder_uid"), [(0, SERVICE), (10001, SERVICE), (0, 0)])
+def test_load_values_of_root_or_of_another_account_are_not_read(home: Path, file_uid: int, folder_uid: int) -> None:
+    os.chown(publish(home), file_uid, -1)
+    os.chown(home, folder_uid, -1)
 
     assert report(home) == EMPTY
 
@@ -300,10 +281,9 @@ def looks(sensor: HostLoadSensor, *signs: float, step_s: float = 10.0) -> list[b
     return [sensor._does_poller_hang(sign, 5000.0, passed) for sign, passed in zip(signs, times, strict=True)]
 
 
-def test_a_poller_without_watchdog_sign_for_a_minute_hangs(home: Path) -> None:
-    found = looks(a_sensor(home), *[4000.0] * 8)
-
-    assert found == [False] * 7 + [True]
+def test_a_poller_without_watchdog_sign_for_a_minute_of_checks_hangs(home: Path) -> None:
+    assert looks(a_sensor(home), *[4000.0] * 8) == [False] * 7 + [True]
+    assert looks(a_sensor(home), *[4000.0] * 3, step_s=3600.0) == [False, False, False]
 
 
 def test_a_poller_with_watchdog_signs_or_an_announced_pause_does_not_hang(home: Path) -> None:
@@ -312,10 +292,6 @@ def test_a_poller_with_watchdog_signs_or_an_announced_pause_does_not_hang(home: 
 
     assert not any(looks(sensor, *signs))
     assert not any(looks(sensor, *[5300.0] * 20))
-
-
-def test_time_in_which_the_sensor_was_stopped_does_not_count_against_the_poller(home: Path) -> None:
-    assert looks(a_sensor(home), *[4000.0] * 3, step_s=3600.0) == [False, False, False]
 
 
 def test_a_shorter_limit_of_load_values_shortens_the_watchdog_time(home: Path) -> None:

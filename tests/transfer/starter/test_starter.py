@@ -40,19 +40,16 @@ DEFER = "-a 203501010000.00 -ac gridbridge_start=0 -ac gridbridge_job=7 7"
 PHASES = (StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED)
 
 
-def test_the_first_step_submits_a_held_job_and_releases_the_recorded_id(place: Place) -> None:
+def test_the_first_step_guards_the_task_and_submits_a_held_job_and_releases_it(place: Place) -> None:
     answer = place.step()
 
     assert place.away() == "qw"
     assert answer.split()[:2] == ["wait", "60"]
     assert answer.endswith(f"/{TRANSFER}")
     assert [call.split()[1:3] for call in place.calls("qalter")] == [["qalter", "-a"], ["qalter", "-N"]]
-
-
-def test_the_first_step_sends_only_qsub_and_qalter_to_the_remote_cluster(place: Place) -> None:
-    place.step()
-
     assert [call.split()[1] for call in place.calls("beta")] == ["qsub", "qalter"]
+    words = [call.split()[:2] for call in place.calls(" q")]
+    assert words.index(["alpha", "qalter"]) < words.index(["beta", "qsub"])
 
 
 def test_a_job_deleted_during_its_submission_is_never_released(place: Place) -> None:
@@ -65,13 +62,6 @@ def test_a_job_deleted_during_its_submission_is_never_released(place: Place) -> 
     assert answer == "signal 9"
     assert place.calls("qalter -N") == []
     assert (len(place.calls("qdel")), place.away()) == (1, None)
-
-
-def test_the_task_is_guarded_at_home_before_the_submission(place: Place) -> None:
-    place.step()
-    words = [call.split()[:2] for call in place.calls(" q")]
-
-    assert words.index(["alpha", "qalter"]) < words.index(["beta", "qsub"])
 
 
 def test_a_step_killed_before_the_guard_note_guards_again(place: Place) -> None:
@@ -191,16 +181,19 @@ def test_a_submission_without_recorded_id_is_found_instead_of_repeated(place: Pl
     assert len(place.calls("qsub")) == 1
 
 
-def test_a_task_whose_error_was_cleared_asks_for_its_transfer(place: Place) -> None:
+def test_a_task_whose_error_was_cleared_asks_for_its_transfer_after_growing_pauses(place: Place) -> None:
     """RESTARTED is 0 after `qmod -cj`, and the name of the first transfer is used up."""
     history = place.folder / "published/jobs/7.json"
     history.parent.mkdir()
     history.touch()
 
-    answer = place.step()
+    answers = [place.step().split() for _ in range(6)]
 
-    assert answer.startswith("again ")
-    assert [message.transfer for message in place.sent(TransferMessageKind.ASK)] == ["gb.alpha.7.0.0"]
+    pauses_s = [int(answer[1]) for answer in answers]
+    assert {answer[0] for answer in answers} == {"again"}
+    assert pauses_s[0] <= 6
+    assert pauses_s[-1] > 30
+    assert [message.transfer for message in place.sent(TransferMessageKind.ASK)] == ["gb.alpha.7.0.0"] * 6
     assert place.away() is None
 
 
@@ -213,18 +206,6 @@ def test_records_and_questions_hold_the_submission_time_of_the_local_job(place: 
 
     assert {one.submitted for one in place.sent(TransferMessageKind.RECORD)} == {"1795212523"}
     assert {one.submitted for one in place.sent(TransferMessageKind.ASK)} == {"1795212523"}
-
-
-def test_an_unanswered_question_is_repeated_after_growing_pauses(place: Place) -> None:
-    history = place.folder / "published/jobs/7.json"
-    history.parent.mkdir()
-    history.touch()
-
-    pauses_s = [int(place.step().split()[1]) for _ in range(6)]
-
-    assert pauses_s[0] <= 6
-    assert pauses_s[-1] > 30
-    assert len(place.sent(TransferMessageKind.ASK)) == 6
 
 
 def test_retry_pauses_of_starters_are_random(place: Place) -> None:
@@ -418,11 +399,13 @@ def test_a_job_that_came_from_another_cluster_is_not_transferred_again(place: Pl
     assert closed.reason == "this job came from another cluster, and no job is transferred twice"
 
 
-def test_a_missing_mapping_file_delays_the_submission(place: Place) -> None:
-    write_mapping(place, "resource/h_rt/drop=yes\n")
-    (place.folder / "published/mappings/transfer-beta").unlink()
+@pytest.mark.parametrize(("rules", "why"), [("", "the poller publishes this file"), ("what is this\n", "")])
+def test_a_missing_or_invalid_mapping_file_delays_the_submission(place: Place, rules: str, why: str) -> None:
+    write_mapping(place, rules)
+    if not rules:
+        (place.folder / "published/mappings/transfer-beta").unlink()
 
-    with pytest.raises(GridbridgeError, match="the poller publishes this file"):
+    with pytest.raises((GridbridgeError, ParseError), match=why):
         place.step()
     assert place.calls("qsub") == []
 
@@ -439,29 +422,14 @@ def test_a_long_note_is_cut_to_fit_into_the_record(place: Place) -> None:
     assert place.step().startswith("wait")
 
 
-def test_an_invalid_mapping_file_delays_the_submission(place: Place) -> None:
-    write_mapping(place, "what is this\n")
-
-    with pytest.raises(ParseError):
-        place.step()
-    assert place.calls("qsub") == []
-
-
-def test_a_published_job_end_ends_the_starter(place: Place) -> None:
+def test_a_published_job_end_ends_the_starter_even_after_the_poller_removed_it(place: Place) -> None:
     place.step()
     place.decide(outcome="exit", exit_status="7")
-
-    assert place.step() == "exit 7"
-    assert [message.exit_status for message in place.sent(TransferMessageKind.CLOSED)] == ["7"]
-
-
-def test_a_step_repeated_after_the_close_gives_the_same_answer(place: Place) -> None:
-    place.step()
-    place.decide(outcome="signal", signal="15")
-    place.step()
+    answer = place.step()
     place.retract()
 
-    assert place.step() == "signal 15"
+    assert (answer, place.step()) == ("exit 7", "exit 7")
+    assert {message.exit_status for message in place.sent(TransferMessageKind.CLOSED)} == {"7"}
 
 
 def test_the_notify_signal_of_a_deletion_deletes_the_remote_job_and_waits_for_its_end(place: Place) -> None:
@@ -488,14 +456,22 @@ def test_the_end_by_a_warning_signal_is_no_end_of_a_rescheduled_task(place: Plac
     assert place.step() == answer
 
 
-def test_the_notify_signal_of_a_suspension_suspends_the_remote_job(place: Place) -> None:
+@pytest.mark.parametrize(
+    ("home", "noted", "letters", "expected"),
+    [("s", DesiredLocalJobState.SUSPENDED, "r", "hs"), ("r", "", "S", "hs"), ("r", "", "", None)],
+    ids=["by a notify signal", "in a suspended queue", "unlisted"],
+)
+def test_a_suspended_local_job_suspends_its_listed_remote_job(
+    place: Place, home: str, noted: str, letters: str, expected: str | None
+) -> None:
     place.step()
-    place.start_away()
-    place.home("s")
+    place.home(home)
+    (place.folder / "beta/41").write_text(letters) if letters else (place.folder / "beta/41").unlink()
+    if not noted:
+        place.task().note_intent(DesiredLocalJobState.SUSPENDED)
 
-    place.step(noted=DesiredLocalJobState.SUSPENDED)
-
-    assert place.away() == "hs"
+    assert place.step(noted=noted).startswith("wait")
+    assert place.away() == expected
 
 
 @pytest.mark.parametrize("noted", [DesiredLocalJobState.SUSPENDED, DesiredLocalJobState.DEAD])
@@ -511,58 +487,18 @@ def test_the_warning_signal_of_a_time_limit_is_ignored(place: Place, noted: str)
     assert place.away() == "r"
 
 
-def test_an_adopted_suspended_job_runs_again(place: Place) -> None:
-    place.step()
-    place.start_away()
-    (place.folder / "beta/41").write_text("hs")
-    record = place.task().read_record()
-    assert record
-    place.task().save_record(record.but(desired=DesiredLocalJobState.SUSPENDED))
-
-    place.step()
-
-    assert place.away() == "r"
-
-
-def test_a_job_in_a_suspended_remote_queue_is_suspended(place: Place) -> None:
-    place.step()
-    (place.folder / "beta/41").write_text("S")
-    place.task().note_intent(DesiredLocalJobState.SUSPENDED)
-
-    place.step()
-
-    assert place.away() == "hs"
-
-
-def test_suspending_an_unlisted_remote_job_is_no_error(place: Place) -> None:
-    place.step()
-    (place.folder / "beta/41").unlink()
-    place.task().note_intent(DesiredLocalJobState.SUSPENDED)
-
-    assert place.step().startswith("wait")
-
-
-def test_a_job_whose_limits_kill_the_client_programs_ends_in_error_state(place: Place) -> None:
+@pytest.mark.parametrize("is_killed", [True, False], ids=["its limits kill the clients", "the cell does not answer"])
+def test_only_a_job_whose_limits_kill_the_client_programs_ends_in_error_state(place: Place, is_killed: bool) -> None:
     """The h_vmem of Grid Engine applies to programs of the starter."""
-    for name in ("qalter", "qstat"):
+    place.down("alpha")
+    for name in ("qalter", "qstat") if is_killed else ():
         (place.folder / "bin" / name).write_text("#!/bin/sh\nkill -9 $$\n")
 
-    answers = [
-        run_next_starter_step(place.task(), "", ("script",)).split()[0] for _ in range(MOST_CLIENT_PROGRAM_FAILURES + 1)
-    ]
+    tries = range(MOST_CLIENT_PROGRAM_FAILURES + 1)
+    answers = [run_next_starter_step(place.task(), "", ("script",)).split()[0] for _ in tries]
 
-    assert answers == ["again"] * MOST_CLIENT_PROGRAM_FAILURES + ["exit"]
-    assert "h_vmem" in (place.folder / "active" / "error").read_text()
-
-
-def test_a_starter_waits_for_a_cell_that_does_not_answer(place: Place) -> None:
-    place.down("alpha")
-
-    answers = {
-        run_next_starter_step(place.task(), "", ("script",)).split()[0] for _ in range(MOST_CLIENT_PROGRAM_FAILURES + 2)
-    }
-
-    assert answers == {"again"}
+    assert answers == ["again"] * MOST_CLIENT_PROGRAM_FAILURES + ["exit" if is_killed else "again"]
+    assert not is_killed or "h_vmem" in (place.folder / "active" / "error").read_text()
 
 
 def test_the_reason_for_a_delayed_submission_is_reported_once_and_cleared(place: Place) -> None:

@@ -111,14 +111,10 @@ def test_each_array_task_has_its_own_usage(job: Job) -> None:
     job.configure(task=3)
     job.publish(b"ru_utime=1\n")
     job.publish(task=3)
-
     assert job.account() == REMOTE
 
-
-def test_a_job_without_array_has_no_task_number(job: Job) -> None:
     job.configure("job_is_array=0", task=1)
     job.publish()
-
     assert job.account() == REMOTE
 
 
@@ -139,21 +135,15 @@ def test_an_invalid_usage_file_changes_nothing(job: Job, data: bytes) -> None:
     assert (job.account(), job.log()) == (USAGE, "")
 
 
-def test_a_usage_file_of_another_owner_is_not_used(job: Job) -> None:
-    job.publish(owner="nobody")
+@pytest.mark.parametrize(
+    ("owner", "age_s"), [("nobody", 0), (ME.pw_name, 3600), ("", 0)], ids=["another owner", "an earlier run", "none"]
+)
+def test_only_a_usage_file_of_the_job_and_its_owner_is_used(job: Job, owner: str, age_s: float) -> None:
+    if owner:
+        path = job.publish(owner=owner)
+        written_s = path.stat().st_mtime - age_s
+        os.utime(path, (written_s, written_s))
 
-    assert job.account() == USAGE
-
-
-def test_a_usage_file_from_before_the_job_start_is_not_used(job: Job) -> None:
-    path = job.publish()
-    hour_ago_s = path.stat().st_mtime - 3600
-    os.utime(path, (hour_ago_s, hour_ago_s))
-
-    assert job.account() == USAGE
-
-
-def test_a_job_without_remote_usage_keeps_its_own_usage(job: Job) -> None:
     assert (job.account(), job.log()) == (USAGE, "")
 
 
