@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own: unpacked beside, in a temporary folder, by socket alone."""
+"""A PostgreSQL server for tests, from unpacked packages, in a temporary folder, reached by a socket only."""
 
 import itertools
 import os
@@ -24,13 +24,13 @@ QUIET = {"listen_addresses": "", "fsync": "off", "jit": "off", "unix_socket_perm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A running server; it makes databases."""
+    """A running PostgreSQL server, in which tests make databases."""
 
     folder: Path
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def url(self, database: str) -> str:
-        """Return what gridbridge.toml would have as `state`."""
+        """Return a database's URL as in key `state` of gridbridge.toml."""
         return f"postgresql://gridbridge@/{database}?host={self.folder}"
 
     def new(self) -> str:
@@ -41,13 +41,13 @@ class Server:
         return self.url(name)
 
     def disconnect(self, url: str) -> None:
-        """End every connection to a database, as a restart of the server does."""
+        """End every connection to a database, as a restart of the server would."""
         end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
         with psycopg.connect(self.url("postgres")) as connection:
             connection.execute(end, (url.partition("?")[0].rpartition("/")[2],))
 
     def answers(self) -> bool:
-        """Say whether it can be used yet."""
+        """Say whether the server accepts connections."""
         try:
             psycopg.connect(self.url("postgres")).close()
         except psycopg.OperationalError:
@@ -57,7 +57,7 @@ class Server:
 
 @contextmanager
 def serving() -> Iterator[Server]:
-    """Run a server and stop it in the end; nothing of it is left."""
+    """Run a PostgreSQL server, and in the end stop the server and remove its files."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     try:

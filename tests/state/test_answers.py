@@ -1,4 +1,4 @@
-"""The last answer of a cluster, as all programs of the service read it in the state file."""
+"""A cluster's last query result in the state file, which all programs of the service share."""
 
 import sqlite3
 import time
@@ -58,17 +58,17 @@ def _answers(tmp_path: Path) -> Iterator[LastClusterQueryRows]:
 
 
 def answer(content: bytes = b"rows", **other: object) -> LastClusterQueryResult:
-    """Return an answer that lists something."""
+    """Return the result of a cluster query."""
     known = {"place": "0.1.0 there", "asked_at": NOON, "every_s": 5.0, "content": content}
     return LastClusterQueryResult(**known | other)  # type: ignore[arg-type]
 
 
-def test_what_is_written_is_read_again() -> None:
+def test_a_cluster_snapshot_is_equal_after_encoding_and_decoding() -> None:
     assert decode_cluster_snapshot(encode_cluster_snapshot(SEEN, {7, 8}), "beta", NOON) == SEEN
     assert decode_cluster_snapshot(encode_cluster_snapshot(SEEN, {7}), "beta", NOON).jobs.keys() == {7}
 
 
-def test_the_last_answer_is_kept(answers: LastClusterQueryRows) -> None:
+def test_the_last_query_result_of_each_cluster_is_stored(answers: LastClusterQueryRows) -> None:
     covers = frozenset({"3.1", "3.12"})
     answers.put("beta", answer(b"old"))
     answers.put("beta", answer(covers=covers))
@@ -79,7 +79,9 @@ def test_the_last_answer_is_kept(answers: LastClusterQueryRows) -> None:
     assert answers.find("delta") is None
 
 
-def test_a_list_that_stays_the_same_is_not_written_again(answers: LastClusterQueryRows, tmp_path: Path) -> None:
+def test_unchanged_content_of_a_query_result_is_not_written_again(
+    answers: LastClusterQueryRows, tmp_path: Path
+) -> None:
     answers.put("beta", answer())
     with sqlite3.connect(tmp_path / "state.db") as file:
         file.execute("UPDATE answer_contents SET content = ?", (b"untouched",))
@@ -88,8 +90,8 @@ def test_a_list_that_stays_the_same_is_not_written_again(answers: LastClusterQue
     assert answers.find("beta") == answer(b"untouched", every_s=9.0)
 
 
-def test_an_answer_about_many_tasks_is_cheap(answers: LastClusterQueryRows) -> None:
-    """A row for each of 100,000 tasks: no lock is held for half a second."""
+def test_storing_a_query_result_of_100_000_tasks_takes_less_than_half_a_second(answers: LastClusterQueryRows) -> None:
+    """The state file is locked meanwhile."""
     rows = tuple(replace(RUNNING, tasks=(range(n, n + 1),)) for n in range(1, MANY + 1))
     content = encode_cluster_snapshot(replace(SEEN, jobs={7: rows}), {7})
     began = time.process_time()

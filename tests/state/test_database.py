@@ -1,12 +1,13 @@
-"""The state file keeps what it is given, whole, and gives it back."""
+"""The state file stores rows completely and returns the rows unchanged."""
 
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -61,54 +62,56 @@ def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @given(TRANSFER)
-def test_every_field_of_a_transfer_survives(shared: TransferRows, transfer: Transfer) -> None:
+def test_every_field_of_a_stored_transfer_is_read_unchanged(shared: TransferRows, transfer: Transfer) -> None:
     shared.put_transfer(transfer)
 
     assert shared.find_transfer(transfer.name, transfer.uid) == transfer
 
 
 @given(TIME, TEXT)
-def test_every_field_of_an_event_survives(shared: TransferRows, at: datetime, text: str) -> None:
+def test_every_field_of_a_stored_transfer_event_is_read_unchanged(
+    shared: TransferRows, at: datetime, text: str
+) -> None:
     written = TransferEvent(name="gb.alpha.1.0.1", uid=2**32 - 2, at=at, text=text)
     shared.add_event(written)
 
     assert shared.events_of_transfer(written.name, written.uid)[-1] == written
 
 
-def test_times_come_back_in_utc(transfers: TransferRows, a_transfer: Build) -> None:
+def test_stored_times_are_returned_in_utc(transfers: TransferRows, a_transfer: Build) -> None:
     transfers.put_transfer(a_transfer(since=datetime(2026, 3, 1, 13, tzinfo=timezone(HOUR))))
 
     found = transfers.find_transfer("gb.alpha.7.0.1", 1001)
-    assert found.since == NOON
-    assert found.since.tzinfo == UTC
+    assert (found.since, found.since.tzinfo) == (NOON, UTC)
 
 
-def test_a_time_without_zone_is_refused(transfers: TransferRows, a_transfer: Build) -> None:
-    with pytest.raises(StateError, match="no time zone"):
-        transfers.put_transfer(a_transfer(since=datetime(2026, 3, 1)))
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"since": datetime(2026, 3, 1)}, "no time zone"),
+        ({"remote_id": 2**63}, "too large|out of range"),
+        ({"name": "job"}, "job"),
+    ],
+    ids=["a time without zone", "too large a number", "no name of a transfer"],
+)
+def test_an_invalid_transfer_is_not_stored(
+    transfers: TransferRows, a_transfer: Build, wrong: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises((StateError, ParseError), match=reason):
+        transfers.put_transfer(a_transfer(**wrong))
+
+    assert transfers.open_transfers() == ()
 
 
-def test_a_verdict_may_be_longer_than_a_message(transfers: TransferRows, a_transfer: Build) -> None:
-    """What can be written can be read: else one long reason would stop the service."""
+def test_a_stored_verdict_longer_than_a_spool_message_can_be_read(transfers: TransferRows, a_transfer: Build) -> None:
+    """A verdict that could be written but not read would stop the service."""
     long = a_transfer(verdict=TransferMessage(outcome=TransferOutcome.ERROR, reason="x" * 10_000))
     transfers.put_transfer(long)
 
     assert transfers.open_transfers() == (long,)
 
 
-def test_a_number_that_no_column_holds_is_refused(transfers: TransferRows, a_transfer: Build) -> None:
-    with pytest.raises(StateError, match=r"too large|out of range"):
-        transfers.put_transfer(a_transfer(remote_id=2**63))
-
-    assert transfers.open_transfers() == ()
-
-
-def test_a_name_that_is_none_is_refused(transfers: TransferRows, a_transfer: Build) -> None:
-    with pytest.raises(ParseError):
-        transfers.put_transfer(a_transfer(name="job"))
-
-
-def test_the_same_name_of_two_people_is_two_transfers(transfers: TransferRows, a_transfer: Build) -> None:
+def test_transfers_of_one_name_and_two_users_are_stored_apart(transfers: TransferRows, a_transfer: Build) -> None:
     hers, his = a_transfer(uid=1001, wake="hers"), a_transfer(uid=1002, wake="his")
     transfers.put_transfer(hers)
     transfers.put_transfer(his)
@@ -118,7 +121,7 @@ def test_the_same_name_of_two_people_is_two_transfers(transfers: TransferRows, a
     assert transfers.find_transfer(his.name, 1003) is None
 
 
-def test_putting_again_replaces_every_field(transfers: TransferRows, a_transfer: Build) -> None:
+def test_storing_a_transfer_again_replaces_every_field(transfers: TransferRows, a_transfer: Build) -> None:
     transfers.put_transfer(a_transfer(since=NOON, verdict=TransferMessage(exit_status="1"), reason="first"))
     second = a_transfer(remote_id=12)
     transfers.put_transfer(second)
@@ -126,7 +129,7 @@ def test_putting_again_replaces_every_field(transfers: TransferRows, a_transfer:
     assert transfers.open_transfers() == (second,)
 
 
-def test_a_tasks_attempts_come_in_order(transfers: TransferRows, a_transfer: Build) -> None:
+def test_the_attempts_of_a_task_are_returned_in_numeric_order(transfers: TransferRows, a_transfer: Build) -> None:
     for name in ("7.0.10", "7.0.2", "7.1.1", "70.0.1"):
         transfers.put_transfer(a_transfer(name=f"gb.alpha.{name}"))
     transfers.put_transfer(a_transfer(name="gb.beta.7.0.1"))
@@ -134,7 +137,7 @@ def test_a_tasks_attempts_come_in_order(transfers: TransferRows, a_transfer: Bui
     assert [one.name for one in transfers.transfers_of_task("alpha", 7, 0)] == ["gb.alpha.7.0.2", "gb.alpha.7.0.10"]
 
 
-def test_open_and_closed_transfers_are_told_apart(transfers: TransferRows, a_transfer: Build) -> None:
+def test_open_and_closed_transfers_are_returned_by_separate_queries(transfers: TransferRows, a_transfer: Build) -> None:
     living = a_transfer(name="gb.alpha.1.0.1")
     before = a_transfer(name="gb.alpha.2.0.1", closed_at=NOON - HOUR)
     after = a_transfer(name="gb.alpha.3.0.1", closed_at=NOON)
@@ -146,8 +149,8 @@ def test_open_and_closed_transfers_are_told_apart(transfers: TransferRows, a_tra
     assert transfers.transfers_closed_since(NOON - HOUR) == (before, after)
 
 
-def test_no_question_reads_all_transfers(state_file: StateFile, tmp_path: Path) -> None:
-    """Open transfers are asked for every few seconds, with 100,000 closed ones kept."""
+def test_no_query_of_transfers_scans_the_whole_table(state_file: StateFile, tmp_path: Path) -> None:
+    """The service queries open transfers every few seconds, beside 100,000 closed transfers."""
     transfers = TransferRows(state_file)
     asked = []
     note = lambda *args: asked.append(args[2:4])  # noqa: E731 - to be removed by its name
@@ -166,7 +169,9 @@ def test_no_question_reads_all_transfers(state_file: StateFile, tmp_path: Path) 
     assert [step for step in steps if step.startswith("SCAN")] == []
 
 
-def test_what_was_kept_is_there_when_it_is_opened_again(state_url: str, a_transfer: Build) -> None:
+def test_stored_transfers_are_in_the_state_file_when_a_program_opens_the_file_again(
+    state_url: str, a_transfer: Build
+) -> None:
     first = StateFile.open(state_url)
     TransferRows(first).put_transfer(a_transfer())
     first.close()
@@ -178,7 +183,7 @@ def test_what_was_kept_is_there_when_it_is_opened_again(state_url: str, a_transf
 
 
 @pytest.mark.root
-def test_a_database_that_went_away_is_told_and_found_again(postgresql: Server, a_transfer: Build) -> None:
+def test_a_lost_database_connection_is_an_error_once_and_is_then_renewed(postgresql: Server, a_transfer: Build) -> None:
     url = postgresql.new()
     database = StateFile.open(url)
     transfers = TransferRows(database)
@@ -191,31 +196,25 @@ def test_a_database_that_went_away_is_told_and_found_again(postgresql: Server, a
     database.close()
 
 
-def test_a_transaction_is_kept_whole(database: StateFile, transfers: TransferRows, a_transfer: Build) -> None:
-    with database.transaction():
+@pytest.mark.parametrize("is_failing", [False, True])
+def test_a_transaction_stores_all_its_changes_or_none(
+    database: StateFile, transfers: TransferRows, a_transfer: Build, is_failing: bool
+) -> None:
+    with suppress(KeyError), database.transaction():
         transfers.put_transfer(a_transfer())
         transfers.add_event(TransferEvent(name="gb.alpha.7.0.1", uid=1001, at=NOON, text="sent"))
         assert len(transfers.open_transfers()) == 1
-
-    assert len(transfers.events_of_transfer("gb.alpha.7.0.1", 1001)) == 1
-
-
-def test_a_transaction_that_raises_leaves_nothing(
-    database: StateFile, transfers: TransferRows, a_transfer: Build
-) -> None:
-    def change() -> None:
-        with database.transaction():
-            transfers.put_transfer(a_transfer())
+        if is_failing:
             raise KeyError
 
-    with pytest.raises(KeyError):
-        change()
-    assert transfers.open_transfers() == ()
-    transfers.put_transfer(a_transfer())
-    assert transfers.open_transfers() == (a_transfer(),)
+    assert (
+        len(transfers.open_transfers()) == len(transfers.events_of_transfer("gb.alpha.7.0.1", 1001)) == (not is_failing)
+    )
+    transfers.put_transfer(a_transfer(uid=1002))
+    assert len(transfers.open_transfers()) == 2 - is_failing
 
 
-def test_a_failure_that_the_caller_swallows_still_undoes_all(
+def test_a_failed_change_undoes_the_transaction_even_if_the_caller_ignores_the_error(
     database: StateFile, transfers: TransferRows, a_transfer: Build
 ) -> None:
     def change() -> None:
@@ -231,7 +230,7 @@ def test_a_failure_that_the_caller_swallows_still_undoes_all(
     assert transfers.open_transfers() == ()
 
 
-def test_forgetting_keeps_what_is_open_or_young(transfers: TransferRows, a_transfer: Build) -> None:
+def test_deleting_old_transfers_keeps_open_and_recent_transfers(transfers: TransferRows, a_transfer: Build) -> None:
     for number, closed_at in enumerate((None, NOON - HOUR, NOON)):
         name = f"gb.alpha.{number}.0.1"
         transfers.put_transfer(a_transfer(name=name, closed_at=closed_at))
@@ -245,7 +244,9 @@ def test_forgetting_keeps_what_is_open_or_young(transfers: TransferRows, a_trans
     assert [len(transfers.events_of_transfer(f"gb.alpha.{n}.0.1", 1001)) for n in range(3)] == [2, 0, 2]
 
 
-def test_forgetting_removes_old_records_and_stray_events(state_file: StateFile, tmp_path: Path) -> None:
+def test_deleting_old_rows_includes_events_without_transfer_queries_and_decisions(
+    state_file: StateFile, tmp_path: Path
+) -> None:
     transfers, decisions = TransferRows(state_file), DecisionJournal(state_file)
     snapshots = ClusterQueryLog(state_file)
     for at in (NOON - HOUR, NOON):
@@ -270,19 +271,19 @@ def test_forgetting_removes_old_records_and_stray_events(state_file: StateFile, 
 
 
 class Slow:
-    """A row that says whether others could write the state file when it was made text."""
+    """A journal value that checks, when converted to text, whether other programs could write the state file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def __str__(self) -> str:
-        """Write the file as another program would that does not wait."""
+        """Lock the state file for writing without waiting."""
         with closing(sqlite3.connect(self._path, timeout=0)) as others:
             others.execute("BEGIN IMMEDIATE")
         return "they could"
 
 
-def test_a_decision_of_many_rows_is_written_as_text_before_others_have_to_wait(tmp_path: Path) -> None:
+def test_a_journal_entry_is_converted_to_text_before_the_state_file_is_locked(tmp_path: Path) -> None:
     state_file = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     decisions = DecisionJournal(state_file)
 
@@ -306,7 +307,7 @@ def a_record(**values: object) -> jobs_and_accounting.RemoteJobRunAccounting:
     return replace(known, **values)  # type: ignore[arg-type]  # the tests' own words
 
 
-def test_a_record_that_comes_twice_is_kept_once(accounting: RemoteUsageRows) -> None:
+def test_a_usage_record_that_arrives_twice_is_stored_once(accounting: RemoteUsageRows) -> None:
     for record in (a_record(), a_record(), a_record(mark="01", failed=25)):
         accounting.put_record(record, NOON)
 
@@ -314,24 +315,20 @@ def test_a_record_that_comes_twice_is_kept_once(accounting: RemoteUsageRows) -> 
     assert accounting.records_of("alpha", 7, 1) == ()
 
 
-def test_who_gives_many_jobs_one_account_fills_no_disk(accounting: RemoteUsageRows) -> None:
-    """Anybody may submit jobs there under any account."""
+def test_records_of_many_jobs_under_one_account_are_limited_and_hide_no_record_of_the_owner(
+    accounting: RemoteUsageRows,
+) -> None:
+    """Anybody may submit jobs to the remote cluster under any account."""
     for mark in range(jobs_and_accounting.PER_TRANSFER + 5):
-        known = accounting.put_record(a_record(mark=str(mark)), NOON)
+        known = accounting.put_record(a_record(mark=str(mark), owner="bob"), NOON)
 
     assert len(known) == jobs_and_accounting.PER_TRANSFER
     assert len(accounting.records_of("alpha", 7, 0)) == jobs_and_accounting.PER_TRANSFER
-
-
-def test_anothers_jobs_under_ones_account_hide_no_record_of_ones_own(accounting: RemoteUsageRows) -> None:
-    for mark in range(jobs_and_accounting.PER_TRANSFER):
-        accounting.put_record(a_record(mark=str(mark), owner="bob"), NOON)
     accounting.put_record(a_record(mark="own"), NOON)
+    assert "own" in [record.mark for record in accounting.records_of("alpha", 7, 0)]
 
-    assert "own" in [one.mark for one in accounting.records_of("alpha", 7, 0)]
 
-
-def test_old_records_are_forgotten(accounting: RemoteUsageRows) -> None:
+def test_old_usage_records_are_deleted(accounting: RemoteUsageRows) -> None:
     accounting.put_record(a_record(), NOON)
     accounting.put_record(a_record(transfer="gb.alpha.8.0.1"), NOON + HOUR)
 
@@ -341,7 +338,7 @@ def test_old_records_are_forgotten(accounting: RemoteUsageRows) -> None:
     assert len(accounting.records_of("alpha", 8, 0)) == 1
 
 
-def test_a_cursor_moves_on(accounting: RemoteUsageRows) -> None:
+def test_storing_an_accounting_position_replaces_the_clusters_last_position(accounting: RemoteUsageRows) -> None:
     for offset in (10, 20):
         cursor = jobs_and_accounting.ClusterAccountingProgress(
             cluster="beta", path="/a", place=jobs_and_accounting.AccountingFilePosition(offset=offset, inode=2**64 - 1)

@@ -1,4 +1,4 @@
-"""The state file is made, migrated, refused, and survives kill -9 and a full disk."""
+"""Creation, migration and refusal of state files, and the state file after kill -9."""
 
 import os
 import random
@@ -48,7 +48,7 @@ def transfers_in(path: Path) -> TransferRows:
 
 
 def run(code: str, path: Path) -> subprocess.Popen[bytes]:
-    """Run code with a state file `db` open and a transfer `one`, in a process of its own."""
+    """Run code in a separate process, with an open state file `db` and a transfer `one`."""
     head = """
 import sys
 from datetime import UTC, datetime
@@ -73,28 +73,30 @@ def integrity(path: Path) -> str:
     return str(sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone()[0])
 
 
-def test_only_the_owner_can_open_it(tmp_path: Path, a_transfer: Build) -> None:
+@pytest.mark.parametrize("is_begun", [False, True], ids=["no file", "an empty file"])
+def test_a_new_state_file_belongs_to_its_owner_alone(tmp_path: Path, a_transfer: Build, is_begun: bool) -> None:
+    """A process that is killed right after the creation of the file leaves an empty file."""
+    if is_begun:
+        (tmp_path / "state.db").touch(0o600)
     before = os.umask(0)
     try:
         transfers_in(tmp_path / "state.db").put_transfer(a_transfer())
     finally:
         os.umask(before)
 
-    assert {one.name: one.stat().st_mode & 0o777 for one in tmp_path.iterdir()} == {
-        "state.db": 0o600,
-        "state.db-journal": 0o600,
-    }
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert modes == {"state.db": 0o600, "state.db-journal": 0o600}
 
 
-def test_an_empty_file_becomes_a_state_file(tmp_path: Path) -> None:
-    """It is what kill -9 leaves right after the file was made."""
-    (tmp_path / "state.db").touch()
-
-    assert transfers_in(tmp_path / "state.db").open_transfers() == ()
+@pytest.fixture
+def earlier(tmp_path: Path, a_transfer: Build) -> Path:
+    """Return a state file of the present schema, with one transfer."""
+    transfers_in(tmp_path / "state.db").put_transfer(a_transfer())
+    return tmp_path / "state.db"
 
 
 def with_another_migration(folder: Path, patch: pytest.MonkeyPatch, then: str = "") -> None:
-    """Have the program know another migration, which adds a column and goes on with `then`."""
+    """Add a migration to the program, which adds a column and continues with `then`."""
     folder = shutil.copytree(state_file.MIGRATIONS, folder / "versions")
     (folder / "v0003_colour.py").write_text(MIGRATION.format(then=then))
     patch.setattr(state_file, "MIGRATIONS", str(folder))
@@ -105,54 +107,44 @@ def columns(path: Path) -> list[str]:
     return [row[1] for row in sqlite3.connect(path).execute("PRAGMA table_info(transfers)")]
 
 
-def test_a_file_of_an_earlier_schema_is_migrated(
-    tmp_path: Path, a_transfer: Build, monkeypatch: pytest.MonkeyPatch
+def test_a_program_that_acts_migrates_a_file_of_an_earlier_schema(
+    tmp_path: Path, earlier: Path, a_transfer: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a program that acts; one that only reads refuses it."""
-    path = tmp_path / "state.db"
-    transfers_in(path).put_transfer(a_transfer())
-    before = path.read_bytes()
+    """A program that only reads the state file refuses the earlier schema."""
+    before = earlier.read_bytes()
     with_another_migration(tmp_path, monkeypatch)
 
     with pytest.raises(StateError, match="wrong schema 0002; expected 0003"):
-        StateFile.open(url_of(path), is_unchanged=True)
-    assert path.read_bytes() == before
-    assert transfers_in(path).open_transfers() == (a_transfer(),)
-    assert columns(path)[-1] == "colour"
-    assert StateFile.open(url_of(path), is_unchanged=True)
+        StateFile.open(url_of(earlier), is_unchanged=True)
+    assert earlier.read_bytes() == before
+    assert transfers_in(earlier).open_transfers() == (a_transfer(),)
+    assert columns(earlier)[-1] == "colour"
+    assert StateFile.open(url_of(earlier), is_unchanged=True)
 
 
-def test_a_file_that_a_newer_program_migrated_is_refused(
-    tmp_path: Path, a_transfer: Build, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "state.db"
-    transfers_in(path).put_transfer(a_transfer())
-    with monkeypatch.context() as newer:
+def test_a_state_file_that_a_newer_program_migrated_is_refused(tmp_path: Path, earlier: Path) -> None:
+    with pytest.MonkeyPatch.context() as newer:
         with_another_migration(tmp_path, newer)
-        StateFile.open(url_of(path))
-    before = path.read_bytes()
+        StateFile.open(url_of(earlier))
+    before = earlier.read_bytes()
 
     with pytest.raises(StateError, match="schema 0003 is too new; expected at most 0002"):
-        StateFile.open(url_of(path))
-    assert path.read_bytes() == before
+        StateFile.open(url_of(earlier))
+    assert earlier.read_bytes() == before
 
 
-def test_a_migration_that_fails_leaves_the_file_as_it_was(
-    tmp_path: Path, a_transfer: Build, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "state.db"
-    transfers_in(path).put_transfer(a_transfer())
-    before = columns(path)
-    with monkeypatch.context() as newer:
+def test_a_failed_migration_leaves_the_state_file_unchanged(tmp_path: Path, earlier: Path, a_transfer: Build) -> None:
+    before = columns(earlier)
+    with pytest.MonkeyPatch.context() as newer:
         with_another_migration(tmp_path, newer, then='op.drop_table("ghosts")')
         with pytest.raises(StateError, match="no such table: ghosts"):
-            StateFile.open(url_of(path))
+            StateFile.open(url_of(earlier))
 
-    assert columns(path) == before
-    assert transfers_in(path).open_transfers() == (a_transfer(),)
+    assert columns(earlier) == before
+    assert transfers_in(earlier).open_transfers() == (a_transfer(),)
 
 
-def test_the_migrations_make_the_schema_of_the_program(database: StateFile) -> None:
+def test_the_migrations_create_the_schema_that_the_tables_of_the_program_define(database: StateFile) -> None:
     for store in ("state", "transfer", "campaigns.store", "elastic", "rebalance"):
         package = import_module(f"gridbridge.{store}")
         for module in iter_modules(package.__path__, f"{package.__name__}."):
@@ -162,16 +154,16 @@ def test_the_migrations_make_the_schema_of_the_program(database: StateFile) -> N
         assert [] == compare_metadata(MigrationContext.configure(connection), column_types.METADATA)
 
 
-def test_alembic_stays_away_when_nothing_has_to_migrate(tmp_path: Path) -> None:
-    """It costs more than all else of a short command's start."""
+def test_a_program_does_not_import_alembic_for_a_state_file_of_the_present_schema(tmp_path: Path) -> None:
+    """The import would take longer than the rest of a short command's start."""
     StateFile.open(url_of(tmp_path / "state.db"))
     out, _ = run("print('alembic' in sys.modules)", tmp_path / "state.db").communicate(timeout=60)
 
     assert out == b"False\n"
 
 
-def test_no_part_for_another_database_is_loaded() -> None:
-    """SQLAlchemy's for PostgreSQL takes as long as a command's own modules."""
+def test_the_state_package_does_not_import_sqlalchemys_code_for_postgresql() -> None:
+    """The import takes as long as the import of a command's own modules."""
     program = """
 import importlib, pkgutil, sys
 from gridbridge import state
@@ -185,8 +177,10 @@ print("sqlalchemy.dialects.postgresql" in sys.modules)
     assert ran.stdout == "False\n"
 
 
-def test_a_file_that_may_not_change_is_read_and_never_written(tmp_path: Path, a_transfer: Build) -> None:
-    """Nor is it made; a name may hold what a URI gives a meaning."""
+def test_a_state_file_opened_as_unchanged_is_read_and_neither_created_nor_written(
+    tmp_path: Path, a_transfer: Build
+) -> None:
+    """The path may contain characters with a meaning in URIs."""
     path = tmp_path / "odd?name #1.db"
     url = f"sqlite:///{path}".replace("?", "%3F").replace("#", "%23")
     with pytest.raises(StateError, match=r"no state file yet$"):
@@ -202,7 +196,7 @@ def test_a_file_that_may_not_change_is_read_and_never_written(tmp_path: Path, a_
     assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
 
 
-def test_a_server_refuses_changes_where_none_may_be_made(state_url: str) -> None:
+def test_a_database_opened_as_unchanged_refuses_changes(state_url: str) -> None:
     campaigns = CampaignRows(StateFile.open(state_url))
     unchanged = CampaignRows(StateFile.open(state_url, is_unchanged=True))
 
@@ -211,24 +205,28 @@ def test_a_server_refuses_changes_where_none_may_be_made(state_url: str) -> None
         unchanged.drop_unsent_tasks(1)
 
 
+def make_bookmarks(path: Path) -> None:
+    sqlite3.connect(path).execute("CREATE TABLE bookmarks (url TEXT)")
+
+
 @pytest.mark.parametrize(
-    ("content", "reason"),
-    [(b"#!/bin/sh\n" * 500, "file is not a database"), (b"\0" * 4096, "file is not a database")],
-    ids=["script", "zeros"],
+    ("make", "reason"),
+    [
+        (lambda path: path.write_bytes(b"#!/bin/sh\n" * 500), "file is not a database"),
+        (lambda path: path.write_bytes(b"\0" * 4096), "file is not a database"),
+        (make_bookmarks, "not a state file of gridbridge"),
+    ],
+    ids=["script", "zeros", "another program's database"],
 )
-def test_a_file_that_is_no_database_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
-    (tmp_path / "state.db").write_bytes(content)
+def test_a_file_that_is_no_state_file_is_refused_and_left_unchanged(
+    tmp_path: Path, make: Callable[[Path], object], reason: str
+) -> None:
+    make(tmp_path / "state.db")
+    before = (tmp_path / "state.db").read_bytes()
 
     with pytest.raises(StateError, match=f"state.db: {reason}"):
         StateFile.open(url_of(tmp_path / "state.db"))
-    assert (tmp_path / "state.db").read_bytes() == content
-
-
-def test_another_programs_database_is_refused(tmp_path: Path) -> None:
-    sqlite3.connect(tmp_path / "state.db").execute("CREATE TABLE bookmarks (url TEXT)")
-
-    with pytest.raises(StateError, match="not a state file of gridbridge"):
-        StateFile.open(url_of(tmp_path / "state.db"))
+    assert (tmp_path / "state.db").read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -239,33 +237,23 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
         ("sqlite://", "No such file or directory"),
         ("state.db", "Could not parse"),
         ("nosql:///state.db", "Can't load plugin"),
+        ("postgresql://gridbridge@127.0.0.1:1/gridbridge", r"psycopg.*; install gridbridge\[postgresql\]"),
+        ("postgresql://gridbridge:secret@127.0.0.1:1/gridbridge", "postgresql://"),
     ],
-    ids=["folder missing", "a folder", "no file", "no url", "no such software"],
+    ids=["folder missing", "a folder", "no file", "no url", "no such software", "driver missing", "with a password"],
 )
-def test_a_place_that_cannot_be_is_refused(url: str, reason: str) -> None:
-    with pytest.raises(StateError, match=reason):
+def test_an_unusable_url_of_the_state_file_is_refused(url: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "psycopg" in reason:
+        monkeypatch.setitem(sys.modules, "psycopg", None)
+
+    with pytest.raises(StateError, match=reason) as refused:
         StateFile.open(url)
-
-
-def test_a_password_is_not_shown() -> None:
-    with pytest.raises(StateError) as refused:
-        StateFile.open("postgresql://gridbridge:secret@127.0.0.1:1/gridbridge")
-
     assert "secret" not in str(refused.value)
 
 
-def test_a_missing_driver_is_told_with_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-
-    with pytest.raises(StateError, match=r"psycopg.*; install gridbridge\[postgresql\]"):
-        StateFile.open("postgresql://gridbridge@127.0.0.1:1/gridbridge")
-
-
-def test_a_kill_in_a_transaction_leaves_the_old_state(tmp_path: Path, a_transfer: Build) -> None:
-    """The transaction is larger than SQLite's cache, so a part of it is in the file already."""
-    path = tmp_path / "state.db"
-    transfers_in(path).put_transfer(a_transfer())
-    size = path.stat().st_size
+def test_a_kill_during_a_transaction_leaves_the_old_state(earlier: Path, a_transfer: Build) -> None:
+    """The transaction is larger than SQLite's cache, so part of the transaction is already in the file."""
+    size = earlier.stat().st_size
     child = run(
         """
 with db.transaction():
@@ -274,20 +262,20 @@ with db.transaction():
     print("written", flush=True)
     sys.stdin.read()
 """,
-        path,
+        earlier,
     )
     assert child.stdout.readline() == b"written\n"
     child.kill()
     child.wait()
-    assert path.stat().st_size > size
+    assert earlier.stat().st_size > size
 
-    assert transfers_in(path).open_transfers() == (a_transfer(),)
-    assert integrity(path) == "ok"
+    assert transfers_in(earlier).open_transfers() == (a_transfer(),)
+    assert integrity(earlier) == "ok"
 
 
 @pytest.mark.killing
-def test_a_kill_at_any_moment_leaves_whole_transactions(tmp_path: Path) -> None:
-    """Two transfers change together; the reader of the pipe knows what was committed."""
+def test_a_kill_at_any_moment_leaves_only_complete_transactions(tmp_path: Path) -> None:
+    """Each transaction changes two transfers; the child process prints each committed number."""
     path = tmp_path / "state.db"
     code = """
 last = max((one.remote_id for one in transfers.open_transfers()), default=0)
@@ -310,7 +298,7 @@ for number in range(last + 1, 1000000):
     assert integrity(path) == "ok"
 
 
-def test_two_processes_write_without_losing_anything(tmp_path: Path) -> None:
+def test_two_processes_that_write_at_once_lose_no_change(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     code = """
 for _ in range(100):

@@ -1,4 +1,4 @@
-"""The state file on a full disk, and in the hands of other users."""
+"""The state file on a full disk, and access by other users."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ def url_of(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-def test_a_folder_that_is_not_writable_is_refused(as_user: Callable[..., object], spool_folder: Path) -> None:
+def test_a_state_file_in_an_unwritable_folder_is_refused(as_user: Callable[..., object], spool_folder: Path) -> None:
     folder = spool_folder.parent / "lib"
     folder.mkdir(mode=0o755)
 
@@ -31,7 +31,7 @@ def test_a_folder_that_is_not_writable_is_refused(as_user: Callable[..., object]
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644], ids=["unreadable", "readable"])
-def test_somebody_elses_file_is_refused(as_user: Callable[..., object], spool_folder: Path, mode: int) -> None:
+def test_a_state_file_of_another_user_is_refused(as_user: Callable[..., object], spool_folder: Path, mode: int) -> None:
     folder = spool_folder.parent / "lib"
     folder.mkdir()
     folder.chmod(0o777)
@@ -42,7 +42,9 @@ def test_somebody_elses_file_is_refused(as_user: Callable[..., object], spool_fo
         as_user(10001, lambda: StateFile.open(url_of(folder / "state.db")))
 
 
-def test_a_full_disk_loses_nothing(small_disk: Path, a_transfer: Build) -> None:
+def test_a_transaction_on_a_full_disk_fails_without_losing_stored_transfers(
+    small_disk: Path, a_transfer: Build
+) -> None:
     path = small_disk / "state.db"
     database = StateFile.open(url_of(path))
     ballast = small_disk / "ballast"
@@ -64,26 +66,20 @@ def test_a_full_disk_loses_nothing(small_disk: Path, a_transfer: Build) -> None:
     assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_a_state_file_on_a_full_disk_can_be_read(small_disk: Path, a_transfer: Build) -> None:
-    url = url_of(small_disk / "state.db")
+def test_a_state_file_on_a_full_disk_is_readable_and_a_new_one_is_refused(small_disk: Path, a_transfer: Build) -> None:
+    url, new = url_of(small_disk / "state.db"), url_of(small_disk / "new.db")
     TransferRows(StateFile.open(url)).put_transfer(a_transfer())
-    fill_disk(small_disk)
+    (small_disk / "ballast").write_bytes(b"x" * shutil.disk_usage(small_disk).free)
 
     assert TransferRows(StateFile.open(url)).open_transfers() == (a_transfer(),)
-
-
-def test_a_state_file_is_made_once_there_is_room(small_disk: Path) -> None:
-    url = url_of(small_disk / "state.db")
-    ballast = fill_disk(small_disk)
-    with pytest.raises(StateError, match=r"state\.db: database or disk is full"):
-        StateFile.open(url)
-    ballast.unlink()
-
-    assert TransferRows(StateFile.open(url)).open_transfers() == ()
+    with pytest.raises(StateError, match=r"new\.db: database or disk is full"):
+        StateFile.open(new)
+    (small_disk / "ballast").unlink()
+    assert TransferRows(StateFile.open(new)).open_transfers() == ()
 
 
 def fill(database: StateFile, a_transfer: Build) -> tuple[Transfer, ...]:
-    """Put transfers until the disk is full; return those that were taken."""
+    """Store transfers until the disk is full; return the stored transfers."""
     kept: list[Transfer] = []
     while True:
         one = a_transfer(uid=len(kept), reason="x" * 4000)
@@ -94,10 +90,3 @@ def fill(database: StateFile, a_transfer: Build) -> tuple[Transfer, ...]:
                 return tuple(kept)
             raise
         kept.append(one)
-
-
-def fill_disk(folder: Path) -> Path:
-    """Leave no room on a disk."""
-    free = shutil.disk_usage(folder).free
-    (folder / "ballast").write_bytes(b"x" * free)
-    return folder / "ballast"

@@ -1,4 +1,4 @@
-"""Nobody alters, deletes, forges or delays another's message."""
+"""No user alters, deletes, forges or delays another user's message."""
 
 import os
 from collections.abc import Callable
@@ -63,10 +63,10 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
-def test_another_users_message_is_out_of_reach(
+def test_a_user_can_not_change_or_remove_another_users_message(
     spool_folder: Path, as_user: AsUser, acting_as: Acting, attack: Callable[[str], object]
 ) -> None:
-    """Even of somebody who has learnt its name."""
+    """The attacker knows the name of the message file."""
     path = as_user(ALICE, lambda: spool.send_spool_message(MESSAGE, str(spool_folder)))
 
     with pytest.raises(OSError, match=r"Operation|Permission|File exists"):
@@ -76,14 +76,16 @@ def test_another_users_message_is_out_of_reach(
     assert [(one.path, one.message) for one in letters] == [(path, MESSAGE)]
 
 
-def test_a_message_is_its_writers_whatever_it_claims(spool_folder: Path, as_user: AsUser, acting_as: Acting) -> None:
+def test_the_owner_of_the_file_is_the_sender_regardless_of_the_messages_content(
+    spool_folder: Path, as_user: AsUser, acting_as: Acting
+) -> None:
     as_user(MALLORY, lambda: spool.send_spool_message(MESSAGE, str(spool_folder)))
 
     with acting_as(SERVICE):
         assert [one.uid for one in StarterMessageInbox(str(spool_folder), 10, Clock()).read()] == [MALLORY]
 
 
-def test_a_hard_link_to_another_users_file_is_no_message(
+def test_a_hard_link_to_another_users_file_is_not_read_as_a_message(
     spool_folder: Path, as_user: AsUser, acting_as: Acting
 ) -> None:
     """Also where fs.protected_hardlinks lets people make one (proc(5)), which is the whole host's.
@@ -109,7 +111,7 @@ def test_a_hard_link_to_another_users_file_is_no_message(
 
 
 def keep_note(folder: Path) -> str:
-    """Write what looks like a message beside the spool, in a sticky folder as /tmp is."""
+    """Write a file with a message's content beside the spool, in a sticky folder like /tmp."""
     path = f"{folder}/wake/note"
     safe_files.replace_file_atomically(path, encode_transfer_message(MESSAGE))
     return path
@@ -122,7 +124,7 @@ def try_to_link(source: str, path: Path) -> None:
         return
 
 
-def test_a_symbolic_link_to_another_users_file_is_no_message(
+def test_a_symbolic_link_to_another_users_file_is_not_read_as_a_message(
     spool_folder: Path, as_user: AsUser, acting_as: Acting
 ) -> None:
     note = as_user(ALICE, lambda: keep_note(spool_folder))
@@ -134,7 +136,9 @@ def test_a_symbolic_link_to_another_users_file_is_no_message(
     assert not (spool_folder / "m.link").is_symlink()
 
 
-def test_what_the_service_cannot_open_is_removed(spool_folder: Path, as_user: AsUser, acting_as: Acting) -> None:
+def test_a_message_that_the_service_can_not_open_is_removed(
+    spool_folder: Path, as_user: AsUser, acting_as: Acting
+) -> None:
     as_user(
         MALLORY,
         lambda: safe_files.replace_file_atomically(f"{spool_folder}/m.0", encode_transfer_message(MESSAGE), mode=0),
@@ -145,7 +149,7 @@ def test_what_the_service_cannot_open_is_removed(spool_folder: Path, as_user: As
     assert os.listdir(spool_folder) == ["wake"]
 
 
-def test_others_are_served_between_the_messages_of_one(spool_folder: Path, as_user: AsUser, acting_as: Acting) -> None:
+def test_messages_of_two_users_are_returned_alternately(spool_folder: Path, as_user: AsUser, acting_as: Acting) -> None:
     for at in ("1", "2", "3"):
         as_user(MALLORY, lambda at=at: spool.send_spool_message(MESSAGE.but(at=at), str(spool_folder)))
     for at in ("8", "9"):
@@ -156,7 +160,9 @@ def test_others_are_served_between_the_messages_of_one(spool_folder: Path, as_us
     assert [one.message.at for one in letters] == ["1", "8", "2", "9", "3"]
 
 
-def test_a_flood_does_not_delay_others(spool_folder: Path, as_user: AsUser, acting_as: Acting) -> None:
+def test_one_users_100_000_messages_do_not_delay_another_users_messages(
+    spool_folder: Path, as_user: AsUser, acting_as: Acting
+) -> None:
     as_user(MALLORY, lambda: flood(spool_folder, FLOOD))
     sent = {as_user(ALICE, lambda: spool.send_spool_message(MESSAGE, str(spool_folder))) for _ in range(10)}
     inbox = StarterMessageInbox(str(spool_folder), 1000, Clock())
@@ -179,7 +185,7 @@ def flood(folder: Path, count: int) -> None:
         os.close(end)
 
 
-def test_a_full_spool_refuses_messages_and_is_relieved_by_reading(
+def test_a_full_spool_refuses_messages_until_the_service_has_read_and_removed_some(
     small_disk: Path, as_user: AsUser, acting_as: Acting
 ) -> None:
     folder = small_disk / "spool"

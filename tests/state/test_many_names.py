@@ -1,4 +1,4 @@
-"""Of a spool with very many names the inbox looks at some in each scan, and misses none."""
+"""In a spool with very many files, each scan of the inbox examines some files, and no message is missed."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ root_alone = pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives file
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a spool of which five names are looked at in each scan."""
+    """Make a spool, of which each scan examines five files."""
     monkeypatch.setattr(inboxes, "NAMES_A_SCAN", MOST)
     (tmp_path / "wake").mkdir()
     return tmp_path
@@ -32,7 +32,7 @@ def send(folder: Path, count: int, uid: int = -1) -> list[str]:
     return paths
 
 
-def test_of_very_many_names_some_are_looked_at_in_each_scan(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_scan_examines_at_most_a_fixed_number_of_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = send(folder, 22)
     looks: list[str] = []
     look = spool_reader.read_spool_file_facts
@@ -51,7 +51,7 @@ def test_of_very_many_names_some_are_looked_at_in_each_scan(folder: Path, monkey
     assert sorted(read) == sorted(sent)
 
 
-def test_messages_are_returned_once_in_all_passes(folder: Path) -> None:
+def test_each_message_is_returned_once_in_all_scans(folder: Path) -> None:
     sent = send(folder, 22)
     inbox = StarterMessageInbox(str(folder), 100, Clock())
     read = [letter.path for _ in range(15) for letter in inbox.read()]
@@ -59,7 +59,7 @@ def test_messages_are_returned_once_in_all_passes(folder: Path) -> None:
     assert sorted(read) == sorted(sent)
 
 
-def test_a_persons_limit_counts_over_a_whole_pass(folder: Path) -> None:
+def test_the_limit_of_messages_per_user_counts_over_all_scans_of_the_folder(folder: Path) -> None:
     send(folder, 22)
     inbox = StarterMessageInbox(str(folder), 7, Clock())
     read = [letter.path for _ in range(15) for letter in inbox.read()]
@@ -69,7 +69,7 @@ def test_a_persons_limit_counts_over_a_whole_pass(folder: Path) -> None:
 
 
 @root_alone
-def test_a_message_is_found_within_one_pass_however_many_another_has(folder: Path) -> None:
+def test_a_message_is_found_within_one_pass_despite_another_users_many_messages(folder: Path) -> None:
     send(folder, 40, BOB)
     hers = send(folder, 3)
     inbox = StarterMessageInbox(str(folder), 4, Clock())
@@ -78,7 +78,7 @@ def test_a_message_is_found_within_one_pass_however_many_another_has(folder: Pat
     assert sorted(letter.path for letter in read if letter.uid != BOB) == sorted(hers)
 
 
-def test_a_message_that_comes_during_a_pass_is_found_by_the_end_of_the_next(folder: Path) -> None:
+def test_a_message_that_arrives_during_a_pass_is_found_by_the_end_of_the_next_pass(folder: Path) -> None:
     send(folder, 22)
     inbox = StarterMessageInbox(str(folder), 100, Clock())
     inbox.read()
@@ -88,7 +88,7 @@ def test_a_message_that_comes_during_a_pass_is_found_by_the_end_of_the_next(fold
     assert read.count(late) == 1
 
 
-def test_full_folders_are_tried_once_in_all_passes(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_inbox_tries_to_remove_each_folder_once(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     for number in range(12):
         (folder / f"m.{number}" / "in").mkdir(parents=True)
     inbox = StarterMessageInbox(str(folder), 100, Clock())

@@ -1,4 +1,4 @@
-"""What is published can be read by whom it is for, whoever started the service."""
+"""Published files are readable for their readers, with any umask of the service."""
 
 import os
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 from gridbridge.state import drains, published_files
 
 
-def test_a_folder_has_its_mode_whatever_the_umask_is(tmp_path: Path) -> None:
-    """A service that an administrator starts has their umask; people read what it publishes."""
+def test_the_umask_does_not_change_the_modes_of_published_folders(tmp_path: Path) -> None:
+    """A service that an administrator starts has the administrator's umask."""
     before = os.umask(0o077)
     try:
         published_files.publish_file(str(tmp_path / "a/b/file"), b"", published_files.UNLISTED)

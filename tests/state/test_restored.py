@@ -1,4 +1,4 @@
-"""What root's ledger knows better is taken over in portions, between which a kill may come."""
+"""Recovery of campaign rows from root's ledger, in portions, even after a kill between two portions."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -34,7 +34,7 @@ KNOWN = {each for one in LEDGER for each in one.tasks}
 
 
 class Restored:
-    """A state file from a time when one array had been sent, with two that were begun since."""
+    """An old backup of the state file: one array was submitted before the backup, two arrays were begun afterwards."""
 
     def __init__(self, folder: Path) -> None:
         database = StateFile.open(f"sqlite:///{folder}/state.db")
@@ -46,11 +46,11 @@ class Restored:
         self.campaigns.set_array_state(self.array(1), ArraySubmissionState.RELEASED, 71)
 
     def array(self, number: int) -> CampaignArray:
-        """Look one up."""
+        """Return an array of the campaign."""
         return next(one for one in self.campaigns.arrays_of_campaign(1) if one.number == number)
 
     def take_over(self, refused: CampaignArray, portions: int = 99) -> int:
-        """Take over what is lost, until a kill after so many portions; say how many there were."""
+        """Recover lost arrays, until a kill after `portions` portions; return the number of all portions."""
         found = plan_recovery_from_root_ledger(
             1, self.tries.read_stored_campaign(1), LEDGER, NOON, refused=refused, most=AN_ARRAY
         )
@@ -59,7 +59,7 @@ class Restored:
         return len(found)
 
     def waiting(self) -> list[tuple[int, int]]:
-        """Return each task that waits, with its next attempt."""
+        """Return each waiting task with the number of its next attempt."""
         return sorted(
             (task, one.attempt)
             for one in self.campaigns.list_unsent_tasks(1)
@@ -67,7 +67,7 @@ class Restored:
         )
 
     def sent(self) -> set[tuple[object, ...]]:
-        """Return all that is known of attempts."""
+        """Return task, attempt, array, index and outcome of all recorded attempts."""
         names = ("task", "attempt", "array", "place", "outcome")
         rows = self.database.rows(ATTEMPTS.select())
         return {tuple(row[name] for name in names) for row in rows}
@@ -80,8 +80,8 @@ def _restored(tmp_path: Path) -> Iterator[Restored]:
     one.database.close()
 
 
-def test_all_that_was_lost_is_known_again(restored: Restored) -> None:
-    """Each task waits, or is at one place, or is there with its copy."""
+def test_all_lost_attempts_are_recovered_from_roots_ledger(restored: Restored) -> None:
+    """Each task waits, or has one pending attempt, or has a pending attempt with its speculative copy."""
     portions = restored.take_over(restored.array(2))
 
     pending = [(task, attempt) for task, attempt, *_, how in restored.sent() if how == "pending"]
@@ -94,10 +94,10 @@ def test_all_that_was_lost_is_known_again(restored: Restored) -> None:
 
 
 @pytest.mark.parametrize("portions", range(1, 7))
-def test_a_kill_between_two_portions_leaves_a_state_that_is_gone_on_from(
+def test_a_recovery_that_was_killed_between_two_portions_can_be_continued(
     restored: Restored, tmp_path: Path, portions: int
 ) -> None:
-    """What is still lost waits: the ledger refuses it once more, whatever array has it by then."""
+    """Tasks whose attempts are still lost wait; the ledger refuses these attempts again for any array."""
     (tmp_path / "whole").mkdir()
     whole = Restored(tmp_path / "whole")
     whole.take_over(whole.array(2))
@@ -112,8 +112,7 @@ def test_a_kill_between_two_portions_leaves_a_state_that_is_gone_on_from(
     assert (restored.sent(), restored.waiting()) == (whole.sent(), whole.waiting())
 
 
-def test_a_task_that_had_ended_ends_anew_with_what_the_ledger_has_of_it(restored: Restored) -> None:
-    """Else it would be counted twice: it had failed before it was tried again, or copied."""
+def test_a_recovered_attempt_of_an_ended_task_is_not_counted_twice(restored: Restored) -> None:
     first, second, *_ = restored.campaigns.unfinished_attempts(restored.array(1))
     ended = [
         replace(one, outcome=outcome)
@@ -128,8 +127,8 @@ def test_a_task_that_had_ended_ends_anew_with_what_the_ledger_has_of_it(restored
     assert (found.ended, found.failed) == (1, 0)
 
 
-def test_a_task_that_was_cancelled_as_it_waited_is_known_where_it_was_sent(restored: Restored) -> None:
-    """Its owner wants it no more: it is to be deleted there."""
+def test_a_recovered_attempt_of_a_cancelled_task_is_marked_for_deletion(restored: Restored) -> None:
+    """The owner cancelled the task while the state file listed the task as waiting."""
     undone = plan_recovery_from_root_ledger(1, restored.tries.read_stored_campaign(1), (LEDGER[0],), NOON)
     for one in undone:
         restored.tries.import_recovery_step(one)

@@ -1,4 +1,4 @@
-"""The writers' half of the spool: messages, and the FIFOs that starters sleep on."""
+"""Messages to the spool, and the FIFOs on which starters wait."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -15,21 +15,21 @@ MESSAGE = TransferMessage(kind=TransferMessageKind.INTENT, transfer="gb.alpha.7.
 
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
-    """Make a spool of our own."""
+    """Make a spool for one test."""
     (tmp_path / "wake").mkdir()
     return str(tmp_path)
 
 
 @pytest.fixture
 def asleep(folder: str) -> Iterator[tuple[str, int]]:
-    """Sleep on a FIFO as the starter does; return its name and our end."""
+    """Wait on a FIFO as the starter does; yield the FIFO's name and the open file descriptor."""
     name = spool.create_starter_wake_fifo(folder)
     end = os.open(f"{folder}/wake/{name}", os.O_RDWR | os.O_NONBLOCK)
     yield name, end
     os.close(end)
 
 
-def test_a_message_lies_whole_under_a_name_of_its_own(folder: str) -> None:
+def test_each_message_is_a_complete_file_with_a_unique_name(folder: str) -> None:
     paths = {spool.send_spool_message(MESSAGE, folder) for _ in range(3)}
 
     assert len(paths) == 3
@@ -37,7 +37,7 @@ def test_a_message_lies_whole_under_a_name_of_its_own(folder: str) -> None:
     assert all(os.path.basename(path).startswith("m.") for path in paths)
 
 
-def test_a_sleeper_is_woken_by_one_byte(folder: str, asleep: tuple[str, int]) -> None:
+def test_a_waiting_starter_is_woken_by_one_byte(folder: str, asleep: tuple[str, int]) -> None:
     name, end = asleep
 
     assert spool.is_starter_asleep(name, os.getuid(), folder)
@@ -45,7 +45,7 @@ def test_a_sleeper_is_woken_by_one_byte(folder: str, asleep: tuple[str, int]) ->
     assert os.read(end, 10) == b"\n"
 
 
-def test_a_full_fifo_blocks_nobody(folder: str, asleep: tuple[str, int]) -> None:
+def test_waking_a_starter_with_a_full_fifo_does_not_block(folder: str, asleep: tuple[str, int]) -> None:
     name, end = asleep
     with suppress(BlockingIOError):
         while os.write(end, b"x" * 65536):
@@ -54,7 +54,7 @@ def test_a_full_fifo_blocks_nobody(folder: str, asleep: tuple[str, int]) -> None
     assert spool.wake_starter(name, folder)
 
 
-def test_another_users_fifo_is_not_touched(folder: str, asleep: tuple[str, int]) -> None:
+def test_a_fifo_of_another_user_is_not_written(folder: str, asleep: tuple[str, int]) -> None:
     name, end = asleep
 
     assert not spool.is_starter_asleep(name, os.getuid() + 1, folder)
@@ -73,7 +73,9 @@ SQUATS = {
 
 
 @pytest.mark.parametrize("squat", SQUATS.values(), ids=SQUATS.keys())
-def test_whatever_else_lies_there_is_nobody_asleep(folder: str, squat: Callable[[str], object]) -> None:
+def test_a_path_that_is_no_fifo_with_a_reader_means_that_no_starter_waits(
+    folder: str, squat: Callable[[str], object]
+) -> None:
     squat(f"{folder}/wake/f0")
 
     assert not spool.is_starter_asleep("f0", os.getuid(), folder)
@@ -82,13 +84,13 @@ def test_whatever_else_lies_there_is_nobody_asleep(folder: str, squat: Callable[
 
 
 @pytest.mark.parametrize("name", ["", "../wake", "a/b", ".", "x" * 5000])
-def test_a_name_that_is_none_reaches_nothing(folder: str, name: str) -> None:
+def test_an_invalid_name_of_a_fifo_opens_no_file(folder: str, name: str) -> None:
     assert not spool.wake_starter(name, folder)
     assert not spool.is_starter_asleep(name, os.getuid(), folder)
     spool.remove_starter_wake_fifo(name, folder)
 
 
-def test_a_fifo_is_removed_with_its_transfer(folder: str) -> None:
+def test_a_removed_fifo_can_be_removed_again(folder: str) -> None:
     name = spool.create_starter_wake_fifo(folder)
     spool.remove_starter_wake_fifo(name, folder)
     spool.remove_starter_wake_fifo(name, folder)

@@ -67,12 +67,7 @@ def plan_moves_for_target(
 
 
 def check_target_and_plan_moves(
-    where: str,
-    snapshot: PlacementSnapshot,
-    rules: RebalanceSection,
-    question: RebalanceTarget,
-    *,
-    why_none: str = "",
+    where: str, snapshot: PlacementSnapshot, rules: RebalanceSection, question: RebalanceTarget, *, why_none: str = ""
 ) -> RebalancePlanWithInputs:
     """Plan the moves for a round, a host or a job; if `why_none` gives a reason, the plan is empty.
 

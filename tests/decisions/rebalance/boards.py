@@ -1,4 +1,4 @@
-"""Snapshots for the tests of rebalancing, small ones from a few words."""
+"""Builders of small placement snapshots for the tests of rebalancing."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ def job(name: str = "one", **more: object) -> PlacementJobOrDataset:
 
 
 def tasks(counts: Mapping[str, int], name: str = "one", size: int = GB, **more: object) -> list[PlacementTask]:
-    """Return tasks of a job: so many live ones at each host, numbered from 1."""
+    """Return tasks of one job, numbered from 1; `counts` has each host's number of main copies."""
     places = [place for place, count in counts.items() for _ in range(count)]
     return [
         PlacementTask(job=name, number=number, live=place, size_bytes=size, **more)  # type: ignore[arg-type]  # words
@@ -42,7 +42,7 @@ def snapshot(
     jobs: Iterable[PlacementJobOrDataset] | None = None,
     recent: RecentPlacementMoveTimes | None = None,
 ) -> PlacementSnapshot:
-    """Return a snapshot; the jobs are those of the tasks, unless some are given."""
+    """Return a placement snapshot; without `jobs`, the snapshot has one job for each job name of the tasks."""
     listed = tuple(of)
     known = {task.job for task in listed}
     return PlacementSnapshot(

@@ -1,4 +1,4 @@
-"""A round that nobody asked for: which host is served, what holds it up, why nothing moves."""
+"""Automatic rounds: which host the round chooses, what delays balancing, and why a round moves nothing."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -38,7 +38,7 @@ HELD_UP: dict[str, tuple[PlacementHostState, PlacementTask]] = {
 
 
 @pytest.mark.parametrize(("state", "task"), HELD_UP.values(), ids=HELD_UP.keys())
-def test_a_host_from_which_nothing_can_be_moved_holds_up_no_other(
+def test_a_failed_host_without_movable_tasks_does_not_delay_the_next_host(
     state: PlacementHostState, task: PlacementTask
 ) -> None:
     first = host("a", state=state, used_bytes=1005 * GB)
@@ -49,7 +49,9 @@ def test_a_host_from_which_nothing_can_be_moved_holds_up_no_other(
 
 
 @pytest.mark.parametrize(("state", "task"), HELD_UP.values(), ids=HELD_UP.keys())
-def test_nor_does_it_hold_up_that_hosts_are_evened_out(state: PlacementHostState, task: PlacementTask) -> None:
+def test_a_failed_host_without_movable_tasks_does_not_delay_balancing(
+    state: PlacementHostState, task: PlacementTask
+) -> None:
     first, low = host("a", state=state, used_bytes=1005 * GB), [host("c", 0.5), host("d", 0.5)]
     uneven = tasks({"c": 9}, name="two")
 
@@ -58,7 +60,7 @@ def test_nor_does_it_hold_up_that_hosts_are_evened_out(state: PlacementHostState
     assert {("c", "d")} == {(source, target) for _, _, source, target in steps(advice)}
 
 
-def test_a_host_whose_tasks_wait_for_room_holds_that_up_and_says_why() -> None:
+def test_balancing_waits_for_a_drained_host_whose_tasks_find_no_room() -> None:
     large = replace(WAITS, size_bytes=900 * GB)
     low = [host("c", 0.5), host("d", 0.5)]
 
@@ -69,7 +71,7 @@ def test_a_host_whose_tasks_wait_for_room_holds_that_up_and_says_why() -> None:
     assert "900 GB are more than 75% of what is free at c" == reasons(advice)[1, "c"]
 
 
-def test_a_round_that_moves_nothing_says_why_each_host_and_job_could_not() -> None:
+def test_a_round_without_moves_reports_the_reason_for_each_task() -> None:
     stay = [job(is_autobalanced=False)]
     seen = snapshot([host("c", 0.5), host("d", 0.5)], tasks({"c": 6}), stay)
 
@@ -79,7 +81,7 @@ def test_a_round_that_moves_nothing_says_why_each_host_and_job_could_not() -> No
     assert {"the owner wants the job to stay"} == set(reasons(advice).values())
 
 
-def test_the_lightest_host_is_served_before_the_heaviest_one() -> None:
+def test_the_lightest_host_is_balanced_before_the_heaviest_host() -> None:
     places = [host("a", 0.9), host("b", 0.2), host("c", 0.5)]
 
     advice = plan_automatic_round(snapshot(places, tasks({"a": 5}, size=50 * GB)), RULES)
@@ -105,7 +107,7 @@ LONG_AGO = NOW - timedelta(hours=30)  # so that no host is evened out by it
         pytest.param(2, {}, UNEVEN, 11.9, "small", id="level 2: rebalanced of late"),
     ],
 )
-def test_one_job_is_evened_out_unasked(
+def test_an_automatic_round_spreads_the_tasks_of_one_job(
     level: int, wide: dict[str, Any], counts: dict[str, int], rested: float | None, expected: str
 ) -> None:
     every = [job("wide", last_run=LONG_AGO), job("small", last_run=LONG_AGO)]
@@ -141,13 +143,15 @@ def _seen(state: PlacementHostState, task: PlacementTask) -> PlacementSnapshot:
     ],
     ids=["none", "drained", "replica", "runs", "dead", "lost", "full", "moving"],
 )
-def test_what_has_failed_or_is_under_way_comes_first(seen: PlacementSnapshot, why: str) -> None:
+def test_balancing_waits_for_running_moves_and_for_failed_hosts_with_waiting_tasks(
+    seen: PlacementSnapshot, why: str
+) -> None:
     assert why_host_balancing_waits(seen).startswith(why)
     assert bool(why) == bool(why_host_balancing_waits(seen))
 
 
-def test_a_disk_that_is_measured_as_full_is_emptied_whatever_its_state_says() -> None:
-    """At most 10 GB are free; once there are more it is like the others again."""
+def test_a_host_counts_as_full_by_its_measured_free_bytes_not_by_its_state() -> None:
+    """A host is full with at most 10 GB of free disk."""
     full, roomy = host("a", 1.0), host("a", 0.5, state=PlacementHostState.DISK_FULL)
     others = [host("b", 0.2), host("c", 0.2)]
     few = tasks({"a": 3}, size=GB // 2)

@@ -1,4 +1,4 @@
-"""What a round costs: how often it goes over all tasks, and how much of it is listed."""
+"""Costs of a rebalancing round: the number of passes over all tasks, and the length of the list of refusals."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,18 +22,18 @@ RUNNING = PlacementTaskState.RUNNING
 
 
 class Passed(tuple[PlacementTask, ...]):
-    """Tasks that know how often somebody went over all of them."""
+    """A tuple of tasks that counts the iterations over all tasks."""
 
     passes = 0
 
     def __iter__(self) -> Iterator[PlacementTask]:
-        """Go over them."""
+        """Count the iteration, and iterate."""
         type(self).passes += 1
         return super().__iter__()
 
 
 def passes(seen: PlacementSnapshot) -> int:
-    """Return how often a round that moves nothing goes over all tasks."""
+    """Return how many times a round without moves iterates over all tasks."""
     Passed.passes = 0
     advice = plan_automatic_round(replace(seen, tasks=Passed(seen.tasks)), RULES)
     assert not advice.moves
@@ -41,29 +41,29 @@ def passes(seen: PlacementSnapshot) -> int:
 
 
 def running_jobs(count: int) -> PlacementSnapshot:
-    """Return so many jobs that are uneven, and of which no task waits."""
+    """Return a snapshot with `count` uneven jobs whose tasks all run."""
     names = [f"job{number}" for number in range(count)]
     places = [host("a"), host("b")]
     return snapshot(places, [one for name in names for one in tasks({"a": 4}, name, state=RUNNING)])
 
 
 def drained(count: int) -> PlacementSnapshot:
-    """Return so many hosts that are drained, with a task each that runs."""
+    """Return a snapshot with `count` drained hosts; each host has one running task."""
     places = [host(f"h{number}", state=PlacementHostState.DRAIN) for number in range(count)]
     counts = {one.name: 1 for one in places}
     return snapshot([*places, host("z")], tasks(counts, state=RUNNING))
 
 
-def test_a_round_goes_over_all_tasks_as_often_for_many_uneven_jobs_as_for_one() -> None:
+def test_the_number_of_passes_over_all_tasks_does_not_grow_with_the_uneven_jobs() -> None:
     assert passes(running_jobs(1)) == passes(running_jobs(30))
 
 
-def test_a_round_goes_over_all_tasks_as_often_for_many_failed_hosts_as_for_one() -> None:
+def test_the_number_of_passes_over_all_tasks_does_not_grow_with_the_failed_hosts() -> None:
     assert passes(drained(1)) == passes(drained(30))
 
 
-def test_a_host_that_takes_nothing_refuses_a_job_once() -> None:
-    """It rests: whichever task it would be, it gets none."""
+def test_a_target_host_that_accepts_no_task_is_reported_once_per_job() -> None:
+    """The target has just received a task, so the target would refuse every task of the job."""
     places = [host("a"), host("b")]
     resting = RecentPlacementMoveTimes(hosts={"b": NOW})
 
@@ -72,7 +72,7 @@ def test_a_host_that_takes_nothing_refuses_a_job_once() -> None:
     assert reasons(advice) == {(1, "b"): "b got a task less than 180 s ago"}
 
 
-def test_of_what_is_refused_the_first_are_listed() -> None:
+def test_the_plan_lists_at_most_a_fixed_number_of_refusals() -> None:
     many = tasks({"a": MAX_LISTED_REFUSALS + 5}, state=RUNNING)
 
     advice = plan_job_repair_or_spread(snapshot([host("a"), host("b")], many), "one", RULES)
@@ -81,8 +81,7 @@ def test_of_what_is_refused_the_first_are_listed() -> None:
     assert f"job one has all its replicas: nothing can be moved; {UNLISTED}" == advice.sentence
 
 
-def test_hosts_of_few_slots_have_the_same_share_in_a_round_as_by_themselves() -> None:
-    """A round knows shares by slots; where a job may go counts as well."""
+def test_a_hosts_fair_share_counts_only_the_hosts_allowed_for_the_job() -> None:
     places = [PlacementHost(name=name, slots=slots) for name, slots in (("a", 8), ("b", 8), ("c", 4))]
     one = job(hosts=frozenset("ac"), last_run=LATELY)
 

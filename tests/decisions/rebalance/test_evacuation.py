@@ -1,4 +1,4 @@
-"""What leaves a host that fails: few at once, and losses are said beforehand."""
+"""Evacuation of failed hosts: few moves at once, and losses are reported beforehand."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -22,7 +22,7 @@ OTHERS = [host("b", 0.4), host("c", 0.2)]
 TASK = PlacementTask(job="one", number=1, live="a", size_bytes=GB)
 
 
-def test_a_replica_takes_the_place_of_a_dead_hosts_live_copy() -> None:
+def test_a_replica_becomes_the_main_copy_of_a_task_whose_host_is_dead() -> None:
     seen = snapshot([DEAD, *OTHERS], [replace(TASK, replicas=("b",))], [job(replicas=1)])
 
     assert [("live", 1, "a", "b"), ("replica", 1, "b", "c")] == steps(plan_host_evacuation(seen, "a", RULES))
@@ -48,7 +48,7 @@ EVACUATED = {
 
 
 @pytest.mark.parametrize(("places", "task", "step"), EVACUATED.values(), ids=EVACUATED)
-def test_what_a_host_had_is_made_again_elsewhere(
+def test_the_copies_of_a_failed_host_are_made_again_on_other_hosts(
     places: list[PlacementHost], task: PlacementTask, step: tuple[str, int, str, str]
 ) -> None:
     seen = snapshot(places, [task], [job(replicas=len(task.replicas))])
@@ -56,8 +56,8 @@ def test_what_a_host_had_is_made_again_elsewhere(
     assert [step] == steps(plan_host_evacuation(seen, "a", RULES))
 
 
-def test_what_has_no_replica_is_lost_and_told_before_anything_is_done() -> None:
-    """A task that has no data yet only begins elsewhere."""
+def test_a_task_with_data_but_without_replica_is_reported_as_lost() -> None:
+    """A task without data starts on another host."""
     copies = [TASK, replace(TASK, number=2, size_bytes=0)]
 
     advice = plan_host_evacuation(snapshot([DEAD, *OTHERS], copies), "a", RULES)
@@ -68,7 +68,7 @@ def test_what_has_no_replica_is_lost_and_told_before_anything_is_done() -> None:
 
 
 @pytest.mark.parametrize("sizes", [{}, {"max_bytes": 0}], ids=["disks are known", "no disk is known"])
-def test_nothing_is_done_while_another_host_that_is_down_may_have_the_data(sizes: dict[str, int]) -> None:
+def test_an_evacuation_waits_while_a_down_host_may_hold_copies_of_the_same_tasks(sizes: dict[str, int]) -> None:
     places = [replace(one, **sizes) for one in (DEAD, *OTHERS, host("d", is_up=False))]
     seen = snapshot(places, [replace(TASK, replicas=("d",))], [job(replicas=1)])
 
@@ -78,7 +78,7 @@ def test_nothing_is_done_while_another_host_that_is_down_may_have_the_data(sizes
     assert "a: d is down and has copies of the same tasks" in advice.sentence
 
 
-def test_the_smallest_go_first_and_six_at_once_with_those_on_their_way() -> None:
+def test_an_evacuation_moves_the_smallest_tasks_first_and_at_most_six_at_once() -> None:
     copies = [replace(TASK, number=n, size_bytes=(20 - n) * GB) for n in range(1, 12)]
     copies = [replace(one, replicas=("b",)) for one in copies]
     moving = PlacementTask(job="one", number=99, live="b", state=PlacementTaskState.MOVING)
@@ -89,7 +89,7 @@ def test_the_smallest_go_first_and_six_at_once_with_those_on_their_way() -> None
     assert [11, 11, 10, 10, 9] == [number for _, number, _, _ in found]
 
 
-def test_what_is_on_its_way_is_left_alone_though_its_host_is_dead() -> None:
+def test_a_moving_task_of_a_dead_host_is_not_moved_again() -> None:
     moving = replace(TASK, state=PlacementTaskState.MOVING, replicas=("b",))
 
     advice = plan_host_evacuation(snapshot([DEAD, *OTHERS], [moving], [job(replicas=1)]), "a", RULES)
@@ -98,7 +98,7 @@ def test_what_is_on_its_way_is_left_alone_though_its_host_is_dead() -> None:
     assert {(1, ""): "the task is moving"} == reasons(advice)
 
 
-def test_a_drained_host_gives_all_though_owners_want_them_to_stay() -> None:
+def test_a_drained_host_is_evacuated_against_the_wish_of_the_jobs_owner() -> None:
     places = [host("a", state=PlacementHostState.DRAIN), *OTHERS]
     seen = snapshot(places, tasks({"a": 8}), [job(is_autobalanced=False)])
 
@@ -108,7 +108,7 @@ def test_a_drained_host_gives_all_though_owners_want_them_to_stay() -> None:
     assert "2 tasks stay at a" in advice.sentence
 
 
-def test_a_full_host_gives_two_at_once_until_it_is_not_full() -> None:
+def test_a_full_host_gives_away_at_most_two_tasks_at_once_until_enough_disk_is_free() -> None:
     full = host("a", used_bytes=DISK - 5 * GB, state=PlacementHostState.DISK_FULL)
 
     def given(size: int) -> int:
@@ -122,7 +122,7 @@ def test_a_full_host_gives_two_at_once_until_it_is_not_full() -> None:
     assert () == plan_host_evacuation(snapshot([freed, *OTHERS], tasks({"a": 9})), "a", RULES).moves
 
 
-def test_a_host_whose_data_the_others_have_no_room_for_keeps_it() -> None:
+def test_a_host_keeps_its_data_if_the_other_hosts_lack_room() -> None:
     places = [host("a", 0.9, state=PlacementHostState.DRAIN), host("b", 0.8)]
 
     advice = plan_host_evacuation(snapshot(places, tasks({"a": 3})), "a", RULES)
@@ -130,7 +130,7 @@ def test_a_host_whose_data_the_others_have_no_room_for_keeps_it() -> None:
     assert "a: the other hosts have no room for 900 GB: nothing is moved" == advice.sentence
 
 
-def test_that_no_other_host_takes_anything_is_told() -> None:
+def test_an_evacuation_reports_that_no_other_host_accepts_copies() -> None:
     places = [host(name, state=PlacementHostState.DRAIN, is_shared=True) for name in "ab"]
     found = plan_host_evacuation(snapshot(places, [TASK]), "a", RULES)
 
@@ -139,7 +139,7 @@ def test_that_no_other_host_takes_anything_is_told() -> None:
     assert told == found.sentence
 
 
-def test_a_round_serves_dead_hosts_then_full_ones_then_drained_ones() -> None:
+def test_a_round_evacuates_dead_hosts_before_full_hosts_before_drained_hosts() -> None:
     dead, full, drained = (
         host("d", state=PlacementHostState.DEAD),
         host("f", used_bytes=DISK - 5 * GB, state=PlacementHostState.DISK_FULL),
@@ -154,7 +154,7 @@ def test_a_round_serves_dead_hosts_then_full_ones_then_drained_ones() -> None:
     assert ["d", "f", "n"] == [served("d", "f", "n"), served("f", "n"), served("n")]
 
 
-def test_a_round_begins_nothing_while_tasks_move_or_at_level_0() -> None:
+def test_a_round_begins_no_move_at_level_0_or_while_tasks_are_moving() -> None:
     moving = [*tasks({"a": 9}), PlacementTask(job="one", number=99, state=PlacementTaskState.MOVING)]
     places = [host(name) for name in "abc"]
 
@@ -168,7 +168,7 @@ def test_a_round_begins_nothing_while_tasks_move_or_at_level_0() -> None:
     )
 
 
-def test_a_task_whose_live_copy_is_nowhere_is_lost_with_its_only_replica() -> None:
+def test_a_task_without_main_copy_is_lost_with_the_host_of_its_only_replica() -> None:
     seen = snapshot([DEAD, *OTHERS], [replace(TASK, live="nowhere", replicas=("a",))])
 
     advice = plan_host_evacuation(seen, "a", RULES)
@@ -177,7 +177,7 @@ def test_a_task_whose_live_copy_is_nowhere_is_lost_with_its_only_replica() -> No
     assert "1 task can't be saved" in advice.sentence
 
 
-def test_a_full_disk_gives_no_more_for_having_got_a_replica() -> None:
+def test_a_full_host_gives_away_no_more_tasks_because_of_a_recent_replica() -> None:
     full = host("a", state=PlacementHostState.DISK_FULL, used_bytes=1010 * GB - 9 * GB)
     lately = RecentPlacementMoveTimes(replicated={"a": NOW - timedelta(minutes=1)})
     seen = snapshot([full, *OTHERS], tasks({"a": 9}, size=2 * GB), recent=lately)

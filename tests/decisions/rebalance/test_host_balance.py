@@ -1,4 +1,4 @@
-"""Host rebalancing, rule by rule of Hydra's document "Spawn Balancing"."""
+"""Balancing of one host, with a test for each rule of Hydra's document "Spawn Balancing"."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -9,6 +9,7 @@ from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementHostState,
+    PlacementJobOrDataset,
     PlacementTask,
     PlacementTaskState,
     RecentPlacementMoveTimes,
@@ -22,7 +23,7 @@ LIGHT = [host("full", 0.8), host("mid", 0.6), host("low", 0.1)]
 
 
 def one_to_low(task: PlacementTask, *, hosts: list[PlacementHost] = HEAVY, **more: object) -> str:
-    """Return why the only task on the full host does not go to the low one; empty: it goes."""
+    """Return why the only task on host full is not moved to host low; empty if the task is moved."""
     jobs = more.pop("jobs", None)
     seen = snapshot(hosts, [task], jobs or [job(max_per_host=5)])  # type: ignore[arg-type]  # words
     advice = plan_host_balance(replace(seen, **more), "full", RULES)  # type: ignore[arg-type]  # words
@@ -36,14 +37,10 @@ def one_to_low(task: PlacementTask, *, hosts: list[PlacementHost] = HEAVY, **mor
 TASK = PlacementTask(job="one", number=1, live="full", size_bytes=100 * GB)
 
 
-def test_a_heavy_disk_gives_to_the_emptiest_hosts() -> None:
-    """One in five hosts, and one at least, is looked at on the other side."""
-    assert "" == one_to_low(TASK)
-
-
 @pytest.mark.parametrize(
     ("task", "reason"),
     [
+        (TASK, ""),
         (replace(TASK, state=PlacementTaskState.RUNNING), "the task is running"),
         (replace(TASK, state=PlacementTaskState.UNKNOWN), "the task is in an unknown state"),
         (replace(TASK, replicas=("low",)), "low has a copy of the task"),
@@ -53,16 +50,19 @@ def test_a_heavy_disk_gives_to_the_emptiest_hosts() -> None:
         (replace(TASK, size_bytes=301 * GB), "the move would exceed this round's limit of bytes"),
     ],
 )
-def test_a_copy_that_may_not_go_says_why(task: PlacementTask, reason: str) -> None:
+def test_state_copies_and_size_of_a_task_decide_whether_the_task_is_moved(task: PlacementTask, reason: str) -> None:
     assert reason == one_to_low(task)
 
 
-def test_an_owners_wish_that_it_stays_is_respected() -> None:
-    assert "the owner wants the job to stay" == one_to_low(TASK, jobs=[job(is_autobalanced=False)])
-
-
-def test_a_target_with_its_share_of_the_job_gets_no_more() -> None:
-    assert "low has its share of the job, 0" == one_to_low(TASK, jobs=[job(max_per_host=0)])
+@pytest.mark.parametrize(
+    ("of", "reason"),
+    [
+        (job(is_autobalanced=False), "the owner wants the job to stay"),
+        (job(max_per_host=0), "low has its share of the job, 0"),
+    ],
+)
+def test_settings_of_the_job_forbid_a_move(of: PlacementJobOrDataset, reason: str) -> None:
+    assert reason == one_to_low(TASK, jobs=[of])
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,9 @@ def test_a_target_with_its_share_of_the_job_gets_no_more() -> None:
         ({"max_bytes": 20 * GB, "used_bytes": 0}, "low has no more than 20 GB free"),
     ],
 )
-def test_a_target_that_takes_nothing_says_why(change: dict[str, object], reason: str) -> None:
+def test_state_and_free_disk_of_a_target_decide_whether_the_target_accepts_a_task(
+    change: dict[str, object], reason: str
+) -> None:
     low = replace(HEAVY[2], **change)  # type: ignore[arg-type]  # words
 
     assert reason == one_to_low(TASK, hosts=[HEAVY[0], low])
@@ -91,11 +93,13 @@ def test_a_target_that_takes_nothing_says_why(change: dict[str, object], reason:
     ],
     ids=["just now", "a task, by a clock that was ahead", "a replica, by a clock that was ahead"],
 )
-def test_a_host_that_got_a_task_just_now_gets_no_other(kind: str, ago: timedelta, reason: str) -> None:
+def test_a_host_that_received_a_task_within_the_pause_receives_no_other_task(
+    kind: str, ago: timedelta, reason: str
+) -> None:
     assert reason == one_to_low(TASK, recent=RecentPlacementMoveTimes(**{kind: {"low": NOW - ago}}))
 
 
-def test_no_round_moves_more_copies_and_bytes_than_it_may() -> None:
+def test_a_round_stays_within_its_limits_of_moves_and_bytes() -> None:
     many = snapshot(HEAVY, tasks({"full": 100}, size=GB), [job(max_per_host=99)])
     large = snapshot(HEAVY, tasks({"full": 6}, size=120 * GB), [job(max_per_host=99)])
 
@@ -103,7 +107,7 @@ def test_no_round_moves_more_copies_and_bytes_than_it_may() -> None:
     assert 2 == len(plan_host_balance(large, "full", RULES).moves)
 
 
-def test_a_copy_too_large_for_what_is_left_is_passed_by() -> None:
+def test_a_task_larger_than_the_remaining_bytes_of_the_round_is_skipped() -> None:
     sizes = (200, 150, 90)
     copies = [replace(TASK, number=n, size_bytes=size * GB) for n, size in enumerate(sizes, 1)]
     seen = snapshot(HEAVY, copies, [job(replicas=2)])
@@ -111,7 +115,7 @@ def test_a_copy_too_large_for_what_is_left_is_passed_by() -> None:
     assert [1, 3] == [number for _, number, _, _ in steps(plan_host_balance(seen, "full", RULES))]
 
 
-def test_no_target_gets_as_full_as_its_source_was() -> None:
+def test_a_move_must_not_fill_the_target_as_much_as_the_source() -> None:
     pair = [host("full", 0.6), host("low", 0.4)]
     seen = snapshot(pair, [replace(TASK, size_bytes=250 * GB)], [job(max_per_host=9)])
 
@@ -120,18 +124,12 @@ def test_no_target_gets_as_full_as_its_source_was() -> None:
     assert "low would be as full as full" == told[1, "low"]
 
 
-def test_a_light_disk_takes_one_copy_from_each_of_the_fullest() -> None:
+def test_a_lightly_used_host_takes_one_task_from_each_of_the_fullest_hosts() -> None:
     rules = replace(RULES, other_extreme=0.6)
     copies = [*tasks({"full": 3, "mid": 3}, size=60 * GB)]
     seen = snapshot(LIGHT, copies, [job(max_per_host=9)])
 
     assert [("live", 1, "full", "low"), ("live", 4, "mid", "low")] == steps(plan_host_balance(seen, "low", rules))
-
-
-def test_copies_whose_job_is_not_listed_stay() -> None:
-    advice = plan_host_balance(snapshot([host("a"), host("b")], tasks({"a": 1}, "gone"), []), "a", RULES)
-
-    assert ([], {(1, ""): "the snapshot lacks the task's job"}) == (steps(advice), reasons(advice))
 
 
 @pytest.mark.parametrize(
@@ -143,10 +141,10 @@ def test_copies_whose_job_is_not_listed_stay() -> None:
         ({"a": 1, "b": 2, "c": 2}, "a", []),
     ],
 )
-def test_a_host_like_the_others_gets_its_fair_portion_of_active_jobs(
+def test_a_host_with_average_disk_usage_gets_its_fair_share_of_active_jobs(
     counts: dict[str, int], host_: str, moves: list[tuple[str, str]]
 ) -> None:
-    """6 tasks on 3 hosts: 1 or 2 are fair, 0 and 3 are not."""
+    """Of 6 tasks on 3 hosts, 1 or 2 tasks on a host are fair; 0 or 3 tasks are unfair."""
     places = [host(name) for name in "abc"]
 
     found = steps(plan_host_balance(snapshot(places, tasks(counts)), host_, RULES))
@@ -154,14 +152,14 @@ def test_a_host_like_the_others_gets_its_fair_portion_of_active_jobs(
     assert moves == [(source, target) for _, _, source, target in found]
 
 
-def test_a_job_that_did_not_run_lately_is_left_alone() -> None:
+def test_the_tasks_of_an_inactive_job_are_not_moved() -> None:
     places = [host(name) for name in "abc"]
     old = job(last_run=NOW - timedelta(hours=25))
 
     assert [] == steps(plan_host_balance(snapshot(places, tasks({"a": 6}), [old]), "a", RULES))
 
 
-def test_a_light_host_is_told_as_light_though_no_copy_is_to_come() -> None:
+def test_the_plan_describes_the_disk_usage_of_a_host_without_moves() -> None:
     light = plan_host_balance(snapshot(LIGHT, []), "low", RULES).sentence
     mid = plan_host_balance(snapshot(HEAVY, []), "mid", RULES).sentence
 
@@ -169,16 +167,16 @@ def test_a_light_host_is_told_as_light_though_no_copy_is_to_come() -> None:
     assert mid.startswith("mid has an average disk usage")
 
 
-def test_a_quiet_host_gets_one_more_and_a_busy_one_gives_one() -> None:
+@pytest.mark.parametrize(("name", "moves"), [("a", [("live", 2, "b", "a")]), ("b", [("live", 2, "b", "a")]), ("c", [])])
+def test_a_host_with_few_used_slots_gets_a_task_from_a_host_with_many(
+    name: str, moves: list[tuple[str, int, str, str]]
+) -> None:
     places = [host("a", active=0.1), host("b", active=0.9), host("c")]
-    seen = snapshot(places, tasks({"a": 1, "b": 2, "c": 2}))
 
-    assert [("live", 2, "b", "a")] == steps(plan_host_balance(seen, "a", RULES))
-    assert [("live", 2, "b", "a")] == steps(plan_host_balance(seen, "b", RULES))
-    assert [] == steps(plan_host_balance(seen, "c", RULES))
+    assert moves == steps(plan_host_balance(snapshot(places, tasks({"a": 1, "b": 2, "c": 2})), name, RULES))
 
 
-def test_copies_stay_in_different_zones() -> None:
+def test_a_move_keeps_the_copies_of_a_task_in_different_zones() -> None:
     places = [host("a", 0.9, zone="x"), host("b", 0.2, zone="y"), host("c", 0.9, zone="z")]
     copy = replace(TASK, live="a", replicas=("c",))
     near = [places[0], replace(places[1], zone="z"), places[2]]
@@ -188,7 +186,7 @@ def test_copies_stay_in_different_zones() -> None:
     assert "the task's copies would not be in different zones with a copy at b" == told[1, "b"]
 
 
-def test_a_host_that_is_down_gives_nothing() -> None:
+def test_no_task_is_moved_from_a_host_that_is_down() -> None:
     seen = snapshot([host("a", 0.9, is_up=False), host("b", 0.1)], tasks({"a": 2}))
 
     assert "a is down: nothing is moved" == plan_host_balance(seen, "a", RULES).sentence
@@ -198,14 +196,14 @@ OLD = job(max_per_host=9, last_run=None)  # its tasks are moved for the disk's s
 
 
 @pytest.mark.parametrize(("free", "moves"), [(20 * GB - 1, 1), (20 * GB, 0), (20 * GB + 1, 0)])
-def test_a_disk_gives_copies_away_once_it_has_less_free_than_a_target_needs(free: int, moves: int) -> None:
+def test_a_host_gives_tasks_away_if_its_free_disk_is_below_the_minimum_for_targets(free: int, moves: int) -> None:
     places = [host("full", used_bytes=1010 * GB - free), host("mid", 0.95), host("low", 0.94)]
     seen = snapshot(places, tasks({"full": 2}, size=3 * GB), [OLD])
 
     assert moves == len(plan_host_balance(seen, "full", RULES).moves)
 
 
-def test_a_host_gives_nothing_away_for_having_got_a_replica() -> None:
+def test_a_recent_replica_does_not_make_a_host_give_tasks_away() -> None:
     places = [host("full", used_bytes=975 * GB), host("mid", 0.95), host("low", 0.94)]
     lately = RecentPlacementMoveTimes(replicated={"full": NOW - timedelta(minutes=1)})
     seen = snapshot(places, tasks({"full": 9}), [OLD], lately)
@@ -222,7 +220,7 @@ def test_a_host_gives_nothing_away_for_having_got_a_replica() -> None:
         (PlacementTaskState.UNKNOWN, "the task is in an unknown state"),
     ],
 )
-def test_a_copy_of_a_job_that_is_not_listed_leaves_no_full_host(state: PlacementTaskState, why: str) -> None:
+def test_a_task_whose_job_is_not_in_the_snapshot_is_not_moved(state: PlacementTaskState, why: str) -> None:
     advice = plan_host_balance(snapshot(HEAVY, [replace(TASK, state=state)], []), "full", RULES)
 
     assert ([], why) == (steps(advice), reasons(advice)[1, ""])

@@ -1,4 +1,4 @@
-"""Job rebalancing: a job is repaired first, and only a whole one is spread evenly."""
+"""Rebalancing of one job: missing copies are repaired first; only a job with all copies is spread evenly."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ TASK = PlacementTask(job="one", number=1, live="a", size_bytes=GB)
     ],
     ids=["missing", "twice", "beside the live one", "unknown host", "too many", "no live one", "a live one nowhere"],
 )
-def test_what_a_task_lacks_is_repaired_and_nothing_else_is_done(
+def test_a_round_that_repairs_a_job_does_not_spread_the_job(
     task: PlacementTask, replicas: int, moves: list[tuple[str, int, str, str]]
 ) -> None:
     uneven = [replace(each, number=each.number + 1) for each in tasks({"a": 9})]
@@ -54,7 +54,7 @@ LACKING: dict[str, tuple[PlacementTask, str]] = {
 
 
 @pytest.mark.parametrize(("task", "why"), LACKING.values(), ids=LACKING.keys())
-def test_a_job_that_is_not_whole_is_not_spread_and_told_as_such(task: PlacementTask, why: str) -> None:
+def test_a_job_that_can_not_be_repaired_is_not_spread_and_the_reason_is_reported(task: PlacementTask, why: str) -> None:
     uneven = [replace(each, number=each.number + 1) for each in tasks({"a": 9})]
     whole = [replace(each, replicas=("b",)) for each in uneven]
 
@@ -65,7 +65,7 @@ def test_a_job_that_is_not_whole_is_not_spread_and_told_as_such(task: PlacementT
     assert why in reasons(advice).values()
 
 
-def test_what_still_lacks_after_a_repair_is_told() -> None:
+def test_a_repair_reports_the_tasks_that_still_lack_copies() -> None:
     more = replace(TASK, number=2, size_bytes=800 * GB)
 
     advice = plan_job_repair_or_spread(snapshot(ABC, [TASK, more], [job(replicas=1)]), "one", RULES)
@@ -75,7 +75,9 @@ def test_what_still_lacks_after_a_repair_is_told() -> None:
 
 
 @pytest.mark.parametrize(("room", "goes_to"), [(None, "c"), (9, "b")])
-def test_a_busy_host_gets_nothing_unless_it_is_known_to_have_room(room: int | None, goes_to: str) -> None:
+def test_a_host_with_many_used_slots_gets_tasks_only_if_its_free_slots_are_known(
+    room: int | None, goes_to: str
+) -> None:
     places = [host("a", 0.4, 0.9), host("b", 0.4, 0.9, room=room), host("c", 0.4, 0.3)]
 
     found = steps(plan_job_repair_or_spread(snapshot(places, tasks({"a": 4, "c": 1})), "one", RULES))
@@ -83,8 +85,8 @@ def test_a_busy_host_gets_nothing_unless_it_is_known_to_have_room(room: int | No
     assert goes_to == found[0][3]
 
 
-def test_a_new_replica_goes_where_fewest_of_the_job_are() -> None:
-    """Each copy of the job makes a host heavier by the weight of siblings."""
+def test_a_new_replica_goes_to_the_host_with_the_fewest_copies_of_the_job() -> None:
+    """Each copy of the job adds `sibling_weight` to the host's load."""
     places = [host("a"), host("b", 0.2), host("c", 0.3)]
     copies = [TASK, replace(TASK, number=2, live="b", replicas=("a",))]
 
@@ -101,7 +103,7 @@ def test_a_new_replica_goes_to_another_zone() -> None:
     assert [("replica", 1, "a", "c")] == steps(advice)
 
 
-def test_a_copy_that_can_not_be_read_is_told() -> None:
+def test_a_task_without_readable_copy_is_reported() -> None:
     places = [host("a", state=PlacementHostState.DEAD), *ABC[1:]]
 
     advice = plan_job_repair_or_spread(snapshot(places, [TASK], [job(replicas=1)]), "one", RULES)
@@ -117,7 +119,7 @@ def test_a_copy_that_can_not_be_read_is_told() -> None:
         ({"a": 2, "b": 2, "c": 2}, []),
     ],
 )
-def test_a_whole_job_is_spread_from_hosts_that_have_too_many(
+def test_a_job_with_all_copies_is_spread_from_hosts_above_their_fair_share(
     counts: dict[str, int], moves: list[tuple[str, str]]
 ) -> None:
     advice = plan_job_repair_or_spread(snapshot(ABC, tasks(counts)), "one", RULES)
@@ -125,8 +127,8 @@ def test_a_whole_job_is_spread_from_hosts_that_have_too_many(
     assert moves == [(source, target) for _, _, source, target in steps(advice)]
 
 
-def test_hosts_that_have_too_few_get_some_from_those_with_most() -> None:
-    """Seven hosts with 6 and two with 4, as a newer version of Hydra leaves alone."""
+def test_hosts_below_their_fair_share_get_tasks_from_the_hosts_with_the_most_tasks() -> None:
+    """Seven hosts have 6 tasks and two hosts have 4 tasks; newer versions of Hydra would not move any task."""
     counts = {f"h{n}": 6 for n in range(7)} | {"h7": 4, "h8": 4}
     seen = snapshot([host(name) for name in counts], tasks(counts))
 
@@ -143,14 +145,14 @@ def test_hosts_that_have_too_few_get_some_from_those_with_most() -> None:
     ],
     ids=["disk", "slots"],
 )
-def test_a_host_at_the_maximum_that_is_heavily_loaded_gives_one(places: list[PlacementHost]) -> None:
+def test_a_heavily_loaded_host_with_exactly_its_fair_share_gives_one_task_away(places: list[PlacementHost]) -> None:
     found = steps(plan_job_repair_or_spread(snapshot(places, tasks({"a": 2, "b": 1, "c": 2})), "one", RULES))
 
     assert [("live", 1, "a", "b")] == found
 
 
-def test_where_all_disks_are_alike_a_spread_makes_its_target_the_fullest() -> None:
-    """By no more than `extreme_ratio`: with a mean of 50 % up to 55 % are used."""
+def test_spreading_a_job_may_fill_a_disk_up_to_extreme_ratio_times_the_mean() -> None:
+    """With a mean of 50 %, up to 55 % of the target's disk may be used."""
     places = [host("a", 0.5), host("b", 0.5)]
 
     advice = plan_job_repair_or_spread(snapshot(places, tasks({"a": 8}, size=20 * GB)), "one", RULES)
@@ -159,7 +161,7 @@ def test_where_all_disks_are_alike_a_spread_makes_its_target_the_fullest() -> No
     assert reasons(advice)[3, "b"] == "the disk of b would be far fuller than the mean"
 
 
-def test_nothing_goes_to_a_host_that_is_heavily_loaded() -> None:
+def test_no_task_is_moved_to_a_host_whose_disk_is_far_fuller_than_the_mean() -> None:
     places = [host("a", 0.4), host("b", 0.9), host("c", 0.4)]
 
     advice = plan_job_repair_or_spread(snapshot(places, tasks({"a": 4, "c": 2})), "one", RULES)
@@ -175,13 +177,13 @@ def test_nothing_goes_to_a_host_that_is_heavily_loaded() -> None:
         pytest.param({"a": 12, "b": 12, "c": 0}, id="to one that could take eight"),
     ],
 )
-def test_a_host_takes_and_gives_four_copies_of_a_job_in_a_round(counts: dict[str, int]) -> None:
+def test_a_host_gives_or_takes_at_most_four_tasks_of_a_job_in_a_round(counts: dict[str, int]) -> None:
     seen = snapshot([host(name) for name in counts], tasks(counts))
 
     assert 4 == len(plan_job_repair_or_spread(seen, "one", RULES).moves)
 
 
-def test_no_task_goes_twice_though_each_of_its_copies_is_where_too_many_are() -> None:
+def test_a_round_moves_only_one_copy_of_each_task() -> None:
     doubled = tasks({"a": 8}, replicas=("b",))
     seen = snapshot([host(name) for name in "abcd"], doubled, [job(replicas=1)])
 
@@ -191,14 +193,14 @@ def test_no_task_goes_twice_though_each_of_its_copies_is_where_too_many_are() ->
     assert len(moves) == len({move.number for move in moves})
 
 
-def test_who_asks_for_a_job_moves_it_though_its_owner_lets_no_round_do_so() -> None:
+def test_an_administrators_request_moves_a_job_that_its_owner_excludes_from_automatic_rounds() -> None:
     seen = snapshot(ABC, tasks({"a": 6}), [job(is_autobalanced=False)])
 
     assert plan_job_repair_or_spread(seen, "one", RULES).moves
     assert not plan_job_repair_or_spread(seen, "one", RULES, is_asked=False).moves
 
 
-def test_a_task_that_runs_is_not_moved() -> None:
+def test_a_running_task_is_not_moved() -> None:
     running = tasks({"a": 6}, state=PlacementTaskState.RUNNING)
 
     advice = plan_job_repair_or_spread(snapshot(ABC, running), "one", RULES)
@@ -209,7 +211,7 @@ def test_a_task_that_runs_is_not_moved() -> None:
 
 
 @pytest.mark.parametrize("state", [PlacementTaskState.RUNNING, PlacementTaskState.MOVING, PlacementTaskState.UNKNOWN])
-def test_no_replica_becomes_live_while_something_is_done_to_its_task(state: PlacementTaskState) -> None:
+def test_no_replica_becomes_the_main_copy_of_a_task_that_runs_or_moves(state: PlacementTaskState) -> None:
     task = replace(TASK, live="nowhere", replicas=("b", "c"), state=state)
 
     assert [] == steps(plan_job_repair_or_spread(snapshot(ABC, [task], [job(replicas=2)]), "one", RULES))

@@ -1,4 +1,4 @@
-"""Where the next replica goes, and why not elsewhere."""
+"""Choice of the storage area for a dataset's next replica, and reasons against the other areas."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -39,7 +39,9 @@ NEXT = {
 
 
 @pytest.mark.parametrize(("dataset", "areas", "first"), NEXT.values(), ids=NEXT)
-def test_the_best_area_comes_first(dataset: Dataset, areas: tuple[MeasuredStorageArea, ...], first: str) -> None:
+def test_the_area_for_the_next_replica_is_chosen_by_damage_begun_copies_clusters_and_free_bytes(
+    dataset: Dataset, areas: tuple[MeasuredStorageArea, ...], first: str
+) -> None:
     assert first == choose_next_replica_area(dataset, areas, RULES, {})[0]
 
 
@@ -54,7 +56,7 @@ def test_the_best_area_comes_first(dataset: Dataset, areas: tuple[MeasuredStorag
         (5, 90, ""),
     ],
 )
-def test_only_the_rest_of_a_copy_that_was_begun_has_to_fit(free: int, begun: int, why: str) -> None:
+def test_a_begun_copy_needs_room_only_for_its_missing_bytes(free: int, begun: int, why: str) -> None:
     dataset = replace(DATASET, size_bytes=60 * GB).with_unfinished_copy("a")
     area = replace(A, free_bytes=free * GB, begun_bytes=begun * GB)
 
@@ -73,14 +75,14 @@ def test_only_the_rest_of_a_copy_that_was_begun_has_to_fit(free: int, begun: int
         (replace(A, free_bytes=39 * GB), "30.0 GB are more than the 29.2 GB that one copy may"),
     ],
 )
-def test_an_area_that_can_not_take_it_is_refused(area: MeasuredStorageArea, why: str) -> None:
+def test_an_area_that_can_not_hold_the_dataset_is_refused(area: MeasuredStorageArea, why: str) -> None:
     found, (refused,) = choose_next_replica_area(DATASET, (area,), RULES, {})
 
     assert ("", "a") == (found, refused.what)
     assert why in refused.reason
 
 
-def test_an_area_that_is_barred_is_refused_with_its_reason() -> None:
+def test_a_barred_area_is_refused_with_its_reason() -> None:
     found, (refused,) = choose_next_replica_area(DATASET, (A, B), RULES, {"b": "drained"})
 
     assert ("a", "b", "drained") == (found, refused.what, refused.reason)

@@ -1,4 +1,4 @@
-"""What holds for the plans of jobs, of rounds and of hosts that fail, whatever the snapshot."""
+"""Properties of the plans for jobs, automatic rounds and evacuations, for arbitrary snapshots."""
 
 from collections import Counter
 from dataclasses import replace
@@ -55,7 +55,7 @@ def evened(seen: PlacementSnapshot) -> list[RebalanceMovePlan]:
 
 
 @given(wide)
-def test_no_plan_passes_a_limit(seen: PlacementSnapshot) -> None:
+def test_no_plan_exceeds_a_limit(seen: PlacementSnapshot) -> None:
     sizes = {one.key: one.size_bytes for one in seen.tasks}
     repairs = [plan_job_repair_or_spread(seen, one.name, RULE) for one in seen.jobs]
     for advice in (*evened(seen), *repairs):
@@ -73,7 +73,9 @@ def test_no_plan_passes_a_limit(seen: PlacementSnapshot) -> None:
 
 
 @given(wide)
-def test_no_host_gets_more_than_has_room_there_or_what_may_not_go_there(seen: PlacementSnapshot) -> None:
+def test_no_host_gets_more_tasks_than_free_slots_or_tasks_of_a_job_that_excludes_the_host(
+    seen: PlacementSnapshot,
+) -> None:
     slots = {one.key: one.slots for one in seen.tasks}
     at = {one.name: one for one in seen.hosts}
     may = {one.name: one.hosts for one in seen.jobs}
@@ -102,15 +104,15 @@ def _is_moved(seen: PlacementSnapshot, job: str, number: int, source: str) -> bo
 
 
 @given(wide)
-def test_spreading_keeps_the_number_of_copies(seen: PlacementSnapshot) -> None:
+def test_spreading_a_job_keeps_each_tasks_number_of_copies(seen: PlacementSnapshot) -> None:
     for _, advice in spreads(seen):
         after = done(seen, advice)
         assert [len(one.hosts) for one in seen.tasks] == [len(one.hosts) for one in after.tasks]
 
 
 @given(wide)
-def test_what_evens_a_host_out_keeps_the_number_of_copies(seen: PlacementSnapshot) -> None:
-    """Those of a job that is not listed, too: they stay where they are."""
+def test_balancing_a_host_keeps_each_tasks_number_of_copies(seen: PlacementSnapshot) -> None:
+    """Tasks of a job that the snapshot lacks stay on their hosts."""
     for host in seen.hosts:
         after = done(seen, plan_host_balance(seen, host.name, RULE))
         pairs = [*zip(seen.tasks, after.tasks, strict=True)]
@@ -120,8 +122,8 @@ def test_what_evens_a_host_out_keeps_the_number_of_copies(seen: PlacementSnapsho
 
 
 @given(wide)
-def test_a_repair_leaves_each_task_as_many_copies_as_it_is_to_have_or_nearer(seen: PlacementSnapshot) -> None:
-    """A host counts once; a round may end before all is repaired, and never goes too far."""
+def test_a_repair_never_moves_a_tasks_number_of_copies_away_from_the_wanted_number(seen: PlacementSnapshot) -> None:
+    """Two copies on one host count as one copy. A round may end before every task is repaired."""
     for job in seen.jobs:
         after = done(seen, plan_job_repair_or_spread(seen, job.name, RULE))
         for before, now in zip(seen.tasks, after.tasks, strict=True):
@@ -140,12 +142,12 @@ def _names(seen: PlacementSnapshot) -> set[str]:
 
 
 @given(wide)
-def test_no_job_is_spread_so_that_the_host_with_most_of_it_gets_more(seen: PlacementSnapshot) -> None:
-    """Nor does a disk get far above the mean by it.
+def test_spreading_a_job_raises_neither_the_highest_excess_over_a_fair_share_nor_an_extreme_disk(
+    seen: PlacementSnapshot,
+) -> None:
+    """A disk may become fuller than the fullest disk was, but not far fuller than the mean (Hydra's SpawnBalancer).
 
-    It may get fuller than the fullest was, as long as none is far above the mean: a target is
-    refused for its disk only where that is (Hydra's SpawnBalancer). Where all disks are alike each
-    move makes its target the fullest, and no job with data could be spread otherwise.
+    Otherwise no job with data could be spread over equally filled disks.
     """
     for job, advice in spreads(seen):
         before, after = ProjectedPlacement(seen, RULE), ProjectedPlacement(done(seen, advice), RULE)
@@ -163,7 +165,7 @@ def _most(board: ProjectedPlacement, job: PlacementJobOrDataset, live: tuple[Pla
 
 
 def holding(seen: PlacementSnapshot) -> PlacementSnapshot:
-    """Return the same with disks that have at least what the copies there take."""
+    """Return the same snapshot; each disk's used bytes are at least the size of the copies on the host."""
     held = Counter[str]()
     for task in seen.tasks:
         for host in set(task.hosts):
@@ -173,12 +175,8 @@ def holding(seen: PlacementSnapshot) -> PlacementSnapshot:
 
 
 @given(wide)
-def test_a_round_makes_no_disk_fuller_than_the_fullest_or_far_above_the_mean(seen: PlacementSnapshot) -> None:
-    """What has to leave a failed host, or is made anew, counts by its limits alone.
-
-    What evens disks out makes none fuller than the fullest; what spreads a job none far fuller than
-    the mean.
-    """
+def test_a_round_fills_no_disk_above_the_fullest_disk_and_far_above_the_mean(seen: PlacementSnapshot) -> None:
+    """Evacuations and repairs are excepted, because only their own limits apply."""
     seen = holding(seen)
     advice = plan_automatic_round(seen, RULE)
     failed = (one.name for one in seen.hosts if one.state in FAILED)
@@ -194,18 +192,19 @@ def test_a_round_makes_no_disk_fuller_than_the_fullest_or_far_above_the_mean(see
 
 
 @given(wide, st.randoms(use_true_random=False))
-def test_the_order_of_the_input_changes_no_job_and_no_failed_host(seen: PlacementSnapshot, random: object) -> None:
+def test_the_order_of_hosts_jobs_and_tasks_does_not_change_the_plan(seen: PlacementSnapshot, random: object) -> None:
     other = shuffled(seen, random)
 
     for name in JOBS:
         assert plan_job_repair_or_spread(seen, name, RULE) == plan_job_repair_or_spread(other, name, RULE)
     for host in seen.hosts:
         assert plan_host_evacuation(seen, host.name, RULE) == plan_host_evacuation(other, host.name, RULE)
+        assert plan_host_balance(seen, host.name, RULE) == plan_host_balance(other, host.name, RULE)
     assert plan_automatic_round(seen, RULE) == plan_automatic_round(other, RULE)
 
 
 @given(wide)
-def test_what_leaves_a_failed_host_leaves_that_one_alone(seen: PlacementSnapshot) -> None:
+def test_an_evacuation_moves_only_tasks_of_the_failed_host(seen: PlacementSnapshot) -> None:
     for host in seen.hosts:
         held = {one.key for one in seen.tasks if host.name in one.hosts}
         for move in plan_host_evacuation(seen, host.name, RULE).moves:

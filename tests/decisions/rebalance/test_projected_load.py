@@ -1,4 +1,4 @@
-"""Loads and fair shares are Hydra's, host by host of one kind."""
+"""Loads and fair shares of hosts by Hydra's formulas; only hosts of one kind are compared."""
 
 from datetime import timedelta
 
@@ -30,7 +30,7 @@ def board(seen: PlacementSnapshot) -> ProjectedPlacement:
         (0.25, 0.75, 48.7139),
     ],
 )
-def test_a_score_is_made_of_slots_and_disk_and_never_below_the_disk_alone(
+def test_a_hosts_load_score_combines_used_slots_and_disk_and_is_at_least_the_disks_part(
     active: float, used: float, score: float
 ) -> None:
     one = host("a", used, active)
@@ -42,7 +42,7 @@ def test_a_score_is_made_of_slots_and_disk_and_never_below_the_disk_alone(
     ("count", "replicas", "hosts", "share"),
     [(50, 0, 9, 6), (6, 0, 3, 2), (20, 0, 10, 2), (3, 0, 2, 2), (10, 1, 3, 7), (7, 2, 7, 3)],
 )
-def test_a_fair_share_rounds_up(count: int, replicas: int, hosts: int, share: int) -> None:
+def test_a_fair_share_of_a_job_is_rounded_up(count: int, replicas: int, hosts: int, share: int) -> None:
     places = [host(f"h{n}") for n in range(hosts)]
     one = job(replicas=replicas)
     seen = snapshot(places, tasks({"h0": count}), [one])
@@ -50,7 +50,7 @@ def test_a_fair_share_rounds_up(count: int, replicas: int, hosts: int, share: in
     assert {share} == {board(seen).fair_share_of_job(one, place) for place in places}
 
 
-def test_a_share_goes_by_slots_and_not_above_the_jobs_own_maximum() -> None:
+def test_a_fair_share_is_proportional_to_the_hosts_slots_and_limited_by_max_per_host() -> None:
     large, small = host("large", slots=30), host("small", slots=10)
     capped = job(max_per_host=5)
     seen = snapshot([large, small], tasks({"large": 8}), [job()])
@@ -59,14 +59,14 @@ def test_a_share_goes_by_slots_and_not_above_the_jobs_own_maximum() -> None:
     assert 5 == board(seen).fair_share_of_job(capped, large)
 
 
-def test_hosts_that_can_hold_nothing_have_no_share() -> None:
+def test_hosts_that_are_down_do_not_count_in_a_fair_share() -> None:
     places = [host("a"), host("b"), host("down", is_up=False)]
     seen = snapshot(places, tasks({"a": 6}))
 
     assert 3 == board(seen).fair_share_of_job(job(), places[0])
 
 
-def test_hosts_are_compared_with_their_own_kind_alone() -> None:
+def test_only_hosts_of_one_kind_are_compared() -> None:
     big, lone = host("a", 0.9), host("b", 0.1, kind="tape")
     found = board(snapshot([big, lone]))
 
@@ -74,7 +74,7 @@ def test_hosts_are_compared_with_their_own_kind_alone() -> None:
     assert not found.is_disk_light(lone)
 
 
-def test_far_from_the_mean_is_more_than_its_tenth() -> None:
+def test_a_disk_is_heavy_or_light_beyond_a_tenth_from_the_mean() -> None:
     places = [host("a", 0.55), host("b", 0.45), host("c", 0.56), host("d", 0.44)]
     found = board(snapshot(places))
 
@@ -82,7 +82,7 @@ def test_far_from_the_mean_is_more_than_its_tenth() -> None:
     assert [False, True, False, True] == list(map(found.is_disk_light, places))
 
 
-def test_a_disk_that_is_used_beyond_what_counts_is_full() -> None:
+def test_a_disk_whose_free_bytes_are_at_most_the_limit_is_full() -> None:
     full = host("a", used_bytes=DISK - GB)
     none = host("b", max_bytes=0, used_bytes=0)
     found = board(snapshot([full, none]))
@@ -91,7 +91,7 @@ def test_a_disk_that_is_used_beyond_what_counts_is_full() -> None:
     assert (True, False) == (found.is_full(full), found.is_full(none))
 
 
-def test_half_of_what_is_free_is_offered_just_after_a_replica() -> None:
+def test_a_host_offers_only_half_of_its_free_bytes_right_after_a_replica() -> None:
     one = host("a", 0.5)
     lately = board(snapshot([one], recent=RecentPlacementMoveTimes(replicated={"a": NOW - timedelta(minutes=5)})))
     long_ago = board(snapshot([one], recent=RecentPlacementMoveTimes(replicated={"a": NOW - timedelta(minutes=15)})))

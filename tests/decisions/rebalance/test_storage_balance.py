@@ -1,4 +1,4 @@
-"""What a round does about datasets: what fails, then what they lack, then disks that are uneven."""
+"""Rounds about datasets: first failed areas, then missing replicas, then unevenly filled disks."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -62,13 +62,14 @@ def acts(seen: DatasetStorageSnapshot, rules: RebalanceSection = RULES) -> list[
 
 
 def away(one: DelegatedDataset) -> DelegatedDataset:
-    """Return a dataset of which the replica at b can't be read."""
+    """Return a dataset whose replica in area b can't be read."""
     return replace(one, dataset=one.dataset.with_replica(replace(one.dataset.replicas[1], is_away=True)))
 
 
 B_DOWN = (area("a"), area("b", fault="no answer"), area("c"))
 FULL_B = (area("a"), area("b", 10), area("c", 900))
 TWO, SPOILT = dataset("x", "a", "b", wished=2), dataset("x", "a", "b", wished=2, spoilt="b")
+LEAVING_B = (dataset("x", "b"), dataset("y", "a", "b", wished=2))
 GONE = frozenset({("al/x", "a")})
 AHEAD = NOON + timedelta(days=365)
 FAILED_AHEAD = ServiceReplicaAct(dataset="al/x", target="b", began_at=AHEAD, ended_at=AHEAD, why="full")
@@ -101,6 +102,16 @@ ROUNDS = {
     "unreadable": (stored(away(TWO), areas=FULL_B), []),
     "unreadable and drained": (stored(away(TWO), areas=FULL_B, drained=frozenset("b")), ["x +c"]),
     "unreadable, its cluster drained": (stored(away(TWO), areas=FULL_B, drained=frozenset({"at-b"})), ["x +c"]),
+    "missing, for another cluster": (
+        stored(dataset("x", "a", wished=2), areas=(area("a"), area("a2", 900, cluster="at-a"), area("b", 200))),
+        ["x +b"],
+    ),
+    "spoilt, mended in its area": (
+        stored(dataset("x", "a", "b", wished=2, spoilt="b"), areas=(area("a"), area("b", 200), area("c", 900))),
+        ["x +b"],
+    ),
+    "drained": (stored(*LEAVING_B, drained=frozenset("b")), ["x +a -b", "y +c -b"]),
+    "its cluster drained": (stored(*LEAVING_B, drained=frozenset({"at-b"})), ["x +a -b", "y +c -b"]),
     "lost with enough others": (
         stored(dataset("x", "a", "c", "b", wished=2), areas=B_DOWN, drained=frozenset("b")),
         [],
@@ -110,8 +121,10 @@ ROUNDS = {
 
 
 @pytest.mark.parametrize(("seen", "expected"), ROUNDS.values(), ids=ROUNDS)
-def test_what_a_round_does_about_a_dataset(seen: DatasetStorageSnapshot, expected: list[str]) -> None:
-    """What comes to an area is told by `+AREA`, and what leaves one by `-AREA`."""
+def test_the_copies_and_removals_of_a_round_about_one_dataset(
+    seen: DatasetStorageSnapshot, expected: list[str]
+) -> None:
+    """`+AREA` is a copy into the area, and `-AREA` is a removal from the area."""
     told = [
         f"{name}{f' +{target}' if target else ''}{f' -{source}' if source else ''}"
         for name, target, source in acts(seen)
@@ -120,33 +133,14 @@ def test_what_a_round_does_about_a_dataset(seen: DatasetStorageSnapshot, expecte
     assert told == expected
 
 
-def test_a_missing_replica_goes_to_another_cluster() -> None:
-    areas = (area("a"), area("a2", 900, cluster="at-a"), area("b", 200))
-
-    assert acts(stored(dataset("x", "a", wished=2), areas=areas)) == [("x", "b", "")]
-
-
-def test_a_spoilt_replica_is_mended_where_it_is() -> None:
-    areas = (area("a"), area("b", 200), area("c", 900))
-
-    assert acts(stored(dataset("x", "a", "b", wished=2, spoilt="b"), areas=areas)) == [("x", "b", "")]
-
-
-@pytest.mark.parametrize("drained", ["b", "at-b"], ids=["an area", "its cluster"])
-def test_a_drained_area_is_emptied(drained: str) -> None:
-    one, two = dataset("x", "b"), dataset("y", "a", "b", wished=2)
-
-    assert acts(stored(one, two, drained=frozenset({drained}))) == [("x", "a", "b"), ("y", "c", "b")]
-
-
-def test_what_can_not_leave_a_drained_area_holds_up_nothing_else() -> None:
+def test_a_replica_that_must_stay_in_a_drained_area_does_not_delay_other_datasets() -> None:
     seen = stored(dataset("x", "a", "b", "c", wished=3), dataset("y"), drained=frozenset("b"))
     planned = advice(seen)
 
     assert [one.job for one in planned.moves] == ["al/y"]
 
 
-def test_repair_comes_first_and_then_the_disks() -> None:
+def test_missing_replicas_are_made_before_disks_are_balanced() -> None:
     areas = (area("a", 50), area("b", 800), area("c", 800))
     full, lacking = dataset("x", "a"), dataset("y", "b", wished=2)
 
@@ -154,7 +148,7 @@ def test_repair_comes_first_and_then_the_disks() -> None:
     assert acts(stored(full, areas=areas)) == [("x", "b", "a")]
 
 
-def test_a_full_disk_gives_a_copy_and_the_fullest_never_gets_fuller() -> None:
+def test_balancing_disks_does_not_raise_the_highest_disk_usage() -> None:
     seen = stored(dataset("x", "a"), areas=(area("a", 50), area("b", 800), area("c", 800)))
     snapshot = datasets_as_placement_snapshot(seen, RULES)
     known = {
@@ -166,7 +160,7 @@ def test_a_full_disk_gives_a_copy_and_the_fullest_never_gets_fuller() -> None:
     assert max(one.disk_after for one in known.values()) <= max(one.disk for one in known.values())
 
 
-def test_who_wants_a_dataset_to_stay_has_it_repaired_and_not_moved() -> None:
+def test_a_dataset_that_its_owner_excludes_from_moves_is_only_repaired() -> None:
     one = dataset("x", "a")
     fixed = replace(one, dataset=replace(one.dataset, may_move=False))
     areas = (area("a", 50), area("b", 800), area("c", 800))
@@ -177,7 +171,7 @@ def test_who_wants_a_dataset_to_stay_has_it_repaired_and_not_moved() -> None:
     assert acts(stored(lacking, areas=areas)) == [("x", "b", "")]
 
 
-def test_no_round_passes_its_limits() -> None:
+def test_a_round_about_datasets_stays_within_tasks_per_round() -> None:
     many = [dataset(f"x{n}", size=60) for n in range(9)]
 
     assert len(acts(stored(*many), replace(RULES, tasks_per_round=3))) == 3
@@ -185,13 +179,13 @@ def test_no_round_passes_its_limits() -> None:
     assert len(acts(stored(*many, carried=tuple(going)), replace(RULES, tasks_per_round=3))) == 1
 
 
-def test_what_is_missing_is_made_however_large_it_is() -> None:
+def test_bytes_per_round_does_not_limit_the_repair_of_missing_replicas() -> None:
     rules = replace(RULES, bytes_per_round=10 * GB)
 
     assert len(acts(stored(dataset("x"), dataset("y", "a", wished=2)), rules)) == 2
 
 
-def test_what_no_area_takes_is_told_with_the_reason() -> None:
+def test_a_dataset_that_no_area_accepts_is_reported_with_a_reason_for_each_area() -> None:
     planned = advice(stored(dataset("x", size=900)))
 
     assert planned.moves == ()
@@ -199,7 +193,7 @@ def test_what_no_area_takes_is_told_with_the_reason() -> None:
     assert "900 GB are more than 75%" in planned.rejected[0].reason
 
 
-def test_what_is_carried_is_left_alone_and_no_disk_is_evened_out_meanwhile() -> None:
+def test_no_disk_is_balanced_while_a_replica_is_being_copied() -> None:
     going = ServiceReplicaAct(dataset="al/x", target="b", began_at=NOON)
     areas = (area("a", 50), area("b", 800))
     seen = stored(dataset("x", wished=2), dataset("y", "a"), areas=areas, carried=(going,))
@@ -209,14 +203,14 @@ def test_what_is_carried_is_left_alone_and_no_disk_is_evened_out_meanwhile() -> 
     assert "1 dataset is being moved: no other move begins" in planned.sentence
 
 
-def test_what_people_work_on_is_left_alone_and_holds_up_nothing_else() -> None:
+def test_a_dataset_in_use_by_a_command_is_skipped_and_delays_no_other_dataset() -> None:
     busy = [replace(dataset(f"b{n}", "a", wished=2), is_busy=True) for n in range(12)]
     seen = stored(*busy, dataset("x", "a"), dataset("y"), drained=frozenset("a"))
 
     assert [name for name, *_ in acts(seen)] == ["x", "y"]
 
 
-def test_what_lacks_replicas_is_repaired_while_areas_are_emptied() -> None:
+def test_missing_replicas_are_made_while_a_drained_area_is_emptied() -> None:
     leaving = [dataset(f"l{n}", "a") for n in range(9)]
     lacking = [dataset(f"n{n}", "b", wished=2) for n in range(9)]
     found = acts(stored(*leaving, *lacking, drained=frozenset("a")))
@@ -224,8 +218,8 @@ def test_what_lacks_replicas_is_repaired_while_areas_are_emptied() -> None:
     assert [bool(source) for _, _, source in found] == [True] * 6 + [False] * 4
 
 
-def test_what_is_lost_with_an_area_is_said_beforehand() -> None:
-    """Of which nothing else is whole: what was spoilt there, or is whole elsewhere, is no loss."""
+def test_a_round_reports_the_datasets_that_are_lost_with_an_area() -> None:
+    """A replica that was damaged, or that is also whole in another area, is no loss."""
     areas = (area("a"), area("b"), area("c", fault="no answer"))
     kept = (
         dataset("alone", "c"),
@@ -245,7 +239,7 @@ def test_what_is_lost_with_an_area_is_said_beforehand() -> None:
     assert "lost" not in advice(stored(*kept[2:], areas=areas, drained=frozenset("c"))).sentence
 
 
-def test_a_copy_beyond_the_wish_leaves_a_drained_area_and_is_carried_nowhere() -> None:
+def test_a_surplus_replica_in_a_drained_area_is_removed_without_a_copy() -> None:
     extra = dataset("x", "a", "b", wished=1)
     areas = (area("a", 0), area("b"), area("c"))
     rules = replace(RULES, full_free_bytes=GB, min_free_bytes=GB)
@@ -257,7 +251,7 @@ def test_a_copy_beyond_the_wish_leaves_a_drained_area_and_is_carried_nowhere() -
 
 
 @pytest.mark.parametrize("drained", ["", "a"], ids=["repaired", "emptied"])
-def test_each_owner_has_a_turn(drained: str) -> None:
+def test_the_owners_of_datasets_take_turns(drained: str) -> None:
     many = [dataset(f"m{n:02}", "a", wished=1 if drained else 2) for n in range(30)]
     other = replace(many[0], owner="zoe", uid=1001)
     found = acts(stored(*many, other, drained=frozenset(drained)))
@@ -266,7 +260,7 @@ def test_each_owner_has_a_turn(drained: str) -> None:
     assert [name for name, *_ in found].count("zoe/m00") == 1
 
 
-def test_what_fails_again_and_again_is_tried_ever_more_seldom() -> None:
+def test_the_pause_after_a_failed_copy_grows_with_the_number_of_failures() -> None:
     rest = timedelta(seconds=RULES.replicated_rest_s)
     times = [NOON - rest * n for n in (9, 6, 3)]
     failed = [ServiceReplicaAct(dataset="al/x", target="b", began_at=at, ended_at=at, why="full") for at in times]
@@ -278,7 +272,7 @@ def test_what_fails_again_and_again_is_tried_ever_more_seldom() -> None:
     assert acts(replace(seen, carried=(failed[0], good, failed[2]))) == [("x", "b", "")]
 
 
-def test_an_area_that_took_no_copy_is_not_asked_again_for_a_while() -> None:
+def test_an_area_gets_no_copy_for_some_time_after_a_failed_copy() -> None:
     failed = ServiceReplicaAct(dataset="al/x", target="b", began_at=NOON, ended_at=NOON, why="full")
     areas = (area("a", 100), area("b", 900))
     later = NOON + timedelta(seconds=RULES.replicated_rest_s)
@@ -288,7 +282,7 @@ def test_an_area_that_took_no_copy_is_not_asked_again_for_a_while() -> None:
     assert acts(replace(seen, now=later)) == [("x", "b", "")]
 
 
-def test_why_an_area_gets_no_copy_is_told() -> None:
+def test_the_reason_why_an_area_gets_no_copy_is_reported() -> None:
     failed = ServiceReplicaAct(dataset="al/x", target="b", began_at=NOON, ended_at=NOON, why="full")
     resting = stored(dataset("x"), areas=(area("b"),), carried=(failed,))
     here, there = dataset("x", "a", "b", wished=3).dataset.replicas
@@ -301,7 +295,7 @@ def test_why_an_area_gets_no_copy_is_told() -> None:
     assert reasons(advice(unread))[1, "b"] == "the copies at b can't be read now"
 
 
-def test_the_rest_counts_from_the_end_of_what_failed() -> None:
+def test_the_pause_after_a_failed_copy_begins_at_the_end_of_the_copy() -> None:
     rest = timedelta(seconds=RULES.replicated_rest_s)
     failed = ServiceReplicaAct(dataset="al/x", target="b", began_at=NOON - 20 * rest, ended_at=NOON, why="cut")
     seen = stored(dataset("x"), areas=(area("b", 900),), carried=(failed,))
@@ -310,7 +304,7 @@ def test_the_rest_counts_from_the_end_of_what_failed() -> None:
     assert acts(replace(seen, now=NOON + rest)) == [("x", "b", "")]
 
 
-def test_what_was_to_leave_once_another_replica_came_is_removed_still() -> None:
+def test_a_replaced_replica_is_removed_after_a_failed_removal() -> None:
     leaving = frozenset({("al/x", "a")})
     failed = ServiceReplicaAct(dataset="al/x", target="b", source="a", began_at=NOON, ended_at=NOON, why="no answer")
     seen = stored(dataset("x", "a", "b", wished=1), leaving=leaving)
@@ -321,7 +315,7 @@ def test_what_was_to_leave_once_another_replica_came_is_removed_still() -> None:
     assert acts(resting) == []
 
 
-def test_an_area_that_got_a_replica_rests() -> None:
+def test_an_area_gets_no_replica_within_the_pause_after_its_last_replica() -> None:
     came = ServiceReplicaAct(dataset="al/y", target="b", began_at=NOON, ended_at=NOON)
     seen = stored(dataset("x", "a", wished=2), areas=(area("a"), area("b")), carried=(came,))
 
@@ -337,9 +331,7 @@ def test_an_area_that_got_a_replica_rests() -> None:
         ({"free_bytes": 70 * GB}, "60 GB are more than 75% of what is free at b"),
     ],
 )
-def test_an_area_that_can_not_take_a_replica_gets_none_and_it_is_told_why(
-    wrong: dict[str, object], reason: str
-) -> None:
+def test_an_unusable_area_gets_no_replica_and_the_reason_is_reported(wrong: dict[str, object], reason: str) -> None:
     areas = (area("a"), area("b", **wrong))
     planned = advice(stored(dataset("x", "a", wished=2), areas=areas))
 
@@ -348,7 +340,7 @@ def test_an_area_that_can_not_take_a_replica_gets_none_and_it_is_told_why(
     assert (reason in told) == bool(reason)
 
 
-def test_the_order_of_rows_does_not_matter() -> None:
+def test_the_order_of_datasets_and_areas_does_not_change_the_plan() -> None:
     kept = [dataset("x", "a", wished=2), dataset("y"), dataset("z", "b", "c", spoilt="c")]
     areas = (area("a", 100), area("b", 800), area("c", 400))
     plans = {
@@ -360,7 +352,7 @@ def test_the_order_of_rows_does_not_matter() -> None:
     assert len(plans) == 1
 
 
-def test_rounds_come_to_an_end() -> None:
+def test_repeated_rounds_about_datasets_end_with_a_round_without_moves() -> None:
     place = {f"x{n}": ["a"] for n in range(6)}
     used = {"a": 900, "b": 300, "c": 300}
     for _ in range(20):

@@ -1,4 +1,4 @@
-"""What holds for every round about datasets, whatever areas and replicas there are."""
+"""Properties of every round about datasets, for arbitrary areas and replicas."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -124,7 +124,7 @@ def fullest(seen: DatasetStorageSnapshot) -> float:
 
 
 @given(worlds)
-def test_a_replica_comes_only_to_where_none_is_and_one_can_be(seen: DatasetStorageSnapshot) -> None:
+def test_a_replica_is_copied_only_into_a_usable_area_without_a_whole_replica(seen: DatasetStorageSnapshot) -> None:
     at = {one.storage: one for one in seen.areas}
     known = {one.name: one for one in seen.kept}
 
@@ -144,7 +144,7 @@ def test_a_replica_comes_only_to_where_none_is_and_one_can_be(seen: DatasetStora
 
 
 @given(worlds)
-def test_no_replica_is_carried_twice_and_no_round_does_more_than_it_may(seen: DatasetStorageSnapshot) -> None:
+def test_a_round_touches_each_replica_once_and_stays_within_its_limits(seen: DatasetStorageSnapshot) -> None:
     found = acts(seen)
     touched = [(one.dataset, name) for one in found for name in (one.target, one.source) if name]
     whole = {one.name: one.dataset.areas_with_whole_replica for one in seen.kept}
@@ -162,7 +162,7 @@ def test_no_replica_is_carried_twice_and_no_round_does_more_than_it_may(seen: Da
 
 
 @given(worlds)
-def test_no_removal_leaves_fewer_whole_replicas_than_are_wished_for(seen: DatasetStorageSnapshot) -> None:
+def test_no_removal_leaves_fewer_whole_replicas_than_the_owner_wants(seen: DatasetStorageSnapshot) -> None:
     after = done(seen, acts(seen))
 
     for before, later in zip(seen.kept, after.kept, strict=True):
@@ -171,8 +171,8 @@ def test_no_removal_leaves_fewer_whole_replicas_than_are_wished_for(seen: Datase
 
 
 @given(worlds)
-def test_rounds_come_to_an_end_and_overfill_no_disk(seen: DatasetStorageSnapshot) -> None:
-    """A copy may begin while more than `min_free_bytes` are free, and takes a share of them."""
+def test_repeated_rounds_end_without_moves_and_overfill_no_disk(seen: DatasetStorageSnapshot) -> None:
+    """A copy may begin while more than `min_free_bytes` are free, and takes at most `disk_share` of the free bytes."""
     least_free = RULES.min_free_bytes * (1 - RULES.disk_share)
     for _ in range(MOST_ROUNDS):
         found = acts(seen)
@@ -185,7 +185,9 @@ def test_rounds_come_to_an_end_and_overfill_no_disk(seen: DatasetStorageSnapshot
 
 
 @given(worlds, st.randoms(use_true_random=False))
-def test_the_round_is_the_same_for_any_order_of_what_is_seen(seen: DatasetStorageSnapshot, random: object) -> None:
+def test_the_order_of_datasets_areas_and_replicas_does_not_change_the_round(
+    seen: DatasetStorageSnapshot, random: object
+) -> None:
     kept_, areas_ = [*seen.kept], [*seen.areas]
     random.shuffle(kept_)  # type: ignore[attr-defined]
     random.shuffle(areas_)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Campaigns' tasks at clusters become hosts, jobs and tasks; moves are checked once more."""
+"""Tasks at clusters as hosts, jobs and tasks of a placement snapshot, and the second check of planned moves."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -53,14 +53,14 @@ def campaign(number: int, *clusters: str, slots: int = 1, type_: CampaignType = 
 
 
 def listed(task: int, cluster: str = "beta", campaign: int = 1, **more: object) -> CampaignTaskAtCluster:
-    """Return a waiting task, at the place after its number in array 1."""
+    """Return a waiting task of array 1, whose index in the array is the task number plus 1."""
     known = {"campaign": campaign, "task": task, "array": 1, "place": task + 1}
     usual = known | {"cluster": cluster, "slots": 1, "is_waiting": True}
     return CampaignTaskAtCluster(**usual | more)  # type: ignore[arg-type]  # a test's
 
 
 def gathered(**more: object) -> TasksObservedAtClusters:
-    """Return six tasks of campaign 1 that wait at beta, which is full; gamma has three slots."""
+    """Return six tasks of campaign 1 that wait at beta without a free slot; gamma has three free slots."""
     usual = {
         "now": NOON,
         "answers": {"beta": answer("beta", 0), "gamma": answer("gamma", 3)},
@@ -75,13 +75,13 @@ def moves(seen: TasksObservedAtClusters) -> list[tuple[int, str, str]]:
     return [(one.number, one.source, one.target) for one in advice.moves]
 
 
-def test_waiting_tasks_go_to_free_slots_and_no_further() -> None:
+def test_as_many_waiting_tasks_are_moved_as_the_target_has_free_slots() -> None:
     assert moves(gathered()) == [(0, "beta", "gamma"), (1, "beta", "gamma"), (2, "beta", "gamma")]
     one_free = {"beta": answer("beta", 0), "gamma": answer("gamma", 1)}
     assert len(moves(gathered(answers=one_free))) == 1
 
 
-def test_what_is_on_its_way_takes_the_room_first() -> None:
+def test_moving_tasks_take_free_slots_before_other_tasks() -> None:
     moved = [listed(number, is_waiting=False, is_moving=True) for number in (0, 1)]
     others = [listed(number) for number in range(2, 6)]
 
@@ -92,7 +92,7 @@ WAITING = tuple(listed(number) for number in range(6))
 TWO = (campaign(1, "beta", "gamma"), campaign(2, "gamma"))
 
 
-def test_a_task_takes_all_of_its_slots() -> None:
+def test_a_parallel_task_takes_all_of_its_slots_at_the_target() -> None:
     wide = tuple(listed(number, slots=8) for number in range(6))
     free = {"beta": answer("beta", 0, 64), "gamma": answer("gamma", 8, 64)}
     seen = gathered(answers=free, tasks=wide, campaigns=(campaign(1, "beta", "gamma", slots=8),))
@@ -104,10 +104,7 @@ def test_a_task_takes_all_of_its_slots() -> None:
 
     assert moves(seen) == [(0, "beta", "gamma")]
     assert len(plan_job_repair_or_spread(tasks_as_placement_snapshot(transferred), "gb.beta.12", RULES).moves) == 1
-    assert checked(tasks_as_placement_snapshot(seen), MOVE, SECOND) == (
-        1,
-        ["gamma has room for no more tasks"],
-    )
+    assert checked(tasks_as_placement_snapshot(seen), MOVE, SECOND) == (1, ["gamma has room for no more tasks"])
 
 
 NOWHERE: dict[str, dict[str, object]] = {
@@ -125,28 +122,28 @@ NOWHERE: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("more", NOWHERE.values(), ids=NOWHERE.keys())
-def test_nothing_is_moved_where_it_would_not_start(more: dict[str, object]) -> None:
+def test_no_task_is_moved_to_a_cluster_where_the_task_would_not_start(more: dict[str, object]) -> None:
     seen = gathered(**more)
     known = {one.name for one in tasks_as_placement_snapshot(seen).jobs}
 
     assert "1" not in known or moves(seen) == []
 
 
-def test_a_best_effort_slot_is_free_for_tasks_that_make_way() -> None:
+def test_slots_with_preemptible_tasks_count_as_free_for_best_effort_tasks() -> None:
     full = {"beta": answer("beta", 0), "gamma": answer("gamma", 0, besteffort=2)}
 
     assert len(moves(gathered(answers=full))) == 2
 
 
-def test_a_test_is_left_alone() -> None:
-    """It has one task a cluster."""
+def test_a_campaign_of_type_test_is_not_rebalanced() -> None:
+    """A test campaign has one task for each cluster."""
     seen = gathered(campaigns=(campaign(1, "beta", "gamma", type_=CampaignType.TEST),))
 
     assert tasks_as_placement_snapshot(seen).jobs == ()
 
 
 @pytest.mark.parametrize("may_move", [True, False])
-def test_a_campaign_says_whether_a_round_may_move_its_tasks(may_move: bool) -> None:
+def test_automatic_rounds_move_a_campaigns_tasks_only_if_its_jdl_allows(may_move: bool) -> None:
     one = campaign(1, "beta", "gamma")
     seen = gathered(campaigns=(replace(one, jdl=replace(one.jdl, may_move=may_move)),))
 
@@ -155,7 +152,7 @@ def test_a_campaign_says_whether_a_round_may_move_its_tasks(may_move: bool) -> N
     assert bool(advice.moves) is may_move
 
 
-def test_what_is_on_its_way_moves_no_second_time() -> None:
+def test_a_task_with_a_move_under_way_has_the_state_moving() -> None:
     found = tasks_as_placement_snapshot(gathered(tasks=(listed(0, is_moving=True, is_waiting=False),)))
 
     assert [one.state for one in found.tasks] == [PlacementTaskState.MOVING]
@@ -168,7 +165,7 @@ def test_what_is_on_its_way_moves_no_second_time() -> None:
         pytest.param("gamma", 2, 2, id="it is there, and gamma counts it"),
     ],
 )
-def test_what_is_on_its_way_has_its_slots_at_its_target(cluster: str, free: int, room: int) -> None:
+def test_a_recalled_task_reserves_its_slots_at_the_target_cluster(cluster: str, free: int, room: int) -> None:
     one = TransferredTask(
         transfer="gb.alpha.7.0.1", uid=1000, cluster=cluster, slots=1, is_waiting=False, is_moving=True, target="gamma"
     )
@@ -177,8 +174,8 @@ def test_what_is_on_its_way_has_its_slots_at_its_target(cluster: str, free: int,
     assert {host.name: host.room for host in tasks_as_placement_snapshot(seen).hosts}["gamma"] == room
 
 
-def test_each_owner_of_what_leaves_a_cluster_has_a_turn() -> None:
-    """Nine tasks of one person and one of another one, six of which may be on their way."""
+def test_the_owners_of_transferred_tasks_take_turns_in_an_evacuation() -> None:
+    """One person has nine tasks, another person has one; six tasks may move at once."""
     theirs = [
         TransferredTask(transfer=f"gb.alpha.{job}.0.1", uid=uid, cluster="beta", slots=1, is_waiting=True)
         for job, uid in (*((job, 1000) for job in range(1, 10)), (99, 1001))
@@ -195,7 +192,7 @@ def test_each_owner_of_what_leaves_a_cluster_has_a_turn() -> None:
     assert "gb.alpha.99" in {one.job for one in advice.moves}
 
 
-def test_a_drained_cluster_is_one_that_tasks_leave() -> None:
+def test_a_drained_cluster_is_a_host_in_state_drain() -> None:
     found = tasks_as_placement_snapshot(gathered(drained=frozenset({"beta"})))
 
     assert {one.name: one.state for one in found.hosts} == {
@@ -228,11 +225,13 @@ def checked(now: PlacementSnapshot, *wanted: PlacementMove) -> tuple[int, list[s
     ],
     ids=["started", "held", "moved", "elsewhere", "gone", "deleted", "closed", "drained", "full"],
 )
-def test_what_does_not_hold_any_more_is_dropped(seen: TasksObservedAtClusters, reason: str) -> None:
+def test_a_planned_move_that_is_no_longer_valid_is_dropped_with_the_reason(
+    seen: TasksObservedAtClusters, reason: str
+) -> None:
     assert checked(tasks_as_placement_snapshot(seen)) == (0, [reason])
 
 
-def test_what_holds_is_moved_as_far_as_there_is_room() -> None:
+def test_valid_moves_are_kept_as_far_as_the_target_has_free_slots() -> None:
     one_free = {"beta": answer("beta", 0), "gamma": answer("gamma", 1)}
 
     assert checked(tasks_as_placement_snapshot(gathered()), MOVE, SECOND) == (2, [])
@@ -241,14 +240,11 @@ def test_what_holds_is_moved_as_far_as_there_is_room() -> None:
         ["gamma has room for no more tasks"],
     )
     copy = replace(MOVE, kind=PlacementMoveKind.REPLICA)
-    assert checked(tasks_as_placement_snapshot(gathered()), copy) == (
-        0,
-        ["only waiting tasks are moved"],
-    )
+    assert checked(tasks_as_placement_snapshot(gathered()), copy) == (0, ["only waiting tasks are moved"])
 
 
-def test_a_cluster_without_a_free_slot_is_told_as_that() -> None:
-    """A share of it that is 0 says nothing to anybody."""
+def test_a_cluster_without_free_slot_is_refused_as_a_target_with_this_reason() -> None:
+    """A fair share of 0 would not explain the refusal."""
     answers = {"beta": answer("beta", 0), "gamma": answer("gamma", 0)}
     advice = plan_host_balance(tasks_as_placement_snapshot(gathered(answers=answers)), "beta", RULES)
 

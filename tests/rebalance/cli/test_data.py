@@ -1,4 +1,4 @@
-"""gridbridge data: what it prints, its exit statuses, and one line for what is wrong."""
+"""gridbridge data: output, exit statuses, and errors of one line."""
 
 import json
 import os
@@ -29,14 +29,14 @@ AREA = '[storage.{name}]\ncluster = "alpha"\npath = "{path}"\n'
 
 
 class Shell:
-    """Types commands."""
+    """Runs `gridbridge data` commands."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder = folder
         self._capsys = capsys
 
     def data(self, *words: str, usual: bool = False) -> tuple[int, str, str]:
-        """Return the exit status of a command, and what it printed; `usual` are its records."""
+        """Return a command's exit status, output and errors; `usual`: use the default folder of records."""
         records = () if usual else ("--records", f"{self.folder}/records")
         files = ("--config", f"{self.folder}/toml", *records)
         sys.argv = ["gridbridge", "data", *words, *files]
@@ -60,7 +60,15 @@ def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     return Shell(tmp_path, capsys)
 
 
-def test_a_dataset_from_its_first_to_its_last_command(shell: Shell) -> None:
+@pytest.fixture
+def usual(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Move the default folder of records into the test's folder; return the path of the original."""
+    home = pwd.getpwuid(os.geteuid()).pw_dir
+    monkeypatch.setattr(owner_datasets, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
+    return f"{shell.folder}/ref.fa"
+
+
+def test_the_commands_of_a_datasets_life_from_add_to_drop(shell: Shell) -> None:
     path = f"{shell.folder}/ref.fa"
 
     assert shell.data("add", "ref", path, "--replicas", "2") == (
@@ -80,7 +88,7 @@ def test_a_dataset_from_its_first_to_its_last_command(shell: Shell) -> None:
     assert shell.data("drain", "two") == (0, "two: no replica of yours in this area\n", "")
 
 
-def test_verify_tells_of_each_replica_as_json(shell: Shell) -> None:
+def test_verify_reports_each_replica_as_json(shell: Shell) -> None:
     shell.data("add", "ref", f"{shell.folder}/ref.fa", "--replicas", "2")
     (hurt,) = (shell.folder / "one").rglob("ref.fa")
     hurt.write_text("ACGA")
@@ -95,7 +103,7 @@ def test_verify_tells_of_each_replica_as_json(shell: Shell) -> None:
     assert json.loads(shell.data("list", "--json")[1])[0]["replicas"] == [one, two]
 
 
-def test_fewer_replicas_than_wished_for_end_with_1_and_the_reasons(shell: Shell) -> None:
+def test_add_with_fewer_replicas_than_requested_ends_with_1_and_prints_the_reasons(shell: Shell) -> None:
     (shell.folder / "two").rmdir()
 
     status, out, err = shell.data("add", "ref", f"{shell.folder}/ref.fa", "--replicas", "3")
@@ -105,7 +113,7 @@ def test_fewer_replicas_than_wished_for_end_with_1_and_the_reasons(shell: Shell)
     assert f"  not two: {shell.folder}/two: no such folder\n" in out
 
 
-def test_a_dataset_that_is_busy_or_wrong_is_told_and_others_are_drained(shell: Shell) -> None:
+def test_drain_reports_a_faulty_dataset_and_continues_with_other_datasets(shell: Shell) -> None:
     for name in ("ref", "also"):
         shell.data("add", name, f"{shell.folder}/ref.fa")
         shell.data("replicate", name, "--to", "two")
@@ -118,37 +126,32 @@ def test_a_dataset_that_is_busy_or_wrong_is_told_and_others_are_drained(shell: S
     assert "ref: 1 file, 4 B, 1 of 1 replica whole: one\n" in out
 
 
-@pytest.mark.parametrize("words", [("add", "ref", "ref.fa"), ("replicate", "ref")])
-def test_the_service_is_let_before_the_first_copy(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+@pytest.mark.parametrize("verb", ["add", "replicate"])
+def test_a_dataset_is_delegated_to_the_service_before_its_first_copy(
+    shell: Shell, usual: str, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     let: list[str] = []
 
     def die(*_: object) -> None:
         raise KeyboardInterrupt
 
-    home = pwd.getpwuid(os.geteuid()).pw_dir
-    monkeypatch.chdir(shell.folder)
     monkeypatch.setattr(delegated_datasets, "delegate_dataset_or_why_not", lambda name: let.append(name) or "")
-    monkeypatch.setattr(owner_datasets, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
-    if words[0] == "replicate":
-        shell.data("add", "ref", "ref.fa", "--later", usual=True)
+    if verb == "replicate":
+        shell.data("add", "ref", usual, "--later", usual=True)
         let.clear()
     monkeypatch.setattr(Carrier, "__call__", die)
-    shell.data(*words, usual=True)
+    shell.data(verb, "ref", *([usual] if verb == "add" else []), usual=True)
 
     assert ["ref"] == let
 
 
-def test_what_is_dropped_is_let_to_the_service_no_more_whatever_stays(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
+def test_drop_revokes_a_datasets_delegation_even_if_a_replica_can_not_be_removed(
+    shell: Shell, usual: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     let: list[str] = []
-    home = pwd.getpwuid(os.geteuid()).pw_dir
     monkeypatch.setattr(delegated_datasets, "delegate_dataset_or_why_not", lambda name: let.append(name) or "")
     monkeypatch.setattr(delegated_datasets, "try_revoke_dataset_delegation", let.remove)
-    monkeypatch.setattr(owner_datasets, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
-    shell.data("add", "ref", f"{shell.folder}/ref.fa", "--replicas", "2", usual=True)
+    shell.data("add", "ref", usual, "--replicas", "2", usual=True)
     shell.data("drop", "ref", "--storage", "one", usual=True)
     was = list(let)
     (shell.folder / "two").rename(shell.folder / "away")
@@ -166,19 +169,16 @@ def test_what_is_dropped_is_let_to_the_service_no_more_whatever_stays(
         (True, "", True, ""),
     ],
 )
-def test_replicas_that_are_left_to_nobody_are_told_in_one_line(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, is_usual: bool, let: str, begun: bool, why: str
+def test_add_later_warns_if_the_service_will_not_make_the_replicas(
+    shell: Shell, usual: str, monkeypatch: pytest.MonkeyPatch, is_usual: bool, let: str, begun: bool, why: str
 ) -> None:
-    home = pwd.getpwuid(os.geteuid()).pw_dir
-    monkeypatch.setattr(owner_datasets, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
     monkeypatch.setattr(delegated_datasets, "delegate_dataset_or_why_not", lambda _: let)
     monkeypatch.setattr(delegated_datasets.why_no_dataset_rounds, "__defaults__", (str(shell.folder),))
     if begun:
         published_json.publish_rebalance_round_begin(
             RebalanceRoundKind.DATASETS, datetime(2026, 1, 1, tzinfo=UTC), str(shell.folder)
         )
-    path = f"{shell.folder}/ref.fa"
-    status, _, err = shell.data("add", "ref", path, "--later", usual=is_usual)
+    status, _, err = shell.data("add", "ref", usual, "--later", usual=is_usual)
 
     mend = "gridbridge data replicate ref makes the replicas"
     told = f"gridbridge: nobody makes the replicas of ref later: {why}; {mend}\n"
@@ -198,9 +198,10 @@ def test_replicas_that_are_left_to_nobody_are_told_in_one_line(
         (("replicate", "x", "--to", "y"), "y: no storage area; expected one or two"),
         (("drop", "x\n"), r"'x\n': no name of a dataset"),
         (("drain", "y"), "y: no storage area; expected one or two"),
+        (("list",), "/records: no such folder; expected one of"),
     ],
 )
-def test_bad_input_ends_with_2_and_one_line(shell: Shell, words: tuple[str, ...], told: str) -> None:
+def test_invalid_input_ends_with_2_and_one_line_of_error(shell: Shell, words: tuple[str, ...], told: str) -> None:
     status, out, err = shell.data(*words)
 
     assert (2, "") == (status, out)
@@ -208,18 +209,8 @@ def test_bad_input_ends_with_2_and_one_line(shell: Shell, words: tuple[str, ...]
     assert 1 == len(err.splitlines())
 
 
-def test_without_an_area_one_line_says_what_is_needed(shell: Shell) -> None:
+def test_without_a_storage_area_add_names_the_missing_section(shell: Shell) -> None:
     (shell.folder / "toml").write_text(TOML)
 
-    status, _, err = shell.data("add", "ref", f"{shell.folder}/ref.fa")
-
-    told = "gridbridge: gridbridge.toml: no storage area; expected a section [storage.NAME]\n"
-    assert (2, told) == (status, err)
-
-
-def test_a_folder_of_records_that_is_not_there_is_told(shell: Shell) -> None:
-    """A wrong name would be taken for a person without datasets."""
-    status, out, err = shell.data("list")
-
-    assert (2, "") == (status, out)
-    assert f"--records {shell.folder}/records: no such folder; expected one of" in err
+    refused = "gridbridge: gridbridge.toml: no storage area; expected a section [storage.NAME]\n"
+    assert shell.data("add", "ref", f"{shell.folder}/ref.fa")[::2] == (2, refused)

@@ -1,4 +1,4 @@
-"""What is printed of a dataset whose record has more than words: it is its owner's, not ours."""
+"""Printed datasets: a record may contain any bytes, because the owner can change the record."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ TELLS: dict[str, Callable[[], int]] = {
 
 
 @pytest.mark.parametrize("tell", TELLS.values(), ids=TELLS)
-def test_no_record_writes_more_to_a_terminal_than_lines_of_text(
+def test_a_dataset_record_can_not_print_control_characters(
     tell: Callable[[], int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     tell()

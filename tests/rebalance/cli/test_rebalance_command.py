@@ -1,4 +1,4 @@
-"""gridbridge rebalance plan: what it prints, in lines and as JSON."""
+"""gridbridge rebalance: output as lines, as JSON and as a plot."""
 
 import json
 import re
@@ -52,7 +52,7 @@ def plan(*words: str) -> Result:
     return CliRunner().invoke(gridbridge, ("rebalance", "plan", *words))
 
 
-def test_it_tells_moves_and_reasons_as_lines(path: str) -> None:
+def test_a_plan_is_printed_as_lines_of_moves_and_rejected_moves(path: str) -> None:
     done = plan("host", "alpha", "--from", path)
 
     assert done.output.splitlines() == [
@@ -64,10 +64,10 @@ def test_it_tells_moves_and_reasons_as_lines(path: str) -> None:
 
 
 @pytest.mark.parametrize(("redirection", "begins"), [(">>", AT), (">", "")], ids=["appended to a log", "a file"])
-def test_lines_that_are_appended_to_a_file_begin_with_the_time(
+def test_lines_appended_to_a_log_file_begin_with_the_time(
     path: str, tmp_path: Path, redirection: str, begins: str
 ) -> None:
-    """Cron appends what a round says, and why none could be done, to rebalance.log."""
+    """Cron appends the output and the errors of rounds to rebalance.log."""
     log = tmp_path / "rebalance.log"
     for source in (path, "/nowhere"):
         script = f'"$0" -c "$1" rebalance plan host alpha --from {source} {redirection}{log}.new 2>&1'
@@ -80,7 +80,7 @@ def test_lines_that_are_appended_to_a_file_begin_with_the_time(
         assert any(re.fullmatch(begins + words, line) for line in lines)
 
 
-def test_it_tells_the_same_as_json(path: str) -> None:
+def test_a_plan_is_printed_as_json(path: str) -> None:
     told = json.loads(plan("host", "alpha", "--from", path, "--json").output)
 
     assert told["moves"] == [{"kind": "live", "job": "align", "number": 1, "from": "alpha", "to": "beta"}]
@@ -98,14 +98,14 @@ def test_it_tells_the_same_as_json(path: str) -> None:
         (("hots", "alpha", "--from", "{}"), "'hots' is not one of"),
     ],
 )
-def test_wrong_words_are_usage(path: str, words: tuple[str, ...], told: str) -> None:
+def test_wrong_arguments_of_plan_are_usage_errors(path: str, words: tuple[str, ...], told: str) -> None:
     done = plan(*(word.format(path) for word in words))
 
     assert done.exit_code == 2
     assert told in done.output
 
 
-def test_hosts_are_drawn_as_they_are_and_as_they_would_be(path: str, tmp_path: Path) -> None:
+def test_plot_writes_an_image_of_the_hosts_loads(path: str, tmp_path: Path) -> None:
     picture = tmp_path / "hosts.png"
     done = plan("host", "alpha", "--from", path, "--plot", str(picture))
 
@@ -114,14 +114,14 @@ def test_hosts_are_drawn_as_they_are_and_as_they_would_be(path: str, tmp_path: P
     assert picture.stat().st_size > 5000
 
 
-def test_a_picture_that_can_not_be_written_is_one_line(path: str, tmp_path: Path) -> None:
+def test_a_plot_file_that_can_not_be_written_is_an_error_of_one_line(path: str, tmp_path: Path) -> None:
     done = plan("--from", path, "--plot", f"{tmp_path}/nowhere/hosts.png")
 
     assert isinstance(done.exception, StandardOutputUnwritable)
     assert str(done.exception) == f"{tmp_path}/nowhere/hosts.png: No such file or directory"
 
 
-def test_a_name_that_is_no_picture_is_refused(path: str, tmp_path: Path) -> None:
+def test_a_plot_file_without_image_suffix_is_refused(path: str, tmp_path: Path) -> None:
     done = plan("--from", path, "--plot", f"{tmp_path}/hosts.nosuch")
 
     assert done.exit_code == 2
@@ -129,7 +129,7 @@ def test_a_name_that_is_no_picture_is_refused(path: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("words", "is_quiesced"), [((), True), (("--off",), False)])
-def test_quiesce_tells_programs_too(words: tuple[str, ...], is_quiesced: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quiesce_prints_json(words: tuple[str, ...], is_quiesced: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     done = list[bool]()
     monkeypatch.setattr(
         rebalance_round_runner, "pause_or_resume_rebalancing", lambda _, *, is_quiesced: done.append(is_quiesced)
@@ -140,7 +140,7 @@ def test_quiesce_tells_programs_too(words: tuple[str, ...], is_quiesced: bool, m
     assert done == [is_quiesced]
 
 
-def test_what_was_moved_and_what_was_dropped_is_counted_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_applied_round_prints_the_numbers_of_made_and_dropped_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     moves = tuple(
         PlacementMove(kind=PlacementMoveKind.LIVE, job="7", number=number, source="beta", target="gamma")
         for number in (3, 4)

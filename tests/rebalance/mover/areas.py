@@ -1,5 +1,6 @@
-"""Storage areas that are folders here, a person's datasets in them, and a carrier that can die."""
+"""Storage areas in local folders, one person's datasets, and a copy function that can fail."""
 
+import os
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,8 +9,12 @@ from gridbridge.errors import CommandFailed
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasets
-from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import LocalOrSshFolder, ReplicaCopier
-from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
+from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import (
+    DatasetCommandOutcome,
+    LocalOrSshFolder,
+    ReplicaCopier,
+)
+from gridbridge.rebalance.replicas.storage_area_shell_scripts import AREA_MARK, StorageAreaForAccount
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.rsync import FILE_ERROR, RsyncLimitAndProgress
 
@@ -20,7 +25,7 @@ DIED = "error in rsync protocol data stream"
 
 @dataclass(kw_only=True)
 class Carrier:
-    """Copies files as rsync would: what is there and the same is left alone."""
+    """Copies files like rsync; a file that is equal at the target is not copied again."""
 
     dies_after: int = -1  # files; fewer than none: never
     finds_no_room: bool = False  # and says no more than rsync does under load
@@ -30,7 +35,7 @@ class Carrier:
     def __call__(
         self, source: LocalOrSshFolder, target: LocalOrSshFolder, names: list[str], pace: RsyncLimitAndProgress
     ) -> None:
-        """Copy them one after the other."""
+        """Copy the files one after the other."""
         for name in names:
             here, there = Path(source.folder, name), Path(target.folder, name)
             if there.exists() and there.read_bytes() == here.read_bytes():
@@ -49,8 +54,13 @@ class Carrier:
                 there.write_bytes(b"spoilt")
 
 
+def reasons(outcome: DatasetCommandOutcome) -> dict[str, str]:
+    """Return the reason of each refused area, by the area's name."""
+    return {refused.what: refused.reason for refused in outcome.refused}
+
+
 class Site:
-    """Areas below a folder; each is a cluster of its own."""
+    """Storage areas below one folder; each area belongs to another cluster."""
 
     def __init__(self, folder: Path, names: tuple[str, ...] = NAMES, account: str = "me") -> None:
         self.folder = folder
@@ -60,16 +70,20 @@ class Site:
 
     @property
     def datasets(self) -> OwnerDatasets:
-        """The datasets, as a command that begins sees them."""
+        """The datasets, as a newly started command reads them."""
         copier = ReplicaCopier(clock=Clock(), tell=lambda _: None, carry=self.carrier)
         return OwnerDatasets(OwnerDatasetRecords(f"{self.folder}/records"), self.areas, self.rules, copier)
 
     def replica(self, storage: str, name: str) -> Path:
-        """Return the folder of a replica."""
+        """Return the folder of a dataset's replica in an area."""
         return Path(f"{self.areas[storage].own}/{name}")
 
+    def entries(self, storage: str) -> list[str]:
+        """Return the names in the account's folder of an area, without the area's mark."""
+        return sorted(set(os.listdir(self.areas[storage].own)) - {AREA_MARK})
+
     def tree(self) -> str:
-        """Make a tree of a person's, and return its path."""
+        """Make a folder tree with three files as an original, and return its path."""
         top = self.folder / "reads"
         (top / "deep").mkdir(parents=True)
         (top / "a.txt").write_text("one")

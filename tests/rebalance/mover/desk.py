@@ -1,4 +1,4 @@
-"""Owners' own processes, here: what the service asks gridbridge-as-user for is done at once."""
+"""Replaces gridbridge-as-user: the actions of owners' processes are done at once in the test's process."""
 
 import json
 from collections.abc import Callable
@@ -30,7 +30,7 @@ RULES = RebalanceSection(
 
 
 class Desk:
-    """A service, and one person's datasets in areas that are folders here."""
+    """The service, and one person's datasets in storage areas that are local folders."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.site = Site(folder)
@@ -53,7 +53,7 @@ class Desk:
 
     @property
     def policy(self) -> Policy:
-        """What gridbridge.toml says."""
+        """The configuration of the test's site."""
         return Policy(
             site=SiteSection(cluster="alpha", state=self._state),
             clusters={name: ClusterSection() for name in ("alpha", "beta", "gamma")},
@@ -67,13 +67,13 @@ class Desk:
 
     @property
     def served(self) -> OwnerDatasets:
-        """The datasets, as a process of their owner sees them."""
+        """The datasets, as a process of their owner reads them."""
         return self.site.datasets
 
     def round(
         self, asked: RebalanceTarget | None = None, *, is_dry: bool = False
     ) -> tuple[RebalancePlanWithInputs, ReplicaReconciler]:
-        """Do a round; return what was advised, and who did it."""
+        """Run one round about datasets; return the plan and the reconciler."""
         one = ReplicaReconciler(
             self.policy,
             self.clock,
@@ -91,7 +91,7 @@ class Desk:
             one.database.close()
 
     def did(self, verb: str) -> list[tuple[str, ...]]:
-        """Return what owners' processes were asked for by a verb, without the file."""
+        """Return the arguments of all calls of owners' processes with this verb, without the file."""
         return [words[2:] for words in self.asked if words[0] == verb]
 
     def _let(self) -> list[DatasetDelegationFile]:

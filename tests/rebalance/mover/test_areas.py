@@ -1,4 +1,4 @@
-"""Rounds measure areas themselves, whoever has which folder in them and whoever may write there."""
+"""Measuring storage areas: faults, free space, read-only filesystems and time limits."""
 
 import os
 import shutil
@@ -35,8 +35,8 @@ def _site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
-def test_an_area_is_measured_itself_whoever_has_which_folder_in_it(site: Site) -> None:
-    """Somebody made one for the account of the service."""
+def test_an_area_is_measured_even_if_the_accounts_folder_is_a_link(site: Site) -> None:
+    """Another person made a link in place of the service account's folder."""
     one = site.areas["beta-disk"]
     Path(one.own).symlink_to("/")
 
@@ -50,10 +50,10 @@ def test_an_area_is_measured_itself_whoever_has_which_folder_in_it(site: Site) -
     [(0, "", [10]), (10**12, "", [10, 600]), (0, "reads", [10, 600])],
     ids=["no limit", "max_bytes", "a copy was begun"],
 )
-def test_what_counts_many_files_has_its_time_once_the_area_answers(
+def test_counting_the_files_of_an_area_gets_a_long_time_limit_after_a_short_query(
     site: Site, monkeypatch: pytest.MonkeyPatch, max_bytes: int, begun: str, limits: list[int]
 ) -> None:
-    """A million files are not counted in the time of a status command; one that hangs is told."""
+    """A million files can't be counted within the time of a status command."""
     real, given = storage_area_shell_scripts.ssh.run_over_ssh, list[float]()
     hangs = 10**9  # the call that gets no answer
 
@@ -75,7 +75,7 @@ def test_what_counts_many_files_has_its_time_once_the_area_answers(
     assert "no answer in time" in later.fault
 
 
-def test_first_copies_into_an_area_make_its_folder_together(site: Site) -> None:
+def test_parallel_first_copies_into_an_area_make_the_accounts_folder_once(site: Site) -> None:
     """A round begins copies of several datasets of one person at the same moment."""
     one = site.areas["beta-disk"]
     made = [
@@ -93,7 +93,7 @@ def test_first_copies_into_an_area_make_its_folder_together(site: Site) -> None:
             shutil.rmtree(one.own)
 
 
-def test_an_area_is_drained_by_itself_or_with_its_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_area_is_drained_by_its_own_key_or_with_its_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owner_datasets.drains, "list_drained_clusters", lambda: frozenset({"beta"}))
     policy = Policy(
         site=SiteSection(cluster="alpha"),
@@ -112,7 +112,7 @@ def test_an_area_is_drained_by_itself_or_with_its_cluster(tmp_path: Path, monkey
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_an_area_where_only_folders_of_people_can_be_written_is_not_read_only(site: Site) -> None:
+def test_an_area_that_the_account_itself_can_not_write_is_not_read_only(site: Site) -> None:
     with tempfile.TemporaryDirectory() as top:
         os.chmod(top, 0o755)
         child = os.fork()
@@ -126,7 +126,7 @@ def test_an_area_where_only_folders_of_people_can_be_written_is_not_read_only(si
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @pytest.mark.root
-def test_an_area_that_is_mounted_read_only_is_told(site: Site) -> None:
+def test_an_area_that_is_mounted_read_only_is_reported_as_read_only(site: Site) -> None:
     one = site.areas["beta-disk"]
     subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,mode=755", "tmpfs", one.path], check=True)
     try:
@@ -140,8 +140,8 @@ def test_an_area_that_is_mounted_read_only_is_told(site: Site) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @pytest.mark.root
 @pytest.mark.parametrize("is_full", [True, False])
-def test_a_full_area_is_told_where_rsync_says_only_that_it_could_not_write(site: Site, is_full: bool) -> None:
-    """Of what the other side said before it ended, a busy machine's rsync may lose all."""
+def test_a_copy_into_a_full_area_fails_with_this_reason_even_if_rsync_gives_none(site: Site, is_full: bool) -> None:
+    """On a busy machine rsync may lose the error message of the remote side."""
     one, carrier = site.areas["beta-disk"], Carrier(finds_no_room=True)
     copier = ReplicaCopier(clock=Clock(), tell=lambda _: None, carry=carrier)
     one_file = Dataset(name="a", path="/a", is_tree=False, files=1, size_bytes=1, sha256="", wished=1)
@@ -156,10 +156,10 @@ def test_a_full_area_is_told_where_rsync_says_only_that_it_could_not_write(site:
     assert ("No space left on device" in str(failed.value)) == is_full
 
 
-def test_an_area_that_hangs_is_not_waited_for_as_long_as_one_that_is_read(
+def test_the_check_of_a_hanging_area_ends_after_the_short_time_limit(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hard mount whose server is gone answers nothing at all; what was whole there counts on."""
+    """A hard mount without its server never answers; the last known state of the replica still counts."""
     limits: list[float] = []
     real = ssh.run_over_ssh
 
@@ -186,10 +186,10 @@ def test_an_area_that_hangs_is_not_waited_for_as_long_as_one_that_is_read(
     [(3, 9, 600), (3, 10**12, 100_000), (10**6, 2 * 10**9, 20_200)],
     ids=["small", "large", "many small files"],
 )
-def test_many_small_files_have_as_long_to_be_read_as_they_take(
+def test_the_time_limit_of_reading_a_replica_grows_with_its_bytes_and_files(
     site: Site, monkeypatch: pytest.MonkeyPatch, files: int, size_bytes: int, limit_s: int
 ) -> None:
-    """A millisecond or more for each is what a file server takes."""
+    """A file server needs a millisecond or more for each file."""
     limits: list[float] = []
     real = ssh.run_over_ssh
 

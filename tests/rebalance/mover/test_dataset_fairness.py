@@ -1,4 +1,4 @@
-"""While others wait, one owner's datasets have not all turns."""
+"""Owners of datasets take turns: an owner with many datasets does not delay other owners."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -24,18 +24,18 @@ def turns_of(
 
 
 def begun(turns: OwnerFairReplicaActQueue, most: int) -> list[str]:
-    """Return what is begun when so many may be on their way."""
+    """Return the datasets whose actions begin in `most` calls of next()."""
     found = (turns.next() for _ in range(most))
     return [group[0].dataset for group in found if group]
 
 
-def test_who_has_many_has_not_all_that_is_on_its_way_while_others_wait() -> None:
+def test_the_running_actions_are_shared_equally_between_the_owners() -> None:
     turns = turns_of(of("al/1", "al/2", "al/3", "al/4", "zoe/1", "zoe/2"))
 
     assert begun(turns, 4) == ["al/1", "zoe/1", "al/2", "zoe/2"]
 
 
-def test_what_ends_makes_place_for_the_owner_of_whom_least_is_on_its_way() -> None:
+def test_after_an_ended_action_the_owner_with_the_fewest_actions_is_next() -> None:
     turns = turns_of(of("al/1", "al/2", "zoe/1", "zoe/2"))
     found = []
     while group := turns.next():
@@ -45,22 +45,22 @@ def test_what_ends_makes_place_for_the_owner_of_whom_least_is_on_its_way() -> No
     assert [group[0].dataset for group in found] == ["al/1", "zoe/1", "al/2", "zoe/2"]
 
 
-def test_one_alone_has_all_of_it() -> None:
+def test_a_single_owner_may_use_all_running_actions() -> None:
     turns = turns_of(of("al/1", "al/2", "al/3"))
 
     assert begun(turns, 4) == ["al/1", "al/2", "al/3"]
     assert not turns
 
 
-def test_who_had_a_turn_last_comes_last_in_the_next_round() -> None:
-    """A round that begins nothing more after a while would have the first by name alone."""
+def test_the_owner_of_the_most_recent_action_is_last_in_the_next_round() -> None:
+    """Otherwise, in rounds that end early, the owner with the first name alone would be served."""
     turns = turns_of(of("al/2", "zoe/1"), [ServiceReplicaAct(dataset="al/1", target="a", began_at=NOON)])
 
     assert begun(turns, 1) == ["zoe/1"]
 
 
-def test_no_more_go_into_an_area_at_once_than_its_owners_process_takes() -> None:
-    """What is refused there counts as a failure, after which that area gets none for a while."""
+def test_an_owners_copies_into_an_area_stay_within_the_areas_limit() -> None:
+    """The owner's process would refuse further copies, and a refused copy counts as a failure."""
     there = of("al/1", "al/2", "al/3", "zoe/1")
     turns = turns_of([*there, *of("al/4", target="b")], into=1)
     first = begun(turns, 4)
@@ -70,13 +70,13 @@ def test_no_more_go_into_an_area_at_once_than_its_owners_process_takes() -> None
     assert begun(turns, 4) == ["al/2"]
 
 
-def test_what_goes_on_of_earlier_rounds_counts() -> None:
+def test_running_actions_of_earlier_rounds_count_for_their_owner() -> None:
     turns = turns_of(of("al/5", "zoe/1", "zoe/2"), earlier=of("al/1", "al/2"))
 
     assert begun(turns, 4) == ["zoe/1", "zoe/2", "al/5"]
 
 
-def test_whose_copies_are_all_that_may_go_on_begins_no_more() -> None:
+def test_an_owner_with_the_highest_number_of_running_copies_begins_no_more() -> None:
     turns = turns_of(of("al/5", "zoe/1"), earlier=of("al/1", "al/2", "al/3", "al/4"))
 
     assert begun(turns, 4) == ["zoe/1"]

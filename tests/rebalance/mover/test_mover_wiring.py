@@ -1,4 +1,4 @@
-"""One round of a kind at a time: each kind has its lock, and who comes second ends with 1."""
+"""Locks of rebalancing rounds: one round of a kind at a time, and a second round ends with exit status 1."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ TASKS, DATA = "tasks.lock", "data.lock"
 
 @pytest.fixture(name="begun")
 def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Have rounds decide nothing; give whether those that began were about datasets."""
+    """Make rounds decide nothing; return a list of whether each begun round is about datasets."""
     begun = list[bool]()
 
     def decided(
@@ -67,10 +67,10 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 @pytest.mark.usefixtures("begun")
-def test_a_round_about_datasets_gives_its_lock_back_while_its_copies_go_on(
+def test_a_round_about_datasets_releases_its_lock_while_its_copies_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next one begins, and knows that they do; nobody takes the first one to be stuck."""
+    """The next round begins and knows of the running copies; the first round is not reported as stuck."""
     decided, rounds_open, shared = rebalance_round_runner._run_round_of_tasks_or_datasets, list[bool](), list[bool]()
 
     def carry(*words: Any, let_go: Callable[[], bool], **known: Any) -> Any:
@@ -110,7 +110,7 @@ def call(*words: str) -> Result:
     ],
     ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
 )
-def test_a_second_round_of_a_kind_ends_with_1(
+def test_a_second_round_of_a_kind_ends_with_exit_status_1(
     words: tuple[str, ...], lock: str, tmp_path: Path, begun: list[bool]
 ) -> None:
     other = {TASKS: DATA, DATA: TASKS}[lock]
@@ -127,16 +127,16 @@ def test_a_second_round_of_a_kind_ends_with_1(
 
 
 @pytest.mark.parametrize("words", [("host",), ("fail",), ("plan", "host"), ("plan", "fail")])
-def test_a_name_of_no_host_is_told_with_the_clusters_and_the_areas(words: tuple[str, ...], begun: list[bool]) -> None:
+def test_an_unknown_host_is_refused_with_the_names_of_clusters_and_areas(
+    words: tuple[str, ...], begun: list[bool]
+) -> None:
     told = call(*words, "betta")
 
     there = "betta: no cluster and no storage area; expected one of: beta, disk"
     assert (str(told.exception), begun) == (there, [])
 
 
-def test_a_plan_looks_at_tasks_and_at_datasets_at_the_same_time(
-    monkeypatch: pytest.MonkeyPatch, begun: list[bool]
-) -> None:
+def test_a_plan_queries_tasks_and_datasets_in_parallel(monkeypatch: pytest.MonkeyPatch, begun: list[bool]) -> None:
     decided, both = rebalance_round_runner._run_round_of_tasks_or_datasets, Barrier(2, timeout=20)
 
     def meet(*words: Any, **known: Any) -> Any:
@@ -149,7 +149,7 @@ def test_a_plan_looks_at_tasks_and_at_datasets_at_the_same_time(
     assert sorted(begun) == [False, True]
 
 
-def test_clients_log_in_before_a_plan_loads_what_decides() -> None:
+def test_ssh_logins_begin_before_a_plan_imports_the_decision_modules() -> None:
     program = """
 import sys
 from gridbridge.rebalance.cli import rebalance_command as rebalance

@@ -1,4 +1,4 @@
-"""What a file of hosts, jobs and tasks leads to, and each mistake in it."""
+"""Plans from a file of hosts, jobs and tasks, and the reported faults of such a file."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -48,7 +48,7 @@ def mistakes(folder: Path, **more: object) -> list[str]:
 
 
 @pytest.mark.parametrize(("what", "name"), [("", ""), ("host", "alpha"), ("host", "beta"), ("fail", "alpha")])
-def test_a_file_leads_to_moves(tmp_path: Path, what: str, name: str) -> None:
+def test_a_file_of_hosts_jobs_and_tasks_leads_to_planned_moves(tmp_path: Path, what: str, name: str) -> None:
     hosts = [*WHOLE["hosts"], {"name": "gamma", "used_bytes": 400e9, "max_bytes": 2000e9}]
 
     (move,) = plan_from_snapshot_file(told(tmp_path, hosts=hosts), RebalanceTargetKind(what), name).advice.moves
@@ -56,7 +56,7 @@ def test_a_file_leads_to_moves(tmp_path: Path, what: str, name: str) -> None:
     assert ("align", 1, "alpha") == (move.job, move.number, move.source)
 
 
-def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
+def test_every_key_of_a_snapshot_file_is_read(tmp_path: Path) -> None:
     noon = datetime(2026, 11, 25, 12, tzinfo=UTC)
     one, two, three = (f"2026-11-25T{hour}:00:00Z" for hour in ("11", "10", "09"))
     host = {"name": "a", "kind": "tape", "up": False, "read_only": True, "state": "drain"}
@@ -100,7 +100,7 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
     )
 
 
-def test_the_rules_of_the_file_count(tmp_path: Path) -> None:
+def test_the_rules_in_the_snapshot_file_replace_the_defaults(tmp_path: Path) -> None:
     path = told(tmp_path, policy={"min_task_bytes": 70_000_000_000})
 
     advice = plan_from_snapshot_file(path, RebalanceTargetKind.HOST, "alpha").advice
@@ -112,14 +112,14 @@ def test_the_rules_of_the_file_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("state", "moves"), [("IDLE", 1), ("queued-no-slot", 1), ("qw", 1), ("RUNNING", 0), ("levitating", 0)]
 )
-def test_a_state_that_nobody_knows_moves_nothing(tmp_path: Path, state: str, moves: int) -> None:
+def test_a_task_in_an_unknown_state_is_not_moved(tmp_path: Path, state: str, moves: int) -> None:
     path = told(tmp_path, tasks=[TASK | {"state": state}])
 
     assert moves == len(plan_from_snapshot_file(path, RebalanceTargetKind.HOST, "alpha").advice.moves)
 
 
-def test_every_mistake_is_told_with_its_place_and_what_would_be_right(tmp_path: Path) -> None:
-    hosts = [{"name": "a", "slots": -1, "up": "yes"}, {"nmae": "b"}, {"name": "a"}]
+def test_every_fault_of_a_snapshot_file_is_reported_with_its_key_and_the_expected_value(tmp_path: Path) -> None:
+    hosts = [{"name": "a", "slots": -1, "up": "yes"}, {"nmae": "b"}, {"name": "a", "mean_active": 1e300}]
     tasks = [{"job": "align", "bytes": "big", "replicas": "alpha"}]
 
     found = mistakes(tmp_path, now="noon", hosts=hosts, tasks=tasks, extra=1)
@@ -132,32 +132,22 @@ def test_every_mistake_is_told_with_its_place_and_what_would_be_right(tmp_path: 
         "hosts[1].nmae: unknown; expected one of name, kind, up, read_only, state, used_bytes,"
         " max_bytes, slots, mean_active, zone",
         "hosts[1].name: missing; expected a name: 1 to 255 printable characters",
+        "hosts[2].mean_active: 1e+300; expected a number, 0 to 1",
         "tasks[0].number: missing; expected a whole number, 0 to 1e18",
         'tasks[0].bytes: "big"; expected a whole number, 0 to 1e18',
         'tasks[0].replicas: "alpha"; expected a list of names',
         "hosts: a: twice; expected once",
     ] == found
+    assert "10 more faults" == mistakes(tmp_path, jobs=[{"name": ""}] * 30)[-1]
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1", "1.5", "NaN", "1e19", "9" * 400])
-def test_a_number_that_no_host_has_is_told_with_its_key(tmp_path: Path, number: str) -> None:
+def test_a_number_out_of_range_is_reported_with_its_key(tmp_path: Path, number: str) -> None:
     path = Path(told(tmp_path, hosts=[{"name": "a", "slots": "HERE"}]))
     path.write_text(path.read_text().replace('"HERE"', number))
 
     with pytest.raises(ConfigError, match=r"hosts\[0\]\.slots: .*; expected a whole number, 0 to 1e18"):
         plan_from_snapshot_file(str(path))
-
-
-def test_a_part_is_at_most_1(tmp_path: Path) -> None:
-    (found,) = mistakes(tmp_path, hosts=[{"name": "a", "mean_active": 1e300}])
-
-    assert "hosts[0].mean_active: 1e+300; expected a number, 0 to 1" == found
-
-
-def test_a_rule_may_be_written_as_the_sizes_of_hosts_are(tmp_path: Path) -> None:
-    planned = plan_from_snapshot_file(told(tmp_path, policy={"bytes_per_round": 3e11, "disk_share": 1.0}))
-
-    assert (3 * 10**11, 1.0) == (planned.rules.bytes_per_round, planned.rules.disk_share)
 
 
 @pytest.mark.parametrize(
@@ -169,13 +159,13 @@ def test_a_rule_may_be_written_as_the_sizes_of_hosts_are(tmp_path: Path) -> None
         ([], "policy: []; expected a table"),
     ],
 )
-def test_a_wrong_rule_is_told(tmp_path: Path, policy: object, words: str) -> None:
+def test_a_faulty_rule_in_the_snapshot_file_is_reported(tmp_path: Path, policy: object, words: str) -> None:
     (found,) = mistakes(tmp_path, policy=policy)
 
     assert words in found
 
 
-def test_null_is_what_is_usual(tmp_path: Path) -> None:
+def test_null_as_the_value_of_an_optional_key_means_the_default(tmp_path: Path) -> None:
     usual = plan_from_snapshot_file(told(tmp_path), "host", "alpha")
 
     for recent in (None, {"hosts": None, "replicated": None, "jobs": None}):
@@ -183,15 +173,14 @@ def test_null_is_what_is_usual(tmp_path: Path) -> None:
         assert usual == plan_from_snapshot_file(path, "host", "alpha")
 
 
-def test_a_list_that_is_null_is_empty(tmp_path: Path) -> None:
-    """Some programs write an empty list so; a missing one is empty, too."""
+def test_null_in_place_of_a_list_means_an_empty_list(tmp_path: Path) -> None:
+    """Some programs write an empty list as null."""
     planned = plan_from_snapshot_file(told(tmp_path, hosts=None, jobs=None, tasks=None))
 
     assert ((), (), ()) == (planned.snapshot.hosts, planned.snapshot.jobs, planned.snapshot.tasks)
 
 
-def test_null_is_none_where_a_value_has_to_be_there(tmp_path: Path) -> None:
-    """Else a plan would be about the year 1, or about task 0."""
+def test_null_as_the_value_of_a_required_key_is_reported_as_missing(tmp_path: Path) -> None:
     rows = {"hosts": [{"name": None}], "jobs": [{"name": None}]}
     found = mistakes(tmp_path, now=None, **rows, tasks=[TASK | {"job": None, "number": None}])
 
@@ -200,32 +189,18 @@ def test_null_is_none_where_a_value_has_to_be_there(tmp_path: Path) -> None:
     ]
 
 
-def test_many_mistakes_are_counted(tmp_path: Path) -> None:
-    found = mistakes(tmp_path, jobs=[{"name": ""}] * 30)
-
-    assert "10 more faults" == found[-1]
-
-
-def test_a_name_that_the_file_does_not_have_is_told_with_those_that_it_has(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="hosts: no gamma; there are alpha, beta"):
-        plan_from_snapshot_file(told(tmp_path), RebalanceTargetKind.HOST, "gamma")
-
-
 @pytest.mark.parametrize("text", ["", "{", "[1]", "[" * 100_000, '{"now": 1}'])
-def test_what_is_no_such_file_is_told(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_no_snapshot_file_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "hosts.json"
     path.write_text(text)
 
     with pytest.raises((ParseError, ConfigError)):
         plan_from_snapshot_file(str(path))
+    with pytest.raises(ParseError, match=r"none\.json: No such file"):
+        plan_from_snapshot_file(str(tmp_path / "none.json"))
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ParseError, match=r"hosts\.json: No such file"):
-        plan_from_snapshot_file(str(tmp_path / "hosts.json"))
-
-
-def test_loads_are_told_before_and_after(tmp_path: Path) -> None:
+def test_a_plan_has_the_loads_of_hosts_before_and_after_the_moves(tmp_path: Path) -> None:
     alpha, beta = plan_from_snapshot_file(told(tmp_path), RebalanceTargetKind.HOST, "alpha").loads
 
     assert ("alpha", "beta") == (alpha.host, beta.host)
@@ -238,6 +213,7 @@ def test_loads_are_told_before_and_after(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("policy", "own"),
     [
+        ({"bytes_per_round": 2e9, "disk_share": 1.0}, RebalanceSection(bytes_per_round=2_000_000_000, disk_share=1.0)),
         ({"tasksMovedFullRebalance": 3}, RebalanceSection(tasks_per_round=3)),
         ({"spawnbalance.bytes.fullbalance": 2e9}, RebalanceSection(bytes_per_round=2_000_000_000)),
         ({"recentlyBalancedHosts": 5}, RebalanceSection(host_rest_s=300.0)),
@@ -245,15 +221,15 @@ def test_loads_are_told_before_and_after(tmp_path: Path) -> None:
         ({"host.fail.maxMovingTasks": 4, "extreme_ratio": 1.3},
          RebalanceSection(moves_from_failed=4, extreme_ratio=1.3)),
     ],
-    ids=["name", "property", "minutes", "milliseconds", "both"],
+    ids=["own names", "name", "property", "minutes", "milliseconds", "both"],
 )  # fmt: skip
-def test_the_rules_may_have_hydras_names_and_units(
+def test_rules_may_be_written_with_hydras_names_and_units(
     tmp_path: Path, policy: dict[str, object], own: RebalanceSection
 ) -> None:
     assert own == plan_from_snapshot_file(told(tmp_path, policy=policy)).rules
 
 
-def test_a_rule_has_one_name_in_a_file(tmp_path: Path) -> None:
+def test_a_rule_under_two_names_in_one_file_is_refused(tmp_path: Path) -> None:
     twice = {"tasks_per_round": 3, "tasksMovedFullRebalance": 4}
 
     assert mistakes(tmp_path, policy=twice) == [
@@ -265,7 +241,7 @@ def test_a_rule_has_one_name_in_a_file(tmp_path: Path) -> None:
     ]
 
 
-def test_the_documentation_has_each_of_hydras_names() -> None:
+def test_the_documentation_lists_each_of_hydras_names() -> None:
     text = Path(__file__).parents[3].joinpath("docs/reference/rebalance.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("| `")]
 

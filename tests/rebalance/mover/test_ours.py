@@ -1,4 +1,4 @@
-"""What is a dataset's in a storage area is told from all else there: nothing else is removed."""
+"""Only a dataset's own files in a storage area are replaced or removed; other files stay."""
 
 import copy
 import os
@@ -16,11 +16,11 @@ from gridbridge.rebalance.replicas import owner_replica_copies_and_checks, stora
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetCommandOutcome, LocalOrSshFolder
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import AREA_MARK
 from gridbridge.shell.rsync import RsyncLimitAndProgress
-from tests.rebalance.mover.areas import NAMES, Carrier, Site
+from tests.rebalance.mover.areas import NAMES, Carrier, Site, reasons
 
 
 class Killed(BaseException):
-    """What ends a process at once."""
+    """Ends the process at once, like kill -9."""
 
 
 @pytest.fixture(name="site")
@@ -38,17 +38,9 @@ def _lone(site: Site) -> Site:
     return site
 
 
-def entries(site: Site, storage: str) -> list[str]:
-    return sorted(set(os.listdir(site.areas[storage].own)) - {AREA_MARK})
-
-
-def reasons(outcome: DatasetCommandOutcome) -> dict[str, str]:
-    return {one.what: one.reason for one in outcome.refused}
-
-
 @pytest.mark.parametrize("name", ["reads", ".reads.old", ".reads.part"])
 @pytest.mark.parametrize("kind", ["folder", "file"])
-def test_what_its_owner_has_in_an_area_is_neither_replaced_nor_removed(site: Site, name: str, kind: str) -> None:
+def test_a_file_or_folder_of_the_owner_with_the_dataset_name_is_kept(site: Site, name: str, kind: str) -> None:
     theirs = Path(site.areas["beta-disk"].own, name)
     theirs.parent.mkdir()
     if kind == "folder":
@@ -62,10 +54,10 @@ def test_what_its_owner_has_in_an_area_is_neither_replaced_nor_removed(site: Sit
     assert "a file or folder of the dataset's name is no replica" in reasons(done)["beta-disk"]
     assert [] == list(site.datasets.drain("beta-disk"))
     assert site.datasets.drop("reads").is_done
-    assert ([name], "mine") == (entries(site, "beta-disk"), file.read_text())
+    assert ([name], "mine") == (site.entries("beta-disk"), file.read_text())
 
 
-def test_what_comes_during_a_copy_is_not_replaced_either(lone: Site) -> None:
+def test_a_folder_that_appears_during_a_copy_is_not_replaced(lone: Site) -> None:
     mine = lone.replica("beta-disk", "reads")
     real = lone.carrier
 
@@ -79,22 +71,22 @@ def test_what_comes_during_a_copy_is_not_replaced_either(lone: Site) -> None:
     lone.datasets.drop("reads")
 
     assert "is no replica of the dataset" in reasons(done)["beta-disk"]
-    assert ["reads"] == entries(lone, "beta-disk")
+    assert ["reads"] == lone.entries("beta-disk")
     assert ["mine"] == os.listdir(mine)
 
 
-def test_a_replica_whose_record_was_lost_is_replaced(lone: Site) -> None:
+def test_a_replica_whose_record_was_lost_is_replaced_by_a_new_copy(lone: Site) -> None:
     lone.datasets.add("reads", lone.tree(), 1)
     (lone.folder / "records/reads.json").unlink()
     (lone.replica("beta-disk", "reads") / "a.txt").write_text("spoilt")
 
     assert lone.datasets.add("reads", f"{lone.folder}/reads", 1).is_done
     assert "one" == (lone.replica("beta-disk", "reads") / "a.txt").read_text()
-    assert ["reads"] == entries(lone, "beta-disk")
+    assert ["reads"] == lone.entries("beta-disk")
 
 
 def second(site: Site) -> Site:
-    """Return the same areas with other records, and an original of another content."""
+    """Return the same areas with other records, and an original with different content."""
     other = copy.copy(site)
     other.folder = site.folder / "other"
     other.folder.mkdir()
@@ -105,10 +97,8 @@ def second(site: Site) -> Site:
 
 @pytest.mark.parametrize("is_begun", [False, True], ids=["whole", "only begun"])
 @pytest.mark.parametrize("name", ["reads", ".reads.part", ".reads.old"])
-def test_what_another_record_has_by_that_name_is_neither_replaced_nor_removed(
-    lone: Site, name: str, is_begun: bool
-) -> None:
-    """By other --records, from a second home, or by another host that serves the same area."""
+def test_a_replica_of_another_record_with_the_same_name_is_kept(lone: Site, name: str, is_begun: bool) -> None:
+    """The other record is in another --records folder, in a second home, or on another host that uses the same area."""
     lone.datasets.add("reads", lone.tree(), 1)
     own = Path(lone.areas["beta-disk"].own)
     (own / "reads").rename(own / name)
@@ -121,12 +111,12 @@ def test_what_another_record_has_by_that_name_is_neither_replaced_nor_removed(
 
     assert "a file or folder of the dataset's name is no replica of the dataset" in reasons(done)["beta-disk"]
     assert other.datasets.drop("reads").is_done
-    assert ([name], was) == (entries(lone, "beta-disk"), os.listdir(own / name))
+    assert ([name], was) == (lone.entries("beta-disk"), os.listdir(own / name))
     assert lone.datasets.replicate("reads").is_done
 
 
-def test_two_records_that_have_one_replica_leave_it_to_whose_it_is(lone: Site) -> None:
-    """Else each would repair it for ever, and either would remove it."""
+def test_a_replica_listed_in_two_records_belongs_to_the_record_with_its_checksums(lone: Site) -> None:
+    """Otherwise both records would repair or remove the replica again and again."""
     tree = lone.tree()
     (replica,) = lone.datasets.add("reads", tree, 1).dataset.replicas
     other = second(lone)
@@ -142,7 +132,7 @@ def test_two_records_that_have_one_replica_leave_it_to_whose_it_is(lone: Site) -
     assert ("beta-disk",) == lone.datasets.verify("reads").dataset.areas_with_whole_replica
 
 
-def test_a_replica_with_a_mark_of_long_ago_is_that_datasets(lone: Site) -> None:
+def test_a_replica_with_a_mark_without_checksum_belongs_to_the_dataset_of_its_name(lone: Site) -> None:
     done = lone.datasets.add("reads", lone.tree(), 1)
     mark = lone.replica("beta-disk", "reads") / REPLICA_MARK
     was = mark.read_text()
@@ -153,10 +143,10 @@ def test_a_replica_with_a_mark_of_long_ago_is_that_datasets(lone: Site) -> None:
     assert f"reads {done.dataset.sha256}\n" == was == mark.read_text()
     mark.write_text("reads\n")
     assert lone.datasets.drop("reads").is_done
-    assert [] == entries(lone, "beta-disk")
+    assert [] == lone.entries("beta-disk")
 
 
-def test_a_replica_of_another_dataset_that_was_copied_there_is_not_ours(lone: Site) -> None:
+def test_a_copied_folder_with_another_datasets_mark_is_no_replica(lone: Site) -> None:
     lone.datasets.add("reads", lone.tree(), 1)
     own = lone.areas["beta-disk"].own
     subprocess.run(["cp", "-a", f"{own}/reads", f"{own}/runs"], check=True)
@@ -167,7 +157,7 @@ def test_a_replica_of_another_dataset_that_was_copied_there_is_not_ours(lone: Si
 
 
 @pytest.mark.parametrize("what", ["drop", "replicate"])
-def test_a_copy_that_was_killed_before_it_was_noted_leaves_nothing(
+def test_a_finished_copy_that_was_killed_before_it_was_recorded_is_used_or_removed(
     lone: Site, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     real = storage_area_shell_scripts.install_finished_replica
@@ -180,16 +170,16 @@ def test_a_copy_that_was_killed_before_it_was_noted_leaves_nothing(
     with pytest.raises(Killed):
         lone.datasets.add("reads", lone.tree(), 1)
     monkeypatch.undo()
-    was = entries(lone, "beta-disk")
+    was = lone.entries("beta-disk")
     done = getattr(lone.datasets, what)("reads")
 
     assert (["reads"], True) == (was, done.is_done)
-    assert ([] if what == "drop" else ["reads"]) == entries(lone, "beta-disk")
+    assert ([] if what == "drop" else ["reads"]) == lone.entries("beta-disk")
 
 
 @pytest.mark.parametrize("left", [f"mkdir $2; : >$2/{REPLICA_MARK}", "mkdir $2", "mkdir $1; :"])
-def test_a_kill_between_two_steps_keeps_no_dataset_from_being_copied(lone: Site, left: str) -> None:
-    """Of the folder in which it grows, and of its mark; or of the mark of the area."""
+def test_a_kill_between_folder_and_mark_does_not_prevent_the_next_copy(lone: Site, left: str) -> None:
+    """A replica folder and an area folder each get a mark right after their creation."""
     area = lone.areas["beta-disk"]
     subprocess.run(["sh", "-c", f"mkdir -p {area.own}"], check=True)
     Path(area.own, AREA_MARK).touch()
@@ -198,10 +188,10 @@ def test_a_kill_between_two_steps_keeps_no_dataset_from_being_copied(lone: Site,
         subprocess.run(words, check=True)
 
     assert lone.datasets.add("reads", lone.tree(), 1).is_done
-    assert ["reads"] == entries(lone, "beta-disk")
+    assert ["reads"] == lone.entries("beta-disk")
 
 
-def test_a_removal_that_was_killed_half_way_is_ended_by_the_next(lone: Site) -> None:
+def test_a_killed_removal_is_completed_by_the_next_removal(lone: Site) -> None:
     lone.carrier.dies_after = 1
     lone.datasets.add("reads", lone.tree(), 1)
     part = f"{lone.areas['beta-disk'].own}/.reads.part"
@@ -210,7 +200,7 @@ def test_a_removal_that_was_killed_half_way_is_ended_by_the_next(lone: Site) -> 
     was = os.listdir(part)
 
     assert lone.datasets.drop("reads").is_done
-    assert ([REPLICA_MARK], []) == (was, entries(lone, "beta-disk"))
+    assert ([REPLICA_MARK], []) == (was, lone.entries("beta-disk"))
 
 
 @pytest.mark.parametrize(
@@ -224,7 +214,9 @@ def test_a_removal_that_was_killed_half_way_is_ended_by_the_next(lone: Site) -> 
     ],
     ids=["a replica's place", "within", "the folder", "around it", "by a link"],
 )
-def test_an_original_where_replicas_lie_is_refused(site: Site, where: Callable[[str, str], str]) -> None:
+def test_an_original_inside_or_around_a_folder_of_replicas_is_refused(
+    site: Site, where: Callable[[str, str], str]
+) -> None:
     own, link = site.areas["beta-disk"].own, f"{site.folder}/link"
     for name in ("reads", "deep/down"):
         os.makedirs(f"{own}/{name}")
@@ -237,8 +229,8 @@ def test_an_original_where_replicas_lie_is_refused(site: Site, where: Callable[[
     assert "one" == Path(own, "reads/a.txt").read_text()
 
 
-def test_a_replica_is_no_original(site: Site) -> None:
-    """Also where nobody sees that it lies in an area, as below a bind mount."""
+def test_a_replica_is_refused_as_an_original(site: Site) -> None:
+    """A bind mount may hide that the replica is in a storage area."""
     (storage,) = site.datasets.add("reads", site.tree(), 1).dataset.areas_with_whole_replica
     moved = f"{site.folder}/elsewhere"
     os.rename(site.replica(storage, "reads"), moved)
@@ -248,7 +240,7 @@ def test_a_replica_is_no_original(site: Site) -> None:
 
 
 @pytest.mark.parametrize("is_link", [False, True])
-def test_two_areas_in_one_place_count_as_one(site: Site, is_link: bool) -> None:
+def test_two_areas_with_the_same_folder_hold_one_replica_together(site: Site, is_link: bool) -> None:
     only(site, "alpha-disk", "beta-disk")
     place = site.areas["alpha-disk"].path
     if is_link:
@@ -271,7 +263,7 @@ def test_two_areas_in_one_place_count_as_one(site: Site, is_link: bool) -> None:
     assert {first} == set(site.datasets.verify("reads").dataset.areas_with_whole_replica)
 
 
-def test_an_area_that_was_renamed_is_used_again_after_the_line_that_is_told(lone: Site) -> None:
+def test_a_renamed_area_is_usable_after_the_command_in_the_refusal(lone: Site) -> None:
     lone.datasets.add("reads", lone.tree(), 1)
     lone.areas = {"new": replace(lone.areas["beta-disk"], name="new")}
 
@@ -281,11 +273,11 @@ def test_an_area_that_was_renamed_is_used_again_after_the_line_that_is_told(lone
     done = lone.datasets.replicate("reads")
 
     assert {"new"} == set(done.dataset.areas_with_whole_replica)
-    assert ["reads"] == entries(lone, "new")
+    assert ["reads"] == lone.entries("new")
 
 
 def failing(site: Site, *names: str) -> None:
-    """Have copies into areas come to nothing half way."""
+    """Make copies into some areas fail after the first file."""
     real = site.carrier
     paths = tuple(site.areas[name].path for name in names)
 
@@ -302,7 +294,7 @@ def half_copied(lone: Site) -> DatasetCommandOutcome:
 
 
 def offer(monkeypatch: pytest.MonkeyPatch, free_bytes: Callable[[str], int]) -> None:
-    """Have each area measured with so many free bytes."""
+    """Set the measured free bytes of each area."""
 
     def measured(area: storage_area_shell_scripts.StorageAreaForAccount) -> MeasuredStorageArea:
         return MeasuredStorageArea(storage=area.name, cluster=area.cluster, free_bytes=free_bytes(area.name))
@@ -312,26 +304,17 @@ def offer(monkeypatch: pytest.MonkeyPatch, free_bytes: Callable[[str], int]) -> 
     )
 
 
-def test_what_a_failed_copy_left_goes_when_enough_replicas_are_elsewhere(site: Site) -> None:
+def test_a_failed_copy_is_removed_when_enough_replicas_are_in_other_areas(site: Site) -> None:
     failing(site, *NAMES[:2])
 
     done = site.datasets.add("reads", site.tree(), 1)
 
     assert {NAMES[2]} == set(done.dataset.areas_with_whole_replica)
     assert () == done.dataset.begun
-    assert [] == [each for name in NAMES[:2] if Path(site.areas[name].own).exists() for each in entries(site, name)]
+    assert [] == [each for name in NAMES[:2] if Path(site.areas[name].own).exists() for each in site.entries(name)]
 
 
-def test_it_stays_where_the_next_copy_goes_on_and_goes_with_the_dataset(lone: Site) -> None:
-    done = half_copied(lone)
-
-    assert ("beta-disk",) == done.dataset.begun == lone.datasets.listed()[0].begun
-    assert [".reads.part"] == entries(lone, "beta-disk")
-    assert lone.datasets.drop("reads").is_done
-    assert [] == entries(lone, "beta-disk")
-
-
-def test_the_next_copy_goes_on_where_there_is_room_for_the_rest(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unfinished_copy_is_continued_if_its_missing_bytes_fit(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     failing(site, "beta-disk")
     site.datasets.add("reads", site.tree(), 1, is_later=True)
     site.datasets.replicate("reads", "beta-disk")
@@ -343,7 +326,7 @@ def test_the_next_copy_goes_on_where_there_is_room_for_the_rest(site: Site, monk
     assert 2 == len(site.carrier.carried)
 
 
-def test_what_a_killed_copy_left_without_room_for_the_rest_goes_as_well(
+def test_an_unfinished_copy_whose_missing_bytes_do_not_fit_is_removed(
     lone: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     half_copied(lone)
@@ -351,18 +334,25 @@ def test_what_a_killed_copy_left_without_room_for_the_rest_goes_as_well(
     done = lone.datasets.replicate("reads", "beta-disk")
 
     assert (False, ()) == (done.is_done, done.dataset.begun)
-    assert [] == entries(lone, "beta-disk")
+    assert [] == lone.entries("beta-disk")
 
 
-def test_it_can_be_dropped_by_itself(lone: Site) -> None:
-    half_copied(lone)
+@pytest.mark.parametrize("what", [("reads", "beta-disk"), ("reads",)], ids=["the copy", "the dataset"])
+def test_an_unfinished_copy_stays_for_the_next_command_until_the_copy_or_the_dataset_is_dropped(
+    lone: Site, what: tuple[str, ...]
+) -> None:
+    done = half_copied(lone)
 
-    assert lone.datasets.drop("reads", "beta-disk").is_done
-    assert [] == entries(lone, "beta-disk")
-    assert () == lone.datasets.listed()[0].begun
+    assert ("beta-disk",) == done.dataset.begun == lone.datasets.listed()[0].begun
+    assert [".reads.part"] == lone.entries("beta-disk")
+    assert lone.datasets.drop(*what).is_done
+    assert [] == lone.entries("beta-disk")
+    assert [()] * (len(what) - 1) == [dataset.begun for dataset in lone.datasets.listed()]
 
 
-def test_it_goes_from_an_area_that_has_no_more_room(lone: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unfinished_repair_is_removed_from_an_area_without_free_bytes(
+    lone: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tree = lone.tree()
     lone.datasets.add("reads", tree, 1)
     (lone.replica("beta-disk", "reads") / "a.txt").write_text("x")
@@ -372,24 +362,24 @@ def test_it_goes_from_an_area_that_has_no_more_room(lone: Site, monkeypatch: pyt
     done = lone.datasets.replicate("reads")
 
     assert (False, ()) == (done.is_done, done.dataset.begun)
-    assert ["reads"] == entries(lone, "beta-disk")
+    assert ["reads"] == lone.entries("beta-disk")
     assert "x" == (lone.replica("beta-disk", "reads") / "a.txt").read_text()
 
 
-def test_it_is_drained_with_its_area(site: Site) -> None:
+def test_draining_an_area_removes_an_unfinished_copy(site: Site) -> None:
     only(site, "alpha-disk", "beta-disk")
     failing(site, "beta-disk")
     site.datasets.add("reads", site.tree(), 1)
     site.datasets.replicate("reads", "beta-disk")
-    was = entries(site, "beta-disk")
+    was = site.entries("beta-disk")
 
     (done,) = site.datasets.drain("beta-disk")
 
     assert isinstance(done, DatasetCommandOutcome)
-    assert ([".reads.part"], [], True) == (was, entries(site, "beta-disk"), done.is_done)
+    assert ([".reads.part"], [], True) == (was, site.entries("beta-disk"), done.is_done)
 
 
-def test_what_can_not_be_removed_now_is_kept_in_mind(lone: Site) -> None:
+def test_an_unfinished_copy_that_can_not_be_removed_stays_recorded(lone: Site) -> None:
     half_copied(lone)
     place = Path(lone.areas["beta-disk"].path)
     place.rename(f"{place}.away")
@@ -399,10 +389,10 @@ def test_what_can_not_be_removed_now_is_kept_in_mind(lone: Site) -> None:
     assert (False, ("beta-disk",)) == (done.is_done, lone.datasets.listed()[0].begun)
     Path(f"{place}.away").rename(place)
     assert lone.datasets.drop("reads").is_done
-    assert [] == entries(lone, "beta-disk")
+    assert [] == lone.entries("beta-disk")
 
 
-def test_the_folder_of_a_copy_between_two_clusters_goes_with_the_dataset(site: Site) -> None:
+def test_dropping_a_dataset_removes_its_local_relay_folder(site: Site) -> None:
     site.datasets.add("reads", site.tree(), 1)
     relay = Path(site.datasets.records.relay("reads"))
     relay.mkdir()
@@ -417,7 +407,7 @@ def test_the_folder_of_a_copy_between_two_clusters_goes_with_the_dataset(site: S
         subprocess.run(["rm", "-rf", relay], check=True)  # pytest can't
 
 
-def test_a_copy_that_no_disk_takes_is_told(site: Site) -> None:
+def test_a_copy_that_finds_every_area_full_reports_the_full_areas(site: Site) -> None:
     def full(*words: object) -> None:
         del words
         raise CommandFailed(("rsync",), 11, stderr=b"No space left on device")
@@ -429,7 +419,7 @@ def test_a_copy_that_no_disk_takes_is_told(site: Site) -> None:
     assert set(NAMES) == set(done.dataset.begun)
 
 
-def test_a_dataset_that_is_busy_or_wrong_keeps_no_other_from_being_drained(site: Site) -> None:
+def test_a_locked_or_faulty_dataset_does_not_stop_the_drain_of_other_datasets(site: Site) -> None:
     only(site, "alpha-disk", "beta-disk")
     tree = site.tree()
     for name in ("busy", "reads"):
@@ -445,10 +435,10 @@ def test_a_dataset_that_is_busy_or_wrong_keeps_no_other_from_being_drained(site:
     assert ("reads", True) == (done.dataset.name, done.is_done)
     assert ["a-wrong", "busy"] == sorted(refused)
     assert "wait for it" in refused["busy"]
-    assert ["busy"] == entries(site, "beta-disk")
+    assert ["busy"] == site.entries("beta-disk")
 
 
-def test_what_is_to_be_told_of_a_new_dataset_is_told_before_its_first_copy(site: Site) -> None:
+def test_the_callback_about_a_recorded_dataset_is_called_before_the_first_copy(site: Site) -> None:
     told: list[list[str]] = []
 
     def noted() -> None:

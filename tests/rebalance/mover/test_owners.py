@@ -1,4 +1,4 @@
-"""What owners' processes answer is people's own word: nothing of it ends a round for others."""
+"""Answers of owners' processes are untrusted: a wrong answer does not affect other owners."""
 
 import json
 import threading
@@ -34,35 +34,29 @@ def let(name: str, uid: int = 1) -> DatasetDelegationFile:
 
 @pytest.fixture(name="answering")
 def _answering(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], None]:
-    """Return what has people's processes answer, by their folder."""
+    """Return a function that sets the answers of owners' processes, by the owner's folder."""
 
     def answer(texts: dict[str, str]) -> None:
         def call(*words: str, **_: object) -> CompletedProgram:
-            return CompletedProgram(words, 1, texts[words[1].partition("/")[0]].encode(), b"")
+            text = texts[words[1].partition("/")[0]]
+            return CompletedProgram(words, int(words[0] != "look"), text.encode(), b"")
 
-        def look(*words: str, **_: object) -> CompletedProgram:
-            return CompletedProgram(words, 0, call(*words).stdout, b"")
-
-        monkeypatch.setattr(
-            privileged_helper_calls,
-            "run_gridbridge_as_user",
-            lambda *words, **more: (look if words[0] == "look" else call)(*words),
-        )
+        monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", call)
 
     return answer
 
 
-NAIVE = [{"storage": "a", "size_bytes": 1, "is_whole": 1, "checked_at": "2026-11-25", "why": ""}]
-LAST = [NAIVE[0] | {"checked_at": "9999-12-31T23:59:59-12:00"}]
-FIRST = [NAIVE[0] | {"checked_at": "0001-01-01T00:00:00+12:00"}]
+def row_checked_at(time: str) -> str:
+    replica = {"storage": "a", "size_bytes": 1, "is_whole": 1, "checked_at": time, "why": ""}
+    return json.dumps(row("x", replicas=[replica]))
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        json.dumps(row("x", replicas=NAIVE)),
-        json.dumps(row("x", replicas=LAST)),
-        json.dumps(row("x", replicas=FIRST)),
+        row_checked_at("2026-11-25"),
+        row_checked_at("9999-12-31T23:59:59-12:00"),
+        row_checked_at("0001-01-01T00:00:00+12:00"),
         json.dumps(row("x", size_bytes="HERE")).replace('"HERE"', "1e999"),
         json.dumps(row("x", size_bytes="HERE")).replace('"HERE"', "9" * 5000),
         json.dumps({"name": "x", "fault": {"deep": 1}}),
@@ -73,7 +67,7 @@ FIRST = [NAIVE[0] | {"checked_at": "0001-01-01T00:00:00+12:00"}]
         *("too large", "too many digits", "no dataset", "too deep"),
     ],
 )
-def test_one_persons_wrong_answer_hides_nobody_elses(
+def test_a_wrong_answer_of_one_owner_does_not_hide_other_owners_datasets(
     answering: Callable[[dict[str, str]], None], caplog: pytest.LogCaptureFixture, wrong: str
 ) -> None:
     answering({"u.1": f"[{wrong}]", "u.2": json.dumps([row("y")])})
@@ -92,7 +86,7 @@ def test_one_persons_wrong_answer_hides_nobody_elses(
         (json.dumps({"refused": {"a": [["x"]]}}), "exit status 1"),
     ],
 )
-def test_a_reason_is_a_line_that_can_be_kept(
+def test_the_reason_of_a_failed_copy_becomes_one_printable_line(
     answering: Callable[[dict[str, str]], None], answer: str, reason: str
 ) -> None:
     answering({"u.1": answer})
@@ -114,7 +108,7 @@ def test_a_reason_is_a_line_that_can_be_kept(
         (2, "", "reads: no dataset of yours", "reads: no dataset of yours"),
     ],
 )
-def test_a_dataset_was_read_only_if_its_owners_program_says_so(
+def test_a_dataset_counts_as_verified_only_if_the_owners_process_reports_success(
     monkeypatch: pytest.MonkeyPatch, status: int, answer: str, said: str, why: str
 ) -> None:
     done = CompletedProgram((), status, answer.encode(), said.encode())
@@ -123,8 +117,8 @@ def test_a_dataset_was_read_only_if_its_owners_program_says_so(
     assert delegated_datasets.verify_dataset_as_owner(let("reads")) == why
 
 
-def test_owners_are_asked_at_once_but_not_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One whose files hang is waited for with others; they come in the order of the owners."""
+def test_a_limited_number_of_owners_is_queried_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The results have the order of the owners."""
     lock, both = threading.Lock(), threading.Barrier(2, timeout=60)
     asked, most = [0], [0]
 
@@ -144,7 +138,7 @@ def test_owners_are_asked_at_once_but_not_all_of_them(monkeypatch: pytest.Monkey
     assert most[0] <= delegated_datasets.OWNERS_AT_ONCE
 
 
-def test_who_gives_no_answer_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_owner_whose_process_does_not_answer_is_not_queried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def call(*words: str, **_: object) -> CompletedProgram:
@@ -162,8 +156,8 @@ def test_who_gives_no_answer_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -
     assert [one.name for one in found] == [f"p2/x{number:03}" for number in range(120)]
 
 
-def test_an_act_has_a_day_and_who_waits_for_it_waits_longer() -> None:
-    """Two terabytes are read in six hours once, and for a copy several times."""
+def test_the_time_limits_of_actions_rounds_and_reports_fit_into_each_other() -> None:
+    """Two terabytes are read once in six hours, and several times for a copy."""
     assert 86400 == as_user_replica_verbs.LONG_S < delegated_datasets.LONG_S
     begun, act = (timedelta(seconds=replica_reconciler.BEGINS_S), timedelta(seconds=delegated_datasets.LONG_S))
     assert begun + act < published_rebalance_rounds.LONGEST_ROUND[published_rebalance_rounds.RebalanceRoundKind.READING]

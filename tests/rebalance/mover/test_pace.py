@@ -1,4 +1,4 @@
-"""How fast copies go into an area is what its section of gridbridge.toml says."""
+"""The rate limit of copies into a storage area, from gridbridge.toml."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ REFUSED = 30
 
 
 @pytest.mark.parametrize("kib", [0, 700])
-def test_rsync_is_given_the_limit_of_the_area_into_which_it_copies(
+def test_rsync_gets_the_rate_limit_of_the_target_area(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kib: int
 ) -> None:
     program, noted = tmp_path / "rsync", tmp_path / "argv"

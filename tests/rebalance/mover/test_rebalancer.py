@@ -1,7 +1,6 @@
-"""Rebalancing marks tasks that wait still, and nothing else."""
+"""Rounds about waiting tasks: marks of campaign tasks and requested recalls of transferred tasks."""
 
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,15 +15,8 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.errors import ConfigError, GridbridgeError
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    Campaign,
-    CampaignState,
-    TaskAttemptOutcome,
-    WaitingTaskRange,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, TaskAttemptOutcome, WaitingTaskRange
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
-from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.published_campaigns_and_tasks import RebalancedTaskAttempt
 from gridbridge.model.campaigns.task_deletions_and_preemptions import ArrayTaskDeletion, NikitaDeletionReason
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
@@ -56,6 +48,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal, InputsNotJournalled
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.transfer_rows import TaskMoveRows, TransferRows
+from tests.builders.campaigns import made_campaign
 from tests.states import job_state
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -64,7 +57,7 @@ TASKS = 6
 
 
 class Site:
-    """Six tasks of campaign 1 at beta, where none can start, and an idle gamma."""
+    """Six tasks of campaign 1 wait at beta, which has no free slot; gamma is idle."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.policy = Policy(
@@ -79,23 +72,13 @@ class Site:
         self.asked = 0
         self._looks = 0
         self.starts_when_asked = 0  # at this look place 1 runs
-        with closing(StateFile.open(self.policy.site.state)) as database:
-            campaigns = CampaignRows(database)
-            wishes = {name: JdlSettingsAtCluster(exec_file="run") for name in ("beta", "gamma")}
-            one = Campaign(
-                number=0,
-                uid=1000,
-                owner="alice",
-                state=CampaignState.IN_TREATMENT,
-                submitted_at=NOON,
-                tasks=TASKS,
-                digest="",
-                jdl=Jdl(name="n", clusters=wishes),
-            )
-            campaigns.insert_campaign(one, "token")
-            array = campaigns.create_array(1, "beta", TASKS, NOON)
-            assert array
-            campaigns.set_array_state(array, ArraySubmissionState.RELEASED, 7)
+        self.database = StateFile.open(self.policy.site.state)
+        self.notes, self.marks = RebalanceNoteRows(self.database), TaskDeletionMarkRows(self.database)
+        campaigns = CampaignRows(self.database)
+        campaigns.insert_campaign(made_campaign("beta", "gamma", tasks=TASKS), "token")
+        array = campaigns.create_array(1, "beta", TASKS, NOON)
+        assert array
+        campaigns.set_array_state(array, ArraySubmissionState.RELEASED, 7)
         monkeypatch.setattr(status, "query_cluster_snapshot", self._snapshot)
         monkeypatch.setattr(rebalance_task_observer.drains, "list_drained_clusters", lambda: frozenset())
 
@@ -119,7 +102,7 @@ class Site:
         return seen, 0.0
 
     def rebalance(self, asked: RebalanceTarget | None = None, *, is_dry: bool = False) -> tuple[Any, Any]:
-        """Do a round; return what was advised, and what came of it."""
+        """Run one round; return the plan and the checked moves."""
         clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
         one = WaitingTaskRebalancer(
             self.policy, clock, asked or RebalanceTarget(what=RebalanceTargetKind.HOST, name="beta"), is_dry=is_dry
@@ -129,18 +112,13 @@ class Site:
         return planned, one.checked
 
     def looks(self) -> int:
-        """Return how many looks there were before this one, which asks gamma."""
+        """Return the number of earlier queries of gamma."""
         self._looks += 1
         return self._looks - 1
 
-    def database(self) -> StateFile:
-        """Open the state file."""
-        return StateFile.open(self.policy.site.state)
-
     def marked(self) -> list[int]:
-        """Return the places that are to be moved."""
-        with closing(self.database()) as database:
-            found = TaskDeletionMarkRows(database).deletion_marks().get((1, 1), {})
+        """Return the indices of the tasks that are marked for a move."""
+        found = self.marks.deletion_marks().get((1, 1), {})
         assert {mark.wiped_for for mark in found.values()} <= {NikitaDeletionReason.MOVED, NikitaDeletionReason.LEFT}
         return sorted(found)
 
@@ -160,47 +138,47 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     return Site(tmp_path, monkeypatch)
 
 
-def test_tasks_that_wait_where_they_can_not_start_are_marked(site: Site) -> None:
+def test_tasks_that_wait_at_a_full_cluster_are_marked_for_a_move(site: Site) -> None:
     planned, checked = site.rebalance()
+    (entry,) = DecisionJournal(site.database).last(9)
 
-    assert [(one.source, one.target) for one in planned.advice.moves] == [("beta", "gamma")] * 4
+    assert [(move.source, move.target) for move in planned.advice.moves] == [("beta", "gamma")] * 4
     assert checked.moves == planned.advice.moves
     assert site.marked() == [1, 2, 3, 4]
+    assert entry.sentence == planned.advice.sentence
+    assert rebalance_decision_journal.replay_rebalance_decision(entry.inputs) == entry.inputs["actions"]
 
 
-def test_a_decision_about_more_than_is_kept_says_so_when_it_is_to_be_made_again(
+def test_replay_of_a_decision_whose_inputs_were_too_large_for_the_journal_is_refused(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rebalance_decision_journal, "MOST_ROWS", 8)
 
     site.rebalance()
-    with closing(site.database()) as database:
-        (kept,) = DecisionJournal(database).last(9)
+    (kept,) = DecisionJournal(site.database).last(9)
 
     assert len(site.marked()) == len(kept.inputs["actions"]) - 1 == 4  # type: ignore[arg-type]  # a list
     with pytest.raises(InputsNotJournalled, match="the inputs were not kept: 9 hosts, jobs and tasks"):
         rebalance_decision_journal.replay_rebalance_decision(kept.inputs)
 
 
-def test_of_a_decision_about_a_job_its_own_tasks_are_kept(sent_site: "SentSite") -> None:
+def test_the_journal_entry_about_a_job_contains_only_the_jobs_own_tasks(sent_site: "SentSite") -> None:
     sent_site.rebalance(RebalanceTarget(what=RebalanceTargetKind.JOB, name="gb.alpha.7"))
-    with closing(sent_site.database()) as database:
-        (kept,) = DecisionJournal(database).last(9)
+    (kept,) = DecisionJournal(sent_site.database).last(9)
 
     assert {one["job"] for one in kept.inputs["snapshot"]["tasks"]} == {"gb.alpha.7"}  # type: ignore[index]  # JSON
     assert rebalance_decision_journal.replay_rebalance_decision(kept.inputs) == kept.inputs["actions"]
 
 
-def test_a_dry_run_marks_nothing_and_keeps_nothing(site: Site) -> None:
+def test_a_dry_run_marks_no_task_and_writes_no_journal_entry(site: Site) -> None:
     planned, _ = site.rebalance(is_dry=True)
-    with closing(site.database()) as database:
-        kept = DecisionJournal(database).last(9)
+    kept = DecisionJournal(site.database).last(9)
 
     assert planned.advice.moves
     assert (site.marked(), kept) == ([], ())
 
 
-def test_a_task_that_starts_between_plan_and_act_is_left_alone(site: Site) -> None:
+def test_a_campaign_task_that_starts_after_the_plan_is_not_marked(site: Site) -> None:
     site.starts_when_asked = 2
 
     _, checked = site.rebalance()
@@ -209,22 +187,20 @@ def test_a_task_that_starts_between_plan_and_act_is_left_alone(site: Site) -> No
     assert [one.reason for one in checked.dropped] == ["the task is running"]
 
 
-def test_a_task_that_its_owner_cancels_as_it_is_to_be_moved_is_sent_nowhere(
+def test_a_task_that_its_owner_cancels_during_the_round_keeps_the_owners_mark(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The round has read the marks of its second look by then."""
+    """The round has already read the marks again when the owner cancels the task."""
 
     def names() -> frozenset[str]:
-        with closing(site.database()) as database:
-            if site.asked == 2:
-                TaskDeletionMarkRows(database).mark_task_cancelled(1, 0)
+        if site.asked == 2:
+            site.marks.mark_task_cancelled(1, 0)
         return frozenset()
 
     monkeypatch.setattr(rebalance_task_observer.drains, "list_drained_clusters", names)
 
     _, checked = site.rebalance()
-    with closing(site.database()) as database:
-        found = TaskDeletionMarkRows(database).deletion_marks()[1, 1]
+    found = site.marks.deletion_marks()[1, 1]
 
     assert len(checked.moves) == 4
     assert found[1].wiped_for is NikitaDeletionReason.UNWANTED
@@ -232,71 +208,61 @@ def test_a_task_that_its_owner_cancels_as_it_is_to_be_moved_is_sent_nowhere(
 
 
 @pytest.mark.parametrize("why", [NikitaDeletionReason.MOVED, NikitaDeletionReason.OVERFLOW])
-def test_no_mark_takes_the_place_of_an_owners_and_none_takes_that_off(site: Site, why: NikitaDeletionReason) -> None:
+def test_an_owners_deletion_mark_is_neither_replaced_nor_removed_by_other_marks(
+    site: Site, why: NikitaDeletionReason
+) -> None:
     wipe = ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=why, places=(range(1, 3),))
-    with closing(site.database()) as database:
-        marks = TaskDeletionMarkRows(database)
-        marks.mark_task_cancelled(1, 0)
-        marks.mark_tasks(wipe)
-        put = marks.deletion_marks()[1, 1]
-        marks.remove_marks(wipe)
-        left = marks.deletion_marks()[1, 1]
+    marks = site.marks
+    marks.mark_task_cancelled(1, 0)
+    marks.mark_tasks(wipe)
+    put = marks.deletion_marks()[1, 1]
+    marks.remove_marks(wipe)
+    left = marks.deletion_marks()[1, 1]
 
     assert [put[place].wiped_for for place in (1, 2)] == [NikitaDeletionReason.UNWANTED, why]
     assert [*left] == [1]
 
 
-def test_nothing_is_moved_once_it_is_quiesced_after_the_plan(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    def quiesce() -> None:
-        with closing(site.database()) as database:
-            RebalanceNoteRows(database).record_pause(NOON)
-
-    _at_second_look(site, monkeypatch, quiesce)
-
-    _, checked = site.rebalance()
-
-    assert site.marked() == []
-    assert {one.reason for one in checked.dropped} == {task_rebalancer.QUIESCED}
-
-
-def test_a_target_that_got_a_task_after_the_plan_gets_no_other(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    def note() -> None:
-        with closing(site.database()) as database:
-            RebalanceNoteRows(database).note(HOST, ["gamma"], site.now)
-
-    _at_second_look(site, monkeypatch, note)
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda site: site.notes.record_pause(NOON), task_rebalancer.QUIESCED),
+        (lambda site: site.notes.note(HOST, ["gamma"], site.now), "gamma got a task less than 180 s ago"),
+    ],
+    ids=["rebalancing is paused", "the target got another task"],
+)
+def test_planned_moves_are_dropped_if_the_state_file_forbids_them_before_they_are_made(
+    site: Site, monkeypatch: pytest.MonkeyPatch, change: Callable[[Site], None], reason: str
+) -> None:
+    _at_second_look(site, monkeypatch, lambda: change(site))
 
     _, checked = site.rebalance()
 
     assert site.marked() == []
-    assert {one.reason for one in checked.dropped} == {"gamma got a task less than 180 s ago"}
+    assert {rejected.reason for rejected in checked.dropped} == {reason}
 
 
 @pytest.mark.parametrize(
-    ("asked", "moved"),
+    ("asked", "dropped"),
     [
-        (RebalanceTarget(what=RebalanceTargetKind.HOST, name="beta"), 1),
-        (RebalanceTarget(what=RebalanceTargetKind.JOB, name="gb.alpha.7"), 1),
+        (RebalanceTarget(what=RebalanceTargetKind.HOST, name="beta"), ["the owner wants the job to stay"]),
+        (RebalanceTarget(what=RebalanceTargetKind.JOB, name="gb.alpha.7"), []),
     ],
     ids=["host", "job"],
 )
-def test_a_job_whose_owner_says_after_the_plan_that_it_stays_is_not_moved(
-    sent_site: "SentSite", monkeypatch: pytest.MonkeyPatch, asked: RebalanceTarget, moved: int
+def test_a_jobs_context_that_forbids_moves_is_read_again_before_the_move(
+    sent_site: "SentSite", monkeypatch: pytest.MonkeyPatch, asked: RebalanceTarget, dropped: list[str]
 ) -> None:
-    def stay() -> None:
-        sent_site.contexts[7] = (("gridbridge_balance", "no"),)
-
-    _at_second_look(sent_site, monkeypatch, stay)
+    _at_second_look(sent_site, monkeypatch, lambda: sent_site.contexts.update({7: (("gridbridge_balance", "no"),)}))
 
     _, checked = sent_site.rebalance(asked)
 
-    stays = [one.reason for one in checked.dropped]
-    assert len(checked.moves) == moved
-    assert stays == (["the owner wants the job to stay"] if asked.what is RebalanceTargetKind.HOST else [])
+    assert len(checked.moves) == 1
+    assert [rejected.reason for rejected in checked.dropped] == dropped
 
 
 def _at_second_look(site: Site, monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
-    """Do something as a round looks again; what it keeps itself is read after the clusters."""
+    """Call a function when the round queries the clusters for the second time."""
     answer = site._snapshot
 
     def snapshot(where: object, cluster: str, *more: object) -> tuple[ClusterSnapshot, float]:
@@ -307,7 +273,7 @@ def _at_second_look(site: Site, monkeypatch: pytest.MonkeyPatch, act: Callable[[
     monkeypatch.setattr(status, "query_cluster_snapshot", snapshot)
 
 
-def test_what_is_marked_is_on_its_way(site: Site) -> None:
+def test_no_other_move_begins_while_tasks_are_marked_for_a_move(site: Site) -> None:
     site.rebalance()
     planned, _ = site.rebalance(RebalanceTarget())
 
@@ -316,8 +282,10 @@ def test_what_is_marked_is_on_its_way(site: Site) -> None:
 
 
 @pytest.mark.parametrize(("minutes", "moved"), [(14, [1, 2, 3, 4]), (16, [1, 2, 3, 4, 5, 6])], ids=["going", "stuck"])
-def test_tasks_that_could_not_be_moved_for_long_hold_up_no_others(site: Site, minutes: int, moved: list[int]) -> None:
-    """Their owner's key is gone at their cluster: nikita can't delete them there."""
+def test_tasks_whose_move_has_failed_for_15_minutes_do_not_delay_other_moves(
+    site: Site, minutes: int, moved: list[int]
+) -> None:
+    """For example, the owner's ssh key was removed from the cluster, and nikita can't delete the tasks."""
     site.rebalance()
     site.now += timedelta(minutes=minutes)
     planned, _ = site.rebalance()
@@ -337,27 +305,26 @@ def test_tasks_that_could_not_be_moved_for_long_hold_up_no_others(site: Site, mi
         ({"job_rest_s": 30 * 86400.0}, 31, False),
     ],
 )
-def test_what_was_done_is_known_for_as_long_as_a_rest(
+def test_records_of_moves_are_kept_for_a_week_and_at_least_for_the_longest_pause(
     site: Site, rules: dict[str, float], days: int, is_known: bool
 ) -> None:
     site.policy = replace(site.policy, rebalance=replace(site.policy.rebalance, **rules))
-    with closing(site.database()) as database:
-        RebalanceNoteRows(database).note(HOST, ["delta"], site.now - timedelta(days=days))
+    site.notes.note(HOST, ["delta"], site.now - timedelta(days=days))
     site.rebalance()
 
-    with closing(site.database()) as database:
-        known = set(RebalanceNoteRows(database).recent().hosts)
+    known = set(site.notes.recent().hosts)
 
     assert known == {"gamma", *(["delta"] if is_known else [])}
 
 
 @pytest.mark.parametrize("mark", [NikitaDeletionReason.MOVED, NikitaDeletionReason.LEFT])
-def test_what_is_deleted_to_be_moved_is_on_its_way_until_it_is_sent(site: Site, mark: NikitaDeletionReason) -> None:
+def test_a_deleted_task_counts_as_moving_until_the_runner_submits_the_task_again(
+    site: Site, mark: NikitaDeletionReason
+) -> None:
     site.rebalance()
-    with closing(site.database()) as database:
-        places = (range(1, 5),)
-        wipe = ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=mark, places=places)
-        TaskDeletionMarkRows(database).mark_tasks(wipe)
+    places = (range(1, 5),)
+    wipe = ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=mark, places=places)
+    site.marks.mark_tasks(wipe)
     site.gone = {1, 2, 3, 4}
     site.now += timedelta(seconds=site.policy.rebalance.host_rest_s)
 
@@ -366,38 +333,20 @@ def test_what_is_deleted_to_be_moved_is_on_its_way_until_it_is_sent(site: Site, 
     assert planned.advice.sentence == "4 tasks are being moved: no other move begins"
 
 
-def test_a_task_that_waits_for_a_moment_is_left_alone(site: Site) -> None:
-    site.now = NOON + timedelta(seconds=30)
-
-    planned, _ = site.rebalance()
-
-    assert planned.advice.moves == ()
-
-
-@pytest.mark.parametrize("silent", ["beta", "gamma"])
-def test_of_a_cluster_that_does_not_answer_nothing_is_decided(site: Site, silent: str) -> None:
-    site.silent = {silent}
-
-    site.rebalance(RebalanceTarget())
-
-    assert site.marked() == []
-
-
 @pytest.mark.parametrize(("silent_s", "told"), [(299, False), (300, True)])
-def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
+def test_tasks_at_a_cluster_that_has_been_silent_for_5_minutes_are_not_moved(
     site: Site, silent_s: int, told: bool
 ) -> None:
-    """Any of them may start there yet."""
+    """The cluster may still start the tasks."""
     site.silent = {"beta"}
-    with closing(site.database()) as database:
-        event = CampaignEvent(
-            kind=CampaignEventSubject.CLUSTER,
-            code=CampaignEventCode.GET_JOBS,
-            cluster="beta",
-            opened_at=site.now - timedelta(seconds=silent_s),
-            last_at=site.now,
-        )
-        EventAndSuccessRecordRows(database).store_events([event])
+    event = CampaignEvent(
+        kind=CampaignEventSubject.CLUSTER,
+        code=CampaignEventCode.GET_JOBS,
+        cluster="beta",
+        opened_at=site.now - timedelta(seconds=silent_s),
+        last_at=site.now,
+    )
+    EventAndSuccessRecordRows(site.database).store_events([event])
 
     for asked in (RebalanceTarget(), RebalanceTarget(what=RebalanceTargetKind.FAIL, name="beta")):
         planned, _ = site.rebalance(asked)
@@ -411,29 +360,46 @@ def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
     assert site.marked() == []
 
 
-def test_a_cluster_that_is_closed_to_a_campaign_gets_none_of_its_tasks(site: Site) -> None:
-    with closing(site.database()) as database:
-        event = CampaignEvent(
-            kind=CampaignEventSubject.CAMPAIGN,
-            code=CampaignEventCode.BLACKLIST,
-            campaign=1,
-            cluster="gamma",
-            opened_at=NOON,
-            last_at=NOON,
-        )
-        EventAndSuccessRecordRows(database).store_events([event])
-
-    planned, _ = site.rebalance()
-
-    assert planned.advice.moves == ()
+def silence(*clusters: str) -> Callable[[Site], None]:
+    return lambda site: site.silent.update(clusters)
 
 
-def test_nothing_is_moved_while_it_is_quiesced(site: Site) -> None:
-    with closing(site.database()) as database:
-        RebalanceNoteRows(database).record_pause(NOON)
+def close_gamma_to_campaign(site: Site) -> None:
+    event = CampaignEvent(
+        kind=CampaignEventSubject.CAMPAIGN,
+        code=CampaignEventCode.BLACKLIST,
+        campaign=1,
+        cluster="gamma",
+        opened_at=NOON,
+        last_at=NOON,
+    )
+    EventAndSuccessRecordRows(site.database).store_events([event])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        silence("beta"),
+        silence("gamma"),
+        close_gamma_to_campaign,
+        lambda site: setattr(site, "now", NOON + timedelta(seconds=30)),
+    ],
+    ids=["the source is silent", "the target is silent", "the target is closed", "the tasks have waited for a moment"],
+)
+def test_no_task_of_a_campaign_is_moved_for_which_the_move_is_uncertain_or_useless(
+    site: Site, change: Callable[[Site], None]
+) -> None:
+    change(site)
+
+    planned, _ = site.rebalance(RebalanceTarget())
+
+    assert (planned.advice.moves, site.marked()) == ((), [])
+
+
+def test_no_task_is_moved_while_rebalancing_is_paused(site: Site) -> None:
+    site.notes.record_pause(NOON)
     quiet, _ = site.rebalance()
-    with closing(site.database()) as database:
-        RebalanceNoteRows(database).record_pause(None)
+    site.notes.record_pause(None)
     planned, _ = site.rebalance()
 
     assert quiet.advice.moves == ()
@@ -441,15 +407,14 @@ def test_nothing_is_moved_while_it_is_quiesced(site: Site) -> None:
     assert planned.advice.moves
 
 
-def test_a_host_that_got_tasks_rests(site: Site) -> None:
+def test_a_cluster_that_received_tasks_gets_no_more_within_the_pause(site: Site) -> None:
     site.rebalance()
-    with closing(site.database()) as database:
-        marks = TaskDeletionMarkRows(database)
-        campaigns = CampaignRows(database)
-        (array,) = campaigns.open_arrays()
-        moved = [one for one in campaigns.unfinished_attempts(array) if one.place <= 4]
-        campaigns.record_attempt_ends(replace(one, outcome=TaskAttemptOutcome.MOVED) for one in moved)
-        marks.remove_marks_of_ended_attempts()
+    marks = site.marks
+    campaigns = CampaignRows(site.database)
+    (array,) = campaigns.open_arrays()
+    moved = [one for one in campaigns.unfinished_attempts(array) if one.place <= 4]
+    campaigns.record_attempt_ends(replace(one, outcome=TaskAttemptOutcome.MOVED) for one in moved)
+    marks.remove_marks_of_ended_attempts()
     site.running = set()
     soon, _ = site.rebalance()
     site.now += timedelta(seconds=site.policy.rebalance.host_rest_s)
@@ -460,17 +425,16 @@ def test_a_host_that_got_tasks_rests(site: Site) -> None:
     assert len(later.advice.moves) > 0
 
 
-def test_the_moves_of_a_task_are_known(site: Site, tmp_path: Path) -> None:
-    with closing(site.database()) as database:
-        campaigns, known = CampaignRows(database), CampaignTaskRows(database)
-        (array,) = campaigns.open_arrays()
-        moved = [one for one in campaigns.unfinished_attempts(array) if one.place <= 2]
-        campaigns.record_attempt_ends(replace(one, outcome=TaskAttemptOutcome.MOVED) for one in moved)
-        campaigns.add_unsent_tasks(1, *(WaitingTaskRange(first=one.task, last=one.task, attempt=2) for one in moved))
-        again = campaigns.create_array(1, "gamma", 1, NOON)
-        assert again
-        tasks = known.submitted_tasks(1, 0, TASKS)
-        published_campaign_files.publish_campaign_task_file(1, 0, tasks, str(tmp_path))
+def test_the_moves_of_campaign_tasks_are_published(site: Site, tmp_path: Path) -> None:
+    campaigns, known = CampaignRows(site.database), CampaignTaskRows(site.database)
+    (array,) = campaigns.open_arrays()
+    moved = [one for one in campaigns.unfinished_attempts(array) if one.place <= 2]
+    campaigns.record_attempt_ends(replace(one, outcome=TaskAttemptOutcome.MOVED) for one in moved)
+    campaigns.add_unsent_tasks(1, *(WaitingTaskRange(first=one.task, last=one.task, attempt=2) for one in moved))
+    again = campaigns.create_array(1, "gamma", 1, NOON)
+    assert again
+    tasks = known.submitted_tasks(1, 0, TASKS)
+    published_campaign_files.publish_campaign_task_file(1, 0, tasks, str(tmp_path))
 
     assert [one.moved for one in tasks if one.moved] == [
         (RebalancedTaskAttempt(attempt=1, cluster="beta", to="gamma"),),
@@ -480,7 +444,7 @@ def test_the_moves_of_a_task_are_known(site: Site, tmp_path: Path) -> None:
 
 
 class SentSite(Site):
-    """Besides, tasks of two local jobs that transfer-beta has sent: job 40 there, and job 41."""
+    """The same site, with two transferred tasks at beta: job 40 and job 41."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(folder, monkeypatch)
@@ -495,9 +459,8 @@ class SentSite(Site):
         self.at_gamma = 0  # a job that runs there
         self.contexts: dict[int, tuple[tuple[str, str], ...]] = {7: (), 8: ()}
         monkeypatch.setattr(home_tasks, "query_job_requests", self._requests_of)
-        with closing(self.database()) as database:
-            for job in self.letters:
-                TransferRows(database).put_transfer(sent(job))
+        for job in self.letters:
+            TransferRows(self.database).put_transfer(sent(job))
 
     def _snapshot(self, where: object, cluster: str, *more: object) -> tuple[ClusterSnapshot, float]:
         seen, took_s = super()._snapshot(where, cluster, *more)
@@ -521,9 +484,8 @@ class SentSite(Site):
         return {job: JobRequest(context=self.contexts[job]) for job in jobs}
 
     def asked_moves(self) -> dict[str, tuple[str, str]]:
-        """Return what the poller is to move."""
-        with closing(self.database()) as database:
-            found = TaskMoveRows(database).moves_in_flight()
+        """Return source and target of each requested recall, by the transfer's name."""
+        found = TaskMoveRows(self.database).moves_in_flight()
         return {one.name: (one.source, one.target) for one in found}
 
 
@@ -562,7 +524,7 @@ def _sent_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SentSite:
 FAIL = RebalanceTarget(what=RebalanceTargetKind.FAIL, name="beta")
 
 
-def test_tasks_that_were_sent_away_are_noted_for_the_poller(sent_site: SentSite) -> None:
+def test_moves_of_transferred_tasks_are_requested_from_the_poller(sent_site: SentSite) -> None:
     planned, checked = sent_site.rebalance(FAIL)
 
     assert len(checked.moves) == 2
@@ -572,7 +534,7 @@ def test_tasks_that_were_sent_away_are_noted_for_the_poller(sent_site: SentSite)
 
 
 @pytest.mark.parametrize("what", ["host", "job"])
-def test_nothing_else_is_begun_while_they_move(sent_site: SentSite, what: str) -> None:
+def test_no_other_move_begins_while_transferred_tasks_are_moving(sent_site: SentSite, what: str) -> None:
     sent_site.rebalance(FAIL)
     name = "gb.alpha.7" if what == "job" else "gamma"
     planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceTargetKind(what), name=name))
@@ -582,16 +544,15 @@ def test_nothing_else_is_begun_while_they_move(sent_site: SentSite, what: str) -
 
 @pytest.mark.parametrize("stage", [TaskMoveStage.ASKED, TaskMoveStage.HOME])
 @pytest.mark.parametrize("goes_on", [False, True], ids=["nowhere yet", "at gamma"])
-def test_a_task_on_its_way_counts_wherever_it_is(sent_site: SentSite, stage: TaskMoveStage, goes_on: bool) -> None:
-    with closing(sent_site.database()) as database:
-        moving = WaitingTaskMove(
-            name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON, stage=stage
-        )
-        TaskMoveRows(database).put_move(moving)
-        TransferRows(database).put_transfer(sent(40).but(verdict=TransferMessage(outcome=HowItEnds.EXIT)))
-        if goes_on:
-            after = sent(40).but(name="gb.alpha.7.0.2", remote="gamma", queue="transfer-gamma")
-            TransferRows(database).put_transfer(after)
+def test_a_transferred_task_counts_as_moving_until_the_move_has_ended(
+    sent_site: SentSite, stage: TaskMoveStage, goes_on: bool
+) -> None:
+    moving = WaitingTaskMove(name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON, stage=stage)
+    TaskMoveRows(sent_site.database).put_move(moving)
+    TransferRows(sent_site.database).put_transfer(sent(40).but(verdict=TransferMessage(outcome=HowItEnds.EXIT)))
+    if goes_on:
+        after = sent(40).but(name="gb.alpha.7.0.2", remote="gamma", queue="transfer-gamma")
+        TransferRows(sent_site.database).put_transfer(after)
     sent_site.letters[40] = ""
     sent_site.at_gamma = 40 if goes_on else 0
 
@@ -601,11 +562,12 @@ def test_a_task_on_its_way_counts_wherever_it_is(sent_site: SentSite, stage: Tas
 
 
 @pytest.mark.parametrize("letter", ["", "qw"], ids=["nowhere yet", "at beta still"])
-def test_one_that_does_not_come_home_for_long_holds_up_no_other(sent_site: SentSite, letter: str) -> None:
-    """Its owner has stopped its starter, which has only to end."""
-    with closing(sent_site.database()) as database:
-        moving = WaitingTaskMove(name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON)
-        TaskMoveRows(database).put_move(moving)
+def test_a_recall_that_has_not_ended_for_15_minutes_does_not_delay_other_moves(
+    sent_site: SentSite, letter: str
+) -> None:
+    """For example, the owner has stopped the task's starter."""
+    moving = WaitingTaskMove(name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON)
+    TaskMoveRows(sent_site.database).put_move(moving)
     sent_site.letters[40] = letter
     sent_site.now = NOON + timedelta(minutes=16)
 
@@ -615,21 +577,20 @@ def test_one_that_does_not_come_home_for_long_holds_up_no_other(sent_site: SentS
     assert {one.job for one in planned.advice.rejected} == ({"gb.alpha.7"} if letter else set())
 
 
-def test_a_parallel_task_on_its_way_keeps_all_of_its_slots(sent_site: SentSite) -> None:
-    """Nobody lists it for some seconds, and where it goes they are still free."""
+def test_a_parallel_task_that_is_recalled_reserves_all_of_its_slots(sent_site: SentSite) -> None:
+    """For some seconds no cluster lists the task, and the target's slots still look free."""
     sent_site.slots = 2
     sent_site.rebalance(FAIL)
-    with closing(sent_site.database()) as database:
-        moving = TaskMoveRows(database).moves_in_flight()
-        clock = Clock(sent_site.now.timestamp)
-        sent_away = TransferredTaskReader(sent_site.policy, database, clock)
-        away = [*sent_away.transferred_tasks((), {})]
+    moving = TaskMoveRows(sent_site.database).moves_in_flight()
+    clock = Clock(sent_site.now.timestamp)
+    sent_away = TransferredTaskReader(sent_site.policy, sent_site.database, clock)
+    away = [*sent_away.transferred_tasks((), {})]
 
     assert moving
     assert {(one.transfer, one.slots) for one in away} == {(one.name, 2) for one in moving}
 
 
-def test_one_that_starts_between_plan_and_act_is_dropped_and_told(sent_site: SentSite) -> None:
+def test_a_transferred_task_that_starts_after_the_plan_is_dropped_with_the_reason(sent_site: SentSite) -> None:
     sent_site.starts_when_asked = 2
 
     _, checked = sent_site.rebalance(FAIL)
@@ -649,11 +610,10 @@ def test_one_that_starts_between_plan_and_act_is_dropped_and_told(sent_site: Sen
         pytest.param({}, "qw", 2, id="it waits"),
     ],
 )
-def test_what_may_not_come_home_is_not_moved(
+def test_a_transferred_task_that_can_not_be_recalled_is_not_moved(
     sent_site: SentSite, changes: dict[str, Any], letters: str, expected: int
 ) -> None:
-    with closing(sent_site.database()) as database:
-        TransferRows(database).put_transfer(sent(40).but(**changes))
+    TransferRows(sent_site.database).put_transfer(sent(40).but(**changes))
     sent_site.letters[40] = letters
 
     planned, _ = sent_site.rebalance(FAIL)
@@ -669,7 +629,7 @@ def test_what_may_not_come_home_is_not_moved(
         pytest.param((("balance", "no"),), ["gb.alpha.7", "gb.alpha.8"], id="another name"),
     ],
 )
-def test_a_round_moves_no_job_whose_owner_lets_it_not(
+def test_a_jobs_context_can_exclude_the_job_from_automatic_rounds(
     sent_site: SentSite, context: tuple[tuple[str, str], ...], expected: list[str]
 ) -> None:
     sent_site.contexts[7] = context
@@ -681,7 +641,7 @@ def test_a_round_moves_no_job_whose_owner_lets_it_not(
     assert [one.reason for one in kept] == ["the owner wants the job to stay"] * (2 - len(expected))
 
 
-def test_nothing_that_was_sent_moves_while_home_does_not_tell_of_its_jobs(sent_site: SentSite) -> None:
+def test_no_transferred_task_is_moved_while_the_home_cluster_does_not_answer(sent_site: SentSite) -> None:
     sent_site.silent.add("alpha")
 
     planned, _ = sent_site.rebalance(FAIL)
@@ -689,7 +649,9 @@ def test_nothing_that_was_sent_moves_while_home_does_not_tell_of_its_jobs(sent_s
     assert planned.advice.moves == ()
 
 
-def test_a_drained_cluster_comes_first(sent_site: SentSite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_clusters_are_not_balanced_before_a_drained_cluster_is_empty(
+    sent_site: SentSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rebalance_task_observer.drains, "list_drained_clusters", lambda: frozenset({"beta"}))
 
     planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceTargetKind.HOST, name="gamma"))
@@ -700,30 +662,19 @@ def test_a_drained_cluster_comes_first(sent_site: SentSite, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("what", ["host", "job", "fail"])
-def test_what_is_not_there_is_told(site: Site, what: str) -> None:
+def test_an_unknown_host_or_job_is_refused_with_the_known_names(site: Site, what: str) -> None:
     with pytest.raises(ConfigError, match="no delta; there are"):
         site.rebalance(RebalanceTarget(what=RebalanceTargetKind(what), name="delta"))
 
 
-def test_what_was_kept_leads_to_the_same_decision(site: Site) -> None:
-    planned, _ = site.rebalance(is_dry=True)
-    entry = rebalance_decision_journal.rebalance_journal_entry(
-        planned, RebalanceTarget(what=RebalanceTargetKind.HOST, name="beta"), NOON
-    )
-
-    assert entry
-    assert rebalance_decision_journal.replay_rebalance_decision(entry.inputs) == entry.inputs["actions"]
-    assert entry.sentence == planned.advice.sentence
-
-
 class Unmovable:
-    """Six more tasks of the same person at beta, each of which stays there for a reason."""
+    """Six more tasks of the same person at beta that can't be moved."""
 
     JOBS = range(42, 48)
 
     @staticmethod
     def drop(database: StateFile, ago: timedelta, now: datetime) -> None:
-        """Their moves were dropped so long ago."""
+        """Record that the tasks' moves failed `ago` before now."""
         for job in Unmovable.JOBS:
             one = sent(job)
             dropped = WaitingTaskMove(
@@ -738,7 +689,7 @@ class Unmovable:
 
     @staticmethod
     def recall(database: StateFile, _: timedelta, now: datetime) -> None:
-        """They were recalled as often as their queue allows."""
+        """Record that the tasks were recalled as often as their queue allows."""
         for job in Unmovable.JOBS:
             one = sent(job)
             for attempt in (1, 2):
@@ -758,18 +709,17 @@ class Unmovable:
     ],
     ids=["dropped", "dropped long ago", "dropped by a clock that was ahead", "at its limit"],
 )
-def test_tasks_that_can_not_be_moved_hold_up_no_other(
+def test_tasks_that_can_not_be_moved_do_not_delay_another_task(
     sent_site: SentSite, stay: Any, ago: timedelta, movable: int, why: str
 ) -> None:
-    with closing(sent_site.database()) as database:
-        TransferRows(database).put_transfer(sent(40).but(closed_at=NOON))
-        sent_site.letters = dict.fromkeys((*Unmovable.JOBS, 48), "qw")
-        for job in sent_site.letters:
-            sent_site.contexts[job - 33] = ()
-            if stay is not Unmovable.recall or job == 48:
-                TransferRows(database).put_transfer(sent(job))
-        TransferRows(database).put_transfer(sent(41).but(closed_at=NOON))
-        stay(database, ago, sent_site.now)
+    TransferRows(sent_site.database).put_transfer(sent(40).but(closed_at=NOON))
+    sent_site.letters = dict.fromkeys((*Unmovable.JOBS, 48), "qw")
+    for job in sent_site.letters:
+        sent_site.contexts[job - 33] = ()
+        if stay is not Unmovable.recall or job == 48:
+            TransferRows(sent_site.database).put_transfer(sent(job))
+    TransferRows(sent_site.database).put_transfer(sent(41).but(closed_at=NOON))
+    stay(sent_site.database, ago, sent_site.now)
 
     planned, _ = sent_site.rebalance(FAIL)
     told = [one.reason for one in planned.advice.rejected if why and one.reason.startswith(why)]
@@ -781,8 +731,7 @@ def test_tasks_that_can_not_be_moved_hold_up_no_other(
         assert [one.job for one in planned.advice.moves] == ["gb.alpha.15"]
 
 
-def test_a_task_that_was_sent_to_a_cluster_that_is_silent_for_long_is_told(sent_site: SentSite) -> None:
-    """Nobody has heard of it since it was sent, six minutes ago, nor of the campaign's there."""
+def test_transferred_tasks_at_a_cluster_that_has_not_answered_for_5_minutes_are_reported(sent_site: SentSite) -> None:
     sent_site.silent = {"beta"}
     sent_site.now = NOON + timedelta(minutes=6)
 

@@ -1,6 +1,7 @@
-"""A person's datasets over areas that are folders here: a replica counts only when it is whole."""
+"""One person's datasets in storage areas that are local folders; only whole replicas count."""
 
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -11,14 +12,13 @@ from typing import NoReturn
 
 import pytest
 
-from gridbridge.errors import GridbridgeError, StorageAreaUnreachable
+from gridbridge.errors import CommandFailed, GridbridgeError, StorageAreaUnreachable
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.rebalance.replicas import dataset_records_and_originals as recorded
 from gridbridge.rebalance.replicas import owner_datasets, owner_replica_copies_and_checks, storage_area_shell_scripts
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetCommandOutcome
-from gridbridge.rebalance.replicas.storage_area_shell_scripts import AREA_MARK
-from tests.rebalance.mover.areas import DIED, NAMES, Site
+from tests.rebalance.mover.areas import DIED, NAMES, Site, reasons
 
 TREE = {"a.txt", "deep/b\nc", "deep/link"}
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -33,18 +33,11 @@ def whole(outcome: DatasetCommandOutcome) -> set[str]:
     return set(outcome.dataset.areas_with_whole_replica)
 
 
-def entries(site: Site, storage: str) -> list[str]:
-    return sorted(set(os.listdir(site.areas[storage].own)) - {AREA_MARK})
-
-
-def reasons(outcome: DatasetCommandOutcome) -> dict[str, str]:
-    return {one.what: one.reason for one in outcome.refused}
-
-
-def test_a_tree_gets_as_many_replicas_as_wished_with_all_of_its_files(site: Site) -> None:
+def test_a_folder_tree_gets_the_requested_number_of_replicas_with_all_files(site: Site) -> None:
     done = site.datasets.add("reads", site.tree(), 2)
 
     assert (True, 2) == (done.is_done, len(whole(done)))
+    assert [done.dataset] == site.datasets.listed()
     for storage in whole(done):
         top = site.replica(storage, "reads")
         found = {str(path.relative_to(top)) for path in top.rglob("*") if not path.is_dir()}
@@ -52,8 +45,8 @@ def test_a_tree_gets_as_many_replicas_as_wished_with_all_of_its_files(site: Site
         assert ("one", False) == ((top / "deep/link").read_text(), (top / "deep/link").is_symlink())
 
 
-def test_folders_may_lie_in_each_other_as_deep_as_a_path_is_long(site: Site) -> None:
-    """Some programs make a folder in a folder a thousand times."""
+def test_an_original_may_contain_a_thousand_nested_folders(site: Site) -> None:
+    """Some programs make such folders."""
     deep = f"{site.tree()}/{'d/' * 1100}"
     subprocess.run(["mkdir", "-p", deep], check=True)
     Path(deep, "c.txt").write_text("three")
@@ -65,7 +58,7 @@ def test_folders_may_lie_in_each_other_as_deep_as_a_path_is_long(site: Site) -> 
     assert (4, 14) == (done.dataset.files, done.dataset.size_bytes)
 
 
-def test_a_file_is_a_dataset_too(site: Site) -> None:
+def test_a_single_file_can_be_a_dataset(site: Site) -> None:
     (site.folder / "ref.fa").write_text("ACGT")
 
     done = site.datasets.add("ref", f"{site.folder}/ref.fa", 1)
@@ -75,14 +68,7 @@ def test_a_file_is_a_dataset_too(site: Site) -> None:
     assert (1, 4, False) == (done.dataset.files, done.dataset.size_bytes, done.dataset.is_tree)
 
 
-def test_the_same_is_told_by_the_next_command(site: Site) -> None:
-    done = site.datasets.add("reads", site.tree(), 2)
-
-    assert [done.dataset] == site.datasets.listed()
-    assert whole(done) == whole(site.datasets.verify("reads"))
-
-
-def test_a_copy_that_dies_does_not_count_and_the_next_call_goes_on(site: Site) -> None:
+def test_a_failed_copy_is_no_replica_and_is_continued_by_the_next_command(site: Site) -> None:
     site.carrier.dies_after = 1
     done = site.datasets.add("reads", site.tree(), 1)
     (begun,) = (name for name in NAMES if (site.replica(name, ".reads.part") / "a.txt").exists())
@@ -99,7 +85,7 @@ def test_a_copy_that_dies_does_not_count_and_the_next_call_goes_on(site: Site) -
     assert not site.replica(begun, ".reads.part").exists()
 
 
-def test_what_arrives_wrong_is_carried_again(site: Site) -> None:
+def test_a_file_that_arrives_with_a_wrong_checksum_is_copied_again(site: Site) -> None:
     site.carrier.spoils = {"a.txt"}
 
     done = site.datasets.add("reads", site.tree(), 1)
@@ -108,7 +94,7 @@ def test_what_arrives_wrong_is_carried_again(site: Site) -> None:
     assert 2 == site.carrier.carried.count("a.txt")
 
 
-def test_an_original_that_changes_meanwhile_makes_no_replica(site: Site) -> None:
+def test_no_replica_is_made_from_a_changed_original(site: Site) -> None:
     tree = site.tree()
     site.datasets.add("reads", tree, 1)
     Path(tree, "a.txt").write_text("another")
@@ -132,10 +118,10 @@ def test_an_original_that_changes_meanwhile_makes_no_replica(site: Site) -> None
     ],
     ids=["no replica", "by ssh, good original", "by ssh, bad original", "one is here"],
 )
-def test_the_original_is_read_once_at_most(
+def test_the_source_of_a_copy_is_a_local_replica_then_the_original_then_a_remote_replica(
     site: Site, monkeypatch: pytest.MonkeyPatch, logins: str, is_there: bool, source: str, times: int
 ) -> None:
-    """A whole replica that is seen here comes first, and then the original before any by ssh."""
+    """The original is read at most once."""
     asked: list[str] = []
     monkeypatch.setattr(
         owner_datasets.dataset_records_and_originals,
@@ -170,7 +156,9 @@ def test_the_original_is_read_once_at_most(
         ("rm -r ${PWD%/*/*}", "no such folder"),
     ],
 )
-def test_what_happens_behind_our_back_is_seen_and_mended(site: Site, spoil: str, why: str) -> None:
+def test_a_replica_that_was_changed_outside_gridbridge_is_detected_and_repaired(
+    site: Site, spoil: str, why: str
+) -> None:
     before = site.datasets.add("reads", site.tree(), 2)
     hurt = min(whole(before))
     subprocess.run(["sh", "-c", spoil], cwd=site.replica(hurt, "reads"), check=True)
@@ -186,18 +174,18 @@ def test_what_happens_behind_our_back_is_seen_and_mended(site: Site, spoil: str,
     assert (True, 2) == (mended.is_done, len(whole(mended)))
 
 
-def test_an_altered_replica_is_repaired_where_it_is(site: Site) -> None:
+def test_a_damaged_replica_is_repaired_in_its_area(site: Site) -> None:
     before = site.datasets.add("reads", site.tree(), 2)
     hurt = min(whole(before))
     (site.replica(hurt, "reads") / "a.txt").write_text("x")
 
     assert whole(before) == whole(site.datasets.replicate("reads"))
     assert "one" == (site.replica(hurt, "reads") / "a.txt").read_text()
-    assert ["reads"] == entries(site, hurt)
+    assert ["reads"] == site.entries(hurt)
 
 
-def test_a_killed_exchange_leaves_the_new_one_to_be_put_in_place(site: Site) -> None:
-    """Between the two renames there is no replica; what was carried is not carried again."""
+def test_a_kill_between_the_two_renames_of_a_new_replica_loses_no_copied_file(site: Site) -> None:
+    """Between the two renames no replica has the final name."""
     (storage,) = whole(site.datasets.add("reads", site.tree(), 1))
     own = Path(site.areas[storage].own)
     (own / "reads").rename(own / ".reads.part")
@@ -207,10 +195,10 @@ def test_a_killed_exchange_leaves_the_new_one_to_be_put_in_place(site: Site) -> 
     done = site.datasets.replicate("reads")
 
     assert ({storage}, []) == (whole(done), site.carrier.carried)
-    assert ["reads"] == entries(site, storage)
+    assert ["reads"] == site.entries(storage)
 
 
-def test_what_an_earlier_copy_left_is_not_part_of_the_replica(site: Site) -> None:
+def test_temporary_files_of_an_earlier_copy_are_not_part_of_the_replica(site: Site) -> None:
     part = Path(f"{site.areas['beta-disk'].own}/.reads.part")
     part.mkdir(parents=True)
     (part / ".a.txt.Xy12Zz").write_text("half")
@@ -233,8 +221,8 @@ def small(tmp_path: Path) -> Iterator[Path]:
 
 @AS_ROOT
 @pytest.mark.root
-def test_an_area_that_fills_meanwhile_gets_none_and_another_one_does(site: Site, small: Path) -> None:
-    """It has room when it is measured."""
+def test_an_area_that_becomes_full_during_the_copy_gets_no_replica(site: Site, small: Path) -> None:
+    """The area has enough free bytes when the area is measured."""
     site.areas["beta-disk"] = replace(site.areas["beta-disk"], path=str(small))
     (site.folder / "big").write_bytes(os.urandom(700_000))
     site.rules = replace(site.rules, disk_share=1.0)
@@ -247,7 +235,7 @@ def test_an_area_that_fills_meanwhile_gets_none_and_another_one_does(site: Site,
         try:
             carry(*words)  # type: ignore[arg-type]
         except OSError as error:
-            raise full(error) from error
+            raise CommandFailed(("rsync",), 11, stderr=str(error.strerror).encode()) from error
 
     site.carrier = fill  # type: ignore[assignment]
     done = site.datasets.add("big", f"{site.folder}/big", 3)
@@ -257,15 +245,9 @@ def test_an_area_that_fills_meanwhile_gets_none_and_another_one_does(site: Site,
     assert not site.replica("beta-disk", "big").exists()
 
 
-def full(error: OSError) -> Exception:
-    from gridbridge.errors import CommandFailed
-
-    return CommandFailed(("rsync",), 11, stderr=str(error.strerror).encode())
-
-
 @AS_ROOT
 @pytest.mark.root
-def test_a_read_only_area_gets_none(site: Site, small: Path) -> None:
+def test_a_read_only_area_gets_no_replica(site: Site, small: Path) -> None:
     site.areas["beta-disk"] = replace(site.areas["beta-disk"], path=str(small))
     subprocess.run(["mount", "-o", "remount,ro", small], check=True)
 
@@ -274,34 +256,34 @@ def test_a_read_only_area_gets_none(site: Site, small: Path) -> None:
     assert "the area is read-only" == reasons(done)["beta-disk"]
 
 
-def test_the_room_of_an_account_can_be_limited(site: Site) -> None:
-    site.areas = {
-        name: replace(area, max_bytes=5 if name == "beta-disk" else 10**9) for name, area in site.areas.items()
-    }
+@pytest.mark.parametrize(
+    ("mode", "max_bytes", "reason"),
+    [
+        (0o755, 5, "9 B are more than the 3 B that one copy may take (disk_share)"),
+        (0o777, 0, "not sticky"),
+    ],
+    ids=["limit of the account's bytes", "others can replace the account's folder"],
+)
+def test_an_area_without_room_or_protection_is_refused(site: Site, mode: int, max_bytes: int, reason: str) -> None:
+    site.areas["beta-disk"] = replace(site.areas["beta-disk"], max_bytes=max_bytes)
+    Path(site.areas["beta-disk"].path).chmod(mode)
 
     done = site.datasets.add("reads", site.tree(), 3)
 
-    assert "9 B are more than the 3 B that one copy may take (disk_share)" == reasons(done)["beta-disk"]
-
-
-def test_an_area_that_others_can_take_away_is_not_used(site: Site) -> None:
-    Path(site.areas["beta-disk"].path).chmod(0o777)
-
-    done = site.datasets.add("reads", site.tree(), 3)
-
-    assert "not sticky" in reasons(done)["beta-disk"]
+    assert reason in reasons(done)["beta-disk"]
 
 
 MAKERS: dict[str, Callable[[Path], object]] = {
     "folder": Path.mkdir,
     "link": lambda path: path.symlink_to("/etc"),
+    "link to a folder around the original": lambda path: path.symlink_to(path.parents[1]),
     "file": Path.touch,
     "pipe": os.mkfifo,
 }
 
 
 def take(site: Site, kind: str = "folder", storage: str = "beta-disk") -> Path:
-    """Have somebody else make the folder of the account in an area first; return it."""
+    """Make the account's folder in an area as another user; return the folder."""
     own = Path(site.areas[storage].own)
     MAKERS[kind](own)
     os.chown(own, 65534, 65534, follow_symlinks=False)
@@ -309,13 +291,13 @@ def take(site: Site, kind: str = "folder", storage: str = "beta-disk") -> Path:
 
 
 def others_of(own: Path) -> list[Path]:
-    """Return what the account has in its area instead."""
+    """Return the folders with other names that the account uses in the area instead."""
     return sorted(path for path in own.parent.iterdir() if path.name.startswith(f"{own.name}."))
 
 
 @AS_ROOT
 @pytest.mark.parametrize("kind", MAKERS)
-def test_a_folder_of_somebody_elses_is_not_used(site: Site, kind: str) -> None:
+def test_a_folder_that_another_user_made_in_an_area_is_not_used(site: Site, kind: str) -> None:
     own = take(site, kind)
 
     done = site.datasets.add("reads", site.tree(), 3)
@@ -328,7 +310,7 @@ def test_a_folder_of_somebody_elses_is_not_used(site: Site, kind: str) -> None:
 
 
 @AS_ROOT
-def test_a_folder_under_another_name_is_used_as_any(site: Site) -> None:
+def test_an_account_folder_with_a_random_suffix_is_used_like_any_other(site: Site) -> None:
     own = take(site)
     site.datasets.add("reads", site.tree(), 3)
     (other,) = others_of(own)
@@ -348,7 +330,7 @@ def test_a_folder_under_another_name_is_used_as_any(site: Site) -> None:
 
 
 @AS_ROOT
-def test_names_that_somebody_makes_like_ours_count_for_nothing(site: Site) -> None:
+def test_another_users_folders_with_names_like_the_accounts_folders_are_ignored(site: Site) -> None:
     own = take(site)
     like_ours = own.with_name(f"{own.name}.00000000-0000-0000-0000-000000000000")
     like_ours.mkdir()
@@ -363,7 +345,7 @@ def test_names_that_somebody_makes_like_ours_count_for_nothing(site: Site) -> No
 
 
 @AS_ROOT
-def test_copies_that_begin_at_the_same_moment_use_one_folder(site: Site) -> None:
+def test_parallel_copies_use_one_account_folder_with_a_random_suffix(site: Site) -> None:
     own = take(site)
     area = site.areas["beta-disk"]
     dataset = site.datasets.add("reads", site.tree(), 1, is_later=True).dataset
@@ -382,16 +364,7 @@ def test_copies_that_begin_at_the_same_moment_use_one_folder(site: Site) -> None
 
 
 @AS_ROOT
-def test_a_link_of_somebody_elses_keeps_no_original_from_being_added(site: Site) -> None:
-    own = Path(site.areas["beta-disk"].own)
-    own.symlink_to(site.folder)
-    os.chown(own, 65534, 65534, follow_symlinks=False)
-
-    assert 3 == len(whole(site.datasets.add("reads", site.tree(), 3)))
-
-
-@AS_ROOT
-def test_an_original_in_a_folder_under_another_name_is_refused(site: Site) -> None:
+def test_an_original_inside_an_account_folder_with_a_random_suffix_is_refused(site: Site) -> None:
     own = take(site)
     site.datasets.add("reads", site.tree(), 3)
     (other,) = others_of(own)
@@ -400,7 +373,7 @@ def test_an_original_in_a_folder_under_another_name_is_refused(site: Site) -> No
         site.datasets.add("more", str(other / "reads"), 1)
 
 
-def test_a_replica_is_dropped_but_never_the_last_whole_one(site: Site) -> None:
+def test_a_replica_can_be_dropped_unless_it_is_the_last_whole_replica(site: Site) -> None:
     before = site.datasets.add("reads", site.tree(), 2)
     one, last = sorted(whole(before))
 
@@ -411,8 +384,8 @@ def test_a_replica_is_dropped_but_never_the_last_whole_one(site: Site) -> None:
     assert {last} == whole(site.datasets.verify("reads"))
 
 
-def test_what_may_be_the_last_whole_replica_stays_while_nobody_can_read_it(site: Site) -> None:
-    """A check that gets no answer does not say that there is none; a lost one is forgotten."""
+def test_a_replica_that_may_be_the_last_whole_replica_is_kept_while_it_is_unreadable(site: Site) -> None:
+    """A check without answer does not prove that the replica is gone; --lost forgets the replica."""
     before = site.datasets.add("reads", site.tree(), 2)
     last, gone = sorted(whole(before))
     site.replica(gone, "reads").rename(site.folder / "moved")
@@ -435,7 +408,7 @@ def _unanswered(*_: object, **__: object) -> NoReturn:
     raise StorageAreaUnreachable("no answer in time")
 
 
-def test_a_dropped_dataset_is_gone_and_its_original_is_not(site: Site) -> None:
+def test_dropping_a_dataset_removes_the_replicas_and_keeps_the_original(site: Site) -> None:
     tree = site.tree()
     before = site.datasets.add("reads", tree, 2)
 
@@ -445,7 +418,7 @@ def test_a_dropped_dataset_is_gone_and_its_original_is_not(site: Site) -> None:
     assert "one" == Path(tree, "a.txt").read_text()
 
 
-def test_a_replica_that_can_not_be_removed_is_kept_in_mind_until_it_is_lost(site: Site) -> None:
+def test_a_replica_that_can_not_be_removed_stays_recorded_until_it_is_declared_lost(site: Site) -> None:
     site.datasets.add("reads", site.tree(), 3)
     del site.areas["gamma-disk"]
 
@@ -457,7 +430,7 @@ def test_a_replica_that_can_not_be_removed_is_kept_in_mind_until_it_is_lost(site
     assert [] == site.datasets.listed()
 
 
-def test_what_was_in_an_area_that_is_removed_counts_no_more_and_can_be_forgotten(site: Site) -> None:
+def test_a_replica_in_an_area_without_configuration_is_replaced_and_can_be_declared_lost(site: Site) -> None:
     left = min(whole(site.datasets.add("reads", site.tree(), 2)))
     there = site.replica(left, "reads")
     site.areas = {name: one for name, one in site.areas.items() if name != left}
@@ -476,7 +449,7 @@ def test_what_was_in_an_area_that_is_removed_counts_no_more_and_can_be_forgotten
     assert there.exists()
 
 
-def test_an_area_is_drained_once_enough_is_whole_elsewhere(site: Site) -> None:
+def test_draining_an_area_moves_its_replica_to_another_area(site: Site) -> None:
     before = site.datasets.add("reads", site.tree(), 2)
     left = min(whole(before))
 
@@ -487,7 +460,7 @@ def test_an_area_is_drained_once_enough_is_whole_elsewhere(site: Site) -> None:
     assert [] == list(site.datasets.drain(left))
 
 
-def test_an_area_that_an_administrator_drains_gets_no_replica(site: Site) -> None:
+def test_an_area_that_the_configuration_drains_gets_no_replica(site: Site) -> None:
     for name in ("alpha-disk", "beta-disk"):
         site.areas[name] = replace(site.areas[name], is_drained=True)
 
@@ -501,7 +474,7 @@ def test_an_area_that_an_administrator_drains_gets_no_replica(site: Site) -> Non
         assert owner_replica_copies_and_checks.DRAINED == reasons(one)["beta-disk"]
 
 
-def test_what_has_no_other_place_stays_in_an_area_that_is_drained(site: Site) -> None:
+def test_a_replica_without_other_area_stays_in_a_drained_area(site: Site) -> None:
     site.datasets.add("reads", site.tree(), 3)
 
     (done,) = site.datasets.drain("beta-disk")
@@ -512,7 +485,7 @@ def test_what_has_no_other_place_stays_in_an_area_that_is_drained(site: Site) ->
     assert set(NAMES) == set(site.datasets.listed()[0].storages)
 
 
-def test_one_that_can_not_be_removed_from_a_drained_area_is_kept_in_mind(site: Site) -> None:
+def test_a_replica_that_can_not_be_removed_from_a_drained_area_stays_recorded(site: Site) -> None:
     before = site.datasets.add("reads", site.tree(), 1)
     (left,) = whole(before)
     gone = Path(site.areas[left].path)
@@ -527,7 +500,7 @@ def test_one_that_can_not_be_removed_from_a_drained_area_is_kept_in_mind(site: S
     assert not site.replica(left, "reads").exists()
 
 
-def test_a_replica_that_was_spoilt_elsewhere_does_not_let_the_drained_one_go(site: Site) -> None:
+def test_a_replica_in_a_drained_area_stays_while_the_replica_in_another_area_is_damaged(site: Site) -> None:
     before = site.datasets.add("reads", site.tree(), 2)
     left, other = sorted(whole(before))
     (site.replica(other, "reads") / "a.txt").write_text("x")
@@ -539,7 +512,7 @@ def test_a_replica_that_was_spoilt_elsewhere_does_not_let_the_drained_one_go(sit
     assert "one" == (site.replica(left, "reads") / "a.txt").read_text()
 
 
-def test_only_so_many_copies_go_into_an_area_at_once(site: Site) -> None:
+def test_the_accounts_parallel_copies_into_an_area_are_limited(site: Site) -> None:
     records = site.datasets.records
     with (
         records.dataset_lock("x"),
@@ -552,26 +525,23 @@ def test_only_so_many_copies_go_into_an_area_at_once(site: Site) -> None:
     assert site.datasets.replicate("reads").is_done
 
 
-def test_two_commands_do_not_work_on_a_dataset_at_once(site: Site) -> None:
+def test_a_second_command_on_a_locked_dataset_is_refused(site: Site) -> None:
     site.datasets.add("reads", site.tree(), 1)
     with site.datasets.records.dataset_lock("reads"), pytest.raises(GridbridgeError, match="wait for it"):
         site.datasets.replicate("reads")
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".x", "-x", "a b", "a\nb", "ä", "x" * 101])
-def test_odd_names_are_refused_with_what_is_right(site: Site, name: str) -> None:
+def test_invalid_dataset_names_and_numbers_of_replicas_are_refused(site: Site, name: str) -> None:
     for act in (site.datasets.verify, site.datasets.replicate, site.datasets.drop):
         with pytest.raises(GridbridgeError, match="no name of a dataset; expected letters, digits"):
             act(name)
     with pytest.raises(GridbridgeError, match="no name of a dataset; expected letters, digits"):
         site.datasets.add(name, site.tree(), 1)
+    for wished in (0, -1, 101):
+        with pytest.raises(GridbridgeError, match="expected 1 to 100"):
+            site.datasets.add("reads", f"{site.folder}/reads", wished)
     assert not (site.folder / "records").exists()
-
-
-@pytest.mark.parametrize("wished", [0, -1, 101])
-def test_an_odd_number_of_replicas_is_refused(site: Site, wished: int) -> None:
-    with pytest.raises(GridbridgeError, match="expected 1 to 100"):
-        site.datasets.add("reads", site.tree(), wished)
 
 
 @pytest.mark.parametrize(
@@ -582,9 +552,10 @@ def test_an_odd_number_of_replicas_is_refused(site: Site, wished: int) -> None:
         ("ln -s . l", "a symlink to a folder above"),
         ("mkfifo f", "neither a file nor a folder"),
         ("rm -r $PWD", "No such file or directory"),
+        pytest.param("chown 65534 .", "owned by another account", marks=AS_ROOT),
     ],
 )
-def test_what_is_no_dataset_is_refused_and_nothing_is_noted(site: Site, spoil: str, why: str) -> None:
+def test_an_unsuitable_original_is_refused_and_not_recorded(site: Site, spoil: str, why: str) -> None:
     tree = site.tree()
     subprocess.run(["sh", "-c", spoil], cwd=tree, check=True)
 
@@ -593,7 +564,7 @@ def test_what_is_no_dataset_is_refused_and_nothing_is_noted(site: Site, spoil: s
     assert [] == site.datasets.listed()
 
 
-def test_more_files_than_their_checksums_can_be_read_of_are_refused_before_the_first_copy(
+def test_an_original_with_too_many_files_is_refused_before_the_first_copy(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree = site.tree()
@@ -609,43 +580,26 @@ def test_more_files_than_their_checksums_can_be_read_of_are_refused_before_the_f
     assert site.datasets.verify("reads").is_done
 
 
-@AS_ROOT
-def test_a_tree_of_somebody_elses_is_refused(site: Site) -> None:
-    tree = site.tree()
-    os.chown(tree, 65534, 65534)
-
-    with pytest.raises(GridbridgeError, match="owned by another account"):
-        site.datasets.add("reads", tree, 1)
-
-
-@AS_ROOT
-def test_a_record_that_somebody_else_put_there_is_not_read(site: Site) -> None:
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        *((f"printf %s {shlex.quote(text)} >records/reads.json", "invalid record of a dataset")
+          for text in ("", "{}", "[]", '{"name": "other", "replicas": []}', "\1")),
+        (": >records/reads.sums", "not the checksums of reads"),
+        pytest.param("chown 65534 records/reads.json", "owned by uid 65534", marks=AS_ROOT),
+    ],
+)  # fmt: skip
+def test_a_dataset_with_a_wrong_or_foreign_record_is_refused(site: Site, spoil: str, why: str) -> None:
     before = site.datasets.add("reads", site.tree(), 2)
-    os.chown(f"{site.folder}/records/reads.json", 65534, 65534)
+    subprocess.run(["sh", "-c", spoil], cwd=site.folder, check=True)
 
-    with pytest.raises(GridbridgeError, match="owned by uid 65534"):
-        site.datasets.drop("reads")
+    for act in (site.datasets.verify, site.datasets.drop if "json" in spoil else site.datasets.replicate):
+        with pytest.raises(GridbridgeError, match=why):
+            act("reads")
     assert all(site.replica(name, "reads").exists() for name in whole(before))
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"name": "other", "replicas": []}', "\0"])
-def test_a_record_that_is_none_is_told_in_a_line(site: Site, text: str) -> None:
-    site.datasets.add("reads", site.tree(), 1)
-    Path(site.folder, "records/reads.json").write_text(text)
-
-    with pytest.raises(GridbridgeError, match="invalid record of a dataset"):
-        site.datasets.verify("reads")
-
-
-def test_checksums_that_are_not_those_of_the_record_are_not_used(site: Site) -> None:
-    site.datasets.add("reads", site.tree(), 1)
-    Path(site.folder, "records/reads.sums").write_bytes(b"")
-
-    with pytest.raises(GridbridgeError, match="not the checksums of reads"):
-        site.datasets.verify("reads")
-
-
-def test_unknown_names_are_told_with_those_that_there_are(site: Site) -> None:
+def test_unknown_datasets_and_areas_are_refused_with_the_known_names(site: Site) -> None:
     with pytest.raises(GridbridgeError, match="nothing: no dataset of yours; yours: none"):
         site.datasets.verify("nothing")
     site.datasets.add("reads", site.tree(), 1)
@@ -659,7 +613,7 @@ def test_unknown_names_are_told_with_those_that_there_are(site: Site) -> None:
         site.datasets.add("reads", f"{site.folder}/reads", 1)
 
 
-def test_one_wrong_record_keeps_no_other_dataset_from_being_copied(site: Site) -> None:
+def test_one_faulty_record_does_not_affect_other_datasets(site: Site) -> None:
     site.datasets.add("reads", site.tree(), 1)
     Path(site.folder, "records/wrong.json").write_text("?")
 
@@ -667,10 +621,10 @@ def test_one_wrong_record_keeps_no_other_dataset_from_being_copied(site: Site) -
     assert site.datasets.drop("reads").is_done
 
 
-def test_folders_that_can_not_be_written_are_replaced_and_removed(site: Site) -> None:
+def test_read_only_folders_of_a_replica_can_be_repaired_and_removed(site: Site) -> None:
     (storage,) = whole(site.datasets.add("reads", site.tree(), 1))
     (site.replica(storage, "reads") / "deep").chmod(0o500)
     (site.replica(storage, "reads") / "a.txt").write_text("x")
 
     assert {storage} == whole(site.datasets.replicate("reads", storage))
-    assert ["reads"] == entries(site, storage)
+    assert ["reads"] == site.entries(storage)

@@ -1,4 +1,4 @@
-"""People let the service look after datasets, by hand or with a campaign, and are told of them."""
+"""Delegation of datasets to the service by owners and campaigns, and reports about delegated datasets."""
 
 import errno
 import json
@@ -6,6 +6,7 @@ import os
 import pwd
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
@@ -54,7 +55,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 @pytest.fixture(name="folder")
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the folder of campaign files, as the poller makes it."""
+    """Make the folder of campaign files with the poller's mode."""
     path = tmp_path / "campaigns"
     path.mkdir()
     path.chmod(0o3733)
@@ -62,7 +63,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(path)
 
 
-def test_what_somebody_lets_is_listed_as_theirs_until_they_take_it_back(folder: str) -> None:
+def test_a_delegated_dataset_is_listed_with_its_owner_until_the_delegation_is_revoked(folder: str) -> None:
     for name in ("reads", "reads", "genome"):
         assert delegate_dataset_or_why_not(name, folder) == ""
     listed = list_dataset_delegations(folder)
@@ -73,11 +74,11 @@ def test_what_somebody_lets_is_listed_as_theirs_until_they_take_it_back(folder: 
     assert [one.dataset for one in list_dataset_delegations(folder)] == ["genome"]
 
 
-def test_where_there_is_no_service_it_is_told(tmp_path: Path) -> None:
+def test_a_delegation_without_service_returns_the_missing_folder(tmp_path: Path) -> None:
     assert delegate_dataset_or_why_not("reads", f"{tmp_path}/none") == f"{tmp_path}/none: no such folder"
 
 
-def test_a_dataset_that_several_files_name_is_listed_once(folder: str) -> None:
+def test_a_dataset_with_several_delegation_files_is_listed_once(folder: str) -> None:
     delegate_dataset_or_why_not("reads", folder)
     (Path(folder, f"u.{os.getuid()}") / f"data.{'2' * 32}").write_text('{"dataset": "reads"}')
 
@@ -86,18 +87,14 @@ def test_a_dataset_that_several_files_name_is_listed_once(folder: str) -> None:
 
 @pytest.fixture(name="many")
 def _many(folder: str) -> list[str]:
-    """Let the service look after more datasets than it looks at of other files."""
+    """Delegate 60 datasets, more than the service's limit of other files."""
     names = [f"d{number}" for number in range(60)]
     for name in names:
         delegate_dataset_or_why_not(name, folder)
     return names
 
 
-def test_each_of_a_persons_many_datasets_is_looked_after(folder: str, many: list[str]) -> None:
-    assert {one.dataset for one in list_dataset_delegations(folder)} == set(many)
-
-
-def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
+def test_all_datasets_of_an_owner_with_many_datasets_leave_a_drained_area(
     folder: str, many: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def call(*words: str, **_: object) -> CompletedProgram:
@@ -120,14 +117,14 @@ def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
 
 
 def _row(name: str) -> dict[str, object]:
-    """Return what an owner's process tells of a dataset with one replica, at a."""
+    """Return an owner's report of a dataset with one replica in area a."""
     checked_at = datetime(2026, 11, 25, tzinfo=UTC)
     one = DatasetReplica(storage="a", size_bytes=0, is_whole=True, checked_at=checked_at)
     dataset = Dataset(name=name, path="/x", is_tree=True, files=1, size_bytes=0, sha256="", wished=1, replicas=(one,))
     return {"name": name, "dataset": encode_dataset_record(dataset), "busy": False}
 
 
-def test_what_is_more_than_the_service_looks_after_is_refused_and_nothing_is_added(
+def test_a_delegation_beyond_the_limit_is_refused_and_no_dataset_is_added(
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(delegated_datasets, "MOST", 2)
@@ -149,7 +146,7 @@ def test_what_is_more_than_the_service_looks_after_is_refused_and_nothing_is_add
     assert len(list_dataset_delegations(folder)) == 2
 
 
-def test_of_each_person_the_first_many_are_listed(
+def test_delegations_beyond_an_owners_limit_are_not_listed(
     folder: str, many: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delegated_datasets, "MOST", 55)
@@ -158,7 +155,7 @@ def test_of_each_person_the_first_many_are_listed(
 
 
 @pytest.mark.parametrize("text", ['{"dataset": "../x"}', "[]", "[" * 1000, "x", '{"dataset": 3}', "{}"])
-def test_what_is_no_such_file_hides_no_other(folder: str, text: str) -> None:
+def test_an_invalid_delegation_file_does_not_hide_other_delegations(folder: str, text: str) -> None:
     delegate_dataset_or_why_not("reads", folder)
     person = Path(folder, f"u.{os.getuid()}")
     (person / f"data.{'0' * 32}").write_text(text)
@@ -167,7 +164,7 @@ def test_what_is_no_such_file_hides_no_other(folder: str, text: str) -> None:
     assert [one.dataset for one in list_dataset_delegations(folder)] == ["reads"]
 
 
-def test_of_a_dataset_that_is_gone_the_service_is_let_nothing_any_more(
+def test_the_delegation_of_a_removed_dataset_is_revoked(
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(try_revoke_dataset_delegation, "__defaults__", (folder,))
@@ -193,10 +190,10 @@ def _stale(path: object, *_: object, **__: object) -> NoReturn:
     ids=["not mounted", "a link", "another's", "stale"],
 )
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_while_a_home_is_away_the_service_is_let_all_that_it_was(
+def test_an_unreadable_home_does_not_revoke_delegations(
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch, spoil: str, why: str
 ) -> None:
-    """One look then must not end it for good."""
+    """One failed query must not end a delegation."""
     monkeypatch.setattr(try_revoke_dataset_delegation, "__defaults__", (folder,))
     site.datasets.add("reads", site.tree(), 1)
     delegate_dataset_or_why_not("reads", folder)
@@ -212,7 +209,7 @@ def test_while_a_home_is_away_the_service_is_let_all_that_it_was(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another person's folder")
-def test_who_has_ones_folder_keeps_nobody_from_taking_back_what_the_service_is_let(
+def test_a_delegation_can_be_revoked_although_another_user_owns_the_persons_folder(
     tmp_path: Path, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken = Path(folder, "u.0")
@@ -230,7 +227,7 @@ def test_who_has_ones_folder_keeps_nobody_from_taking_back_what_the_service_is_l
     assert len(os.listdir(folder)) == 2
 
 
-def test_a_campaigns_datasets_are_noted_and_the_service_is_let(site: Site, folder: str) -> None:
+def test_a_campaigns_datasets_are_recorded_and_delegated_to_the_service(site: Site, folder: str) -> None:
     wishes = {"reads": JdlDataset(path=site.tree(), replicas=2)}
     add_campaign_datasets(wishes)
     add_campaign_datasets(wishes)
@@ -241,7 +238,7 @@ def test_a_campaigns_datasets_are_noted_and_the_service_is_let(site: Site, folde
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
-def test_another_dataset_of_that_name_refuses_the_campaign_and_nothing_is_added(
+def test_a_campaign_is_refused_if_a_dataset_name_is_already_used_for_another_dataset(
     site: Site, folder: str, replicas: int
 ) -> None:
     path = site.tree()
@@ -255,14 +252,31 @@ def test_another_dataset_of_that_name_refuses_the_campaign_and_nothing_is_added(
     assert list_dataset_delegations(folder) == []
 
 
-def test_a_dataset_that_can_not_be_read_refuses_the_campaign(site: Site, folder: str) -> None:
+def test_a_campaign_with_an_unreadable_dataset_is_refused(site: Site, folder: str) -> None:
     with pytest.raises(GridbridgeError, match="No such file or directory"):
         add_campaign_datasets({"reads": JdlDataset(path=f"{site.folder}/none")})
     assert list_dataset_delegations(folder) == []
 
 
-def test_its_owner_is_told_the_replicas_and_what_was_done(
+@pytest.fixture(name="why")
+def _why(
     site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], tuple[int, str]]:
+    """Return a function that runs `gridbridge why NAME`, and returns exit status and output."""
+    del site
+
+    def run(name: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["gridbridge", "why", name])
+        with pytest.raises(SystemExit) as ended:
+            main.main()
+        shown = capsys.readouterr()
+        return int(ended.value.code or 0), shown.out + shown.err
+
+    return run
+
+
+def test_why_reports_a_datasets_replicas_and_the_actions_of_the_service(
+    site: Site, why: Callable[[str], tuple[int, str]]
 ) -> None:
     one = site.datasets
     one.add("reads", site.tree(), 1)
@@ -273,41 +287,25 @@ def test_its_owner_is_told_the_replicas_and_what_was_done(
         ServiceReplicaActInOwnerFile(at=now, source="gamma-disk"),
     ):
         one.records.record_action_of_service("reads", done)
-    monkeypatch.setattr(sys, "argv", ["gridbridge", "why", "reads"])
-    with pytest.raises(SystemExit) as ended:
-        main.main()
-    out = capsys.readouterr().out
+    status, out = why("reads")
 
-    assert not ended.value.code
+    assert not status
     assert "1 of 1 replica whole" in out.splitlines()[0]
     assert "the service copied the dataset to beta-disk instead of alpha-disk\n" in out
     assert "the service copied the dataset to gamma-disk: not done, the area is read-only\n" in out
     assert "the service removed the replica from gamma-disk\n" in out
 
 
-@pytest.mark.parametrize("owner", ["", f"{pwd.getpwuid(os.getuid()).pw_name}/"])
-def test_a_dataset_of_ones_own_is_told_whatever_it_begins_with(
-    site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, owner: str
+def test_why_finds_the_callers_dataset_by_its_name_with_or_without_the_owner(
+    site: Site, why: Callable[[str], tuple[int, str]]
 ) -> None:
     site.datasets.add("1000genomes", site.tree(), 1)
-    monkeypatch.setattr(sys, "argv", ["gridbridge", "why", f"{owner}1000genomes"])
-    with pytest.raises(SystemExit) as ended:
-        main.main()
 
-    assert not ended.value.code
-    assert "1 of 1 replica whole" in capsys.readouterr().out
-
-
-def test_a_dataset_that_nobody_knows_is_told(
-    site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    del site
-    monkeypatch.setattr(sys, "argv", ["gridbridge", "why", "reads"])
-    with pytest.raises(SystemExit) as ended:
-        main.main()
-
-    told = "gridbridge: reads: no job, campaign or dataset of yours; datasets: none\n"
-    assert (ended.value.code, capsys.readouterr().err) == (2, told)
+    for owner in ("", f"{pwd.getpwuid(os.getuid()).pw_name}/"):
+        status, out = why(f"{owner}1000genomes")
+        assert (status, "1 of 1 replica whole" in out) == (0, True)
+    refused = "gridbridge: reads: no job, campaign or dataset of yours; datasets: 1000genomes\n"
+    assert why("reads") == (2, refused)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +319,7 @@ def test_a_dataset_that_nobody_knows_is_told(
         (("drop", "reads", "there"), 0, '"done": true'),
     ],
 )
-def test_a_process_of_its_owner_answers_in_json(
+def test_the_dataset_owners_program_answers_in_json(
     site: Site,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

@@ -1,4 +1,4 @@
-"""Rounds about datasets: what is lacking is made by its owner's process, and nothing is lost."""
+"""Rounds about datasets: owners' processes make missing replicas, and no dataset is lost."""
 
 import subprocess
 import threading
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import CommandFailed, ConfigError, GridbridgeError
+from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.rebalance.datasets import ServiceReplicaAct, ServiceReplicaActInOwnerFile
 from gridbridge.rebalance.mover import rebalance_decision_journal
 from gridbridge.rebalance.mover.rebalance_plan_by_target import RebalanceTarget, RebalanceTargetKind
@@ -27,7 +27,7 @@ from tests.rebalance.mover.desk import Desk
 
 
 class Killed(BaseException):
-    """What ends a process at once."""
+    """Ends the process at once, like kill -9."""
 
 
 @pytest.fixture(name="desk")
@@ -50,19 +50,19 @@ def added(desk: Desk, wished: int = 2, *, is_later: bool = False) -> set[str]:
 
 
 def noted(desk: Desk, *names: str) -> None:
-    """Add datasets of which the service is to make one replica each."""
+    """Add datasets without replicas; the owner wants one replica of each."""
     tree = desk.site.tree()
     for name in names:
         desk.served.add(name, tree, 1, is_later=True)
 
 
 def uneven(desk: Desk, full: str) -> None:
-    """As all areas lie on one disk, make up sizes by which one area is fuller than the others."""
+    """Set measured sizes so that one area is fuller than the other areas."""
     desk.sizes = {name: (1000, 100 if name == full else 900) for name in NAMES}
 
 
 def failing(desk: Desk, verb: str, why: str = "no answer") -> None:
-    """Have owners' processes fail at a verb."""
+    """Make owners' processes fail at a verb."""
 
     def fail(words: tuple[str, ...]) -> None:
         if words[0] == verb:
@@ -72,7 +72,7 @@ def failing(desk: Desk, verb: str, why: str = "no answer") -> None:
 
 
 def killed_round(desk: Desk, verb: str, *, is_after: bool = False) -> None:
-    """Have a round killed just before, or just after, an owner's process does what a verb says."""
+    """Kill a round just before or just after an owner's process carries out a verb."""
 
     def die(words: tuple[str, ...]) -> None:
         if words[0] == verb:
@@ -86,7 +86,7 @@ def killed_round(desk: Desk, verb: str, *, is_after: bool = False) -> None:
         desk.round()
 
 
-def test_a_dataset_that_was_only_noted_gets_its_replicas_one_a_round(desk: Desk) -> None:
+def test_a_new_dataset_gets_one_replica_in_each_round(desk: Desk) -> None:
     added(desk, is_later=True)
     first, _ = desk.round()
     one = whole(desk)
@@ -107,7 +107,7 @@ def test_a_dataset_that_was_only_noted_gets_its_replicas_one_a_round(desk: Desk)
         ({"replicated_rest_s": 86400.0}, 65, False),
     ],
 )
-def test_what_was_carried_is_known_for_as_long_as_a_rest(
+def test_records_of_actions_are_kept_for_30_days_and_at_least_for_the_longest_pause(
     desk: Desk, rules: dict[str, float], days: int, is_known: bool
 ) -> None:
     desk.rules = replace(desk.rules, **rules)
@@ -121,7 +121,7 @@ def test_what_was_carried_is_known_for_as_long_as_a_rest(
     assert bool(carried(desk)) == is_known
 
 
-def test_a_dry_run_reads_changes_and_keeps_nothing(desk: Desk) -> None:
+def test_a_dry_run_plans_and_neither_acts_nor_records(desk: Desk) -> None:
     added(desk)
     desk.round()
     desk.asked.clear()
@@ -138,7 +138,7 @@ def test_a_dry_run_reads_changes_and_keeps_nothing(desk: Desk) -> None:
 @pytest.mark.parametrize(
     "spoil", ["rm a.txt", "echo x >a.txt", "echo x >new", "rm -r $PWD", "rm -r $PWD && ln -s / $PWD"]
 )
-def test_what_happens_behind_our_back_is_mended_by_the_next_round(desk: Desk, spoil: str) -> None:
+def test_a_replica_that_was_changed_outside_gridbridge_is_repaired_by_the_next_round(desk: Desk, spoil: str) -> None:
     before = added(desk)
     hurt = min(before)
     subprocess.run(["sh", "-c", spoil], cwd=desk.site.replica(hurt, "reads"), check=True)
@@ -152,7 +152,7 @@ def test_what_happens_behind_our_back_is_mended_by_the_next_round(desk: Desk, sp
     assert "ln" in spoil or whole(desk) == before
 
 
-def test_no_replica_is_read_again_before_its_time(desk: Desk) -> None:
+def test_no_replica_is_verified_again_before_verify_every_s(desk: Desk) -> None:
     added(desk)
     desk.rules = replace(desk.rules, verify_every_s=3600.0)
     desk.round()
@@ -161,7 +161,7 @@ def test_no_replica_is_read_again_before_its_time(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("what", ["an area", "its cluster"])
-def test_a_drained_area_is_emptied_and_at_no_moment_there_is_less_than_wished(desk: Desk, what: str) -> None:
+def test_a_drained_area_is_emptied_without_a_moment_of_too_few_replicas(desk: Desk, what: str) -> None:
     before = added(desk)
     left = min(before)
     desk.drained = {left} if what == "an area" else {left.partition("-")[0]}
@@ -181,7 +181,7 @@ def _on_disk(desk: Desk) -> list[str]:
 
 @pytest.mark.parametrize("verb", ["copy", "drop"])
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
-def test_a_round_that_is_killed_at_any_step_goes_on_in_the_next(desk: Desk, verb: str, is_after: bool) -> None:
+def test_a_killed_round_is_continued_by_the_next_round(desk: Desk, verb: str, is_after: bool) -> None:
     left = min(added(desk))
     desk.drained = {left}
     killed_round(desk, verb, is_after=is_after)
@@ -194,8 +194,8 @@ def test_a_round_that_is_killed_at_any_step_goes_on_in_the_next(desk: Desk, verb
     assert [one for one in carried(desk) if one.ended_at is None] == []
 
 
-def test_a_copy_that_went_on_without_its_round_is_no_failure(desk: Desk) -> None:
-    """Its area would get no copy of that dataset for a while."""
+def test_a_copy_that_ended_after_the_kill_of_its_round_counts_as_success(desk: Desk) -> None:
+    """After a failure the area would get no copy of the dataset for a while."""
     added(desk, is_later=True)
     killed_round(desk, "copy", is_after=True)
     _, keeper = desk.round()
@@ -204,7 +204,7 @@ def test_a_copy_that_went_on_without_its_round_is_no_failure(desk: Desk) -> None
     assert keeper.checked.dropped == ()
 
 
-def test_what_was_begun_goes_on_after_a_round_that_could_not_see_its_dataset(desk: Desk) -> None:
+def test_a_begun_removal_is_continued_after_a_round_in_which_the_dataset_was_unreadable(desk: Desk) -> None:
     left = min(added(desk))
     desk.drained = {left}
     killed_round(desk, "drop")
@@ -223,7 +223,7 @@ def test_what_was_begun_goes_on_after_a_round_that_could_not_see_its_dataset(des
     assert not desk.site.replica(left, "reads").exists()
 
 
-def test_a_copy_whose_rsync_dies_does_not_count_and_the_next_round_goes_on(desk: Desk) -> None:
+def test_a_copy_whose_rsync_failed_is_continued_by_the_next_round(desk: Desk) -> None:
     added(desk, 1, is_later=True)
     desk.drained = set(NAMES) - {min(NAMES)}  # whatever is free elsewhere just now
     desk.site.carrier.dies_after = 1
@@ -239,7 +239,7 @@ def test_a_copy_whose_rsync_dies_does_not_count_and_the_next_round_goes_on(desk:
     assert sorted(desk.site.carrier.carried) == ["deep/b\nc", "deep/link"]
 
 
-def test_an_area_that_fills_gets_none_and_the_next_round_takes_another(desk: Desk) -> None:
+def test_after_a_copy_into_a_full_area_the_next_round_chooses_another_area(desk: Desk) -> None:
     added(desk, 1, is_later=True)
     desk.rules = replace(desk.rules, replicated_rest_s=900.0)
     real = desk.site.carrier
@@ -261,7 +261,7 @@ def test_an_area_that_fills_gets_none_and_the_next_round_takes_another(desk: Des
     assert there != keeper.checked.dropped[0].target
 
 
-def test_what_arrives_wrong_twice_is_no_replica(desk: Desk) -> None:
+def test_a_copy_with_wrong_checksums_in_two_attempts_is_no_replica(desk: Desk) -> None:
     added(desk, 1, is_later=True)
     real = desk.site.carrier
 
@@ -276,7 +276,7 @@ def test_what_arrives_wrong_twice_is_no_replica(desk: Desk) -> None:
     assert whole(desk) == set()
 
 
-def test_an_area_whose_path_is_missing_is_told_and_gets_nothing(desk: Desk) -> None:
+def test_an_area_whose_folder_is_missing_is_reported_and_gets_no_copy(desk: Desk) -> None:
     before = added(desk)
     away = min(before)
     path = Path(desk.site.areas[away].path)
@@ -295,7 +295,7 @@ def test_an_area_whose_path_is_missing_is_told_and_gets_nothing(desk: Desk) -> N
     assert whole(desk) == before
 
 
-def test_a_replica_that_was_spoilt_when_its_area_went_away_is_made_elsewhere(desk: Desk) -> None:
+def test_a_damaged_replica_in_a_missing_area_is_replaced_in_another_area(desk: Desk) -> None:
     before = added(desk)
     away = min(before)
     (desk.site.replica(away, "reads") / "a.txt").write_text("x")
@@ -309,8 +309,8 @@ def test_a_replica_that_was_spoilt_when_its_area_went_away_is_made_elsewhere(des
 
 
 @pytest.mark.parametrize("is_made_anew", [False, True], ids=["none", "another's"])
-def test_a_filesystem_that_is_not_mounted_has_nothing_carried(desk: Desk, is_made_anew: bool) -> None:
-    """Its empty place is there, and may have got a folder of the owner's own."""
+def test_no_replica_is_copied_because_of_an_unmounted_filesystem(desk: Desk, is_made_anew: bool) -> None:
+    """The mount point still exists, and may contain an empty folder of the owner."""
     before = added(desk)
     away = min(before)
     own = Path(desk.site.areas[away].own)
@@ -329,7 +329,7 @@ def test_a_filesystem_that_is_not_mounted_has_nothing_carried(desk: Desk, is_mad
     assert whole(desk) == before
 
 
-def test_what_a_filesystem_had_that_is_not_mounted_is_made_anew_when_it_is_drained(desk: Desk) -> None:
+def test_the_replicas_of_an_unmounted_filesystem_are_replaced_once_the_area_is_drained(desk: Desk) -> None:
     before = added(desk)
     away = min(before)
     own = Path(desk.site.areas[away].own)
@@ -345,7 +345,7 @@ def test_what_a_filesystem_had_that_is_not_mounted_is_made_anew_when_it_is_drain
     assert desk.did("drop") == []
 
 
-def test_a_disk_that_is_fuller_than_others_gives_a_replica(desk: Desk) -> None:
+def test_a_replica_moves_from_the_fullest_area_to_another_area(desk: Desk) -> None:
     (left,) = added(desk, 1)
     uneven(desk, left)
     planned, keeper = desk.round()
@@ -356,7 +356,7 @@ def test_a_disk_that_is_fuller_than_others_gives_a_replica(desk: Desk) -> None:
     assert left not in whole(desk)
 
 
-def test_a_removal_that_fails_after_a_good_copy_is_tried_again(desk: Desk) -> None:
+def test_a_failed_removal_after_a_successful_copy_is_tried_again(desk: Desk) -> None:
     (left,) = added(desk, 1)
     uneven(desk, left)
     failing(desk, "drop")
@@ -375,8 +375,8 @@ def test_a_removal_that_fails_after_a_good_copy_is_tried_again(desk: Desk) -> No
     assert len(desk.did("copy")) == 1
 
 
-def test_what_was_to_go_is_kept_in_mind_as_long_as_its_dataset_is_there(desk: Desk) -> None:
-    """Nobody fills the state file by datasets that are gone."""
+def test_a_pending_removal_is_recorded_as_long_as_its_dataset_exists(desk: Desk) -> None:
+    """Records about removed datasets would fill the state file."""
     (left,) = added(desk, 1)
     with closing(StateFile.open(desk.policy.site.state)) as database:
         notes, now = RebalanceNoteRows(database), desk.clock.now()
@@ -388,7 +388,7 @@ def test_what_was_to_go_is_kept_in_mind_as_long_as_its_dataset_is_there(desk: De
     assert found == {("al/reads", left)}
 
 
-def test_a_replica_that_its_owner_removed_meanwhile_is_not_to_go_any_more(desk: Desk) -> None:
+def test_a_pending_removal_ends_when_the_owner_removes_the_replica(desk: Desk) -> None:
     (left,) = added(desk, 1)
     uneven(desk, left)
     failing(desk, "drop")
@@ -403,7 +403,7 @@ def test_a_replica_that_its_owner_removed_meanwhile_is_not_to_go_any_more(desk: 
     assert len(whole(desk)) == 2
 
 
-def test_a_replica_that_is_there_is_told_as_such(desk: Desk) -> None:
+def test_a_copy_into_an_area_with_a_whole_replica_is_refused(desk: Desk) -> None:
     (here,) = added(desk, 1)
     record = desk.served.records.load("reads")
     desk.served.records.save(replace(record, wished=2))
@@ -413,7 +413,7 @@ def test_a_replica_that_is_there_is_told_as_such(desk: Desk) -> None:
     assert b"the area has a whole replica: the copy is not needed" in done.stdout
 
 
-def test_a_replica_beyond_the_wish_is_not_called_carried(desk: Desk) -> None:
+def test_a_surplus_copy_is_refused_and_not_recorded_as_an_action(desk: Desk) -> None:
     added(desk, 1)
     (first,) = whole(desk)
     second = desk.served.replicate("reads", next(one for one in NAMES if one != first)).dataset
@@ -429,7 +429,7 @@ def test_a_replica_beyond_the_wish_is_not_called_carried(desk: Desk) -> None:
     assert desk.served.records.actions_of_service("reads") == []
 
 
-def test_no_act_begins_once_it_is_quiesced_in_the_middle_of_a_round(desk: Desk) -> None:
+def test_no_further_action_begins_after_a_pause_in_the_middle_of_a_round(desk: Desk) -> None:
     desk.rules = replace(desk.rules, copies_at_once=1)
     noted(desk, "first", "second")
     desk.before = lambda words: quiesce(desk) if words[0] == "copy" else None
@@ -445,8 +445,8 @@ def quiesce(desk: Desk) -> None:
         RebalanceNoteRows(database).record_pause(desk.clock.now())
 
 
-def test_a_round_that_takes_long_begins_nothing_more_and_the_next_one_does(desk: Desk) -> None:
-    """Else who adds a dataset meanwhile waits for all that others have."""
+def test_a_round_begins_no_action_after_an_hour_and_the_next_round_continues(desk: Desk) -> None:
+    """Otherwise new datasets would wait for all copies of other owners."""
     desk.rules = replace(desk.rules, copies_at_once=1)
     gone_s = [0.0]
     noted(desk, "first", "second")
@@ -470,10 +470,10 @@ def test_a_round_that_takes_long_begins_nothing_more_and_the_next_one_does(desk:
     [(2, "al", 1), (1, "al", 0), (1, "zoe", 1)],
     ids=["more go at once", "all is one owner's", "another owner has one more"],
 )
-def test_a_copy_that_takes_longer_than_an_hour_lets_the_next_round_begin(
+def test_a_copy_that_takes_longer_than_an_hour_does_not_delay_the_next_round(
     desk: Desk, at_once: int, owner: str, begun: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That leaves it alone, though no command is seen to work on it, and so many go on at once."""
+    """The next round leaves the running copy alone and counts the copy in its limits."""
     desk.owners["second"] = owner
     monkeypatch.setattr(replica_reconciler, "LOOK_S", 0.02)
     desk.rules = replace(desk.rules, copies_at_once=at_once)
@@ -506,7 +506,7 @@ def test_a_copy_that_takes_longer_than_an_hour_lets_the_next_round_begin(
     assert len(whole(desk, "first")) == 1
 
 
-def test_many_datasets_of_a_person_go_into_an_area_without_a_failure(desk: Desk) -> None:
+def test_many_datasets_of_one_owner_are_copied_into_an_area_without_failure(desk: Desk) -> None:
     desk.drained = {"beta-disk", "gamma-disk"}
     noted(desk, *(f"many{number}" for number in range(6)))
     desk.before = lambda words: time.sleep(0.05) if words[0] == "copy" else None
@@ -516,7 +516,7 @@ def test_many_datasets_of_a_person_go_into_an_area_without_a_failure(desk: Desk)
     assert not keeper.checked.dropped
 
 
-def test_replicas_are_read_after_what_is_to_be_done_and_hold_up_nothing(desk: Desk) -> None:
+def test_replicas_are_verified_after_the_rounds_copies(desk: Desk) -> None:
     tree = desk.site.tree()
     for name in ("first", "second", "third"):
         desk.served.add(name, tree, 1)
@@ -537,7 +537,7 @@ def test_replicas_are_read_after_what_is_to_be_done_and_hold_up_nothing(desk: De
     assert asked == ["copy lacking", "verify first", "verify second", "verify third"]
 
 
-def test_a_dataset_that_could_not_be_read_is_tried_again_before_it_is_due(desk: Desk) -> None:
+def test_a_failed_verification_is_repeated_after_an_hour(desk: Desk) -> None:
     added(desk)
     desk.rules = replace(desk.rules, verify_every_s=86400.0)
     now_s = [time.time() + 90000.0]
@@ -554,8 +554,8 @@ def test_a_dataset_that_could_not_be_read_is_tried_again_before_it_is_due(desk: 
     assert tried == [1, 2, 2, 2, 2]
 
 
-def test_replicas_are_read_again_after_a_clock_that_was_ahead(desk: Desk) -> None:
-    """What it noted is yet to come: that they were read then, and that they were to be."""
+def test_a_verification_time_in_the_future_does_not_delay_the_next_verification(desk: Desk) -> None:
+    """The clock was wrong when the time was recorded."""
     added(desk)
     desk.rules = replace(desk.rules, verify_every_s=86400.0)
     year_ago_s = time.time() - 365 * 86400
@@ -567,7 +567,7 @@ def test_replicas_are_read_again_after_a_clock_that_was_ahead(desk: Desk) -> Non
     assert len(desk.did("verify")) == 1
 
 
-def test_nothing_is_carried_while_it_is_quiesced(desk: Desk) -> None:
+def test_no_replica_is_copied_while_rebalancing_is_paused(desk: Desk) -> None:
     added(desk, is_later=True)
     quiesce(desk)
     planned, _ = desk.round()
@@ -578,7 +578,7 @@ def test_nothing_is_carried_while_it_is_quiesced(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("asked", [("host", NAMES[-1]), ("job", "al/reads")])
-def test_no_area_and_no_dataset_is_evened_out_while_another_area_is_drained(desk: Desk, asked: tuple[str, str]) -> None:
+def test_no_area_and_no_dataset_is_balanced_before_a_drained_area_is_empty(desk: Desk, asked: tuple[str, str]) -> None:
     left = min(added(desk))
     desk.drained = {left}
     planned, _ = desk.round(RebalanceTarget(what=RebalanceTargetKind(asked[0]), name=asked[1]))
@@ -588,12 +588,7 @@ def test_no_area_and_no_dataset_is_evened_out_while_another_area_is_drained(desk
     assert desk.did("copy") == desk.did("drop") == []
 
 
-def test_what_is_not_there_is_told(desk: Desk) -> None:
-    with pytest.raises(ConfigError, match="no nowhere; there are alpha-disk"):
-        desk.round(RebalanceTarget(what=RebalanceTargetKind.HOST, name="nowhere"))
-
-
-def test_what_was_kept_leads_to_the_same_decision(desk: Desk) -> None:
+def test_replay_of_a_journalled_plan_about_datasets_gives_the_same_plan(desk: Desk) -> None:
     desk.round()
     added(desk, is_later=True)
     planned, keeper = desk.round(is_dry=True)
@@ -603,24 +598,17 @@ def test_what_was_kept_leads_to_the_same_decision(desk: Desk) -> None:
     assert rebalance_decision_journal.replay_rebalance_decision(entry.inputs) == entry.inputs["actions"]
 
 
-def test_the_service_can_remove_nothing_of_which_too_few_are_whole(desk: Desk) -> None:
-    """The owner's own process looks how many replicas are whole."""
+@pytest.mark.parametrize("verb", ["drop", "copy"])
+def test_the_service_can_not_make_or_remove_replicas_against_the_owners_will(desk: Desk, verb: str) -> None:
+    """The owner's process counts the whole replicas before each action."""
     before = added(desk)
     for storage in NAMES:
-        desk._call("drop", "u.1000/data.reads", storage)
+        desk._call(verb, "u.1000/data.reads", storage)
 
     assert whole(desk) == before
 
 
-def test_the_service_can_make_no_more_replicas_than_are_wished_for(desk: Desk) -> None:
-    before = added(desk)
-    for storage in NAMES:
-        desk._call("copy", "u.1000/data.reads", storage)
-
-    assert whole(desk) == before
-
-
-def test_the_service_does_so_much_about_a_dataset_in_a_day_and_no_more(desk: Desk) -> None:
+def test_the_service_acts_at_most_50_times_a_day_on_a_dataset(desk: Desk) -> None:
     before = added(desk, 1)
     (here,) = before
     there = next(name for name in NAMES if name != here)
@@ -634,7 +622,7 @@ def test_the_service_does_so_much_about_a_dataset_in_a_day_and_no_more(desk: Des
     assert "in a day" in desk._call("copy", "u.1000/data.reads", there, here).stderr.decode()
 
 
-def test_what_was_done_by_a_clock_that_was_ahead_counts_for_no_day(desk: Desk) -> None:
+def test_actions_with_a_future_time_do_not_count_in_the_daily_limit(desk: Desk) -> None:
     (here,) = added(desk, 1)
     there = next(name for name in NAMES if name != here)
     done = ServiceReplicaActInOwnerFile(at=Clock().now() + timedelta(days=365), target=there)
@@ -644,7 +632,7 @@ def test_what_was_done_by_a_clock_that_was_ahead_counts_for_no_day(desk: Desk) -
     assert desk._call("copy", "u.1000/data.reads", there, here).status == 0
 
 
-def test_a_dataset_on_which_a_command_works_is_left_alone(desk: Desk) -> None:
+def test_a_dataset_in_use_by_a_command_is_skipped(desk: Desk) -> None:
     added(desk, is_later=True)
     with desk.served.records.dataset_lock("reads"):
         planned, _ = desk.round()
@@ -653,7 +641,7 @@ def test_a_dataset_on_which_a_command_works_is_left_alone(desk: Desk) -> None:
     assert "1 dataset: nothing to move" in planned.advice.sentence
 
 
-def test_what_somebody_answers_that_is_no_dataset_is_left_out(
+def test_an_invalid_report_of_an_owners_process_is_ignored_and_logged(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     added(desk, is_later=True)
