@@ -45,7 +45,7 @@ def test_a_size_that_is_an_option_is_small_too(name: str) -> None:
     assert re.search(r'add_argument\("--\w+", type=\w+, default=sized\(', text)
 
 
-def test_make_hands_the_word_to_every_measurement_and_keeps_its_figures_apart() -> None:
+def test_make_passes_brief_to_every_measurement_and_separates_its_figures() -> None:
     argv = ("make", "--no-print-directory", "-n", "-o", "lab", "bench", "BRIEF=1")
     ran = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True)
     whole = subprocess.run(argv[:-1], cwd=ROOT, capture_output=True, text=True, check=True)

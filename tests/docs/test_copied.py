@@ -12,7 +12,7 @@ BLOCKS = [block for page in PAGES for block in BLOCK.findall(page.read_text())]
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_what_is_copied_of_a_block_is_what_is_typed(block: str) -> None:
+def test_the_copy_button_copies_only_the_commands_of_a_block(block: str) -> None:
     tokens = LEXER().get_tokens(block)
     copied = "".join(word for kind, word in tokens if kind not in (Generic.Prompt, Generic.Output))
 

@@ -269,7 +269,7 @@ def test_alpha_that_did_not_grow_is_wrong(demo: ModuleType, tmp_path: Path) -> N
     ]
 
 
-def test_all_that_alpha_should_do_is_right(demo: ModuleType, tmp_path: Path) -> None:
+def test_an_elastic_demo_that_went_well_has_no_faults(demo: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "picture").write_bytes(b"\x89PNG")
     story = demo.elastic.Story(most_hosts=5, fewest_after=2)
 

@@ -25,7 +25,7 @@ def shell(apart: tuple[str, ...]) -> Iterator[Apart]:
 
 
 @pytest.mark.parametrize("page", TYPED, ids=lambda page: page.stem)
-def test_what_a_page_types_without_root_prints_what_it_says(shell: Apart, page: Path) -> None:
+def test_the_commands_of_a_page_without_root_print_the_output_shown(shell: Apart, page: Path) -> None:
     block = "".join(part.partition("```")[0] for part in page.read_text().split(FENCE)[1:])
     typed = console(f"```console\n{block}```\n")
     wrong = [

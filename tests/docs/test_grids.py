@@ -101,7 +101,7 @@ def test_of_other_clusters_qacct_remote_is_asked(
     assert "qacct_remote -j 7 --json" in typed(fp)
 
 
-def test_what_is_done_to_a_job_is_typed_as_anybody_would(fp: FakeProcess, grids: ModuleType) -> None:
+def test_the_demo_acts_on_a_job_by_ordinary_commands(fp: FakeProcess, grids: ModuleType) -> None:
     answers(fp, grids, "")
     grids.Lab().do("suspend", "7")
 

@@ -41,7 +41,7 @@ def _as_it_was(grid: Grid) -> Iterator[None]:
     assert "gb-be1" not in grid.cell("beta", "qconf", "-sql").out
 
 
-def test_the_demo_sees_every_job_end_as_it_should() -> None:
+def test_every_job_of_the_demo_ends_as_expected() -> None:
     shown = played("--part", "transfer")
 
     assert "12 jobs, 0 wrong" in shown
@@ -50,7 +50,7 @@ def test_the_demo_sees_every_job_end_as_it_should() -> None:
 
 
 @pytest.mark.long
-def test_its_campaign_goes_on_beside_local_jobs_and_without_a_cluster() -> None:
+def test_the_demos_campaign_survives_local_jobs_and_a_silent_cluster() -> None:
     shown = played("--part", "campaign", "--tasks", "60")
 
     assert "60 tasks, 0 wrong" in shown

@@ -76,7 +76,7 @@ def quiet(grid: Grid, all_open: None) -> Iterator[Grid]:
 
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
-def test_what_a_page_types_prints_what_the_page_says(quiet: Grid, page: Path) -> None:
+def test_the_commands_of_a_page_print_the_output_that_the_page_shows(quiet: Grid, page: Path) -> None:
     del quiet
     shells = {prompt: Shell(user) for prompt, user in USERS.items()}
     try:

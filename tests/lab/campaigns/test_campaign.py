@@ -80,14 +80,14 @@ def test_both_batch_systems_take_part(site: Grid, kinds: int) -> None:
     assert {*BOTH} == runner.clusters_of(site, kinds)
 
 
-def test_nothing_in_a_parameter_is_run(site: Grid, kinds: int) -> None:
+def test_no_part_of_a_parameter_is_executed(site: Grid, kinds: int) -> None:
     """The task receives its parameter as one word."""
     runner.until_state(site, kinds, TERMINATED)
     for host, user in AT.values():
         assert "" == site.sh(host, "find ~/campaigns -name evil", user=user)
 
 
-def test_nobody_else_reads_a_campaigns_parameters(site: Grid, kinds: int) -> None:
+def test_only_the_owner_reads_a_campaigns_parameters(site: Grid, kinds: int) -> None:
     """The campaign's file is readable by its owner alone, and the folder can't be listed."""
     folder = "/var/spool/gridbridge/campaigns"
 

@@ -25,7 +25,7 @@ def tasks_of(grid: Grid, number: int) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_task_of_two_slots_has_both_and_its_project(site: Grid, brought: Brought) -> None:
+def test_a_task_of_two_slots_gets_both_slots_and_its_project(site: Grid, brought: Brought) -> None:
     """Grid Engine gives them by a parallel environment, OAR by one node."""
     number = brought.numbers["wide"]
     until_state(site, number, TERMINATED)
@@ -39,7 +39,7 @@ def test_a_task_of_two_slots_has_both_and_its_project(site: Grid, brought: Broug
 
 
 @pytest.mark.long
-def test_a_task_that_overruns_its_time_is_tried_once_elsewhere(site: Grid, brought: Brought) -> None:
+def test_a_task_that_overruns_its_walltime_is_retried_once_at_another_cluster(site: Grid, brought: Brought) -> None:
     """Each batch system ends the task after the campaign's walltime; no cluster gets the task twice."""
     number = brought.numbers["overrun"]
     found = until_state(site, number, TERMINATED)

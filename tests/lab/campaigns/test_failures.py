@@ -21,7 +21,7 @@ def events(grid: Grid, number: int, user: str = "bob") -> dict[str, dict[str, An
     return {one["code"]: one for one in json.loads(told)}
 
 
-def test_tasks_that_a_cluster_refuses_run_at_another(site: Grid, brought: Brought) -> None:
+def test_tasks_that_a_cluster_refuses_run_at_another_cluster(site: Grid, brought: Brought) -> None:
     """Every user sees the refusal, and gamma gets no further task of the campaign."""
     number = brought.numbers["refused"]
     site.until(lambda: "RUNNER_SUBMIT_ERROR" in events(site, number), "a refusal", CAMPAIGN_S)
@@ -146,7 +146,7 @@ def test_a_property_that_a_cluster_does_not_know_is_reported(site: Grid, brought
     assert 0 == site.on(HOST, "griddel", str(number), user="alice", timeout_s=200).status
 
 
-def test_everybody_sees_the_clusters(brought: Brought) -> None:
+def test_every_user_sees_the_clusters_of_campaigns(brought: Brought) -> None:
     """Every user sees the clusters that campaigns may use, with their slots."""
     slots = {one["name"]: one["slots"] for one in json.loads(brought.clusters)}
 

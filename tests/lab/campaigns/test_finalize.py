@@ -61,7 +61,7 @@ def test_the_copy_wins_and_the_task_is_counted_once(site: Grid, brought: tuple[i
     assert {task["cluster"], other["cluster"]} == {"beta", "gamma"}
 
 
-def test_every_other_task_ran_once(site: Grid, brought: tuple[int, int]) -> None:
+def test_every_task_without_a_copy_ran_once(site: Grid, brought: tuple[int, int]) -> None:
     """Each second run was marked as a copy in its environment."""
     del brought
     lines = "".join(site.sh(host, "cat ~/finalize/ran; :", user=user) for host, user in AT.values())
@@ -70,7 +70,7 @@ def test_every_other_task_ran_once(site: Grid, brought: tuple[int, int]) -> None
     assert expected == Counter(lines.splitlines())
 
 
-def test_the_loser_is_gone_and_ended_as_a_copy(site: Grid, brought: tuple[int, int]) -> None:
+def test_the_losing_attempt_is_deleted_and_ends_as_a_copy(site: Grid, brought: tuple[int, int]) -> None:
     """Neither batch system lists the losing attempt any more."""
     number, _ = brought
     site.until(lambda: not at_beta(site, number), "beta to have none of it", CAMPAIGN_S)
@@ -85,7 +85,7 @@ def test_the_loser_is_gone_and_ended_as_a_copy(site: Grid, brought: tuple[int, i
     assert (4, 0) == (found["ended"], found["failed"])
 
 
-def test_why_tells_of_the_copy(site: Grid, brought: tuple[int, int]) -> None:
+def test_gridbridge_why_shows_the_speculative_attempt(site: Grid, brought: tuple[int, int]) -> None:
     """Every user sees the copy, and the run time that caused it."""
     number, _ = brought
 

@@ -118,7 +118,7 @@ def other(grid: Grid, request: pytest.FixtureRequest) -> Iterator[OtherSite]:
         grid.on(HOST, "oardel", "--sql", OAR_ALIVE)
 
 
-def test_a_campaign_runs_at_all_clusters_of_such_a_site(other: OtherSite, grid: Grid) -> None:
+def test_a_campaign_of_a_site_without_grid_engine_runs_at_all_clusters(other: OtherSite, grid: Grid) -> None:
     """Its outputs are collected where the campaign was submitted."""
     jdl = {
         "name": "other",

@@ -49,7 +49,7 @@ def _waiting(grid: Grid, number: int) -> list[int]:
     return [one["waiting"] for one in published(grid, number)["at"]]
 
 
-def test_an_array_asks_for_the_queues_that_send_nothing_on(grid: Grid, waiting: tuple[int, str]) -> None:
+def test_an_array_requests_only_queues_that_are_no_transfer_queues(grid: Grid, waiting: tuple[int, str]) -> None:
     told = grid.cell("beta", "qstat", "-j", waiting[1]).out
 
     assert "remote=false" in next(line for line in told.splitlines() if "hard resource" in line)

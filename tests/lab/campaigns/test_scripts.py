@@ -59,7 +59,7 @@ def test_a_real_qsub_reads_script_lines_as_the_table_does(answers: dict[str, str
     assert not wrong, json.dumps(wrong, indent=1)
 
 
-def test_a_real_qsub_refuses_the_others(answers: dict[str, str]) -> None:
+def test_a_real_qsub_refuses_the_lines_that_the_table_refuses(answers: dict[str, str]) -> None:
     taken = [options for options in REFUSED if answers[f"#$ {options}"].strip() != "refused"]
 
     assert taken == []

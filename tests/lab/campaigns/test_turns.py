@@ -119,7 +119,7 @@ def stressed(grid: Grid, told: str) -> None:
 
 
 @pytest.mark.long
-def test_who_has_the_higher_priority_goes_before_who_came_first(site: Grid) -> None:
+def test_a_campaign_of_higher_priority_goes_before_an_older_campaign(site: Grid) -> None:
     found = turns(site, PRIORITIES, ("older", "alice", 4), ("higher", "bob", 2))
 
     assert found == ["higher", "older"]

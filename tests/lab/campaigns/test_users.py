@@ -54,7 +54,7 @@ def test_waiting_ends_with_1_where_a_task_failed(site: Grid, waited: Done, numbe
     assert 1 == ask(site, "gridwait", number).status
 
 
-def test_everybody_sees_states_and_only_the_owner_more(site: Grid, number: str) -> None:
+def test_every_user_sees_states_and_only_the_owner_sees_outputs(site: Grid, number: str) -> None:
     """The owner is the kernel's uid of the campaign's file."""
     mine = json.loads(ask(site, "gridstat", number, "-f", "-d").out)["jobs"]
     theirs = json.loads(ask(site, "gridstat", number, "-f", "-d", user="bob").out)["jobs"]
@@ -120,7 +120,7 @@ def test_each_line_of_a_parameter_file_is_one_argument_of_a_task(site: Grid, num
     assert sorted(lines) == sorted(ran.splitlines())
 
 
-def test_the_service_applies_the_rules_too(site: Grid) -> None:
+def test_the_service_applies_admission_rules_too(site: Grid) -> None:
     """A campaign that gridsub accepted without the rules is refused by the service."""
     uid = site.sh(HOST, "id -u gridbridge").strip()
     rule = RULE.format(uid=uid)

@@ -162,7 +162,7 @@ def ends(grid: Grid, job: str) -> list[tuple[str, str]]:
     return [(one["hostname"], one["exit_status"]) for one in grid.records(job)]
 
 
-def test_it_grows_runs_tasks_on_new_nodes_and_shrinks(acting: Grid) -> None:
+def test_a_cluster_grows_runs_tasks_on_new_nodes_and_shrinks(acting: Grid) -> None:
     """A cycle is killed midway, and the next one continues: no task is lost."""
     job = submit(acting, 40, 5)
     round_(acting, "timeout", "-s", "KILL", "2")
@@ -223,7 +223,7 @@ def test_a_node_that_never_boots_is_given_back(acting: Grid) -> None:
 
 
 @pytest.mark.long
-def test_a_node_whose_answer_was_lost_is_taken_in_once(acting: Grid) -> None:
+def test_a_node_whose_creation_answer_was_lost_joins_once(acting: Grid) -> None:
     acting.lab("faults", "lost")
     job = submit(acting, 6, 60)
     round_(acting)
@@ -235,7 +235,7 @@ def test_a_node_whose_answer_was_lost_is_taken_in_once(acting: Grid) -> None:
     assert len(made) == len(set(made)) == len(nodes(acting))
 
 
-def test_nodes_of_others_stay_whatever_they_are_called(acting: Grid) -> None:
+def test_nodes_of_other_owners_stay_whatever_their_names(acting: Grid) -> None:
     acting.lab("faults", "others")
     before = machines(acting)
     for _ in range(3):
@@ -247,7 +247,7 @@ def test_nodes_of_others_stay_whatever_they_are_called(acting: Grid) -> None:
 
 
 @pytest.mark.long
-def test_a_task_that_lands_between_plan_and_removal_puts_its_node_back(acting: Grid) -> None:
+def test_a_node_that_gets_a_task_between_plan_and_removal_stays(acting: Grid) -> None:
     """The cycle finds an idle node, and is held until a task runs on it."""
     (name,) = _one_node(acting)
     acting.until(lambda: _is_surplus(acting, name), f"{name} to have been idle for long enough")
@@ -303,7 +303,7 @@ RACES = 100
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_a_task_that_lands_while_its_node_is_removed_is_never_killed(acting: Grid) -> None:
+def test_a_task_that_starts_while_its_node_is_removed_is_never_killed(acting: Grid) -> None:
     """A hundred tasks, each sent at another moment of the cycle, run to their end or wait."""
     took_s = 2.0  # a round that removes a node; learnt from each
     landed = 0

@@ -92,7 +92,7 @@ def _waits(grid: Grid, job: str) -> bool:
     ],
     ids=["whole nodes", "one each", "two nodes", "memory", "two of it", "-tc", "array", "queues"],
 )
-def test_so_many_nodes_are_added_as_the_tasks_need(full: Grid, requests: list[str], nodes: int) -> None:
+def test_as_many_nodes_are_added_as_the_waiting_tasks_need(full: Grid, requests: list[str], nodes: int) -> None:
     with waiting(full, *requests):
         found = plan(full, *POOL_FILE)
 
@@ -115,7 +115,7 @@ def test_so_many_nodes_are_added_as_the_tasks_need(full: Grid, requests: list[st
     ],
     ids=["slots", "memory", "licence", "queue", "users", "project", "checkpoint"],
 )
-def test_what_no_new_node_could_run_adds_none_and_is_told_why(full: Grid, request_: str, reason: str) -> None:
+def test_a_job_that_no_new_node_could_run_adds_none_and_gets_the_reason(full: Grid, request_: str, reason: str) -> None:
     with waiting(full, request_) as (job,):
         found = plan(full, *POOL_FILE)
         told = full.on(HOST, *f"gridbridge balance explain {job} --config pool.toml".split(), user="bob")

@@ -93,7 +93,7 @@ def test_nodes_that_die_under_tasks_leave_the_cell_and_their_tasks_run_again(act
     assert ["0"] * TASKS == [status for host, status in told if host not in lost]
 
 
-def test_nodes_that_die_while_they_join_leave_nothing_and_others_come(acting: Grid) -> None:
+def test_nodes_that_die_while_joining_are_removed_and_replaced(acting: Grid) -> None:
     job = submit(acting, TASKS)
     comes(acting, "joining")
     lost = {one["id"] for one in machines(acting)}
@@ -121,7 +121,7 @@ def test_a_node_that_boots_and_never_joins_is_given_back(acting: Grid, broken_mo
     assert busy(acting) <= OWN
 
 
-def test_nodes_that_a_list_leaves_out_go_on_working(acting: Grid) -> None:
+def test_nodes_missing_from_a_list_keep_working(acting: Grid) -> None:
     """Their execds report, so the list is wrong."""
     job = submit(acting, TASKS)
     comes(acting, "ready", COMES_S)

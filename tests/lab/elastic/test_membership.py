@@ -147,7 +147,7 @@ def node(grid: Grid) -> Node:
     return Node(grid, grid.until(running, f"{NODE} to boot")[0])
 
 
-def test_a_wrong_host_key_refuses_and_leaves_the_cell_as_it_was(node: Node) -> None:
+def test_a_machine_with_a_wrong_host_key_is_refused_and_the_cell_unchanged(node: Node) -> None:
     script = "ssh-keygen -q -t ed25519 -N '' -f /tmp/k; cat /tmp/k.pub; rm /tmp/k*"
     other = node.grid.sh(MASTER, script)
     node.grid.until(lambda: node.ask("look") == [[True, True, False]], "nothing of it")
@@ -193,7 +193,7 @@ def test_a_bare_machine_joins_after_kills_between_any_two_steps_and_runs_tasks(n
     assert "h_vmem=4G" == resources
 
 
-def test_a_task_that_slipped_in_is_seen_and_its_host_can_be_opened_again(node: Node) -> None:
+def test_a_host_that_got_a_task_while_leaving_is_detected_and_can_be_reopened(node: Node) -> None:
     grid = node.grid
     node.joined()
     job = grid.submit("-q", f"all.q@{NODE}", "-b", "y", "-cwd", "-o", "/dev/null", "sleep", "300")
@@ -205,7 +205,7 @@ def test_a_task_that_slipped_in_is_seen_and_its_host_can_be_opened_again(node: N
     assert [None, [False, True, True], "still referenced", "joined", [False, False, True]] == seen
 
 
-def test_an_idle_host_leaves_without_a_trace_and_may_be_killed_at_any_step(node: Node) -> None:
+def test_an_idle_host_leaves_without_a_trace_even_if_each_step_is_killed(node: Node) -> None:
     node.joined()
     node.grid.until(lambda: node.ask("look") == [[True, False, True]], "it to be idle")
     node.ask("close")
@@ -222,7 +222,7 @@ def test_an_idle_host_leaves_without_a_trace_and_may_be_killed_at_any_step(node:
     assert [[True, True, False]] == node.ask("look")
 
 
-def test_a_dead_host_leaves_without_its_own_steps(node: Node) -> None:
+def test_a_dead_host_is_removed_without_contacting_it(node: Node) -> None:
     node.joined()
     node.grid.lab("power", NODE, "cut")
 

@@ -179,7 +179,7 @@ def running(grid: Grid) -> list[str]:
 
 
 @pytest.mark.long
-def test_a_node_that_stays_on_works_again(squeezed: Grid) -> None:
+def test_a_node_that_did_not_switch_off_works_again(squeezed: Grid) -> None:
     """OAR calls the node absent and does not contact it; its own sshd shows that it is up."""
     becomes(squeezed, {"ready", "standby"}, has_plug=False)
     squeezed.sh(HOST, f"sed -i '/^\\[squeeze/a target_reserve = 100' {TOML_AT}")

@@ -22,7 +22,7 @@ def plan(grid: Grid, *words: str) -> dict[str, Any]:
     return found
 
 
-def test_a_queue_that_is_too_long_makes_the_cluster_grow(grid: Grid) -> None:
+def test_tasks_that_wait_too_long_make_the_cluster_grow(grid: Grid) -> None:
     """The saved snapshot leads to the same plan, and with other limits to another plan."""
     job = grid.submit("-q", "all.q", "-t", "1-9", "-b", "y", "-o", "/dev/null", "sleep", "600")
     try:
@@ -43,7 +43,7 @@ def test_a_queue_that_is_too_long_makes_the_cluster_grow(grid: Grid) -> None:
     assert (0, "3 of at most 3 nodes: nothing is done") == (small["add"], small["sentence"])
 
 
-def test_held_jobs_are_told_and_add_nothing(grid: Grid) -> None:
+def test_held_jobs_are_reported_and_add_no_node(grid: Grid) -> None:
     job = grid.submit("-h", "-q", "all.q", "-b", "y", "-o", "/dev/null", "true")
     try:
         found = plan(grid, "-m", "9", "-w", "0")

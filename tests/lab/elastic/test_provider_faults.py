@@ -83,7 +83,7 @@ def create(name: str) -> tuple[Any, ...]:
     return ("create", name, TAGS)
 
 
-def test_a_node_is_made_runs_and_is_removed(grid: Grid) -> None:
+def test_a_node_is_created_runs_and_is_removed(grid: Grid) -> None:
     """Removing it a second time is no error."""
     (made,) = ask(grid, create("alpha-n7"))
     grid.until(lambda: "running" == ask(grid, ("list",))[0][0]["state"], "the node to boot")
@@ -119,7 +119,7 @@ def test_a_list_shows_whether_an_unconfirmed_request_was_executed(
     assert [TAGS] * left == [one["tags"] for one in there]
 
 
-def test_a_node_that_is_a_lie_is_not_on_the_list(grid: Grid) -> None:
+def test_a_node_that_was_confirmed_but_not_made_is_not_listed(grid: Grid) -> None:
     grid.lab("faults", "lie")
     created, listed = ask(grid, create("alpha-n7"), ("list",))
 

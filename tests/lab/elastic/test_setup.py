@@ -37,7 +37,7 @@ def judged(grid: Grid) -> dict[str, str]:
     return {one["name"]: one["state"] for one in items if ours.search(one["name"])}
 
 
-def test_setup_makes_all_of_it_once_and_takes_its_rights_away(grid: Grid) -> None:
+def test_setup_makes_the_balancers_account_once_and_removes_its_rights(grid: Grid) -> None:
     printed = grid.sh(HOST, " ".join(SETUP))
     made = grid.sh(HOST, f"{' '.join(SETUP)} --apply")
     again = grid.sh(HOST, f"{' '.join(SETUP)} --apply")
@@ -58,7 +58,7 @@ def test_setup_makes_all_of_it_once_and_takes_its_rights_away(grid: Grid) -> Non
     assert {} == judged(grid)
 
 
-def test_its_account_may_do_its_verbs_as_root_and_nobody_else_may(grid: Grid) -> None:
+def test_only_the_balancers_account_may_call_gridbridge_as_root(grid: Grid) -> None:
     grid.sh(HOST, f"{' '.join(SETUP)} --apply")
     asked = ("sudo", "-n", AS_ROOT, "unname", "alpha-n99")
 
@@ -68,7 +68,7 @@ def test_its_account_may_do_its_verbs_as_root_and_nobody_else_may(grid: Grid) ->
     assert 0 != grid.on(HOST, "setpriv", *as_("alice"), *asked).status
 
 
-def test_the_line_of_cron_tells_what_it_would_do(grid: Grid) -> None:
+def test_the_balancers_cron_line_logs_its_plan(grid: Grid) -> None:
     grid.sh(HOST, f"{' '.join(SETUP)} --apply")
     command = CRON_LINE.split(ACCOUNT, 1)[1].partition(">>")[0].split()
 

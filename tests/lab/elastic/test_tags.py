@@ -37,7 +37,7 @@ def test_a_host_that_the_cell_does_not_know_is_refused_in_one_line(grid: Grid) -
     assert done.err == "gridbridge: nohost: cluster alpha has no such execution host\n"
 
 
-def test_bob_tags_no_host(grid: Grid) -> None:
+def test_an_ordinary_user_can_not_tag_a_host(grid: Grid) -> None:
     done = grid.on(HOST, "gridbridge", "balance", "tag", "alpha-n2", "1", user="bob")
 
     assert (done.status, done.out) == (2, ""), done
@@ -45,7 +45,7 @@ def test_bob_tags_no_host(grid: Grid) -> None:
     assert "must be manager" in done.err
 
 
-def test_a_squeeze_of_a_live_cell_says_its_numbers(grid: Grid) -> None:
+def test_a_squeeze_of_a_real_cell_prints_its_numbers(grid: Grid) -> None:
     told = json.loads(grid.on(HOST, "gridbridge", "squeeze", "--json", user="bob").out)
 
     assert (told["off"], told["on"], told["deeds"]) == ([], [], [])

@@ -25,14 +25,14 @@ def run(*tests: Callable[[], object]) -> list[Item]:
     return items
 
 
-def test_they_run_at_the_same_time() -> None:
+def test_tests_of_a_module_run_at_the_same_time() -> None:
     both = threading.Barrier(2)
     items = run(lambda: both.wait(LIMIT_S), lambda: both.wait(LIMIT_S))
 
     assert {item.obj() for item in items} == {0, 1}
 
 
-def test_one_that_failed_says_so_and_the_others_do_not() -> None:
+def test_a_failed_test_reports_its_failure_and_the_other_tests_pass() -> None:
     well, failed = run(lambda: None, lambda: 1 / 0)
 
     assert well.obj() is None

@@ -34,7 +34,7 @@ def by_lab_on(host: str, user: str, argv: tuple[str, ...], stdin: str) -> Done:
     ],
     ids=["streams", "oar", "killed", "bytes", "unknown", "no program", "nobody", "off"],
 )
-def test_a_command_by_an_agent_is_as_by_lab_on(host: str, user: str, argv: tuple[str, ...]) -> None:
+def test_a_command_by_an_agent_behaves_as_by_lab_on(host: str, user: str, argv: tuple[str, ...]) -> None:
     stdin = "hello é\n"
     by_agent = Agents().run(host, argv, user, stdin, 20)
     if argv[0] == "printf":
@@ -43,7 +43,7 @@ def test_a_command_by_an_agent_is_as_by_lab_on(host: str, user: str, argv: tuple
         assert by_agent == by_lab_on(host, user, argv, stdin)
 
 
-def test_what_takes_too_long_is_ended_with_its_children_and_the_agent_goes_on() -> None:
+def test_a_command_over_its_time_limit_is_killed_with_its_children() -> None:
     agents = Agents()
     with pytest.raises(subprocess.TimeoutExpired):
         agents.run(HOST, ("sh", "-c", "sleep 4713 & sleep 4713"), "alice", "", 0.5)

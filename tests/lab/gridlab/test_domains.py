@@ -77,7 +77,7 @@ def node_states(grid: Grid, node: str) -> set[str]:
 @pytest.mark.usefixtures("abreast")
 @pytest.mark.parametrize("cluster", FOREIGN)
 @pytest.mark.parametrize(("login", "person"), HOLDERS, ids=[person for _, person in HOLDERS])
-def test_a_person_is_let_in_without_a_question(grid: Grid, cluster: str, login: str, person: str) -> None:
+def test_ssh_admits_a_person_without_a_question(grid: Grid, cluster: str, login: str, person: str) -> None:
     done = ssh(grid, person, login, cluster, "id -un; hostname")
 
     assert Done(status=0, out=f"{login}_{cluster}\n{cluster}-master\n", err="") == done
@@ -86,7 +86,7 @@ def test_a_person_is_let_in_without_a_question(grid: Grid, cluster: str, login: 
 @pytest.mark.usefixtures("abreast")
 @pytest.mark.parametrize("cluster", FOREIGN)
 @pytest.mark.parametrize("login", ["bo", "gb"])
-def test_a_key_opens_no_account_but_its_holders(grid: Grid, cluster: str, login: str) -> None:
+def test_a_key_opens_only_its_holders_account(grid: Grid, cluster: str, login: str) -> None:
     done = ssh(grid, "alice", login, cluster, "true")
 
     assert done.status == 255
@@ -103,7 +103,7 @@ def test_root_is_not_let_in(grid: Grid, cluster: str) -> None:
 
 @pytest.mark.usefixtures("abreast")
 @pytest.mark.parametrize("cluster", FOREIGN)
-def test_a_home_is_shared_inside_its_domain_alone(grid: Grid, cluster: str) -> None:
+def test_a_home_is_shared_only_within_its_domain(grid: Grid, cluster: str) -> None:
     reached(grid, cluster, "touch of_this_domain")
     homes = "ls -d /home/*; ls /home/*/of_this_domain"
     alpha = grid.on("alpha-master", "sh", "-c", homes)
@@ -249,7 +249,7 @@ def test_each_node_of_gamma_has_two_slots(grid: Grid) -> None:
 
 
 @pytest.mark.usefixtures("abreast")
-def test_oar_tells_an_end_by_a_program_of_the_user(grid: Grid) -> None:
+def test_oar_reports_an_end_by_a_program_of_the_user(grid: Grid) -> None:
     """OAR runs it as that user on the master, through its own sshd, outside the home folder."""
     note = "#!/bin/sh\\ncd ~al_gamma && { id -un; echo $*; } >told.new && mv told.new told.$3\\n"
     reached(grid, "gamma", f"printf '{note}' >note; chmod +x note; rm -f told.*")
@@ -260,7 +260,7 @@ def test_oar_tells_an_end_by_a_program_of_the_user(grid: Grid) -> None:
 
 
 @pytest.mark.parametrize("cluster", FOREIGN)
-def test_a_slow_link_still_lets_in(grid: Grid, cluster: str) -> None:
+def test_ssh_works_over_a_slow_link(grid: Grid, cluster: str) -> None:
     grid.lab("net", f"{cluster}-master", "slow")
     try:
         person = reached(grid, cluster, "id -un")

@@ -214,7 +214,7 @@ class TestWorking:
         assert records == {path.name: path.read_text() for path in RUN.glob("host.*")}
         assert {"was on"} == {row.split(maxsplit=2)[2] for row in rows}
 
-    def test_up_starts_again_what_stopped(self) -> None:
+    def test_up_restarts_stopped_daemons_and_hosts(self) -> None:
         must("on", "alpha-n1", "--", "labctl", "kill", "execd")
         must("on", "gamma-master", "--", "labctl", "kill", "oar-server")
         must("on", "delta-master", "--", "labctl", "kill", "sshd")
@@ -266,7 +266,7 @@ class TestOn:
 
         assert (37, "hello\n", "problem\n") == (answer.returncode, answer.stdout, answer.stderr)
 
-    def test_nothing_of_the_caller_is_seen(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_callers_environment_is_not_passed_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PYTHONPATH", "/tmp/mine")
         shown = must("on", "beta-n1", "-u", "alice", "--", "sh", "-c", "pwd; id -un; env")
         cwd, user, *variables = shown.splitlines()
@@ -411,7 +411,7 @@ def test_down_clears_up_after_an_up_that_was_killed(before: Machine, moment: str
     assert_untouched(before)
 
 
-def test_up_sorts_out_an_up_that_was_killed(before: Machine) -> None:
+def test_up_recovers_from_an_up_that_was_killed(before: Machine) -> None:
     must("down")
     with subprocess.Popen([str(LAB), "up"], stdout=subprocess.DEVNULL) as running:
         wait_for(lambda: (RUN / "host.alpha-master").exists(), limit_s=60)

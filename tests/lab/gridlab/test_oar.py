@@ -87,7 +87,7 @@ def test_a_submission_while_the_server_is_down_is_found_and_runs_later(grid: Gri
 
 
 @pytest.mark.long
-def test_a_deleted_job_of_a_lost_node_has_an_end_that_nobody_saw(grid: Grid, gamma: Far) -> None:
+def test_a_deleted_job_of_a_lost_node_has_an_unobserved_end(grid: Grid, gamma: Far) -> None:
     job = gamma.start(WAITING)
     gamma.until_running(job)
     row = gamma.snapshot(job).find(int(job))

@@ -219,7 +219,7 @@ def test_there_are_four_nodes_and_no_fifth(grid: Grid) -> None:
         ("list", "", "alice", 77),
     ],
 )
-def test_what_cannot_be_meant_is_one_line(grid: Grid, verb: str, wish: str, user: str, status: int) -> None:
+def test_a_wrong_request_gets_an_error_of_one_line(grid: Grid, verb: str, wish: str, user: str, status: int) -> None:
     done = grid.on(MASTER, "/opt/gridlab/power-node", verb, user=user, stdin=wish)
 
     assert (status, "", 1) == (done.status, done.out, done.err.count("\n")), done
@@ -228,7 +228,7 @@ def test_what_cannot_be_meant_is_one_line(grid: Grid, verb: str, wish: str, user
 @pytest.mark.parametrize(
     ("fault", "verb", "status"), [("refuse", "create", 75), ("refuse", "list", 75), ("capacity", "create", 69)]
 )
-def test_a_refusal_does_nothing(grid: Grid, fault: str, verb: str, status: int) -> None:
+def test_a_refused_request_changes_no_node(grid: Grid, fault: str, verb: str, status: int) -> None:
     grid.lab("faults", fault)
     refused = ask(grid, verb, name="alpha-n3")
     grid.lab("faults")

@@ -154,7 +154,7 @@ def test_an_altered_replica_is_restored_from_another_area(grid: Grid) -> None:
     assert "" == grid.sh(FAR, f"find /var/tmp/t-slow/{ACCOUNT} -name '*only*'")
 
 
-def test_nobody_has_a_part_in_anothers_data(grid: Grid) -> None:
+def test_nobody_can_read_or_change_another_persons_dataset(grid: Grid) -> None:
     home = grid.sh(HERE, "pwd", user="alice").strip()
 
     verified = data(grid, "verify", "tree", user="bob")
@@ -170,7 +170,7 @@ def test_nobody_has_a_part_in_anothers_data(grid: Grid) -> None:
     assert (2, True) == (as_root.status, "root has no datasets" in as_root.err)
 
 
-def test_nobody_keeps_another_out_of_an_area(grid: Grid) -> None:
+def test_nobody_can_keep_another_person_out_of_an_area(grid: Grid) -> None:
     """Bob, and his account at the other cluster, first create a folder of alice's name."""
     apart = ("--records", "taken")
     grid.sh(HERE, "mkdir -m 755 /var/tmp/t-taken/alice", user="bob")
@@ -192,7 +192,7 @@ def test_nobody_keeps_another_out_of_an_area(grid: Grid) -> None:
 
 
 @pytest.mark.long
-def test_an_area_out_of_reach_is_told_and_its_data_made_safe_elsewhere(grid: Grid) -> None:
+def test_an_unreachable_area_is_reported_and_its_data_copied_to_another(grid: Grid) -> None:
     """Once the area is reachable again, it can be drained."""
     apart = ("--records", "apart")  # what is drained has this dataset alone
     data(grid, "add", "safe", "tree/a", *apart, site="far")

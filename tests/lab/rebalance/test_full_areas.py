@@ -65,7 +65,7 @@ def there(grid: Grid, name: str) -> list[str]:
 
 
 @pytest.mark.long
-def test_areas_that_fill_during_a_copy_keep_nothing_of_it(grid: Grid) -> None:
+def test_areas_that_fill_during_a_copy_keep_no_part_of_it(grid: Grid) -> None:
     """Each full area is reported, and after space is freed all replicas are complete."""
     fills = [threading.Thread(target=fill, args=(grid, name)) for name in AREAS]
     for one in fills:

@@ -160,7 +160,7 @@ def test_a_replica_that_was_changed_or_removed_is_repaired(grid: Grid, spoil: st
     assert whole(grid, "kept") == set(AREAS)
 
 
-def test_the_data_of_a_drained_cluster_is_safe_elsewhere_before_it_goes(grid: Grid) -> None:
+def test_a_drained_clusters_data_is_copied_before_it_is_removed(grid: Grid) -> None:
     data(grid, "add", "kept", "kept", "--replicas", "3")
     data(grid, "replicate", "kept", "--to", "k-gamma")
     grid.on(HERE, "gridbridge", "drain", "gamma", "--reason", "it goes")
@@ -204,7 +204,7 @@ def test_a_round_that_is_killed_in_mid_copy_goes_on_in_the_next(grid: Grid) -> N
 
 
 @pytest.mark.long
-def test_an_area_that_fills_is_told_and_nothing_of_it_counts(grid: Grid) -> None:
+def test_a_full_area_is_reported_and_its_partial_replica_does_not_count(grid: Grid) -> None:
     """The 300 files of one byte need 300 pages, and the area has 256; after a failure it is left alone for a while."""
     data(grid, "add", "many", "kept.many", "--replicas", "4", "--later")
     with configured(grid, "s/^replicated_rest_s = 0/replicated_rest_s = 900/"):

@@ -107,7 +107,7 @@ def test_a_task_comes_home_where_slots_are_free(grid: Grid) -> None:
 
 
 @pytest.mark.long
-def test_what_no_other_queue_takes_stays_and_says_so(grid: Grid) -> None:
+def test_a_task_that_no_other_queue_accepts_stays_with_the_reason(grid: Grid) -> None:
     with full_beta(grid):
         job = waits_at_beta(grid, "only", "-q", "transfer-beta")
         rebalance(grid, "fail", "beta", "--apply")
@@ -135,7 +135,7 @@ def test_a_round_leaves_a_job_whose_owner_wants_it_to_stay(grid: Grid) -> None:
 
 
 @pytest.mark.long
-def test_the_poller_is_killed_on_the_way(grid: Grid) -> None:
+def test_a_task_is_moved_once_though_the_poller_is_killed(grid: Grid) -> None:
     """The next poller continues at any point of the move."""
     with full_beta(grid), closed_home(grid):
         job = waits_at_beta(grid, "killed")
@@ -154,7 +154,7 @@ def moves(grid: Grid) -> bool:
 
 
 @pytest.mark.parametrize("turn", [0, *(pytest.param(n, marks=LONG) for n in range(1, 100))])
-def test_beta_gets_free_while_a_task_is_moved(grid: Grid, turn: int) -> None:
+def test_a_task_runs_once_when_its_old_cluster_gets_free_during_the_move(grid: Grid, turn: int) -> None:
     name = f"raced{turn}"
     with ExitStack() as full:
         full.enter_context(full_beta(grid))
@@ -170,7 +170,7 @@ def test_beta_gets_free_while_a_task_is_moved(grid: Grid, turn: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("cluster", [TARGET, SOURCE], ids=OF_A_MOVE)
-def test_a_qmaster_dies_while_a_task_is_moved(grid: Grid, cluster: tuple[str, ...]) -> None:
+def test_a_task_is_moved_once_though_a_qmaster_dies(grid: Grid, cluster: tuple[str, ...]) -> None:
     """After its restart the task runs at delta, and nowhere else."""
     host, *nodes = cluster
     name = f"cut-{host}"

@@ -21,7 +21,7 @@ TOLD = {
 OF_THE_SERVICE = ("plan", "auto", "data", "quiesce", "host beta", "job 1", "fail beta")
 
 
-def test_bob_starts_no_round_and_keeps_none_from_starting(grid: Grid) -> None:
+def test_an_ordinary_user_can_neither_start_nor_block_a_round(grid: Grid) -> None:
     for what in OF_THE_SERVICE:
         apply = () if what in ("plan", "quiesce") else ("--apply",)
         argv = ("gridbridge", "rebalance", *what.split(), *apply)

@@ -27,7 +27,7 @@ def played(site: Site) -> Played:
 
 
 @pytest.mark.parametrize("name", [pytest.param(one, marks=pytest.mark.long if one in SLOW else ()) for one in NAMES])
-def test_what_is_broken_is_reported_and_mended_by_the_printed_command(name: str, played: Played) -> None:
+def test_a_broken_item_is_reported_and_repaired_by_the_printed_command(name: str, played: Played) -> None:
     outcome = played.outcome(name)
 
     assert outcome.reported
@@ -36,7 +36,7 @@ def test_what_is_broken_is_reported_and_mended_by_the_printed_command(name: str,
     assert outcome.left.keys() <= ITEMS  # whose own tests tell
 
 
-def test_an_ordinary_user_is_told_what_he_may_not_see_and_nothing_is_broken(site: Site) -> None:
+def test_items_hidden_from_an_ordinary_user_are_not_reported_as_broken(site: Site) -> None:
     site.settle()
     done = site.grid.on(MASTER, "gridbridge", "check", "--json", user="alice")
 
@@ -66,7 +66,7 @@ def test_a_tmpdir_into_which_others_write_is_noted_and_changed_by_the_printed_co
     assert (place, status) == (f"{job}.1.transfer-beta", "3")
 
 
-def test_an_ordinary_users_set_up_says_what_it_may_not_see(site: Site) -> None:
+def test_setup_of_an_ordinary_user_names_the_items_it_can_not_read(site: Site) -> None:
     done = site.grid.on(MASTER, "gridbridge", "setup", "host", user="alice")
 
     assert (done.status, done.out) == (2, "")
@@ -85,7 +85,7 @@ def test_a_missing_account_is_made_by_the_printed_command(site: Site) -> None:
     site.settle()
 
 
-def test_a_configuration_without_queues_and_their_queues_are_told_and_setup_mends_both(site: Site) -> None:
+def test_queues_and_configuration_that_disagree_are_reported_and_repaired(site: Site) -> None:
     site.sh(f"cp -p {TOML} /tmp/kept; sed -i '/^.queue[.]/,/^.poller/{{/^.poller/!d}}' {TOML}")
     try:
         both = {f"file {TOML}: transfer queues", "queue transfer-beta"}
@@ -175,7 +175,7 @@ def test_an_untried_version_is_a_warning(site: Site) -> None:
     site.settle()
 
 
-def test_a_configuration_that_cannot_be_read_leaves_the_one_in_force(site: Site) -> None:
+def test_an_unreadable_configuration_leaves_the_previous_one_in_force(site: Site) -> None:
     site.sh(f"cp -p {TOML} /tmp/kept; echo 'nonsense' >>{TOML}")
     try:
         found = site.check()

@@ -73,7 +73,7 @@ def crossed(grid: Grid, big: None) -> dict[str, tuple[str, list[str], str]]:
 
 
 @pytest.mark.parametrize("kind", KINDS.keys())
-def test_a_job_asks_for_what_its_queue_s_machines_have(
+def test_a_job_requests_the_resources_of_its_queues_machines(
     crossed: dict[str, tuple[str, list[str], str]], kind: str
 ) -> None:
     _, queue, expected = KINDS[kind]
@@ -108,7 +108,7 @@ def test_check_finds_both_queues_right(grid: Grid) -> None:
     assert {states[f"queue {queue}: slots"] for queue in (QUEUE, "transfer-beta")} == {"ok"}
 
 
-def test_setup_keeps_what_the_queue_asks_for(grid: Grid) -> None:
+def test_setup_keeps_the_requests_of_a_queue(grid: Grid) -> None:
     words = ("setup", "transfer", "beta", "--queue", QUEUE, "--slots", "9", "--apply")
     done = grid.on(HOST, "gridbridge", *words)
     section = grid.sh(HOST, f"sed -n '/^.queue.{QUEUE}/,/^$/p' /etc/gridbridge/gridbridge.toml")

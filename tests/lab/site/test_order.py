@@ -70,7 +70,7 @@ def test_a_full_cluster_comes_last(grid: Grid) -> None:
 
 
 @pytest.mark.long
-def test_what_costs_least_comes_first_and_the_numbers_come_back(grid: Grid) -> None:
+def test_the_cheapest_cluster_comes_first_and_the_sequence_numbers_are_restored(grid: Grid) -> None:
     order(grid)
     first = numbers(grid)
     with configured(grid, COST), closed_home(grid):

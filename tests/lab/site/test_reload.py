@@ -60,7 +60,7 @@ def letters(grid: Grid, queue: str) -> str:
     return "?" if not rows else "".join(rows[0][5:])
 
 
-def test_a_second_queue_opens_with_nobody_ending_the_poller(grid: Grid, watched: None, without_delta: None) -> None:
+def test_a_second_queue_opens_without_a_restart_of_the_poller(grid: Grid, watched: None, without_delta: None) -> None:
     """`gridbridge setup` is enough; the first queue stays open all the while."""
     del watched, without_delta
     pids = pollers(grid)
@@ -79,7 +79,7 @@ def test_a_second_queue_opens_with_nobody_ending_the_poller(grid: Grid, watched:
 
 
 @pytest.mark.long
-def test_a_job_that_is_there_before_its_service_knows_the_queue_waits_for_that(grid: Grid, without_delta: None) -> None:
+def test_a_job_in_a_queue_that_the_service_does_not_know_yet_waits(grid: Grid, without_delta: None) -> None:
     """A queue remade by hand opens by old load values; `setup` itself waits for new ones."""
     del without_delta
     grid.until(lambda: is_in_force(grid), "the file without the queue to be in force", 10)
@@ -101,7 +101,7 @@ def test_a_job_that_is_there_before_its_service_knows_the_queue_waits_for_that(g
     assert len(grid.records(job)) == 1
 
 
-def test_a_wrong_file_is_told_and_the_old_one_stays_in_force(grid: Grid, watched: None) -> None:
+def test_a_wrong_configuration_is_reported_and_the_old_one_stays_in_force(grid: Grid, watched: None) -> None:
     """The service detects the changed file without a signal, and reports each mistake once."""
     del watched
     before = grid.sh(HOST, f"cat {LOG}")
@@ -127,7 +127,7 @@ def test_a_wrong_file_is_told_and_the_old_one_stays_in_force(grid: Grid, watched
 
 
 @pytest.mark.long
-def test_a_service_that_starts_with_a_wrong_file_has_the_one_that_was_in_force(grid: Grid) -> None:
+def test_a_service_that_starts_with_a_wrong_configuration_uses_the_last_good_one(grid: Grid) -> None:
     """The service brings jobs home, reports the mistake, and later reads the corrected file.
 
     A program of root, which does not trust the service's copy, ends with status 2.
@@ -157,7 +157,7 @@ def test_a_service_that_starts_with_a_wrong_file_has_the_one_that_was_in_force(g
 
 
 @pytest.mark.long
-def test_what_only_a_new_service_can_take_is_refused_with_what_to_do(grid: Grid) -> None:
+def test_a_change_that_needs_a_restart_is_refused_with_the_remedy(grid: Grid) -> None:
     with_another = r"s|^\[site\]|&\nstate = \"sqlite:////var/lib/gridbridge/other.db\"|"
     grid.sh(HOST, f"cp -p {TOML} {TOML}.kept")
     try:

@@ -118,7 +118,7 @@ class TestFourSlots:
 
         assert [queue_of(four, job) for job in jobs] == ["all.q"] * 3
 
-    def test_repeating_changes_nothing(self, four: Grid) -> None:
+    def test_a_repeated_setup_changes_nothing(self, four: Grid) -> None:
         before = four.sh(MASTER, DUMP)
 
         said = four.sh(MASTER, FOUR)
@@ -136,7 +136,7 @@ class TestFourSlots:
         assert (done.status, len(told)) == (2, 2)
         assert all("transfer-beta" in line for line in told)
 
-    def test_a_queue_that_is_not_there_is_not_removed(self, four: Grid) -> None:
+    def test_removing_a_missing_queue_is_an_error(self, four: Grid) -> None:
         done = four.on(MASTER, *f"{REMOVE} --queue nosuch".split())
 
         told = "gridbridge: queue nosuch: no such transfer queue; expected one of: transfer-beta\n"
@@ -167,7 +167,7 @@ def test_removing_leaves_both_cells_and_the_file_as_they_were(bare: Grid) -> Non
 
 
 @pytest.mark.long
-def test_what_it_prints_is_a_script_that_makes_the_same(bare: Grid) -> None:
+def test_setup_prints_a_script_that_makes_the_same_changes(bare: Grid) -> None:
     bare.sh(MASTER, f"{SETUP} >/tmp/script && sh -e /tmp/script")
     until_open(bare)
 
@@ -175,7 +175,7 @@ def test_what_it_prints_is_a_script_that_makes_the_same(bare: Grid) -> None:
 
 
 @pytest.mark.long
-def test_a_load_sensor_that_was_there_stays(bare: Grid) -> None:
+def test_an_existing_load_sensor_stays(bare: Grid) -> None:
     other = "/usr/local/sbin/other-sensor"
     script = f"""{PATHS}
 cat >{other} <<'END'
@@ -209,14 +209,14 @@ def test_short_jobs_have_a_tenth_of_the_slots_and_no_limit(bare: Grid) -> None:
 
 
 @pytest.mark.parametrize("option", ["", " --remove"])
-def test_a_queue_of_the_sites_own_is_neither_changed_nor_removed(option: str, site: Grid) -> None:
+def test_an_ordinary_queue_is_neither_changed_nor_removed(option: str, site: Grid) -> None:
     done = site.on(MASTER, "sh", "-c", f"{SETUP} --queue all.q{option}")
 
     assert (done.status, done.out) == (2, "")
     assert done.err == "gridbridge: queue all.q: no transfer queue; expected another --queue\n"
 
 
-def test_an_unknown_cluster_is_one_clear_line(site: Grid) -> None:
+def test_an_unknown_cluster_is_an_error_of_one_line(site: Grid) -> None:
     done = site.on(MASTER, "gridbridge", "setup", "transfer", "nowhere")
 
     assert (done.status, done.out) == (2, "")

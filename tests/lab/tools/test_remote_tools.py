@@ -78,7 +78,7 @@ def test_a_list_has_the_remote_half_and_a_detail_asks_why_it_waits(grid: Grid, w
     assert "  beta       queue instance " in told
 
 
-def test_an_unreachable_cluster_is_told_and_the_published_is_shown(grid: Grid, waiting: tuple[str, str]) -> None:
+def test_an_unreachable_cluster_is_reported_and_published_data_shown(grid: Grid, waiting: tuple[str, str]) -> None:
     job, remote = waiting
     with qmaster(grid, "freeze", "thaw"):
         done = tool(grid, "qstat_remote", "-j", job)
@@ -87,7 +87,7 @@ def test_an_unreachable_cluster_is_told_and_the_published_is_shown(grid: Grid, w
     assert done.out.count("  beta       no answer: qstat: no answer in time; the state above") == 2
 
 
-def test_a_change_reaches_the_remote_job_alone(grid: Grid, waiting: tuple[str, str]) -> None:
+def test_a_change_affects_only_the_remote_job(grid: Grid, waiting: tuple[str, str]) -> None:
     job, remote = waiting
     changes = (("-p", "-50"), ("-l", "h_rt=1:0:0"), ("-h", "u"))
     done = [tool(grid, "qalter_remote", f"{job}.1", *change) for change in changes]
@@ -104,7 +104,7 @@ def test_a_change_reaches_the_remote_job_alone(grid: Grid, waiting: tuple[str, s
 
 
 @pytest.mark.parametrize("name", ["qalter_remote", "qdel_remote"])
-def test_nobody_touches_anothers_job(grid: Grid, waiting: tuple[str, str], name: str) -> None:
+def test_nobody_can_change_or_delete_another_users_job(grid: Grid, waiting: tuple[str, str], name: str) -> None:
     job, remote = waiting
     words = ("-p", "-1") if name == "qalter_remote" else ()
 
@@ -115,7 +115,7 @@ def test_nobody_touches_anothers_job(grid: Grid, waiting: tuple[str, str], name:
     assert grid.states("beta")[remote] == "qw"
 
 
-def test_a_dry_run_says_what_it_would_do_and_does_nothing(grid: Grid, waiting: tuple[str, str]) -> None:
+def test_a_dry_run_prints_its_action_and_changes_nothing(grid: Grid, waiting: tuple[str, str]) -> None:
     job, remote = waiting
 
     altered = tool(grid, "qalter_remote", f"{job}.1", "--dry-run", "-p", "-70").out
@@ -176,7 +176,7 @@ def test_a_job_by_ssh_is_changed_and_deleted_with_its_owners_own_key(grid: Grid,
 
 
 @pytest.mark.long
-def test_all_of_ones_own_is_deleted_and_nothing_of_anybody_else(grid: Grid, sent: Sent) -> None:
+def test_a_user_deletes_all_own_jobs_and_no_other_users_job(grid: Grid, sent: Sent) -> None:
     remotes = [sent.remotes[job] for job in sent.mine]
 
     done = tool(grid, "qdel_remote", "-u", "alice")

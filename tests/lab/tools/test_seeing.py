@@ -121,7 +121,7 @@ def test_why_shows_what_a_job_at_home_waits_for_and_which_cluster_would_take_it(
 
 
 @pytest.mark.long
-def test_a_drained_cluster_ends_what_it_has_and_takes_nothing_new(grid: Grid, drained: Drained) -> None:
+def test_a_drained_cluster_ends_its_jobs_and_takes_no_new_ones(grid: Grid, drained: Drained) -> None:
     end_of_waiting = grid.accounting_of_end(drained.waiting)
     refused = grid.on("alpha-master", "gridbridge", "drain", "beta", "--reason", "x", user="bob")
 
@@ -151,7 +151,7 @@ def test_a_saved_decision_is_replayed_with_the_same_result(grid: Grid, drained: 
 
 
 @pytest.mark.long
-def test_a_silent_poller_is_told_first_and_its_queues_close_until_it_is_back(grid: Grid) -> None:
+def test_a_silent_poller_is_reported_first_and_its_queues_stay_closed(grid: Grid) -> None:
     """A job submitted meanwhile waits at home and runs afterwards, once."""
     grid.sh("alpha-master", "pkill -STOP -f [g]ridbridge.transfer.poller.program")
     try:
@@ -178,7 +178,7 @@ def test_free_slots_at_home_are_those_of_its_own_queues(grid: Grid) -> None:
     assert home["free_slots"] <= 4
 
 
-def test_what_is_published_is_all_that_a_user_needs(grid: Grid) -> None:
+def test_a_user_needs_only_published_files(grid: Grid) -> None:
     state = grid.on("alpha-master", "cat", "/var/lib/gridbridge/state.db", user="alice")
     pages = grid.sh("alpha-master", "echo $MANPATH; ls /opt/gridbridge/share/man/*", user="alice")
 

@@ -18,7 +18,7 @@ WITHOUT_BETA = (
 
 
 @pytest.mark.long
-def test_its_jobs_wait_and_end_well_once_it_is_back(grid: Grid) -> None:
+def test_jobs_of_a_removed_cluster_wait_and_succeed_once_it_is_restored(grid: Grid) -> None:
     script = "until [ -e dropped.go ]; do sleep 0.2; done; exit 5\n"
     job = grid.transfer("-N", "dropped", "-o", "/dev/null", "-j", "y", script=script)
     wait_for(grid, remote_of(grid, job), "r")

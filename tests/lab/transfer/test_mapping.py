@@ -135,7 +135,7 @@ def refused(grid: Grid) -> Refused:
     return Refused(job=job, explained=explained, reason=told, remote_ids=ids)
 
 
-def test_a_job_that_can_not_go_there_is_in_error_with_its_reason(came: Outcomes) -> None:
+def test_a_job_that_the_mapping_rejects_is_in_error_with_the_reason(came: Outcomes) -> None:
     one = came.of(refused)
     status, said, why_not = one.explained
 
@@ -171,7 +171,7 @@ def test_a_soft_request_that_can_not_be_met_is_left_out_and_told(came: Outcomes)
         (("1",), "no --to; expected --to with beta or delta or gamma"),
     ],
 )
-def test_a_wrong_question_has_one_line(grid: Grid, arguments: tuple[str, ...], words: str) -> None:
+def test_a_wrong_explain_command_gets_an_error_of_one_line(grid: Grid, arguments: tuple[str, ...], words: str) -> None:
     done = grid.on(HOST, "gridbridge", "explain", *arguments, user="alice")
 
     assert (done.status, done.out, len(done.err.splitlines())) == (2, "", 1)

@@ -198,7 +198,7 @@ def test_explain_shows_oarsub_itself_and_changes_nothing(gamma: Gamma) -> None:
 
 
 @pytest.mark.usefixtures("tidy")
-def test_an_end_is_pushed_and_looked_at_at_once(gamma: Gamma) -> None:
+def test_a_pushed_end_is_queried_at_once(gamma: Gamma) -> None:
     """The next poll would come some seconds later, and another one after it."""
     job = gamma.submit("date +%s.%N >ran.at\n")
     gamma.grid.until_gone(job)

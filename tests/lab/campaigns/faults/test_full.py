@@ -96,7 +96,7 @@ def events(grid: Grid, number: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.long
-def test_a_full_disk_of_the_state_file_delays_and_loses_nothing(site: Grid) -> None:
+def test_a_full_disk_of_the_state_file_delays_tasks_and_loses_none(site: Grid) -> None:
     with small(site, STATE, "8m"):
         site.sh(HOST, f"echo begun >>{runner.LOG}")  # it has a page, so that more of it can be told
         number = bring(site)
@@ -117,7 +117,7 @@ def test_a_full_disk_of_the_state_file_delays_and_loses_nothing(site: Grid) -> N
 
 
 @pytest.mark.long
-def test_a_full_ledger_sends_nothing_and_loses_nothing(site: Grid) -> None:
+def test_no_task_is_sent_or_lost_while_the_ledgers_disk_is_full(site: Grid) -> None:
     """The log names the ledger's file."""
     site.sh(HOST, f"mkdir -p -m 700 {LEDGER}")
     with small(site, LEDGER, "256k"):
@@ -137,7 +137,7 @@ def test_a_full_ledger_sends_nothing_and_loses_nothing(site: Grid) -> None:
 
 
 @pytest.mark.long
-def test_a_full_spool_takes_no_campaign_and_says_so(site: Grid) -> None:
+def test_gridsub_refuses_a_campaign_while_the_spool_is_full(site: Grid) -> None:
     argv = ("gridsub", "--array", "1-2000", "--clusters", "beta", "--", "true")
     with small(site, SPOOL, "256k"):
         with filled(site, SPOOL):
@@ -165,7 +165,7 @@ def no_room_at_beta(site: Grid) -> Iterator[None]:
 
 
 @pytest.mark.long
-def test_a_full_folder_of_the_owner_is_an_event_until_there_is_room(site: Grid, no_room_at_beta: None) -> None:
+def test_a_full_disk_of_the_owner_opens_an_event_until_space_is_free(site: Grid, no_room_at_beta: None) -> None:
     number = bring(site)
     open_gate(site)
     site.until(lambda: events(site, number), "an event", CAMPAIGN_S)

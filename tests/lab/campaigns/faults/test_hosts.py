@@ -33,7 +33,7 @@ def ran(grid: Grid) -> list[tuple[str, str]]:
     return sorted((line.split()[0], line.split()[1]) for line in told.splitlines())
 
 
-def test_what_runs_on_a_host_that_loses_its_power_runs_again(folder: Grid) -> None:
+def test_tasks_on_a_host_that_loses_power_run_again(folder: Grid) -> None:
     grid = folder
     jdl: dict[str, Any] = {
         "name": "hosts",

@@ -84,7 +84,7 @@ def send(grid: Grid, number: int, place: int, where: str) -> str:
     return job
 
 
-def test_an_array_is_at_oar_once_wherever_its_sender_is_killed(site: Grid, brought: int) -> None:
+def test_an_array_is_at_oar_once_wherever_its_submission_is_killed(site: Grid, brought: int) -> None:
     jobs = [send(site, brought, place, where) for place, where in enumerate(SEND.values())]
     site.until(lambda: len(SEND) <= len(ran(site)), "the tasks to run", CAMPAIGN_S)
 
@@ -98,7 +98,7 @@ def ran(grid: Grid) -> list[str]:
 
 
 @pytest.mark.long
-def test_an_array_is_gone_wherever_who_deletes_it_is_killed(site: Grid, brought: int) -> None:
+def test_an_array_is_deleted_wherever_its_deletion_is_killed(site: Grid, brought: int) -> None:
     for place, where in enumerate(DELETE.values(), start=len(SEND)):
         done = once_more(site, *array(brought, place))
         assert done.out.startswith("0 "), done
@@ -122,7 +122,7 @@ def test_the_runner_finds_out_which_tasks_were_sent_and_which_ran(site: Grid, br
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_an_array_is_at_oar_once_at_whatever_line_its_sender_is_killed(site: Grid) -> None:
+def test_an_array_is_at_oar_once_at_whatever_line_its_submission_is_killed(site: Grid) -> None:
     """The kill comes at each seventh line, in any of the helper's processes."""
     places = LINES // EACH
     with bring(site, "sh -c 'echo $CIGRI_JOB_ID >>ran'", places) as number:

@@ -120,7 +120,7 @@ def away(folders: Grid) -> Away:
 
 
 @pytest.mark.long
-def test_a_cluster_without_an_answer_is_an_event_until_it_answers(site: Grid, away: Away) -> None:
+def test_a_silent_cluster_opens_an_event_until_it_answers(site: Grid, away: Away) -> None:
     assert dict.fromkeys(BOTH, False) == away.silent
     assert dict.fromkeys(BOTH, True) == silent(site)
 
@@ -146,7 +146,7 @@ def require_whole(grid: Grid, number: int, name: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(1500)
-def test_nothing_is_lost_in_ten_minutes_without_servers(folders: Grid) -> None:
+def test_no_task_is_lost_in_ten_minutes_without_servers(folders: Grid) -> None:
     grid = folders
     number = bring(grid, "long", TASKS, BOTH)
     grid.until(lambda: runner.clusters_of(grid, number) == {*BOTH}, "both to have tasks", runner.CAMPAIGN_S)

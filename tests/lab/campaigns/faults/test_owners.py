@@ -158,7 +158,7 @@ def test_campaign_files_are_limited_for_each_person(seen: Seen, what: str, would
     assert "at most 2 files with 1 MB: griddel --purge removes the files of ended campaigns" in done.err
 
 
-def test_without_room_of_ones_own_nothing_is_brought(seen: Seen) -> None:
+def test_gridsub_refuses_a_campaign_when_its_owners_disk_is_full(seen: Seen) -> None:
     done = seen.refused["no room"]
 
     assert (75, True) == (done.status, "No space left on device" in done.err), done

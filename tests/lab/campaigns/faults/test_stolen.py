@@ -122,7 +122,7 @@ def seen(grid: Grid, there: There) -> tuple[Any, ...]:
     return rows, at_beta, len(runner.at_gamma(grid, there.living))
 
 
-def test_a_file_that_was_changed_before_its_first_use_is_not_run(site: Grid, there: There) -> None:
+def test_no_task_runs_from_a_campaign_file_changed_before_its_first_use(site: Grid, there: There) -> None:
     """The service records a file's checksum at submission; the helper compares it, whoever asks.
 
     The campaign ends, and root's ledger soon records that.
@@ -138,7 +138,7 @@ def test_a_file_that_was_changed_before_its_first_use_is_not_run(site: Grid, the
 
 
 @pytest.mark.parametrize("cluster", ["beta", "gamma"])
-def test_no_attempt_is_sent_again_or_beside_one_that_lives(site: Grid, there: There, cluster: str) -> None:
+def test_no_attempt_is_sent_twice_or_beside_a_living_attempt(site: Grid, there: There, cluster: str) -> None:
     """The earlier and the new attempt may be at any cluster."""
     before, living = seen(site, there), place_of(site, there, cluster)
     lives = f"an earlier attempt of a task is at {cluster}"
@@ -163,7 +163,7 @@ DISGUISES = (
 )
 
 
-def test_an_array_that_an_operator_renamed_is_the_same(site: Grid, there: There) -> None:
+def test_an_array_renamed_by_an_operator_is_recognised(site: Grid, there: There) -> None:
     """The array is found by its id, and before the id is known by the submission's record."""
     campaign, living = f"c.{there.living}", place_of(site, there, "beta")
     at_first, rows = seen(site, there), ledger(site, there.living)
@@ -191,7 +191,7 @@ def test_an_array_that_an_operator_renamed_is_the_same(site: Grid, there: There)
     assert at_first[1:] == seen(site, there)[1:]
 
 
-def test_nothing_of_a_campaign_that_has_ended_is_sent(site: Grid, there: There) -> None:
+def test_no_task_of_an_ended_campaign_is_sent(site: Grid, there: There) -> None:
     """An ended campaign is not resumed by the service account either."""
     before = seen(site, there)
 

@@ -99,7 +99,7 @@ def local(grid: Grid, *options: str) -> str:
     return done.out.strip()
 
 
-def test_a_dry_run_says_it_and_does_nothing(grid: Grid, before: str) -> None:
+def test_a_dry_run_prints_the_best_effort_set_up_and_changes_nothing(grid: Grid, before: str) -> None:
     """The printed output is a script that makes the same changes."""
     said = grid.sh(HOST, SETUP)
 
@@ -137,7 +137,9 @@ def test_a_limit_that_keeps_local_jobs_behind_tasks_is_named(site: Grid) -> None
     [((), {"gb-be2@beta-n1"}), (("-pe", "smp", "2"), set()), (("-l", "mem=3G,lic=1"), {"gb-be2@beta-n1"})],
     ids=["one slot", "a parallel job", "memory and a licence"],
 )
-def test_a_local_job_displaces_just_as_many_as_it_needs(full: Grid, options: tuple[str, ...], left: set[str]) -> None:
+def test_a_local_job_preempts_only_as_many_tasks_as_it_needs(
+    full: Grid, options: tuple[str, ...], left: set[str]
+) -> None:
     """Only tasks on the job's host are preempted; neither a quota nor consumed resources delay the job."""
     job = local(full, *options)
 
@@ -159,7 +161,7 @@ def exclusive(site: Grid) -> Iterator[None]:
 
 @pytest.mark.long
 @pytest.mark.usefixtures("exclusive")
-def test_a_job_that_wants_a_host_alone_waits_until_its_tasks_have_ended(full: Grid) -> None:
+def test_an_exclusive_job_waits_until_the_hosts_tasks_have_ended(full: Grid) -> None:
     """Grid Engine preempts tasks only for a job that has started; `setup` warns of this."""
     told = full.on(HOST, "sh", "-c", SETUP).err
     job = local(full, "-l", "alone=true")
@@ -210,7 +212,7 @@ def _states_a_pass_later(grid: Grid, job: str) -> str:
 
 
 @pytest.mark.long
-def test_with_two_local_queues_a_job_of_either_displaces_all_of_its_host(site: Grid) -> None:
+def test_on_a_host_with_two_local_queues_a_local_job_preempts_all_tasks(site: Grid) -> None:
     """Grid Engine does not add up the slots of both queues."""
     site.sh(BETA, SECOND)
     site.sh(HOST, f"{SETUP} --apply")
@@ -288,7 +290,7 @@ def test_a_campaigns_tasks_do_not_count_against_transfers(site: Grid, waysides: 
     assert "0" == values()["pending"]
 
 
-def test_displaced_tasks_run_again_and_each_succeeds_once(site: Grid, waysides: int, staying: int) -> None:
+def test_preempted_tasks_run_again_and_each_succeeds_once(site: Grid, waysides: int, staying: int) -> None:
     del staying
     job = local(site, "-pe", "smp", "2")
     theirs = site.sh("gamma-master", "oarsub -l nodes=1,walltime=0:5:0 'sleep 300'", user="bo_gamma")
@@ -311,7 +313,9 @@ def test_displaced_tasks_run_again_and_each_succeeds_once(site: Grid, waysides: 
     site.until_none(lambda: arrays_at_gamma(site), "the arrays' files to be gone")
 
 
-def test_removal_has_tasks_make_way_and_leaves_the_cell_as_it_was(site: Grid, before: str, staying: int) -> None:
+def test_removing_best_effort_queues_preempts_their_tasks_and_restores_the_cell(
+    site: Grid, before: str, staying: int
+) -> None:
     """The preempted tasks run at another cluster, or at beta as ordinary jobs."""
     site.until(lambda: besteffort(site), "a task to run", CAMPAIGN_S)
 

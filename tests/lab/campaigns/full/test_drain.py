@@ -87,7 +87,7 @@ def whole(site: Grid, name: str) -> set[str]:
     return {one["storage"] for one in told["replicas"] if one["whole"]}
 
 
-def test_tasks_and_data_leave_a_drained_cluster_at_once(areas: Grid) -> None:
+def test_tasks_and_data_leave_a_drained_cluster_at_the_same_time(areas: Grid) -> None:
     site = areas
     with closed_queue(site):
         number = waiting_at_beta(site)

@@ -106,7 +106,7 @@ def starts(grid: Grid, job: str) -> None:
     grid.until(runs, f"local job {job} to run", 120)
 
 
-def test_a_job_that_lacks_memory_has_the_newest_task_of_its_host_end(site: Grid, crowd: Crowd) -> None:
+def test_the_newest_task_on_a_host_ends_for_a_job_that_lacks_memory(site: Grid, crowd: Crowd) -> None:
     """A dry run reports it; the older task goes on, and so do tasks without memory.
 
     No second task ends when nikita is killed meanwhile.

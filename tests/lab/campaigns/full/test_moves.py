@@ -41,7 +41,7 @@ def waiting(site: Grid) -> Iterator[int]:
     site.sh(FAR, "rm -f ~/flooded", user=ACCOUNT)
 
 
-def test_what_is_asked_for_in_vain_is_told(site: Grid, waiting: int) -> None:
+def test_a_rebalance_command_reports_why_a_task_can_not_be_moved(site: Grid, waiting: int) -> None:
     done = site.on(HOST, "gridbridge", "rebalance", "job", "99")
     bob = site.on(HOST, "gridbridge", "rebalance", "plan", user="bob")
 
@@ -50,7 +50,7 @@ def test_what_is_asked_for_in_vain_is_told(site: Grid, waiting: int) -> None:
     assert "Traceback" not in bob.err
 
 
-def test_waiting_tasks_start_elsewhere_and_run_once(site: Grid, waiting: int) -> None:
+def test_waiting_tasks_start_at_another_cluster_and_run_once(site: Grid, waiting: int) -> None:
     """Nikita is killed meanwhile; neither a dry run nor a quiesced rebalancer moves a task."""
     site.sh(HOST, f"griddel -r {waiting}", user="alice")
     plan = json.loads(site.sh(HOST, f"{REBALANCE} host beta --json"))
@@ -79,7 +79,7 @@ def test_waiting_tasks_start_elsewhere_and_run_once(site: Grid, waiting: int) ->
     assert {f"{waiting}.{one['number']}" for one in plan["moves"]} <= {*at_gamma}
 
 
-def test_the_journal_makes_the_decision_again(site: Grid, waiting: int) -> None:
+def test_a_move_is_replayed_from_the_journal_with_the_same_result(site: Grid, waiting: int) -> None:
     del waiting
     listed = json.loads(site.sh(HOST, "gridbridge replay --json"))
     moves = [one["decision"] for one in listed if one["program"] == "rebalance"]

@@ -146,7 +146,7 @@ def _wait(grid: Grid, number: int) -> int:
     return sum(one["waiting"] for one in published(grid, number)["at"])
 
 
-def test_a_task_that_runs_is_cancelled_and_the_other_goes_on(site: Grid, gated: tuple[int, int]) -> None:
+def test_a_cancelled_running_task_ends_and_the_other_task_goes_on(site: Grid, gated: tuple[int, int]) -> None:
     """Nikita cancels the task once; a task that its owner cancelled has not failed."""
     told = [site.on(HOST, "griddel", "-j", f"{each}.1", user="alice").out for each in gated]
     site.sh(HOST, NIKITA, timeout_s=120)

@@ -58,7 +58,7 @@ def once_each(job: str, count: int) -> Outcome:
 
 
 @pytest.mark.long
-def test_the_remote_qmaster_is_stopped_for_a_minute_under_20_jobs(grid: Grid) -> None:
+def test_twenty_jobs_run_once_each_though_the_remote_qmaster_stops_for_a_minute(grid: Grid) -> None:
     job = submit(grid, "outage", 20, 3)
     grid.until(lambda: len(grid.remote_ids(job)) > 4, "some to be away")
 
@@ -69,7 +69,7 @@ def test_the_remote_qmaster_is_stopped_for_a_minute_under_20_jobs(grid: Grid) ->
 
 
 @pytest.mark.long
-def test_the_network_to_the_remote_master_is_cut_and_healed(grid: Grid) -> None:
+def test_jobs_run_once_though_the_network_to_the_remote_master_is_cut(grid: Grid) -> None:
     job = submit(grid, "cut", 6, 3)
     grid.until(lambda: len(grid.remote_ids(job)) > 1, "some to be away")
 
@@ -82,7 +82,7 @@ def test_the_network_to_the_remote_master_is_cut_and_healed(grid: Grid) -> None:
     assert outcome(grid, job, "cut", 6) == once_each(job, 6)
 
 
-def test_the_daemons_of_the_transfer_host_are_killed_and_come_back(grid: Grid) -> None:
+def test_jobs_run_once_though_the_transfer_hosts_daemons_are_killed(grid: Grid) -> None:
     """The poller, the sensor and execd are killed in turn; the starters survive."""
     job = submit(grid, "daemons", 4, UNTIL_GO.format("daemons"))
     grid.until(lambda: len(grid.remote_ids(job)) == 4, "all to be away")
@@ -130,7 +130,7 @@ def _states(grid: Grid, job: str) -> set[str]:
     return {letters for one, letters in grid.states().items() if one.partition(".")[0] == job}
 
 
-def test_a_limit_that_refuses_for_now_only_delays(grid: Grid) -> None:
+def test_a_job_refused_by_a_limit_is_only_delayed(grid: Grid) -> None:
     """Under max_u_jobs qsub(1) exits with 25."""
     with global_setting(grid, "beta-master", "max_u_jobs", "2"):
         job = submit(grid, "limit", 5, 2)
@@ -161,7 +161,7 @@ def test_no_answer_is_never_taken_for_an_end_or_for_idle(grid: Grid) -> None:
 
 
 @pytest.mark.long
-def test_the_clocks_of_beta_are_two_hours_ahead(grid: Grid) -> None:
+def test_jobs_run_once_though_betas_clocks_are_two_hours_ahead(grid: Grid) -> None:
     with false_clock(grid, "+2h"):
         job = submit(grid, "clock", 4, 2)
         assert outcome(grid, job, "clock", 4) == once_each(job, 4)

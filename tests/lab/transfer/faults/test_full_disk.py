@@ -63,7 +63,7 @@ def small_spool(grid: Grid) -> Iterator[None]:
 
 
 @pytest.mark.long
-def test_a_full_state_file_delays_and_loses_nothing(grid: Grid, small_state: None) -> None:
+def test_a_full_disk_of_the_state_file_delays_jobs_and_loses_none(grid: Grid, small_state: None) -> None:
     go = grid.sh(HOST, "mktemp -u /home/alice/go.XXXXXX", user="alice").strip()
     script = f"while [ ! -e {go} ]; do sleep 0.1; done; exit 3\n"
     before = grid.transfer("-N", "before", script=script)
@@ -112,7 +112,7 @@ def test_a_full_spool_closes_the_queue_until_there_is_room(grid: Grid, small_spo
 
 
 @pytest.mark.long
-def test_a_full_spool_delays_and_loses_nothing(grid: Grid, small_spool: None) -> None:
+def test_a_full_spool_delays_jobs_and_loses_none(grid: Grid, small_spool: None) -> None:
     fill(grid, f"{SPOOL}/wake")  # what lies in the spool itself is removed at once
     job = grid.transfer("-N", "full", script="exit 3\n")
     notes = f"cat /tmp/{job}.*/.gridbridge/log 2>/dev/null || true"

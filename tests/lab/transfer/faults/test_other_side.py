@@ -115,7 +115,7 @@ def unknown(grid: Grid) -> Steps[Mended]:
         return cleared(grid, job, "refused", told)
 
 
-def test_an_unknown_resource_is_an_error_until_that_is_cleared(came: Outcomes) -> None:
+def test_a_job_with_an_unknown_resource_is_in_error_until_cleared(came: Outcomes) -> None:
     """The reason is in qstat -j; once beta has the resource, qmod -cj lets the job run."""
     job = came.of(unknown)
 
@@ -133,7 +133,7 @@ def left_out(grid: Grid) -> tuple[str, str]:
     return end["exit_status"], why(grid, job)
 
 
-def test_a_soft_request_that_beta_does_not_know_is_left_out_and_told(came: Outcomes) -> None:
+def test_an_unknown_soft_request_is_omitted_and_reported(came: Outcomes) -> None:
     """Grid Engine itself would refuse the whole job."""
     status, told = came.of(left_out)
 
@@ -161,7 +161,7 @@ TROUBLES = {
 
 
 @pytest.mark.parametrize("complaint", TROUBLES.keys(), ids=["full TMPDIR", "read-only home"])
-def test_a_host_that_can_not_run_it_says_why_and_the_job_runs_later(came: Outcomes, complaint: str) -> None:
+def test_a_job_that_a_host_can_not_start_shows_the_reason_and_runs_later(came: Outcomes, complaint: str) -> None:
     job = came.of(TROUBLES[complaint])
 
     assert re.search(rf"gridbridge: {complaint} on beta-n\d", job.reason), job.reason
@@ -224,7 +224,7 @@ def another(grid: Grid) -> Steps[tuple[str, bool, str]]:
     return remote, lives, why(grid, job)
 
 
-def test_a_job_that_has_the_id_of_a_transfer_is_let_be_and_not_waited_for(came: Outcomes) -> None:
+def test_an_unrelated_job_with_a_transfers_id_is_neither_touched_nor_waited_for(came: Outcomes) -> None:
     remote, lives, told = came.of(another)
 
     assert lives

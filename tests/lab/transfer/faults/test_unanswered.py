@@ -165,7 +165,7 @@ def steps(grid: Grid) -> Steps[dict[str, tuple[str, int]]]:
     return {name: (grid.accounting(job)["exit_status"], len(lines(grid, f"{name}.ran"))) for name, job in jobs.items()}
 
 
-def test_a_step_killed_as_it_submits_or_suspends_is_taken_again(came: Outcomes) -> None:
+def test_a_step_killed_while_submitting_or_suspending_is_repeated(came: Outcomes) -> None:
     assert came.of(steps) == dict.fromkeys(("stop", "submit", "client"), ("3", 1))
 
 
@@ -185,7 +185,7 @@ def alone(grid: Grid) -> Steps[tuple[str, list[str]]]:
     return remote, grid.remote_ids(job)
 
 
-def test_a_starter_killed_while_beta_is_down_leaves_nothing_there(came: Outcomes) -> None:
+def test_a_starter_killed_while_beta_is_down_leaves_no_job_at_beta(came: Outcomes) -> None:
     remote, submitted = came.of(alone)
 
     assert submitted == [remote]

@@ -57,9 +57,7 @@ def came(grid: Grid) -> Iterator[Outcomes]:
 
 
 @pytest.mark.parametrize("followed", [guarded_by_start, guarded_by_none])
-def test_a_drmaa_program_sees_a_job_that_is_away_run_and_suspended_and_its_end(
-    came: Outcomes, followed: object
-) -> None:
+def test_a_drmaa_program_observes_run_suspension_and_end_of_a_transferred_job(came: Outcomes, followed: object) -> None:
     seen = came.of(followed)
 
     since = seen.states.index("running")  # it may have been seen to wait

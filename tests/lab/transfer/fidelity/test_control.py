@@ -122,13 +122,13 @@ def until_agreed(grid: Grid, tasks: dict[str, str], is_suspended: bool) -> None:
         raise AssertionError(f"{error}; not yet: {last}") from error
 
 
-def test_suspended_and_resumed_at_once_a_job_is_the_same_at_both_sides(came: Outcomes) -> None:
+def test_quick_suspensions_and_resumptions_leave_the_same_state_at_both_clusters(came: Outcomes) -> None:
     """The shepherd runs methods concurrently and skips some: sixteen pairs, in both orders."""
     assert came.of(hasty) is None
 
 
 @pytest.mark.long
-def test_both_sides_agree_after_a_hundred_pairs(grid: Grid) -> None:
+def test_both_clusters_agree_after_a_hundred_suspensions_and_resumptions(grid: Grid) -> None:
     with no_jobs_left(grid), roomy(grid):
         Outcomes(grid, many_hasty, phases=PHASES).of(many_hasty)
 
@@ -160,7 +160,7 @@ def three(grid: Grid) -> Steps[tuple[list[Record], list[str]]]:
     return records, away.lines(grid, "three.ran")
 
 
-def test_one_task_that_is_deleted_takes_its_remote_job_alone_with_it(came: Outcomes) -> None:
+def test_deleting_a_task_deletes_only_its_own_remote_job(came: Outcomes) -> None:
     records, ran = came.of(three)
 
     how = {one["taskid"]: one["exit_status"].split()[0] for one in records}
@@ -283,7 +283,7 @@ def warned(grid: Grid) -> Steps[dict[str, Record]]:
     return {name: grid.accounting(jobs[name]) for name in ("tidy", "deaf")}
 
 
-def test_notify_warns_the_remote_job_at_once_and_nobody_waits_twice(came: Outcomes) -> None:
+def test_notify_warns_the_remote_job_at_once_and_its_notice_counts_once(came: Outcomes) -> None:
     """A job that ends within the notice ends at home with its own status."""
     found = came.of(warned)
 

@@ -33,14 +33,14 @@ def allowed() -> Differences:
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
-def test_a_row_is_the_same_away(row: Row, results: Results, allowed: Differences) -> None:
+def test_a_transferred_job_differs_only_as_documented(row: Row, results: Results, allowed: Differences) -> None:
     found = compare(results[row.name])
 
     unexpected = {name: sides for name, sides in found.items() if not {(name, "all"), (name, row.name)} & allowed}
     assert unexpected == {}
 
 
-def test_every_allowed_difference_is_seen(results: Results, allowed: Differences) -> None:
+def test_every_documented_difference_occurs(results: Results, allowed: Differences) -> None:
     seen = {(name, row) for row, sides in results.items() for name in compare(sides)}
     names = {name for name, _ in seen}
 

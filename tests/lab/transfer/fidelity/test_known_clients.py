@@ -53,7 +53,7 @@ def clusters(hosts: list[str]) -> set[str]:
     return {host.partition("-")[0] for host in hosts}
 
 
-def test_a_snakemake_workflow_ends_there(clients: Grid) -> None:
+def test_a_snakemake_workflow_runs_through_a_transfer_queue(clients: Grid) -> None:
     rules = (PROGRAMS / "Snakefile").read_text()
     script = f"cd {FOLDER} && cat >Snakefile && {SNAKEMAKE} >snake.out 2>&1"
     done = clients.on(HOST, "sh", "-c", script, user="alice", stdin=rules, timeout_s=240)
@@ -66,7 +66,7 @@ def test_a_snakemake_workflow_ends_there(clients: Grid) -> None:
 
 
 @pytest.mark.parametrize("program", ["parsl_program.py", "dask_program.py"])
-def test_a_program_that_starts_workers_of_its_own_has_them_there(clients: Grid, program: str) -> None:
+def test_a_program_starts_its_workers_through_a_transfer_queue(clients: Grid, program: str) -> None:
     told = run(clients, program)
 
     assert [1, 2] == [number for number, _ in told]

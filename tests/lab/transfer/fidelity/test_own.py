@@ -61,18 +61,18 @@ def came(grid: Grid, submitting: None) -> Came:
     return Came(job=job, status=status, number=number, there=there, told=told, ran=ran)
 
 
-def test_a_job_is_asked_about_and_changed_under_its_own_number(came: Came) -> None:
+def test_a_job_queries_and_changes_itself_under_its_own_number(came: Came) -> None:
     assert came.number == came.there != [came.job]
     assert came.told == [f"told={came.job}"]
 
 
-def test_what_waits_for_a_job_starts_after_it_and_the_job_deletes_itself(came: Came) -> None:
+def test_a_dependent_job_starts_after_a_transferred_job_that_deletes_itself(came: Came) -> None:
     """Arguments and values arrive unchanged."""
     assert came.status == "137"
     assert came.ran == ["own", f"next {came.job}"]
 
 
-def test_a_queue_may_have_its_jobs_know_their_number_there(grid: Grid, submitting: None) -> None:
+def test_a_queue_may_give_its_jobs_their_remote_number(grid: Grid, submitting: None) -> None:
     del submitting
     grid.sh("alpha-master", "rm -f own.*", user="alice")
     with configured(grid, BY_REMOTE):

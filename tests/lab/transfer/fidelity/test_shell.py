@@ -44,7 +44,7 @@ def test_the_job_sees_the_same_whether_its_wrapper_is_a_login_shell_or_not(grid:
     assert not [line for line in seen_by_sh if line.startswith("FROM_PROFILE")]
 
 
-def test_a_shell_that_is_missing_there_is_told_as_the_reason(grid: Grid) -> None:
+def test_a_missing_remote_shell_is_shown_as_the_reason(grid: Grid) -> None:
     with configured(grid, with_shell("/no/such/sh")):
         job = grid.transfer("-b", "y", "true")
         try:

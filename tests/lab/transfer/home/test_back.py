@@ -90,7 +90,7 @@ def test_a_job_crosses_and_its_end_status_and_output_come_back(grid: Grid, home:
 
 @pytest.mark.usefixtures("abreast")
 @HOMES
-def test_what_is_deleted_at_home_is_deleted_there(grid: Grid, home: str) -> None:
+def test_a_job_deleted_at_home_is_deleted_at_the_remote_cluster(grid: Grid, home: str) -> None:
     job = cross(grid, home, "gone", script="sleep 300\n")
     remote = grid.remote_id(job, home)
     wait_for(grid, remote, "r", OTHER[home], limit_s=90)
@@ -187,9 +187,7 @@ def test_a_job_that_finds_the_other_cluster_full_waits_there_and_is_not_sent_bac
 
 
 @pytest.mark.long
-def test_none_of_many_that_find_the_other_cluster_full_is_tried_in_its_queue_back(
-    grid: Grid, full_clusters: Full
-) -> None:
+def test_no_job_at_a_full_cluster_starts_in_its_transfer_queue_back(grid: Grid, full_clusters: Full) -> None:
     grid.until_gone(full_clusters.many, limit_s=120)
     told = ENDED_IN.format(job=full_clusters.many)
     grid.until(lambda: len(grid.sh("alpha-master", told).split()) >= SIXTEEN, "their records", 30)
@@ -197,7 +195,7 @@ def test_none_of_many_that_find_the_other_cluster_full_is_tried_in_its_queue_bac
     assert grid.sh("alpha-master", told).split() == ["all.q"] * SIXTEEN
 
 
-def test_where_a_queue_says_nothing_of_remote_the_others_are_named(grid: Grid, full_clusters: Full) -> None:
+def test_jobs_request_queues_by_name_where_a_queue_does_not_define_remote(grid: Grid, full_clusters: Full) -> None:
     hop = full_clusters.by_queue
     status = end_of(grid, hop.job, "alpha")
 
@@ -216,7 +214,7 @@ def test_a_job_that_a_transfer_brought_is_marked_by_a_queue_back(grid: Grid, ful
 
 
 @HOMES
-def test_slots_of_a_queue_back_are_no_free_slots(grid: Grid, home: str) -> None:
+def test_slots_of_a_transfer_queue_back_are_no_free_slots(grid: Grid, home: str) -> None:
     """Each cluster has 4 own slots and no jobs; its queue back is open."""
     away = OTHER[home]
 

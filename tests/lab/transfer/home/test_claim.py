@@ -75,7 +75,7 @@ def hosts(grid: Grid, name: str) -> list[str]:
     return found
 
 
-def test_a_job_that_has_its_claim_runs_as_without(grid: Grid) -> None:
+def test_a_job_that_has_its_claim_runs_as_without_claims(grid: Grid) -> None:
     grid.sh("alpha-master", "rm -f usual.ran", user="alice")
     job = grid.transfer("-N", "usual", *QUIET, script=TELLS + "exit 7\n")
     record = grid.accounting_of_end(job)

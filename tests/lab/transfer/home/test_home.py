@@ -145,7 +145,7 @@ NOWHERE = {
 
 
 @pytest.mark.parametrize("way", NOWHERE.keys())
-def test_what_nothing_at_home_could_run_is_in_error_with_the_reason(came: Outcomes, way: str) -> None:
+def test_a_refused_job_that_no_home_queue_could_run_is_in_error_with_the_reason(came: Outcomes, way: str) -> None:
     told, now_asked = came.of(NOWHERE[way])
 
     assert NO_PROJECT in told
@@ -165,7 +165,7 @@ SOMEWHERE = {
 
 
 @pytest.mark.parametrize("way", SOMEWHERE.keys())
-def test_what_some_queue_at_home_could_run_comes_home(came: Outcomes, way: str) -> None:
+def test_a_refused_job_that_some_home_queue_could_run_comes_home(came: Outcomes, way: str) -> None:
     assert came.of(SOMEWHERE[way]).hosts == ("alpha",)
 
 
@@ -174,7 +174,7 @@ def by_queue(grid: Grid) -> Steps[Home]:
     return (yield from refused(grid, "byqueue", *OURS, "-l", "h_rt=100", home=home))
 
 
-def test_where_queues_do_not_say_remote_the_list_of_queues_keeps_a_job_home(came: Outcomes) -> None:
+def test_a_queue_list_keeps_a_job_home_where_queues_do_not_define_remote(came: Outcomes) -> None:
     job = came.of(by_queue)
 
     assert asked(job.marked, "hard_queue_list").startswith("!transfer-beta")
@@ -219,7 +219,7 @@ def for_now(grid: Grid) -> Steps[Delayed]:
     )
 
 
-def test_a_refusal_for_now_alters_nothing_and_the_task_stays_guarded(came: Outcomes) -> None:
+def test_a_temporary_refusal_leaves_the_job_unchanged_and_guarded(came: Outcomes) -> None:
     """Beta allows alice one job (max_u_jobs), and she already has it."""
     job = came.of(for_now)
 

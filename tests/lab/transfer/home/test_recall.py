@@ -125,7 +125,7 @@ def test_a_task_that_waits_long_comes_home_to_a_free_slot(waited: Mapping[str, W
     assert job.state_there == ""
 
 
-def test_what_could_run_nowhere_else_stays_where_it_waits(waited: Mapping[str, Waited]) -> None:
+def test_a_task_that_could_run_nowhere_else_stays_at_its_cluster(waited: Mapping[str, Waited]) -> None:
     job = waited["only"]
 
     assert job.state_there == "qw"
@@ -164,7 +164,7 @@ def test_a_recall_is_replayed_from_the_state_file_with_the_same_result(
     assert "; ".join(again.out.splitlines()) == kept["sentence"]
 
 
-def test_a_drained_cluster_gives_back_what_waits(grid: Grid) -> None:
+def test_waiting_tasks_come_home_from_a_drained_cluster(grid: Grid) -> None:
     with full_beta(grid):
         job, _ = waits_away(grid, "drained")
         grid.sh("alpha-master", "gridbridge drain beta --reason 'for a test'")

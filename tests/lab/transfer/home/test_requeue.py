@@ -269,7 +269,7 @@ def test_a_job_whose_guard_was_taken_away_may_be_put_back_again(came: Outcomes) 
     assert job.copies == ()
 
 
-def test_a_job_under_an_older_ones_number_that_is_put_back_is_given_nothing_of_it(grid: Grid) -> None:
+def test_a_rescheduled_job_adopts_no_remote_job_of_an_older_job_with_its_number(grid: Grid) -> None:
     """Home's qmaster has forgotten the older job, which is away, and reuses its number."""
     grid.sh("alpha-master", "rm -f newer.*", user="alice")
     grid.cell("alpha", "qdel", "-u", "alice", user="root")  # a job with a higher number counts on
@@ -354,7 +354,7 @@ def test_a_running_copy_is_adopted_after_the_transfer_host_lost_power(came: Outc
     assert len(ran) == 8
 
 
-def test_only_a_task_of_an_array_that_could_run_here_shows_a_hold(came: Outcomes) -> None:
+def test_only_an_array_task_that_could_run_at_home_shows_a_hold(came: Outcomes) -> None:
     assert came.of(cut)[2] == {"hold": {"hr"}, "start": {"r"}, "none": {"r"}}
 
 

@@ -58,7 +58,7 @@ def state(grid: Grid, job: str) -> str:
     return grid.states("beta").get(job, "")
 
 
-def test_each_verb_is_done_as_the_owner_of_the_record(grid: Grid) -> None:
+def test_each_verb_acts_as_the_owner_of_the_record(grid: Grid) -> None:
     job = a_job(grid)
     record = write_record(grid, remote_id=job)
 
@@ -132,7 +132,7 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("forgery", FORGERIES.values(), ids=FORGERIES.keys())
-def test_a_record_that_is_none_is_refused(grid: Grid, held: str, forgery: str) -> None:
+def test_an_invalid_record_is_refused(grid: Grid, held: str, forgery: str) -> None:
     record, new = write_record(grid, remote_id=held), f"m.{secrets.token_hex(8)}"
     grid.sh(HOST, "umask 022; " + forgery.format(spool=SPOOL, record=record, new=new), user="alice")
 
@@ -183,7 +183,7 @@ def test_a_uid_without_an_account_is_nobody(grid: Grid) -> None:
 
 
 @pytest.mark.parametrize("spoil", ["chmod o+w", "chmod g+w", "chown alice"])
-def test_a_configuration_that_others_may_write_is_not_believed(grid: Grid, spoil: str) -> None:
+def test_a_configuration_that_others_may_write_is_refused(grid: Grid, spoil: str) -> None:
     record = write_record(grid, remote_id="1")
     try:
         done = grid.on(HOST, "sh", "-c", f"{spoil} {CONFIG}") and as_user(grid, "delete", record)
@@ -220,7 +220,7 @@ def test_the_environment_and_folder_of_the_caller_do_not_reach_it(grid: Grid) ->
     assert done.err.endswith("m.0000: No such file or directory: /var/spool/gridbridge/m.0000\n")
 
 
-def test_nobody_but_root_can_change_it(grid: Grid) -> None:
+def test_only_root_can_change_gridbridge_as_user(grid: Grid) -> None:
     out = grid.sh(HOST, "find -L /opt/gridbridge ! -type l -perm /022 -o ! -uid 0 | head; id -u")
 
     assert out.split() == ["0"]

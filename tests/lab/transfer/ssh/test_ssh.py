@@ -77,11 +77,11 @@ def test_a_job_runs_in_its_owners_account_and_ends_at_home_as_it_ended_there(rea
 @pytest.mark.parametrize(
     ("which", "expected"), [("signalled", "143"), ("failed", "255")], ids=["signal", "ssh's own status"]
 )
-def test_an_end_is_the_same_end(ready: Grid, sent: Sent, which: str, expected: str) -> None:
+def test_a_signal_or_ssh_status_ends_the_local_job_alike(ready: Grid, sent: Sent, which: str, expected: str) -> None:
     assert expected == ready.accounting(getattr(sent, which))["exit_status"].split()[0]
 
 
-def test_a_job_that_is_suspended_and_deleted_at_home_is_so_there(ready: Grid, sent: Sent) -> None:
+def test_a_job_suspended_and_deleted_at_home_is_suspended_and_deleted_at_delta(ready: Grid, sent: Sent) -> None:
     delta.until_far(ready, "paused", "r")
     ready.cell("alpha", "qmod", "-sj", sent.paused)
     delta.until_far(ready, "paused", "hs")
@@ -125,9 +125,7 @@ def stopped(ready: Grid, sent: Sent) -> Stopped:
     return Stopped(job=job, orphan=orphan)
 
 
-def test_what_the_starter_could_not_delete_the_service_does_as_its_owner(
-    ready: Grid, sent: Sent, stopped: Stopped
-) -> None:
+def test_the_service_deletes_a_job_that_its_starter_could_not_delete(ready: Grid, sent: Sent, stopped: Stopped) -> None:
     assert "r" == stopped.orphan
     ready.until(lambda: not delta.far_jobs_of(ready, sent.orphan), "the service to have deleted it", delta.LONG_S)
 
@@ -190,7 +188,7 @@ def keys_of(grid: Grid, user: str) -> dict[str, str]:
 
 
 @pytest.mark.long
-def test_a_key_without_permission_is_told_with_whose_it_is(ready: Grid, shut: Shut) -> None:
+def test_a_job_whose_key_is_refused_names_the_keys_owner_and_later_runs_once(ready: Grid, shut: Shut) -> None:
     delta.until_ended_once(ready, shut.job)
 
 

@@ -94,9 +94,7 @@ JOBS["streams"] = Job(
 )
 
 
-def test_inputs_go_there_and_outputs_and_streams_are_home_when_the_job_ends(
-    ready: Grid, carried: dict[str, End]
-) -> None:
+def test_inputs_arrive_and_outputs_and_streams_are_home_when_the_job_ends(ready: Grid, carried: dict[str, End]) -> None:
     has_ended(carried["streams"], "7")
 
     where, *rest = here(ready, "streams", "tail -n +2 out").splitlines()
@@ -143,7 +141,7 @@ WRONG = {
     WRONG.items(),
     ids=["missing", "no file", "endless", "itself", "dots", "code", "absolute output", "the same name"],
 )
-def test_what_can_not_be_carried_is_told_in_the_error_state_and_nothing_is_sent(
+def test_a_job_that_can_not_be_staged_is_in_error_with_the_reason_and_not_sent(
     refused: Refused, declared: str, reason: str
 ) -> None:
     assert reason in refused.told[declared]
@@ -219,7 +217,7 @@ def test_output_comes_home_to_where_it_was_asked_for_though_nothing_was_declared
     assert "3000000" == here(ready, "long", "tr -d '\\n' <out | wc -c").strip()
 
 
-def test_where_output_lies_that_does_not_come_home_is_told(ready: Grid, stays: str) -> None:
+def test_why_shows_the_path_of_output_that_does_not_come_home(ready: Grid, stays: str) -> None:
     ready.accounting(stays, limit_s=LONG_S)
     why = ready.on(HOME, "gridbridge", "why", stays, user="alice").out
 
@@ -254,13 +252,13 @@ def test_a_queue_says_what_is_carried_for_jobs_that_declare_nothing(ready: Grid)
         assert f"{name}\n" * 2 == here(ready, name, "cat out res")
 
 
-def test_a_cluster_of_oar_is_served_as_well(ready: Grid, at_gamma: str) -> None:
+def test_files_are_staged_to_an_oar_cluster_as_well(ready: Grid, at_gamma: str) -> None:
     assert "3" == ready.accounting(at_gamma, limit_s=LONG_S)["exit_status"]
     assert ["one", "one"] == here(ready, "oar", "cat out b").split()
     assert "" == ready.sh("gamma-master", f"ls {STAGE}", user="al_gamma")
 
 
-def test_output_comes_home_from_oar_without_a_word(ready: Grid, undeclared_at_gamma: str) -> None:
+def test_output_comes_home_from_oar_without_declared_files(ready: Grid, undeclared_at_gamma: str) -> None:
     assert "0" == ready.accounting(undeclared_at_gamma, limit_s=LONG_S)["exit_status"]
     assert "there\n" == here(ready, "plain", "cat out")
 

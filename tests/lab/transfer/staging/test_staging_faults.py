@@ -247,7 +247,7 @@ def test_outputs_that_were_cut_go_on_and_the_job_ends_with_all_of_them(ready: Gr
 
 
 @pytest.mark.parametrize("when", ["in", "there", "out"])
-def test_a_deleted_job_leaves_nothing_there(ready: Grid, ended: Ended, when: str) -> None:
+def test_a_deleted_job_leaves_no_file_at_the_remote_cluster(ready: Grid, ended: Ended, when: str) -> None:
     job = ended.jobs[f"del-{when}"]
     ready.until_gone(job)
 
