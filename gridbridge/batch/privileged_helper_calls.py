@@ -40,11 +40,11 @@ def run_gridbridge_as_user(
             case [word, ledger, cut] if word == LEDGER_CUT and cut.isdigit():
                 _log.warning("event=ledger_cut ledger=%r bytes=%s", ledger, cut)
     if answer.status == NOT_OURS:
-        raise RemoteJobNotOurs(gridbridge_as_user_refusal(answer))
+        raise RemoteJobNotOurs(gridbridge_as_user_error_text(answer))
     return answer
 
 
-def gridbridge_as_user_refusal(answer: CompletedProgram) -> str:
+def gridbridge_as_user_error_text(answer: CompletedProgram) -> str:
     """Return the error message of gridbridge-as-user."""
     lines = answer.stderr.decode("utf-8", "replace").splitlines()
     return "\n".join(line for line in lines if not line.startswith(LEDGER_CUT)).strip()

@@ -37,7 +37,7 @@ def main() -> int:
     arguments = _build_argument_parser().parse_args()
     try:
         database = EmbeddedJobStore(arguments.folder, create=arguments.verb == "create")
-        for job in database.account_for_lost():
+        for job in database.settle_lost_jobs():
             embedded_job_keeper.remove_embedded_job_folder(database.folder, job)
         answer = _carry_out_verb(database, arguments)
     except NoSuchEmbeddedJob as error:
@@ -59,10 +59,10 @@ def _print_error(error: Exception, status: int) -> int:
 
 def _carry_out_verb(database: EmbeddedJobStore, arguments: argparse.Namespace) -> bytes:
     if arguments.verb == "create":
-        database.slots = arguments.slots
+        database.own_slots = arguments.slots
     elif arguments.verb == "queue":
         names = ("name", "slots", "methods", "remote", "pending_limit")
-        database.put_queue(EmbeddedTransferQueue(**{name: getattr(arguments, name) for name in names}))
+        database.save_transfer_queue(EmbeddedTransferQueue(**{name: getattr(arguments, name) for name in names}))
     elif arguments.verb == "submit":
         return b"%d\n" % _submit_from_arguments(database, arguments)
     elif arguments.verb == "list":
@@ -105,27 +105,28 @@ def _submit_from_arguments(database: EmbeddedJobStore, arguments: argparse.Names
         script=sys.stdin.buffer.read(),
         walltime_s=arguments.walltime,
     )
-    return database.add(request, pwd.getpwuid(os.getuid()).pw_name)
+    return database.add_job(request, pwd.getpwuid(os.getuid()).pw_name)
 
 
 def _encode_cluster_and_jobs(database: EmbeddedJobStore, number: int, name: str) -> bytes:
-    with database.one_view():
+    with database.read_transaction():
         cluster = PrintedEmbeddedCluster(
             host=socket.gethostname(),
-            slots=str(database.slots),
-            used=str(database.used),
-            waiting=str(database.waiting),
-            yielding=str(database.yielding),
+            slots=str(database.own_slots),
+            used=str(database.used_slots),
+            waiting=str(database.waiting_job_count),
+            yielding=str(database.preemptible_slots),
             queues=" ".join(
-                f"{queue.name}={database.used_in(queue.name)}/{queue.slots}" for queue in database.queues()
+                f"{queue.name}={database.used_slots_of(queue.name)}/{queue.slots}"
+                for queue in database.transfer_queues()
             ),
         )
-        jobs = (number and database.tasks(number)) or database.jobs(number, name)
+        jobs = (number and database.live_array_tasks(number)) or database.live_jobs(number, name)
         return encode_embedded_answer(cluster, *(_printed_job(database, job) for job in jobs))
 
 
 def _printed_job(database: EmbeddedJobStore, job: EmbeddedJob) -> PrintedEmbeddedJob:
-    is_kept = not job.pid or database.keepers.is_kept(job.id)
+    is_kept = not job.pid or database.keepers.is_job_locked(job.id)
     return PrintedEmbeddedJob(
         id=str(job.id),
         name=job.name,
@@ -145,14 +146,14 @@ def _printed_job(database: EmbeddedJobStore, job: EmbeddedJob) -> PrintedEmbedde
 
 
 def _encode_job_end(database: EmbeddedJobStore, number: int) -> bytes:
-    ended_job = database.end_of(number)
+    ended_job = database.job_end(number)
     return encode_embedded_answer(*([_printed_job_end(*ended_job)] if ended_job else []))
 
 
 def _encode_array_task_ends(database: EmbeddedJobStore, array: int) -> bytes:
     lines = (
         _printed_job_end(task.account, task.end, place=str(task.place), wallclock_s=f"{task.wallclock_s:.3f}")
-        for task in database.ends_of(array)
+        for task in database.array_task_ends(array)
     )
     return encode_embedded_answer(*lines)
 

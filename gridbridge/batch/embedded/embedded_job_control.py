@@ -21,85 +21,85 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_array_
 
 def hold_embedded_job(database: EmbeddedJobStore, number: int) -> None:
     """Hold a job, so that a waiting job does not start; a running job continues."""
-    with database.change():
-        database.set(database.job(number).id, held=1)
+    with database.write_transaction():
+        database.update_job(database.live_job(number).id, held=1)
 
 
 def release_embedded_job(database: EmbeddedJobStore, number: int, name: str) -> None:
     """Release a held job, and rename it if a name is given."""
-    with database.change():
-        job = database.job(number)
-        database.set(job.id, held=0, name=name or job.name)
+    with database.write_transaction():
+        job = database.live_job(number)
+        database.update_job(job.id, held=0, name=name or job.name)
 
 
 def suspend_embedded_job(database: EmbeddedJobStore, number: int) -> None:
     """Suspend a running job, or hold a waiting job."""
-    with database.change():
-        job = database.job(number)
+    with database.write_transaction():
+        job = database.live_job(number)
         _signal_unless_transferred(job, SIGSTOP)
         held = job.held if job.at else 1
-        database.set(job.id, held=held, suspended=int(job.pid > 0))
+        database.update_job(job.id, held=held, suspended=int(job.pid > 0))
     embedded_job_start.run_embedded_queue_method(database, job, "suspend")
 
 
 def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
     """Resume a suspended job or release a held job, even if `suspend_embedded_job` was interrupted."""
-    with database.change():
-        job = database.job(number)
+    with database.write_transaction():
+        job = database.live_job(number)
         _signal_unless_transferred(job, SIGCONT)
         held = job.held if job.at else 0
-        database.set(job.id, held=held, suspended=0)
+        database.update_job(job.id, held=held, suspended=0)
     embedded_job_start.run_embedded_queue_method(database, job, "resume")
 
 
 def delete_embedded_job(database: EmbeddedJobStore, number: int) -> None:
     """Kill a running job, or remove a waiting job and write no accounting record, as Grid Engine does."""
-    with database.change():
-        job = database.job(number)
+    with database.write_transaction():
+        job = database.live_job(number)
         _kill_or_remove_job(database, job)
     embedded_job_start.run_embedded_queue_method(database, job, "terminate")
 
 
 def pin_embedded_job_to_queue(database: EmbeddedJobStore, number: int, queue: str) -> None:
     """Restrict a job to one queue; an empty queue lifts the restriction."""
-    with database.change():
-        database.require(queue)
-        database.set(database.job(number).id, pinned=queue)
+    with database.write_transaction():
+        database.slots_by_queue(queue)
+        database.update_job(database.live_job(number).id, pinned=queue)
 
 
 def keep_embedded_job_home(database: EmbeddedJobStore, number: int, reason: str) -> None:
     """Restrict a job to the queue `embedded`, and record the reason."""
-    with database.change():
-        job = database.job(number)
-        if job.slots > database.slots:
-            raise EmbeddedRequestRefusal(f"job {number}: {job.slots} slots requested, {OWN} has {database.slots}")
-        database.set(job.id, wanted=OWN, reason=reason)
+    with database.write_transaction():
+        job = database.live_job(number)
+        if job.slots > database.own_slots:
+            raise EmbeddedRequestRefusal(f"job {number}: {job.slots} slots requested, {OWN} has {database.own_slots}")
+        database.update_job(job.id, wanted=OWN, reason=reason)
 
 
 def clear_embedded_job_error(database: EmbeddedJobStore, number: int) -> None:
     """Clear a job's error state, so that the job starts again."""
-    with database.change():
-        database.set(database.job(number).id, error="")
+    with database.write_transaction():
+        database.update_job(database.live_job(number).id, error="")
 
 
 def release_embedded_array(database: EmbeddedJobStore, array: int, name: str) -> None:
     """Release the held tasks of an array, and rename them if a name is given."""
-    with database.change():
+    with database.write_transaction():
         for job in _existing_array_tasks(database, array):
-            database.set(job.id, held=0, name=name or job.name)
+            database.update_job(job.id, held=0, name=name or job.name)
 
 
 def delete_embedded_array(database: EmbeddedJobStore, array: int, indices: str) -> None:
     """Delete all tasks of an array, or only the tasks with the given indices."""
     ranges = parse_array_index_ranges(indices) if indices else None
-    with database.change():
+    with database.write_transaction():
         for job in _existing_array_tasks(database, array):
             if ranges is None or any(job.place in span for span in ranges):
                 _kill_or_remove_job(database, job)
 
 
 def _existing_array_tasks(database: EmbeddedJobStore, array: int) -> list[EmbeddedJob]:
-    if tasks := database.tasks(array):
+    if tasks := database.live_array_tasks(array):
         return tasks
     raise NoSuchEmbeddedJob(f"array {array} does not exist")
 
@@ -107,9 +107,9 @@ def _existing_array_tasks(database: EmbeddedJobStore, array: int) -> list[Embedd
 def _kill_or_remove_job(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
     _signal_unless_transferred(job, SIGKILL)
     if job.pid:
-        database.set(job.id, deleting=1)
+        database.update_job(job.id, deleting=1)
     else:
-        database.remove(job)
+        database.remove_job(job)
 
 
 def _signal_unless_transferred(job: EmbeddedJob, number: int) -> None:
@@ -135,34 +135,34 @@ class EmbeddedWalltimeAndPreemption:
         self._killed_for = ""
 
     @property
-    def wait_s(self) -> float | None:
+    def seconds_to_check(self) -> float | None:
         """The seconds until the next check; None if the job has no limit."""
         left_s = max(0.0, self._until_s - time.monotonic())
         if self._job.yields:
             return min(LOOK_S, left_s)
         return None if left_s == inf else left_s
 
-    def look(self) -> None:
+    def kill_if_due(self) -> None:
         """Kill the job after its walltime, or PATIENCE_S after its preemption signal unless the database is locked."""
         if time.monotonic() >= self._until_s:
-            self._kill(WALLTIME)
+            self._kill_job(WALLTIME)
             return
         with suppress(sqlite3.OperationalError):
-            if self._job.yields and self._overstays():
-                self._kill(PLACE)
+            if self._job.yields and self._is_preemption_due():
+                self._kill_job(PLACE)
 
-    def judge(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> EmbeddedJobEnd:
+    def add_kill_reason(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> EmbeddedJobEnd:
         """Return the job's end; for a killed job with the reason: walltime, preemption or deletion."""
         if end.signal is None:
             return end
         return end._replace(killed_for=self._killed_for or (DELETION if job.deleting else ""))
 
-    def _overstays(self) -> bool:
-        jobs = self._database.jobs(self._job.id)
+    def _is_preemption_due(self) -> bool:
+        jobs = self._database.live_jobs(self._job.id)
         told_at = jobs[0].way_at if jobs else None
         return told_at is not None and not 0 <= time.time() - told_at < PATIENCE_S
 
-    def _kill(self, why: str) -> None:
+    def _kill_job(self, why: str) -> None:
         """Kill the job's process group; the pid is still valid, because the first process is not reaped yet."""
         self._killed_for, self._until_s = why, inf
         with suppress(ProcessLookupError):
@@ -175,19 +175,19 @@ def preempt_embedded_tasks(database: EmbeddedJobStore) -> None:
     Tasks are preempted only if all preemptible tasks together would free enough slots. A preempted task gets an
     announcing signal and the checkpoint signal, and SIGKILL after PATIENCE_S.
     """
-    first = database.first_in_turn()
-    if first is None or first.yields or first.slots <= database.slots - database.used:
+    first = database.first_waiting_job()
+    if first is None or first.yields or first.slots <= database.own_slots - database.used_slots:
         return
-    with database.change():
-        first = database.first_in_turn()
+    with database.write_transaction():
+        first = database.first_waiting_job()
         if first and not first.yields:
-            for job in _choose_tasks_to_preempt(database, first.slots - (database.slots - database.used)):
-                database.set(job.id, way_at=time.time())
+            for job in _choose_tasks_to_preempt(database, first.slots - (database.own_slots - database.used_slots)):
+                database.update_job(job.id, way_at=time.time())
                 _announce_preemption(job)
 
 
 def _choose_tasks_to_preempt(database: EmbeddedJobStore, needed: int) -> list[EmbeddedJob]:
-    running = database.running_to_yield()
+    running = database.running_preemptible_jobs()
     needed -= sum(job.slots for job in running if job.way_at or job.deleting)
     chosen: list[EmbeddedJob] = []
     for job in running:

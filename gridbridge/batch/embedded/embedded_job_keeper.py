@@ -39,7 +39,7 @@ def run_embedded_jobs_in_turn(database: EmbeddedJobStore) -> None:
         signal.signal(number, signal.SIG_IGN)
     while True:
         opened = embedded_job_start.open_embedded_transfer_queues(database)
-        if not database.next_to_start(opened):
+        if not database.next_startable_job(opened):
             return
         if started := _start_next_job(database, opened):
             start_embedded_keeper_if_needed(database)
@@ -49,7 +49,7 @@ def run_embedded_jobs_in_turn(database: EmbeddedJobStore) -> None:
 def start_embedded_keeper_if_needed(database: EmbeddedJobStore) -> None:
     """Start a keeper process if a job could start, and preempt tasks if a job needs slots; ignore failures."""
     with suppress(OSError, sqlite3.OperationalError):
-        if database.next_to_start() or embedded_job_start.open_embedded_transfer_queues(database):
+        if database.next_startable_job() or embedded_job_start.open_embedded_transfer_queues(database):
             embedded_job_processes.start_embedded_daemon(database.folder, "keep")
         embedded_job_control.preempt_embedded_tasks(database)
 
@@ -65,37 +65,37 @@ def _start_next_job(
     """Select, lock and prepare the next waiting job in one transaction, and start the job; None if no job can start."""
     child = None
     try:
-        with database.change():
-            job = database.next_to_start(opened)
+        with database.write_transaction():
+            job = database.next_startable_job(opened)
             child = _prepare_first_process(database, job) if job else None
     except BaseException:
         if child:
-            child.abandon()
+            child.end_without_job()
         raise
     if not (job and child):
         return None
-    if trouble := child.let_go():
-        with database.change():
+    if trouble := child.run_job():
+        with database.write_transaction():
             os.waitpid(child.pid, 0)
-            database.set(job.id, error=trouble, pid=0, birth="", started_at=None, at="")
-        database.keepers.let_go(job.id)
+            database.update_job(job.id, error=trouble, pid=0, birth="", started_at=None, at="")
+        database.keepers.unlock_job(job.id)
         remove_embedded_job_folder(database.folder, job.id)
         return None
     return job, child
 
 
 def _prepare_first_process(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedJobFirstProcess | None:
-    database.keepers.take(job.id)
+    database.keepers.lock_job(job.id)
     try:
         _make_private_folder(database, job)
         argv, environment = embedded_job_start.embedded_job_command_line(database, job)
         child = EmbeddedJobFirstProcess(job, embedded_job_private_folder(database.folder, job.id), argv, environment)
     except EmbeddedJobStartFailure as error:
-        database.set(job.id, error=str(error))
-        database.keepers.let_go(job.id)
+        database.update_job(job.id, error=str(error))
+        database.keepers.unlock_job(job.id)
         remove_embedded_job_folder(database.folder, job.id)
         return None
-    database.set(job.id, pid=child.pid, birth=child.birth, started_at=time.time(), at=job.at, reason="")
+    database.update_job(job.id, pid=child.pid, birth=child.birth, started_at=time.time(), at=job.at, reason="")
     return child
 
 
@@ -104,7 +104,7 @@ def _make_private_folder(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
     shutil.rmtree(private, ignore_errors=True)  # a keeper may have been killed before the job started
     os.makedirs(f"{private}/{TMPDIR}")
     with open(f"{private}/{SCRIPT}", "wb") as file:
-        file.write(database.script(job))
+        file.write(database.job_script(job))
     if job.at:
         embedded_job_start.write_embedded_execd_files(job, private)
 
@@ -121,18 +121,18 @@ def _supervise_job_until_end(database: EmbeddedJobStore, job: EmbeddedJob, child
     end = None
     while True:
         try:
-            with database.change():
+            with database.write_transaction():
                 end = end or _kill_group_and_reap(child)
-                now = database.job(job.id)
-                is_over = _account_or_requeue_job(database, now, limits.judge(now, end))
+                now = database.live_job(job.id)
+                is_over = _account_or_requeue_job(database, now, limits.add_kill_reason(now, end))
             break
         except sqlite3.OperationalError as error:
-            if not database.is_there():
+            if not database.has_database_file():
                 return
             sys.stderr.write(f"job {job.id}: the end is not recorded yet: {error}\n")
             time.sleep(RETRY_S)
     if is_over:
-        database.keepers.let_go(job.id)
+        database.keepers.unlock_job(job.id)
         remove_embedded_job_folder(database.folder, job.id)
 
 
@@ -144,7 +144,7 @@ def _await_job_end(
     While a transfer queue's job runs, the load sensor is called periodically, as Grid Engine's execd does. The sensor
     starts a missing service, which delivers the job's end.
     """
-    wait_s = LOAD_REPORT_S if job.at else limits.wait_s
+    wait_s = LOAD_REPORT_S if job.at else limits.seconds_to_check
     end = os.pidfd_open(child.pid)
     poll = select.poll()
     poll.register(end, select.POLLIN)
@@ -152,8 +152,8 @@ def _await_job_end(
         if job.at:
             embedded_job_start.call_embedded_load_sensor(database, job)
         else:
-            limits.look()
-            wait_s = limits.wait_s
+            limits.kill_if_due()
+            wait_s = limits.seconds_to_check
     os.close(end)
 
 
@@ -164,13 +164,13 @@ def _account_or_requeue_job(database: EmbeddedJobStore, job: EmbeddedJob, end: E
     """
     private = embedded_job_private_folder(database.folder, job.id)
     if not job.at or job.deleting or end.exit_status not in (AGAIN, IN_ERROR):
-        database.account_for(job, end)
+        database.record_job_end(job, end)
         return True
-    database.put_back(
+    database.requeue_job(
         job, embedded_job_start.read_embedded_starter_error(private) if end.exit_status == IN_ERROR else ""
     )
     remove_embedded_job_folder(database.folder, job.id)  # another keeper may restart the job after `let_go`
-    database.keepers.let_go(job.id)
+    database.keepers.unlock_job(job.id)
     return False
 
 

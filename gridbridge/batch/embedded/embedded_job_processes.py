@@ -66,17 +66,17 @@ class EmbeddedJobKeeperLocks:
         self._end = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._ours: set[int] = set()
 
-    def take(self, job: int) -> None:
+    def lock_job(self, job: int) -> None:
         """Lock a job for this keeper process."""
         fcntl.lockf(self._end, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, job)
         self._ours.add(job)
 
-    def let_go(self, job: int) -> None:
+    def unlock_job(self, job: int) -> None:
         """Unlock a job that this keeper process has locked."""
         fcntl.lockf(self._end, fcntl.LOCK_UN, 1, job)
         self._ours.discard(job)
 
-    def is_kept(self, job: int) -> bool:
+    def is_job_locked(self, job: int) -> bool:
         """Say whether a keeper process has locked a job, by a shared lock, which simultaneous tests can share."""
         if job in self._ours:
             return True

@@ -47,13 +47,13 @@ class EmbeddedJobFirstProcess:
             _run_first_process(job, private, (argv, environment), line_read, news_write)
         os.close(line_read)
         os.close(news_write)
-        message = self._hear()
+        message = self._await_readiness()
         if message != READY:
-            self.abandon()
+            self.end_without_job()
             raise EmbeddedJobStartFailure(message.decode("utf-8", "replace") or "the first process was killed")
         self.birth = embedded_job_processes.unique_process_id(self.pid)
 
-    def _hear(self) -> bytes:
+    def _await_readiness(self) -> bytes:
         poll = select.poll()
         poll.register(self._news, select.POLLIN)
         if poll.poll(READY_LIMIT_S * 1000):
@@ -61,13 +61,13 @@ class EmbeddedJobFirstProcess:
         os.kill(self.pid, signal.SIGKILL)
         return f"the first process is not ready after {READY_LIMIT_S} s: does a filesystem hang?".encode()
 
-    def abandon(self) -> None:
+    def end_without_job(self) -> None:
         """Let the first process end without running the job."""
         os.close(self._line)
         os.close(self._news)
         os.waitpid(self.pid, os.WNOHANG)
 
-    def let_go(self) -> str:
+    def run_job(self) -> str:
         """Let the first process run the job; return the reason of a failure, empty on success."""
         with suppress(BrokenPipeError):  # the job was deleted before its start
             os.write(self._line, GO)
@@ -210,7 +210,7 @@ def open_embedded_transfer_queues(database: EmbeddedJobStore) -> frozenset[str]:
     The load sensor is called only if a job waits for a transfer queue. Without load values all transfer queues are
     closed.
     """
-    queues = [queue for queue in database.queues() if database.first_for(queue)]
+    queues = [queue for queue in database.transfer_queues() if database.next_job_of_queue(queue)]
     values = _call_load_sensor(queues[0].methods) if queues else {}
     return frozenset(
         queue.name for queue in queues if not load_value_closing_queue(values, queue.remote, queue.pending_limit)
@@ -233,4 +233,4 @@ def _call_load_sensor(methods: str) -> dict[str, str]:
 
 
 def _transfer_queue_of_job(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedTransferQueue | None:
-    return next((queue for queue in database.queues() if queue.name == job.at), None)
+    return next((queue for queue in database.transfer_queues() if queue.name == job.at), None)

@@ -138,12 +138,12 @@ class EmbeddedJobStore:
         self._db = open_embedded_job_store_file(folder, create)
         self.keepers = EmbeddedJobKeeperLocks(f"{folder}/keepers")
 
-    def is_there(self) -> bool:
+    def has_database_file(self) -> bool:
         """Say whether the SQLite file still exists."""
         return os.path.exists(f"{self.folder}/{FILE}")
 
     @contextmanager
-    def change(self) -> Iterator[None]:
+    def write_transaction(self) -> Iterator[None]:
         """Run a `with` block as one write transaction."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
@@ -154,7 +154,7 @@ class EmbeddedJobStore:
                 self._db.execute("ROLLBACK")
 
     @contextmanager
-    def one_view(self) -> Iterator[None]:
+    def read_transaction(self) -> Iterator[None]:
         """Run the reads of a `with` block on one snapshot of the SQLite file."""
         self._db.execute("BEGIN")
         try:
@@ -163,46 +163,46 @@ class EmbeddedJobStore:
             self._db.execute("ROLLBACK")
 
     @property
-    def slots(self) -> int:
+    def own_slots(self) -> int:
         """The number of slots of queue `embedded`."""
-        return self._number("SELECT slots FROM cluster")
+        return self._select_number("SELECT slots FROM cluster")
 
-    @slots.setter
-    def slots(self, slots: int) -> None:
+    @own_slots.setter
+    def own_slots(self, slots: int) -> None:
         if not 0 <= slots <= MOST:
             raise EmbeddedRequestRefusal(f"{slots} slots; expected 0 to {MOST}")
-        with self.change():
+        with self.write_transaction():
             self._db.execute("DELETE FROM cluster")
             self._db.execute("INSERT INTO cluster VALUES (?)", (slots,))
 
     @property
-    def used(self) -> int:
+    def used_slots(self) -> int:
         """The number of slots that running and suspended jobs of queue `embedded` use."""
-        return self.used_in("")
+        return self.used_slots_of("")
 
     @property
-    def waiting(self) -> int:
+    def waiting_job_count(self) -> int:
         """The number of jobs that wait for slots, without held jobs, jobs in error state and array tasks."""
-        return self._number(f"SELECT count(*) FROM job{STARTABLE} AND array = 0")  # noqa: S608 - constants
+        return self._select_number(f"SELECT count(*) FROM job{STARTABLE} AND array = 0")  # noqa: S608 - constants
 
     @property
-    def yielding(self) -> int:
+    def preemptible_slots(self) -> int:
         """The number of the cluster's slots that preemptible jobs use."""
-        return self._number("SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND yields = 1")
+        return self._select_number("SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND yields = 1")
 
-    def add(self, request: EmbeddedJobRequest, owner: str) -> int:
+    def add_job(self, request: EmbeddedJobRequest, owner: str) -> int:
         """Add a new job or array, and return its id."""
-        with self.change():
-            self._require_room(request)
-            job = self._insert(request, owner, 0, min(1, request.tasks))
+        with self.write_transaction():
+            self._require_satisfiable(request)
+            job = self._insert_job(request, owner, 0, min(1, request.tasks))
             if request.tasks:
-                self.set(job, array=job)
+                self.update_job(job, array=job)
             for index in range(2, request.tasks + 1):
-                self._insert(request, owner, job, index)
+                self._insert_job(request, owner, job, index)
             self._db.execute("INSERT INTO script VALUES (?, ?)", (job, request.script))
         return job
 
-    def _insert(self, request: EmbeddedJobRequest, owner: str, array: int, index: int) -> int:
+    def _insert_job(self, request: EmbeddedJobRequest, owner: str, array: int, index: int) -> int:
         same = ("name", "account", "shell", "cwd", "output", "slots", "held", "walltime_s", "yields")
         values = {column: getattr(request, column) for column in same}
         values |= {"owner": owner, "wanted": request.queue, "submitted_at": time.time(), "array": array, "place": index}
@@ -211,32 +211,32 @@ class EmbeddedJobStore:
         assert job is not None
         return job
 
-    def jobs(self, number: int = 0, name: str = "") -> list[EmbeddedJob]:
+    def live_jobs(self, number: int = 0, name: str = "") -> list[EmbeddedJob]:
         """Return the waiting and running jobs, oldest first: all jobs, or the jobs with id `number` or with `name`."""
         if number:
-            return self._jobs(" WHERE id = ?", number) if abs(number) <= MOST_JOBS else []
+            return self._select_jobs(" WHERE id = ?", number) if abs(number) <= MOST_JOBS else []
         if name:
-            return self._jobs(f" WHERE name = ?{ORDERED}", encode_text_as_bytes(name))
-        return self._jobs(ORDERED)
+            return self._select_jobs(f" WHERE name = ?{ORDERED}", encode_text_as_bytes(name))
+        return self._select_jobs(ORDERED)
 
-    def job(self, number: int) -> EmbeddedJob:
+    def live_job(self, number: int) -> EmbeddedJob:
         """Return a waiting or running job; raise NoSuchEmbeddedJob for any other id."""
-        jobs = self.jobs(number) if number else []
+        jobs = self.live_jobs(number) if number else []
         if not jobs:
             raise NoSuchEmbeddedJob(f"job {number} does not exist")
         return jobs[0]
 
-    def tasks(self, array: int) -> list[EmbeddedJob]:
+    def live_array_tasks(self, array: int) -> list[EmbeddedJob]:
         """Return an array's waiting and running tasks, by array index."""
-        return self._jobs(OF_ARRAY, array) if abs(array) <= MOST_JOBS else []
+        return self._select_jobs(OF_ARRAY, array) if abs(array) <= MOST_JOBS else []
 
-    def script(self, job: EmbeddedJob) -> bytes:
+    def job_script(self, job: EmbeddedJob) -> bytes:
         """Return a job's script; all tasks of an array have the same script."""
         row = self._db.execute("SELECT text FROM script WHERE job = ?", (job.array or job.id,))
         return bytes(row.fetchone()[0])
 
-    def _require_room(self, request: EmbeddedJobRequest) -> None:
-        has = self.require(request.queue)
+    def _require_satisfiable(self, request: EmbeddedJobRequest) -> None:
+        has = self.slots_by_queue(request.queue)
         most = has[request.queue] if request.queue else max(has.values())
         if not 1 <= request.slots <= most:
             where = f"queue {request.queue}" if request.queue else "the cluster"
@@ -244,127 +244,133 @@ class EmbeddedJobStore:
         if not (0 <= request.tasks <= MOST_TASKS and 0 <= request.walltime_s <= SECONDS):
             raise EmbeddedRequestRefusal(f"expected 0 to {MOST_TASKS} tasks, and a walltime of 0 to {SECONDS} s")
 
-    def require(self, queue: str) -> dict[str, int]:
+    def slots_by_queue(self, queue: str) -> dict[str, int]:
         """Return the number of slots of each queue; raise EmbeddedRequestRefusal if `queue` does not exist."""
-        has = {OWN: self.slots} | {transfer_queue.name: transfer_queue.slots for transfer_queue in self.queues()}
+        has = {OWN: self.own_slots} | {
+            transfer_queue.name: transfer_queue.slots for transfer_queue in self.transfer_queues()
+        }
         if queue and queue not in has:
             raise EmbeddedRequestRefusal(f"queue {queue} does not exist; expected one of {', '.join(has)}")
         return has
 
-    def queues(self) -> list[EmbeddedTransferQueue]:
+    def transfer_queues(self) -> list[EmbeddedTransferQueue]:
         """Return all transfer queues, by name."""
-        return [EmbeddedTransferQueue(*row) for row in self._rows("SELECT * FROM queue ORDER BY name")]
+        return [EmbeddedTransferQueue(*row) for row in self._select_rows("SELECT * FROM queue ORDER BY name")]
 
-    def put_queue(self, queue: EmbeddedTransferQueue) -> None:
+    def save_transfer_queue(self, queue: EmbeddedTransferQueue) -> None:
         """Make a transfer queue, or replace the settings of a transfer queue."""
         if queue.name == OWN or not OBJECT_NAME.holds(queue.name):
             raise EmbeddedRequestRefusal(f"queue {queue.name!r}: {OBJECT_NAME.right}; {OWN} is not a transfer queue")
         for number in (queue.slots, queue.pending_limit):
             if not 0 <= number <= MOST:
                 raise EmbeddedRequestRefusal(f"queue {queue.name}: {number} is invalid; expected 0 to {MOST}")
-        with self.change():
+        with self.write_transaction():
             row = tuple(map(encode_text_as_bytes, queue))
             self._db.execute("INSERT OR REPLACE INTO queue VALUES (?, ?, ?, ?, ?)", row)
 
-    def next_to_start(self, opened: Container[str] = ()) -> EmbeddedJob | None:
+    def next_startable_job(self, opened: Container[str] = ()) -> EmbeddedJob | None:
         """Return the next job that can start, with its queue in field `at`; None if no job can start.
 
         Each queue is first in, first out, so that small jobs can't delay a large job for ever. Preemptible jobs come
         last. Only the transfer queues in `opened` start jobs.
         """
-        queues = (queue for queue in self.queues() if queue.name in opened)
-        return self._first(OWN, self.slots) or next(filter(None, map(self.first_for, queues)), None)
+        queues = (queue for queue in self.transfer_queues() if queue.name in opened)
+        return self._first_job_with_room(OWN, self.own_slots) or next(
+            filter(None, map(self.next_job_of_queue, queues)), None
+        )
 
-    def first_for(self, queue: EmbeddedTransferQueue) -> EmbeddedJob | None:
+    def next_job_of_queue(self, queue: EmbeddedTransferQueue) -> EmbeddedJob | None:
         """Return the job that a transfer queue would start next if the queue were open."""
-        return self._first(queue.name, queue.slots)
+        return self._first_job_with_room(queue.name, queue.slots)
 
-    def _first(self, queue: str, slots: int) -> EmbeddedJob | None:
+    def _first_job_with_room(self, queue: str, slots: int) -> EmbeddedJob | None:
         at = "" if queue == OWN else queue
-        job = self.first_in_turn(queue)
-        is_room = job and job.slots <= slots - self.used_in(at)
+        job = self.first_waiting_job(queue)
+        is_room = job and job.slots <= slots - self.used_slots_of(at)
         return job._replace(at=at) if job and is_room else None
 
-    def first_in_turn(self, queue: str = OWN) -> EmbeddedJob | None:
+    def first_waiting_job(self, queue: str = OWN) -> EmbeddedJob | None:
         """Return the first waiting job of a queue, even if its slots are not free."""
-        return next(iter(self._jobs(f"{STARTABLE}{ALLOWED}{IN_TURN}", encode_text_as_bytes(queue))), None)
+        return next(iter(self._select_jobs(f"{STARTABLE}{ALLOWED}{IN_TURN}", encode_text_as_bytes(queue))), None)
 
-    def running_to_yield(self) -> list[EmbeddedJob]:
+    def running_preemptible_jobs(self) -> list[EmbeddedJob]:
         """Return the running preemptible jobs, the newest first."""
-        return self._jobs(" WHERE pid > 0 AND yields = 1 ORDER BY started_at DESC, id DESC")
+        return self._select_jobs(" WHERE pid > 0 AND yields = 1 ORDER BY started_at DESC, id DESC")
 
-    def used_in(self, at: str) -> int:
+    def used_slots_of(self, at: str) -> int:
         """Return the number of used slots of a transfer queue, or of queue `embedded` for an empty name."""
         query = "SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND at = ?"
-        return self._number(query, encode_text_as_bytes(at))
+        return self._select_number(query, encode_text_as_bytes(at))
 
-    def set(self, number: int, **values: object) -> None:
+    def update_job(self, number: int, **values: object) -> None:
         """Change columns of a job's row."""
         columns = ", ".join(f"{column} = ?" for column in values)
         row = (*map(encode_text_as_bytes, values.values()), number)
         self._db.execute(f"UPDATE job SET {columns} WHERE id = ?", row)  # noqa: S608 - constants
 
-    def remove(self, job: EmbeddedJob) -> None:
+    def remove_job(self, job: EmbeddedJob) -> None:
         """Delete a job's row; delete the script as well if no remaining task of the array needs the script."""
         self._db.execute("DELETE FROM job WHERE id = ?", (job.id,))
         query = "SELECT count(*) FROM job WHERE array = ? AND array > 0"
-        if not self._number(query, job.array):
+        if not self._select_number(query, job.array):
             self._db.execute("DELETE FROM script WHERE job = ?", (job.array or job.id,))
 
-    def put_back(self, job: EmbeddedJob, error: str = "") -> None:
+    def requeue_job(self, job: EmbeddedJob, error: str = "") -> None:
         """Requeue a job of a transfer queue, in error state if `error` is given."""
-        self.set(job.id, pid=0, birth="", started_at=None, suspended=0, deleting=0, at="", restarted=1, error=error)
+        self.update_job(
+            job.id, pid=0, birth="", started_at=None, suspended=0, deleting=0, at="", restarted=1, error=error
+        )
 
-    def account_for(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
+    def record_job_end(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
         """Move an ended job from table `job` to table `ended`, the accounting."""
         times = (job.submitted_at, job.started_at, time.time())
         row = (job.id, job.name, job.account, job.owner, job.slots, *times, *end, job.array, job.place)
         marks = ", ".join("?" * len(row))
         self._db.execute(f"INSERT INTO ended VALUES ({marks})", tuple(map(encode_text_as_bytes, row)))  # noqa: S608
-        self.remove(job)
+        self.remove_job(job)
 
-    def end_of(self, number: int) -> tuple[str, EmbeddedJobEnd] | None:
+    def job_end(self, number: int) -> tuple[str, EmbeddedJobEnd] | None:
         """Return an ended job's account and end; None if the job has no accounting record."""
-        rows = self._rows(ONE, number) if abs(number) <= MOST_JOBS else ()
+        rows = self._select_rows(ONE, number) if abs(number) <= MOST_JOBS else ()
         return next(((account, EmbeddedJobEnd(*end)) for account, *end in rows), None)
 
-    def ends_of(self, array: int) -> list[EmbeddedArrayTaskEnd]:
+    def array_task_ends(self, array: int) -> list[EmbeddedArrayTaskEnd]:
         """Return the ends of an array's ended tasks, by array index."""
-        rows = self._rows(TASKS, array) if abs(array) <= MOST_JOBS else ()
+        rows = self._select_rows(TASKS, array) if abs(array) <= MOST_JOBS else ()
         return [
             EmbeddedArrayTaskEnd(account, place, run_s, EmbeddedJobEnd(*end)) for account, place, run_s, *end in rows
         ]
 
-    def lost(self) -> list[EmbeddedJob]:
+    def lost_jobs(self) -> list[EmbeddedJob]:
         """Return the jobs that are recorded as running, but have lost their keeper process and their first process."""
         return [
             job
-            for job in self._jobs(" WHERE pid > 0")
-            if not self.keepers.is_kept(job.id) and embedded_job_processes.unique_process_id(job.pid) != job.birth
+            for job in self._select_jobs(" WHERE pid > 0")
+            if not self.keepers.is_job_locked(job.id) and embedded_job_processes.unique_process_id(job.pid) != job.birth
         ]
 
-    def account_for_lost(self) -> Iterable[int]:
+    def settle_lost_jobs(self) -> Iterable[int]:
         """Write the accounting of jobs that lost their keeper process and first process; return the job ids.
 
         A lost job of a transfer queue is requeued instead, unless a user deleted the job: the remote job may live, and
         the next starter takes over the remote job.
         """
-        if not self.lost():
+        if not self.lost_jobs():
             return ()
-        with self.change():
-            lost = self.lost()
+        with self.write_transaction():
+            lost = self.lost_jobs()
             for job in lost:
                 if job.at and not job.deleting:
-                    self.put_back(job)
+                    self.requeue_job(job)
                 else:
-                    self.account_for(job, EmbeddedJobEnd(reason=LOST))
+                    self.record_job_end(job, EmbeddedJobEnd(reason=LOST))
         return [job.id for job in lost if not job.at or job.deleting]
 
-    def _jobs(self, condition: str, *values: object) -> list[EmbeddedJob]:
-        return [EmbeddedJob(*row) for row in self._rows(f"SELECT * FROM job{condition}", *values)]  # noqa: S608
+    def _select_jobs(self, condition: str, *values: object) -> list[EmbeddedJob]:
+        return [EmbeddedJob(*row) for row in self._select_rows(f"SELECT * FROM job{condition}", *values)]  # noqa: S608
 
-    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+    def _select_rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         return [tuple(map(decode_from_sqlite, row)) for row in self._db.execute(query, values)]
 
-    def _number(self, query: str, *values: object) -> int:
+    def _select_number(self, query: str, *values: object) -> int:
         return int(self._db.execute(query, values).fetchone()[0])

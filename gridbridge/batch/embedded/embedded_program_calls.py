@@ -80,7 +80,7 @@ class PrintedEmbeddedLines:
             setattr(self, key, values.get(key, ""))
 
     @classmethod
-    def parse(cls, block: bytes) -> "Self":
+    def parse_block(cls, block: bytes) -> "Self":
         """Parse a block; raise ParseError for an unknown field."""
         return cls(**transfer_messages_in_spool.decode_key_value_lines(block, tuple(cls.__annotations__)))
 
@@ -142,12 +142,12 @@ def parse_embedded_cluster_and_jobs(answer: bytes) -> tuple[PrintedEmbeddedClust
     """Parse the answer of verb `list`; raise ParseError for an incomplete answer."""
     if not (blocks := _split_answer_into_blocks(answer)):
         raise ParseError("embedded: the answer lacks the cluster")
-    return PrintedEmbeddedCluster.parse(blocks[0]), list(map(PrintedEmbeddedJob.parse, blocks[1:]))
+    return PrintedEmbeddedCluster.parse_block(blocks[0]), list(map(PrintedEmbeddedJob.parse_block, blocks[1:]))
 
 
 def parse_embedded_job_ends(answer: bytes) -> list[PrintedEmbeddedJobEnd]:
     """Parse the answer of verb `ended`: the ends of a job or of an array's tasks, as far as the ends are known."""
-    return list(map(PrintedEmbeddedJobEnd.parse, _split_answer_into_blocks(answer)))
+    return list(map(PrintedEmbeddedJobEnd.parse_block, _split_answer_into_blocks(answer)))
 
 
 def _split_answer_into_blocks(answer: bytes) -> list[bytes]:

@@ -13,7 +13,7 @@ from gridbridge.batch import qstat_state_letters
 from gridbridge.batch.gridengine import client_commands, qconf_parser_and_edits, qstat_xml_parser, submit
 from gridbridge.batch.gridengine.cell_object_queries import EXCLUSIVE, NOTHING, OF_ALL, OF_HOST, SLOTS
 from gridbridge.batch.gridengine.job_request_parser import parse_job_request
-from gridbridge.batch.gridengine.status import query_in_utc, query_names, query_object
+from gridbridge.batch.gridengine.status import query_qconf_names, query_qconf_object, run_client_in_utc
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts
@@ -39,10 +39,10 @@ WILD = frozenset("*?[")  # wildcard characters in names of parallel environments
 
 def query_blocked_jobs(cell: GridEngineCellAccess) -> CellRequestsAndResources:
     """Return a cell's waiting jobs, running tasks and free consumables."""
-    table = ConsumableTable(qconf_parser_and_edits.parse_complex_table(query_object(cell, "-sc")).values())
-    shown = ",".join((*table.names, "remote", BEST_EFFORT))
+    table = ConsumableTable(qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc")).values())
+    shown = ",".join((*table.queried_names, "remote", BEST_EFFORT))
     argv = client_commands.list_jobs_command(cell, "-F", shown, "-r", "-u", "*", "-xml")
-    return parse_blocked_jobs(query_in_utc(cell, argv).checked().stdout, table)
+    return parse_blocked_jobs(run_client_in_utc(cell, argv).checked().stdout, table)
 
 
 def query_possible_instances(cell: GridEngineCellAccess, shortage: WaitingLocalRequest) -> frozenset[str]:
@@ -59,7 +59,7 @@ def query_possible_instances(cell: GridEngineCellAccess, shortage: WaitingLocalR
         return frozenset()
     environments = [shortage.pe] if shortage.pe else []
     if WILD.intersection(shortage.pe):  # qselect accepts no wildcards
-        environments = fnmatch.filter(query_names(cell, "-spl"), shortage.pe)
+        environments = fnmatch.filter(query_qconf_names(cell, "-spl"), shortage.pe)
     if shortage.pe and not environments:
         return frozenset()
     resources = ",".join(f"{name}={value}" if value else name for name, value in shortage.others)
@@ -83,11 +83,11 @@ class ConsumableTable:
         self._counted = {row.name: row for row in used if row.name not in self.alone}
 
     @property
-    def names(self) -> list[str]:
+    def queried_names(self) -> list[str]:
         """The names of all consumables and exclusive resources."""
         return [*self._counted, *self.alone]
 
-    def amounts(self, pairs: Pairs, slots: int) -> Amounts:
+    def requested_amounts(self, pairs: Pairs, slots: int) -> Amounts:
         """Return the requested amount of each consumable, summed over all slots of a job."""
         return {
             name: amount * (1 if self._counted[name].consumable == PER_JOB else slots)
@@ -95,20 +95,20 @@ class ConsumableTable:
             if name in self._counted and (amount := parse_consumable_amount(text)) is not None
         }
 
-    def defaults(self, pairs: Pairs, slots: int) -> Amounts:
+    def unrequested_amounts(self, pairs: Pairs, slots: int) -> Amounts:
         """Return the amounts of consumables that a job uses without a request."""
         requested = {name for name, _ in pairs}
         rows = (row for name, row in self._counted.items() if name not in requested)
         defaults = ((row.name, "1" if row.name == SLOTS else row.default) for row in rows)
         defaults = ((name, text) for name, text in defaults if text.upper() not in NOTHING)
-        return self.amounts(tuple(defaults), slots)
+        return self.requested_amounts(tuple(defaults), slots)
 
-    def others(self, pairs: Pairs) -> Pairs:
+    def other_requests(self, pairs: Pairs) -> Pairs:
         """Return the requests for resources that are not consumable."""
         consumables = self._counted.keys() | self.alone
         return tuple(pair for pair in pairs if pair[0] not in consumables)
 
-    def alone_by(self, pairs: Pairs) -> frozenset[str]:
+    def requested_exclusive_resources(self, pairs: Pairs) -> frozenset[str]:
         """Return the exclusive resources by which a job requests a whole host."""
         return frozenset(name for name, text in pairs if name in self.alone and text in qstat_xml_parser.TRUE)
 
@@ -173,8 +173,8 @@ def _running_job_with_resources(
         task=_first_task_index(leafs),
         host="",
         since=qstat_xml_parser.parse_printed_time(leafs.get("JAT_start_time", ""), UTC) if state.has_begun else None,
-        amounts={**table.defaults(pairs, slots), **table.amounts(pairs, slots)},
-        alone=table.alone_by(pairs),
+        amounts={**table.unrequested_amounts(pairs, slots), **table.requested_amounts(pairs, slots)},
+        alone=table.requested_exclusive_resources(pairs),
         is_deleting=state.is_deleting,
     )
 
@@ -185,10 +185,10 @@ def _waiting_request(leafs: Mapping[str, str], pairs: Pairs, table: ConsumableTa
         job=int(leafs["JB_job_number"]),
         task=_first_task_index(leafs),
         slots=slots,
-        amounts=table.amounts(pairs, slots),
-        defaults=table.defaults(pairs, slots),
-        alone=table.alone_by(pairs),
-        others=table.others(pairs),
+        amounts=table.requested_amounts(pairs, slots),
+        defaults=table.unrequested_amounts(pairs, slots),
+        alone=table.requested_exclusive_resources(pairs),
+        others=table.other_requests(pairs),
     )
 
 

@@ -13,9 +13,9 @@ from typing import TypeAlias
 from gridbridge.batch.gridengine import qconf_parser_and_edits, qstat_xml_parser
 from gridbridge.batch.gridengine.status import (
     query_all_queue_settings,
-    query_names,
-    query_object,
-    query_object_settings,
+    query_qconf_names,
+    query_qconf_object,
+    query_qconf_object_settings,
 )
 from gridbridge.batch.gridengine.submit import query_deferred_jobs, query_job_xml, run_client
 from gridbridge.errors import CommandFailed, ParseError
@@ -72,14 +72,16 @@ def query_cell_configuration(cell: GridEngineCellAccess, qstat: bytes) -> bytes:
     The number of calls grows with host groups, parallel environments, user lists, waiting arrays and advance
     reservations. Raises CommandFailed or ParseError if a call fails.
     """
-    complexes = qconf_parser_and_edits.parse_complex_table(query_object(cell, "-sc"))
+    complexes = qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc"))
     queues = {settings["qname"]: settings for settings in query_all_queue_settings(cell)}
     table = {
         COMPLEXES: {name: {key: str(getattr(row, key)) for key in COMPLEX_KEYS} for name, row in complexes.items()},
-        ENVIRONMENTS: {name: query_object_settings(cell, "-sp", name) for name in query_names(cell, "-spl")},
+        ENVIRONMENTS: {
+            name: query_qconf_object_settings(cell, "-sp", name) for name in query_qconf_names(cell, "-spl")
+        },
         GROUPS: {
-            name: query_object_settings(cell, "-shgrp", name).get("hostlist", "")
-            for name in query_names(cell, "-shgrpl")
+            name: query_qconf_object_settings(cell, "-shgrp", name).get("hostlist", "")
+            for name in query_qconf_names(cell, "-shgrpl")
         },
         QUEUES: {
             name: {key: settings[key] for key in ATTRIBUTES if key in settings} for name, settings in queues.items()
@@ -100,13 +102,13 @@ def _query_access_tables(cell: GridEngineCellAccess, laid_out: CellConfiguration
     accesses, answers = laid_out.accesses, dict[str, object]()
     names_groups = False
     if lists := sorted({name for access in accesses for name in (*access.users, *access.barred_users)}):
-        user_lists = {name: query_object_settings(cell, "-su", name) for name in lists}
+        user_lists = {name: query_qconf_object_settings(cell, "-su", name) for name in lists}
         shown = ("type", "entries")
         answers[USER_LISTS] = {n: {key: user_list.get(key, "") for key in shown} for n, user_list in user_lists.items()}
         names_groups = any(GROUP in user_list.get("entries", "") for user_list in user_lists.values())
     if any(access.names_projects for access in accesses):
         answers[PROJECTS] = _query_projects_by_job(cell)
-    if names_groups or query_names(cell, "-sckptl"):
+    if names_groups or query_qconf_names(cell, "-sckptl"):
         judged = _query_groups_and_ckpts(cell, qstat)
         answers[JOB_GROUPS] = {str(job): group for job, (group, _) in judged.items() if group}
         answers[CHECKPOINTS] = {str(job): name for job, (_, name) in judged.items() if name}

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gridbridge.batch import qstat_state_letters
 from gridbridge.batch.gridengine import cell_configuration_reader, client_commands, qstat_xml_parser
-from gridbridge.batch.gridengine.status import query_in_utc, query_object
+from gridbridge.batch.gridengine.status import query_qconf_object, run_client_in_utc
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_file_and_array_names import is_campaign_job_name
 from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
@@ -41,12 +41,14 @@ UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # suffixes of large load averages in qho
 
 def query_demand_outputs(cell: GridEngineCellAccess) -> tuple[SavedBatchProgramOutputs, str]:
     """Return the outputs of qstat, qhost and qconf, with times in UTC, and the qmaster's host."""
-    qstat = query_in_utc(cell, client_commands.list_jobs_command(cell, "-u", "*", "-xml", "-f", "-r")).checked().stdout
+    qstat = (
+        run_client_in_utc(cell, client_commands.list_jobs_command(cell, "-u", "*", "-xml", "-f", "-r")).checked().stdout
+    )
     table = cell_configuration_reader.query_cell_configuration(cell, qstat)
     resources = cell_configuration_reader.host_resources_to_query(qstat, table)
     shown = ("-F", ",".join(resources)) if resources else ()
-    qhost = query_in_utc(cell, (f"{cell.binaries}/qhost", *shown, "-xml")).checked().stdout
-    master = query_object(cell, "-sss").decode("utf-8", "replace").strip()
+    qhost = run_client_in_utc(cell, (f"{cell.binaries}/qhost", *shown, "-xml")).checked().stdout
+    master = query_qconf_object(cell, "-sss").decode("utf-8", "replace").strip()
     return SavedBatchProgramOutputs(qstat=qstat, qhost=qhost, qconf=table), master
 
 
@@ -69,7 +71,7 @@ def parse_cell_demand(
             if host is not of_all
         ),
         instances=tuple(rows.instances),
-        waiting=rows.waiting,
+        waiting=rows.waiting_groups,
         granted=tuple(sorted(rows.granted.items())),
         left=of_all.left,
     )
@@ -83,7 +85,7 @@ class _WaitingJobCollection:
         self.kinds = Counter[tuple[str, str]]()  # tasks by owner and job name
         self.first = self.oldest = submitted
 
-    def add(self, job: int, tasks: int, submitted: str, kind: tuple[str, str]) -> None:
+    def add_job(self, job: int, tasks: int, submitted: str, kind: tuple[str, str]) -> None:
         self.jobs.append(job)
         self.kinds[kind] += tasks
         if submitted and (submitted < self.oldest or not self.oldest):
@@ -120,13 +122,13 @@ class _QstatRowCollector:
         self._begun = defaultdict[int, set[str]](set)  # running tasks of arrays with a task limit (qsub -tc)
         self._groups: dict[_WaitingJobGroupKey, _WaitingJobCollection] = {}
         for element in qstat_xml_parser.iterate_job_list(document):
-            self._take(element)
+            self._read_row(element)
 
     @property
-    def waiting(self) -> tuple[WaitingJobGroup, ...]:
-        return tuple(self._waiting(key, group) for key, group in self._groups.items())
+    def waiting_groups(self) -> tuple[WaitingJobGroup, ...]:
+        return tuple(self._waiting_group(key, group) for key, group in self._groups.items())
 
-    def _waiting(self, key: _WaitingJobGroupKey, group: _WaitingJobCollection) -> WaitingJobGroup:
+    def _waiting_group(self, key: _WaitingJobGroupKey, group: _WaitingJobCollection) -> WaitingJobGroup:
         tasks, job = group.kinds.total(), group.jobs[0]
         most = self._laid_out.caps.get(job)
         capped = max(0, tasks + len(self._begun[job]) - most) if most else 0
@@ -144,21 +146,21 @@ class _QstatRowCollector:
             kinds=tuple((*kind, tasks) for kind, tasks in group.kinds.items()),
         )
 
-    def _take(self, element: qstat_xml_parser.Element) -> None:
+    def _read_row(self, element: qstat_xml_parser.Element) -> None:
         """Read one row; the jobs of a queue instance precede the queue instance."""
         leafs = {str(child.tag): child.text or "" for child in element}
         if element.tag == qstat_xml_parser.QUEUE:
-            self.instances.append(self._instance(leafs))
+            self.instances.append(self._queue_instance(leafs))
             self._running, self._is_taken = [], False
             self._slots_of.clear()
             return
         state = qstat_xml_parser.parse_job_state_log_unknown(leafs["state"])
         if state.is_running:
-            self._run(element, leafs)
+            self._add_running_task(element, leafs)
         else:
-            self._wait(element, leafs)
+            self._add_waiting_job(element, leafs)
 
-    def _run(self, element: qstat_xml_parser.Element, leafs: Mapping[str, str]) -> None:
+    def _add_running_task(self, element: qstat_xml_parser.Element, leafs: Mapping[str, str]) -> None:
         slots = int(leafs["slots"])
         self._running.append(slots)
         begun = leafs.get("JAT_start_time", "")
@@ -172,7 +174,7 @@ class _QstatRowCollector:
             names = (child.get("name") or "" for child in element.iterfind("hard_request"))
             self._is_taken |= any(self._laid_out.long_name(name) in self._exclusive for name in names)
 
-    def _instance(self, leafs: Mapping[str, str]) -> QueueInstance:
+    def _queue_instance(self, leafs: Mapping[str, str]) -> QueueInstance:
         queue, _, host = leafs["name"].partition("@")
         return QueueInstance(
             queue=queue,
@@ -192,7 +194,7 @@ class _QstatRowCollector:
             promised=self._laid_out.promised.get(leafs["name"], 0),
         )
 
-    def _wait(self, element: qstat_xml_parser.Element, leafs: Mapping[str, str]) -> None:
+    def _add_waiting_job(self, element: qstat_xml_parser.Element, leafs: Mapping[str, str]) -> None:
         submitted = leafs.get("JB_submission_time", "")
         job, owner = int(leafs["JB_job_number"]), leafs.get("JB_owner", "")
         key = _WaitingJobGroupKey(
@@ -201,21 +203,23 @@ class _QstatRowCollector:
             job in self._laid_out.deferred,
             "predecessor_jobs" in leafs,
             is_campaign_job_name(leafs.get("JB_name", "")),
-            _parse_resource_requests(element, leafs, self._laid_out.long_name, self._access_identity(job, owner)),
+            _parse_resource_requests(
+                element, leafs, self._laid_out.long_name, self._access_identity_of_job(job, owner)
+            ),
         )
         if job in self._laid_out.caps:
             key = key._replace(shape=replace(key.shape, array=job))
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = _WaitingJobCollection(submitted)
-        group.add(
+        group.add_job(
             job,
             qstat_xml_parser.count_tasks_in_ranges(leafs.get("tasks", "")),
             submitted,
             (owner, leafs.get("JB_name", "")),
         )
 
-    def _access_identity(self, job: int, owner: str) -> JobAccessIdentity:
+    def _access_identity_of_job(self, job: int, owner: str) -> JobAccessIdentity:
         """Return the user, group, project and checkpointing environment of a job, as far as access lists name them."""
         return JobAccessIdentity(
             owner=owner if self._has_owner_lists else "",

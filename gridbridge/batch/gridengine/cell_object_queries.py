@@ -12,9 +12,9 @@ from gridbridge.batch.gridengine.qstat_xml_parser import QUEUE, iterate_job_list
 from gridbridge.batch.gridengine.status import (
     query_all_queue_settings,
     query_cluster_snapshot,
-    query_names,
-    query_object,
-    query_object_settings,
+    query_qconf_names,
+    query_qconf_object,
+    query_qconf_object_settings,
 )
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected, StateError
@@ -56,7 +56,7 @@ def query_cluster_facts(cell: GridEngineCellAccess, now: float) -> ClusterFacts:
     except GridbridgeError as error:
         return ClusterFacts(trouble=str(error), is_shut=isinstance(error, SshAccessRejected))
     try:
-        query_object(cell, "-sql")
+        query_qconf_object(cell, "-sql")
         ahead_s = query_qmaster_clock_offset_s(cell, now)
         answer = run_client(cell, qconf_parser_and_edits.qconf_command(cell, "-help"))
         version = (answer.stdout or answer.stderr).decode("utf-8", "replace").partition("\n")[0].strip()
@@ -87,8 +87,8 @@ def read_remote_setup(cell: GridEngineCellAccess, of_host: str, _home: CellQconf
         scheduler={},
         common={},
         exec_hosts={},
-        operators=query_names(cell, "-so"),
-        managers=query_names(cell, "-sm"),
+        operators=query_qconf_names(cell, "-so"),
+        managers=query_qconf_names(cell, "-sm"),
     )
 
 
@@ -97,17 +97,17 @@ def read_home_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettin
 
     The first query runs alone: if it times out, no other query starts.
     """
-    complexes = qconf_parser_and_edits.parse_complex_table(query_object(cell, "-sc"))
+    complexes = qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc"))
     with ThreadPoolExecutor(AT_ONCE) as threads:
         answers: dict[str, Future[Any]] = {
             "queues": threads.submit(query_queue_settings, cell),
             "environments": threads.submit(_query_parallel_environments, cell),
-            "scheduler": threads.submit(query_object_settings, cell, "-ssconf"),
-            "common": threads.submit(query_object_settings, cell, "-sconf"),
+            "scheduler": threads.submit(query_qconf_object_settings, cell, "-ssconf"),
+            "common": threads.submit(query_qconf_object_settings, cell, "-sconf"),
             "host": threads.submit(_query_host_configuration, cell, of_host),
             "exec_hosts": threads.submit(_query_exec_host_settings, cell, of_host),
             "user_lists": threads.submit(_query_own_user_lists, cell),
-            **{field: threads.submit(query_names, cell, option) for field, option in LISTS.items()},
+            **{field: threads.submit(query_qconf_names, cell, option) for field, option in LISTS.items()},
         }
     settings = {field: answer.result() for field, answer in answers.items()}
     return CellQconfSettings(master=read_acting_qmaster(cell), complexes=complexes, **settings)
@@ -115,7 +115,7 @@ def read_home_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettin
 
 def query_besteffort_cell(cell: GridEngineCellAccess) -> BestEffortCellFacts:
     """Query the queues and other objects that best-effort queues involve."""
-    complexes = qconf_parser_and_edits.parse_complex_table(query_object(cell, "-sc"))
+    complexes = qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc"))
     slots: dict[str, dict[str, int]] = {}
     for instance in query_queue_instances(cell, ""):
         slots.setdefault(instance.queue, {})[instance.host] = instance.slots_total
@@ -123,7 +123,7 @@ def query_besteffort_cell(cell: GridEngineCellAccess) -> BestEffortCellFacts:
         complexes=complexes,
         queues=query_queue_settings(cell),
         environments=_query_parallel_environments(cell),
-        quotas={name: query_object(cell, "-srqs", name).decode() for name in query_names(cell, "-srqsl")},
+        quotas={name: query_qconf_object(cell, "-srqs", name).decode() for name in query_qconf_names(cell, "-srqsl")},
         slots=slots,
         taken=query_unrequested_consumables(cell, complexes.values()),
     )
@@ -191,12 +191,12 @@ def read_acting_qmaster(cell: GridEngineCellAccess) -> str:
 
 
 def _query_parallel_environments(cell: GridEngineCellAccess) -> Mapping[str, QconfSettings]:
-    return {name: query_object_settings(cell, "-sp", name) for name in query_names(cell, "-spl")}
+    return {name: query_qconf_object_settings(cell, "-sp", name) for name in query_qconf_names(cell, "-spl")}
 
 
 def _query_own_user_lists(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]:
-    ours = [name for name in query_names(cell, "-sul") if OUR_LIST.fullmatch(name)]
-    shown = {name: query_object_settings(cell, "-su", name) for name in ours}
+    ours = [name for name in query_qconf_names(cell, "-sul") if OUR_LIST.fullmatch(name)]
+    shown = {name: query_qconf_object_settings(cell, "-su", name) for name in ours}
     return {name: parse_qconf_words(values.get("entries", "")) for name, values in shown.items()}
 
 
@@ -208,9 +208,9 @@ def _query_host_configuration(cell: GridEngineCellAccess, name: str) -> QconfSet
 
 
 def _query_exec_host_settings(cell: GridEngineCellAccess, of_host: str) -> Mapping[str, QconfSettings]:
-    hosts = {name.lower() for name in query_names(cell, "-sel")}
+    hosts = {name.lower() for name in query_qconf_names(cell, "-sel")}
     present = (name for name in (GLOBAL, of_host) if name == GLOBAL or name.lower() in hosts)
-    return {name: query_object_settings(cell, "-se", name) for name in present}
+    return {name: query_qconf_object_settings(cell, "-se", name) for name in present}
 
 
 SLOTS = "slots"

@@ -14,9 +14,9 @@ from gridbridge.batch.gridengine.client_commands import host_queue_instances_com
 from gridbridge.batch.gridengine.qstat_xml_parser import TRUE, Element, parse_short_xml
 from gridbridge.batch.gridengine.status import (
     query_all_queue_settings,
-    query_names,
-    query_object,
-    query_object_settings,
+    query_qconf_names,
+    query_qconf_object,
+    query_qconf_object_settings,
 )
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
@@ -100,12 +100,12 @@ def is_execd_up(cell: GridEngineCellAccess, host: str) -> bool:
 
 def list_execution_hosts(cell: GridEngineCellAccess) -> tuple[str, ...]:
     """Return the names of all execution hosts."""
-    return query_names(cell, "-sel")
+    return query_qconf_names(cell, "-sel")
 
 
 def add_execution_host(cell: GridEngineCellAccess, host: str) -> None:
     """Add a host as administrative host and as execution host, so that its daemon can register."""
-    if host not in query_names(cell, "-sh"):
+    if host not in query_qconf_names(cell, "-sh"):
         _run_qconf(cell, "-ah", host)
     if host not in list_execution_hosts(cell):
         lines = "".join(f"{name} NONE\n" for name in ATTRIBUTES)
@@ -116,7 +116,7 @@ def add_execution_host(cell: GridEngineCellAccess, host: str) -> None:
 def set_host_complex_values(cell: GridEngineCellAccess, host: str, values: tuple[tuple[str, str], ...]) -> None:
     """Set a host's complex_values."""
     text = ",".join(f"{name}={value}" for name, value in values)
-    if text and query_object_settings(cell, "-se", host).get("complex_values") != text:
+    if text and query_qconf_object_settings(cell, "-se", host).get("complex_values") != text:
         _run_qconf(cell, "-rattr", "exechost", "complex_values", text, host)
 
 
@@ -134,7 +134,7 @@ def add_host_to_queue(cell: GridEngineCellAccess, host: str, queue: str) -> None
 
 def set_queue_slots(cell: GridEngineCellAccess, host: str, queue: str, slots: int) -> None:
     """Set the number of a queue's slots on a host."""
-    setting = query_object_settings(cell, "-sq", queue).get("slots", "")
+    setting = query_qconf_object_settings(cell, "-sq", queue).get("slots", "")
     if (host, str(slots)) not in parse_qconf_values_by_host(setting).others:
         _run_qconf(cell, "-rattr", "queue", "slots", str(slots), f"{queue}@{host}")
 
@@ -232,7 +232,7 @@ def remove_host_from_queues(cell: GridEngineCellAccess, host: str) -> None:
 
 def remove_host_from_groups(cell: GridEngineCellAccess, host: str) -> None:
     """Remove a host from all host groups."""
-    for group in query_names(cell, "-shgrpl"):
+    for group in query_qconf_names(cell, "-shgrpl"):
         if host in _query_host_group_members(cell, group):
             _run_qconf(cell, "-dattr", "hostgroup", "hostlist", host, group)
 
@@ -240,7 +240,7 @@ def remove_host_from_groups(cell: GridEngineCellAccess, host: str) -> None:
 def remove_admin_and_submit_host(cell: GridEngineCellAccess, host: str) -> None:
     """Remove a host from the lists of administrative and submit hosts."""
     for listed, option in (("-sh", "-dh"), ("-ss", "-ds")):
-        if host in query_names(cell, listed):
+        if host in query_qconf_names(cell, listed):
             _run_qconf(cell, option, host)
 
 
@@ -257,13 +257,13 @@ def remove_execution_host(cell: GridEngineCellAccess, host: str) -> str:
         if answer.status and REFERENCED in message:
             return " ".join(message.decode("utf-8", "replace").split())
         answer.checked()
-    if host in query_names(cell, "-sconfl"):
+    if host in query_qconf_names(cell, "-sconfl"):
         _run_qconf(cell, "-dconf", host)
     return f"{host} is still an execution host" if host in list_execution_hosts(cell) else ""
 
 
 def _query_host_group_members(cell: GridEngineCellAccess, group: str) -> tuple[str, ...]:
-    return parse_qconf_words(query_object_settings(cell, "-shgrp", group).get("hostlist", ""))
+    return parse_qconf_words(query_qconf_object_settings(cell, "-shgrp", group).get("hostlist", ""))
 
 
 def _run_qconf(cell: GridEngineCellAccess, *options: str) -> None:
@@ -293,7 +293,7 @@ def parse_cell_host_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
 
 def replace_host_tags(cell: GridEngineCellAccess, host: str, host_tags: tuple[str, ...]) -> None:
     """Replace all tags of a host; raise CommandFailed if the cell refuses the change."""
-    complexes = qconf_parser_and_edits.parse_complex_table(query_object(cell, "-sc"))
+    complexes = qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc"))
     if NAME not in complexes:
         line = qconf_parser_and_edits.setup_edit_shell_line(
             SetupEdit(verb=SetupEditVerb.SET_COMPLEX, name=NAME, value=COMPLEX)

@@ -56,7 +56,7 @@ def query_cluster_snapshot(
 ) -> tuple[ClusterSnapshot, float]:
     """Return a snapshot of the cell at the time before the query, and the query's duration in seconds."""
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = query_in_utc(cell, client_commands.show_cell_status_command(cell)).checked()
+    answer = run_client_in_utc(cell, client_commands.show_cell_status_command(cell)).checked()
     took_s = time.monotonic() - began
     snapshot = parse_cluster_snapshot(
         answer.stdout,
@@ -110,7 +110,9 @@ def _job_ends_by_task(records: Iterable[JobRunAccounting]) -> Ends:
 
 def query_begun_indices(cell: GridEngineCellAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return, by array id, the indices of tasks that have begun and not ended; `qstat -j` shows no waiting tasks."""
-    answer = query_in_utc(cell, client_commands.show_job_detail_command(cell, ",".join(map(str, arrays)))).checked()
+    answer = run_client_in_utc(
+        cell, client_commands.show_job_detail_command(cell, ",".join(map(str, arrays)))
+    ).checked()
     return {
         detail.job_id: frozenset(detail.begun)
         for detail in parse_job_detail(answer.stdout)
@@ -120,7 +122,7 @@ def query_begun_indices(cell: GridEngineCellAccess, arrays: Mapping[int, str]) -
 
 def query_array_limits(cell: GridEngineCellAccess) -> ClusterArrayLimits:
     """Return the cell's limits on array jobs (sge_conf(5): max_aj_tasks, max_aj_instances)."""
-    settings = query_object_settings(cell, "-sconf")
+    settings = query_qconf_object_settings(cell, "-sconf")
     limits = {name: int(settings.get(name, "")) for name in LIMITS if settings.get(name, "").isdigit()}
     of_array = (limits.get(name, 0) for name in ("max_aj_tasks", "max_aj_instances"))
     return ClusterArrayLimits(
@@ -143,21 +145,21 @@ def _parse_accounting_flush_s(reporting: str) -> float:
 
 def query_job_details(cell: GridEngineCellAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the qmaster's data about a job; empty for an unknown job."""
-    answer = query_in_utc(cell, client_commands.show_job_detail_command(cell, str(job_id)))
+    answer = run_client_in_utc(cell, client_commands.show_job_detail_command(cell, str(job_id)))
     return parse_job_detail(answer.checked().stdout)
 
 
 def query_request_vocabulary(cell: GridEngineCellAccess) -> NamesOfferedByCluster:
     """Return the names of resources, queues, projects and parallel environments that a job may request."""
-    table = qconf_parser_and_edits.parse_complex_table(query_object(cell, "-sc")).values()
+    table = qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc")).values()
     requestable = [row for row in table if row.requestable != NOT_REQUESTABLE]
-    environments = frozenset(query_names(cell, "-spl"))
+    environments = frozenset(query_qconf_names(cell, "-spl"))
     return NamesOfferedByCluster(
         resource=_names_and_shortcuts(requestable),
         string=_names_and_shortcuts(row for row in requestable if row.type in STRINGS),
         pe=environments,
-        project=frozenset(query_names(cell, "-sprjl")),
-        queue=frozenset(query_names(cell, "-sql")),
+        project=frozenset(query_qconf_names(cell, "-sprjl")),
+        queue=frozenset(query_qconf_names(cell, "-sql")),
         rule=frozenset(_query_allocation_rules(cell, environments)) or frozenset({NO_RULE}),
     )
 
@@ -171,31 +173,31 @@ def _query_allocation_rules(cell: GridEngineCellAccess, environments: frozenset[
     own = (queue for queue in query_all_queue_settings(cell) if not is_transfer_queue(queue))
     listed = {name for queue in own for name in ENVIRONMENT.findall(queue.get("pe_list", ""))}
     for name in sorted(listed & environments):
-        environment = query_object_settings(cell, "-sp", name)
+        environment = query_qconf_object_settings(cell, "-sp", name)
         if environment.get("slots", "0") != "0":
             yield f"{name}={environment.get('allocation_rule', '')}"
 
 
-def query_object(cell: GridEngineCellAccess, *options: str) -> bytes:
+def query_qconf_object(cell: GridEngineCellAccess, *options: str) -> bytes:
     """Return qconf's output about one object, such as a queue."""
     return run_client(cell, qconf_parser_and_edits.qconf_command(cell, *options)).checked().stdout
 
 
-def query_object_settings(cell: GridEngineCellAccess, *options: str) -> QconfSettings:
+def query_qconf_object_settings(cell: GridEngineCellAccess, *options: str) -> QconfSettings:
     """Return the attributes that qconf prints of one object."""
-    return qconf_parser_and_edits.parse_object_attributes(query_object(cell, *options))
+    return qconf_parser_and_edits.parse_object_attributes(query_qconf_object(cell, *options))
 
 
 def query_all_queue_settings(cell: GridEngineCellAccess) -> tuple[QconfSettings, ...]:
     """Return each queue's configuration."""
     answer = run_client(cell, qconf_parser_and_edits.qconf_command(cell, "-sq", "*"))
-    if answer.status and not query_names(cell, "-sql"):
+    if answer.status and not query_qconf_names(cell, "-sql"):
         return ()
     shown = map(qconf_parser_and_edits.parse_object_attributes, answer.checked().stdout.split(b"\n\n"))
     return tuple(settings for settings in shown if "qname" in settings)
 
 
-def query_names(cell: GridEngineCellAccess, option: str) -> tuple[str, ...]:
+def query_qconf_names(cell: GridEngineCellAccess, option: str) -> tuple[str, ...]:
     """Return a list of names from qconf, which reports an empty list as an error."""
     answer = run_client(cell, qconf_parser_and_edits.qconf_command(cell, option))
     message = answer.stdout + answer.stderr
@@ -204,7 +206,7 @@ def query_names(cell: GridEngineCellAccess, option: str) -> tuple[str, ...]:
     return qconf_parser_and_edits.parse_name_list(answer.checked().stdout)
 
 
-def query_in_utc(cell: GridEngineCellAccess, argv: client_commands.Argv) -> CompletedProgram:
+def run_client_in_utc(cell: GridEngineCellAccess, argv: client_commands.Argv) -> CompletedProgram:
     """Run a client program in UTC, because client programs print local times without a zone."""
     return run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
 
@@ -263,7 +265,7 @@ def query_accounting_records(cell: GridEngineCellAccess, job_id: int) -> tuple[J
 
     An unreadable accounting file raises an error, although qacct prints the same text as for an empty file.
     """
-    answer = query_in_utc(cell, (f"{cell.binaries}/qacct", "-j", str(job_id)))
+    answer = run_client_in_utc(cell, (f"{cell.binaries}/qacct", "-j", str(job_id)))
     is_empty = b"no jobs running since startup" in answer.stdout
     if b"not found" in answer.stderr or (is_empty and not UNREADABLE.search(answer.stderr)):
         return ()

@@ -38,7 +38,7 @@ class RunningHostTask:
         return "d" not in self.state and not STOPPED.isdisjoint(self.state)
 
     @property
-    def name(self) -> str:
+    def qmod_task_id(self) -> str:
         """The task's name for qmod, JOB or JOB.TASK."""
         return f"{self.job}.{self.task}" if self.task else self.job
 
@@ -123,7 +123,7 @@ def reschedule_host_tasks(cell: GridEngineCellAccess, host: str, now_s: float) -
         return False
     for task in tasks:
         if task.state in PUSHED:
-            run_client(cell, (f"{cell.binaries}/qmod", "-rj", task.name)).checked()
+            run_client(cell, (f"{cell.binaries}/qmod", "-rj", task.qmod_task_id)).checked()
     return True
 
 

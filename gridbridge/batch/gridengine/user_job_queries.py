@@ -8,7 +8,7 @@ from html import escape
 from gridbridge.batch.gridengine import client_commands, job_request_parser
 from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.batch.gridengine.qstat_xml_parser import parse_cluster_snapshot, parse_job_detail
-from gridbridge.batch.gridengine.status import query_object_settings
+from gridbridge.batch.gridengine.status import query_qconf_object_settings
 from gridbridge.batch.gridengine.submit import UNKNOWN_JOB, query_job_xml, run_client
 from gridbridge.batch.gridengine.submit import alter_job as alter_job
 from gridbridge.errors import ParseError
@@ -65,12 +65,12 @@ def _query_waiting_reasons(cell: GridEngineCellAccess, job: str) -> tuple[str, .
 
 def query_queue_admission(cell: GridEngineCellAccess, queue: str) -> QueueJobAndUserRestrictions:
     """Return the users and jobs that a queue accepts, without settings that differ between the queue's hosts."""
-    settings = query_object_settings(cell, "-sq", queue)
+    settings = query_qconf_object_settings(cell, "-sq", queue)
     hosts = parse_qconf_words(settings.get("hostlist", ""))
     values = {name: _value_on_single_host(hosts, parse_qconf_values_by_host(text)) for name, text in settings.items()}
     plain = {name: value for name, value in values.items() if value is not None}
     lists = parse_qconf_words(plain.get("user_lists", ""))
-    shown = [query_object_settings(cell, "-su", name) for name in lists]
+    shown = [query_qconf_object_settings(cell, "-su", name) for name in lists]
     slots = plain.get("slots", "")
     return QueueJobAndUserRestrictions(
         slots=int(slots) if slots.isdigit() else None,

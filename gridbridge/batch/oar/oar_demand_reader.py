@@ -124,7 +124,7 @@ def _node_slot_counts(
     jobs: Iterable[oar_output_parser.OarJob],
 ) -> oar_request_slot_parser.OarNodeSlotCounts:
     named = {
-        level for job in jobs if not job.is_over for level in oar_request_slot_parser.requested_oar_levels(job.wanted)
+        level for job in jobs if not job.has_ended for level in oar_request_slot_parser.requested_oar_levels(job.wanted)
     }
     cell_resources = [resource for resources in of_host.values() for resource in resources]
     slots_inside = {
@@ -218,7 +218,7 @@ def _waiting_job_groups(
             is_dependent = not alive.isdisjoint(job.after)
             group = WaitingJobGroup(
                 shape=_resource_requests_of_job(job, sizes),
-                state=HELD_STATE if is_dependent else job.known,
+                state=HELD_STATE if is_dependent else job.job_state,
                 jobs=(),
                 tasks=0,
                 first_since=None,
@@ -280,7 +280,7 @@ def _requests_of_slot_distribution(
         pe=distribution.pe,
         requests=((WHOLE_NODES, "1"),) if distribution.is_whole else (),
         queues=(oar_output_parser.BEST_EFFORT,) if job.is_besteffort else (),
-        is_on_all=distribution.is_on_all,
+        is_on_all=distribution.needs_all_nodes,
         groups=tuple(_requests_of_slot_distribution(job, group) for group in distribution.groups),
     )
 

@@ -85,7 +85,7 @@ def parse_oar_node_state(document: bytes, host: str) -> OarNodeState:
     own = [resource for resource in parse_oar_resources(nodes) if resource.host == host and resource.is_slot]
     ids = {resource.id for resource in own}
     occupied = (
-        job.resources | job.reserved for job in parse_oarstat_jobs(listed) if not (job.is_over or job.is_besteffort)
+        job.resources | job.reserved for job in parse_oarstat_jobs(listed) if not (job.has_ended or job.is_besteffort)
     )
     return OarNodeState(
         is_listed=bool(own),

@@ -94,7 +94,7 @@ class OarJob:
         return self.name
 
     @property
-    def is_of_array(self) -> bool:
+    def is_array_task(self) -> bool:
         """Whether the job is a task of a campaign's array, judged by its name."""
         return self.name.startswith(ARRAYS)
 
@@ -104,12 +104,12 @@ class OarJob:
         return self.queue == BEST_EFFORT
 
     @property
-    def script(self) -> str:
+    def script_file_name(self) -> str:
         """The name of the file that stores the job's script until the start."""
-        return f"array.{self.array}" if self.is_of_array else f"job.{self.id}"
+        return f"array.{self.array}" if self.is_array_task else f"job.{self.id}"
 
     @property
-    def is_over(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether the job has ended."""
         return self.state in ENDED
 
@@ -126,7 +126,7 @@ class OarJob:
     @property
     def is_active(self) -> bool:
         """Whether the job has resources or is about to get resources."""
-        return not (self.is_over or self.is_waiting or self.is_held)
+        return not (self.has_ended or self.is_waiting or self.is_held)
 
     @property
     def is_running(self) -> bool:
@@ -144,7 +144,7 @@ class OarJob:
         return DELETED in self.event_types
 
     @property
-    def is_new(self) -> bool:
+    def is_held_since_submission(self) -> bool:
         """Whether the job is held since its submission, neither released nor deleted."""
         return self.state == HELD and not {RELEASED, DELETED} & set(self.event_types)
 
@@ -160,15 +160,15 @@ class OarJob:
         return [kind for kind, _ in self.events]
 
     @property
-    def known(self) -> JobState:
+    def job_state(self) -> JobState:
         """The job's state as facts (model.states); OAR's own word if the state is unknown."""
-        if self.is_over:
+        if self.has_ended:
             return UNSEEN
         word = "Suspended" if self.is_suspended else self.state
         facts = {*FACTS.get(word, (JobStateFact.UNKNOWN,)), *((JobStateFact.DELETING,) if self.is_deleted else ())}
         return JobState(facts, word if JobStateFact.UNKNOWN in facts else render_job_state_letters(facts))
 
-    def why(self, *kinds: str) -> str:
+    def first_event_text(self, *kinds: str) -> str:
         """Return the text of the job's first event of the given types; empty if no event has these types."""
         texts = (f"{kind}: {words}" for kind, words in self.events if kind in kinds)
         return next(texts, "")
@@ -201,7 +201,7 @@ class OarResource:
         """Whether the resource's node is halted and can be woken."""
         return self.standby_until == MAY_REST
 
-    def can_run(self, now: float) -> bool:
+    def can_run_jobs(self, now: float) -> bool:
         """Say whether the resource can run jobs: it is alive, or OAR wakes its node for a job."""
         return self.is_alive or now < self.standby_until
 

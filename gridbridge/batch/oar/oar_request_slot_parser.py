@@ -32,9 +32,9 @@ class OarSlotDistribution(NamedTuple):
     groups: tuple["OarSlotDistribution", ...] = ()  # parts of a request that `+` joins
 
     @property
-    def is_on_all(self) -> bool:
+    def needs_all_nodes(self) -> bool:
         """Whether the request asks for all nodes or all slots, so that an added node does not help."""
-        return self.pe.startswith(EVERY) or any(group.is_on_all for group in self.groups)
+        return self.pe.startswith(EVERY) or any(group.needs_all_nodes for group in self.groups)
 
     @property
     def whole_nodes(self) -> int:
@@ -54,7 +54,7 @@ class OarNodeSlotCounts(NamedTuple):
     inside: Mapping[str, int] = MappingProxyType({})  # fewest slots of a unit, by level inside nodes
 
     @property
-    def least(self) -> int:
+    def smallest_node_slots(self) -> int:
         """The number of slots of the smallest node."""
         return min(self.every, default=1)
 
@@ -84,7 +84,7 @@ def oar_slot_distributions(request: str, sizes: OarNodeSlotCounts, message: str 
     match = REPORTED.match(message)
     reports = [int(match[1]) if match else 0, *[0] * (len(ways) - 1)]
     distributions = [_parse_request_alternative(*way, sizes) for way in zip(ways, reports, strict=True)]
-    distributions.sort(key=lambda way: (way.is_on_all, way.whole_nodes, way.slots))
+    distributions.sort(key=lambda way: (way.needs_all_nodes, way.whole_nodes, way.slots))
     return distributions[:WAYS]
 
 
@@ -106,7 +106,9 @@ def _parse_request_alternative(text: str, reported: int, sizes: OarNodeSlotCount
     distributions = _parse_request_groups(groups, reported, sizes)
     if distributions and all(way.is_whole for way in distributions):
         nodes = sum(way.whole_nodes for way in distributions)
-        return OarSlotDistribution(nodes * sizes.least, f"{EACH}{sizes.least}", is_whole=True)
+        return OarSlotDistribution(
+            nodes * sizes.smallest_node_slots, f"{EACH}{sizes.smallest_node_slots}", is_whole=True
+        )
     slots = sum(way.slots for way in distributions)
     if all(way.pe in ("", ANY) for way in distributions):
         return _distribution_on_any_nodes(slots)
@@ -141,7 +143,7 @@ def _parse_request_group(levels: dict[str, str], reported: int, sizes: OarNodeSl
     *above, requested = values[: index + 1]
     below = values[index + 1 :]
     is_on_all = requested == ALL and not above and bool(sizes.usable)
-    least = min(sizes.usable) if is_on_all else sizes.least
+    least = min(sizes.usable) if is_on_all else sizes.smallest_node_slots
     is_whole = not below or below[-1] == ALL
     per_node = least if is_whole else math.prod(_parse_unit_count(value, least) for value in below)
     nodes = math.prod(_parse_unit_count(value, 1) for value in above) * _parse_unit_count(requested, len(sizes.usable))

@@ -87,7 +87,7 @@ def query_cluster_snapshot(
     is_shut = QUEUE in transfer_queues
     named = {job.id for job in jobs if job.name.startswith(OURS)}
     copies = [job for job in jobs if job.copy_of and job.id in named]
-    new = {job.id for job in jobs if job.is_new and not job.copy_of and job.id in named}
+    new = {job.id for job in jobs if job.is_held_since_submission and not job.copy_of and job.id in named}
     ours = [job for job in jobs if int(job.id) in job_ids or job.id in new]
     rows = {int(job.id): (_job_list_row(job),) for job in ours} | _array_rows_by_id(jobs, job_ids)
     snapshot = ClusterSnapshot(
@@ -155,7 +155,7 @@ def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd 
     """Return a job's end, by job id and account; None if unknown, or if the job was deleted before its start."""
     show = oar_commands.show_job_end_and_usage_command if server.ends else oar_commands.show_job_command
     jobs, used = parse_oar_job_end_and_usage(_query_output(server, show(server, str(job_id))))
-    if not jobs or not jobs[0].is_over or jobs[0].account != account:
+    if not jobs or not jobs[0].has_ended or jobs[0].account != account:
         return None
     return _job_end_with_usage(jobs[0], used.get(jobs[0].owner, NOT_TOLD))
 
@@ -171,7 +171,7 @@ def query_array_ends(server: OarServerAccess, arrays: Sequence[ArrayEndQuery]) -
         array.account: {
             job.place: _job_end_with_usage(job) or DELETED_BEFORE
             for job in jobs
-            if (int(job.array), job.account) == (array.job_id, array.account) and job.is_over
+            if (int(job.array), job.account) == (array.job_id, array.account) and job.has_ended
         }
         for array in arrays
     }
@@ -190,7 +190,7 @@ def query_begun_indices(server: OarServerAccess, arrays: Mapping[int, str]) -> d
     for job in parse_oarstat_jobs(
         _query_output(server, oar_commands.show_live_array_tasks_command(server, *map(str, arrays)))
     ):
-        if arrays.get(int(job.array)) == job.account and not job.is_over:
+        if arrays.get(int(job.array)) == job.account and not job.has_ended:
             living.setdefault(int(job.array), []).append(job.place)
     return {array: frozenset(indices) for array, indices in living.items()}
 
@@ -212,14 +212,14 @@ def query_job_details(server: OarServerAccess, job_id: int) -> tuple[JobAccountA
             messages=(job.message,) if job.message else (),
         )
         for job in jobs
-        if not job.is_over
+        if not job.has_ended
     )
 
 
 def _array_rows_by_id(jobs: list[OarJob], job_ids: Container[int]) -> dict[int, tuple[ClusterJobListRow, ...]]:
     rows = defaultdict[int, list[ClusterJobListRow]](list)
     for job in jobs:
-        if (array := int(job.array)) in job_ids and job.is_of_array:
+        if (array := int(job.array)) in job_ids and job.is_array_task:
             span = range(job.place, job.place + 1)
             rows[array].append(replace(_job_list_row(job), job_id=array, tasks=(span,)))
     return {array: tuple(statuses) for array, statuses in rows.items()}
@@ -234,8 +234,8 @@ def _queue_instances_of_nodes(
     resources count only if all resources of their node are dead. `yielding` has the ids of running best-effort jobs.
     """
     all_slots = [slot for slot in resources if slot.is_slot]
-    silent = {slot.host for slot in all_slots} - {slot.host for slot in all_slots if slot.can_run(now)}
-    slots = [slot for slot in all_slots if slot.host in silent or slot.can_run(now)]
+    silent = {slot.host for slot in all_slots} - {slot.host for slot in all_slots if slot.can_run_jobs(now)}
+    slots = [slot for slot in all_slots if slot.host in silent or slot.can_run_jobs(now)]
     used = {slot.id for slot in slots if slot.jobs}
     occupied = {slot.id for slot in slots if any(job not in yielding for job in slot.jobs)}
     total = Counter(slot.host for slot in slots)
@@ -258,7 +258,7 @@ def _queue_instances_of_nodes(
 
 
 def _job_list_row(job: OarJob) -> ClusterJobListRow:
-    state = job.known
+    state = job.job_state
     if JobStateFact.UNKNOWN in state.facts:
         _warn_of_unknown_state(job.state)
     is_active = job.state in ACTIVE
@@ -302,9 +302,9 @@ def _job_end_without_usage(job: OarJob) -> JobEnd | None:
             reason=(_kill_event_text(job) or f"signal {number}") if number else "",
             host=host,
         )
-    if reason := job.why(*NOT_STARTABLE):
+    if reason := job.first_event_text(*NOT_STARTABLE):
         return JobEnd(exit_status=UNABLE, reason=reason, host=host)
-    if reason := job.why(*UNSEEN):
+    if reason := job.first_event_text(*UNSEEN):
         is_preempted = PREEMPTED in job.event_types
         return JobEnd(is_preempted=is_preempted, is_unstarted=not job.started_at, reason=reason, host=host)
     if not job.started_at and job.is_deleted:
@@ -322,7 +322,7 @@ def _kill_reason(job: OarJob) -> JobKillReason:
 
 
 def _kill_event_text(job: OarJob) -> str:
-    return next(filter(None, map(job.why, KILLS)), "")
+    return next(filter(None, map(job.first_event_text, KILLS)), "")
 
 
 def query_request_vocabulary(server: OarServerAccess) -> NamesOfferedByCluster:
@@ -340,7 +340,7 @@ def query_request_vocabulary(server: OarServerAccess) -> NamesOfferedByCluster:
         project=everything,
         queue=everything,
         rule=everything,
-        node=frozenset(resource.host for resource in slots if resource.can_run(now) or resource.is_suspected),
+        node=frozenset(resource.host for resource in slots if resource.can_run_jobs(now) or resource.is_suspected),
     )
 
 

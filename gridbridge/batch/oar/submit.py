@@ -43,7 +43,7 @@ def submit_held_job(server: OarServerAccess, spec: JobSpec) -> JobSubmissionResu
     """Submit a held job; failures are returned, never raised."""
     if reason := oar_commands.explain_request_refusal(spec.request):
         return JobSubmissionResult(JobSubmissionOutcome.REFUSED, reason=reason)
-    whole = write_job_file(spec, tells=bool(server.ends))
+    whole = oar_job_file_contents(spec, tells=bool(server.ends))
     try:
         answer = run_client(server, oar_commands.submit_held_job_command(server, spec, len(whole)), whole)
     except CommandFailed as error:
@@ -51,7 +51,7 @@ def submit_held_job(server: OarServerAccess, spec: JobSpec) -> JobSubmissionResu
     return _parse_oarsub_answer(answer)
 
 
-def write_job_file(spec: JobSpec, tells: bool) -> bytes:
+def oar_job_file_contents(spec: JobSpec, tells: bool) -> bytes:
     """Return the file that OAR's job runs: keeper.pl with its settings, then the job script."""
     with open(oar_commands.KEEPER, "rb") as body:
         header = oar_commands.oar_job_keeper_perl_header(spec, tells).encode("utf-8", "surrogateescape")
@@ -101,7 +101,9 @@ def find_duplicate_arrays(server: OarServerAccess, transfer: str, owner: str, ar
 
 def _find_held_jobs_and_scripts(server: OarServerAccess, transfer: str, owner: str) -> dict[str, str]:
     jobs = _query_jobs(server, oar_commands.show_named_jobs_command(server, transfer, owner, "state = 'Hold'"))
-    return {job.array if job.is_of_array else job.id: job.script for job in jobs if job.is_new}
+    return {
+        job.array if job.is_array_task else job.id: job.script_file_name for job in jobs if job.is_held_since_submission
+    }
 
 
 def query_owner_and_account(server: OarServerAccess, job: str) -> tuple[str, str]:
@@ -119,7 +121,7 @@ def query_job_state(server: OarServerAccess, job: str) -> "JobState":
     from gridbridge.model.job_and_queue_states import UNSEEN
 
     oar_job = _query_live_job(server, job)
-    return oar_job.known if oar_job else UNSEEN
+    return oar_job.job_state if oar_job else UNSEEN
 
 
 def rename_and_release(server: OarServerAccess, job: str, _name: str) -> None:
@@ -176,7 +178,7 @@ def release_array_tasks(server: OarServerAccess, array: str, indices: tuple[rang
 
 def _query_live_array_tasks(server: OarServerAccess, *arrays: str) -> "list[OarJob]":
     jobs = _query_jobs(server, oar_commands.show_live_array_tasks_command(server, *arrays))
-    return [job for job in jobs if not job.is_over]
+    return [job for job in jobs if not job.has_ended]
 
 
 def _tasks_at_indices(jobs: "list[OarJob]", account: str, indices: "Iterable[range]") -> "list[OarJob]":
@@ -266,7 +268,7 @@ def _run_unless_job_ended(server: OarServerAccess, job: str, argv: oar_commands.
 def _find_resubmitted_jobs(server: OarServerAccess, job: str) -> "list[OarJob]":
     """Return the live jobs into which OAR has resubmitted an ended job, in one or several steps."""
     jobs = _query_jobs(server, oar_commands.show_job_command(server, job))
-    if not jobs or not jobs[0].is_over:
+    if not jobs or not jobs[0].has_ended:
         return []
     argv = oar_commands.show_named_jobs_command(server, jobs[0].name, jobs[0].owner, oar_commands.LIVE_COPY)
     return _query_jobs(server, argv)
@@ -274,7 +276,7 @@ def _find_resubmitted_jobs(server: OarServerAccess, job: str) -> "list[OarJob]":
 
 def _find_live_array_task(server: OarServerAccess, array: str) -> "OarJob | None":
     first = _query_jobs(server, oar_commands.show_job_command(server, array))
-    return next(iter(_query_live_array_tasks(server, array)), None) if first and first[0].is_of_array else None
+    return next(iter(_query_live_array_tasks(server, array)), None) if first and first[0].is_array_task else None
 
 
 def _wait_for_job_state(server: OarServerAccess, job: str, is_settled: "Callable[[OarJob], bool]") -> "OarJob | None":
@@ -290,7 +292,7 @@ def _wait_for_job_state(server: OarServerAccess, job: str, is_settled: "Callable
 
 def _query_live_job(server: OarServerAccess, job: str) -> "OarJob | None":
     jobs = _query_jobs(server, oar_commands.show_job_command(server, job))
-    return jobs[0] if jobs and not jobs[0].is_over else None
+    return jobs[0] if jobs and not jobs[0].has_ended else None
 
 
 def _query_jobs(server: OarServerAccess, argv: oar_commands.Argv) -> "list[OarJob]":

@@ -159,7 +159,7 @@ def _run_as_user_command(refusals: Container[int], *words: str) -> bytes:
     """Run gridbridge-as-user; exit statuses in `refusals` raise the errors of ERRORS."""
     result = privileged_helper_calls.run_gridbridge_as_user(*words)
     if result.status in refusals:
-        raise ERRORS[result.status](privileged_helper_calls.gridbridge_as_user_refusal(result))
+        raise ERRORS[result.status](privileged_helper_calls.gridbridge_as_user_error_text(result))
     return result.checked().stdout
 
 

@@ -199,7 +199,7 @@ def _run_long_owner_request(*words: str) -> tuple[int, Any, str]:
         report = json.loads(answer.stdout or b"null")
     except (ValueError, RecursionError):
         report = None
-    return answer.status, report, privileged_helper_calls.gridbridge_as_user_refusal(answer)
+    return answer.status, report, privileged_helper_calls.gridbridge_as_user_error_text(answer)
 
 
 def _why_not_done(*request: str) -> str:

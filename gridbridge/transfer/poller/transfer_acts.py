@@ -117,7 +117,7 @@ def _run_as_transfer_owner(verb: str, transfer: Transfer) -> None:
     """
     result = privileged_helper_calls.run_gridbridge_as_user(verb, os.path.basename(transfer.record))
     if result.status == NO_OWNER:
-        raise OwnerAccountGone(privileged_helper_calls.gridbridge_as_user_refusal(result))
+        raise OwnerAccountGone(privileged_helper_calls.gridbridge_as_user_error_text(result))
     result.checked()
 
 

@@ -62,7 +62,7 @@ class Site:
             held=held,
             script=script.encode(),
         )
-        return self.database.add(request, "me")
+        return self.database.add_job(request, "me")
 
     def add_noting(self) -> int:
         """Add a job that writes its id to the file `ran`."""
@@ -74,7 +74,7 @@ class Site:
 
     def look(self) -> None:
         """Do what each command of the program does before and after its verb."""
-        self.database.account_for_lost()
+        self.database.settle_lost_jobs()
         embedded_job_keeper.start_embedded_keeper_if_needed(self.database)
 
     def end(self, job: int) -> EmbeddedJobEnd:
@@ -82,7 +82,7 @@ class Site:
 
         def ended() -> tuple[str, EmbeddedJobEnd] | None:
             self.look()
-            return self.database.end_of(job)
+            return self.database.job_end(job)
 
         return until(ended, f"job {job} to end")[1]
 
@@ -99,7 +99,7 @@ class Site:
 
     def until_running(self, job: int) -> int:
         """Wait until a job runs, and return its process id."""
-        return until(lambda: self.database.job(job).pid, f"job {job} to run")
+        return until(lambda: self.database.live_job(job).pid, f"job {job} to run")
 
     def keeper_of(self, job: int) -> int:
         """Return the process id of a job's keeper, the parent of the job's first process."""
@@ -111,10 +111,10 @@ class Site:
         """Kill a job's keeper, and wait until the keeper's lock is free."""
         pid = self.keeper_of(job)
         os.kill(pid, signal.SIGKILL)
-        until(lambda: not self.database.keepers.is_kept(job), "the keeper's lock to be free")
+        until(lambda: not self.database.keepers.is_job_locked(job), "the keeper's lock to be free")
 
     def empty(self) -> None:
         """Delete all jobs."""
-        for job in self.database.jobs():
+        for job in self.database.live_jobs():
             self.run("delete", str(job.id))
-        until(lambda: self.look() or not self.database.jobs(), "all jobs to be gone")
+        until(lambda: self.look() or not self.database.live_jobs(), "all jobs to be gone")

@@ -23,8 +23,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
     """Return a cluster with four slots, in which no job starts by itself."""
     made = Site(tmp_path, slots=4)
     yield made
-    for job in made.database.jobs():  # some are noted as running, by a process that is over
-        made.database.remove(job)
+    for job in made.database.live_jobs():  # some are noted as running, by a process that is over
+        made.database.remove_job(job)
     made.empty()
 
 
@@ -41,21 +41,21 @@ def add(site: Site, tasks: int = 0, *, slots: int = 1, yields: bool = False) -> 
         tasks=tasks,
         yields=yields,
     )
-    return site.database.add(request, "me")
+    return site.database.add_job(request, "me")
 
 
 def run_all(site: Site) -> list[EmbeddedJob]:
     """Record jobs as running, by a process that has ended, while slots are free."""
     started = []
-    while job := site.database.next_to_start():
-        site.database.set(job.id, pid=2**22 + 1, birth="over", started_at=float(job.id))
+    while job := site.database.next_startable_job():
+        site.database.update_job(job.id, pid=2**22 + 1, birth="over", started_at=float(job.id))
         started.append(job)
     return started
 
 
 def told(site: Site) -> list[int]:
     """Return the indices of the preempted tasks."""
-    return [job.place for job in site.database.jobs() if job.way_at]
+    return [job.place for job in site.database.live_jobs() if job.way_at]
 
 
 @pytest.fixture
@@ -69,9 +69,9 @@ def signals(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_preemptible_tasks_start_last_and_do_not_count_as_waiting(site: Site) -> None:
     array = add(site, 5, yields=True)
     ordinary = [add(site), add(site)]
-    waiting = site.database.waiting
+    waiting = site.database.waiting_job_count
     started = [job.id for job in run_all(site)]
-    yielding = site.database.yielding
+    yielding = site.database.preemptible_slots
 
     assert waiting == 2
     assert started == [*ordinary, array, array + 1]
@@ -113,9 +113,9 @@ def test_only_a_deleted_task_that_a_signal_ended_counts_as_killed(
     site: Site, deleting: int, end: EmbeddedJobEnd, why: str
 ) -> None:
     array = add(site, 1)
-    job = site.database.job(array)._replace(deleting=deleting)
+    job = site.database.live_job(array)._replace(deleting=deleting)
 
-    assert EmbeddedWalltimeAndPreemption(site.database, job, 0).judge(job, end).killed_for == why
+    assert EmbeddedWalltimeAndPreemption(site.database, job, 0).add_kill_reason(job, end).killed_for == why
 
 
 def test_a_keeper_survives_a_locked_database(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,11 +123,11 @@ def test_a_keeper_survives_a_locked_database(site: Site, monkeypatch: pytest.Mon
     def locked(number: int = 0) -> list[EmbeddedJob]:
         raise sqlite3.OperationalError(f"database is locked: {number}")
 
-    job = site.database.job(add(site, 1, yields=True))
+    job = site.database.live_job(add(site, 1, yields=True))
     watched = EmbeddedWalltimeAndPreemption(site.database, job, 0)
     with monkeypatch.context() as patch:
-        patch.setattr(site.database, "jobs", locked)
-        watched.look()
+        patch.setattr(site.database, "live_jobs", locked)
+        watched.kill_if_due()
 
 
 @pytest.mark.parametrize("words", ["--tasks=-1", "--tasks=100001", "--walltime=-5"])
@@ -141,13 +141,13 @@ def test_an_invalid_array_request_is_refused_in_one_line(site: Site, words: str)
 
 def test_an_array_keeps_its_script_until_its_last_task_is_removed(site: Site) -> None:
     array = add(site, 2)
-    first, second = site.database.tasks(array)
-    site.database.remove(first)
-    script = site.database.script(second)
-    site.database.remove(second)
+    first, second = site.database.live_array_tasks(array)
+    site.database.remove_job(first)
+    script = site.database.job_script(second)
+    site.database.remove_job(second)
 
     assert script == b"exit 0\n"
-    assert site.database._number("SELECT count(*) FROM script") == 0
+    assert site.database._select_number("SELECT count(*) FROM script") == 0
 
 
 @pytest.mark.killing
@@ -156,7 +156,7 @@ def test_a_killed_array_submission_adds_all_tasks_or_none(site: Site, step: int)
         name = f"gc.alpha.{after}.1"
         words = ("submit", f"--name={name}", "--held", "--tasks=3")
         is_killed = site.run_killed(after, *words, stdin="exit 0\n")
-        jobs = site.database.jobs(name=name)
+        jobs = site.database.live_jobs(name=name)
         assert len(jobs) in ((0, 3) if is_killed else (3,)), (after, jobs)
         if not is_killed:
             break
@@ -171,8 +171,8 @@ def test_a_killed_array_command_can_be_repeated(site: Site, verb: str, step: int
         is_killed = site.run_killed(after, verb, str(array))
         done = site.run(verb, str(array))
         assert done.returncode in (0, os.EX_NOINPUT)
-        until(lambda number=array: not site.database.tasks(number), "its tasks to be gone")
-        ends = len(site.database.ends_of(array))
+        until(lambda number=array: not site.database.live_array_tasks(number), "its tasks to be gone")
+        ends = len(site.database.array_task_ends(array))
         assert ends == (3 if verb == "release-array" else 0), (after, ends)
         if not is_killed:
             break

@@ -42,7 +42,7 @@ def test_jobs_start_in_order_and_no_small_job_overtakes_a_large_job(site: Site) 
     narrow = site.add(f"echo $JOB_ID >>{site.ran}\n")
     site.look()
     site.until_running(first)
-    waited = stays(lambda: site.database.used, for_s=0.5)
+    waited = stays(lambda: site.database.used_slots, for_s=0.5)
     (site.path / "go").touch()
     site.end(wide)
     site.end(narrow)
@@ -53,7 +53,7 @@ def test_jobs_start_in_order_and_no_small_job_overtakes_a_large_job(site: Site) 
 def test_a_keeper_starts_the_next_waiting_job_itself(site: Site) -> None:
     jobs = [site.add_noting() for _ in range(8)]
     site.look()
-    until(lambda: not site.database.jobs(), "all jobs to have ended")
+    until(lambda: not site.database.live_jobs(), "all jobs to have ended")
 
     assert sorted(site.ran.read_text().split()) == sorted(map(str, jobs))
 
@@ -61,7 +61,7 @@ def test_a_keeper_starts_the_next_waiting_job_itself(site: Site) -> None:
 def test_additional_slots_start_additional_jobs(site: Site) -> None:
     jobs = [site.add(WAITING) for _ in range(4)]
     site.look()
-    until(lambda: site.database.used == 2, "two jobs to run")
+    until(lambda: site.database.used_slots == 2, "two jobs to run")
     site.run("create", "--slots=4")
 
     for job in jobs:
@@ -72,7 +72,7 @@ def test_additional_slots_start_additional_jobs(site: Site) -> None:
 def test_a_job_with_an_impossible_number_of_slots_is_refused(site: Site, slots: int) -> None:
     answer = submit.submit_held_job(reach(site), SPEC.but(pe="smp", slots=slots))
 
-    assert (answer.result, site.database.jobs()) == (JobSubmissionOutcome.REFUSED, [])
+    assert (answer.result, site.database.live_jobs()) == (JobSubmissionOutcome.REFUSED, [])
 
 
 def test_a_job_inherits_no_environment_from_the_caller(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,13 +133,13 @@ def test_a_job_that_cannot_start_enters_error_state_and_frees_its_slot(
     site: Site, broken: dict[str, bytes], error: str
 ) -> None:
     job = site.add("exit 0\n", slots=2)
-    with site.database.change():
-        site.database.set(job, **broken)
+    with site.database.write_transaction():
+        site.database.update_job(job, **broken)
     after = site.add_noting()
     site.look()
     site.end(after)
 
-    found = site.database.job(job)
+    found = site.database.live_job(job)
     assert (found.letters, found.error, found.pid) == ("Eqw", error, 0)
     assert status.query_job_details(reach(site), job)[0].errors == (error,)
 
@@ -148,11 +148,11 @@ def test_a_job_with_a_fifo_as_output_does_not_block_other_jobs(site: Site) -> No
     """Opening a FIFO without a reader blocks for ever while the database is locked."""
     os.mkfifo(site.path / "fifo")
     job = site.add("exit 0\n")
-    with site.database.change():
-        site.database.set(job, output=str(site.path / "fifo"))
+    with site.database.write_transaction():
+        site.database.update_job(job, output=str(site.path / "fifo"))
     site.end(site.add_noting())
 
-    assert site.database.job(job).error.startswith("No such device or address")
+    assert site.database.live_job(job).error.startswith("No such device or address")
 
 
 def test_thousands_of_waiting_jobs_are_listed_quickly(site: Site) -> None:
@@ -195,7 +195,7 @@ def test_a_submission_on_a_full_disk_fails_and_keeps_existing_jobs(site: Site) -
     argv = ("prlimit", "--fsize=0", *PROGRAM, site.folder, "submit")
     done = subprocess.run(argv, input=b"exit 0\n", capture_output=True, check=False)
 
-    assert (done.returncode, [job.id for job in site.database.jobs()]) == (os.EX_TEMPFAIL, [kept])
+    assert (done.returncode, [job.id for job in site.database.live_jobs()]) == (os.EX_TEMPFAIL, [kept])
 
 
 def test_a_database_of_a_newer_version_is_refused(site: Site) -> None:

@@ -54,7 +54,7 @@ def test_a_killed_command_can_be_repeated(site: Site, verb: str, step: int) -> N
         job = site.add("exit 0\n", held=verb in ("release", "resume"))
         is_killed = site.run_killed(after, verb, str(job))
         done = site.run(verb, str(job))
-        found = [each.letters for each in site.database.jobs(job)]
+        found = [each.letters for each in site.database.live_jobs(job)]
         assert ("".join(found), done.returncode in (0, os.EX_NOINPUT)) == (letters[verb], True)
         if not is_killed:
             break
@@ -66,7 +66,7 @@ def test_a_killed_submission_adds_the_whole_job_or_nothing(site: Site, step: int
         name = f"gb.alpha.{after}.0.1"
         script = f'echo "$JOB_ID" >>{site.ran}\n'
         is_killed = site.run_killed(after, "submit", f"--name={name}", "--held", stdin=script)
-        jobs = [job.id for job in site.database.jobs(name=name)]
+        jobs = [job.id for job in site.database.live_jobs(name=name)]
         assert len(jobs) in ((0, 1) if is_killed else (1,)), (after, jobs)
         for job in jobs:
             site.run("release", str(job))
@@ -84,7 +84,7 @@ def test_a_job_without_keeper_is_reported_and_keeps_its_slot(site: Site) -> None
 
     listed = site.run("list", f"--job={job}").stdout
     assert ("state=r\n" in listed, "message=the keeper process died" in listed) == (True, True)
-    assert (site.database.end_of(job), site.times_run(later)) == (None, 0)
+    assert (site.database.job_end(job), site.times_run(later)) == (None, 0)
 
 
 def test_a_job_without_keeper_ends_without_exit_status_or_signal(site: Site) -> None:
@@ -112,7 +112,7 @@ def test_a_job_without_keeper_can_be_suspended_resumed_and_deleted(site: Site, i
         size = ticks.stat().st_size
         site.run("resume", str(job))
         until(lambda: ticks.stat().st_size > size, "the job to go on")
-    pid = site.database.job(job).pid
+    pid = site.database.live_job(job).pid
     site.run("delete", str(job))
 
     assert site.end(job).reason == LOST
@@ -139,7 +139,7 @@ def test_simultaneous_keepers_run_each_job_once_within_the_slots(tmp_path: Path)
     keepers = [subprocess.Popen([*PROGRAM, site.folder, "keep"]) for _ in range(6)]
     for each in keepers:
         each.wait(60)
-    until(lambda: not site.database.jobs(), "all jobs to have ended")
+    until(lambda: not site.database.live_jobs(), "all jobs to have ended")
 
     lines = log.read_text().split()
     at_once = [lines[:n].count("+") - lines[:n].count("-") for n in range(len(lines))]
@@ -149,13 +149,13 @@ def test_simultaneous_keepers_run_each_job_once_within_the_slots(tmp_path: Path)
 
 def test_repeated_kills_leave_each_job_run_once_or_reported_as_lost(site: Site) -> None:
     jobs = [site.add(f"sleep 0.02; echo $JOB_ID >>{site.ran}\n") for _ in range(30)]
-    while site.database.jobs():
+    while site.database.live_jobs():
         site.run("list")
-        for job in site.database.jobs():
-            if job.pid and job.id % 3 == 0 and site.database.keepers.is_kept(job.id):
+        for job in site.database.live_jobs():
+            if job.pid and job.id % 3 == 0 and site.database.keepers.is_job_locked(job.id):
                 kill_parent(job.pid)
 
-    ends = {job: site.database.end_of(job) for job in jobs}
+    ends = {job: site.database.job_end(job) for job in jobs}
     for job, told in ends.items():
         assert told
         lost = told[1].reason == LOST

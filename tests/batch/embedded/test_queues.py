@@ -22,24 +22,24 @@ AWAY = "transfer-beta"
 def site(tmp_path: Path) -> Iterator[Site]:
     """Return a cluster with one own slot and two slots in a transfer queue; no job is started."""
     made = Site(tmp_path, slots=1)
-    made.database.put_queue(EmbeddedTransferQueue(AWAY, 2, str(tmp_path), "beta", 3))
+    made.database.save_transfer_queue(EmbeddedTransferQueue(AWAY, 2, str(tmp_path), "beta", 3))
     yield made
-    for job in made.database.jobs():  # its process may be this one, as `start` notes it
-        made.database.remove(job)
+    for job in made.database.live_jobs():  # its process may be this one, as `start` notes it
+        made.database.remove_job(job)
     made.empty()
 
 
 def add(site: Site, slots: int = 1, queue: str = "") -> int:
     request = EmbeddedJobRequest("job", "", "/bin/sh", "/", "/dev/null", slots, False, b"", queue)
-    return site.database.add(request, "me")
+    return site.database.add_job(request, "me")
 
 
 def start(site: Site, opened: tuple[str, ...] = (AWAY,)) -> tuple[int, str] | None:
     """Record the next startable job as running; return its id and queue."""
-    job = site.database.next_to_start(opened)
+    job = site.database.next_startable_job(opened)
     if job is None:
         return None
-    site.database.set(job.id, pid=os.getpid(), at=job.at)
+    site.database.update_job(job.id, pid=os.getpid(), at=job.at)
     return job.id, job.at
 
 
@@ -70,10 +70,10 @@ def test_a_pinned_job_starts_only_in_its_queue_until_it_is_unpinned(site: Site) 
     job = add(site)
     site.run("hold", str(job))
     site.run("pin", str(job), f"--queue={AWAY}")
-    site.database.set(job, held=0)
-    pinned = site.database.next_to_start((AWAY,))
-    site.database.set(job, pinned="")
-    free = site.database.next_to_start((AWAY,))
+    site.database.update_job(job, held=0)
+    pinned = site.database.next_startable_job((AWAY,))
+    site.database.update_job(job, pinned="")
+    free = site.database.next_startable_job((AWAY,))
 
     assert (pinned and pinned.at, free and free.at) == (AWAY, "")
 
@@ -121,7 +121,7 @@ def test_an_invalid_command_is_refused_in_one_line_and_changes_no_job(
 
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (status, "", 1)
     assert told in done.stderr
-    assert [(each.id, each.held) for each in site.database.jobs()] == [(job, 0)]
+    assert [(each.id, each.held) for each in site.database.live_jobs()] == [(job, 0)]
 
 
 @pytest.mark.parametrize("words", ["list --job", "ended"])
@@ -147,7 +147,7 @@ def test_load_sensor_values_open_and_close_a_transfer_queue(site: Site, values: 
     sensor = site.path / "sensor"
     sensor.write_text(f"#!/bin/sh\nread -r _ && printf 'begin\\n{report}end\\n'\n")
     sensor.chmod(0o755)
-    site.database.set(add(site), pid=os.getpid())  # its own slot is taken
+    site.database.update_job(add(site), pid=os.getpid())  # its own slot is taken
     add(site)
     opened = embedded_job_start.open_embedded_transfer_queues(site.database)
 
@@ -170,7 +170,7 @@ def test_a_database_of_an_earlier_version_is_upgraded(tmp_path: Path, monkeypatc
 
     with sqlite3.connect(tmp_path / "jobs.db") as file:
         columns = [row[1] for row in file.execute("PRAGMA table_info(script)")]
-    assert (columns, database.jobs()) == (["job", "text", "words"], [])
+    assert (columns, database.live_jobs()) == (["job", "text", "words"], [])
 
 
 def test_a_job_request_of_an_embedded_cluster_is_empty(site: Site) -> None:

@@ -34,7 +34,7 @@ def _cell() -> CellRequestsAndResources:
 
 
 def test_only_consumables_and_exclusive_resources_are_queried() -> None:
-    assert {"slots", "lic", "mem", "boot", "alone"} == {*TABLE.names}
+    assert {"slots", "lic", "mem", "boot", "alone"} == {*TABLE.queried_names}
 
 
 def test_equal_requests_of_startable_jobs_are_listed_once(cell: CellRequestsAndResources) -> None:
@@ -105,5 +105,5 @@ def test_consumable_amounts_are_parsed(text: str, amount: float | None) -> None:
 
 
 def test_a_consumable_per_job_is_not_multiplied_by_slots() -> None:
-    assert TABLE.amounts((("boot", "2"), ("mem", "1G"), ("arch", "x")), 4) == {"boot": 2, "mem": 4 * G}
-    assert TABLE.others((("boot", "2"), ("arch", "x"))) == (("arch", "x"),)
+    assert TABLE.requested_amounts((("boot", "2"), ("mem", "1G"), ("arch", "x")), 4) == {"boot": 2, "mem": 4 * G}
+    assert TABLE.other_requests((("boot", "2"), ("arch", "x"))) == (("arch", "x"),)

@@ -92,7 +92,7 @@ def test_tasks_of_best_effort_queues_are_not_listed() -> None:
     )
 
     found = task_rescheduling.parse_tasks_on_hosts(told)
-    assert [(one.name, one.slots) for one in found["n1"]] == [("1.3", 2), ("2", 1)]
+    assert [(one.qmod_task_id, one.slots) for one in found["n1"]] == [("1.3", 2), ("2", 1)]
     assert found["n2"] == ()
 
 

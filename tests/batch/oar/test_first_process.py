@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.oar import oar_commands
-from gridbridge.batch.oar.submit import write_job_file
+from gridbridge.batch.oar.submit import oar_job_file_contents
 from gridbridge.model.job_request import JobRequest, JobSpec
 from tests.contract.waiting import stays, until
 
@@ -47,7 +47,7 @@ class Node:
         """Write the file that a job, or each of `tasks` array tasks, runs."""
         known = {"cwd": cwd or str(self.work), "script": script.encode(), "tasks": tasks}
         spec = JobSpec(transfer="gb.alpha.12.0.1", request=JobRequest(), **known)
-        self.file.write_bytes(write_job_file(spec, tells=tells))
+        self.file.write_bytes(oar_job_file_contents(spec, tells=tells))
 
     def launch(self, **environment: str) -> "subprocess.Popen[bytes]":
         """Start the file's job as OAR does."""

@@ -101,7 +101,7 @@ def test_jobs_are_ordered_by_job_id() -> None:
     ],
 )
 def test_oar_states_and_events_become_state_letters(state: str, events: tuple[str, ...], letters: str) -> None:
-    assert job(*events, state=state).known.text == letters
+    assert job(*events, state=state).job_state.text == letters
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_oar_states_and_events_become_state_letters(state: str, events: tuple[st
     ids=["submitted", "held again", "deleted"],
 )
 def test_a_held_job_is_new_until_it_is_released_or_deleted(events: tuple[str, ...], is_new: bool) -> None:
-    assert job(*events, state="Hold").is_new == is_new
+    assert job(*events, state="Hold").is_held_since_submission == is_new
 
 
 @pytest.mark.parametrize(
