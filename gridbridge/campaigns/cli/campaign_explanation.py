@@ -26,7 +26,7 @@ from gridbridge.model.published_status_and_reports import number_with_noun
 
 SENTENCES = {
     TaskSentOrUnsentCause.SENT: "{sent_there}; {were_free}{ratio}",
-    TaskSentOrUnsentCause.NO_ANSWER: "the cluster did not answer{since}; tasks are sent there after it answers",
+    TaskSentOrUnsentCause.NO_ANSWER: "the cluster did not answer{since}; tasks are sent there after the cluster answers",
     TaskSentOrUnsentCause.DROPPED: "gridbridge.toml no longer has this cluster, so no task is sent there",
     TaskSentOrUnsentCause.CLOSED: "the cluster is closed to the campaign by {code}{what}; {cure}",
     TaskSentOrUnsentCause.PREPARING: ("the campaign's prologue or epilogue must end there before tasks are sent"),
@@ -42,7 +42,7 @@ SENTENCES = {
     ),
     TaskSentOrUnsentCause.KEPT_OFF: (
         "the remaining tasks failed there before, and wait for a cluster at which they did not"
-        " fail; if no such cluster is open they are sent there again, except tasks that overran their"
+        " fail; if no such cluster is open the tasks are sent there again, except tasks that overran their"
         " walltime (griddel -j CAMPAIGN.TASK cancels a task)"
     ),
     TaskSentOrUnsentCause.FULL: (
@@ -51,7 +51,7 @@ SENTENCES = {
     TaskSentOrUnsentCause.WAITING_THERE: (
         "{were_free}, for which {others_wait} ({waiting} of this campaign); after their start this campaign is next"
     ),
-    TaskSentOrUnsentCause.JOB_RATIO: ("{were_free}{ratio}, so {enough}; the job ratio rises when they start"),
+    TaskSentOrUnsentCause.JOB_RATIO: ("{were_free}{ratio}, so {enough}; the job ratio rises when these tasks start"),
     TaskSentOrUnsentCause.ELSEWHERE: "all tasks that could be sent went to other clusters",
     TaskSentOrUnsentCause.OTHERS_FIRST: "{were_free}, which {others}",
 }
@@ -142,7 +142,7 @@ def _explain_from_last_cycle(
 ) -> CampaignExplanation:
     events = tuple(event for event in campaign_client.published_events(folder) if not event.closed_at)
     if not does_wait or campaign.state is not CampaignState.IN_TREATMENT:
-        subject = f"campaign {campaign.number}" if task else "it"
+        subject = f"campaign {campaign.number}" if task else "the campaign"
         places = ", ".join(campaign.ending_at)
         ending = f"{subject} is being cancelled: tasks at {places} have not ended yet" if places else ""
         state = ending or STATES.get(campaign.state, "").format(who=subject)
@@ -230,15 +230,15 @@ def _describe_open_events(campaign: ShownCampaign, events: Iterable[CampaignEven
 def _describe_task_state(task: PublishedCampaignTask) -> str:
     again = f" (attempt {task.attempt} ended as {task.outcome})" if task.attempt else ""
     if task.is_waiting:
-        return f"it waits to be sent{again}"
+        return f"the task waits to be sent{again}"
     if not task.attempt:
-        return "it was dropped: the campaign ended before it was sent"
+        return "the task was dropped: the campaign ended first"
     unknown = "never submitted" if task.has_ended else "not submitted yet"
     job = f"job {task.job_id}, task {task.place}" if task.job_id else unknown
     if not task.has_ended:
-        return f"it was sent to {task.cluster}: {job}"
+        return f"the task was sent to {task.cluster}: {job}"
     ended = f", exit status {task.exit_status}" if task.exit_status is not None else ""
-    return f"it ended at {task.cluster} ({job}): {task.word}{ended}"
+    return f"the task ended at {task.cluster} ({job}): {task.word}{ended}"
 
 
 def _describe_task_attempts(campaign: ShownCampaign, task: PublishedCampaignTask) -> Iterator[str]:
@@ -259,4 +259,4 @@ def _describe_task_attempts(campaign: ShownCampaign, task: PublishedCampaignTask
 
 
 def _describe_run_time_before_copy(beyond_s: int | None) -> str:
-    return f": when it was made, the task had run longer than {beyond_s} s" if beyond_s else ""
+    return f", made after the task had run longer than {beyond_s} s" if beyond_s else ""

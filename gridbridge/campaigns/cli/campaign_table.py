@@ -50,7 +50,7 @@ def campaign_end_forecast_text(campaign: ShownCampaign) -> str:
         return f"{campaign.failed} of {number_with_noun(campaign.ended, 'task')} that ended failed"
     times = (campaign.p50_at, campaign.p90_at)
     p50, p90 = ("unknown" if at is None else f"{at.astimezone():{MOMENT}}" for at in times)
-    return f"forecast of its end: {p50} (P50), {p90} (P90)"
+    return f"forecast of the end: {p50} (P50), {p90} (P90)"
 
 
 def end_forecast_error_text(forecast_errors: ShownForecastErrors) -> str:

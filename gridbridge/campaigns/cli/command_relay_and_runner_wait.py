@@ -137,7 +137,7 @@ def _move_fetched_files(source: str, to: str) -> None:
 
 
 SOON_S = 5.0  # time in which a runner with --loop answers
-WAITING = f"waiting for gridbridge-runner, {ANSWER_S:g} s at most (from cron it comes once a minute)"
+WAITING = f"waiting for gridbridge-runner, {ANSWER_S:g} s at most (cron starts the runner once a minute)"
 TAKEN = f"gridbridge-runner took the request and has not answered; waiting on, {TAKEN_S:g} s at most"
 
 

@@ -21,15 +21,15 @@ SAID = {
 NOT_DONE = {
     CampaignOwnerRequestReply.UNKNOWN: "no campaign has this id",
     CampaignOwnerRequestReply.NOT_THEIRS: "owned by another user",
-    CampaignOwnerRequestReply.NOT_ROOTS: "only root may abandon it",
-    CampaignOwnerRequestReply.NOT_CANCELLED: "it is not cancelled; cancel it first",
-    CampaignOwnerRequestReply.NOT_PAUSED: "it is not paused",
-    CampaignOwnerRequestReply.PAUSED: "it is paused",
-    CampaignOwnerRequestReply.TERMINATED: "it has ended",
-    CampaignOwnerRequestReply.CANCELLED: "it is cancelled",
-    CampaignOwnerRequestReply.NOT_ENDED: "it has not ended; cancel it, and wait for its end",
-    CampaignOwnerRequestReply.NO_TASK: "it has no such task",
-    CampaignOwnerRequestReply.TASK_ENDED: "that task has ended",
+    CampaignOwnerRequestReply.NOT_ROOTS: "only root may abandon a campaign",
+    CampaignOwnerRequestReply.NOT_CANCELLED: "the campaign is not cancelled; cancel the campaign first",
+    CampaignOwnerRequestReply.NOT_PAUSED: "the campaign is not paused",
+    CampaignOwnerRequestReply.PAUSED: "the campaign is paused",
+    CampaignOwnerRequestReply.TERMINATED: "the campaign has ended",
+    CampaignOwnerRequestReply.CANCELLED: "the campaign is cancelled",
+    CampaignOwnerRequestReply.NOT_ENDED: "the campaign has not ended; cancel the campaign, and wait for its end",
+    CampaignOwnerRequestReply.NO_TASK: "the campaign has no such task",
+    CampaignOwnerRequestReply.TASK_ENDED: "the task has ended",
 }
 
 

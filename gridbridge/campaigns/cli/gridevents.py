@@ -23,12 +23,12 @@ from gridbridge.state.published_json import to_json_types
 NOT_DONE = {
     CampaignOwnerRequestReply.UNKNOWN: "no event has this id",
     CampaignOwnerRequestReply.NOT_THEIRS: "owned by another user",
-    CampaignOwnerRequestReply.CLOSED: "it is closed",
-    CampaignOwnerRequestReply.CANCELLED: "its campaign is cancelled",
+    CampaignOwnerRequestReply.CLOSED: "the event is closed",
+    CampaignOwnerRequestReply.CANCELLED: "the event's campaign is cancelled",
     CampaignOwnerRequestReply.NOT_AGAIN: "a black hole's event (SINK) stays open until -f confirms the results",
     CampaignOwnerRequestReply.FILE_REFUSED: "root refused the campaign's file, so its tasks are not retried;"
     " gridsub --retry-failed submits them again",
-    CampaignOwnerRequestReply.ONE_TRY: "a test campaign sends one task to each cluster: submit it again",
+    CampaignOwnerRequestReply.ONE_TRY: "a test campaign sends one task to each cluster: submit the campaign again",
     CampaignOwnerRequestReply.NOT_TAKEN_UP: ("root did not reopen the campaign; the runner's log says why"),
 }
 
@@ -159,7 +159,7 @@ def print_events(
         for word in words:
             output_and_errors.print_line(f"  {word}")
         if folder := campaign_client.failed_start_directory(event):
-            output_and_errors.print_line(f"its exec_directory at {event.cluster}: {folder}")
+            output_and_errors.print_line(f"exec_directory at {event.cluster}: {folder}")
         if not event.closed_at and (cure := _describe_event_cure(event)):
             output_and_errors.print_line(cure)
 
@@ -179,7 +179,7 @@ def _describe_event_cure(event: CampaignEvent) -> str:
 
 def _event_table_row(event: CampaignEvent, states: Mapping[int, CampaignState]) -> tuple[str, ...]:
     is_tried = event.until and not event.closed_at and event.code not in OF_LOST_TASKS
-    again = f"; it is tried again at {event.until.astimezone():{MOMENT}}" if event.until and is_tried else ""
+    again = f"; the next try is at {event.until.astimezone():{MOMENT}}" if event.until and is_tried else ""
     state = "closed" if event.closed_at else "open"
     campaign = str(event.campaign or "-")
     return (

@@ -58,7 +58,7 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     for cluster, tasks in sorted(Counter(task.cluster for task in ended if task.is_suspect).items()):
         output_and_errors.print_error(
             f"gridfetch: {cluster} is a black hole (SINK): check the results of its {number_with_noun(tasks, 'task')}"
-            f" (gridstat {number} -f marks them; if they are right: gridevents -c {number} -f)"
+            f" (gridstat {number} -f marks them; if the results are right: gridevents -c {number} -f)"
         )
     return REFUSED if any(result.problem for result in results) else 0
 

@@ -14,9 +14,9 @@ from gridbridge.model.campaigns.notification_subscriptions import NotificationCh
 from gridbridge.model.published_status_and_reports import replace_control_characters
 
 NOT_DONE = {
-    CampaignOwnerRequestReply.UNKNOWN: "there is no such subscription; gridnotify -l lists yours",
+    CampaignOwnerRequestReply.UNKNOWN: "no such subscription; gridnotify -l lists yours",
     CampaignOwnerRequestReply.NO_WAY: "the site does not offer this channel: see [notifications] of gridbridge.toml",
-    CampaignOwnerRequestReply.TOO_MANY: "you have 20 subscriptions, which is the most",
+    CampaignOwnerRequestReply.TOO_MANY: "you have 20 subscriptions, the largest allowed number",
     CampaignOwnerRequestReply.WRONG: "the service refuses this subscription",
 }
 NO_PROGRAM = "you can't execute {} on this host; the transfer host, which runs the program, needs it"

@@ -141,7 +141,7 @@ def _print_task_or_task_output(
 def _plot_campaign_task_ends(shown: ShownCampaign, path: str, view: GridstatOutputFormat) -> None:
     ends = campaign_client.task_end_times_and_clusters(shown, view.folder)
     if not ends:
-        raise NoSuchCampaignOrTask(f"campaign {shown.number}: none of its tasks has ended yet")
+        raise NoSuchCampaignOrTask(f"campaign {shown.number}: no task has ended yet")
     band = (shown.p50_at, shown.p90_at) if shown.p50_at and shown.p90_at else ()
     _import_progress_display().write_campaign_progress_plot(shown, ends, datetime.now(UTC), band, path)
     output_and_errors.print_line(path)
@@ -304,9 +304,9 @@ def _find_option_conflict(options: Mapping[str, Any]) -> str:
     has_no_table = of_task or any(options[option] for option in ("is_events", "is_jdl", "picture"))
     wrong = (
         (len(numbers) > 1, "give one campaign: ID or -c ID"),
-        (of_task and options["job"] is None, "-C, -O and -E are of one task: gridstat -j 12.0 -O"),
+        (of_task and options["job"] is None, "-C, -O and -E need one task: gridstat -j 12.0 -O"),
         (of_task > 1, "give one of -C, -O and -E, not several"),
-        (of_one and not numbers, f"{OF_ONE} and --plot are of one campaign: gridstat 12 -f"),
+        (of_one and not numbers, f"{OF_ONE} and --plot need one campaign: gridstat 12 -f"),
         (of_one + options["is_watch"] > 1, f"give one of {OF_ONE}, --plot and --watch, not several"),
         (options["is_watch"] and is_table, "--watch goes without --json and --csv"),
         (options["is_csv"] and has_no_table, "--csv goes without -e, -J, --plot, -C, -O and -E"),

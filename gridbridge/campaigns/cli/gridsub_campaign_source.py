@@ -55,7 +55,7 @@ def campaign_of_failed_tasks(
     failed_tasks = [task for task in tasks if task.outcome is not TaskAttemptOutcome.UNWANTED]
     header, parameters = campaign_files_of_owners.read_own_campaign_file(number, folder, is_run=True)
     if not failed_tasks:
-        raise ConfigError((f"campaign {number}: no task of it has failed",))
+        raise ConfigError((f"campaign {number}: no task has failed",))
     before = model_value_from_json(header, Jdl)
     jdl = replace(before, type=CampaignType(type_)) if type_ else before
     return ParsedJdl(jdl=jdl, parameters=tuple(parameters[task.number] for task in failed_tasks))
@@ -84,7 +84,7 @@ def decode_jdl_from_login_node(data: bytes) -> ParsedJdl:
     try:
         return ParsedJdl(jdl=model_value_from_json(json.loads(first), Jdl), parameters=tuple(lines[:-1]))
     except Exception as error:  # the data is untrusted
-        raise ConfigError((f"standard input: not what gridsub sends: {error!r:.200}",)) from error
+        raise ConfigError((f"standard input: not the data that gridsub sends: {error!r:.200}",)) from error
 
 
 def _configured_cluster_kinds(path: str) -> dict[str, ClusterKind]:
@@ -244,7 +244,7 @@ def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_ch
     campaign = campaign_client.find_published_campaign(number)
     if campaign and not campaign.state.is_alive:
         campaign_files_of_owners.require_own_campaign(number)
-        raise CampaignSubmissionRefusal(f"campaign {number} is {campaign.state}; submit the rest as a new campaign")
+        raise CampaignSubmissionRefusal(f"campaign {number} is {campaign.state}; submit the tasks as a new campaign")
     path = "/dev/stdin" if file == STANDARD_INPUT else file
     try:
         parsed, new = campaign_with_added_tasks(number, path, text)

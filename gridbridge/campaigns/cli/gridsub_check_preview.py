@@ -34,7 +34,7 @@ BESTEFFORT = "gb-be"  # prefix of the names of best-effort queues
 NEVER = datetime.max.replace(tzinfo=UTC)  # a previewed campaign counts as submitted last, at this time
 NOWHERE = "for ever: no cluster of the campaign has what its tasks request"
 SPREAD = (
-    "{}: its parallel environments are not known yet, so a task's slots may lie on other hosts"
+    "{}: the parallel environments are not known yet, so a task's slots may lie on other hosts"
     " than requested; key pe chooses an environment"
 )
 
@@ -209,7 +209,7 @@ def _describe_cluster_preview(cluster: CampaignPreviewAtCluster) -> str:
         state = "drained" if cluster.is_drained else "under stress"
         return f"{cluster.cluster}: no task goes there while the cluster is {state}"
     if cluster.free_slots is None:
-        return f"{cluster.cluster}: its free slots are not known yet"
+        return f"{cluster.cluster}: the free slots are not known yet"
     free, tasks = (number_with_noun(cluster.free_slots, "free slot"), number_with_noun(cluster.tasks, "task"))
     when = "once its prologue has ended there" if cluster.has_prologue else "now"
     return f"{cluster.cluster}: {free}, {tasks} would go there {when}"

@@ -91,11 +91,11 @@ class AddedTasksIntake:
         if campaign.uid != new_file.uid:
             return f"{name} is owned by another user"
         if not campaign.state.is_alive:
-            return f"{name} is {campaign.state}; submit the rest as a new campaign"
+            return f"{name} is {campaign.state}; submit the tasks as a new campaign"
         if campaign.jdl.type is CampaignType.TEST:
             return f"{name} is a test campaign, which sends one task to each cluster"
         if not new_file.tasks or campaign.tasks + new_file.tasks > MOST_TASKS:
             return f"{name} has {number_with_noun(campaign.tasks, 'task')}; expected 1 to {MOST_TASKS} in all"
         if self._parts.last_part_number(campaign.number) >= MOST_PARTS:
-            return f"{name} got tasks {MOST_PARTS} times; submit the rest as a new campaign"
+            return f"{name} got tasks {MOST_PARTS} times; submit the tasks as a new campaign"
         return self._judge(new_file, campaign)

@@ -70,7 +70,7 @@ def parse_host_conditions(value: object) -> str:
         raise ValueError("too many conditions")
     condition = _parse_joined_conditions(tokens, ",")
     if tokens:
-        raise ValueError("it can't be read")
+        raise ValueError("unreadable condition")
     return ALL.join(ANY.join(clause) for clause in condition(False))
 
 
@@ -85,7 +85,7 @@ def _split_into_tokens(text: str) -> Iterator[str | Condition]:
     while at < end:
         match = TOKEN.match(text, at, end)
         if not match:
-            raise ValueError("it can't be read")
+            raise ValueError("unreadable condition")
         at = match.end()
         joined = match["join"] or match["comma"] or ""
         yield match["word"] or joined.upper() or _condition_of_token(match)
@@ -122,9 +122,9 @@ def _parse_condition_operand(tokens: Tokens) -> Condition:
     if first == "(":
         group = _parse_joined_conditions(tokens, ",")
         if tokens[:1] != [")"]:
-            raise ValueError("it can't be read")
+            raise ValueError("unreadable condition")
         del tokens[0]
         return group
     if isinstance(first, str):
-        raise ValueError("it can't be read")
+        raise ValueError("unreadable condition")
     return first

@@ -22,7 +22,7 @@ from gridbridge.model.transfer_name import is_valid_cluster_name
 
 TABLE = "expected a table, {...}"
 A_CLUSTER = "expected at most 32 small letters, digits and -, a letter first"
-ONCE = ("the same key stands there twice", "expected it once")
+ONCE = ("repeated key", "expected the key once")
 AT_LINE = re.compile(r"\(at line (\d+), column \d+\)$")  # position in an error message of tomllib
 CLUSTERS, TEST = "clusters", "test_mode"
 MOST_SHOWN = 80  # at most this many characters shown of an unknown key
@@ -83,7 +83,7 @@ class JdlReader:
 
         name, is_idempotent, files = map(value, ("name", "idempotent", "outputs"))
         if files and _is_key_given(table, "idempotent") and not is_idempotent:
-            self._report_mistake("idempotent", False, "it contradicts outputs", "expected one of the two")
+            self._report_mistake("idempotent", False, "contradiction to the key outputs", "expected one of the two")
         data, may_move, _ = map(value, ("datasets", "rebalance", "jobs_type"))
         self._report_unknown_keys(
             table, {CLUSTERS, *jdl_value_parsers.CAMPAIGN_KEYS, *jdl_value_parsers.PARAMETERS, *KEYS}
@@ -116,7 +116,7 @@ class JdlReader:
 
     def _parse_json_or_toml(self) -> Mapping[str, Any]:
         if not self.text.strip():
-            raise ConfigError((f"{self.path}: it is empty; expected a JDL in JSON or TOML",))
+            raise ConfigError((f"{self.path}: empty file; expected a JDL in JSON or TOML",))
         try:
             table = (
                 self._parse_json_without_duplicates()
@@ -127,7 +127,7 @@ class JdlReader:
             location = f"{self.path}{self._line_of_syntax_error(error)}"
             raise ConfigError((f"{location}: {error}; expected JSON or TOML",)) from error
         if not isinstance(table, dict):
-            raise ConfigError((f"{self.path}:1: {table!r:.40}: it is not a table; {TABLE}",))
+            raise ConfigError((f"{self.path}:1: {table!r:.40}: not a table; {TABLE}",))
         return table
 
     def _line_of_syntax_error(self, error: Exception) -> str:
@@ -166,7 +166,7 @@ class JdlReader:
             has = _is_key_given(table, "exec_file")
             return {name: self._read_cluster_settings(name, clusters[name], for_all, has) for name in clusters}
         is_no_table = clusters is not None and not isinstance(clusters, dict)
-        wrong = "it is not a table" if is_no_table else "it names no cluster"
+        wrong = "not a table" if is_no_table else "no cluster named"
         self._report_mistake(CLUSTERS, clusters, wrong, 'expected at least one, {"NAME": {...}}')
         if not _is_key_given(table, "exec_file"):
             self._report_mistake("exec_file", None, "missing", KEYS["exec_file"].right)
@@ -177,11 +177,11 @@ class JdlReader:
     ) -> JdlSettingsAtCluster:
         if self.known and name not in self.known:
             right = f"expected {jdl_value_parsers.join_choices_with_or(self.known)}"
-            self._report_mistake(name, None, "there is no such cluster here", right, CLUSTERS)
+            self._report_mistake(name, None, "unknown cluster", right, CLUSTERS)
         elif not is_valid_cluster_name(name):
-            self._report_mistake(name, None, "it is not the name of a cluster", A_CLUSTER, CLUSTERS)
+            self._report_mistake(name, None, "not a valid cluster name", A_CLUSTER, CLUSTERS)
         if not isinstance(table, dict):
-            self._report_mistake(name, table, "it is not a table", TABLE, CLUSTERS)
+            self._report_mistake(name, table, "not a table", TABLE, CLUSTERS)
             return JdlSettingsAtCluster(exec_file="")
         own = self._lower_case_keys(table, name)
         self._report_unknown_keys(own, KEYS.keys(), name)
@@ -199,7 +199,7 @@ class JdlReader:
         together = values.pop(TOGETHER, None) or {}
         walltime_s = values.get("walltime_s")
         if walltime_s and walltime_s != together.get("walltime_s", walltime_s):
-            wrong, right = "resources have another walltime", "expected one of the two"
+            wrong, right = "resources have a different walltime", "expected one of the two"
             self._report_mistake("walltime", table["walltime"], wrong, right, within)
         return {name: value for name, value in values.items() if value is not None} | together
 

@@ -37,7 +37,7 @@ PROPERTIES = "expected NAME = VALUE, with AND, OR and ( ), and '...' around a va
 LINES = 'expected ["LINE OF SH", "LINE OF SH"]'
 TRUTHS = "expected true or false"
 LEAVE_OUT = "expected a JDL without it"
-NUL, UTF_8 = "it has a NUL byte", "expected text in UTF-8"
+NUL, UTF_8 = "NUL byte found", "expected text in UTF-8"
 PLACES_TOLD = 10  # a message lists at most this many positions of empty entries
 IDLE = (  # CiGri keys without effect
     *("output_gathering_method", "output_file", "output_destination", "cluster_job_type"),
@@ -80,7 +80,7 @@ def parse_walltime_s(text: object) -> int:
     if isinstance(text, int) and not isinstance(text, bool):
         text = str(text)
     if not isinstance(text, str) or not WALLTIME.fullmatch(text):
-        raise ValueError("it is not a time")
+        raise ValueError("not a time")
     hours, minutes, seconds_part = (*map(int, text.split(":")), 0, 0)[:3]
     total = hours * 3600 + minutes * 60 + seconds_part
     if not 0 < total <= YEAR_S:
@@ -126,9 +126,9 @@ def parse_task_command(value: object) -> str:
     command = _regex_text_parser(COMMAND)(value)
     bare = command.rstrip()
     if not bare:
-        raise ValueError("it is blank")
+        raise ValueError("blank command")
     if _ends_in_comment(bare.removesuffix("#")):  # an owner may end a command in # to drop the parameters
-        raise ValueError("a comment at its end would swallow the parameters")
+        raise ValueError("a comment at the end would hide the parameters")
     if "\n" not in command[len(bare) :]:
         return command
     is_escaped = (len(bare) - len(bare.rstrip("\\"))) % 2  # a backslash before a line end continues the line
@@ -196,7 +196,7 @@ def _whole_number_parser(low: int, high: int) -> Callable[[object], int]:
         if isinstance(value, str) and NUMBER.fullmatch(value):
             value = int(value)  # CiGri accepts numbers as text
         if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError("it is not a number")
+            raise TypeError("not a number")
         if not low <= value <= high:
             raise ValueError("out of range")
         return value
@@ -214,7 +214,7 @@ def _parse_jdl_boolean(value: object) -> bool:
     if isinstance(value, str):
         value = {"true": True, "false": False}.get(value.strip().lower())
     if not isinstance(value, bool):
-        raise TypeError("it is no boolean")
+        raise TypeError("not a boolean")
     return value
 
 
@@ -249,10 +249,10 @@ def _parse_dataset(name: str, table: object) -> JdlDataset:
 
 def _parse_task_parameter_list(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not value or not all(isinstance(entry, str) for entry in value):
-        raise ValueError("it is not a list of texts")
+        raise ValueError("not a list of texts")
     text = "\0\0".join(value)
     if "\n" in text:
-        raise ValueError("it has a line feed")
+        raise ValueError("a text has a line feed")
     if text.count("\0") != 2 * (len(value) - 1):
         raise ValueError(NUL)
     _require_unicode_text(text)

@@ -180,7 +180,7 @@ LINE_BYTES = 65_536  # at most this many bytes of one task's parameters
 FILE_BYTES = 256 << 20  # at most this many bytes of all tasks' parameters
 MOST_TOLD = 1000  # at most this many wrong lines of a file are reported; further lines are only counted
 STDIN = "/dev/stdin"
-NO_LINE = ("all of its lines are blank", "expected one line for each task")
+NO_LINE = ("all lines are blank", "expected one line for each task")
 
 
 def read_task_lines(path: str) -> tuple[tuple[int, str], ...]:
@@ -225,7 +225,7 @@ class TaskFileReader:
             self.unread = (str(error.strerror), "expected a readable file")
         if self.untold:
             more = number_with_noun(self.untold, "more wrong line")
-            self.problems.append(f"{self.path}: {more} after these")
+            self.problems.append(f"{self.path}: {more} not shown")
 
     def _open_task_file(self) -> BinaryIO:
         if self.path == STDIN:
@@ -235,7 +235,7 @@ class TaskFileReader:
     def _read_lines_within_limits(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         mode = os.fstat(file.fileno()).st_mode
         if self.path != STDIN and not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
-            self.unread = ("it is no plain file", "expected a file with one line for each task")
+            self.unread = ("not a plain file", "expected a file with one line for each task")
             return
         remaining_bytes = FILE_BYTES
         for number in counting(1):
@@ -247,7 +247,7 @@ class TaskFileReader:
             if not line or remaining_bytes < 0:
                 return
             if len(line) > LINE_BYTES:
-                self._wrong_line(number, f"it has {len(line)} bytes; expected at most {LINE_BYTES}")
+                self._wrong_line(number, f"the line has {len(line)} bytes; expected at most {LINE_BYTES}")
             else:
                 yield number, line
 

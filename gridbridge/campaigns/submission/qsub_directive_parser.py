@@ -46,7 +46,7 @@ OCTAL = re.compile(r"0\d+$", re.ASCII)
 IDLE_HERE = "changes nothing yet"
 PREFIX = "#$"
 RESOURCE = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
-RESOURCE_RIGHT = "it is not a resource; expected NAME=VALUE"
+RESOURCE_RIGHT = "not a resource; expected NAME=VALUE"
 # JDL keys that each option sets.
 SETS = {
     "-N": ("name",),
@@ -67,7 +67,7 @@ def parse_qsub_task_range(text: str, *, may_fall: bool = False) -> range:
     """Parse N, N-M or N-M:STEP; raise ParseError for other texts. Only with `may_fall` M may be less than N."""
     match = RANGE.fullmatch(text)
     if not match:
-        raise ParseError(f"it is not a range; {RANGE_RIGHT}")
+        raise ParseError(f"not a range; {RANGE_RIGHT}")
     first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
     if not first or not last or not step:
         raise ParseError(f"tasks and steps count from 1; {RANGE_RIGHT}")
@@ -90,7 +90,7 @@ def _parse_qsub_walltime_s(text: str) -> int:
 
 def _parse_number_at_least(text: str, least: int) -> int:
     if not (text.isascii() and text.isdigit() and least <= int(text) <= MOST):
-        raise ParseError(f"it is no number from {least} to {MOST}")
+        raise ParseError(f"not a number from {least} to {MOST}")
     return int(text)
 
 
@@ -99,7 +99,7 @@ def _parse_smallest_slot_number(text: str) -> int:
     for part in filter(None, text.split(",")):
         match = SLOT_RANGE.fullmatch(part)
         if not match:
-            raise ParseError("it is not a range of slots; expected N, N-M, N- or -M, from 1")
+            raise ParseError("not a range of slots; expected N, N-M, N- or -M, from 1")
         ends = (match[1] or "1", match[3] or str(MOST) if match[2] else match[1])
         least = min(least, *(_parse_number_at_least(end.lstrip("0") or "0", 1) for end in ends))
     return _parse_number_at_least(str(least), 1)
@@ -121,7 +121,7 @@ def output_path_for_any_host(text: str, *, may_lack: bool = False) -> tuple[str,
 
 def _parse_qsub_boolean(word: str) -> bool:
     if word.lower() not in (*YES, *NO):
-        raise ParseError("it says neither yes nor no; expected y or n")
+        raise ParseError("neither yes nor no; expected y or n")
     return word.lower() in YES
 
 

@@ -399,5 +399,5 @@ def test_retrying_without_failed_tasks_is_refused(published: str, tmp_path: Path
         campaign_of_failed_tasks(8, "", str(tmp_path), published)
     write_campaign_file(tmp_path, Jdl(name="n"), "a", "b")
     publish_campaign_task_file(7, 0, (ENDED, replace(ENDED, number=1)), published)
-    with pytest.raises(ConfigError, match="no task of it has failed"):
+    with pytest.raises(ConfigError, match="no task has failed"):
         campaign_of_failed_tasks(7, "", str(tmp_path), published)

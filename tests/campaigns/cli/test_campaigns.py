@@ -119,7 +119,7 @@ def test_gridstat_exits_with_1_for_an_unknown_campaign(published: str) -> None:
     ("options", "words"),
     [
         (["2", "-f", "-e"], "give one of -f, -e, -J, --failed, --plot and --watch, not several"),
-        (["-f"], "-f, -e, -J, --failed and --plot are of one campaign: gridstat 12 -f"),
+        (["-f"], "-f, -e, -J, --failed and --plot need one campaign: gridstat 12 -f"),
         (["-j", "2.0", "-O", "-E"], "give one of -C, -O and -E, not several"),
     ],
 )
@@ -136,8 +136,8 @@ def test_gridstat_shows_only_the_header_without_campaigns(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("options", "status", "words"),
     [
-        (["-j", "{}"], 1, "clusters: it names no cluster"),
-        (["-j", '{"clusters": ["beta"]}'], 1, 'clusters = ["beta"]: it is not a table; expected at'),
+        (["-j", "{}"], 1, "clusters: no cluster named"),
+        (["-j", '{"clusters": ["beta"]}'], 1, 'clusters = ["beta"]: not a table; expected at'),
         (["-j", "not"], 1, "JSON or TOML"),
         ([], 2, "one of -f FILE, -j JSON, -,"),
         (["-f", "a", "-j", "b"], 2, "one of -f FILE, -j JSON, -,"),
@@ -149,7 +149,7 @@ def test_gridstat_shows_only_the_header_without_campaigns(tmp_path: Path) -> Non
         (["--array", "1", "--clusters", "", "--", "x"], 2, "--clusters '': no cluster named"),
         (["-f", "/dev/zero"], 2, "/dev/zero: longer than 256 MiB"),
         (["--array", "1-99999999", "--clusters", "a", "--", "x"], 2, "expected at most 10000000"),
-        (["--array", "1", "--clusters", "A", "--", "x"], 2, "--clusters A: it is not the name"),
+        (["--array", "1", "--clusters", "A", "--", "x"], 2, "--clusters A: not a valid cluster name"),
         (["--array", "1", "--clusters", "a", "-l", "h_rt=x", "--", "x"], 2, "-l h_rt=x: 'x' is no"),
         (["--each-line", "/nonexistent", "--clusters", "a", "--", "x"], 2, "No such file"),
         (["-j", "{}", "-N", "name"], 2, "exclude a JDL"),
@@ -292,8 +292,8 @@ def test_the_debug_option_prints_a_traceback(
     [
         (["9" * 30], f"campaign {'9' * 30}: no campaign has this id"),
         (["9" * 5000], "campaign 1000000000: no campaign has this id"),
-        (["-j", f"1.{'9' * 30}"], "campaign 1: it has no such task"),
-        (["-j", f"1.{'9' * 5000}"], "campaign 1: it has no such task"),
+        (["-j", f"1.{'9' * 30}"], "campaign 1: the campaign has no such task"),
+        (["-j", f"1.{'9' * 5000}"], "campaign 1: the campaign has no such task"),
     ],
 )
 def test_a_huge_campaign_or_task_number_is_refused_at_once(options: list[str], told: str) -> None:

@@ -104,7 +104,7 @@ def test_gridevents_prints_a_readable_line_for_each_event(published: str) -> Non
     assert " ".join(first.split()) == (
         "3 open job EXIT_ERROR 12 beta 2026-01-01 12-00-00 17 tasks failed at beta with exit status 3"
     )
-    assert second.endswith("gamma refuses the campaign's arrays; it is tried again at 2026-01-01 12-01-00")
+    assert second.endswith("gamma refuses the campaign's arrays; the next try is at 2026-01-01 12-01-00")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,10 @@ def test_a_black_hole_event_stays_open_when_tasks_run_again(
 @pytest.mark.parametrize(
     ("answer", "instead"),
     [
-        (CampaignOwnerRequestReply.ONE_TRY, "a test campaign sends one task to each cluster: submit it again"),
+        (
+            CampaignOwnerRequestReply.ONE_TRY,
+            "a test campaign sends one task to each cluster: submit the campaign again",
+        ),
         (CampaignOwnerRequestReply.FILE_REFUSED, "gridsub --retry-failed submits them again"),
     ],
 )

@@ -106,7 +106,7 @@ def test_the_login_node_refuses_options_that_exclude_a_retry(asked: list[Any], m
 
 @pytest.mark.parametrize("data", [b"", b"[]\na\n", b"{}\n", b"\xff\n"])
 def test_invalid_relayed_campaign_data_is_refused(data: bytes) -> None:
-    with pytest.raises(ConfigError, match=r"^standard input: not what gridsub sends: "):
+    with pytest.raises(ConfigError, match=r"^standard input: not the data that gridsub sends: "):
         decode_jdl_from_login_node(data)
 
 

@@ -116,7 +116,7 @@ def test_all_users_see_the_state_of_each_task(site: Site) -> None:
 
     states = ["success", "program_error", "sent", "waiting", "waiting"]
     assert [line.split()[:2] for line in lines[2:7]] == [[str(n), state] for n, state in enumerate(states)]
-    assert lines[1] == "forecast of its end: unknown (P50), unknown (P90)"
+    assert lines[1] == "forecast of the end: unknown (P50), unknown (P90)"
     assert len(lines) == 2 + 2003
     assert "north" not in site.stat("-f", "7").output
 
@@ -450,7 +450,7 @@ def test_gridstat_prints_and_plots_a_forecast(site: Site, tmp_path: Path) -> Non
     lines = site.stat("-H", "7", "-f").output.splitlines()
     done, image = (site.stat("7", "--plot", f"{tmp_path}/picture.{ending}") for ending in ("svg", "png"))
 
-    assert lines[1].startswith("forecast of its end: 2026-01-01 ")
+    assert lines[1].startswith("forecast of the end: 2026-01-01 ")
     assert (done.return_value, image.output) == (0, f"{tmp_path}/picture.png\n")
     assert "</svg>" in (tmp_path / "picture.svg").read_text()
     assert (tmp_path / "picture.png").read_bytes()[:4] == b"\x89PNG"
@@ -476,7 +476,7 @@ def test_a_plot_name_without_an_ending_is_refused(site: Site, tmp_path: Path, mo
 def test_a_campaign_without_ended_tasks_has_no_plot(site: Site) -> None:
     site.show(replace(SWEEP, number=9))
 
-    assert site.stat("9", "--plot", "x.png").output == ("gridstat: campaign 9: none of its tasks has ended yet\n")
+    assert site.stat("9", "--plot", "x.png").output == ("gridstat: campaign 9: no task has ended yet\n")
 
 
 def test_each_speculative_attempt_has_its_own_line(site: Site) -> None:

@@ -177,7 +177,7 @@ def test_a_cancelled_campaign_leaves_no_job_at_its_cluster(site: Campaigns) -> N
     site.cycles(f"! {EMBEDDED} /mnt/alpha list | grep -q ^id")
     site.cycles(f'[ -z "$({BIN}/gridevents 1 | tail -n +2)" ]')
 
-    assert "it is being cancelled: what of it is at alpha has not ended yet" in why
+    assert "the campaign is being cancelled: tasks at alpha have not ended yet" in why
     assert f"root can't read {LEDGER}/c.1, or that file lacks arrays at alpha" in events
     assert "id" in listed
     assert " C " in site.sh(f"{BIN}/gridstat 1")

@@ -64,7 +64,7 @@ def test_a_killed_cycle_accepts_no_added_tasks_twice(site: Site) -> None:
 @pytest.mark.parametrize(
     ("verbs", "why"),
     [
-        ([CampaignOwnerRequestVerb.CANCEL], "campaign 1 is cancelled; submit the rest as a new campaign"),
+        ([CampaignOwnerRequestVerb.CANCEL], "campaign 1 is cancelled; submit the tasks as a new campaign"),
         ([CampaignOwnerRequestVerb.CANCEL, CampaignOwnerRequestVerb.PURGE], "no campaign 1"),
         ([], "campaign 1 is terminated; submit the rest as a new campaign"),
     ],

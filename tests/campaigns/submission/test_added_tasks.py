@@ -59,11 +59,11 @@ def test_an_invalid_json_list_of_tasks_is_reported_in_one_line(text: str) -> Non
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"\n", "all of its lines are blank; expected one line for each task"),
+        (b"\n", "all lines are blank; expected one line for each task"),
         (b"a\n\xff\n", ":2: invalid start byte; expected text in UTF-8"),
-        (b"a\0b\n", ":1: it has a NUL byte; expected text in UTF-8"),
-        (b"a" * 70_000, ":1: it has 70000 bytes; expected at most 65536"),
-        (b"[1, 2]", "it is not a list of texts"),
+        (b"a\0b\n", ":1: NUL byte found; expected text in UTF-8"),
+        (b"a" * 70_000, ":1: the line has 70000 bytes; expected at most 65536"),
+        (b"[1, 2]", "not a list of texts"),
         (None, "No such file or directory"),
     ],
 )

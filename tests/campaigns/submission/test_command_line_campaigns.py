@@ -280,7 +280,7 @@ def test_every_mistake_of_a_script_is_reported_with_its_line() -> None:
 
     assert [line.partition(";")[0] for line in str(told.value).splitlines()] == [
         "job.sh:1: -t 0-3: tasks and steps count from 1",
-        "job.sh:1: -tc x: it is no number from 0 to 9999999",
+        "job.sh:1: -tc x: not a number from 0 to 9999999",
         "job.sh:2: -hold_jid 12: campaigns do not support this yet",
         "job.sh:3: -frobnicate: unknown option",
         "job.sh:4: -pe smp: the option's value is missing",

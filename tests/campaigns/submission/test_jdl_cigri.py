@@ -122,7 +122,7 @@ def test_resources_may_include_a_walltime_as_in_oarsub(text: str) -> None:
     twice = jdl_text(clusters={"b": {"resources": text, "walltime": "2:0:0"}})
 
     assert (there.slots, there.walltime_s) == (2, 5400)
-    assert wrong_with(twice) == ['n:1: b.walltime = "2:0:0": resources have another walltime']
+    assert wrong_with(twice) == ['n:1: b.walltime = "2:0:0": resources have a different walltime']
 
 
 def test_an_unclosed_quotation_mark_causes_a_warning() -> None:

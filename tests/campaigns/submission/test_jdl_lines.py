@@ -32,15 +32,15 @@ Nosuch = 1
         (
             GLOBAL_LAST,
             [
-                "n:7: name: the same key stands there twice",
-                'n:7: WallTime = "bad": it is not a time',
+                "n:7: name: repeated key",
+                'n:7: WallTime = "bad": not a time',
                 "n:5: gamma.Nosuch: unknown key",
             ],
         ),
         (
             IN_TOML,
             [
-                'n:3: walltime = "exec_file = no": it is not a time',
+                'n:3: walltime = "exec_file = no": not a time',
                 "n:8: beta.Nosuch: unknown key",
                 "n:10: gamma.max_jobs = 0: out of range",
             ],

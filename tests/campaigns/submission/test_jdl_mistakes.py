@@ -32,12 +32,12 @@ def told_of(said: object, known: tuple[str, ...] = ()) -> list[str]:
 @pytest.mark.parametrize(
     ("key", "value", "problem"),
     [
-        ("walltime", "1h", f"it is not a time; {YEAR}"),
+        ("walltime", "1h", f"not a time; {YEAR}"),
         ("walltime", "8761", f"out of range; {YEAR}"),
         ("max_jobs", 0, "out of range; expected a number from 1 to 10000000"),
         ("resources", "/core=0", f"out of range; {LAYOUT}"),
         ("resources", "/nodes=1", f"the number of slots is unknown without /core=M at the end; {LAYOUT}"),
-        ("idempotent", "yes", "it is no boolean; expected true or false"),
+        ("idempotent", "yes", "not a boolean; expected true or false"),
         ("exec_file", 3, f"wrong form; {COMMAND}"),
     ],
 )
@@ -72,7 +72,7 @@ def test_empty_entries_of_params_are_reported_with_their_positions(entries: list
             {"name": "n", "nb_jobs": 1},
             (),
             [
-                'n: clusters: it names no cluster; expected at least one, {"NAME": {...}}',
+                'n: clusters: no cluster named; expected at least one, {"NAME": {...}}',
                 f"n: exec_file: missing; {COMMAND}",
             ],
         ),
@@ -80,7 +80,7 @@ def test_empty_entries_of_params_are_reported_with_their_positions(entries: list
             PLAIN | {"clusters": {"Beta": {"walltme": "1"}}},
             ("alpha", "beta"),
             [
-                "n:1: clusters.Beta: there is no such cluster here; expected alpha or beta",
+                "n:1: clusters.Beta: unknown cluster; expected alpha or beta",
                 "n:1: Beta.walltme: unknown key; walltime is the nearest",
             ],
         ),
@@ -88,12 +88,12 @@ def test_empty_entries_of_params_are_reported_with_their_positions(entries: list
             PLAIN | {"clusters": {"Beta": {"max_jobs": 0}}},
             (),
             [
-                "n:1: clusters.Beta: it is not the name of a cluster;"
+                "n:1: clusters.Beta: not a valid cluster name;"
                 " expected at most 32 small letters, digits and -, a letter first",
                 "n:1: Beta.max_jobs = 0: out of range; expected a number from 1 to 10000000",
             ],
         ),
-        (PLAIN | {"clusters": {"beta": 3}}, (), ["n:1: clusters.beta = 3: it is not a table; expected a table, {...}"]),
+        (PLAIN | {"clusters": {"beta": 3}}, (), ["n:1: clusters.beta = 3: not a table; expected a table, {...}"]),
         (
             {"name": "n", "nb_jobs": 1, "clusters": {"beta": {"exec_file": 3}, "gamma": {}}},
             (),
@@ -112,7 +112,7 @@ def test_all_mistakes_of_a_jdl_are_reported_together(said: object, known: tuple[
         ('{\n  "name": "a",\n  "nb_jobs" 3\n}', "n:3: Expecting ':' delimiter"),
         ("name = 'a'\nnb_jobs = \n", "n:2: Invalid value"),
         ("name = 'a'\nnb_jobs = [1,\n", "n:2: "),
-        ("[1]", "n:1: [1]: it is not a table"),
+        ("[1]", "n:1: [1]: not a table"),
     ],
     ids=["JSON", "TOML", "TOML's end", "list"],
 )
@@ -126,19 +126,19 @@ def test_a_syntax_error_of_a_jdl_is_reported_with_its_line(text: str, place: str
 @pytest.mark.parametrize("text", ["", " \n\n"])
 def test_an_empty_jdl_is_reported_as_empty(text: str) -> None:
     """Read as TOML, the file would lack every key."""
-    assert told_of(text) == ["n: it is empty; expected a JDL in JSON or TOML"]
+    assert told_of(text) == ["n: empty file; expected a JDL in JSON or TOML"]
 
 
 def test_a_repeated_key_is_reported() -> None:
     twice = '{"name": "n", "nb_jobs": 1, "nb_jobs": 2, "exec_file": "x", "clusters": {"b": {}}}'
 
-    assert told_of(twice) == ["n:1: nb_jobs: the same key stands there twice; expected it once"]
+    assert told_of(twice) == ["n:1: nb_jobs: repeated key; expected the key once"]
 
 
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("#$ -j maybe", "job.sh:1: -j maybe: it says neither yes nor no; expected y or n"),
+        ("#$ -j maybe", "job.sh:1: -j maybe: neither yes nor no; expected y or n"),
         (
             "#$ -l h_rt=0",
             "job.sh:1: -l h_rt=0: the time is less than a second; expected h_rt=H:M:S or seconds, from 1 second",
@@ -171,14 +171,13 @@ def test_the_option_j_of_a_script_joins_the_outputs(word: str) -> None:
 @pytest.mark.parametrize(
     ("wish", "problem"),
     [
-        ({"resources": ("walltime=1h",)}, f"-l walltime=1h: it is not a time; {YEAR}"),
+        ({"resources": ("walltime=1h",)}, f"-l walltime=1h: not a time; {YEAR}"),
         ({"resources": ("h_rt=9000:0:0",)}, f"-l h_rt=9000:0:0: out of range; {YEAR}"),
         ({"resources": ("/core=0",)}, f"-l /core=0: out of range; {LAYOUT}"),
         ({"name": "a\nb"}, "-N a\nb: wrong form; expected 1 to 255 printable characters"),
         (
             {"clusters": ("A",)},
-            "--clusters A: it is not the name of a cluster;"
-            " expected at most 32 small letters, digits and -, a letter first",
+            "--clusters A: not a valid cluster name; expected at most 32 small letters, digits and -, a letter first",
         ),
     ],
     ids=["walltime", "h_rt", "slots", "name", "cluster"],
@@ -198,12 +197,12 @@ def test_a_wrong_option_of_the_command_line_is_reported_with_the_option(wish: di
 
 def test_a_task_file_with_only_blank_lines_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("\n")
-    right = "all of its lines are blank; expected one line for each task"
+    right = "all lines are blank; expected one line for each task"
     with pytest.raises(ConfigError) as refused:
         campaign_with_task_per_line(f"{tmp_path}/empty", ("x",), AT)
     with pytest.raises(CommandLineMistake, match="No such file or directory; expected a readable file"):
         campaign_with_task_per_line(f"{tmp_path}/none", ("x",), AT)
-    with pytest.raises(CommandLineMistake, match="no plain file; expected a file with one line for each task"):
+    with pytest.raises(CommandLineMistake, match="not a plain file; expected a file with one line for each task"):
         jdl_writer_and_task_files.read_added_task_file("/dev/zero")
 
     assert refused.value.problems == (f"{tmp_path}/empty: {right}",)

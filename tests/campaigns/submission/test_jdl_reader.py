@@ -85,18 +85,18 @@ def test_properties_have_the_form_of_oarsub_or_qsub(value: str, kept: str) -> No
 @pytest.mark.parametrize(
     ("value", "wrong"),
     [
-        *[(each, "it can't be read") for each in ("a", "a=", "a=1;rm", "a=$(id)", "a='$(id)'", "a=`id`")],
-        *[(each, "it can't be read") for each in ("a='it''s'", "a=b'", 'a="b"', "a='x\\'", "a='x\ny'")],
-        *[(each, "it can't be read") for each in ("a=1 OR", "a==b", "-a=b", "a=-b", "(a=1", "a=1 AND")],
-        *[(each, "it can't be read") for each in ("a=1)", "()", "a=1 b=2", "OR a=1", "a='x;y'", "NOT")],
+        *[(each, "unreadable condition") for each in ("a", "a=", "a=1;rm", "a=$(id)", "a='$(id)'", "a=`id`")],
+        *[(each, "unreadable condition") for each in ("a='it''s'", "a=b'", 'a="b"', "a='x\\'", "a='x\ny'")],
+        *[(each, "unreadable condition") for each in ("a=1 OR", "a==b", "-a=b", "a=-b", "(a=1", "a=1 AND")],
+        *[(each, "unreadable condition") for each in ("a=1)", "()", "a=1 b=2", "OR a=1", "a='x;y'", "NOT")],
         (" OR ".join(f"(a=1{n} AND b=1{n})" for n in range(9)), "too many conditions"),
         ("(" * 9999 + "a=1" + ")" * 9999, "too many conditions"),
         ("hostname=n1", "hostname is not allowed in properties"),
         ("h=n1", "h is not allowed in properties"),
         ("gb_besteffort=0", "gb_besteffort is not allowed in properties"),
         ("h_rt=9", "h_rt is not allowed in properties"),
-        *[(each, "it can't be read") for each in ("a=1,", ",a=1", "a=1,,b=2", "a=1 OR,b=2")],
-        *[(each, "it can't be read") for each in ("a IN ()", "a IN (1", "a LIKE", "a IS 1", "a NOT = 1")],
+        *[(each, "unreadable condition") for each in ("a=1,", ",a=1", "a=1,,b=2", "a=1 OR,b=2")],
+        *[(each, "unreadable condition") for each in ("a IN ()", "a IN (1", "a LIKE", "a IS 1", "a NOT = 1")],
         ("a IN (" + ",".join(map(str, range(65))) + ")", "too many conditions"),
         (["a=1"], "no text"),
     ],
@@ -181,13 +181,13 @@ def test_all_mistakes_are_reported_with_their_lines_and_keys(tmp_path: Path) -> 
 }"""
 
     assert wrong_with(text, tmp_path) == [
-        'n:3: walltime = "soon": it is not a time',
+        'n:3: walltime = "soon": not a time',
         'n:6: beta.resources = "core:1": wrong form',
         'n:6: beta.queue = "all q": wrong form',
         "n:7: gamma.max_jobs = 0: out of range",
         "n:7: gamma.exec_file: missing",
         "lines:2: invalid start byte",
-        "lines:3: it has 70000 bytes",
+        "lines:3: the line has 70000 bytes",
         "n: name: missing",
         "n:4: nmae: unknown key",
     ]
@@ -246,8 +246,8 @@ def test_each_invalid_line_of_a_parameter_file_is_reported(tmp_path: Path) -> No
 
     assert wrong_with(OF_LINES, tmp_path) == [
         "lines:3: unexpected end of data",
-        "lines:4: it has a NUL byte",
-        "lines:5: it has 70001 bytes",
+        "lines:4: NUL byte found",
+        "lines:5: the line has 70001 bytes",
     ]
 
 
@@ -266,7 +266,7 @@ def test_each_invalid_line_among_a_million_is_reported(tmp_path: Path) -> None:
         for number in range(0, MILLION, step)
         for told_of in (
             f"lines:{number + 6}: invalid continuation byte; expected text in UTF-8",
-            f"lines:{number + 7}: it has 66001 bytes; expected at most 65536",
+            f"lines:{number + 7}: the line has 66001 bytes; expected at most 65536",
         )
     ]
     assert mistakes_of_jdl(OF_LINES, tmp_path) == expected
@@ -289,7 +289,7 @@ def test_of_a_million_invalid_lines_most_are_only_counted(tmp_path: Path) -> Non
     assert list(file.read_numbered_lines()) == []
     assert file.problems[MOST_TOLD - 1 :] == [
         f"lines:{MOST_TOLD}: unexpected end of data; expected text in UTF-8",
-        f"lines: {MILLION - MOST_TOLD} more wrong lines after these",
+        f"lines: {MILLION - MOST_TOLD} more wrong lines not shown",
     ]
 
 
@@ -304,9 +304,9 @@ def test_the_keys_idempotent_and_rebalance_are_booleans(value: bool) -> None:
 @pytest.mark.parametrize(
     ("keys", "problem"),
     [
-        ({"rebalance": "no"}, 'rebalance = "no": it is no boolean; expected true or false'),
-        ({"idempotent": "yes"}, 'idempotent = "yes": it is no boolean; expected true or'),
-        ({"idempotent": 1}, "idempotent = 1: it is no boolean; expected true or false"),
+        ({"rebalance": "no"}, 'rebalance = "no": not a boolean; expected true or false'),
+        ({"idempotent": "yes"}, 'idempotent = "yes": not a boolean; expected true or'),
+        ({"idempotent": 1}, "idempotent = 1: not a boolean; expected true or false"),
         (
             {"clusters": {"beta": {"idempotent": True}}},
             "beta.idempotent: set for one cluster; expected outside of clusters, for the whole campaign",
@@ -316,7 +316,7 @@ def test_the_keys_idempotent_and_rebalance_are_booleans(value: bool) -> None:
         ({"outputs": ["/x"]}, 'outputs = ["/x"]: wrong form'),
         (
             {"outputs": ["a"], "idempotent": False},
-            "idempotent = false: it contradicts outputs; expected one of the two",
+            "idempotent = false: contradiction to the key outputs; expected one of the two",
         ),
     ],
 )
@@ -343,7 +343,7 @@ def test_each_field_of_a_clusters_settings_has_limits() -> None:
     assert site_admission_rules.jdl_limit_violation(plain) == ""
 
 
-@pytest.mark.parametrize(("path", "wrong"), [("/dev/zero", "no plain file"), (".", "directory")])
+@pytest.mark.parametrize(("path", "wrong"), [("/dev/zero", "not a plain file"), (".", "directory")])
 def test_a_param_file_must_be_a_plain_file(path: str, wrong: str, tmp_path: Path) -> None:
     (mistake,) = mistakes_of_jdl(jdl_text("nb_jobs", param_file=path), tmp_path)
 
@@ -379,7 +379,7 @@ def test_messages_about_keys_have_no_control_characters(within: str) -> None:
     "command", ["./run # fast", "# nothing", "a\n./run --x;# y", "echo \\\\ # a", "(a) #a", "./run ##"]
 )
 def test_a_command_that_ends_in_a_comment_is_refused(command: str) -> None:
-    with pytest.raises(ValueError, match="a comment at its end"):
+    with pytest.raises(ValueError, match="a comment at the end"):
         jdl_value_parsers.parse_task_command(command)
 
 

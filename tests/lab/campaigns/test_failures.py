@@ -98,7 +98,7 @@ def test_tasks_added_to_a_campaign_run_and_are_recorded_like_its_first_tasks(sit
     assert ["more", "0#2 again"] == [one["parameters"] for one in json.loads(told)["jobs"]]
     assert ["1", "2"] == [row[i] for row in ledger(site, number) if row[0] == "part" for i in (1, 3)]
     assert [1, 1] == [done.status for done in late]
-    over = f"gridsub: campaign {number} is terminated; submit the rest as a new campaign\n"
+    over = f"gridsub: campaign {number} is terminated; submit the tasks as a new campaign\n"
     assert [over, f"gridsub: campaign {number}: owned by another user\n"] == [done.err for done in late]
 
 

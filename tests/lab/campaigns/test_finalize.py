@@ -91,7 +91,7 @@ def test_gridbridge_why_shows_the_speculative_attempt(site: Grid, brought: tuple
 
     told = site.on(HOST, "gridbridge", "why", f"{number}.{SLOW}", user="bob").out
 
-    assert "this attempt is a copy: when it was made, the task had run longer than" in told
+    assert "this attempt is a copy, made after the task had run longer than" in told
 
 
 def test_the_winners_output_is_fetched(site: Grid, brought: tuple[int, int]) -> None:

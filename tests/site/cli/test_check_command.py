@@ -131,7 +131,7 @@ def test_gridsub_check_prints_rule_changes_and_tasks_by_cluster() -> None:
             "rule 10.py:calm changes clusters.alpha.max_jobs: 0 -> 2",
             "rule 10.py:calm changes clusters.beta.max_jobs: 0 -> 2",
             "run: 9 tasks, nothing is stored",
-            "alpha: its free slots are not known yet",
+            "alpha: the free slots are not known yet",
             "beta: 3 free slots, 2 tasks would go there now",
             "7 would wait for free slots",
             "17 tasks of earlier campaigns wait as well, and go first",
@@ -299,7 +299,7 @@ def test_all_mistakes_of_a_jdl_are_reported_at_once() -> None:
 
     assert status == 1
     assert [one.partition(": ")[2].partition(":1: ")[2] for one in lines] == [
-        "clusters.btea: there is no such cluster here; expected alpha or beta",
+        "clusters.btea: unknown cluster; expected alpha or beta",
         "nb_jobs = 0: out of range; expected a number from 1 to 10000000",
     ]
 
@@ -427,7 +427,7 @@ def test_gridsub_check_warns_while_a_cluster_has_published_no_parallel_environme
     site: Path, wish: dict[str, str], is_told: bool
 ) -> None:
     """Such a cluster may spread the slots of a task over hosts."""
-    spread = "beta: its parallel environments are not known yet"
+    spread = "beta: the parallel environments are not known yet"
     check = ("--check", "-j", jdl(clusters={"beta": wish}))
 
     assert any(line.startswith(spread) for line in sub(*check)[1]) is is_told

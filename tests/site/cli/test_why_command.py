@@ -60,7 +60,7 @@ REASONS = (
 )
 WAITS = [
     "  beta: 1 slot was free, and a task needs 2; a job must end first (0 tasks of campaigns wait there, 0 more may)",
-    "  gamma: the cluster did not answer; tasks are sent there after it answers",
+    "  gamma: the cluster did not answer; tasks are sent there after the cluster answers",
 ]
 
 
@@ -116,31 +116,31 @@ def test_why_of_a_campaign_explains_each_cluster(published: Path) -> None:
 @pytest.mark.parametrize(
     ("task", "told"),
     [
-        ("7.0", ["  it was sent to beta: job 31, task 4"]),
+        ("7.0", ["  the task was sent to beta: job 31, task 4"]),
         (
             "7.1",
             [
-                "  it ended at beta (job 31, task 4): program_error, exit status 3",
+                "  the task ended at beta (job 31, task 4): program_error, exit status 3",
                 "  gridstat -j 7.1 -E shows the task's standard error to the owner",
             ],
         ),
-        ("7.2", ["  it waits to be sent (attempt 1 ended as preempted)", *WAITS]),
+        ("7.2", ["  the task waits to be sent (attempt 1 ended as preempted)", *WAITS]),
         (
             "7.3",
             [
-                "  it was sent to beta: job 31, task 4",
+                "  the task was sent to beta: job 31, task 4",
                 "  attempt 1 was preempted at beta for job 57, which lacked lic, mem",
             ],
         ),
         (
             "7.4",
             [
-                "  it ended at beta (job 31, task 4): moved",
+                "  the task ended at beta (job 31, task 4): moved",
                 "  attempt 1 was moved from beta, where it waited: the next attempt went to gamma",
                 "  attempt 2 was moved from gamma, where it waited: the task is sent again",
             ],
         ),
-        ("7.19", ["  it waits to be sent", *WAITS]),
+        ("7.19", ["  the task waits to be sent", *WAITS]),
     ],
 )
 def test_why_of_a_task_explains_its_last_attempt(published: Path, task: str, told: list[str]) -> None:
@@ -151,8 +151,8 @@ def test_why_of_a_task_explains_its_last_attempt(published: Path, task: str, tol
 @pytest.mark.parametrize(
     ("state", "word"),
     [
-        (CampaignState.PAUSED, "it is paused; griddel -r resumes the campaign"),
-        (CampaignState.CANCELLED, "it is cancelled"),
+        (CampaignState.PAUSED, "the campaign is paused; griddel -r resumes the campaign"),
+        (CampaignState.CANCELLED, "the campaign is cancelled"),
     ],
 )
 def test_why_of_a_paused_or_cancelled_campaign_names_no_cluster(
@@ -183,7 +183,7 @@ def test_why_of_a_task_names_the_campaign_that_ended_or_is_paused(
 def test_why_of_a_cancelled_campaign_names_clusters_with_unfinished_tasks(published: Path) -> None:
     show(published, replace(SWEEP, state=CampaignState.CANCELLED, ending_at=("beta", "gamma")))
 
-    told = "  it is being cancelled: tasks at beta, gamma have not ended yet"
+    told = "  the campaign is being cancelled: tasks at beta, gamma have not ended yet"
     assert why(published, "7").output.splitlines()[2:] == [told]
 
 
@@ -345,10 +345,10 @@ def test_why_of_a_task_shows_competing_attempts_and_their_reason(published: Path
     published_campaign_files.publish_campaign_task_file(7, 0, tasks, str(published))
 
     assert why(published, "7.0").output.splitlines()[-1].strip() == (
-        "a copy of the task is at gamma (attempt 2): when it was made, the task had run longer than 95 s"
+        "a copy of the task is at gamma (attempt 2), made after the task had run longer than 95 s"
     )
     assert [line.strip() for line in why(published, "7.1").output.splitlines()[-2:]] == [
-        "this attempt is a copy: when it was made, the task had run longer than 95 s",
+        "this attempt is a copy, made after the task had run longer than 95 s",
         "another attempt of the task was at beta, and did not count (attempt 1)",
     ]
 
