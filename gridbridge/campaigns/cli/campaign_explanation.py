@@ -26,7 +26,7 @@ from gridbridge.model.published_status_and_reports import number_with_noun
 
 SENTENCES = {
     TaskSentOrUnsentCause.SENT: "{sent_there}; {were_free}{ratio}",
-    TaskSentOrUnsentCause.NO_ANSWER: "the cluster did not answer{since}; tasks are sent there after the cluster answers",
+    TaskSentOrUnsentCause.NO_ANSWER: "the cluster did not answer{since}; tasks are sent after the cluster answers",
     TaskSentOrUnsentCause.DROPPED: "gridbridge.toml no longer has this cluster, so no task is sent there",
     TaskSentOrUnsentCause.CLOSED: "the cluster is closed to the campaign by {code}{what}; {cure}",
     TaskSentOrUnsentCause.PREPARING: ("the campaign's prologue or epilogue must end there before tasks are sent"),

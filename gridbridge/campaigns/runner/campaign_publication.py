@@ -82,7 +82,7 @@ class CampaignPublisher:
         cycle = ShownTaskSendExplanations(
             at=self._clock.now(),
             free_slots={name: capacity.free_slots for name, capacity in room},
-            besteffort_slots={name: capacity.free(is_besteffort=True) for name, capacity in room},
+            besteffort_slots={name: capacity.free_for_besteffort for name, capacity in room},
             reasons=task_send_explanation.explain_campaign_task_sends(situation, plan),
             stressed=tuple(name for name, capacity in room if capacity.is_stressed),
         )
@@ -224,7 +224,7 @@ class EventAndCapacityPublisher:
                 answered_at=moments.get(name),
                 slots=room.slots if room else None,
                 used=room.used if room else None,
-                free=room.free(is_besteffort=True) if room else None,
+                free=room.free_for_besteffort if room else None,
                 free_for_normal=room.free_slots if room else None,
                 waiting=waiting,
                 running=sum(view.listed for view in views) - waiting,

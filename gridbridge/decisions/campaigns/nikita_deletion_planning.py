@@ -44,37 +44,31 @@ def plan_nikita_deletions(listing: NikitaSituation) -> NikitaDeletionPlan:
     marked = [part for part in going if part.marked not in (None, NikitaDeletionReason.UNWANTED)]
     moved = [part for part in marked if part.marked in REASONS_OF_MOVES and part.is_waiting]
     followed = [part for part in marked if part.marked not in REASONS_OF_MOVES or not part.is_waiting]
+    overrunning = (part for part in new if _has_overrun_walltime(part, listing))
     return NikitaDeletionPlan(
         wipes=_merge_deletions_by_array(
-            *(
-                _make_array_task_deletion(part, NikitaDeletionReason.OVERRAN)
-                for part in new
-                if _has_overrun_walltime(part, listing)
-            ),
-            *(_make_array_task_deletion(part, NikitaDeletionReason.WAITED) for part in late),
+            *_delete_array_tasks(overrunning, NikitaDeletionReason.OVERRAN),
+            *_delete_array_tasks(late, NikitaDeletionReason.WAITED),
             *_deletions_above_flood_rate(in_time, listing),
         ),
         repeated=_merge_deletions_by_array(
-            *(_make_array_task_deletion(part, part.marked) for part in followed if not _has_started_since_marked(part))
+            *_delete_array_tasks(part for part in followed if not _has_started_since_marked(part))
         ),
-        spared=_merge_deletions_by_array(
-            *(_make_array_task_deletion(part, part.marked) for part in followed if _has_started_since_marked(part))
-        ),
-        moved=_merge_deletions_by_array(*(_make_array_task_deletion(part, part.marked) for part in moved)),
+        spared=_merge_deletions_by_array(*_delete_array_tasks(filter(_has_started_since_marked, followed))),
+        moved=_merge_deletions_by_array(*_delete_array_tasks(moved)),
         cancelled=_merge_deletions_by_array(
-            *(
-                _make_array_task_deletion(part, NikitaDeletionReason.CANCELLED)
-                for part in listing.parts
-                if part.is_cancelled
-            ),
-            *(
-                _make_array_task_deletion(part, part.marked)
-                for part in going
-                if part.marked is NikitaDeletionReason.UNWANTED
-            ),
+            *_delete_array_tasks((part for part in listing.parts if part.is_cancelled), NikitaDeletionReason.CANCELLED),
+            *_delete_array_tasks(part for part in going if part.marked is NikitaDeletionReason.UNWANTED),
         ),
         ways=preemption_for_local_jobs.plan_preemptions(listing.contests),
     )
+
+
+def _delete_array_tasks(
+    parts: Iterable[ArrayTasksWithSameStateAndAge], wiped_for: NikitaDeletionReason | None = None
+) -> Iterator[ArrayTaskDeletion]:
+    """Yield deletions of array tasks for a reason, by default for the reason of the stored mark."""
+    return (_make_array_task_deletion(part, wiped_for or part.marked) for part in parts)
 
 
 def _merge_deletions_by_array(*wipes: ArrayTaskDeletion) -> tuple[ArrayTaskDeletion, ...]:

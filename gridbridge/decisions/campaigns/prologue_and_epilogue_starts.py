@@ -76,7 +76,7 @@ class PrologueAndEpilogueProgress:
     def clusters_with_unfinished_steps(self) -> dict[CampaignCluster, ClusterClosureOrProbe]:
         """Return the campaigns and clusters at which a prologue or epilogue is unfinished."""
         return {
-            _campaign_and_cluster_of_step(phase): ClusterClosureOrProbe.CLOSED
+            phase.pair: ClusterClosureOrProbe.CLOSED
             for phase in self._now
             if phase.outcome is TaskAttemptOutcome.PENDING
         }
@@ -143,30 +143,20 @@ class PrologueAndEpilogueProgress:
                 continue
             if phase.step == PROLOGUE and phase.campaign in self._alive:
                 self._note_prologue(book, phase)
-            elif (
-                phase.step == EPILOGUE
-                and phase.outcome is not TaskAttemptOutcome.SUCCESS
-                and _is_step_finally_over(phase)
-            ):
+            elif phase.step == EPILOGUE and phase.outcome is not TaskAttemptOutcome.SUCCESS and _is_step_over(phase):
                 code, at = CampaignEventCode.EPILOG_EXIT_ERROR, self._situation.at
-                event = new_campaign_event(
-                    CampaignEventSubject.CAMPAIGN, code, *_campaign_and_cluster_of_step(phase), at
-                )
+                event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, *phase.pair, at)
                 why = ENDED_BY_CLUSTER.get(phase.outcome, "")
                 book.put_event(replace(event, exit_status=phase.exit_status, why=why))
         return book
 
     def _note_prologue(self, book: OpenCampaignEventsInCycle, phase: LastPrologueOrEpilogueAttempt) -> None:
-        event, at = (
-            book.find_event(CampaignEventCode.SETUP_ERROR, *_campaign_and_cluster_of_step(phase)),
-            self._situation.at,
-        )
+        code, at = CampaignEventCode.SETUP_ERROR, self._situation.at
+        event = book.find_event(code, *phase.pair)
         if phase.outcome is TaskAttemptOutcome.SUCCESS:
             book.close_event(event, at)
         elif phase.outcome not in ENDED_BY_CLUSTER:
-            begun = event or repeat_event_with_longer_pause(
-                None, CampaignEventCode.SETUP_ERROR, _campaign_and_cluster_of_step(phase), at, self._situation.failures
-            )
+            begun = event or repeat_event_with_longer_pause(None, code, phase.pair, at, self._situation.failures)
             book.put_event(replace(begun, last_at=at))
 
     def _has_prologue_succeeded(self, campaign: int, cluster: str) -> bool:
@@ -198,14 +188,10 @@ class PrologueAndEpilogueProgress:
     def _is_epilogue_over(self, campaign: int, cluster: str) -> bool:
         epilogue = self._last.get((campaign, cluster, EPILOGUE))
         last = self._situation.last_arrays[campaign][cluster]
-        return epilogue is not None and _is_step_finally_over(epilogue) and epilogue.array >= last
+        return epilogue is not None and _is_step_over(epilogue) and epilogue.array >= last
 
 
-def _is_step_finally_over(phase: LastPrologueOrEpilogueAttempt) -> bool:
+def _is_step_over(phase: LastPrologueOrEpilogueAttempt) -> bool:
     if phase.outcome is TaskAttemptOutcome.PENDING:
         return False
     return phase.outcome not in ENDED_BY_CLUSTER or phase.attempt >= MAX_EPILOGUE_ATTEMPTS
-
-
-def _campaign_and_cluster_of_step(phase: LastPrologueOrEpilogueAttempt) -> CampaignCluster:
-    return phase.campaign, phase.cluster

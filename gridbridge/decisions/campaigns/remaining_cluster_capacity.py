@@ -25,7 +25,7 @@ class FreeClusterSlots:
 
     def __init__(self, room: Mapping[str, ClusterCapacityForCampaigns]) -> None:
         self._ordinary = {name: cluster_room.free_slots for name, cluster_room in room.items()}
-        self._besteffort = {name: cluster_room.free(is_besteffort=True) for name, cluster_room in room.items()}
+        self._besteffort = {name: cluster_room.free_for_besteffort for name, cluster_room in room.items()}
 
     def free_slots_for_request(self, cluster: str, request: JdlSettingsAtCluster) -> int:
         """Return the free slots of a cluster for a request; 0 without an answer, negative if too many were taken."""

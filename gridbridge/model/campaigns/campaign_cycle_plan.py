@@ -117,11 +117,10 @@ class ClusterCapacityForCampaigns:
     limits: ClusterArrayLimits = NO_LIMITS  # the cluster's limits on array jobs
     is_drained: bool = False  # drained by `gridbridge drain`
 
-    def free(self, *, is_besteffort: bool) -> int:
-        """Return the number of free slots for best-effort tasks or for ordinary tasks."""
-        if is_besteffort and self.besteffort_slots is not None:
-            return self.besteffort_slots
-        return self.free_slots
+    @property
+    def free_for_besteffort(self) -> int:
+        """The number of free slots for best-effort tasks."""
+        return self.free_slots if self.besteffort_slots is None else self.besteffort_slots
 
     @property
     def is_closed(self) -> bool:
@@ -205,6 +204,11 @@ class LastPrologueOrEpilogueAttempt:
     array: int
     outcome: TaskAttemptOutcome
     exit_status: int | None = None
+
+    @property
+    def pair(self) -> CampaignCluster:
+        """The campaign's number and the cluster's name."""
+        return self.campaign, self.cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,7 +60,7 @@ REASONS = (
 )
 WAITS = [
     "  beta: 1 slot was free, and a task needs 2; a job must end first (0 tasks of campaigns wait there, 0 more may)",
-    "  gamma: the cluster did not answer; tasks are sent there after the cluster answers",
+    "  gamma: the cluster did not answer; tasks are sent after the cluster answers",
 ]
 
 
