@@ -52,14 +52,14 @@ def parse_balance_situation(
 ) -> BalanceSituation:
     """Parse raw output, OAR's slots as slots of `queue`; raise ClusterStateUnknown with `where` in the message."""
     try:
-        cell, layout = _parse_cell(documents, saved_round, queue)
+        cell, layout = _parse_cell_situation(documents, saved_round, queue)
     except ParseError as error:
         raise ClusterStateUnknown(f"{where}: {error}") from error
     saved_facts = {field.name: getattr(saved_round, field.name) for field in fields(saved_round)}
     return BalanceSituation(cell=cell, layout=layout, **saved_facts)
 
 
-def _parse_cell(
+def _parse_cell_situation(
     documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRoundInput, queue: str
 ) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
     if documents.oar:

@@ -51,22 +51,22 @@ class BalancerNodeRows:
 
     def all(self) -> tuple[elastic_nodes.BalancerOwnedNode, ...]:
         """Return all nodes, sorted by name."""
-        return tuple(_owned(row) for row in self._database.rows(_ALL))
+        return tuple(_node_of_row(row) for row in self._database.rows(_ALL))
 
     def replace(self, nodes: Iterable[elastic_nodes.BalancerOwnedNode]) -> None:
         """Replace all stored nodes."""
-        rows = [_row(node) for node in nodes]
+        rows = [_row_of_node(node) for node in nodes]
         with self._database.transaction():
             self._database.execute(delete(NODES))
             if rows:
                 self._database.execute(insert(NODES), rows)
 
 
-def _row(node: elastic_nodes.BalancerOwnedNode) -> dict[str, object]:
+def _row_of_node(node: elastic_nodes.BalancerOwnedNode) -> dict[str, object]:
     return asdict(node) | {"state": node.state.value, "step": node.step.value, "cause": node.cause.value}
 
 
-def _owned(row: RowMapping) -> elastic_nodes.BalancerOwnedNode:
+def _node_of_row(row: RowMapping) -> elastic_nodes.BalancerOwnedNode:
     values = {field.name: row[field.name] for field in fields(elastic_nodes.BalancerOwnedNode)}
     values |= {
         "state": elastic_nodes.ElasticNodeState(values["state"]),
@@ -94,149 +94,158 @@ class BalancerStateRows:
         self.nodes = BalancerNodeRows(database)
         self._upsert = database.upsert(FACTS)
 
-    def _all(self, prefix: str) -> Mapping[str, Mapping[str, object]]:
+    def _read_facts_by_key_prefix(self, prefix: str) -> Mapping[str, Mapping[str, object]]:
         """Return the facts whose keys begin with a prefix, by the remainder of the key."""
         rows = self.database.rows(_FACTS, prefix=prefix)
         return {row["key"].removeprefix(prefix): row["value"] for row in rows}
 
-    def _fact(self, key: str) -> Mapping[str, object]:
-        return self._all(key).get("", {})
+    def _read_fact(self, key: str) -> Mapping[str, object]:
+        return self._read_facts_by_key_prefix(key).get("", {})
 
-    def _put(self, key: str, value: Mapping[str, object]) -> None:
+    def _store_fact(self, key: str, value: Mapping[str, object]) -> None:
         self.database.execute(self._upsert, {"key": key, "value": value})
 
-    def follow(self, clocks: host_clocks.HostClockReadings) -> timedelta:
+    def shift_times_to_clock(self, clocks: host_clocks.HostClockReadings) -> timedelta:
         """Shift all stored times by the step of the system clock; return the step."""
-        row = self._fact(CLOCKS)
+        row = self._read_fact(CLOCKS)
         by = host_clocks.measure_clock_step(
             model_value_from_json(row, host_clocks.HostClockReadings) if row else None, clocks
         )
         with self.database.transaction():
             if by:
-                self._change(lambda at: clock_step_correction.shift_time(at, by))
-            self._put(CLOCKS, model_value_to_json(clocks))
+                self._change_all_stored_times(lambda at: clock_step_correction.shift_time(at, by))
+            self._store_fact(CLOCKS, model_value_to_json(clocks))
         return by
 
-    def _change(self, change: clock_step_correction.TimeChange) -> None:
+    def _change_all_stored_times(self, change: clock_step_correction.TimeChange) -> None:
         self.nodes.replace([clock_step_correction.change_stored_times(node, change) for node in self.nodes.all()])
-        self.keep_records(self._changed_records(change))
+        self.store_pool_failure_records(self._pool_records_with_changed_times(change))
         for key in (UNLISTED, SILENT, WAITING):
-            self._keep_moments(key, {name: change(at) for name, at in self._moments(key).items()})
-        self.keep_watched(self._changed_watched(change))
-        last = dict(self._fact(LAST))
+            self._store_times(key, {name: change(at) for name, at in self._read_times(key).items()})
+        self.store_job_histories(self._job_histories_with_changed_times(change))
+        last = dict(self._read_fact(LAST))
         for key in ("change", "round"):
             if last.get(key):
                 last[key] = change(datetime.fromisoformat(str(last[key]))).isoformat()
         if last:
-            self._put(LAST, last)
+            self._store_fact(LAST, last)
 
-    def records(self, now: datetime | None = None) -> Mapping[str, elastic_nodes.PoolFailureRecord]:
+    def pool_failure_records(self, now: datetime | None = None) -> Mapping[str, elastic_nodes.PoolFailureRecord]:
         """Return the recent failures of each pool; times after `now` become `now`."""
         if now is not None:
-            return self._changed_records(clock_step_correction.future_time_limiter(now))
+            return self._pool_records_with_changed_times(clock_step_correction.future_time_limiter(now))
         return {
             pool: model_value_from_json(record, elastic_nodes.PoolFailureRecord)
-            for pool, record in self._all(POOL).items()
+            for pool, record in self._read_facts_by_key_prefix(POOL).items()
         }
 
-    def _changed_records(
+    def _pool_records_with_changed_times(
         self, change: clock_step_correction.TimeChange
     ) -> Mapping[str, elastic_nodes.PoolFailureRecord]:
-        records = self.records().items()
+        records = self.pool_failure_records().items()
         return {pool: clock_step_correction.change_stored_times(record, change) for pool, record in records}
 
-    def keep_records(self, records: Mapping[str, elastic_nodes.PoolFailureRecord]) -> None:
+    def store_pool_failure_records(self, records: Mapping[str, elastic_nodes.PoolFailureRecord]) -> None:
         """Store the failures of some pools, and delete the failures of all other pools."""
-        for pool in self.records().keys() - records.keys():
+        for pool in self.pool_failure_records().keys() - records.keys():
             self.database.execute(_DROP, {"of_key": f"{POOL}{pool}"})
         for pool, record in records.items():
-            self._put(f"{POOL}{pool}", model_value_to_json(record))
+            self._store_fact(f"{POOL}{pool}", model_value_to_json(record))
 
-    def asked(self) -> AdministratorNodeRequests:
+    def administrator_requests(self) -> AdministratorNodeRequests:
         """Return the pending requests of administrators, by kind."""
-        hosts = {kind: frozenset(h for h, wish in self.wishes().items() if wish == kind) for kind in REQUEST_FIELDS}
+        hosts = {
+            kind: frozenset(h for h, wish in self.administrator_requests_by_host().items() if wish == kind)
+            for kind in REQUEST_FIELDS
+        }
         return AdministratorNodeRequests(**{REQUEST_FIELDS[kind]: hosts[kind] for kind in REQUEST_FIELDS})
 
-    def wishes(self) -> Mapping[str, str]:
+    def administrator_requests_by_host(self) -> Mapping[str, str]:
         """Return the pending requests of administrators, by host name."""
-        return {host: str(row.get("wish")) for host, row in self._all(ASKED).items()}
+        return {host: str(row.get("wish")) for host, row in self._read_facts_by_key_prefix(ASKED).items()}
 
-    def ask(self, host: str, request: elastic_nodes.AdministratorNodeRequestKind) -> None:
+    def store_administrator_request(self, host: str, request: elastic_nodes.AdministratorNodeRequestKind) -> None:
         """Store an administrator's request for the next round."""
-        self._put(f"{ASKED}{host}", {"wish": request.value})
+        self._store_fact(f"{ASKED}{host}", {"wish": request.value})
 
-    def forget_asked(self, requests: AdministratorNodeRequests) -> None:
+    def delete_administrator_requests(self, requests: AdministratorNodeRequests) -> None:
         """Delete requests that a round has carried out; keep requests that have changed since."""
         done: dict[str, frozenset[str]] = {kind: getattr(requests, name) for kind, name in REQUEST_FIELDS.items()}
-        for host, request in self.wishes().items():
+        for host, request in self.administrator_requests_by_host().items():
             if host in done.get(request, ()):
                 self.database.execute(_DROP, {"of_key": f"{ASKED}{host}"})
 
-    def unlisted(self) -> Mapping[str, datetime]:
+    def machine_missing_times(self) -> Mapping[str, datetime]:
         """Return the time since which each node's machine has been missing from the provider's list."""
-        return self._moments(UNLISTED)
+        return self._read_times(UNLISTED)
 
-    def keep_unlisted(self, unlisted: Mapping[str, datetime]) -> None:
+    def store_machine_missing_times(self, unlisted: Mapping[str, datetime]) -> None:
         """Replace the stored times since which machines have been missing from lists."""
-        self._keep_moments(UNLISTED, unlisted)
+        self._store_times(UNLISTED, unlisted)
 
-    def silent(self) -> Mapping[str, datetime]:
+    def silence_start_times(self) -> Mapping[str, datetime]:
         """Return the time since which each node's execution daemon has been silent, by the node's key."""
-        return self._moments(SILENT)
+        return self._read_times(SILENT)
 
-    def keep_silent(self, silent: Mapping[str, datetime]) -> None:
+    def store_silence_start_times(self, silent: Mapping[str, datetime]) -> None:
         """Replace the stored times since which nodes have been silent."""
-        self._keep_moments(SILENT, silent)
+        self._store_times(SILENT, silent)
 
-    def _moments(self, key: str) -> Mapping[str, datetime]:
-        return {node: datetime.fromisoformat(str(at)) for node, at in self._fact(key).items()}
+    def _read_times(self, key: str) -> Mapping[str, datetime]:
+        return {node: datetime.fromisoformat(str(at)) for node, at in self._read_fact(key).items()}
 
-    def _keep_moments(self, key: str, moments: Mapping[str, datetime]) -> None:
-        self._put(key, {node: at.isoformat() for node, at in moments.items()})
+    def _store_times(self, key: str, moments: Mapping[str, datetime]) -> None:
+        self._store_fact(key, {node: at.isoformat() for node, at in moments.items()})
 
-    def last_change(self) -> datetime | None:
+    def last_node_change_time(self) -> datetime | None:
         """Return the time of the last addition or removal of a node."""
-        return self._last("change")
+        return self._read_last_round_time("change")
 
-    def _last(self, key: str) -> datetime | None:
-        at = self._fact(LAST).get(key)
+    def _read_last_round_time(self, key: str) -> datetime | None:
+        at = self._read_fact(LAST).get(key)
         return datetime.fromisoformat(str(at)) if at else None
 
-    def spent(self, now: datetime) -> float:
+    def month_cost(self, now: datetime) -> float:
         """Return the cost of nodes in the month of `now`."""
-        return self._months().get(f"{now:%Y-%m}", 0.0)
+        return self._costs_by_month().get(f"{now:%Y-%m}", 0.0)
 
-    def _months(self) -> Mapping[str, float]:
-        return model_value_from_json(self._fact(LAST).get("spent", {}), dict[str, float])
+    def _costs_by_month(self) -> Mapping[str, float]:
+        return model_value_from_json(self._read_fact(LAST).get("spent", {}), dict[str, float])
 
-    def last_round(self) -> datetime | None:
+    def last_round_time(self) -> datetime | None:
         """Return the time of the last round."""
-        return self._last("round")
+        return self._read_last_round_time("round")
 
-    def note_round(self, now: datetime, changed: datetime | None, spent: float) -> None:
+    def store_round_time_and_cost(self, now: datetime, changed: datetime | None, spent: float) -> None:
         """Store a round's time and the month's cost; two older months stay, because the clock may be set back."""
         month = f"{now:%Y-%m}"
-        costs = dict(sorted(item for item in self._months().items() if item[0] < month)[1 - MONTHS :]) | {month: spent}
+        costs = dict(sorted(item for item in self._costs_by_month().items() if item[0] < month)[1 - MONTHS :]) | {
+            month: spent
+        }
         change = changed.isoformat() if changed else ""
-        self._put(LAST, {"change": change, "round": now.isoformat(), "spent": costs})
+        self._store_fact(LAST, {"change": change, "round": now.isoformat(), "spent": costs})
 
-    def eligible(self, jobs: Iterable[int], now: datetime) -> Mapping[int, datetime]:
+    def job_eligible_times(self, jobs: Iterable[int], now: datetime) -> Mapping[int, datetime]:
         """Return the time since which each job could have started; a new job gets `now`."""
-        since = self._moments(WAITING)
+        since = self._read_times(WAITING)
         return {job: min(since.get(str(job), now), now) for job in jobs}
 
-    def keep_eligible(self, eligible: Mapping[int, datetime]) -> None:
+    def store_job_eligible_times(self, eligible: Mapping[int, datetime]) -> None:
         """Replace the stored times since which waiting jobs could have started."""
-        self._keep_moments(WAITING, {str(job): at for job, at in eligible.items()})
+        self._store_times(WAITING, {str(job): at for job, at in eligible.items()})
 
-    def watched(self, now: datetime) -> Mapping[int, WaitingJobsHistory]:
+    def job_histories(self, now: datetime) -> Mapping[int, WaitingJobsHistory]:
         """Return what the last round observed about each waiting job; times after `now` become `now`."""
-        return self._changed_watched(clock_step_correction.future_time_limiter(now))
+        return self._job_histories_with_changed_times(clock_step_correction.future_time_limiter(now))
 
-    def _changed_watched(self, change: clock_step_correction.TimeChange) -> Mapping[int, WaitingJobsHistory]:
-        rows = {int(job): model_value_from_json(row, WaitingJobsHistory) for job, row in self._fact(WATCHED).items()}
+    def _job_histories_with_changed_times(
+        self, change: clock_step_correction.TimeChange
+    ) -> Mapping[int, WaitingJobsHistory]:
+        rows = {
+            int(job): model_value_from_json(row, WaitingJobsHistory) for job, row in self._read_fact(WATCHED).items()
+        }
         return {job: clock_step_correction.change_stored_times(row, change) for job, row in rows.items()}
 
-    def keep_watched(self, watched: Mapping[int, WaitingJobsHistory]) -> None:
+    def store_job_histories(self, watched: Mapping[int, WaitingJobsHistory]) -> None:
         """Replace the stored observations of waiting jobs."""
-        self._put(WATCHED, {str(job): model_value_to_json(observation) for job, observation in watched.items()})
+        self._store_fact(WATCHED, {str(job): model_value_to_json(observation) for job, observation in watched.items()})

@@ -45,13 +45,13 @@ class GanetiTextLine:
 
     def whole(self, at: int, name: str) -> int:
         """Parse a field as a whole number."""
-        if (value := _whole(self.fields[at])) is None:
+        if (value := _parse_whole_number(self.fields[at])) is None:
             raise self.wrong(f"{name} is {self.fields[at]!r}", "a whole number")
         return value
 
     def number(self, at: int, name: str) -> float:
         """Parse a field as a number, perhaps with decimals."""
-        value = _number(self.fields[at])
+        value = _parse_number(self.fields[at])
         if value is None or abs(value) >= MOST:
             raise self.wrong(f"{name} is {self.fields[at]!r}", "a number below 10^18")
         return value
@@ -75,23 +75,23 @@ class GanetiTextLine:
         return indices[self.fields[at]]
 
 
-def _whole(text: str) -> int | None:
+def _parse_whole_number(text: str) -> int | None:
     """Parse a whole number as hsqueeze does: leading blanks and parentheses are allowed."""
-    if not (match := WHOLE(_bare(text))):
+    if not (match := WHOLE(_strip_blanks_and_parentheses(text))):
         return None
     value = int(match[2], 0 if match[2][1:2] in tuple("xXoO") else 10)
     return -value if match[1] else value
 
 
-def _number(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
     """Parse a number as hsqueeze does: leading blanks and parentheses are allowed."""
-    if not (match := NUMBER(_bare(text))):
+    if not (match := NUMBER(_strip_blanks_and_parentheses(text))):
         return None
     value = float(int(match[2], 0)) if match[2][1:2] in tuple("xXoO") else float(match[2])
     return -value if match[1] else value
 
 
-def _bare(text: str) -> str:
+def _strip_blanks_and_parentheses(text: str) -> str:
     text = text.lstrip()
     while text.startswith("(") and text.endswith(")"):
         text = text[1:-1].strip()
@@ -115,17 +115,17 @@ def read_ganeti_file(path: str) -> ganeti_cluster.GanetiCluster:
 
 def parse_ganeti_text(text: str, path: str) -> ganeti_cluster.GanetiCluster:
     """Parse the text of a Ganeti cluster file; `path` is for error messages."""
-    sections = _sections(text, path)
-    groups = [_group(row) for row in _rows(sections["groups"], path, 4, ("",))]
+    sections = _split_sections(text, path)
+    groups = [_parse_group(row) for row in _split_section_into_fields(sections["groups"], path, 4, ("",))]
     at_uuid = {group.uuid: at for at, group in enumerate(groups)}  # the last of equal UUIDs, as in hsqueeze
-    rows = _rows(sections["nodes"], path, 9, NODE_LATER)
-    nodes = tuple(_node(row, at_uuid) for row in rows)
+    rows = _split_section_into_fields(sections["nodes"], path, 9, NODE_LATER)
+    nodes = tuple(_parse_node(row, at_uuid) for row in rows)
     at_node = {node.name: at for at, node in enumerate(nodes)}
-    rows = _rows(sections["instances"], path, 10, INSTANCE_LATER)
-    instances = tuple(_instance(row, at_node) for row in rows)
+    rows = _split_section_into_fields(sections["instances"], path, 10, INSTANCE_LATER)
+    instances = tuple(_parse_instance(row, at_node) for row in rows)
     policy = ganeti_cluster.DEFAULT_POLICY
-    for row in _rows(sections["policies"], path, 6, ()):
-        group_policy = _policy(row)
+    for row in _split_section_into_fields(sections["policies"], path, 6, ()):
+        group_policy = _parse_policy(row)
         if not row.fields[0]:
             policy = group_policy
             continue
@@ -140,7 +140,7 @@ def parse_ganeti_text(text: str, path: str) -> ganeti_cluster.GanetiCluster:
     )
 
 
-def _sections(text: str, path: str) -> Mapping[str, Lines]:
+def _split_sections(text: str, path: str) -> Mapping[str, Lines]:
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -159,7 +159,7 @@ def _sections(text: str, path: str) -> Mapping[str, Lines]:
     return dict(zip(SECTIONS, sections, strict=False))
 
 
-def _rows(lines: Lines, path: str, least: int, later: tuple[str, ...]) -> list[GanetiTextLine]:
+def _split_section_into_fields(lines: Lines, path: str, least: int, later: tuple[str, ...]) -> list[GanetiTextLine]:
     """Split lines into fields; `later` has the defaults of fields missing at a line's end."""
     rows = []
     for number, line in lines:
@@ -171,11 +171,11 @@ def _rows(lines: Lines, path: str, least: int, later: tuple[str, ...]) -> list[G
     return rows
 
 
-def _listed(text: str, separator: str = ",") -> tuple[str, ...]:
+def _split_comma_list(text: str, separator: str = ",") -> tuple[str, ...]:
     return tuple(text.split(separator)) if text else ()
 
 
-def _group(row: GanetiTextLine) -> ganeti_cluster.GanetiNodeGroup:
+def _parse_group(row: GanetiTextLine) -> ganeti_cluster.GanetiNodeGroup:
     allocation = row.fields[2]
     if allocation not in ALLOCATIONS:
         raise row.wrong(f"the allocation policy is {allocation!r}", f"one of {', '.join(ALLOCATIONS)}")
@@ -183,12 +183,12 @@ def _group(row: GanetiTextLine) -> ganeti_cluster.GanetiNodeGroup:
         name=row.fields[0],
         uuid=row.text(1, "the group's uuid"),
         allocation=allocation,
-        tags=_listed(row.fields[3]),
-        networks=_listed(row.fields[4]),
+        tags=_split_comma_list(row.fields[3]),
+        networks=_split_comma_list(row.fields[4]),
     )
 
 
-def _node(row: GanetiTextLine, groups: Mapping[str, int]) -> ganeti_cluster.GanetiNode:
+def _parse_node(row: GanetiTextLine, groups: Mapping[str, int]) -> ganeti_cluster.GanetiNode:
     name, group = row.text(0, "the node's name"), row.place(8, "group", groups)
     if "?" in row.fields[1:7]:
         unknown = ("0", "0", "0", "0", "0", "0", "Y", row.fields[8], "0", "", "N", "0", "0", "1.0")
@@ -214,11 +214,11 @@ def _parse_online_node(row: GanetiTextLine, name: str, group: int) -> ganeti_clu
         spindles=row.whole(9, "its number of spindles"),
         free_spindles=row.whole(12, "its free spindles"),
         has_own_spindles=row.is_yes(11, "its exclusive storage"),
-        tags=_listed(row.fields[10]),
+        tags=_split_comma_list(row.fields[10]),
     )
 
 
-def _instance(row: GanetiTextLine, nodes: Mapping[str, int]) -> ganeti_cluster.GanetiInstance:
+def _parse_instance(row: GanetiTextLine, nodes: Mapping[str, int]) -> ganeti_cluster.GanetiInstance:
     primary = row.place(6, "node", nodes)
     secondary = row.place(7, "node", nodes) if row.fields[7] else ganeti_cluster.NO_NODE
     template = row.word(row.fields[8], "the disk template", ganeti_cluster.GanetiDiskTemplate)
@@ -238,30 +238,31 @@ def _instance(row: GanetiTextLine, nodes: Mapping[str, int]) -> ganeti_cluster.G
         primary=primary,
         secondary=secondary,
         template=template,
-        tags=_listed(row.fields[9]),
+        tags=_split_comma_list(row.fields[9]),
         spindle_use=row.whole(10, "its use of spindles"),
         spindles=None if row.fields[11] == "-" else row.whole(11, "its spindles"),
     )
 
 
-def _policy(row: GanetiTextLine) -> ganeti_cluster.GanetiInstancePolicy:
-    specs = _listed(row.fields[2], ";")
+def _parse_policy(row: GanetiTextLine) -> ganeti_cluster.GanetiInstancePolicy:
+    specs = _split_comma_list(row.fields[2], ";")
     if len(specs) % 2:
         raise row.wrong(f"the policy has {len(specs)} limits", "pairs of a minimal and a maximal size")
-    limits = [_spec(row, text) for text in specs]
+    limits = [_parse_instance_size(row, text) for text in specs]
     return ganeti_cluster.GanetiInstancePolicy(
-        standard=_spec(row, row.fields[1]),
+        standard=_parse_instance_size(row, row.fields[1]),
         limits=tuple(zip(limits[::2], limits[1::2], strict=True)),
         templates=tuple(
-            row.word(text, "a disk template", ganeti_cluster.GanetiDiskTemplate) for text in _listed(row.fields[3])
+            row.word(text, "a disk template", ganeti_cluster.GanetiDiskTemplate)
+            for text in _split_comma_list(row.fields[3])
         ),
         vcpu_ratio=row.number(4, "the ratio of processors"),
         spindle_ratio=row.number(5, "the ratio of spindles"),
     )
 
 
-def _spec(row: GanetiTextLine, text: str) -> ganeti_cluster.GanetiInstanceSize:
-    numbers = [value for value in map(_whole, text.split(",")[:6]) if value is not None]
+def _parse_instance_size(row: GanetiTextLine, text: str) -> ganeti_cluster.GanetiInstanceSize:
+    numbers = [value for value in map(_parse_whole_number, text.split(",")[:6]) if value is not None]
     if len(numbers) < 6:
         raise row.wrong(
             f"an instance's size is {text!r}",
@@ -276,52 +277,54 @@ def format_ganeti_text(cluster: ganeti_cluster.GanetiCluster) -> str:
     names = [node.name for node in cluster.nodes]
     policies = [("", cluster.policy), *((group.name, group.policy) for group in cluster.groups)]
     sections = (
-        [_line(g.name, g.uuid, g.allocation, ",".join(g.tags), ",".join(g.networks)) for g in cluster.groups],
-        [_node_line(node, cluster.groups) for node in cluster.nodes],
-        [_instance_line(instance, names) for instance in cluster.instances],
+        [_join_fields(g.name, g.uuid, g.allocation, ",".join(g.tags), ",".join(g.networks)) for g in cluster.groups],
+        [_format_node_line(node, cluster.groups) for node in cluster.nodes],
+        [_format_instance_line(instance, names) for instance in cluster.instances],
         list(cluster.tags),
-        [_policy_line(name, policy) for name, policy in policies],
+        [_format_policy_line(name, policy) for name, policy in policies],
     )
     return "\n".join("".join(f"{line}\n" for line in lines) for lines in sections)
 
 
-def _node_line(node: ganeti_cluster.GanetiNode, groups: tuple[ganeti_cluster.GanetiNodeGroup, ...]) -> str:
+def _format_node_line(node: ganeti_cluster.GanetiNode, groups: tuple[ganeti_cluster.GanetiNodeGroup, ...]) -> str:
     role = "Y" if node.is_offline else "M" if node.is_master else "N"
     numbers = (f"{node.mem:.0f}", node.own_mem, node.free_mem, f"{node.disk:.0f}", node.free_disk)
     exclusive = "Y" if node.has_own_spindles else "N"
-    later = (exclusive, node.free_spindles, node.own_cpus, _number_text(node.cpu_speed, is_plain=True))
+    later = (exclusive, node.free_spindles, node.own_cpus, _format_number(node.cpu_speed, is_plain=True))
     group = groups[node.group].uuid
-    return _line(*(node.name, *numbers, f"{node.cpus:.0f}", role, group), *(node.spindles, ",".join(node.tags), *later))
+    return _join_fields(
+        *(node.name, *numbers, f"{node.cpus:.0f}", role, group), *(node.spindles, ",".join(node.tags), *later)
+    )
 
 
-def _instance_line(instance: ganeti_cluster.GanetiInstance, nodes: list[str]) -> str:
+def _format_instance_line(instance: ganeti_cluster.GanetiInstance, nodes: list[str]) -> str:
     secondary = "" if instance.secondary == ganeti_cluster.NO_NODE else nodes[instance.secondary]
     balanced = "Y" if instance.is_balanced else "N"
     spindles = "-" if instance.spindles is None else instance.spindles
-    return _line(
+    return _join_fields(
         *(instance.name, instance.mem, instance.disk, instance.vcpus, instance.status.value, balanced),
         *(nodes[instance.primary], secondary, instance.template.value, ",".join(instance.tags)),
         *(instance.spindle_use, spindles, "N"),
     )
 
 
-def _policy_line(owner: str, policy: ganeti_cluster.GanetiInstancePolicy) -> str:
-    limits = ";".join(_spec_text(spec) for pair in policy.limits for spec in pair)
-    ratios = (_number_text(policy.vcpu_ratio), _number_text(policy.spindle_ratio))
+def _format_policy_line(owner: str, policy: ganeti_cluster.GanetiInstancePolicy) -> str:
+    limits = ";".join(_format_instance_size(spec) for pair in policy.limits for spec in pair)
+    ratios = (_format_number(policy.vcpu_ratio), _format_number(policy.spindle_ratio))
     templates = ",".join(template.value for template in policy.templates)
-    return _line(owner, _spec_text(policy.standard), limits, templates, *ratios)
+    return _join_fields(owner, _format_instance_size(policy.standard), limits, templates, *ratios)
 
 
-def _spec_text(spec: ganeti_cluster.GanetiInstanceSize) -> str:
+def _format_instance_size(spec: ganeti_cluster.GanetiInstanceSize) -> str:
     numbers = (spec.mem, spec.vcpus, spec.disk, spec.disks, spec.nics, spec.spindles)
     return ",".join(str(number) for number in numbers)
 
 
-def _line(*fields: object) -> str:
+def _join_fields(*fields: object) -> str:
     return "|".join(str(field) for field in fields)
 
 
-def _number_text(value: float, *, is_plain: bool = False) -> str:
+def _format_number(value: float, *, is_plain: bool = False) -> str:
     """Format a number as htools(1) does, 0.05 as 5.0e-2; `is_plain` gives 0.05."""
     if is_plain or value == 0 or 0.1 <= abs(value) < 1e7:
         return repr(value)

@@ -43,28 +43,28 @@ class ExecutionHostMembership(Protocol):
     def open(self, host: str, closed: frozenset[str]) -> elastic_nodes.HostJoinStep:
         """Enable a host's queues, but leave queues in `closed` disabled; return CLOSED if there are any."""
 
-    def opening(self, host: str) -> str:
+    def command_to_reopen_host(self, host: str) -> str:
         """Return the command by which an administrator lets a host run tasks after power-on."""
 
-    def clearing(self, host: str) -> str:
+    def commands_to_end_host_tasks(self, host: str) -> str:
         """Return the commands by which an administrator ends the tasks of a dead host."""
 
-    def forgetting(self, host: str) -> str:
+    def commands_to_remove_host(self, host: str) -> str:
         """Return the commands by which an administrator removes a vanished host."""
 
-    def look(self, host: str) -> elastic_nodes.HostCheckBeforeRemoval:
+    def check_host(self, host: str) -> elastic_nodes.HostCheckBeforeRemoval:
         """Query whether a host is idle, closed to new tasks, and in the cluster's list of hosts."""
 
-    def make_way(self, host: str) -> bool:
+    def preempt_best_effort_tasks(self, host: str) -> bool:
         """Preempt the best-effort tasks of a closed host; return whether the host is empty."""
 
-    def halt(self, host: str) -> None:
+    def prepare_power_off(self, host: str) -> None:
         """Tell the batch system that a closed and idle host will be switched off."""
 
-    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
+    def query_rerunnable_tasks(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
         """Return the resource requests of the rerunnable tasks of each host."""
 
-    def put_elsewhere(self, host: str) -> bool:
+    def reschedule_host_tasks(self, host: str) -> bool:
         """Reschedule all tasks of a closed host; return False if some task is not rerunnable."""
 
     def leave(self, host: str, *, is_dead: bool) -> elastic_nodes.HostRemovalProgress:
@@ -91,12 +91,12 @@ class GridEngineHostMembership:
         admitted = execution_hosts.list_execution_hosts(self.cell)
         is_up = node.name in admitted and execution_hosts.is_execd_up(self.cell, node.name)
         if not is_up:
-            self._require_its_own(node, admitted)
-        self._name(node)
+            self._require_unused_address(node, admitted)
+        self._give_name_to_address(node)
         if not is_up:
             self.root("export", node.name)
             self.preparing.prepare(node, admitted)
-        self._admit(node)
+        self._admit_host(node)
         if not is_up:
             self.close(node.name)
             self.preparing.start(node)
@@ -125,11 +125,11 @@ class GridEngineHostMembership:
             _log.info(words, host, " ".join(closed_queues), command)
         return elastic_nodes.HostJoinStep.CLOSED if closed_queues else elastic_nodes.HostJoinStep.JOINED
 
-    def opening(self, host: str) -> str:
+    def command_to_reopen_host(self, host: str) -> str:
         """Return the command by which an administrator enables a host's queues."""
         return f"qmod -e '*@{host}'"
 
-    def clearing(self, host: str) -> str:
+    def commands_to_end_host_tasks(self, host: str) -> str:
         """Return the commands by which an administrator requeues or ends the tasks of a dead host."""
         queues = f"'*@{host}'"
         return (
@@ -137,7 +137,7 @@ class GridEngineHostMembership:
             f" `qstat -u '*' -s rs -q {queues}` shows other tasks, `qdel -f JOB.TASK` ends a task"
         )
 
-    def forgetting(self, host: str) -> str:
+    def commands_to_remove_host(self, host: str) -> str:
         """Return the commands by which an administrator removes a dead host from the cell."""
         cell = (
             f"`qconf -purge queue '*' QUEUE@{host}` of each queue with own values for this host,"
@@ -146,7 +146,7 @@ class GridEngineHostMembership:
         )
         return f"{cell}, and as root `{AS_ROOT} unexport {host}`, `{AS_ROOT} unname {host}`"
 
-    def look(self, host: str) -> elastic_nodes.HostCheckBeforeRemoval:
+    def check_host(self, host: str) -> elastic_nodes.HostCheckBeforeRemoval:
         """Query whether a host is idle, closed and in the cell's list; best-effort tasks do not count as use."""
         instances = execution_hosts.query_host_queue_instances(self.cell, host)
         promised = [
@@ -160,18 +160,18 @@ class GridEngineHostMembership:
             is_listed=bool(instances) or host in execution_hosts.list_execution_hosts(self.cell),
         )
 
-    def make_way(self, host: str) -> bool:
+    def preempt_best_effort_tasks(self, host: str) -> bool:
         """Preempt the tasks of a host's best-effort queues; return whether the host is empty."""
-        return not self._emptied(host, is_dead=False)
+        return not self._empty_host_or_say_what_is_in_use(host, is_dead=False)
 
-    def halt(self, host: str) -> None:
+    def prepare_power_off(self, host: str) -> None:
         """Do nothing, because Grid Engine needs no notice before a host is switched off."""
 
-    def movable(self, of_hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
+    def query_rerunnable_tasks(self, of_hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
         """Return the resource requests of the rerunnable tasks of each host."""
         return task_rescheduling.query_reschedulable_tasks(self.cell, of_hosts, self.clock.now_s())
 
-    def put_elsewhere(self, host: str) -> bool:
+    def reschedule_host_tasks(self, host: str) -> bool:
         """Reschedule all tasks of a closed host; return False if some task is not rerunnable."""
         return task_rescheduling.reschedule_host_tasks(self.cell, host, self.clock.now_s())
 
@@ -182,7 +182,7 @@ class GridEngineHostMembership:
         A lock serializes changes of queues: `qconf -purge` writes back a whole queue and would undo a
         concurrent change. Raises TasksOnLostHost if Grid Engine does not requeue the tasks of a dead host.
         """
-        if used := self._emptied(host, is_dead=is_dead):
+        if used := self._empty_host_or_say_what_is_in_use(host, is_dead=is_dead):
             return elastic_nodes.HostRemovalProgress.kept(used)
         with self.turn:
             execution_hosts.remove_host_from_queues(self.cell, host)
@@ -196,16 +196,16 @@ class GridEngineHostMembership:
         self.root("unname", host)
         return elastic_nodes.HostRemovalProgress.left()
 
-    def _emptied(self, host: str, *, is_dead: bool) -> str:
+    def _empty_host_or_say_what_is_in_use(self, host: str, *, is_dead: bool) -> str:
         """Preempt best-effort tasks, reschedule a dead host's tasks, and describe which queues are still in use."""
-        used = self._used(host)
+        used = self._query_used_queue_instances(host)
         for instance in used:
             if is_dead:
                 execution_hosts.reschedule_instance_tasks(self.cell, host, instance.queue)
             elif instance.is_best_effort and not instance.is_suspended:
                 execution_hosts.suspend_queue_instance(self.cell, host, instance.queue)
         if is_dead and used:
-            used = self._used(host)
+            used = self._query_used_queue_instances(host)
         tasks = dict.fromkeys(task for instance in used for task in instance.tasks)
         if is_dead and tasks:
             raise errors.TasksOnLostHost(host, tuple(tasks))
@@ -214,19 +214,19 @@ class GridEngineHostMembership:
         queues = " ".join(instance.queue for instance in used)
         return f"{queues} is in use: `qstat -u '*' -s rs -q '*@{host}'` shows the tasks"
 
-    def _used(self, host: str) -> list[HostQueueInstance]:
+    def _query_used_queue_instances(self, host: str) -> list[HostQueueInstance]:
         return [
             instance for instance in execution_hosts.query_host_queue_instances(self.cell, host) if instance.is_used
         ]
 
-    def _name(self, node: elastic_nodes.MachineToJoinCell) -> None:
+    def _give_name_to_address(self, node: elastic_nodes.MachineToJoinCell) -> None:
         if resolve_host_address(node.name) != node.address:
             self.root("name", node.name, node.address)
         if (address := resolve_host_address(node.name)) != node.address:
             why = f"{node.name} leads to {address or 'no address'}, and not to {node.address}"
             raise errors.CommandFailed((AS_ROOT,), 1, stderr=why.encode())
 
-    def _require_its_own(self, node: elastic_nodes.MachineToJoinCell, admitted: tuple[str, ...]) -> None:
+    def _require_unused_address(self, node: elastic_nodes.MachineToJoinCell, admitted: tuple[str, ...]) -> None:
         """Raise NewMachineAddressInUse if a living host, on which the bootstrap would run, has the node's address."""
         other_hosts = [host for host in admitted if not elastic_nodes.is_same_host(host, node.name)]
         conflicts = [host for host in other_hosts if resolve_host_address(host) == node.address]
@@ -236,7 +236,7 @@ class GridEngineHostMembership:
         if conflicts:
             raise errors.NewMachineAddressInUse(node.name, node.address, conflicts[0])
 
-    def _admit(self, node: elastic_nodes.MachineToJoinCell) -> None:
+    def _admit_host(self, node: elastic_nodes.MachineToJoinCell) -> None:
         execution_hosts.add_execution_host(self.cell, node.name)
         execution_hosts.set_host_complex_values(self.cell, node.name, node.resources)
         for group in node.hostgroups:
@@ -252,26 +252,26 @@ def home_cluster_host_membership(policy: Policy) -> ExecutionHostMembership:
     return MEMBERSHIPS[cluster.kind](policy, cluster)
 
 
-def _membership_in_cell(policy: Policy, cluster: Away) -> ExecutionHostMembership:
+def _make_grid_engine_membership(policy: Policy, cluster: Away) -> ExecutionHostMembership:
     cell = cast("GridEngineCellAccess", cluster).within(execution_hosts.LIMIT_S)
     return GridEngineHostMembership(cell=cell, preparing=NewMachineBootstrap(settings=policy.bootstrap, cell=cell))
 
 
-def _oar_node_power(_: Policy, cluster: Away) -> ExecutionHostMembership:
+def _make_oar_membership(_: Policy, cluster: Away) -> ExecutionHostMembership:
     return OarNodeMembership(
         look_at=partial(oar_node_power_and_tags.query_oar_node_state, cast("OarServerAccess", cluster))
     )
 
 
 MEMBERSHIPS: Mapping[str, Callable[[Policy, Away], ExecutionHostMembership]] = {
-    ClusterKind.GRIDENGINE: _membership_in_cell,
-    ClusterKind.OAR: _oar_node_power,
+    ClusterKind.GRIDENGINE: _make_grid_engine_membership,
+    ClusterKind.OAR: _make_oar_membership,
 }
 
 
 def query_home_cluster_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]]:
     """Return the tags of each tagged host; raises ClusterStateUnknown if the cell does not answer."""
-    cluster = configured_cluster_address(policy, _own(policy))
+    cluster = configured_cluster_address(policy, _require_home_cluster_name(policy))
     keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
         return {}
@@ -283,7 +283,7 @@ def query_home_cluster_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]
 
 def require_home_execution_host(policy: Policy, host: str) -> None:
     """Raise CommandLineMistake unless a host is in the home cluster, ClusterStateUnknown without an answer."""
-    cluster = configured_cluster_address(policy, _own(policy))
+    cluster = configured_cluster_address(policy, _require_home_cluster_name(policy))
     keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
         return
@@ -297,7 +297,7 @@ def require_home_execution_host(policy: Policy, host: str) -> None:
 
 def change_home_cluster_host_tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str, ...]:
     """Add or remove a tag, and return all tags; raise ClusterStateUnknown or, if refused, CommandFailed."""
-    cluster = configured_cluster_address(policy, _own(policy))
+    cluster = configured_cluster_address(policy, _require_home_cluster_name(policy))
     keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
         name = policy.site.cluster
@@ -312,7 +312,7 @@ def change_home_cluster_host_tag(policy: Policy, host: str, tag: str, *, is_want
     return new_tags
 
 
-def _own(policy: Policy) -> str:
+def _require_home_cluster_name(policy: Policy) -> str:
     if not policy.site.cluster:
         raise errors.ConfigError(("[site] cluster is empty: no cluster is the site's own",))
     return policy.site.cluster

@@ -53,11 +53,11 @@ class NodeActRunner:
             return POWER_ACTS[due.act](self, due)
         return NODE_ACTS[due.act](self, due.node)
 
-    def end(self, pool: str, machine: elastic_nodes.ProviderMachine) -> None:
+    def destroy_machine(self, pool: str, machine: elastic_nodes.ProviderMachine) -> None:
         """Destroy a machine without a node, such as the master's; raise GridbridgeError if a round must retry."""
         self.providers[pool].destroy(machine)
 
-    def _rest(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
+    def _power_off_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
         """Close a host; switch the host off if it is still idle, else open the host again.
 
         Preemption of best-effort tasks may take several rounds. The standby tag is written before
@@ -66,59 +66,59 @@ class NodeActRunner:
         """
         node = due.node
         if node.is_kept:  # an administrator has asked to keep the host
-            return self._opened(node)
+            return self._open_node(node)
         self.membership.close(node.name)
-        idleness = self.membership.look(node.name)
+        idleness = self.membership.check_host(node.name)
         if not (idleness.is_listed and idleness.is_idle and idleness.is_closed):
-            return node if self._is_to_wait(node, idleness) else self._opened(node)
-        if not self.membership.make_way(node.name):
+            return node if self._must_host_wait_for_tasks(node, idleness) else self._open_node(node)
+        if not self.membership.preempt_best_effort_tasks(node.name):
             return node
         if due.tag:
             self.tag(node.name, due.tag, True)
-        self.membership.halt(node.name)
+        self.membership.prepare_power_off(node.name)
         try:
-            self._supply(node).stop(_machine(node))
+            self._power_control_of_node(node).stop(_machine_of_node(node))
         except errors.GridbridgeError as error:
             if node.cause is elastic_nodes.NodeStateCause.DRAINED:  # an administrator wants the host off
                 raise
             _log.warning("event=not_done node=%s act=rest why=%r", node.name, str(error))
         return node.entering(elastic_nodes.ElasticNodeState.STANDBY, self.now(), node.cause)
 
-    def _is_to_wait(
+    def _must_host_wait_for_tasks(
         self, node: elastic_nodes.BalancerOwnedNode, idleness: elastic_nodes.HostCheckBeforeRemoval
     ) -> bool:
         """Return whether a busy host stays closed until its tasks end; reschedule tasks if the squeeze moves tasks."""
         if node.cause is not elastic_nodes.NodeStateCause.MOVED:
             return node.cause in PATIENT
-        return idleness.is_listed and idleness.is_closed and self.membership.put_elsewhere(node.name)
+        return idleness.is_listed and idleness.is_closed and self.membership.reschedule_host_tasks(node.name)
 
-    def _wake(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
+    def _power_on_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
         """Switch a host on; later rounds check whether the host is on, and may repeat the request."""
-        self._supply(due.node).start(_machine(due.node))
+        self._power_control_of_node(due.node).start(_machine_of_node(due.node))
         return due.node
 
-    def _open(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
+    def _open_powered_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
         """Enable a host's queues; remove the standby tag only if a squeeze wrote the tag."""
         self.tag(due.node.name, STANDBY_AUTO, False)
-        works = self._opened(due.node)
+        works = self._open_node(due.node)
         return replace(works, up_since=works.up_since or self.now())
 
-    def _stop(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
+    def _power_off_unreachable_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
         """Switch off a host that did not come up or did not go off; the host keeps its tags.
 
         The host counts as up until a provider reports that it is off. Raises SilentHostMayRunTasks while the cell
         lists a task on the host.
         """
-        idleness = self.membership.look(due.node.name)
+        idleness = self.membership.check_host(due.node.name)
         if idleness.is_listed and not idleness.is_idle:
             raise errors.SilentHostMayRunTasks(due.node.name)
         if due.before is not None and due.before.state is elastic_nodes.ElasticNodeState.STANDBY:
             _log.warning("event=still_on node=%s", due.node.name)
-        self._supply(due.node).stop(_machine(due.node))
+        self._power_control_of_node(due.node).stop(_machine_of_node(due.node))
         node = due.node.entering(elastic_nodes.ElasticNodeState.STANDBY, self.now(), due.node.cause)
         return replace(node, up_since=node.up_since or self.now())
 
-    def _create(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
+    def _create_machine(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         """Have a provider create the node's machine.
 
         If the outcome is unknown, the node's state stays `requested` until the provider's next list shows the
@@ -126,7 +126,7 @@ class NodeActRunner:
         """
         tags = {elastic_nodes.OWNER_TAG: self.cluster, elastic_nodes.POOL_TAG: node.pool}
         try:
-            machine = self._provider(node).create(node.name, tags)
+            machine = self._provider_of_node(node).create(node.name, tags)
         except (errors.ProviderOutOfMachines, errors.ProviderPermanentFailure) as error:
             _log.warning("event=not_made node=%s pool=%s why=%r", node.name, node.pool, str(error))
             is_full = isinstance(error, errors.ProviderOutOfMachines)
@@ -143,10 +143,10 @@ class NodeActRunner:
             up_since=machine.created or self.now(),  # the machine costs money from now on
         )
 
-    def _join(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
+    def _join_node(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         """Continue the steps by which a node joins; a machine with a wrong host key is destroyed."""
         try:
-            step = self.membership.join(self._joining(node))
+            step = self.membership.join(self._machine_to_join(node))
         except errors.SshAccessRejected:
             return node.entering(
                 elastic_nodes.ElasticNodeState.REMOVING, self.now(), elastic_nodes.NodeStateCause.WRONG_HOST_KEY
@@ -158,65 +158,67 @@ class NodeActRunner:
             return replace(node.entering(elastic_nodes.ElasticNodeState.READY, self.now()), step=step, idle_since=None)
         return replace(node, step=step)
 
-    def _remove(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
+    def _remove_idle_node(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         """Close a node; remove the node if it is still idle, else open the node again."""
         if node.is_kept:  # an administrator has asked to keep the node
-            return self._opened(node)
+            return self._open_node(node)
         self.membership.close(node.name)
-        idleness = self.membership.look(node.name)
+        idleness = self.membership.check_host(node.name)
         if not idleness.is_listed or (idleness.is_idle and idleness.is_closed):
-            return self._evict(node.entering(elastic_nodes.ElasticNodeState.REMOVING, self.now(), node.cause))
+            return self._remove_node_from_cell(
+                node.entering(elastic_nodes.ElasticNodeState.REMOVING, self.now(), node.cause)
+            )
         if node.cause is elastic_nodes.NodeStateCause.DRAINED:
             return node
-        return self._opened(node)
+        return self._open_node(node)
 
-    def _evict(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
+    def _remove_node_from_cell(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         """Remove a node from the cell, then destroy the machine; the next round checks the result.
 
         A host that may be alive is inspected first, because an administrator may have opened the host. Only the node
         of a vanished machine surely runs no task.
         """
-        if node.cause is not elastic_nodes.NodeStateCause.VANISHED and self._is_in_use(node):
+        if node.cause is not elastic_nodes.NodeStateCause.VANISHED and self._is_closed_host_in_use(node):
             if node.cause is elastic_nodes.NodeStateCause.SILENT:
-                return self._opened(node)
+                return self._open_node(node)
             joining = node.entering(elastic_nodes.ElasticNodeState.JOINING, self.now())
             return replace(joining, idle_since=None, step=elastic_nodes.HostJoinStep.NONE)
         leaving = self.membership.leave(node.name, is_dead=node.cause in LOST)
         if leaving.step is elastic_nodes.HostRemovalResult.LEFT:
-            return self._destroy(replace(node, step=elastic_nodes.HostJoinStep.LEFT))
+            return self._destroy_machine_of_node(replace(node, step=elastic_nodes.HostJoinStep.LEFT))
         if (self.now() - node.since).total_seconds() > LEAVES_S:
             _log.warning("event=not_left node=%s why=%r", node.name, leaving.refused_by)
         return node
 
-    def _is_in_use(self, node: elastic_nodes.BalancerOwnedNode) -> bool:
+    def _is_closed_host_in_use(self, node: elastic_nodes.BalancerOwnedNode) -> bool:
         """Close a host, and return whether the host still runs a task."""
-        idleness = self.membership.look(node.name)
+        idleness = self.membership.check_host(node.name)
         if idleness.is_listed and not idleness.is_closed:
             self.membership.close(node.name)
-            idleness = self.membership.look(node.name)
+            idleness = self.membership.check_host(node.name)
         return idleness.is_listed and not (idleness.is_idle and idleness.is_closed)
 
-    def _opened(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
+    def _open_node(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         """Enable a node's queues, but leave queues in `closed` disabled; return the node as ready."""
         step = self.membership.open(node.name, self.closed)
         return replace(node.entering(elastic_nodes.ElasticNodeState.READY, self.now()), idle_since=None, step=step)
 
-    def _destroy(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
+    def _destroy_machine_of_node(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         if node.machine:
-            self._provider(node).destroy(_machine(node))
+            self._provider_of_node(node).destroy(_machine_of_node(node))
         return node
 
-    def _supply(self, node: elastic_nodes.BalancerOwnedNode) -> HostPowerControl:
+    def _power_control_of_node(self, node: elastic_nodes.BalancerOwnedNode) -> HostPowerControl:
         if node.pool not in self.supplies:
             raise errors.ProviderPermanentFailure(f"{node.name}: no provider switches this host now")
         return self.supplies[node.pool]
 
-    def _provider(self, node: elastic_nodes.BalancerOwnedNode) -> MachineProvider:
+    def _provider_of_node(self, node: elastic_nodes.BalancerOwnedNode) -> MachineProvider:
         if node.pool not in self.providers:
             raise errors.ProviderPermanentFailure(f"{node.name}: pool {node.pool} has no provider any more")
         return self.providers[node.pool]
 
-    def _joining(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.MachineToJoinCell:
+    def _machine_to_join(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.MachineToJoinCell:
         pool = self.pools[node.pool]
         return elastic_nodes.MachineToJoinCell(
             name=node.name,
@@ -231,7 +233,7 @@ class NodeActRunner:
         )
 
 
-def _machine(node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.ProviderMachine:
+def _machine_of_node(node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.ProviderMachine:
     return elastic_nodes.ProviderMachine(
         id=node.machine, name=node.name, state=elastic_nodes.ProviderMachineState.UNKNOWN, address=node.address
     )
@@ -241,17 +243,17 @@ NODE_ACTS: Mapping[
     elastic_nodes.BalancerNodeAct,
     Callable[[NodeActRunner, elastic_nodes.BalancerOwnedNode], elastic_nodes.BalancerOwnedNode],
 ] = {
-    elastic_nodes.BalancerNodeAct.CREATE: NodeActRunner._create,
-    elastic_nodes.BalancerNodeAct.JOIN: NodeActRunner._join,
-    elastic_nodes.BalancerNodeAct.REMOVE: NodeActRunner._remove,
-    elastic_nodes.BalancerNodeAct.EVICT: NodeActRunner._evict,
-    elastic_nodes.BalancerNodeAct.DESTROY: NodeActRunner._destroy,
+    elastic_nodes.BalancerNodeAct.CREATE: NodeActRunner._create_machine,
+    elastic_nodes.BalancerNodeAct.JOIN: NodeActRunner._join_node,
+    elastic_nodes.BalancerNodeAct.REMOVE: NodeActRunner._remove_idle_node,
+    elastic_nodes.BalancerNodeAct.EVICT: NodeActRunner._remove_node_from_cell,
+    elastic_nodes.BalancerNodeAct.DESTROY: NodeActRunner._destroy_machine_of_node,
 }
 POWER_ACTS: Mapping[
     elastic_nodes.BalancerNodeAct, Callable[[NodeActRunner, elastic_nodes.DueNodeAct], elastic_nodes.BalancerOwnedNode]
 ] = {
-    elastic_nodes.BalancerNodeAct.REST: NodeActRunner._rest,
-    elastic_nodes.BalancerNodeAct.WAKE: NodeActRunner._wake,
-    elastic_nodes.BalancerNodeAct.OPEN: NodeActRunner._open,
-    elastic_nodes.BalancerNodeAct.STOP: NodeActRunner._stop,
+    elastic_nodes.BalancerNodeAct.REST: NodeActRunner._power_off_host,
+    elastic_nodes.BalancerNodeAct.WAKE: NodeActRunner._power_on_host,
+    elastic_nodes.BalancerNodeAct.OPEN: NodeActRunner._open_powered_host,
+    elastic_nodes.BalancerNodeAct.STOP: NodeActRunner._power_off_unreachable_host,
 }

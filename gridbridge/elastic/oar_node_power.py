@@ -31,11 +31,11 @@ class OarNodeMembership:
 
     def join(self, node: MachineToJoinCell) -> HostJoinStep:
         """Raise ProviderPermanentFailure, because gridbridge never adds OAR nodes."""
-        _refuse(node.name)
+        _refuse_node_change(node.name)
 
     def leave(self, host: str, *, is_dead: bool) -> HostRemovalProgress:
         """Raise ProviderPermanentFailure, because gridbridge never removes OAR nodes."""
-        _refuse(host)
+        _refuse_node_change(host)
 
     def close(self, host: str) -> None:
         """Drain a node, and wait until no running scheduler pass can start a job on the node.
@@ -49,23 +49,23 @@ class OarNodeMembership:
         if not facts.is_drained:
             self.root("drain", host)
         self.root("settle", host)
-        self._await(host, lambda now: now.is_settled and now.is_drained)
+        self._await_applied_change(host, lambda now: now.is_settled and now.is_drained)
 
-    def look(self, host: str) -> HostCheckBeforeRemoval:
+    def check_host(self, host: str) -> HostCheckBeforeRemoval:
         """Query a node's state; only a halted node, or a drained node in state Alive, is closed."""
         facts = self.look_at(host)
         is_closed = facts.is_settled and (facts.is_halted or (facts.is_alive and facts.is_drained))
         return HostCheckBeforeRemoval(is_idle=facts.is_idle, is_closed=is_closed, is_listed=facts.is_listed)
 
-    def make_way(self, host: str) -> bool:
+    def preempt_best_effort_tasks(self, host: str) -> bool:
         """Return True, because OAR itself ends and resubmits the best-effort jobs of a halted node."""
         return True
 
-    def halt(self, host: str) -> None:
+    def prepare_power_off(self, host: str) -> None:
         """Mark a closed node as halted and wakeable, so that oarsub accepts jobs for the node."""
         if not self.look_at(host).is_halted:
             self.root("halt", host)
-            self._await(host, lambda now: now.is_halted and now.is_settled)
+            self._await_applied_change(host, lambda now: now.is_halted and now.is_settled)
         if self.look_at(host).is_drained:
             self.root("undrain", host)
 
@@ -74,32 +74,32 @@ class OarNodeMembership:
         facts = self.look_at(host)
         if facts.is_halted:
             self.root("open", host)
-            self._await(host, lambda now: now.is_alive and not now.is_drained)
+            self._await_applied_change(host, lambda now: now.is_alive and not now.is_drained)
         elif facts.is_drained:
             self.root("undrain", host)
         return HostJoinStep.JOINED
 
-    def opening(self, host: str) -> str:
+    def command_to_reopen_host(self, host: str) -> str:
         """Return the command by which an administrator sets a node Alive."""
         return " ".join(oar_node_power_and_tags.oar_node_state_command("open", host))
 
-    def clearing(self, host: str) -> str:
+    def commands_to_end_host_tasks(self, host: str) -> str:
         """Return the commands by which an administrator ends the jobs of a switched-off node."""
         return f"`oarnodes {host}` shows the jobs, `oardel JOB` ends a job"
 
-    def forgetting(self, host: str) -> str:
+    def commands_to_remove_host(self, host: str) -> str:
         """Return the command by which an administrator removes a node from OAR."""
         return f"`oarremoveresource RESOURCE` for each resource that `oarnodes {host}` shows"
 
-    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
+    def query_rerunnable_tasks(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
         """Return no task, because OAR reruns no job on request."""
         return {}
 
-    def put_elsewhere(self, host: str) -> bool:
+    def reschedule_host_tasks(self, host: str) -> bool:
         """Return False, because OAR cannot reschedule the jobs of a node."""
         return False
 
-    def _await(self, host: str, is_so: Callable[[OarNodeState], bool]) -> None:
+    def _await_applied_change(self, host: str, is_so: Callable[[OarNodeState], bool]) -> None:
         """Poll a node until OAR has applied a change; raises CommandFailed after 45 s."""
         for _ in range(int(SETTLED_S / PAUSE_S)):
             if is_so(self.look_at(host)):
@@ -129,5 +129,5 @@ def require_oar_energy_saving_off(
         raise ConfigError((f"{why}; gridbridge squeeze only shows its decision",)) from error
 
 
-def _refuse(host: str) -> NoReturn:
+def _refuse_node_change(host: str) -> NoReturn:
     raise ProviderPermanentFailure(f"{host}: nodes of an OAR server are switched on and off, never created")

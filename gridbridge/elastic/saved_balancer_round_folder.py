@@ -44,7 +44,7 @@ def write_saved_balancer_round(
         "master": saved_round.master,
         "last_change": saved_round.last_change,
         "nodes": {node.name: _node_row(node) for node in saved_round.nodes},
-        **{key: value for key, value in _optional_content(saved_round).items() if value},
+        **{key: value for key, value in _read_optional_file(saved_round).items() if value},
     }
     for name, data in (
         (QSTAT, documents.qstat),
@@ -54,10 +54,10 @@ def write_saved_balancer_round(
         (STATE, f"{json.dumps(content, indent=2, default=datetime.isoformat)}\n".encode()),
     ):
         if data:
-            safe_files.replace_file_atomically(os.path.join(folder, name), data, _mode(), durable=False)
+            safe_files.replace_file_atomically(os.path.join(folder, name), data, _umask_file_mode(), durable=False)
 
 
-def _mode() -> int:
+def _umask_file_mode() -> int:
     """Return the mode that this process's umask gives to a new file."""
     mask = os.umask(0o077)
     os.umask(mask)
@@ -69,24 +69,26 @@ def read_saved_balancer_round(folder: str) -> tuple[SavedBatchProgramOutputs, Sa
 
     Without state.json the time is that of the last change of qstat.xml, and the balancer has no nodes.
     """
-    documents = _documents(folder)
+    documents = _read_documents(folder)
     path = os.path.join(folder, STATE)
     if not os.path.exists(path):
         written = os.stat(os.path.join(folder, OAR if documents.oar else QSTAT)).st_mtime
         return documents, SavedBalancerRoundInput(now=datetime.fromtimestamp(written, UTC).astimezone())
-    return documents, _SavedRoundStateParser(path, _bytes(folder, STATE)).kept()
+    return documents, _SavedRoundStateParser(path, _read_regular_file(folder, STATE)).kept()
 
 
-def _documents(folder: str) -> SavedBatchProgramOutputs:
+def _read_documents(folder: str) -> SavedBatchProgramOutputs:
     if os.path.exists(os.path.join(folder, OAR)):
-        return SavedBatchProgramOutputs(oar=_bytes(folder, OAR))
+        return SavedBatchProgramOutputs(oar=_read_regular_file(folder, OAR))
     has_layout = os.path.exists(os.path.join(folder, QCONF))
     return SavedBatchProgramOutputs(
-        qstat=_bytes(folder, QSTAT), qhost=_bytes(folder, QHOST), qconf=_bytes(folder, QCONF) if has_layout else b""
+        qstat=_read_regular_file(folder, QSTAT),
+        qhost=_read_regular_file(folder, QHOST),
+        qconf=_read_regular_file(folder, QCONF) if has_layout else b"",
     )
 
 
-def _bytes(folder: str, name: str) -> bytes:
+def _read_regular_file(folder: str, name: str) -> bytes:
     path = os.path.join(folder, name)
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
@@ -97,7 +99,7 @@ def _bytes(folder: str, name: str) -> bytes:
         raise ParseError(f"{path}: {error.strerror}") from error
 
 
-def _optional_content(saved_round: SavedBalancerRoundInput) -> dict[str, object]:
+def _read_optional_file(saved_round: SavedBalancerRoundInput) -> dict[str, object]:
     runtimes = dict[str, dict[str, float]]()
     for (owner, name), time_s in saved_round.runtimes.items():
         runtimes.setdefault(owner, {})[name] = time_s
@@ -130,13 +132,13 @@ def _node_row(node: ElasticNode) -> dict[str, object]:
     return {"up_since": node.up_since, "state": node.state.value} | {k: v for k, v in optional.items() if v}
 
 
-def _job(text: str) -> int:
+def _parse_job_number(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
         raise ValueError
     return int(text)
 
 
-def _moment(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     """Parse a time, by default in the local zone; raises ValueError for an impossible time."""
     moment = datetime.fromisoformat(text)
     try:
@@ -155,142 +157,149 @@ class _SavedRoundStateParser:
             content = json.loads(data)
         except (ValueError, RecursionError) as error:
             raise ParseError(f"{path}: no JSON: {error}") from error
-        self._told = self._table(content, "", KEYS + MORE)
+        self._told = self._parse_table(content, "", KEYS + MORE)
 
     def kept(self) -> SavedBalancerRoundInput:
         """Return the saved round; raises ParseError with a line for each invalid key."""
-        saved_round = self._round()
+        saved_round = self._parse_round()
         if self._mistakes:
             lines = [f"{self._path}: {mistake}" for mistake in self._mistakes]
             more = [f"{self._path}: {len(lines) - MOST_TOLD} more"] if lines[MOST_TOLD:] else []
             raise ParseError("\n".join(lines[:MOST_TOLD] + more))
         return saved_round
 
-    def _round(self) -> SavedBalancerRoundInput:
-        now = self._required_time(self._told, "now")
+    def _parse_round(self) -> SavedBalancerRoundInput:
+        now = self._parse_required_time(self._told, "now")
         nodes = self._told.get("nodes", {})
         if not isinstance(nodes, dict):
-            self._wrong("nodes", nodes, "a table of nodes by their names")
+            self._report_wrong_value("nodes", nodes, "a table of nodes by their names")
             nodes = {}
         return SavedBalancerRoundInput(
             now=now,
-            master=self._text(self._told.get("master", ""), "master"),
-            last_change=self._time(self._told, "last_change"),
-            nodes=tuple(self._node(name, row) for name, row in nodes.items()),
-            best_effort=self._names("best_effort"),
-            eligible_since={self._number_of(job, "eligible"): since for job, since in self._times("eligible").items()},
+            master=self._parse_text(self._told.get("master", ""), "master"),
+            last_change=self._parse_optional_time(self._told, "last_change"),
+            nodes=tuple(self._parse_node(name, row) for name, row in nodes.items()),
+            best_effort=self._parse_names("best_effort"),
+            eligible_since={
+                self._parse_whole_number(job, "eligible"): since for job, since in self._parse_times("eligible").items()
+            },
             watched={
-                self._number_of(job, "watched"): self._watched(f"watched.{job}.", row)
-                for job, row in self._all("watched").items()
+                self._parse_whole_number(job, "watched"): self._parse_job_history(f"watched.{job}.", row)
+                for job, row in self._parse_entries("watched").items()
             },
             runtimes={
                 (owner, name): seconds
-                for owner in self._all("runtimes")
-                for name, seconds in self._numbers(owner, self._all("runtimes"), "runtimes.").items()
+                for owner in self._parse_entries("runtimes")
+                for name, seconds in self._parse_numbers(owner, self._parse_entries("runtimes"), "runtimes.").items()
             },
-            elsewhere=self._numbers("elsewhere"),
-            elsewhere_free={queue: int(slots) for queue, slots in self._numbers("elsewhere_free").items()},
-            failed=self._times("failed"),
-            spent=self._number(self._told.get("spent", 0), "spent"),
+            elsewhere=self._parse_numbers("elsewhere"),
+            elsewhere_free={queue: int(slots) for queue, slots in self._parse_numbers("elsewhere_free").items()},
+            failed=self._parse_times("failed"),
+            spent=self._parse_number(self._told.get("spent", 0), "spent"),
         )
 
-    def _all(self, key: str) -> Mapping[str, object]:
-        return self._table(self._told.get(key, {}), f"{key}.", ())
+    def _parse_entries(self, key: str) -> Mapping[str, object]:
+        return self._parse_table(self._told.get(key, {}), f"{key}.", ())
 
-    def _numbers(self, key: str, table: Mapping[str, object] | None = None, where: str = "") -> dict[str, float]:
-        numbers = self._table((table or self._told).get(key, {}), f"{where}{key}.", ())
-        return {name: self._number(number, f"{where}{key}.{name}") for name, number in numbers.items()}
+    def _parse_numbers(self, key: str, table: Mapping[str, object] | None = None, where: str = "") -> dict[str, float]:
+        numbers = self._parse_table((table or self._told).get(key, {}), f"{where}{key}.", ())
+        return {name: self._parse_number(number, f"{where}{key}.{name}") for name, number in numbers.items()}
 
-    def _times(self, key: str) -> dict[str, datetime]:
-        moments = ((name, self._time(self._all(key), name, f"{key}.")) for name in self._all(key))
+    def _parse_times(self, key: str) -> dict[str, datetime]:
+        moments = (
+            (name, self._parse_optional_time(self._parse_entries(key), name, f"{key}."))
+            for name in self._parse_entries(key)
+        )
         return {name: at for name, at in moments if at is not None}
 
-    def _names(self, key: str) -> frozenset[str]:
+    def _parse_names(self, key: str) -> frozenset[str]:
         names = self._told.get(key, [])
         if not isinstance(names, list):
-            self._wrong(key, names, "a list of names")
+            self._report_wrong_value(key, names, "a list of names")
             return frozenset()
-        return frozenset(self._text(name, key) for name in names)
+        return frozenset(self._parse_text(name, key) for name in names)
 
-    def _number(self, number: object, key: str) -> float:
+    def _parse_number(self, number: object, key: str) -> float:
         if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < INFINITE:
-            self._wrong(key, number, "a number that is not negative")
+            self._report_wrong_value(key, number, "a number that is not negative")
             return 0.0
         if number > MOST:
-            self._wrong(key, number, f"a number of at most {MOST:.0e}")
+            self._report_wrong_value(key, number, f"a number of at most {MOST:.0e}")
             return 0.0
         return float(number)
 
-    def _node(self, name: str, row: object) -> ElasticNode:
+    def _parse_node(self, name: str, row: object) -> ElasticNode:
         where = f"nodes.{name}."
-        table = self._table(row, where, OF_NODE)
+        table = self._parse_table(row, where, OF_NODE)
         right = f"one of {', '.join(state.value for state in ElasticNodeState)}"
-        state = self._as(ElasticNodeState, table.get("state", ElasticNodeState.READY.value), f"{where}state", right)
+        state = self._parse_enum(
+            ElasticNodeState, table.get("state", ElasticNodeState.READY.value), f"{where}state", right
+        )
         return ElasticNode(
             name=name,
             state=state or ElasticNodeState.READY,
-            up_since=self._time(table, "up_since", where),
-            since=self._time(table, "since", where),
-            idle_since=self._time(table, "idle_since", where),
-            pool=self._text(table.get("pool", ""), f"{where}pool"),
-            group=self._text(table.get("group", ""), f"{where}group"),
-            failed_at=self._time(table, "failed_at", where),
-            is_kept=self._is(table.get("kept", False), f"{where}kept"),
-            is_drained=self._is(table.get("drained", False), f"{where}drained"),
-            has_machine=self._is(table.get("machine", False), f"{where}machine"),
+            up_since=self._parse_optional_time(table, "up_since", where),
+            since=self._parse_optional_time(table, "since", where),
+            idle_since=self._parse_optional_time(table, "idle_since", where),
+            pool=self._parse_text(table.get("pool", ""), f"{where}pool"),
+            group=self._parse_text(table.get("group", ""), f"{where}group"),
+            failed_at=self._parse_optional_time(table, "failed_at", where),
+            is_kept=self._parse_bool(table.get("kept", False), f"{where}kept"),
+            is_drained=self._parse_bool(table.get("drained", False), f"{where}drained"),
+            has_machine=self._parse_bool(table.get("machine", False), f"{where}machine"),
         )
 
-    def _number_of(self, job: str, key: str) -> int:
-        return self._as(_job, job, key, "the number of a job") or 0
+    def _parse_whole_number(self, job: str, key: str) -> int:
+        return self._parse_enum(_parse_job_number, job, key, "the number of a job") or 0
 
-    def _watched(self, where: str, row: object) -> WaitingJobsHistory:
-        table = self._table(row, where, OF_WATCHED)
+    def _parse_job_history(self, where: str, row: object) -> WaitingJobsHistory:
+        table = self._parse_table(row, where, OF_WATCHED)
         return WaitingJobsHistory(
-            at=self._required_time(table, "at", where),
-            tasks=int(self._number(table.get("tasks", 0), f"{where}tasks")),
-            room_since=self._time(table, "room_since", where),
-            stuck_since=self._time(table, "stuck_since", where),
+            at=self._parse_required_time(table, "at", where),
+            tasks=int(self._parse_number(table.get("tasks", 0), f"{where}tasks")),
+            room_since=self._parse_optional_time(table, "room_since", where),
+            stuck_since=self._parse_optional_time(table, "stuck_since", where),
         )
 
-    def _is(self, flag: object, key: str) -> bool:
+    def _parse_bool(self, flag: object, key: str) -> bool:
         if not isinstance(flag, bool):
-            self._wrong(key, flag, "true or false")
+            self._report_wrong_value(key, flag, "true or false")
         return flag is True
 
-    def _time(self, table: Mapping[str, object], key: str, where: str = "") -> datetime | None:
+    def _parse_optional_time(self, table: Mapping[str, object], key: str, where: str = "") -> datetime | None:
         text = table.get(key)
-        return None if text is None else self._as(_moment, text, where + key, A_TIME)
+        return None if text is None else self._parse_enum(_parse_time, text, where + key, A_TIME)
 
-    def _required_time(self, table: Mapping[str, object], key: str, where: str = "") -> datetime:
-        at = self._time(table, key, where)
+    def _parse_required_time(self, table: Mapping[str, object], key: str, where: str = "") -> datetime:
+        at = self._parse_optional_time(table, key, where)
         if at is None:
-            self._wrong(f"{where}{key}", table.get(key), A_TIME)
+            self._report_wrong_value(f"{where}{key}", table.get(key), A_TIME)
         return at or datetime.min.replace(tzinfo=UTC)
 
-    def _text(self, text: object, key: str) -> str:
+    def _parse_text(self, text: object, key: str) -> str:
         if not isinstance(text, str):
-            self._wrong(key, text, "a text")
+            self._report_wrong_value(key, text, "a text")
             return ""
         return text
 
-    def _table(self, content: object, where: str, keys: tuple[str, ...]) -> Mapping[str, object]:
+    def _parse_table(self, content: object, where: str, keys: tuple[str, ...]) -> Mapping[str, object]:
         if not isinstance(content, dict):
             right = f"a table with {', '.join(keys)}" if keys else "a table"
-            self._wrong(where.rstrip(".") or "it", content, right)
+            self._report_wrong_value(where.rstrip(".") or "it", content, right)
             return {}
         for key in (name for name in content if keys and name not in keys):
             self._mistakes[f"{where}{key}: unknown; known are {', '.join(keys)}"] = None
         return content
 
-    def _as(self, read: Callable[[str], Value], text: object, key: str, right: str) -> Value | None:
+    def _parse_enum(self, read: Callable[[str], Value], text: object, key: str, right: str) -> Value | None:
         if not isinstance(text, str):
-            self._wrong(key, text, right)
+            self._report_wrong_value(key, text, right)
             return None
         try:
             return read(text)
         except ValueError:
-            self._wrong(key, text, right)
+            self._report_wrong_value(key, text, right)
             return None
 
-    def _wrong(self, key: str, content: object, right: str) -> None:
+    def _report_wrong_value(self, key: str, content: object, right: str) -> None:
         self._mistakes[f"{key}: {json.dumps(content)[:60]}; expected {right}"] = None

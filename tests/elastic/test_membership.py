@@ -75,16 +75,26 @@ def site(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> GridEngineHostMembers
     return GridEngineHostMembership(cell=CELL, preparing=preparing, root=lambda *_: None)
 
 
+USUAL = HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True)
+BEST_EFFORT = HostQueueInstance(queue="gb-be1", slots=1, is_used=False, is_disabled=True, is_best_effort=True)
+
+
 @pytest.mark.parametrize(
-    ("queues", "expected"), [((), ["all.q@n1 4", "open n1"]), (("long.q",), ["long.q@n1 4", "open n1"])]
+    ("instances", "queues", "expected"),
+    [
+        ((USUAL, BEST_EFFORT), (), ["all.q@n1 4", "open n1"]),
+        ((USUAL, BEST_EFFORT), ("long.q",), ["long.q@n1 4", "open n1"]),
+        ((BEST_EFFORT,), (), ["open n1"]),
+    ],
 )
 def test_a_new_host_gets_its_slots_in_each_queue(
-    monkeypatch: pytest.MonkeyPatch, queues: tuple[str, ...], expected: list[str]
+    monkeypatch: pytest.MonkeyPatch,
+    instances: tuple[HostQueueInstance, ...],
+    queues: tuple[str, ...],
+    expected: list[str],
 ) -> None:
     """The queues are those of the pool, else those of the host groups without best-effort queues."""
-    usual = HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True)
-    besteffort = HostQueueInstance(queue="gb-be1", slots=1, is_used=False, is_disabled=True, is_best_effort=True)
-    hosts = Hosts(usual, besteffort)
+    hosts = Hosts(*instances)
     node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4, queues=queues)
 
     assert site(hosts, monkeypatch).join(node) is HostJoinStep.JOINED
@@ -105,7 +115,7 @@ def test_a_host_filled_last_is_placed_in_the_queues_before_it_is_opened(
 
 def test_parallel_joins_place_hosts_in_queues_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second host must see the sequence number of the first."""
-    hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
+    hosts = Hosts(USUAL)
     meet = Barrier(2)
 
     def place_host_last_in_queues(_: object, host: str, queues: tuple[str, ...]) -> None:
@@ -127,7 +137,7 @@ def test_parallel_joins_place_hosts_in_queues_one_after_the_other(monkeypatch: p
 @pytest.mark.parametrize("joins", [False, True], ids=["both leave", "one joins"])
 def test_queues_are_changed_for_one_host_at_a_time(monkeypatch: pytest.MonkeyPatch, joins: bool) -> None:
     """Grid Engine rewrites whole queues when a host leaves, and would lose a parallel change."""
-    hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
+    hosts = Hosts(USUAL)
     meet = Barrier(2)
 
     def change(*_: object) -> None:
@@ -138,7 +148,7 @@ def test_queues_are_changed_for_one_host_at_a_time(monkeypatch: pytest.MonkeyPat
     for name in ("leave_queues", "set_slots"):
         monkeypatch.setattr(hosts, name, change)
     cell = site(hosts, monkeypatch)
-    monkeypatch.setattr(GridEngineHostMembership, "_emptied", lambda *_, **__: "")
+    monkeypatch.setattr(GridEngineHostMembership, "_empty_host_or_say_what_is_in_use", lambda *_, **__: "")
     node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4)
     with ThreadPoolExecutor(2) as threads:
         ends = [threads.submit(cell.leave, "n2", is_dead=True)]
@@ -152,15 +162,6 @@ def test_a_new_host_in_no_queue_is_an_error(monkeypatch: pytest.MonkeyPatch) -> 
 
     with pytest.raises(NewHostInNoQueue, match=r"^n1 is in no queue: .* has n1 or @a or @b$"):
         site(Hosts(), monkeypatch).join(node)
-
-
-def test_a_new_host_only_in_best_effort_queues_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    only = HostQueueInstance(queue="gb-be1", slots=1, is_used=False, is_disabled=True, is_best_effort=True)
-    hosts = Hosts(only)
-
-    done = site(hosts, monkeypatch).join(MachineToJoinCell(name="n1", address="10.0.0.9", slots=4))
-
-    assert (done, hosts.done) == (HostJoinStep.JOINED, ["open n1"])
 
 
 @pytest.mark.parametrize("taken", ["n2", "n2.site", "nfs1", socket.gethostname()])
@@ -198,7 +199,7 @@ def test_a_machine_may_have_the_address_of_a_silent_host(monkeypatch: pytest.Mon
 
 
 def test_a_disabled_queue_stays_closed_on_a_new_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
+    hosts = Hosts(USUAL)
     node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4, closed=frozenset(("all.q", "long.q")))
 
     assert site(hosts, monkeypatch).join(node) is HostJoinStep.CLOSED
@@ -234,13 +235,13 @@ def test_a_host_with_reserved_slots_is_not_idle(
     granted: dict[str, int], is_idle: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reservation may begin later."""
-    hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
+    hosts = Hosts(USUAL)
     cell = site(hosts, monkeypatch)
     monkeypatch.setattr(
         host_membership_and_tags.cell_configuration_reader, "query_advance_reserved_slots", lambda _: granted
     )
 
-    assert cell.look("n1").is_idle is is_idle
+    assert cell.check_host("n1").is_idle is is_idle
 
 
 QCONF = """#!/bin/sh
@@ -274,13 +275,12 @@ def leave(programs: Path, *, is_dead: bool = False) -> tuple[HostRemovalProgress
     return told, [one for one in calls if not one.startswith("-s")]
 
 
-def test_the_daemon_of_a_host_is_stopped_before_the_removal(programs: Path) -> None:
+@pytest.mark.parametrize(("is_dead", "calls"), [(False, ["-ke n1", "-de n1"]), (True, ["-de n1"])])
+def test_the_daemon_of_a_living_host_is_stopped_before_the_removal(
+    programs: Path, is_dead: bool, calls: list[str]
+) -> None:
     """A running daemon registers its host again (qconf(1), -ke)."""
-    assert leave(programs) == (HostRemovalProgress.left(), ["-ke n1", "-de n1"])
-
-
-def test_the_daemon_of_a_dead_host_is_not_stopped(programs: Path) -> None:
-    assert leave(programs, is_dead=True) == (HostRemovalProgress.left(), ["-de n1"])
+    assert leave(programs, is_dead=is_dead) == (HostRemovalProgress.left(), calls)
 
 
 def test_an_object_that_refers_to_the_host_is_reported_with_a_command(programs: Path) -> None:

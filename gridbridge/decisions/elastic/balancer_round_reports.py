@@ -165,22 +165,22 @@ def _demand_sentence_words(figures: BalancePlanFigures, demand: DemandPolicySect
     coming = f" and {on_way}" if figures.coming else ""
     return {
         "tasks": number_with_noun(tasks, "task waits", "tasks wait") if tasks else "no task waits",
-        "since": f" {_time(figures.waited_s)}" if tasks else "",
+        "since": f" {_format_seconds_or_minutes(figures.waited_s)}" if tasks else "",
         "coming": coming,
         "fit": f"{number_with_noun(figures.fit, 'fits', 'fit')} in {room}{coming}" if tasks else room + coming,
         "hosts": figures.hosts,
         "unready": figures.unready,
         "wait_s": demand.wait_s,
         "retry_s": demand.retry_s,
-        "target": _time(demand.target_wait_s),
-        "backlog": _time(figures.backlog_s or 0.0),
-        "boot": _time(figures.boot_s),
+        "target": _format_seconds_or_minutes(demand.target_wait_s),
+        "backlog": _format_seconds_or_minutes(figures.backlog_s or 0.0),
+        "boot": _format_seconds_or_minutes(figures.boot_s),
         "elsewhere": figures.elsewhere,
-        "elsewhere_time": _time(figures.elsewhere_s),
+        "elsewhere_time": _format_seconds_or_minutes(figures.elsewhere_s),
     }
 
 
-def _time(time_s: float) -> str:
+def _format_seconds_or_minutes(time_s: float) -> str:
     return f"{time_s:.0f} s" if time_s < MINUTES_S else f"{time_s / 60:.0f} min"
 
 

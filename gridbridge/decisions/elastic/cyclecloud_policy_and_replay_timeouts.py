@@ -62,7 +62,7 @@ class SimulatedFreeSlots:
     def put(self, slots: int, tasks: int) -> None:
         """Place tasks with equal slot counts, on new nodes if no slots are free."""
         if slots > self.new_slots:
-            self._spread(slots * tasks)
+            self._spread_task_over_nodes(slots * tasks)
             return
         for index, name in enumerate(self.names):
             fit = min(tasks, self.free[index] // slots)
@@ -73,10 +73,10 @@ class SimulatedFreeSlots:
             if not tasks:
                 return
         per_node = self.new_slots // slots
-        self._add(-(-tasks // per_node), self.new_slots - per_node * slots)
+        self._add_new_nodes(-(-tasks // per_node), self.new_slots - per_node * slots)
         self.free[-1] += (-tasks % per_node) * slots
 
-    def _spread(self, slots: int) -> None:
+    def _spread_task_over_nodes(self, slots: int) -> None:
         """Place a task on several nodes if one node has too few slots."""
         for index, name in enumerate(self.names):
             used = min(slots, self.free[index])
@@ -86,10 +86,10 @@ class SimulatedFreeSlots:
                 slots -= used
         if slots:
             nodes = -(-slots // self.new_slots)
-            self._add(nodes, 0)
+            self._add_new_nodes(nodes, 0)
             self.free[-1] += nodes * self.new_slots - slots
 
-    def _add(self, nodes: int, free: int) -> None:
+    def _add_new_nodes(self, nodes: int, free: int) -> None:
         for _ in range(nodes):
             self.new += 1
             self.names.append(f"+{self.new}")
@@ -160,15 +160,15 @@ def _node_timeouts(
     if way.rules is ComparedReplayRules.AZGE:
         yield IDLE_TIMEOUT_S - idle_s
     elif way.rules is ComparedReplayRules.STARCLUSTER:
-        yield _until_mark(way.balance.kill_after_min * MINUTE_S, up_s, HOUR_S)
+        yield _seconds_until_unit_mark(way.balance.kill_after_min * MINUTE_S, up_s, HOUR_S)
     elif way.rules in (ComparedReplayRules.DEMAND, ComparedReplayRules.SQUEEZE):
         yield way.demand.idle_timeout_s - idle_s
         unit_s = way.demand.billing_s
         if unit_s > MINUTE_S:
-            yield _until_mark(unit_s * (1 - way.demand.billing_window), up_s, unit_s)
+            yield _seconds_until_unit_mark(unit_s * (1 - way.demand.billing_window), up_s, unit_s)
 
 
-def _until_mark(mark_s: float, up_s: float, unit_s: float) -> float:
+def _seconds_until_unit_mark(mark_s: float, up_s: float, unit_s: float) -> float:
     """Return the seconds until a node that is up for `up_s` reaches second `mark_s` of a unit of `unit_s`."""
     return (mark_s - up_s) % unit_s or unit_s
 
@@ -197,7 +197,7 @@ def drop_waits_unexplained_by_slots(workload: ReplayWorkload) -> ReplayWorkload:
         free = [period for period in stretches if period.used <= peak - slots]
         lasts = [period.last for period in free]
         for index in indices:
-            tasks[index] = _judge_task(tasks[index], free, lasts)
+            tasks[index] = _move_unexplained_wait_to_submission(tasks[index], free, lasts)
     count = sum(not task.is_explained for task in tasks)
     tasks.sort(key=lambda task: task.submitted_s)
     left_out = {**workload.left_out, **({ReplayExclusionReason.UNEXPLAINED: count} if count else {})}
@@ -224,7 +224,7 @@ def _slot_usage_periods(tasks: Iterable[RecordedReplayTask]) -> Iterator[Minutes
             yield MinutesWithConstantSlotUse(minute + 1, last - 1, level)
 
 
-def _judge_task(
+def _move_unexplained_wait_to_submission(
     task: RecordedReplayTask, free: Sequence[MinutesWithConstantSlotUse], lasts: Sequence[int]
 ) -> RecordedReplayTask:
     start_s = task.submitted_s + task.waited_s

@@ -50,9 +50,9 @@ class GanetiMoveScoreSums:
         self.centre = [sum(contribution[k] for contribution in contributions) / count for k in STANDING]
         self.given: list[dict[GanetiInstanceLoad, ScoreChange]] = [{} for _ in at.loads]
         self.taken: list[dict[tuple[GanetiInstanceLoad, bool], ScoreChange | None]] = [{} for _ in at.loads]
-        self.begin(())
+        self.recompute_sums(())
 
-    def begin(self, changed: tuple[int, ...]) -> None:
+    def recompute_sums(self, changed: tuple[int, ...]) -> None:
         """Compute all score sums again after the given nodes have changed."""
         for node in changed:
             self.given[node].clear()
@@ -64,28 +64,28 @@ class GanetiMoveScoreSums:
         offline = (load for load, is_online in zip(self.at.loads, self.at.is_online, strict=True) if not is_online)
         self.away = sum(map(_offline_node_penalty, offline))
         self.linear = self.away + sum(_summed_score_terms(contribution) for contribution in contributions)
-        self.terms = [self._term(k, 0.0, 0.0) for k in STANDING]
+        self.terms = [self._weighted_spread(k, 0.0, 0.0) for k in STANDING]
         self.spread = sum(self.terms)
 
-    def giving(self, node: int, burden: GanetiInstanceLoad) -> ScoreChange:
+    def change_without_instance(self, node: int, burden: GanetiInstanceLoad) -> ScoreChange:
         """Return how the score sums change if a Ganeti instance leaves its primary node."""
         changes = self.given[node]
         if burden not in changes:
             load = ganeti_load_without_primary(self.at.hardware[node], self.at.loads[node], burden)
-            changes[burden] = self.change(node, load)
+            changes[burden] = self.change_with_load(node, load)
         return changes[burden]
 
-    def taking(self, node: int, burden: GanetiInstanceLoad, *, is_forced: bool) -> ScoreChange | None:
+    def change_with_instance(self, node: int, burden: GanetiInstanceLoad, *, is_forced: bool) -> ScoreChange | None:
         """Return how the score sums change if a node takes a Ganeti instance; None if the node has no room."""
         changes = self.taken[node]
         key = burden, is_forced
         if key not in changes:
             hardware = self.at.hardware[node]
             load = ganeti_load_with_primary(hardware, self.at.loads[node], burden, is_forced=is_forced)
-            changes[key] = None if load is None else self.change(node, load)
+            changes[key] = None if load is None else self.change_with_load(node, load)
         return changes[key]
 
-    def change(self, node: int, load: GanetiNodeLoad) -> ScoreChange:
+    def change_with_load(self, node: int, load: GanetiNodeLoad) -> ScoreChange:
         """Return how the score sums change if a Ganeti node gets another load."""
         if not self.at.is_online[node]:
             return _offline_node_penalty(load) - _offline_node_penalty(self.at.loads[node]), ()
@@ -97,7 +97,7 @@ class GanetiMoveScoreSums:
                 spreads.append((k, after - before, after * after - before * before))
         return _summed_score_terms(new) - _summed_score_terms(old), tuple(spreads)
 
-    def nearest(
+    def targets_near_best_score(
         self, source: ScoreChange, targets: list[tuple[int, ScoreChange]], least: float
     ) -> list[tuple[float, int]]:
         """Return the targets with an estimated score close to the best; unrolled, because called a million times."""
@@ -114,7 +114,7 @@ class GanetiMoveScoreSums:
         nearest = []
         for target, (by_linear, moved) in targets:
             if len(moved) != len(MOVED):
-                value = self._merged((source, (by_linear, moved)))
+                value = self._score_after_changes((source, (by_linear, moved)))
             else:
                 (_, a0, b0), (_, a1, b1), (_, a2, b2), (_, a3, b3), (_, a4, b4) = moved
                 v0 = count * (q0 + b0) - (s0 + a0) ** 2
@@ -132,11 +132,11 @@ class GanetiMoveScoreSums:
                 nearest.append((value, target))
         return nearest
 
-    def of_all(self, changed: Mapping[int, GanetiNodeLoad]) -> float:
+    def estimated_score(self, changed: Mapping[int, GanetiNodeLoad]) -> float:
         """Return the estimated score of the placement after the loads of some nodes have changed."""
-        return self._merged(tuple(self.change(node, load) for node, load in changed.items()))
+        return self._score_after_changes(tuple(self.change_with_load(node, load) for node, load in changed.items()))
 
-    def _merged(self, changes: tuple[ScoreChange, ...]) -> float:
+    def _score_after_changes(self, changes: tuple[ScoreChange, ...]) -> float:
         sums: dict[int, tuple[float, float]] = {}
         for _, spreads in changes:
             for k, by_sum, by_square in spreads:
@@ -144,10 +144,10 @@ class GanetiMoveScoreSums:
                 sums[k] = a + by_sum, b + by_square
         value = self.linear + sum(change[0] for change in changes) + self.spread
         for k, (by_sum, by_square) in sums.items():
-            value += self._term(k, by_sum, by_square) - self.terms[k]
+            value += self._weighted_spread(k, by_sum, by_square) - self.terms[k]
         return value
 
-    def _term(self, k: int, by_sum: float, by_square: float) -> float:
+    def _weighted_spread(self, k: int, by_sum: float, by_square: float) -> float:
         count = len(self.online) or 1
         mean = (self.sums[k] + by_sum) / count
         variance = (self.squares[k] + by_square) / count - mean * mean
@@ -190,7 +190,7 @@ def balance_ganeti_instances(at: GanetiInstancePlacement) -> tuple[GanetiInstanc
         now, step, changed = best
         nodes = frozenset((*at.homes[step.instance], *step.home)) - {NO_NODE}
         at.apply(step.instance, step.home, changed)
-        changes.begin(tuple(changed))
+        changes.recompute_sums(tuple(changed))
         moves.append(
             GanetiInstanceMove(
                 instance=step.instance,
@@ -274,7 +274,7 @@ def _moves_of_instance(
             yield GanetiMoveWithEstimatedScore(nearly, instance, kind, target, (target, secondary), None)
         return
     for kind, target, home, changed in possible_ganeti_instance_moves(at, instance, changes.online):
-        nearly = at.score(changed) if at.has_pairs else changes.of_all(changed)
+        nearly = at.score(changed) if at.has_pairs else changes.estimated_score(changed)
         yield GanetiMoveWithEstimatedScore(nearly, instance, kind, target, home, changed)
 
 
@@ -290,9 +290,9 @@ def _targets_near_best(
         for target in changes.online
         if target not in (primary, secondary)
         and do_ganeti_tags_allow_migration(source, at.hardware[target])
-        and (taking := changes.taking(target, burden, is_forced=is_forced))
+        and (taking := changes.change_with_instance(target, burden, is_forced=is_forced))
     ]
     if at.has_pairs:
         all_loads = ((ganeti_loads_after_unmirrored_move(at, instance, target), target) for target, _ in targets)
         return [(at.score(changed), target) for changed, target in all_loads]
-    return changes.nearest(changes.giving(primary, burden), targets, least)
+    return changes.targets_near_best_score(changes.change_without_instance(primary, burden), targets, least)

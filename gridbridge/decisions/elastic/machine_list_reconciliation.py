@@ -168,7 +168,7 @@ def acts_to_adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[Due
                 yield DueNodeAct(node=site_host)
         elif (pool, machine.name) in waiting:
             waiting.discard((pool, machine.name))  # the machine belongs to the waiting node
-        elif machine.name in unseen or _is_other_host(machine, world):
+        elif machine.name in unseen or _is_named_as_another_host(machine, world):
             continue
         elif machine.name in names:
             node = _node_of_unknown_machine(machine, pool, world)
@@ -237,10 +237,12 @@ def machines_without_node_named_as_hosts(world: BalancerNodesSnapshot) -> tuple[
 
 def machines_named_as_host_with_other_address(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
     """Return the machines without a node that have the name of a host at another address."""
-    return tuple(machine for machine in machines_without_node_named_as_hosts(world) if _is_other_host(machine, world))
+    return tuple(
+        machine for machine in machines_without_node_named_as_hosts(world) if _is_named_as_another_host(machine, world)
+    )
 
 
-def _is_other_host(machine: ProviderMachine, world: BalancerNodesSnapshot) -> bool:
+def _is_named_as_another_host(machine: ProviderMachine, world: BalancerNodesSnapshot) -> bool:
     is_known = any(node.name == machine.name for node in world.kept)
     is_host = not is_known and world.host_of(machine.name) is not None
     return is_host and not (machine.address and world.addresses.get(machine.name) == machine.address)

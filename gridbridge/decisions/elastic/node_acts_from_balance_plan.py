@@ -84,8 +84,8 @@ def plan_due_node_acts(
         is_free = node.state is ElasticNodeState.READY and not is_under_way
         is_given_back = node.name in remove and not (node.is_kept or world.is_unready)
         if is_given_back and is_free and node.pool in world.machines:
-            decided[node] = _drain_act(node, world, NodeStateCause.NOT_NEEDED)
-        elif not is_under_way and (act := _squeeze_act(node, world, *hosts)):
+            decided[node] = _act_to_drain_node(node, world, NodeStateCause.NOT_NEEDED)
+        elif not is_under_way and (act := _power_act_of_squeeze(node, world, *hosts)):
             decided[node] = act
         elif node not in due_acts and node != wished[node]:
             decided[node] = DueNodeAct(node=node, before=node)
@@ -97,7 +97,7 @@ def plan_due_node_acts(
     return tuple(due)
 
 
-def _squeeze_act(
+def _power_act_of_squeeze(
     node: BalancerOwnedNode, world: BalancerNodesSnapshot, off: Set[str], on: Set[str], moved: Set[str]
 ) -> DueNodeAct | None:
     """Return the act that powers a host off or on; the sets are of short names, `moved` of hosts whose tasks move."""
@@ -128,7 +128,7 @@ def apply_administrator_node_request(
             cause = NodeStateCause.NOT_NEEDED  # with this cause a draining node that is busy again is reopened
         return replace(node, is_kept=False, cause=cause)
     if node.name in requests.drained and node.state is ElasticNodeState.READY:
-        return _drain_act(node, world, NodeStateCause.DRAINED).node
+        return _act_to_drain_node(node, world, NodeStateCause.DRAINED).node
     if node.name in requests.drained and node.state is ElasticNodeState.STANDBY:
         is_own = node.pool in world.switched
         state = ElasticNodeState.STANDBY if is_own else ElasticNodeState.REMOVING
@@ -182,7 +182,7 @@ def nodes_with_late_keep_request(
     return tuple(sorted(requests.kept - staying))
 
 
-def _drain_act(node: BalancerOwnedNode, world: BalancerNodesSnapshot, cause: NodeStateCause) -> DueNodeAct:
+def _act_to_drain_node(node: BalancerOwnedNode, world: BalancerNodesSnapshot, cause: NodeStateCause) -> DueNodeAct:
     draining = replace(node.entering(ElasticNodeState.DRAINING, world.now, cause), is_kept=False)
     act = BalancerNodeAct.REST if node.pool in world.switched else BalancerNodeAct.REMOVE
     return DueNodeAct(node=draining, before=node, act=act)

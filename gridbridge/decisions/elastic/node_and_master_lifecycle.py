@@ -109,7 +109,7 @@ class _NodeLifecycleCase:
         """Whether the machine has been missing too briefly to be taken for gone."""
         return machine_list_reconciliation.is_machine_missing_briefly(self.node, self.world)
 
-    def as_(self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE) -> BalancerOwnedNode:
+    def node_in_state(self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE) -> BalancerOwnedNode:
         """Return the node in another state that begins now."""
         return self.node.entering(state, self.world.now, cause)
 
@@ -128,25 +128,25 @@ def _act_of_powered_host(case: _NodeLifecycleCase) -> DueNodeAct | None:
     return site_host_power_lifecycle.add_standby_tag_to_act(act, case.world.tags) if act else None
 
 
-def _requested(case: _NodeLifecycleCase) -> DueNodeAct | None:
+def _act_of_requested_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Let a listed machine boot, or forget a node without a machine after LISTED_S, or repeat a postponed request."""
     if case.machine is not None:
-        booting = case.as_(ElasticNodeState.BOOTING)
+        booting = case.node_in_state(ElasticNodeState.BOOTING)
         node = machine_list_reconciliation.update_node_from_machine(booting, case.machine, case.world)
-        return _booting(replace(case, node=node))
+        return _act_of_booting_node(replace(case, node=node))
     if case.age_s > LISTED_S:
-        return DueNodeAct(node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_GRANTED), is_over=True)
+        return DueNodeAct(node=case.node_in_state(ElasticNodeState.GONE, NodeStateCause.NOT_GRANTED), is_over=True)
     if case.node.cause is NodeStateCause.LATER:
         return DueNodeAct(node=replace(case.node, cause=NodeStateCause.NONE), act=BalancerNodeAct.CREATE)
     return None
 
 
-def _booting(case: _NodeLifecycleCase) -> DueNodeAct | None:
+def _act_of_booting_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Let a running machine join the cell; destroy a machine that does not boot in time."""
     if case.machine is None:
         if case.is_in_doubt:
             return DueNodeAct(node=case.node)
-        return DueNodeAct(node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_THERE), is_over=True)
+        return DueNodeAct(node=case.node_in_state(ElasticNodeState.GONE, NodeStateCause.NOT_THERE), is_over=True)
     node = machine_list_reconciliation.update_node_from_machine(case.node, case.machine, case.world)
     has_key = bool(node.host_key) or not case.patience.needs_key
     if case.machine.state is ProviderMachineState.RUNNING and node.address and has_key:
@@ -158,7 +158,7 @@ def _booting(case: _NodeLifecycleCase) -> DueNodeAct | None:
     return DueNodeAct(node=node)
 
 
-def _joining(case: _NodeLifecycleCase) -> DueNodeAct | None:
+def _act_of_joining_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Continue to add a node to the cell; remove the node after the timeout, or if the machine is gone.
 
     A busy node never times out, because an earlier round may have stopped after the last step. After a long
@@ -170,13 +170,13 @@ def _joining(case: _NodeLifecycleCase) -> DueNodeAct | None:
         return _act_after_machine_loss(case)
     is_busy = case.host is not None and case.host.is_busy
     if case.was_late and not is_busy:
-        removing = case.as_(ElasticNodeState.REMOVING, NodeStateCause.NEVER_JOINED)
+        removing = case.node_in_state(ElasticNodeState.REMOVING, NodeStateCause.NEVER_JOINED)
         return DueNodeAct(node=removing, act=BalancerNodeAct.EVICT)
     node = machine_list_reconciliation.update_node_from_machine(case.node, case.machine, case.world)
     return DueNodeAct(node=node, act=BalancerNodeAct.JOIN)
 
 
-def _ready(case: _NodeLifecycleCase) -> DueNodeAct | None:
+def _act_of_ready_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Record the start of a node's idle time, and remove a node whose machine is gone.
 
     A silent node may still run tasks. A silent node is therefore removed only if the node was idle, has been
@@ -201,7 +201,7 @@ def _ready(case: _NodeLifecycleCase) -> DueNodeAct | None:
     return DueNodeAct(node=node) if node != case.node else None
 
 
-def _draining(case: _NodeLifecycleCase) -> DueNodeAct | None:
+def _act_of_draining_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Close a node, and remove the node if the node is still idle or the machine is gone."""
     if case.is_in_doubt:
         return None
@@ -210,40 +210,42 @@ def _draining(case: _NodeLifecycleCase) -> DueNodeAct | None:
     return DueNodeAct(node=case.node, act=BalancerNodeAct.REMOVE)
 
 
-def _removing(case: _NodeLifecycleCase) -> DueNodeAct | None:
+def _act_of_removing_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Repeat the removal until neither the cell nor the provider has the node.
 
     The node's name and file export are removed last. A node whose machine seemed to be gone joins the cell
     again if the machine runs or the daemon reports.
     """
     if case.node.cause is NodeStateCause.VANISHED and (not case.is_out or is_host_reporting(case.host)):
-        returning = replace(case.as_(ElasticNodeState.JOINING), idle_since=None, step=HostJoinStep.NONE)
+        returning = replace(case.node_in_state(ElasticNodeState.JOINING), idle_since=None, step=HostJoinStep.NONE)
         if case.machine is not None:
             returning = machine_list_reconciliation.update_node_from_machine(returning, case.machine, case.world)
         return DueNodeAct(node=returning, act=BalancerNodeAct.JOIN)
     has_left = case.host is None and case.node.step is HostJoinStep.LEFT
     if case.machine is None and has_left:
-        return DueNodeAct(node=case.as_(ElasticNodeState.GONE, case.node.cause), is_over=True)
+        return DueNodeAct(node=case.node_in_state(ElasticNodeState.GONE, case.node.cause), is_over=True)
     return DueNodeAct(node=case.node, act=BalancerNodeAct.EVICT)
 
 
 def _act_after_machine_loss(case: _NodeLifecycleCase) -> DueNodeAct:
     """Remove a node whose machine is gone or stopped; a stopped node that an administrator keeps goes into standby."""
     if case.machine is not None and case.node.is_kept:
-        return DueNodeAct(node=case.as_(ElasticNodeState.STANDBY))
-    return DueNodeAct(node=case.as_(ElasticNodeState.REMOVING, NodeStateCause.VANISHED), act=BalancerNodeAct.EVICT)
+        return DueNodeAct(node=case.node_in_state(ElasticNodeState.STANDBY))
+    return DueNodeAct(
+        node=case.node_in_state(ElasticNodeState.REMOVING, NodeStateCause.VANISHED), act=BalancerNodeAct.EVICT
+    )
 
 
-def _failed(case: _NodeLifecycleCase) -> DueNodeAct | None:
+def _act_of_failed_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Destroy the machine of a failed node; a host of the same name may belong to another node."""
     if case.machine is None:
         if case.is_out_briefly:
             return None
-        return DueNodeAct(node=case.as_(ElasticNodeState.GONE, case.node.cause), is_over=True)
+        return DueNodeAct(node=case.node_in_state(ElasticNodeState.GONE, case.node.cause), is_over=True)
     return DueNodeAct(node=case.node, act=BalancerNodeAct.DESTROY)
 
 
-def _standby(case: _NodeLifecycleCase) -> DueNodeAct | None:
+def _act_of_standby_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Let a restarted node join the cell again; remove a stopped node that no administrator keeps.
 
     A restarted node gets the machine's new address, because another machine may have the old address.
@@ -253,21 +255,21 @@ def _standby(case: _NodeLifecycleCase) -> DueNodeAct | None:
     if case.machine is None or (case.is_out and not case.node.is_kept):
         return _act_after_machine_loss(case)
     if case.machine.state is ProviderMachineState.RUNNING and case.machine.address:
-        joining = replace(case.as_(ElasticNodeState.JOINING), step=HostJoinStep.NONE)
+        joining = replace(case.node_in_state(ElasticNodeState.JOINING), step=HostJoinStep.NONE)
         node = machine_list_reconciliation.update_node_from_machine(joining, case.machine, case.world)
         return DueNodeAct(node=node, act=BalancerNodeAct.JOIN)
     return None
 
 
 RULES: Mapping[ElasticNodeState, Callable[[_NodeLifecycleCase], DueNodeAct | None]] = {
-    ElasticNodeState.REQUESTED: _requested,
-    ElasticNodeState.BOOTING: _booting,
-    ElasticNodeState.JOINING: _joining,
-    ElasticNodeState.READY: _ready,
-    ElasticNodeState.DRAINING: _draining,
-    ElasticNodeState.REMOVING: _removing,
-    ElasticNodeState.FAILED: _failed,
-    ElasticNodeState.STANDBY: _standby,
+    ElasticNodeState.REQUESTED: _act_of_requested_node,
+    ElasticNodeState.BOOTING: _act_of_booting_node,
+    ElasticNodeState.JOINING: _act_of_joining_node,
+    ElasticNodeState.READY: _act_of_ready_node,
+    ElasticNodeState.DRAINING: _act_of_draining_node,
+    ElasticNodeState.REMOVING: _act_of_removing_node,
+    ElasticNodeState.FAILED: _act_of_failed_node,
+    ElasticNodeState.STANDBY: _act_of_standby_node,
 }
 
 

@@ -72,7 +72,7 @@ class PoweredHostFacts:
         """Whether the provider reports the host as off, and the host's daemon does not report."""
         return self.is_told_off and not self.reports
 
-    def as_(self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE) -> BalancerOwnedNode:
+    def node_in_state(self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE) -> BalancerOwnedNode:
         """Return the node in another state that begins now."""
         return self.node.entering(state, self.now, cause)
 
@@ -88,7 +88,7 @@ def due_act_of_powered_host(case: PoweredHostFacts) -> DueNodeAct | None:
         return rule(case) if rule else None
     if is_host_changing_power_state(case.node) and case.host is not None:
         return act_to_release_powered_host(case.node, case.now)
-    return DueNodeAct(node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_SWITCHED), is_over=True)
+    return DueNodeAct(node=case.node_in_state(ElasticNodeState.GONE, NodeStateCause.NOT_SWITCHED), is_over=True)
 
 
 def hosts_in_unclear_power_state(world: BalancerNodesSnapshot) -> frozenset[str]:
@@ -163,13 +163,13 @@ def add_standby_tag_to_act(due_: DueNodeAct, tags: Mapping[str, tuple[str, ...]]
     return due_ if has_standby_tag(due_.node.name, tags) else replace(due_, tag=STANDBY_AUTO)
 
 
-def _ready(case: PoweredHostFacts) -> DueNodeAct | None:
+def _act_of_ready_host(case: PoweredHostFacts) -> DueNodeAct | None:
     """Record the start of a host's idle time, or that a person powered the host off.
 
     A host with disabled queues is reopened once no queue is disabled on all hosts.
     """
     if case.is_off:
-        return _standby_act(case)
+        return _act_to_record_standby(case)
     if case.node.step is HostJoinStep.CLOSED and case.reports and not case.is_any_closed:
         return DueNodeAct(node=case.node, act=BalancerNodeAct.OPEN)
     is_idle = case.reports and case.host is not None and not case.host.is_busy
@@ -178,14 +178,14 @@ def _ready(case: PoweredHostFacts) -> DueNodeAct | None:
     return DueNodeAct(node=node) if node != case.node else None
 
 
-def _draining(case: PoweredHostFacts) -> DueNodeAct | None:
+def _act_of_draining_host(case: PoweredHostFacts) -> DueNodeAct | None:
     """Repeat the power-off until the host is off."""
     if case.is_off:
-        return _standby_act(case, case.node.cause)
+        return _act_to_record_standby(case, case.node.cause)
     return DueNodeAct(node=case.node, act=BalancerNodeAct.REST)
 
 
-def _with_cause(case: PoweredHostFacts, node: BalancerOwnedNode) -> BalancerOwnedNode:
+def _host_with_task_cause(case: PoweredHostFacts, node: BalancerOwnedNode) -> BalancerOwnedNode:
     """Set or clear cause UNDER_TASKS of a powered-off host; a cause that prevents waking is kept unchanged."""
     if node.cause is NodeStateCause.DRAINED or node.cause.is_boot_failure:
         return node
@@ -194,62 +194,66 @@ def _with_cause(case: PoweredHostFacts, node: BalancerOwnedNode) -> BalancerOwne
     return replace(node, cause=NodeStateCause.NONE) if node.cause is NodeStateCause.UNDER_TASKS else node
 
 
-def _standby_act(case: PoweredHostFacts, cause: NodeStateCause = NodeStateCause.NONE) -> DueNodeAct:
+def _act_to_record_standby(case: PoweredHostFacts, cause: NodeStateCause = NodeStateCause.NONE) -> DueNodeAct:
     """Record that a host is off, without its start time, so that a later power-on by a person is recognised."""
-    return DueNodeAct(node=replace(_with_cause(case, case.as_(ElasticNodeState.STANDBY, cause)), up_since=None))
+    return DueNodeAct(
+        node=replace(_host_with_task_cause(case, case.node_in_state(ElasticNodeState.STANDBY, cause)), up_since=None)
+    )
 
 
-def _standby(case: PoweredHostFacts) -> DueNodeAct | None:
+def _act_of_standby_host(case: PoweredHostFacts) -> DueNodeAct | None:
     """Reopen a powered-off host that a person powered on, after the time that a power-off may take.
 
     A host that never went off after the power-off request is powered off again. Any other silent host with
     power is left alone, because a person may use the host.
     """
     if case.is_told_off:
-        node = replace(_with_cause(case, case.node) if case.is_off else case.node, up_since=None)
+        node = replace(_host_with_task_cause(case, case.node) if case.is_off else case.node, up_since=None)
         return DueNodeAct(node=node) if node != case.node else None
     if case.is_late and case.is_up:
-        return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
+        return DueNodeAct(node=case.node_in_state(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
     has_power = case.machine is not None and case.machine.state is ProviderMachineState.RUNNING
     if case.is_late and has_power and case.node.up_since is not None:
         return DueNodeAct(node=case.node, act=BalancerNodeAct.STOP)
     return None
 
 
-def _booting(case: PoweredHostFacts) -> DueNodeAct | None:
+def _act_of_booting_host(case: PoweredHostFacts) -> DueNodeAct | None:
     """Open a host once the host's daemon reports; power off a host whose daemon never reports.
 
     A power-on request may be lost, so the request is repeated until the host has power. After the boot time,
     a host whose daemon reports counts as up, whatever the provider reports.
     """
     if case.is_up or (case.is_late and case.reports):
-        return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
+        return DueNodeAct(node=case.node_in_state(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
     if case.is_late:
-        return DueNodeAct(node=case.as_(ElasticNodeState.FAILED, NodeStateCause.NEVER_BOOTED), act=BalancerNodeAct.STOP)
+        return DueNodeAct(
+            node=case.node_in_state(ElasticNodeState.FAILED, NodeStateCause.NEVER_BOOTED), act=BalancerNodeAct.STOP
+        )
     return DueNodeAct(node=case.node, act=BalancerNodeAct.WAKE) if case.is_told_off else None
 
 
-def _joining(case: PoweredHostFacts) -> DueNodeAct | None:
+def _act_of_joining_host(case: PoweredHostFacts) -> DueNodeAct | None:
     """Repeat the opening of a host's queues, unless the host is powered off meanwhile."""
     if case.is_off:
-        return _standby_act(case)
+        return _act_to_record_standby(case)
     return DueNodeAct(node=case.node, act=BalancerNodeAct.OPEN)
 
 
-def _failed(case: PoweredHostFacts) -> DueNodeAct | None:
+def _act_of_failed_host(case: PoweredHostFacts) -> DueNodeAct | None:
     """Repeat the power-off of a failed host, unless the host's daemon reports by now."""
     if case.is_up:
-        return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
+        return DueNodeAct(node=case.node_in_state(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
     return DueNodeAct(node=case.node, act=BalancerNodeAct.STOP)
 
 
 RULES: Mapping[ElasticNodeState, Callable[[PoweredHostFacts], DueNodeAct | None]] = {
-    ElasticNodeState.READY: _ready,
-    ElasticNodeState.DRAINING: _draining,
-    ElasticNodeState.STANDBY: _standby,
-    ElasticNodeState.BOOTING: _booting,
-    ElasticNodeState.JOINING: _joining,
-    ElasticNodeState.FAILED: _failed,
+    ElasticNodeState.READY: _act_of_ready_host,
+    ElasticNodeState.DRAINING: _act_of_draining_host,
+    ElasticNodeState.STANDBY: _act_of_standby_host,
+    ElasticNodeState.BOOTING: _act_of_booting_host,
+    ElasticNodeState.JOINING: _act_of_joining_host,
+    ElasticNodeState.FAILED: _act_of_failed_host,
 }
 
 

@@ -66,7 +66,7 @@ class StartableStandardRequestCount:
         self.requests += requests * hosts
         self._each[requests] = self._each.get(requests, 0) + hosts
 
-    def spares(self, host: HostAcceptingTasks, factor: float) -> bool:
+    def remove_if_spared(self, host: HostAcceptingTasks, factor: float) -> bool:
         """Remove a host from the count if enough standard requests could start on all other hosts; True if removed."""
         requests = count_startable_standard_requests(host.free, host.amounts, self._squeeze)
         self.add(requests, -1)
@@ -253,7 +253,7 @@ def _plan_resting(
         if len(off) >= spare:
             break
         if not (moved or host.movable):  # no task has to move
-            off += [host.name] if reserve.spares(host, squeeze.target_reserve) else []
+            off += [host.name] if reserve.remove_if_spared(host, squeeze.target_reserve) else []
             continue
         tried = _move_tasks_away({host.name, *off}, hosts, squeeze)
         if tried is None:
@@ -280,12 +280,12 @@ def _hosts_that_may_rest(
         and not (node.is_kept or node.is_unreachable or host.is_promised)
         and not is_same_host(host.name, situation.master)
         and (node.name in remove or (host.tasks and not has_new_idle))
-        and _may_rest(host, squeeze)
+        and _does_restriction_allow_power_off(host, squeeze)
     ]
     return sorted(fit, key=lambda host: -len(host.tasks))
 
 
-def _may_rest(host: HostAcceptingTasks, squeeze: SqueezeSection) -> bool:
+def _does_restriction_allow_power_off(host: HostAcceptingTasks, squeeze: SqueezeSection) -> bool:
     if squeeze.restriction is StandbyNodeSelection.ALL:
         return True
     if squeeze.restriction is StandbyNodeSelection.RERUNNABLE:

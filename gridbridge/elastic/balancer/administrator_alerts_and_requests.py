@@ -30,14 +30,14 @@ MOST_LOOKED_AT = 10_000  # newest journal entries to search
 
 def read_balancer_state_overview(now: datetime, path: str = BALANCE_STATE) -> BalancerStateOverview:
     """Load nodes, pool failures, costs and requests; raise StateError if there is no readable state file."""
-    with _opened(path, is_unchanged=True) as database:
+    with _open_state_file_as_balancer(path, is_unchanged=True) as database:
         memory = BalancerStateRows(database)
         return BalancerStateOverview(
             nodes=memory.nodes.all(),
-            pools=tuple(sorted(memory.records().items())),
-            last_round=memory.last_round(),
-            spent=memory.spent(now),
-            asked=tuple(sorted(memory.wishes().items())),
+            pools=tuple(sorted(memory.pool_failure_records().items())),
+            last_round=memory.last_round_time(),
+            spent=memory.month_cost(now),
+            asked=tuple(sorted(memory.administrator_requests_by_host().items())),
         )
 
 
@@ -45,26 +45,26 @@ def record_node_change_request(
     host: str, request: elastic_nodes.AdministratorNodeRequestKind, path: str = BALANCE_STATE
 ) -> elastic_nodes.BalancerOwnedNode:
     """Record a request for the next round; raise StateError for a host that is no node or is being removed."""
-    with _opened(path, is_unchanged=False) as database:
+    with _open_state_file_as_balancer(path, is_unchanged=False) as database:
         memory = BalancerStateRows(database)
         node = next((node for node in memory.nodes.all() if elastic_nodes.is_same_host(node.name, host)), None)
         if node is None:
             raise StateError(f"{host}: not a node of the balancer; expected a node of `gridbridge balance status`")
         if node.state in node_acts_from_balance_plan.LEAVING_STATES:
             raise StateError(f"{node.name}: the removal has begun and can't be stopped")
-        memory.ask(node.name, request)
+        memory.store_administrator_request(node.name, request)
         return node
 
 
 def load_last_node_changing_rounds(count: int, path: str = BALANCE_STATE) -> tuple[JournalledProgramDecision, ...]:
     """Load the last rounds that changed a node; the oldest round comes first."""
-    with _opened(path, is_unchanged=True) as database:
+    with _open_state_file_as_balancer(path, is_unchanged=True) as database:
         decisions = DecisionJournal(database).last(MOST_LOOKED_AT)
         return tuple(decision for decision in decisions if decision.program == PROGRAM)[-count:]
 
 
 @contextmanager
-def _opened(path: str, *, is_unchanged: bool) -> Iterator[StateFile]:
+def _open_state_file_as_balancer(path: str, *, is_unchanged: bool) -> Iterator[StateFile]:
     """Open the state file as the balancer's account; root switches to the balancer's account."""
     if path == BALANCE_STATE:
         switch_process_to_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
@@ -92,17 +92,24 @@ def log_alerts_for_administrators(
     _alert_about_nodes(world, site, listed)
     _alert_about_machines(world, site)
     for node in nodes_needing_administrator.silent_nodes_with_tasks(world, silent_s):
-        _log.warning("event=hangs node=%s machine=%s mend=%r", node.name, node.machine, membership.clearing(node.name))
+        _log.warning(
+            "event=hangs node=%s machine=%s mend=%r",
+            node.name,
+            node.machine,
+            membership.commands_to_end_host_tasks(node.name),
+        )
     off_hosts = nodes_needing_administrator.standby_hosts_no_longer_configured(world, stored)
     own = site.own_hosts | {elastic_nodes.short_host_name(host.name) for host in off_hosts}
     prefix = site.rules.prefix_at(world.cluster)
     for name in nodes_needing_administrator.find_silent_hosts_without_machine(world, prefix, silent_s, own):
-        _log.warning("event=no_machine host=%s mend=%r", name, f"if the host is gone: {membership.forgetting(name)}")
+        _log.warning(
+            "event=no_machine host=%s mend=%r", name, f"if the host is gone: {membership.commands_to_remove_host(name)}"
+        )
     for node in nodes_needing_administrator.find_powered_off_hosts_with_tasks(world):
-        mend = f"switch the host on again, or: {membership.clearing(node.name)}"
+        mend = f"switch the host on again, or: {membership.commands_to_end_host_tasks(node.name)}"
         _log.warning("event=off_under_tasks node=%s mend=%r", node.name, mend)
     for node in off_hosts:
-        _log.warning("event=left_off node=%s command=%r", node.name, membership.opening(node.name))
+        _log.warning("event=left_off node=%s command=%r", node.name, membership.command_to_reopen_host(node.name))
 
 
 def _alert_about_nodes(
@@ -110,7 +117,7 @@ def _alert_about_nodes(
 ) -> None:
     words = " node=%s pool=%s provider=%s machine=%s mend=%r"
     for node in machine_list_reconciliation.nodes_with_undeleted_machines(world):
-        mend, provider = site.ending(node.pool, node.machine), site.provider_of(node.pool)
+        mend, provider = site.machine_removal_command(node.pool, node.machine), site.provider_of(node.pool)
         _log.warning("event=not_destroyed" + words, node.name, node.pool, provider, node.machine, mend)
     for node in (node for node in world.kept if node.pool not in listed):
         section = f"write [pool.{node.pool}] with its provider into gridbridge.toml again"
@@ -129,11 +136,11 @@ def _alert_about_machines(world: elastic_nodes.BalancerNodesSnapshot, site: Site
     for machine in machine_list_reconciliation.machines_named_as_host_with_other_address(world):
         hint = f"have {machine.name} lead to {machine.address} here if the machine is that host, else "
         hint = hint if machine.address and not world.addresses.get(machine.name, "") else ""
-        mend = f"{hint}rename the machine, or {site.ending(machine.pool, machine.id)}"
+        mend = f"{hint}rename the machine, or {site.machine_removal_command(machine.pool, machine.id)}"
         _log.warning("event=other_host machine=%s name=%s mend=%r", machine.id, machine.name, mend)
     for pool, machine in nodes_needing_administrator.find_machines_of_unknown_pools(world):
         lacks = f"[pool.{machine.pool}]" if machine.pool else f"a tag {elastic_nodes.POOL_TAG} with its pool"
-        mend = f"give the machine {lacks}, or {site.ending(pool, machine.id)}"
+        mend = f"give the machine {lacks}, or {site.machine_removal_command(pool, machine.id)}"
         words = "event=unknown_pool machine=%s name=%s pool=%r mend=%r"
         _log.warning(words, machine.id, machine.name, machine.pool, mend)
 

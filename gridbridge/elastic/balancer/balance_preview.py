@@ -55,10 +55,10 @@ def preview_balance_plan(
     ClusterStateUnknown or ParseError for incomplete inputs, and ConfigError for contradicting limits.
     """
     policy = configuration_in_force.load_config_of_folder_or_site(folder, path)
-    situation = _situation(policy, folder, now)
+    situation = _load_or_observe_situation(policy, folder, now)
     if folder:
-        return _decided(situation, policy, options, is_live=False)
-    silent, unasked = _silent(policy)
+        return _decide_live_or_saved_round(situation, policy, options, is_live=False)
+    silent, unasked = _pools_without_machine_list(policy)
     pool_names = {name for name, pool in policy.pools.items() if pool.provider}
     if silent and silent.keys() == pool_names and not policy.squeeze.enabled:
         whys = "; ".join(f"pool {name}: {why}" for name, why in silent.items())
@@ -66,7 +66,7 @@ def preview_balance_plan(
     nodes = (replace(node, is_unreachable=node.pool in silent) for node in situation.nodes)
     failed = {**situation.failed, **dict.fromkeys(silent, situation.now)}
     situation = replace(situation, nodes=tuple(nodes), failed=failed)
-    report = _decided(situation, policy, options, is_live=True)
+    report = _decide_live_or_saved_round(situation, policy, options, is_live=True)
     if report.pool in silent:
         report = replace(report, add=0)
     lists = (
@@ -76,7 +76,7 @@ def preview_balance_plan(
     return replace(report, unseen=(*report.unseen, *unasked, *lists))
 
 
-def _silent(policy: Policy) -> tuple[Mapping[str, str], tuple[str, ...]]:
+def _pools_without_machine_list(policy: Policy) -> tuple[Mapping[str, str], tuple[str, ...]]:
     """Return the pools without a machine list, with reasons, and a note if no provider was queried."""
     if not any(pool.provider for pool in policy.pools.values()):
         return {}, ()
@@ -88,7 +88,7 @@ def _silent(policy: Policy) -> tuple[Mapping[str, str], tuple[str, ...]]:
     return {pool: why for pool, why in machine_list_queries.query_machine_list_failures(policy).items() if why}, ()
 
 
-def _decided(
+def _decide_live_or_saved_round(
     situation: BalanceSituation, policy: Policy, options: BalanceRuleOverrides, *, is_live: bool
 ) -> BalancePlanReport:
     rules, demand = apply_command_line_rules(policy, options)
@@ -167,13 +167,15 @@ def explain_balance_of_job_or_host(
 ) -> BalancerJobOrHostExplanation:
     """Explain what a round would do about a job or host; `nodes` are the balancer's nodes, if readable."""
     policy = configuration_in_force.load_config_of_folder_or_site(folder, path)
-    situation = _situation(policy, folder, now)
+    situation = _load_or_observe_situation(policy, folder, now)
     if nodes and not folder:
         situation = replace(situation, nodes=tuple(node_with_idle_time(node, situation.now) for node in nodes))
-    decision = _decided(situation, policy, BalanceRuleOverrides(), is_live=not folder)
+    decision = _decide_live_or_saved_round(situation, policy, BalanceRuleOverrides(), is_live=not folder)
     if subject.isascii() and subject.isdecimal():
-        return _of_job(int(subject), situation, decision)
-    explanation = _of_host(subject, nodes, situation, decision, is_unseen=not folder and may_not_read_balancer_nodes())
+        return _explain_job(int(subject), situation, decision)
+    explanation = _explain_host(
+        subject, nodes, situation, decision, is_unseen=not folder and may_not_read_balancer_nodes()
+    )
     if explanation.node and explanation.node.state is ElasticNodeState.STANDBY and is_site_owned_host(explanation.node):
         tags = tags_by_short_host_name(
             host_membership_and_tags.query_home_cluster_host_tags(
@@ -184,7 +186,7 @@ def explain_balance_of_job_or_host(
     return explanation
 
 
-def _of_job(job: int, situation: BalanceSituation, report: BalancePlanReport) -> BalancerJobOrHostExplanation:
+def _explain_job(job: int, situation: BalanceSituation, report: BalancePlanReport) -> BalancerJobOrHostExplanation:
     of_job = (refusal.reason for refusal in report.refused if refusal.job == job and not refusal.host)
     refused = next(of_job, "")
     waits = any(job in row.jobs for row in situation.cell.waiting)
@@ -200,7 +202,7 @@ def _of_job(job: int, situation: BalanceSituation, report: BalancePlanReport) ->
     )
 
 
-def _of_host(
+def _explain_host(
     host: str,
     nodes: tuple[BalancerOwnedNode, ...],
     situation: BalanceSituation,
@@ -227,7 +229,7 @@ def _of_host(
     )
 
 
-def _situation(policy: Policy, folder: str, now: datetime) -> BalanceSituation:
+def _load_or_observe_situation(policy: Policy, folder: str, now: datetime) -> BalanceSituation:
     if folder:
         return balance_situation_sources.load_saved_balance_situation(folder, policy.balance.queue)
     return balance_situation_sources.add_saved_balancer_state(

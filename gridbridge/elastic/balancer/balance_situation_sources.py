@@ -43,7 +43,7 @@ def observe_balanced_cluster(
 def _add_run_times_and_free_slots(
     situation: BalanceSituation, policy: Policy, ends_path: str, published: str
 ) -> BalanceSituation:
-    sooner = dict(_elsewhere(policy, situation, published))
+    sooner = dict(_transfer_queues_with_free_slots(policy, situation, published))
     runtimes = balanced_cluster_queries.read_stored_task_ends(ends_path).runtimes
     elsewhere = dict.fromkeys(sooner, STARTS_S)
     return replace(situation, runtimes=runtimes, elsewhere=elsewhere, elsewhere_free=sooner)
@@ -64,7 +64,9 @@ def observe_cluster_on_qmaster_host(policy: Policy, now: datetime, *, is_acting:
     return situation
 
 
-def _elsewhere(policy: Policy, situation: BalanceSituation, folder: str) -> Iterator[tuple[str, int]]:
+def _transfer_queues_with_free_slots(
+    policy: Policy, situation: BalanceSituation, folder: str
+) -> Iterator[tuple[str, int]]:
     """Yield transfer queues that would start a task at once, with free slots, from the poller's recent files."""
     for name, queue in policy.queues.items():
         free_here = sum(
@@ -114,7 +116,7 @@ def read_stored_balancer_nodes(path: str) -> tuple[BalancerOwnedNode, ...]:
     """Return the balancer's stored nodes; empty if the state file is unreadable."""
     if not os.access(path, os.R_OK):
         return ()
-    with _opened(path) as memory:
+    with _open_balancer_state_file(path) as memory:
         return memory.nodes.all()
 
 
@@ -123,7 +125,7 @@ def add_saved_balancer_state(situation: BalanceSituation, policy: Policy, path: 
     path = path or BALANCE_STATE
     if not os.access(path, os.R_OK):
         return situation
-    with _opened(path) as memory:
+    with _open_balancer_state_file(path) as memory:
         is_squeezed = policy.squeeze.enabled
         own = {host.provider for host in policy.powered.values() if not is_squeezed}
         nodes = tuple(
@@ -135,7 +137,7 @@ def add_saved_balancer_state(situation: BalanceSituation, policy: Policy, path: 
 
 
 @contextmanager
-def _opened(path: str) -> "Iterator[BalancerStateRows]":
+def _open_balancer_state_file(path: str) -> "Iterator[BalancerStateRows]":
     from gridbridge.elastic.balancer_state_file import BalancerStateRows
     from gridbridge.state.state_file import StateFile
 
@@ -150,9 +152,9 @@ def add_stored_balancer_facts(
     able = (job for row in situation.cell.waiting if row.can_start for job in row.jobs)
     return replace(
         situation,
-        last_change=limit_time_to_now(memory.last_change(), situation.now),
-        eligible_since=memory.eligible(able, situation.now),
-        watched=memory.watched(situation.now),
-        failed=paused_pools(memory.records(situation.now), rules, demand.retry_s, situation.now),
-        spent=memory.spent(situation.now),
+        last_change=limit_time_to_now(memory.last_node_change_time(), situation.now),
+        eligible_since=memory.job_eligible_times(able, situation.now),
+        watched=memory.job_histories(situation.now),
+        failed=paused_pools(memory.pool_failure_records(situation.now), rules, demand.retry_s, situation.now),
+        spent=memory.month_cost(situation.now),
     )

@@ -51,7 +51,7 @@ class ReloadingBalancer(ReloadingDaemon):
         renew: Renew,
         make: Callable[[BalancerRunOptions], BalancerDaemon],
     ) -> None:
-        super().__init__(make(options), configuration, lambda policy: make(self._by(policy)))
+        super().__init__(make(options), configuration, lambda policy: make(self._run_options_of_policy(policy)))
         self._wanted = options
         self._renew = renew
 
@@ -60,7 +60,7 @@ class ReloadingBalancer(ReloadingDaemon):
         self.look()
         return super().has_news()
 
-    def _by(self, policy: Policy) -> BalancerRunOptions:
+    def _run_options_of_policy(self, policy: Policy) -> BalancerRunOptions:
         """Return the options of a new configuration; if the balancer can't act with the options, log why."""
         service_cycle.set_log_level(policy)
         try:

@@ -79,27 +79,29 @@ def require_balancer_can_act(options: BalancerRunOptions) -> None:
     if not options.rules.max_nodes:
         raise ConfigError((f"{CONFIG}: [balance] max_nodes is 0: nothing is added or removed",))
     policy = options.policy
-    if _has_fixed_nodes(policy) and (pool_names := [name for name, pool in policy.pools.items() if pool.provider]):
+    if _has_home_cluster_fixed_nodes(policy) and (
+        pool_names := [name for name, pool in policy.pools.items() if pool.provider]
+    ):
         words = f"[pool.{pool_names[0]}] provider: nodes of an OAR server are never created"
         raise ConfigError((f"{CONFIG}: {words}",))
     if not policy.powered and not any(pool.provider for pool in policy.pools.values()):
         words = "no [pool.NAME] has a provider, and there is no [power.HOST]; expected a source of nodes"
         warnings = describe_nodes_without_provider(
             balance_situation_sources.read_stored_balancer_nodes(BALANCE_STATE),
-            home_cluster_host_membership(policy).opening,
+            home_cluster_host_membership(policy).command_to_reopen_host,
         )
         raise ConfigError((f"{CONFIG}: {words}", *warnings))
-    if clashes := sorted(policy.pools.keys() & _supplies(policy)):
+    if clashes := sorted(policy.pools.keys() & _names_of_power_providers(policy)):
         words = f"[pool.{clashes[0]}] has the name of a provider of hosts; expected another name"
         raise ConfigError((f"{CONFIG}: {words}",))
 
 
-def _has_fixed_nodes(policy: Policy) -> bool:
+def _has_home_cluster_fixed_nodes(policy: Policy) -> bool:
     own = policy.site.cluster
     return own in policy.clusters and batch_adapter_of_cluster(configured_cluster_address(policy, own)).has_fixed_nodes
 
 
-def _supplies(policy: Policy) -> frozenset[str]:
+def _names_of_power_providers(policy: Policy) -> frozenset[str]:
     sections = policy.providers.items()
     return frozenset(name for name, section in sections if section.kind is ProviderKind.POWER)
 
@@ -119,7 +121,7 @@ def start_acting_balancer(options: BalancerRunOptions) -> None:
     """Switch to the balancer's account, open the log, and take the lock that excludes a second balancer."""
     require_balancer_can_act(options)
     switch_process_to_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
-    if _has_fixed_nodes(options.policy):
+    if _has_home_cluster_fixed_nodes(options.policy):
         oar_node_power.require_oar_energy_saving_off()
     os.chdir("/")
     service_cycle.start_service_log_on_stderr(options.policy)
@@ -163,9 +165,9 @@ class BalancerDaemon:
         """Begin a round, with a watchdog limit that allows for slow providers and machines."""
         if self._life_sign:
             self._life_sign.begin(balancer_watchdog_limit_s(self._wanted))
-        memory = BalancerStateRows(self._open())
+        memory = BalancerStateRows(self._open_state_file())
         if self._wanted.is_acting:
-            self._follow(memory)
+            self._follow_clock_step(memory)
         reported = PublishedBalancerRoundRunner(self._wanted, self._clock, memory)
         try:
             yield reported
@@ -178,9 +180,9 @@ class BalancerDaemon:
             raise
         reported.report()
 
-    def _follow(self, memory: BalancerStateRows) -> None:
+    def _follow_clock_step(self, memory: BalancerStateRows) -> None:
         """Shift all recorded times by the step that the system clock has made since the last round."""
-        by = memory.follow(self._clock.read_host_clocks())
+        by = memory.shift_times_to_clock(self._clock.read_host_clocks())
         if by:
             _log.warning("event=clock_moved by_s=%.0f", by.total_seconds())
 
@@ -197,7 +199,7 @@ class BalancerDaemon:
             self._database.close()
             self._database = None
 
-    def _open(self) -> StateFile:
+    def _open_state_file(self) -> StateFile:
         """Open the state file; a dry run that may not read the file gets an empty state file."""
         if self._database is None:
             is_dry = not self._wanted.is_acting
@@ -241,7 +243,7 @@ class PublishedBalancerRoundRunner(BalancerRoundRunner):
             kills_master=options.kills_master,
             squeeze=policy.squeeze if policy.squeeze.enabled else None,
             switched=own,
-            released=_supplies(policy) - own,
+            released=_names_of_power_providers(policy) - own,
             own_hosts=frozenset(map(short_host_name, policy.powered)),
         )
         super().__init__(
@@ -300,12 +302,17 @@ class PublishedBalancerRoundRunner(BalancerRoundRunner):
         )
         if self._wanted.is_acting:
             balancer_statistics_and_publication.publish_balancer_round(
-                policy.site.cluster, view.situation, plan.plan, numbers, self._changes(view, plan), BALANCE_PUBLISHED
+                policy.site.cluster,
+                view.situation,
+                plan.plan,
+                numbers,
+                self._count_node_changes(view, plan),
+                BALANCE_PUBLISHED,
             )
         self._wanted.tell(plan)
         self._wanted.after()
 
-    def _changes(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> BalancerRoundNodeChanges:
+    def _count_node_changes(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> BalancerRoundNodeChanges:
         """Return the round's changes of nodes, and the hourly cost of nodes at present, failed nodes included."""
         pools = (owned.pool for owned in view.world.kept if owned.machine and owned.node.counts)
         so_far = BalancerRoundNodeChanges(

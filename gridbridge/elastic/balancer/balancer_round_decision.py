@@ -89,10 +89,13 @@ def restrict_squeeze_to_own_hosts(situation: BalanceSituation, own: Set[str], re
     A host that failed to wake is left alone for `retry_s` seconds. Other nodes are marked as kept, because a host
     without a node would count as a working host.
     """
-    return replace(situation, nodes=tuple(_shown(node, own, situation, retry_s) for node in situation.nodes))
+    return replace(
+        situation,
+        nodes=tuple(_node_as_squeeze_may_switch_it(node, own, situation, retry_s) for node in situation.nodes),
+    )
 
 
-def _shown(
+def _node_as_squeeze_may_switch_it(
     node: elastic_nodes.ElasticNode, own: Set[str], situation: BalanceSituation, retry_s: float
 ) -> elastic_nodes.ElasticNode:
     if node.state is not elastic_nodes.ElasticNodeState.STANDBY:
@@ -157,7 +160,7 @@ class SiteBalancerSettings:
         """Return the provider of a pool; empty for a pool that is not configured."""
         return self.pools.get(pool, balancer_config_sections.NodePoolSection()).provider
 
-    def ending(self, pool: str, machine: str) -> str:
+    def machine_removal_command(self, pool: str, machine: str) -> str:
         """Return the command by which an administrator destroys a machine of a pool."""
         provider = self.provider_of(pool)
         return manual_machine_removal_command(machine, provider, self.sections.get(provider))

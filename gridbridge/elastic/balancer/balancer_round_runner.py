@@ -102,7 +102,7 @@ class BalancerRoundRunner:
     def gather(self) -> BalancerRoundInputs:
         """Gather the cell's state, machine lists and stored facts; raise ClusterStateUnknown without an answer."""
         cell = self._look()
-        world, requests = self._world(cell), self._memory.asked()
+        world, requests = self._collect_nodes_snapshot(cell), self._memory.administrator_requests()
         wished = [
             node_acts_from_balance_plan.apply_administrator_node_request(node, world, requests) for node in world.kept
         ]
@@ -116,7 +116,7 @@ class BalancerRoundRunner:
             failed={**remembered.failed, **dict.fromkeys(pools_closed_to_new_nodes(world), cell.now)},
         )
         if self._site.squeeze is not None and self._site.switched:
-            own, retry_s = self._free(world), self._site.demand.retry_s
+            own, retry_s = self._own_hosts_of_clear_power_state(world), self._site.demand.retry_s
             standby = balancer_round_decision.list_wakeable_own_hosts(situation, own, retry_s, world.tags)
             situation = replace(situation, standby=standby)
         closed = queues_closed_by_hand(situation)
@@ -129,21 +129,25 @@ class BalancerRoundRunner:
             self._acts.membership,
             self.patience.silent_s,
         )
-        return BalancerRoundInputs(situation=situation, world=world, asked=requests, movable=self._movable(world))
+        return BalancerRoundInputs(
+            situation=situation, world=world, asked=requests, movable=self._query_rerunnable_tasks(world)
+        )
 
-    def _movable(self, world: elastic_nodes.BalancerNodesSnapshot) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
+    def _query_rerunnable_tasks(
+        self, world: elastic_nodes.BalancerNodesSnapshot
+    ) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
         """Return the rerunnable tasks of each host; empty if the squeeze moves no tasks."""
         squeeze, switched = self._site.squeeze, self._site.switched
         if squeeze is None or squeeze.restriction is not StandbyNodeSelection.RERUNNABLE:
             return {}
         hosts = [node.name for node in world.kept if node.pool in switched and node.idle_since is None]
         try:
-            return self._acts.membership.movable(hosts) if hosts else {}
+            return self._acts.membership.query_rerunnable_tasks(hosts) if hosts else {}
         except GridbridgeError as error:
             _log.warning("event=no_movable why=%r", str(error))
             return {}
 
-    def _world(self, cell: BalanceSituation) -> elastic_nodes.BalancerNodesSnapshot:
+    def _collect_nodes_snapshot(self, cell: BalanceSituation) -> elastic_nodes.BalancerNodesSnapshot:
         """Return all facts about nodes; each host with power control is a node."""
         world = elastic_nodes.BalancerNodesSnapshot(
             now=cell.now,
@@ -153,14 +157,14 @@ class BalancerRoundRunner:
                 for node in self._memory.nodes.all()
                 if node.pool not in self._site.released or is_host_changing_power_state(node)
             ),
-            machines=self._machines(),
+            machines=self._query_machine_lists(),
             hosts=node_acts_from_balance_plan.busy_or_silent_state_by_host(cell),
             pools=frozenset(self._site.pools),
             providers={name: pool.provider for name, pool in self._site.pools.items()},
             switched=self._site.switched,
             released=self._site.released,
             tags=tags_by_short_host_name(self._tags()) if self._site.switched else {},
-            last_round=limit_time_to_now(self._memory.last_round(), cell.now),
+            last_round=limit_time_to_now(self._memory.last_round_time(), cell.now),
         )
         world = replace(world, kept=(*world.kept, *machine_list_reconciliation.newly_adopted_site_hosts(world)))
         addresses = {
@@ -170,8 +174,10 @@ class BalancerRoundRunner:
         world = replace(world, addresses=addresses)
         return replace(
             world,
-            unlisted=machine_list_reconciliation.machine_missing_since_by_node(world, self._memory.unlisted()),
-            silent=machine_list_reconciliation.silent_since_by_host(world, self._memory.silent()),
+            unlisted=machine_list_reconciliation.machine_missing_since_by_node(
+                world, self._memory.machine_missing_times()
+            ),
+            silent=machine_list_reconciliation.silent_since_by_host(world, self._memory.silence_start_times()),
         )
 
     def decide(self, view: BalancerRoundInputs) -> BalancerRoundPlan:
@@ -180,9 +186,12 @@ class BalancerRoundRunner:
         plan = balancer_round_decision.decide_balance_plan(
             view.situation, site.rules, site.demand, site.pools, is_faithful=site.is_faithful
         )
-        standby_plan = self._rest(plan, view)
-        plan = self._possible(
-            balancer_round_decision.drop_acts_replaced_by_squeeze(plan, standby_plan, self._own(view.world)), view
+        standby_plan = self._plan_squeeze(plan, view)
+        plan = self._limit_plan_to_available_pools(
+            balancer_round_decision.drop_acts_replaced_by_squeeze(
+                plan, standby_plan, self._names_of_own_hosts(view.world)
+            ),
+            view,
         )
         dues = node_acts_from_balance_plan.plan_due_node_acts(
             view.world, plan, site.rules, self.patience, view.asked, standby_plan
@@ -198,24 +207,24 @@ class BalancerRoundRunner:
         report = balancer_round_decision.append_squeeze_sentence(decided, standby_plan)
         return BalancerRoundPlan(plan=plan, dues=dues, told=report, ended=ended, rest=standby_plan)
 
-    def _rest(self, plan: BalancePlan, view: BalancerRoundInputs) -> StandbyOrWakePlan | None:
+    def _plan_squeeze(self, plan: BalancePlan, view: BalancerRoundInputs) -> StandbyOrWakePlan | None:
         site = self._site
         if site.squeeze is None or not site.switched:
             return None
         facts = HostTagsAndMovableTasks(tags=view.world.tags, movable=view.movable)
-        free = self._free(view.world)
+        free = self._own_hosts_of_clear_power_state(view.world)
         situation = balancer_round_decision.restrict_squeeze_to_own_hosts(view.situation, free, site.demand.retry_s)
-        stay = self._own(view.world) - free  # hosts of unclear power state, which no policy removes
+        stay = self._names_of_own_hosts(view.world) - free  # hosts of unclear power state, which no policy removes
         plan = replace(plan, remove=tuple(name for name in plan.remove if name not in stay))
         return plan_hosts_to_sleep_or_wake(situation, plan, site.rules, site.squeeze, facts)
 
-    def _own(self, world: elastic_nodes.BalancerNodesSnapshot) -> Set[str]:
+    def _names_of_own_hosts(self, world: elastic_nodes.BalancerNodesSnapshot) -> Set[str]:
         switched = self._site.switched
         return {node.name for node in world.kept if node.pool in switched}
 
-    def _free(self, world: elastic_nodes.BalancerNodesSnapshot) -> Set[str]:
+    def _own_hosts_of_clear_power_state(self, world: elastic_nodes.BalancerNodesSnapshot) -> Set[str]:
         """Return the hosts with power control that may be switched off or on now."""
-        return self._own(world) - hosts_in_unclear_power_state(world)
+        return self._names_of_own_hosts(world) - hosts_in_unclear_power_state(world)
 
     def entry(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> DecisionJournalEntry | None:
         """Return the round's journal entry; None for a round without acts."""
@@ -226,41 +235,47 @@ class BalancerRoundRunner:
     def apply(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> None:
         """Record the intended states, act on the nodes in parallel, and record the outcomes."""
         with self._memory.database.transaction():
-            dues = node_acts_from_balance_plan.reopen_nodes_asked_to_be_kept(plan.dues, self._memory.asked().kept)
-            meant = _after(view.world.kept, dues)
+            dues = node_acts_from_balance_plan.reopen_nodes_asked_to_be_kept(
+                plan.dues, self._memory.administrator_requests().kept
+            )
+            meant = _nodes_after_acts(view.world.kept, dues)
             self._memory.nodes.replace(meant)
-            self._memory.forget_asked(node_acts_from_balance_plan.fulfilled_administrator_requests(view.asked, meant))
+            self._memory.delete_administrator_requests(
+                node_acts_from_balance_plan.fulfilled_administrator_requests(view.asked, meant)
+            )
         for name in node_acts_from_balance_plan.nodes_with_late_keep_request(view.asked, meant):
             _log.warning("event=kept_too_late node=%s", name)
         acts = replace(self._acts, closed=view.world.closed)
         with ThreadPoolExecutor(AT_ONCE, "node") as threads:
-            self.done = tuple(threads.map(lambda due: _try(due, acts), dues))
-        nodes = _after(view.world.kept, self.done)
+            self.done = tuple(threads.map(lambda due: _try_node_act(due, acts), dues))
+        nodes = _nodes_after_acts(view.world.kept, self.done)
         after = [node for node in nodes if node.state is not elastic_nodes.ElasticNodeState.GONE]
         changes = [(due.before, due.node) for due in self.done]
-        is_changed = bool(plan.plan.add or plan.plan.remove) or any(map(_switches_host_power, dues))
-        self._note(view, after, changes, plan.plan.watched, is_changed=is_changed)
-        _tell(changes)
+        is_changed = bool(plan.plan.add or plan.plan.remove) or any(map(_does_act_switch_host_power, dues))
+        self._store_round_results(view, after, changes, plan.plan.watched, is_changed=is_changed)
+        _log_node_changes(changes)
         if plan.ended:
             pool, machine = plan.ended  # the master's machine, on which this program runs
             _log.warning("event=master_ended machine=%s", machine.id)
-            self._acts.end(pool, machine)
+            self._acts.destroy_machine(pool, machine)
 
-    def _machines(self) -> Mapping[str, tuple[elastic_nodes.ProviderMachine, ...]]:
+    def _query_machine_lists(self) -> Mapping[str, tuple[elastic_nodes.ProviderMachine, ...]]:
         """Return the machines by pool, without pools whose provider gave no complete list.
 
         Raises ClusterStateUnknown if no provider gave a complete list.
         """
         with ThreadPoolExecutor(AT_ONCE, "provider") as threads:
             lists = zip(
-                self._providers, threads.map(_listed, self._providers.keys(), self._providers.values()), strict=True
+                self._providers,
+                threads.map(_query_machine_list, self._providers.keys(), self._providers.values()),
+                strict=True,
             )
             machines = {pool: listed for pool, listed in lists if listed is not None}
         if self._providers and not machines:
             raise ClusterStateUnknown("no provider gave a whole list of its machines")
         return machines
 
-    def _possible(self, plan: BalancePlan, view: BalancerRoundInputs) -> BalancePlan:
+    def _limit_plan_to_available_pools(self, plan: BalancePlan, view: BalancerRoundInputs) -> BalancePlan:
         """Reduce a plan to nodes that available providers can create."""
         now, left_out = view.world.now, view.situation.failed
         if not plan.pool and not self._site.pools:
@@ -275,7 +290,7 @@ class BalancerRoundRunner:
             _log.warning("event=no_pool pool=%s nodes=%s", plan.pool, plan.add - possible.add)
         return possible
 
-    def _note(
+    def _store_round_results(
         self,
         view: BalancerRoundInputs,
         after: Sequence[elastic_nodes.BalancerOwnedNode],
@@ -285,26 +300,28 @@ class BalancerRoundRunner:
         is_changed: bool,
     ) -> None:
         now = view.world.now
-        learnt = update_pool_failure_records(self._memory.records(now), changes, now)
+        learnt = update_pool_failure_records(self._memory.pool_failure_records(now), changes, now)
         pools = self._site.pools.keys() | self._site.switched
         records = {pool: record for pool, record in learnt.items() if pool in pools}
         changed = now if is_changed else view.situation.last_change
         with self._memory.database.transaction():
             self._memory.nodes.replace(node for node in after if node.state is not elastic_nodes.ElasticNodeState.GONE)
-            self._memory.keep_records(records)
-            self._memory.keep_eligible(view.situation.eligible_since)
-            self._memory.keep_watched(watched)
-            self._memory.keep_unlisted(view.world.unlisted)
-            self._memory.keep_silent(view.world.silent)
-            before = self._memory.last_round()
+            self._memory.store_pool_failure_records(records)
+            self._memory.store_job_eligible_times(view.situation.eligible_since)
+            self._memory.store_job_histories(watched)
+            self._memory.store_machine_missing_times(view.world.unlisted)
+            self._memory.store_silence_start_times(view.world.silent)
+            before = self._memory.last_round_time()
             if before is None or before.hour != now.hour:
                 self.journal.forget(now - KEPT)
-            self._memory.note_round(now, changed, self._spent(view, after))
+            self._memory.store_round_time_and_cost(now, changed, self._month_cost_after_round(view, after))
 
-    def _spent(self, view: BalancerRoundInputs, after: Sequence[elastic_nodes.BalancerOwnedNode]) -> float:
+    def _month_cost_after_round(
+        self, view: BalancerRoundInputs, after: Sequence[elastic_nodes.BalancerOwnedNode]
+    ) -> float:
         now, site = view.world.now, self._site
         cost = node_costs_since_last_round(
-            self._memory.last_round() or now,
+            self._memory.last_round_time() or now,
             now,
             view.world.kept,
             after,
@@ -312,10 +329,10 @@ class BalancerRoundRunner:
             site.demand.billing_s,
             view.situation.local_now,
         )
-        return self._memory.spent(now) + cost
+        return self._memory.month_cost(now) + cost
 
 
-def _listed(pool: str, provider: MachineLister) -> tuple[elastic_nodes.ProviderMachine, ...] | None:
+def _query_machine_list(pool: str, provider: MachineLister) -> tuple[elastic_nodes.ProviderMachine, ...] | None:
     try:
         return provider.machines()
     except GridbridgeError as error:
@@ -323,7 +340,7 @@ def _listed(pool: str, provider: MachineLister) -> tuple[elastic_nodes.ProviderM
         return None
 
 
-def _try(due: elastic_nodes.DueNodeAct, acts: NodeActRunner) -> elastic_nodes.DueNodeAct:
+def _try_node_act(due: elastic_nodes.DueNodeAct, acts: NodeActRunner) -> elastic_nodes.DueNodeAct:
     """Carry out an act; a node whose act failed keeps the intended state."""
     try:
         return replace(due, node=acts.do(due))
@@ -333,13 +350,13 @@ def _try(due: elastic_nodes.DueNodeAct, acts: NodeActRunner) -> elastic_nodes.Du
         return due
 
 
-def _switches_host_power(due: elastic_nodes.DueNodeAct) -> bool:
+def _does_act_switch_host_power(due: elastic_nodes.DueNodeAct) -> bool:
     """Return whether an act switches a host off or on."""
     is_new = due.before is not None and due.before.state is not due.node.state
     return is_new and due.act in (elastic_nodes.BalancerNodeAct.REST, elastic_nodes.BalancerNodeAct.WAKE)
 
 
-def _after(
+def _nodes_after_acts(
     nodes: Sequence[elastic_nodes.BalancerOwnedNode], dues: Sequence[elastic_nodes.DueNodeAct]
 ) -> list[elastic_nodes.BalancerOwnedNode]:
     """Return all nodes in the states after the acts; nodes deleted from the state file are left out."""
@@ -348,7 +365,9 @@ def _after(
     return untouched + [due.node for due in dues if not due.is_over]
 
 
-def _tell(changes: Sequence[tuple[elastic_nodes.BalancerOwnedNode | None, elastic_nodes.BalancerOwnedNode]]) -> None:
+def _log_node_changes(
+    changes: Sequence[tuple[elastic_nodes.BalancerOwnedNode | None, elastic_nodes.BalancerOwnedNode]],
+) -> None:
     for before, node in changes:
         if before is None or (before.state, before.cause) != (node.state, node.cause):
             level = logging.WARNING if node.cause.is_boot_failure else logging.INFO

@@ -56,7 +56,9 @@ def record_balancer_statistics(
     situation: BalanceSituation, queue: str, seeing: BalancerStatisticsPaths
 ) -> BalanceRoundStatistics:
     """Compute a round's statistics, and append a row to the statistics file; log a file that can't be used."""
-    row = count_balancer_round_figures(situation, _ends(situation.now, seeing), queue, seeing.lookback)
+    row = count_balancer_round_figures(
+        situation, _read_and_extend_task_ends(situation.now, seeing), queue, seeing.lookback
+    )
     if seeing.stats:
         try:
             append_balancer_statistics(seeing.stats, row)
@@ -65,7 +67,7 @@ def record_balancer_statistics(
     return row
 
 
-def _ends(now: datetime, seeing: BalancerStatisticsPaths) -> RecentlyEndedTasks:
+def _read_and_extend_task_ends(now: datetime, seeing: BalancerStatisticsPaths) -> RecentlyEndedTasks:
     before = balanced_cluster_queries.read_stored_task_ends(seeing.kept)
     try:
         read = balanced_cluster_queries.add_task_ends_from_accounting(seeing.accounting, before, now)
@@ -110,7 +112,7 @@ def read_balancer_statistics(path: str) -> tuple[tuple[BalanceRoundStatistics, .
     try:
         with open(path, "rb") as file:
             lines = (line.decode("utf-8", "replace").strip() for line in iterate_bounded_lines(file, path))
-            numbered_rows = [(number, _row(line)) for number, line in enumerate(lines, 1) if line]
+            numbered_rows = [(number, _statistics_row(line)) for number, line in enumerate(lines, 1) if line]
     except FileNotFoundError as error:
         mend = "each round of `gridbridge-balance --dump-stats-file FILE` adds a row to FILE"
         raise StateError(f"{path}: {error.strerror}; {mend}") from error
@@ -122,7 +124,7 @@ def read_balancer_statistics(path: str) -> tuple[tuple[BalanceRoundStatistics, .
     return tuple(rows), tuple(number for number, row in numbered_rows if row is None)
 
 
-def _row(line: str) -> BalanceRoundStatistics | None:
+def _statistics_row(line: str) -> BalanceRoundStatistics | None:
     try:
         at, hosts, running, queued, slots, duration, wait, load = line.split(",")
         moment = datetime.fromisoformat(at)
@@ -165,17 +167,21 @@ def publish_balancer_round(
     folder: str = BALANCE_PUBLISHED,
 ) -> None:
     """Publish a round that observed the whole cell; an unwritable file is logged."""
-    _publish(lambda last: balancer_figures_if_cell_observed(last, cluster, situation, plan, numbers, outcome), folder)
+    _publish_figures(
+        lambda last: balancer_figures_if_cell_observed(last, cluster, situation, plan, numbers, outcome), folder
+    )
 
 
 def publish_round_without_cell_answer(
     cluster: str, now: datetime, trouble: str, folder: str = BALANCE_PUBLISHED
 ) -> None:
     """Publish that a round could not query the cell, with the reason."""
-    _publish(lambda last: balancer_figures_if_cell_unobserved(last, cluster, now, trouble), folder)
+    _publish_figures(lambda last: balancer_figures_if_cell_unobserved(last, cluster, now, trouble), folder)
 
 
-def _publish(following: Callable[[PublishedBalancerFigures | None], PublishedBalancerFigures], folder: str) -> None:
+def _publish_figures(
+    following: Callable[[PublishedBalancerFigures | None], PublishedBalancerFigures], folder: str
+) -> None:
     last = None
     with suppress(StateError):  # an unreadable file restarts all counters
         last = read_published_balance(folder)

@@ -91,12 +91,12 @@ def apply_oar_power_requests(
     notes = read_oar_power_requests(folder)
     if not is_acting:
         requests = sorted(latest_oar_power_request_by_node(notes, now.timestamp()).items())
-        return tuple(_outcome_unless_switched(policy, *request) for request in requests)
+        return tuple(_outcome_before_switching(policy, *request) for request in requests)
     with service_cycle.hold_program_lock(create_power_request_lock_file(folder), PROGRAM_NAME, LOCKED):
-        return _settled(policy, folder, now.timestamp())
+        return _carry_out_power_requests(policy, folder, now.timestamp())
 
 
-def _settled(policy: Policy, folder: str, now_s: float) -> tuple[OarPowerRequestOutcome, ...]:
+def _carry_out_power_requests(policy: Policy, folder: str, now_s: float) -> tuple[OarPowerRequestOutcome, ...]:
     """Switch the nodes in parallel; keep only requests that are worth a retry."""
     notes = read_oar_power_requests(folder)
     requests = sorted(latest_oar_power_request_by_node(notes, now_s).items())
@@ -106,27 +106,29 @@ def _settled(policy: Policy, folder: str, now_s: float) -> tuple[OarPowerRequest
         home_cluster_host_membership(policy),
     )
     with ThreadPoolExecutor(AT_ONCE, "power") as threads:
-        outcomes = tuple(threads.map(lambda request: _switch(policy, site, supplies, *request), requests))
+        outcomes = tuple(
+            threads.map(lambda request: _switch_node_by_request(policy, site, supplies, *request), requests)
+        )
     unsettled = {outcome.host: outcome.wish for outcome in outcomes if outcome.is_later}
     for before, after in zip(notes, unfinished_oar_power_requests(notes, unsettled, now_s), strict=True):
         rewrite_power_request_file(folder, before, after)
     return outcomes
 
 
-def _outcome_unless_switched(policy: Policy, host: str, requested: OarRequestedPowerState) -> OarPowerRequestOutcome:
+def _outcome_before_switching(policy: Policy, host: str, requested: OarRequestedPowerState) -> OarPowerRequestOutcome:
     """Return the outcome of a request before the host is switched: a failure if no provider switches the host."""
     lack = f"no provider switches the host; expected a section [power.{host}]"
     return OarPowerRequestOutcome(host=host, wish=requested, why="" if host in policy.powered else lack)
 
 
-def _switch(
+def _switch_node_by_request(
     policy: Policy,
     site: ExecutionHostMembership,
     supplies: Mapping[str, HostPowerControl],
     host: str,
     requested: OarRequestedPowerState,
 ) -> OarPowerRequestOutcome:
-    outcome = _outcome_unless_switched(policy, host, requested)
+    outcome = _outcome_before_switching(policy, host, requested)
     if outcome.why:
         return outcome
     machine = ProviderMachine(id=host, name=host, state=ProviderMachineState.UNKNOWN)
@@ -135,7 +137,7 @@ def _switch(
         if requested is OarRequestedPowerState.WAKE:
             supply.start(machine)
             return outcome
-        idleness = site.look(host)
+        idleness = site.check_host(host)
         if not idleness.is_idle:
             return replace(outcome, why="OAR has a job on the node")
         if not idleness.is_closed:  # OAR's hook marks a node as absent; a node that is still Alive may start a job

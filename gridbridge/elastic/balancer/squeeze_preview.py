@@ -55,14 +55,14 @@ def preview_squeeze(
     Raises ClusterStateUnknown or ParseError for incomplete inputs, ConfigError for a minimal reserve above the target.
     """
     policy = configuration_in_force.load_config_of_folder_or_site(folder, path)
-    rules = _squeeze_rules(policy, minimal, target)
+    rules = _squeeze_section_with_overrides(policy, minimal, target)
     untold = dict[str, str]()
     if folder:
         situation = balance_situation_sources.load_saved_balance_situation(folder, policy.balance.queue)
     else:
         drop_root_to_account(BALANCE_ACCOUNT)  # the account owns the providers' secret files
         observed = balance_situation_sources.observe_balanced_cluster(policy, now)
-        situation = _with_own(observed, policy, untold.__setitem__)
+        situation = _add_own_hosts_as_nodes(observed, policy, untold.__setitem__)
     tags = {} if folder else tags_by_short_host_name(host_membership_and_tags.query_home_cluster_host_tags(policy))
     standby = balancer_round_decision.list_wakeable_own_hosts(
         situation, {node.name for node in situation.nodes}, policy.demand.retry_s, tags
@@ -82,7 +82,7 @@ def preview_squeeze(
     )
 
 
-def _squeeze_rules(policy: Policy, minimal: float | None, target: float | None) -> SqueezeSection:
+def _squeeze_section_with_overrides(policy: Policy, minimal: float | None, target: float | None) -> SqueezeSection:
     minimal = policy.squeeze.minimal_reserve if minimal is None else minimal
     target = policy.squeeze.target_reserve if target is None else target
     if minimal > target:
@@ -104,10 +104,12 @@ def query_tasks_squeeze_may_move(
     """Return the tasks that a squeeze may reschedule, by host."""
     if policy.squeeze.restriction is not StandbyNodeSelection.RERUNNABLE or not situation.nodes:
         return {}
-    return home_cluster_host_membership(policy).movable(node.name for node in situation.nodes)
+    return home_cluster_host_membership(policy).query_rerunnable_tasks(node.name for node in situation.nodes)
 
 
-def _with_own(situation: BalanceSituation, policy: Policy, note_untold: ReportUnknownPower) -> BalanceSituation:
+def _add_own_hosts_as_nodes(
+    situation: BalanceSituation, policy: Policy, note_untold: ReportUnknownPower
+) -> BalanceSituation:
     """Return the situation with all hosts under power control as nodes; idle hosts count as long idle."""
     providers = provider_registry.make_power_controls_or_raise(policy, note_untold)
     world = BalancerNodesSnapshot(

@@ -66,22 +66,22 @@ def draw_balance_plots(rows: Sequence[BalanceRoundStatistics], folder: str) -> t
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
         raise StandardOutputUnwritable(f"{error.filename or folder}: {error.strerror}") from error
-    return tuple(_draw(picture, rows, folder) for picture in PICTURES)
+    return tuple(_draw_quantity(picture, rows, folder) for picture in PICTURES)
 
 
-def _draw(picture: BalancePlot, rows: Sequence[BalanceRoundStatistics], folder: str) -> str:
+def _draw_quantity(picture: BalancePlot, rows: Sequence[BalanceRoundStatistics], folder: str) -> str:
     figure = Figure(figsize=SIZE_INCHES, dpi=DOTS, layout="constrained")
     axes = figure.add_subplot()
-    _line(axes, picture, rows)
-    _frame(axes, picture, rows)
+    _draw_statistics_line(axes, picture, rows)
+    _frame_statistics_axes(axes, picture, rows)
     path = f"{folder}/{picture.name}.png"
     plot_files.save_plot(figure, path, DOTS)
     return path
 
 
-def _line(axes: Axes, picture: BalancePlot, rows: Sequence[BalanceRoundStatistics]) -> None:
+def _draw_statistics_line(axes: Axes, picture: BalancePlot, rows: Sequence[BalanceRoundStatistics]) -> None:
     """Draw a line, with a gap wherever rows are missing."""
-    for part in _parts(rows):
+    for part in _split_rows_at_gaps(rows):
         at = [time_axis_position(row.at) for row in part]
         values = [picture.value(row) for row in part]
         mark = "o" if len(rows) <= FEW or len(part) == 1 else None
@@ -91,7 +91,7 @@ def _line(axes: Axes, picture: BalancePlot, rows: Sequence[BalanceRoundStatistic
         axes.fill_between(at, values, color=picture.colour, alpha=0.15, step=step, lw=0)
 
 
-def _parts(rows: Sequence[BalanceRoundStatistics]) -> list[list[BalanceRoundStatistics]]:
+def _split_rows_at_gaps(rows: Sequence[BalanceRoundStatistics]) -> list[list[BalanceRoundStatistics]]:
     between = sorted((after.at - before.at).total_seconds() for before, after in itertools.pairwise(rows))
     usual_s = between[len(between) // 2] if between else 0.0
     parts = [[rows[0]]]
@@ -102,12 +102,12 @@ def _parts(rows: Sequence[BalanceRoundStatistics]) -> list[list[BalanceRoundStat
     return parts
 
 
-def _frame(axes: Axes, picture: BalancePlot, rows: Sequence[BalanceRoundStatistics]) -> None:
+def _frame_statistics_axes(axes: Axes, picture: BalancePlot, rows: Sequence[BalanceRoundStatistics]) -> None:
     most = max(picture.value(row) for row in rows)
     axes.set_ylim(0, most * 1.1 or 1)
     axes.set_ylabel(picture.unit)
     last = picture.value(rows[-1])
-    now, top = (_value_text(picture, value) for value in (last, most))
+    now, top = (_format_axis_value(picture, value) for value in (last, most))
     axes.set_title(f"{picture.title}: {now} at last, {top} at most", loc="left")
     if picture.is_time:
         step_s = next((step for step in STEPS_S if most <= 6 * step), most / 6)  # at most six ticks
@@ -128,7 +128,7 @@ def _draw_grid_without_frame(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _value_text(picture: BalancePlot, value: float) -> str:
+def _format_axis_value(picture: BalancePlot, value: float) -> str:
     if picture.is_time:
         return format_duration(value)
     return f"{value:g}" if picture.name == "avg_load" else f"{value:.0f}"
@@ -160,14 +160,14 @@ def draw_replay_comparisons(comparisons: Sequence[ReplayPolicyComparison], path:
     axes = [figure.add_subplot(rows, 1, number + 1) for number in range(rows)]
     for comparison in comparisons:
         if comparison.frontier:
-            _swept(axes.pop(0), comparison)
+            _draw_sweep_results(axes.pop(0), comparison)
         else:
-            _over_time(axes.pop(0), axes.pop(0), comparison)
+            _draw_nodes_over_time(axes.pop(0), axes.pop(0), comparison)
     plot_files.save_plot(figure, path, REPLAY_DOTS)
     return path
 
 
-def _over_time(nodes: Axes, waiting: Axes, comparison: ReplayPolicyComparison) -> None:
+def _draw_nodes_over_time(nodes: Axes, waiting: Axes, comparison: ReplayPolicyComparison) -> None:
     for outcome in comparison.outcomes:
         times = [replay_seconds_to_datetime(moment.at_s) for moment in outcome.moments]
         at = list(map(float, dates.date2num(times)))  # type: ignore[no-untyped-call]
@@ -189,7 +189,7 @@ def _draw_replay_line(axes: Axes, outcome: PolicyReplayResult, at: list[float], 
     axes.plot(at, values, drawstyle="steps-post", color=STYLES[rules][0], label=rules.value, lw=width)
 
 
-def _swept(axes: Axes, comparison: ReplayPolicyComparison) -> None:
+def _draw_sweep_results(axes: Axes, comparison: ReplayPolicyComparison) -> None:
     for rules in dict.fromkeys(outcome.way.rules for outcome in comparison.outcomes):
         outcomes = [outcome for outcome in comparison.outcomes if outcome.way.rules is rules]
         axes.scatter(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gridbridge.shell.log_rotation_and_quota import StreamLogFile
 
 
-def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
+def _absolute_option_path(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
     """Return an option's path as an absolute path, because rounds change to folder /."""
     named = refuse_empty_option_value(ctx, option, value)
     return None if named is None else os.path.abspath(named)
@@ -70,14 +70,14 @@ def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> st
 @click.option(
     *("-D", *option_name_spellings("dump_stats_file"), "stats"),
     metavar="FILE",
-    callback=_whole,
+    callback=_absolute_option_path,
     help=f"Write the statistics into this file [{BALANCE_STATS}].",
 )
 @click.option("-p", *option_name_spellings("plot_stats"), "plots", is_flag=True, help="Draw plots of the statistics.")
 @click.option(
     *("-P", *option_name_spellings("plot_output_dir"), "folder"),
     metavar="FOLDER",
-    callback=_whole,
+    callback=_absolute_option_path,
     help=f"Write the plots into this folder [{BALANCE_PLOTS}].",
 )
 @click.option("--apply", "is_applied", is_flag=True, help="Add and remove nodes.")
@@ -112,22 +112,22 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
     own = BalanceProgramOptions(
         **{field.name: command_options.pop(field.name) for field in fields(BalanceProgramOptions)}
     )
-    options = _options_of(cluster, own, command_options, load_config_with_home_cluster(path))
+    options = _run_options(cluster, own, command_options, load_config_with_home_cluster(path))
     if own.is_loop and not options.is_acting:
         raise click.UsageError("--loop needs --apply, or apply = true in [balance]")
     try:
         if own.is_loop:
             files = tuple(map(StreamLogFile, STREAMS))
             report = (lambda _: None) if own.is_quiet else partial(_print_round, files, is_json=is_json)
-            renew = partial(_again, cluster, own, command_options, report)
+            renew = partial(_options_after_reload, cluster, own, command_options, report)
             balancer_configuration_reload.run_balancer_forever(replace(options, tell=report), path, renew)
             return
         plan = balancer_daemon.run_one_balancer_round(options)
     except ClusterStateUnknown as error:
-        _complain(error)
+        _print_program_error(error)
         raise SystemExit(EXIT_NO_ANSWER) from error
     if not own.is_quiet:
-        _tell(plan.told, plan.done, is_json=is_json)
+        _print_round_report(plan.told, plan.done, is_json=is_json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ class BalanceProgramOptions:
     is_quiet: bool
 
 
-def _tell(report: BalancePlanReport, acts: tuple[str, ...], *, is_json: bool) -> None:
+def _print_round_report(report: BalancePlanReport, acts: tuple[str, ...], *, is_json: bool) -> None:
     if is_json:
         output_and_errors.print_json({**balance_plan_report_as_json(report), "done": list(acts)})
         return
@@ -158,11 +158,11 @@ def _print_round(files: Iterable["StreamLogFile"], plan: "BalancerRoundPlan", *,
     """Print a round's decision at once; reopen the output file after a log rotation."""
     for file in files:
         file.follow()
-    _tell(plan.told, plan.done, is_json=is_json)
+    _print_round_report(plan.told, plan.done, is_json=is_json)
     output_and_errors.flush_output()
 
 
-def _again(
+def _options_after_reload(
     cluster: str,
     own: BalanceProgramOptions,
     command_options: dict[str, Any],
@@ -170,12 +170,12 @@ def _again(
     policy: "Policy",
 ) -> "BalancerRunOptions":
     try:
-        return replace(_options_of(cluster, own, command_options, policy), tell=report)
+        return replace(_run_options(cluster, own, command_options, policy), tell=report)
     except click.UsageError as error:
         raise ConfigError((error.message,)) from error
 
 
-def _options_of(
+def _run_options(
     cluster: str, own: BalanceProgramOptions, command_options: dict[str, Any], policy: "Policy"
 ) -> "BalancerRunOptions":
     from gridbridge.elastic.balancer import balance_preview
@@ -199,20 +199,20 @@ def _options_of(
         kills_master=own.kills_master,
         lookback=timedelta(minutes=own.lookback_min),
         stats=stats,
-        after=partial(_draw, stats, own.folder or BALANCE_PLOTS) if is_drawn else lambda: None,
+        after=partial(_draw_statistics, stats, own.folder or BALANCE_PLOTS) if is_drawn else lambda: None,
     )
 
 
-def _complain(error: GridbridgeError) -> None:
+def _print_program_error(error: GridbridgeError) -> None:
     output_and_errors.print_error(prefix_lines_with_time(f"gridbridge-balance: {error}", sys.stderr))
 
 
-def _draw(stats: str, folder: str) -> None:
+def _draw_statistics(stats: str, folder: str) -> None:
     """Draw the statistics; a failure is only reported on standard error."""
     try:
         plot_balancer_statistics_file(stats, folder)
     except GridbridgeError as error:
-        _complain(error)
+        _print_program_error(error)
 
 
 def main() -> None:

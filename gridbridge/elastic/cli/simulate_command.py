@@ -29,7 +29,7 @@ OF_FILE = {"begin": "--from", "end": "--to"}
 HEAD = (*("policy", "wait", "P50", "P95", "beyond boot", "late"), *("node-hours", "cost", "kWh", "nodes", "used"))
 
 
-def _number(name: str, usual: float, kind: click.IntRange | FiniteNumberRange, means: str) -> Option:
+def _number_option(name: str, usual: float, kind: click.IntRange | FiniteNumberRange, means: str) -> Option:
     return click.option(name, type=kind, default=usual, show_default=True, help=means)
 
 
@@ -56,20 +56,20 @@ OPTIONS = (
         callback=plot_files.require_image_file_suffix,
         help="Draw the nodes and waiting tasks, or the sweep, as .png, .svg ...",
     ),
-    _number("--max-nodes", 20, click.IntRange(1, 10000), "Largest number of nodes of the cluster."),
-    _number("--min-nodes", 1, click.IntRange(0, 10000), "Smallest number of nodes of the cluster."),
-    _number("--slots", 8, click.IntRange(1, 10000), "The slots of a node."),
-    _number("--boot-s", 300.0, FiniteNumberRange(0, 86400), "Seconds from a node's creation to its first task."),
-    _number("--price", 1.0, FiniteNumberRange(0, 1e6), "The price of a node for an hour."),
-    _number("--watts", 300.0, FiniteNumberRange(0, 1e6), "The power of a node that is on."),
-    _number("--billing-s", 1.0, FiniteNumberRange(1, 86400), "The unit of paid time in seconds."),
-    _number(
+    _number_option("--max-nodes", 20, click.IntRange(1, 10000), "Largest number of nodes of the cluster."),
+    _number_option("--min-nodes", 1, click.IntRange(0, 10000), "Smallest number of nodes of the cluster."),
+    _number_option("--slots", 8, click.IntRange(1, 10000), "The slots of a node."),
+    _number_option("--boot-s", 300.0, FiniteNumberRange(0, 86400), "Seconds from a node's creation to its first task."),
+    _number_option("--price", 1.0, FiniteNumberRange(0, 1e6), "The price of a node for an hour."),
+    _number_option("--watts", 300.0, FiniteNumberRange(0, 1e6), "The power of a node that is on."),
+    _number_option("--billing-s", 1.0, FiniteNumberRange(1, 86400), "The unit of paid time in seconds."),
+    _number_option(
         "--idle-timeout-s",
         300.0,
         FiniteNumberRange(0, 2592000),
         "Policy demand removes a node after this idle time.",
     ),
-    _number(
+    _number_option(
         "--target-wait-s",
         0.0,
         FiniteNumberRange(0, 2592000),
@@ -80,9 +80,11 @@ OPTIONS = (
         "--from", "begin", type=DAY, help="Replay only tasks of FILE that were submitted at or after this time (UTC)."
     ),
     click.option("--to", "end", type=DAY, help="Replay only tasks of FILE that were submitted before this time (UTC)."),
-    _number("--days", 7.0, FiniteNumberRange(0.01, 3660), "The days of a synthetic workload."),
-    _number("--tasks-a-day", 1000.0, FiniteNumberRange(1, 1e6), "The tasks that a synthetic workload has in a day."),
-    _number("--load", 0.5, FiniteNumberRange(0.01, 1), "The part of all slots that a synthetic workload uses."),
+    _number_option("--days", 7.0, FiniteNumberRange(0.01, 3660), "The days of a synthetic workload."),
+    _number_option(
+        "--tasks-a-day", 1000.0, FiniteNumberRange(1, 1e6), "The tasks that a synthetic workload has in a day."
+    ),
+    _number_option("--load", 0.5, FiniteNumberRange(0.01, 1), "The part of all slots that a synthetic workload uses."),
 )
 
 
@@ -128,7 +130,7 @@ class ReplaySimulationOptions:
             stuck_after_s=0.0,  # simulated tasks on free slots start at once
         )
 
-    def made_up(self, seed: str) -> SyntheticWorkloadSettings:
+    def synthetic_workload_settings(self, seed: str) -> SyntheticWorkloadSettings:
         """Return the settings of a synthetic workload with the given seed."""
         return SyntheticWorkloadSettings(
             seed=seed,
@@ -161,11 +163,11 @@ def simulate(is_json: bool, **arguments: Any) -> None:
       gridbridge simulate --synthetic ash --policy demand --sweep --plot ash.png
     """
     options = ReplaySimulationOptions(**arguments)
-    _require_fit(click.get_current_context(), options)
+    _require_consistent_options(click.get_current_context(), options)
     if options.plot:
         plot_files.require_writable_plot_path(options.plot)
-    comparisons = _compared(options)
-    _show(comparisons, is_json)
+    comparisons = _compare_policies(options)
+    _print_comparisons(comparisons, is_json)
     if options.plot:
         from gridbridge.elastic.cli import balance_and_replay_plots  # loading takes half a second
 
@@ -173,17 +175,19 @@ def simulate(is_json: bool, **arguments: Any) -> None:
         output_and_errors.print_error(f"gridbridge: {options.plot} is written")
 
 
-def _compared(options: ReplaySimulationOptions) -> list[replay_policy_comparison.ReplayPolicyComparison]:
+def _compare_policies(options: ReplaySimulationOptions) -> list[replay_policy_comparison.ReplayPolicyComparison]:
     """Replay the recorded workload or the synthetic workloads by all policies."""
     rules = [ComparedReplayRules(name) for name in dict.fromkeys(options.policies)] or list(ComparedReplayRules)
     workloads = dict[str, ReplayWorkload]()
     if options.path:
         workloads[options.path] = replay_policy_comparison.load_workload_to_replay(
-            options.path, _seconds(options.begin), _seconds(options.end)
+            options.path, _seconds_since_1970(options.begin), _seconds_since_1970(options.end)
         )
-        _complain(options.path, workloads[options.path].bad_lines)
+        _report_bad_lines(options.path, workloads[options.path].bad_lines)
     for seed in dict.fromkeys(options.seeds):
-        workloads[seed] = replay_policy_comparison.generate_workload_to_replay(options.made_up(seed))
+        workloads[seed] = replay_policy_comparison.generate_workload_to_replay(
+            options.synthetic_workload_settings(seed)
+        )
     return [
         replay_policy_comparison.compare_policies_by_replay(
             name, workload, options.terms, rules, options.demand, is_swept=options.is_swept
@@ -192,7 +196,7 @@ def _compared(options: ReplaySimulationOptions) -> list[replay_policy_comparison
     ]
 
 
-def _require_fit(context: click.Context, options: ReplaySimulationOptions) -> None:
+def _require_consistent_options(context: click.Context, options: ReplaySimulationOptions) -> None:
     is_file = bool(options.path)
     if is_file == bool(options.seeds) or "" in options.seeds:
         raise click.UsageError("no workload, or two workloads; expected --accounting FILE or --synthetic SEED")
@@ -209,11 +213,11 @@ def _require_fit(context: click.Context, options: ReplaySimulationOptions) -> No
             raise click.UsageError(f"{option} needs {right}")
 
 
-def _seconds(at: datetime | None) -> float | None:
+def _seconds_since_1970(at: datetime | None) -> float | None:
     return None if at is None else at.replace(tzinfo=UTC).timestamp()
 
 
-def _complain(path: str, bad: Mapping[int, WorkloadLineFault]) -> None:
+def _report_bad_lines(path: str, bad: Mapping[int, WorkloadLineFault]) -> None:
     """Report the invalid lines of a workload file, a message for each kind of fault."""
     for why in WorkloadLineFault:
         if numbers := [number for number, fault in bad.items() if fault is why]:
@@ -224,28 +228,28 @@ def _complain(path: str, bad: Mapping[int, WorkloadLineFault]) -> None:
             output_and_errors.print_error(f"gridbridge: {path}: {faulty} {are} left out: {shown}{more}")
 
 
-def _show(comparisons: list[replay_policy_comparison.ReplayPolicyComparison], is_json: bool) -> None:
+def _print_comparisons(comparisons: list[replay_policy_comparison.ReplayPolicyComparison], is_json: bool) -> None:
     if is_json:
-        output_and_errors.print_json([_plain(comparison) for comparison in comparisons])
+        output_and_errors.print_json([_comparison_as_json(comparison) for comparison in comparisons])
         return
     for number, comparison in enumerate(comparisons):
         if number:
             output_and_errors.print_line()
-        output_and_errors.print_line(_sentence(comparison))
+        output_and_errors.print_line(_workload_sentence(comparison))
         best = {id(outcome) for outcome in comparison.frontier}
-        rows = [_row(outcome, is_best=id(outcome) in best) for outcome in comparison.outcomes]
+        rows = [_outcome_table_row(outcome, is_best=id(outcome) in best) for outcome in comparison.outcomes]
         output_and_errors.print_table(HEAD, rows, numbers=HEAD[1:])
         if comparison.frontier:
             output_and_errors.print_line("*: no other setting has both lower cost and shorter waits")
 
 
-def _sentence(comparison: replay_policy_comparison.ReplayPolicyComparison) -> str:
+def _workload_sentence(comparison: replay_policy_comparison.ReplayPolicyComparison) -> str:
     parts = [number_with_noun(len(comparison.workload.tasks), "task")]
     parts.extend(f"{count} {why.value}" for why, count in sorted(comparison.workload.left_out.items()))
     return f"{comparison.name}: {', '.join(parts)}"
 
 
-def _row(outcome: PolicyReplayResult, *, is_best: bool) -> list[str]:
+def _outcome_table_row(outcome: PolicyReplayResult, *, is_best: bool) -> list[str]:
     name = f"{outcome.way.rules.value} {outcome.way.settings}".strip()
     times = (outcome.wait_mean_s, outcome.wait_p50_s, outcome.wait_p95_s, outcome.beyond_mean_s)
     return [
@@ -260,7 +264,7 @@ def _row(outcome: PolicyReplayResult, *, is_best: bool) -> list[str]:
     ]
 
 
-def _plain(comparison: replay_policy_comparison.ReplayPolicyComparison) -> dict[str, object]:
+def _comparison_as_json(comparison: replay_policy_comparison.ReplayPolicyComparison) -> dict[str, object]:
     best = {id(outcome) for outcome in comparison.frontier}
     return {
         "workload": comparison.name,
@@ -268,13 +272,13 @@ def _plain(comparison: replay_policy_comparison.ReplayPolicyComparison) -> dict[
         "left_out": {why.value: count for why, count in sorted(comparison.workload.left_out.items())},
         "bad_lines": list(comparison.workload.bad_lines),
         "outcomes": [
-            _plain_outcome(outcome) | ({"is_best": id(outcome) in best} if comparison.frontier else {})
+            _outcome_as_json(outcome) | ({"is_best": id(outcome) in best} if comparison.frontier else {})
             for outcome in comparison.outcomes
         ],
     }
 
 
-def _plain_outcome(outcome: PolicyReplayResult) -> dict[str, object]:
+def _outcome_as_json(outcome: PolicyReplayResult) -> dict[str, object]:
     return {
         "policy": outcome.way.rules.value,
         "settings": outcome.way.settings,

@@ -47,13 +47,13 @@ class GanetiSqueezeOutputOptions:
     is_bare: bool
 
     @property
-    def shown(self) -> list[str]:
+    def print_options_given(self) -> list[str]:
         """The given options that change the printed text."""
         options = (("-v", self.is_verbose), ("-C", self.commands == ON_SCREEN), ("--no-headers", self.is_bare))
         return [word for word, is_given in options if is_given]
 
     @property
-    def saved(self) -> list[str]:
+    def file_options_given(self) -> list[str]:
         """The given options that write files."""
         files = {"-C": self.commands, "-S": self.prefix}
         return [word for word, file in files.items() if file and file != ON_SCREEN]
@@ -113,12 +113,12 @@ def squeeze(
       gridbridge squeeze --model cluster.data --target-resources 3 -v -C
     """
     answering = GanetiSqueezeOutputOptions(**options)
-    _refuse_nonsense(answering, is_model=bool(model), is_folder=bool(folder), is_json=is_json)
+    _refuse_contradicting_options(answering, is_model=bool(model), is_folder=bool(folder), is_json=is_json)
     if model:
         from gridbridge.elastic.balancer import ganeti_squeeze
 
         factors = (DEFAULT_FACTOR if factor is None else factor for factor in (minimal, target))
-        _answer(ganeti_squeeze.decide_squeeze_of_ganeti_file(model, *factors), answering, is_json=is_json)
+        _print_model_squeeze(ganeti_squeeze.decide_squeeze_of_ganeti_file(model, *factors), answering, is_json=is_json)
         return
     from gridbridge.elastic.balancer import squeeze_preview
 
@@ -126,36 +126,38 @@ def squeeze(
     decision = command_groups_and_options.exit_75_without_cluster_answer(
         lambda: squeeze_preview.preview_squeeze(now, folder=folder, path=path, minimal=minimal, target=target)
     )
-    _tell_site(decision, is_json=is_json)
+    _print_site_squeeze(decision, is_json=is_json)
 
 
-def _answer(model: "GanetiSqueezeResult", answering: GanetiSqueezeOutputOptions, *, is_json: bool) -> None:
+def _print_model_squeeze(model: "GanetiSqueezeResult", answering: GanetiSqueezeOutputOptions, *, is_json: bool) -> None:
     if answering.prefix:
-        _save(model.original, f"{answering.prefix}.original")
+        _write_saved_cluster(model.original, f"{answering.prefix}.original")
     if model.warnings:
         output_and_errors.print_error("Warning: cluster has inconsistent data:")
         for warning in model.warnings:
             output_and_errors.print_error(f"  - {warning}")
     if is_json:
-        _tell_model_as_json(model)
+        _print_model_answer_as_json(model)
     else:
-        _tell_model(model, answering)
+        _print_model_answer(model, answering)
     if answering.commands is not None:
-        _tell_commands(model, answering.commands, is_json=is_json)
+        _print_or_write_commands(model, answering.commands, is_json=is_json)
     if answering.prefix:
-        _save(model.squeezed, f"{answering.prefix}.squeezed")
+        _write_saved_cluster(model.squeezed, f"{answering.prefix}.squeezed")
 
 
-def _refuse_nonsense(answering: GanetiSqueezeOutputOptions, *, is_model: bool, is_folder: bool, is_json: bool) -> None:
+def _refuse_contradicting_options(
+    answering: GanetiSqueezeOutputOptions, *, is_model: bool, is_folder: bool, is_json: bool
+) -> None:
     if is_model and is_folder:
         raise click.UsageError("--model and --from exclude each other; expected one of them")
-    if not is_model and (words := answering.shown + answering.saved):
+    if not is_model and (words := answering.print_options_given + answering.file_options_given):
         raise click.UsageError(f"{words[0]} concerns a Ganeti cluster; expected --model")
-    if is_json and (words := answering.shown):
+    if is_json and (words := answering.print_options_given):
         raise click.UsageError(f"{words[0]} and --json exclude each other")
 
 
-def _tell_model_as_json(model: "GanetiSqueezeResult") -> None:
+def _print_model_answer_as_json(model: "GanetiSqueezeResult") -> None:
     output_and_errors.print_json(
         {
             "answer": model.way.value,
@@ -168,7 +170,7 @@ def _tell_model_as_json(model: "GanetiSqueezeResult") -> None:
     )
 
 
-def _tell_model(model: "GanetiSqueezeResult", answering: GanetiSqueezeOutputOptions) -> None:
+def _print_model_answer(model: "GanetiSqueezeResult", answering: GanetiSqueezeOutputOptions) -> None:
     if answering.is_verbose:
         output_and_errors.print_line(f"Offline candidates: {','.join(model.offline_candidates)}")
         output_and_errors.print_line(f"Online candidates: {','.join(model.online_candidates)}")
@@ -180,7 +182,7 @@ def _tell_model(model: "GanetiSqueezeResult", answering: GanetiSqueezeOutputOpti
         output_and_errors.print_line("Onlining all nodes will not yield enough capacity")
 
 
-def _tell_site(decision: "SqueezePreview", *, is_json: bool) -> None:
+def _print_site_squeeze(decision: "SqueezePreview", *, is_json: bool) -> None:
     for lack in decision.lacking:
         output_and_errors.print_error(f"gridbridge: {lack}")
     for host, why in decision.untold:
@@ -199,7 +201,7 @@ def _tell_site(decision: "SqueezePreview", *, is_json: bool) -> None:
         output_and_errors.print_line(f"  {deed.host}: {deed.doing.value}{deed.tag and f' {deed.tag}'}")
 
 
-def _tell_commands(model: "GanetiSqueezeResult", path: str, *, is_json: bool) -> None:
+def _print_or_write_commands(model: "GanetiSqueezeResult", path: str, *, is_json: bool) -> None:
     if path == ON_SCREEN:
         output_and_errors.print_line("")
         output_and_errors.print_line("Commands to run:")
@@ -213,7 +215,7 @@ def _tell_commands(model: "GanetiSqueezeResult", path: str, *, is_json: bool) ->
     write(f"The commands have been written to file '{path}'")
 
 
-def _save(text: str, path: str) -> None:
+def _write_saved_cluster(text: str, path: str) -> None:
     from gridbridge.elastic.balancer import ganeti_squeeze
 
     ganeti_squeeze.write_text_file(text, path)

@@ -61,17 +61,17 @@ class HostPowerProvider:
     def machines(self) -> tuple[ProviderMachine, ...]:
         """Return all hosts, and report the hosts with unknown power state."""
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
-            return tuple(pool.map(self._machine, self.switches))
+            return tuple(pool.map(self._machine_of_host, self.switches))
 
     def start(self, machine: ProviderMachine) -> None:
         """Switch a host on."""
-        self._switch("start", machine).on()
+        self._switch_of_machine("start", machine).on()
 
     def stop(self, machine: ProviderMachine) -> None:
         """Shut a host down."""
-        self._switch("stop", machine).off()
+        self._switch_of_machine("stop", machine).off()
 
-    def _machine(self, name: str) -> ProviderMachine:
+    def _machine_of_host(self, name: str) -> ProviderMachine:
         try:
             state = self.switches[name].state()
         except (ProviderOutOfMachines, ProviderOutcomeUnknown, ProviderPermanentFailure) as error:
@@ -80,7 +80,7 @@ class HostPowerProvider:
         tags = {OWNER_TAG: self.cluster, POOL_TAG: self.pool}
         return ProviderMachine(id=name, name=name, state=state, tags=tags)
 
-    def _switch(self, verb: str, machine: ProviderMachine) -> SingleHostPowerSwitch:
+    def _switch_of_machine(self, verb: str, machine: ProviderMachine) -> SingleHostPowerSwitch:
         if machine.id not in self.switches:
             raise ProviderPermanentFailure(f"power {verb} {machine.id}: the provider has no such host")
         return self.switches[machine.id]
@@ -107,17 +107,17 @@ class IpmiPowerSwitch:
 
     def on(self) -> None:
         """Switch the host on."""
-        self._ask("on")
+        self._run_power_query("on")
 
     def off(self) -> None:
         """Request a soft shutdown of the host, which leaves the disks clean."""
-        self._ask("soft")
+        self._run_power_query("soft")
 
     def state(self) -> ProviderMachineState:
         """Query whether the host has power."""
-        return _state_of(self._ask("status"), CHASSIS)
+        return _state_of(self._run_power_query("status"), CHASSIS)
 
-    def _ask(self, word: str) -> bytes:
+    def _run_power_query(self, word: str) -> bytes:
         """Run ipmitool; raise ProviderOutcomeUnknown, since a refusal and an unreachable controller look alike."""
         site_program_provider.read_secret_file(self.password_file)
         host, _, port = self.bmc.partition(":")
@@ -139,17 +139,17 @@ class ProgramPowerSwitch:
 
     def on(self) -> None:
         """Switch the host on."""
-        self._ask("on")
+        self._run_power_query("on")
 
     def off(self) -> None:
         """Shut the host down."""
-        self._ask("off")
+        self._run_power_query("off")
 
     def state(self) -> ProviderMachineState:
         """Query whether the host is on."""
-        return _state_of(self._ask("status"), SAID)
+        return _state_of(self._run_power_query("status"), SAID)
 
-    def _ask(self, word: str) -> bytes:
+    def _run_power_query(self, word: str) -> bytes:
         argv = (self.program, word, self.host)
         return site_program_provider.run_provider_program(argv, self.timeout_s)
 

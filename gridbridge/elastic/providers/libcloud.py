@@ -60,13 +60,13 @@ class LibcloudMachineProvider:
         """Create a machine with its tags in one request."""
         with self.turn, translate_libcloud_errors("create", NO_CAPACITY, REFUSED):
             own_key = {HOST_KEY_TAG: self.host_key} if self.host_key else {}
-            options: dict[str, object] = {self._way(): {**tags, **own_key}}
+            options: dict[str, object] = {self._tag_argument_name(): {**tags, **own_key}}
             if self.section.key_name:
                 options |= {"ex_keyname": self.section.key_name}
-            image, size = self._image(), _named(self.driver.list_sizes(), self.section.size, "size")
+            image, size = self._image_of_machine(), _find_by_name(self.driver.list_sizes(), self.section.size, "size")
             node = self.driver.create_node(name=name, image=image, size=size, **options)
         with self.turn, translate_libcloud_errors("create"):
-            return self._kept(node, name, tags)
+            return self._require_recognizable_machine(node, name, tags)
 
     def destroy(self, machine: ProviderMachine) -> None:
         """Destroy a machine."""
@@ -81,7 +81,7 @@ class LibcloudMachineProvider:
                 map(machine_from_libcloud_node, self.driver.list_nodes()), self.cluster
             )
 
-    def _kept(self, new_node: Any, name: str, tags: Mapping[str, str]) -> ProviderMachine:
+    def _require_recognizable_machine(self, new_node: Any, name: str, tags: Mapping[str, str]) -> ProviderMachine:
         """Return a new machine from the driver's list; destroy a machine that the balancer would not recognize."""
         listed = [candidate for candidate in self.driver.list_nodes() if candidate.id == new_node.id]
         node = listed[0] if listed else new_node
@@ -98,7 +98,7 @@ class LibcloudMachineProvider:
         _log.error("event=untagged machine=%r why='removed again'", machine.id)
         raise errors.ProviderPermanentFailure(f"libcloud create: {why}; the machine was removed again")
 
-    def _way(self) -> str:
+    def _tag_argument_name(self) -> str:
         """Return the name of the argument in which the driver accepts tags."""
         parameters = inspect.signature(self.driver.create_node).parameters
         ways = [way for way in TAGS if way in parameters]
@@ -106,11 +106,11 @@ class LibcloudMachineProvider:
             raise errors.ProviderPermanentFailure(f"libcloud: driver {self.section.driver} can't tag its machines")
         return ways[0]
 
-    def _image(self) -> Any:
+    def _image_of_machine(self) -> Any:
         try:
             return self.driver.get_image(self.section.image)
         except NotImplementedError:
-            return _named(self.driver.list_images(), self.section.image, "image")
+            return _find_by_name(self.driver.list_images(), self.section.image, "image")
 
 
 def make_libcloud_provider(
@@ -133,7 +133,7 @@ def make_libcloud_provider(
 def machine_from_libcloud_node(node: Any) -> ProviderMachine:
     """Convert a Libcloud node to a machine."""
     extra = node.extra or {}
-    tables = (_table(extra.get(key)) for key in TAGS.values())
+    tables = (_tags_of_extra(extra.get(key)) for key in TAGS.values())
     tags: dict[str, str] = next((table for table in tables if table), {})
     addresses = [*node.private_ips, *node.public_ips]
     created = node.created_at  # drivers that omit the zone mean UTC
@@ -148,7 +148,7 @@ def machine_from_libcloud_node(node: Any) -> ProviderMachine:
     )
 
 
-def _table(content: object) -> dict[str, str]:
+def _tags_of_extra(content: object) -> dict[str, str]:
     """Return a driver's tags as a dict, empty for an unknown type; GCE lists metadata as items."""
     if not isinstance(content, dict):
         return {}
@@ -189,7 +189,7 @@ def _require_done(verb: str, is_done: object) -> None:
         raise errors.ProviderOutcomeUnknown(f"libcloud {verb}: the cloud did nothing")
 
 
-def _named(entries: list[Any], name: str, noun: str) -> Any:
+def _find_by_name(entries: list[Any], name: str, noun: str) -> Any:
     for entry in entries:
         if name in (str(entry.id), entry.name):
             return entry

@@ -67,7 +67,7 @@ def parse_provider_machine_list(raw: bytes, cluster: str = "") -> tuple[Provider
     content = _parse_json(raw)
     if not isinstance(content, list):
         raise ParseError("not a list of nodes")
-    return require_valid_provider_machines((_machine(row) for row in content), cluster)
+    return require_valid_provider_machines((_parse_machine(row) for row in content), cluster)
 
 
 def _parse_json(raw: bytes) -> object:
@@ -79,24 +79,24 @@ def _parse_json(raw: bytes) -> object:
 
 def parse_provider_machine(raw: bytes) -> ProviderMachine:
     """Parse JSON of one machine with the owner tag; raises ParseError with the invalid value."""
-    return require_valid_provider_machine(_machine(_parse_json(raw)))
+    return require_valid_provider_machine(_parse_machine(_parse_json(raw)))
 
 
-def _machine(content: object) -> ProviderMachine:
+def _parse_machine(content: object) -> ProviderMachine:
     if not isinstance(content, Mapping):
-        raise ParseError(f"no node: {_shown(content)}")
+        raise ParseError(f"no node: {_shorten_value(content)}")
     for key in TEXTS:
         if not isinstance(content.get(key), str):
-            raise ParseError(f"{key} = {_shown(content.get(key))}: missing, or no text")
+            raise ParseError(f"{key} = {_shorten_value(content.get(key))}: missing, or no text")
     state = content["state"]
     return ProviderMachine(
         id=content["id"],
         name=content["name"],
         state=ProviderMachineState(state) if state in list(ProviderMachineState) else ProviderMachineState.UNKNOWN,
         address=content["address"],
-        tags=_tags(content.get("tags")),
+        tags=_parse_tags(content.get("tags")),
         host_key=content["host_key"],
-        created=_moment(content.get("created")),
+        created=_parse_creation_time(content.get("created")),
     )
 
 
@@ -104,50 +104,52 @@ def require_valid_provider_machine(machine: ProviderMachine, cluster: str = "") 
     """Return a machine; raise ParseError for a bad value. Without owner tag any printable name is good."""
     is_owned = machine.belongs_to(cluster) if cluster else OWNER_TAG in machine.tags
     if not ID.fullmatch(machine.id):
-        raise ParseError(f"id = {_shown(machine.id)}: blanks, or not printable")
+        raise ParseError(f"id = {_shorten_value(machine.id)}: blanks, or not printable")
     if not (HOST_NAME.fullmatch(machine.name) if is_owned else machine.name.isprintable()):
-        raise ParseError(f"name = {_shown(machine.name)}: not a host name")
+        raise ParseError(f"name = {_shorten_value(machine.name)}: not a host name")
     for words in machine.tags.items():
         if not all(word.isprintable() and len(word) <= TAG for word in words):
-            raise ParseError(f"tags = {_shown(words)}: too long, or not printable")
+            raise ParseError(f"tags = {_shorten_value(words)}: too long, or not printable")
     if machine.address and not _is_address(machine.address):
-        raise ParseError(f"address = {_shown(machine.address)}: not an IP address of a host")
+        raise ParseError(f"address = {_shorten_value(machine.address)}: not an IP address of a host")
     if machine.created is not None:
-        _require_moment(machine.created)
+        _require_creation_time(machine.created)
     if machine.host_key and not is_ssh_host_key(machine.host_key):
-        raise ParseError(f"host_key = {_shown(machine.host_key)}: not a public ssh host key")
+        raise ParseError(f"host_key = {_shorten_value(machine.host_key)}: not a public ssh host key")
     return machine
 
 
-def _require_moment(created: datetime) -> None:
+def _require_creation_time(created: datetime) -> None:
     if created.tzinfo is None:
-        raise ParseError(f"created = {_shown(created)}: a time without its zone")
+        raise ParseError(f"created = {_shorten_value(created)}: a time without its zone")
     try:
         created.astimezone(UTC)
     except OverflowError as error:
-        raise ParseError(f"created = {_shown(created)}: an impossible time") from error
+        raise ParseError(f"created = {_shorten_value(created)}: an impossible time") from error
 
 
 def require_valid_provider_machines(
     machines: Iterable[ProviderMachine], cluster: str = ""
 ) -> tuple[ProviderMachine, ...]:
     """Return valid machines, or raise ParseError; texts of machines that `cluster` does not own are cleaned."""
-    printable = (machine if not cluster or machine.belongs_to(cluster) else _printable(machine) for machine in machines)
+    printable = (
+        machine if not cluster or machine.belongs_to(cluster) else _printable_machine(machine) for machine in machines
+    )
     valid = tuple(require_valid_provider_machine(machine, cluster) for machine in printable)
     twice = [id_ for id_, count in Counter(machine.id for machine in valid).items() if count > 1]
     if twice:
-        raise ParseError(f"id = {_shown(twice[0])}: two nodes have this id")
+        raise ParseError(f"id = {_shorten_value(twice[0])}: two nodes have this id")
     return valid
 
 
-def _printable(machine: ProviderMachine) -> ProviderMachine:
+def _printable_machine(machine: ProviderMachine) -> ProviderMachine:
     """Return the machine of another owner, with only printable characters in name and tags."""
-    tags = {_clean(key): _clean(value) for key, value in machine.tags.items()}
+    tags = {_replace_unprintable(key): _replace_unprintable(value) for key, value in machine.tags.items()}
     key = machine.host_key if is_ssh_host_key(machine.host_key) else ""
-    return replace(machine, name=_clean(machine.name), tags=tags, host_key=key)
+    return replace(machine, name=_replace_unprintable(machine.name), tags=tags, host_key=key)
 
 
-def _clean(text: str) -> str:
+def _replace_unprintable(text: str) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in text[:TAG])
 
 
@@ -173,25 +175,25 @@ def _is_address(text: str) -> bool:
     return "%" not in text and not (address.is_multicast or address.is_unspecified)
 
 
-def _tags(content: object) -> dict[str, str]:
+def _parse_tags(content: object) -> dict[str, str]:
     if not isinstance(content, dict) or len(content) > MOST_TAGS:
-        raise ParseError(f"tags = {_shown(content)}: missing, or no table of texts")
+        raise ParseError(f"tags = {_shorten_value(content)}: missing, or no table of texts")
     for value in content.values():
         if not isinstance(value, str):
-            raise ParseError(f"tags = {_shown(content)}: no table of texts")
+            raise ParseError(f"tags = {_shorten_value(content)}: no table of texts")
     return content
 
 
-def _moment(content: object) -> datetime | None:
+def _parse_creation_time(content: object) -> datetime | None:
     if content is None:
         return None
     try:
         return datetime.fromisoformat(str(content))
     except ValueError as error:
-        raise ParseError(f"created = {_shown(content)}: no time") from error
+        raise ParseError(f"created = {_shorten_value(content)}: no time") from error
 
 
-def _shown(value: object) -> str:
+def _shorten_value(value: object) -> str:
     shown = json.dumps(value, default=str)
     return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
 

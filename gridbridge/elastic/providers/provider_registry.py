@@ -47,27 +47,32 @@ def make_power_controls_or_raise(
     settings: Policy, note_untold: ReportUnknownPower = log_unknown_power_state
 ) -> dict[str, HostPowerControl]:
     """Return the power controls of all sections; raise ProviderPermanentFailure for a misconfigured section."""
-    return {name: make_power_control_of_host(settings, host, note_untold) for name, host in _one_of_each(settings)}
+    return {
+        name: make_power_control_of_host(settings, host, note_untold)
+        for name, host in _power_sections_with_a_host(settings)
+    }
 
 
 def make_machine_providers_by_pool(settings: Policy) -> dict[str, MachineProvider]:
     """Return the provider of each pool; a misconfigured provider raises an error at each call."""
     names = [name for name, pool in settings.pools.items() if pool.provider]
-    return {name: _made_or_not(make_provider_of_pool, settings, name) for name in names}
+    return {name: _make_or_failing_provider(make_provider_of_pool, settings, name) for name in names}
 
 
 def make_power_controls_by_provider(settings: Policy, own: Set[str]) -> dict[str, HostPowerControl]:
     """Return the power controls of the sections in `own`; a misconfigured section raises at each call."""
-    hosts = [pair for pair in _one_of_each(settings) if pair[0] in own]
-    return {name: _made_or_not(make_power_control_of_host, settings, host) for name, host in hosts}
+    hosts = [pair for pair in _power_sections_with_a_host(settings) if pair[0] in own]
+    return {name: _make_or_failing_provider(make_power_control_of_host, settings, host) for name, host in hosts}
 
 
-def _one_of_each(settings: Policy) -> list[tuple[str, str]]:
+def _power_sections_with_a_host(settings: Policy) -> list[tuple[str, str]]:
     """Return each provider section that switches hosts, with one of its hosts."""
     return sorted({powered.provider: host for host, powered in settings.powered.items()}.items())
 
 
-def _made_or_not(make: Callable[[Policy, str], Made], settings: Policy, name: str) -> "Made | MisconfiguredProvider":
+def _make_or_failing_provider(
+    make: Callable[[Policy, str], Made], settings: Policy, name: str
+) -> "Made | MisconfiguredProvider":
     try:
         return make(settings, name)
     except GridbridgeError as error:
@@ -80,13 +85,13 @@ class MisconfiguredProvider:
 
     why: str
 
-    def _refuse(self, *_: object, **__: object) -> NoReturn:
+    def _refuse_power_provider(self, *_: object, **__: object) -> NoReturn:
         raise ProviderPermanentFailure(self.why)
 
-    create = destroy = machines = start = stop = _refuse
+    create = destroy = machines = start = stop = _refuse_power_provider
 
 
-def _command(section: MachineProviderSection, _pool: NodePoolSection, cluster: str) -> MachineProvider:
+def _make_program_provider(section: MachineProviderSection, _pool: NodePoolSection, cluster: str) -> MachineProvider:
     return SiteProgramProvider(
         program=site_program_provider.require_trusted_provider_file(section.program),
         timeout_s=section.timeout_s,
@@ -97,7 +102,7 @@ def _command(section: MachineProviderSection, _pool: NodePoolSection, cluster: s
 MAKERS: Mapping[ProviderKind, Callable[[MachineProviderSection, NodePoolSection, str], MachineProvider]] = (
     MappingProxyType(
         {
-            ProviderKind.COMMAND: _command,
+            ProviderKind.COMMAND: _make_program_provider,
             ProviderKind.EC2: ec2.make_ec2_provider,
             ProviderKind.LIBCLOUD: libcloud.make_libcloud_provider,
         }

@@ -56,7 +56,7 @@ def read_workload_file(path: str) -> ReplayWorkload:
             begin = _lines_up_to_first_content(file_lines)
             is_standard = is_standard_workload_line(begin[-1])
             parse = parse_standard_workload_tasks if is_standard else parse_accounting_tasks
-            workload = _workload(parse(chain(begin, file_lines)))
+            workload = _collect_workload(parse(chain(begin, file_lines)))
             bad = {**dict.fromkeys(too_long, WorkloadLineFault.LENGTH), **workload.bad_lines}
             workload = replace(workload, bad_lines=dict(sorted(bad.items())))
     except OSError as error:
@@ -101,7 +101,7 @@ def _lines_up_to_first_content(file_lines: Iterator[bytes]) -> list[bytes]:
     return [*beginning, b""]
 
 
-def _workload(numbered_lines: Iterable[tuple[int, ParsedLine]]) -> ReplayWorkload:
+def _collect_workload(numbered_lines: Iterable[tuple[int, ParsedLine]]) -> ReplayWorkload:
     """Collect the tasks of a file; give up after 100,000 bad lines without a task."""
     tasks, bad = list[RecordedReplayTask](), dict[int, WorkloadLineFault]()
     left_out = Counter[ReplayExclusionReason]()

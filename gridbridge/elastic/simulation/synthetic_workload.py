@@ -42,11 +42,11 @@ def generate_synthetic_workload(distribution: SyntheticWorkloadSettings) -> Repl
         at = BEGIN + timedelta(seconds=now_s)
         is_busy = at.weekday() < 5 and 8 <= at.hour < 20
         if random.random() < (BUSY if is_busy else QUIET) / BUSY:
-            tasks.extend(_burst(random, now_s, kinds, distribution))
+            tasks.extend(_generate_burst(random, now_s, kinds, distribution))
     return ReplayWorkload(tasks=_scale_run_times_to_load(tasks, distribution))
 
 
-def _burst(
+def _generate_burst(
     random: Random, now_s: float, kinds: list[float], distribution: SyntheticWorkloadSettings
 ) -> list[RecordedReplayTask]:
     number = 1 + int(math.log(1 - random.random()) / math.log(1 - 1 / BURST))

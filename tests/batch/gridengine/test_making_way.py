@@ -56,12 +56,12 @@ def called(cell: GridEngineCellAccess) -> list[str]:
 def test_only_best_effort_queues_are_suspended_and_each_once(cell: GridEngineCellAccess) -> None:
     host = membership(cell, ("all.q", "d", 0, 0), ("be1", "d", 1, 1), ("be2", "d", 0, 1))
 
-    assert [host.make_way("n1"), host.make_way("n1")] == [False, False]
+    assert [host.preempt_best_effort_tasks("n1"), host.preempt_best_effort_tasks("n1")] == [False, False]
     assert called(cell) == ["-sq be1@n1"]
 
 
 def test_a_host_without_tasks_is_not_suspended(cell: GridEngineCellAccess) -> None:
-    assert membership(cell, ("all.q", "d", 0, 0), ("be1", "ds", 0, 1)).make_way("n1")
+    assert membership(cell, ("all.q", "d", 0, 0), ("be1", "ds", 0, 1)).preempt_best_effort_tasks("n1")
     assert called(cell) == []
 
 

@@ -97,9 +97,9 @@ def test_a_request_that_arrives_while_a_round_acts_is_not_lost(world: World) -> 
     """The round has read `drain` and closes the node; then an administrator requests `keep`."""
     ask(world, AdministratorNodeRequestKind.DRAIN)
     memory = BalancerStateRows(world.database())
-    read = memory.asked()
+    read = memory.administrator_requests()
     ask(world, AdministratorNodeRequestKind.KEEP)
-    memory.forget_asked(read)
+    memory.delete_administrator_requests(read)
     world.minutes(2)
 
     assert {"alpha-n10": True} == {one.name: one.is_kept for one in memory.nodes.all()}

@@ -182,7 +182,7 @@ def test_a_silent_host_with_its_own_section_is_never_reported_as_lost(
     (tmp_path / "secret").chmod(0o600)
     policy = policy_of(tmp_path, RACK + powered_hosts(names[0]))
     pools = {"usual": policy.pools["usual"]}
-    rows.keep_silent({f"{name.partition('.')[0]} ": NOON - timedelta(days=1) for name in names})
+    rows.store_silence_start_times({f"{name.partition('.')[0]} ": NOON - timedelta(days=1) for name in names})
     runner(rows, wanted, policy=replace(policy, pools=pools)).gather()
 
     assert re.findall(r"event=no_machine host=(\S+)", caplog.text) == ["alpha-n8"]
@@ -347,7 +347,7 @@ def test_kill_master_requires_a_machine_with_the_master_tag(
 def test_a_dry_run_decides_and_stores_nothing(wanted: BalancerRunOptions, rows: BalancerStateRows) -> None:
     plan = run_cycle_once(runner(rows, wanted), str)
 
-    assert (5, (), None) == (plan.plan.add, rows.nodes.all(), rows.last_round())
+    assert (5, (), None) == (plan.plan.add, rows.nodes.all(), rows.last_round_time())
 
 
 def test_every_round_is_reported_after_its_end(wanted: BalancerRunOptions, rows: BalancerStateRows) -> None:

@@ -241,7 +241,7 @@ def test_a_node_that_dies_while_draining_is_removed_from_the_cell(world: World) 
     """The tasks of the dead node are rescheduled."""
     world.minutes(5, waits=[HOUR])
     ((name, host),) = world.cell.hosts.items()
-    BalancerStateRows(world.database()).ask(name, AdministratorNodeRequestKind.DRAIN)
+    BalancerStateRows(world.database()).store_administrator_request(name, AdministratorNodeRequestKind.DRAIN)
     world.minutes(2)
     draining, is_open = world.nodes(), host.is_open
     world.cloud.made.clear()
@@ -342,7 +342,7 @@ def test_a_closed_host_is_reopened_after_the_loss_of_the_state_file(world: World
     world.minutes(3 if lost_at == "joining" else 5)
     ((name, host),) = world.cell.hosts.items()
     if lost_at == "draining":
-        BalancerStateRows(world.database()).ask(name, AdministratorNodeRequestKind.DRAIN)
+        BalancerStateRows(world.database()).store_administrator_request(name, AdministratorNodeRequestKind.DRAIN)
         world.cell.slips_in = True
         world.minutes(1)
     before, was_open = world.nodes(), host.is_open
@@ -360,34 +360,29 @@ def test_a_machine_whose_creation_answer_was_unreadable_counts_once_it_is_listed
     assert 4 == world.cloud.most
 
 
-def test_a_site_host_is_not_drained_for_a_machine_of_its_name(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    tags = {"gridbridge": "alpha", "gridbridge-pool": "usual"}
-    world.cell.hosts["fixed"] = HostThere(address="10.9.9.9", is_open=True)
+def add_running_machine(world: World, name: str, pool: str) -> None:
+    """Add machine m-7, which runs, to the cloud."""
+    tags = {"gridbridge": "alpha", **({"gridbridge-pool": pool} if pool else {})}
     world.cloud.made["m-7"] = ProviderMachine(
-        id="m-7", name="fixed", state=ProviderMachineState.RUNNING, tags=tags, created=world.now
+        id="m-7", name=name, state=ProviderMachineState.RUNNING, tags=tags, created=world.now
     )
     world.cloud.boots["m-7"] = world.now
+
+
+@pytest.mark.parametrize(
+    ("address", "advice"),
+    [("10.9.9.9", ""), ("", "have fixed lead to 10.0.0.7 here if the machine is that host, else ")],
+    ids=["another address", "no address, as after a move of the qmaster"],
+)
+def test_a_site_host_is_not_drained_for_a_machine_of_its_name(
+    world: World, caplog: pytest.LogCaptureFixture, address: str, advice: str
+) -> None:
+    world.cell.hosts["fixed"] = HostThere(address=address, is_open=True)
+    add_running_machine(world, "fixed", "usual")
     world.minutes(10)
 
     assert ({}, True) == (world.nodes(), world.cell.hosts["fixed"].is_open)
-    mend = f"rename the machine, or {ended('m-7')}"
-    assert f"event=other_host machine=m-7 name=fixed mend={mend!r}" in caplog.messages
-
-
-def test_the_log_names_both_remedies_if_the_name_of_a_machine_has_no_address(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    """After a move of the qmaster, /etc/hosts of the new host may lack the nodes."""
-    tags = {"gridbridge": "alpha", "gridbridge-pool": "usual"}
-    world.cell.hosts["fixed"] = HostThere(address="", is_open=True)
-    world.cloud.made["m-7"] = ProviderMachine(
-        id="m-7", name="fixed", state=ProviderMachineState.RUNNING, tags=tags, created=world.now
-    )
-    world.cloud.boots["m-7"] = world.now
-    world.minutes(2)
-
-    known = "have fixed lead to 10.0.0.7 here if the machine is that host, else rename the machine, or "
-    mend = f"{known}{ended('m-7')}"
+    mend = f"{advice}rename the machine, or {ended('m-7')}"
     assert f"event=other_host machine=m-7 name=fixed mend={mend!r}" in caplog.messages
 
 
@@ -396,11 +391,7 @@ def test_a_machine_of_an_unknown_pool_is_reported_once_a_round_and_left_alone(
     world: World, caplog: pytest.LogCaptureFixture, pool: str
 ) -> None:
     """Two pools of one provider list the machine."""
-    tags = {"gridbridge": "alpha", **({"gridbridge-pool": pool} if pool else {})}
-    world.cloud.made["m-7"] = ProviderMachine(
-        id="m-7", name="alpha-n20", state=ProviderMachineState.RUNNING, tags=tags, created=world.now
-    )
-    world.cloud.boots["m-7"] = world.now
+    add_running_machine(world, "alpha-n20", pool)
     world.pools = {"large": NodePoolSection(slots=9, provider="cloud")}
     world.others = {"large": world.cloud}
     world.minutes(3)
@@ -499,7 +490,7 @@ def test_a_node_is_paid_from_its_first_round(world: World, monkeypatch: pytest.M
     monkeypatch.setattr(world.cloud, "_now", lambda one: now(one if is_told else replace(one, created=None)))
     world.minutes(6)
 
-    assert 301.0 == BalancerStateRows(world.database()).spent(world.now)
+    assert 301.0 == BalancerStateRows(world.database()).month_cost(world.now)
 
 
 @pytest.mark.parametrize(("minutes", "spent"), [(1, 3.0), (50, 3.0), (70, 6.0)])
@@ -508,7 +499,7 @@ def test_each_begun_hour_of_a_node_is_counted_as_spent(world: World, minutes: in
     world.cell.waits = [9 * HOUR] * 6
     world.minutes(minutes)
 
-    assert spent == BalancerStateRows(world.database()).spent(world.now)
+    assert spent == BalancerStateRows(world.database()).month_cost(world.now)
 
 
 def test_the_node_of_a_job_that_never_starts_is_removed_and_not_added_again_for_long(world: World) -> None:
@@ -530,11 +521,11 @@ def test_a_dry_run_stores_no_history_of_waiting_jobs(world: World) -> None:
     world.cell.never_starts = 1
     world.minutes(15)
     memory = BalancerStateRows(world.database())
-    before = memory.watched(world.now)
+    before = memory.job_histories(world.now)
     world.round(is_dry=True)
 
     assert {9: 1} == {job: one.tasks for job, one in before.items()}
-    assert before == memory.watched(world.now)
+    assert before == memory.job_histories(world.now)
 
 
 def test_a_gap_between_rounds_does_not_count_as_time_with_free_slots(world: World) -> None:
@@ -606,7 +597,7 @@ def test_a_machine_that_boots_but_never_joins_is_destroyed(world: World, monkeyp
 
     monkeypatch.setattr(world.cell, "join", join)
     world.minutes(60, waits=[HOUR])
-    failures = BalancerStateRows(world.database()).records()[POOL].failures
+    failures = BalancerStateRows(world.database()).pool_failure_records()[POOL].failures
     world.minutes(60, waits=[])
 
     assert failures
@@ -618,13 +609,13 @@ def test_a_planned_state_is_stored_before_the_act(world: World, monkeypatch: pyt
     """After a kill between closing and removing a node, the next round finds the node draining."""
     killed, seen = list[str](), list[dict[str, str]]()
 
-    def look(host: str) -> HostCheckBeforeRemoval:
+    def check_host(host: str) -> HostCheckBeforeRemoval:
         monkeypatch.undo()
         killed.append(host)
         raise Killed
 
     world.cell.waits = [timedelta(minutes=3)]
-    monkeypatch.setattr(world.cell, "look", look)
+    monkeypatch.setattr(world.cell, "check_host", check_host)
     while not killed and len(seen) < 40:
         world.minutes(1)
         seen.append(world.nodes())

@@ -38,13 +38,16 @@ ROOM = PublishedClusterAnswer(
 )
 
 
+def publish(folder: Path, answer: PublishedClusterAnswer) -> None:
+    (folder / published_json.CLUSTERS).mkdir(exist_ok=True)
+    path = f"{folder}/{published_json.CLUSTERS}/beta.json"
+    safe_files.replace_file_atomically(path, published_json.encode_published_value(answer))
+
+
 def look(folder: Path, there: PublishedClusterAnswer | None, state: str = "") -> BalanceSituation:
     """Return the situation of a cell with a transfer queue of five slots to the given cluster."""
     if there:
-        (folder / published_json.CLUSTERS).mkdir(exist_ok=True)
-        safe_files.replace_file_atomically(
-            f"{folder}/{published_json.CLUSTERS}/beta.json", published_json.encode_published_value(there)
-        )
+        publish(folder, there)
     queue = instance(MASTER, (1,), slots=5, queue="transfer-beta", state=state)
     seen = cell(instance(MASTER), queue)
     policy = configuration_file.parse_configuration("FILE", SITE.encode())
@@ -66,26 +69,21 @@ def test_a_transfer_queue_takes_the_smaller_of_the_free_slots_on_both_sides(tmp_
 
 
 @pytest.mark.parametrize(
-    "there",
+    ("there", "state"),
     [
-        None,
-        replace(ROOM, pending=1),
-        replace(ROOM, free_slots=0),
-        replace(ROOM, trouble="it does not answer"),
-        replace(ROOM, taken_at=NOON - timedelta(seconds=61)),
-        replace(ROOM, taken_at=None),
+        pytest.param(None, "", id="no poller"),
+        pytest.param(replace(ROOM, pending=1), "", id="others wait there"),
+        pytest.param(replace(ROOM, free_slots=0), "", id="full"),
+        pytest.param(replace(ROOM, trouble="it does not answer"), "", id="in trouble"),
+        pytest.param(replace(ROOM, taken_at=NOON - timedelta(seconds=61)), "", id="long ago"),
+        pytest.param(replace(ROOM, taken_at=None), "", id="never"),
+        *((ROOM, state) for state in ("d", "au", "a", "E")),
     ],
-    ids=["no poller", "others wait there", "full", "in trouble", "long ago", "never"],
 )
-def test_a_transfer_queue_to_a_busy_or_unknown_cluster_starts_nothing_soon(
-    tmp_path: Path, there: PublishedClusterAnswer | None
+def test_a_closed_queue_or_one_to_a_busy_or_unknown_cluster_starts_nothing_soon(
+    tmp_path: Path, there: PublishedClusterAnswer | None, state: str
 ) -> None:
-    assert look(tmp_path, there).elsewhere == {}
-
-
-@pytest.mark.parametrize("state", ["d", "au", "a", "E"])
-def test_a_closed_transfer_queue_starts_nothing_soon(tmp_path: Path, state: str) -> None:
-    assert look(tmp_path, ROOM, state).elsewhere == {}
+    assert look(tmp_path, there, state).elsewhere == {}
 
 
 def test_the_round_uses_the_learnt_run_times(tmp_path: Path) -> None:
@@ -102,45 +100,29 @@ def test_a_damaged_file_of_run_times_stops_no_round(tmp_path: Path) -> None:
     assert look(tmp_path, None).runtimes == {}
 
 
-def test_a_saved_round_has_the_delays_of_transfer_queues(tmp_path: Path) -> None:
-    (tmp_path / published_json.CLUSTERS).mkdir()
-    safe_files.replace_file_atomically(
-        f"{tmp_path}/{published_json.CLUSTERS}/beta.json", published_json.encode_published_value(ROOM)
-    )
+def saved(folder: Path, seen: BalanceSituation) -> SavedBalancerRoundInput:
+    """Save the input of a round that observes a situation, and read the input back."""
     printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRoundInput(now=NOON)
-    queue = instance(MASTER, (1,), slots=5, queue="transfer-beta")
+    queries = balance_situation_sources.balanced_cluster_queries
     with (
-        patch.object(balance_situation_sources.balanced_cluster_queries, "query_raw_cell_status", return_value=printed),
-        patch.object(
-            balance_situation_sources.balanced_cluster_queries, "parse_balance_situation", return_value=cell(queue)
-        ),
+        patch.object(queries, "query_raw_cell_status", return_value=printed),
+        patch.object(queries, "parse_balance_situation", return_value=seen),
     ):
-        balance_situation_sources.save_balancer_round_inputs(
-            configuration_file.parse_configuration("FILE", SITE.encode()), str(tmp_path / "saved"), NOON, str(tmp_path)
-        )
-    kept = saved_balancer_round_folder.read_saved_balancer_round(str(tmp_path / "saved"))[1]
+        policy = configuration_file.parse_configuration("FILE", SITE.encode())
+        balance_situation_sources.save_balancer_round_inputs(policy, str(folder / "saved"), NOON, str(folder))
+    return saved_balancer_round_folder.read_saved_balancer_round(str(folder / "saved"))[1]
+
+
+def test_a_saved_round_has_the_delays_of_transfer_queues(tmp_path: Path) -> None:
+    publish(tmp_path, ROOM)
+    kept = saved(tmp_path, cell(instance(MASTER, (1,), slots=5, queue="transfer-beta")))
 
     assert (kept.elsewhere, kept.elsewhere_free) == ({"transfer-beta": 30.0}, {"transfer-beta": 4})
 
 
 def test_a_saved_round_has_the_history_of_waiting_jobs(tmp_path: Path) -> None:
     known = {7: WaitingJobsHistory(at=NOON, tasks=3, room_since=NOON - timedelta(minutes=9))}
-    printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRoundInput(now=NOON)
-    with (
-        patch.object(balance_situation_sources.balanced_cluster_queries, "query_raw_cell_status", return_value=printed),
-        patch.object(
-            balance_situation_sources.balanced_cluster_queries,
-            "parse_balance_situation",
-            return_value=cell(instance(MASTER)),
-        ),
-        patch.object(
-            balance_situation_sources,
-            "add_saved_balancer_state",
-            lambda seen, _: replace(seen, watched=known),
-        ),
+    with patch.object(
+        balance_situation_sources, "add_saved_balancer_state", lambda seen, _: replace(seen, watched=known)
     ):
-        balance_situation_sources.save_balancer_round_inputs(
-            configuration_file.parse_configuration("FILE", SITE.encode()), str(tmp_path), NOON
-        )
-
-    assert saved_balancer_round_folder.read_saved_balancer_round(str(tmp_path))[1].watched == known
+        assert saved(tmp_path, cell(instance(MASTER))).watched == known

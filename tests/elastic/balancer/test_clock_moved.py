@@ -41,14 +41,14 @@ SEEN = WaitingJobsHistory(at=NOON - HOUR, tasks=3, room_since=NOON - 2 * HOUR, s
 def memory(tmp_path: Path) -> Iterator[BalancerStateRows]:
     database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     memory = BalancerStateRows(database)
-    memory.follow(clocks(NOON, 0.0))
+    memory.shift_times_to_clock(clocks(NOON, 0.0))
     memory.nodes.replace([NODE])
-    memory.keep_records({"usual": RECORD})
-    memory.keep_unlisted({"alpha-n3 m-3": NOON})
-    memory.keep_silent({"alpha-n3 m-3": NOON - HOUR})
-    memory.keep_eligible({17: NOON - HOUR})
-    memory.keep_watched({17: SEEN})
-    memory.note_round(NOON, NOON - HOUR, 12.5)
+    memory.store_pool_failure_records({"usual": RECORD})
+    memory.store_machine_missing_times({"alpha-n3 m-3": NOON})
+    memory.store_silence_start_times({"alpha-n3 m-3": NOON - HOUR})
+    memory.store_job_eligible_times({17: NOON - HOUR})
+    memory.store_job_histories({17: SEEN})
+    memory.store_round_time_and_cost(NOON, NOON - HOUR, 12.5)
     yield memory
     database.close()
 
@@ -60,7 +60,7 @@ def clocks(wall: datetime, steady_s: float, boot: str = BOOT) -> HostClockReadin
 @pytest.mark.parametrize("by", [DAYS_AHEAD, -5 * HOUR], ids=["ahead", "back"])
 def test_all_stored_times_are_shifted_with_the_clock(memory: BalancerStateRows, by: timedelta) -> None:
     after = NOON + timedelta(minutes=1) + by
-    told = memory.follow(clocks(after, 60.0))
+    told = memory.shift_times_to_clock(clocks(after, 60.0))
 
     assert by == told
     assert (
@@ -68,21 +68,21 @@ def test_all_stored_times_are_shifted_with_the_clock(memory: BalancerStateRows, 
     ) == memory.nodes.all()
     assert {
         "usual": replace(RECORD, failed_at=NOON - HOUR + by, no_capacity_at=NOON - 2 * HOUR + by)
-    } == memory.records()
-    assert {"alpha-n3 m-3": NOON + by} == memory.unlisted()
-    assert {"alpha-n3 m-3": NOON - HOUR + by} == memory.silent()
-    assert {17: NOON - HOUR + by} == memory.eligible([17], after)
-    assert {17: replace(SEEN, at=NOON - HOUR + by, room_since=NOON - 2 * HOUR + by)} == memory.watched(after)
-    assert (NOON + by, NOON - HOUR + by) == (memory.last_round(), memory.last_change())
-    assert 12.5 == memory.spent(NOON)
+    } == memory.pool_failure_records()
+    assert {"alpha-n3 m-3": NOON + by} == memory.machine_missing_times()
+    assert {"alpha-n3 m-3": NOON - HOUR + by} == memory.silence_start_times()
+    assert {17: NOON - HOUR + by} == memory.job_eligible_times([17], after)
+    assert {17: replace(SEEN, at=NOON - HOUR + by, room_since=NOON - 2 * HOUR + by)} == memory.job_histories(after)
+    assert (NOON + by, NOON - HOUR + by) == (memory.last_round_time(), memory.last_node_change_time())
+    assert 12.5 == memory.month_cost(NOON)
 
 
 def test_stored_times_are_restored_when_the_clock_is_set_right_again(memory: BalancerStateRows) -> None:
-    memory.follow(clocks(NOON + timedelta(minutes=1) + DAYS_AHEAD, 60.0))
-    memory.follow(clocks(NOON + timedelta(minutes=2), 120.0))
+    memory.shift_times_to_clock(clocks(NOON + timedelta(minutes=1) + DAYS_AHEAD, 60.0))
+    memory.shift_times_to_clock(clocks(NOON + timedelta(minutes=2), 120.0))
 
     assert (NODE,) == memory.nodes.all()
-    assert NOON == memory.last_round()
+    assert NOON == memory.last_round_time()
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_stored_times_are_restored_when_the_clock_is_set_right_again(memory: Bal
     ids=["time passed", "a little", "the machine was started", "nobody knows"],
 )
 def test_stored_times_stay_without_a_known_clock_step(memory: BalancerStateRows, after: HostClockReadings) -> None:
-    told = memory.follow(after)
+    told = memory.shift_times_to_clock(after)
 
     assert timedelta() == told
     assert (NODE,) == memory.nodes.all()

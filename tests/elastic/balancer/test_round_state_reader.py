@@ -57,9 +57,9 @@ def keep(path: str) -> None:
         rows.nodes.replace(
             BalancerOwnedNode(name=name, pool="usual", state=ElasticNodeState.BOOTING, since=since) for name in names
         )
-        rows.keep_records({"large": PoolFailureRecord(no_capacity_at=since)})
-        rows.keep_watched({5: WATCHED})
-        rows.note_round(since, since, 4.5)
+        rows.store_pool_failure_records({"large": PoolFailureRecord(no_capacity_at=since)})
+        rows.store_job_histories({5: WATCHED})
+        rows.store_round_time_and_cost(since, since, 4.5)
 
 
 def save_rack(path: str, states: Mapping[str, ElasticNodeState]) -> None:
@@ -110,7 +110,7 @@ def test_plan_and_explain_report_a_stuck_job(path: str, tmp_path: Path) -> None:
     site = tmp_path / "site.toml"
     keep(path)
     with rows_of(path) as rows:
-        rows.keep_watched({7: STUCK})
+        rows.store_job_histories({7: STUCK})
 
     explained = explain_job_7(site)
 
@@ -165,12 +165,12 @@ def test_the_cost_of_a_month_survives_a_clock_that_was_ahead_into_the_next_month
     keep(path)
     ahead = NOON + timedelta(days=40)
     with rows_of(path) as rows:
-        rows.note_round(NOON, None, 480.0)
-        rows.note_round(ahead, None, 7.0)
-        during = rows.spent(ahead)
-        rows.note_round(NOON, None, rows.spent(NOON) + 1)
+        rows.store_round_time_and_cost(NOON, None, 480.0)
+        rows.store_round_time_and_cost(ahead, None, 7.0)
+        during = rows.month_cost(ahead)
+        rows.store_round_time_and_cost(NOON, None, rows.month_cost(NOON) + 1)
 
-        assert (7.0, 481.0, 0.0) == (during, rows.spent(NOON), rows.spent(ahead))
+        assert (7.0, 481.0, 0.0) == (during, rows.month_cost(NOON), rows.month_cost(ahead))
 
 
 def test_the_plan_wakes_hosts_before_adding_nodes(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

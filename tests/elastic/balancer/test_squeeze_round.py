@@ -119,7 +119,7 @@ def test_a_host_on_which_a_task_starts_during_the_power_off_stays_on(world: Worl
 def test_a_host_drained_by_an_administrator_is_powered_off_and_not_woken(world: World) -> None:
     world.squeeze = {"target_reserve": 100}
     world.minutes(1, waits=[timedelta(minutes=5)] * 8)
-    BalancerStateRows(world.database()).ask("alpha-n3", AdministratorNodeRequestKind.DRAIN)
+    BalancerStateRows(world.database()).store_administrator_request("alpha-n3", AdministratorNodeRequestKind.DRAIN)
     world.minutes(3)
     before = asleep(world)
     world.minutes(6)
@@ -146,7 +146,7 @@ def test_best_effort_tasks_continue_on_a_host_that_is_kept_after_all(world: Worl
         world.minutes(0 if suspended(world) else 1)
     draining = suspended(world)
     for name in draining:
-        BalancerStateRows(world.database()).ask(name, AdministratorNodeRequestKind.KEEP)
+        BalancerStateRows(world.database()).store_administrator_request(name, AdministratorNodeRequestKind.KEEP)
     world.cell.hosts[draining[0]].best_effort = 2
     world.round()
 
@@ -197,8 +197,8 @@ def test_a_host_is_reopened_if_a_task_that_cannot_move_starts(world: World) -> N
     world.squeeze = dict(MOVES)
     world.cell.rerun = {"alpha-n4"}
     spread(world)
-    movable = world.cell.movable
-    world.cell.movable = lambda hosts: {**movable(hosts), "alpha-n4": (TaskResourceRequests(),)}  # type: ignore[method-assign]
+    movable = world.cell.query_rerunnable_tasks
+    world.cell.query_rerunnable_tasks = lambda hosts: {**movable(hosts), "alpha-n4": (TaskResourceRequests(),)}  # type: ignore[method-assign]
     world.cell.rerun = set()
     world.minutes(5)
 
@@ -346,7 +346,7 @@ def test_a_drained_host_that_cannot_be_powered_off_stays_closed(world: World) ->
     world.squeeze = {"target_reserve": 100}
     world.switches.broken = {"alpha-n3"}
     world.minutes(1)
-    BalancerStateRows(world.database()).ask("alpha-n3", AdministratorNodeRequestKind.DRAIN)
+    BalancerStateRows(world.database()).store_administrator_request("alpha-n3", AdministratorNodeRequestKind.DRAIN)
     world.minutes(20)
 
     assert world.nodes()["alpha-n3"] == ElasticNodeState.DRAINING.value

@@ -277,12 +277,12 @@ class Cell:
     is_shut: bool = False  # somebody closed the queue, on the master, too
     restarted: int = 0  # tasks that were put back though nobody knew that they were gone
 
-    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
+    def query_rerunnable_tasks(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
         """Return the requests of the reschedulable tasks, by host."""
         self.trouble.may_end()
         return {one: (TaskResourceRequests(),) * len(self.hosts[one].ends) for one in hosts if one in self.rerun}
 
-    def put_elsewhere(self, host: str) -> bool:
+    def reschedule_host_tasks(self, host: str) -> bool:
         """Reschedule the tasks of a host; each starts from the beginning."""
         self.trouble.may_end()
         there = self.hosts[host]
@@ -341,19 +341,19 @@ class Cell:
         for one in self.hosts.values():
             one.is_open = not is_shut
 
-    def opening(self, host: str) -> str:
+    def command_to_reopen_host(self, host: str) -> str:
         """Return the command that reopens a host by hand."""
         return f"open {host}"
 
-    def clearing(self, host: str) -> str:
+    def commands_to_end_host_tasks(self, host: str) -> str:
         """Return the command that ends the listed tasks of a host by hand."""
         return f"clear {host}"
 
-    def forgetting(self, host: str) -> str:
+    def commands_to_remove_host(self, host: str) -> str:
         """Return the command that removes a host by hand."""
         return f"forget {host}"
 
-    def make_way(self, host: str) -> bool:
+    def preempt_best_effort_tasks(self, host: str) -> bool:
         """Preempt the best-effort tasks of a host, which end a moment later."""
         self.trouble.may_end()
         there = self.hosts[host]
@@ -361,7 +361,7 @@ class Cell:
         there.is_suspended = there.is_suspended or there.best_effort > 0
         return not there.best_effort
 
-    def look(self, host: str) -> HostCheckBeforeRemoval:
+    def check_host(self, host: str) -> HostCheckBeforeRemoval:
         """Return the last check before a removal."""
         self.trouble.may_end()
         if host not in self.hosts:
@@ -369,7 +369,7 @@ class Cell:
         found = self.hosts[host]
         return HostCheckBeforeRemoval(is_idle=not found.ends, is_closed=not found.is_open)
 
-    def halt(self, host: str) -> None:
+    def prepare_power_off(self, host: str) -> None:
         """Prepare a power-off; the host must be closed and idle."""
         self.trouble.may_end()
         assert not self.hosts[host].is_open

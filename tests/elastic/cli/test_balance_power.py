@@ -53,7 +53,7 @@ class Rack:
         self.config.chmod(0o600)
         self.seen = HostCheckBeforeRemoval(is_idle=True, is_closed=True)
 
-    def look(self, _: str) -> HostCheckBeforeRemoval:
+    def check_host(self, _: str) -> HostCheckBeforeRemoval:
         """Return what OAR reports about a node."""
         return self.seen
 

@@ -288,7 +288,7 @@ ROUND = """
 import sys
 from gridbridge.elastic.cli import balance_program as program
 from tests.elastic.cli.test_balance_program import NOTHING
-program._tell(NOTHING.told, ("h1 is added",), is_json=False)
+program._print_round_report(NOTHING.told, ("h1 is added",), is_json=False)
 sys.argv = ["gridbridge-balance", "--config", "{0}/none"]
 program.main()
 """

@@ -47,10 +47,10 @@ def as_json(*words: str) -> object:
 
 def test_status_prints_nodes_and_pools_as_json(world: World) -> None:
     memory = BalancerStateRows(world.database())
-    memory.ask(NODE, AdministratorNodeRequestKind.KEEP)
-    memory.keep_records({POOL: PoolFailureRecord(failures=2, failed_at=world.now)})
+    memory.store_administrator_request(NODE, AdministratorNodeRequestKind.KEEP)
+    memory.store_pool_failure_records({POOL: PoolFailureRecord(failures=2, failed_at=world.now)})
     now = datetime.now(UTC)
-    memory.note_round(now, None, 12.5)
+    memory.store_round_time_and_cost(now, None, 12.5)
     (owned,) = memory.nodes.all()
 
     assert as_json("status") == {
@@ -76,8 +76,8 @@ def test_status_prints_nodes_and_pools_as_json(world: World) -> None:
 
 def test_status_prints_a_table_and_failed_pools(world: World) -> None:
     memory = BalancerStateRows(world.database())
-    memory.ask(NODE, AdministratorNodeRequestKind.DRAIN)
-    memory.keep_records({POOL: PoolFailureRecord(failures=2, failed_at=world.now)})
+    memory.store_administrator_request(NODE, AdministratorNodeRequestKind.DRAIN)
+    memory.store_pool_failure_records({POOL: PoolFailureRecord(failures=2, failed_at=world.now)})
     head, row, failed, last = run("status").stdout.splitlines()
 
     assert head.split() == ["node", "state", "since", "pool", "machine", "idle", "since", "why"]
@@ -90,35 +90,28 @@ def test_status_prints_a_table_and_failed_pools(world: World) -> None:
 
 def test_failures_of_a_removed_pool_are_forgotten(world: World) -> None:
     known = PoolFailureRecord(failures=2, failed_at=world.now)
-    BalancerStateRows(world.database()).keep_records({POOL: known, "old": known})
+    BalancerStateRows(world.database()).store_pool_failure_records({POOL: known, "old": known})
     world.round()
 
-    assert list(BalancerStateRows(world.database()).records()) == [POOL]
+    assert list(BalancerStateRows(world.database()).pool_failure_records()) == [POOL]
 
 
 @pytest.mark.parametrize(
-    ("step", "why"),
+    ("state", "step", "why"),
     [
-        (HostJoinStep.NONE, "is not an execution host yet"),
-        (HostJoinStep.ADMITTED, "execution daemon has not reported yet"),
+        (ElasticNodeState.JOINING, HostJoinStep.NONE, "is not an execution host yet"),
+        (ElasticNodeState.JOINING, HostJoinStep.ADMITTED, "execution daemon has not reported yet"),
+        (ElasticNodeState.READY, HostJoinStep.CLOSED, "a queue that somebody disabled stays disabled on the node"),
     ],
 )
-def test_status_says_what_a_joining_node_waits_for(world: World, step: HostJoinStep, why: str) -> None:
+def test_status_says_why_a_node_accepts_no_tasks(
+    world: World, state: ElasticNodeState, step: HostJoinStep, why: str
+) -> None:
     memory = BalancerStateRows(world.database())
     (owned,) = memory.nodes.all()
-    memory.nodes.replace([replace(owned, state=ElasticNodeState.JOINING, step=step)])
-    row = run("status").stdout.splitlines()[1]
+    memory.nodes.replace([replace(owned, state=state, step=step)])
 
-    assert row.endswith(f" {why}")
-
-
-def test_status_says_why_a_ready_node_is_closed(world: World) -> None:
-    memory = BalancerStateRows(world.database())
-    (owned,) = memory.nodes.all()
-    memory.nodes.replace([replace(owned, state=ElasticNodeState.READY, step=HostJoinStep.CLOSED)])
-    row = run("status").stdout.splitlines()[1]
-
-    assert row.endswith(" a queue that somebody disabled stays disabled on the node")
+    assert run("status").stdout.splitlines()[1].endswith(f" {why}")
 
 
 def test_status_says_that_there_are_no_nodes(world: World) -> None:
@@ -144,7 +137,7 @@ def test_a_request_for_a_node_is_printed_and_stored_under_the_name_of_the_node(
 
     assert (done.exit_code, done.stdout) == (0, f"{NODE} {sentence}\n")
     assert told == {"host": NODE, "state": "ready", "wish": wish}
-    assert BalancerStateRows(world.database()).wishes() == {NODE: wish}
+    assert BalancerStateRows(world.database()).administrator_requests_by_host() == {NODE: wish}
 
 
 @pytest.mark.parametrize("state", [ElasticNodeState.REQUESTED, ElasticNodeState.BOOTING, ElasticNodeState.JOINING])
@@ -162,7 +155,7 @@ def test_a_request_for_an_unknown_node_is_a_one_line_error(world: World, words: 
 
     assert isinstance(done.exception, StateError)
     assert (str(done.exception).count("\n"), done.stdout) == (0, "")
-    assert BalancerStateRows(world.database()).wishes() == {}
+    assert BalancerStateRows(world.database()).administrator_requests_by_host() == {}
 
 
 def test_history_prints_the_last_rounds_from_old_to_new(world: World) -> None:

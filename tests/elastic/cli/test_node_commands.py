@@ -72,7 +72,7 @@ def test_explain_says_that_the_nodes_are_hidden(folder: Path, monkeypatch: pytes
     seen = balance_situation_sources.load_saved_balance_situation(str(folder))
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
     monkeypatch.setattr(balance_preview.configuration_in_force, "load_config_with_home_cluster", lambda _: policy)
-    monkeypatch.setattr(balance_preview, "_situation", lambda *_: seen)
+    monkeypatch.setattr(balance_preview, "_load_or_observe_situation", lambda *_: seen)
     monkeypatch.setattr(balance_preview, "may_not_read_balancer_nodes", lambda: True)
 
     told = balance_preview.explain_balance_of_job_or_host("alpha-n2", seen.now)
@@ -84,7 +84,7 @@ def test_explain_says_how_to_wake_a_powered_off_host(folder: Path, monkeypatch: 
     seen = balance_situation_sources.load_saved_balance_situation(str(folder))
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
     monkeypatch.setattr(balance_preview.configuration_in_force, "load_config_with_home_cluster", lambda _: policy)
-    monkeypatch.setattr(balance_preview, "_situation", lambda *_: seen)
+    monkeypatch.setattr(balance_preview, "_load_or_observe_situation", lambda *_: seen)
     monkeypatch.setattr(balance_preview.host_membership_and_tags, "query_home_cluster_host_tags", lambda _: {})
     name = "alpha-n2"
     off = BalancerOwnedNode(name=name, pool="rack", machine=name, state=ElasticNodeState.STANDBY, since=seen.now)

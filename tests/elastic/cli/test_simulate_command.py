@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -32,6 +33,13 @@ def simulate(*words: str) -> Result:
     return CliRunner().invoke(gridbridge, ("simulate", *words))
 
 
+def replayed(path: Path, policy: str = "always-on") -> dict[str, Any]:
+    """Return the JSON about the replay of a workload file."""
+    (found,) = json.loads(simulate("--accounting", str(path), "--json", "--policy", policy).stdout)
+    assert isinstance(found, dict)
+    return found
+
+
 def test_policies_are_compared_in_a_table() -> None:
     done = simulate(*WEEK, "--policy", "demand", "--policy", "always-on")
     told, head, *rows = done.stdout.splitlines()
@@ -43,16 +51,12 @@ def test_policies_are_compared_in_a_table() -> None:
 
 
 def test_both_workload_formats_are_read_and_skipped_tasks_are_counted() -> None:
-    swf = simulate("--accounting", str(SWF), "--json", "--policy", "demand")
-    cell = GOLDEN / "gridengine-8.1.9" / "accounting.txt"
-    gridengine = simulate("--accounting", str(cell), "--json", "--policy", "demand")
+    swf = replayed(SWF, "demand")
+    gridengine = replayed(GOLDEN / "gridengine-8.1.9" / "accounting.txt", "demand")
 
-    (found,) = json.loads(swf.stdout)
-    assert found["tasks"] == 3
-    assert found["left_out"] == {"a part of another task": 2, "cancelled before they started": 1}
-    assert found["outcomes"][0]["policy"] == "demand"
-    (found,) = json.loads(gridengine.stdout)
-    assert (found["tasks"], found["left_out"]) == (8, {"put back to run again": 1})
+    left_out = {"a part of another task": 2, "cancelled before they started": 1}
+    assert (swf["tasks"], swf["left_out"], swf["outcomes"][0]["policy"]) == (3, left_out, "demand")
+    assert (gridengine["tasks"], gridengine["left_out"]) == (8, {"put back to run again": 1})
 
 
 def test_bad_lines_are_reported_by_number(tmp_path: Path) -> None:
@@ -111,9 +115,8 @@ def test_the_error_names_a_wrong_compression(tmp_path: Path, pack: Callable[[byt
 def test_a_workload_file_may_be_compressed_by_gzip_or_xz(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     path = tmp_path / "some"
     path.write_bytes(pack(b"\n" + SWF.read_bytes() + b"nonsense\n"))
-    done = simulate("--accounting", str(path), "--json", "--policy", "always-on")
+    found = replayed(path)
 
-    (found,) = json.loads(done.stdout)
     assert (found["tasks"], found["bad_lines"]) == (3, [11])
 
 
@@ -122,10 +125,8 @@ def test_a_workload_is_read_from_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(path)
     writer = threading.Thread(target=path.write_bytes, args=(SWF.read_bytes(),), daemon=True)
     writer.start()
-    done = simulate("--accounting", str(path), "--json", "--policy", "always-on")
 
-    (found,) = json.loads(done.stdout)
-    assert found["tasks"] == 3
+    assert replayed(path)["tasks"] == 3
 
 
 @pytest.mark.parametrize(
@@ -274,7 +275,7 @@ def test_an_endless_file_is_refused(path: str, right: str) -> None:
 def test_a_workload_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
     path = tmp_path / "some.swf"
     path.write_bytes(b"\xef\xbb\xbf" + SWF.read_bytes())
-    (found,) = json.loads(simulate("--accounting", str(path), "--json", "--policy", "demand").stdout)
+    found = replayed(path)
 
     assert (found["tasks"], found["bad_lines"]) == (3, [])
 

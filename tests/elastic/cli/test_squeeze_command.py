@@ -179,7 +179,7 @@ vm|128|1024|1|running|Y|two|one|drbd||1
 def test_duplicate_names_and_unknown_roles_are_accepted_as_by_hsqueeze(tmp_path: Path, role: str) -> None:
     """Two instances of one name count as two, and a node of an unknown role is ordinary."""
     (tmp_path / "model").write_text(DOUBLE.format(role=role))
-    done = CliRunner().invoke(gridbridge, ["squeeze", "--model", str(tmp_path / "model")])
+    done = run(tmp_path / "model")
 
     assert (done.exit_code, done.stdout, done.stderr) == (0, "'No action'\n", "")
 
@@ -187,7 +187,7 @@ def test_duplicate_names_and_unknown_roles_are_accepted_as_by_hsqueeze(tmp_path:
 def test_inconsistent_data_causes_the_warning_of_hsqueeze(tmp_path: Path) -> None:
     text = DOUBLE.format(role="N").replace("one|9000|0|8872|3102", "one|9000|0|8000|9999")
     (tmp_path / "model").write_text(text)
-    done = CliRunner().invoke(gridbridge, ["squeeze", "--model", str(tmp_path / "model")])
+    done = run(tmp_path / "model")
 
     assert done.exit_code == 0
     assert done.stderr.splitlines() == [
@@ -199,7 +199,7 @@ def test_inconsistent_data_causes_the_warning_of_hsqueeze(tmp_path: Path) -> Non
 def test_the_memory_of_an_instance_on_a_single_node_counts_as_missing(tmp_path: Path) -> None:
     text = DOUBLE.format(role="N").replace("two|drbd", "one|ext")
     (tmp_path / "model").write_text(text.replace("|8872|3102|", "|8000|3102|"))
-    done = CliRunner().invoke(gridbridge, ["squeeze", "--model", str(tmp_path / "model")])
+    done = run(tmp_path / "model")
 
     assert done.stderr.splitlines()[1:] == [
         "  - node two is missing 872 MB ram and 1 GB disk",

@@ -330,21 +330,14 @@ def test_an_unreachable_cloud_is_an_unknown_outcome(ec2: Ec2, gate: Gate) -> Non
     assert not gate.seen
 
 
-def test_a_missing_user_data_file_is_refused(ec2: Ec2) -> None:
-    provider = ec2()
-    section = replace(provider.section, user_data="/no/such")
-
-    with pytest.raises(ProviderPermanentFailure, match=r"^/no/such: "):
-        replace(provider, section=section).create("alpha-n7", TAGS)
-
-
-def test_a_user_data_file_that_others_can_write_is_refused(ec2: Ec2, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "why"), [("none", "/none: "), ("begin", "others could have written")])
+def test_a_missing_or_untrusted_user_data_file_is_refused(ec2: Ec2, tmp_path: Path, name: str, why: str) -> None:
     provider = ec2()
     (tmp_path / "begin").write_text("#cloud-config\n")
     (tmp_path / "begin").chmod(0o666)
-    section = replace(provider.section, user_data=str(tmp_path / "begin"))
+    section = replace(provider.section, user_data=str(tmp_path / name))
 
-    with pytest.raises(ProviderPermanentFailure, match="others could have written"):
+    with pytest.raises(ProviderPermanentFailure, match=why):
         replace(provider, section=section).create("alpha-n7", TAGS)
     assert () == provider.machines()
 

@@ -131,10 +131,14 @@ def switch(tmp_path: Path) -> str:
     return str(program)
 
 
-def test_hosts_are_powered_by_a_program(switch: str) -> None:
+def by_program(switch: str) -> HostPowerProvider:
     hosts = "".join(f'[power.{name}]\nprovider = "any"\n' for name in ("n1", "n2", "dark"))
     way = f'[provider.any]\nkind = "power"\nway = "command"\nprogram = "{switch}"\n'
-    provider = provider_of(way + hosts)
+    return provider_of(way + hosts)
+
+
+def test_hosts_are_powered_by_a_program(switch: str) -> None:
+    provider = by_program(switch)
     provider.start(named("n1"))
     provider.stop(named("n2"))
 
@@ -149,12 +153,10 @@ def test_hosts_are_powered_by_a_program(switch: str) -> None:
 
 
 def test_the_cause_of_an_unknown_state_is_logged(switch: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    hosts = "".join(f'[power.{name}]\nprovider = "any"\n' for name in ("n1", "n2", "dark"))
-    way = f'[provider.any]\nkind = "power"\nway = "command"\nprogram = "{switch}"\n'
     (tmp_path / "n1").write_text("ON\n")
     (tmp_path / "n2").write_text("on\n")
 
-    assert ProviderMachineState.UNKNOWN is states(provider_of(way + hosts))["n1"]
+    assert ProviderMachineState.UNKNOWN is states(by_program(switch))["n1"]
     told = sorted(one.getMessage() for one in caplog.records)
     why = "\"the host's state is 'ON'; expected on or off\""
     assert told[0].startswith("event=no_state host=dark why=")

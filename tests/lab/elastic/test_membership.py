@@ -60,7 +60,7 @@ for verb in calls:
         if verb == "join":
             told.append(site.join(node).value)
         elif verb == "look":
-            seen = site.look(name)
+            seen = site.check_host(name)
             told.append([seen.is_idle, seen.is_closed, seen.is_listed])
         elif verb == "close":
             told.append(site.close(name))

@@ -121,7 +121,11 @@ def _pack_waiting_tasks(facts: DemandPolicyRoundFacts, shapes: StartableDemand) 
         if placed < number:
             buffer.append((need, number - placed))
     left, refused = DemandWithTaskCounts(), list[NodeAddOrRemoveRefusal]()
-    rooms = _whole_host_rooms(facts) if any(shape.others or shape.need.total > 1 for shape, _ in unplaced) else ()
+    rooms = (
+        _full_capacity_with_pool_by_host(facts)
+        if any(shape.others or shape.need.total > 1 for shape, _ in unplaced)
+        else ()
+    )
     for shape, tasks in unplaced:
         refusals = [(need, why_no_new_node_could_run_task(need, facts.offers, rooms)) for need in shape.needs]
         need, refusal = next((pair for pair in refusals if not pair[1]), refusals[0])
@@ -130,7 +134,9 @@ def _pack_waiting_tasks(facts: DemandPolicyRoundFacts, shapes: StartableDemand) 
     return WaitingTaskPacking(blocks=blocks, fit=fit, left=left, refused=tuple(refused), buffer=buffer)
 
 
-def _whole_host_rooms(facts: DemandPolicyRoundFacts) -> tuple[tuple[str, task_packing.FreeHostCapacity], ...]:
+def _full_capacity_with_pool_by_host(
+    facts: DemandPolicyRoundFacts,
+) -> tuple[tuple[str, task_packing.FreeHostCapacity], ...]:
     """Return the pool and the capacity of each host, as if the host were empty."""
     own = NodesByHostName(facts.situation.nodes)
     rooms = full_capacity_of_unopened_hosts(facts.cell.queues_by_host, facts.cell)
@@ -165,7 +171,7 @@ def _plan_new_nodes(
     if plan.verdict in (BalancePlanReason.SOON, BalancePlanReason.ELSEWHERE) and not is_lacking:
         return plan
     if facts.offers:
-        return _choose_nodes(plan, facts, packing, ripe, short)
+        return _choose_nodes_of_one_pool_or_standby(plan, facts, packing, ripe, short)
     if plan.figures.coming:  # the size of new nodes is unknown until the first nodes have joined
         return replace(plan, verdict=BalancePlanReason.ON_THEIR_WAY)
     room = facts.most - plan.figures.nodes
@@ -197,7 +203,7 @@ def _leave_out_tasks_served_without_new_nodes(
     return replace(plan, figures=figures, verdict=verdict), unserved
 
 
-def _choose_nodes(
+def _choose_nodes_of_one_pool_or_standby(
     plan: BalancePlan,
     facts: DemandPolicyRoundFacts,
     packing: WaitingTaskPacking,

@@ -51,8 +51,8 @@ def collect_cell_placement_rules(
         hosts={host.name: host for host in situation.cell.hosts},
         queues_by_host=ordinary_queues_by_host(situation),
         told={name: frozenset(texts) for name, texts in texts_by_name.items()},
-        common=_names(like_new),
-        offered=_names(hosts).union(*in_queues) - BUILT_IN if hosts else frozenset(),
+        common=_resource_names(like_new),
+        offered=_resource_names(hosts).union(*in_queues) - BUILT_IN if hosts else frozenset(),
         is_told=bool(hosts),
         is_reported=is_reported,
         is_new_silent=is_reported
@@ -76,7 +76,7 @@ def _hosts_like_new_nodes(
     return nodes or [host for host in hosts if not is_same_host(host.name, situation.master)] or hosts
 
 
-def _names(hosts: Iterable[CellExecutionHost]) -> frozenset[str]:
+def _resource_names(hosts: Iterable[CellExecutionHost]) -> frozenset[str]:
     return frozenset(name for host in hosts for name, _ in (*host.left, *host.values))
 
 

@@ -75,7 +75,9 @@ class CellWideFreeResources:
             if environment.slots
         }
 
-    def take(self, need: DemandTaskRequirement, tasks: int) -> tuple[int, NodeAddOrRemoveRefusal | None]:
+    def take_licences_and_slots(
+        self, need: DemandTaskRequirement, tasks: int
+    ) -> tuple[int, NodeAddOrRemoveRefusal | None]:
         """Return how many tasks the licences and parallel environments allow, and the refusal of the other tasks.
 
         The licences and slots of allowed tasks are free no more. A job without a licence request uses the
@@ -95,12 +97,14 @@ class CellWideFreeResources:
                 shortage = _resource_shortage_refusal(
                     NodeAddOrRemoveRefusalCause.LICENCE, name, f"{amount:g}", f"{has:g}"
                 )
-        fit, full = self._environment(need, fit)
+        fit, full = self._take_environment_slots(need, fit)
         for name, amount in licences.items():
             self._licences[name] -= fit * amount
         return fit, full or shortage
 
-    def _environment(self, need: DemandTaskRequirement, tasks: int) -> tuple[int, NodeAddOrRemoveRefusal | None]:
+    def _take_environment_slots(
+        self, need: DemandTaskRequirement, tasks: int
+    ) -> tuple[int, NodeAddOrRemoveRefusal | None]:
         """Assign tasks to parallel environments, environments with the most free slots first."""
         if not need.environments or any(name not in self._slots for name in need.environments):
             return tasks, None
@@ -132,7 +136,7 @@ def startable_demand_and_refusals(
     pending, refused = list[StartableTasksOfEqualRequests](), list[NodeAddOrRemoveRefusal]()
     limits = CellWideFreeResources(situation)
     for row in situation.cell.waiting:
-        cause = _refusal_cause(row, situation)
+        cause = _why_no_node_helps_jobs(row, situation)
         if cause is not None:
             refused.extend(NodeAddOrRemoveRefusal(job=job, cause=cause) for job in row.jobs)
         elif row.state.is_waiting and row.first not in stuck:
@@ -179,13 +183,13 @@ def _count_startable_tasks(
     name, barred_user = environment_and_why_it_refuses_job(row.shape, situation.layout)
     if name:
         return 0, NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.BARRED, name=name, wanted=barred_user)
-    tasks, refusal = limits.take(need, row.tasks - row.capped)
+    tasks, refusal = limits.take_licences_and_slots(need, row.tasks - row.capped)
     if refusal is None and row.capped and not tasks:
         return 0, NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.CAPPED)
     return tasks, refusal
 
 
-def _refusal_cause(row: WaitingJobGroup, situation: BalanceSituation) -> NodeAddOrRemoveRefusalCause | None:
+def _why_no_node_helps_jobs(row: WaitingJobGroup, situation: BalanceSituation) -> NodeAddOrRemoveRefusalCause | None:
     if (cause := why_no_node_is_added_for_jobs(row)) is not None:
         return cause
     if not (row.shape.queues or requested_qname_expressions(row.shape)):
