@@ -67,8 +67,11 @@ class ExecutionHostMembership(Protocol):
     def reschedule_host_tasks(self, host: str) -> bool:
         """Reschedule all tasks of a closed host; return False if some task is not rerunnable."""
 
-    def leave(self, host: str, *, is_dead: bool) -> elastic_nodes.HostRemovalProgress:
-        """Remove a closed and idle host from cluster and hosts files; a dead host's daemon is not contacted."""
+    def remove_host(self, host: str, *, is_dead: bool) -> str:
+        """Remove a closed and idle host from cluster and hosts files; a dead host's daemon is not contacted.
+
+        Return what still refers to the host, and a command that shows the reference; empty after the removal.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +178,7 @@ class GridEngineHostMembership:
         """Reschedule all tasks of a closed host; return False if some task is not rerunnable."""
         return task_rescheduling.reschedule_host_tasks(self.cell, host, self.clock.now_s())
 
-    def leave(self, host: str, *, is_dead: bool) -> elastic_nodes.HostRemovalProgress:
+    def remove_host(self, host: str, *, is_dead: bool) -> str:
         """Remove a closed host from the cell, and the host's name from the hosts files.
 
         While a task remains, the execution daemon must keep running, because the daemon reports ends of tasks.
@@ -183,7 +186,7 @@ class GridEngineHostMembership:
         concurrent change. Raises TasksOnLostHost if Grid Engine does not requeue the tasks of a dead host.
         """
         if used := self._empty_host_or_say_what_is_in_use(host, is_dead=is_dead):
-            return elastic_nodes.HostRemovalProgress.kept(used)
+            return used
         with self.turn:
             execution_hosts.remove_host_from_queues(self.cell, host)
         execution_hosts.remove_host_from_groups(self.cell, host)
@@ -191,10 +194,10 @@ class GridEngineHostMembership:
         if not is_dead and host in execution_hosts.list_execution_hosts(self.cell):
             execution_hosts.stop_execd(self.cell, host)
         if named := execution_hosts.remove_execution_host(self.cell, host):
-            return elastic_nodes.HostRemovalProgress.kept(f"{named}; `qconf -de {host}` shows it")
+            return f"{named}; `qconf -de {host}` shows it"
         self.root("unexport", host)
         self.root("unname", host)
-        return elastic_nodes.HostRemovalProgress.left()
+        return ""
 
     def _empty_host_or_say_what_is_in_use(self, host: str, *, is_dead: bool) -> str:
         """Preempt best-effort tasks, reschedule a dead host's tasks, and describe which queues are still in use."""

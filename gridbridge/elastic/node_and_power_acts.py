@@ -183,11 +183,11 @@ class NodeActRunner:
                 return self._open_node(node)
             joining = node.entering(elastic_nodes.ElasticNodeState.JOINING, self.now())
             return replace(joining, idle_since=None, step=elastic_nodes.HostJoinStep.NONE)
-        leaving = self.membership.leave(node.name, is_dead=node.cause in LOST)
-        if leaving.step is elastic_nodes.HostRemovalResult.LEFT:
+        referrers = self.membership.remove_host(node.name, is_dead=node.cause in LOST)
+        if not referrers:
             return self._destroy_machine_of_node(replace(node, step=elastic_nodes.HostJoinStep.LEFT))
         if (self.now() - node.since).total_seconds() > LEAVES_S:
-            _log.warning("event=not_left node=%s why=%r", node.name, leaving.refused_by)
+            _log.warning("event=not_left node=%s why=%r", node.name, referrers)
         return node
 
     def _is_closed_host_in_use(self, node: elastic_nodes.BalancerOwnedNode) -> bool:

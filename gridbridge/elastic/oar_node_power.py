@@ -8,12 +8,7 @@ from gridbridge.batch.oar import oar_node_power_and_tags
 from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.batch.oar.oar_node_power_and_tags import OarNodeState
 from gridbridge.errors import CommandFailed, ConfigError, ProviderPermanentFailure
-from gridbridge.model.elastic.elastic_nodes import (
-    HostCheckBeforeRemoval,
-    HostJoinStep,
-    HostRemovalProgress,
-    MachineToJoinCell,
-)
+from gridbridge.model.elastic.elastic_nodes import HostCheckBeforeRemoval, HostJoinStep, MachineToJoinCell
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.fixed_paths import AS_ROOT
 from gridbridge.shell.clock import Clock
@@ -33,7 +28,7 @@ class OarNodeMembership:
         """Raise ProviderPermanentFailure, because gridbridge never adds OAR nodes."""
         _refuse_node_change(node.name)
 
-    def leave(self, host: str, *, is_dead: bool) -> HostRemovalProgress:
+    def remove_host(self, host: str, *, is_dead: bool) -> str:
         """Raise ProviderPermanentFailure, because gridbridge never removes OAR nodes."""
         _refuse_node_change(host)
 

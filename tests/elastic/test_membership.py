@@ -16,12 +16,7 @@ from gridbridge.elastic.host_membership_and_tags import GridEngineHostMembership
 from gridbridge.elastic.machine_bootstrap import NewMachineBootstrap
 from gridbridge.errors import NewHostInNoQueue, NewMachineAddressInUse, TasksOnLostHost
 from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
-from gridbridge.model.elastic.elastic_nodes import (
-    HostJoinStep,
-    HostRemovalProgress,
-    HostRemovalResult,
-    MachineToJoinCell,
-)
+from gridbridge.model.elastic.elastic_nodes import HostJoinStep, MachineToJoinCell
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
 CELL = GridEngineCellAccess(root="/", cell="c", qmaster_port="1", execd_port="2", binaries="", timeout_s=5)
@@ -151,8 +146,8 @@ def test_queues_are_changed_for_one_host_at_a_time(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(GridEngineHostMembership, "_empty_host_or_say_what_is_in_use", lambda *_, **__: "")
     node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4)
     with ThreadPoolExecutor(2) as threads:
-        ends = [threads.submit(cell.leave, "n2", is_dead=True)]
-        ends.append(threads.submit(cell.join, node) if joins else threads.submit(cell.leave, "n3", is_dead=True))
+        ends = [threads.submit(cell.remove_host, "n2", is_dead=True)]
+        ends.append(threads.submit(cell.join, node) if joins else threads.submit(cell.remove_host, "n3", is_dead=True))
     assert [one.exception() for one in ends] == [None, None]
     assert "with another" not in hosts.done
 
@@ -211,7 +206,7 @@ def test_the_error_about_a_lost_host_names_only_the_tasks_on_the_host(monkeypatc
     hosts = Hosts(HostQueueInstance(queue="all.q", slots=3, is_used=True, is_disabled=True, tasks=tasks))
 
     with pytest.raises(TasksOnLostHost, match=r"^n1 is gone with 61 62\.3: `qdel -f 61 62\.3` ends"):
-        site(hosts, monkeypatch).leave("n1", is_dead=True)
+        site(hosts, monkeypatch).remove_host("n1", is_dead=True)
     assert hosts.done == ["put back all.q@n1"]
 
 
@@ -222,9 +217,9 @@ def test_rescheduled_tasks_of_a_lost_host_do_not_delay_its_removal(
     hosts = Hosts(used)
     monkeypatch.setattr(hosts, "reschedule_instance_tasks", lambda *_: setattr(hosts, "there", ()))
 
-    done = site(hosts, monkeypatch).leave("n1", is_dead=True)
+    done = site(hosts, monkeypatch).remove_host("n1", is_dead=True)
 
-    assert done.step is HostRemovalResult.LEFT
+    assert done == ""
 
 
 @pytest.mark.parametrize(
@@ -265,12 +260,12 @@ def programs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def leave(programs: Path, *, is_dead: bool = False) -> tuple[HostRemovalProgress, list[str]]:
+def leave(programs: Path, *, is_dead: bool = False) -> tuple[str, list[str]]:
     ports = {"qmaster_port": "1", "execd_port": "2"}
     cell = GridEngineCellAccess(root=str(programs), cell="c", binaries=str(programs), timeout_s=30, **ports)
     preparing = NewMachineBootstrap(settings=MachineBootstrapSection(), cell=cell)
     site = GridEngineHostMembership(cell=cell, preparing=preparing, root=lambda *_: None)
-    told = site.leave("n1", is_dead=is_dead)
+    told = site.remove_host("n1", is_dead=is_dead)
     calls = (programs / "qconf.log").read_text().splitlines()
     return told, [one for one in calls if not one.startswith("-s")]
 
@@ -280,7 +275,7 @@ def test_the_daemon_of_a_living_host_is_stopped_before_the_removal(
     programs: Path, is_dead: bool, calls: list[str]
 ) -> None:
     """A running daemon registers its host again (qconf(1), -ke)."""
-    assert leave(programs, is_dead=is_dead) == (HostRemovalProgress.left(), calls)
+    assert leave(programs, is_dead=is_dead) == ("", calls)
 
 
 def test_an_object_that_refers_to_the_host_is_reported_with_a_command(programs: Path) -> None:
@@ -289,7 +284,7 @@ def test_an_object_that_refers_to_the_host_is_reported_with_a_command(programs: 
     told, _ = leave(programs)
 
     why = 'Host object "n1" is still referenced in "@site"; `qconf -de n1` shows it'
-    assert told == HostRemovalProgress.kept(why)
+    assert told == why
 
 
 def test_best_effort_tasks_that_do_not_end_are_reported_with_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,7 +292,7 @@ def test_best_effort_tasks_that_do_not_end_are_reported_with_a_command(monkeypat
         queue="gb-be1", slots=2, is_used=True, is_disabled=True, is_best_effort=True, tasks=("61",)
     )
 
-    told = site(Hosts(used), monkeypatch).leave("n1", is_dead=False)
+    told = site(Hosts(used), monkeypatch).remove_host("n1", is_dead=False)
 
     why = "gb-be1 is in use: `qstat -u '*' -s rs -q '*@n1'` shows the tasks"
-    assert told == HostRemovalProgress.kept(why)
+    assert told == why

@@ -9,13 +9,8 @@ from dataclasses import dataclass, replace
 from math import floor, inf
 
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import nodes_by_name_without_standby
-from gridbridge.decisions.elastic.demand import task_requirements
+from gridbridge.decisions.elastic.demand import task_packing, task_requirements
 from gridbridge.decisions.elastic.demand.free_capacity import collect_cell_placement_rules, free_capacity_by_host
-from gridbridge.decisions.elastic.demand.task_packing import (
-    FreeHostCapacity,
-    count_task_pieces_fitting_host,
-    host_capacity_after_placement,
-)
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalancePlanReason,
@@ -46,7 +41,7 @@ class HostAcceptingTasks:
     amounts: tuple[tuple[str, float], ...]  # free amounts of consumables
     tasks: tuple[int, ...]  # slots of each running task
     movable: tuple[TaskResourceRequests, ...]  # requests of the reschedulable tasks
-    room: FreeHostCapacity
+    room: task_packing.FreeHostCapacity
     is_promised: bool  # whether slots of the host are reserved
 
 
@@ -310,7 +305,7 @@ def _move_tasks_away(
             target = next((other for other in staying.values() if _has_room_for_task(other, shape, need)), None)
             if target is None:
                 return None
-            room = host_capacity_after_placement(need, target.room, 1)
+            room = task_packing.host_capacity_after_placement(need, target.room, 1)
             free = sum(part.free for part in room.parts if part.queue == cell.queue)
             staying[target.name] = replace(target, free=free, amounts=room.amounts, room=room)
             moved.append(TaskForOtherHost(source=host.name, target=target.name, slots=shape.slots))
@@ -324,4 +319,6 @@ def _has_room_for_task(
     is_known = all(name in cell.layout.resources for name, _ in shape.requests)
     known_names = {name for name, _ in host.amounts} | cell.in_cell
     is_told = all(name in known_names for name, amount in need.amounts if amount > 0)
-    return is_known and is_told and need.pieces == 1 and count_task_pieces_fitting_host(need, host.room) > 0
+    return (
+        is_known and is_told and need.pieces == 1 and task_packing.count_task_pieces_fitting_host(need, host.room) > 0
+    )

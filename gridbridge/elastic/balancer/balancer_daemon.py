@@ -12,12 +12,7 @@ from tempfile import TemporaryDirectory
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
-from gridbridge.decisions.elastic import node_and_master_lifecycle
-from gridbridge.decisions.elastic.balancer_round_reports import (
-    LOOKBACK,
-    BalancerRoundNodeChanges,
-    count_node_changes_by_pool,
-)
+from gridbridge.decisions.elastic import balancer_round_reports, node_and_master_lifecycle
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import hourly_cost_of_nodes
 from gridbridge.elastic import host_membership_and_tags, oar_node_power
 from gridbridge.elastic.balancer import balance_situation_sources, balancer_statistics_and_publication
@@ -68,7 +63,7 @@ class BalancerRunOptions:
     is_faithful: bool = False
     is_acting: bool = False
     kills_master: bool = False
-    lookback: timedelta = LOOKBACK
+    lookback: timedelta = balancer_round_reports.LOOKBACK
     stats: str = ""  # statistics file that gets a row each round; empty: none
     after: Callable[[], None] = lambda: None  # called after each round, for instance to draw plots
     tell: Callable[[BalancerRoundPlan], None] = lambda _: None  # gets each round's plan
@@ -312,10 +307,12 @@ class PublishedBalancerRoundRunner(BalancerRoundRunner):
         self._wanted.tell(plan)
         self._wanted.after()
 
-    def _count_node_changes(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> BalancerRoundNodeChanges:
+    def _count_node_changes(
+        self, view: BalancerRoundInputs, plan: BalancerRoundPlan
+    ) -> balancer_round_reports.BalancerRoundNodeChanges:
         """Return the round's changes of nodes, and the hourly cost of nodes at present, failed nodes included."""
         pools = (owned.pool for owned in view.world.kept if owned.machine and owned.node.counts)
-        so_far = BalancerRoundNodeChanges(
+        so_far = balancer_round_reports.BalancerRoundNodeChanges(
             took_s=self._clock.steady_s() - self._began_s,
             sentence=plan.sentence,
             is_acting=self._wanted.is_acting,
@@ -324,4 +321,4 @@ class PublishedBalancerRoundRunner(BalancerRoundRunner):
             cost_hour=hourly_cost_of_nodes(pools, self._wanted.policy.pools, view.situation.local_now),
         )
         ours = (due for due in self.done if due.node.cause is not NodeStateCause.ANOTHERS)
-        return count_node_changes_by_pool(((due.before, due.node) for due in ours), so_far)
+        return balancer_round_reports.count_node_changes_by_pool(((due.before, due.node) for due in ours), so_far)

@@ -10,13 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 
-from gridbridge.decisions.elastic import machine_list_reconciliation, node_acts_from_balance_plan
+from gridbridge.decisions.elastic import clock_step_correction, machine_list_reconciliation, node_acts_from_balance_plan
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import are_too_many_hosts_unready
-from gridbridge.decisions.elastic.clock_step_correction import (
-    change_stored_times,
-    future_time_limiter,
-    limit_time_to_now,
-)
 from gridbridge.decisions.elastic.demand.free_capacity import queues_closed_by_hand
 from gridbridge.decisions.elastic.demand.new_nodes_each_pool_could_give import is_pool_paused_after_failure
 from gridbridge.decisions.elastic.node_and_master_lifecycle import NodeLifecycleTimeouts, master_machine_to_terminate
@@ -43,15 +38,10 @@ from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.elastic.node_and_power_acts import NodeActRunner
 from gridbridge.elastic.providers.provider_protocol_and_validation import MachineLister
 from gridbridge.errors import ClusterStateUnknown, GridbridgeError
-from gridbridge.model.elastic import elastic_nodes
+from gridbridge.model.elastic import elastic_nodes, standby_and_wake_plan
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, WaitingJobsHistory
 from gridbridge.model.elastic.balancer_config_sections import StandbyNodeSelection
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
-from gridbridge.model.elastic.standby_and_wake_plan import (
-    HostTagsAndMovableTasks,
-    StandbyOrWakePlan,
-    tags_by_short_host_name,
-)
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 
@@ -153,7 +143,7 @@ class BalancerRoundRunner:
             now=cell.now,
             cluster=self._site.cluster,
             kept=tuple(
-                change_stored_times(node, future_time_limiter(cell.now))
+                clock_step_correction.change_stored_times(node, clock_step_correction.future_time_limiter(cell.now))
                 for node in self._memory.nodes.all()
                 if node.pool not in self._site.released or is_host_changing_power_state(node)
             ),
@@ -163,8 +153,8 @@ class BalancerRoundRunner:
             providers={name: pool.provider for name, pool in self._site.pools.items()},
             switched=self._site.switched,
             released=self._site.released,
-            tags=tags_by_short_host_name(self._tags()) if self._site.switched else {},
-            last_round=limit_time_to_now(self._memory.last_round_time(), cell.now),
+            tags=standby_and_wake_plan.tags_by_short_host_name(self._tags()) if self._site.switched else {},
+            last_round=clock_step_correction.limit_time_to_now(self._memory.last_round_time(), cell.now),
         )
         world = replace(world, kept=(*world.kept, *machine_list_reconciliation.newly_adopted_site_hosts(world)))
         addresses = {
@@ -207,11 +197,13 @@ class BalancerRoundRunner:
         report = balancer_round_decision.append_squeeze_sentence(decided, standby_plan)
         return BalancerRoundPlan(plan=plan, dues=dues, told=report, ended=ended, rest=standby_plan)
 
-    def _plan_squeeze(self, plan: BalancePlan, view: BalancerRoundInputs) -> StandbyOrWakePlan | None:
+    def _plan_squeeze(
+        self, plan: BalancePlan, view: BalancerRoundInputs
+    ) -> standby_and_wake_plan.StandbyOrWakePlan | None:
         site = self._site
         if site.squeeze is None or not site.switched:
             return None
-        facts = HostTagsAndMovableTasks(tags=view.world.tags, movable=view.movable)
+        facts = standby_and_wake_plan.HostTagsAndMovableTasks(tags=view.world.tags, movable=view.movable)
         free = self._own_hosts_of_clear_power_state(view.world)
         situation = balancer_round_decision.restrict_squeeze_to_own_hosts(view.situation, free, site.demand.retry_s)
         stay = self._names_of_own_hosts(view.world) - free  # hosts of unclear power state, which no policy removes

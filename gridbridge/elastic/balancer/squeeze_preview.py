@@ -4,12 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from gridbridge.decisions.elastic import node_acts_from_balance_plan
+from gridbridge.decisions.elastic import node_acts_from_balance_plan, site_host_power_lifecycle
 from gridbridge.decisions.elastic.machine_list_reconciliation import newly_adopted_site_hosts
-from gridbridge.decisions.elastic.site_host_power_lifecycle import (
-    describe_standby_or_wake_plan,
-    standby_and_wake_steps_of_plan,
-)
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
 from gridbridge.elastic import host_membership_and_tags
 from gridbridge.elastic.balancer import balance_situation_sources, balancer_round_decision
@@ -75,8 +71,8 @@ def preview_squeeze(
     return SqueezePreview(
         off=standby_plan.off,
         on=standby_plan.on,
-        sentence=describe_standby_or_wake_plan(standby_plan),
-        deeds=standby_and_wake_steps_of_plan(standby_plan, facts),
+        sentence=site_host_power_lifecycle.describe_standby_or_wake_plan(standby_plan),
+        deeds=site_host_power_lifecycle.standby_and_wake_steps_of_plan(standby_plan, facts),
         untold=tuple(sorted(untold.items())),
         lacking=() if folder else tuple(missing_squeeze_settings(policy)),
     )

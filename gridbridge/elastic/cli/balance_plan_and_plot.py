@@ -5,16 +5,7 @@ from typing import Any
 
 import click
 
-from gridbridge.cli import output_and_errors
-from gridbridge.cli.command_groups_and_options import (
-    CONFIG_FILE,
-    FROM,
-    JSON,
-    FiniteNumberRange,
-    add_options,
-    config_path_unless_from_folder,
-    exit_75_without_cluster_answer,
-)
+from gridbridge.cli import command_groups_and_options, output_and_errors
 from gridbridge.elastic.balancer import balance_preview, balancer_statistics_and_publication
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.published_balance import BalancePlanReport
@@ -49,7 +40,7 @@ RULES = (
     ),
     click.option(
         *("-w", *option_name_spellings("job_wait_time"), "job_wait_time_s"),
-        type=FiniteNumberRange(min=0),
+        type=command_groups_and_options.FiniteNumberRange(min=0),
         help="Seconds that a job waits before nodes are added.",
     ),
     click.option(
@@ -59,7 +50,7 @@ RULES = (
     ),
     click.option(
         *("-s", *option_name_spellings("stabilization_time"), "stabilization_s"),
-        type=FiniteNumberRange(min=0),
+        type=command_groups_and_options.FiniteNumberRange(min=0),
         help="Seconds between two changes of nodes.",
     ),
     click.option(
@@ -69,10 +60,10 @@ RULES = (
 
 
 @click.command()
-@FROM
-@add_options(RULES)
-@CONFIG_FILE
-@JSON
+@command_groups_and_options.FROM
+@command_groups_and_options.add_options(RULES)
+@command_groups_and_options.CONFIG_FILE
+@command_groups_and_options.JSON
 def plan(folder: str, path: str, is_json: bool, **options: Any) -> None:
     """Show what a round of the balancer would do, and why, without doing it.
 
@@ -89,8 +80,8 @@ def plan(folder: str, path: str, is_json: bool, **options: Any) -> None:
       gridbridge balance plan --max-nodes 20 --min-nodes 2
       gridbridge balance plan --from saved --max-nodes 20 --json
     """
-    path = config_path_unless_from_folder(folder, path)
-    report = exit_75_without_cluster_answer(
+    path = command_groups_and_options.config_path_unless_from_folder(folder, path)
+    report = command_groups_and_options.exit_75_without_cluster_answer(
         lambda: balance_preview.preview_balance_plan(
             balance_preview.BalanceRuleOverrides(**options), datetime.now(UTC), folder, path
         )
@@ -107,8 +98,8 @@ def plan(folder: str, path: str, is_json: bool, **options: Any) -> None:
 
 @click.command()
 @click.argument("folder", metavar="FOLDER")
-@CONFIG_FILE
-@JSON
+@command_groups_and_options.CONFIG_FILE
+@command_groups_and_options.JSON
 def snapshot(folder: str, path: str, is_json: bool) -> None:
     """Save the present inputs of a balancer round in FOLDER.
 
@@ -120,7 +111,9 @@ def snapshot(folder: str, path: str, is_json: bool) -> None:
     Example:
       gridbridge balance snapshot saved
     """
-    exit_75_without_cluster_answer(lambda: balance_preview.save_balance_snapshot(folder, datetime.now(UTC), path))
+    command_groups_and_options.exit_75_without_cluster_answer(
+        lambda: balance_preview.save_balance_snapshot(folder, datetime.now(UTC), path)
+    )
     if balance_preview.may_not_read_balancer_nodes():
         output_and_errors.print_error(balance_preview.NODES_UNSEEN)
     if is_json:

@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gridbridge.cli import output_and_errors
-from gridbridge.cli.command_groups_and_options import (
-    CONFIG_FILE,
-    EXIT_NO_ANSWER,
-    JSON,
-    VERSION,
-    FiniteNumberRange,
-    add_options,
-    refuse_empty_option_value,
-)
+from gridbridge.cli import command_groups_and_options, output_and_errors
 from gridbridge.elastic.cli.balance_plan_and_plot import (
     RULES,
     balance_plan_report_as_json,
@@ -40,21 +31,21 @@ if TYPE_CHECKING:
 
 def _absolute_option_path(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
     """Return an option's path as an absolute path, because rounds change to folder /."""
-    named = refuse_empty_option_value(ctx, option, value)
+    named = command_groups_and_options.refuse_empty_option_value(ctx, option, value)
     return None if named is None else os.path.abspath(named)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("cluster", default="", metavar="[CLUSTER]")
-@add_options(RULES)
+@command_groups_and_options.add_options(RULES)
 @click.option(
     *("-i", *option_name_spellings("interval"), "interval_s"),
-    type=FiniteNumberRange(min=5),
+    type=command_groups_and_options.FiniteNumberRange(min=5),
     help="Seconds between two rounds of --loop.",
 )
 @click.option(
     *("-l", *option_name_spellings("lookback_window"), "lookback_min"),
-    type=FiniteNumberRange(min=1),
+    type=command_groups_and_options.FiniteNumberRange(min=1),
     default=180.0,
     show_default=True,
     help="Minutes within which ended jobs count in averages.",
@@ -83,9 +74,9 @@ def _absolute_option_path(ctx: click.Context, option: click.Parameter, value: st
 @click.option("--apply", "is_applied", is_flag=True, help="Add and remove nodes.")
 @click.option("--loop", "is_loop", is_flag=True, help="Run rounds until SIGTERM.")
 @click.option("--quiet", "is_quiet", is_flag=True, help="Do not print the decisions of rounds.")
-@CONFIG_FILE
-@JSON
-@VERSION
+@command_groups_and_options.CONFIG_FILE
+@command_groups_and_options.JSON
+@command_groups_and_options.VERSION
 def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> None:
     """Add nodes to the home cluster when jobs wait, and remove idle nodes.
 
@@ -125,7 +116,7 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
         plan = balancer_daemon.run_one_balancer_round(options)
     except ClusterStateUnknown as error:
         _print_program_error(error)
-        raise SystemExit(EXIT_NO_ANSWER) from error
+        raise SystemExit(command_groups_and_options.EXIT_NO_ANSWER) from error
     if not own.is_quiet:
         _print_round_report(plan.told, plan.done, is_json=is_json)
 

@@ -10,14 +10,7 @@ from dataclasses import replace
 from io import BufferedIOBase, BufferedReader
 from itertools import chain
 
-from gridbridge.batch.gridengine.accounting_record_parser import (
-    HEAD,
-    JSON,
-    NONE,
-    TIMES,
-    parse_accounting_line,
-    parse_epoch_seconds,
-)
+from gridbridge.batch.gridengine import accounting_record_parser
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.elastic.replay_tasks_and_results import (
     RecordedReplayTask,
@@ -127,16 +120,18 @@ def parse_accounting_tasks(lines: Iterable[bytes]) -> Iterator[tuple[int, Parsed
 
 def _parse_accounting_task(line: bytes) -> ParsedLine:
     try:
-        fields = parse_accounting_line(line.rstrip(b"\r\n").decode("utf-8", "replace"))
+        fields = accounting_record_parser.parse_accounting_line(line.rstrip(b"\r\n").decode("utf-8", "replace"))
     except ParseError:
-        is_begun = HEAD.match(line) and not line.startswith(JSON)
+        is_begun = accounting_record_parser.HEAD.match(line) and not line.startswith(accounting_record_parser.JSON)
         return WorkloadLineFault.FIELDS if is_begun else WorkloadLineFault.FORM
     try:
-        submitted_s, started_s, ended_s = (parse_epoch_seconds(fields[name]) for name in TIMES)
+        submitted_s, started_s, ended_s = (
+            accounting_record_parser.parse_epoch_seconds(fields[name]) for name in accounting_record_parser.TIMES
+        )
         slots, failed = int(fields["slots"]), int(fields["failed"])
     except ValueError:
         return WorkloadLineFault.FORM
-    if fields["pe_taskid"] != NONE:
+    if fields["pe_taskid"] != accounting_record_parser.NONE:
         return ReplayExclusionReason.PART
     if failed in RESCHEDULED:
         return ReplayExclusionReason.PUT_BACK

@@ -53,31 +53,6 @@ class HostJoinStep(StrEnum):
     LEFT = "left"  # the host was removed, with its resources and host groups
 
 
-class HostRemovalResult(StrEnum):
-    """The result of an attempt to remove a host from a cell."""
-
-    REFERENCED = "still referenced"  # the cell still has the host; the next round repeats the removal
-    LEFT = "left"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostRemovalProgress:
-    """How far a host's removal from a cell has come; references to the host delay the removal."""
-
-    step: HostRemovalResult
-    refused_by: str = ""  # the objects that refer to the host, and a command that shows them
-
-    @classmethod
-    def left(cls) -> "HostRemovalProgress":
-        """Return the progress of a completed removal."""
-        return cls(step=HostRemovalResult.LEFT)
-
-    @classmethod
-    def kept(cls, refused_by: str) -> "HostRemovalProgress":
-        """Return the progress of a removal that the next round repeats."""
-        return cls(step=HostRemovalResult.REFERENCED, refused_by=refused_by)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineToJoinCell:
     """A machine that joins a cell, with the configuration of its execution host."""

@@ -12,7 +12,7 @@ from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunne
 from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
-from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind, ElasticNodeState, HostRemovalProgress
+from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind, ElasticNodeState
 from tests.elastic.balancer.world import Trouble, World
 
 
@@ -169,16 +169,16 @@ def test_a_keep_request_that_comes_too_late_is_logged_once(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.limits["min_nodes"] = 0
-    leave = world.cell.leave
+    remove_host = world.cell.remove_host
 
-    def kept_meanwhile(host: str, *, is_dead: bool) -> HostRemovalProgress:
+    def kept_meanwhile(host: str, *, is_dead: bool) -> str:
         monkeypatch.undo()
         administrator_alerts_and_requests.record_node_change_request(
             host, AdministratorNodeRequestKind.KEEP, place(world)
         )
-        return leave(host, is_dead=is_dead)
+        return remove_host(host, is_dead=is_dead)
 
-    monkeypatch.setattr(world.cell, "leave", kept_meanwhile)
+    monkeypatch.setattr(world.cell, "remove_host", kept_meanwhile)
     world.minutes(60)
 
     told = [one.getMessage() for one in caplog.records if "too_late" in one.getMessage()]

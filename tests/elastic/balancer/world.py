@@ -35,7 +35,6 @@ from gridbridge.model.elastic.balancer_config_sections import (
 from gridbridge.model.elastic.elastic_nodes import (
     HostCheckBeforeRemoval,
     HostJoinStep,
-    HostRemovalProgress,
     MachineToJoinCell,
     ProviderMachine,
     ProviderMachineState,
@@ -376,15 +375,15 @@ class Cell:
         assert not self.hosts[host].ends
         assert not self.hosts[host].best_effort
 
-    def leave(self, host: str, *, is_dead: bool) -> HostRemovalProgress:
+    def remove_host(self, host: str, *, is_dead: bool) -> str:
         """Remove a host, which must be idle unless it is dead."""
         self.trouble.may_end()
         found = self.hosts.get(host)
         if found and is_dead and found.ends:
             self.restarted += len(found.ends)
-            return HostRemovalProgress.kept("tasks are there")
+            return "tasks are there"
         if found and host in self.named:
-            return HostRemovalProgress.kept("@site names it")
+            return "@site names it"
         if found and found.ends and not found.is_silent:
             raise CommandFailed(("qconf",), 1, stderr=b"still referenced")
         self.hosts.pop(host, None)
@@ -392,7 +391,7 @@ class Cell:
         if self.is_root_away:
             raise CommandFailed(("sudo",), 1, stderr=b"no space left")
         self.exports.discard(host)
-        return HostRemovalProgress.left()
+        return ""
 
     def situation(self) -> BalanceSituation:
         """Return the situation that qstat and qhost show."""

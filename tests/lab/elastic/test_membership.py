@@ -67,7 +67,7 @@ for verb in calls:
         elif verb == "open":
             told.append(site.open(name, frozenset()).value)
         else:
-            told.append(site.leave(name, is_dead=verb == "leave dead").step.value)
+            told.append("still referenced" if site.remove_host(name, is_dead=verb == "leave dead") else "left")
     except GridbridgeError as error:
         told.append([type(error).__name__, str(error)])
 print(json.dumps([told, done]))

@@ -94,9 +94,8 @@ class CellWideFreeResources:
             has = self._licences[name]
             if (affordable := int(has / amount + 1e-9)) < fit:
                 fit = affordable
-                shortage = _resource_shortage_refusal(
-                    NodeAddOrRemoveRefusalCause.LICENCE, name, f"{amount:g}", f"{has:g}"
-                )
+                cause = NodeAddOrRemoveRefusalCause.LICENCE
+                shortage = NodeAddOrRemoveRefusal(cause=cause, name=name, wanted=f"{amount:g}", has=f"{has:g}")
         fit, full = self._take_environment_slots(need, fit)
         for name, amount in licences.items():
             self._licences[name] -= fit * amount
@@ -110,20 +109,13 @@ class CellWideFreeResources:
             return tasks, None
         task_slots, unplaced = need.slots * need.pieces, tasks
         first, *others = sorted(need.environments, key=lambda name: (-self._slots[name], name))
-        full = _resource_shortage_refusal(
-            NodeAddOrRemoveRefusalCause.ENVIRONMENT_FULL, first, str(task_slots), str(self._slots[first])
-        )
+        cause, free = NodeAddOrRemoveRefusalCause.ENVIRONMENT_FULL, str(self._slots[first])
+        full = NodeAddOrRemoveRefusal(cause=cause, name=first, wanted=str(task_slots), has=free)
         for name in (first, *others):
             fitting = min(unplaced, self._slots[name] // task_slots)
             self._slots[name] -= fitting * task_slots
             unplaced -= fitting
         return tasks - unplaced, full if unplaced else None
-
-
-def _resource_shortage_refusal(
-    cause: NodeAddOrRemoveRefusalCause, name: str, wanted: str, has: str
-) -> NodeAddOrRemoveRefusal:
-    return NodeAddOrRemoveRefusal(cause=cause, name=name, wanted=wanted, has=has)
 
 
 def startable_demand_and_refusals(
@@ -177,9 +169,9 @@ def _count_startable_tasks(
     row: WaitingJobGroup, need: DemandTaskRequirement, situation: BalanceSituation, limits: CellWideFreeResources
 ) -> tuple[int, NodeAddOrRemoveRefusal | None]:
     if rule := environment_that_cannot_split_slots(row.shape, situation.layout):
-        return 0, _resource_shortage_refusal(
-            NodeAddOrRemoveRefusalCause.UNDIVIDED, rule.name, str(row.shape.slots), str(rule.per_host)
-        )
+        wanted, has = str(row.shape.slots), str(rule.per_host)
+        cause = NodeAddOrRemoveRefusalCause.UNDIVIDED
+        return 0, NodeAddOrRemoveRefusal(cause=cause, name=rule.name, wanted=wanted, has=has)
     name, barred_user = environment_and_why_it_refuses_job(row.shape, situation.layout)
     if name:
         return 0, NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.BARRED, name=name, wanted=barred_user)
