@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
-from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
+from gridbridge.campaigns.store import campaign_files_of_owners, campaign_inbox, published_campaign_files
 from gridbridge.decisions.site import account_and_file_findings, service_fault_findings
 from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected
 from gridbridge.model import fixed_paths
@@ -144,6 +144,6 @@ def check_runner_activity(
 
 def _count_files_awaiting_runner(folder: str) -> int:
     with suppress(OSError, GridbridgeError):
-        files = campaign_files_of_owners.list_campaign_inbox_files(folder)
+        files = campaign_inbox.list_inbox_files_of_all_users(folder)
         return len(campaign_files_of_owners.list_unprocessed_inbox_files(files, folder))
     return 0

@@ -10,7 +10,7 @@ from itertools import groupby
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler, Do, execute_owner_request
-from gridbridge.campaigns.store import campaign_files_of_owners
+from gridbridge.campaigns.store import campaign_files_of_owners, campaign_inbox
 from gridbridge.campaigns.store.campaign_task_rows import DeletionMarksByArray, LocalJobPreemptionRows
 from gridbridge.decisions.campaigns import preemption_for_local_jobs
 from gridbridge.errors import GridbridgeError, StateError, describe_error
@@ -62,9 +62,8 @@ def campaign_tasks_in_snapshots(
         for row in answers[array.cluster].jobs.get(array.job_id, ()):
             is_kept = row.state.is_waiting and array.key in steps
             if not is_kept and (since := _waiting_or_running_since(array, row, campaign)):
-                yield from _split_row_by_mark(
-                    array, campaign, row, shift_past_time_by_clock_jumps(since, jumps), of_array
-                )
+                since = shift_past_time_by_clock_jumps(since, jumps)
+                yield from _split_row_by_mark(array, campaign, row, since, of_array)
             elif of_array and (is_kept or row.state.is_put_back or (row.state.is_waiting and row.state.is_held)):
                 split = _split_row_by_mark(array, campaign, row, array.intended_at, of_array)
                 yield from (part for part in split if part.marked in TO_GO)
@@ -158,9 +157,8 @@ class BlockedLocalJobFinder:
                     is_ending=array.campaign in cancelled,
                 )
         now = self._clock.now()
-        recent = preemption_for_local_jobs.requests_with_recent_preemption(
-            self._ways.preemption_times_by_job(now - KEPT), now
-        )
+        history = self._ways.preemption_times_by_job(now - KEPT)
+        recent = preemption_for_local_jobs.requests_with_recent_preemption(history, now)
         crowded = (name for name, ours in self._ours.items() if ours)
         return tuple(request for name in crowded for request in self._blocked_jobs_at_cluster(name, recent))
 
@@ -185,9 +183,8 @@ class BlockedLocalJobFinder:
         self, way: deletions.TasksPreemptedForRequest
     ) -> deletions.TasksPreemptedForRequest | None:
         """Query the cluster again; return the preemption that is still needed, None if no task must be preempted."""
-        return preemption_for_local_jobs.recompute_preemption(
-            way, self._query_blocked_jobs(way.cluster), self._ours[way.cluster]
-        )
+        cell = self._query_blocked_jobs(way.cluster)
+        return preemption_for_local_jobs.recompute_preemption(way, cell, self._ours[way.cluster])
 
     def _query_blocked_jobs(self, cluster: str) -> deletions.CellRequestsAndResources:
         where = configured_cluster_address(self._policy, cluster)
@@ -228,7 +225,7 @@ def execute_cancel_requests(
     database: StateFile, clock: Clock, folder: str = CAMPAIGNS, published: str = PUBLISHED, runners: str = RUNNER_LOCK
 ) -> int:
     """Execute requests to cancel campaigns if no runner is running; return the number of executed requests."""
-    names, verb = campaign_files_of_owners.list_campaign_inbox_files(folder), CampaignOwnerRequestVerb.CANCEL
+    names, verb = campaign_inbox.list_inbox_files_of_all_users(folder), CampaignOwnerRequestVerb.CANCEL
     listed = campaign_files_of_owners.list_request_files_of_verb(names, verb, folder)
     if not listed:
         return 0

@@ -99,9 +99,8 @@ class NikitaDeletionCycle:
         plan = nikita_deletion_planning.plan_nikita_deletions
         if self._asking.has_read and plan(situation) != NikitaDeletionPlan():
             situation = self._query_situation(0.0)
-        contests = self._crowds.find_blocked_jobs(
-            self._arrays.values(), self._answers, self._marks.deletion_marks(), self._cancelled
-        )
+        arrays, marks = self._arrays.values(), self._marks.deletion_marks()
+        contests = self._crowds.find_blocked_jobs(arrays, self._answers, marks, self._cancelled)
         return replace(situation, contests=contests)
 
     def _query_situation(self, limit_s: float) -> NikitaSituation:
@@ -118,9 +117,8 @@ class NikitaDeletionCycle:
         campaigns = {campaign.number: campaign for campaign in self._campaigns.unfinished_campaigns()}
         self._cancelled = killed = {n for n, campaign in campaigns.items() if campaign.state is CampaignState.CANCELLED}
         marks, leaps = self._marks.deletion_marks(), self._watch.detect_clock_jumps()
-        steps = self._tries.last_prologues_and_epilogues(
-            one for one in campaigns.values() if one.number not in killed or one.is_winding_up
-        )
+        going = (campaign for n, campaign in campaigns.items() if n not in killed or campaign.is_winding_up)
+        steps = self._tries.last_prologues_and_epilogues(going)
         epilogues = {(step.campaign, step.array) for step in steps if step.campaign in killed and step.step == EPILOGUE}
         to_go = {key for key, of_array in marks.items() if any(mark.wiped_for in TO_GO for mark in of_array.values())}
         self._arrays = {
@@ -130,8 +128,8 @@ class NikitaDeletionCycle:
             and (slots[array.cluster] or array.campaign in killed or array.key in to_go)
             and array.key not in epilogues
         }
-        going = {(step.campaign, step.array) for step in steps if step.campaign not in killed}
-        parts = campaign_tasks_in_snapshots(self._arrays.values(), answers, campaigns, marks, leaps, going)
+        kept_steps = {(step.campaign, step.array) for step in steps if step.campaign not in killed}
+        parts = campaign_tasks_in_snapshots(self._arrays.values(), answers, campaigns, marks, leaps, kept_steps)
         flood_rates = {name: self._policy.campaigns.get(name, USUAL).flood_rate for name in slots}
         limits = self._policy.nikita
         return NikitaSituation(

@@ -18,11 +18,7 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program import jobs_of_removed_accounts
 
-REFUSED = 2
-LATER = (
-    fixed_paths.NO_OWNER,
-    fixed_paths.NO_LEDGER,
-)  # a release or deletion with these exit statuses is tried again later
+LATER = (fixed_paths.NO_OWNER, fixed_paths.NO_LEDGER)  # exit statuses after which the command is repeated later
 
 
 class RootCampaignRefusal(errors.GridbridgeError):
@@ -42,7 +38,7 @@ class TemporaryArrayRefusal(errors.GridbridgeError):
 
 
 ERRORS: dict[int, type[errors.GridbridgeError]] = {
-    REFUSED: RootCampaignRefusal,
+    2: RootCampaignRefusal,
     fixed_paths.HAS_ENDED: EndedCampaignRefusal,
     fixed_paths.REFUSED_THERE: PermanentArrayRefusal,
     fixed_paths.SUBMITTED_BEFORE: errors.ArrayTasksAlreadyInLedger,
@@ -67,12 +63,8 @@ def submit_arrays(
         tasks = format_attempt_ranges(tuple((attempt.task, attempt.attempt) for attempt in attempts))
         words += [str(array.number), tasks]
     verb = "send-copies" if first.is_of_copies else "send-arrays"
-    lines = (
-        _run_as_user_command(ERRORS, verb, f"c.{first.campaign}", first.cluster, *words)
-        .decode("utf-8", "replace")
-        .splitlines()
-    )
-    return tuple(map(_parse_submission_result, lines))
+    answer = _run_as_user_command(ERRORS, verb, f"c.{first.campaign}", first.cluster, *words)
+    return tuple(map(_parse_submission_result, answer.decode("utf-8", "replace").splitlines()))
 
 
 def _parse_submission_result(line: str) -> ArraySubmissionResult:
@@ -91,9 +83,7 @@ def release_array(array: CampaignArray) -> None:
 
 def delete_array(array: CampaignArray, *indices: str) -> int:
     """Delete an array, or only some of its array indices; return the job id in root's ledger, 0 if never submitted."""
-    answer = _run_array_command("delete-array", array, *indices).split()
-    if array.job_id and not answer:
-        raise errors.RootLedgerUnreadable(f"root's ledger lacks array {array.number}")
+    answer = _run_deletion("delete-array", array, *indices)
     return int(answer[0]) if answer else 0
 
 
@@ -112,13 +102,7 @@ def delete_array_tasks(array: CampaignArray, indices: tuple[range, ...]) -> None
 
 def delete_waiting_array_tasks(array: CampaignArray, indices: tuple[range, ...]) -> tuple[range, ...]:
     """Delete the tasks that have not started, and return the array indices of started tasks; repeatable."""
-    answer = (
-        _run_array_command("delete-waiting", array, format_array_index_ranges(indices))
-        .decode("ascii", "replace")
-        .split()
-    )
-    if array.job_id and not answer:
-        raise errors.RootLedgerUnreadable(f"root's ledger lacks array {array.number}")
+    answer = _run_deletion("delete-waiting", array, format_array_index_ranges(indices))
     return parse_array_index_ranges(answer[1]) if answer[1:] else ()
 
 
@@ -149,6 +133,14 @@ def close_campaign_in_root_ledger(campaign: int) -> None:
 def reopen_campaign_in_root_ledger(campaign: int, request: str) -> None:
     """Have root reopen an ended campaign; raise RootCampaignRefusal if the owner did not ask to reopen the campaign."""
     _run_as_user_command(ERRORS, "take-up", f"c.{campaign}", request)
+
+
+def _run_deletion(verb: str, array: CampaignArray, *indices: str) -> list[str]:
+    """Run a deletion and return the printed words; raise RootLedgerUnreadable if root's ledger lacks the array."""
+    answer = _run_array_command(verb, array, *indices).decode("ascii", "replace").split()
+    if array.job_id and not answer:
+        raise errors.RootLedgerUnreadable(f"root's ledger lacks array {array.number}")
+    return answer
 
 
 def _run_array_command(verb: str, array: CampaignArray, *tasks: str) -> bytes:

@@ -145,12 +145,8 @@ class CampaignArraySubmitter:
         """Split tasks into arrays, record the arrays, and submit all arrays by one call."""
         most, now = min(self._most, send.array_tasks or self._most), self._clock.now()
         parts = _split_send_into_arrays(send, most)
-        self.submit_new_arrays(
-            [
-                self._campaigns.create_array(part.campaign, part.cluster, part.tasks, now, part.kept_off)
-                for part in parts
-            ]
-        )
+        create = self._campaigns.create_array
+        self.submit_new_arrays([create(one.campaign, one.cluster, one.tasks, now, one.kept_off) for one in parts])
 
     def submit_new_arrays(self, arrays: Iterable[CampaignArray | None]) -> None:
         """Submit new arrays; entries that are None are skipped."""

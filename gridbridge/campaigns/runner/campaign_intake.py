@@ -10,7 +10,7 @@ from gridbridge.campaigns.nikita.nikita_queries import HostClockJumpDetector
 from gridbridge.campaigns.runner.added_tasks_intake import ANOTHER, AddedTasksIntake
 from gridbridge.campaigns.runner.campaign_notifications import SubscriptionRequestHandler
 from gridbridge.campaigns.runner.owner_requests import Begin, CampaignOwnerRequestHandler, Do, execute_owner_request
-from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
+from gridbridge.campaigns.store import campaign_files_of_owners, campaign_inbox, published_campaign_files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import AddedTaskRows, CampaignRows
 from gridbridge.campaigns.store.campaign_file_verification import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_files_of_owners import NewCampaignOrAddedTasksFile
@@ -93,7 +93,7 @@ class CampaignAndRequestIntake:
 
     def process_inbox_files(self) -> int:
         """Accept new campaign files and answer owners' requests; return how many were accepted or answered."""
-        listed = campaign_files_of_owners.list_campaign_inbox_files(self._folder)
+        listed = campaign_inbox.list_inbox_files_of_all_users(self._folder)
         self._quota.tell_left_out(_log)
         intake_count = 0
         for token, new_file in campaign_files_of_owners.take_new_campaign_files(listed, self._folder):
@@ -119,10 +119,9 @@ class CampaignAndRequestIntake:
             campaign_files_of_owners.remove_refused_inbox_file(token, self._folder)
 
     def list_unprocessed_files(self) -> list[str]:
-        """Return the names of the inbox files that `take` would process."""
-        return campaign_files_of_owners.list_unprocessed_inbox_files(
-            campaign_files_of_owners.list_campaign_inbox_files(self._folder), self._folder
-        )
+        """Return the names of the inbox files that `process_inbox_files` would process."""
+        listed = campaign_inbox.list_inbox_files_of_all_users(self._folder)
+        return campaign_files_of_owners.list_unprocessed_inbox_files(listed, self._folder)
 
     def restore_lost_campaigns(self) -> None:
         """Create campaigns that a restored state file lacks as paused campaigns; pause campaigns that lack tasks."""
@@ -180,9 +179,8 @@ class CampaignAndRequestIntake:
         now = self._clock.now()
         answers = campaign_files_of_owners.published_answer_path("", self._published)
         published_files.remove_old_published_files(answers, now - ANSWERS_KEPT, MOST_ANSWERS)
-        before = (
-            now - KEPT - sum_clock_jumps(self._watch.detect_clock_jumps())
-        )  # jumps of this host's clock make the limits longer
+        jumps = self._watch.detect_clock_jumps()
+        before = now - KEPT - sum_clock_jumps(jumps)  # jumps of this host's clock make the limits longer
         self._watch.save_clock_readings()
         for number in self._campaigns.campaigns_ended_before(before):
             campaign_files_of_owners.remove_campaign_files(number, self._folder)
@@ -195,22 +193,19 @@ class CampaignAndRequestIntake:
 
     def _accept_campaign_file(self, token: str, new_file: NewCampaignOrAddedTasksFile | str) -> bool:
         """Store a new campaign, publish the answer, then rename the file; a kill may repeat each step."""
-        if isinstance(new_file, NewCampaignOrAddedTasksFile) and not new_file.owner:
-            raise GridbridgeError(f"uid {new_file.uid} has no account")
-        if isinstance(new_file, NewCampaignOrAddedTasksFile) and new_file.adds_to is not None:
-            return self._accept_added_tasks_file(new_file)
         existing = self._campaigns.campaign_of_token(token)
-        campaign = existing or (
-            new_file
-            if isinstance(new_file, str)
-            else self._file_limit_violation(new_file) or self._campaign_or_refusal(new_file)
-        )
-        if existing and (
-            isinstance(new_file, str) or (existing.uid, existing.digest) != (new_file.uid, new_file.digest)
-        ):
+        if isinstance(new_file, str):
+            self._refuse_campaign_file(token, ANOTHER if existing else new_file, NOBODY)
+            return False
+        if not new_file.owner:
+            raise GridbridgeError(f"uid {new_file.uid} has no account")
+        if new_file.adds_to is not None:
+            return self._accept_added_tasks_file(new_file)
+        campaign = existing or self._file_limit_violation(new_file) or self._campaign_or_refusal(new_file)
+        if existing and (existing.uid, existing.digest) != (new_file.uid, new_file.digest):
             campaign = ANOTHER
         if isinstance(campaign, str):
-            self._refuse_campaign_file(token, campaign, NOBODY if isinstance(new_file, str) else new_file.uid)
+            self._refuse_campaign_file(token, campaign, new_file.uid)
             return False
         if not existing:
             campaign = replace(campaign, number=self._unused_campaign_number())

@@ -73,9 +73,8 @@ class SubscriptionRequestHandler:
     def _add_subscription(self, subscription: NotificationSubscription) -> CampaignOwnerRequestReply:
         if not event_texts_and_notifications.is_notify_channel_configured(subscription.way, self._policy):
             return CampaignOwnerRequestReply.NO_WAY
-        existing = {
-            (earlier.way, earlier.identity) for earlier in self._subscriptions.subscriptions_of_user(subscription.uid)
-        }
+        subscriptions = self._subscriptions.subscriptions_of_user(subscription.uid)
+        existing = {(earlier.way, earlier.identity) for earlier in subscriptions}
         if len(existing) >= MOST and (subscription.way, subscription.identity) not in existing:
             return CampaignOwnerRequestReply.TOO_MANY
         before = self._subscriptions.store_subscription(subscription)

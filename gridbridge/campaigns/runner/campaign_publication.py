@@ -71,9 +71,8 @@ class CampaignPublisher:
             for campaign in self._campaigns.campaigns_with_outlines(self._outlines)
             if campaign.state is not CampaignState.PURGED
         )
-        whole = publications.ShownCampaigns(
-            at=self._clock.now(), campaigns=shown, errors=self._forecasts.summarize_errors_of_forecasts()
-        )
+        errors = self._forecasts.summarize_errors_of_forecasts()
+        whole = publications.ShownCampaigns(at=self._clock.now(), campaigns=shown, errors=errors)
         published_campaign_files.publish_campaign_value_by_class(whole, self._folder)
 
     def publish_send_explanations(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:

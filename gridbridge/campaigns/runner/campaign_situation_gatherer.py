@@ -113,11 +113,9 @@ class CampaignSituationGatherer:
         self.answers = answers = self._asking.fetch_snapshots(used, arrays, limit_s)
         self.others = self._asking.recent_snapshots(unused, limit_s)
         numbers = [campaign.number for campaign in campaigns]
-        rivals, steps, marks = (
-            self._copies.competing_attempts(numbers),
-            self._tries.last_prologues_and_epilogues(campaigns),
-            self._marks.deletion_marks(),
-        )
+        tests = [campaign.number for campaign in campaigns if campaign.jdl.type is CampaignType.TEST]
+        rivals, marks = self._copies.competing_attempts(numbers), self._marks.deletion_marks()
+        steps = self._tries.last_prologues_and_epilogues(campaigns)
         released = [
             array for array in arrays if array.state is ArraySubmissionState.RELEASED and array.cluster in answers
         ]
@@ -132,13 +130,9 @@ class CampaignSituationGatherer:
             arrays=arrays,
             room={},
             max_tasks=self._policy.runner.max_tasks,
-            tried={
-                one.number: self._tries.clusters_of_campaign(one.number)
-                for one in campaigns
-                if one.jdl.type is CampaignType.TEST
-            },
+            tried={number: self._tries.clusters_of_campaign(number) for number in tests},
             ratios=self._predictions.read_job_ratios(numbers),
-            wiped=_pairs_with_deleted_waiting_tasks(arrays, marks),
+            wiped=_find_deleted_waiting_tasks(arrays, marks),
             asked=frozenset(used & self._policy.clusters.keys()),
             silent={cluster: one_line_error_message(error) for cluster, error in self._asking.troubles.items()},
             back_at=self._events.recovery_times_of_clusters(),
@@ -272,10 +266,8 @@ class CampaignSituationGatherer:
         return indices
 
     def _accounting_delays_by_cluster(self, clusters: Set[str]) -> dict[str, float]:
-        limits, usual_s = (
-            self._limits.limits_of_clusters(clusters),
-            15.0,
-        )  # Grid Engine's usual time to write an accounting record
+        limits = self._limits.limits_of_clusters(clusters)
+        usual_s = 15.0  # Grid Engine's usual time to write an accounting record
         return {name: limits[name].told_within_s if name in limits else usual_s for name in clusters}
 
     def _query_ends_of_missing_tasks(
@@ -304,9 +296,8 @@ class CampaignSituationGatherer:
 
     def _find_unlisted_attempts(self, array: CampaignArray, snapshot: ClusterSnapshot) -> UnlistedArrayAttempts | None:
         listed = queries.task_indices_in_snapshot(array, snapshot)
-        self._missing.record_listed_tasks(
-            array, listed, queries.task_indices_in_snapshot(array, snapshot, only_running=True)
-        )
+        running = queries.task_indices_in_snapshot(array, snapshot, only_running=True)
+        self._missing.record_listed_tasks(array, listed, running)
         if len(listed) == array.size:
             return None
         pending = self._tries.unfinished_indices(array)
@@ -345,7 +336,7 @@ def _clusters_of_campaigns(campaigns: Iterable[Campaign], arrays: Iterable[Campa
     return used | {array.cluster for array in arrays}
 
 
-def _pairs_with_deleted_waiting_tasks(
+def _find_deleted_waiting_tasks(
     arrays: Iterable[CampaignArray], marks: DeletionMarksByArray
 ) -> frozenset[tuple[int, str]]:
     reasons = {key: {mark.wiped_for for mark in marked.values()} for key, marked in marks.items()}

@@ -64,9 +64,8 @@ class ClusterSnapshotFetcher:
         recent = self._recent_shared_snapshots(sent, limit_s)
         self.has_read = bool(recent)
         self.polled = frozenset(name for name, answer in recent.items() if answer.is_regular)
-        shared_answers = recent | self._query_and_share_snapshots(
-            {name: sent[name] for name in names if name not in recent}
-        )
+        queried = self._query_and_share_snapshots({name: sent[name] for name in names if name not in recent})
+        shared_answers = recent | queried
         self.troubles = {name: why for name in shared_answers if (why := shared_answers[name].trouble)}
         for name, why in self.troubles.items():
             _log.warning("event=no_answer cluster=%s why=%r", name, why)

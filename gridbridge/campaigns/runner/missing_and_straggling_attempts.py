@@ -77,9 +77,8 @@ class MissingAttemptTracker:
         of = array.key
         _set_or_delete_key(self._ran, of, (self._ran.get(of, frozenset()) - listed) | running)
         if since_s := self._since_s.get(of):
-            _set_or_delete_key(
-                self._since_s, of, {position: at for position, at in since_s.items() if position[2] not in listed}
-            )
+            since_s = {position: at for position, at in since_s.items() if position[2] not in listed}
+            _set_or_delete_key(self._since_s, of, since_s)
         for position in self._of.get(of, ()):
             if position[2] in listed:
                 self._record_missing_or_found_task(position, is_missing=False)
@@ -121,10 +120,8 @@ class MissingAttemptTracker:
         """Remove the ended attempts from the missing attempts, and add newly missing attempts."""
         over = {_position_of_attempt(attempt) for attempt in ended}
         for of in {position[:2] for position in over}:
-            since_s = self._since_s.get(of, {})
-            _set_or_delete_key(
-                self._since_s, of, {position: at for position, at in since_s.items() if position not in over}
-            )
+            since_s = {position: at for position, at in self._since_s.get(of, {}).items() if position not in over}
+            _set_or_delete_key(self._since_s, of, since_s)
             _set_or_delete_key(self._ran, of, self._ran.get(of, frozenset()) - {position[2] for position in over})
         for position in map(_position_of_attempt, missing):
             if position not in over and position not in self._known:

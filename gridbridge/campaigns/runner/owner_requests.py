@@ -56,7 +56,6 @@ AGAIN_S = 10.0  # time for retries in a cycle: a million tasks take minutes
 
 _log = logging.getLogger(__name__)
 
-Act = Callable[[CampaignOwnerRequest, int], CampaignOwnerRequestReply]  # executes a request for one campaign or event
 Begin = Callable[[Iterable[int]], None]  # is called with the campaigns whose tasks will change
 # executes a request for all campaigns or events that the request names, and returns the answer
 Do = Callable[[CampaignOwnerRequest], Mapping[int, CampaignOwnerRequestReply] | Mapping[str, object]]

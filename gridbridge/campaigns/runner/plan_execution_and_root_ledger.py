@@ -138,9 +138,8 @@ class CampaignPlanExecutor:
         self._turns = turns = OwnerCallTimeBudget(campaigns, clock, failures)
         self._noting = noting = TaskAndCampaignEndRecorder(database, observations, clock)
         self._answers = answers = ArraySubmissionResultRecorder(database, acts, clock, failures, noting, troubles)
-        self._submissions = CampaignArraySubmitter(
-            campaigns, acts, clock, answers.record_submission_result, most, turns
-        )
+        record = answers.record_submission_result
+        self._submissions = CampaignArraySubmitter(campaigns, acts, clock, record, most, turns)
         self._ends = RootLedgerCampaignCloser(campaigns, acts)
         self._marks = TaskDeletionMarkRows(database)
 

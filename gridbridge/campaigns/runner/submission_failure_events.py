@@ -170,18 +170,14 @@ class ArraySubmissionResultRecorder:
             if not array.is_of_copies:
                 self._troubles.record_array_failure(array, CampaignEventCode.RUNNER_SUBMIT_ERROR, error)
             none = self._noting.plan_end_of_unfinished_attempts(array, campaign_model.TaskAttemptOutcome.SETUP_ERROR)
-            again, book = (
-                self._plan_retries_of_refused_tasks(array, none.ended),
-                OpenCampaignEventsInCycle(self._events.open_events()),
-            )
+            again, book = self._plan_retries(array, none.ended), OpenCampaignEventsInCycle(self._events.open_events())
             retried = {(retry.campaign, retry.task) for retry in again}
             ended = [(attempt, array.cluster) for attempt in none.ended]
             record_failed_task_events(book, ended, retried, self._clock.now())
-            self._noting.record_planned_ends(
-                replace(none, again=again, changes=EventsChangedInCycle(events=book.changed_events))
-            )
+            changes = EventsChangedInCycle(events=book.changed_events)
+            self._noting.record_planned_ends(replace(none, again=again, changes=changes))
 
-    def _plan_retries_of_refused_tasks(
+    def _plan_retries(
         self, array: campaign_model.CampaignArray, ended: tuple[campaign_model.TaskAttempt, ...]
     ) -> tuple[TaskRetry, ...]:
         tried = [campaign_model.AttemptOutcomeAtCluster.of(attempt, array.cluster) for attempt in ended]
@@ -211,9 +207,8 @@ class ArraySubmissionResultRecorder:
             campaign = self._campaigns.find_campaign(array.campaign)
             has_ended = campaign is not None and campaign.state is campaign_model.CampaignState.TERMINATED
             if not has_ended:
-                self._campaigns.set_campaign_state(
-                    array.campaign, campaign_model.CampaignState.CANCELLED, self._clock.now()
-                )
+                cancelled = campaign_model.CampaignState.CANCELLED
+                self._campaigns.set_campaign_state(array.campaign, cancelled, self._clock.now())
             self._noting.close_array(array, campaign_model.TaskAttemptOutcome.CANCELLED)
             if not has_ended:
                 self._campaigns.drop_unsent_tasks(array.campaign)

@@ -120,9 +120,8 @@ class CampaignRows:
         """Move unsent tasks, of which `kept_off` avoid some clusters, into a new array; None without an unsent task."""
         unrestricted = TaskCountByExclusions(tasks=tasks - sum(kind.tasks for kind in kept_off))
         with self.database.transaction():
-            entries = sorted(
-                entry for kind in (unrestricted, *kept_off) for entry in self._take_unsent_tasks(campaign, kind)
-            )
+            taken = (self._take_unsent_tasks(campaign, kind) for kind in (unrestricted, *kept_off))
+            entries = sorted(entry for of_kind in taken for entry in of_kind)
             attempts = [(task, attempt) for _, task, attempt in entries]
             return self.insert_array(campaign, cluster, attempts, at) if attempts else None
 

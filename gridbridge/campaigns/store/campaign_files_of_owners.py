@@ -78,11 +78,6 @@ def withdraw_campaign_file(token: str, folder: str = CAMPAIGNS) -> bool:
     return _delete_own_inbox_file(f"{NEW}{token}", folder)
 
 
-def list_campaign_inbox_files(folder: str = CAMPAIGNS) -> list[str]:
-    """List the files in the inbox folders of all users."""
-    return campaign_inbox.list_inbox_files_of_all_users(folder)
-
-
 def take_new_campaign_files(
     listed: Iterable[str], folder: str = CAMPAIGNS
 ) -> Iterator[tuple[str, NewCampaignOrAddedTasksFile | str]]:

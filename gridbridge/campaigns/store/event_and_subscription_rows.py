@@ -241,7 +241,5 @@ class NotificationSubscriptionRows:
 
     def _find_same_subscription(self, subscription: NotificationSubscription) -> NotificationSubscription | None:
         same = (subscription.way, subscription.identity)
-        return next(
-            (other for other in self.subscriptions_of_user(subscription.uid) if (other.way, other.identity) == same),
-            None,
-        )
+        own = self.subscriptions_of_user(subscription.uid)
+        return next((other for other in own if (other.way, other.identity) == same), None)

@@ -63,10 +63,8 @@ def read_published_task_file(campaign: int, part: int, folder: str = PUBLISHED) 
     """Return the submitted tasks in one published file of a campaign, by task number."""
     path = f"{_campaign_folder(campaign, folder)}/tasks.{part}"
     try:
-        lines = safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0].decode().splitlines()
+        lines = _read_or_empty(path).decode().splitlines()
         return {task.number: task for task in map(_parse_task_line, lines)}
-    except FileNotFoundError:
-        return {}
     except (ValueError, IndexError, KeyError) as error:
         raise StateError(f"{path}: not what this version of gridbridge publishes") from error
 
@@ -89,10 +87,7 @@ def append_published_task_end_counts(
 
 def read_published_task_end_counts(campaign: int, folder: str = PUBLISHED) -> tuple[CampaignTaskEndCounts, ...]:
     """Return the published counts of a campaign's ended tasks, in the order of recording."""
-    try:
-        data, _ = safe_files.read_file_only_owner_writes(f"{_campaign_folder(campaign, folder)}/{ENDS}", MAX_BYTES)
-    except FileNotFoundError:
-        return ()
+    data = _read_or_empty(f"{_campaign_folder(campaign, folder)}/{ENDS}")
     return tuple(_parse_end_counts(data.decode("ascii", "replace").splitlines()))
 
 
@@ -105,11 +100,7 @@ def mark_campaigns_being_published(campaigns: Iterable[int], folder: str = PUBLI
 
 def campaigns_half_published(folder: str = PUBLISHED) -> frozenset[int]:
     """Return the campaigns for which a kill interrupted the publication of tasks."""
-    try:
-        data, _ = safe_files.read_file_only_owner_writes(f"{folder}/{TOUCHING}", MAX_BYTES)
-    except FileNotFoundError:
-        return frozenset()
-    return frozenset(map(int, data.split()))
+    return frozenset(map(int, _read_or_empty(f"{folder}/{TOUCHING}").split()))
 
 
 def campaigns_with_published_tasks(folder: str = PUBLISHED) -> frozenset[int]:
@@ -129,6 +120,13 @@ def clear_campaigns_being_published(folder: str = PUBLISHED) -> None:
 def remove_published_campaign_tasks(campaign: int, folder: str = PUBLISHED) -> None:
     """Remove a campaign's published tasks."""
     shutil.rmtree(_campaign_folder(campaign, folder), ignore_errors=True)
+
+
+def _read_or_empty(path: str) -> bytes:
+    try:
+        return safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0]
+    except FileNotFoundError:
+        return b""
 
 
 def _campaign_folder(campaign: int, folder: str) -> str:

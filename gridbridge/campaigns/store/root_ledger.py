@@ -17,7 +17,10 @@ from gridbridge.model.fixed_paths import LEDGER, LEDGER_CUT
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from types import TracebackType
 
+    # array number, cluster, job id, whether the array may be submitted twice, array indices
+    Earlier = tuple[int, str, str, bool, list[int]]
     # first and last task number, number of earlier tasks in the array, array number
     Run = tuple[int, int, int, int]
 
@@ -49,14 +52,13 @@ class SubmittedTaskIndex:
     def has_any_attempt(self, tasks: str) -> bool:
         """Return whether an array of the index contains any attempt of a task list."""
         return any(
-            True
+            any(self._runs_overlapping_tasks(attempt, first, last))
             for attempt, (first, last, *_) in _parse_task_runs(0, tasks)
-            for _ in self._runs_overlapping_tasks(attempt, first, last)
         )
 
     def has_task(self, task: int) -> bool:
         """Return whether an array of the index contains the task."""
-        return any(True for attempt in self._runs for _ in self._runs_overlapping_tasks(attempt, task, task))
+        return any(any(self._runs_overlapping_tasks(attempt, task, task)) for attempt in self._runs)
 
     def array_indices_of_tasks(self, tasks: str) -> dict[int, list[int]]:
         """Return the array indices of all attempts of the listed tasks, by array number."""
@@ -86,13 +88,6 @@ def _parse_task_runs(array: int, tasks: str) -> "Iterator[tuple[int, Run]]":
         yield int(attempt), (first, last, before, array)
         before += last - first + 1
 
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import TracebackType
-
-    # array number, cluster, job id, whether the array may be submitted twice, array indices
-    Earlier = tuple[int, str, str, bool, list[int]]
 
 FILE, PART, ARRAY, JOB, AGAIN = "file", "part", "array", "job", "again"
 END, TAKEN_UP = "end", "taken-up"
@@ -268,17 +263,11 @@ class RootLedgerOfSubmittedTasks:
     def arrays_with_same_tasks(self, array: int, tasks: str) -> "list[Earlier]":
         """Return all arrays except `array` that contain any attempt of the listed tasks."""
         parse_attempt_ranges(tasks)  # raises ParseError for an invalid task list
-        indices_by_array = self._sent_tasks.array_indices_of_tasks(tasks)
-        indices_by_array.pop(array, None)
+        repeated = self.may_be_submitted_twice
         return [
-            (
-                number,
-                self._arrays[str(number)][2],
-                self.job_id_of_array(number),
-                self.may_be_submitted_twice(number),
-                indices,
-            )
-            for number, indices in indices_by_array.items()
+            (number, self._arrays[str(number)][2], self.job_id_of_array(number), repeated(number), indices)
+            for number, indices in self._sent_tasks.array_indices_of_tasks(tasks).items()
+            if number != array
         ]
 
     def _require_allowed_copies(self, tasks: list[int]) -> None:

@@ -162,9 +162,8 @@ class TaskAttemptRows:
         self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome], after: int, most: int
     ) -> tuple[TaskAttempt, ...]:
         """Return the failed last attempts of up to `most` tasks of an event above `after`; the tasks may wait again."""
-        return self._database.read(
-            TaskAttempt, _FAILED, **_parameters_of_event(event, outcomes), after=after, most=most
-        )
+        of = _parameters_of_event(event, outcomes)
+        return self._database.read(TaskAttempt, _FAILED, **of, after=after, most=most)
 
     def mark_failed_attempts_past(self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome]) -> None:
         """Mark an event's failed attempts as past, except of waiting tasks, so that no event counts them again."""

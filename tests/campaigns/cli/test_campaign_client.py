@@ -10,12 +10,12 @@ import pytest
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.campaigns.store.campaign_files_of_owners import (
-    list_campaign_inbox_files,
     list_unprocessed_inbox_files,
     publish_answer_to_sender,
     take_new_campaign_files,
     take_owner_requests,
 )
+from gridbridge.campaigns.store.campaign_inbox import list_inbox_files_of_all_users
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
@@ -53,7 +53,7 @@ class Killed(Thread):
             publish_answer_to_sender(self._tokens[0], self._told, self._published)
 
     def _take(self) -> bool:
-        listed = list_campaign_inbox_files(self._folder)
+        listed = list_inbox_files_of_all_users(self._folder)
         self._tokens += [token for token, _ in take_new_campaign_files(listed, self._folder)]
         self._tokens += [one.token for one in take_owner_requests(listed, self._folder)]
         return bool(self._tokens)
@@ -68,7 +68,7 @@ def pause(places: tuple[str, str]) -> dict[int, CampaignOwnerRequestReply]:
 
 
 def unprocessed_files(folder: str) -> list[Any]:
-    return list_unprocessed_inbox_files(list_campaign_inbox_files(folder), folder)
+    return list_unprocessed_inbox_files(list_inbox_files_of_all_users(folder), folder)
 
 
 DO = pytest.mark.parametrize("do", [bring, pause])

@@ -33,7 +33,7 @@ def write_file_of_user(uid: int, path: Path, data: bytes) -> None:
 
 
 def take_new_files(folder: Path) -> list[tuple[str, NewCampaignOrAddedTasksFile | str]]:
-    listed = files.list_campaign_inbox_files(str(folder))
+    listed = campaign_inbox.list_inbox_files_of_all_users(str(folder))
     return [*files.take_new_campaign_files(listed, str(folder))]
 
 
@@ -85,7 +85,7 @@ def test_foreign_folders_in_the_inbox_are_ignored(tmp_path: Path) -> None:
         (tmp_path / name / "inside").mkdir(parents=True)
     brought = files.write_campaign_file_to_inbox(b"{}\n", str(tmp_path))
 
-    listed = files.list_campaign_inbox_files(str(tmp_path))
+    listed = campaign_inbox.list_inbox_files_of_all_users(str(tmp_path))
     assert [token for token, _ in files.take_new_campaign_files(listed, str(tmp_path))] == [brought]
     assert list(files.take_owner_requests(listed, str(tmp_path))) == []
     assert files.is_campaign_number_taken(7, str(tmp_path))
@@ -119,7 +119,10 @@ def test_large_files_of_one_user_do_not_delay_another_users_file(tmp_path: Path,
     write_file_of_user(2, second / f"{kind}.{last}", b"{}\n")
 
     taken = campaign_inbox.take_new_inbox_files(
-        files.list_campaign_inbox_files(str(tmp_path)), f"{kind}.", f"begun/{TAKEN_AS[kind]}.", str(tmp_path)
+        campaign_inbox.list_inbox_files_of_all_users(str(tmp_path)),
+        f"{kind}.",
+        f"begun/{TAKEN_AS[kind]}.",
+        str(tmp_path),
     )
 
     assert sorted(taken) == [f"{0:032x}", f"{1:032x}", small, last]
@@ -139,11 +142,11 @@ def test_an_invalid_campaign_file_is_reported(tmp_path: Path, data: bytes) -> No
 def test_files_with_foreign_names_are_ignored(tmp_path: Path, kind: str, token: str) -> None:
     own = Path(campaign_inbox.make_own_inbox_folder(str(tmp_path)))
     (own / f"{kind}{token}").write_bytes(b'{"verb": "cancel", "campaigns": [1]}\na\n')
-    listed = files.list_campaign_inbox_files(str(tmp_path))
+    listed = campaign_inbox.list_inbox_files_of_all_users(str(tmp_path))
 
     assert list(files.take_new_campaign_files(listed, str(tmp_path))) == []
     assert list(files.take_owner_requests(listed, str(tmp_path))) == []
-    assert files.list_campaign_inbox_files(str(tmp_path)) == listed
+    assert campaign_inbox.list_inbox_files_of_all_users(str(tmp_path)) == listed
 
 
 @pytest.mark.parametrize("data", [b"[" * 100_000, b"[]\na", b"\xff\n"])
@@ -158,7 +161,7 @@ SAID = {"new": b"{}\na\n", "ask": b'{"verb": "cancel", "campaigns": [1]}'}
 
 
 def uids_of_taken_files(kind: str, folder: Path) -> list[int]:
-    listed = files.list_campaign_inbox_files(str(folder))
+    listed = campaign_inbox.list_inbox_files_of_all_users(str(folder))
     new = [found for _, found in files.take_new_campaign_files(listed, str(folder))]
     asked = files.take_owner_requests(listed, str(folder))
     return [one.uid for one in (new if kind == "new" else asked) if not isinstance(one, str)]
@@ -314,7 +317,7 @@ def test_many_invalid_files_and_folders_hide_no_campaign_file(tmp_path: Path, mo
     opened = list[str]()
     really = os.open
     monkeypatch.setattr(os, "open", lambda path, *more: opened.append(path) or really(path, *more))
-    listed = files.list_campaign_inbox_files(str(tmp_path))
+    listed = campaign_inbox.list_inbox_files_of_all_users(str(tmp_path))
 
     assert sorted(path.rpartition("/")[2] for path in opened) == [f"u.{ALICE}", f"u.{BOB}"]
     assert len(listed) == A_FOLDER + 1
@@ -329,7 +332,7 @@ def test_a_huge_inbox_is_listed_in_portions(tmp_path: Path, monkeypatch: pytest.
     taken = list[str]()
 
     for expected in (5, 4, 0):
-        listed = files.list_campaign_inbox_files(str(tmp_path))
+        listed = campaign_inbox.list_inbox_files_of_all_users(str(tmp_path))
         here = [path for path in listed if not path.startswith("begun/")]
         assert len(here) == expected
         taken += [token for token, _ in files.take_new_campaign_files(here, str(tmp_path))]
