@@ -62,6 +62,10 @@ class Grid:
         del campaign
         return self.ledger
 
+    def submissions(self) -> list[str]:
+        """Return the recorded submissions."""
+        return [told for told in self.told if told.startswith("submit")]
+
     def _tell(self, what: str) -> None:
         self.told.append(what)
         if trouble := self.failing.get(what.partition(" ")[0]):

@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -68,6 +68,11 @@ class Site:
         forecasts = CampaignCompletionForecasts(self.campaigns, CampaignStatisticsRows(self.database), clock, 15)
         return CampaignPublisher(self.database, self.campaigns, forecasts, clock, self.folder)
 
+    def publish(self, publisher: CampaignPublisher, campaigns: Iterable[int], *attempts: TaskAttempt) -> None:
+        """Publish attempts of a cycle that may change these campaigns."""
+        publisher.mark_campaigns_before_change(campaigns)
+        publisher.publish_changed_tasks(attempts)
+
     def send(self, tasks: int) -> tuple[CampaignArray, tuple[TaskAttempt, ...]]:
         """Create an array of tasks of campaign 1 at beta."""
         array = self.campaigns.create_array(1, "beta", tasks, NOON)
@@ -93,8 +98,7 @@ def test_the_last_attempt_of_each_task_is_published(site: Site) -> None:
     again = site.ended(second, Outcome.PREEMPTED)
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=1, last=1, attempt=2))
 
-    site.publication.mark_campaigns_before_change([1])
-    site.publication.publish_changed_tasks([failed, again, third])
+    site.publish(site.publication, [1], failed, again, third)
 
     assert site.shown() == {0: "program_error", 1: "waiting", 2: "sent"}
     known = PublishedCampaignTask(number=0, attempt=1, outcome=Outcome.PROGRAM_ERROR, is_waiting=False)
@@ -123,9 +127,7 @@ def test_the_next_cycle_publishes_the_tasks_of_a_killed_cycle(site: Site) -> Non
     site.publication.mark_campaigns_before_change([1])
     site.ended(attempts[0], Outcome.SUCCESS)
 
-    next_one = site.started()
-    next_one.mark_campaigns_before_change([])
-    next_one.publish_changed_tasks([])
+    site.publish(site.started(), [])
 
     assert site.shown() == {0: "success", 1: "sent"}
     assert files.campaigns_half_published(site.folder) == frozenset()
@@ -134,14 +136,11 @@ def test_the_next_cycle_publishes_the_tasks_of_a_killed_cycle(site: Site) -> Non
 
 def test_ends_recorded_by_a_killed_cycle_count_once(site: Site) -> None:
     _, attempts = site.send(3)
-    site.publication.mark_campaigns_before_change([1])
-    site.publication.publish_changed_tasks([site.ended(attempts[0], Outcome.SUCCESS)])
+    site.publish(site.publication, [1], site.ended(attempts[0], Outcome.SUCCESS))
     site.publication.mark_campaigns_before_change([1])
     failed = site.ended(attempts[1], Outcome.PROGRAM_ERROR)
 
-    next_one = site.started()
-    next_one.mark_campaigns_before_change([1])
-    next_one.publish_changed_tasks([failed])
+    site.publish(site.started(), [1], failed)
 
     ends = files.read_published_task_end_counts(1, site.folder)
     assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (2, 1)
@@ -152,15 +151,11 @@ def test_ends_recorded_by_a_killed_cycle_count_once(site: Site) -> None:
 def test_removed_task_files_are_published_again(site: Site, is_restarted: bool) -> None:
     _, attempts = site.send(2)
     last = site.ended(attempts[0], Outcome.SUCCESS)
-    site.publication.mark_campaigns_before_change([1])
-    site.publication.publish_changed_tasks([last])
-    site.publication.mark_campaigns_before_change([])
-    site.publication.publish_changed_tasks([])
+    site.publish(site.publication, [1], last)
+    site.publish(site.publication, [])
     shutil.rmtree(Path(site.folder, "campaigns"))
 
-    next_one = site.started() if is_restarted else site.publication
-    next_one.mark_campaigns_before_change([])
-    next_one.publish_changed_tasks([])
+    site.publish(site.started() if is_restarted else site.publication, [])
 
     assert site.shown() == {0: "success", 1: "sent"}
 
@@ -171,8 +166,7 @@ def test_a_campaign_marked_twice_counts_as_not_killed(site: Site) -> None:
     before = Path(site.folder, "campaigns/1/tasks.0").stat().st_ino
 
     site.publication.mark_campaigns_before_change([1])
-    site.publication.mark_campaigns_before_change([1])
-    site.publication.publish_changed_tasks([site.ended(attempts[1099], Outcome.SUCCESS)])
+    site.publish(site.publication, [1], site.ended(attempts[1099], Outcome.SUCCESS))
 
     assert site.shown(1)[1099] == "success"
     assert Path(site.folder, "campaigns/1/tasks.0").stat().st_ino == before
@@ -189,9 +183,7 @@ def test_retried_tasks_are_published_as_waiting_after_a_kill(site: Site) -> None
         site.database, Clock(), site.folder, begin=site.publication.mark_campaigns_before_change
     ).execute_request(asked)
 
-    next_one = site.started()
-    next_one.mark_campaigns_before_change([])
-    next_one.publish_changed_tasks([])
+    site.publish(site.started(), [])
 
     assert site.shown() == {0: "waiting", 1: "waiting"}
 
@@ -346,9 +338,7 @@ def test_a_task_cancelled_by_its_owner_does_not_count_as_failed(
     site.publication.publish_changed_tasks([site.ended(attempt, outcome)])
     site.started().mark_campaigns_before_change([1])  # and is killed
     site.started().mark_campaigns_before_change([1])
-    recovered = site.started()
-    recovered.mark_campaigns_before_change([1])
-    recovered.publish_changed_tasks([])
+    site.publish(site.started(), [1])
 
     (end,) = files.read_published_task_end_counts(1, site.folder)
     assert (end.tasks, end.failed, end.cancelled) == (1, failed, cancelled)

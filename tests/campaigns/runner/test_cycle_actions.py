@@ -85,14 +85,6 @@ def test_one_call_submits_several_arrays_and_the_next_cycle_the_remaining(site: 
     assert [one.state for one in site.campaigns.open_arrays()] == [ArraySubmissionState.RELEASED] * 2
 
 
-def test_arrays_are_limited_to_the_clusters_array_size(site: Site) -> None:
-    site.grid.takes = 9
-    site.do(send("beta", 3, array_tasks=2))
-
-    assert [one.size for one in site.campaigns.open_arrays()] == [2, 1]
-    assert [told for told in site.grid.told if told[:6] == "submit"] == ["submit 1 beta 0:1,1:1", "submit 2 beta 2:1"]
-
-
 @pytest.mark.parametrize(
     ("step", "state", "rest"),
     [
@@ -186,8 +178,7 @@ def test_a_refused_task_returns_to_a_cluster_only_if_the_plan_says_so(site: Site
     site.do(send("beta", 3))
     site.do(send("beta", 3, kept_off=OFF_BETA))
 
-    submitted = [told for told in site.grid.told if told.startswith("submit")]
-    assert submitted[1:] == ["submit 2 beta 2:1", "submit 3 beta 0:2,1:2"]
+    assert site.grid.submissions()[1:] == ["submit 2 beta 2:1", "submit 3 beta 0:2,1:2"]
 
 
 def test_the_planned_number_of_tasks_of_each_exclusion_is_submitted(site: Site) -> None:
@@ -200,7 +191,7 @@ def test_the_planned_number_of_tasks_of_each_exclusion_is_submitted(site: Site) 
     site.do(send("gamma", 6, kept_off=kinds, array_tasks=4))
     site.do(send("beta", 9))
 
-    assert [told for told in site.grid.told if told[:6] == "submit"] == [
+    assert site.grid.submissions() == [
         "submit 1 gamma 10:2,11:2,12:2,13:2",
         "submit 2 gamma 0:2,14:2",
         "submit 3 beta 1:2,2:2,3:2,4:2,5:2,6:2,7:2,8:2,9:2",
@@ -220,10 +211,11 @@ def test_exit_status_66_retries_a_task_first_and_67_last(site: Site) -> None:
     again = (TaskRetry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended)
     site.do(Plan(ended=ended, again=tuple(again), over=(only_open_array(site.campaigns),)))
 
+    found = site.campaigns.find_campaign(1)
+    assert (found.ended, found.failed) == (0, 0)
     site.do(send("beta", 3, array_tasks=1))
 
-    submitted = [told for told in site.grid.told if told.startswith("submit")]
-    assert submitted[1:] == ["submit 2 beta 1:2", "submit 3 beta 2:1", "submit 4 beta 0:2"]
+    assert site.grid.submissions()[1:] == ["submit 2 beta 1:2", "submit 3 beta 2:1", "submit 4 beta 0:2"]
 
 
 def test_tasks_fail_after_three_refusals_beyond_one_for_each_cluster(site: Site) -> None:
@@ -458,23 +450,6 @@ def reasons_of_open_events(campaigns: CampaignRows) -> set[str]:
 )
 def test_an_error_message_becomes_one_short_printable_line(said: str, why: str) -> None:
     assert one_line_error_message(PermanentArrayRefusal(said)) == why
-
-
-def test_a_retried_task_waits_with_its_next_attempt_number(site: Site) -> None:
-    site.do(SEND)
-    first, second = (
-        TaskAttempt(campaign=1, task=n, attempt=1, array=1, place=n + 1, outcome=outcome)
-        for n, outcome in enumerate((TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.RESUBMIT))
-    )
-
-    again = TaskRetry(campaign=1, task=1, attempt=1, outcome=TaskAttemptOutcome.RESUBMIT)
-    site.do(Plan(ended=(first, second), again=(again,), over=(only_open_array(site.campaigns),)))
-    site.do(SEND)
-
-    found = site.campaigns.find_campaign(1)
-    assert (found.ended, found.failed) == (1, 0)
-    sent = site.campaigns.unfinished_attempts(only_open_array(site.campaigns))
-    assert [(one.task, one.attempt) for one in sent] == [(1, 2), (2, 1)]
 
 
 def test_task_ends_recorded_before_a_kill_count_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,11 +18,11 @@ from gridbridge.model.campaigns import campaign_cycle_plan
 from gridbridge.model.campaigns.campaign import AdditionalCampaignTasks, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_configuration_sections import JobRatioRule
 from gridbridge.model.campaigns.campaign_end_forecast import HalfwayForecast
-from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownForecastErrors
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 from tests.builders.campaigns import NOON, made_campaign, made_situation, site_fixture
+from tests.campaigns.cli.published_builder import make_shown_campaign
 
 BETA = (1, "beta")
 TERMS = campaign_cycle_plan.JobRatioInputs(
@@ -78,20 +78,7 @@ class Site:
 
     def shown(self, state: CampaignState = CampaignState.IN_TREATMENT) -> ShownCampaign:
         """Return the published campaign."""
-        return self.forecasts.add_forecast_to_campaign(
-            ShownCampaign(
-                number=1,
-                name="n",
-                owner="alice",
-                submitted_at=NOON,
-                type=CampaignType.DEFAULT,
-                state=state,
-                clusters=("beta",),
-                tasks=100,
-                ended=0,
-                failed=0,
-            )
-        )
+        return self.forecasts.add_forecast_to_campaign(make_shown_campaign(number=1, state=state, clusters=("beta",)))
 
 
 _site = site_fixture(Site)

@@ -148,19 +148,27 @@ def test_a_cell_without_local_jobs_or_best_effort_tasks_is_not_queried(
     assert site.beta.asked == 0
 
 
-def test_no_task_is_preempted_if_enough_resources_are_free(site: Site) -> None:
-    site.beta.crowded = [replace(CROWDED, places=(replace(PLACE, free={"mem": 2}),))]
-
-    assert cycle(site.nikita).ways == ()
-    assert site.beta.asked == 1
-    assert site.beta.deleted == []
-
-
-def test_no_task_is_preempted_for_a_job_that_cannot_start_on_its_host(site: Site) -> None:
-    site.beta.could_start = frozenset()
+@pytest.mark.parametrize(
+    ("cell", "could_start"),
+    [
+        (replace(CROWDED, places=(replace(PLACE, free={"mem": 2}),)), {"all.q@n1"}),
+        (CROWDED, set()),
+        (GridbridgeError("no answer"), {"all.q@n1"}),
+    ],
+    ids=["enough resources are free", "the job cannot start there", "no answer"],
+)
+def test_no_task_is_preempted_in_vain(
+    site: Site,
+    caplog: pytest.LogCaptureFixture,
+    cell: deletions.CellRequestsAndResources | GridbridgeError,
+    could_start: set[str],
+) -> None:
+    site.beta.crowded, site.beta.could_start = [cell], frozenset(could_start)
 
     assert cycle(site.nikita) == deletions.NikitaDeletionPlan()
-    assert site.beta.deleted == []
+    assert (site.beta.asked, site.beta.deleted) == (1, [])
+    is_logged = "event=no_requests cluster=beta why='no answer'" in caplog.text
+    assert is_logged is isinstance(cell, GridbridgeError)
 
 
 @pytest.mark.parametrize(
@@ -181,13 +189,6 @@ def test_no_task_is_preempted_if_the_cell_has_changed(
     assert site.beta.deleted == []
     assert not TaskDeletionMarkRows(site.nikita.database).deletion_marks()
     assert not LocalJobPreemptionRows(site.nikita.database).preemption_times_by_job(NOON - timedelta(days=1))
-
-
-def test_no_task_is_preempted_at_a_silent_cell(site: Site, caplog: pytest.LogCaptureFixture) -> None:
-    site.beta.crowded = [GridbridgeError("no answer")]
-
-    assert cycle(site.nikita) == deletions.NikitaDeletionPlan()
-    assert "event=no_requests cluster=beta why='no answer'" in caplog.text
 
 
 def test_a_stored_preemption_decision_is_replayed(site: Site) -> None:

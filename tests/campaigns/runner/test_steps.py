@@ -56,7 +56,7 @@ def test_each_prologue_and_epilogue_has_its_own_task_number(site: Site) -> None:
     site.begin(PROLOGUE, "beta")
     site.begin(EPILOGUE, "gamma", 2)
 
-    assert [told for told in site.grid.told if told.startswith("submit")] == [
+    assert site.grid.submissions() == [
         f"submit 1 gamma {GAMMA_PROLOGUE}:1",
         f"submit 2 beta {BETA_PROLOGUE}:1",
         f"submit 3 gamma {GAMMA_EPILOGUE}:2",

@@ -108,6 +108,10 @@ class Site:
         self.campaigns.record_attempt_ends(found)
         return [one.place for one in found], over == (self.array,)
 
+    def outcomes(self, count: int) -> list[Outcome]:
+        """Return the outcomes of the first tasks."""
+        return [task.outcome for task in CampaignTaskRows(self.campaigns.database).submitted_tasks(1, 0, count - 1)]
+
     def _missed_s(self, one: TaskAttempt) -> float:
         return self.missed_s[one.place] if isinstance(self.missed_s, dict) else self.missed_s or 0.0
 
@@ -180,8 +184,7 @@ def test_a_disputed_end_counts_only_after_its_owner_declares_it_lost(site: Site)
     assert [(one.task, one.cluster) for one in site.updator._disputed] == [(0, "beta")]
     site.events = (given_up,)
     assert site.look(range(3, 6), ended={1: None, 2: None}) == ([1], False)
-    first, second, *_ = CampaignTaskRows(site.campaigns.database).submitted_tasks(1, 0, 9)
-    assert (first.outcome, second.outcome) == (Outcome.SITE_FAULT, Outcome.SUCCESS)
+    assert site.outcomes(2) == [Outcome.SITE_FAULT, Outcome.SUCCESS]
 
 
 def test_a_cancelled_task_at_a_removed_cluster_does_not_count_as_lost(site: Site) -> None:
@@ -304,8 +307,7 @@ def test_a_task_counts_as_deleted_only_after_the_accounting_delay(site: Site) ->
     assert site.look(range(3, 6), ended={1: well}) == ([1], False)
     site.missed_s[2] = 301.0
     assert site.look(range(3, 6), ended={2: well}) == ([2], False)
-    first, second, *_ = CampaignTaskRows(site.campaigns.database).submitted_tasks(1, 0, 9)
-    assert (first.outcome, second.outcome) == (Outcome.SUCCESS, Outcome.SUCCESS)
+    assert site.outcomes(2) == [Outcome.SUCCESS, Outcome.SUCCESS]
 
 
 def test_tasks_of_a_host_with_a_fast_clock_are_not_lost(site: Site, caplog: pytest.LogCaptureFixture) -> None:
@@ -319,21 +321,17 @@ def test_tasks_of_a_host_with_a_fast_clock_are_not_lost(site: Site, caplog: pyte
     site.missed_s = 601.0
     assert site.look(range(3, 6), ended={1: well, 2: well}) == ([1, 2], False)
     assert (site.late, caplog.text.count("clock_ahead")) == ([(site.array,)], 1)
-    first, second, *_ = CampaignTaskRows(site.campaigns.database).submitted_tasks(1, 0, 9)
-    assert (first.outcome, second.outcome) == (Outcome.SUCCESS, Outcome.SUCCESS)
+    assert site.outcomes(2) == [Outcome.SUCCESS, Outcome.SUCCESS]
 
 
 def test_a_running_task_that_vanishes_counts_as_a_site_fault(site: Site) -> None:
     site.missed_s = 61.0
     site.look(range(1, 3), ended={})
-    first, second, third, *_ = CampaignTaskRows(site.campaigns.database).submitted_tasks(1, 0, 9)
 
-    assert [one.outcome for one in (first, second)] == [Outcome.PENDING] * 2
-    assert third.outcome is Outcome.CANCELLED
+    assert site.outcomes(3) == [Outcome.PENDING, Outcome.PENDING, Outcome.CANCELLED]
     site.is_silent = True
     assert site.look(ended={}) == ([1, 2], True)
-    first, second, *_ = CampaignTaskRows(site.campaigns.database).submitted_tasks(1, 0, 9)
-    assert [one.outcome for one in (first, second)] == [Outcome.SITE_FAULT] * 2
+    assert site.outcomes(2) == [Outcome.SITE_FAULT] * 2
 
 
 DELETED = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True)
