@@ -4,13 +4,14 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask, write_campaign_array_script
+from tests.contract.waiting import until
 
 SETTINGS = {
     "campaign": "12",
@@ -25,14 +26,6 @@ SETTINGS = {
 
 NONE: Mapping[str, str] = {}
 PREEMPT = Path(__file__).parents[2] / "sge-methods" / "preempt"
-
-
-def until(holds: Callable[[], bool]) -> None:
-    for _ in range(500):
-        if holds():
-            return
-        time.sleep(0.02)
-    pytest.fail("it did not come")
 
 
 PLAIN = CampaignArrayScriptTask(0, 1, ())
@@ -137,7 +130,7 @@ def test_a_preempted_task_gets_the_checkpoint_signal_and_never_succeeds(
 ) -> None:
     path, environment = written(tmp_path, exec=command)
     with subprocess.Popen(["/bin/sh", path], env=environment, start_new_session=True) as task:
-        until(lambda: (tmp_path / "data" / "began").exists())
+        until(lambda: (tmp_path / "data" / "began").exists(), "the program to begin")
         (tmp_path / "job_pid").write_text(f"{task.pid}\n")
         variables = {"SGE_JOB_SPOOL_DIR": str(tmp_path), "SGE_ACCOUNT": "gc.alpha.12.1"}
         with subprocess.Popen([PREEMPT], env=variables) as method:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome, JobSubmissionResult
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
@@ -30,26 +30,6 @@ FRONTEND = "gamma-master"  # alpha-master reaches it by ssh only
 T = TypeVar("T")
 
 numbers = itertools.count(1)
-
-
-class Reach(Protocol):
-    """Calls an adapter's functions, and runs shell scripts beside the jobs' files."""
-
-    person: str
-    folder: str
-    pause_s: float  # between two looks
-
-    def call(self, half: str, name: str, *arguments: object, **options: object) -> Any:
-        """Call a function of the adapter's module `submit` or `status`."""
-        ...
-
-    def sh(self, script: str) -> str:
-        """Run a shell script in the jobs' folder as the jobs' owner, and return its output."""
-        ...
-
-    def out_of_reach(self) -> "Reach":
-        """Return the same cluster with an address that does not answer."""
-        ...
 
 
 class EmbeddedReach:
@@ -119,6 +99,9 @@ class LabReach:
     def within(self, timeout_s: float) -> "LabReach":
         """Return the cluster with another timeout."""
         return LabReach(self._grid, self._caller, self._where.within(timeout_s), self.folder)
+
+
+Reach: TypeAlias = EmbeddedReach | LabReach
 
 
 def beta() -> GridEngineCellAccess:

@@ -113,12 +113,11 @@ def _encode_cluster_and_jobs(database: EmbeddedJobStore, number: int, name: str)
         cluster = PrintedEmbeddedCluster(
             host=socket.gethostname(),
             slots=str(database.own_slots),
-            used=str(database.used_slots),
+            used=str(database.used_slots()),
             waiting=str(database.waiting_job_count),
             yielding=str(database.preemptible_slots),
             queues=" ".join(
-                f"{queue.name}={database.used_slots_of(queue.name)}/{queue.slots}"
-                for queue in database.transfer_queues()
+                f"{queue.name}={database.used_slots(queue.name)}/{queue.slots}" for queue in database.transfer_queues()
             ),
         )
         jobs = (number and database.live_array_tasks(number)) or database.live_jobs(number, name)

@@ -38,7 +38,7 @@ class EmbeddedJob(NamedTuple):
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """The facts that make up the job's state (model.states)."""
+        """The facts that make up the job's state (JobStateFact)."""
         waits = ((JobStateFact.WAITING, True), (JobStateFact.ERROR, self.error))
         runs = (
             (JobStateFact.RUNNING, True),

@@ -176,12 +176,12 @@ def preempt_embedded_tasks(database: EmbeddedJobStore) -> None:
     announcing signal and the checkpoint signal, and SIGKILL after PATIENCE_S.
     """
     first = database.first_waiting_job()
-    if first is None or first.yields or first.slots <= database.own_slots - database.used_slots:
+    if first is None or first.yields or first.slots <= database.own_slots - database.used_slots():
         return
     with database.write_transaction():
         first = database.first_waiting_job()
         if first and not first.yields:
-            for job in _choose_tasks_to_preempt(database, first.slots - (database.own_slots - database.used_slots)):
+            for job in _choose_tasks_to_preempt(database, first.slots - (database.own_slots - database.used_slots())):
                 database.update_job(job.id, way_at=time.time())
                 _announce_preemption(job)
 

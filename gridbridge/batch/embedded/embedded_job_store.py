@@ -176,11 +176,6 @@ class EmbeddedJobStore:
             self._db.execute("INSERT INTO cluster VALUES (?)", (slots,))
 
     @property
-    def used_slots(self) -> int:
-        """The number of slots that running and suspended jobs of queue `embedded` use."""
-        return self.used_slots_of("")
-
-    @property
     def waiting_job_count(self) -> int:
         """The number of jobs that wait for slots, without held jobs, jobs in error state and array tasks."""
         return self._select_number(f"SELECT count(*) FROM job{STARTABLE} AND array = 0")  # noqa: S608 - constants
@@ -246,9 +241,7 @@ class EmbeddedJobStore:
 
     def slots_by_queue(self, queue: str) -> dict[str, int]:
         """Return the number of slots of each queue; raise EmbeddedRequestRefusal if `queue` does not exist."""
-        has = {OWN: self.own_slots} | {
-            transfer_queue.name: transfer_queue.slots for transfer_queue in self.transfer_queues()
-        }
+        has = {OWN: self.own_slots} | {transfers.name: transfers.slots for transfers in self.transfer_queues()}
         if queue and queue not in has:
             raise EmbeddedRequestRefusal(f"queue {queue} does not exist; expected one of {', '.join(has)}")
         return has
@@ -275,9 +268,8 @@ class EmbeddedJobStore:
         last. Only the transfer queues in `opened` start jobs.
         """
         queues = (queue for queue in self.transfer_queues() if queue.name in opened)
-        return self._first_job_with_room(OWN, self.own_slots) or next(
-            filter(None, map(self.next_job_of_queue, queues)), None
-        )
+        own_job = self._first_job_with_room(OWN, self.own_slots)
+        return own_job or next(filter(None, map(self.next_job_of_queue, queues)), None)
 
     def next_job_of_queue(self, queue: EmbeddedTransferQueue) -> EmbeddedJob | None:
         """Return the job that a transfer queue would start next if the queue were open."""
@@ -286,7 +278,7 @@ class EmbeddedJobStore:
     def _first_job_with_room(self, queue: str, slots: int) -> EmbeddedJob | None:
         at = "" if queue == OWN else queue
         job = self.first_waiting_job(queue)
-        is_room = job and job.slots <= slots - self.used_slots_of(at)
+        is_room = job and job.slots <= slots - self.used_slots(at)
         return job._replace(at=at) if job and is_room else None
 
     def first_waiting_job(self, queue: str = OWN) -> EmbeddedJob | None:
@@ -297,8 +289,8 @@ class EmbeddedJobStore:
         """Return the running preemptible jobs, the newest first."""
         return self._select_jobs(" WHERE pid > 0 AND yields = 1 ORDER BY started_at DESC, id DESC")
 
-    def used_slots_of(self, at: str) -> int:
-        """Return the number of used slots of a transfer queue, or of queue `embedded` for an empty name."""
+    def used_slots(self, at: str = "") -> int:
+        """Return the number of slots that jobs of a transfer queue use, or by default jobs of queue `embedded`."""
         query = "SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND at = ?"
         return self._select_number(query, encode_text_as_bytes(at))
 
@@ -317,9 +309,8 @@ class EmbeddedJobStore:
 
     def requeue_job(self, job: EmbeddedJob, error: str = "") -> None:
         """Requeue a job of a transfer queue, in error state if `error` is given."""
-        self.update_job(
-            job.id, pid=0, birth="", started_at=None, suspended=0, deleting=0, at="", restarted=1, error=error
-        )
+        cleared = {"pid": 0, "birth": "", "started_at": None, "suspended": 0, "deleting": 0, "at": ""}
+        self.update_job(job.id, **cleared, restarted=1, error=error)
 
     def record_job_end(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
         """Move an ended job from table `job` to table `ended`, the accounting."""

@@ -103,7 +103,7 @@ class PrintedEmbeddedJob(PrintedEmbeddedLines):
     name: str
     account: str
     owner: str
-    facts: str  # facts of the job's state (model.states), separated by blanks
+    facts: str  # facts of the job's state (JobStateFact), separated by blanks
     state: str  # state letters as in qstat
     slots: str
     since: str  # time of start, else of submission, in seconds since the epoch

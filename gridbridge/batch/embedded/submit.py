@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 HAS_QSTAT = False
 HAS_START_TIMES = False
-WAITING = "waiting"  # a fact of a job's state (model.states)
+WAITING = "waiting"  # a fact of a job's state (JobStateFact)
 ANSWERS = {os.EX_DATAERR: JobSubmissionOutcome.REFUSED, os.EX_TEMPFAIL: JobSubmissionOutcome.LATER}
 
 
@@ -82,10 +82,7 @@ def query_live_indices(folder: EmbeddedClusterAccess, arrays: dict[str, str]) ->
 
 def query_job_state(folder: EmbeddedClusterAccess, job: str) -> "JobState":
     """Return a job's state; UNSEEN if the job neither waits nor runs."""
-    from gridbridge.model.job_and_queue_states import (
-        UNSEEN,
-        JobState,
-    )  # imported here, because most transfers query no state
+    from gridbridge.model.job_and_queue_states import UNSEEN, JobState  # most transfers query no state
 
     jobs = _query_jobs(folder, f"--job={job}")
     return JobState(jobs[0].facts.split(), jobs[0].state) if jobs else UNSEEN

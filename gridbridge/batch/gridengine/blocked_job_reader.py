@@ -40,7 +40,7 @@ WILD = frozenset("*?[")  # wildcard characters in names of parallel environments
 def query_blocked_jobs(cell: GridEngineCellAccess) -> CellRequestsAndResources:
     """Return a cell's waiting jobs, running tasks and free consumables."""
     table = ConsumableTable(qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc")).values())
-    shown = ",".join((*table.queried_names, "remote", BEST_EFFORT))
+    shown = ",".join((*table.names, "remote", BEST_EFFORT))
     argv = client_commands.list_jobs_command(cell, "-F", shown, "-r", "-u", "*", "-xml")
     return parse_blocked_jobs(run_client_in_utc(cell, argv).checked().stdout, table)
 
@@ -81,11 +81,7 @@ class ConsumableTable:
         used = [row for row in rows if row.consumable != "NO"]
         self.alone = frozenset(row.name for row in used if row.relation == EXCLUSIVE)
         self._counted = {row.name: row for row in used if row.name not in self.alone}
-
-    @property
-    def queried_names(self) -> list[str]:
-        """The names of all consumables and exclusive resources."""
-        return [*self._counted, *self.alone]
+        self.names = [*self._counted, *self.alone]
 
     def requested_amounts(self, pairs: Pairs, slots: int) -> Amounts:
         """Return the requested amount of each consumable, summed over all slots of a job."""

@@ -86,14 +86,14 @@ def _parse_qsub_answer(answer: CompletedProgram) -> JobSubmissionResult:
     message = b" ".join(words.lower().split(b'"')[::2])  # without quoted parts, which users may choose
     reason = _first_error_line(words)
     if OF_A_PERSON in message:
-        return JobSubmissionResult(JobSubmissionOutcome.BARRED, reason=reason)
-    if answer.status == TRY_LATER or any(sign in message for sign in NOT_REACHED):
-        return JobSubmissionResult(JobSubmissionOutcome.LATER, reason=reason)
-    if answer.status <= 0 or any(sign in message for sign in NO_ANSWER):
-        return JobSubmissionResult(JobSubmissionOutcome.UNSURE, reason=reason)
-    return JobSubmissionResult(
-        JobSubmissionOutcome.DENIED if FROM_HERE in message else JobSubmissionOutcome.REFUSED, reason=reason
-    )
+        result = JobSubmissionOutcome.BARRED
+    elif answer.status == TRY_LATER or any(sign in message for sign in NOT_REACHED):
+        result = JobSubmissionOutcome.LATER
+    elif answer.status <= 0 or any(sign in message for sign in NO_ANSWER):
+        result = JobSubmissionOutcome.UNSURE
+    else:
+        result = JobSubmissionOutcome.DENIED if FROM_HERE in message else JobSubmissionOutcome.REFUSED
+    return JobSubmissionResult(result, reason=reason)
 
 
 def _first_error_line(words: bytes) -> str:
@@ -101,7 +101,7 @@ def _first_error_line(words: bytes) -> str:
     lines = words.decode("utf-8", "replace").replace("Unable to run job: ", "").splitlines()
     telling = [line.strip() for line in lines if line.strip() not in ("", "Exiting.")]
     errors = [line for line in telling if not line.startswith("warning:")]
-    return (errors or telling or ["qsub said nothing"])[0]
+    return (errors or telling or ["qsub printed no reason"])[0]
 
 
 def find_held_job(cell: GridEngineCellAccess, transfer: str, owner: str) -> str:
@@ -197,7 +197,7 @@ def query_job_details_xml(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> 
 
 
 def query_job_xml(cell: GridEngineCellAccess, job: str) -> bytes:
-    """Return the output of `qstat -j -xml` for a job; submitted_request parses the output."""
+    """Return the output of `qstat -j -xml` for a job; job_request_parser parses the output."""
     return run_client(cell, client_commands.show_job_detail_command(cell, job)).checked().stdout
 
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from gridbridge.batch.embedded import embedded_job_keeper
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJobEnd, EmbeddedJobRequest
@@ -50,19 +51,12 @@ class Site:
         done = subprocess.run(argv, input=stdin.encode(), capture_output=True, check=False)
         return done.returncode == -signal.SIGKILL
 
-    def add(self, script: str, slots: int = 1, held: bool = False, name: str = "job") -> int:
-        """Add a job, but start no keeper."""
-        request = EmbeddedJobRequest(
-            name=name,
-            account=name,
-            shell="/bin/sh",
-            cwd=str(self.path),
-            output=str(self.path / "output"),
-            slots=slots,
-            held=held,
-            script=script.encode(),
-        )
-        return self.database.add_job(request, "me")
+    def add(self, script: str, **values: Any) -> int:
+        """Add a job or array with the given fields of its request, but start no keeper."""
+        usual = {"name": "job", "account": values.get("name", "job"), "shell": "/bin/sh", "slots": 1, "held": False}
+        files = {"cwd": str(self.path), "output": str(self.path / "output"), "script": script.encode()}
+        request = usual | files | values
+        return self.database.add_job(EmbeddedJobRequest(**request), "me")
 
     def add_noting(self) -> int:
         """Add a job that writes its id to the file `ran`."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.embedded import embedded_job_control
-from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd, EmbeddedJobRequest
+from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd
 from gridbridge.batch.embedded.embedded_job_control import EmbeddedWalltimeAndPreemption
 from gridbridge.batch.embedded.embedded_job_store import EmbeddedRequestRefusal
 from tests.batch.embedded.site import Site
@@ -28,20 +28,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
     made.empty()
 
 
-def add(site: Site, tasks: int = 0, *, slots: int = 1, yields: bool = False) -> int:
-    request = EmbeddedJobRequest(
-        name="gc.a.1.1",
-        account="gc.a.1.1",
-        shell="/bin/sh",
-        cwd="/",
-        output="/dev/null",
-        slots=slots,
-        held=False,
-        script=b"exit 0\n",
-        tasks=tasks,
-        yields=yields,
-    )
-    return site.database.add_job(request, "me")
+def add(site: Site, tasks: int = 0, **values: object) -> int:
+    return site.add("exit 0\n", name="gc.a.1.1", account="gc.a.1.1", tasks=tasks, **values)
 
 
 def run_all(site: Site) -> list[EmbeddedJob]:

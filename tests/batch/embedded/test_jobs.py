@@ -42,7 +42,7 @@ def test_jobs_start_in_order_and_no_small_job_overtakes_a_large_job(site: Site) 
     narrow = site.add(f"echo $JOB_ID >>{site.ran}\n")
     site.look()
     site.until_running(first)
-    waited = stays(lambda: site.database.used_slots, for_s=0.5)
+    waited = stays(lambda: site.database.used_slots(), for_s=0.5)
     (site.path / "go").touch()
     site.end(wide)
     site.end(narrow)
@@ -61,7 +61,7 @@ def test_a_keeper_starts_the_next_waiting_job_itself(site: Site) -> None:
 def test_additional_slots_start_additional_jobs(site: Site) -> None:
     jobs = [site.add(WAITING) for _ in range(4)]
     site.look()
-    until(lambda: site.database.used_slots == 2, "two jobs to run")
+    until(lambda: site.database.used_slots() == 2, "two jobs to run")
     site.run("create", "--slots=4")
 
     for job in jobs:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.embedded import embedded_job_start, embedded_job_store, submit
-from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobRequest, EmbeddedTransferQueue
+from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedTransferQueue
 from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore, EmbeddedRequestRefusal
 from gridbridge.errors import ParseError
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
@@ -30,8 +30,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def add(site: Site, slots: int = 1, queue: str = "") -> int:
-    request = EmbeddedJobRequest("job", "", "/bin/sh", "/", "/dev/null", slots, False, b"", queue)
-    return site.database.add_job(request, "me")
+    return site.add("", slots=slots, queue=queue)
 
 
 def start(site: Site, opened: tuple[str, ...] = (AWAY,)) -> tuple[int, str] | None:

@@ -13,7 +13,9 @@ from gridbridge.model.job_request import JobRequest, JobSpec, Pairs
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
 CELL = GridEngineCellAccess(root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
+BEST_EFFORT = ("-hard", "-l", "gb_besteffort=true")
 SPEC = JobSpec(transfer="gb.alpha.1.0.1", request=JobRequest(), cwd="/home/a b")
+YIELDING = SPEC.but(request=JobRequest(types=("besteffort",), stays=True))
 
 
 def submit(asked: JobRequest) -> tuple[str, ...]:
@@ -26,12 +28,6 @@ def test_a_plain_job_is_submitted_held_without_output_mail_and_rerun() -> None:
         *("-A", "gb.alpha.1.0.1", "-S", "/bin/sh", "-m", "n", "-r", "n", "-j", "y"),
         *("-o", "/dev/null", "-wd", "/home/a b"),
     )
-
-
-def test_the_clusters_own_shell_runs_the_wrapper() -> None:
-    words = client_commands.submit_held_job_command(CELL, SPEC.but(shell="/bin/dash"))
-
-    assert words[words.index("-S") + 1] == "/bin/dash"
 
 
 @pytest.mark.parametrize(
@@ -48,28 +44,32 @@ def test_the_clusters_own_shell_runs_the_wrapper() -> None:
         (JobRequest(soft=(("arch", "x"),)), ("-soft", "-l", "arch=x")),
         (JobRequest(stays=True), ("-hard", "-l", "remote=false")),
         (JobRequest(hard=(("remote", "true"), ("hostname", "n1"), ("qname", "q"), ("gb_beta_free", "1"))), ()),
+        (JobRequest(types=("besteffort",), stays=True), (*BEST_EFFORT, "-p", "-1023")),
     ],
-    ids=[*("notify", "project", "ckpt", "low", "high", "share", "context", "hard", "soft"), *("stays", "home")],
+    ids=[
+        *("notify", "project", "ckpt", "low", "high", "share", "context", "hard", "soft"),
+        *("stays", "home", "best-effort"),
+    ],
 )
 def test_each_part_of_a_request_becomes_qsub_options(asked: JobRequest, words: tuple[str, ...]) -> None:
     assert submit(asked) == (*submit(JobRequest()), *words)
 
 
-def test_only_an_ordinary_job_is_kept_out_of_transfer_queues() -> None:
-    best_effort = JobRequest(types=("besteffort",), stays=True)
-    last = ("-hard", "-l", "gb_besteffort=true", "-p", "-1023")
+@pytest.mark.parametrize(
+    ("spec", "options"),
+    [
+        (SPEC.but(shell="/bin/dash"), ("-S", "/bin/dash")),
+        (SPEC.but(pe="mpi", slots=3), ("-pe", "mpi", "3")),
+        (SPEC.but(slots=3), ("-pe", "*", "3")),
+        (client_commands.preemptible_as_lowest_priority(YIELDING), ("-hard", "-l", "remote=false")),
+    ],
+    ids=["shell", "granted slots", "no environment", "no best-effort queue"],
+)
+def test_a_job_is_submitted_with_its_shell_and_slots(spec: JobSpec, options: tuple[str, ...]) -> None:
+    """A preemptible job in a cell without best-effort queues is kept out of transfer queues like an ordinary job."""
+    words = client_commands.submit_held_job_command(CELL, spec)
 
-    assert submit(best_effort) == (*submit(JobRequest()), *last)
-    without = client_commands.preemptible_as_lowest_priority(SPEC.but(request=best_effort))
-    assert client_commands.submit_held_job_command(CELL, without)[-3:] == ("-hard", "-l", "remote=false")
-
-
-def test_granted_slots_are_requested_instead_of_the_range() -> None:
-    assert client_commands.submit_held_job_command(CELL, SPEC.but(pe="mpi", slots=3))[-2:] == ("mpi", "3")
-
-
-def test_a_parallel_job_without_environment_requests_any_environment() -> None:
-    assert client_commands.submit_held_job_command(CELL, SPEC.but(slots=3))[-2:] == ("*", "3")
+    assert options in [words[at : at + len(options)] for at in range(len(words))]
     assert "-pe" not in client_commands.submit_held_job_command(CELL, SPEC)
 
 
@@ -113,24 +113,11 @@ def test_a_start_time_is_deferred_and_restored_in_utc() -> None:
     assert client_commands.restore_start_time_command(CELL, "7", 0)[2] == "197001020000.00"
 
 
-def test_a_resource_name_and_its_shortcut_are_one_request() -> None:
+def test_the_last_request_for_a_resource_name_or_shortcut_counts() -> None:
     """The qmaster would treat the two names as two requests."""
-    asked = JobRequest(hard=(("vf", "1G"), ("h_rt", "60"), ("virtual_free", "1G")))
+    options = client_commands.qsub_resource_options("-soft", (("vf", "1G"), ("virtual_free", "2G")))
 
-    assert submit(asked)[-6:] == ("-hard", "-l", "vf=1G", "-hard", "-l", "h_rt=60")
-    assert client_commands.explain_request_refusal(asked) == ""
-    assert client_commands.qsub_resource_options("-soft", (("vf", "1G"), ("virtual_free", "2G"))) == (
-        "-soft",
-        "-l",
-        "virtual_free=2G",
-    )
-
-
-def test_alternative_values_of_a_resource_are_one_expression() -> None:
-    asked = JobRequest(either=((("arch", "lx-*"), ("arch", "sol-*")),))
-
-    assert submit(asked)[-3:] == ("-hard", "-l", "arch=lx-*|sol-*")
-    assert client_commands.explain_request_refusal(asked) == ""
+    assert options == ("-soft", "-l", "virtual_free=2G")
 
 
 @pytest.mark.parametrize(
@@ -154,6 +141,8 @@ def test_a_request_that_qsub_cannot_express_is_refused(asked: JobRequest, reason
     ("hard", "either", "said"),
     [
         ((("gpu<>", "YES"),), (), "gpu=!YES"),
+        ((("vf", "1G"), ("virtual_free", "1G")), (), "vf=1G"),
+        ((), ((("arch", "lx-*"), ("arch", "sol-*")),), "arch=lx-*|sol-*"),
         ((("a~", "lx-%_"),), (), "a=lx-*?"),
         ((("a<>~", "x%"),), (), "a=!x*"),
         ((("a<>==", ""),), (), "a=*"),
@@ -163,7 +152,7 @@ def test_a_request_that_qsub_cannot_express_is_refused(asked: JobRequest, reason
         ((("a", "lx-*"), ("a<>", "x")), ((("a", "1"), ("a<>", "2")),), "a=lx-*&!x&(1|!2)"),
     ],
 )
-def test_conditions_on_text_resources_become_expressions(hard: Pairs, either: tuple[Pairs, ...], said: str) -> None:
+def test_conditions_on_one_resource_become_one_expression(hard: Pairs, either: tuple[Pairs, ...], said: str) -> None:
     """The program qsub uses only the last of several requests for a resource."""
     asked = JobRequest(hard=hard, either=either)
 

@@ -34,7 +34,7 @@ def _cell() -> CellRequestsAndResources:
 
 
 def test_only_consumables_and_exclusive_resources_are_queried() -> None:
-    assert {"slots", "lic", "mem", "boot", "alone"} == {*TABLE.queried_names}
+    assert {"slots", "lic", "mem", "boot", "alone"} == {*TABLE.names}
 
 
 def test_equal_requests_of_startable_jobs_are_listed_once(cell: CellRequestsAndResources) -> None:

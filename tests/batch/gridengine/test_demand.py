@@ -44,26 +44,16 @@ def asking(pe: str) -> list[WaitingJobGroup]:
     return [one for one in found.waiting if one.shape.pe == pe and one.state.can_start]
 
 
-def test_execution_hosts_have_a_load() -> None:
-    hosts = parse_cell_demand(QSTAT, QHOST).hosts
+def test_hosts_and_queue_instances_have_load_slots_and_running_tasks() -> None:
+    cell = parse_cell_demand(QSTAT, QHOST)
+    (first, second), alone = cell.instances, cell.instances[1].begun[1]
 
-    assert [one.name for one in hosts] == ["alpha-master", "alpha-n1", "alpha-n2"]
-    assert all(one.load is not None for one in hosts)
-
-
-def test_queue_instances_have_the_slots_of_each_running_task() -> None:
-    instances = parse_cell_demand(QSTAT, QHOST).instances
-
-    assert [(one.queue, one.host) for one in instances] == [("all.q", "alpha-n1"), ("all.q", "alpha-n2")]
-    assert [one.used for one in instances] == [sum(one.running) for one in instances]
-    assert any(len(one.running) > 1 for one in instances)
-
-
-def test_queue_instances_have_owner_and_start_of_each_running_task() -> None:
-    instances = parse_cell_demand(QSTAT, QHOST).instances
-    alone = instances[1].begun[1]
-
-    assert [one.used for one in instances] == [sum(each.slots for each in one.begun) for one in instances]
+    assert [host.name for host in cell.hosts] == ["alpha-master", "alpha-n1", "alpha-n2"]
+    assert all(host.load is not None for host in cell.hosts)
+    assert [(one.queue, one.host) for one in (first, second)] == [("all.q", "alpha-n1"), ("all.q", "alpha-n2")]
+    assert [one.used for one in (first, second)] == [sum(one.running) for one in (first, second)]
+    assert [one.used for one in (first, second)] == [sum(each.slots for each in one.begun) for one in (first, second)]
+    assert any(len(one.running) > 1 for one in (first, second))
     assert (alone.owner, alone.name, alone.slots) == ("alice", "gb.alpha.7.0.1", 1)
     assert alone.since == datetime(2026, 11, 23, 21, 14, 50, tzinfo=UTC)
 

@@ -17,16 +17,12 @@ def read(path: Path) -> tuple[JobAccountAndErrors, ...]:
     return parse_job_detail(path.read_bytes())
 
 
-def test_control_characters_in_a_jobs_environment_hide_no_field() -> None:
-    (job,) = read(CAPTURED / "job-hostile.xml")
+@pytest.mark.parametrize("name", ["hostile", "altered"], ids=["control characters", "changed by qalter"])
+def test_name_owner_and_account_of_a_job_are_parsed(name: str) -> None:
+    """Newlines, control characters, `<` and Latin-1 in `-v` are printed unchanged."""
+    (job,) = read(CAPTURED / f"job-{name}.xml")
 
-    assert (job.name, job.owner, job.account) == ("hostile", "alice", "gb.alpha.9.0.1")
-
-
-def test_a_job_changed_by_qalter_is_parsed() -> None:
-    (job,) = read(CAPTURED / "job-altered.xml")
-
-    assert (job.name, job.owner, job.account) == ("altered", "alice", "gb.alpha.9.0.1")
+    assert (job.name, job.owner, job.account) == (name, "alice", "gb.alpha.9.0.1")
 
 
 def test_a_name_pattern_returns_several_jobs_in_order() -> None:
