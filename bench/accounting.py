@@ -1,4 +1,4 @@
-"""What one new accounting record costs after a million others, against `qacct -j` (lab, root).
+"""Cost of reading one new accounting record after a million others, against `qacct -j` (lab, root).
 
 Both are measured inside alpha-master, on the same generated file, in one run:
 
@@ -104,7 +104,7 @@ print(json.dumps({"first_s": first_s, "ours": ours, "qacct": theirs, "bytes": si
 
 
 def measure(records: int) -> dict[str, float]:
-    """Make the file, measure both, remove the file again."""
+    """Make the accounting file, measure both readers, and remove the file."""
     lab = (str(ROOT / "lab" / "lab"), "on", HOST, "--")
     subprocess.run([*lab, "sh", "-c", f"rm -rf {FOLDER} && mkdir {FOLDER}"], check=True)
     words = (FOLDER, str(records), LINE, str(NEW), str(RUNS))

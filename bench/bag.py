@@ -1,4 +1,4 @@
-"""A campaign that measurements of its tasks look at."""
+"""A campaign for benchmarks of its tasks."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 def campaign(
     tasks: int, clusters: Iterable[str] = ("beta",), *, number: int = 0, ended: int = 0, is_idempotent: bool = False
 ) -> Campaign:
-    """Return one that goes on; it has no number yet where none is given."""
+    """Return an unfinished campaign, by default without a number."""
     wishes = {name: JdlSettingsAtCluster(exec_file="run") for name in clusters}
     return Campaign(
         number=number,

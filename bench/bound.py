@@ -1,4 +1,4 @@
-"""How much later a campaign ends whose tasks wait at a full cluster, until rounds have moved them.
+"""Delay of a campaign whose tasks wait at a full cluster until rebalancing has moved them.
 
 free    a campaign for gamma alone, from its submission to its end
 bound   the same one for beta and gamma: it is submitted while gamma is full, so that most tasks
@@ -33,7 +33,7 @@ ROUND = f"gridbridge rebalance auto --apply; {NIKITA}"
 
 
 def main() -> int:
-    """Measure it; return the exit status."""
+    """Measure the delay; return the exit status."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--json", metavar="FILE")
     options.add_argument("--tasks", metavar="N", type=int, default=TASKS)
@@ -83,7 +83,7 @@ def _bound(grid: Grid, jdl: dict[str, Any]) -> float:
 
 
 def _ended(grid: Grid, number: int) -> float:
-    """Do rounds until a campaign has ended; return when that was."""
+    """Run cycles until a campaign has ended; return the time of its end."""
     began = time.monotonic()
     while not _is_over(grid, number):
         if time.monotonic() > began + LIMIT_S:
@@ -96,7 +96,7 @@ def _ended(grid: Grid, number: int) -> float:
 
 
 def _waiting(grid: Grid, number: int) -> int:
-    """Return how many tasks wait at a cluster: most at beta, and some at gamma, which is full."""
+    """Return the numbers of tasks that wait at beta, and at gamma, which is full."""
     return sum(one["waiting"] for one in published(grid, number)["at"])
 
 

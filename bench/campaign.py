@@ -1,4 +1,4 @@
-"""What campaigns cost, each figure beside a baseline of the same run.
+"""Cost of campaigns, each figure beside a baseline of the same run.
 
 usage: python -m bench.campaign [--json FILE] [--tasks N] [PART ...]
 
@@ -47,7 +47,7 @@ PAUSE_S = 0.05  # between two looks of the intake; a runner's is 1 s
 
 
 def main() -> None:
-    """Print the table, and fail when a target is missed."""
+    """Print the table, and return 1 when a target is missed."""
     options = _options().parse_args()
     parts = {
         "brought": lambda: brought(options.tasks),
@@ -81,7 +81,7 @@ def _options() -> argparse.ArgumentParser:
 
 
 def brought(tasks: int) -> list[Row]:
-    """Measure what bringing a campaign takes."""
+    """Measure the submission of a campaign."""
     with TemporaryDirectory(dir="/var/tmp") as name:  # /tmp may be memory
         folder = Path(name)
         (folder / "lines").write_text(_lines(tasks))
@@ -97,14 +97,14 @@ def brought(tasks: int) -> list[Row]:
 
 
 def _lines(tasks: int) -> str:
-    """Return a file with blank lines and words that come again."""
+    """Return a file with blank lines and repeated words."""
     return "".join(
         f"case-{n % (tasks // 2 + 1)} --seed {n} 'two words'\n{chr(10) * (n % 100 == 0)}" for n in range(tasks)
     )
 
 
 def _plain(folder: Path) -> None:
-    """Read the lines and write those that are not blank, as a line of shell would."""
+    """Read the lines and write the non-blank ones, as a line of shell would."""
     kept = [line for line in (folder / "lines").read_text().splitlines() if line]
     with (folder / "plain").open("w") as file:
         file.writelines(f"{line}\n" for line in kept)
@@ -113,7 +113,7 @@ def _plain(folder: Path) -> None:
 
 
 def _brought(folder: Path) -> tuple[float, float, float]:
-    """Return how long it takes from the file to its number, and what both sides need."""
+    """Return the time from the file to its number, with CPU and memory of both programs."""
     for name in ("files", "published"):
         (folder / name).mkdir()
     service = os.fork()
@@ -130,7 +130,7 @@ def _submit(folder: Path) -> None:
 
 
 def _serve(folder: Path) -> None:
-    """Take one campaign in, as the runner does."""
+    """Accept one campaign, as the runner does."""
     database = StateFile.open(f"sqlite:///{folder}/state.db")
     places = (str(folder / "files"), str(folder / "published"))
     intake = CampaignAndRequestIntake(database, frozenset({"beta"}), Clock(), *places)
@@ -140,7 +140,7 @@ def _serve(folder: Path) -> None:
 
 
 def _alone(work: Callable[[], None]) -> tuple[float, float]:
-    """Do work in a process of its own; return its seconds, and the most memory that it had."""
+    """Call a function in its own process; return its seconds and its peak memory."""
     began = time.monotonic()
     child = os.fork()
     if not child:

@@ -1,4 +1,4 @@
-"""What a claim costs: from the start of a remote job to the job's own first line, in one run.
+"""Cost of a claim: the time from a remote job's start to the job's own first line.
 
 By file: the wrapper itself, here, with and without, by turns. By grant: jobs at delta,
 with and without. usage: python -m bench.claim (`make lab` first).
@@ -27,7 +27,7 @@ TICKS = 100  # a second, of /proc/PID/stat: proc(5)
 
 
 def main() -> None:
-    """Print each kind's median beside the one without a claim."""
+    """Print the median of each kind of claim beside the median without a claim."""
     none_s, file_s = by_file()
     tell("by file, the wrapper alone", none_s, file_s)
     none_s, grant_s = by_grant(Grid())
@@ -74,13 +74,13 @@ def _wrapped(folder: Path, of: str) -> float:
 
 
 def _claimed(of: str, spool: str) -> str:
-    """Write the key of a claim, and return what claims the job."""
+    """Write the key of a claim, and return the script's lines for this claim."""
     remote_job_claim_script.write_remote_job_claim_key(of, spool, os.getuid())
     return remote_job_claim_script.remote_job_claim_shell_lines(of, "file", spool, os.getuid())
 
 
 def name_of(folder: Path) -> str:
-    """Return a job's TMPDIR."""
+    """Return the path of a job's TMPDIR."""
     (folder / "tmp").mkdir(exist_ok=True)
     return str(folder / "tmp")
 

@@ -1,4 +1,4 @@
-"""Two runs of `make bench` beside each other, each figure by its run's baseline, as a table.
+"""Compare two runs of `make bench`: each figure in relation to its run's baseline, as a table.
 
 Usage: .venv/bin/python -m bench.compare BEFORE.json AFTER.json
 
@@ -15,13 +15,13 @@ from bench.rows import Row
 
 
 def read(path: Path) -> dict[str, Row]:
-    """Return the figures that `bench.transfer --json` wrote, by what they measure."""
+    """Return the figures that `bench.transfer --json` wrote, by name."""
     content = json.loads(path.read_text())
     return {row["what"]: Row(**row) for row in content["rows"]}
 
 
 def table(before: dict[str, Row], after: dict[str, Row]) -> Iterator[str]:
-    """Return the lines of a table of what can be compared."""
+    """Return the lines of a table of all comparable figures."""
     yield "| what | before | after |"
     yield "|---|---|---|"
     for what, new in after.items():
@@ -31,7 +31,7 @@ def table(before: dict[str, Row], after: dict[str, Row]) -> Iterator[str]:
 
 
 def told(row: Row) -> str:
-    """Tell a figure, how many times its baseline that is, and whether it missed its target."""
+    """Return a figure with its ratio to the baseline, and whether it missed its target."""
     times = f", {row.measured / row.baseline:.2f} times" if row.baseline else ""
     return f"{row.measured:.3g} {row.unit}{times}{'' if row.is_met else ', **missed**'}"
 

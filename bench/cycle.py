@@ -1,4 +1,4 @@
-"""What the decisions of one cycle cost: 200 campaigns, 50 clusters, 1,000,000 tasks left.
+"""Cost of the decisions of one cycle: 200 campaigns, 50 clusters, 1,000,000 tasks left.
 
 Nothing is asked and nothing is done: it is what the rules take, as CPU of one process. In this
 cycle tasks have ended, events are open, and users share the slots. The baseline is the same with a
@@ -43,7 +43,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def rows() -> list[Row]:
-    """Measure it, the fastest of some runs."""
+    """Measure the decisions; the fastest of some runs counts."""
     many, few = _took_s(_seen(TASKS)), _took_s(_seen(TASKS // 10))
     return [
         Row(what="decisions of a cycle", measured=many, unit="s CPU", limit=MOST_S, baseline=few),

@@ -1,4 +1,4 @@
-"""How dear a round of policy demand is in a big cell, against bare lxml reading the same document.
+"""Cost of a round of policy demand in a big cell, against bare lxml reading the same document.
 
 Both read a `qstat -u '*' -xml -f -r` of 10,000 hosts, of which half are busy, and 100,000 waiting
 arrays of ten tasks in 200 shapes, made of rows that Grid Engine 8.1.9 printed (tests/golden). Ours
@@ -46,13 +46,13 @@ LAYOUT = {
 
 
 def row_of(text: bytes, start: bytes, end: bytes, having: bytes = b"") -> bytes:
-    """Return the first row of a golden document that has these words."""
+    """Return the first row of a golden document that contains these words."""
     rows = (start + one.partition(end)[0] + end for one in text.split(start)[1:])
     return next(one for one in rows if having in one)
 
 
 def make_qstat(jobs: int, hosts: int) -> bytes:
-    """Print a cell in which every second host is full, and what waits there."""
+    """Return the qstat document of a cell with every second host full, and its waiting jobs."""
     golden = (GOLDEN / "cell.xml").read_bytes()
     queue = row_of((GOLDEN / "idle.xml").read_bytes(), QUEUE, END_OF_QUEUE, b"all.q@")
     job = row_of(golden, JOB, END_OF_JOB, b"<requested_pe")
@@ -83,7 +83,7 @@ def _job_row(row: bytes, number: int) -> bytes:
 
 
 def make_qhost(hosts: int) -> bytes:
-    """Print the hosts, each with its memory."""
+    """Return the qhost document of the hosts, each with its memory."""
     golden = (GOLDEN / "hosts.xml").read_bytes()
     row = row_of(golden, HOST, END_OF_HOST, b"'alpha-n1'").replace(END_OF_HOST, MEMORY + END_OF_HOST)
     head = golden.partition(HOST)[0]
@@ -92,7 +92,7 @@ def make_qhost(hosts: int) -> bytes:
 
 
 def read_bare(folder: Path) -> int:
-    """Turn each row into a dict and drop it; return how many."""
+    """Turn each row into a dict and drop it; return the number of rows."""
     count, data = 0, (folder / "qstat.xml").read_bytes()
     for _, element in etree.iterparse(BytesIO(data), tag=("job_list", "Queue-List")):
         row = {child.tag: child.text for child in element}
@@ -104,7 +104,7 @@ def read_bare(folder: Path) -> int:
 
 
 def plan(folder: Path) -> int:
-    """Decide as `gridbridge balance plan --from FOLDER` does; return how many tasks count."""
+    """Decide as `gridbridge balance plan --from FOLDER` does; return the number of tasks of demand."""
     from gridbridge.elastic.balancer import balance_situation_sources, balancer_round_decision
     from gridbridge.model.config_key_descriptions import QueueDefaultRequests
     from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection, NodePoolSection
@@ -125,7 +125,7 @@ READERS: dict[str, Callable[[Path], int]] = {"bare lxml": read_bare, "plan": pla
 
 
 def measure(reader: str, folder: Path) -> dict[str, float]:
-    """Do it once, here; VmHWM is this process's own peak, unlike ru_maxrss."""
+    """Run a reader once in this process; VmHWM is its own peak memory, unlike ru_maxrss."""
     begun = time.process_time()
     jobs = READERS[reader](folder)
     seconds = time.process_time() - begun
@@ -135,7 +135,7 @@ def measure(reader: str, folder: Path) -> dict[str, float]:
 
 
 def run_all(folder: Path) -> dict[str, dict[str, float]]:
-    """Measure each REPEATS times in turn; keep the fastest run and the highest peak."""
+    """Measure each reader REPEATS times in turn; keep the fastest run and the highest peak."""
     runs: dict[str, list[dict[str, float]]] = {reader: [] for reader in READERS}
     for reader in [*READERS] * REPEATS:
         argv = (sys.executable, "-m", "bench.elastic", "--child", reader, str(folder))
@@ -151,7 +151,7 @@ def run_all(folder: Path) -> dict[str, dict[str, float]]:
 
 
 def of_size(jobs: int, hosts: int) -> dict[str, dict[str, float]]:
-    """Measure a cell of this size."""
+    """Measure a cell of a given size."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "qstat.xml").write_bytes(make_qstat(jobs, hosts))
@@ -162,7 +162,7 @@ def of_size(jobs: int, hosts: int) -> dict[str, dict[str, float]]:
 
 
 def find_misses(whole: dict[str, dict[str, float]], half: dict[str, float], jobs: int) -> list[str]:
-    """Name the targets that are missed."""
+    """Return the names of the missed targets."""
     bare, ours = whole["bare lxml"], whole["plan"]
     ours["ratio"] = ours["seconds"] / bare["seconds"]
     ours["growth"] = ours["seconds"] / half["seconds"]

@@ -1,4 +1,4 @@
-"""What policies save and how long tasks wait by them: three made-up weeks, replayed.
+"""Savings and waiting times of policies: three synthetic weeks, replayed.
 
 Weeks `ash`, `beech` and `cedar` use 30, 50 and 70 % of the slots of the largest cluster (see
 `gridbridge simulate --synthetic`); all policies of a row replay the same week under the same
@@ -70,7 +70,7 @@ def week(seed: str, load: float, days: float) -> tuple[RecordedReplayTask, ...]:
 
 
 def swept(tasks: tuple[RecordedReplayTask, ...], always_on: PolicyReplayResult) -> tuple[PolicyReplayResult, ...]:
-    """Replay a week by each setting of squeeze that `gridbridge simulate --sweep` tries."""
+    """Replay a week with each squeeze setting of `gridbridge simulate --sweep`."""
     ways = replay_policy_comparison.vary_policy_settings(
         make_replay_policy(ComparedReplayRules.SQUEEZE, TERMS, DemandPolicySection())
     )
@@ -78,7 +78,7 @@ def swept(tasks: tuple[RecordedReplayTask, ...], always_on: PolicyReplayResult) 
 
 
 def off_frontier(one: PolicyReplayResult, others: Iterable[PolicyReplayResult]) -> float:
-    """Return by which part of both cost and wait some other is better; 0: it is on the frontier."""
+    """Return by which fraction another setting beats this one in both cost and wait; 0: none does."""
     parts = (
         min(1 - other.cost / one.cost, 1 - other.wait_mean_s / one.wait_mean_s)
         for other in others
@@ -88,7 +88,7 @@ def off_frontier(one: PolicyReplayResult, others: Iterable[PolicyReplayResult]) 
 
 
 def replayed(tasks: tuple[RecordedReplayTask, ...]) -> dict[str, PolicyReplayResult]:
-    """Replay one week by every way."""
+    """Replay one week by every policy."""
     filled = {name: (ComparedReplayRules.DEMAND, demand) for name, demand in FILLED.items()}
     return {
         name: WorkloadReplay(tasks, terms, make_replay_policy(rules, terms, demand)).run()
@@ -98,7 +98,7 @@ def replayed(tasks: tuple[RecordedReplayTask, ...]) -> dict[str, PolicyReplayRes
 
 
 def month() -> float:
-    """Return the seconds that a month of 1,000 tasks a day takes by policy demand."""
+    """Return the seconds for replaying a month of 1,000 tasks a day by policy demand."""
     slots = TERMS.max_nodes * TERMS.slots
     tasks = generate_synthetic_workload(
         SyntheticWorkloadSettings(seed="ash", days=MONTH_DAYS, tasks_a_day=TASKS_A_DAY, load=0.5, slots=slots)
@@ -109,7 +109,7 @@ def month() -> float:
 
 
 def misses(seed: str, found: dict[str, PolicyReplayResult]) -> list[str]:
-    """Name the targets that a week misses."""
+    """Return the names of the targets that a week misses."""
     filled = [found[name] for name in ("demand, frugal", *FILLED)]
     base, told = found["starcluster, spread"], list[str]()
     as_cheap = [one.beyond_mean_s for one in filled if one.node_hours <= base.node_hours]
@@ -137,7 +137,7 @@ def show(seed: str, load: float, found: dict[str, PolicyReplayResult]) -> None:
 
 
 def show_frontier(one: PolicyReplayResult, others: tuple[PolicyReplayResult, ...]) -> float:
-    """Print where squeeze lies among its settings; return how far off their frontier."""
+    """Print the place of the squeeze among its settings; return its distance from their frontier."""
     best, off = replay_policy_comparison.find_cost_wait_frontier(others), off_frontier(one, others)
     print(f"frontier of {len(others)} settings, cheapest first (x: on it):")
     for other in sorted(others, key=lambda each: each.cost):

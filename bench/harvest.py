@@ -1,4 +1,4 @@
-"""How a campaign fills the lab's beta: from nothing known, where it is full, and for a long time.
+"""How fast and how well a campaign fills the lab's beta: at first, when beta is full, and for long.
 
 begun     100 tasks for 100 free slots: from gridsub to the last one's submission
 flooded   100 more of another campaign while all slots run: how many wait there at most
@@ -42,7 +42,7 @@ STAGGERED = "sh -c 'sleep $((60 + $1 * 37 % 120))' sh"
 
 
 def rows() -> list[Row]:
-    """Measure all of it."""
+    """Measure all figures."""
     grid = Grid()
     start(grid)
     with slots(grid, MANY):
@@ -71,14 +71,14 @@ def _filled(grid: Grid) -> list[Row]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """What was seen while local jobs came and went."""
+    """Observations while local jobs came and went."""
 
     used: tuple[tuple[int, int], ...]  # slots of best-effort tasks and of local jobs, each 2 s
     waits_s: tuple[float, ...]  # of the jobs for their starts, in their order
 
 
 def _harvested(grid: Grid) -> list[Row]:
-    """Play the same local jobs without a campaign and beside one."""
+    """Submit the same local jobs without a campaign and beside one."""
     plain = _played(grid)
     number = _campaign(grid, 2000, STAGGERED, "best-effort")
     until(lambda: _used(grid)[0] >= HOSTS * FEW - 2)
@@ -100,7 +100,7 @@ def _harvested(grid: Grid) -> list[Row]:
 
 
 def _part(played: Played) -> float:
-    """Return which part of the slots that no local job had was used."""
+    """Return the used fraction of the slots that no local job had."""
     harvestable = sum(HOSTS * FEW - local for _, local in played.used)
     return sum(ours for ours, _ in played.used) / harvestable
 
@@ -110,7 +110,7 @@ def _in_use(played: Played) -> float:
 
 
 def local_jobs(random: Random) -> list[tuple[float, int]]:
-    """Return when local jobs come in the sample, and how many seconds each runs."""
+    """Return the submission times of the sample's local jobs, and their run times in seconds."""
     found = []
     at_s = random.expovariate(1 / PAUSE_S)
     while at_s < WATCHED_S - LONGEST_S:  # each ends in the sample, too
@@ -120,7 +120,7 @@ def local_jobs(random: Random) -> list[tuple[float, int]]:
 
 
 def _played(grid: Grid) -> Played:
-    """Let local jobs come and go, and look meanwhile."""
+    """Submit and end local jobs, and observe the slots meanwhile."""
     due, waits = local_jobs(Random(SEED)), dict[str, float]()
     used = []
     began_s = time.monotonic()
@@ -139,14 +139,14 @@ def _played(grid: Grid) -> Played:
 
 
 def _submitted(grid: Grid, runs_s: int) -> str:
-    """Submit a local job that notes its start; return its number."""
+    """Submit a local job that records its start; return its number."""
     words = ("qsub", "-terse", "-l", f"hostname={NODE}", "-S", "/bin/sh", "-j", "y")
     script = f"date +%s.%N\nsleep {runs_s}\n"
     return grid.on(BETA, *words, "-o", f"{STARTED}.$JOB_ID", user="bob", stdin=script).out.strip()
 
 
 def _started_at(grid: Grid, job: str) -> float:
-    """Return when it started; 0 while it has not."""
+    """Return the start time of a local job; 0 before its start."""
     told = grid.sh(NODE, f"cat {STARTED}.{job} 2>/dev/null; :").split()
     return float(told[0]) if told else 0.0
 
@@ -157,7 +157,7 @@ def _campaign(grid: Grid, tasks: int, runs: str, kind: str) -> int:
 
 
 def _listed(grid: Grid, number: int, state: str = "") -> int:
-    """Return how many tasks of a campaign are in beta's list, in one state if one is given."""
+    """Return how many tasks of a campaign beta lists, optionally in one state."""
     of_name = f"campaign.{number}"[:10]
     words = [line.split() for line in grid.cell("beta", "qstat", "-g", "d").out.splitlines()[2:]]
     ours = [one for one in words if one[2] in (of_name, f"gc.alpha.{number}"[:10])]
@@ -165,7 +165,7 @@ def _listed(grid: Grid, number: int, state: str = "") -> int:
 
 
 def _used(grid: Grid) -> tuple[int, int]:
-    """Return the slots that best-effort tasks use, and those that local jobs do."""
+    """Return the slots used by best-effort tasks and by local jobs."""
     lines = grid.cell("beta", "qstat", "-f").out.splitlines()
     queues = [(one[0], int(one[2].split("/")[1])) for one in map(str.split, lines)
               if one and "@" in one[0]]  # fmt: skip
@@ -174,7 +174,7 @@ def _used(grid: Grid) -> tuple[int, int]:
 
 
 def until(look: Callable[[], object], limit_s: float = 240.0, pause_s: float = 0.5) -> float:
-    """Return when something is so."""
+    """Return the time at which a condition holds."""
     latest = time.monotonic() + limit_s
     while not look():
         if time.monotonic() > latest:
@@ -194,7 +194,7 @@ def _looks(look: Callable[[], T], passed_s: float) -> list[T]:
 
 @contextmanager
 def slots(grid: Grid, slots: int) -> Iterator[None]:
-    """Give beta's queue so many slots a host."""
+    """Set the slots of beta's queue on each host."""
     put = "PATH=$PATH:/usr/lib/gridengine; qconf -rattr queue slots"
     grid.sh(BETA, f"{put} {slots} all.q")
     try:

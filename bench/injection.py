@@ -78,7 +78,7 @@ print(json.dumps(took))
 
 
 def rows() -> list[Row]:
-    """Measure both clusters."""
+    """Measure submission at both clusters."""
     grid = Grid()
     start(grid)
     number = _campaign(grid)
@@ -95,7 +95,7 @@ def rows() -> list[Row]:
 
 
 def _campaign(grid: Grid) -> int:
-    """Bring a campaign of which the runner sends nothing: it is paused at once."""
+    """Submit a campaign of which the runner sends no task, because it is paused at once."""
     jdl = {"name": "injected", "nb_jobs": SENT + TURNS * sum(AT_ONCE) * sum(SIZE.values()), "type": "normal"}
     clusters: dict[str, dict[str, str]] = {name: {} for name in SIZE}
     text = json.dumps({**jdl, "exec_file": "true", "walltime": "0:5", "clusters": clusters})

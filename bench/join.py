@@ -1,4 +1,4 @@
-"""How soon a task runs on a new node of the lab's alpha, once a round has said that it must grow.
+"""Time until a task runs on a new node of the lab's alpha, from the round that requests the node.
 
 Rounds follow each other every five seconds, as gridbridge-balance --loop -i 5 does them. The time
 of the node's boot, from the call of its provider until its machine runs, is taken off.
@@ -25,7 +25,7 @@ NEW = "qstat -s r -u alice | awk 'NR>2 {print $8}'"  # the queues of running tas
 
 
 def main() -> int:
-    """Measure it; return the exit status."""
+    """Measure the time; return the exit status."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--json", metavar="FILE")
     path = options.parse_args().json
@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def _joined(grid: Grid) -> tuple[float, float]:
-    """Return how long it took beyond the boot, and the boot, in seconds."""
+    """Return the seconds beyond the boot, and the seconds of the boot."""
     rest(grid)
     before = {f"alpha-n{number}" for number in (1, 2)}
     job = grid.submit("-q", "all.q", "-t", "1-40", "-o", "/dev/null", "-j", "y", script="sleep 4\n")
@@ -64,14 +64,14 @@ def _joined(grid: Grid) -> tuple[float, float]:
 
 
 def _until_booted(grid: Grid) -> float:
-    """Return when the first of the new machines ran."""
+    """Return the time at which the first new machine ran."""
     while not any(one["state"] == "running" for one in machines(grid)):
         time.sleep(0.2)
     return time.monotonic()
 
 
 def _must_grow(grid: Grid) -> float:
-    """Do rounds until one adds nodes; return when it began."""
+    """Run rounds until one adds nodes; return its start time."""
     while True:
         began = time.monotonic()
         if json.loads(round_(grid))["add"]:

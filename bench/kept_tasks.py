@@ -1,4 +1,4 @@
-"""What is kept of 1,000,000 ended tasks, and how long it takes to show them.
+"""Stored size of 1,000,000 ended tasks, and the time to show them.
 
 The tasks of one campaign are sent and end as the runner notes it, in arrays of 1000. The sizes are
 those of the state file and of what is published. Times are of CPU, so that nothing else on the
@@ -32,7 +32,7 @@ RUNS = sized(5, 2)
 
 
 def rows(tasks: int) -> list[Row]:
-    """Measure it."""
+    """Measure sizes and times."""
     with TemporaryDirectory(dir="/var/tmp") as name:  # /tmp may be memory
         site = _Site(name, tasks)
         site.end(1)
@@ -54,7 +54,7 @@ def rows(tasks: int) -> list[Row]:
 
 
 class _Site:
-    """A state file with one campaign, and what is published of it."""
+    """A state file with one campaign, and its published files."""
 
     def __init__(self, folder: str, tasks: int) -> None:
         self._folder = folder
@@ -70,7 +70,7 @@ class _Site:
         self._last: list[CampaignArray] = []
 
     def end(self, tasks: int) -> None:
-        """Have more tasks sent and ended."""
+        """Send further tasks and record their ends."""
         while tasks > 0:
             array = self._campaigns.create_array(self._number, "beta", min(ARRAY, tasks), NOON)
             assert array
@@ -93,7 +93,7 @@ class _Site:
         return sum(path.stat().st_size for path in Path(self._folder).rglob("*") if path.is_file())
 
     def look_s(self) -> float:
-        """Return how long a cycle takes to read what it looks at, the fastest of some."""
+        """Return how long a cycle reads the state file, the fastest of some runs."""
         return min(self._look_once_s() for _ in range(RUNS))
 
     def _look_once_s(self) -> float:
@@ -109,7 +109,7 @@ class _Site:
         return time.process_time() - began
 
     def shown_s(self) -> float:
-        """Return how long gridstat takes to show the campaign, the fastest of some."""
+        """Return how long gridstat takes to show the campaign, the fastest of some runs."""
         return min(self._shown_once_s() for _ in range(RUNS))
 
     def _shown_once_s(self) -> float:

@@ -1,4 +1,4 @@
-"""What noting an array of 10,000 tasks in root's ledger costs, the last ones beside the first ones.
+"""Cost of recording an array of 10,000 tasks in root's ledger, for the last and the first arrays.
 
 However many were sent before, an array costs what its own tasks cost.
 """
@@ -17,7 +17,7 @@ MOST_TIMES = 3.0  # of the first ones
 
 
 def rows(tasks: int) -> list[Row]:
-    """Measure it, in CPU."""
+    """Measure the recording, in CPU seconds."""
     with TemporaryDirectory(dir="/var/tmp") as folder:
         took_ms = [_noted_ms(f"{folder}/ledger", first) for first in range(0, tasks, AN_ARRAY)]
     first_ms, last_ms = (statistics.median(some) for some in (took_ms[:SOME], took_ms[-SOME:]))

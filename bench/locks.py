@@ -1,4 +1,4 @@
-"""For how long the runner keeps others from writing the state file, at most.
+"""The longest time for which the runner keeps other programs from writing the state file.
 
 The poller writes the same file. A cycle that has much to note does so in several transactions, and
 so do the deletion of a large campaign and what is taken over after a state file was restored. The
@@ -52,14 +52,14 @@ TERMS = JobRatioInputs(old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, run
 
 
 def rows() -> list[Row]:
-    """Measure it for tasks that all run again, so that each is noted, sent once more and purged."""
+    """Measure the transactions for tasks that all run again: recorded, sent once more and purged."""
     few, many = ({**_held(tasks), **_restored(tasks)} for tasks in (TASKS // 10, TASKS))
     return [row for what in many for row in _told(what, many[what], few[what])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Longest:
-    """The longest that transactions took, by this host's clock and of CPU."""
+    """The longest transactions, by this host's clock and in CPU time."""
 
     passed_s: float = 0.0
     cpu_s: float = 0.0
@@ -72,7 +72,7 @@ def _told(what: str, many: Longest, few: Longest) -> Iterator[Row]:
 
 
 class _Watched(StateFile):
-    """A state file that knows its longest transactions."""
+    """A state file that records its longest transactions."""
 
     longest = Longest()
 
@@ -133,7 +133,7 @@ def _send(campaigns: CampaignRows, number: int, tasks: int) -> None:
 
 
 def _restored(tasks: int) -> dict[str, Longest]:
-    """Take over all arrays of a campaign but the one that is refused, as root's ledger has them."""
+    """Adopt all arrays of a campaign from root's ledger, except the refused one."""
     with _opened() as database:
         number = CampaignRows(database).insert_campaign(campaign(tasks), "token")
         actions = CampaignPlanExecutor(
@@ -148,7 +148,7 @@ def _restored(tasks: int) -> dict[str, Longest]:
 
 
 class _Ledger(Grid):
-    """Clusters where all tasks were submitted before."""
+    """Clusters to which all tasks were submitted before."""
 
     def __init__(self, tasks: int) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ class _Ledger(Grid):
 
 
 def _keep(database: StateFile, number: int, ended: tuple[TaskAttempt, ...]) -> None:
-    """Keep a decision about all of these ends in the journal."""
+    """Store a decision about all of these ends in the journal."""
     seen = CampaignCycleSituation(
         campaigns=(campaign(len(ended), number=number),),
         waiting={},
@@ -181,9 +181,9 @@ def _keep(database: StateFile, number: int, ended: tuple[TaskAttempt, ...]) -> N
 
 
 def _end(database: StateFile, campaigns: CampaignRows) -> tuple[TaskAttempt, ...]:
-    """Note in one cycle that all that was sent has ended, and runs again.
+    """Record in one cycle that all sent tasks have ended and run again.
 
-    Before that none of it was listed for a while; and there is a job ratio of many campaigns.
+    Before that no list contains them for a while; and many campaigns have a job ratio.
     """
     sent = campaigns.open_arrays()
     ended = tuple(
@@ -211,7 +211,7 @@ def _end(database: StateFile, campaigns: CampaignRows) -> tuple[TaskAttempt, ...
 
 
 def _wipe(database: StateFile, number: int, tasks: int) -> None:
-    """Mark waiting tasks as nikita does before it deletes them, and take the marks off again."""
+    """Mark waiting tasks as nikita does before deleting them, and remove the marks."""
     marks, left = TaskDeletionMarkRows(database), tasks
     wipes = []
     for array in reversed(CampaignRows(database).open_arrays()):

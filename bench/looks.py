@@ -1,4 +1,4 @@
-"""How long commands take that people call to look at something, beside the libraries alone.
+"""Run time of commands that people use to inspect the site, beside loading the libraries alone.
 
 Each command runs some times on the lab's alpha-master, as root or alice; the fastest run counts.
 The baseline is an interpreter of the same installation that only loads the libraries which these
@@ -84,7 +84,7 @@ print(json.dumps([min(column) for column in zip(*took)]))
 
 
 def rows() -> list[Row]:
-    """Measure each look."""
+    """Measure each command."""
     grid = Grid()
     grid.require_ready()
     _run(grid, "root", PYTHON, "-I", "-c", PUBLISH, str(TASKS))
@@ -108,7 +108,7 @@ def _row(grid: Grid, what: str, user: str, *argv: str, floor_s: float) -> Row:
 
 
 def _took_s(grid: Grid, user: str, argv: tuple[str, ...]) -> tuple[float, float]:
-    """Return the seconds, and those of CPU, of the fastest run."""
+    """Return the wall-clock and CPU seconds of the fastest run."""
     told = _run(grid, user, PYTHON, "-I", "-c", TIMED, str(RUNS), *argv)
     took_s, cpu_s = json.loads(told)
     return took_s, cpu_s

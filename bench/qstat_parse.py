@@ -1,4 +1,4 @@
-"""How dear it is to read a big cluster's `qstat -f -u '*' -xml`, against bare lxml.
+"""Cost of reading a big cluster's `qstat -f -u '*' -xml`, against bare lxml.
 
 Each row runs in fresh processes, alternately, and its fastest run counts: both read the same
 document, made of the row that Grid Engine 8.1.9 printed for a waiting job (tests/golden).
@@ -31,7 +31,7 @@ END_OF_LIST = b"  </job_info>\n</job_info>\n"
 
 
 def make_document(jobs: int) -> bytes:
-    """Fill the idle cluster with a plain waiting row; OWN rows, evenly spread, are ours."""
+    """Fill the idle cluster with a plain waiting row; OWN rows, evenly spread, belong to gridbridge."""
     head = (GOLDEN / "idle.xml").read_bytes().removesuffix(END_OF_LIST)
     rows = (GOLDEN / "mixed.xml").read_bytes().split(b'    <job_list state="pending">')
     shape = next(row for row in rows if b"<JB_name>waiting<" in row)
@@ -48,7 +48,7 @@ def _row(row: bytes, job_id: bytes, number: int, every: int) -> bytes:
 
 
 def read_bare(data: bytes) -> int:
-    """Turn each row into a dict and drop it; return how many."""
+    """Turn each row into a dict and drop it; return the number of rows."""
     count = 0
     for _, element in etree.iterparse(BytesIO(data), tag="job_list"):
         row = {child.tag: child.text for child in element}
@@ -71,7 +71,7 @@ READERS: dict[str, Callable[[bytes], int]] = {"bare lxml": read_bare, "parse_clu
 
 
 def measure(reader: str, document: Path) -> dict[str, float]:
-    """Read the document once, here; VmHWM is this process's own peak, unlike ru_maxrss."""
+    """Read the document once in this process; VmHWM is its own peak memory, unlike ru_maxrss."""
     data = document.read_bytes()
     begun = time.perf_counter()
     rows = READERS[reader](data)
@@ -98,7 +98,7 @@ def run_all(document: Path) -> dict[str, dict[str, float]]:
 
 
 def find_misses(result: dict[str, dict[str, float]], jobs: int) -> list[str]:
-    """Name the rows that miss their target."""
+    """Return the names of the rows that miss their target."""
     bare, ours = result["bare lxml"], result["parse_cluster_snapshot"]
     ours["ratio"] = ours["seconds"] / bare["seconds"]
     counts = {

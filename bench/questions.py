@@ -1,4 +1,4 @@
-"""How often the lab's beta and gamma are asked by the three programs, for 10 and 1,000 tasks.
+"""How often three programs query the lab's beta and gamma, for 10 and 1,000 tasks.
 
 Programs that note their calls lie over the clients for a while: over `qstat` and `grep`, which
 looks for ends in beta's accounting file, on the transfer host, and over `oarstat` on gamma's
@@ -68,7 +68,7 @@ done
 
 
 def rows() -> list[Row]:
-    """Count with few tasks and with many."""
+    """Count the queries for few and for many tasks."""
     grid = Grid()
     with _counting(grid), slots(grid, MANY):
         few, many = _calls(grid, FEW_TASKS), _calls(grid, MANY_TASKS)
@@ -85,7 +85,7 @@ def rows() -> list[Row]:
 
 
 def _calls(grid: Grid, tasks: int) -> dict[str, float]:
-    """Return the questions of each kind in a minute, while so many tasks are at both clusters."""
+    """Return the queries of each kind in a minute, while so many tasks are at both clusters."""
     runs = "sleep 20" if tasks == MANY_TASKS else "sleep 300"
     jdl = {"name": "asked", "nb_jobs": tasks, "exec_file": runs, "walltime": "0:10"}
     jdl |= {"type": "normal"}
@@ -100,9 +100,9 @@ def _calls(grid: Grid, tasks: int) -> dict[str, float]:
 
 
 def _counted(noted: dict[str, list[str]]) -> dict[str, float]:
-    """Count the calls of each kind, all together and by who called.
+    """Count the queries of each kind, in total and by caller.
 
-    At gamma's frontend nobody sees whose they are.
+    The caller of a query at gamma's frontend can't be identified.
     """
     found: dict[str, float] = {}
     for (host, cluster, what), (cell, words) in QUESTIONS.items():

@@ -1,4 +1,4 @@
-"""What a cycle's look at tasks that were sent costs, beside that at a tenth of them.
+"""Cost of a cycle's reading of sent tasks, beside the same with a tenth of the tasks.
 
 Arrays of 1000 run, and their cluster lists each task. Of one array a tenth has ended; that is what
 there is to find. The baseline reads each attempt of each array. Times are of CPU, the fastest of
@@ -33,7 +33,7 @@ RUNNING = JobState([JobStateFact.RUNNING])
 
 
 def rows() -> list[Row]:
-    """Measure it."""
+    """Measure the reading."""
     with TemporaryDirectory(dir="/var/tmp") as name:  # /tmp may be memory
         few_s, _ = _measured(f"{name}/few.db", FEW)
         many_s, plain_s = _measured(f"{name}/many.db", MANY)
@@ -79,7 +79,7 @@ def _read(campaigns: CampaignRows, sent: tuple[CampaignArray, ...]) -> None:
 
 
 def _listed(arrays: int) -> ClusterSnapshot:
-    """Return a row for each task; of the first array the first tenth has ended."""
+    """Return a list row for each task; of the first array the first tenth has ended."""
     jobs = {
         number: tuple(
             ClusterJobListRow(job_id=number, name="n", owner="a", state=RUNNING, tasks=(range(n, n + 1),))

@@ -1,4 +1,4 @@
-"""How dear a plan of rebalancing is: 1,000 hosts, 1,000,000 tasks and 100,000 replicas in memory.
+"""Cost of a rebalancing plan: 1,000 hosts, 1,000,000 tasks and 100,000 replicas in memory.
 
 Each plan is made anew from the snapshot, which costs what reading it as a file does besides. A
 round (`plan`), one host, one job and a failed host are planned, and rounds in which little can be
@@ -47,7 +47,7 @@ ALL = "all"  # the job of all tasks
 
 
 def main() -> int:
-    """Measure it; return the exit status."""
+    """Measure the plans; return the exit status."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--json", metavar="FILE")
     options.add_argument("--tasks", metavar="N", type=int, default=TASKS)
@@ -65,7 +65,7 @@ def _round(seen: PlacementSnapshot) -> RebalanceMovePlan:
 
 
 def _still(seen: PlacementSnapshot) -> RebalanceMovePlan:
-    """Plan a round that finds every host even, and looks at every job."""
+    """Plan a round that finds every host balanced, and examines every job."""
     hosts = tuple(replace(host, used_bytes=TB // 2, mean_active=0.5) for host in seen.hosts)
     return plan_automatic_round(replace(seen, hosts=hosts), RULES)
 
@@ -84,7 +84,7 @@ def _fail(seen: PlacementSnapshot) -> RebalanceMovePlan:
 
 
 def _huge(seen: PlacementSnapshot) -> RebalanceMovePlan:
-    """Plan the one job that has all tasks."""
+    """Plan a job that has all tasks."""
     return plan_job_repair_or_spread(seen, ALL, RULES)
 
 
@@ -113,7 +113,7 @@ def _running(seen: PlacementSnapshot) -> PlacementSnapshot:
 
 
 def _resting(seen: PlacementSnapshot) -> PlacementSnapshot:
-    """Have the lightest host rest, from which copies come otherwise."""
+    """Mark the lightest host, the usual target of copies, as recently used."""
     lightest = min(seen.hosts, key=lambda host: (host.used_bytes, host.mean_active))
     return replace(seen, recent=RecentPlacementMoveTimes(hosts={lightest.name: NOW}))
 
@@ -145,7 +145,7 @@ PLANS: dict[str, tuple[Act, Callable[[PlacementSnapshot], PlacementSnapshot]]] =
 
 
 def made(tasks: int) -> PlacementSnapshot:
-    """Make a grid up: uneven disks, jobs of a thousand tasks that ran at some time of late."""
+    """Make a synthetic grid: uneven disks, and jobs of a thousand tasks that ran recently."""
     random = Random(7)
     hosts = tuple(
         PlacementHost(
@@ -198,7 +198,7 @@ def _measured(what: str, act: Act, form: Callable[[PlacementSnapshot], Placement
 
 
 def _cpu_s(act: Act, seen: PlacementSnapshot) -> float:
-    """Return the CPU of the fastest of some plans."""
+    """Return the CPU seconds of the fastest of some plans."""
     gc.freeze()
     times = []
     for _ in range(REPEATS):

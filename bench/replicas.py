@@ -1,4 +1,4 @@
-"""How fast replicas of datasets are made at a cluster by ssh, against plain rsync in the same run.
+"""Speed of making dataset replicas at a cluster by ssh, against plain rsync in the same run.
 
 A tree of files of random bytes, by turns: `rsync -a` over ssh, and what `gridbridge data` and the
 rounds of the service do, into an empty folder each time. The better of two tries of each counts.
@@ -82,7 +82,7 @@ finally:
 
 
 def rate(site: Site, _: Size) -> list[Row]:
-    """Measure what is carried a second, and how fast whole replicas are made."""
+    """Measure the copied bytes a second, and the speed of making complete replicas."""
     far = ("al_delta", "delta-master")
     best_s = site.run(CARRY, str(MB), str(FILES), *far, user="alice")
     assert isinstance(best_s, dict)

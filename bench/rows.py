@@ -1,4 +1,4 @@
-"""What a measurement of transfers prints: figures beside their baselines and targets."""
+"""The output of a transfer benchmark: figures beside their baselines and targets."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from bench.brief import IS_BRIEF, NOT_JUDGED, sized
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One figure, what it is compared with, and the most (or least) that it may be."""
+    """One figure, its baseline, and its largest (or smallest) allowed value."""
 
     what: str
     measured: float
@@ -19,7 +19,7 @@ class Row:
 
     @property
     def is_met(self) -> bool:
-        """Say whether the target is reached."""
+        """Say whether the figure meets its target."""
         if self.limit is None or self._is_not_judged:
             return True
         return self.measured >= self.limit if self.is_least else self.measured <= self.limit
@@ -30,7 +30,7 @@ class Row:
 
     @property
     def target(self) -> str:
-        """Say what has to be reached."""
+        """Return the target as text."""
         if self.limit is None:
             return ""
         if self._is_not_judged:
@@ -40,7 +40,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How much is measured."""
+    """The amount of work that a benchmark measures."""
 
     transfers: int = sized(20, 4)
     ends: int = sized(15, 4)

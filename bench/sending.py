@@ -1,4 +1,4 @@
-"""Measures root's cost of sending arrays of 1000, in campaigns of 1,000,000 and 2,000 tasks.
+"""Root's cost of sending arrays of 1000 tasks, in campaigns of 1,000,000 and 2,000 tasks.
 
 Times are of CPU, the fastest of some. A call begins an interpreter, reads and checks the campaign's
 file, and notes each array in root's ledger, which has all arrays before. What the cluster's own
@@ -48,7 +48,7 @@ def rows(tasks: int) -> list[Row]:
 
 
 class _Site:
-    """A campaign whose arrays were sent, except the last ones."""
+    """A campaign of which all arrays but the last were sent."""
 
     def __init__(self, folder: Path, tasks: int) -> None:
         folder.mkdir()
@@ -61,7 +61,7 @@ class _Site:
         self._tasks = [_tasks(number, tasks) for number in arrays]
 
     def took_s(self) -> tuple[float, float]:
-        """Return the CPU for reading and checking the file, and for each array after that."""
+        """Return the CPU seconds for reading and checking the file, and for each further array."""
         runs = [self._call(f"{self._folder}/ledger.{run}") for run in range(RUNS)]
         return min(read_s for read_s, _ in runs), min(sent_s for _, sent_s in runs)
 
@@ -105,7 +105,7 @@ def _tasks(number: int, tasks: int) -> str:
 
 
 def _started_s() -> float:
-    """Return the CPU for starting the program that root runs."""
+    """Return the CPU seconds for starting the program that root runs."""
     return min(_started_once_s() for _ in range(RUNS))
 
 

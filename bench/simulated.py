@@ -1,4 +1,4 @@
-"""Campaigns on simulated clusters, second by second: with our decisions, and with CiGri's.
+"""Campaigns on simulated clusters, second by second, under gridbridge's decisions and CiGri's.
 
 A cluster starts its waiting tasks in their order as slots become free. A cycle comes every 15 s, as
 gridbridge-runner's and CiGri's do. Nothing is known of how long tasks take.
@@ -38,11 +38,11 @@ class Cluster:
 
     @property
     def free(self) -> int:
-        """The slots that look free."""
+        """The slots that seem to be free."""
         return self.slots - len(self.running)
 
     def go_on(self, since: float, now: float) -> None:
-        """Let time pass: tasks end, and others start in their places."""
+        """Advance the time: tasks end, and others start in their slots."""
         self._start(since)
         while self.running and self.running[0][0] <= now:
             end, start = heappop(self.running)
@@ -55,7 +55,7 @@ class Cluster:
 
 
 class Ours:
-    """The cycle of gridbridge-runner, without a world."""
+    """The cycle of gridbridge-runner, without real clusters."""
 
     def __init__(self, clusters: Sequence[Cluster], law: JobRatioRule = JobRatioRule.MEASURED) -> None:
         self._campaign = campaign(1, [one.name for one in clusters], number=1)
@@ -112,7 +112,7 @@ class Tap:
 
 
 class Cigri:
-    """CiGri 3: tasks are dealt to the clusters in turns, and a tap lets them out of each queue."""
+    """CiGri 3: tasks are assigned to the clusters in turns, and a tap limits each cluster's queue."""
 
     def __init__(self, clusters: Sequence[Cluster]) -> None:
         self._taps = {one.name: Tap() for one in clusters}
@@ -156,7 +156,7 @@ def run(
     watch: Watch = lambda now, left, clusters: None,
     limit_s: float = 1e7,
 ) -> float:
-    """Run a campaign, and return when its last task has ended."""
+    """Run a campaign, and return the end time of its last task."""
     left = deque(lengths)
     now = 0.0
     while (left or any(one.waiting or one.running for one in clusters)) and now < limit_s:
@@ -171,10 +171,10 @@ def run(
 
 
 def without_delay(clusters: Sequence[Cluster], lengths: Iterable[float]) -> float:
-    """Return when a campaign would end whose tasks start the moment a slot is free, fastest first.
+    """Return the end of a campaign whose tasks start as soon as a slot is free, fastest first.
 
-    No service can do that: it looks now and then. What it has above `bound` comes of lengths that
-    nobody knows, not of a rule.
+    No service can reach it, because a service polls. The difference to `bound` comes from unknown run
+    times, not from a rule.
     """
     slots = [(0.0, -one.speed) for one in clusters for _ in range(one.slots)]
     heapify(slots)
@@ -187,13 +187,13 @@ def without_delay(clusters: Sequence[Cluster], lengths: Iterable[float]) -> floa
 
 
 def bound(clusters: Sequence[Cluster], lengths: Sequence[float]) -> float:
-    """Return a time before which no scheduler ends: all work at all speed, or the longest task."""
+    """Return a lower bound of the end: all work at full speed, or the longest task."""
     speed = sum(one.slots * one.speed for one in clusters)
     return max(sum(lengths) / speed, max(lengths) / max(one.speed for one in clusters))
 
 
 def progress(now: float, left: int, clusters: Sequence[Cluster]) -> CampaignProgressForForecast:
-    """Return a campaign as the forecast looks at it."""
+    """Return a campaign's progress, as the forecast reads it."""
     services = tuple(_service(now, one) for one in clusters)
     waiting = sum(len(one.waiting) for one in clusters)
     return CampaignProgressForForecast(left=left + waiting, services=services, pause_s=CYCLE_S)
@@ -211,5 +211,5 @@ def _service(now: float, one: Cluster) -> CampaignRunTimesAtCluster:
 
 
 def copied(clusters: Iterable[Cluster]) -> list[Cluster]:
-    """Return the same clusters, empty."""
+    """Return empty copies of the clusters."""
     return [Cluster(one.name, one.slots, one.speed, one.is_stuck) for one in clusters]

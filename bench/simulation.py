@@ -1,4 +1,4 @@
-"""What campaigns on simulated clusters come to: makespan, filling, flooding, forecasts (no lab).
+"""Results of campaigns on simulated clusters: makespan, filling, flooding, forecasts (no lab).
 
 * the makespan of a campaign over three unequal clusters, as times of a lower bound: all work at
   the speed of all slots, or the longest task at the fastest. How long tasks take is unknown; they
@@ -54,7 +54,7 @@ HOLDS = (80.0, 97.0)  # per cent
 
 
 def lengths(kind: str, tasks: int, random: Random) -> list[float]:
-    """Return how long tasks of a kind take at a cluster of usual speed."""
+    """Return the run times of tasks of a kind at a cluster of usual speed."""
     return [max(1.0, KINDS[kind](random)) for _ in range(tasks)]
 
 
@@ -68,7 +68,7 @@ def large() -> Iterator[Row]:
 
 
 def small() -> Iterator[Row]:
-    """Compare the mean of some small campaigns, and the longest, with what is told of them."""
+    """Compare the mean and the longest of some small campaigns with the documented values."""
     for kind in KINDS:
         ours, cigri = zip(*_makespans(kind, FEW, SMALL_SEEDS), strict=True)
         yield Row(what=f"makespan, {FEW} {kind}", measured=mean(ours), unit="x", baseline=mean(cigri))
@@ -87,7 +87,7 @@ def _makespans(kind: str, tasks: int, seeds: Iterable[int]) -> Iterator[tuple[fl
 
 
 def ends(tasks: int, limit: float | None) -> Iterator[Row]:
-    """Compare makespans with the lower bound, with copies and without, and what they cost."""
+    """Compare makespans with the lower bound, with and without copies, and the copies' cost."""
     found = [_end(tasks, seed) for seed in SEEDS]
     copied, plain, cost = (median(each) for each in zip(*found, strict=True))
     what = f"makespan, {tasks} with unlucky ones, copied"
@@ -96,7 +96,7 @@ def ends(tasks: int, limit: float | None) -> Iterator[Row]:
 
 
 def _end(tasks: int, seed: int) -> tuple[float, float, float]:
-    """Return both makespans in lower bounds, and the slot time with copies in that without."""
+    """Return both makespans in lower bounds, and the slot time with copies relative to that without."""
     work = lengths("log-normal", tasks, Random(seed))
     least = bound(UNEQUAL, work)
     copied, plain = (Straggling(UNEQUAL, work, seed, copies) for copies in (2, 0))
@@ -104,7 +104,7 @@ def _end(tasks: int, seed: int) -> tuple[float, float, float]:
 
 
 def filled_s(how: Ours | Cigri) -> float:
-    """Return when the last of 100 tasks is submitted to 100 free slots."""
+    """Return the time at which the last of 100 tasks is submitted to 100 free slots."""
     moments = [0.0]
 
     def watch(now: float, left: int, _: object) -> None:
@@ -115,7 +115,7 @@ def filled_s(how: Ours | Cigri) -> float:
 
 
 def waiting_at(how: Ours | Cigri, *, is_full: bool) -> float:
-    """Return how many tasks wait after ten minutes where nothing can start."""
+    """Return how many tasks wait after ten minutes at a cluster where no task can start."""
     clusters = copied(STUCK)
     if is_full:
         clusters[0].running = [(1e9, 0.0)] * 100
@@ -124,7 +124,7 @@ def waiting_at(how: Ours | Cigri, *, is_full: bool) -> float:
 
 
 def told(random: Random, kind: str) -> tuple[CampaignForecast, float]:
-    """Return a forecast at a random moment of a campaign, and how long it took from then on."""
+    """Return a forecast at a random moment of a campaign, and the remaining time."""
     work = lengths(kind, random.choice([200, 500, 2000]), random)
     at = random.uniform(0.1, 0.9) * len(work)
     made: list[tuple[CampaignForecast, float]] = []
@@ -139,7 +139,7 @@ def told(random: Random, kind: str) -> tuple[CampaignForecast, float]:
 
 
 def holding(campaigns: int, seed: int) -> Iterator[Row]:
-    """Say for which part of campaigns P50 and P90 hold."""
+    """Return for which fraction of campaigns P50 and P90 hold."""
     random = Random(seed)
     kinds = list(KINDS)
     found = [told(random, kinds[number % len(kinds)]) for number in range(campaigns)]

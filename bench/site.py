@@ -1,4 +1,4 @@
-"""What the measurements of bench/transfer.py need in the lab, made for them and taken away again.
+"""The lab's set-up for bench/transfer.py, made before the measurements and removed afterwards.
 
 A queue `plain-beta` whose starter is bench/plain-starter.sh, more slots at beta, and on demand
 a `qstat` for beta that counts who calls it. The small programs here run inside alpha-master.
@@ -171,7 +171,7 @@ print(json.dumps(found))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """A process tree at one moment."""
+    """The resource usage of a process tree at one moment."""
 
     cpu_s: float
     pss_kb: int
@@ -179,21 +179,21 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What a process took meanwhile."""
+    """The CPU time of a process between two moments."""
 
     cpu_s: float
     passed_s: float
 
 
 class Site:
-    """The lab while it is measured."""
+    """The lab during a measurement."""
 
     def __init__(self) -> None:
         self.grid = Grid()
 
     @contextmanager
     def arranged(self) -> Iterator[None]:
-        """Make the plain queue and room at beta; take all of it away again."""
+        """Make the plain queue and more slots at beta; remove both afterwards."""
         self.grid.require_ready()
         slots = self._beta("qconf", "-sq", "all.q").split("\nslots ", 1)[1].split()[0]
         self.grid.on(HOST, "qconf", "-dq", "plain-beta")  # of a run that was killed
@@ -212,21 +212,21 @@ class Site:
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Have every `qstat` that anybody of ours runs for beta noted in CALLS."""
+        """Record every `qstat` that gridbridge runs for beta in CALLS."""
         with self._configured(COUNTING):
             yield
         self.grid.sh(HOST, f"rm -rf {BINARIES}")
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Have the poller ask for states alone; its first transfer makes what the others reuse."""
+        """Have the poller query states only; its first transfer fills the caches."""
         with self._configured(QUIET):
             self.whole(script="true\n")
             yield
 
     @contextmanager
     def _configured(self, script: str) -> Iterator[None]:
-        """Run the poller with a gridbridge.toml that a script has changed, and kept beside it."""
+        """Run the poller with a gridbridge.toml that a script has changed; keep the original."""
         self.grid.sh(HOST, script)
         self._restart_poller()
         try:
@@ -237,7 +237,7 @@ class Site:
 
     @contextmanager
     def timing(self) -> Iterator[Callable[[], float]]:
-        """Have the CPU of every `ssh` on the transfer host noted; gives a function that sums it."""
+        """Record the CPU time of every `ssh` on the transfer host; yield a function that returns the sum."""
         self.grid.sh(HOST, TIMED)
         try:
             yield lambda: sum(map(float, self.grid.sh(HOST, f"cat {CALLS}").split()))
@@ -250,13 +250,13 @@ class Site:
         return self.grid.submit(*places, "-o", "/dev/null", "-j", "y", *options, script=script)
 
     def whole(self, *options: str, script: str, queue: str = "transfer-beta") -> str:
-        """Run one job from its submission to its end."""
+        """Run one job from submission to end."""
         job = self.submit(*options, script=script, queue=queue)
         self.gone([job])
         return job
 
     def spent(self, pid: int, work: Callable[[], T]) -> tuple[T, Spent]:
-        """Do some work; return what came of it, and what a process took meanwhile."""
+        """Call a function; return its result and the CPU time of a process meanwhile."""
         before, begun = self.usage([pid])[pid].cpu_s, time.monotonic()
         done = work()
         passed_s = time.monotonic() - begun
@@ -267,14 +267,14 @@ class Site:
         return self.grid.submit("-o", "/dev/null", "-j", "y", cluster="beta", script=script)
 
     def run(self, program: str, *arguments: str, user: str = "root") -> object:
-        """Run a small program of ours and return what it printed."""
+        """Run a small Python program and return its output."""
         argv = ("/usr/bin/python3", "-I", "-", *arguments)
         done = self.grid.on(HOST, *argv, stdin=program, user=user, timeout_s=600)
         assert done.status == 0, f"{arguments}: {done}"
         return json.loads(done.out)
 
     def gone(self, jobs: list[str]) -> dict[str, float]:
-        """Wait until no job is listed any more; return when each was first seen to be gone."""
+        """Wait until no job is listed; return the time at which each was first missing."""
         found = self.run(WATCH, *jobs)
         assert isinstance(found, dict)
         return found
@@ -286,7 +286,7 @@ class Site:
         return [(job, remote, at) for job, remote, at in found]
 
     def cpu_s(self, job: str, cluster: str = "alpha") -> float:
-        """Return what accounting says: the shepherd's wait4() for the job and all it waited for."""
+        """Return the accounted CPU time: the shepherd's wait4() for the job and its children."""
         record = self.grid.accounting(job, cluster)
         return sum(float(record[key].rstrip("s").split()[0]) for key in ("ru_utime", "ru_stime"))
 
@@ -308,7 +308,7 @@ class Site:
         return list(map(int, found.out.split()))
 
     def usage(self, pids: list[int]) -> dict[int, Usage]:
-        """Return what each process and its descendants use."""
+        """Return the usage of each process and its descendants."""
         found = self.run(TREE, *map(str, pids))
         assert isinstance(found, dict)
         return {int(pid): Usage(**values) for pid, values in found.items()}
@@ -318,7 +318,7 @@ class Site:
         return len(self.grid.sh(HOST, f"cat {CALLS}").splitlines())
 
     def written(self, name: str) -> float:
-        """Wait for a file that a job writes into FOLDER and return the time that stands in it."""
+        """Wait for a file that a job writes into FOLDER, and return the time in the file."""
         path = f"{FOLDER}/{name}"
         found = self.grid.until(lambda: self.grid.on(HOST, "cat", path).out.strip(), f"{path} to be written", 120)
         return float(found)
@@ -354,5 +354,5 @@ class Site:
 
 
 def is_possible() -> bool:
-    """Say whether there can be a lab: it needs root."""
+    """Say whether a lab is possible here: it needs root."""
     return os.getuid() == 0

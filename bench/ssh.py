@@ -1,4 +1,4 @@
-"""What a transfer by ssh costs, against a bare `ssh HOST qsub` in the same run.
+"""Cost of a transfer by ssh, against a bare `ssh HOST qsub` in the same run.
 
 How each row is measured:
 
@@ -96,7 +96,7 @@ def acceptance(site: Site, _: Size) -> list[Row]:
 
 
 def _clients(site: Site, count: int) -> float:
-    """Return the CPU seconds of the clients of ssh that one transfer's starter runs."""
+    """Return the CPU seconds of the ssh clients that one transfer's starter runs."""
     with site.timing() as spent_s:
         _jobs(site, count)
         return spent_s() / count
@@ -107,7 +107,7 @@ def _jobs(site: Site, count: int) -> list[str]:
 
 
 def _bare(site: Site, count: int, at_once: int) -> tuple[float, float]:
-    """Return the CPU seconds of one bare submission by ssh, and the seconds of all."""
+    """Return the CPU seconds of one bare submission by ssh, and the seconds for all."""
     found = site.run(BARE, str(count), str(at_once), user="alice")
     assert isinstance(found, list)
     cpu_s, passed_s = map(float, found)

@@ -1,4 +1,4 @@
-"""How fast files are carried to a cluster by ssh and back, against plain rsync in the same run.
+"""Speed of staging files to a cluster by ssh and back, against plain rsync in the same run.
 
 One file of 1 GB of random bytes, by turns: `rsync -a` over ssh, and shell/rsync as a starter's step
 calls it, into an empty folder each time. The better of two tries of each counts.
@@ -60,7 +60,7 @@ finally:
 
 
 def rate(site: Site, _: Size) -> list[Row]:
-    """Measure what is carried a second, there and back."""
+    """Measure the copied bytes a second, in both directions."""
     best_s = site.run(CARRY, str(MB), user="alice")
     assert isinstance(best_s, dict)
     return [

@@ -1,4 +1,4 @@
-"""The end of a campaign on simulated clusters, with copies of tasks that run long and without.
+"""The end of a campaign on simulated clusters, with and without copies of long tasks.
 
 One attempt in twenty is unlucky, as on a host that swaps or has a broken disk: it takes its task's
 length, at its cluster's speed, times a factor of its own that has a heavy tail (Pareto, 1.2). So
@@ -31,7 +31,7 @@ UNLUCKY, ALPHA = 0.05, 1.2  # one attempt in 300 takes ten times its task's leng
 
 @dataclass(frozen=True, slots=True, order=True)
 class Run:
-    """One attempt that runs."""
+    """One running attempt."""
 
     end: float
     start: float
@@ -41,7 +41,7 @@ class Run:
 
 @dataclass(slots=True)
 class Place:
-    """A cluster with the attempts that are there."""
+    """A cluster with its attempts."""
 
     known: Cluster
     waiting: deque[tuple[int, int]] = field(default_factory=deque)
@@ -49,7 +49,7 @@ class Place:
 
 
 class Straggling:
-    """A campaign whose attempts take long now and then."""
+    """A campaign some of whose attempts are slow."""
 
     def __init__(self, clusters: Sequence[Cluster], lengths: Sequence[float], seed: int, copies: int) -> None:
         self._places = {one.name: Place(one) for one in clusters}
@@ -67,7 +67,7 @@ class Straggling:
         self.used_s = 0.0
 
     def run(self) -> float:
-        """Run it, and return when its last task has ended."""
+        """Run the campaign, and return the end time of its last task."""
         now = 0.0
         while len(self._won) < len(self._lengths):
             self._apply(plan_campaign_cycle(self._seen(now)), now)

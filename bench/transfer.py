@@ -1,4 +1,4 @@
-"""What a transfer costs, against the plainest shell starter in the same run (needs the lab, root).
+"""Cost of a transfer, against the plainest shell starter in the same run (needs the lab, root).
 
 How each row is measured:
 
@@ -102,7 +102,7 @@ def _rate(site: Site, pids: list[int], how_long_s: float) -> float:
 
 
 def waiting(site: Site, size: Size) -> list[Row]:
-    """Measure transfers that wait, and how often beta is asked meanwhile."""
+    """Measure waiting transfers, and how often beta is queried meanwhile."""
     first = site.submit(script=WAITING)
     jobs = [first]
     try:
@@ -131,7 +131,7 @@ def waiting(site: Site, size: Size) -> list[Row]:
 
 
 def _asleep(site: Site, count: int) -> dict[int, Usage]:
-    """Wait until so many starters have done their first step; return what they use."""
+    """Wait until so many starters have finished their first step; return their usage."""
 
     def look() -> dict[int, Usage]:
         ready = "ls /tmp/*/.gridbridge/record 2>/dev/null | xargs -r grep -l phase=released | wc -l"
@@ -143,7 +143,7 @@ def _asleep(site: Site, count: int) -> dict[int, Usage]:
 
 
 def _queries(site: Site) -> int:
-    """Count the status queries of six intervals, from just after one of them."""
+    """Count the status queries of six intervals, starting just after a query."""
     known = site.calls()
     site.grid.until(lambda: site.calls() > known, "the next query")
     known = site.calls()
@@ -152,7 +152,7 @@ def _queries(site: Site) -> int:
 
 
 def ends(site: Site, size: Size) -> list[Row]:
-    """Measure how long after its last command a remote job's end has come home."""
+    """Measure the delay from a remote job's last command to the local job's end."""
     ours = _ends(site, size.ends, "transfer-beta")
     plain = _ends(site, size.plain_ends, PLAIN)
     return [Row(what="end, median", measured=ours, unit="s", limit=2.5, baseline=plain)]
@@ -192,7 +192,7 @@ def acceptance(site: Site, _: Size) -> list[Row]:
 
 
 def _flood(site: Site, queue: str) -> tuple[str, float]:
-    """Send 200 jobs at once; return them and when the queue was opened to them."""
+    """Send 200 jobs at once; return the jobs, and the time at which their queue was opened."""
     site.grid.sh(HOST, f"qmod -d {queue}")
     job = site.submit("-t", f"1-{SLOTS}", script="true\n", queue=queue)
     begun = float(site.grid.sh(HOST, f"date +%s.%N; qmod -e {queue} >/dev/null"))
@@ -208,7 +208,7 @@ def counted(site: Site, size: Size) -> list[Row]:
 
 
 def quiet(part: Part) -> Part:
-    """Measure a part while the poller asks for states alone."""
+    """Measure a part while the poller queries states only."""
 
     def measured(site: Site, size: Size) -> list[Row]:
         with site.quiet():

@@ -1,4 +1,4 @@
-"""make demo, its second part: a campaign fills alpha, beta and gamma beside local jobs.
+"""The second part of make demo: a campaign fills alpha, beta and gamma beside local jobs.
 
 Somebody's jobs on the way displace best-effort tasks, which run again, and gamma does not answer
 for a while. The runner's cycles follow each other quickly meanwhile; what that changes is put back.
@@ -27,7 +27,7 @@ BACK_S = 8.0  # gamma stays away for so long after the service has noticed it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """The campaign as one look finds it."""
+    """The state of the campaign at one poll."""
 
     state: str
     ended: int
@@ -40,7 +40,7 @@ class Look:
 
 @dataclass(slots=True, kw_only=True)
 class Story:
-    """What is done on the way, each thing once."""
+    """The events of the demo's campaign, each at most once."""
 
     done: list[str] = field(default_factory=list)
     job: str = ""  # somebody's at beta
@@ -52,7 +52,7 @@ class Story:
 
 
 def play(stage: Stage, tasks: int = TASKS) -> int:
-    """Play it; return the exit status."""
+    """Play the campaign; return the exit status."""
     begun = time.monotonic()
     with stage.quick_cycles(MAY_WAIT):
         number = _submit(stage, tasks)
@@ -69,7 +69,7 @@ def play(stage: Stage, tasks: int = TASKS) -> int:
 
 
 def _submit(stage: Stage, tasks: int) -> int:
-    """Submit the campaign, and what runs beside it."""
+    """Submit the campaign and the local jobs beside it."""
     jdl = {
         "name": "demo",
         "nb_jobs": tasks,
@@ -89,7 +89,7 @@ def _submit(stage: Stage, tasks: int) -> int:
 
 
 def _follow(stage: Stage, number: int, tasks: int, story: Story) -> Look:
-    """Look until the campaign has ended, show how far it is, and do what the story says."""
+    """Poll until the campaign has ended, show its progress, and run the story's events."""
     bars, deadline = Bars(tasks, CLUSTERS), time.monotonic() + LIMIT_S
     try:
         while True:
@@ -120,7 +120,7 @@ def _look(stage: Stage, number: int) -> Look:
 
 
 def _act(stage: Stage, look: Look, story: Story, tasks: int) -> None:
-    """Let somebody's job come to beta, then gamma go and come back."""
+    """Submit another user's job to beta, then cut gamma off and reconnect it."""
     now = time.monotonic()
     if not story.job and look.there.get("beta", 0) > BETA_SLOTS:
         story.job = stage.submit_wide()
@@ -143,7 +143,7 @@ def _act(stage: Stage, look: Look, story: Story, tasks: int) -> None:
 
 
 def _faults(stage: Stage, last: Look, story: Story, tasks: int, picture: Path) -> list[str]:
-    """Say what is not as it should be."""
+    """Return what went wrong."""
     found = {
         f"{last.ended} tasks ended, {last.failed} of them failed": last.ended - last.failed < tasks,
         f"no task succeeded at {', '.join(set(CLUSTERS) - last.at.keys())}": len(last.at) < 3,

@@ -43,7 +43,7 @@ clusters instead: lab/apart .venv/bin/python lab/demo.py --embedded. Nothing was
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One of alice's jobs: what it shall end with, and what was seen of it."""
+    """One of alice's jobs: its expected end, and its observed states."""
 
     number: str
     exit_status: str
@@ -71,7 +71,7 @@ class End:
 
 @dataclass(slots=True, kw_only=True)
 class Plot:
-    """What is done to jobs on the way, each thing once."""
+    """The actions on jobs during the demo, each at most once."""
 
     deleted: str = ""
     suspended: str = ""
@@ -80,7 +80,7 @@ class Plot:
 
 
 def main() -> int:
-    """Play what is asked for and return the exit status."""
+    """Play the requested parts and return the exit status."""
     chosen = _options().parse_args()
     if chosen.part in OF_LAB and (chosen.embedded or os.getuid() != 0):
         print(OF_LAB[chosen.part].NEEDS, file=sys.stderr)
@@ -109,7 +109,7 @@ def _options() -> argparse.ArgumentParser:
 
 
 def play(grid: Grid) -> int:
-    """Play it in a grid."""
+    """Play the transfer part on a set of clusters."""
     begun = time.monotonic()
     if trouble := until_open(grid):
         print(f"make demo: transfer-beta takes no jobs: {trouble}", file=sys.stderr)
@@ -140,14 +140,14 @@ def until_open(grid: Grid) -> str:
 
 
 def closed(report: Report) -> str:
-    """Return what `gridbridge status` says against sending jobs away."""
+    """Return the reason in `gridbridge status` why no job can be sent."""
     queues = [one for one in report["queues"] if one["queue"] == "transfer-beta"]
     whys = [report["alarm"], *(one["why"] for one in queues)]
     return "; ".join(filter(None, whys)) if queues else report["alarm"] or "there is no such queue"
 
 
 def flood(grid: Grid) -> dict[str, Job]:
-    """Submit more jobs than alpha can run; each has an exit status of its own."""
+    """Submit more jobs than alpha can run; each has its own exit status."""
     print(f"{grid.person} submits {JOBS} jobs of {grid.run_s} s; alpha has {HOME_SLOTS} slots")
     print(f"each is to end with an exit status of its own, from 1 to {JOBS}", flush=True)
     numbers = grid.submit([f"sleep {grid.run_s}; exit {n}" for n in range(1, JOBS + 1)])
@@ -157,7 +157,7 @@ def flood(grid: Grid) -> dict[str, Job]:
 
 
 def follow(grid: Grid, jobs: dict[str, Job], plot: Plot) -> None:
-    """Look until no job is left, show what changes, and do what the plot says."""
+    """Poll until no job is left, show changes, and run the plot's actions."""
     screen = Screen()
     deadline = time.monotonic() + LIMIT_S
     try:
@@ -171,14 +171,14 @@ def follow(grid: Grid, jobs: dict[str, Job], plot: Plot) -> None:
 
 
 def look(grid: Grid, jobs: Mapping[str, Job]) -> dict[str, Job]:
-    """Ask where every job is."""
+    """Query the place of every job."""
     home, report = grid.look()
     away = {one["job"]: one["transfer"] for one in report["transfers"]}
     return {n: seen(job, home.get(n), away.get(n)) for n, job in jobs.items()}
 
 
 def seen(job: Job, row: Row | None, transfer: Mapping[str, object] | None) -> Job:
-    """Return the job as one look finds it."""
+    """Return a job as one poll shows it."""
     if row is None:
         where = "ended" if not job.fate else f"ended ({job.fate})"
         return replace(job, state="", where=where, is_on_node=False)
@@ -196,7 +196,7 @@ def seen(job: Job, row: Row | None, transfer: Mapping[str, object] | None) -> Jo
 
 
 def away(job: Job, transfer: Mapping[str, str]) -> Job:
-    """Return a job as the cluster that it was sent to shows it."""
+    """Return a transferred job as its remote cluster shows it."""
     cluster, host, number = (transfer[key] for key in ("remote", "remote_host", "remote_id"))
     if not number:
         return replace(job, where=f"on its way to {cluster}")
@@ -251,7 +251,7 @@ def end_of(grid: Grid, job: Job, plot: Plot) -> End:
 
 
 def fault(end: End, account: str, *, is_deleted: bool) -> str:
-    """Say what is wrong with an end; empty when nothing is."""
+    """Return what is wrong with an end; empty when it is as expected."""
     expected = KILLED if is_deleted else end.job.exit_status
     if end.job.state:
         return f"still {end.job.state} after {LIMIT_S} s"
@@ -268,7 +268,7 @@ def fault(end: End, account: str, *, is_deleted: bool) -> str:
 
 
 def plot_holes(ends: Iterable[End], plot: Plot) -> list[str]:
-    """Say what should have happened on the way and did not."""
+    """Return the actions that should have happened and did not."""
     crossed = sum(bool(end.job.remote_id) for end in ends)
     holes = []
     if not 0 < crossed < JOBS:
@@ -283,7 +283,7 @@ def plot_holes(ends: Iterable[End], plot: Plot) -> list[str]:
 
 
 def tell(ends: Iterable[End]) -> None:
-    """Print the last table: ids, hosts and exit statuses of both sides."""
+    """Print the last table: ids, hosts and exit statuses at both clusters."""
     head = ("JOB", "CLUSTER", "REMOTE ID", "REMOTE HOST", "EXIT STATUS", "THERE", "")
     rows = [
         (

@@ -79,7 +79,7 @@ The lab stays up. Go on by hand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """Alpha as one look finds it."""
+    """The state of alpha at one poll."""
 
     waiting: int  # tasks
     running: int
@@ -88,7 +88,7 @@ class Look:
 
 @dataclass(slots=True, kw_only=True)
 class Story:
-    """What was seen on the way."""
+    """Observations during the demo."""
 
     most_hosts: int = 0
     fewest_after: int | None = None  # once no task was left
@@ -97,7 +97,7 @@ class Story:
 
 
 def play() -> int:
-    """Play it in the lab; return the exit status."""
+    """Play the elastic part in the lab; return the exit status."""
     if sh(f"[ -x {BALANCE} ] || echo no"):
         print(f"make demo: {NONE}", file=sys.stderr)
         return 2
@@ -114,13 +114,13 @@ def play() -> int:
 
 
 def with_sections(toml: str) -> str:
-    """Return a configuration with the demo's sections in the place of its own."""
+    """Return a configuration with the demo's sections instead of its own."""
     kept = re.sub(r"(?ms)^\[(?:balance|demand|bootstrap|(?:pool|provider)\.[^]]+)\]\n.*?(?=^\[|\Z)", "", toml)
     return kept.rstrip("\n") + "\n" + SECTIONS
 
 
 def _prepare() -> None:
-    """Set the balancer up; what a killed demo has left is put back first."""
+    """Set the balancer up, after restoring what a killed demo left."""
     keep(KEPT)
     sh(PREPARE)
     sh(f"cat >{TOML}.new && mv {TOML}.new {TOML}", stdin=with_sections(sh(f"cat {TOML}")))
@@ -134,7 +134,7 @@ def _submit() -> str:
 
 
 def _follow(job: str) -> Story:
-    """Do rounds until no task is left and alpha has its own hosts alone; tell what changes."""
+    """Run rounds until no task is left and alpha has only its own hosts; print changes."""
     story, begun, said = Story(), time.monotonic(), ""
     while time.monotonic() < begun + LIMIT_S:
         told = sh(f"{ROUND} 2>{LOG}; echo $?").splitlines()
@@ -155,13 +155,13 @@ def _follow(job: str) -> Story:
 
 
 def _nodes() -> list[str]:
-    """Return the names of the balancer's nodes that are not gone: each was paid for."""
+    """Return the names of the balancer's nodes that are not gone."""
     told = json.loads(sh("gridbridge balance status --json"))
     return [one["name"] for one in told["nodes"]]
 
 
 def look(listed: str, job: str) -> Look:
-    """Read how many tasks of a job wait and run, and which hosts of the queue work."""
+    """Return how many tasks of a job wait and run, and which hosts of the queue work."""
     tasks, _, queues = listed.partition("===\n")
     states = [row[4] for row in map(str.split, tasks.splitlines()) if row[:1] == [job]]
     instances = [row for row in map(str.split, queues.splitlines()) if row and "all.q@" in row[0]]
@@ -173,7 +173,7 @@ def look(listed: str, job: str) -> Look:
 
 
 def faults(story: Story, ends: Sequence[tuple[str, str]], picture: Path) -> list[str]:
-    """Say what is not as it should be."""
+    """Return what went wrong."""
     killed = [host for host, status in ends if status != "0"]
     found = {
         f"alpha had {story.most_hosts} hosts at most, not {MOST}": story.most_hosts != MOST,
@@ -202,6 +202,6 @@ def _ends(job: str) -> list[tuple[str, str]]:
 
 
 def _picture() -> Path:
-    """Draw the rounds there and bring the picture to this machine."""
+    """Draw the rounds on the lab host and copy the picture to this machine."""
     sh(f"gridbridge balance plot --stats {STATS} --output-dir {PLOTS}")
     return fetched(f"{PLOTS}/{SHOWN}.png", "elastic.png")

@@ -1,4 +1,4 @@
-"""What the demo does in a grid: the lab's, as alice, or one of embedded clusters, as oneself."""
+"""The demo's access to its clusters: the lab's, as alice, or embedded ones, as the caller."""
 
 import json
 import os
@@ -35,19 +35,19 @@ Report = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A job as alpha lists it."""
+    """A job in alpha's list."""
 
     state: str
     queue: str  # with its host; empty while it waits
 
     @property
     def is_put_back(self) -> bool:
-        """Say whether it waits to be started again (Rq; sge_status(5))."""
+        """Say whether a job waits to be started again (Rq; sge_status(5))."""
         return "R" in self.state and "q" in self.state
 
 
 class Grid(Protocol):
-    """Alpha with a transfer queue to beta, as one person sees it."""
+    """Alpha with a transfer queue to beta, as one person uses it."""
 
     person: str
     run_s: int  # how long a job runs
@@ -120,7 +120,7 @@ class Lab:
 
 
 class Folders:
-    """Two embedded clusters, both here, both one's own."""
+    """Two embedded clusters of the caller on this machine."""
 
     next = FOLDERS_NEXT
 

@@ -1,4 +1,4 @@
-"""Copies what a program prints, and saves it as a picture of a terminal (make picture).
+"""Copies the output of a program, and saves it as a picture of a terminal (make picture).
 
 usage: PROGRAM | picture.py FILE.svg COMMAND
 """

@@ -1,4 +1,4 @@
-"""A resident agent on a host: runs one command after the other, without a `lab on` for each.
+"""A resident agent on a host: runs one command after another, without a `lab on` for each.
 
     lab/lab on HOST -- /mnt/checkout/lab/agent
 
@@ -27,7 +27,7 @@ Answer = Mapping[str, Any]
 
 
 def serve(requests: TextIO, answers: TextIO) -> None:
-    """Answer until there are no more requests."""
+    """Answer requests until standard input ends."""
     host = HOST_BY_NAME[_name_in_the_lab()]
     for line in requests:
         answers.write(json.dumps(answer(host, json.loads(line))) + "\n")
@@ -35,13 +35,13 @@ def serve(requests: TextIO, answers: TextIO) -> None:
 
 
 def _name_in_the_lab() -> str:
-    """Return what the lab calls this host; it may call itself otherwise."""
+    """Return the lab's name of this host, which may differ from its host name."""
     variables = Path("/etc/gridlab/host").read_text()
     return variables.partition("GRIDLAB_HOST=")[2].split("\n")[0]
 
 
 def answer(host: Host, request: Mapping[str, Any]) -> Answer:
-    """Run what is requested and return what it left."""
+    """Run the requested command and return its result."""
     argv = request["argv"]
     try:
         return _run(host, login.account_of(request["user"]), request)

@@ -1,4 +1,4 @@
-"""A bare host: a new machine with sshd and an administrator, of which others make a host.
+"""A bare host: a new machine with sshd and an administrator, which can become an execution host.
 
 It has the packages of its cluster and nothing of the cluster's set-up. What the other hosts
 share is prepared below /export, where a site's file server would have it.
@@ -15,24 +15,24 @@ PROGRAMS = {**furnish.PROGRAMS, "bare-boot": "etc/gridlab/boot", "bare-halt": "e
 
 
 def mark(host: Host, name: str) -> None:
-    """Make a host's disk a bare one's; the host gets a name, as a machine of a provider does."""
+    """Mark a host's disk as a bare host's, with the name that its renter gave."""
     paths.host_dir(host.name).mkdir(parents=True)
     paths.bare_name(host.name).write_text(name)
     keys.make_host_key(host)
 
 
 def is_bare(host: Host) -> bool:
-    """Return whether a host's disk is a bare one's."""
+    """Say whether a host's disk is marked as a bare host's."""
     return paths.bare_name(host.name).exists()
 
 
 def hostname(host: Host) -> str:
-    """Return how a host calls itself."""
+    """Return a host's own host name."""
     return paths.bare_name(host.name).read_text() if is_bare(host) else host.name
 
 
 def binds(host: Host) -> tuple[Bind, ...]:
-    """Return the shared folders of a host; a bare one has to mount them itself."""
+    """Return the shared folders of a host; a bare host has to mount them itself."""
     shared = topology.binds(host)
     if not is_bare(host):
         return shared
@@ -40,7 +40,7 @@ def binds(host: Host) -> tuple[Bind, ...]:
 
 
 def write_files(host: Host, root: Path) -> None:
-    """Write a host's own files, a bare one's only once: what becomes of it is not the lab's."""
+    """Write a host's own files; a bare host's files are written only once."""
     if not is_bare(host):
         furnish.write_files(host, root)
     elif not (root / BOOTED).exists():
@@ -66,7 +66,7 @@ def _write_new(host: Host, root: Path) -> None:
 
 
 def _variables(host: Host) -> str:
-    """Return what labctl and the agent read: they are the lab's, not the machine's."""
+    """Return the variables that labctl and the agent read."""
     cell = topology.environment(CLUSTER_OF_HOST[host.name])
     own = {"GRIDLAB_DAEMONS": "sshd", "SGE_EXECD_PIDFILE": "/run/gridengine/execd.pid"}
     return furnish.variables(host, {**cell, **own})

@@ -64,7 +64,7 @@ def root(kind: Kind) -> Path:
 
 
 def ensure(kind: Kind) -> None:
-    """Build the base if the cache has none that fits, and mount it for the keeper.
+    """Build the base if the cache has no matching one, and mount it for the keeper.
 
     One at a time: each mount makes its working folder in the cache anew (overlayfs).
     """
@@ -78,7 +78,7 @@ def ensure(kind: Kind) -> None:
 
 
 def _cached(kind: Kind) -> Path:
-    """Return the cache folder, named by all that the base depends on."""
+    """Return the cache folder, whose name depends on everything that defines the base."""
     key = hashlib.sha256(f"{RECIPE} {PACKAGES[kind]}".encode())
     for lower in ("/var/lib/dpkg/status", "/etc/passwd", "/etc/group"):
         key.update(Path(lower).read_bytes())
@@ -98,14 +98,14 @@ def _build(kind: Kind) -> None:
 
 
 def _forgotten(kind: Kind) -> list[Path]:
-    """Return bases that no `up` asked for lately; younger ones may be in use by a lab elsewhere."""
+    """Return bases that no recent `up` used; younger ones may be in use by another lab."""
     oldest = time.time() - FORGET_AFTER_S
     bases = _cached(kind).parent.glob(f"{kind.value}-*")
     return [base for base in bases if base.stat().st_mtime < oldest]
 
 
 def _hide_machine(upper: Path) -> None:
-    """Cover what is not system software: whiteouts and opaque folders (overlayfs.rst)."""
+    """Hide everything but system software: whiteouts and opaque folders (overlayfs.rst)."""
     for name in os.listdir("/"):
         if name not in SYSTEM_FOLDERS:
             os.mknod(upper / name, 0o020000, os.makedev(0, 0))
@@ -150,9 +150,9 @@ def _install(kind: Kind, building: Path) -> None:
 
 
 def _answer_once(chroot: Path) -> None:
-    """Have Debian's `arch` answer at once: every command and every task asks it.
+    """Replace Debian's `arch` by a constant answer, since every command and task calls it.
 
-    It runs a compiler to find out what never changes, half of all that the lab computed.
+    The original runs a compiler each time, half of all CPU time in the lab.
     """
     asked = chroot / ARCH
     answer = subprocess.run(

@@ -38,12 +38,12 @@ def build(cluster: Cluster) -> None:
 
 
 def wait_answering(cluster: Cluster) -> None:
-    """Wait until the queue master answers questions."""
+    """Wait until the queue master answers queries."""
     remote.wait_for(f"{cluster.name}: qmaster", lambda: _silence(cluster), JOIN_LIMIT_S)
 
 
 def admit(cluster: Cluster, host: Host) -> None:
-    """Make a host known to its cell, so that its execd can register."""
+    """Add a host to its cell, so that its execd can register."""
     remote.script(cluster.master, f"qconf -ah {host.name} >&2\nqconf -as {host.name} >&2\n")
 
 
@@ -53,7 +53,7 @@ def known_hosts(cluster: Cluster) -> set[str]:
 
 
 def start_worker(host: Host) -> None:
-    """Start a host's execd now that the host is admitted; nothing happens if it runs."""
+    """Start an admitted host's execd; do nothing if it runs."""
     remote.script(host, "/usr/local/sbin/labctl start execd")
 
 
@@ -90,7 +90,7 @@ def _unheard(cluster: Cluster, names: list[str]) -> str:
 
 
 def _spool_script(cluster: Cluster) -> str:
-    """Return what makes an empty cell; safe to run again after an interrupted attempt."""
+    """Return a script that makes an empty cell; it may be repeated after an interruption."""
     common = cell_dir(cluster)
     spool = f"/var/spool/gridengine/{cluster.name}"
     settings = _edits({"execd_spool_dir": f"{spool}/execd", **CONFIGURATION})
@@ -120,7 +120,7 @@ def _edits(values: dict[str, str]) -> str:
 
 
 def _objects_script(cluster: Cluster) -> str:
-    """Return what creates the cell's objects through the running queue master."""
+    """Return a script that creates the cell's objects through the running queue master."""
     submitters = ",".join([host.name for host in cluster.initial_hosts] + list(cluster.clients))
     admins = ",".join([cluster.master.name, *cluster.clients])
     environments = "\n".join(_environment(name) for name in PARALLEL_ENVIRONMENTS)
@@ -150,7 +150,7 @@ qconf -Aq queue
 
 
 def _environment(name: str) -> str:
-    """Return what adds a parallel environment, in the words of sge_pe(5)."""
+    """Return a command that adds a parallel environment, in the words of sge_pe(5)."""
     values = {
         "pe_name": name,
         "slots": "9999",

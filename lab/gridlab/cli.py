@@ -72,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _told(error: LabError | OSError) -> str:
-    """Return an error in a line; one of the system that names no file is told with its place."""
+    """Return an error in one line; a system error without a file name gets its place in the code."""
     if isinstance(error, LabError) or error.filename is not None:
         return str(error)
     place = traceback.extract_tb(error.__traceback__)[-1]
@@ -80,7 +80,7 @@ def _told(error: LabError | OSError) -> str:
 
 
 def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """Part the lab's own arguments from the command after the first "--"."""
+    """Split the lab's own arguments from the command after the first "--"."""
     if "--" not in arguments:
         return arguments, ()
     border = arguments.index("--")

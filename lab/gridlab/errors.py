@@ -1,9 +1,9 @@
-"""What can go wrong in the lab, as the user should read it."""
+"""Errors of the lab, with the text that the user reads."""
 
 
 class LabError(Exception):
-    """A lab command cannot do what was asked; the text says why and what to do."""
+    """A failed lab command; the text gives the reason and the remedy."""
 
 
 class UsageError(LabError):
-    """The command line names something that does not exist (exit status 2)."""
+    """An unknown name on the command line (exit status 2)."""

@@ -1,4 +1,4 @@
-"""Files that make the base system this very host: names, accounts, login environment, programs."""
+"""Files that make the base system a particular host: names, accounts, login environment, programs."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ PROGRAMS = {
 
 
 def write_files(host: Host, root: Path) -> None:
-    """Write a host's own files; done at each boot, and what tests added to others stays."""
+    """Write a host's own files at each boot; additions by tests stay."""
     copy_programs(PROGRAMS, root)
     replace(root / "etc/hostname", host.name + "\n")
     replace(root / "etc/hosts", _with_own_lines(root))
@@ -35,7 +35,7 @@ def write_files(host: Host, root: Path) -> None:
 
 
 def copy_programs(programs: Mapping[str, str], root: Path) -> None:
-    """Copy programs of the lab to where a host has them."""
+    """Copy programs of the lab into a host's folders."""
     for source, target in programs.items():
         (root / target).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(paths.ROOTFS / source, root / target)
@@ -48,7 +48,7 @@ def hosts_file() -> str:
 
 
 def introduce(newcomer: Host) -> None:
-    """Add a host of the reserve to the hosts files of those that are on."""
+    """Add a reserve host to the hosts files of all running hosts."""
     for host in HOST_BY_NAME.values():
         process = presence.init_of(host)
         if process is None or paths.bare_name(host.name).exists():
@@ -69,7 +69,7 @@ def _is_whole(host: Host) -> bool:
 
 
 def _with_own_lines(root: Path) -> str:
-    """Return a host's /etc/hosts with what was added to it since its first boot."""
+    """Return a host's /etc/hosts with the lines that were added since its first boot."""
     known = hosts_file().splitlines()
     is_first_boot = not (root / "etc/gridlab/host").exists()
     present = () if is_first_boot else (root / "etc/hosts").read_text().splitlines()
@@ -77,7 +77,7 @@ def _with_own_lines(root: Path) -> str:
 
 
 def _place_provider(root: Path) -> None:
-    """Give a master the program and the secrets by which it gets bare hosts."""
+    """Give a master the program and the secrets for renting bare hosts."""
     copy_programs({"power-node": "opt/gridlab/power-node"}, root)
     keys.place_administrator(root)
     token = root / "etc/gridlab/power-token"
@@ -100,14 +100,14 @@ def add_homes() -> None:
 
 
 def _add_shell_file(user: User, path: Path) -> None:
-    """Give a home elsewhere an empty ~/.bashrc: every shell of an OAR job complains without."""
+    """Give a remote home an empty ~/.bashrc, whose absence every shell of an OAR job reports."""
     if user.holder and not os.path.lexists(path):
         path.touch()
         os.chown(path, user.uid, user.uid)
 
 
 def own(folder: Path, uid: int, mode: int) -> None:
-    """Make a folder of an account unless there is one."""
+    """Make a folder that belongs to an account, unless it exists."""
     if folder.exists():
         return
     folder.mkdir(parents=True)
@@ -116,14 +116,14 @@ def own(folder: Path, uid: int, mode: int) -> None:
 
 
 def replace(path: Path, text: str) -> None:
-    """Write a file that may be a link of the machine's, e.g. to a resolver's file."""
+    """Write a file that may be a symlink of the machine, such as a resolver's file."""
     if path.is_symlink():
         path.unlink()
     path.write_text(text)
 
 
 def _host_variables(host: Host) -> str:
-    """Return what boot, halt and labctl source."""
+    """Return the variables that boot, halt and labctl source."""
     cluster = CLUSTER_OF_HOST[host.name]
     daemons = " ".join(role.value for role in host.roles)
     own = {"GRIDLAB_DAEMONS": f"'{daemons}'", "GRIDLAB_BUILT": topology.built_marker(cluster)}
@@ -137,7 +137,7 @@ def variables(host: Host, values: Mapping[str, str]) -> str:
 
 
 def _profile(host: Host) -> str:
-    """Return the login shells' environment, the same that `lab on` gives."""
+    """Return the login shells' environment, equal to the one of `lab on`."""
     cluster = CLUSTER_OF_HOST[host.name]
     lines = [f"export {key}={value}" for key, value in topology.environment(cluster).items()]
     root_path = topology.search_path(cluster, is_root=True)
@@ -158,7 +158,7 @@ def _add_accounts(host: Host, root: Path) -> None:
 
 
 def add_account(root: Path, user: User, home: str, shell: str) -> None:
-    """Add a locked account and its group unless the host knows the name already."""
+    """Add a locked account and its group, unless the host has the name already."""
     identity = f"{user.name}:x:{user.uid}"
     _add_line(root / "etc/passwd", f"{identity}:{user.uid}:{user.name}:{home}:{shell}")
     _add_line(root / "etc/group", f"{identity}:")

@@ -17,9 +17,9 @@ BATCH = {Kind.GRID_ENGINE: cell, Kind.OAR: oar}
 
 
 def up(clusters: Sequence[Cluster]) -> None:
-    """Start what is missing of these clusters; a lab of another checkout is taken over.
+    """Start the missing parts of these clusters; take over a lab of another checkout.
 
-    What an interrupted `up` left is thrown away first: its disks may be half written.
+    The remains of an interrupted `up` are deleted first: its disks may be half written.
     """
     if lock.owner() not in ("", str(paths.CHECKOUT)):
         say(f"taking the lab over from {lock.owner()}")
@@ -44,7 +44,7 @@ def up(clusters: Sequence[Cluster]) -> None:
 
 
 def _furnish(clusters: Sequence[Cluster]) -> None:
-    """Make what hosts are made of: base systems, keys, homes and folders."""
+    """Make the parts that hosts are made of: base systems, keys, homes and folders."""
     for kind in {cluster.kind for cluster in clusters}:
         base.ensure(kind)
     keys.ensure(clusters[0].kind)
@@ -55,7 +55,7 @@ def _furnish(clusters: Sequence[Cluster]) -> None:
 
 
 def down() -> None:
-    """End everything and delete all but the cache."""
+    """End all processes of the lab and delete all files but the cache."""
     provider.end()
     keeper.end()
     _check_nothing_mounted()
@@ -71,7 +71,7 @@ def purge() -> None:
 
 
 def switch_on(host: Host) -> None:
-    """Boot a host and join it to its cluster; with the master off it joins by itself, later."""
+    """Boot a host and join it to its cluster; while the master is off, the host joins later by itself."""
     cluster = _built_cluster(host)
     if bare.is_bare(host):
         hosts.switch_on(host)
@@ -101,7 +101,7 @@ def switch_on_bare(host: Host, name: str) -> None:
 
 
 def throw_away(host: Host) -> None:
-    """End a bare host and delete its disk; another one may be made of it."""
+    """End a bare host and delete its disk, so that another can be made of it."""
     if paths.host_dir(host.name).exists() and not bare.is_bare(host):
         raise LabError(f"{host.name} is not bare: its cluster knows it; switch it off instead")
     hosts.throw_away(host)
@@ -116,7 +116,7 @@ def _built_cluster(host: Host) -> Cluster:
 
 
 def _start_cluster(cluster: Cluster) -> list[Host]:
-    """Boot the master, build its cluster once, boot the others; return hosts new to it."""
+    """Boot the master, build its cluster once, boot the other hosts; return the new hosts."""
     hosts.switch_on(cluster.master)
     batch = BATCH[cluster.kind]
     if not paths.built(cluster.name).exists():
@@ -143,7 +143,7 @@ def _join(cluster: Cluster, members: Sequence[Host]) -> list[Host]:
 
 
 def _settle(cluster: Cluster, workers: Sequence[Host], newcomers: Sequence[Host]) -> None:
-    """Wait until the cluster hears the workers and give the newcomers their slots."""
+    """Wait until the cluster has reports from the workers, and give new hosts their slots."""
     batch = BATCH[cluster.kind]
     batch.wait_joined(cluster, [host.name for host in workers])
     for host in newcomers:

@@ -25,7 +25,7 @@ def switch_on(host: Host) -> bool:
 
 
 def switch_off(host: Host) -> None:
-    """Let a host stop its daemons and end; raise LabError if it does not in time."""
+    """Let a host stop its daemons and end; raise LabError if that takes too long."""
     _end(host, signal.SIGTERM, OFF_LIMIT_S)
 
 
@@ -51,7 +51,7 @@ def _end(host: Host, number: signal.Signals, limit_s: float) -> None:
 
 
 def make_disk(host: Host) -> None:
-    """Make the folders of a host's disk; what is there stays."""
+    """Make the folders of a host's disk; existing files stay."""
     for part in ("upper", "work", "root"):
         (paths.host_dir(host.name) / part).mkdir(parents=True, exist_ok=True)
 

@@ -32,7 +32,7 @@ def end() -> None:
 
 
 def join(*names: str) -> None:
-    """Enter namespaces of the keeper; "pid" holds for the next children."""
+    """Enter namespaces of the keeper; "pid" applies to the next children."""
     namespaces.join(presence.running_keeper().pid, *names)
 
 

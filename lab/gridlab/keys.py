@@ -1,4 +1,4 @@
-"""Keys of ssh(1): each reachable host has one, and each person who has accounts elsewhere.
+"""Keys of ssh(1): one for each reachable host, and one for each person with accounts elsewhere.
 
 Made once for a lab by the base's own ssh-keygen, without passphrases: nothing leads out of the lab.
 """
@@ -17,7 +17,7 @@ BARE_HOST_KEY = "etc/ssh/ssh_host_ed25519_key"
 
 
 def ensure(kind: Kind) -> None:
-    """Make the keys that are missing, with the programs of a base that is mounted."""
+    """Make the missing keys, with the programs of a mounted base."""
     paths.KEYS.mkdir(mode=0o700, exist_ok=True)
     missing = [name for name in _names() if not _public(name).exists()]
     if missing:
@@ -32,7 +32,7 @@ def make_host_key(host: Host) -> None:
 
 
 def public_host_key(host: Host) -> str:
-    """Return what a bare host shows, without the comment."""
+    """Return a bare host's public key without the comment."""
     key = paths.host_key(host.name)
     return " ".join(key.with_suffix(".pub").read_text().split()[:2])
 
@@ -50,14 +50,14 @@ def place_bare(host: Host, root: Path) -> None:
 
 
 def place_administrator(root: Path) -> None:
-    """Give root of a host the key that opens bare hosts; whoever it was given to keeps it."""
+    """Give root of a host the key for bare hosts; its present owner keeps it."""
     path = root / "etc/gridlab/gridadm.key"
     if not path.exists():
         _write(path, (paths.KEYS / ADMINISTRATOR.name).read_text(), 0, 0o600)
 
 
 def place_in_home(user: User, home: Path) -> None:
-    """Give a user the private key, or let its holder's key log in; done once for a home."""
+    """Give a user the private key, or authorize its holder's key; done once for a home."""
     folder = home / ".ssh"
     if os.path.lexists(folder):
         return  # the user's own by now: a link there must not lead root anywhere
@@ -68,7 +68,7 @@ def place_in_home(user: User, home: Path) -> None:
 
 
 def place_on_host(host: Host, root: Path) -> None:
-    """Write a host's own key, the known hosts, and what sshd is to do beside Debian's defaults."""
+    """Write a host's own key, the known hosts, and sshd's settings beyond Debian's defaults."""
     known = (f"{one.name},{one.address} {_public(one.name).read_text()}" for one in _servers())
     (root / "etc/ssh/ssh_known_hosts").write_text("".join(known))
     if CLUSTER_OF_HOST[host.name].domain.is_site:

@@ -14,9 +14,9 @@ WAIT_LIMIT_S = 180.0  # another command, e.g. a first `up` with its download
 
 @contextmanager
 def exclusive() -> Iterator[int]:
-    """Hold the machine-wide lock; the kernel lets go of it even after kill -9.
+    """Hold the machine-wide lock; the kernel releases it even after kill -9.
 
-    A child that is given the handle holds it too.
+    A child process that gets the handle holds the lock too.
     """
     handle = _take()
     try:
@@ -31,7 +31,7 @@ def forget() -> None:
 
 
 def owner() -> str:
-    """Return the checkout that has the lab, or nothing."""
+    """Return the checkout that owns the lab; empty when none does."""
     try:
         return paths.OWNER.read_text().strip()
     except FileNotFoundError:
@@ -39,7 +39,7 @@ def owner() -> str:
 
 
 def claim() -> None:
-    """Write down that this checkout has the lab."""
+    """Record that this checkout owns the lab."""
     paths.RUN.mkdir(exist_ok=True)
     beside = paths.OWNER.with_name(".owner.new")
     beside.write_text(f"{paths.CHECKOUT}\n")
@@ -47,7 +47,7 @@ def claim() -> None:
 
 
 def check_ours() -> None:
-    """Raise LabError unless this checkout has the lab."""
+    """Raise LabError unless this checkout owns the lab."""
     now = owner()
     if not now:
         raise LabError("the lab is down; start it with: lab/lab up")

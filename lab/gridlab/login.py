@@ -100,7 +100,7 @@ def _exec_as(host: Host, account: Account, command: Sequence[str], *, on_termina
 
 
 def environment(host: Host, account: Account) -> dict[str, str]:
-    """Return a login environment: nothing of the caller's but the kind of terminal."""
+    """Return a login environment, with only the terminal type of the caller."""
     cluster = CLUSTER_OF_HOST[host.name]
     terminal = {"TERM": os.environ.get("TERM", "dumb")} if os.isatty(0) else {}
     return {
@@ -115,7 +115,7 @@ def environment(host: Host, account: Account) -> dict[str, str]:
 
 
 def folder(account: Account) -> str:
-    """Return where a login begins."""
+    """Return the folder in which a login starts."""
     return account.home if os.path.isdir(account.home) else "/"
 
 

@@ -1,4 +1,4 @@
-"""The daemons' own logs, read from the hosts' disks: they can be read of hosts that are off too."""
+"""The daemons' own logs, read from the hosts' disks, even of hosts that are off."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,14 +24,14 @@ def show(host: Host) -> None:
 
 
 def show_mail(domain: Domain) -> None:
-    """Print the mail that the domain's users got."""
+    """Print the mail of the domain's users."""
     box = paths.home(domain.name) / ".mail"
     for path in sorted(path for path in box.glob("*/*") if not path.name.startswith(".")):
         _print(f"{domain.name}: mail to {path.parent.name}, {path.name}", path)
 
 
 def domain_of(host: Host) -> Domain:
-    """Return whose mail belongs to a host."""
+    """Return the domain whose mail a host stores."""
     return CLUSTER_OF_HOST[host.name].domain
 
 

@@ -37,14 +37,14 @@ def _check(result: int, what: str) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Give the calling process new namespaces; NEWPID holds for its next children."""
+    """Give the calling process new namespaces; NEWPID applies to its next children."""
     _check(_libc.unshare(flags), "unshare")
 
 
 def join(pid: int, *names: str) -> None:
-    """Enter namespaces of a process, e.g. "mnt", "net"; "pid" holds for the next children.
+    """Enter namespaces of a process, such as "mnt" and "net"; "pid" applies to the next children.
 
-    All are opened first, since /proc may look different once "mnt" is entered.
+    All are opened first, since /proc may look different after "mnt" is entered.
     """
     handles = [os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY) for name in names]
     for handle, name in zip(handles, names, strict=True):
@@ -66,12 +66,12 @@ def bind(source: str, target: str, *, read_only: bool = False) -> None:
 
 
 def keep_mounts_private() -> None:
-    """Stop mounts of this namespace from appearing on the machine, and the other way round."""
+    """Keep mounts of this namespace off the machine, and the machine's mounts out of it."""
     mount("none", "/", flags=MS_REC | MS_PRIVATE)
 
 
 def pivot_into(root: str) -> None:
-    """Make a mounted folder the root and drop everything else from this namespace."""
+    """Make a mounted folder the root and drop all other mounts from this namespace."""
     os.chdir(root)
     number = PIVOT_ROOT_NUMBERS[os.uname().machine]
     _check(_libc.syscall(number, b".", b"."), f"pivot_root {root}")
@@ -80,7 +80,7 @@ def pivot_into(root: str) -> None:
 
 
 def die_with_parent(number: int) -> None:
-    """Ask for a signal when the parent ends; lost by a change of uid (prctl(2))."""
+    """Request a signal at the parent's end; a change of uid cancels it (prctl(2))."""
     _check(_libc.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0), "prctl")
 
 
@@ -123,7 +123,7 @@ def run_and_exit(act: Callable[[], None], complaints: int) -> NoReturn:
 
 
 def leave_terminal(log: str) -> None:
-    """Become a daemon's process: own session, no stdin, output appended to a file."""
+    """Detach the process as a daemon: own session, no stdin, output appended to a file."""
     os.setsid()
     null = os.open("/dev/null", os.O_RDONLY)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)

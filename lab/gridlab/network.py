@@ -18,7 +18,7 @@ SLOW_DELAY = "200ms"
 
 
 class Cable(Enum):
-    """How a host is connected."""
+    """The state of a host's connection."""
 
     OK = "ok"
     CUT = "cut"
@@ -55,7 +55,7 @@ def set_cable(host: Host, cable: Cable) -> None:
 
 
 def cable_states() -> dict[str, Cable]:
-    """Return how each host that is on is connected, by host name."""
+    """Return the state of the connection of each running host, by host name."""
     enter = ["nsenter", f"--net=/proc/{presence.running_keeper().pid}/ns/net"]
     links = _run([*enter, "ip", "-oneline", "link", "show", "type", "veth"])
     return dict(_read_link(line) for line in links.splitlines())
@@ -80,7 +80,7 @@ def _set_cable(host: Host, cable: Cable) -> None:
 
 
 def _slow_down(host: Host) -> None:
-    """Delay by netem where the kernel has it, else squeeze through a narrow token bucket."""
+    """Delay packets by netem if the kernel has it, else limit the rate by a token bucket."""
     add = ["tc", "qdisc", "add", "dev", host.name, "root"]
     try:
         _run([*add, "netem", "delay", SLOW_DELAY])

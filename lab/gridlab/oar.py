@@ -68,7 +68,7 @@ def wait_answering(cluster: Cluster) -> None:
 
 
 def admit(cluster: Cluster, host: Host) -> None:
-    """Make a node's slots known to the server, absent until it has been heard."""
+    """Add a node's slots to the server, absent until the node reports."""
     if not host.pooled:
         return
     number = int(host.address.rpartition(".")[2])
@@ -85,19 +85,19 @@ def known_hosts(cluster: Cluster) -> set[str]:
 
 
 def start_worker(host: Host) -> None:
-    """Start OAR's sshd on a host; nothing happens if it runs."""
+    """Start OAR's sshd on a host; do nothing if it runs."""
     _configure(host)
     remote.script(host, "/usr/local/sbin/labctl start oar-node")
 
 
 def settle(cluster: Cluster, host: Host) -> None:
-    """Do nothing more for a newcomer: it is alive, so it has slots."""
+    """Do nothing: a new node that is alive has slots."""
 
 
 def wait_joined(cluster: Cluster, names: Sequence[str]) -> None:
-    """Wait until the server calls these nodes alive, and tell it of those that answer.
+    """Wait until the server calls these nodes alive, and report the answering nodes to it.
 
-    It would find out by itself what was suspected, a few seconds later, but not what was absent.
+    The server itself rechecks suspected nodes after some seconds, but never absent ones.
     """
     remote.wait_for(f"{cluster.name}: nodes", lambda: _missing(cluster, names), JOIN_LIMIT_S)
 
@@ -108,14 +108,14 @@ def _silence(cluster: Cluster) -> str:
 
 
 def _states(cluster: Cluster) -> dict[str, set[str]]:
-    """Return the states of each node's resources; the server says nothing when it has none."""
+    """Return the states of each node's resources; empty when the server has none."""
     answer = remote.script(cluster.master, "oarnodes -J -s") or "{}"
     nodes: dict[str, dict[str, str]] = json.loads(answer)
     return {name: set(resources.values()) for name, resources in nodes.items()}
 
 
 def _missing(cluster: Cluster, names: Sequence[str]) -> str:
-    """Return the nodes that were not alive just now, after a try to make them so."""
+    """Return the nodes that are not alive, after an attempt to make them alive."""
     states = _states(cluster)
     missing = [name for name in names if states.get(name, ALIVE) != ALIVE]
     for name in missing:
@@ -145,7 +145,7 @@ mv oar.conf.new oar.conf
 
 
 def _database_script(cluster: Cluster) -> str:
-    """Return what makes an empty database that oar and oar_ro may use from the cluster's hosts."""
+    """Return a script that makes an empty database for oar and oar_ro."""
     settings = "".join(f"{key} = '{value}'\n" for key, value in POSTGRESQL.items())
     rules = "local all postgres peer\n" + "".join(
         f"host oar oar,oar_ro {host.address}/32 scram-sha-256\n" for host in cluster.hosts

@@ -1,4 +1,4 @@
-"""The one place that writes for people: lines to stdout, complaints to stderr."""
+"""The only module that prints: lines to stdout, errors to stderr."""
 
 import sys
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Where the lab keeps things, all of it outside the checkout.
+"""The lab's folders and files, all of them outside the checkout.
 
 `down` deletes STATE and RUN; CACHE survives until `down --purge`. With GRIDLAB=2 to 9 in the
 environment everything is about another lab, which shares with the others its cache alone.
@@ -34,12 +34,12 @@ def host_dir(name: str) -> Path:
 
 
 def bare_name(host: str) -> Path:
-    """Return the file that says that a host's disk is a bare one's, and how the host is called."""
+    """Return the file that marks a host's disk as a bare host's and contains its host name."""
     return host_dir(host) / "bare"
 
 
 def host_key(host: str) -> Path:
-    """Return the key that a bare host's sshd shows; made with its disk, gone with it."""
+    """Return the path of a bare host's ssh key, made and removed with its disk."""
     return host_dir(host) / "host_key"
 
 
@@ -54,10 +54,10 @@ def spool(cluster: str) -> Path:
 
 
 def built(cluster: str) -> Path:
-    """Return the file that says that a cluster's master has been set up completely."""
+    """Return the file that marks a cluster's master as completely set up."""
     return STATE / "cells" / f"{cluster}.built"
 
 
 def host_record(name: str) -> Path:
-    """Return the file that says which process is the host's init."""
+    """Return the file that records the host's init process."""
     return RUN / f"host.{name}"

@@ -1,4 +1,4 @@
-"""Who is there: the keeper's and the hosts' init processes, by their records.
+"""The running init processes of keeper and hosts, from their records.
 
 Apart from keeper.py and host.py, which make them, so that `lab on` imports little.
 """
@@ -15,7 +15,7 @@ def keeper() -> Process | None:
 
 
 def running_keeper() -> Process:
-    """Return the keeper, or say that there is no lab."""
+    """Return the keeper, or raise LabError when there is no lab."""
     process = keeper()
     if process is None:
         raise LabError("the lab is down; start it with: lab/lab up")
@@ -28,12 +28,12 @@ def provider() -> Process | None:
 
 
 def init_of(host: Host) -> Process | None:
-    """Return the host's init, if it is switched on."""
+    """Return the init process of a host; None when it is off."""
     return recorded(paths.host_record(host.name))
 
 
 def running_init(host: Host) -> Process:
-    """Return the host's init, or say that the host is off."""
+    """Return the init process of a host, or raise LabError when it is off."""
     process = init_of(host)
     if process is None:
         running_keeper()

@@ -18,11 +18,11 @@ class Process:
     boot: str
 
     def is_alive(self) -> bool:
-        """Return whether this very process still runs; a zombie does not."""
+        """Say whether exactly this process still runs; a zombie does not."""
         return self.boot == _boot_id() and self.started == _start_time(self.pid)
 
     def send(self, number: signal.Signals) -> None:
-        """Signal this very process; a process that is gone is not an error."""
+        """Signal exactly this process; a process that has ended is no error."""
         try:
             handle = os.pidfd_open(self.pid)
         except ProcessLookupError:
@@ -45,7 +45,7 @@ class Process:
 
 
 def record_self(path: Path) -> None:
-    """Write down the calling process as the machine sees it, for `recorded` to find.
+    """Record the calling process as the machine sees it, for `recorded` to find.
 
     Needs the machine's own /proc: inside a PID namespace os.getpid() is another number.
     """
@@ -56,7 +56,7 @@ def record_self(path: Path) -> None:
 
 
 def recorded(path: Path) -> Process | None:
-    """Return the living process that a record names."""
+    """Return the living process of a record."""
     try:
         pid, started, boot = path.read_text().split()
     except (FileNotFoundError, ValueError):
@@ -66,7 +66,7 @@ def recorded(path: Path) -> Process | None:
 
 
 def _start_time(pid: int) -> str:
-    """Return a process's start time, or nothing for one that is gone or a zombie."""
+    """Return a process's start time; empty for a missing process or a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

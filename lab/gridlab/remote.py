@@ -1,4 +1,4 @@
-"""Run a program on a host and read its answer, for building and watching cells."""
+"""Runs a program on a host and returns its output, for building and observing cells."""
 
 import subprocess
 import time
@@ -31,7 +31,7 @@ def script(host: Host, lines: str) -> str:
 
 
 def wait_for(what: str, check: Callable[[], str], limit_s: float) -> None:
-    """Wait until `check` has nothing left to report; raise LabError with its last words."""
+    """Wait until `check` reports no problem; raise LabError with its last report."""
     deadline = time.monotonic() + limit_s
     while missing := check():
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""What runs: power, network and the daemons' health of every host."""
+"""The status of every host: power, network and the health of its daemons."""
 
 import subprocess
 
@@ -12,7 +12,7 @@ HEADING = ("HOST", "CLUSTER", "ADDRESS", "POWER", "NET", "DAEMONS")
 
 
 def show(clusters: tuple[Cluster, ...]) -> bool:
-    """Print a table of hosts and return whether all that should run does."""
+    """Print a table of hosts; return whether everything that should run does."""
     cables = network.cable_states()
     listed = [host for cluster in clusters for host in cluster.hosts]
     checks = {host.name: _ask(host) for host in listed if presence.init_of(host) is not None}
@@ -32,7 +32,7 @@ def show(clusters: tuple[Cluster, ...]) -> bool:
 
 
 def _provider(clusters: tuple[Cluster, ...]) -> tuple[list[tuple[str, ...]], bool]:
-    """Return the row of the power service, and whether it runs if it should."""
+    """Return the row of the power service, and whether its state is right."""
     is_wanted = PROVIDED in clusters and paths.built(PROVIDED.name).exists()
     power = "on" if presence.provider() else "off"
     row = (POWER_SERVICE.name, "-", POWER_SERVICE.address, power, "-", "power-service")

@@ -1,4 +1,4 @@
-"""The grid as data: clusters, hosts, addresses, users and what is mounted where.
+"""The grid as data: clusters, hosts, addresses, users and mounted folders.
 
 A cluster is added here and nowhere else, unless it brings a new kind of batch system
 (docs/how-to/lab.md).
@@ -23,7 +23,7 @@ class Kind(Enum):
 
 
 class Role(Enum):
-    """What a host does in its cluster; the daemons that its boot starts, in this order."""
+    """The function of a host in its cluster; its boot starts the daemons in this order."""
 
     QMASTER = "qmaster"
     EXECD = "execd"
@@ -66,7 +66,7 @@ class Host:
 
     @property
     def is_worker(self) -> bool:
-        """Return whether the batch system starts jobs there."""
+        """Say whether the batch system starts jobs on a host."""
         return bool({Role.EXECD, Role.OAR_NODE} & set(self.roles))
 
 
@@ -122,7 +122,7 @@ SERVICE_USER = User(name="gridbridge", uid=990)
 
 
 def _foreign(name: str, first_uid: int) -> Domain:
-    """Return a domain that has accounts for alice, bob and the service, and is no site."""
+    """Return a domain with accounts for alice, bob and the service, which is no site."""
     holders = (("al", "alice"), ("bo", "bob"), ("gb", SERVICE_USER.name))
     users = (
         User(name=f"{short}_{name}", uid=first_uid + number, holder=holder)
@@ -221,12 +221,12 @@ def binds(host: Host) -> tuple[Bind, ...]:
 
 
 def built_marker(cluster: Cluster) -> str:
-    """Return the file without which a boot starts no daemons: the cluster is not built yet."""
+    """Return the marker file without which a boot starts no daemons, because the cluster is not built."""
     return f"{cell_dir(cluster)}/{'built' if cluster.kind is Kind.OAR else 'act_qmaster'}"
 
 
 def environment(cluster: Cluster) -> dict[str, str]:
-    """Return what a login on a host of this cluster adds to the environment."""
+    """Return the variables that a login on a host of this cluster adds."""
     manuals = {"MANPATH": "/opt/gridbridge/share/man:"} if cluster.domain.is_site else {}
     cell = _cell_environment(cluster) if cluster.kind is Kind.GRID_ENGINE else {}
     return {**cell, **manuals, "LANG": "C.UTF-8"}
@@ -243,7 +243,7 @@ def _cell_environment(cluster: Cluster) -> dict[str, str]:
 
 
 def search_path(cluster: Cluster, *, is_root: bool) -> str:
-    """Return PATH: gridbridge and Grid Engine's real programs where they are, then the system."""
+    """Return PATH: gridbridge and Grid Engine's real programs first, if present."""
     own = ["/opt/gridbridge/bin"] if cluster.domain.is_site else []
     if cluster.kind is Kind.GRID_ENGINE:
         own.append(SGE_BINARIES)

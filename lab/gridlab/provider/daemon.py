@@ -1,4 +1,4 @@
-"""The process of the power service: on the machine, but plugged into the lab's bridge alone.
+"""The process of the power service: it runs on the machine, connected only to the lab's bridge.
 
 It starts and ends hosts, which only the machine's side can; a keeper that ends takes it along.
 """
@@ -20,7 +20,7 @@ END_LIMIT_S = 10.0
 
 
 def start() -> bool:
-    """Start the service and return whether it did not run; make the token that it obeys."""
+    """Start the service and its token; return whether it did not run before."""
     token = paths.PROVIDER / "token"
     paths.PROVIDER.mkdir(mode=0o700, exist_ok=True)
     if not token.exists():

@@ -1,4 +1,4 @@
-"""How the power service misbehaves, for tests: a file of words that holds until it is changed."""
+"""Faults of the power service for tests: a file of words, in force until changed."""
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -10,7 +10,7 @@ FILE = paths.PROVIDER / "faults"
 
 
 class Fault(Enum):
-    """A thing that providers do."""
+    """A fault that real providers have."""
 
     REFUSE = "refuse"  # every request: try again later
     CAPACITY = "capacity"  # no node is to be had, though the quota is not reached
@@ -28,17 +28,17 @@ Faults = Mapping[Fault, float]
 
 
 def read(words: Iterable[str]) -> Faults:
-    """Read words as they are typed; raise UsageError with the known ones."""
+    """Parse fault words; raise UsageError with the known words."""
     return dict(_read(word) for word in words)
 
 
 def current() -> Faults:
-    """Return the faults that are switched on."""
+    """Return the present faults."""
     return read(FILE.read_text().split()) if FILE.exists() else {}
 
 
 def switch(words: list[str]) -> None:
-    """Have these faults and no others."""
+    """Set these faults, and remove all others."""
     read(words)
     beside = FILE.with_name(f".{FILE.name}.new")
     beside.write_text(" ".join(words))

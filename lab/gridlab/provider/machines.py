@@ -1,4 +1,4 @@
-"""The work behind a node: hosts of the reserve come and go by a program of their own.
+"""Starts and ends the hosts behind rented nodes, by a program of its own.
 
 Forking is not for a process with threads, and the lab's lock stays with the program when the
 service is killed: whoever waits for the lock never finds a host half made.
@@ -14,12 +14,12 @@ LIMIT_S = 120.0
 
 
 def is_free(host: str) -> bool:
-    """Return whether a host of the reserve has no disk: it never ran, or was thrown away."""
+    """Say whether a reserve host has no disk: it never ran, or was deleted."""
     return not paths.host_dir(host).exists()
 
 
 def boot(node: Node) -> None:
-    """Switch a node on, as a new machine unless it has a disk."""
+    """Switch a node on; a node without a disk becomes a new machine."""
     if paths.host_key(node.host).with_suffix(".pub").exists():
         _power(node.host, "on")
         return

@@ -1,4 +1,4 @@
-"""What has been rented: nodes, each on a host of the reserve, kept in a file."""
+"""The rented nodes, each on a reserve host, stored in a file."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ FILE = paths.PROVIDER / "nodes"
 
 
 class State(StrEnum):
-    """What the service believes; a host whose power was cut by others is still running to it."""
+    """The state of a node as the service assumes it, even after a power cut by others."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -23,7 +23,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A machine that somebody pays for. `host` is the lab's name of it, `name` the renter's."""
+    """A rented machine: `host` is the lab's name, `name` the renter's."""
 
     id: str
     name: str
@@ -34,12 +34,12 @@ class Node:
 
     @property
     def place(self) -> Host:
-        """The host of the reserve that it is on."""
+        """The reserve host on which the node runs."""
         return HOST_BY_NAME[self.host]
 
 
 def shown(node: Node) -> dict[str, Any]:
-    """Return what a renter is told; the key only when the machine has booted."""
+    """Return a node as the renter sees it; the key only once the machine has booted."""
     is_known = node.state is not State.PENDING
     return {
         "id": node.id,
@@ -53,7 +53,7 @@ def shown(node: Node) -> dict[str, Any]:
 
 
 def load(path: Path = FILE) -> tuple[Node, ...]:
-    """Return the nodes that are rented."""
+    """Return the rented nodes."""
     try:
         rows = json.loads(path.read_text())
     except FileNotFoundError:
@@ -62,7 +62,7 @@ def load(path: Path = FILE) -> tuple[Node, ...]:
 
 
 def save(nodes: Iterable[Node], path: Path = FILE) -> None:
-    """Keep the nodes; a reader sees the old or the new ones."""
+    """Store the nodes; a reader gets the old or the new ones."""
     beside = path.with_name(f".{path.name}.new")
     beside.write_text(json.dumps([asdict(node) for node in nodes], indent=1))
     beside.rename(path)

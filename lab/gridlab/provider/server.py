@@ -1,4 +1,4 @@
-"""HTTP with JSON: the power service as renters reach it.
+"""The HTTP interface of the power service, with JSON.
 
     POST /nodes {"name": ..., "tags": {...}}    GET /nodes    DELETE /nodes/ID
     POST /nodes/ID/start                        POST /nodes/ID/stop
@@ -26,7 +26,7 @@ NOWHERE = Refused(HTTPStatus.NOT_FOUND, "nothing is there")
 
 
 def serve(listener: socket.socket) -> None:
-    """Answer for ever."""
+    """Answer requests for ever."""
     service = Service()
     service.resume()
 
@@ -40,7 +40,7 @@ def serve(listener: socket.socket) -> None:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request."""
+    """One HTTP request."""
 
     asked: Service
 
@@ -51,7 +51,7 @@ class Handler(BaseHTTPRequestHandler):
     do_POST = do_DELETE = do_GET  # noqa: N815 - so as well
 
     def log_message(self, text: str, *values: object) -> None:
-        """Keep who asked what, and what came of it."""
+        """Log each request with its result."""
         sys.stderr.write(f"{self.log_date_time_string()} {text % values}\n")
 
     def _answer(self) -> None:
@@ -100,13 +100,13 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _fall_silent(self) -> None:
-        """Say nothing until the renter has hung up."""
+        """Send no answer until the client hangs up."""
         select.select([self.connection], [], [])
         self.close_connection = True
 
 
 def _wish(body: bytes) -> Mapping[str, Any]:
-    """Read what to create; other keys, as the pool, make no difference to the lab."""
+    """Read the node to create; other keys, such as the pool, have no effect in the lab."""
     try:
         asked = json.loads(body)
         name, tags = asked["name"], asked.get("tags", {})

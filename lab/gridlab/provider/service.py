@@ -1,4 +1,4 @@
-"""What can be asked of the power service: create, destroy, list, start and stop nodes."""
+"""The requests to the power service: create, destroy, list, start and stop nodes."""
 
 import re
 import secrets
@@ -33,7 +33,7 @@ SOMEBODY_ELSES = tuple(
 
 
 class Refused(Exception):
-    """A request that is not granted, with the status of HTTP that says why."""
+    """A refused request, with its HTTP status."""
 
     def __init__(self, status: HTTPStatus, why: str) -> None:
         super().__init__(why)
@@ -41,7 +41,7 @@ class Refused(Exception):
 
 
 class Service:
-    """The nodes, and who may change them: `_work` is held while a host comes or goes."""
+    """The rented nodes; `_work` is locked while a host starts or ends."""
 
     def __init__(self) -> None:
         self._nodes = {node.id: node for node in nodes.load()}
@@ -49,13 +49,13 @@ class Service:
         self._work = threading.Lock()
 
     def resume(self) -> None:
-        """Boot what was pending when the service ended."""
+        """Boot the nodes that were pending when the service ended."""
         for node in tuple(self._nodes.values()):
             if node.state is State.PENDING:
                 self._boot_later(node, faults.current())
 
     def create(self, name: str, tags: Mapping[str, str]) -> dict[str, Any]:
-        """Rent a node; it is pending until its machine has booted."""
+        """Rent a node, which is pending until its machine has booted."""
         current = faults.current()
         if not NAME.fullmatch(name):
             raise Refused(HTTPStatus.BAD_REQUEST, f"name {name!r}: small letters, digits and -")
@@ -70,7 +70,7 @@ class Service:
         return nodes.shown(node)
 
     def listed(self) -> list[dict[str, Any]]:
-        """Return all nodes, the oldest first, and what faults make of them."""
+        """Return all nodes, oldest first, as changed by the present faults."""
         current = faults.current()
         with self._guard:
             known = [nodes.shown(node) for node in self._nodes.values()]
@@ -79,7 +79,7 @@ class Service:
         return [*known, *(SOMEBODY_ELSES if Fault.OTHERS in current else ())]
 
     def destroy(self, identifier: str) -> None:
-        """End a node with its disk; one that is gone is no error."""
+        """End a node and delete its disk; a missing node is no error."""
         with self._work:
             node = self._nodes.get(identifier)
             if node is None:
@@ -90,7 +90,7 @@ class Service:
                 nodes.save(self._nodes.values())
 
     def start(self, identifier: str) -> dict[str, Any]:
-        """Switch a node on that was stopped, or whose power was cut."""
+        """Switch a node on after a stop or a power cut."""
         node = replace(self._known(identifier), state=State.PENDING)
         with self._guard:
             self._keep(node)
@@ -120,7 +120,7 @@ class Service:
             return nodes.shown(settled)
 
     def _free_host(self, name: str) -> str:
-        """Return a host of the reserve, of the same name where that is free."""
+        """Return a free reserve host, preferably of the same name."""
         taken = {node.host for node in self._nodes.values()}
         free = [host.name for host in RESERVE if host.name not in taken]
         free = [host for host in free if machines.is_free(host)]
