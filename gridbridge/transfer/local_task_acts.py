@@ -33,10 +33,7 @@ class ReloadablePollerComponent:
 
 
 class LocalTaskActs(ReloadablePollerComponent):
-    """Acts on tasks of the home cluster; each act is safe to repeat.
-
-    A failed act raises CommandFailed, or ConfigError in a site that can't have transfer queues.
-    """
+    """Acts on tasks of the home cluster, safe to repeat; CommandFailed, or ConfigError without transfer queues."""
 
     @property
     def _transfer_queues(self) -> tuple[str, ...]:
@@ -90,10 +87,7 @@ class LocalTaskActs(ReloadablePollerComponent):
         tasks.remove_task_guard(where, copy, HomeStartGuard.START)
 
     def exclude_old_cluster_queues(self, transfer: Transfer) -> None:
-        """Exclude a local job from the queues to the cluster that its task leaves.
-
-        `restore_requested_queues` undoes the exclusion. Raises GridbridgeError if no other queue fits.
-        """
+        """Exclude a local job from the queues to the cluster it leaves; GridbridgeError if no other queue fits."""
         where, tasks = self._home_cluster_and_guard()
         queues = self.policy.queues.items()
         remote_queues = {transfer.queue, *(name for name, to in queues if to.cluster == transfer.remote)}

@@ -111,10 +111,7 @@ class RemoteUsageRows:
     def records_of(
         self, home: str, job: int, task: int, since: datetime | None = None
     ) -> tuple[RemoteJobRunAccounting, ...]:
-        """Return the usage records of a local task's remote jobs, in order of the jobs' ends.
-
-        With `since`, return only records that were added at or after this time.
-        """
+        """Return the usage records of a local task, by end of job; with `since`, only records added since then."""
         rows = self._database.rows(_RECORDS_OF, home=home, job=job, task=task, since=since or EARLIEST_STORED_TIME)
         return tuple(RemoteJobRunAccounting(**{**row, "source": RemoteUsageSource(row["source"])}) for row in rows)
 

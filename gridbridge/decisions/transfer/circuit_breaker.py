@@ -18,15 +18,9 @@ from gridbridge.model.transfer_messages_in_spool import (
 )
 from gridbridge.model.transfer_name import parse_transfer_name
 
-CLUSTER_FAULTS = frozenset(
-    {
-        TransferFailureCause.UNREACHED,
-        TransferFailureCause.DENIED,
-        TransferFailureCause.BLOCKED,
-        TransferFailureCause.VANISHED,
-        TransferFailureCause.LOST,
-        TransferFailureCause.HOST,
-    }
+CLUSTER_FAULTS = (
+    *(TransferFailureCause.UNREACHED, TransferFailureCause.DENIED, TransferFailureCause.BLOCKED),
+    *(TransferFailureCause.VANISHED, TransferFailureCause.LOST, TransferFailureCause.HOST),
 )
 FAILURE_CAUSE_WORDS: Mapping[str, str] = {
     TransferFailureCause.UNREACHED: "{} did not accept these jobs",
@@ -123,10 +117,7 @@ def update_breaker(
     now: datetime,
     policy: BreakerSection,
 ) -> PublishedClusterBreaker:
-    """Update a cluster's count of failed jobs (breaker) after a remote job ran, was accepted or failed fast.
-
-    `transfers` are all open transfers.
-    """
+    """Update a cluster's breaker after evidence of a job; `transfers` are all open transfers."""
     if observation.sign is BreakerEvidenceKind.RAN:
         return PublishedClusterBreaker(cluster=breaker.cluster)
     if observation.sign is BreakerEvidenceKind.TAKEN:
@@ -201,10 +192,7 @@ def forget_submission_failures(breaker: PublishedClusterBreaker) -> PublishedClu
 def first_probe_time_of_each_owner(
     breaker: PublishedClusterBreaker, transfers: Iterable[Transfer]
 ) -> dict[str, datetime]:
-    """Return the start of each owner's first job that was sent to a cluster after its queues opened again.
-
-    Jobs whose owner the home job list has not proved are ignored.
-    """
+    """Return when each proved owner's first job after the pause of a cluster's queues began."""
     since: dict[str, datetime] = {}
     for transfer in transfers:
         is_probe = transfer.remote == breaker.cluster and transfer.listed == OwnerSeenInHomeJobList.YES
@@ -216,10 +204,7 @@ def first_probe_time_of_each_owner(
 def does_breaker_close_queues(
     breaker: PublishedClusterBreaker, probes: Mapping[str, datetime], now: datetime, policy: BreakerSection
 ) -> bool:
-    """Say whether failures keep a cluster's queues closed: in the pause, and `fast_s` after an owner's first job began.
-
-    Later jobs of an owner do not keep the queues closed.
-    """
+    """Say whether queues are closed: in the pause, and `fast_s` after the first job of each owner began."""
     if not breaker.until:
         return False
     fast = timedelta(seconds=policy.fast_s)

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs, find_home_task_of_transfer
 from gridbridge.errors import ParseError
-from gridbridge.model import transfer_messages_in_spool
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import JobState
 from gridbridge.model.job_request import JobRequest
@@ -20,6 +19,8 @@ from gridbridge.model.transfer import claim_and_guard
 from gridbridge.model.transfer.claim_and_guard import HOME, HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import OrphanRemoteJob, Transfer, TransferAction, TransferActKind
 from gridbridge.model.transfer_messages_in_spool import (
+    ERROR,
+    REQUEUE,
     DesiredLocalJobState,
     StarterPhase,
     TransferMessage,
@@ -70,9 +71,8 @@ def find_orphan_jobs(transfers: Iterable[Transfer], situation: TransferDecisionI
             is_open = name in open_names
             why = "the transfer has recorded another job" if is_open else "no transfer with the job's name is open"
             if is_open or (row.since is not None and situation.now - row.since > ORPHAN_AGE):
-                yield OrphanRemoteJob(
-                    cluster=remote.cluster, job_id=row.job_id, name=row.name, owner=row.owner, why=why
-                )
+                cluster, job = remote.cluster, row.job_id
+                yield OrphanRemoteJob(cluster=cluster, job_id=job, name=row.name, owner=row.owner, why=why)
 
 
 def is_remote_job_unlisted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
@@ -82,10 +82,7 @@ def is_remote_job_unlisted(transfer: Transfer, situation: TransferDecisionInputs
 
 
 def may_remote_folder_have_outputs(transfer: Transfer) -> bool:
-    """Say whether some output files may exist only in the transfer's folder at the remote cluster.
-
-    A killed starter leaves the folder behind. The output of a deleted job is unwanted.
-    """
+    """Say whether a job's remote folder may hold outputs that are not home; a deleted job's are unwanted."""
     may_have_run = transfer.verdict is not None and not transfer.verdict.claim
     return may_have_run and transfer.desired != DesiredLocalJobState.DEAD
 
@@ -163,10 +160,7 @@ def _may_starter_follow_suspension(transfer: Transfer, situation: TransferDecisi
 
 
 def _is_remote_job_state_opposite(transfer: Transfer, is_now: str) -> bool:
-    """Say whether a remote job runs while its job at home is suspended, or the reverse.
-
-    A remote job that is suspended without the service's hold was suspended by a remote administrator.
-    """
+    """Say whether a remote job runs while its home job is suspended, or the service suspended the remote job alone."""
     is_fresh = transfer.seen_at is not None and transfer.is_older_than(transfer.seen_at) and not transfer.missed_polls
     state = transfer.remote_state
     if not is_fresh or not state.is_listed or _is_job_waiting_or_ending(state):
@@ -193,10 +187,7 @@ def may_home_have_missed_task_end(ended: Transfer) -> bool:
     if ended.verdict is None or ended.desired == DesiredLocalJobState.DEAD:
         return False
     if ended.verdict.outcome == TransferOutcome.EXIT:
-        return int(ended.verdict.exit_status) not in (
-            transfer_messages_in_spool.REQUEUE,
-            transfer_messages_in_spool.ERROR,
-        )
+        return int(ended.verdict.exit_status) not in (REQUEUE, ERROR)
     return ended.verdict.outcome == TransferOutcome.SIGNAL
 
 
@@ -252,10 +243,7 @@ def missing_home_start_guard(transfer: Transfer, request: JobRequest, transfer_q
 
 
 def qresub_jobs_with_copied_guard(waiting: Mapping[int, JobRequest], jobs_away: Container[int]) -> tuple[int, ...]:
-    """Return the waiting jobs whose far start time qresub has copied from a job that is away.
-
-    A job that has a transfer is no copy, whatever the owner writes into the job's context.
-    """
+    """Return waiting jobs that have another job's start time by qresub, except jobs that are away."""
     bearers = (job for job, request in waiting.items() if request.deferred_job not in (0, job))
     return tuple(job for job in bearers if job not in jobs_away)
 

@@ -77,10 +77,7 @@ def _tasks_to_recall_in_turn(
 def _recall_slots_and_reason(
     transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueueSection | None, trouble: str
 ) -> tuple[int, str, str]:
-    """Return a task's home slots, the reason to bring the task home, and a text on the cluster's load.
-
-    A task with 0 slots or an empty reason is not brought home.
-    """
+    """Return a task's home slots, the reason for a recall, and a load text; 0 slots or no reason: no recall."""
     if why := _why_cluster_is_silent_too_long(transfer, situation, queue):
         home_row, state = situation.home_task_row(transfer), ""
         slots = home_row.slots if home_row else 0

@@ -78,10 +78,7 @@ USAGE_FIELDS_BY_SHEPHERD_NAME = {  # fields of a usage record, by name in the sh
 
 
 def usage_from_verdict(transfer: Transfer) -> RemoteJobRunAccounting | None:
-    """Return a remote job's usage by the job's reported result; None if the job's end is unknown.
-
-    The result comes from the end message of the remote job's wrapper, or from the remote accounting.
-    """
+    """Return a remote job's usage by its end message or accounting; None if its end is unknown."""
     verdict = transfer.verdict
     if verdict is None or verdict.outcome not in (TransferOutcome.EXIT, TransferOutcome.SIGNAL):
         return None

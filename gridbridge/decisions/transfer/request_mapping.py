@@ -169,10 +169,7 @@ def _map_project(project: str, mapping: RequestMapping, remote: str) -> str:
 
 
 def _map_queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -> tuple[str, ...]:
-    """Return a job's queues at the remote cluster; a queue without a rule exists only at home.
-
-    A job whose queues have no rule gets the queue of the rule for all jobs, if this rule exists.
-    """
+    """Return a job's remote queues by their rules; without rules, the queue of the rule for all jobs, if any."""
     rules = [(name, rule) for name in queues if (rule := mapping.find_rule(request_mapping_rules.QUEUE, name))]
     for name, rule in rules:
         if rule.reject:

@@ -129,18 +129,12 @@ def transfer_for_restarted_task(
 
 
 def has_home_reused_job_number(message: TransferMessage, submitted: str) -> bool:
-    """Say whether a new job at home has the job number of a recorded transfer.
-
-    A job that was not restarted is new if its submission time differs from the recorded time.
-    """
+    """Say whether an unrestarted home job was submitted at another time than the recorded job of its number."""
     return bool(message.submitted and submitted) and message.submitted != submitted and not message.restarted
 
 
 def is_new_starter_of_dying_task(transfer: Transfer, message: TransferMessage) -> bool:
-    """Say whether a new starter asks about a task whose transfer is being deleted.
-
-    Grid Engine never runs a task twice at once, so the task's former run is over.
-    """
+    """Say whether a new starter asks about a task whose transfer is being deleted, so the former run is over."""
     is_dying = not transfer.is_over and transfer.desired == DesiredLocalJobState.DEAD
     return is_dying and bool(message.wake) and message.wake != transfer.wake
 

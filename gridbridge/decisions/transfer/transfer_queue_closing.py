@@ -35,19 +35,13 @@ def remote_cluster_load_values(
 
 
 def transfer_queue_load_thresholds(cluster: str, pending_limit: int) -> str:
-    """Return the load_thresholds of a transfer queue, without np_load_avg because transferred jobs use no CPU at home.
-
-    A limit of 0 waiting jobs means no limit.
-    """
+    """Return the load_thresholds of a transfer queue, without np_load_avg; a limit of 0 jobs means no limit."""
     pending = f",{load_value_complex_attribute(cluster, PENDING)}={pending_limit}" if pending_limit else ""
     return f"{load_value_complex_attribute(cluster, UP)}=false{pending}"
 
 
 def load_value_closing_queue(values: "Mapping[str, str]", cluster: str, pending_limit: int) -> str:
-    """Return which load value, UP or PENDING, closes a queue with these thresholds; '' for an open queue.
-
-    A missing load value closes the queue.
-    """
+    """Return which load value, UP or PENDING, closes a queue; '' for an open queue. A missing value closes."""
     if values.get(load_value_complex_attribute(cluster, UP)) != "1":
         return UP
     pending = int(values.get(load_value_complex_attribute(cluster, PENDING), CLOSED[PENDING]))

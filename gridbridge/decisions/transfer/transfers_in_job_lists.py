@@ -68,10 +68,7 @@ def _row_of_transfer_owner(row: ClusterJobListRow | None, transfer: Transfer) ->
 def keep_rows_deciding_transfers(
     transfers: Collection[Transfer], situation: TransferDecisionInputs
 ) -> TransferDecisionInputs:
-    """Reduce the inputs of decisions to the rows of job lists that concern the given transfers.
-
-    The numbers of waiting jobs and free slots are not reduced.
-    """
+    """Reduce decision inputs to the rows that concern the transfers; job and slot counts stay."""
     local_ids = {parse_transfer_name(transfer.name).job for transfer in transfers}
     names = {transfer.name for transfer in transfers}
     return replace(
@@ -156,10 +153,7 @@ def may_everybody_see_transfer(transfer: Transfer, young: datetime) -> bool:
 def usage_records_of_proved_owner(
     records: Sequence[RemoteJobRunAccounting], transfers: Iterable[Transfer]
 ) -> Sequence[RemoteJobRunAccounting]:
-    """Return the accounting records of a task's proved owner; all records if no owner is proved.
-
-    Anybody may submit a remote job with the name of a transfer as account.
-    """
+    """Return the accounting records of a task's proved owner, as anybody may use its account; else all records."""
     by_name = {transfer.name: transfer for transfer in transfers if transfer.listed == OwnerSeenInHomeJobList.YES}
     if not by_name:
         return records

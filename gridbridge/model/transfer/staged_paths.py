@@ -34,10 +34,7 @@ def decode_staging_path_list(key: str, text: str) -> tuple[str, ...]:
 
 
 def path_in_remote_job_folder(path: str) -> str:
-    """Return the name that a copied file or folder has in the remote job's working directory.
-
-    A relative path stays as it is; an absolute path becomes its last component.
-    """
+    """Return a copied path's name in the remote working directory: a relative path, or an absolute path's last part."""
     parts = [part for part in path.split("/") if part not in ("", WHOLE_WORKING_DIRECTORY)]
     return parts[-1] if path.startswith("/") else "/".join(parts) or WHOLE_WORKING_DIRECTORY
 

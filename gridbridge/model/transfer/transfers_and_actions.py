@@ -10,12 +10,8 @@ from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer_messages_in_spool import TransferMessage
 
 TransferKey = tuple[str, int]  # a transfer's name and its owner's uid
-QUERY_TIME_FIELDS = (
-    "updated_at",
-    "since",
-    "missing_since",
-    "seen_at",
-)  # fields that are compared with times of cluster queries
+# fields that are compared with times of cluster queries
+QUERY_TIME_FIELDS = ("updated_at", "since", "missing_since", "seen_at")
 
 
 class OwnerSeenInHomeJobList:

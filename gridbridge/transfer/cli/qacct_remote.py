@@ -156,10 +156,7 @@ def _join_task_accounting(
 def _search_remote_accounting_files(
     policy: Policy, job: int, owners: Container[str]
 ) -> tuple[dict[str, tuple[RemoteJobRunAccounting, ...]], list[str]]:
-    """Search the remote accounting files for a job of which the service has no usage records.
-
-    Any user may give a remote job a transfer's name as account, so records of jobs of other accounts are ignored.
-    """
+    """Search the remote accounting files for a job of the given owners, because anybody may use its account."""
     records: dict[str, tuple[RemoteJobRunAccounting, ...]] = {}
     searched: list[str] = []
     for name, cluster in policy.clusters.items():

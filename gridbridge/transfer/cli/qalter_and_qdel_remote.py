@@ -167,10 +167,7 @@ def delete_transferred_tasks(
 def delete_owner_transferred_jobs(
     owner: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[RemoteJobActResult]:
-    """Delete all jobs of an owner that are at another cluster; yield a result for each job.
-
-    Raises ConfigError without a valid configuration, and StateError without published files.
-    """
+    """Delete all jobs of an owner that are at another cluster; raise ConfigError or StateError without files."""
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     published = published_json.read_all_published_files(folder)
     transfers = [transfer for transfer in published.transfers if transfer.owner == owner]

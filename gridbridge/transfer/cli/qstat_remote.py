@@ -48,10 +48,7 @@ class TaskWithRemoteMessages:
 def list_open_transfers(
     choice: TransferFilter, now: datetime, folder: str = PUBLISHED
 ) -> tuple[tuple[TransferAndAwaitedEvent, ...], tuple[str, ...]]:
-    """Return the open transfers that a filter selects, and notes about states that are too old.
-
-    Raises StateError without published files, and GridbridgeError for an unknown cluster.
-    """
+    """Return the selected open transfers, and notes on stale states; GridbridgeError for an unknown cluster."""
     report = status_and_why_reports.build_site_status_report(now, folder)
     known = {cluster.cluster for cluster in report.clusters} | {row.transfer.remote for row in report.transfers}
     if choice.cluster is not None and choice.cluster not in known:
@@ -119,11 +116,7 @@ class SingleRemoteJobQueries:
 def query_remote_task_details(
     job: str, asking: SingleRemoteJobQueries, now: datetime, folder: str = PUBLISHED
 ) -> tuple[str, tuple[TaskWithRemoteMessages, ...]]:
-    """Return an alarm if the poller is silent, and the last transfer of each task of a job.
-
-    Each transfer has the remote cluster's present messages. Raises ParseError for an invalid job id, and
-    JobWithoutTransfers for a job without transfers.
-    """
+    """Return a silent poller's alarm, and each task's last transfer with the remote cluster's present messages."""
     alarm, tasks = status_and_why_reports.explain_transfers_of_local_job(job, now, folder, asking.path)
     clusters = published_json.read_all_published_files(folder).clusters.values()
     taken_at = {cluster.cluster: cluster.taken_at for cluster in clusters}

@@ -22,9 +22,7 @@ class ClusterFailureBreakers:
     """Counts the fast job failures at each remote cluster; published counts survive a restart of the poller."""
 
     def __init__(self, policy: BreakerSection, views: TransferStatePublisher, clock: Clock) -> None:
-        self._policy = policy
-        self._views = views
-        self._clock = clock
+        self._policy, self._views, self._clock = policy, views, clock
         self._known: dict[str, PublishedClusterBreaker] = clock.dated(
             lambda state, step: replace(state, until=state.until and state.until + step)
         )

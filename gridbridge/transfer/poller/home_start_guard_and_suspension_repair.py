@@ -125,9 +125,7 @@ class StaleGuardRemover:
     def __init__(
         self, database: StateFile, ledger: TransferLedger, dispatcher: TransferActDispatcher, clock: Clock
     ) -> None:
-        self._transfers = TransferRows(database)
-        self._ledger = ledger
-        self._dispatcher = dispatcher
+        self._transfers, self._ledger, self._dispatcher = TransferRows(database), ledger, dispatcher
         self._left: dict[TransferKey, Transfer] = clock.dated(Transfer.shift_times)
 
     def load_guarded_transfers(self, now: datetime) -> None:
@@ -174,9 +172,7 @@ class CopiedGuardRemover:
         workers: OwnerThreadPools,
         clock: Callable[[], float],
     ) -> None:
-        self._home = policy.site.cluster
-        self._ledger = ledger
-        self._tasks = tasks
+        self._home, self._ledger, self._tasks = policy.site.cluster, ledger, tasks
         self._others: frozenset[int] = frozenset()  # waiting jobs that are no copies
         self._look = RepeatedBackgroundQuery(
             workers, self._home, "look_for_copies", self._remove_copied_guards, clock, COPIED_GUARD_QUERY_INTERVAL_S
@@ -292,4 +288,4 @@ class SuspensionReconciler(ReloadablePollerComponent):
 
     def _forget_request_pauses(self, key: TransferKey) -> None:
         self._backoff.forget(key)
-        self._times.pop(key, None)
+        del self._times[key]

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Container
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer import home_and_remote_mismatches
@@ -27,25 +27,19 @@ from gridbridge.transfer.transfer_rows import TransferRows
 _log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class OrphanRemoteJobCleaner:
     """Deletes remote jobs that have no transfer or whose transfer has ended, and the files of ended transfers."""
 
-    def __init__(
-        self,
-        ledger: TransferLedger,
-        inbox: StarterMessageInbox,
-        remote: RemoteJobActs,
-        workers: OwnerThreadPools,
-        claims: RemoteJobClaimService,
-        act: Callable[[TransferAction], None],
-        clock: Callable[[], float],
-    ) -> None:
-        self._ledger = ledger
-        self._inbox = inbox
-        self._remote = remote
-        self._workers = workers
-        self._claims = claims
-        self._act = act
+    _ledger: TransferLedger
+    _inbox: StarterMessageInbox
+    _remote: RemoteJobActs
+    _workers: OwnerThreadPools
+    _claims: RemoteJobClaimService
+    _act: Callable[[TransferAction], None]
+    clock: InitVar[Callable[[], float]]
+
+    def __post_init__(self, clock: Callable[[], float]) -> None:
         self._backoff = BackoffBySubject(clock)
         self._unstaging: dict[TransferKey, Future[None]] = {}
         self._deleting: dict[tuple[str, int], Future[None]] = {}

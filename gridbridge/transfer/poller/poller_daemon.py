@@ -234,9 +234,6 @@ def _make_job_end_receiver(policy: Policy, name: str, clock: Clock) -> QeventJob
 
 
 def _clusters_to_query(policy: Policy, transfers: Iterable[Transfer]) -> frozenset[str]:
-    """Return the clusters to query: home, and each cluster of a transfer queue or transfer.
-
-    In a site without transfer queues, campaigns may use any cluster, so all clusters are queried.
-    """
+    """Return home and each cluster of a queue or transfer; all clusters in a site without transfer queues."""
     used = {policy.site.cluster, *(policy.clusters if policy.why_no_queues else policy.remotes)}
     return frozenset(policy.clusters) & used.union(transfer.remote for transfer in transfers)

@@ -65,13 +65,10 @@ def published_task_history(local: str, attempts: Sequence[History], is_proved: b
 
 def _published_transfer_history(history: History) -> reports.PublishedTransferHistory:
     events, left_out = transfers_in_job_lists.drop_middle_events(history[1])
-    shown = tuple(
-        reports.PublishedTransferEvent(at=event.at, text=reports.replace_control_characters(event.text))
-        for event in events
-    )
-    return reports.PublishedTransferHistory(
-        transfer=published_row_with_all_fields(history[0]), events=shown, left_out=left_out
-    )
+    clean = reports.replace_control_characters
+    shown = tuple(reports.PublishedTransferEvent(at=event.at, text=clean(event.text)) for event in events)
+    row = published_row_with_all_fields(history[0])
+    return reports.PublishedTransferHistory(transfer=row, events=shown, left_out=left_out)
 
 
 def published_cluster_row(
@@ -118,10 +115,8 @@ class TransferStatePublisher(ReloadablePollerComponent):
         configuration: reports.PublishedConfigurationStatus | None = None,
     ) -> None:
         super().__init__(policy)
-        self._clock = clock
-        self.folder = folder
-        self._configuration = configuration
-        self._started_at = self._clock.now()
+        self.folder, self._clock, self._configuration = folder, clock, configuration
+        self._started_at = clock.now()
         self._loaded_at = -LOAD_VALUE_REWRITE_INTERVAL_S
         self._values: dict[str, str] = {}
         self._full = ""
@@ -132,10 +127,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
         self._publish_service_status()
 
     def publish_routes(self, used: frozenset[str]) -> None:
-        """Publish for starters the remote cluster and the mapping rules of each transfer queue.
-
-        `used` are the queues of open transfers: their files stay published after a queue was removed from the site.
-        """
+        """Publish each queue's remote cluster and mapping rules for starters; keep files of `used` queues."""
         for queue, configured in self.policy.queues.items():
             rules = build_request_mapping(self.policy, configured.cluster, queue)
             # The mapping is published before the route, which names the mapping.
@@ -234,13 +226,9 @@ class TransferStatePublisher(ReloadablePollerComponent):
         job, _, task = local.partition(".")
         path = published_file_formats.remote_usage_path(int(job), int(task or 0), self.folder)
         last, left_out = transfers_in_job_lists.drop_oldest_attempts(records, MOST_RECORDS)
+        clean = reports.replace_control_characters
         shown = tuple(
-            replace(
-                record,
-                owner=reports.replace_control_characters(record.owner),
-                queue=reports.replace_control_characters(record.queue),
-                host=reports.replace_control_characters(record.host),
-            )
+            replace(record, owner=clean(record.owner), queue=clean(record.queue), host=clean(record.host))
             for record in last
         )
         usage = reports.PublishedRemoteUsage(job=local, records=shown, left_out=left_out)

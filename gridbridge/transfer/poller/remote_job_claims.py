@@ -11,6 +11,7 @@ import stat
 from collections.abc import Container
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 
 from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
@@ -44,10 +45,7 @@ GRANT_REMOVAL_SCRIPT = f'rm -f -- "{GRANTS}/$1"'
 
 
 def claim_task_for_home(name: str, uid: int, spool: str = SPOOL) -> bool:
-    """Claim the right to run a task for home; return False if the remote job has the right. Safe to repeat.
-
-    Raises StateError if nobody can tell who has the right.
-    """
+    """Claim a task for home, safe to repeat; False if the remote job has the claim, StateError in doubt."""
     path = f"{spool}/{claim_and_guard.CLAIMS_FOLDER}/{name}"
     try:
         _require_own_claims_folder(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
@@ -85,12 +83,11 @@ def _require_own_claims_folder(folder: str) -> None:
 
 def remove_claim_file(name: str, spool: str = SPOOL) -> None:
     """Remove the file by which a remote job has claimed its task, once the job can't run any more."""
+    path = f"{spool}/{claim_and_guard.CLAIMS_FOLDER}/{name}"
     try:
-        safe_files.remove_file(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}/{name}")
+        safe_files.remove_file(path)
     except OSError as error:
-        raise StateError(
-            f"{_claim_path_without_secret(f'{spool}/{claim_and_guard.CLAIMS_FOLDER}/{name}')}: {error.strerror}"
-        ) from error
+        raise StateError(f"{_claim_path_without_secret(path)}: {error.strerror}") from error
 
 
 def remove_claim_files_without_transfer(
@@ -158,10 +155,7 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
         remove_claim_files_without_transfer(claimed, now_s, self._spool, self._names)
 
     def give_grants(self, cluster: str, transfers: tuple[Transfer, ...]) -> None:
-        """Permit remote jobs to run, by a grant file at the cluster for each job; safe to repeat.
-
-        Raises CommandFailed unless all grant files exist.
-        """
+        """Create a grant file for each remote job at the cluster, so that the job may run; safe to repeat."""
         names = tuple(claim_and_guard.claim_file_name(transfer.claim, transfer.uid) for transfer in transfers)
         _run_grant_script(configured_cluster_address(self.policy, cluster), GRANT_SCRIPT, names)
 
@@ -179,18 +173,18 @@ DOUBT_S = 30.0  # a job without permission to run ends within this time after cl
 _log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class RemoteJobClaimService(ReloadablePollerComponent):
     """Decides whether home or the remote job runs a task, permits remote jobs to run, and removes old claim files."""
 
-    def __init__(
-        self, policy: Policy, ledger: TransferLedger, files: ClaimAndGrantFiles, workers: OwnerThreadPools, clock: Clock
-    ) -> None:
-        super().__init__(policy)
-        self._ledger = ledger
-        self._files = files
-        self._workers = workers
-        self._clock = clock
-        self._backoff = BackoffBySubject(clock.steady_s, FIRST_S, LONGEST_S)
+    policy: Policy
+    _ledger: TransferLedger
+    _files: ClaimAndGrantFiles
+    _workers: OwnerThreadPools
+    _clock: Clock
+
+    def __post_init__(self) -> None:
+        self._backoff = BackoffBySubject(self._clock.steady_s, FIRST_S, LONGEST_S)
         self._due: dict[str, dict[TransferKey, Transfer]] = {}  # transfers with unsent permission to run, by cluster
         self._sent: dict[str, tuple[tuple[Transfer, ...], Future[None]]] = {}
         self._removing: dict[TransferKey, Future[None]] = {}
@@ -198,11 +192,8 @@ class RemoteJobClaimService(ReloadablePollerComponent):
     def load_unsent_grants(self) -> None:
         """Send each grant (permission to run) again that an earlier poller process may not have sent."""
         for transfer in self._ledger.open_transfers():
-            if (
-                claim_and_guard.does_claim_need_home_grant(transfer.claim)
-                and transfer.claimed == claim_and_guard.JOB
-                and not transfer.verdict
-            ):
+            needs_grant = claim_and_guard.does_claim_need_home_grant(transfer.claim)
+            if needs_grant and transfer.claimed == claim_and_guard.JOB and not transfer.verdict:
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
     def record_due_grants(self, situation: TransferDecisionInputs) -> None:
@@ -271,11 +262,8 @@ class RemoteJobClaimService(ReloadablePollerComponent):
     def _log_unseen_grant(self, transfer: Transfer, end: TransferMessage) -> None:
         """Log a remote job that ended for lack of its permission to run, although the permission was sent."""
         cluster = self.policy.clusters.get(transfer.remote)
-        if (
-            not cluster
-            or not claim_and_guard.does_claim_need_home_grant(transfer.claim)
-            or end.exit_status != str(REQUEUE)
-        ):
+        needs_grant = claim_and_guard.does_claim_need_home_grant(transfer.claim)
+        if not cluster or not needs_grant or end.exit_status != str(REQUEUE):
             return
         waited_s = float(end.wallclock_s or 0)
         if transfer.claimed == claim_and_guard.JOB and 0 <= waited_s - cluster.claim_wait_s < DOUBT_S:
@@ -292,11 +280,8 @@ class RemoteJobClaimService(ReloadablePollerComponent):
                 _log.warning("event=failed act=remove_claim why=%r", str(error))
                 return False
             return True
-        if (
-            kind != claim_and_guard.GRANT
-            or ended.claimed != claim_and_guard.JOB
-            or ended.remote not in self.policy.clusters
-        ):
+        is_granted = kind == claim_and_guard.GRANT and ended.claimed == claim_and_guard.JOB
+        if not is_granted or ended.remote not in self.policy.clusters:
             return True
         name = ended.key
         if name not in self._removing:
@@ -319,15 +304,10 @@ class RemoteJobClaimService(ReloadablePollerComponent):
     def sweep_claim_files(self) -> None:
         """Remove a portion of the claim files that belong to no transfer."""
         transfers = (*self._ledger.open_transfers(), *self._ledger.ended.values())
-        names = frozenset(
-            name
-            for transfer in transfers
-            for name in (
-                claim_and_guard.claim_file_name(transfer.claim, transfer.uid),
-                claim_and_guard.claim_key_file_name_and_contents(transfer.claim, transfer.uid)[0],
-            )
-        )
-        self._files.sweep_claim_files(names, self._clock.now_s())
+        claims = {(transfer.claim, transfer.uid) for transfer in transfers}
+        keys = (claim_and_guard.claim_key_file_name_and_contents(*claim)[0] for claim in claims)
+        names = (claim_and_guard.claim_file_name(*claim) for claim in claims)
+        self._files.sweep_claim_files(frozenset({*names, *keys}), self._clock.now_s())
 
     def _take_grant_result(self, cluster: str) -> None:
         batch, sent = self._sent[cluster]

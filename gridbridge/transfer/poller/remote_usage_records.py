@@ -144,9 +144,7 @@ def remote_job_usage_records(
             )
 
 
-MOST_UNPROVED_ENDS_AN_HOUR = (
-    1000  # stored job ends per hour and person at most, for jobs that no home job list has shown
-)
+MOST_UNPROVED_ENDS_AN_HOUR = 1000  # stored ends of a person's jobs that no home job list has shown
 LONGEST_ANSWER_INTERVAL = timedelta(minutes=1)  # longest usual time between two answers of a cluster
 POSITION_REPUBLISH_INTERVAL = timedelta(seconds=20)  # unchanged positions are published again after this time
 
@@ -255,10 +253,7 @@ class RemoteUsageService:
         return bool(reading and reading.read_at and not reading.trouble and not reading.is_behind)
 
     def find_job_end(self, transfer: Transfer) -> JobEnd | None:
-        """Return a remote job's end by its records in the accounting file; None without a record.
-
-        Raises ConflictingRemoteJobEnds if two records show different ends.
-        """
+        """Return a remote job's end by the accounting file, if any; ConflictingRemoteJobEnds for two different ends."""
         if transfer.remote not in self.readers:
             return None
         accounts = self.readers[transfer.remote].accounts
@@ -282,10 +277,7 @@ class RemoteUsageService:
         ]
 
     def store_end_usage(self, transfer: Transfer) -> None:
-        """Store and publish the usage in a job's end message, unless the accounting file will show the usage.
-
-        The epilog at home gets the usage in either case.
-        """
+        """Store the usage in a job's end message unless a file will show it; publish it for the epilog at home."""
         queue = self.policy.queues.get(transfer.queue)
         has_epilog = bool(queue and queue.remote_usage)
         is_accounted = self.will_file_show_end(transfer)
@@ -304,10 +296,7 @@ class RemoteUsageService:
                 _log.warning("event=no_epilog_usage name=%s why=%r", record.transfer, str(error))
 
     def _may_store_end_usage(self, transfer: Transfer) -> bool:
-        """Return whether to store the usage in a job's end message; for unproved owners only a limited number.
-
-        A short job may end before the home job list proves the job's owner, and anybody may invent a job.
-        """
+        """Return whether to store the usage in an end message; an unproved owner has a limited number an hour."""
         if transfer.listed:
             return transfer.listed == OwnerSeenInHomeJobList.YES
         self.told[transfer.uid] = self.told.get(transfer.uid, 0) + 1

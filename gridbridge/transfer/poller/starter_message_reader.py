@@ -65,9 +65,7 @@ class UnconfirmedTransferQuota:
 
     def __init__(self, ledger: TransferLedger, inbox: StarterMessageInbox, clock: Clock) -> None:
         self.most = MOST_UNPROVED
-        self._ledger = ledger
-        self._inbox = inbox
-        self._clock = clock
+        self._ledger, self._inbox, self._clock = ledger, inbox, clock
         self._waiting: dict[TransferKey, _TransferWaitingForHomeList] = clock.dated(
             _TransferWaitingForHomeList.shift_time
         )
@@ -180,12 +178,8 @@ PREMATURE_OF_UID = 100  # largest number of waiting messages of one uid
 LINGER_S = 1.5  # longest time for which `closed` messages wait for further messages
 LINGERING = 20  # largest number of `closed` messages that wait
 KIND_ORDER = (
-    TransferMessageKind.RECORD,
-    TransferMessageKind.INTENT,
-    TransferMessageKind.SPARED,
-    TransferMessageKind.ENDED,
-    TransferMessageKind.CLOSED,
-    TransferMessageKind.ASK,
+    *(TransferMessageKind.RECORD, TransferMessageKind.INTENT, TransferMessageKind.SPARED),
+    *(TransferMessageKind.ENDED, TransferMessageKind.CLOSED, TransferMessageKind.ASK),
 )
 
 
@@ -208,19 +202,14 @@ class StarterMessageReader:
         self._done: list[str] = []
         self._lingering: tuple[MessageWithAuthorUid, ...] = ()
         self._lingering_since = 0.0
-        self._inbox = inbox
-        self._clock = clock
+        self._ledger, self._inbox, self._clock = ledger, inbox, clock
         self._refusals = RefusedStarterMessageJournal(journal, clock)
-        self._ledger = ledger
         self._routes: set[Destination] = set()
         self._quota = LogLineQuotaByPerson(clock.steady_s)  # limit of log lines, by uid
         self.follow(policy)
 
     def follow(self, policy: Policy) -> None:
-        """Use a changed configuration.
-
-        Transfer queues of older configurations stay valid, because running starters still use these queues.
-        """
+        """Use a changed configuration; queues of older configurations stay valid for running starters."""
         self.linger_s = LINGER_S - policy.poller.spool_interval_s  # longest wait of `closed` messages
         self._home = policy.site.cluster
         self.allow_routes((name, queue.cluster) for name, queue in policy.queues.items())
@@ -282,18 +271,13 @@ class StarterMessageReader:
             wrong = self.questions.answer_question(spooled)
             return self._reject_or_postpone(spooled, wrong, False) if wrong else [spooled.path]
         previous = self._ledger.find_transfer((message.transfer, spooled.uid))
-        if (
-            previous is None
-            and message.kind == TransferMessageKind.RECORD
-            and self._has_too_many_transfers(spooled.uid)
-        ):
+        is_new = previous is None and message.kind == TransferMessageKind.RECORD
+        if is_new and self._has_too_many_transfers(spooled.uid):
             if self._may_message_wait(spooled):
                 self.premature[spooled.path] = self._clock.steady_s(), spooled
                 return []
-            reason = f"{self._limit // 2} transfers are open"
-            return self._reject_or_postpone(
-                spooled, RejectedStarterMessage(what=message.transfer, reason=reason), False
-            )
+            full = RejectedStarterMessage(what=message.transfer, reason=f"{self._limit // 2} transfers are open")
+            return self._reject_or_postpone(spooled, full, False)
         received = self._message_with_facts(spooled, previous)
         verdict = accept_or_reject_message(received)
         if previous is None and self.unproved.must_message_wait(spooled, verdict):
@@ -322,10 +306,7 @@ class StarterMessageReader:
         return [previous.record] if previous and previous.record != spooled.path else []
 
     def _message_with_facts(self, spooled: MessageWithAuthorUid, previous: Transfer | None) -> ReceivedStarterMessage:
-        """Return a message with all facts by which the service accepts or rejects the message.
-
-        A stored transfer stays valid after its transfer queue is removed from the configuration.
-        """
+        """Return a message with its facts; a stored transfer stays valid after its queue was removed."""
         return ReceivedStarterMessage(
             message=spooled.message,
             known=previous,
@@ -338,11 +319,7 @@ class StarterMessageReader:
         )
 
     def _has_too_many_transfers(self, uid: int) -> bool:
-        """Return whether a uid has reached its limit of transfers.
-
-        The spool keeps a file of each transfer until some time after its end. At least a quarter of the uid's files
-        is left for other messages.
-        """
+        """Return whether a uid's transfers use too many of its spool files; a quarter is left for other messages."""
         open_, ended = (
             sum(owner == uid for _, owner in transfers) for transfers in (self._ledger.open, self._ledger.ended)
         )

@@ -170,10 +170,7 @@ class TransferActDispatcher:
         self.open: dict[TransferActKey, tuple[TransferAction, Future[TransferMessage | None]]] = {}
 
     def may_begin_act(self, action: TransferAction) -> bool:
-        """Return whether an act may begin: its pause is over, and no thread runs the act.
-
-        A failed act and a look-up of a job's end are repeated after growing pauses.
-        """
+        """Return whether no thread runs an act and its pause is over; failed acts and look-ups wait ever longer."""
         name = _key_of_act(action)
         failing = self._failing.get(name)
         if name in self.open or (failing and not failing.may_try(name)):

@@ -21,16 +21,16 @@ from gridbridge.transfer.poller.transfer_acts import RemoteJobActs
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 
+@dataclass(eq=False)
 class ReusedRemoteJobIdDetector:
     """Detects that a transfer's remote job id belongs to another job, as after a reset of the job numbers."""
 
-    def __init__(
-        self, ledger: TransferLedger, remote: RemoteJobActs, workers: OwnerThreadPools, clock: Callable[[], float]
-    ) -> None:
-        self._ledger = ledger
-        self._remote = remote
-        self._workers = workers
-        self._clock = clock
+    _ledger: TransferLedger
+    _remote: RemoteJobActs
+    _workers: OwnerThreadPools
+    _clock: Callable[[], float]
+
+    def __post_init__(self) -> None:
         self._known: dict[TransferKey, ClusterJobListRow] = {}
         self._found: set[TransferKey] = set()
         self._questions: dict[str, RepeatedBackgroundQuery[dict[TransferKey, ClusterJobListRow], dict[int, str]]] = {}

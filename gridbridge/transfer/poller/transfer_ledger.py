@@ -1,7 +1,6 @@
 """Hold the open and ended transfers in memory and in the state file, and publish each task's history.
 
-Histories of open transfers are cached, because reading a history at every change costs as much as writing the
-history.
+Histories of open transfers are cached, because reading a history costs as much as writing the history.
 """
 
 import logging
@@ -31,9 +30,7 @@ class TaskHistoryPublisher:
     """Publishes the histories of local tasks: their transfers, with the events of each transfer."""
 
     def __init__(self, cluster: str, database: StateFile, views: TransferStatePublisher) -> None:
-        self._cluster = cluster
-        self._transfers = TransferRows(database)
-        self._views = views
+        self._cluster, self._transfers, self._views = cluster, TransferRows(database), views
         self._behind: set[str] = set()
         self._known: dict[str, dict[TransferKey, _TransferWithEvents]] = {}  # transfers by local task
 
@@ -131,11 +128,8 @@ class TransferLedger:
         self._told_of = LogLineQuotaByPerson(clock.steady_s, EVENTS_AN_HOUR, 3600.0)
         self._logged_of = LogLineQuotaByPerson(clock.steady_s, LOGGED_AN_HOUR, 3600.0)
         self._withheld = WithheldLogLines()  # log lines about transfers whose owner is not proved
-        self._clock = clock
-        self._database = database
-        self._transfers = TransferRows(database)
-        self._job_history = job_history
-        self._breakers = breakers
+        self._clock, self._database, self._transfers = clock, database, TransferRows(database)
+        self._job_history, self._breakers = job_history, breakers
         self._told: dict[TransferKey, str] = {}
 
     def load_transfers(self) -> None:

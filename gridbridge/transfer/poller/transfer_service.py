@@ -78,11 +78,7 @@ class TransferService(PollerComponents):
         self.situations.notice_process_pause()
 
     def has_unqueried_cluster(self) -> bool:
-        """Return whether an open transfer is at a configured cluster that the poller does not query yet.
-
-        The poller stops querying a cluster whose last transfer queue was removed; a message about a transfer may come
-        later.
-        """
+        """Return whether a late message opened a transfer at a configured cluster that is not queried."""
         return bool(self.ledger.remote_clusters() & (self.policy.clusters.keys() - self.resources.observers.keys()))
 
     def watched_job_ids(self) -> frozenset[int]:

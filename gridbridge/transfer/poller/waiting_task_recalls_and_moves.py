@@ -20,7 +20,13 @@ from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisio
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer import transfers_and_actions
 from gridbridge.model.transfer.claim_and_guard import HOME
-from gridbridge.model.transfer.transfers_and_actions import TaskMoveStage, Transfer, TransferKey, WaitingTaskMove
+from gridbridge.model.transfer.transfers_and_actions import (
+    TaskMoveStage,
+    Transfer,
+    TransferActKind,
+    TransferKey,
+    WaitingTaskMove,
+)
 from gridbridge.model.transfer_messages_in_spool import TransferFailureCause, TransferMessage, TransferOutcome
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.program.threads_and_backoff import BackoffBySubject, OwnerThreadPools
@@ -32,7 +38,7 @@ from gridbridge.transfer.poller import poller_decision_journal
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
 from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.transfer_rows import TaskMoveRows as Kept
+from gridbridge.transfer.transfer_rows import TaskMoveRows
 
 _log = logging.getLogger(__name__)
 
@@ -112,18 +118,11 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         return transfer.key in self._out
 
     def may_recall(self, transfer: Transfer) -> bool:
-        """Return whether a waiting task may come home: the owner is proved, and the limit of returns is not reached.
-
-        Without a claim, the remote batch system must be able to show whether the job has started.
-        """
+        """Return whether a waiting task of a proved owner may come home: recalls are possible and below the limit."""
         queue = self.policy.queues.get(transfer.queue)
         cluster = self.policy.clusters.get(transfer.remote)
-        if (
-            not queue
-            or not queue.recall_wait_s
-            or not cluster
-            or transfer.listed != transfers_and_actions.OwnerSeenInHomeJobList.YES
-        ):
+        is_proved = transfer.listed == transfers_and_actions.OwnerSeenInHomeJobList.YES
+        if not queue or not queue.recall_wait_s or not cluster or not is_proved:
             return False
         tells = ADAPTERS[cluster.kind].recalls is not None
         waits = transfer.remote_state.is_waiting and tells and not transfer.claim
@@ -151,15 +150,10 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         self._out[transfer.key] = recall
         self._wished_at_s[transfer.key] = self._clock.steady_s()
         self._ledger.add_history_line(transfer, f"recall: {recall.why}")
-        why = recall.why
-        message = TransferMessage(
-            transfer=transfer.name, outcome=TransferOutcome.RECALL, cause=TransferFailureCause.RECALLED, reason=why
-        )
-        self._verdicts.publish_verdict_and_wake(
-            transfers_and_actions.TransferAction(
-                act=transfers_and_actions.TransferActKind.PUBLISH, transfer=transfer, why=why, verdict=message
-            )
-        )
+        outcome, cause, act = TransferOutcome.RECALL, TransferFailureCause.RECALLED, TransferActKind.PUBLISH
+        message = TransferMessage(transfer=transfer.name, outcome=outcome, cause=cause, reason=recall.why)
+        action = transfers_and_actions.TransferAction(act=act, transfer=transfer, why=recall.why, verdict=message)
+        self._verdicts.publish_verdict_and_wake(action)
 
     def _follow_recall(self, key: TransferKey, situation: TransferDecisionInputs) -> None:
         """Forget a finished return home; withdraw a request if the remote job runs or the starter does not act."""
@@ -207,19 +201,19 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
     _clock: Clock
 
     def __post_init__(self, database: StateFile) -> None:
-        self._kept = Kept(database)
+        self._move_rows = TaskMoveRows(database)
         self._keeping: dict[TransferKey, Future[None]] = {}  # queue lists being changed
         self._wished: set[TransferKey] = set()
         self._ending: dict[TransferKey, tuple[WaitingTaskMove, Future[None]]] = {}  # queue lists being restored
 
     def watched_local_jobs(self) -> set[int]:
         """Return the ids of local jobs that the home job list must include."""
-        return {parse_transfer_name(move.name).job for move in self._kept.moves_in_flight()}
+        return {parse_transfer_name(move.name).job for move in self._move_rows.moves_in_flight()}
 
     def continue_moves(self, situation: TransferDecisionInputs) -> None:
         """Do the next step of each move."""
         self._take_restored_queue_lists(situation)
-        moves = [move for move in self._kept.moves_in_flight() if move.key not in self._ending]
+        moves = [move for move in self._move_rows.moves_in_flight() if move.key not in self._ending]
         for move in moves:
             transfer = self._ledger.find_transfer(move.key)
             if transfer is None:
@@ -229,7 +223,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
             else:
                 self._bring_moved_task_home(move, transfer, situation)
         if moves:
-            self._kept.delete_ended_moves(self._clock.now() - ENDED_MOVE_AGE)
+            self._move_rows.delete_ended_moves(self._clock.now() - ENDED_MOVE_AGE)
 
     def _bring_moved_task_home(
         self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs
@@ -239,7 +233,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
         if keeping and not keeping.done():
             return  # a queue list is restored only after the end of its change
         if transfer.is_over and transfer.cause == TransferFailureCause.RECALLED:
-            self._kept.put_move(replace(move, stage=TaskMoveStage.HOME))
+            self._move_rows.put_move(replace(move, stage=TaskMoveStage.HOME))
             return
         if transfer.verdict and transfer.verdict.cause == TransferFailureCause.RECALLED:
             return  # the task is about to wait at home
@@ -289,10 +283,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
     def _give_up_move(
         self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs, why: str
     ) -> None:
-        """Give up a move; restore the job's queue list, which this or an earlier process may have changed.
-
-        The list is not restored while a rescheduled task of the job waits for a new starter.
-        """
+        """Give up a move, and restore the job's queue list unless a rescheduled task waits for a new starter."""
         if parse_transfer_name(move.name).job in situation.requeued_jobs:
             self._record_move_end(move, TaskMoveStage.DROPPED, why)
         else:
@@ -302,7 +293,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
     def _restore_queue_list(self, move: WaitingTaskMove, owner: str, stage: TaskMoveStage, why: str) -> None:
         job = parse_transfer_name(move.name).job
         ended = replace(move, stage=stage, reason=why)
-        other_moves = (other_move for other_move in self._kept.moves_in_flight() if other_move.key != move.key)
+        other_moves = (other_move for other_move in self._move_rows.moves_in_flight() if other_move.key != move.key)
         if any(parse_transfer_name(other_move.name).job == job for other_move in other_moves):
             self._record_move_end(move, stage, why)  # a later move restores the job's queue list
             return
@@ -322,5 +313,5 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
     def _record_move_end(self, move: WaitingTaskMove, stage: TaskMoveStage, why: str) -> None:
         self._keeping.pop(move.key, None)
         self._wished.discard(move.key)
-        self._kept.put_move(replace(move, stage=stage, reason=why))
+        self._move_rows.put_move(replace(move, stage=stage, reason=why))
         _log.info("event=moved name=%s stage=%s why=%r", move.name, stage.value, why)

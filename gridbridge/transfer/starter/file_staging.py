@@ -74,10 +74,7 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
 
 
 def copy_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
-    """Copy the inputs to the remote folder; False if the local job was deleted meanwhile.
-
-    Raises UnstageablePaths if an input is gone, CommandFailed if the copy must be retried.
-    """
+    """Copy the inputs to the remote folder; False if the local job was deleted, UnstageablePaths if one is gone."""
     task, login, at = step.task, _ssh_login(step), step.record.stage
     if task.is_noted_done(INPUTS_COPIED_NOTE):
         return True
@@ -99,10 +96,7 @@ def copy_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
 
 
 def fetch_remote_outputs_home(step: "StarterStepContext", has_run: bool) -> bool:
-    """Copy the outputs home and remove the remote folder; False if the local job was deleted meanwhile.
-
-    If the job has not run and its cluster is unreachable, the service removes the folder later.
-    """
+    """Copy the outputs home and remove the remote folder; False if the local job was deleted meanwhile."""
     try:
         if has_run and not _copy_outputs_home(step):
             return False
@@ -221,10 +215,7 @@ def _why_input_is_uncopyable(path: str) -> str:
 
 
 def _endless_symlinks(top: str) -> "Iterator[str]":
-    """Yield symlinks that lead to a parent folder, which rsync would follow forever.
-
-    Unreadable folders are skipped, because rsync reports them.
-    """
+    """Yield symlinks to a parent folder, which rsync would follow forever; skip unreadable folders."""
     path, above = os.path.realpath(top), {_device_and_inode("/")}
     while path != "/":
         above.add(_device_and_inode(path))
@@ -281,10 +272,7 @@ def _lock_output_file(descriptor: int) -> None:
 
 
 def _count_bytes_already_written(fetched: str, path: str, begun: int) -> int:
-    """Return how many bytes of a stream an interrupted copy has already written after position `begun`.
-
-    Returns 0 if other programs have written meanwhile, because duplicate output is better than lost output.
-    """
+    """Return how many bytes of a stream already follow `begun`; 0 if other programs have written since."""
     if not os.access(path, os.R_OK):
         return 0
     agreeing = 0

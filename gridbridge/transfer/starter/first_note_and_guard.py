@@ -48,10 +48,7 @@ def remove_task_guard(step: "StarterStepContext") -> None:
 
 
 def write_first_transfer_note(step: "StarterStepContext") -> bool:
-    """Write the first note of a transfer; return False while the starter waits for the service's answer.
-
-    Only the starter of a task that was sent before asks the service, which may name an open transfer.
-    """
+    """Write a transfer's first note; False while a task that was sent before waits for the service's answer."""
     wake = step.record.wake or spool.create_starter_wake_fifo(step.task.our_spool)
     step.record = TransferMessage(remote=step.route.remote, queue=step.task.queue, wake=wake)
     if step.task.was_sent_before() and not _ask_service_for_last_transfer(step):

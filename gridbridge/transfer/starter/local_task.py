@@ -90,11 +90,7 @@ class LocalTask:
         return published_file_formats.transfer_verdict_path(transfer, os.getuid(), self.published)
 
     def was_sent_before(self) -> bool:
-        """Say whether an earlier starter has begun a transfer of the task.
-
-        Grid Engine sets RESTARTED for a rescheduled task, and not for a task whose error state was cleared (qmod
-        -cj).
-        """
+        """Say whether the task had a starter before; RESTARTED is unset after a cleared error state (qmod -cj)."""
         unproved = published_file_formats.unverified_history_path(self.local_id, os.getuid(), self.published)
         proved = published_file_formats.verified_job_history_path(self.local_id, self.published)
         return self.restarted or os.path.exists(unproved) or os.path.exists(proved)
@@ -145,10 +141,7 @@ class LocalTask:
         return os.path.exists(f"{self.private}/dead")
 
     def note_intent(self, desired: str) -> None:
-        """Note for the starter what a method wants of the local job; report a deletion to the service at once.
-
-        The starter, which knows the order of the notes, reports all other notes.
-        """
+        """Note for the starter what a method wants of the local job; tell the service of a deletion at once."""
         if desired == DesiredLocalJobState.DEAD:
             self.note_done("dead")
         else:

@@ -62,10 +62,7 @@ def _note_known_local_states(
 
 
 def _release_remote_job(step: "StarterStepContext") -> bool:
-    """Release the remote job if the local job is to run; False while a method checks whether the job is to end.
-
-    Copying the inputs may take hours, so the local job's state is read again afterwards.
-    """
+    """Release the remote job if the local job is still to run after its inputs are copied; False while in doubt."""
     if not _is_local_job_to_run(step):
         return True
     _check_remote_job_once(step)

@@ -146,10 +146,7 @@ CAUSES = {
 
 
 def submit_remote_job(step: "StarterStepContext") -> JobSubmissionResult:
-    """Submit the held remote job, unless the local job itself came from another cluster.
-
-    Raises UnmappableRequest for an unfit request, and SshLoginRefused without ssh access.
-    """
+    """Submit the held remote job; UnmappableRequest also for a job that came from another cluster."""
     if _came_from_other_cluster(step.task.env.get("SGE_ACCOUNT", "")):
         raise UnmappableRequest(ONE_HOP)
     request = step.request
@@ -219,10 +216,7 @@ def write_claim_key(step: "StarterStepContext") -> None:
 
 
 def make_remote_staging_folder(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> str:
-    """Create a folder for copied files at the remote cluster; return its path, or '' if no file is copied.
-
-    If the job declares no files, only its standard streams are copied, and only if they are files.
-    """
+    """Create a remote folder if declared files or standard streams are copied; return its path, or ''."""
     route, env = step.route, step.task.env
     is_wanted = route.declares(request.context) or (route.staged and has_standard_stream_files(env))
     if not (step.record.stage or is_wanted):

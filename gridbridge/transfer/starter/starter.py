@@ -159,10 +159,7 @@ class DueStarterStep(StarterStepContext):
         return starter_step_context.tell_starter_shell_to_sleep(self.task, "wait", LOOK_S, self.record)
 
     def find_or_submit_remote_job(self) -> str:
-        """Submit the held remote job; return an answer for the shell if the submission failed, else ''.
-
-        An earlier step may have been killed after the submission, so the remote cluster is searched for the job first.
-        """
+        """Find or submit the held remote job; return an answer for the shell if the submission failed, else ''."""
         try:
             remote_id = find_held_remote_job(self.away, self.record) if self.may_be_there else ""
             answer = None if remote_id else remote_job_submission_step.submit_remote_job(self)

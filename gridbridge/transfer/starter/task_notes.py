@@ -46,10 +46,7 @@ def tmpdir_full_error_of(error: BaseException | None, path: str) -> JobTmpdirFul
     return JobTmpdirFull(f"no room in $TMPDIR: {path}: {error.strerror}")
 
 
-NEW_INTENT_PREFIX, REPORTED_INTENT_PREFIX = (
-    "asked",
-    "told",
-)  # prefixes of notes of methods: new, and reported to the service
+NEW_INTENT_PREFIX, REPORTED_INTENT_PREFIX = "asked", "told"  # notes of methods: new, reported to the service
 TERMINATION_CHECK_PREFIX = "doubt"  # prefix of the note of a method that checks whether the job is to end
 START = 19  # index of starttime after the process name in /proc/PID/stat
 TICKS = os.sysconf("SC_CLK_TCK")  # clock ticks in a second
@@ -65,10 +62,7 @@ def process_start_ticks_and_pid(pid: int) -> NoteSortKey:
 
 
 def boot_clock_sort_key(age_s: float = 0.0) -> NoteSortKey:
-    """Return the sort key of an event `age_s` seconds ago, in clock ticks since the host's boot.
-
-    A negative age counts as 0, because a note from the future would override later notes.
-    """
+    """Return the sort key of an event `age_s` (at least 0) seconds ago, in clock ticks since the host's boot."""
     return int((time.clock_gettime(time.CLOCK_BOOTTIME) - max(0.0, age_s)) * TICKS), 0
 
 

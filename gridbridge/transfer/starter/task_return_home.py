@@ -27,11 +27,8 @@ SETTLE_S = 2  # a started job is listed as running within this time
 CONFIRM_S = 1  # pause between two queries for a deleted job
 DELETING = "deleting"  # the remote job's deletion was sent and is not confirmed
 GONE = "gone"  # the remote job was deleted
-WAITING = {
-    JobStateFact.WAITING,
-    JobStateFact.HELD,
-    JobStateFact.RESTARTED,
-}  # RESTARTED: a transfer queue at the remote cluster may have requeued the job
+# RESTARTED: a transfer queue at the remote cluster may have requeued the job
+WAITING = {JobStateFact.WAITING, JobStateFact.HELD, JobStateFact.RESTARTED}
 KILLS = ("9", "12", "15")  # a deletion sends KILL, USR2 (-notify) or TERM
 KILLED = "the remote job had just started and was deleted"
 
