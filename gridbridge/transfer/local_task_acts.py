@@ -91,9 +91,8 @@ class LocalTaskActs(ReloadablePollerComponent):
         where, tasks = self._home_cluster_and_guard()
         queues = self.policy.queues.items()
         remote_queues = {transfer.queue, *(name for name, to in queues if to.cluster == transfer.remote)}
-        other_queues = partial(
-            refused_job_stay_home_request.drop_transfer_queues_from_list, transfer_queues=remote_queues
-        )
+        drop_queues = refused_job_stay_home_request.drop_transfer_queues_from_list
+        other_queues = partial(drop_queues, transfer_queues=remote_queues)
         tasks.keep_job_off_queues(where, _home_task_of_transfer(transfer), other_queues)
 
     def restore_queues_of_transfer(self, name: str) -> None:
@@ -109,9 +108,8 @@ class LocalTaskActs(ReloadablePollerComponent):
     def query_rerun_policy(self, transfer: Transfer) -> str:
         """Return yes or no: whether a job without `qsub -r` runs again after its host failed."""
         where, tasks = self._home_cluster_and_guard()
-        return tasks.query_job_rerun(
-            where, _home_task_of_transfer(transfer), self._transfer_queues, _rerun_of_request_by_queues
-        )
+        task = _home_task_of_transfer(transfer)
+        return tasks.query_job_rerun(where, task, self._transfer_queues, _rerun_of_request_by_queues)
 
     def _home_cluster_and_guard(self) -> "tuple[Home, LocalTaskGuard[Away]]":
         if self.policy.why_no_queues:

@@ -93,10 +93,7 @@ class RemoteUsageRows:
         return tuple(map(_accounting_progress_of_row, self._database.rows(select(CURSORS))))
 
     def put_record(self, record: RemoteJobRunAccounting, at: datetime) -> tuple[RemoteJobRunAccounting, ...]:
-        """Insert or update the usage record of a remote job; return all records of the job's local task.
-
-        One owner gets at most PER_TRANSFER records of a transfer. Raises ParseError if the record names no transfer.
-        """
+        """Store a usage record, at most PER_TRANSFER of an owner; return the task's records. ParseError if invalid."""
         name = parse_transfer_name(record.transfer)
         records = self.records_of(name.cluster, name.job, name.task)
         other_records = [row for row in records if _usage_record_key(row) != _usage_record_key(record)]
@@ -133,9 +130,8 @@ def _accounting_progress_of_row(row: RowMapping) -> ClusterAccountingProgress:
 
 def read_published_task_usage(folder: str, job: int, task: int) -> PublishedRemoteUsage | None:
     """Read the published usage of a local task; None if no usage is published."""
-    return published_json.read_published_value(
-        published_file_formats.remote_usage_path(job, task, folder), PublishedRemoteUsage
-    )
+    path = published_file_formats.remote_usage_path(job, task, folder)
+    return published_json.read_published_value(path, PublishedRemoteUsage)
 
 
 def read_published_job_usage(folder: str, job: int) -> tuple[PublishedRemoteUsage, ...]:
@@ -157,9 +153,8 @@ def read_usage_published_since(folder: str, since: datetime | None) -> Iterator[
 
 def read_accounting_file_states(folder: str) -> tuple[PublishedAccountingProgress, ...]:
     """Read how far the service has read each cluster's accounting file; empty if nothing is published."""
-    published = published_json.read_published_value(
-        f"{folder}/{ACCOUNTING_PROGRESS_FILE}", PublishedAccountingPositions
-    )
+    path = f"{folder}/{ACCOUNTING_PROGRESS_FILE}"
+    published = published_json.read_published_value(path, PublishedAccountingPositions)
     return published.readings if published else ()
 
 

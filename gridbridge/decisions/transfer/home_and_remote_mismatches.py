@@ -134,10 +134,7 @@ class SuspensionMismatch:
 def find_suspension_mismatch(
     transfer: Transfer, situation: TransferDecisionInputs, shows: Container[str]
 ) -> SuspensionMismatch | None:
-    """Return a mismatch if one of a transfer's two jobs runs while the other job is suspended; else None.
-
-    `shows` are the clusters whose job lists show that the service suspended a job.
-    """
+    """Return how a transfer's jobs differ in suspension, if they do; `shows` are clusters that show suspensions."""
     home, state = situation.snapshots.get(situation.home), transfer.local_state
     if not _may_starter_follow_suspension(transfer, situation) or not home or not transfer.is_older_than(home.taken_at):
         return None
@@ -223,11 +220,8 @@ def transfers_lacking_home_hold(transfers: Iterable[Transfer], local: ClusterSna
 
 def jobs_with_guard_besides_hold(transfers: Iterable[Transfer], local: ClusterSnapshot) -> tuple[int, ...]:
     """Return the local jobs whose start times must be queried, because qstat does not show start times."""
-    hidden = (
-        transfer
-        for transfer in transfers
-        if transfer.guard != HomeStartGuard.HOLD and _running_home_task_row(transfer, local)
-    )
+    unheld = (transfer for transfer in transfers if transfer.guard != HomeStartGuard.HOLD)
+    hidden = (transfer for transfer in unheld if _running_home_task_row(transfer, local))
     return tuple(sorted({parse_transfer_name(transfer.name).job for transfer in hidden}))
 
 

@@ -28,9 +28,8 @@ def drop_transfer_queues_from_list(queues: str, transfer_queues: Collection[str]
     """Return a job's queue list without transfer queues; '' if no queue remains."""
     without = "&".join(f"!{queue}" for queue in sorted(transfer_queues))
     words = queues.split(",") if queues else [""]
-    return ",".join(
-        word for queue_word in words for word in _home_part_of_queue_word(queue_word, transfer_queues, without)
-    )
+    kept = (_home_part_of_queue_word(word, transfer_queues, without) for word in words)
+    return ",".join(word for part in kept for word in part)
 
 
 def _home_part_of_queue_word(word: str, transfer_queues: Collection[str], without: str) -> Iterator[str]:
@@ -55,9 +54,6 @@ def rerun_policy_by_home_queues(hard: Pairs, queues: str, own: Mapping[str, str]
     the answer no. A job that fits no queue gets no, which is Grid Engine's default.
     """
     says = [rerun for name, rerun in own.items() if claim_and_guard.may_queue_list_include(queues, name)]
-    may = (
-        says
-        and not claim_and_guard.does_job_request_remote(hard)
-        and not any("FALSE" in setting.upper() for setting in says)
-    )
+    is_barred = any("FALSE" in setting.upper() for setting in says)
+    may = says and not claim_and_guard.does_job_request_remote(hard) and not is_barred
     return YES if may else NO

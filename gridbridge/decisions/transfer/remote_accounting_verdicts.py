@@ -37,9 +37,8 @@ def home_verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMes
     has_no_grant = does_claim_need_home_grant(transfer.claim) and transfer.claimed != JOB
     if end.exit_status == FENCED_STATUS and has_no_grant:
         reason = f"fenced at {transfer.remote}: the job got no grant"
-        return verdict.but(
-            outcome=TransferOutcome.REQUEUE, claim=FENCED, cause=TransferFailureCause.UNGRANTED, reason=reason
-        )
+        outcome, cause = TransferOutcome.REQUEUE, TransferFailureCause.UNGRANTED
+        return verdict.but(outcome=outcome, claim=FENCED, cause=cause, reason=reason)
     if why := why_job_not_started(end):
         return verdict.but(outcome=TransferOutcome.ERROR, cause=why[0], reason=why[1])
     if (status := wrapper_exit_status(end)) is not None:

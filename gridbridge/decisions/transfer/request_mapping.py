@@ -63,20 +63,11 @@ def map_request_to_remote_cluster(
 
 
 def _add_default_resources(mapped: Pairs, request: MappableJobRequest, mapping: RequestMapping, remote: str) -> Pairs:
-    """Add the mapping's default resources that the job does not request.
-
-    A request by the resource's name or shortcut replaces the default; an unlimited amount counts as no request.
-    """
-    names = {
-        resource_long_name(name)
-        for name, value in request.hard
-        if not grid_engine_amounts.is_unlimited_grid_engine_amount(value)
-    }
-    missing = [
-        (name, rule)
-        for name, rule in mapping.rules_of_kind(request_mapping_rules.RESOURCE)
-        if resource_long_name(name) not in names
-    ]
+    """Add default resources that the job requests neither by name nor by shortcut; INFINITY is no request."""
+    is_unlimited = grid_engine_amounts.is_unlimited_grid_engine_amount
+    names = {resource_long_name(name) for name, value in request.hard if not is_unlimited(value)}
+    rules = mapping.rules_of_kind(request_mapping_rules.RESOURCE)
+    missing = [(name, rule) for name, rule in rules if resource_long_name(name) not in names]
     for name, rule in missing:
         if rule.require:
             raise UnmappableRequest(f"{remote} requires a hard request for {name}; expected qsub -l {name}=VALUE")
@@ -221,18 +212,11 @@ def drop_unoffered_soft_requests(
     missing += [f"queue {name}" for name in request.queues if not _is_name_offered(name, vocabulary.queue)]
     if missing:
         raise UnmappableRequest(f"{remote} has no {missing[0]}")
-    unknown = tuple(
-        pair
-        for pair in request.soft
-        if not _is_name_offered(_resource_name_without_relation(pair[0]), vocabulary.resource)
-    )
-    return request.but(
-        soft=tuple(pair for pair in request.soft if pair not in unknown),
-        notes=(
-            *request.notes,
-            *(f"soft request {name}={value} left out: {remote} has no resource {name}" for name, value in unknown),
-        ),
-    )
+    named = ((pair, _resource_name_without_relation(pair[0])) for pair in request.soft)
+    unknown = tuple(pair for pair, name in named if not _is_name_offered(name, vocabulary.resource))
+    left_out = (f"soft request {name}={value} left out: {remote} has no resource {name}" for name, value in unknown)
+    soft = tuple(pair for pair in request.soft if pair not in unknown)
+    return request.but(soft=soft, notes=(*request.notes, *left_out))
 
 
 def list_names_not_offered(

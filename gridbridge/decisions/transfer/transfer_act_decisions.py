@@ -51,10 +51,7 @@ def update_and_plan_transfers(
 def update_transfer_from_snapshots(
     transfer: Transfer, situation: TransferDecisionInputs, home_row: ClusterJobListRow | None
 ) -> Transfer:
-    """Return a transfer with the states that the newest job lists of both clusters show.
-
-    `home_row` is the row of the transfer's task in the home job list (`TransferDecisionInputs.home_task_row`).
-    """
+    """Return a transfer as the newest job lists show it; `home_row` is its task's row in the home job list."""
     local = situation.snapshots.get(situation.home)
     if local and transfer.is_older_than(local.taken_at):
         transfer = transfer.but(local_state=home_row.state if home_row else UNSEEN)
@@ -179,11 +176,9 @@ def is_home_task_deleted(transfer: Transfer, situation: TransferDecisionInputs) 
 
 
 def _is_task_gone_from_home(transfer: Transfer, home: ClusterSnapshot | None) -> bool:
-    return (
-        home is not None
-        and transfer.is_older_than(home.taken_at - NEW_STARTER_MESSAGE_TIME)
-        and not transfer.local_state.is_listed
-    )
+    if home is None or transfer.local_state.is_listed:
+        return False
+    return transfer.is_older_than(home.taken_at - NEW_STARTER_MESSAGE_TIME)
 
 
 def _runs_in_home_queue(transfer: Transfer, home_row: ClusterJobListRow | None, queues: frozenset[str]) -> bool:
@@ -212,9 +207,8 @@ def _is_number_reused(
 
 def rescheduled_jobs_with_transfer(transfers: Iterable[Transfer]) -> frozenset[int]:
     """Return the local jobs of open transfers that have a rescheduled task."""
-    return frozenset(
-        parse_transfer_name(transfer.name).job for transfer in transfers if transfer.local_state.is_put_back
-    )
+    requeued = (transfer for transfer in transfers if transfer.local_state.is_put_back)
+    return frozenset(parse_transfer_name(transfer.name).job for transfer in requeued)
 
 
 def is_job_end_search_over(transfer: Transfer, policy: PollerSection, now: datetime) -> bool:

@@ -17,9 +17,7 @@ from gridbridge.model.transfer.claim_and_guard import OPERATORS, does_job_reques
 def why_cluster_refuses_owner(owner: str, users: RemoteAccounts, account: str, section: str) -> str:
     """Return why a cluster with a list of accounts refuses a job's owner; '' if the owner has an account."""
     people = [person for person in users if person != account]
-    if not people or owner in people:
-        return ""
-    return f"{owner} has no account in [{section}]"
+    return f"{owner} has no account in [{section}]" if people and owner not in people else ""
 
 
 def why_queue_refuses_job(
@@ -29,13 +27,9 @@ def why_queue_refuses_job(
     owner = job.request.owner
     if limits.people is not None and {owner, *(f"@{group}" for group in groups)}.isdisjoint(limits.people):
         return f"the user_lists of {queue} don't have {owner}"
-    if (
-        job.pe
-        and limits.environments is not None
-        and not any(fnmatchcase(environment, job.pe) for environment in limits.environments)
-    ):
-        names = ", ".join(limits.environments)
-        has = f"only {names}" if names else "none"
+    environments = limits.environments
+    if job.pe and environments is not None and not any(fnmatchcase(name, job.pe) for name in environments):
+        has = f"only {', '.join(environments)}" if environments else "none"
         return f"{queue} has no parallel environment {job.pe} in its pe_list: {has}"
     if limits.slots is not None and job.fewest > limits.slots:
         return f"{queue} has {limits.slots} slots, and the job asks for {job.fewest}"

@@ -24,10 +24,7 @@ def are_load_values_fresh(age_s: float, stale_s: float) -> bool:
 def remote_cluster_load_values(
     remote: "ClusterSnapshot | None", cluster: str, now: "datetime", stale: "timedelta"
 ) -> dict[str, str]:
-    """Return the load values for a remote cluster; values without a fresh job list close the cluster's queues.
-
-    The poller passes no job list for a drained cluster, for a cluster at which jobs fail, and while a disk is full.
-    """
+    """Return a cluster's load values; without a fresh job list (`remote`), values that close its queues."""
     values = CLOSED
     if remote is not None and now - remote.taken_at <= stale:
         values = {UP: "1", PENDING: str(remote.pending), FREE: str(remote.free_slots)}

@@ -38,11 +38,9 @@ def poller_silence_alarm(shown: PublishedFilesSnapshot, now: datetime) -> str:
     old = now - shown.load.taken_at
     if old <= shown.load.stale:
         return ""
-    return (
-        f"gridbridge-poller is silent for {format_duration(old)}"
-        f" ({format_duration(shown.load.stale)} is the limit): "
-        "the report below is as old, and the transfer queues are closed"
-    )
+    limit = f"({format_duration(shown.load.stale)} is the limit)"
+    outdated = "the report below is as old, and the transfer queues are closed"
+    return f"gridbridge-poller is silent for {format_duration(old)} {limit}: {outdated}"
 
 
 def full_folder_warning(shown: PublishedFilesSnapshot) -> str:
@@ -82,9 +80,7 @@ def report_cluster_reachability(cluster: reports.PublishedClusterAnswer, now: da
 def describe_cluster_drain(cluster: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
     """Describe who drained a cluster, when and why; '' if the cluster is not drained."""
     drain = shown.drained.get(cluster)
-    if drain is None:
-        return ""
-    return f"drained by {drain.by} {format_duration(now - drain.at)} ago: {drain.reason}"
+    return f"drained by {drain.by} {format_duration(now - drain.at)} ago: {drain.reason}" if drain else ""
 
 
 def why_breaker_closed_queues(cluster: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
@@ -93,10 +89,8 @@ def why_breaker_closed_queues(cluster: str, shown: PublishedFilesSnapshot, now: 
     if breaker is None or breaker.until is None:
         return ""
     jobs = f"{reports.number_with_noun(breaker.failures, 'job')} in a row failed at {cluster}"
-    failed = f"{jobs}: {describe_failure_cause(breaker.cause, cluster)}"
-    if now < breaker.until:
-        return f"{failed}. The queues let in the next job in {format_duration(breaker.until - now)}."
-    return f"{failed}. The queues let in one job."
+    next_ = f"the next job in {format_duration(breaker.until - now)}" if now < breaker.until else "one job"
+    return f"{jobs}: {describe_failure_cause(breaker.cause, cluster)}. The queues let in {next_}."
 
 
 def describe_cluster_silence(cluster: reports.PublishedClusterAnswer | None, now: datetime) -> str:

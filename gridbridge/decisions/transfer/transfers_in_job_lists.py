@@ -41,11 +41,7 @@ class TransferDecisionInputs:
         return find_home_task_of_transfer(transfer, local) if local else None
 
     def remote_job_row(self, transfer: Transfer) -> ClusterJobListRow | None:
-        """Return the row of a transfer's remote job in its cluster's job list; None if the list lacks the job.
-
-        The job is found by its id, or by the transfer's name while the id is unknown. The job's owner must be the
-        transfer's owner, because anybody may give a job a transfer's name or claim an id.
-        """
+        """Return the row of a transfer's remote job, by id or else by name; the owners must match."""
         remote = self.snapshots.get(transfer.remote)
         if remote is None or transfer.key in self.reused_ids:
             return None
@@ -94,9 +90,8 @@ def _keep_snapshot_rows_of_transfers(
     names = {transfer.name for transfer in at_cluster}
     jobs = {job: rows for job, rows in snapshot.jobs.items() if job in ids or any(row.name in names for row in rows)}
     queues = {row.queue for rows in jobs.values() for row in rows}
-    return replace(
-        snapshot, jobs=jobs, queues=tuple(queue for queue in snapshot.queues if queue.name in queues), copies=()
-    )
+    kept = tuple(queue for queue in snapshot.queues if queue.name in queues)
+    return replace(snapshot, jobs=jobs, queues=kept, copies=())
 
 
 MOST_ATTEMPTS = 20  # largest number of a task's attempts that are published
@@ -106,10 +101,7 @@ T = TypeVar("T")
 
 
 def prove_transfer_owner_by_home(transfer: Transfer, local: ClusterSnapshot) -> str:
-    """Return whether a home job list proves the owner of an open transfer: YES, NO or unknown; YES is final.
-
-    NO needs a job list that was queried after the transfer began and before the task's end.
-    """
+    """Return YES, NO or '': whether home lists the task with its owner; NO only between start and end."""
     if is_task_listed_as_owners(transfer.name, transfer.owner, local):
         return OwnerSeenInHomeJobList.YES
     may_have_left = transfer.verdict or transfer.is_over or transfer.desired == DesiredLocalJobState.DEAD

@@ -148,9 +148,8 @@ def _join_task_accounting(
         notes.append(f"job {job}: other owners' records left out: {len(remote) - len(theirs)}")
     if not local and all(transfer.closed_at for transfer in transfers):
         notes.append(f"job {job}: no local accounting record (yet)")
-    return HomeAndRemoteAccounting(
-        job=job, cluster=cluster, local=local, transfers=transfers, remote=prefer_accounted_usage(theirs)
-    )
+    remote = prefer_accounted_usage(theirs)
+    return HomeAndRemoteAccounting(job=job, cluster=cluster, local=local, transfers=transfers, remote=remote)
 
 
 def _search_remote_accounting_files(

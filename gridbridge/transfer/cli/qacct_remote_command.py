@@ -76,12 +76,8 @@ def qacct_remote(job: str | None, owner: str | None, days: float | None, path: s
     if is_json:
         output_and_errors.print_json({"notes": notes, "totals": to_json_types(totals)})
         return
-    output_and_errors.print_table(
-        USAGE_TOTAL_COLUMNS,
-        [_usage_total_row(total) for total in totals],
-        unbroken=USAGE_TOTAL_COLUMNS,
-        numbers=NUMBERS,
-    )
+    rows = [_usage_total_row(total) for total in totals]
+    output_and_errors.print_table(USAGE_TOTAL_COLUMNS, rows, unbroken=USAGE_TOTAL_COLUMNS, numbers=NUMBERS)
     _print_notes(notes)
 
 
@@ -134,31 +130,21 @@ def _accounting_row(
     waited_s = None
     if record.submitted_at and record.started_at:
         waited_s = (record.started_at - record.submitted_at).total_seconds()
+    number = output_and_errors.number_or_dash
     return (
         *(job, record.owner, cluster, str(record.job_id), record.host or "-"),
         *(format_local_time(record.started_at, now), format_local_time(record.ended_at, now)),
-        *(
-            _format_seconds(waited_s),
-            _format_seconds(record.wallclock_s),
-            _format_cpu_time(record.user_s, record.system_s),
-        ),
-        *(
-            _format_memory(record.max_rss_kb),
-            output_and_errors.number_or_dash(record.failed),
-            output_and_errors.number_or_dash(record.exit_status),
-            by,
-        ),
+        *(_format_seconds(waited_s), _format_seconds(record.wallclock_s)),
+        *(_format_cpu_time(record.user_s, record.system_s), _format_memory(record.max_rss_kb)),
+        *(number(record.failed), number(record.exit_status), by),
     )
 
 
 def _usage_total_row(total: RemoteUsageTotal) -> tuple[str, ...]:
+    user_s, system_s = total.user_s, total.system_s
     return (
         *(total.owner, total.cluster, str(total.jobs), _format_seconds(total.wallclock_s)),
-        *(
-            _format_cpu_time(total.user_s),
-            _format_cpu_time(total.system_s),
-            _format_cpu_time(total.user_s, total.system_s),
-        ),
+        *(_format_cpu_time(user_s), _format_cpu_time(system_s), _format_cpu_time(user_s, system_s)),
         _format_memory(total.max_rss_kb),
     )
 

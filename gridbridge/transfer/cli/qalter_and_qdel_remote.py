@@ -117,9 +117,8 @@ def _build_qalter_options(
     if change.priority is not None:
         options += ("-p", str(change.priority))
     if change.resources is not None:
-        options += alters.build_resource_options(
-            *_translate_changed_resources(transfer, change.resources, policy, folder)
-        )
+        resources = _translate_changed_resources(transfer, change.resources, policy, folder)
+        options += alters.build_resource_options(*resources)
     if change.hold is not None:
         options += ("-h", change.hold)
     return options
@@ -128,10 +127,7 @@ def _build_qalter_options(
 def _translate_changed_resources(
     transfer: PublishedTransfer, pairs: Pairs, policy: Policy, folder: str
 ) -> tuple[Pairs, Pairs, bool]:
-    """Translate a job's changed request for the remote cluster, as its starter translates requests.
-
-    Return the hard and the soft resources, and whether the remote job must avoid transfer queues.
-    """
+    """Translate a changed request; return hard and soft remote resources, and whether to avoid transfer queues."""
     home = owner_remote_job_access.cluster_address_for_caller(policy, policy.site.cluster)
     known_here = owner_remote_job_access.require_job_request_reader(home).query_submitted_job(
         home, parse_transfer_name(transfer.transfer).job

@@ -96,9 +96,8 @@ def qalter_remote(
     job, *others = owner_remote_job_access.parse_job_list((job,))
     if others:
         raise click.UsageError("several jobs; expected one JOB or JOB.TASK")
-    change = qalter_and_qdel_remote.RemoteJobRequestChange(
-        priority=priority, resources=resources, hold="U" if hold == "n" else hold
-    )
+    hold = "U" if hold == "n" else hold
+    change = qalter_and_qdel_remote.RemoteJobRequestChange(priority=priority, resources=resources, hold=hold)
     results = qalter_and_qdel_remote.alter_remote_tasks(job, change, is_dry=is_dry, folder=folder, path=path)
     qalter_and_qdel_remote.print_remote_job_act_results("qalter_remote", results, is_json)
 

@@ -86,9 +86,8 @@ def qstat_remote(
     for note in notes:
         output_and_errors.print_line(f"{note}\n")
     if rows:
-        output_and_errors.print_table(
-            TRANSFER_COLUMNS, [_transfer_row(report, now) for report in rows], unbroken=TRANSFER_COLUMNS[:-1]
-        )
+        table = [_transfer_row(report, now) for report in rows]
+        output_and_errors.print_table(TRANSFER_COLUMNS, table, unbroken=TRANSFER_COLUMNS[:-1])
 
 
 def main() -> None:

@@ -137,10 +137,7 @@ class UndeliveredTaskEndTracker:
     def take_requeued_transfers(
         self, local: ClusterSnapshot, queues: frozenset[str] = frozenset()
     ) -> tuple[Transfer, ...]:
-        """Return the closed transfers whose task waits at home again, because the qmaster missed the task's end.
-
-        A transfer is no longer watched once a new job, outside the transfer `queues`, has the transfer's job number.
-        """
+        """Return closed transfers whose task waits at home again; stop watching a task whose number is reused."""
         unheard = []
         for key, transfer in tuple(self._ended.items()):
             if does_ended_task_wait_at_home(transfer, local):
@@ -169,12 +166,10 @@ class RestartedTaskQuestionResponder:
         message = spooled.message
         if describe_invalid_message_value(message) or not message.wake:
             return RejectedStarterMessage(what="question", reason="invalid value, or no FIFO for the answer")
-        attempts = tuple(
-            self._delete_if_number_reused(transfer, message) for transfer in self._attempts_with_reopened_end(spooled)
-        )
-        self.with_new_starter |= {
-            transfer.key for transfer in attempts if is_new_starter_of_dying_task(transfer, message)
-        }
+        found = self._attempts_with_reopened_end(spooled)
+        attempts = tuple(self._delete_if_number_reused(transfer, message) for transfer in found)
+        dying = (transfer.key for transfer in attempts if is_new_starter_of_dying_task(transfer, message))
+        self.with_new_starter.update(dying)
         asleep = [transfer.wake for transfer in attempts if self._verdicts.is_starter_asleep(transfer)]
         if reply := transfer_for_restarted_task(attempts, message, asleep):
             replied = self._ledger.find_transfer((reply.transfer, spooled.uid))
@@ -194,10 +189,10 @@ class RestartedTaskQuestionResponder:
 
     def _delete_if_number_reused(self, transfer: Transfer, message: TransferMessage) -> Transfer:
         """Begin to delete a transfer whose job number belongs to a new job at home by now."""
-        is_live = (
-            not transfer.is_over and transfer.desired != DesiredLocalJobState.DEAD and transfer.wake != message.wake
-        )
-        if not is_live or not has_home_reused_job_number(message, self._inbox.submitted_of(transfer.record)):
+        is_live = not transfer.is_over and transfer.desired != DesiredLocalJobState.DEAD
+        if not is_live or transfer.wake == message.wake:
+            return transfer
+        if not has_home_reused_job_number(message, self._inbox.submitted_of(transfer.record)):
             return transfer
         transfer = transfer.but(desired=DesiredLocalJobState.DEAD, updated_at=self._clock.now(), reason=NUMBER_REUSED)
         self._ledger.store_transfer(transfer)

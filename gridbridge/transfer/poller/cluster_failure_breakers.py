@@ -48,9 +48,8 @@ class ClusterFailureBreakers:
         if transfer.key in self._proved:
             self._count_evidence(observation, self._transfers_proved_in_queue(transfers))
             return
-        self._store_breaker(
-            circuit_breaker.clear_owner_breaker_failures(self._breaker_of_cluster(transfer.remote), observation)
-        )
+        breaker = self._breaker_of_cluster(transfer.remote)
+        self._store_breaker(circuit_breaker.clear_owner_breaker_failures(breaker, observation))
         waiting = self._unproved.setdefault((transfer.owner, transfer.remote), {})
         if observation.job in waiting or len(waiting) < self._policy.failures:
             waiting[observation.job] = observation

@@ -84,9 +84,8 @@ class MissingGuardRestorer(ReloadablePollerComponent):
         if reply := self._look.answer():
             self._take_start_times(reply[1])
         if self._look.may_ask():
-            self._query_start_times(
-                home_and_remote_mismatches.jobs_with_guard_besides_hold(self._ledger.open_transfers(), local)
-            )
+            transfers = self._ledger.open_transfers()
+            self._query_start_times(home_and_remote_mismatches.jobs_with_guard_besides_hold(transfers, local))
 
     def _query_start_times(self, jobs: tuple[int, ...]) -> None:
         """Query the start times of at most a hundred local jobs; other jobs follow in the next query."""
@@ -99,11 +98,8 @@ class MissingGuardRestorer(ReloadablePollerComponent):
     def _take_start_times(self, requests: dict[int, JobRequest]) -> None:
         for transfer in tuple(self._ledger.open_transfers()):
             request = requests.get(parse_transfer_name(transfer.name).job)
-            guard = (
-                home_and_remote_mismatches.missing_home_start_guard(transfer, request, self.policy.queues)
-                if request
-                else ""
-            )
+            find_guard, queues = home_and_remote_mismatches.missing_home_start_guard, self.policy.queues
+            guard = find_guard(transfer, request, queues) if request else ""
             if guard and not transfer.verdict:
                 self._record_missing_guard(transfer, guard)
 
@@ -184,9 +180,8 @@ class CopiedGuardRemover:
             if reply := self._look.answer():
                 self._others = reply[1]
             if self._look.may_ask():
-                self._look.ask(
-                    frozenset(parse_transfer_name(transfer.name).job for transfer in self._ledger.open_transfers())
-                )
+                names = (transfer.name for transfer in self._ledger.open_transfers())
+                self._look.ask(frozenset(parse_transfer_name(name).job for name in names))
 
     def _remove_copied_guards(self, remote_jobs: frozenset[int]) -> frozenset[int]:
         """Remove the copied start time of each copy; return the other jobs that wait for a start time."""
@@ -233,13 +228,9 @@ class SuspensionReconciler(ReloadablePollerComponent):
         self._seen.clear()
 
     def request_suspension_changes(self, situation: TransferDecisionInputs, busy: Container[TransferKey]) -> None:
-        """Request a starter to suspend or resume its remote job if two successive job lists show the need.
-
-        Needless requests are withdrawn. Transfers in `busy` are skipped, because their tasks are about to return home.
-        """
-        shows = frozenset(
-            name for name, cluster in self.policy.clusters.items() if ADAPTERS[cluster.kind].shows_suspension
-        )
+        """Ask starters, except of `busy` transfers, to follow suspensions in two job lists; withdraw old requests."""
+        clusters = self.policy.clusters.items()
+        shows = frozenset(name for name, cluster in clusters if ADAPTERS[cluster.kind].shows_suspension)
         mismatches = {
             transfer.key: shown
             for transfer in self._ledger.open_transfers()

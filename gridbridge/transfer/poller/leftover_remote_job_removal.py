@@ -151,9 +151,8 @@ class OldTransferDataSweeper(ReloadablePollerComponent):
     def _remove_data_older_than(self, before: datetime) -> None:
         living = tuple(self.ledger.open_transfers())
         self._sweep_spool_and_claim_folders(is_new=True)
-        self.verdicts.sweep_unread_verdicts(
-            frozenset(transfer.name for transfer in living), self.clock.now_s() - UNREAD_RESULT_AGE_S
-        )
+        names, until_s = frozenset(transfer.name for transfer in living), self.clock.now_s() - UNREAD_RESULT_AGE_S
+        self.verdicts.sweep_unread_verdicts(names, until_s)
         self.cleaner.stop_watching_old_transfers(before)
         TransferRows(self.database).delete_closed_transfers(before)
         ClusterQueryLog(self.database).forget(before)

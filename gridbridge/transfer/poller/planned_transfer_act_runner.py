@@ -42,9 +42,8 @@ class PlannedTransferActRunner(ReloadablePollerComponent):
             self.usage_records.store_end_usage(transfer)
             self.verdicts.publish_verdict_and_wake(action)
         elif transfer.remote in self.asked and self.dispatcher.may_begin_act(action):
-            self.ledger.add_history_line(
-                transfer, f"{transfers_and_actions.TRANSFER_ACT_WORDS[action.act]}: {action.why}"
-            )
+            words = transfers_and_actions.TRANSFER_ACT_WORDS[action.act]
+            self.ledger.add_history_line(transfer, f"{words}: {action.why}")
             self.dispatcher.begin_act(action)
 
     def look_up_pushed_ends(self, cluster: str, ids: frozenset[int]) -> None:

@@ -13,7 +13,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.spool_inbox import StarterMessageInbox
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.poller import home_start_guard_and_suspension_repair
+from gridbridge.transfer.poller import home_start_guard_and_suspension_repair as repair
 from gridbridge.transfer.poller.answers_to_starters import StarterWakerAfterSilence, UndeliveredTaskEndTracker
 from gridbridge.transfer.poller.cluster_failure_breakers import ClusterFailureBreakers
 from gridbridge.transfer.poller.leftover_remote_job_removal import OldTransferDataSweeper, OrphanRemoteJobCleaner
@@ -78,9 +78,7 @@ class PollerComponents:
     def _build_acts(self, policy: Policy, at: PollerResources) -> None:
         self.claims = RemoteJobClaimService(policy, self.ledger, at.acts.claims, at.workers, at.clock)
         self.dispatcher = TransferActDispatcher(at.acts, at.workers, self.usage_records, at.clock.steady_s)
-        self.late_guards = home_start_guard_and_suspension_repair.StaleGuardRemover(
-            at.database, self.ledger, self.dispatcher, at.clock
-        )
+        self.late_guards = repair.StaleGuardRemover(at.database, self.ledger, self.dispatcher, at.clock)
         self.actions = PlannedTransferActRunner(
             *(policy, self.ledger, at.acts.verdicts, self.dispatcher, self.usage_records, self.claims),
             *(self.late_guards, at.observers, self._forget_closed, at.clock),
@@ -89,18 +87,11 @@ class PollerComponents:
     def _build_reconcilers(self, policy: Policy, at: PollerResources) -> None:
         """Build the components that compare local tasks with remote jobs, and the components that clean up."""
         ledger, acts, workers, steady_s = self.ledger, at.acts, at.workers, at.clock.steady_s
-        self.guards = home_start_guard_and_suspension_repair.MissingGuardRestorer(
-            policy, ledger, acts.tasks, workers, self.actions.do_or_begin_act, steady_s
-        )
-        self.copies = home_start_guard_and_suspension_repair.CopiedGuardRemover(
-            policy, ledger, acts.tasks, workers, steady_s
-        )
-        self.suspensions = home_start_guard_and_suspension_repair.SuspensionReconciler(
-            policy, ledger, acts.verdicts, steady_s
-        )
-        self.cleaner = OrphanRemoteJobCleaner(
-            ledger, at.inbox, acts.remote, workers, self.claims, self.actions.do_or_begin_act, steady_s
-        )
+        do_act = self.actions.do_or_begin_act
+        self.guards = repair.MissingGuardRestorer(policy, ledger, acts.tasks, workers, do_act, steady_s)
+        self.copies = repair.CopiedGuardRemover(policy, ledger, acts.tasks, workers, steady_s)
+        self.suspensions = repair.SuspensionReconciler(policy, ledger, acts.verdicts, steady_s)
+        self.cleaner = OrphanRemoteJobCleaner(ledger, at.inbox, acts.remote, workers, self.claims, do_act, steady_s)
         self.recalls = WaitingTaskRecallService(
             policy, ledger, acts.tasks, acts.verdicts, workers, self.claims, at.clock, self.journal
         )

@@ -182,9 +182,8 @@ def _reload_cluster_observers(
         observers.pop(name).dismiss()
         service.answers.forget(name)
     for name in same:
-        observers[name].follow(
-            configured_cluster_address(policy, name), policy.poller, _transfer_queues_of_home(policy, name)
-        )
+        queues = _transfer_queues_of_home(policy, name)
+        observers[name].follow(configured_cluster_address(policy, name), policy.poller, queues)
     for name in clusters - same:
         observers[name] = _make_cluster_observer(policy, name, service.resources.clock)
 

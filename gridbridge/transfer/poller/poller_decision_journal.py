@@ -70,17 +70,15 @@ def encode_transfer_journal_rows(transfers: Sequence[Transfer], situation: Trans
 
 def decode_transfer_journal_row(row: Mapping[str, Any]) -> tuple[list[Transfer], TransferDecisionInputs]:
     """Decode the transfers and the inputs of a decision from a journal row."""
-    return [model_value_from_json(encoded, Transfer) for encoded in row["transfers"]], model_value_from_json(
-        row["situation"], TransferDecisionInputs
-    )
+    situation = model_value_from_json(row["situation"], TransferDecisionInputs)
+    return [model_value_from_json(encoded, Transfer) for encoded in row["transfers"]], situation
 
 
 def replay_transfer_plan(row: Mapping[str, Any]) -> list[str]:
     """Repeat a stored decision about transfers; return a sentence for each act."""
     transfers, situation = decode_transfer_journal_row(row)
-    planned = transfer_act_decisions.update_and_plan_transfers(
-        transfers, situation, model_value_from_json(row["policy"], PollerSection)
-    )
+    poller = model_value_from_json(row["policy"], PollerSection)
+    planned = transfer_act_decisions.update_and_plan_transfers(transfers, situation, poller)
     return [transfer_action_sentence(action) for action in planned.actions]
 
 
@@ -171,11 +169,9 @@ class RefusedStarterMessageJournal:
 def replay_refused_starter_message(row: Mapping[str, Any]) -> list[str]:
     """Repeat the decision about a stored message; return the result as a sentence."""
     verdict = accept_or_reject_message(model_value_from_json(row["received"], ReceivedStarterMessage))
-    return [
-        _refusal_sentence(verdict)
-        if isinstance(verdict, transfers_and_actions.RejectedStarterMessage)
-        else f"take {verdict.name}"
-    ]
+    if isinstance(verdict, transfers_and_actions.RejectedStarterMessage):
+        return [_refusal_sentence(verdict)]
+    return [f"take {verdict.name}"]
 
 
 def _refusal_sentence(refusal: transfers_and_actions.RejectedStarterMessage) -> str:

@@ -241,9 +241,8 @@ class TransferStatePublisher(ReloadablePollerComponent):
 
     def publish_accounting_progress(self, readings: Iterable[reports.PublishedAccountingProgress]) -> None:
         """Publish how far the service has read each cluster's accounting file."""
-        self._publish_json(
-            usage_rows.ACCOUNTING_PROGRESS_FILE, reports.PublishedAccountingPositions(readings=tuple(readings))
-        )
+        positions = reports.PublishedAccountingPositions(readings=tuple(readings))
+        self._publish_json(usage_rows.ACCOUNTING_PROGRESS_FILE, positions)
 
     def remove_old_histories(self, before: datetime, living: Iterable[Transfer]) -> None:
         """Remove histories that are older than the given time, except histories of open transfers."""

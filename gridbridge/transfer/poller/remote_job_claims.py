@@ -69,9 +69,8 @@ def _is_claim_of_home(path: str, uid: int) -> bool:
         raise StateError(f"{_claim_path_without_secret(path)}: {error.strerror}") from error
     is_link = stat.S_ISLNK(facts.st_mode)
     if facts.st_uid != (os.geteuid() if is_link else uid):
-        raise StateError(
-            f"{_claim_path_without_secret(path)}: made by uid {facts.st_uid}; expected the job's owner or the service"
-        )
+        made_by = f"made by uid {facts.st_uid}; expected the job's owner or the service"
+        raise StateError(f"{_claim_path_without_secret(path)}: {made_by}")
     return is_link
 
 
@@ -139,9 +138,8 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
 
     def claim_for_home(self, transfer: Transfer) -> bool:
         """Claim the right to run a transfer's task for home; return False if the remote job has the right."""
-        return claim_task_for_home(
-            claim_and_guard.claim_file_name(transfer.claim, transfer.uid), transfer.uid, self._spool
-        )
+        name = claim_and_guard.claim_file_name(transfer.claim, transfer.uid)
+        return claim_task_for_home(name, transfer.uid, self._spool)
 
     def remove_claim_files(self, transfer: Transfer) -> None:
         """Remove a transfer's claim key before the claim file, so that no remote job can claim the task."""
@@ -241,9 +239,8 @@ class RemoteJobClaimService(ReloadablePollerComponent):
             self._ledger.add_history_line(transfer, f"claimed by home: {why}")
         else:
             self._ledger.store_transfer(transfer.but(claimed=claim_and_guard.JOB))
-            self._ledger.add_history_line(
-                transfer, f"recall: too late, the remote job at {transfer.remote} has the claim"
-            )
+            late = f"recall: too late, the remote job at {transfer.remote} has the claim"
+            self._ledger.add_history_line(transfer, late)
         return is_had
 
     def limit_fenced_attempts(self, transfer: Transfer, end: TransferMessage) -> TransferMessage:

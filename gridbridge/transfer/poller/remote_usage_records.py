@@ -174,11 +174,8 @@ class RemoteUsageService:
     def follow(self, policy: Policy) -> None:
         """Read the accounting files that a changed configuration names; a file that was read before is continued."""
         self.policy = policy
-        clusters = {
-            name: cluster
-            for name, cluster in policy.clusters.items()
-            if cluster.accounting and name != policy.site.cluster
-        }
+        configured = policy.clusters.items()
+        clusters = {name: of for name, of in configured if of.accounting and name != policy.site.cluster}
         for name, reader in tuple(self.readers.items()):
             if name not in clusters or not reader.reads_file_of(clusters[name]):
                 self.readers.pop(name).dismiss()

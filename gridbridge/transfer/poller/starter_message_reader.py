@@ -138,9 +138,8 @@ class UnconfirmedTransferQuota:
     def _unproved_transfers_by_uid(self) -> "Counter[int]":
         if self._count is None:
             transfers = chain(self._ledger.open.values(), self._ledger.ended.values())
-            self._count = Counter(
-                transfer.uid for transfer in transfers if transfer.listed != OwnerSeenInHomeJobList.YES
-            )
+            proved = OwnerSeenInHomeJobList.YES
+            self._count = Counter(transfer.uid for transfer in transfers if transfer.listed != proved)
             for uid, rested in self._ledger.rested.items():
                 self._count[uid] += max(0, len(rested) - self.most)
         return self._count
@@ -288,9 +287,8 @@ class StarterMessageReader:
                 self._refusals.store_refusal(received, verdict)
             return refused
         self.premature.pop(spooled.path, None)
-        return self._store_transfer(
-            spooled, previous, verdict if previous else self.unproved.admit_transfer(verdict), changed
-        )
+        transfer = verdict if previous else self.unproved.admit_transfer(verdict)
+        return self._store_transfer(spooled, previous, transfer, changed)
 
     def _store_transfer(
         self, spooled: MessageWithAuthorUid, previous: Transfer | None, transfer: Transfer, changed: set[TransferKey]
@@ -320,9 +318,8 @@ class StarterMessageReader:
 
     def _has_too_many_transfers(self, uid: int) -> bool:
         """Return whether a uid's transfers use too many of its spool files; a quarter is left for other messages."""
-        open_, ended = (
-            sum(owner == uid for _, owner in transfers) for transfers in (self._ledger.open, self._ledger.ended)
-        )
+        ledger = self._ledger
+        open_, ended = (sum(owner == uid for _, owner in transfers) for transfers in (ledger.open, ledger.ended))
         half = max(1, self._limit // 2)
         return open_ >= half or open_ + ended >= half + half // 2 + 1
 

@@ -111,10 +111,7 @@ class RemoteJobActs(ReloadablePollerComponent):
 
 
 def _run_as_transfer_owner(verb: str, transfer: Transfer) -> None:
-    """Run a verb of gridbridge-as-user as a transfer's owner; CommandFailed on failure.
-
-    Raises OwnerAccountGone if the owner has no account, and RemoteJobNotOurs if the id now belongs to another job.
-    """
+    """Run gridbridge-as-user as the owner; CommandFailed, OwnerAccountGone or RemoteJobNotOurs on failure."""
     result = privileged_helper_calls.run_gridbridge_as_user(verb, os.path.basename(transfer.record))
     if result.status == NO_OWNER:
         raise OwnerAccountGone(privileged_helper_calls.gridbridge_as_user_error_text(result))
@@ -199,9 +196,8 @@ class TransferActDispatcher:
                 self.not_deleted.append((action.transfer, str(error)))
                 self._pause_failed_act(name)
             except (GridbridgeError, OSError) as error:
-                _log.warning(
-                    "event=failed act=%s why=%r", action.act.value, shorten_reason_for_storage(describe_error(error))
-                )
+                why = shorten_reason_for_storage(describe_error(error))
+                _log.warning("event=failed act=%s why=%r", action.act.value, why)
                 self._pause_failed_act(name)
             except Exception:  # a fault in one act must not stop the round
                 _log.exception("event=fault act=%s name=%s", action.act.value, action.transfer.name)
@@ -241,9 +237,8 @@ class TransferActDispatcher:
         if end is None:
             return self._workers.do(action.transfer.owner, self._acts.run_cluster_act, action)
         if end.is_unseen:
-            return self._workers.do(
-                action.transfer.owner, partial(self._acts.remote.verdict_of_job_end, end), action.transfer
-            )
+            judge = partial(self._acts.remote.verdict_of_job_end, end)
+            return self._workers.do(action.transfer.owner, judge, action.transfer)
         done.set_result(home_verdict_from_accounting(action.transfer, end))
         return done
 

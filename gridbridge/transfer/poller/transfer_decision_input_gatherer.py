@@ -141,9 +141,8 @@ class TransferDecisionInputGatherer(ReloadablePollerComponent):
     def gather_inputs(self, concerned: Iterable[Transfer]) -> TransferDecisionInputs:
         """Return the inputs of a decision about the given transfers."""
         transfers = tuple(concerned)
-        asleep = (
-            transfer.wake for transfer in transfers if spool.is_starter_asleep(transfer.wake, transfer.uid, self.spool)
-        )
+        is_asleep = spool.is_starter_asleep
+        asleep = (each.wake for each in transfers if is_asleep(each.wake, each.uid, self.spool))
         return TransferDecisionInputs(
             home=self.policy.site.cluster,
             now=self.clock.now(),

@@ -96,9 +96,8 @@ class TaskHistoryPublisher:
 
 def _histories_of_uids(attempts: "dict[TransferKey, _TransferWithEvents]", uids: frozenset[int]) -> list[History]:
     theirs = (attempt for attempt in attempts.values() if attempt.transfer.uid in uids)
-    return [
-        (attempt.transfer, attempt.events) for attempt in theirs if attempt.transfer.listed != OwnerSeenInHomeJobList.NO
-    ]
+    listed = (attempt for attempt in theirs if attempt.transfer.listed != OwnerSeenInHomeJobList.NO)
+    return [(attempt.transfer, attempt.events) for attempt in listed]
 
 
 @dataclass(slots=True)

@@ -46,9 +46,8 @@ class PollRoundSteps:
             if ids := push.ended():
                 self._parts.actions.look_up_pushed_ends(cluster, ids)
         self._take_answers(came)
-        concerned = (
-            tuple(self._parts.ledger.open_transfers()) if came else self._parts.ledger.open_transfers_with_keys(changed)
-        )
+        ledger = self._parts.ledger
+        concerned = tuple(ledger.open_transfers()) if came else ledger.open_transfers_with_keys(changed)
         situation = self._parts.situations.gather_inputs(concerned) if concerned else None
         return PollRoundInput(came=came, is_news=bool(came or changed), concerned=concerned, situation=situation)
 
@@ -85,9 +84,8 @@ class PollRoundSteps:
         if round_input.situation is None:
             return None
         poller = self._parts.policy.poller
-        return self._parts.plan_journal.entry_of_new_decisions(
-            round_input.concerned, round_input.situation, poller, plan
-        )
+        concerned, journal = round_input.concerned, self._parts.plan_journal
+        return journal.entry_of_new_decisions(concerned, round_input.situation, poller, plan)
 
     def apply(self, round_input: PollRoundInput, plan: TransferRoundPlan) -> None:
         """Store changed transfers, do the planned acts, compare tasks with remote jobs, and publish."""
@@ -111,9 +109,8 @@ class PollRoundSteps:
         parts = self._parts
         parts.guards.check_guards(came, parts.policy.site.cluster)
         parts.copies.remove_copies_if_due(came)
-        parts.cleaner.delete_leftover_jobs(
-            parts.situations.gather_inputs(()), parts.mail.unproved.waiting_names_and_owners()
-        )
+        waiting = parts.mail.unproved.waiting_names_and_owners()
+        parts.cleaner.delete_leftover_jobs(parts.situations.gather_inputs(()), waiting)
         everything = parts.situations.gather_inputs(parts.ledger.open_transfers())
         parts.claims.record_due_grants(everything)
         parts.recalls.recall_due_tasks(

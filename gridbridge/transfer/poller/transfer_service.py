@@ -85,14 +85,10 @@ class TransferService(PollerComponents):
         """Return the ids of the local and remote jobs that the job lists must include."""
         remote = {transfer.remote_id for transfer in (*self.ledger.open_transfers(), *self.ledger.ended.values())}
         local = {parse_transfer_name(transfer.name).job for transfer in self.ledger.open_transfers()}
-        queried = (
-            self.unheard_ends.watched_local_jobs()
-            | self.breakers.unproved_local_jobs()
-            | self.mail.unproved.waiting_job_ids()
-        )
-        return frozenset(
-            remote | local | queried | self.late_guards.watched_local_jobs() | self.moves.watched_local_jobs()
-        )
+        watchers = (self.unheard_ends, self.late_guards, self.moves)
+        queried = {job for watcher in watchers for job in watcher.watched_local_jobs()}
+        unproved = self.breakers.unproved_local_jobs() | self.mail.unproved.waiting_job_ids()
+        return frozenset(remote | local | queried | unproved)
 
     def shut_down(self) -> None:
         """Close the service's files, threads and child processes; safe to repeat."""

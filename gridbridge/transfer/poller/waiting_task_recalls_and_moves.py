@@ -88,13 +88,10 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
             self._follow_recall(key, situation)
         self._take_home_queue_checks(situation)
         busy = self._out | {key: recall for key, (recall, _) in self._checking.items()}
-        candidates = (
-            transfer
-            for transfer in self._ledger.open_transfers()
-            if transfer.key not in busy and self.may_recall(transfer)
-        )
+        idle = (transfer for transfer in self._ledger.open_transfers() if transfer.key not in busy)
+        candidates = tuple(transfer for transfer in idle if self.may_recall(transfer))
         free = min(self._free) - sum(recall.slots for recall in busy.values())
-        self._begin_recalls(tuple(candidates), situation, troubles, free)
+        self._begin_recalls(candidates, situation, troubles, free)
 
     def _begin_recalls(
         self, candidates: tuple[Transfer, ...], situation: TransferDecisionInputs, troubles: dict[str, str], free: int
@@ -256,9 +253,8 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
         elif situation.now - move.asked_at > recall_policy.MOVE_DEADLINE:
             self._give_up_move(move, transfer, situation, "the move could not begin in time")
         elif recall_policy.is_waiting_task_recallable(transfer, situation):
-            self._keeping[transfer.key] = self._workers.do(
-                transfer.owner, self._tasks.exclude_old_cluster_queues, transfer
-            )
+            exclude = self._tasks.exclude_old_cluster_queues
+            self._keeping[transfer.key] = self._workers.do(transfer.owner, exclude, transfer)
 
     def _begin_recall(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
         if error := self._keeping.pop(transfer.key).exception():

@@ -81,10 +81,8 @@ def copy_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
     stage = _read_staging_note(task)
     _require_copyable_inputs(task, stage)
     source = _standard_input_file(task)
-    names = [
-        _rsync_source_path(stage, path)
-        for path in staged_paths.decode_staging_path_list(staged_paths.IN, stage.stage_in)
-    ]
+    paths = staged_paths.decode_staging_path_list(staged_paths.IN, stage.stage_in)
+    names = [_rsync_source_path(stage, path) for path in paths]
     if source or names:
         remote_stage_folder.restore_remote_stage_folder(login, at, step.away.timeout_s)
     if source and not rsync.rsync_file_to_remote_path(login, source, f"{at}/{STDIN}", task.is_deleted):
@@ -110,18 +108,13 @@ def fetch_remote_outputs_home(step: "StarterStepContext", has_run: bool) -> bool
 
 
 def _copy_outputs_home(step: "StarterStepContext") -> bool:
-    """Copy the outputs home once; False if the local job was deleted meanwhile.
-
-    Missing outputs are skipped. A symlink is copied as the file or folder to which the symlink leads.
-    """
+    """Copy existing outputs home once, following symlinks; False if the local job was deleted meanwhile."""
     task, login, at = step.task, _ssh_login(step), step.record.stage
     if task.is_noted_done(OUTPUTS_FETCHED_NOTE):
         return True
     stage = _read_staging_note(task)
-    outputs = [
-        staged_paths.path_in_remote_job_folder(path)
-        for path in staged_paths.decode_staging_path_list(staged_paths.OUT, stage.stage_out)
-    ]
+    declared = staged_paths.decode_staging_path_list(staged_paths.OUT, stage.stage_out)
+    outputs = [staged_paths.path_in_remote_job_folder(path) for path in declared]
     names = (*STREAMS, *(f"{remote_stage_folder.WORK}/{name}" for name in outputs))
     present = remote_stage_folder.find_remote_files(login, at, names, LONG_S) or {}
     streams = [name for name in STREAMS if name in present]
@@ -163,9 +156,8 @@ def _staging_folder_of_job(
 
 
 def _write_staging_note(task: LocalTask, stage: RemoteStagingFolder) -> None:
-    text = transfer_messages_in_spool.encode_key_value_lines(
-        {key: getattr(stage, key) for key in RemoteStagingFolder.__slots__}
-    )
+    values = {key: getattr(stage, key) for key in RemoteStagingFolder.__slots__}
+    text = transfer_messages_in_spool.encode_key_value_lines(values)
     task_notes.write_note(f"{task.private}/{STAGING_NOTE}", text)
 
 
@@ -193,10 +185,8 @@ def _rsync_source_path(stage: RemoteStagingFolder, path: str) -> str:
 
 
 def _require_copyable_inputs(task: LocalTask, stage: RemoteStagingFolder) -> None:
-    declared = [
-        _rsync_source_path(stage, path)
-        for path in staged_paths.decode_staging_path_list(staged_paths.IN, stage.stage_in)
-    ]
+    paths = staged_paths.decode_staging_path_list(staged_paths.IN, stage.stage_in)
+    declared = [_rsync_source_path(stage, path) for path in paths]
     for source in filter(None, [*declared, _standard_input_file(task)]):
         path = source.replace(RSYNC_RELATIVE_MARK, "/")
         if wrong := _why_input_is_uncopyable(path):

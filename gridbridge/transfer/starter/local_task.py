@@ -152,9 +152,8 @@ class LocalTask:
 
     def report_intent(self, desired: str) -> None:
         """Tell the service what is wanted of the local job, if the task has a transfer."""
-        self._send_about_transfer(
-            TransferMessage(kind=TransferMessageKind.INTENT, desired=desired, at=message_timestamp())
-        )
+        at = message_timestamp()
+        self._send_about_transfer(TransferMessage(kind=TransferMessageKind.INTENT, desired=desired, at=at))
 
     def report_passed_time_limit(self) -> None:
         """Tell the service that the job goes on although its time limit at home has passed."""

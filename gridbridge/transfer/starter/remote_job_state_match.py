@@ -123,10 +123,7 @@ def delete_remote_job(remote: Away, record: TransferMessage) -> None:
 
 
 def is_remote_job_known(remote: Away, record: TransferMessage) -> bool:
-    """Say whether the remote cluster still lists a transfer's remote job.
-
-    Raises RemoteJobNotOurs if the id belongs to another owner or transfer, as after a reset of the cluster's job ids.
-    """
+    """Say whether a cluster lists a transfer's remote job; RemoteJobNotOurs if another job has the id."""
     owner_account = load_submit_adapter(remote).query_owner_and_account(remote, record.remote_id)
     if owner_account[0] and owner_account != (_remote_account(remote), record.transfer):
         raise RemoteJobNotOurs(

@@ -71,9 +71,8 @@ def run_next_starter_step(task: LocalTask, intent: str, arguments: tuple[str, ..
                     raise  # the remote job may have run
                 delete_remote_job(step.away, step.record)
                 outcome, cause = TransferOutcome.ERROR, TransferFailureCause.FILES
-                return step.finish_transfer(
-                    TransferMessage(outcome=outcome, cause=cause, reason=str(error)), has_run=False
-                )
+                end = TransferMessage(outcome=outcome, cause=cause, reason=str(error))
+                return step.finish_transfer(end, has_run=False)
         except errors.JobTmpdirFull:
             raise
         except errors.GridbridgeError as error:
@@ -144,11 +143,7 @@ class DueStarterStep(StarterStepContext):
         return starter_step_context.tell_starter_shell_to_sleep(self.task, "again", result, self.record)
 
     def resend_record(self) -> str:
-        """Send the transfer's state to the service again, in case the service lost or rejected the message.
-
-        The FIFO and the claim's key are written again, in case the spool was wiped. The next step handles what
-        methods have noted meanwhile.
-        """
+        """Send the record again, and restore the FIFO and the claim's key, in case the spool was wiped."""
         spool.ensure_starter_wake_fifo(self.record.wake, self.task.our_spool)
         self.save_and_send_record()
         remote_job_submission_step.write_claim_key(self)
@@ -185,9 +180,8 @@ class DueStarterStep(StarterStepContext):
         """End the starter of a job that the remote cluster refuses: the job is requeued or fails."""
         from gridbridge.transfer.starter import task_return_home
 
-        own_queues = published_file_formats.list_queues_with_routes(self.task.published)
-        job = str(self.task.job)
-        verdict = task_return_home.send_refused_job_home(self.route.home, job, own_queues, reason)
+        home, own_queues = self.route.home, published_file_formats.list_queues_with_routes(self.task.published)
+        verdict = task_return_home.send_refused_job_home(home, str(self.task.job), own_queues, reason)
         return self.finish_transfer(verdict.but(cause=cause), has_run=False)
 
     def end_deleted_job(self) -> str:
@@ -214,18 +208,10 @@ class DueStarterStep(StarterStepContext):
             first_note_and_guard.remove_task_guard(self)
         if verdict.outcome == TransferOutcome.ERROR:
             starter_step_context.write_job_error_reason(self.task, verdict.reason)
-        self.task.close_transfer(
-            self.record.but(
-                kind=TransferMessageKind.CLOSED,
-                outcome=verdict.outcome,
-                exit_status=verdict.exit_status,
-                signal=verdict.signal,
-                cause=verdict.cause,
-                reason=verdict.reason,
-                desired=DesiredLocalJobState.DEAD if self.task.is_noted_done(WARNED) else "",
-                at=message_timestamp(),
-            )
-        )
+        end = {key: getattr(verdict, key) for key in ("outcome", "exit_status", "signal", "cause", "reason")}
+        desired = DesiredLocalJobState.DEAD if self.task.is_noted_done(WARNED) else ""
+        closed = self.record.but(kind=TransferMessageKind.CLOSED, desired=desired, at=message_timestamp(), **end)
+        self.task.close_transfer(closed)
         if self.task.is_noted_done(WARNED) and self.task.is_noted_done(BACK):
             return f"exit {REQUEUE}"
         return f"signal {verdict.signal}" if verdict.outcome == TransferOutcome.SIGNAL else f"exit {status}"

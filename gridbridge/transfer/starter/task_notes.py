@@ -117,9 +117,8 @@ def _is_process_alive(order: NoteSortKey) -> bool:
 
 
 def _intent_note_names(folder: str) -> list[str]:
-    return [
-        name for name in os.listdir(folder) if name.startswith((f"{NEW_INTENT_PREFIX}.", f"{REPORTED_INTENT_PREFIX}."))
-    ]
+    prefixes = (f"{NEW_INTENT_PREFIX}.", f"{REPORTED_INTENT_PREFIX}.")
+    return [name for name in os.listdir(folder) if name.startswith(prefixes)]
 
 
 def _intent_note_sort_key(name: str) -> tuple[int, int, bool]:

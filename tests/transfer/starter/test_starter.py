@@ -399,7 +399,7 @@ def test_a_job_that_came_from_another_cluster_is_not_transferred_again(place: Pl
     assert closed.reason == "this job came from another cluster, and no job is transferred twice"
 
 
-@pytest.mark.parametrize(("rules", "why"), [("", "the poller publishes this file"), ("what is this\n", "")])
+@pytest.mark.parametrize(("rules", "why"), [("", "the poller publishes this file"), ("what is this\n", "no key=value")])
 def test_a_missing_or_invalid_mapping_file_delays_the_submission(place: Place, rules: str, why: str) -> None:
     write_mapping(place, rules)
     if not rules:
