@@ -177,7 +177,7 @@ def _keep(database: StateFile, number: int, ended: tuple[TaskAttempt, ...]) -> N
     )
     entry = campaign_runner.campaign_cycle_journal_entry(seen, CampaignCyclePlan(ended=ended), NOON)
     assert entry
-    DecisionJournal(database).keep(entry)
+    DecisionJournal(database).store_entry(entry)
 
 
 def _end(database: StateFile, campaigns: CampaignRows) -> tuple[TaskAttempt, ...]:

@@ -202,7 +202,7 @@ class ClusterSnapshotSharing:
     def put(self, cluster: str, answer: LastClusterQueryResult) -> None:
         """Store a snapshot of a cluster, or the error of a query, for other programs."""
         if not self._is_dry:
-            self._answers.put(cluster, answer)
+            self._answers.store_result(cluster, answer)
 
     def find(
         self, cluster: str, location: str, released: frozenset[str], limit_s: float
@@ -211,7 +211,7 @@ class ClusterSnapshotSharing:
 
         A snapshot counts as recent until its age reaches `limit_s`, or until the next regular query.
         """
-        last = self._answers.find(cluster)
+        last = self._answers.find_result(cluster)
         if last is None or last.place != location or not released <= last.covers:
             return None
         age_s = (self._clock.now() - last.asked_at).total_seconds()
@@ -304,7 +304,7 @@ class LastClusterSnapshots:
         else:
             self._failed[answer.cluster] += 1
             _log.warning("event=no_answer cluster=%s why=%r", answer.cluster, answer.trouble)
-        self._snapshots.record(
+        self._snapshots.record_query(
             cluster=answer.cluster,
             taken_at=snapshot.taken_at if snapshot else self._clock.now(),
             ok=snapshot is not None,

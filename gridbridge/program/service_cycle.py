@@ -107,7 +107,7 @@ def run_cycle_once(
     plan = program.decide(situation)
     entry = program.entry(situation, plan)
     if entry and not is_dry:
-        program.journal.keep(entry)
+        program.journal.store_entry(entry)
     if entry or is_dry:
         report(entry.sentence if entry else NOTHING)
     if not is_dry:

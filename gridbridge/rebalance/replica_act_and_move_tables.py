@@ -43,23 +43,23 @@ class ReplicaActRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def all(self) -> tuple[ServiceReplicaAct, ...]:
+    def all_acts(self) -> tuple[ServiceReplicaAct, ...]:
         """Return all recorded actions on replicas, the oldest first."""
         columns = (CARRIED.c[field.name] for field in fields(ServiceReplicaAct))
         rows = self._database.rows(select(*columns).order_by(CARRIED.c.began_at, CARRIED.c.token))
         return tuple(ServiceReplicaAct(**row) for row in rows)
 
-    def begin(self, carried: Iterable[ServiceReplicaAct]) -> None:
+    def record_begin(self, carried: Iterable[ServiceReplicaAct]) -> None:
         """Record actions on replicas before they begin; a continued action is recorded again."""
         rows = [asdict(replica) for replica in carried]
         if rows:
             self._database.execute(self._database.upsert(CARRIED), rows)
 
-    def end(self, token: str, at: datetime, why: str) -> None:
+    def record_end(self, token: str, at: datetime, why: str) -> None:
         """Record the end of an action on a replica; `why` is empty for success."""
         self._database.execute(update(CARRIED).where(CARRIED.c.token == token).values(ended_at=at, why=why))
 
-    def forget(self, before: datetime) -> None:
+    def delete_ended_acts(self, before: datetime) -> None:
         """Delete the records of actions on replicas that ended before a time."""
         self._database.execute(delete(CARRIED).where(CARRIED.c.ended_at < before))  # no running action: NULL
 
@@ -70,37 +70,37 @@ class RebalanceNoteRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def recent(self) -> RecentPlacementMoveTimes:
+    def recent_move_times(self) -> RecentPlacementMoveTimes:
         """Return when hosts received tasks, and when jobs were rebalanced."""
-        return RecentPlacementMoveTimes(hosts=self._of(HOST), jobs=self._of(JOB))
+        return RecentPlacementMoveTimes(hosts=self._times_by_name(HOST), jobs=self._times_by_name(JOB))
 
-    def note_moved(self, moved: Iterable[Place], at: datetime) -> None:
+    def record_tasks_marked_for_move(self, moved: Iterable[Place], at: datetime) -> None:
         """Record that campaign tasks got a deletion mark for a move."""
-        self.note(MOVED, (".".join(map(str, task)) for task in moved), at)
+        self.record_times(MOVED, (".".join(map(str, task)) for task in moved), at)
 
     def marked_campaign_tasks(self) -> dict[Place, datetime]:
         """Return when each campaign task got its deletion mark for a move."""
-        places = ((map(int, name.split(".")), at) for name, at in self._of(MOVED).items())
+        places = ((map(int, name.split(".")), at) for name, at in self._times_by_name(MOVED).items())
         return {(campaign, array, index): at for (campaign, array, index), at in places}
 
     def last_verifications(self) -> dict[str, datetime]:
         """Return when each dataset's replicas were last verified, or when verification was last tried."""
-        return self._of(READ)
+        return self._times_by_name(READ)
 
     def failed_verifications(self) -> dict[str, datetime]:
         """Return the datasets whose last verification failed, with the time of the failure."""
-        return self._of(UNREAD)
+        return self._times_by_name(UNREAD)
 
     def record_verifications(self, read: Iterable[str], unread: Iterable[str], at: datetime) -> None:
         """Record the datasets that were verified now, and the datasets that could not be read."""
         good, bad = list(read), list(unread)
         with self._database.transaction():
-            self.note(READ, [*good, *bad], at)
-            self.note(UNREAD, bad, at)
+            self.record_times(READ, [*good, *bad], at)
+            self.record_times(UNREAD, bad, at)
             for name in good:
-                self._delete(UNREAD, NOTES.c.name == name)
+                self._delete_notes(UNREAD, NOTES.c.name == name)
 
-    def note(self, kind: str, names: Iterable[str], at: datetime) -> None:
+    def record_times(self, kind: str, names: Iterable[str], at: datetime) -> None:
         """Record a time for names of one kind, such as HOST, JOB or READ."""
         rows = [{"kind": kind, "name": name, "at": at} for name in names]
         if rows:
@@ -108,38 +108,38 @@ class RebalanceNoteRows:
 
     def replicas_to_remove(self) -> frozenset[tuple[str, str]]:
         """Return the dataset and storage area of each replaced replica that must still be removed."""
-        parts = (name.partition(" ") for name in self._of(LEAVING))
+        parts = (name.partition(" ") for name in self._times_by_name(LEAVING))
         return frozenset((dataset, area) for dataset, _, area in parts)
 
     def record_replica_to_remove(self, dataset: str, area: str, at: datetime) -> None:
         """Record that a dataset's replica must still be removed from a storage area."""
-        self.note(LEAVING, [f"{dataset} {area}"], at)
+        self.record_times(LEAVING, [f"{dataset} {area}"], at)
 
     def record_replica_removed(self, dataset: str, area: str) -> None:
         """Record that a dataset's replaced replica was removed from a storage area."""
-        self._delete(LEAVING, NOTES.c.name == f"{dataset} {area}")
+        self._delete_notes(LEAVING, NOTES.c.name == f"{dataset} {area}")
 
-    def forget_leaving(self, before: datetime) -> None:
+    def delete_old_removal_notes(self, before: datetime) -> None:
         """Delete the pending removals that were recorded before a time."""
-        self._delete(LEAVING, NOTES.c.at < before)
+        self._delete_notes(LEAVING, NOTES.c.at < before)
 
     def paused_since(self) -> datetime | None:
         """Return since when all moves are paused; None without a pause."""
-        return self._of(QUIESCED).get("")
+        return self._times_by_name(QUIESCED).get("")
 
     def record_pause(self, at: datetime | None) -> None:
         """Record that all moves are paused from a time on; None ends the pause."""
         with self._database.transaction():
-            self._delete(QUIESCED)
-            self.note(QUIESCED, [""] if at else [], at or datetime.max)
+            self._delete_notes(QUIESCED)
+            self.record_times(QUIESCED, [""] if at else [], at or datetime.max)
 
-    def forget(self, before: datetime) -> None:
+    def delete_old_notes(self, before: datetime) -> None:
         """Delete the notes of moves and verifications that are older than a time."""
         self._database.execute(delete(NOTES).where(NOTES.c.kind.not_in((LEAVING, QUIESCED)), NOTES.c.at < before))
 
-    def _of(self, kind: str) -> dict[str, datetime]:
+    def _times_by_name(self, kind: str) -> dict[str, datetime]:
         rows = self._database.rows(select(NOTES).where(NOTES.c.kind == kind))
         return {row["name"]: row["at"] for row in rows}
 
-    def _delete(self, kind: str, *conditions: ColumnElement[bool]) -> None:
+    def _delete_notes(self, kind: str, *conditions: ColumnElement[bool]) -> None:
         self._database.execute(delete(NOTES).where(NOTES.c.kind == kind, *conditions))

@@ -69,7 +69,7 @@ class ClusterQueryLog:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def record(
+    def record_query(
         self, *, cluster: str, taken_at: datetime, ok: bool, took: timedelta, summary: Mapping[str, object]
     ) -> None:
         """Record a cluster query with its duration and a summary of the result."""
@@ -82,7 +82,7 @@ class ClusterQueryLog:
         }
         self._database.execute(insert(SNAPSHOTS), values)
 
-    def forget(self, before: datetime) -> None:
+    def delete_old_queries(self, before: datetime) -> None:
         """Delete log entries from before a time."""
         self._database.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.taken_at < before))
 
@@ -93,7 +93,7 @@ class LastClusterQueryRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def put(self, cluster: str, answer: LastClusterQueryResult) -> None:
+    def store_result(self, cluster: str, answer: LastClusterQueryResult) -> None:
         """Replace a cluster's last query result; an unchanged snapshot is not written again."""
         values = asdict(answer) | {"covers": " ".join(sorted(answer.covers))}
         content = values.pop("content")
@@ -104,7 +104,7 @@ class LastClusterQueryRows:
                 self._database.execute(self._database.upsert(CONTENTS), of | {"content": content})
             self._database.execute(self._database.upsert(ANSWERS), of | values)
 
-    def find(self, cluster: str) -> LastClusterQueryResult | None:
+    def find_result(self, cluster: str) -> LastClusterQueryResult | None:
         """Return a cluster's last query result; None if the cluster was never queried."""
         for row in self._database.rows(_LAST, cluster=cluster):
             columns = {name: row[name] for name in ("place", "asked_at", "every_s", "trouble")}

@@ -75,24 +75,24 @@ class DecisionJournal:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def keep(self, entry: DecisionJournalEntry) -> None:
+    def store_entry(self, entry: DecisionJournalEntry) -> None:
         """Store a decision in the journal; raise StateError if the disk is full."""
         values = {field.name: getattr(entry, field.name) for field in fields(entry)}
         # encoded before the transaction begins, because large inputs take time
         inputs = literal(column_types.to_json_text(values.pop("inputs")), Text)
         self._database.execute(insert(DECISIONS).values(**values, inputs=inputs))
 
-    def find(self, number: int) -> JournalledProgramDecision | None:
+    def find_decision(self, number: int) -> JournalledProgramDecision | None:
         """Return the journalled decision with a number; None if the journal has no such decision."""
         query = _DECISION.where(DECISIONS.c.id == number)
         return next(iter(self._database.read(JournalledProgramDecision, query)), None)
 
-    def last(self, count: int) -> tuple[JournalledProgramDecision, ...]:
+    def last_decisions(self, count: int) -> tuple[JournalledProgramDecision, ...]:
         """Return the newest journalled decisions, sorted from old to new."""
         query = _DECISION.order_by(DECISIONS.c.id.desc()).limit(count)
         return self._database.read(JournalledProgramDecision, query)[::-1]
 
-    def forget(self, before: datetime, most_bytes: int = KEPT_BYTES) -> None:
+    def delete_old_decisions(self, before: datetime, most_bytes: int = KEPT_BYTES) -> None:
         """Delete decisions from before a time, then the oldest decisions until `most_bytes` remain."""
         size = func.length(DECISIONS.c.sentence) + func.length(DECISIONS.c.inputs)
         sizes = select(DECISIONS.c.id, func.sum(size).over(order_by=DECISIONS.c.id.desc()).label("bytes")).subquery()

@@ -43,14 +43,14 @@ class StarterMessageInbox:
         self._full: frozenset[str] = frozenset()  # users' folders that have files, and so cannot be removed
         self._full_met: frozenset[str] = frozenset()  # folders of `_full` that the present pass has found
 
-    def read(self) -> tuple[MessageWithAuthorUid, ...]:
+    def read_new_messages(self) -> tuple[MessageWithAuthorUid, ...]:
         """Return the new messages since the last call: first one of each uid, then the second of each uid, up to 200.
 
         A call reads at most 20,000 names, and the next call continues. `remove` deletes a message. Raises StateError
         only if the folder cannot be listed.
         """
-        spool_files = self._scan()
-        self._reader.remember(spool_files)
+        spool_files = self._list_spool_files()
+        self._reader.remember_scanned_files(spool_files)
         ranked: list[tuple[int, MessageWithAuthorUid]] = []
         self._quota.tell_left_out(_log)
         by_uid: dict[int, list[SpoolFile]] = {}
@@ -58,82 +58,82 @@ class StarterMessageInbox:
             by_uid.setdefault(spool_file.uid, []).append(spool_file)
         for uid, of_uid in by_uid.items():
             room = max(0, self.limit_per_uid - self._kept[uid])
-            ranked += enumerate(self._open_new(of_uid[:room]))
-            self._remove_surplus(of_uid[room:], self._kept[uid] + len(of_uid))
+            ranked += enumerate(self._read_unread_messages(of_uid[:room]))
+            self._remove_surplus_messages(of_uid[room:], self._kept[uid] + len(of_uid))
             self._kept[uid] += len(of_uid[:room])
         if not self._names.is_amid:
-            self._reader.forget_missing()
+            self._reader.forget_missing_files()
             self._kept.clear()
             self._full, self._full_met = self._full_met, frozenset()
         return tuple(message for _, message in sorted(ranked, key=lambda pair: (pair[0], pair[1].order)))
 
-    def remove(self, path: str) -> None:
+    def remove_stored_message(self, path: str) -> None:
         """Remove a message that the state file has stored; keep a newer file of the same name."""
         name = os.path.basename(path)
         try:
             now = spool_reader.spool_file_version(os.lstat(f"{self._folder}/{name}"))
         except OSError:
             return
-        if not self._reader.has_replaced(name, now):
-            self._remove(name)
+        if not self._reader.was_file_replaced(name, now):
+            self._remove_spool_file(name)
 
-    def keep_mark(self) -> None:
+    def restore_loss_mark(self) -> None:
         """Recreate a mark file that is missing or dated in the future, so that starters send lost messages again."""
-        if not self._has_mark():
+        if not self._has_valid_loss_mark():
             with suppress(StateError):  # disk full: the next round retries
                 safe_files.replace_file_atomically(f"{self._folder}/{MARK}", b"", durable=False)
 
-    def again(self, paths: Iterable[str]) -> None:
+    def return_messages_again(self, paths: Iterable[str]) -> None:
         """Return some spool messages again in the next call of `read`."""
-        self._reader.again(map(os.path.basename, paths))
+        self._reader.read_files_again(map(os.path.basename, paths))
 
-    def stage_of(self, path: str) -> str:
+    def staged_folder_of_record(self, path: str) -> str:
         """Return the remote folder of staged files in a transfer's record; empty if the record names no folder."""
-        return self._record(path).stage
+        return self._read_record(path).stage
 
-    def submitted_of(self, path: str) -> str:
+    def submission_time_of_record(self, path: str) -> str:
         """Return the submission time of a record's local job; empty if unknown."""
-        return self._record(path).submitted
+        return self._read_record(path).submitted
 
-    def _record(self, path: str) -> TransferMessage:
+    def _read_record(self, path: str) -> TransferMessage:
         return spool_reader.read_transfer_record(f"{self._folder}/{os.path.basename(path)}")
 
     @property
-    def is_amid_sweep(self) -> bool:
+    def is_amid_fifo_sweep(self) -> bool:
         """Whether the next sweep continues with the remaining names."""
         return self._waking.is_amid
 
-    def sweep(self, wakes: frozenset[str]) -> int:
+    def remove_old_fifos(self, wakes: frozenset[str]) -> int:
         """Remove old FIFOs of starters except `wakes`, a limited number in each call; return how many.
 
         Raises StateError if the folder of FIFOs does not belong to the service, because anybody could replace a missing
         folder.
         """
         folder = f"{self._folder}/{WAKE}"
-        _refuse_foreign(folder)
+        _require_folder_of_service(folder)
         newest_s = self._clock.now_s() - ASLEEP_S
         try:
-            entries = self._waking.take(folder)
+            entries = self._waking.next_portion(folder)
         except OSError as error:
             raise StateError(f"{folder}: {error.strerror}") from error
         unknown = (entry for entry in entries if entry.name not in wakes)
         facts = [*filter(None, map(spool_reader.read_spool_file_facts, unknown))]
-        return sum(self._remove(f"{WAKE}/{fifo.name}") for fifo in facts if fifo.changed_s < newest_s)
+        return sum(self._remove_spool_file(f"{WAKE}/{fifo.name}") for fifo in facts if fifo.changed_s < newest_s)
 
-    def _scan(self) -> list[SpoolFile]:
+    def _list_spool_files(self) -> list[SpoolFile]:
         """List files, oldest first; remove users' folders and old unfinished files."""
         try:
-            folders, entries = _apart(self._names.take(self._folder))
+            folders, entries = _separate_folders_and_files(self._names.next_portion(self._folder))
         except OSError as error:
             raise StateError(f"{self._folder}: {error.strerror}") from error
-        self._remove_folders(folders)
+        self._remove_user_folders(folders)
         spool_files = [*filter(None, map(spool_reader.read_spool_file_facts, entries))]
-        dead = (old for old in spool_files if old.is_unfinished and not self._reader.is_young(old))
+        dead = (old for old in spool_files if old.is_unfinished and not self._reader.may_writer_be_writing(old))
         for spool_file in islice(dead, REMOVALS_A_SCAN):
-            self._remove(spool_file.name)
+            self._remove_spool_file(spool_file.name)
         return sorted(spool_file for spool_file in spool_files if spool_file.name != MARK)
 
-    def _has_mark(self) -> bool:
+    def _has_valid_loss_mark(self) -> bool:
         try:
             facts = os.lstat(f"{self._folder}/{MARK}")
         except OSError:
@@ -141,7 +141,7 @@ class StarterMessageInbox:
         is_past = facts.st_mtime_ns <= (self._clock.now_s() + 1) * 1e9
         return facts.st_uid == os.geteuid() and is_past
 
-    def _remove_folders(self, folders: list[os.DirEntry[str]]) -> None:
+    def _remove_user_folders(self, folders: list[os.DirEntry[str]]) -> None:
         """Remove users' folders; the removal of a folder with files is tried only once."""
         new = [entry for entry in folders if entry.name not in self._full][:REMOVALS_A_SCAN]
         full = [entry for entry in new if not _remove_folder(entry.path)]
@@ -153,41 +153,41 @@ class StarterMessageInbox:
             of = ",".join(map(str, uids[:UIDS_TOLD]))
             _log.warning("event=full_folders new=%d all=%d uids=%s", len(full), len(self._full), of)
 
-    def _open_new(self, of_uid: list[SpoolFile]) -> list[MessageWithAuthorUid]:
-        new = [spool_file for spool_file in of_uid if self._reader.is_due(spool_file)]
-        read = (self._open(spool_file) for spool_file in new[:MESSAGES_A_SCAN])
+    def _read_unread_messages(self, of_uid: list[SpoolFile]) -> list[MessageWithAuthorUid]:
+        new = [spool_file for spool_file in of_uid if self._reader.is_file_to_read(spool_file)]
+        read = (self._read_or_remove_invalid(spool_file) for spool_file in new[:MESSAGES_A_SCAN])
         return sorted((message for message in read if message is not None), key=lambda message: message.order)
 
-    def _open(self, spool_file: SpoolFile) -> MessageWithAuthorUid | None:
+    def _read_or_remove_invalid(self, spool_file: SpoolFile) -> MessageWithAuthorUid | None:
         try:
-            return self._reader.read(spool_file)
+            return self._reader.read_message(spool_file)
         except (StateError, ParseError, OSError) as error:
-            self._refuse(spool_file, error)
+            self._remove_invalid_file(spool_file, error)
             return None
 
-    def _refuse(self, spool_file: SpoolFile, error: Exception) -> None:
+    def _remove_invalid_file(self, spool_file: SpoolFile, error: Exception) -> None:
         removed = False
         if spool_reader.is_read_error_of_file_itself(error):
-            removed = self._remove(spool_file.name)
-            self._reader.skip(spool_file)
+            removed = self._remove_spool_file(spool_file.name)
+            self._reader.skip_file(spool_file)
         if self._quota.allows(spool_file.uid):
             word, reason = "yes" if removed else "no", shorten_reason_for_storage(str(error))
             message = "event=no_message name=%a uid=%d removed=%s reason=%a"
             _log.warning(message, spool_file.name, spool_file.uid, word, reason)
 
-    def _remove_surplus(self, surplus: list[SpoolFile], count: int) -> None:
+    def _remove_surplus_messages(self, surplus: list[SpoolFile], count: int) -> None:
         newest = surplus[::-1]
         removed = 0
         for spool_file in newest[:REMOVALS_A_SCAN]:
-            if self._remove(spool_file.name):
+            if self._remove_spool_file(spool_file.name):
                 removed += 1
             else:
-                self._reader.skip(spool_file)
+                self._reader.skip_file(spool_file)
         if newest and self._quota.allows(newest[0].uid):
             message = "event=too_many_messages uid=%d files=%d limit=%d removed=%d"
             _log.warning(message, newest[0].uid, count, self.limit_per_uid, removed)
 
-    def _remove(self, name: str) -> bool:
+    def _remove_spool_file(self, name: str) -> bool:
         path = f"{self._folder}/{name}"
         try:
             safe_files.remove_file(path)
@@ -206,7 +206,9 @@ def _remove_folder(path: str) -> bool:
     return True
 
 
-def _apart(entries: Iterable[os.DirEntry[str]]) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
+def _separate_folders_and_files(
+    entries: Iterable[os.DirEntry[str]],
+) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
     folders, plain_files = [], []
     for entry in entries:
         if not entry.is_dir(follow_symlinks=False):
@@ -216,7 +218,7 @@ def _apart(entries: Iterable[os.DirEntry[str]]) -> tuple[list[os.DirEntry[str]],
     return folders, plain_files
 
 
-def _refuse_foreign(folder: str) -> None:
+def _require_folder_of_service(folder: str) -> None:
     try:
         facts = os.lstat(folder)
     except OSError as error:

@@ -35,7 +35,7 @@ class MessageWithAuthorUid:
     @property
     def order(self) -> tuple[float, str]:
         """The key by which messages are sorted: the time in the message, then the path."""
-        return _seconds(self.message.at), self.path
+        return _parse_message_time(self.message.at), self.path
 
 
 class SpoolFileVersion(NamedTuple):
@@ -73,7 +73,7 @@ class SpoolReader:
         self._linked: set[SpoolFileVersion] = set()
         self._met: set[str | SpoolFileVersion] = set()  # names and versions found since the last clean-up
 
-    def remember(self, spool_files: Iterable[SpoolFile]) -> None:
+    def remember_scanned_files(self, spool_files: Iterable[SpoolFile]) -> None:
         """Remember scanned files; a file that ever had several hard links is refused for good."""
         for spool_file in spool_files:
             if self._read.get(spool_file.name, spool_file.mark) != spool_file.mark:
@@ -87,7 +87,7 @@ class SpoolReader:
             if spool_file.mark in self._linked:
                 self._met.add(spool_file.mark)
 
-    def forget_missing(self) -> None:
+    def forget_missing_files(self) -> None:
         """Forget files that no scan has found since the last call."""
         met = self._met
         self._read = {name: mark for name, mark in self._read.items() if name in met}
@@ -95,31 +95,31 @@ class SpoolReader:
         self._linked = {mark for mark in self._linked if mark in met}
         self._met = set()
 
-    def is_due(self, spool_file: SpoolFile) -> bool:
+    def is_file_to_read(self, spool_file: SpoolFile) -> bool:
         """Return whether a file is unread and looks complete."""
         if spool_file.name in self._read or spool_file.is_unfinished:
             return False
-        return self._growing.get(spool_file.name) != spool_file or not self.is_young(spool_file)
+        return self._growing.get(spool_file.name) != spool_file or not self.may_writer_be_writing(spool_file)
 
-    def is_young(self, spool_file: SpoolFile) -> bool:
+    def may_writer_be_writing(self, spool_file: SpoolFile) -> bool:
         """Return whether the writer of a file may still be writing."""
         return self._clock() - spool_file.changed_s < UNFINISHED_S
 
-    def has_replaced(self, name: str, now: SpoolFileVersion) -> bool:
+    def was_file_replaced(self, name: str, now: SpoolFileVersion) -> bool:
         """Return whether another file has replaced the spool file that was read."""
         return self._read.get(name, now) != now
 
-    def skip(self, spool_file: SpoolFile) -> None:
+    def skip_file(self, spool_file: SpoolFile) -> None:
         """Treat a spool file as read, unless another file replaces the file."""
         self._read[spool_file.name] = spool_file.mark
         self._met.add(spool_file.name)
 
-    def again(self, names: Iterable[str]) -> None:
+    def read_files_again(self, names: Iterable[str]) -> None:
         """Read some spool files again in the next scan."""
         for name in names:
             self._read.pop(name, None)
 
-    def read(self, spool_file: SpoolFile) -> MessageWithAuthorUid | None:
+    def read_message(self, spool_file: SpoolFile) -> MessageWithAuthorUid | None:
         """Return the message of a spool file, None if incomplete or gone; raise ParseError, StateError or OSError."""
         path = f"{self._folder}/{spool_file.name}"
         if spool_file.mark in self._linked:
@@ -128,11 +128,11 @@ class SpoolReader:
             data, facts = safe_files.read_file_only_owner_writes(path, MAX_BYTES)
         except FileNotFoundError:
             return None
-        if spool_file.name.startswith(IN_PLACE) and not data.endswith(WHOLE) and self.is_young(spool_file):
+        if spool_file.name.startswith(IN_PLACE) and not data.endswith(WHOLE) and self.may_writer_be_writing(spool_file):
             self._growing[spool_file.name] = spool_file
             self._met.add(spool_file.name)
             return None
-        message = _parse(_whole(spool_file.name, data), facts.st_mtime)
+        message = _parse_message(_complete_message_bytes(spool_file.name, data), facts.st_mtime)
         self._read[spool_file.name] = spool_file_version(facts)
         self._met.add(spool_file.name)
         return MessageWithAuthorUid(path=path, uid=facts.st_uid, message=message)
@@ -176,7 +176,7 @@ def is_read_error_of_file_itself(error: Exception) -> bool:
     return is_writers and not isinstance(error, OSError)
 
 
-def _whole(name: str, data: bytes) -> bytes:
+def _complete_message_bytes(name: str, data: bytes) -> bytes:
     if not name.startswith(IN_PLACE):
         return data
     if not data.endswith(WHOLE):
@@ -186,18 +186,18 @@ def _whole(name: str, data: bytes) -> bytes:
     return data[: -len(WHOLE) + 1]
 
 
-def _parse(data: bytes, written_s: float) -> TransferMessage:
+def _parse_message(data: bytes, written_s: float) -> TransferMessage:
     message = decode_transfer_message(data)
     if not message.at:
         message = message.but(at=f"{written_s:.3f}")
     if str(parse_transfer_name(message.transfer)) != message.transfer:
         raise ParseError(f"{message.transfer!r} has superfluous zeros")
-    if not 0 <= _seconds(message.at) < 253402300800:
+    if not 0 <= _parse_message_time(message.at) < 253402300800:
         raise ParseError(f"{message.at[:40]!r} is not a time")
     return message
 
 
-def _seconds(at: str) -> float:
+def _parse_message_time(at: str) -> float:
     try:
         return float(at)
     except ValueError:
@@ -216,7 +216,7 @@ class ResumableFolderScan:
         """Whether names of the folder remain for the next call."""
         return self._entries is not None
 
-    def take(self, folder: str) -> list[os.DirEntry[str]]:
+    def next_portion(self, folder: str) -> list[os.DirEntry[str]]:
         """Return the next names; a new pass begins after the folder's last name. Raises OSError on failure."""
         entries, self._entries = self._entries or os.scandir(folder), None
         portion = list(islice(entries, self._most))

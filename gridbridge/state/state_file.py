@@ -67,7 +67,7 @@ class StateFile:
 
     def rows(self, query: sa.Executable, **values: object) -> Sequence[sa.RowMapping]:
         """Return the rows of an SQL query."""
-        with self._begun() as connection, convert_database_errors(self._name):
+        with self._connection_in_transaction() as connection, convert_database_errors(self._name):
             return connection.execute(query, values).mappings().all()
 
     def read(self, kind: type[T], query: sa.Executable, **values: object) -> tuple[T, ...]:
@@ -78,7 +78,7 @@ class StateFile:
         self, change: sa.Executable, values: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None
     ) -> sa.CursorResult[Any]:
         """Execute an SQL change once, or once for each row of values."""
-        with self._begun() as connection, convert_database_errors(self._name):
+        with self._connection_in_transaction() as connection, convert_database_errors(self._name):
             return connection.execute(change, values)
 
     def execute_each(self, change: sa.Executable, rows: Sequence[Mapping[str, object]]) -> None:
@@ -88,21 +88,21 @@ class StateFile:
 
     def upsert(self, table: sa.Table, unless: sa.ColumnElement[bool] | None = None) -> sa.Executable:
         """Return a statement that inserts a row, or replaces the row of this key unless `unless` holds."""
-        adding = _insertion(self._engine.dialect.name == "sqlite", table)
+        adding = _insert_statement(self._engine.dialect.name == "sqlite", table)
         key = [column.name for column in table.primary_key]
         changed = {column.name: adding.excluded[column.name] for column in table.c if column.name not in key}
         where = None if unless is None else sa.not_(unless)
         return adding.on_conflict_do_update(index_elements=key, set_=changed, where=where)
 
     @contextmanager
-    def _begun(self) -> Iterator[sa.Connection]:
+    def _connection_in_transaction(self) -> Iterator[sa.Connection]:
         if self._connection is None and self._group is not None:
-            self._group.enter_context(self._new())
+            self._group.enter_context(self._begin_transaction())
         if self._connection is None:
-            with self._new() as connection:
+            with self._begin_transaction() as connection:
                 yield connection
             return
-        self._refuse_failed()
+        self._require_no_failed_change()
         try:
             yield self._connection
         except BaseException:
@@ -110,21 +110,21 @@ class StateFile:
             raise
 
     @contextmanager
-    def _new(self) -> Iterator[sa.Connection]:
+    def _begin_transaction(self) -> Iterator[sa.Connection]:
         with convert_database_errors(self._name), self._engine.begin() as self._connection:
             self._failed = False
             try:
                 yield self._connection
             finally:
                 self._connection = None
-            self._refuse_failed()
+            self._require_no_failed_change()
 
-    def _refuse_failed(self) -> None:
+    def _require_no_failed_change(self) -> None:
         if self._failed:
             raise StateError(f"{self._name}: nothing was stored, because a change of this transaction failed")
 
 
-def _insertion(is_sqlite: bool, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
+def _insert_statement(is_sqlite: bool, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
     if is_sqlite:
         from sqlalchemy.dialects.sqlite import insert
 
@@ -147,10 +147,10 @@ def open_or_migrate_state_file(url: str, *, is_unchanged: bool = False) -> tuple
         address = sa.make_url(url)
     is_file = address.get_backend_name() == "sqlite"
     name = address.database or "" if is_file else address.render_as_string(hide_password=True)
-    engine = _engine(address, name, is_unchanged)
+    engine = _make_engine(address, name, is_unchanged)
     try:
         with convert_database_errors(name), engine.begin() as connection:
-            (_require_head if is_unchanged else _migrate)(connection, name)
+            (_require_present_schema if is_unchanged else _migrate_schema)(connection, name)
     except StateError:
         engine.dispose()
         raise
@@ -169,10 +169,10 @@ def convert_database_errors(name: str) -> Iterator[None]:
         raise StateError(f"{name}: {error}") from error
 
 
-def _engine(address: sa.URL, name: str, is_unchanged: bool) -> sa.Engine:
+def _make_engine(address: sa.URL, name: str, is_unchanged: bool) -> sa.Engine:
     try:
         if address.get_backend_name() == "sqlite":
-            return (_sqlite_reader if is_unchanged else _sqlite_engine)(address, name)
+            return (_make_read_only_sqlite_engine if is_unchanged else _make_sqlite_engine)(address, name)
         if address.get_backend_name() == "postgresql":
             address = address.set(drivername=POSTGRESQL)
         return sa.create_engine(address, execution_options={"postgresql_readonly": is_unchanged})
@@ -182,22 +182,22 @@ def _engine(address: sa.URL, name: str, is_unchanged: bool) -> sa.Engine:
         raise StateError(f"{name}: {error}") from error
 
 
-def _sqlite_engine(address: sa.URL, path: str) -> sa.Engine:
-    _create(path)
+def _make_sqlite_engine(address: sa.URL, path: str) -> sa.Engine:
+    _create_missing_file(path)
     engine = sa.create_engine(address, connect_args={"timeout": BUSY_S, "isolation_level": None})
-    sa.event.listen(engine, "connect", _set_up)
-    sa.event.listen(engine, "begin", _begin)
+    sa.event.listen(engine, "connect", _set_sqlite_pragmas)
+    sa.event.listen(engine, "begin", _begin_immediate)
     return engine
 
 
-def _sqlite_reader(address: sa.URL, path: str) -> sa.Engine:
+def _make_read_only_sqlite_engine(address: sa.URL, path: str) -> sa.Engine:
     if not os.path.exists(path):
         raise StateError(f"{path}: no state file yet")
     reading = address.set(database=f"file:{quote(path)}", query={"mode": "ro", "uri": "true"})
     return sa.create_engine(reading, connect_args={"timeout": BUSY_S})
 
 
-def _create(path: str) -> None:
+def _create_missing_file(path: str) -> None:
     """Create a missing file with mode 0600; opening an existing file would drop this process's locks (fcntl(2))."""
     folder = os.path.dirname(path) or "."
     if os.path.isdir(folder) and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
@@ -210,18 +210,18 @@ def _create(path: str) -> None:
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-def _set_up(connection: Sqlite, _: object) -> None:
+def _set_sqlite_pragmas(connection: Sqlite, _: object) -> None:
     connection.execute("PRAGMA journal_mode = PERSIST")
     connection.execute(f"PRAGMA journal_size_limit = {JOURNAL_BYTES}")
     connection.execute("PRAGMA synchronous = FULL")  # commits survive a power cut
 
 
-def _begin(connection: sa.Connection) -> None:
+def _begin_immediate(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")  # a later change from a read lock to a write lock would fail at once
 
 
-def _migrate(connection: sa.Connection, name: str) -> None:
-    version = _version(connection, name)
+def _migrate_schema(connection: sa.Connection, name: str) -> None:
+    version = _schema_version(connection, name)
     if version == HEAD:
         return
     if version > HEAD:
@@ -243,13 +243,13 @@ def _migrate(connection: sa.Connection, name: str) -> None:
     context.stamp(migrations, HEAD)
 
 
-def _require_head(connection: sa.Connection, name: str) -> None:
-    version = _version(connection, name)
+def _require_present_schema(connection: sa.Connection, name: str) -> None:
+    version = _schema_version(connection, name)
     if version != HEAD:
         raise StateError(f"{name}: wrong schema {version or 'none'}; expected {HEAD}, made by the next acting program")
 
 
-def _version(connection: sa.Connection, name: str) -> str:
+def _schema_version(connection: sa.Connection, name: str) -> str:
     inspector = sa.inspect(connection)
     if inspector.has_table("alembic_version"):
         return str(connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar() or "")

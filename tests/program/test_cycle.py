@@ -85,7 +85,7 @@ class Balance:
 
     def kept(self) -> list[str]:
         """Return the sentences in the journal."""
-        return [one.sentence for one in DecisionJournal(self.database).last(9)]
+        return [one.sentence for one in DecisionJournal(self.database).last_decisions(9)]
 
 
 class Waiting:
@@ -145,7 +145,7 @@ def test_a_decision_is_recorded_and_printed_before_it_is_applied(balance: Balanc
     assert plan == ("add", "add")
     assert balance.told == balance.kept() == ["2 jobs waiting: add 2"]
     assert balance.done == ["gather", "add, 1 kept", "add, 1 kept"]
-    assert DecisionJournal(balance.database).last(1)[0].inputs == {"waiting": 2}
+    assert DecisionJournal(balance.database).last_decisions(1)[0].inputs == {"waiting": 2}
 
 
 def test_a_dry_run_prints_the_plan_and_changes_nothing(balance: Balance) -> None:

@@ -251,12 +251,14 @@ def test_deleting_old_rows_includes_events_without_transfer_queries_and_decision
     snapshots = ClusterQueryLog(state_file)
     for at in (NOON - HOUR, NOON):
         transfers.add_event(TransferEvent(name="gb.alpha.9.0.1", uid=1, at=at, text="of no transfer"))
-        decisions.keep(DecisionJournalEntry(at=at, program="poller", sentence="1 open", inputs={"open": 1}))
-        snapshots.record(cluster="beta", taken_at=at, ok=False, took=HOUR, summary={"error": "no answer", "at": at})
+        decisions.store_entry(DecisionJournalEntry(at=at, program="poller", sentence="1 open", inputs={"open": 1}))
+        snapshots.record_query(
+            cluster="beta", taken_at=at, ok=False, took=HOUR, summary={"error": "no answer", "at": at}
+        )
 
     transfers.delete_closed_transfers(NOON)
-    snapshots.forget(NOON)
-    decisions.forget(NOON, 1 << 20)
+    snapshots.delete_old_queries(NOON)
+    decisions.delete_old_decisions(NOON, 1 << 20)
 
     plain = sqlite3.connect(tmp_path / "state.db")
     assert len(transfers.events_of_transfer("gb.alpha.9.0.1", 1)) == 1
@@ -288,9 +290,9 @@ def test_a_journal_entry_is_converted_to_text_before_the_state_file_is_locked(tm
     decisions = DecisionJournal(state_file)
 
     rows = {"seen": Slow(tmp_path / "state.db")}
-    decisions.keep(DecisionJournalEntry(at=NOON, program="runner", sentence="sent", inputs=rows))
+    decisions.store_entry(DecisionJournalEntry(at=NOON, program="runner", sentence="sent", inputs=rows))
 
-    assert [one.inputs for one in decisions.last(9)] == [{"seen": "they could"}]
+    assert [one.inputs for one in decisions.last_decisions(9)] == [{"seen": "they could"}]
     state_file.close()
 
 

@@ -59,12 +59,12 @@ def test_a_service_process_returns_each_message_once_and_leaves_the_file(
 ) -> None:
     """The file proves who owns a transfer, until the transfer ends. A new process returns all messages again."""
     path = send(folder)
-    [letter] = inbox.read()
+    [letter] = inbox.read_new_messages()
 
     assert (letter.path, letter.uid, letter.message) == (path, os.getuid(), message())
-    assert inbox.read() == ()
+    assert inbox.read_new_messages() == ()
     assert os.path.exists(path)
-    assert len(inbox_later(folder, 0).read()) == 1
+    assert len(inbox_later(folder, 0).read_new_messages()) == 1
 
 
 @pytest.mark.parametrize("is_removed", [False, True], ids=["read", "removed as processed"])
@@ -73,20 +73,20 @@ def test_a_message_that_its_sender_replaced_is_returned_again(
 ) -> None:
     """The service removes only the version of the message that it has processed."""
     path = send(folder)
-    [letter] = inbox.read()
+    [letter] = inbox.read_new_messages()
     safe_files.replace_file_atomically(path, encode_transfer_message(message(phase="held")))
     if is_removed:
-        inbox.remove(letter.path)
+        inbox.remove_stored_message(letter.path)
 
-    assert [letter.message.phase for letter in inbox.read()] == ["held"]
+    assert [letter.message.phase for letter in inbox.read_new_messages()] == ["held"]
 
 
 def test_processed_messages_and_empty_folders_are_removed(folder: Path, inbox: StarterMessageInbox) -> None:
     send(folder)
     (folder / "m.empty").mkdir()
-    [letter] = inbox.read()
-    inbox.remove(letter.path)
-    inbox.remove(letter.path)  # the second removal finds no file
+    [letter] = inbox.read_new_messages()
+    inbox.remove_stored_message(letter.path)
+    inbox.remove_stored_message(letter.path)  # the second removal finds no file
 
     assert os.listdir(folder) == ["wake"]
 
@@ -100,7 +100,7 @@ def test_messages_are_sorted_by_their_times_or_else_by_the_times_of_their_files(
     path.write_bytes(encode_transfer_message(message(at="")))
     os.utime(path, (12.5, 12.5))
 
-    assert [letter.message.at for letter in inbox.read()] == ["9.5", "10", "12.500", "100"]
+    assert [letter.message.at for letter in inbox.read_new_messages()] == ["9.5", "10", "12.500", "100"]
 
 
 def test_one_scan_reads_at_most_200_messages_of_one_user(folder: Path) -> None:
@@ -110,7 +110,7 @@ def test_one_scan_reads_at_most_200_messages_of_one_user(folder: Path) -> None:
         )
     inbox = inbox_later(folder, 0, limit=1000)
 
-    assert [len(inbox.read()) for _ in range(3)] == [200, 100, 0]
+    assert [len(inbox.read_new_messages()) for _ in range(3)] == [200, 100, 0]
 
 
 def test_a_users_newest_messages_beyond_the_limit_are_removed(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -118,7 +118,7 @@ def test_a_users_newest_messages_beyond_the_limit_are_removed(folder: Path, capl
         os.utime(send(folder, at=str(second)), (second + 1, second + 1))
     inbox = inbox_later(folder, 0, limit=3)
 
-    assert [letter.message.at for letter in inbox.read()] == ["0", "1", "2"]
+    assert [letter.message.at for letter in inbox.read_new_messages()] == ["0", "1", "2"]
     assert len(os.listdir(folder)) == 3 + len(["wake"])
     assert caplog.messages == [f"event=too_many_messages uid={os.getuid()} files=5 limit=3 removed=2"]
 
@@ -127,7 +127,7 @@ def test_messages_with_forged_old_times_do_not_exceed_the_users_limit(folder: Pa
     inbox = inbox_later(folder, 0, limit=3)
     for second in range(100, 0, -1):
         os.utime(send(folder), (second, second))
-        inbox.read()
+        inbox.read_new_messages()
 
     assert len(os.listdir(folder)) == 3 + len(["wake"])
 
@@ -135,9 +135,9 @@ def test_messages_with_forged_old_times_do_not_exceed_the_users_limit(folder: Pa
 def test_unfinished_messages_are_removed_after_an_hour(folder: Path, inbox: StarterMessageInbox) -> None:
     (folder / ".half").write_bytes(b"kind=rec")
 
-    assert inbox.read() == ()
+    assert inbox.read_new_messages() == ()
     assert (folder / ".half").exists()
-    inbox_later(folder, HOUR_S + 1).read()
+    inbox_later(folder, HOUR_S + 1).read_new_messages()
     assert not (folder / ".half").exists()
 
 
@@ -155,18 +155,18 @@ def test_a_message_written_in_place_is_read_once_the_message_is_complete(
     whole = encode_transfer_message(told) + b"\n"
     for length in range(len(whole)):
         write_in_place(folder, whole[:length])
-        assert inbox.read() == ()
+        assert inbox.read_new_messages() == ()
 
     path = write_in_place(folder, whole)
-    [letter] = inbox.read()
-    assert (letter.path, letter.message, inbox.read()) == (str(path), told, ())
+    [letter] = inbox.read_new_messages()
+    assert (letter.path, letter.message, inbox.read_new_messages()) == (str(path), told, ())
 
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"x\n", b"\nx", b"\n\nx"], ids=repr)
 def test_a_message_whose_writer_died_is_removed_after_an_hour(folder: Path, end: bytes) -> None:
     path = write_in_place(folder, encode_transfer_message(message(kind=TransferMessageKind.ENDED))[:-1] + end)
 
-    assert inbox_later(folder, HOUR_S + 1).read() == ()
+    assert inbox_later(folder, HOUR_S + 1).read_new_messages() == ()
     assert not path.exists()
 
 
@@ -174,29 +174,29 @@ def test_hundreds_of_unfinished_messages_do_not_delay_a_complete_message(folder:
     for number in range(300):
         (folder / f"w.{number}").write_bytes(b"kind=ended\n" if number % 2 else b"")
     inbox = inbox_later(folder, 0, limit=1000)
-    inbox.read()
-    inbox.read()
+    inbox.read_new_messages()
+    inbox.read_new_messages()
     path = send(folder)
 
-    assert [letter.path for letter in inbox.read()] == [path]
+    assert [letter.path for letter in inbox.read_new_messages()] == [path]
 
 
 def test_a_message_that_has_grown_since_the_last_scan_is_read_again(folder: Path, inbox: StarterMessageInbox) -> None:
     whole = encode_transfer_message(message(kind=TransferMessageKind.CLOSED)) + b"\n"
     path = write_in_place(folder, whole[:20])
-    looks = [inbox.read() for _ in range(2)]
+    looks = [inbox.read_new_messages() for _ in range(2)]
     with path.open("ab") as file:
         file.write(whole[20:])
 
     assert looks == [(), ()]
-    assert [letter.message.kind for letter in inbox.read()] == [TransferMessageKind.CLOSED]
+    assert [letter.message.kind for letter in inbox.read_new_messages()] == [TransferMessageKind.CLOSED]
 
 
 def test_a_record_under_the_file_name_of_a_shells_message_is_removed(folder: Path, inbox: StarterMessageInbox) -> None:
     """gridbridge-as-user accepts no record with such a file name."""
     path = write_in_place(folder, encode_transfer_message(message()) + b"\n")
 
-    assert inbox.read() == ()
+    assert inbox.read_new_messages() == ()
     assert not path.exists()
 
 
@@ -237,8 +237,8 @@ def test_a_file_that_is_no_message_is_removed_and_logged_once(
     make(folder / "m.broken")
     good = send(folder)
 
-    assert [good] == [letter.path for letter in inbox.read()]
-    assert inbox.read() == ()
+    assert [good] == [letter.path for letter in inbox.read_new_messages()]
+    assert inbox.read_new_messages() == ()
     assert sorted(os.listdir(folder)) == sorted([os.path.basename(good), "wake"])
     assert sum("name='m.broken'" in line for line in caplog.messages) == 1
     assert all(line.startswith("event=no_message ") for line in caplog.messages)
@@ -250,7 +250,7 @@ def test_a_folder_with_files_stays_in_the_spool_and_is_logged_once(
 ) -> None:
     (folder / "m.full" / "in").mkdir(parents=True)
     for number in range(3):
-        inbox.read()
+        inbox.read_new_messages()
         (folder / "m.full" / f"more{number}").touch()
 
     assert caplog.messages == [f"event=full_folders new=1 all=1 uids={os.getuid()}"]
@@ -262,11 +262,11 @@ def test_folders_in_the_spool_are_not_examined_again(folder: Path, monkeypatch: 
         (folder / f"m.{number}" / "in").mkdir(parents=True)
     path = send(folder)
     inbox = inbox_later(folder, 0, limit=2)
-    letters = [letter.path for letter in inbox.read()]
+    letters = [letter.path for letter in inbox.read_new_messages()]
     looked: list[object] = []
     for name in ("rmdir", "lstat", "unlink"):
         monkeypatch.setattr(os, name, looked.append)
-    inbox.read()
+    inbox.read_new_messages()
 
     assert (letters, looked) == ([path], [])
 
@@ -275,7 +275,7 @@ def test_a_file_name_can_not_forge_a_log_line(
     folder: Path, inbox: StarterMessageInbox, caplog: pytest.LogCaptureFixture
 ) -> None:
     (folder / "m.\nevent=login\udcff").touch()
-    inbox.read()
+    inbox.read_new_messages()
 
     [line] = caplog.messages
     assert "\n" not in line
@@ -293,10 +293,10 @@ def test_an_error_of_the_service_itself_removes_no_message(
 
     with monkeypatch.context() as patched:
         patched.setattr(safe_files, "read_file_only_owner_writes", no_descriptors)
-        assert inbox.read() == ()
+        assert inbox.read_new_messages() == ()
 
     assert "removed=no" in caplog.text
-    assert len(inbox.read()) == 1
+    assert len(inbox.read_new_messages()) == 1
 
 
 def test_a_message_that_disappears_during_a_scan_is_not_logged(
@@ -311,20 +311,20 @@ def test_a_message_that_disappears_during_a_scan_is_not_logged(
 
     monkeypatch.setattr(safe_files, "read_file_only_owner_writes", vanish)
 
-    assert inbox.read() == ()
+    assert inbox.read_new_messages() == ()
     assert caplog.messages == []
 
 
 def test_a_missing_spool_folder_is_an_error() -> None:
     with pytest.raises(StateError, match="/nowhere: No such file"):
-        StarterMessageInbox("/nowhere", 10, Clock()).read()
+        StarterMessageInbox("/nowhere", 10, Clock()).read_new_messages()
 
 
 def test_fifos_that_belong_to_no_transfer_are_removed_after_a_day(folder: Path, inbox: StarterMessageInbox) -> None:
     known, _ = (spool.create_starter_wake_fifo(str(folder)) for _ in range(2))
 
-    assert inbox.sweep(frozenset()) == 0
-    assert inbox_later(folder, DAY_S + 1).sweep(frozenset({known})) == 1
+    assert inbox.remove_old_fifos(frozenset()) == 0
+    assert inbox_later(folder, DAY_S + 1).remove_old_fifos(frozenset({known})) == 1
     assert os.listdir(folder / "wake") == [known]
 
 
@@ -335,9 +335,9 @@ def test_a_sweep_examines_a_limited_number_of_fifos(folder: Path, monkeypatch: p
     monkeypatch.setattr(inbox, "_waking", ResumableFolderScan(3))
 
     for removed, is_amid in ((3, True), (3, True), (1, False)):
-        assert [inbox.sweep(frozenset()), inbox.is_amid_sweep] == [removed, is_amid]
+        assert [inbox.remove_old_fifos(frozenset()), inbox.is_amid_fifo_sweep] == [removed, is_amid]
     spool.create_starter_wake_fifo(str(folder))
-    assert inbox.sweep(frozenset()) == 1
+    assert inbox.remove_old_fifos(frozenset()) == 1
 
 
 def test_a_symbolic_link_in_place_of_the_folder_of_fifos_is_refused(folder: Path, inbox: StarterMessageInbox) -> None:
@@ -345,7 +345,7 @@ def test_a_symbolic_link_in_place_of_the_folder_of_fifos_is_refused(folder: Path
     (folder / "wake").symlink_to(folder)
 
     with pytest.raises(StateError, match="not a folder of the service account"):
-        inbox.sweep(frozenset())
+        inbox.remove_old_fifos(frozenset())
 
 
 @given(st.binary(max_size=200))
@@ -354,7 +354,7 @@ def test_a_message_of_arbitrary_bytes_stops_no_scan(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "m.any").write_bytes(content)
 
-        assert StarterMessageInbox(folder, 10, Clock()).read() == ()
+        assert StarterMessageInbox(folder, 10, Clock()).read_new_messages() == ()
 
 
 def test_the_spools_mark_keeps_its_time_and_is_replaced_only_after_a_deletion(
@@ -364,8 +364,8 @@ def test_the_spools_mark_keeps_its_time_and_is_replaced_only_after_a_deletion(
     mark, seen = folder / spool.MARK, []
     for change in (lambda: None, lambda: None, mark.unlink):
         change()
-        assert inbox.read() == ()
-        inbox.keep_mark()
+        assert inbox.read_new_messages() == ()
+        inbox.restore_loss_mark()
         seen.append(mark.stat().st_ino)
         os.utime(mark, (1e9, 1e9)) if len(seen) == 1 else None
 
@@ -384,8 +384,8 @@ def test_a_mark_with_a_future_time_or_another_owner_is_replaced(
     mark.touch()
     os.utime(mark, (time.time() + (HOUR_S if whose == os.geteuid() else -HOUR_S),) * 2)
     os.chown(mark, whose, -1)
-    inbox.read()
-    inbox.keep_mark()
+    inbox.read_new_messages()
+    inbox.restore_loss_mark()
 
     age_s = time.time() - mark.stat().st_mtime
     assert (mark.stat().st_uid, -1 < age_s < HOUR_S / 2) == (os.geteuid(), True)

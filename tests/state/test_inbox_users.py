@@ -72,7 +72,9 @@ def test_a_user_can_not_change_or_remove_another_users_message(
     with pytest.raises(OSError, match=r"Operation|Permission|File exists"):
         as_user(MALLORY, lambda: attack(path))
     with acting_as(SERVICE):
-        letters = [one for one in StarterMessageInbox(str(spool_folder), 10, Clock()).read() if one.uid == ALICE]
+        letters = [
+            one for one in StarterMessageInbox(str(spool_folder), 10, Clock()).read_new_messages() if one.uid == ALICE
+        ]
     assert [(one.path, one.message) for one in letters] == [(path, MESSAGE)]
 
 
@@ -82,7 +84,7 @@ def test_the_owner_of_the_file_is_the_sender_regardless_of_the_messages_content(
     as_user(MALLORY, lambda: spool.send_spool_message(MESSAGE, str(spool_folder)))
 
     with acting_as(SERVICE):
-        assert [one.uid for one in StarterMessageInbox(str(spool_folder), 10, Clock()).read()] == [MALLORY]
+        assert [one.uid for one in StarterMessageInbox(str(spool_folder), 10, Clock()).read_new_messages()] == [MALLORY]
 
 
 def test_a_hard_link_to_another_users_file_is_not_read_as_a_message(
@@ -106,7 +108,7 @@ def test_a_hard_link_to_another_users_file_is_not_read_as_a_message(
 
         with acting_as(SERVICE):
             inbox = StarterMessageInbox(str(spool_folder), 1000, Clock())
-            assert [inbox.read() for _ in range(3)] == [()] * 3
+            assert [inbox.read_new_messages() for _ in range(3)] == [()] * 3
         assert os.listdir(spool_folder) == ["wake"]
 
 
@@ -131,7 +133,7 @@ def test_a_symbolic_link_to_another_users_file_is_not_read_as_a_message(
     as_user(MALLORY, lambda: os.symlink(note, spool_folder / "m.link"))
 
     with acting_as(SERVICE):
-        assert StarterMessageInbox(str(spool_folder), 10, Clock()).read() == ()
+        assert StarterMessageInbox(str(spool_folder), 10, Clock()).read_new_messages() == ()
     assert Path(note).exists()
     assert not (spool_folder / "m.link").is_symlink()
 
@@ -145,7 +147,7 @@ def test_a_message_that_the_service_can_not_open_is_removed(
     )
 
     with acting_as(SERVICE):
-        assert StarterMessageInbox(str(spool_folder), 10, Clock()).read() == ()
+        assert StarterMessageInbox(str(spool_folder), 10, Clock()).read_new_messages() == ()
     assert os.listdir(spool_folder) == ["wake"]
 
 
@@ -156,7 +158,7 @@ def test_messages_of_two_users_are_returned_alternately(spool_folder: Path, as_u
         as_user(ALICE, lambda at=at: spool.send_spool_message(MESSAGE.but(at=at), str(spool_folder)))
 
     with acting_as(SERVICE):
-        letters = StarterMessageInbox(str(spool_folder), 10, Clock()).read()
+        letters = StarterMessageInbox(str(spool_folder), 10, Clock()).read_new_messages()
     assert [one.message.at for one in letters] == ["1", "8", "2", "9", "3"]
 
 
@@ -168,12 +170,12 @@ def test_one_users_100_000_messages_do_not_delay_another_users_messages(
     inbox = StarterMessageInbox(str(spool_folder), 1000, Clock())
 
     with acting_as(SERVICE):
-        scans = [inbox.read() for _ in range(SCANS)]
+        scans = [inbox.read_new_messages() for _ in range(SCANS)]
         found = {letter.path for letters in scans for letter in letters if letter.uid == ALICE}
         assert sent == found
         assert max(map(len, scans)) <= 200 + len(sent)
         for _ in range(12 * SCANS):
-            inbox.read()
+            inbox.read_new_messages()
     assert len(os.listdir(spool_folder)) == 1000 + len(sent) + len(["wake"])
 
 
@@ -197,9 +199,9 @@ def test_a_full_spool_refuses_messages_until_the_service_has_read_and_removed_so
 
     with acting_as(SERVICE):
         inbox = StarterMessageInbox(str(folder), 10_000, Clock())
-        letters = [letter for _ in range(taken // 200 + 1) for letter in inbox.read()]
+        letters = [letter for _ in range(taken // 200 + 1) for letter in inbox.read_new_messages()]
         for letter in letters:
-            inbox.remove(letter.path)
+            inbox.remove_stored_message(letter.path)
     assert len(letters) == taken
     as_user(ALICE, lambda: spool.send_spool_message(MESSAGE, str(folder)))
 

@@ -45,7 +45,7 @@ def test_each_scan_examines_at_most_a_fixed_number_of_files(folder: Path, monkey
     inbox = StarterMessageInbox(str(folder), 100, Clock())
     read = []
     for scan in range(1, 6):
-        read += [letter.path for letter in inbox.read()]
+        read += [letter.path for letter in inbox.read_new_messages()]
         assert len(looks) <= MOST * scan
 
     assert sorted(read) == sorted(sent)
@@ -54,7 +54,7 @@ def test_each_scan_examines_at_most_a_fixed_number_of_files(folder: Path, monkey
 def test_each_message_is_returned_once_in_all_scans(folder: Path) -> None:
     sent = send(folder, 22)
     inbox = StarterMessageInbox(str(folder), 100, Clock())
-    read = [letter.path for _ in range(15) for letter in inbox.read()]
+    read = [letter.path for _ in range(15) for letter in inbox.read_new_messages()]
 
     assert sorted(read) == sorted(sent)
 
@@ -62,7 +62,7 @@ def test_each_message_is_returned_once_in_all_scans(folder: Path) -> None:
 def test_the_limit_of_messages_per_user_counts_over_all_scans_of_the_folder(folder: Path) -> None:
     send(folder, 22)
     inbox = StarterMessageInbox(str(folder), 7, Clock())
-    read = [letter.path for _ in range(15) for letter in inbox.read()]
+    read = [letter.path for _ in range(15) for letter in inbox.read_new_messages()]
 
     assert len(read) == 7
     assert sorted(os.listdir(folder)) == sorted([*map(os.path.basename, read), "wake"])
@@ -73,7 +73,7 @@ def test_a_message_is_found_within_one_pass_despite_another_users_many_messages(
     send(folder, 40, BOB)
     hers = send(folder, 3)
     inbox = StarterMessageInbox(str(folder), 4, Clock())
-    read = [letter for _ in range(44 // MOST + 1) for letter in inbox.read()]
+    read = [letter for _ in range(44 // MOST + 1) for letter in inbox.read_new_messages()]
 
     assert sorted(letter.path for letter in read if letter.uid != BOB) == sorted(hers)
 
@@ -81,9 +81,9 @@ def test_a_message_is_found_within_one_pass_despite_another_users_many_messages(
 def test_a_message_that_arrives_during_a_pass_is_found_by_the_end_of_the_next_pass(folder: Path) -> None:
     send(folder, 22)
     inbox = StarterMessageInbox(str(folder), 100, Clock())
-    inbox.read()
+    inbox.read_new_messages()
     (late,) = send(folder, 1)
-    read = [letter.path for _ in range(2 * 25 // MOST) for letter in inbox.read()]
+    read = [letter.path for _ in range(2 * 25 // MOST) for letter in inbox.read_new_messages()]
 
     assert read.count(late) == 1
 
@@ -93,6 +93,6 @@ def test_the_inbox_tries_to_remove_each_folder_once(folder: Path, caplog: pytest
         (folder / f"m.{number}" / "in").mkdir(parents=True)
     inbox = StarterMessageInbox(str(folder), 100, Clock())
     for _ in range(12):
-        inbox.read()
+        inbox.read_new_messages()
 
     assert sum("event=full_folders" in line for line in caplog.messages) <= 12 // MOST + 1

@@ -169,7 +169,7 @@ class CampaignRunnerCycle:
             self._sweeps_at_s = now_s + SWEEP_S
             self._intake.delete_old_files_and_events()
             now, retention = self._clock.now(), timedelta(hours=self._policy.site.keep_decisions_h)
-            self.journal.forget(now - retention)
+            self.journal.delete_old_decisions(now - retention)
             self._predictions.delete_old_end_counts(now - timedelta(days=1))  # forecasts use one hour
 
 

@@ -45,7 +45,7 @@ def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -
     """
     board, tried = ProjectedPlacement(snapshot, rules), list[RebalanceMovePlan]()
     for host in failed_hosts_with_copies(board):
-        if host.state is PlacementHostState.DISK_FULL and not board.is_full(host):
+        if host.state is PlacementHostState.DISK_FULL and not board.is_disk_full(host):
             continue  # the disk is no longer full
         draft = MovePlanDraft(board, 0, None)
         tried.append(draft.finished_plan(draft_host_evacuation(draft, host)))
@@ -77,7 +77,7 @@ def _plan_first_uneven_job(board: ProjectedPlacement) -> RebalanceMovePlan:
 def plan_lightest_or_heaviest_host(board: ProjectedPlacement) -> RebalanceMovePlan:
     """Plan the balancing of the lightest host, or, if no move is possible, of the heaviest host."""
     live = (host for host in board.snapshot.hosts if host.is_live)
-    hosts = sorted(live, key=lambda host: (board.score(host), host.name))
+    hosts = sorted(live, key=lambda host: (board.load_score_of(host), host.name))
     tried = list[RebalanceMovePlan]()
     for host in dict.fromkeys((*hosts[:1], *hosts[-1:])):
         board.undo_projected_moves()
@@ -242,7 +242,7 @@ def _draft_replacements_of_lost_copies(draft: MovePlanDraft, host: PlacementHost
         other_copies = [name for name in task.hosts if name in draft.board.readable]  # `host` is not readable
         is_silent = task.state is PlacementTaskState.STAYING and task.stays is TaskNotMovedReason.SILENT
         if is_silent or task.state in (PlacementTaskState.MOVING, PlacementTaskState.BUSY):
-            draft.refuse(task, "", move_plan_draft_and_refusals.why_task_state_forbids_move(task))
+            draft.reject_move(task, "", move_plan_draft_and_refusals.why_task_state_forbids_move(task))
         elif other_copies:
             if not draft.has_reached_move_limit:
                 _draft_replacement_from_copy(draft, job, task, host, other_copies[0])
@@ -250,7 +250,7 @@ def _draft_replacements_of_lost_copies(draft: MovePlanDraft, host: PlacementHost
             _draft_move_off_host(draft, job, task, host)
         else:
             lost += 1
-            draft.refuse(task, "", "the task has no replica: its data are lost")
+            draft.reject_move(task, "", "the task has no replica: its data are lost")
     return lost
 
 
@@ -259,10 +259,10 @@ def _draft_replacement_from_copy(
 ) -> None:
     """Replace a lost main copy by the copy at `source`, and plan a new replica if the task has too few replicas."""
     if task.live == host.name:
-        draft.add(PlacementMoveKind.LIVE, task, host.name, source)
-    if host.name in draft.board.task(task).replicas:
+        draft.add_move(PlacementMoveKind.LIVE, task, host.name, source)
+    if host.name in draft.board.task_after_planned_moves(task).replicas:
         draft.board.forget_replica_on_lost_host(task, host.name)
-    if not draft.has_reached_move_limit and len(draft.board.task(task).replicas) < job.replicas:
+    if not draft.has_reached_move_limit and len(draft.board.task_after_planned_moves(task).replicas) < job.replicas:
         move_plan_draft_and_refusals.draft_new_task_copy(draft, job, task, source)
 
 
@@ -271,15 +271,15 @@ def _draft_moves_off_host(
 ) -> None:
     def advise(task: PlacementTask) -> None:
         job = draft.board.jobs[task.job]
-        if is_full and not draft.board.is_full(host):
+        if is_full and not draft.board.is_disk_full(host):
             return
         reason = move_plan_draft_and_refusals.why_task_is_not_moved(
             draft.board, task, is_asked=True
         ) or draft.why_already_moved_this_round(task)
         if reason or (job.spare and is_full):
-            draft.refuse(task, "", reason or "the task has spare copies, which stay at this host")
+            draft.reject_move(task, "", reason or "the task has spare copies, which stay at this host")
         elif job.spare:
-            draft.add(PlacementMoveKind.DELETE, task, host.name)
+            draft.add_move(PlacementMoveKind.DELETE, task, host.name)
         else:
             _draft_move_off_host(draft, job, task, host)
 
@@ -295,5 +295,5 @@ def _draft_move_off_host(
         else ()
     ):
         reason = move_plan_draft_and_refusals.why_copy_is_forbidden(draft.board, task, host.name, target)
-        if target.name != host.name and draft.add_or_refuse(reason, task, host.name, target.name):
+        if target.name != host.name and draft.add_or_reject_move(reason, task, host.name, target.name):
             return

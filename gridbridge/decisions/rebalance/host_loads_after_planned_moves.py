@@ -60,7 +60,7 @@ class ProjectedPlacement:
         self._by_load = dict[str, list[PlacementHost]]()
         self._slots = {kind: sum(host.slots for host in live) for kind, live in self._kinds.items()}
         self._slots_of_job = dict[tuple[str, str], int]()
-        self._mean_disk = {kind: sum(map(self.disk, live)) / len(live) for kind, live in self._kinds.items()}
+        self._mean_disk = {kind: sum(map(self.disk_usage_of, live)) / len(live) for kind, live in self._kinds.items()}
         self._mean_active = {
             kind: sum(host.mean_active for host in live) / len(live) for kind, live in self._kinds.items()
         }
@@ -88,7 +88,7 @@ class ProjectedPlacement:
         """Return the usable hosts of a kind, sorted by name."""
         return self._kinds.get(kind, ())
 
-    def task(self, task: PlacementTask) -> PlacementTask:
+    def task_after_planned_moves(self, task: PlacementTask) -> PlacementTask:
         """Return a task with its replicas after the planned moves."""
         return self._moved.get(task.key, task)
 
@@ -96,16 +96,16 @@ class ProjectedPlacement:
         """Return the tasks with a copy at a host before any move, sorted by job and number."""
         return sorted(self._at.get(host, ()), key=attrgetter("job", "number"))
 
-    def of_job_at(self, job: str, host: str) -> list[PlacementTask]:
+    def tasks_of_job_at(self, job: str, host: str) -> list[PlacementTask]:
         """Return a job's tasks with a copy at a host after the planned moves, sorted by number."""
         if (placed := self._placed.get(job)) is None:
             placed = self._placed[job] = {}
             for task in self.of_job[job]:
-                for task_host in _hosts_with_copy(self.task(task) if self._moved else task):
+                for task_host in _hosts_with_copy(self.task_after_planned_moves(task) if self._moved else task):
                     placed.setdefault(task_host, []).append(task)
         return sorted(placed.get(host, ()), key=attrgetter("number"))
 
-    def count(self, job: str, host: str) -> int:
+    def copies_of_job_at(self, job: str, host: str) -> int:
         """Return the number of a job's tasks and replicas at a host after the planned moves."""
         counts = self._counts.get(job)
         return counts.get(host, 0) if counts else 0
@@ -126,7 +126,7 @@ class ProjectedPlacement:
         fair = -(-copies * slots // total)
         return fair if job.max_per_host is None else min(fair, job.max_per_host)
 
-    def surplus_by_host(self, job: PlacementJobOrDataset, kind: str) -> Iterator[tuple[str, int]]:
+    def surplus_of_job_by_host(self, job: PlacementJobOrDataset, kind: str) -> Iterator[tuple[str, int]]:
         """Yield each usable host of a kind, and the job's copies above the host's share (negative: below the share)."""
         counts: Mapping[str, int] = self._counts.get(job.name, {})
         live = self.usable_hosts_of_kind(kind)
@@ -145,18 +145,18 @@ class ProjectedPlacement:
             )
         return self._slots_of_job[key]
 
-    def free(self, host: PlacementHost) -> int:
+    def free_bytes_at(self, host: PlacementHost) -> int:
         """Return the free bytes of a host's disk after the planned moves."""
         return max(0, host.free_bytes - self._gained[host.name])
 
     def bytes_offered_to_copies(self, host: PlacementHost) -> int:
         """Return how many free bytes of a host new copies may take: all, or half if the host just got a replica."""
-        free = self.free(host)
+        free = self.free_bytes_at(host)
         at = self.snapshot.recent.replicated.get(host.name)
         pause = timedelta(seconds=self.rules.replicated_rest_s)
         return free // 2 if at and happened_within(at, self.snapshot.now, pause) else free
 
-    def disk(self, host: PlacementHost, more_bytes: int = 0) -> float:
+    def disk_usage_of(self, host: PlacementHost, more_bytes: int = 0) -> float:
         """Return the part of a host's disk, 0 to 1, that is used after `more_bytes` are added."""
         most = host.max_bytes - self.rules.full_free_bytes
         if host.max_bytes <= 0:
@@ -164,55 +164,55 @@ class ProjectedPlacement:
         used = host.used_bytes + self._gained[host.name] + more_bytes
         return used / most if most > 0 and 0 <= used <= most else 1.0
 
-    def score(self, host: PlacementHost) -> float:
+    def load_score_of(self, host: PlacementHost) -> float:
         """Return a host's load score, 0 to 100 with the default weights."""
         rules = self.rules
-        full: float = self.disk(host) ** EXPONENT
+        full: float = self.disk_usage_of(host) ** EXPONENT
         active: float = host.mean_active**EXPONENT
         weighted = rules.active_weight * active + rules.disk_weight * full
         return max(weighted, (rules.active_weight + rules.disk_weight) * full)
 
-    def by_load(self, kind: str) -> list[PlacementHost]:
+    def hosts_by_load(self, kind: str) -> list[PlacementHost]:
         """Return the usable hosts of a kind, sorted by load score after the planned moves."""
         if kind not in self._by_load:
             self._by_load[kind] = sorted(
-                self.usable_hosts_of_kind(kind), key=lambda host: (self.score(host), host.name)
+                self.usable_hosts_of_kind(kind), key=lambda host: (self.load_score_of(host), host.name)
             )
         return self._by_load[kind]
 
-    def mean_disk(self, kind: str) -> float:
+    def mean_disk_usage(self, kind: str) -> float:
         """Return the mean disk usage (0 to 1) of a kind's usable hosts before any move."""
         return self._mean_disk.get(kind, 0.0)
 
     def is_disk_heavy(self, host: PlacementHost, more_bytes: int = 0) -> bool:
         """Say whether a host's disk usage, with `more_bytes` added, is far above the mean."""
-        return self.disk(host, more_bytes) > self.mean_disk(host.kind) * self.rules.extreme_ratio
+        return self.disk_usage_of(host, more_bytes) > self.mean_disk_usage(host.kind) * self.rules.extreme_ratio
 
     def is_disk_light(self, host: PlacementHost, more_bytes: int = 0) -> bool:
         """Say whether a host's disk usage, with `more_bytes` added, is far below the mean."""
-        return self.disk(host, more_bytes) < self.mean_disk(host.kind) / self.rules.extreme_ratio
+        return self.disk_usage_of(host, more_bytes) < self.mean_disk_usage(host.kind) / self.rules.extreme_ratio
 
-    def is_busy(self, host: PlacementHost) -> bool:
+    def is_slot_usage_high(self, host: PlacementHost) -> bool:
         """Say whether a host's share of used slots is far above the mean."""
         return host.mean_active > self._mean_active.get(host.kind, 0.0) * self.rules.extreme_ratio
 
-    def is_quiet(self, host: PlacementHost) -> bool:
+    def is_slot_usage_low(self, host: PlacementHost) -> bool:
         """Say whether a host's share of used slots is far below the mean."""
         return host.mean_active < self._mean_active.get(host.kind, 0.0) / self.rules.extreme_ratio
 
-    def is_full(self, host: PlacementHost) -> bool:
+    def is_disk_full(self, host: PlacementHost) -> bool:
         """Say whether a full disk forces copies off a host; the state DISK_FULL decides for an unknown size."""
         if host.max_bytes <= 0:
             return host.state == PlacementHostState.DISK_FULL
-        return self.free(host) <= self.rules.full_free_bytes
+        return self.free_bytes_at(host) <= self.rules.full_free_bytes
 
-    def has_room(self, host: PlacementHost, slots: int) -> bool:
+    def has_free_slots_for(self, host: PlacementHost, slots: int) -> bool:
         """Say whether a host has enough free slots for one more task."""
         return host.room is None or self._came[host.name] + slots <= host.room
 
     def apply_move(self, move: PlacementMove, task: PlacementTask) -> None:
         """Update the hosts of a task's copies, and the hosts' loads, as if a planned move were done."""
-        now = self.task(task)
+        now = self.task_after_planned_moves(task)
         self._came[move.target] += now.slots if move.kind == PlacementMoveKind.LIVE else 0
         self._moved[now.key] = task_after_move(now, move)
         self._by_load.clear()
@@ -224,7 +224,7 @@ class ProjectedPlacement:
 
     def forget_replica_on_lost_host(self, task: PlacementTask, host: str) -> None:
         """Count a task's replica on a lost host as gone."""
-        now = self.task(task)
+        now = self.task_after_planned_moves(task)
         self._moved[now.key] = replace(now, replicas=_without_last_occurrence(now.replicas, host))
         self._count_copy(task, host, -1)
 
@@ -242,7 +242,7 @@ class ProjectedPlacement:
         if (placed := self._placed.get(task.job)) is None:
             return
         other_tasks = [placed_task for placed_task in placed.get(host, ()) if placed_task.number != task.number]
-        placed[host] = [*other_tasks, task] if host in self.task(task).hosts else other_tasks
+        placed[host] = [*other_tasks, task] if host in self.task_after_planned_moves(task).hosts else other_tasks
 
 
 def task_after_move(task: PlacementTask, move: PlacementMove) -> PlacementTask:

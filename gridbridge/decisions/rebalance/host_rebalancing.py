@@ -36,10 +36,10 @@ def plan_projected_host_balance(board: ProjectedPlacement, name: str) -> Rebalan
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
     if name not in board.readable:
         return draft.finished_plan(f"{name} is {'dead' if host.is_up else 'down'}: nothing is moved")
-    disk = board.disk(host)
+    disk = board.disk_usage_of(host)
     for task in board.tasks_at_host_before_moves(name):
         if task.job not in board.jobs:  # a task of an unknown job is not moved, as in Hydra's document
-            draft.refuse(
+            draft.reject_move(
                 task,
                 "",
                 move_plan_draft_and_refusals.why_task_state_forbids_move(task) or "the snapshot lacks the task's job",
@@ -65,26 +65,26 @@ def draft_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: Pl
     """Plan moves until a host has its fair share of a job's copies, or one copy less; a busy host has one less."""
     board, spread = draft.board, partial(JobCopyRedistribution, draft, job, host.kind, is_asked=False)
     share = board.fair_share_of_job(job, host)
-    while not draft.has_reached_move_limit and board.count(job.name, host.name) > share:
+    while not draft.has_reached_move_limit and board.copies_of_job_at(job.name, host.name) > share:
         if not spread().move_copy_off_host(host):
             return
-    while not draft.has_reached_move_limit and board.count(job.name, host.name) < share - 1:
+    while not draft.has_reached_move_limit and board.copies_of_job_at(job.name, host.name) < share - 1:
         if not spread().move_copy_onto_host(host):
             return
-    count = board.count(job.name, host.name)
+    count = board.copies_of_job_at(job.name, host.name)
     if draft.has_reached_move_limit:
         return
-    if board.is_busy(host) and count == share:
+    if board.is_slot_usage_high(host) and count == share:
         spread().move_copy_off_host(host, is_extra=True)
-    elif board.is_quiet(host) and count == share - 1:
+    elif board.is_slot_usage_low(host) and count == share - 1:
         spread().move_copy_onto_host(host, is_extra=True)
 
 
 def _must_copies_leave_host(board: ProjectedPlacement, host: PlacementHost) -> bool:
     """Say whether tasks or replicas have to leave a host: a drained host, or a host with a full or heavy disk."""
-    if host.state == PlacementHostState.DRAIN or board.is_full(host):
+    if host.state == PlacementHostState.DRAIN or board.is_disk_full(host):
         return True
-    is_short = board.is_disk_heavy(host) or board.free(host) < board.rules.min_free_bytes
+    is_short = board.is_disk_heavy(host) or board.free_bytes_at(host) < board.rules.min_free_bytes
     return host.max_bytes > 0 and is_short
 
 
@@ -107,10 +107,10 @@ def _draft_moves_to_emptier_disks(draft: MovePlanDraft, host: PlacementHost) -> 
         if not (reason := move_plan_draft_and_refusals.why_host_takes_no_copy(board, target)):
             targets.append(target)
         elif first:
-            draft.refuse(first, target.name, reason)
+            draft.reject_move(first, target.name, reason)
     for task in _tasks_movable_between_disks(draft, host.name):
-        is_short = board.is_full(host) or board.free(host) < board.rules.min_free_bytes
-        is_above = board.disk(host) > board.mean_disk(host.kind)
+        is_short = board.is_disk_full(host) or board.free_bytes_at(host) < board.rules.min_free_bytes
+        is_above = board.disk_usage_of(host) > board.mean_disk_usage(host.kind)
         if draft.has_reached_move_limit or not (host.state == PlacementHostState.DRAIN or is_short or is_above):
             return
         any(
@@ -123,10 +123,10 @@ def _draft_moves_from_fuller_disks(draft: MovePlanDraft, host: PlacementHost) ->
     sources = _extreme_other_hosts(board, host, is_fullest=True)
     if reason := move_plan_draft_and_refusals.why_host_takes_no_copy(board, host):
         if first := next((task for source in sources for task in board.tasks_at_host_before_moves(source.name)), None):
-            draft.refuse(first, host.name, reason)
+            draft.reject_move(first, host.name, reason)
         return
     for source in sources:
-        if draft.has_reached_move_limit or board.disk(host) >= board.mean_disk(host.kind):
+        if draft.has_reached_move_limit or board.disk_usage_of(host) >= board.mean_disk_usage(host.kind):
             return
         any(
             _draft_move_to_emptier_disk(draft, task, source, host)
@@ -144,10 +144,10 @@ def _draft_move_to_emptier_disk(
         or move_plan_draft_and_refusals.why_copy_is_forbidden(board, task, source.name, target)
         or move_plan_draft_and_refusals.why_host_takes_no_more_of_job(board, board.jobs[task.job], target)
     )
-    is_worse = board.disk(target, task.size_bytes) >= board.disk(source)
+    is_worse = board.disk_usage_of(target, task.size_bytes) >= board.disk_usage_of(source)
     if not reason and is_worse and source.state != PlacementHostState.DRAIN:
         reason = f"{target.name} would be as full as {source.name}"
-    return draft.add_or_refuse(reason, task, source.name, target.name)
+    return draft.add_or_reject_move(reason, task, source.name, target.name)
 
 
 def _tasks_movable_between_disks(draft: MovePlanDraft, host: str) -> Iterator[PlacementTask]:
@@ -160,13 +160,13 @@ def _tasks_movable_between_disks(draft: MovePlanDraft, host: str) -> Iterator[Pl
         if not reason and task.size_bytes < smallest:
             reason = f"the copy has less than {move_plan_draft_and_refusals.format_gigabytes(smallest)}"
         if reason:
-            draft.refuse(task, "", reason)
+            draft.reject_move(task, "", reason)
         else:
             yield task
 
 
 def _describe_host_balance(draft: MovePlanDraft, host: PlacementHost, disk: float, standing: str) -> str:
-    used = f" {standing} ({disk:.0%} of the disk used, {draft.board.mean_disk(host.kind):.0%} in the mean)"
+    used = f" {standing} ({disk:.0%} of the disk used, {draft.board.mean_disk_usage(host.kind):.0%} in the mean)"
     return f"{host.name}{used if host.max_bytes > 0 else ''}: {describe_moves(draft.moves)}"
 
 
@@ -176,14 +176,18 @@ def host_loads_before_after(
     """Return each host's load before and after a plan's moves, sorted by the host's kind and name."""
     board = ProjectedPlacement(snapshot, rules)
     hosts = sorted(snapshot.hosts, key=lambda host: (host.kind, host.name))
-    before = [(board.disk(host), board.score(host)) for host in hosts]
+    before = [(board.disk_usage_of(host), board.load_score_of(host)) for host in hosts]
     moved = {(move.job, move.number) for move in advice.moves}
     tasks = {task.key: task for task in snapshot.tasks if task.key in moved}
     for move in advice.moves:
         board.apply_move(move, tasks[move.job, move.number])
     return tuple(
         HostLoadBeforeAfter(
-            host=host.name, disk=disk, score=score, disk_after=board.disk(host), score_after=board.score(host)
+            host=host.name,
+            disk=disk,
+            score=score,
+            disk_after=board.disk_usage_of(host),
+            score_after=board.load_score_of(host),
         )
         for host, (disk, score) in zip(hosts, before, strict=True)
     )

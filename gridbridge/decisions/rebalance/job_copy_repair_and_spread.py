@@ -54,7 +54,7 @@ def draft_job_repair_or_spread(draft: MovePlanDraft, job: PlacementJobOrDataset,
         for task in draft.board.of_job[job.name]:
             if not draft.may_record_rejections:
                 break
-            draft.refuse(task, "", why_task_state_forbids_move(task))
+            draft.reject_move(task, "", why_task_state_forbids_move(task))
     is_uneven = is_job_unevenly_spread_over_hosts(draft.board, job)
     moved = describe_moves(draft.moves, "nothing can be moved" if is_uneven else "the copies are spread evenly")
     return f"job {job.name} has all its replicas: {moved}"
@@ -93,14 +93,14 @@ def _tasks_to_repair(board: ProjectedPlacement, job: PlacementJobOrDataset) -> l
 
 
 def _is_whole(board: ProjectedPlacement, job: PlacementJobOrDataset, task: PlacementTask) -> bool:
-    now = board.task(task)
+    now = board.task_after_planned_moves(task)
     is_right = len(set(now.hosts)) == len(now.hosts) == 1 + job.replicas and not set(now.spoilt).difference(now.hosts)
     return is_right and board.readable.issuperset(now.hosts)
 
 
 def is_job_unevenly_spread_over_hosts(board: ProjectedPlacement, job: PlacementJobOrDataset) -> bool:
     """Say whether a host has more of a job's tasks and replicas than its share, or at least two less than its share."""
-    surpluses = (above for kind in board.kinds for _, above in board.surplus_by_host(job, kind))
+    surpluses = (above for kind in board.kinds for _, above in board.surplus_of_job_by_host(job, kind))
     return any(above > 0 or above < -1 for above in surpluses)
 
 
@@ -110,23 +110,23 @@ def _draft_main_copy(draft: MovePlanDraft, job: PlacementJobOrDataset, task: Pla
     if draft.has_reached_move_limit or task.live in draft.board.hosts:
         return
     if why := why_task_state_forbids_move(task):
-        draft.refuse(task, "", why)
+        draft.reject_move(task, "", why)
     elif first:
-        draft.add(PlacementMoveKind.LIVE, task, task.live, first)
+        draft.add_move(PlacementMoveKind.LIVE, task, task.live, first)
     elif not any(name in draft.board.hosts for name in task.hosts):
         draft_new_task_copy(draft, job, task, "", PlacementMoveKind.LIVE)
 
 
 def _draft_removal_of_wrong_replicas(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
     """Plan to remove second copies on a host, copies on unknown hosts, and surplus replicas, the last first."""
-    now = draft.board.task(task)
+    now = draft.board.task_after_planned_moves(task)
     hosts = {now.live}
     for host in now.replicas:
         if host in hosts or host not in draft.board.hosts:
             _draft_removal(draft, task, host)
         hosts.add(host)
-    extra = len(draft.board.task(task).replicas) - job.replicas
-    for host in reversed(draft.board.task(task).replicas[-extra:] if extra > 0 else ()):
+    extra = len(draft.board.task_after_planned_moves(task).replicas) - job.replicas
+    for host in reversed(draft.board.task_after_planned_moves(task).replicas[-extra:] if extra > 0 else ()):
         _draft_removal(draft, task, host)
 
 
@@ -134,20 +134,20 @@ def _draft_removal(draft: MovePlanDraft, task: PlacementTask, host: str) -> None
     if draft.has_reached_move_limit:
         return
     if task.state == PlacementTaskState.WAITING:
-        draft.add(PlacementMoveKind.DELETE, task, host)
+        draft.add_move(PlacementMoveKind.DELETE, task, host)
     else:
-        draft.refuse(task, "", f"the task is {task.state.value}")
+        draft.reject_move(task, "", f"the task is {task.state.value}")
 
 
 def _draft_missing_replica(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
-    now = draft.board.task(task)
+    now = draft.board.task_after_planned_moves(task)
     if draft.has_reached_move_limit or len(now.replicas) >= job.replicas or draft.why_already_moved_this_round(task):
         return
     draft_new_task_copy(draft, job, task, now.live if now.live in draft.board.readable else "")
 
 
 def _draft_removal_of_damaged_replicas(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
-    now = draft.board.task(task)
+    now = draft.board.task_after_planned_moves(task)
     if not now.live or len(now.replicas) < job.replicas or draft.why_already_moved_this_round(task):
         return
     for host in now.spoilt:
@@ -165,7 +165,7 @@ def _draft_spreading_move(draft: MovePlanDraft, job: PlacementJobOrDataset, kind
         or any(
             spread.move_copy_off_host(host, is_extra=True)
             for host in fair
-            if board.is_disk_heavy(host) or board.is_busy(host)
+            if board.is_disk_heavy(host) or board.is_slot_usage_high(host)
         )
     )
 
@@ -174,10 +174,10 @@ class JobCopyRedistribution:
     """Plans one move that spreads a job's tasks and replicas more evenly; each further move needs a new object."""
 
     def __init__(self, draft: MovePlanDraft, job: PlacementJobOrDataset, kind: str, *, is_asked: bool) -> None:
-        board, above = draft.board, dict(draft.board.surplus_by_host(job, kind))
+        board, above = draft.board, dict(draft.board.surplus_of_job_by_host(job, kind))
         self.above = above
         # hosts furthest below their share of the job come first; equal hosts are sorted by load
-        self.order = sorted(board.by_load(kind), key=lambda host: above[host.name])
+        self.order = sorted(board.hosts_by_load(kind), key=lambda host: above[host.name])
         self._draft, self._job, self._is_asked = draft, job, is_asked
         self._givers = [host for host in reversed(self.order) if above[host.name] >= 0]
         self._takers: list[PlacementHost] | None = None
@@ -194,10 +194,10 @@ class JobCopyRedistribution:
         reason = self._draft.why_source_gives_no_more(self._job, source.name)
         for task in self._movable(source):
             if reason:
-                self._draft.refuse(task, "", reason)
+                self._draft.reject_move(task, "", reason)
                 return False
             if targets is None:
-                busy = self._draft.board.is_busy if is_extra else lambda _: False
+                busy = self._draft.board.is_slot_usage_high if is_extra else lambda _: False
                 targets = [host for host in self._hosts_taking_job() if host.name != source.name and not busy(host)]
             for target in targets:
                 if _draft_move_unless_disks_uneven(self._draft, task, source, target):
@@ -216,16 +216,16 @@ class JobCopyRedistribution:
         draft, job, empty = self._draft, self._job, set[str]()
         reason = _why_host_takes_none_of_job(draft, job, target)
         for source in self._givers:
-            if source.name == target.name or (is_extra and draft.board.is_quiet(source)):
+            if source.name == target.name or (is_extra and draft.board.is_slot_usage_low(source)):
                 continue
             task = None
             taken_reason = draft.why_source_gives_no_more(job, source.name)
             for task in self._movable(source):
                 if reason:
-                    draft.refuse(task, target.name, reason)
+                    draft.reject_move(task, target.name, reason)
                     return False
                 if taken_reason:
-                    draft.refuse(task, "", taken_reason)
+                    draft.reject_move(task, "", taken_reason)
                     break
                 if _draft_move_unless_disks_uneven(draft, task, source, target):
                     return True
@@ -251,7 +251,7 @@ class JobCopyRedistribution:
             if name == until:
                 break
             if reason and name not in task.hosts:
-                self._draft.refuse(task, name, reason)
+                self._draft.reject_move(task, name, reason)
         self._is_told = True
 
 
@@ -265,7 +265,7 @@ def _draft_move_unless_disks_uneven(
         reason = f"the disk of {target.name} would be far fuller than the mean"
     elif not reason and board.is_disk_light(source, -size_bytes) and not board.is_disk_light(source):
         reason = f"the disk of {source.name} would be far emptier than the mean"
-    return draft.add_or_refuse(reason, task, source.name, target.name)
+    return draft.add_or_reject_move(reason, task, source.name, target.name)
 
 
 def _why_host_takes_none_of_job(draft: MovePlanDraft, job: PlacementJobOrDataset, target: PlacementHost) -> str:
@@ -278,6 +278,6 @@ def _why_host_takes_none_of_job(draft: MovePlanDraft, job: PlacementJobOrDataset
     reason = draft.why_host_takes_nothing(target) or draft.why_target_gets_no_more(job, target.name)
     if reason := reason or why_host_takes_no_more_of_job(board, job, target):
         return reason
-    if target.room is None and board.is_busy(target):
+    if target.room is None and board.is_slot_usage_high(target):
         return f"{target.name} is far busier than the mean"
     return f"the disk of {target.name} is far fuller than the mean" if board.is_disk_heavy(target) else ""

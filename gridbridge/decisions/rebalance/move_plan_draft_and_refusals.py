@@ -71,13 +71,13 @@ class MovePlanDraft:
         go = number_with_noun(most, "of the job's copies goes", "of the job's copies go")
         return f"{go} to {target} already" if is_enough else ""
 
-    def refuse(self, task: PlacementTask, target: str, reason: str) -> None:
+    def reject_move(self, task: PlacementTask, target: str, reason: str) -> None:
         """Record why a task's move to a target is rejected; only the first reason is recorded."""
         if self.may_record_rejections:
             rejected = RejectedMove(job=task.job, number=task.number, target=target, reason=reason)
             self._rejected.setdefault((*task.key, target), rejected)
 
-    def add_or_refuse(
+    def add_or_reject_move(
         self, reason: str, task: PlacementTask, source: str, target: str, kind: PlacementMoveKind | None = None
     ) -> bool:
         """Plan a move, or record the reason against the move; say whether the move was planned.
@@ -85,10 +85,10 @@ class MovePlanDraft:
         Without a `kind` the copy at the source moves, as the main copy (LIVE) or as a replica.
         """
         if reason:
-            self.refuse(task, target, reason)
+            self.reject_move(task, target, reason)
             return False
-        is_live = self.board.task(task).live == source
-        self.add(kind or (PlacementMoveKind.LIVE if is_live else PlacementMoveKind.REPLICA), task, source, target)
+        is_live = self.board.task_after_planned_moves(task).live == source
+        self.add_move(kind or (PlacementMoveKind.LIVE if is_live else PlacementMoveKind.REPLICA), task, source, target)
         return True
 
     @property
@@ -112,7 +112,7 @@ class MovePlanDraft:
             self._takers[kind] = []
             for host in self.board.usable_hosts_of_kind(kind):
                 if reason := self.why_host_takes_nothing(host):
-                    self.refuse(task, host.name, reason)
+                    self.reject_move(task, host.name, reason)
                 else:
                     self._takers[kind].append(host)
         return self._takers[kind]
@@ -127,18 +127,18 @@ class MovePlanDraft:
         if not self.may_record_rejections and job.name not in self.board.waiting:
             return
         movable = []
-        for task in self.board.of_job_at(job.name, host):
+        for task in self.board.tasks_of_job_at(job.name, host):
             if not self.may_record_rejections and task.state is not PlacementTaskState.WAITING:
                 continue
             reason = why_task_is_not_moved(self.board, task, is_asked=is_asked) or self.why_beyond_round_limits(task)
             if reason:
-                self.refuse(task, "", reason)
+                self.reject_move(task, "", reason)
             else:
                 movable.append(task)
                 yield task
         self._fixed[job.name, host] = movable
 
-    def add(self, kind: PlacementMoveKind, task: PlacementTask, source: str, target: str = "") -> None:
+    def add_move(self, kind: PlacementMoveKind, task: PlacementTask, source: str, target: str = "") -> None:
         """Add a move to the plan, and project the hosts' loads after the move."""
         move = PlacementMove(kind=kind, job=task.job, number=task.number, source=source, target=target)
         self.board.apply_move(move, task)
@@ -198,10 +198,10 @@ def draft_new_task_copy(
 ) -> bool:
     """Plan a copy of a task from `source` (empty: from the original); say whether a host takes the copy."""
     if not source and not task.has_original:
-        draft.refuse(task, "", "no copy of the task can be read")
+        draft.reject_move(task, "", "no copy of the task can be read")
         return False
     return any(
-        draft.add_or_refuse(why_copy_is_forbidden(draft.board, task, "", target), task, source, target.name, kind)
+        draft.add_or_reject_move(why_copy_is_forbidden(draft.board, task, "", target), task, source, target.name, kind)
         for target in rank_copy_target_hosts(draft, job, task)
     )
 
@@ -214,15 +214,15 @@ def rank_copy_target_hosts(
     Hosts with a damaged replica of the task come first, then hosts in a new zone, then hosts of the lowest load. Each
     task and replica of the job adds sibling_weight to a host's load.
     """
-    board, now = draft.board, draft.board.task(task)
+    board, now = draft.board, draft.board.task_after_planned_moves(task)
     held = {board.hosts[host].zone for host in now.hosts if host in board.hosts}
     kinds = {board.hosts[host].kind for host in now.hosts if host in board.hosts}
     if not kinds and task.has_original:
         kinds = {host.kind for host in board.hosts.values()}
 
     def rank(host: PlacementHost) -> tuple[bool, bool, float, str]:
-        siblings = board.count(job.name, host.name)
-        load = board.score(host) + board.rules.sibling_weight * siblings
+        siblings = board.copies_of_job_at(job.name, host.name)
+        load = board.load_score_of(host) + board.rules.sibling_weight * siblings
         return host.name not in now.spoilt, host.zone in held, load, host.name
 
     return sorted((host for kind in kinds for host in draft.hosts_taking_copies(task, kind)), key=rank)
@@ -286,7 +286,7 @@ def why_task_state_forbids_move(task: PlacementTask) -> str:
 
 def why_copy_is_forbidden(board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost) -> str:
     """Return why a copy of a task may not go to `target`; else empty. An empty `source` means a new replica."""
-    now, name = board.task(task), target.name
+    now, name = board.task_after_planned_moves(task), target.name
     if name == source:
         return f"the task is at {name} already"
     if name in now.hosts:
@@ -294,7 +294,7 @@ def why_copy_is_forbidden(board: ProjectedPlacement, task: PlacementTask, source
     job = board.jobs.get(task.job)
     if job and job.hosts is not None and name not in job.hosts:
         return _why_host_barred_for_job(job, name)
-    if now.live == source and source and not board.has_room(target, now.slots):
+    if now.live == source and source and not board.has_free_slots_for(target, now.slots):
         return f"{name} has room for no more tasks"
     if task.size_bytes > (share := board.rules.disk_share) * board.bytes_offered_to_copies(target):
         return f"{format_gigabytes(task.size_bytes)} are more than {share:.0%} of what is free at {name}"
@@ -308,7 +308,7 @@ def why_host_takes_no_more_of_job(board: ProjectedPlacement, job: PlacementJobOr
     if job.hosts is not None and target.name not in job.hosts:
         return _why_host_barred_for_job(job, target.name)
     most = board.fair_share_of_job(job, target)
-    is_enough = board.count(job.name, target.name) >= most
+    is_enough = board.copies_of_job_at(job.name, target.name) >= most
     return f"{target.name} has its share of the job, {most}" if is_enough else ""
 
 

@@ -59,7 +59,7 @@ def record_node_change_request(
 def load_last_node_changing_rounds(count: int, path: str = BALANCE_STATE) -> tuple[JournalledProgramDecision, ...]:
     """Load the last rounds that changed a node; the oldest round comes first."""
     with _open_state_file_as_balancer(path, is_unchanged=True) as database:
-        decisions = DecisionJournal(database).last(MOST_LOOKED_AT)
+        decisions = DecisionJournal(database).last_decisions(MOST_LOOKED_AT)
         return tuple(decision for decision in decisions if decision.program == PROGRAM)[-count:]
 
 

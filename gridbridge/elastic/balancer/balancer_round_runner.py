@@ -305,7 +305,7 @@ class BalancerRoundRunner:
             self._memory.store_silence_start_times(view.world.silent)
             before = self._memory.last_round_time()
             if before is None or before.hour != now.hour:
-                self.journal.forget(now - KEPT)
+                self.journal.delete_old_decisions(now - KEPT)
             self._memory.store_round_time_and_cost(now, changed, self._month_cost_after_round(view, after))
 
     def _month_cost_after_round(

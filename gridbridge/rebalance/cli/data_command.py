@@ -62,7 +62,7 @@ def add(name: str, source: str, replicas: int, is_fixed: bool, is_later: bool, r
 
         delegated_datasets.require_below_delegation_limit((name,))
     let = partial(_delegate_dataset_or_warn, name, records, is_later=is_later)
-    result = datasets.add(name, source, replicas, may_move=not is_fixed, is_later=is_later, notify=let)
+    result = datasets.add_dataset(name, source, replicas, may_move=not is_fixed, is_later=is_later, notify=let)
     return dataset_report.print_dataset_outcome(result)
 
 
@@ -82,7 +82,7 @@ def list_(records: str, path: str, is_json: bool) -> int:
 
     if records and not os.path.isdir(records):  # otherwise a mistyped folder would print an empty list
         raise GridbridgeError(f"--records {records}: no such folder; expected one of `gridbridge data add --records`")
-    return dataset_report.print_datasets(_datasets(path, records).listed(), is_json=is_json)
+    return dataset_report.print_datasets(_datasets(path, records).list_datasets(), is_json=is_json)
 
 
 @data.command()
@@ -103,7 +103,7 @@ def verify(name: str, records: str, path: str, is_json: bool) -> int:
     """
     from gridbridge.rebalance.cli import dataset_report
 
-    result = _datasets(path, records).verify(name)
+    result = _datasets(path, records).verify_dataset(name)
     return dataset_report.print_replicas(result, Clock().now(), is_json=is_json)
 
 
@@ -125,7 +125,9 @@ def replicate(name: str, to: str, records: str, path: str) -> int:
     """
     from gridbridge.rebalance.cli import dataset_report
 
-    result = _datasets(path, records).replicate(name, to, notify=partial(_delegate_dataset_or_warn, name, records))
+    result = _datasets(path, records).replicate_dataset(
+        name, to, notify=partial(_delegate_dataset_or_warn, name, records)
+    )
     return dataset_report.print_dataset_outcome(result)
 
 
@@ -152,7 +154,7 @@ def drop(name: str, storage: str, is_lost: bool, records: str, path: str) -> int
 
     # the service must not make new replicas of a dropped dataset
     revoke = (lambda: None) if records else partial(delegated_datasets.try_revoke_dataset_delegation, name)
-    result = _datasets(path, records).drop(name, storage, is_lost=is_lost, notify=revoke)
+    result = _datasets(path, records).drop_dataset_or_replica(name, storage, is_lost=is_lost, notify=revoke)
     return dataset_report.print_drop_result(result, storage)
 
 
@@ -172,7 +174,7 @@ def drain(storage: str, records: str, path: str) -> int:
     """
     from gridbridge.rebalance.cli import dataset_report
 
-    statuses = [dataset_report.print_drain_result(result) for result in _datasets(path, records).drain(storage)]
+    statuses = [dataset_report.print_drain_result(result) for result in _datasets(path, records).drain_area(storage)]
     if not statuses:
         output_and_errors.print_line(f"{storage}: no replica of yours in this area")
     return max(statuses, default=0)

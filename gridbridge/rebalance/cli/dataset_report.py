@@ -44,10 +44,10 @@ def report_dataset(name: str, path: str) -> DatasetReport:
         return _report_delegated_dataset(name, path)
     name = own if slash else name
     served = owner_datasets.open_owner_datasets(configuration_in_force.load_config_or_one_in_force(path)[0])
-    if not served.records.has(name):
-        names = ", ".join(dataset.name for dataset in served.listed()) or "none"
+    if not served.records.has_dataset(name):
+        names = ", ".join(dataset.name for dataset in served.list_datasets()) or "none"
         raise GridbridgeError(f"{name}: no job, campaign or dataset of yours; datasets: {names}")
-    dataset, is_busy = served.records.load(name), served.records.is_busy(name)
+    dataset, is_busy = served.records.load_dataset(name), served.records.is_dataset_locked(name)
     return DatasetReport(
         dataset=dataset, name=name, done=tuple(served.records.actions_of_service(name)), is_busy=is_busy
     )
@@ -62,7 +62,7 @@ def _report_delegated_dataset(name: str, path: str) -> DatasetReport:
     ]
     delegated = next(iter(delegated_datasets.query_owners_for_datasets(let)), None)
     with closing(StateFile.open(policy.site.state, is_unchanged=True)) as database:
-        acts = [carried for carried in ReplicaActRows(database).all() if carried.dataset == name]
+        acts = [carried for carried in ReplicaActRows(database).all_acts() if carried.dataset == name]
     if not delegated and not acts:
         raise GridbridgeError(f"{name}: no dataset of this name is delegated to the service")
     outcomes = (

@@ -60,7 +60,7 @@ class RebalanceTaskObserver:
         self._notes = RebalanceNoteRows(database)
         self._sent_away = TransferredTaskReader(policy, database, clock)
 
-    def look(self) -> TasksObservedAtClusters:
+    def observe_tasks(self) -> TasksObservedAtClusters:
         """Query all clusters, and return the present campaign tasks and transferred tasks."""
         unfinished = self._campaigns.unfinished_campaigns()
         campaigns = tuple(campaign for campaign in unfinished if campaign.state is CampaignState.IN_TREATMENT)
@@ -90,7 +90,7 @@ class RebalanceTaskObserver:
             ),
             drained=drains.list_drained_clusters(),
             dead=dead,
-            recent=self._notes.recent(),
+            recent=self._notes.recent_move_times(),
         )
 
     def _clusters_silent_too_long(

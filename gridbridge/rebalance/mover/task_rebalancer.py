@@ -51,7 +51,7 @@ class WaitingTaskRebalancer:
         self._rules = policy.rebalance
         self._asked = question
         self._clock = clock
-        self._looking = RebalanceTaskObserver(policy, self.database, clock)
+        self._observer = RebalanceTaskObserver(policy, self.database, clock)
         self._notes = RebalanceNoteRows(self.database)
         self._marks = TaskDeletionMarkRows(self.database)
         self._moves = TaskMoveRows(self.database)
@@ -59,7 +59,7 @@ class WaitingTaskRebalancer:
 
     def gather(self) -> TaskRebalanceInputs:
         """Query the clusters for waiting and running tasks."""
-        return self._looking.look(), self._notes.paused_since() is not None
+        return self._observer.observe_tasks(), self._notes.paused_since() is not None
 
     def decide(self, situation: TaskRebalanceInputs) -> RebalancePlanWithInputs:
         """Plan the moves of tasks, none while moves are paused; raise ConfigError for an unknown host or job."""
@@ -78,7 +78,7 @@ class WaitingTaskRebalancer:
         del situation
         if not plan.advice.moves:
             return
-        now = self._looking.look()
+        now = self._observer.observe_tasks()
         is_asked = self._asked.what in (RebalanceTargetKind.JOB, RebalanceTargetKind.FAIL)
         seen_now = waiting_task_and_transfer_moves.tasks_as_placement_snapshot(now)
         checked = waiting_task_and_transfer_moves.recheck_waiting_task_moves(
@@ -117,12 +117,12 @@ class WaitingTaskRebalancer:
             places=(range(task.place, task.place + 1),),
         )
         self._marks.mark_tasks(deletion)
-        self._notes.note_moved([(task.campaign, task.array, task.place)], self._clock.now())
+        self._notes.record_tasks_marked_for_move([(task.campaign, task.array, task.place)], self._clock.now())
 
     def _record_recent_moves(self, moves: tuple[PlacementMove, ...]) -> None:
         now = self._clock.now()
-        self._notes.note(HOST, sorted({move.target for move in moves}), now)
+        self._notes.record_times(HOST, sorted({move.target for move in moves}), now)
         if self._asked.what in (RebalanceTargetKind.JOB, RebalanceTargetKind.NONE):
-            self._notes.note(JOB, sorted({move.job for move in moves}), now)
+            self._notes.record_times(JOB, sorted({move.job for move in moves}), now)
         longest_s = max(self._rules.host_rest_s, self._rules.job_rest_s, self._rules.verify_every_s)
-        self._notes.forget(now - max(KEPT, timedelta(seconds=longest_s)))
+        self._notes.delete_old_notes(now - max(KEPT, timedelta(seconds=longest_s)))

@@ -21,9 +21,9 @@ from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import Datase
 DONE, NOT_DONE, WRONG = 0, 1, 2
 # for each verb: fewest and most arguments after the dataset, and the method
 VERBS: dict[str, tuple[int, int, Callable[..., DatasetCommandOutcome]]] = {
-    "verify": (0, 0, OwnerDatasets.verify),
-    "copy": (1, 2, OwnerDatasets.copy),
-    "drop": (1, 1, OwnerDatasets.drop_spare),
+    "verify": (0, 0, OwnerDatasets.verify_dataset),
+    "copy": (1, 2, OwnerDatasets.copy_replica_into_area),
+    "drop": (1, 1, OwnerDatasets.drop_spare_replica),
 }
 
 
@@ -60,11 +60,11 @@ def dataset_outcome_json(outcome: DatasetCommandOutcome) -> dict[str, object]:
 def _report_dataset(served: OwnerDatasets, name: str) -> dict[str, object]:
     """Report a dataset or its fault as JSON; revoke the delegation of a dataset that certainly does not exist."""
     try:
-        if served.records.is_gone(name):
+        if served.records.is_dataset_gone(name):
             delegated_datasets.try_revoke_dataset_delegation(name)
             return {"name": name, "gone": True}
-        dataset = encode_dataset_record(served.records.load(name))
-        return {"name": name, "dataset": dataset, "busy": served.records.is_busy(name)}
+        dataset = encode_dataset_record(served.records.load_dataset(name))
+        return {"name": name, "dataset": dataset, "busy": served.records.is_dataset_locked(name)}
     except (GridbridgeError, OSError) as error:
         return {"name": name, "fault": describe_error(error)}
 

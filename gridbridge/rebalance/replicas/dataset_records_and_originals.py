@@ -35,16 +35,16 @@ class OwnerDatasetRecords:
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
-    def names(self) -> list[str]:
+    def dataset_names(self) -> list[str]:
         """Return the sorted names of the owner's datasets."""
         records = (name for name in safe_files.list_folder_or_empty(self._folder) if name.endswith(RECORD))
         return sorted(filter(datasets.DATASET_NAME.holds, (name.removesuffix(RECORD) for name in records)))
 
-    def has(self, name: str) -> bool:
+    def has_dataset(self, name: str) -> bool:
         """Say whether a dataset exists; raise StateError if the folder can't be read."""
         return _does_path_exist(self._path(name, RECORD))
 
-    def is_gone(self, name: str) -> bool:
+    def is_dataset_gone(self, name: str) -> bool:
         """Say whether a dataset certainly does not exist; raise StateError for an unreadable folder.
 
         The folder stays open during the check: a home that is unmounted at this moment must not look empty.
@@ -60,19 +60,19 @@ class OwnerDatasetRecords:
         finally:
             os.close(end)
 
-    def load(self, name: str) -> Dataset:
+    def load_dataset(self, name: str) -> Dataset:
         """Load a dataset's record; raise GridbridgeError for an unknown dataset, StateError for a bad record."""
         path = self._path(name, RECORD)
         try:
             data, _ = safe_files.read_file_only_owner_writes(path, MOST_BYTES, os.geteuid())
             return decode_dataset_record(name, json.loads(data))
         except FileNotFoundError as error:
-            names = ", ".join(self.names()) or "none"
+            names = ", ".join(self.dataset_names()) or "none"
             raise GridbridgeError(f"{name}: no dataset of yours; yours: {names}") from error
         except NO_RECORD as error:
             raise StateError(f"{path}: invalid record of a dataset; remove this file ({error!r})") from error
 
-    def sums(self, dataset: Dataset) -> dict[str, str]:
+    def load_checksums(self, dataset: Dataset) -> dict[str, str]:
         """Return the checksums of a dataset's files; raise StateError for checksums that the record contradicts."""
         path = self._path(dataset.name, SUMS)
         try:
@@ -86,7 +86,7 @@ class OwnerDatasetRecords:
         except ParseError as error:
             raise StateError(f"{path}: {error}") from error
 
-    def save(self, dataset: Dataset, sums: Sums | None = None) -> None:
+    def save_dataset(self, dataset: Dataset, sums: Sums | None = None) -> None:
         """Store a dataset's record, and a new dataset's checksums; raise StateError for too many checksums."""
         if sums is not None:
             text = datasets.format_as_sha256sum_output(sums)
@@ -99,13 +99,13 @@ class OwnerDatasetRecords:
         record = json.dumps(encode_dataset_record(dataset)).encode()
         safe_files.replace_file_atomically(self._path(dataset.name, RECORD), record, 0o600)
 
-    def remove(self, name: str) -> None:
+    def remove_dataset_files(self, name: str) -> None:
         """Delete a dataset's files: the record first, then the checksums."""
         for path in (self._path(name, RECORD), self._path(name, SUMS), self._hidden(name, DONE)):
             safe_files.remove_file(path)
-        self.remove_relay(name)
+        self.remove_relay_folder(name)
 
-    def is_busy(self, name: str) -> bool:
+    def is_dataset_locked(self, name: str) -> bool:
         """Say whether a command is working on a dataset."""
         if not os.path.lexists(self._hidden(name, LOCK)):
             return False
@@ -130,13 +130,13 @@ class OwnerDatasetRecords:
         except NO_RECORD as error:
             raise StateError(f"{path}: invalid list of the service's actions; remove this file ({error!r})") from error
 
-    def relay(self, name: str) -> str:
+    def relay_folder(self, name: str) -> str:
         """Return the local folder through which files go from one ssh cluster to another."""
         return self._hidden(name, RELAY)
 
-    def remove_relay(self, name: str) -> None:
+    def remove_relay_folder(self, name: str) -> None:
         """Remove the local relay folder with the files of a failed copy."""
-        rsync.remove_folder_tree(self.relay(name))
+        rsync.remove_folder_tree(self.relay_folder(name))
 
     @contextmanager
     def dataset_lock(self, name: str) -> Iterator[None]:

@@ -120,9 +120,9 @@ def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG
     if not requests:
         return
     served = owner_datasets.open_owner_datasets(configuration_in_force.load_config_or_one_in_force(path)[0])
-    new = [name for name in requests if not served.records.has(name)]
+    new = [name for name in requests if not served.records.has_dataset(name)]
     for name, request in requests.items():
-        dataset = served.records.load(name) if name not in new else None
+        dataset = served.records.load_dataset(name) if name not in new else None
         if dataset and (dataset.path, dataset.wished) != (request.path, request.replicas):
             raise GridbridgeError(
                 f"{name}: you already have a dataset of this name, of {dataset.path} with"
@@ -131,7 +131,7 @@ def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG
             )
     require_below_delegation_limit(requests)
     for name in new:
-        served.add(name, requests[name].path, requests[name].replicas, is_later=True)
+        served.add_dataset(name, requests[name].path, requests[name].replicas, is_later=True)
     for name in requests:
         if why := delegate_dataset_or_why_not(name):
             raise GridbridgeError(f"{name}: the dataset was not delegated to the service: {why}")

@@ -52,11 +52,11 @@ class OwnerDatasets:
         self._clock = copier.clock
         self._replicas = owner_replica_copies_and_checks.OwnerReplicaManager(records, areas, rules, copier)
 
-    def listed(self) -> list[Dataset]:
+    def list_datasets(self) -> list[Dataset]:
         """Return all datasets of the account as of their last check."""
-        return [self.records.load(name) for name in self.records.names()]
+        return [self.records.load_dataset(name) for name in self.records.dataset_names()]
 
-    def add(
+    def add_dataset(
         self,
         name: str,
         path: str,
@@ -67,12 +67,12 @@ class OwnerDatasets:
         notify: Noted = lambda: None,
     ) -> DatasetCommandOutcome:
         """Record a new dataset with its checksums, call `notify`, and make the replicas unless `is_later`."""
-        _require_name(name)
+        _require_valid_dataset_name(name)
         if not 0 < wished <= MOST_REPLICAS:
             raise GridbridgeError(f"{number_with_noun(wished, 'replica')}; expected 1 to {MOST_REPLICAS}")
         self._require_areas()
         with self.records.dataset_lock(name):
-            if self.records.has(name):
+            if self.records.has_dataset(name):
                 raise GridbridgeError(
                     f"{name}: you already have a dataset of this name; expected another name, or"
                     f" gridbridge data drop {name} first"
@@ -89,14 +89,14 @@ class OwnerDatasets:
                 wished=wished,
                 may_move=may_move,
             )
-            self.records.save(dataset, original.sums)
+            self.records.save_dataset(dataset, original.sums)
             notify()
             if is_later:
                 return DatasetCommandOutcome(dataset=dataset, is_done=True)
             source = owner_replica_copies_and_checks.LocalOrSshFolder(login=None, folder=original.top)
             return self._replicas.make_missing_replicas(dataset, original.sums, source=source)
 
-    def verify(self, name: str) -> DatasetCommandOutcome:
+    def verify_dataset(self, name: str) -> DatasetCommandOutcome:
         """Read every replica of a dataset, and record which replicas are whole."""
         with self._locked_dataset_and_checksums(name) as (dataset, sums):
             dataset = self._replicas.with_verified_replicas(dataset, sums)
@@ -105,7 +105,7 @@ class OwnerDatasets:
                 dataset=dataset, is_done=is_whole and len(dataset.areas_with_whole_replica) >= dataset.wished
             )
 
-    def replicate(self, name: str, to: str = "", *, notify: Noted = lambda: None) -> DatasetCommandOutcome:
+    def replicate_dataset(self, name: str, to: str = "", *, notify: Noted = lambda: None) -> DatasetCommandOutcome:
         """Make missing replicas of a dataset, and repair damaged replicas.
 
         With `to`, only the replica in this storage area is made or repaired, even beyond the wanted number. `notify` is
@@ -122,7 +122,7 @@ class OwnerDatasets:
                 else self._replicas.make_missing_replicas(dataset, sums)
             )
 
-    def drop(
+    def drop_dataset_or_replica(
         self, name: str, storage: str = "", *, is_lost: bool = False, notify: Noted = lambda: None
     ) -> DatasetCommandOutcome:
         """Remove one replica, or the dataset with all replicas; the original stays.
@@ -139,45 +139,45 @@ class OwnerDatasets:
                     dataset, refused = self._replicas.without_replica_in_area(dataset, area, is_lost=is_lost)
                     refusals += refused
                 if not refusals:
-                    self.records.remove(name)
+                    self.records.remove_dataset_files(name)
                 return DatasetCommandOutcome(dataset=dataset, refused=refusals, is_done=not refusals)
             if storage not in dataset.areas_with_replica_or_copy:
                 held = f"expected {' or '.join(dataset.storages)}" if dataset.storages else "the dataset has no replica"
                 raise GridbridgeError(f"{storage}: no replica of {name} in this area; {held}")
-            dataset = self._replicas.with_verified_replicas(dataset, self.records.sums(dataset))
+            dataset = self._replicas.with_verified_replicas(dataset, self.records.load_checksums(dataset))
             _require_no_last_whole_replica(dataset, storage, is_lost=is_lost)
-            return self._dropped(dataset, storage, is_lost=is_lost)
+            return self._drop_replica(dataset, storage, is_lost=is_lost)
 
-    def drain(self, storage: str) -> Iterator[DatasetCommandOutcome | RefusedAreaOrDataset]:
+    def drain_area(self, storage: str) -> Iterator[DatasetCommandOutcome | RefusedAreaOrDataset]:
         """Remove a person's replicas from an area if enough other replicas are whole; report skipped datasets."""
         if storage not in self._areas and not self._replicas.has_used_area(storage):
             self._require_area(storage)
-        for name in self.records.names():
+        for name in self.records.dataset_names():
             try:
-                if storage in self.records.load(name).areas_with_replica_or_copy:
-                    yield self._drained(name, storage)
+                if storage in self.records.load_dataset(name).areas_with_replica_or_copy:
+                    yield self._drain_dataset(name, storage)
             except GridbridgeError as error:
                 yield RefusedAreaOrDataset(what=name, reason=str(error))
 
-    def _drained(self, name: str, storage: str) -> DatasetCommandOutcome:
+    def _drain_dataset(self, name: str, storage: str) -> DatasetCommandOutcome:
         with self._locked_dataset_and_checksums(name) as (dataset, sums):
             filled = self._replicas.make_missing_replicas(
                 self._replicas.with_verified_replicas(dataset, sums), sums, leaving=storage
             )
-            outcome = self._dropped_if_spare(filled.dataset, storage)
+            outcome = self._drop_replica_if_spare(filled.dataset, storage)
             if _is_spare(filled.dataset, storage):
                 return outcome
             others = (refusal for refusal in filled.refused if refusal.what != storage)
             return replace(outcome, refused=(*outcome.refused, *others))
 
-    def _dropped(self, dataset: Dataset, storage: str, *, is_lost: bool) -> DatasetCommandOutcome:
+    def _drop_replica(self, dataset: Dataset, storage: str, *, is_lost: bool) -> DatasetCommandOutcome:
         dataset, refused = self._replicas.without_replica_in_area(dataset, storage, is_lost=is_lost)
         return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=not refused)
 
-    def _dropped_if_spare(self, dataset: Dataset, storage: str) -> DatasetCommandOutcome:
+    def _drop_replica_if_spare(self, dataset: Dataset, storage: str) -> DatasetCommandOutcome:
         """Remove a replica if enough replicas are whole in other storage areas."""
         if _is_spare(dataset, storage):
-            return self._dropped(dataset, storage, is_lost=False)
+            return self._drop_replica(dataset, storage, is_lost=False)
         are = number_with_noun(dataset.wished, "replica is", "replicas are")
         why = (
             f"{len(set(dataset.areas_with_whole_replica) - {storage})} of {are} whole in other areas: the replica stays"
@@ -187,15 +187,15 @@ class OwnerDatasets:
 
     @contextmanager
     def _locked_dataset(self, name: str) -> Iterator[Dataset]:
-        _require_name(name)
-        self.records.load(name)  # raises for an unknown dataset, before a lock file is made
+        _require_valid_dataset_name(name)
+        self.records.load_dataset(name)  # raises for an unknown dataset, before a lock file is made
         with self.records.dataset_lock(name):
-            yield self.records.load(name)
+            yield self.records.load_dataset(name)
 
     @contextmanager
     def _locked_dataset_and_checksums(self, name: str) -> Iterator[tuple[Dataset, Sums]]:
         with self._locked_dataset(name) as dataset:
-            yield dataset, self.records.sums(dataset)
+            yield dataset, self.records.load_checksums(dataset)
 
     def _require_area(self, storage: str) -> None:
         self._require_areas()
@@ -206,7 +206,7 @@ class OwnerDatasets:
         if not self._areas:
             raise GridbridgeError("gridbridge.toml: no storage area; expected a section [storage.NAME]")
 
-    def copy(self, name: str, to: str, leaving: str = "") -> DatasetCommandOutcome:
+    def copy_replica_into_area(self, name: str, to: str, leaving: str = "") -> DatasetCommandOutcome:
         """Make or repair a replica in area `to`; refuse if enough replicas are whole outside area `leaving`.
 
         If the replica in `to` is whole already, a copy with `leaving` counts as made, and any other copy is refused.
@@ -229,13 +229,13 @@ class OwnerDatasets:
             self._record_action_of_service(outcome, target=to, source=leaving)
             return outcome
 
-    def drop_spare(self, name: str, storage: str) -> DatasetCommandOutcome:
+    def drop_spare_replica(self, name: str, storage: str) -> DatasetCommandOutcome:
         """Remove a replica if enough replicas are whole in other storage areas."""
         self._require_below_daily_actions(name)
         with self._locked_dataset_and_checksums(name) as (dataset, sums):
             if storage not in dataset.storages:
                 return DatasetCommandOutcome(dataset=dataset, is_done=True)
-            outcome = self._dropped_if_spare(self._replicas.with_verified_replicas(dataset, sums), storage)
+            outcome = self._drop_replica_if_spare(self._replicas.with_verified_replicas(dataset, sums), storage)
             self._record_action_of_service(outcome, source=storage)
             return outcome
 
@@ -253,7 +253,7 @@ class OwnerDatasets:
             self.records.record_action_of_service(outcome.dataset.name, record)
 
 
-def _require_name(name: str) -> None:
+def _require_valid_dataset_name(name: str) -> None:
     if not DATASET_NAME.holds(name):
         raise GridbridgeError(f"{name!r}: no name of a dataset; expected {DATASET_NAME.right}")
 

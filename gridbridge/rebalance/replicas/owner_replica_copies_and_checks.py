@@ -181,22 +181,22 @@ class OwnerReplicaManager:
         """Make one replica and record it; return the dataset and the reason of a failure."""
         try:
             origin = source or self._folder_to_copy_from(dataset, sums)
-            is_known, relay = self.has_used_area(area.name), self._records.relay(dataset.name)
+            is_known, relay = self.has_used_area(area.name), self._records.relay_folder(dataset.name)
             with self._records.copy_slot_of_area(area.name, area.copies_at_once):
                 storage_area_shell_scripts.prepare_new_replica_folder(area, dataset, is_known=is_known)
                 dataset = dataset.with_unfinished_copy(area.name)
-                self._records.save(dataset)
+                self._records.save_dataset(dataset)
                 replica = self._copier.copy(dataset, sums, origin, area, relay=relay)
         except StorageAreaUnusable as error:
             return dataset, str(error)
         dataset = dataset.with_replica(replica).without_unfinished_copy(area.name)
-        self._records.save(dataset)
+        self._records.save_dataset(dataset)
         return dataset, ""
 
     def without_abandoned_copies(self, dataset: Dataset, *, is_met: bool, but: str = "") -> Dataset:
         """Remove unfinished copies that won't be continued: enough replicas are whole, or the area lacks space."""
         if is_met and but not in dataset.begun:
-            self._records.remove_relay(dataset.name)
+            self._records.remove_relay_folder(dataset.name)
         for area in (self._areas[name] for name in dataset.begun if name in self._areas):
             if not is_met or area.name == but:
                 measured = _measure_area_for_dataset(dataset, area)
@@ -205,7 +205,7 @@ class OwnerReplicaManager:
             with suppress(StorageAreaUnusable):
                 storage_area_shell_scripts.remove_replica(area, dataset, is_kept=True)
                 dataset = dataset.without_unfinished_copy(area.name)
-                self._records.save(dataset)
+                self._records.save_dataset(dataset)
         return dataset
 
     def _folder_to_copy_from(self, dataset: Dataset, sums: Sums) -> LocalOrSshFolder:
@@ -230,7 +230,7 @@ class OwnerReplicaManager:
             replicas = list(pool.map(partial(self._verify_replica, dataset, sums), dataset.replicas))
         for replica in replicas:
             dataset = dataset.with_replica(replica)
-        self._records.save(dataset)
+        self._records.save_dataset(dataset)
         return dataset
 
     def _verify_replica(self, dataset: Dataset, sums: Sums, last: DatasetReplica) -> DatasetReplica:
@@ -260,14 +260,14 @@ class OwnerReplicaManager:
             if not is_lost:
                 return dataset, (RefusedAreaOrDataset(what=storage, reason=f"{error}; --lost forgets the replica"),)
         dataset = dataset.without_storage_area(storage)
-        self._records.save(dataset)
+        self._records.save_dataset(dataset)
         return dataset, ()
 
     def has_used_area(self, storage: str) -> bool:
         """Say whether the account has used a storage area, and must therefore have a folder in the area."""
-        for name in self._records.names():
+        for name in self._records.dataset_names():
             with suppress(GridbridgeError):
-                if storage in self._records.load(name).areas_with_replica_or_copy:
+                if storage in self._records.load_dataset(name).areas_with_replica_or_copy:
                     return True
         return False
 

@@ -89,7 +89,7 @@ class ReplicaReconciler:
             kept=tuple(delegated_datasets.query_owners_for_datasets(delegated_datasets.list_dataset_delegations())),
             areas=self._measured(),
             drained=_drained_areas_and_clusters(self._policy),
-            carried=self._carried.all(),
+            carried=self._carried.all_acts(),
             leaving=self._notes.replicas_to_remove(),
         )
         return stored, self._is_quiesced()
@@ -135,7 +135,9 @@ class ReplicaReconciler:
         # if one owner has all running actions, one more dataset may begin, so that other owners don't wait
         is_one_owners = len({owner_of_replica_act(group[0]) for group in earlier}) == 1
         self._carry_out_in_parallel(turns, datasets, max(most - len(earlier), int(is_one_owners)))
-        self._carried.forget(now - max(KEPT, storage_area_rebalancing.max_pause_after_replica_act(self._rules)))
+        self._carried.delete_ended_acts(
+            now - max(KEPT, storage_area_rebalancing.max_pause_after_replica_act(self._rules))
+        )
 
     def _carry_out_in_parallel(
         self, turns: OwnerFairReplicaActQueue, datasets: Mapping[str, DelegatedDataset], most: int
@@ -147,14 +149,14 @@ class ReplicaReconciler:
         with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
             while turns or going:
                 why = self._why_no_act_begins(until_s)
-                while not why and len(going) < most and (group := turns.next()):
-                    self._carried.begin(group)
+                while not why and len(going) < most and (group := turns.start_next_group()):
+                    self._carried.record_begin(group)
                     going[pool.submit(self._carry_out_group, datasets[group[0].dataset], group)] = group
                     why = self._why_no_act_begins(until_s)
                 if why or not going:
-                    outcomes += [(carried, why or TAKEN) for group in turns.left() for carried in group]
+                    outcomes += [(carried, why or TAKEN) for group in turns.take_waiting_groups() for carried in group]
                 for future in wait(going, timeout=LOOK_S, return_when=FIRST_COMPLETED).done:
-                    turns.end(group := going.pop(future))
+                    turns.end_group(group := going.pop(future))
                     outcomes += self._record_ends_of_group(group, future.result())
                 if going and self._clock.steady_s() > until_s:
                     is_alone = is_alone and not self._let_go()
@@ -206,7 +208,7 @@ class ReplicaReconciler:
         return why, bool(why and carried.target)
 
     def _record_end(self, carried: ServiceReplicaAct, why: str) -> None:
-        self._carried.end(carried.token, self._clock.now(), why)
+        self._carried.record_end(carried.token, self._clock.now(), why)
         _log.info(
             "event=replica_carried dataset=%s to=%s from=%s why=%r",
             *(carried.dataset, carried.target or "-", carried.source or "-", why),
@@ -221,7 +223,7 @@ class ReplicaReconciler:
             of = datasets.get(carried.dataset)
             if of is None or of.is_busy:
                 if stored.now - carried.began_at > LONGEST:
-                    self._carried.end(carried.token, stored.now, "the action was interrupted")
+                    self._carried.record_end(carried.token, stored.now, "the action was interrupted")
             elif not carried.source and carried.target in of.dataset.areas_with_whole_replica:
                 self._record_end(carried, "")
             else:
@@ -238,7 +240,7 @@ class ReplicaReconciler:
                 self._notes.record_replica_to_remove(dataset, area, stored.now)
             elif delegated:
                 self._notes.record_replica_removed(dataset, area)
-        self._notes.forget_leaving(stored.now - KEPT)
+        self._notes.delete_old_removal_notes(stored.now - KEPT)
 
     def _is_quiesced(self) -> bool:
         return self._notes.paused_since() is not None

@@ -67,7 +67,7 @@ class DecisionReplay:
 def replay_decision(number: int, path: str = CONFIG, *, is_balancers: bool = False) -> DecisionReplay:
     """Repeat a decision from the journal, without acting; the balancer's decisions are numbered separately."""
     with closing(_open_balancer_state_file() if is_balancers else _open_service_state_file(path)) as database:
-        decision = DecisionJournal(database).find(number)
+        decision = DecisionJournal(database).find_decision(number)
     if decision is None:
         raise JournalDecisionNotFound(f"decision {number}: no decision of this number in the journal")
     try:
@@ -129,7 +129,7 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
     """
     if number is None:
         with closing(_open_balancer_state_file() if is_balancers else _open_service_state_file(path)) as database:
-            print_decision_list(DecisionJournal(database).last(LISTED), is_json)
+            print_decision_list(DecisionJournal(database).last_decisions(LISTED), is_json)
         return
     try:
         result = replay_decision(number, path, is_balancers=is_balancers)

@@ -173,7 +173,7 @@ class RestartedTaskQuestionResponder:
         asleep = [transfer.wake for transfer in attempts if self._verdicts.is_starter_asleep(transfer)]
         if reply := transfer_for_restarted_task(attempts, message, asleep):
             replied = self._ledger.find_transfer((reply.transfer, spooled.uid))
-            stage = self._inbox.stage_of(replied.record) if replied else ""
+            stage = self._inbox.staged_folder_of_record(replied.record) if replied else ""
             self._verdicts.publish_answer_and_wake(message.wake, spooled.uid, reply.but(stage=stage))
         return None
 
@@ -192,7 +192,7 @@ class RestartedTaskQuestionResponder:
         is_live = not transfer.is_over and transfer.desired != DesiredLocalJobState.DEAD
         if not is_live or transfer.wake == message.wake:
             return transfer
-        if not has_home_reused_job_number(message, self._inbox.submitted_of(transfer.record)):
+        if not has_home_reused_job_number(message, self._inbox.submission_time_of_record(transfer.record)):
             return transfer
         transfer = transfer.but(desired=DesiredLocalJobState.DEAD, updated_at=self._clock.now(), reason=NUMBER_REUSED)
         self._ledger.store_transfer(transfer)

@@ -68,7 +68,7 @@ class OrphanRemoteJobCleaner:
         for transfer in tuple(self._ledger.ended.values()):
             if transfer.closed_at and transfer.closed_at < before:
                 of = f"cluster={transfer.remote} owner={transfer.owner}"
-                if folder := self._inbox.stage_of(transfer.record):
+                if folder := self._inbox.staged_folder_of_record(transfer.record):
                     held = home_and_remote_mismatches.may_remote_folder_have_outputs(transfer)
                     why = "the outputs may not be home" if held else "the folder could not be removed"
                     _log.error("event=left_behind %s folder=%s why=%r", of, folder, why)
@@ -88,7 +88,7 @@ class OrphanRemoteJobCleaner:
             _log.warning("event=failed act=unstage name=%s why=%r", name[0], str(removal.exception()))
         if name in self._unstaging:
             return False
-        if not (folder := self._inbox.stage_of(ended.record)):
+        if not (folder := self._inbox.staged_folder_of_record(ended.record)):
             return True
         if home_and_remote_mismatches.may_remote_folder_have_outputs(ended):
             self._ledger.add_history_line(ended, f"the output files may not be home: kept at {ended.remote}, {folder}")
@@ -99,7 +99,7 @@ class OrphanRemoteJobCleaner:
 
     def _stop_watching(self, ended: Transfer) -> None:
         """Remove a transfer's message file before the database row: a message without a row would look new."""
-        self._inbox.remove(ended.record)
+        self._inbox.remove_stored_message(ended.record)
         self._ledger.stop_watching_remote_job(ended)
 
     def _begin_orphan_deletion(self, orphan: OrphanRemoteJob) -> None:
@@ -146,7 +146,9 @@ class OldTransferDataSweeper(ReloadablePollerComponent):
             self.swept_at = now_s
             now = self.clock.now()
             self._remove_data_older_than(now - timedelta(hours=self.policy.retention.closed_h))
-            DecisionJournal(self.database).forget(now - timedelta(hours=self.policy.site.keep_decisions_h))
+            DecisionJournal(self.database).delete_old_decisions(
+                now - timedelta(hours=self.policy.site.keep_decisions_h)
+            )
 
     def _remove_data_older_than(self, before: datetime) -> None:
         living = tuple(self.ledger.open_transfers())
@@ -155,12 +157,12 @@ class OldTransferDataSweeper(ReloadablePollerComponent):
         self.verdicts.sweep_unread_verdicts(names, until_s)
         self.cleaner.stop_watching_old_transfers(before)
         TransferRows(self.database).delete_closed_transfers(before)
-        ClusterQueryLog(self.database).forget(before)
+        ClusterQueryLog(self.database).delete_old_queries(before)
         self.job_history.sweep_histories(before, tuple(self.ledger.open_transfers()))
         self.usage_records.sweep_usage()
 
     def _sweep_spool_and_claim_folders(self, *, is_new: bool) -> None:
-        if is_new or self.inbox.is_amid_sweep:
-            self.inbox.sweep(frozenset(transfer.wake for transfer in self.ledger.open_transfers()))
+        if is_new or self.inbox.is_amid_fifo_sweep:
+            self.inbox.remove_old_fifos(frozenset(transfer.wake for transfer in self.ledger.open_transfers()))
         if is_new or self.claims.is_amid_sweep:
             self.claims.sweep_claim_files()

@@ -163,7 +163,9 @@ class RefusedStarterMessageJournal:
             return
         way = received.message.queue, received.message.remote
         inputs = {"received": model_value_to_json(replace(received, routes=received.routes & {way}))}
-        self._journal.keep(make_journal_entry(REFUSAL_PROGRAM, received.now, inputs, [_refusal_sentence(refusal)]))
+        self._journal.store_entry(
+            make_journal_entry(REFUSAL_PROGRAM, received.now, inputs, [_refusal_sentence(refusal)])
+        )
 
 
 def replay_refused_starter_message(row: Mapping[str, Any]) -> list[str]:

@@ -99,7 +99,7 @@ def remove_claim_files_without_transfer(
     """
     try:
         _require_own_claims_folder(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
-        entries = (names or ResumableFolderScan()).take(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
+        entries = (names or ResumableFolderScan()).next_portion(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
         strange = [entry.path for entry in entries if entry.name not in claimed]
     except (OSError, StateError):
         return  # no cluster uses claims

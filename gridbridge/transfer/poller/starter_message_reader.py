@@ -115,7 +115,7 @@ class UnconfirmedTransferQuota:
                 del self._waiting[name]
             if verdict:
                 self._admitted[name] = OwnerSeenInHomeJobList.YES if verdict == OwnerSeenInHomeJobList.YES else ""
-                self._inbox.again((entry.transfer.record, *entry.others))
+                self._inbox.return_messages_again((entry.transfer.record, *entry.others))
             elif verdict == "":
                 refused += (entry.transfer.record, *entry.others)
                 uids[entry.transfer.uid] += 1
@@ -224,7 +224,7 @@ class StarterMessageReader:
         Without `at_once`, messages that close transfers may wait for other messages. All messages stay in the spool
         until `remove_processed_messages`, so a killed process loses no message.
         """
-        new = (*self._lingering, *self._inbox.read())
+        new = (*self._lingering, *self._inbox.read_new_messages())
         if not at_once and self._may_closing_messages_wait(new):
             return ()
         self._lingering = ()
@@ -249,9 +249,9 @@ class StarterMessageReader:
     def remove_processed_messages(self) -> None:
         """Remove processed messages from the spool, once the state file has all changes."""
         for path in self._done:
-            self._inbox.remove(path)
+            self._inbox.remove_stored_message(path)
         self._done.clear()
-        self._inbox.keep_mark()
+        self._inbox.restore_loss_mark()
         self._quota.tell_left_out(_log)
 
     def _may_closing_messages_wait(self, new: tuple[MessageWithAuthorUid, ...]) -> bool:

@@ -106,7 +106,7 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
             all_due = recall_policy.plan_recalls_into_home_slots(candidates, situation, queues, troubles, sys.maxsize)
             considered = [recall.transfer for recall in all_due]
             entry = poller_decision_journal.recall_journal_entry(considered, due, situation, queues, troubles, free)
-            self._journal.keep(entry)
+            self._journal.store_entry(entry)
 
     def recall_moved_task(self, transfer: Transfer, why: str) -> bool:
         """Bring a task home for the given reason; return whether its return has begun."""

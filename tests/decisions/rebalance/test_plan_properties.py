@@ -154,13 +154,13 @@ def test_spreading_a_job_raises_neither_the_highest_excess_over_a_fair_share_nor
         for kind in {one.kind for one in seen.hosts}:
             live = before.usable_hosts_of_kind(kind)
             assert _most(after, job, live) <= max(0, _most(before, job, live))
-            fullest = max((before.disk(one) for one in live), default=0.0)
-            highest = max(fullest, before.mean_disk(kind) * RULE.extreme_ratio)
-            assert all(after.disk(after.hosts[one.name]) <= highest + 1e-9 for one in live)
+            fullest = max((before.disk_usage_of(one) for one in live), default=0.0)
+            highest = max(fullest, before.mean_disk_usage(kind) * RULE.extreme_ratio)
+            assert all(after.disk_usage_of(after.hosts[one.name]) <= highest + 1e-9 for one in live)
 
 
 def _most(board: ProjectedPlacement, job: PlacementJobOrDataset, live: tuple[PlacementHost, ...]) -> int:
-    above = (board.count(job.name, one.name) - board.fair_share_of_job(job, one) for one in live)
+    above = (board.copies_of_job_at(job.name, one.name) - board.fair_share_of_job(job, one) for one in live)
     return max(above, default=0)
 
 
@@ -186,9 +186,9 @@ def test_a_round_fills_no_disk_above_the_fullest_disk_and_far_above_the_mean(see
     before, later = ProjectedPlacement(seen, RULE), ProjectedPlacement(done(seen, advice), RULE)
     for kind in {one.kind for one in seen.hosts}:
         live = before.usable_hosts_of_kind(kind)
-        fullest = max((before.disk(one) for one in live), default=0.0)
-        highest = max(fullest, before.mean_disk(kind) * RULE.extreme_ratio)
-        assert all(later.disk(later.hosts[one.name]) <= highest + 1e-9 for one in live)
+        fullest = max((before.disk_usage_of(one) for one in live), default=0.0)
+        highest = max(fullest, before.mean_disk_usage(kind) * RULE.extreme_ratio)
+        assert all(later.disk_usage_of(later.hosts[one.name]) <= highest + 1e-9 for one in live)
 
 
 @given(wide, st.randoms(use_true_random=False))

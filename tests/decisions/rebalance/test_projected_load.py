@@ -35,7 +35,7 @@ def test_a_hosts_load_score_combines_used_slots_and_disk_and_is_at_least_the_dis
 ) -> None:
     one = host("a", used, active)
 
-    assert board(snapshot([one])).score(one) == pytest.approx(score, abs=1e-4)
+    assert board(snapshot([one])).load_score_of(one) == pytest.approx(score, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_a_disk_whose_free_bytes_are_at_most_the_limit_is_full() -> None:
     none = host("b", max_bytes=0, used_bytes=0)
     found = board(snapshot([full, none]))
 
-    assert (1.0, 0.0) == (found.disk(full), found.disk(none))
-    assert (True, False) == (found.is_full(full), found.is_full(none))
+    assert (1.0, 0.0) == (found.disk_usage_of(full), found.disk_usage_of(none))
+    assert (True, False) == (found.is_disk_full(full), found.is_disk_full(none))
 
 
 def test_a_host_offers_only_half_of_its_free_bytes_right_after_a_replica() -> None:
@@ -96,5 +96,5 @@ def test_a_host_offers_only_half_of_its_free_bytes_right_after_a_replica() -> No
     lately = board(snapshot([one], recent=RecentPlacementMoveTimes(replicated={"a": NOW - timedelta(minutes=5)})))
     long_ago = board(snapshot([one], recent=RecentPlacementMoveTimes(replicated={"a": NOW - timedelta(minutes=15)})))
 
-    assert (510 * GB, 255 * GB) == (lately.free(one), lately.bytes_offered_to_copies(one))
-    assert (510 * GB, 510 * GB) == (long_ago.free(one), long_ago.bytes_offered_to_copies(one))
+    assert (510 * GB, 255 * GB) == (lately.free_bytes_at(one), lately.bytes_offered_to_copies(one))
+    assert (510 * GB, 510 * GB) == (long_ago.free_bytes_at(one), long_ago.bytes_offered_to_copies(one))

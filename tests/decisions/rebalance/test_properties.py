@@ -157,13 +157,13 @@ def test_a_copy_is_moved_only_to_a_host_without_a_recent_task_and_within_disk_sh
     for advice in plans(seen):
         board = ProjectedPlacement(seen, RULES)
         for move in advice.moves:
-            now = board.task(tasks[move.job, move.number])
+            now = board.task_after_planned_moves(tasks[move.job, move.number])
             target = board.hosts.get(move.target)
             if target and move.target not in now.hosts:
                 assert not _rests(seen, move.target)
                 if target.max_bytes > 0:
-                    assert board.free(target) > RULES.min_free_bytes
-                    assert now.size_bytes <= RULES.disk_share * board.free(target)
+                    assert board.free_bytes_at(target) > RULES.min_free_bytes
+                    assert now.size_bytes <= RULES.disk_share * board.free_bytes_at(target)
             board.apply_move(move, now)
 
 
@@ -181,12 +181,12 @@ def test_balancing_a_host_loses_no_task_and_does_not_raise_the_highest_disk_usag
         assert all(task.hosts for task in known)
         before = ProjectedPlacement(seen, RULES)
         if host.state == PlacementHostState.ALIVE and before.is_disk_heavy(host):
-            assert _fullest(after, host) <= max(_fullest(seen, host), before.disk(host))
+            assert _fullest(after, host) <= max(_fullest(seen, host), before.disk_usage_of(host))
 
 
 def _fullest(seen: PlacementSnapshot, like: PlacementHost) -> float:
     board = ProjectedPlacement(seen, RULES)
-    return max((board.disk(host) for host in seen.hosts if host.kind == like.kind), default=0.0)
+    return max((board.disk_usage_of(host) for host in seen.hosts if host.kind == like.kind), default=0.0)
 
 
 def shuffled(seen: PlacementSnapshot, random: object) -> PlacementSnapshot:

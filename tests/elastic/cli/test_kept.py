@@ -175,7 +175,7 @@ def test_history_prints_the_last_rounds_from_old_to_new(world: World) -> None:
 
 
 def test_stored_rounds_can_be_decided_again_with_equal_acts(world: World) -> None:
-    decisions = DecisionJournal(world.database()).last(20)
+    decisions = DecisionJournal(world.database()).last_decisions(20)
     kept = [each.inputs for each in decisions]
 
     assert [list(each["actions"]) for each in kept] == [

@@ -95,7 +95,7 @@ class Desk:
         return [words[2:] for words in self.asked if words[0] == verb]
 
     def _let(self) -> list[DatasetDelegationFile]:
-        return [self._one(dataset.name) for dataset in self.served.listed()]
+        return [self._one(dataset.name) for dataset in self.served.list_datasets()]
 
     def _one(self, name: str) -> DatasetDelegationFile:
         owner = self.owners.get(name, "al")

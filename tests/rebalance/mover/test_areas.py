@@ -171,9 +171,9 @@ def test_the_check_of_a_hanging_area_ends_after_the_short_time_limit(
             raise CommandFailed(argv, None)
         return real(login, argv, env, limit_s)
 
-    site.datasets.add("reads", site.tree(), 3)
+    site.datasets.add_dataset("reads", site.tree(), 3)
     monkeypatch.setattr(ssh, "run_over_ssh", run)
-    seen = site.datasets.verify("reads").dataset
+    seen = site.datasets.verify_dataset("reads").dataset
 
     assert limits == [site.areas["beta-disk"].timeout_s]
     assert set(seen.areas_with_whole_replica) == {"alpha-disk", "gamma-disk"}
@@ -199,7 +199,7 @@ def test_the_time_limit_of_reading_a_replica_grows_with_its_bytes_and_files(
         limits.append(limit_s)
         return real(login, argv, env, limit_s)
 
-    done = site.datasets.add("reads", site.tree(), 3)
+    done = site.datasets.add_dataset("reads", site.tree(), 3)
     monkeypatch.setattr(ssh, "run_over_ssh", run)
     storage_area_shell_scripts.checksum_replica(
         site.areas["beta-disk"], "reads", replace(done.dataset, files=files, size_bytes=size_bytes)

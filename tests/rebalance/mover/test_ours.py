@@ -48,12 +48,12 @@ def test_a_file_or_folder_of_the_owner_with_the_dataset_name_is_kept(site: Site,
     file = theirs / "mine" if kind == "folder" else theirs
     file.write_text("mine")
 
-    done = site.datasets.add("reads", site.tree(), 3)
+    done = site.datasets.add_dataset("reads", site.tree(), 3)
 
     assert {"alpha-disk", "gamma-disk"} == set(done.dataset.areas_with_whole_replica)
     assert "a file or folder of the dataset's name is no replica" in reasons(done)["beta-disk"]
-    assert [] == list(site.datasets.drain("beta-disk"))
-    assert site.datasets.drop("reads").is_done
+    assert [] == list(site.datasets.drain_area("beta-disk"))
+    assert site.datasets.drop_dataset_or_replica("reads").is_done
     assert ([name], "mine") == (site.entries("beta-disk"), file.read_text())
 
 
@@ -67,8 +67,8 @@ def test_a_folder_that_appears_during_a_copy_is_not_replaced(lone: Site) -> None
         (mine / "mine").touch()
 
     lone.carrier = come  # type: ignore[assignment]
-    done = lone.datasets.add("reads", lone.tree(), 1)
-    lone.datasets.drop("reads")
+    done = lone.datasets.add_dataset("reads", lone.tree(), 1)
+    lone.datasets.drop_dataset_or_replica("reads")
 
     assert "is no replica of the dataset" in reasons(done)["beta-disk"]
     assert ["reads"] == lone.entries("beta-disk")
@@ -76,11 +76,11 @@ def test_a_folder_that_appears_during_a_copy_is_not_replaced(lone: Site) -> None
 
 
 def test_a_replica_whose_record_was_lost_is_replaced_by_a_new_copy(lone: Site) -> None:
-    lone.datasets.add("reads", lone.tree(), 1)
+    lone.datasets.add_dataset("reads", lone.tree(), 1)
     (lone.folder / "records/reads.json").unlink()
     (lone.replica("beta-disk", "reads") / "a.txt").write_text("spoilt")
 
-    assert lone.datasets.add("reads", f"{lone.folder}/reads", 1).is_done
+    assert lone.datasets.add_dataset("reads", f"{lone.folder}/reads", 1).is_done
     assert "one" == (lone.replica("beta-disk", "reads") / "a.txt").read_text()
     assert ["reads"] == lone.entries("beta-disk")
 
@@ -99,7 +99,7 @@ def second(site: Site) -> Site:
 @pytest.mark.parametrize("name", ["reads", ".reads.part", ".reads.old"])
 def test_a_replica_of_another_record_with_the_same_name_is_kept(lone: Site, name: str, is_begun: bool) -> None:
     """The other record is in another --records folder, in a second home, or on another host that uses the same area."""
-    lone.datasets.add("reads", lone.tree(), 1)
+    lone.datasets.add_dataset("reads", lone.tree(), 1)
     own = Path(lone.areas["beta-disk"].own)
     (own / "reads").rename(own / name)
     if is_begun:
@@ -107,56 +107,56 @@ def test_a_replica_of_another_record_with_the_same_name_is_kept(lone: Site, name
     was = os.listdir(own / name)
     other = second(lone)
 
-    done = other.datasets.add("reads", f"{other.folder}/reads", 1)
+    done = other.datasets.add_dataset("reads", f"{other.folder}/reads", 1)
 
     assert "a file or folder of the dataset's name is no replica of the dataset" in reasons(done)["beta-disk"]
-    assert other.datasets.drop("reads").is_done
+    assert other.datasets.drop_dataset_or_replica("reads").is_done
     assert ([name], was) == (lone.entries("beta-disk"), os.listdir(own / name))
-    assert lone.datasets.replicate("reads").is_done
+    assert lone.datasets.replicate_dataset("reads").is_done
 
 
 def test_a_replica_listed_in_two_records_belongs_to_the_record_with_its_checksums(lone: Site) -> None:
     """Otherwise both records would repair or remove the replica again and again."""
     tree = lone.tree()
-    (replica,) = lone.datasets.add("reads", tree, 1).dataset.replicas
+    (replica,) = lone.datasets.add_dataset("reads", tree, 1).dataset.replicas
     other = second(lone)
     records = other.datasets.records
-    other.datasets.add("reads", f"{other.folder}/reads", 1, is_later=True)
-    records.save(records.load("reads").with_replica(replica))
+    other.datasets.add_dataset("reads", f"{other.folder}/reads", 1, is_later=True)
+    records.save_dataset(records.load_dataset("reads").with_replica(replica))
 
-    done = other.datasets.replicate("reads")
+    done = other.datasets.replicate_dataset("reads")
 
     assert (False, ()) == (done.is_done, done.dataset.areas_with_whole_replica)
     assert "is no replica of the dataset" in reasons(done)["beta-disk"]
-    assert other.datasets.drop("reads").is_done
-    assert ("beta-disk",) == lone.datasets.verify("reads").dataset.areas_with_whole_replica
+    assert other.datasets.drop_dataset_or_replica("reads").is_done
+    assert ("beta-disk",) == lone.datasets.verify_dataset("reads").dataset.areas_with_whole_replica
 
 
 def test_a_replica_with_a_mark_without_checksum_belongs_to_the_dataset_of_its_name(lone: Site) -> None:
-    done = lone.datasets.add("reads", lone.tree(), 1)
+    done = lone.datasets.add_dataset("reads", lone.tree(), 1)
     mark = lone.replica("beta-disk", "reads") / REPLICA_MARK
     was = mark.read_text()
     mark.write_text("reads\n")
     (lone.folder / "records/reads.json").unlink()
 
-    assert lone.datasets.add("reads", f"{lone.folder}/reads", 1).is_done
+    assert lone.datasets.add_dataset("reads", f"{lone.folder}/reads", 1).is_done
     assert f"reads {done.dataset.sha256}\n" == was == mark.read_text()
     mark.write_text("reads\n")
-    assert lone.datasets.drop("reads").is_done
+    assert lone.datasets.drop_dataset_or_replica("reads").is_done
     assert [] == lone.entries("beta-disk")
 
 
 def test_a_copied_folder_with_another_datasets_mark_is_no_replica(lone: Site) -> None:
-    lone.datasets.add("reads", lone.tree(), 1)
+    lone.datasets.add_dataset("reads", lone.tree(), 1)
     own = lone.areas["beta-disk"].own
     subprocess.run(["cp", "-a", f"{own}/reads", f"{own}/runs"], check=True)
 
-    done = lone.datasets.add("runs", f"{lone.folder}/reads", 1)
+    done = lone.datasets.add_dataset("runs", f"{lone.folder}/reads", 1)
 
     assert "is no replica of the dataset" in reasons(done)["beta-disk"]
 
 
-@pytest.mark.parametrize("what", ["drop", "replicate"])
+@pytest.mark.parametrize("what", ["drop_dataset_or_replica", "replicate_dataset"])
 def test_a_finished_copy_that_was_killed_before_it_was_recorded_is_used_or_removed(
     lone: Site, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
@@ -168,13 +168,13 @@ def test_a_finished_copy_that_was_killed_before_it_was_recorded_is_used_or_remov
 
     monkeypatch.setattr(storage_area_shell_scripts, "install_finished_replica", die)
     with pytest.raises(Killed):
-        lone.datasets.add("reads", lone.tree(), 1)
+        lone.datasets.add_dataset("reads", lone.tree(), 1)
     monkeypatch.undo()
     was = lone.entries("beta-disk")
     done = getattr(lone.datasets, what)("reads")
 
     assert (["reads"], True) == (was, done.is_done)
-    assert ([] if what == "drop" else ["reads"]) == lone.entries("beta-disk")
+    assert ([] if what == "drop_dataset_or_replica" else ["reads"]) == lone.entries("beta-disk")
 
 
 @pytest.mark.parametrize("left", [f"mkdir $2; : >$2/{REPLICA_MARK}", "mkdir $2", "mkdir $1; :"])
@@ -187,19 +187,19 @@ def test_a_kill_between_folder_and_mark_does_not_prevent_the_next_copy(lone: Sit
         words = ("sh", "-c", left, "sh", f"{folder}", f"{folder}")
         subprocess.run(words, check=True)
 
-    assert lone.datasets.add("reads", lone.tree(), 1).is_done
+    assert lone.datasets.add_dataset("reads", lone.tree(), 1).is_done
     assert ["reads"] == lone.entries("beta-disk")
 
 
 def test_a_killed_removal_is_completed_by_the_next_removal(lone: Site) -> None:
     lone.carrier.dies_after = 1
-    lone.datasets.add("reads", lone.tree(), 1)
+    lone.datasets.add_dataset("reads", lone.tree(), 1)
     part = f"{lone.areas['beta-disk'].own}/.reads.part"
     lines = f"{storage_area_shell_scripts.REMOVE}rm() {{ exit 9; }}\nemptied {part}"
     subprocess.run(["sh", "-c", lines], check=False)
     was = os.listdir(part)
 
-    assert lone.datasets.drop("reads").is_done
+    assert lone.datasets.drop_dataset_or_replica("reads").is_done
     assert ([REPLICA_MARK], []) == (was, lone.entries("beta-disk"))
 
 
@@ -224,19 +224,19 @@ def test_an_original_inside_or_around_a_folder_of_replicas_is_refused(
     os.symlink(own, link)
 
     with pytest.raises(GridbridgeError, match="beta-disk keeps replicas in"):
-        site.datasets.add("reads", where(own, link), 1)
-    assert [] == site.datasets.listed()
+        site.datasets.add_dataset("reads", where(own, link), 1)
+    assert [] == site.datasets.list_datasets()
     assert "one" == Path(own, "reads/a.txt").read_text()
 
 
 def test_a_replica_is_refused_as_an_original(site: Site) -> None:
     """A bind mount may hide that the replica is in a storage area."""
-    (storage,) = site.datasets.add("reads", site.tree(), 1).dataset.areas_with_whole_replica
+    (storage,) = site.datasets.add_dataset("reads", site.tree(), 1).dataset.areas_with_whole_replica
     moved = f"{site.folder}/elsewhere"
     os.rename(site.replica(storage, "reads"), moved)
 
     with pytest.raises(GridbridgeError, match="this file marks the folder as a replica of a dataset"):
-        site.datasets.add("again", moved, 1)
+        site.datasets.add_dataset("again", moved, 1)
 
 
 @pytest.mark.parametrize("is_link", [False, True])
@@ -249,28 +249,30 @@ def test_two_areas_with_the_same_folder_hold_one_replica_together(site: Site, is
     else:
         site.areas["beta-disk"] = replace(site.areas["beta-disk"], path=place)
 
-    done = site.datasets.add("reads", site.tree(), 2)
+    done = site.datasets.add_dataset("reads", site.tree(), 2)
 
     (first,) = done.dataset.areas_with_whole_replica
     (other,) = {"alpha-disk", "beta-disk"} - {first}
     assert not done.is_done
     assert "the folder belongs to another storage area" in reasons(done)[other]
     told = replace(done.dataset.replicas[0], storage=other)
-    site.datasets.records.save(done.dataset.with_replica(told))
-    dropped = site.datasets.drop("reads", other)
+    site.datasets.records.save_dataset(done.dataset.with_replica(told))
+    dropped = site.datasets.drop_dataset_or_replica("reads", other)
     assert (False, {first}) == (dropped.is_done, set(dropped.dataset.areas_with_whole_replica))
-    assert {first} == set(site.datasets.drop("reads", other, is_lost=True).dataset.areas_with_whole_replica)
-    assert {first} == set(site.datasets.verify("reads").dataset.areas_with_whole_replica)
+    assert {first} == set(
+        site.datasets.drop_dataset_or_replica("reads", other, is_lost=True).dataset.areas_with_whole_replica
+    )
+    assert {first} == set(site.datasets.verify_dataset("reads").dataset.areas_with_whole_replica)
 
 
 def test_a_renamed_area_is_usable_after_the_command_in_the_refusal(lone: Site) -> None:
-    lone.datasets.add("reads", lone.tree(), 1)
+    lone.datasets.add_dataset("reads", lone.tree(), 1)
     lone.areas = {"new": replace(lone.areas["beta-disk"], name="new")}
 
-    refused = lone.datasets.replicate("reads")
+    refused = lone.datasets.replicate_dataset("reads")
     line = reasons(refused)["new"].rpartition(" run: ")[2]
     subprocess.run(["sh", "-c", line], check=True)
-    done = lone.datasets.replicate("reads")
+    done = lone.datasets.replicate_dataset("reads")
 
     assert {"new"} == set(done.dataset.areas_with_whole_replica)
     assert ["reads"] == lone.entries("new")
@@ -290,7 +292,7 @@ def failing(site: Site, *names: str) -> None:
 
 def half_copied(lone: Site) -> DatasetCommandOutcome:
     failing(lone, "beta-disk")
-    return lone.datasets.add("reads", lone.tree(), 1)
+    return lone.datasets.add_dataset("reads", lone.tree(), 1)
 
 
 def offer(monkeypatch: pytest.MonkeyPatch, free_bytes: Callable[[str], int]) -> None:
@@ -307,7 +309,7 @@ def offer(monkeypatch: pytest.MonkeyPatch, free_bytes: Callable[[str], int]) -> 
 def test_a_failed_copy_is_removed_when_enough_replicas_are_in_other_areas(site: Site) -> None:
     failing(site, *NAMES[:2])
 
-    done = site.datasets.add("reads", site.tree(), 1)
+    done = site.datasets.add_dataset("reads", site.tree(), 1)
 
     assert {NAMES[2]} == set(done.dataset.areas_with_whole_replica)
     assert () == done.dataset.begun
@@ -316,11 +318,11 @@ def test_a_failed_copy_is_removed_when_enough_replicas_are_in_other_areas(site: 
 
 def test_an_unfinished_copy_is_continued_if_its_missing_bytes_fit(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     failing(site, "beta-disk")
-    site.datasets.add("reads", site.tree(), 1, is_later=True)
-    site.datasets.replicate("reads", "beta-disk")
+    site.datasets.add_dataset("reads", site.tree(), 1, is_later=True)
+    site.datasets.replicate_dataset("reads", "beta-disk")
     offer(monkeypatch, lambda name: 8 if name == "beta-disk" else 10**9)  # of nine bytes three have come
     site.carrier = Carrier()
-    done = site.datasets.replicate("reads")
+    done = site.datasets.replicate_dataset("reads")
 
     assert {"beta-disk"} == set(done.dataset.areas_with_whole_replica)
     assert 2 == len(site.carrier.carried)
@@ -331,7 +333,7 @@ def test_an_unfinished_copy_whose_missing_bytes_do_not_fit_is_removed(
 ) -> None:
     half_copied(lone)
     offer(monkeypatch, lambda _: 0)
-    done = lone.datasets.replicate("reads", "beta-disk")
+    done = lone.datasets.replicate_dataset("reads", "beta-disk")
 
     assert (False, ()) == (done.is_done, done.dataset.begun)
     assert [] == lone.entries("beta-disk")
@@ -343,23 +345,23 @@ def test_an_unfinished_copy_stays_for_the_next_command_until_the_copy_or_the_dat
 ) -> None:
     done = half_copied(lone)
 
-    assert ("beta-disk",) == done.dataset.begun == lone.datasets.listed()[0].begun
+    assert ("beta-disk",) == done.dataset.begun == lone.datasets.list_datasets()[0].begun
     assert [".reads.part"] == lone.entries("beta-disk")
-    assert lone.datasets.drop(*what).is_done
+    assert lone.datasets.drop_dataset_or_replica(*what).is_done
     assert [] == lone.entries("beta-disk")
-    assert [()] * (len(what) - 1) == [dataset.begun for dataset in lone.datasets.listed()]
+    assert [()] * (len(what) - 1) == [dataset.begun for dataset in lone.datasets.list_datasets()]
 
 
 def test_an_unfinished_repair_is_removed_from_an_area_without_free_bytes(
     lone: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree = lone.tree()
-    lone.datasets.add("reads", tree, 1)
+    lone.datasets.add_dataset("reads", tree, 1)
     (lone.replica("beta-disk", "reads") / "a.txt").write_text("x")
     room = iter([10**9, 0])
     failing(lone, "beta-disk")
     offer(monkeypatch, lambda _: next(room))
-    done = lone.datasets.replicate("reads")
+    done = lone.datasets.replicate_dataset("reads")
 
     assert (False, ()) == (done.is_done, done.dataset.begun)
     assert ["reads"] == lone.entries("beta-disk")
@@ -369,11 +371,11 @@ def test_an_unfinished_repair_is_removed_from_an_area_without_free_bytes(
 def test_draining_an_area_removes_an_unfinished_copy(site: Site) -> None:
     only(site, "alpha-disk", "beta-disk")
     failing(site, "beta-disk")
-    site.datasets.add("reads", site.tree(), 1)
-    site.datasets.replicate("reads", "beta-disk")
+    site.datasets.add_dataset("reads", site.tree(), 1)
+    site.datasets.replicate_dataset("reads", "beta-disk")
     was = site.entries("beta-disk")
 
-    (done,) = site.datasets.drain("beta-disk")
+    (done,) = site.datasets.drain_area("beta-disk")
 
     assert isinstance(done, DatasetCommandOutcome)
     assert ([".reads.part"], [], True) == (was, site.entries("beta-disk"), done.is_done)
@@ -384,23 +386,23 @@ def test_an_unfinished_copy_that_can_not_be_removed_stays_recorded(lone: Site) -
     place = Path(lone.areas["beta-disk"].path)
     place.rename(f"{place}.away")
 
-    done = lone.datasets.drop("reads")
+    done = lone.datasets.drop_dataset_or_replica("reads")
 
-    assert (False, ("beta-disk",)) == (done.is_done, lone.datasets.listed()[0].begun)
+    assert (False, ("beta-disk",)) == (done.is_done, lone.datasets.list_datasets()[0].begun)
     Path(f"{place}.away").rename(place)
-    assert lone.datasets.drop("reads").is_done
+    assert lone.datasets.drop_dataset_or_replica("reads").is_done
     assert [] == lone.entries("beta-disk")
 
 
 def test_dropping_a_dataset_removes_its_local_relay_folder(site: Site) -> None:
-    site.datasets.add("reads", site.tree(), 1)
-    relay = Path(site.datasets.records.relay("reads"))
+    site.datasets.add_dataset("reads", site.tree(), 1)
+    relay = Path(site.datasets.records.relay_folder("reads"))
     relay.mkdir()
     (relay / "a.txt").write_text("one")
     subprocess.run(["mkdir", "-p", f"{relay}/{'d/' * 1100}"], check=True)
 
     try:
-        site.datasets.drop("reads")
+        site.datasets.drop_dataset_or_replica("reads")
 
         assert not relay.exists()
     finally:
@@ -413,7 +415,7 @@ def test_a_copy_that_finds_every_area_full_reports_the_full_areas(site: Site) ->
         raise CommandFailed(("rsync",), 11, stderr=b"No space left on device")
 
     site.carrier = full  # type: ignore[assignment]
-    done = site.datasets.add("reads", site.tree(), 1)
+    done = site.datasets.add_dataset("reads", site.tree(), 1)
 
     assert {"No space left on device"} == set(reasons(done).values())
     assert set(NAMES) == set(done.dataset.begun)
@@ -423,12 +425,12 @@ def test_a_locked_or_faulty_dataset_does_not_stop_the_drain_of_other_datasets(si
     only(site, "alpha-disk", "beta-disk")
     tree = site.tree()
     for name in ("busy", "reads"):
-        site.datasets.add(name, tree, 1)
-        site.datasets.replicate(name, "beta-disk")
+        site.datasets.add_dataset(name, tree, 1)
+        site.datasets.replicate_dataset(name, "beta-disk")
     (site.folder / "records/a-wrong.json").write_text("?")
 
     with site.datasets.records.dataset_lock("busy"):
-        told = list(site.datasets.drain("beta-disk"))
+        told = list(site.datasets.drain_area("beta-disk"))
 
     refused = {one.what: one.reason for one in told if not isinstance(one, DatasetCommandOutcome)}
     (done,) = (one for one in told if isinstance(one, DatasetCommandOutcome))
@@ -442,11 +444,11 @@ def test_the_callback_about_a_recorded_dataset_is_called_before_the_first_copy(s
     told: list[list[str]] = []
 
     def noted() -> None:
-        told.append([one.name for one in site.datasets.listed()])
+        told.append([one.name for one in site.datasets.list_datasets()])
         assert [] == site.carrier.carried
 
-    site.datasets.add("reads", site.tree(), 1, notify=noted)
+    site.datasets.add_dataset("reads", site.tree(), 1, notify=noted)
     site.carrier.carried = []
-    site.datasets.replicate("reads", "beta-disk", notify=noted)
+    site.datasets.replicate_dataset("reads", "beta-disk", notify=noted)
 
     assert [["reads"], ["reads"]] == told

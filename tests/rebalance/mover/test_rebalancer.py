@@ -140,7 +140,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 def test_tasks_that_wait_at_a_full_cluster_are_marked_for_a_move(site: Site) -> None:
     planned, checked = site.rebalance()
-    (entry,) = DecisionJournal(site.database).last(9)
+    (entry,) = DecisionJournal(site.database).last_decisions(9)
 
     assert [(move.source, move.target) for move in planned.advice.moves] == [("beta", "gamma")] * 4
     assert checked.moves == planned.advice.moves
@@ -155,7 +155,7 @@ def test_replay_of_a_decision_whose_inputs_were_too_large_for_the_journal_is_ref
     monkeypatch.setattr(rebalance_decision_journal, "MOST_ROWS", 8)
 
     site.rebalance()
-    (kept,) = DecisionJournal(site.database).last(9)
+    (kept,) = DecisionJournal(site.database).last_decisions(9)
 
     assert len(site.marked()) == len(kept.inputs["actions"]) - 1 == 4  # type: ignore[arg-type]  # a list
     with pytest.raises(InputsNotJournalled, match="the inputs were not kept: 9 hosts, jobs and tasks"):
@@ -164,7 +164,7 @@ def test_replay_of_a_decision_whose_inputs_were_too_large_for_the_journal_is_ref
 
 def test_the_journal_entry_about_a_job_contains_only_the_jobs_own_tasks(sent_site: "SentSite") -> None:
     sent_site.rebalance(RebalanceTarget(what=RebalanceTargetKind.JOB, name="gb.alpha.7"))
-    (kept,) = DecisionJournal(sent_site.database).last(9)
+    (kept,) = DecisionJournal(sent_site.database).last_decisions(9)
 
     assert {one["job"] for one in kept.inputs["snapshot"]["tasks"]} == {"gb.alpha.7"}  # type: ignore[index]  # JSON
     assert rebalance_decision_journal.replay_rebalance_decision(kept.inputs) == kept.inputs["actions"]
@@ -172,7 +172,7 @@ def test_the_journal_entry_about_a_job_contains_only_the_jobs_own_tasks(sent_sit
 
 def test_a_dry_run_marks_no_task_and_writes_no_journal_entry(site: Site) -> None:
     planned, _ = site.rebalance(is_dry=True)
-    kept = DecisionJournal(site.database).last(9)
+    kept = DecisionJournal(site.database).last_decisions(9)
 
     assert planned.advice.moves
     assert (site.marked(), kept) == ([], ())
@@ -227,7 +227,7 @@ def test_an_owners_deletion_mark_is_neither_replaced_nor_removed_by_other_marks(
     ("change", "reason"),
     [
         (lambda site: site.notes.record_pause(NOON), task_rebalancer.QUIESCED),
-        (lambda site: site.notes.note(HOST, ["gamma"], site.now), "gamma got a task less than 180 s ago"),
+        (lambda site: site.notes.record_times(HOST, ["gamma"], site.now), "gamma got a task less than 180 s ago"),
     ],
     ids=["rebalancing is paused", "the target got another task"],
 )
@@ -309,10 +309,10 @@ def test_records_of_moves_are_kept_for_a_week_and_at_least_for_the_longest_pause
     site: Site, rules: dict[str, float], days: int, is_known: bool
 ) -> None:
     site.policy = replace(site.policy, rebalance=replace(site.policy.rebalance, **rules))
-    site.notes.note(HOST, ["delta"], site.now - timedelta(days=days))
+    site.notes.record_times(HOST, ["delta"], site.now - timedelta(days=days))
     site.rebalance()
 
-    known = set(site.notes.recent().hosts)
+    known = set(site.notes.recent_move_times().hosts)
 
     assert known == {"gamma", *(["delta"] if is_known else [])}
 

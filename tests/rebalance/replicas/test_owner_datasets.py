@@ -34,10 +34,10 @@ def whole(outcome: DatasetCommandOutcome) -> set[str]:
 
 
 def test_a_folder_tree_gets_the_requested_number_of_replicas_with_all_files(site: Site) -> None:
-    done = site.datasets.add("reads", site.tree(), 2)
+    done = site.datasets.add_dataset("reads", site.tree(), 2)
 
     assert (True, 2) == (done.is_done, len(whole(done)))
-    assert [done.dataset] == site.datasets.listed()
+    assert [done.dataset] == site.datasets.list_datasets()
     for storage in whole(done):
         top = site.replica(storage, "reads")
         found = {str(path.relative_to(top)) for path in top.rglob("*") if not path.is_dir()}
@@ -51,7 +51,7 @@ def test_an_original_may_contain_a_thousand_nested_folders(site: Site) -> None:
     subprocess.run(["mkdir", "-p", deep], check=True)
     Path(deep, "c.txt").write_text("three")
     try:
-        done = site.datasets.add("reads", f"{site.folder}/reads", 1, is_later=True)
+        done = site.datasets.add_dataset("reads", f"{site.folder}/reads", 1, is_later=True)
     finally:
         subprocess.run(["rm", "-r", f"{site.folder}/reads/d"], check=True)
 
@@ -61,7 +61,7 @@ def test_an_original_may_contain_a_thousand_nested_folders(site: Site) -> None:
 def test_a_single_file_can_be_a_dataset(site: Site) -> None:
     (site.folder / "ref.fa").write_text("ACGT")
 
-    done = site.datasets.add("ref", f"{site.folder}/ref.fa", 1)
+    done = site.datasets.add_dataset("ref", f"{site.folder}/ref.fa", 1)
 
     (storage,) = whole(done)
     assert "ACGT" == (site.replica(storage, "ref") / "ref.fa").read_text()
@@ -70,7 +70,7 @@ def test_a_single_file_can_be_a_dataset(site: Site) -> None:
 
 def test_a_failed_copy_is_no_replica_and_is_continued_by_the_next_command(site: Site) -> None:
     site.carrier.dies_after = 1
-    done = site.datasets.add("reads", site.tree(), 1)
+    done = site.datasets.add_dataset("reads", site.tree(), 1)
     (begun,) = (name for name in NAMES if (site.replica(name, ".reads.part") / "a.txt").exists())
 
     assert (False, set()) == (done.is_done, whole(done))
@@ -78,7 +78,7 @@ def test_a_failed_copy_is_no_replica_and_is_continued_by_the_next_command(site: 
     assert not any(site.replica(name, "reads").exists() for name in NAMES)
 
     site.carrier.dies_after, site.carrier.carried = -1, []
-    again = site.datasets.replicate("reads", begun)
+    again = site.datasets.replicate_dataset("reads", begun)
 
     assert {begun} == whole(again)
     assert ["deep/b\nc", "deep/link"] == sorted(site.carrier.carried)
@@ -88,7 +88,7 @@ def test_a_failed_copy_is_no_replica_and_is_continued_by_the_next_command(site: 
 def test_a_file_that_arrives_with_a_wrong_checksum_is_copied_again(site: Site) -> None:
     site.carrier.spoils = {"a.txt"}
 
-    done = site.datasets.add("reads", site.tree(), 1)
+    done = site.datasets.add_dataset("reads", site.tree(), 1)
 
     assert done.is_done
     assert 2 == site.carrier.carried.count("a.txt")
@@ -96,13 +96,13 @@ def test_a_file_that_arrives_with_a_wrong_checksum_is_copied_again(site: Site) -
 
 def test_no_replica_is_made_from_a_changed_original(site: Site) -> None:
     tree = site.tree()
-    site.datasets.add("reads", tree, 1)
+    site.datasets.add_dataset("reads", tree, 1)
     Path(tree, "a.txt").write_text("another")
     for name in NAMES:
         if site.replica(name, "reads").exists():
             (site.replica(name, "reads") / "a.txt").unlink()
 
-    done = site.datasets.replicate("reads")
+    done = site.datasets.replicate_dataset("reads")
 
     assert (False, set()) == (done.is_done, whole(done))
     assert f"no replica is whole, and {tree} has changed since `gridbridge data add`" in reasons(done).values()
@@ -129,7 +129,7 @@ def test_the_source_of_a_copy_is_a_local_replica_then_the_original_then_a_remote
         lambda path, _: bool(asked.append(path)) or is_there,
     )
     monkeypatch.setattr(storage_area_shell_scripts, "storage_area_with_account_folder", lambda area: area)
-    done = site.datasets.add("reads", site.tree(), len(NAMES)).dataset
+    done = site.datasets.add_dataset("reads", site.tree(), len(NAMES)).dataset
     for name in logins.split():
         login = SshLogin(host=name, user="me")
         site.areas[name] = replace(site.areas[name], login=login)
@@ -159,40 +159,40 @@ def test_the_source_of_a_copy_is_a_local_replica_then_the_original_then_a_remote
 def test_a_replica_that_was_changed_outside_gridbridge_is_detected_and_repaired(
     site: Site, spoil: str, why: str
 ) -> None:
-    before = site.datasets.add("reads", site.tree(), 2)
+    before = site.datasets.add_dataset("reads", site.tree(), 2)
     hurt = min(whole(before))
     subprocess.run(["sh", "-c", spoil], cwd=site.replica(hurt, "reads"), check=True)
 
-    seen = site.datasets.verify("reads")
+    seen = site.datasets.verify_dataset("reads")
     told = {one.storage: one.why for one in seen.dataset.replicas}
 
     assert (False, whole(before) - {hurt}) == (seen.is_done, whole(seen))
     assert why in told[hurt]
 
-    mended = site.datasets.replicate("reads")
+    mended = site.datasets.replicate_dataset("reads")
 
     assert (True, 2) == (mended.is_done, len(whole(mended)))
 
 
 def test_a_damaged_replica_is_repaired_in_its_area(site: Site) -> None:
-    before = site.datasets.add("reads", site.tree(), 2)
+    before = site.datasets.add_dataset("reads", site.tree(), 2)
     hurt = min(whole(before))
     (site.replica(hurt, "reads") / "a.txt").write_text("x")
 
-    assert whole(before) == whole(site.datasets.replicate("reads"))
+    assert whole(before) == whole(site.datasets.replicate_dataset("reads"))
     assert "one" == (site.replica(hurt, "reads") / "a.txt").read_text()
     assert ["reads"] == site.entries(hurt)
 
 
 def test_a_kill_between_the_two_renames_of_a_new_replica_loses_no_copied_file(site: Site) -> None:
     """Between the two renames no replica has the final name."""
-    (storage,) = whole(site.datasets.add("reads", site.tree(), 1))
+    (storage,) = whole(site.datasets.add_dataset("reads", site.tree(), 1))
     own = Path(site.areas[storage].own)
     (own / "reads").rename(own / ".reads.part")
     (own / ".reads.old").mkdir()
     site.carrier.carried = []
 
-    done = site.datasets.replicate("reads")
+    done = site.datasets.replicate_dataset("reads")
 
     assert ({storage}, []) == (whole(done), site.carrier.carried)
     assert ["reads"] == site.entries(storage)
@@ -204,10 +204,10 @@ def test_temporary_files_of_an_earlier_copy_are_not_part_of_the_replica(site: Si
     (part / ".a.txt.Xy12Zz").write_text("half")
     (part / REPLICA_MARK).write_text("reads\n")
 
-    done = site.datasets.add("reads", site.tree(), 3)
+    done = site.datasets.add_dataset("reads", site.tree(), 3)
 
     assert set(NAMES) == whole(done)
-    assert whole(done) == whole(site.datasets.verify("reads"))
+    assert whole(done) == whole(site.datasets.verify_dataset("reads"))
 
 
 @pytest.fixture
@@ -238,7 +238,7 @@ def test_an_area_that_becomes_full_during_the_copy_gets_no_replica(site: Site, s
             raise CommandFailed(("rsync",), 11, stderr=str(error.strerror).encode()) from error
 
     site.carrier = fill  # type: ignore[assignment]
-    done = site.datasets.add("big", f"{site.folder}/big", 3)
+    done = site.datasets.add_dataset("big", f"{site.folder}/big", 3)
 
     assert (False, {"alpha-disk", "gamma-disk"}) == (done.is_done, whole(done))
     assert "No space left on device" in reasons(done)["beta-disk"]
@@ -251,7 +251,7 @@ def test_a_read_only_area_gets_no_replica(site: Site, small: Path) -> None:
     site.areas["beta-disk"] = replace(site.areas["beta-disk"], path=str(small))
     subprocess.run(["mount", "-o", "remount,ro", small], check=True)
 
-    done = site.datasets.add("reads", site.tree(), 3)
+    done = site.datasets.add_dataset("reads", site.tree(), 3)
 
     assert "the area is read-only" == reasons(done)["beta-disk"]
 
@@ -268,7 +268,7 @@ def test_an_area_without_room_or_protection_is_refused(site: Site, mode: int, ma
     site.areas["beta-disk"] = replace(site.areas["beta-disk"], max_bytes=max_bytes)
     Path(site.areas["beta-disk"].path).chmod(mode)
 
-    done = site.datasets.add("reads", site.tree(), 3)
+    done = site.datasets.add_dataset("reads", site.tree(), 3)
 
     assert reason in reasons(done)["beta-disk"]
 
@@ -300,7 +300,7 @@ def others_of(own: Path) -> list[Path]:
 def test_a_folder_that_another_user_made_in_an_area_is_not_used(site: Site, kind: str) -> None:
     own = take(site, kind)
 
-    done = site.datasets.add("reads", site.tree(), 3)
+    done = site.datasets.add_dataset("reads", site.tree(), 3)
     (other,) = others_of(own)
 
     assert (3, {}) == (len(whole(done)), reasons(done))
@@ -312,16 +312,16 @@ def test_a_folder_that_another_user_made_in_an_area_is_not_used(site: Site, kind
 @AS_ROOT
 def test_an_account_folder_with_a_random_suffix_is_used_like_any_other(site: Site) -> None:
     own = take(site)
-    site.datasets.add("reads", site.tree(), 3)
+    site.datasets.add_dataset("reads", site.tree(), 3)
     (other,) = others_of(own)
     (other / "reads/a.txt").write_text("spoilt")
-    repaired = site.datasets.replicate("reads")
+    repaired = site.datasets.replicate_dataset("reads")
     text = (other / "reads/a.txt").read_text()
     shutil.rmtree(site.folder / "reads")
     own.rmdir()
-    verified = site.datasets.verify("reads")
-    again = site.datasets.add("more", site.tree(), 3)
-    dropped = site.datasets.drop("reads", "beta-disk")
+    verified = site.datasets.verify_dataset("reads")
+    again = site.datasets.add_dataset("more", site.tree(), 3)
+    dropped = site.datasets.drop_dataset_or_replica("reads", "beta-disk")
 
     assert (3, "one", 3) == (len(whole(repaired)), text, len(whole(verified)))
     assert (3, False) == (len(whole(again)), own.exists())
@@ -337,7 +337,7 @@ def test_another_users_folders_with_names_like_the_accounts_folders_are_ignored(
     (like_ours / storage_area_shell_scripts.AREA_MARK).write_text("beta-disk\n")
     os.chown(like_ours, 65534, 65534)
     own.with_name(f"{own.name}.11111111-0000-0000-0000-000000000000").symlink_to(site.folder)
-    done = site.datasets.add("reads", site.tree(), 3)
+    done = site.datasets.add_dataset("reads", site.tree(), 3)
 
     assert (3, {}) == (len(whole(done)), reasons(done))
     assert [storage_area_shell_scripts.AREA_MARK] == os.listdir(like_ours)
@@ -348,7 +348,7 @@ def test_another_users_folders_with_names_like_the_accounts_folders_are_ignored(
 def test_parallel_copies_use_one_account_folder_with_a_random_suffix(site: Site) -> None:
     own = take(site)
     area = site.areas["beta-disk"]
-    dataset = site.datasets.add("reads", site.tree(), 1, is_later=True).dataset
+    dataset = site.datasets.add_dataset("reads", site.tree(), 1, is_later=True).dataset
     with ThreadPoolExecutor(8) as threads:
         several = [replace(dataset, name=f"reads{n}") for n in range(8)]
         begun = [
@@ -366,27 +366,27 @@ def test_parallel_copies_use_one_account_folder_with_a_random_suffix(site: Site)
 @AS_ROOT
 def test_an_original_inside_an_account_folder_with_a_random_suffix_is_refused(site: Site) -> None:
     own = take(site)
-    site.datasets.add("reads", site.tree(), 3)
+    site.datasets.add_dataset("reads", site.tree(), 3)
     (other,) = others_of(own)
 
     with pytest.raises(GridbridgeError, match="beta-disk keeps replicas in"):
-        site.datasets.add("more", str(other / "reads"), 1)
+        site.datasets.add_dataset("more", str(other / "reads"), 1)
 
 
 def test_a_replica_can_be_dropped_unless_it_is_the_last_whole_replica(site: Site) -> None:
-    before = site.datasets.add("reads", site.tree(), 2)
+    before = site.datasets.add_dataset("reads", site.tree(), 2)
     one, last = sorted(whole(before))
 
-    assert {last} == whole(site.datasets.drop("reads", one))
+    assert {last} == whole(site.datasets.drop_dataset_or_replica("reads", one))
     assert not site.replica(one, "reads").exists()
     with pytest.raises(GridbridgeError, match=f"{last}: the last whole replica of reads"):
-        site.datasets.drop("reads", last)
-    assert {last} == whole(site.datasets.verify("reads"))
+        site.datasets.drop_dataset_or_replica("reads", last)
+    assert {last} == whole(site.datasets.verify_dataset("reads"))
 
 
 def test_a_replica_that_may_be_the_last_whole_replica_is_kept_while_it_is_unreadable(site: Site) -> None:
     """A check without answer does not prove that the replica is gone; --lost forgets the replica."""
-    before = site.datasets.add("reads", site.tree(), 2)
+    before = site.datasets.add_dataset("reads", site.tree(), 2)
     last, gone = sorted(whole(before))
     site.replica(gone, "reads").rename(site.folder / "moved")
     shutil.rmtree(site.folder / "reads")
@@ -394,14 +394,14 @@ def test_a_replica_that_may_be_the_last_whole_replica_is_kept_while_it_is_unread
         during.setattr(storage_area_shell_scripts, "checksum_replica", _unanswered)
         for name in (last, gone):
             with pytest.raises(GridbridgeError, match=f"{name}: the last whole .*no answer"):
-                site.datasets.drop("reads", name)
-        assert site.datasets.drop("reads", gone, is_lost=True).is_done
+                site.datasets.drop_dataset_or_replica("reads", name)
+        assert site.datasets.drop_dataset_or_replica("reads", gone, is_lost=True).is_done
 
-    assert {last} == whole(site.datasets.verify("reads"))
+    assert {last} == whole(site.datasets.verify_dataset("reads"))
     with pytest.raises(GridbridgeError, match=f"{last}: the last whole replica of reads;"):
-        site.datasets.drop("reads", last, is_lost=True)
+        site.datasets.drop_dataset_or_replica("reads", last, is_lost=True)
     (site.replica(last, "reads") / "a.txt").write_text("x")
-    assert site.datasets.drop("reads", last).is_done
+    assert site.datasets.drop_dataset_or_replica("reads", last).is_done
 
 
 def _unanswered(*_: object, **__: object) -> NoReturn:
@@ -410,35 +410,35 @@ def _unanswered(*_: object, **__: object) -> NoReturn:
 
 def test_dropping_a_dataset_removes_the_replicas_and_keeps_the_original(site: Site) -> None:
     tree = site.tree()
-    before = site.datasets.add("reads", tree, 2)
+    before = site.datasets.add_dataset("reads", tree, 2)
 
-    assert site.datasets.drop("reads").is_done
-    assert [] == site.datasets.listed()
+    assert site.datasets.drop_dataset_or_replica("reads").is_done
+    assert [] == site.datasets.list_datasets()
     assert not any(site.replica(name, "reads").exists() for name in whole(before))
     assert "one" == Path(tree, "a.txt").read_text()
 
 
 def test_a_replica_that_can_not_be_removed_stays_recorded_until_it_is_declared_lost(site: Site) -> None:
-    site.datasets.add("reads", site.tree(), 3)
+    site.datasets.add_dataset("reads", site.tree(), 3)
     del site.areas["gamma-disk"]
 
-    done = site.datasets.drop("reads")
+    done = site.datasets.drop_dataset_or_replica("reads")
 
-    assert (False, ("gamma-disk",)) == (done.is_done, site.datasets.listed()[0].storages)
+    assert (False, ("gamma-disk",)) == (done.is_done, site.datasets.list_datasets()[0].storages)
     assert "--lost forgets the replica" in reasons(done)["gamma-disk"]
-    assert site.datasets.drop("reads", is_lost=True).is_done
-    assert [] == site.datasets.listed()
+    assert site.datasets.drop_dataset_or_replica("reads", is_lost=True).is_done
+    assert [] == site.datasets.list_datasets()
 
 
 def test_a_replica_in_an_area_without_configuration_is_replaced_and_can_be_declared_lost(site: Site) -> None:
-    left = min(whole(site.datasets.add("reads", site.tree(), 2)))
+    left = min(whole(site.datasets.add_dataset("reads", site.tree(), 2)))
     there = site.replica(left, "reads")
     site.areas = {name: one for name, one in site.areas.items() if name != left}
 
-    seen = site.datasets.verify("reads")
-    made = site.datasets.replicate("reads")
-    kept = site.datasets.drop("reads", left)
-    lost = site.datasets.drop("reads", left, is_lost=True)
+    seen = site.datasets.verify_dataset("reads")
+    made = site.datasets.replicate_dataset("reads")
+    kept = site.datasets.drop_dataset_or_replica("reads", left)
+    lost = site.datasets.drop_dataset_or_replica("reads", left, is_lost=True)
 
     told = {one.storage: one.why for one in seen.dataset.replicas}
     assert (False, "gridbridge.toml no longer has this storage area") == (seen.is_done, told[left])
@@ -450,23 +450,23 @@ def test_a_replica_in_an_area_without_configuration_is_replaced_and_can_be_decla
 
 
 def test_draining_an_area_moves_its_replica_to_another_area(site: Site) -> None:
-    before = site.datasets.add("reads", site.tree(), 2)
+    before = site.datasets.add_dataset("reads", site.tree(), 2)
     left = min(whole(before))
 
-    (done,) = site.datasets.drain(left)
+    (done,) = site.datasets.drain_area(left)
 
     assert (True, set(NAMES) - {left}) == (done.is_done, whole(done))
     assert not site.replica(left, "reads").exists()
-    assert [] == list(site.datasets.drain(left))
+    assert [] == list(site.datasets.drain_area(left))
 
 
 def test_an_area_that_the_configuration_drains_gets_no_replica(site: Site) -> None:
     for name in ("alpha-disk", "beta-disk"):
         site.areas[name] = replace(site.areas[name], is_drained=True)
 
-    done = site.datasets.add("reads", site.tree(), 2)
-    asked = site.datasets.replicate("reads", "beta-disk")
-    (left,) = site.datasets.drain("gamma-disk")
+    done = site.datasets.add_dataset("reads", site.tree(), 2)
+    asked = site.datasets.replicate_dataset("reads", "beta-disk")
+    (left,) = site.datasets.drain_area("gamma-disk")
 
     assert isinstance(left, DatasetCommandOutcome)
     for one in (done, asked, left):
@@ -475,38 +475,38 @@ def test_an_area_that_the_configuration_drains_gets_no_replica(site: Site) -> No
 
 
 def test_a_replica_without_other_area_stays_in_a_drained_area(site: Site) -> None:
-    site.datasets.add("reads", site.tree(), 3)
+    site.datasets.add_dataset("reads", site.tree(), 3)
 
-    (done,) = site.datasets.drain("beta-disk")
+    (done,) = site.datasets.drain_area("beta-disk")
 
     assert not done.is_done
     assert "2 of 3 replicas are whole in other areas: the replica stays" == reasons(done)["beta-disk"]
     assert site.replica("beta-disk", "reads").exists()
-    assert set(NAMES) == set(site.datasets.listed()[0].storages)
+    assert set(NAMES) == set(site.datasets.list_datasets()[0].storages)
 
 
 def test_a_replica_that_can_not_be_removed_from_a_drained_area_stays_recorded(site: Site) -> None:
-    before = site.datasets.add("reads", site.tree(), 1)
+    before = site.datasets.add_dataset("reads", site.tree(), 1)
     (left,) = whole(before)
     gone = Path(site.areas[left].path)
     gone.rename(f"{gone}.away")
 
-    (done,) = site.datasets.drain(left)
+    (done,) = site.datasets.drain_area(left)
 
     assert (False, 1) == (done.is_done, len(whole(done)))
-    assert left in site.datasets.listed()[0].storages
+    assert left in site.datasets.list_datasets()[0].storages
     Path(f"{gone}.away").rename(gone)
-    assert [True] == [one.is_done for one in site.datasets.drain(left)]
+    assert [True] == [one.is_done for one in site.datasets.drain_area(left)]
     assert not site.replica(left, "reads").exists()
 
 
 def test_a_replica_in_a_drained_area_stays_while_the_replica_in_another_area_is_damaged(site: Site) -> None:
-    before = site.datasets.add("reads", site.tree(), 2)
+    before = site.datasets.add_dataset("reads", site.tree(), 2)
     left, other = sorted(whole(before))
     (site.replica(other, "reads") / "a.txt").write_text("x")
     site.carrier.dies_after = 0
 
-    (done,) = site.datasets.drain(left)
+    (done,) = site.datasets.drain_area(left)
 
     assert not done.is_done
     assert "one" == (site.replica(left, "reads") / "a.txt").read_text()
@@ -519,28 +519,28 @@ def test_the_accounts_parallel_copies_into_an_area_are_limited(site: Site) -> No
         records.copy_slot_of_area("beta-disk", 2),
         records.copy_slot_of_area("beta-disk", 2),
     ):
-        done = site.datasets.add("reads", site.tree(), 3)
+        done = site.datasets.add_dataset("reads", site.tree(), 3)
 
     assert "2 of your copies into this area run; copies_at_once allows no more" == reasons(done)["beta-disk"]
-    assert site.datasets.replicate("reads").is_done
+    assert site.datasets.replicate_dataset("reads").is_done
 
 
 def test_a_second_command_on_a_locked_dataset_is_refused(site: Site) -> None:
-    site.datasets.add("reads", site.tree(), 1)
+    site.datasets.add_dataset("reads", site.tree(), 1)
     with site.datasets.records.dataset_lock("reads"), pytest.raises(GridbridgeError, match="wait for it"):
-        site.datasets.replicate("reads")
+        site.datasets.replicate_dataset("reads")
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".x", "-x", "a b", "a\nb", "ä", "x" * 101])
 def test_invalid_dataset_names_and_numbers_of_replicas_are_refused(site: Site, name: str) -> None:
-    for act in (site.datasets.verify, site.datasets.replicate, site.datasets.drop):
+    for act in (site.datasets.verify_dataset, site.datasets.replicate_dataset, site.datasets.drop_dataset_or_replica):
         with pytest.raises(GridbridgeError, match="no name of a dataset; expected letters, digits"):
             act(name)
     with pytest.raises(GridbridgeError, match="no name of a dataset; expected letters, digits"):
-        site.datasets.add(name, site.tree(), 1)
+        site.datasets.add_dataset(name, site.tree(), 1)
     for wished in (0, -1, 101):
         with pytest.raises(GridbridgeError, match="expected 1 to 100"):
-            site.datasets.add("reads", f"{site.folder}/reads", wished)
+            site.datasets.add_dataset("reads", f"{site.folder}/reads", wished)
     assert not (site.folder / "records").exists()
 
 
@@ -560,8 +560,8 @@ def test_an_unsuitable_original_is_refused_and_not_recorded(site: Site, spoil: s
     subprocess.run(["sh", "-c", spoil], cwd=tree, check=True)
 
     with pytest.raises(GridbridgeError, match=why):
-        site.datasets.add("reads", tree, 1)
-    assert [] == site.datasets.listed()
+        site.datasets.add_dataset("reads", tree, 1)
+    assert [] == site.datasets.list_datasets()
 
 
 def test_an_original_with_too_many_files_is_refused_before_the_first_copy(
@@ -571,13 +571,13 @@ def test_an_original_with_too_many_files_is_refused_before_the_first_copy(
     size = sum(64 + len("  ./") + len(name) + 1 for name in TREE)
     monkeypatch.setattr(recorded, "MOST_SUMS", size - 1)
     with pytest.raises(GridbridgeError, match="reads: the checksums of 3 files take"):
-        site.datasets.add("reads", tree, 1)
-    was = (site.datasets.listed(), site.carrier.carried)
+        site.datasets.add_dataset("reads", tree, 1)
+    was = (site.datasets.list_datasets(), site.carrier.carried)
     monkeypatch.setattr(recorded, "MOST_SUMS", size)
 
     assert ([], []) == was
-    assert site.datasets.add("reads", tree, 1).is_done
-    assert site.datasets.verify("reads").is_done
+    assert site.datasets.add_dataset("reads", tree, 1).is_done
+    assert site.datasets.verify_dataset("reads").is_done
 
 
 @pytest.mark.parametrize(
@@ -590,10 +590,13 @@ def test_an_original_with_too_many_files_is_refused_before_the_first_copy(
     ],
 )  # fmt: skip
 def test_a_dataset_with_a_wrong_or_foreign_record_is_refused(site: Site, spoil: str, why: str) -> None:
-    before = site.datasets.add("reads", site.tree(), 2)
+    before = site.datasets.add_dataset("reads", site.tree(), 2)
     subprocess.run(["sh", "-c", spoil], cwd=site.folder, check=True)
 
-    for act in (site.datasets.verify, site.datasets.drop if "json" in spoil else site.datasets.replicate):
+    for act in (
+        site.datasets.verify_dataset,
+        site.datasets.drop_dataset_or_replica if "json" in spoil else site.datasets.replicate_dataset,
+    ):
         with pytest.raises(GridbridgeError, match=why):
             act("reads")
     assert all(site.replica(name, "reads").exists() for name in whole(before))
@@ -601,30 +604,30 @@ def test_a_dataset_with_a_wrong_or_foreign_record_is_refused(site: Site, spoil: 
 
 def test_unknown_datasets_and_areas_are_refused_with_the_known_names(site: Site) -> None:
     with pytest.raises(GridbridgeError, match="nothing: no dataset of yours; yours: none"):
-        site.datasets.verify("nothing")
-    site.datasets.add("reads", site.tree(), 1)
+        site.datasets.verify_dataset("nothing")
+    site.datasets.add_dataset("reads", site.tree(), 1)
     with pytest.raises(GridbridgeError, match="nothing: no dataset of yours; yours: reads"):
-        site.datasets.drop("nothing")
+        site.datasets.drop_dataset_or_replica("nothing")
     with pytest.raises(GridbridgeError, match="x: no storage area; expected alpha-disk or beta-disk or"):
-        site.datasets.replicate("reads", "x")
+        site.datasets.replicate_dataset("reads", "x")
     with pytest.raises(GridbridgeError, match="x: no storage area"):
-        list(site.datasets.drain("x"))
+        list(site.datasets.drain_area("x"))
     with pytest.raises(GridbridgeError, match="you already have a dataset of this name"):
-        site.datasets.add("reads", f"{site.folder}/reads", 1)
+        site.datasets.add_dataset("reads", f"{site.folder}/reads", 1)
 
 
 def test_one_faulty_record_does_not_affect_other_datasets(site: Site) -> None:
-    site.datasets.add("reads", site.tree(), 1)
+    site.datasets.add_dataset("reads", site.tree(), 1)
     Path(site.folder, "records/wrong.json").write_text("?")
 
-    assert set(NAMES) == {name for to in NAMES for name in whole(site.datasets.replicate("reads", to))}
-    assert site.datasets.drop("reads").is_done
+    assert set(NAMES) == {name for to in NAMES for name in whole(site.datasets.replicate_dataset("reads", to))}
+    assert site.datasets.drop_dataset_or_replica("reads").is_done
 
 
 def test_read_only_folders_of_a_replica_can_be_repaired_and_removed(site: Site) -> None:
-    (storage,) = whole(site.datasets.add("reads", site.tree(), 1))
+    (storage,) = whole(site.datasets.add_dataset("reads", site.tree(), 1))
     (site.replica(storage, "reads") / "deep").chmod(0o500)
     (site.replica(storage, "reads") / "a.txt").write_text("x")
 
-    assert {storage} == whole(site.datasets.replicate("reads", storage))
+    assert {storage} == whole(site.datasets.replicate_dataset("reads", storage))
     assert ["reads"] == site.entries(storage)

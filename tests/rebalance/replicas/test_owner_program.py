@@ -142,7 +142,7 @@ def test_a_delegation_beyond_the_limit_is_refused_and_no_dataset_is_added(
     assert "expected at most 2:" in told[3]
     assert (ended.value.code, len(lines)) == (2, 1)
     assert "2 of your datasets are delegated to the service" in lines[0]
-    assert site.datasets.listed() == []
+    assert site.datasets.list_datasets() == []
     assert len(list_dataset_delegations(folder)) == 2
 
 
@@ -195,7 +195,7 @@ def test_an_unreadable_home_does_not_revoke_delegations(
 ) -> None:
     """One failed query must not end a delegation."""
     monkeypatch.setattr(try_revoke_dataset_delegation, "__defaults__", (folder,))
-    site.datasets.add("reads", site.tree(), 1)
+    site.datasets.add_dataset("reads", site.tree(), 1)
     delegate_dataset_or_why_not("reads", folder)
     subprocess.run(["sh", "-c", spoil], cwd=site.folder, check=True)
     with monkeypatch.context() as during:
@@ -232,7 +232,7 @@ def test_a_campaigns_datasets_are_recorded_and_delegated_to_the_service(site: Si
     add_campaign_datasets(wishes)
     add_campaign_datasets(wishes)
 
-    (found,) = site.datasets.listed()
+    (found,) = site.datasets.list_datasets()
     assert (found.name, found.wished, found.files, found.replicas) == ("reads", 2, 3, ())
     assert [one.dataset for one in list_dataset_delegations(folder)] == ["reads"]
 
@@ -242,13 +242,13 @@ def test_a_campaign_is_refused_if_a_dataset_name_is_already_used_for_another_dat
     site: Site, folder: str, replicas: int
 ) -> None:
     path = site.tree()
-    site.datasets.add("reads", path, 2, is_later=True)
+    site.datasets.add_dataset("reads", path, 2, is_later=True)
     other = path if replicas == 1 else f"{path}/deep"
     wishes = {"new": JdlDataset(path=path), "reads": JdlDataset(path=other, replicas=replicas)}
 
     with pytest.raises(GridbridgeError, match="reads: you already have a dataset of this name, of"):
         add_campaign_datasets(wishes)
-    assert [one.name for one in site.datasets.listed()] == ["reads"]
+    assert [one.name for one in site.datasets.list_datasets()] == ["reads"]
     assert list_dataset_delegations(folder) == []
 
 
@@ -279,7 +279,7 @@ def test_why_reports_a_datasets_replicas_and_the_actions_of_the_service(
     site: Site, why: Callable[[str], tuple[int, str]]
 ) -> None:
     one = site.datasets
-    one.add("reads", site.tree(), 1)
+    one.add_dataset("reads", site.tree(), 1)
     now = Clock().now()
     for done in (
         ServiceReplicaActInOwnerFile(at=now, target="beta-disk", source="alpha-disk"),
@@ -299,7 +299,7 @@ def test_why_reports_a_datasets_replicas_and_the_actions_of_the_service(
 def test_why_finds_the_callers_dataset_by_its_name_with_or_without_the_owner(
     site: Site, why: Callable[[str], tuple[int, str]]
 ) -> None:
-    site.datasets.add("1000genomes", site.tree(), 1)
+    site.datasets.add_dataset("1000genomes", site.tree(), 1)
 
     for owner in ("", f"{pwd.getpwuid(os.getuid()).pw_name}/"):
         status, out = why(f"{owner}1000genomes")
@@ -327,7 +327,7 @@ def test_the_dataset_owners_program_answers_in_json(
     status: int,
     told: str,
 ) -> None:
-    site.datasets.add("reads", site.tree(), 1)
+    site.datasets.add_dataset("reads", site.tree(), 1)
     monkeypatch.setattr(sys, "argv", ["owned", *words])
 
     assert dataset_owner_program.run_dataset_owner_program() == status

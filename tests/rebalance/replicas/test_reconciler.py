@@ -36,16 +36,16 @@ def _desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
 
 
 def whole(desk: Desk, name: str = "reads") -> set[str]:
-    return set(desk.served.verify(name).dataset.areas_with_whole_replica)
+    return set(desk.served.verify_dataset(name).dataset.areas_with_whole_replica)
 
 
 def carried(desk: Desk) -> tuple[ServiceReplicaAct, ...]:
     with closing(StateFile.open(desk.policy.site.state)) as database:
-        return ReplicaActRows(database).all()
+        return ReplicaActRows(database).all_acts()
 
 
 def added(desk: Desk, wished: int = 2, *, is_later: bool = False) -> set[str]:
-    desk.served.add("reads", desk.site.tree(), wished, is_later=is_later)
+    desk.served.add_dataset("reads", desk.site.tree(), wished, is_later=is_later)
     return set() if is_later else whole(desk)
 
 
@@ -53,7 +53,7 @@ def noted(desk: Desk, *names: str) -> None:
     """Add datasets without replicas; the owner wants one replica of each."""
     tree = desk.site.tree()
     for name in names:
-        desk.served.add(name, tree, 1, is_later=True)
+        desk.served.add_dataset(name, tree, 1, is_later=True)
 
 
 def uneven(desk: Desk, full: str) -> None:
@@ -114,7 +114,7 @@ def test_records_of_actions_are_kept_for_30_days_and_at_least_for_the_longest_pa
     at = desk.clock.now() - timedelta(days=days)
     old = ServiceReplicaAct(token="x", dataset="al/other", target="a", source="", size_bytes=1, began_at=at)
     with closing(StateFile.open(desk.policy.site.state)) as database:
-        ReplicaActRows(database).begin([replace(old, ended_at=at)])
+        ReplicaActRows(database).record_begin([replace(old, ended_at=at)])
 
     desk.round()
 
@@ -127,7 +127,7 @@ def test_a_dry_run_plans_and_neither_acts_nor_records(desk: Desk) -> None:
     desk.asked.clear()
     hurt = min(whole(desk))
     (desk.site.replica(hurt, "reads") / "a.txt").write_text("x")
-    desk.served.verify("reads")
+    desk.served.verify_dataset("reads")
     planned, _ = desk.round(is_dry=True)
 
     assert [one.target for one in planned.advice.moves] == [hurt]
@@ -282,7 +282,7 @@ def test_an_area_whose_folder_is_missing_is_reported_and_gets_no_copy(desk: Desk
     path = Path(desk.site.areas[away].path)
     path.rename(f"{path}.away")
     planned, _ = desk.round()
-    unread = {one.storage: one for one in desk.served.listed()[0].replicas}[away]
+    unread = {one.storage: one for one in desk.served.list_datasets()[0].replicas}[away]
     Path(f"{path}.away").rename(path)
     desk.site.carrier.carried = []
     again, _ = desk.round()
@@ -299,10 +299,10 @@ def test_a_damaged_replica_in_a_missing_area_is_replaced_in_another_area(desk: D
     before = added(desk)
     away = min(before)
     (desk.site.replica(away, "reads") / "a.txt").write_text("x")
-    desk.served.verify("reads")
+    desk.served.verify_dataset("reads")
     path = Path(desk.site.areas[away].path)
     path.rename(f"{path}.away")
-    desk.served.verify("reads")
+    desk.served.verify_dataset("reads")
     desk.round()
 
     assert whole(desk) == set(NAMES) - {away}
@@ -318,7 +318,7 @@ def test_no_replica_is_copied_because_of_an_unmounted_filesystem(desk: Desk, is_
     if is_made_anew:
         own.mkdir()
     planned = [desk.round()[0] for _ in range(2)]
-    counted = set(desk.served.listed()[0].areas_with_whole_replica)
+    counted = set(desk.served.list_datasets()[0].areas_with_whole_replica)
     if is_made_anew:
         own.rmdir()
     Path(f"{own}.away").rename(own)
@@ -393,9 +393,9 @@ def test_a_pending_removal_ends_when_the_owner_removes_the_replica(desk: Desk) -
     uneven(desk, left)
     failing(desk, "drop")
     desk.round()
-    desk.served.drop("reads", left)
+    desk.served.drop_dataset_or_replica("reads", left)
     desk.round()
-    desk.served.replicate("reads", left)
+    desk.served.replicate_dataset("reads", left)
     desk.before = lambda _: None
     desk.round()
 
@@ -405,8 +405,8 @@ def test_a_pending_removal_ends_when_the_owner_removes_the_replica(desk: Desk) -
 
 def test_a_copy_into_an_area_with_a_whole_replica_is_refused(desk: Desk) -> None:
     (here,) = added(desk, 1)
-    record = desk.served.records.load("reads")
-    desk.served.records.save(replace(record, wished=2))
+    record = desk.served.records.load_dataset("reads")
+    desk.served.records.save_dataset(replace(record, wished=2))
     done = desk._call("copy", "u.1000/data.reads", here)
 
     assert done.status == 1
@@ -416,7 +416,7 @@ def test_a_copy_into_an_area_with_a_whole_replica_is_refused(desk: Desk) -> None
 def test_a_surplus_copy_is_refused_and_not_recorded_as_an_action(desk: Desk) -> None:
     added(desk, 1)
     (first,) = whole(desk)
-    second = desk.served.replicate("reads", next(one for one in NAMES if one != first)).dataset
+    second = desk.served.replicate_dataset("reads", next(one for one in NAMES if one != first)).dataset
     target = next(one for one in NAMES if one not in second.areas_with_whole_replica)
     done = desk._call("copy", "u.1000/data.reads", target, first)
     uneven(desk, first)
@@ -478,7 +478,7 @@ def test_a_copy_that_takes_longer_than_an_hour_does_not_delay_the_next_round(
     monkeypatch.setattr(replica_reconciler, "LOOK_S", 0.02)
     desk.rules = replace(desk.rules, copies_at_once=at_once)
     tree, gone_s, goes_on = desk.site.tree(), [0.0], threading.Event()
-    desk.served.add("first", tree, 1, is_later=True)
+    desk.served.add_dataset("first", tree, 1, is_later=True)
 
     def carry_for_long(words: tuple[str, ...]) -> None:
         if words[0] == "copy" and words[1].endswith("first"):
@@ -488,7 +488,7 @@ def test_a_copy_that_takes_longer_than_an_hour_does_not_delay_the_next_round(
     later: list[ReplicaReconciler] = []
 
     def let_go() -> bool:
-        desk.served.add("second", tree, 1, is_later=True)
+        desk.served.add_dataset("second", tree, 1, is_later=True)
         with MomentaryProgramLock(desk.carrying, is_shared=True):
             later.append(desk.round()[1])
         goes_on.set()
@@ -519,8 +519,8 @@ def test_many_datasets_of_one_owner_are_copied_into_an_area_without_failure(desk
 def test_replicas_are_verified_after_the_rounds_copies(desk: Desk) -> None:
     tree = desk.site.tree()
     for name in ("first", "second", "third"):
-        desk.served.add(name, tree, 1)
-    desk.served.add("lacking", tree, 1, is_later=True)
+        desk.served.add_dataset(name, tree, 1)
+    desk.served.add_dataset("lacking", tree, 1, is_later=True)
     desk.rules = replace(desk.rules, tasks_per_round=1)
     asked: list[str] = []
 
@@ -560,7 +560,7 @@ def test_a_verification_time_in_the_future_does_not_delay_the_next_verification(
     desk.rules = replace(desk.rules, verify_every_s=86400.0)
     year_ago_s = time.time() - 365 * 86400
     with closing(StateFile.open(desk.policy.site.state)) as database:
-        RebalanceNoteRows(database).note(READ, ["al/reads"], Clock().now())
+        RebalanceNoteRows(database).record_times(READ, ["al/reads"], Clock().now())
     desk.clock = Clock(lambda: year_ago_s)
     desk.round()
 

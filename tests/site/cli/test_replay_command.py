@@ -54,7 +54,7 @@ def database(config: Path) -> StateFile:
         transfers, situation, POLICY, update_and_plan_transfers(transfers, situation, POLICY)
     )
     assert entry
-    DecisionJournal(database).keep(entry)
+    DecisionJournal(database).store_entry(entry)
     return database
 
 
@@ -74,9 +74,11 @@ def test_replay_lists_decisions_and_repeats_one(config: Path, database: StateFil
 
 
 def test_a_repeated_decision_that_differs_prints_a_diff_and_returns_1(config: Path, database: StateFile) -> None:
-    [kept] = DecisionJournal(database).last(1)
+    [kept] = DecisionJournal(database).last_decisions(1)
     inputs = {**kept.inputs, "actions": ["close gb.alpha.7.0.1: \x1b[2Jgone"]}
-    DecisionJournal(database).keep(DecisionJournalEntry(at=second(0), program="poller", sentence="x", inputs=inputs))
+    DecisionJournal(database).store_entry(
+        DecisionJournalEntry(at=second(0), program="poller", sentence="x", inputs=inputs)
+    )
 
     again = run(config, "2")
     assert again.exit_code == 1
@@ -88,7 +90,7 @@ def test_an_unknown_or_unreadable_decision_is_a_one_line_error(config: Path, dat
     assert unknown.exit_code == 1
     assert unknown.stderr == "gridbridge: decision 77: no decision of this number in the journal\n"
 
-    DecisionJournal(database).keep(
+    DecisionJournal(database).store_entry(
         DecisionJournalEntry(at=second(0), program="poller", sentence="x", inputs={"of": "old"})
     )
     with pytest.raises(GridbridgeError, match="decision 2: can't be replayed"):
@@ -114,7 +116,7 @@ def test_replay_balancer_reads_the_balancers_own_journal(
     known = {"world": world, "patience": PATIENCE, "plan": plan, "rules": BalanceSection()}
     inputs = {name: model_value_to_json(value) for name, value in known.items()}
     inputs |= {"asked": None, "rest": None, "ended": [], "done": [], "actions": []}
-    own.keep(DecisionJournalEntry(at=second(0), program="balance", sentence="add 1", inputs=inputs))
+    own.store_entry(DecisionJournalEntry(at=second(0), program="balance", sentence="add 1", inputs=inputs))
     again = run(config, "--balancer", "1", "--json")
     (listed,) = json.loads(run(config, "--balancer", "--json").stdout)
 

@@ -250,7 +250,7 @@ def test_no_more_tasks_are_recalled_than_slots_are_free(waiting: Machine) -> Non
         home_shows(machine, free_slots=1)
 
     assert len(called_home(machine)) == 1
-    kept = DecisionJournal(machine.service.resources.database).last(99)
+    kept = DecisionJournal(machine.service.resources.database).last_decisions(99)
     recalls = [one.inputs for one in kept if one.program == journalled.RECALL_PROGRAM]
     assert recalls
     assert all(journalled.replay_recalls(one) == one["actions"] for one in recalls)

@@ -44,7 +44,7 @@ LIMIT = 20
 
 
 class Inboxes:
-    """An inbox that says what we like of who wrote a message."""
+    """An inbox in memory, whose messages may have any author."""
 
     def __init__(self) -> None:
         self.messages: list[MessageWithAuthorUid] = []
@@ -56,32 +56,32 @@ class Inboxes:
         self.messages.append(MessageWithAuthorUid(path=f"/spool/{name}", uid=uid, message=message))
         self._known[f"/spool/{name}"] = self.messages[-1]
 
-    def again(self, paths: Iterable[str]) -> None:
+    def return_messages_again(self, paths: Iterable[str]) -> None:
         """Return these once more."""
         self.messages += [self._known[path] for path in paths]
 
-    def read(self) -> tuple[MessageWithAuthorUid, ...]:
+    def read_new_messages(self) -> tuple[MessageWithAuthorUid, ...]:
         """Return what was added since the last time."""
         messages, self.messages = tuple(self.messages), []
         return messages
 
-    def remove(self, path: str) -> None:
+    def remove_stored_message(self, path: str) -> None:
         """Forget a message, as the spool does."""
 
-    def keep_mark(self) -> None:
+    def restore_loss_mark(self) -> None:
         """Mark nothing: there is no spool."""
 
-    def stage_of(self, path: str) -> str:
+    def staged_folder_of_record(self, path: str) -> str:
         """Know of nothing that was carried."""
         return ""
 
-    def submitted_of(self, path: str) -> str:
+    def submission_time_of_record(self, path: str) -> str:
         """Know of no job's submission."""
         return ""
 
-    is_amid_sweep = False
+    is_amid_fifo_sweep = False
 
-    def sweep(self, known: frozenset[str]) -> int:
+    def remove_old_fifos(self, known: frozenset[str]) -> int:
         """Find nothing old."""
         return 0
 
@@ -132,7 +132,7 @@ def send(service: TransferService, *messages: TransferMessage, uid: int = ALICE)
 def test_a_refused_message_is_journalled_and_replays_to_the_same_refusal(service: TransferService) -> None:
     send(service, RECORD, RECORD.but(remote="gamma"))
 
-    (kept,) = DecisionJournal(service.resources.database).last(9)
+    (kept,) = DecisionJournal(service.resources.database).last_decisions(9)
     assert kept.program == poller_decision_journal.REFUSAL_PROGRAM
     assert kept.sentence == f"refuse {NAME}: no transfer queue 'transfer-beta' leads to 'gamma'"
     assert poller_decision_journal.replay_refused_starter_message(kept.inputs) == kept.inputs["actions"]

@@ -68,7 +68,7 @@ def keep_news(
     """Decide, and keep that in the journal if it is news."""
     planned = update_and_plan_transfers(transfers, situation, POLICY)
     if entry := plan_journal.entry_of_new_decisions(transfers, situation, POLICY, planned):
-        DecisionJournal(database).keep(entry)
+        DecisionJournal(database).store_entry(entry)
 
 
 @given(LETTERS, LETTERS, DESIRED, st.booleans(), st.booleans(), st.integers(0, 3))
@@ -105,8 +105,8 @@ def test_a_journalled_decision_replays_to_the_same_actions(database: StateFile, 
     )
     keep(database, *transfers, remote=remote)
 
-    (kept,) = DecisionJournal(database).last(9)
-    assert DecisionJournal(database).find(kept.number) == kept
+    (kept,) = DecisionJournal(database).last_decisions(9)
+    assert DecisionJournal(database).find_decision(kept.number) == kept
     assert kept.program == "poller"
     assert list(kept.inputs["actions"])  # type: ignore[call-overload]
     assert replay_transfer_plan(kept.inputs) == kept.inputs["actions"]
@@ -121,13 +121,13 @@ def test_a_repeated_decision_is_journalled_once(database: StateFile) -> None:
     for at_s in (60, 65, 70):
         situation = a_situation(remote="", at_s=at_s)
         keep_news(database, plan_journal, [one], situation)
-    assert len(DecisionJournal(database).last(9)) == 1
+    assert len(DecisionJournal(database).last_decisions(9)) == 1
 
     running = a_situation(at_s=75)
     keep_news(database, plan_journal, [one], running)
     situation = a_situation(remote="", at_s=80)
     keep_news(database, plan_journal, [one], situation)
-    assert len(DecisionJournal(database).last(9)) == 2
+    assert len(DecisionJournal(database).last_decisions(9)) == 2
 
 
 def test_a_decision_about_many_transfers_is_journalled_in_part_with_a_count(database: StateFile) -> None:
@@ -136,7 +136,7 @@ def test_a_decision_about_many_transfers_is_journalled_in_part_with_a_count(data
     planned = update_and_plan_transfers(many, situation, POLICY)
     keep_news(database, TransferPlanJournal(), many, situation)
 
-    (kept,) = DecisionJournal(database).last(9)
+    (kept,) = DecisionJournal(database).last_decisions(9)
     assert (kept.inputs["looked_at"], kept.inputs["not_kept"]) == (ROWS + 5, 5)
     assert kept.sentence == (
         "100 transfers: telling the starter: exit status 0 (gb.alpha.1.0.1, gb.alpha.2.0.1, gb.alpha.3.0.1, ...)"
@@ -165,14 +165,14 @@ def test_similar_actions_are_summarized_and_unknown_sentences_stay() -> None:
 
 def test_the_journal_drops_old_entries_and_limits_its_size(database: StateFile) -> None:
     for at_s in range(10):
-        DecisionJournal(database).keep(
+        DecisionJournal(database).store_entry(
             DecisionJournalEntry(at=second(at_s), program="poller", sentence="x" * 100, inputs={"actions": []})
         )
-    DecisionJournal(database).forget(second(2), 1 << 20)
-    assert len(DecisionJournal(database).last(99)) == 8
+    DecisionJournal(database).delete_old_decisions(second(2), 1 << 20)
+    assert len(DecisionJournal(database).last_decisions(99)) == 8
 
-    DecisionJournal(database).forget(second(2), 500)
-    assert [one.at for one in DecisionJournal(database).last(99)] == [second(n) for n in range(6, 10)]
+    DecisionJournal(database).delete_old_decisions(second(2), 500)
+    assert [one.at for one in DecisionJournal(database).last_decisions(99)] == [second(n) for n in range(6, 10)]
 
 
 RECALLED = TransferQueueSection(cluster="beta", pending_limit=9, slots=9, recall_wait_s=1)
@@ -188,11 +188,11 @@ def test_journalled_recalls_replay_to_the_same_recalls(database: StateFile) -> N
     recalls = recall_policy.plan_recalls_into_home_slots(away, situation, queues, troubles, 99)
     wanted = [recall.transfer for recall in recalls]
     due = tuple(recall_policy.plan_recalls_into_home_slots(wanted, situation, queues, troubles, 3))
-    DecisionJournal(database).keep(
+    DecisionJournal(database).store_entry(
         poller_decision_journal.recall_journal_entry(wanted, due, situation, queues, troubles, 3)
     )
 
-    (kept,) = DecisionJournal(database).last(9)
+    (kept,) = DecisionJournal(database).last_decisions(9)
     assert kept.program == poller_decision_journal.RECALL_PROGRAM
     assert [one.transfer.remote_id for one in due] == [1, 3]
     assert kept.inputs["actions"] == [f"recall {one.transfer.name}: {one.why}" for one in due]
@@ -262,7 +262,7 @@ def test_a_journalled_refusal_replays_to_the_same_refusal(
     assert isinstance(refusal, RejectedStarterMessage)
     RefusedStarterMessageJournal(DecisionJournal(database), Clock()).store_refusal(one, refusal)
 
-    (kept,) = DecisionJournal(database).last(9)
+    (kept,) = DecisionJournal(database).last_decisions(9)
     assert (kept.program, kept.inputs["actions"]) == (refusals.REFUSAL_PROGRAM, [told])
     assert refusals.replay_refused_starter_message(kept.inputs) == [told]
 
@@ -276,7 +276,7 @@ def test_the_replay_of_a_refusal_reports_that_the_message_is_acceptable_by_now(d
     assert isinstance(refusal, RejectedStarterMessage)
     RefusedStarterMessageJournal(DecisionJournal(database), Clock()).store_refusal(early, refusal)
 
-    (kept,) = DecisionJournal(database).last(9)
+    (kept,) = DecisionJournal(database).last_decisions(9)
     known = model_value_to_json(replace(early, known=a_transfer()))
     assert refusals.replay_refused_starter_message({**kept.inputs, "received": known}) == ["take gb.alpha.7.0.1"]
 
@@ -286,4 +286,4 @@ def test_journalled_refusals_per_person_and_hour_are_limited(database: StateFile
     for uid in [1001] * (2 * MOST_REJECTIONS_AN_HOUR) + [1002]:
         refusals.store_refusal(received(uid=uid), RejectedStarterMessage(what="x", reason="y"))
 
-    assert len(DecisionJournal(database).last(99)) == MOST_REJECTIONS_AN_HOUR + 1
+    assert len(DecisionJournal(database).last_decisions(99)) == MOST_REJECTIONS_AN_HOUR + 1
