@@ -35,7 +35,7 @@ TO_GO = (
     *deletions.REASONS_IF_STILL_WAITING,
     *deletions.REASONS_HELD_FIRST,
     deletions.NikitaDeletionReason.UNWANTED,
-)  # for these reasons held tasks are deleted, because nikita may have held the tasks
+)  # reasons to delete held tasks, too: nikita may have held the tasks itself
 KEPT = timedelta(days=7)  # age after which preemptions for a local job are forgotten
 _log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ def campaign_tasks_in_snapshots(
 
 
 def _waiting_or_running_since(array: CampaignArray, row: ClusterJobListRow, campaign: Campaign) -> datetime | None:
-    """Return the time since which tasks wait (since submission) or run; None for tasks that nikita must not delete."""
+    """Return when tasks were submitted (if waiting) or started; None for tasks that nikita must not delete."""
     if campaign.state is CampaignState.CANCELLED and not row.state.is_deleting:
         return array.intended_at
     if row.state.is_deleting or row.state.is_put_back:
@@ -213,7 +213,7 @@ class HostClockJumpDetector:
         return self._seen.leaps
 
     def save_clock_readings(self) -> None:
-        """Save the clock readings, so that the next cycle does not detect the same jumps again."""
+        """Save the clock readings, so that the next cycle detects only new jumps."""
         try:
             if self._seen:
                 save_nikita_host_clocks(self._seen, self._path)

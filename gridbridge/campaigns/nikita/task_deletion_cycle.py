@@ -1,7 +1,7 @@
 """One cycle of nikita: decides which campaign tasks to delete, and deletes the tasks as their owners.
 
-Only the runner submits tasks again, after it has recorded the tasks' ends: with two submitting programs a task would
-run twice (CiGri, 2014).
+Only the runner submits deleted tasks again, after the ends of the tasks are recorded. Two submitting programs would
+run a task twice (CiGri, 2014).
 """
 
 import logging
@@ -134,7 +134,7 @@ class NikitaDeletionCycle:
         limits = self._policy.nikita
         return NikitaSituation(
             now=self._clock.now(),
-            # a cluster at which no job can start delays all waiting tasks, so only cancelled and moved tasks are listed
+            # at a cluster that starts no job all tasks wait, so only cancelled and moved tasks are listed
             parts=tuple(part for part in parts if slots[part.cluster] or part.is_cancelled or part.marked in TO_GO),
             allowed={name: max_waiting_tasks(count, flood_rates[name]) for name, count in slots.items() if count},
             patience=NikitaTimeouts(
@@ -152,7 +152,7 @@ class NikitaDeletionCycle:
         return nikita_journal_entry(situation, plan, self._clock.now())
 
     def apply(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> None:
-        """Mark tasks and then delete them: a deleted task without a mark would count as deleted by its owner."""
+        """Mark tasks before their deletion: a deleted task without a mark would count as deleted by its owner."""
         del situation
         self._turns.start_cycle()
         self._watch.save_clock_readings()

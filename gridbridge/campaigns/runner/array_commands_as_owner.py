@@ -26,7 +26,7 @@ class RootCampaignRefusal(errors.GridbridgeError):
 
 
 class EndedCampaignRefusal(errors.GridbridgeError):
-    """Root submits no more tasks of this campaign, because root's ledger of submitted tasks has the campaign's end."""
+    """Root submits no more tasks of this campaign, because the campaign has ended in root's ledger."""
 
 
 class PermanentArrayRefusal(errors.GridbridgeError):
@@ -34,7 +34,7 @@ class PermanentArrayRefusal(errors.GridbridgeError):
 
 
 class TemporaryArrayRefusal(errors.GridbridgeError):
-    """The cluster accepts no array of this owner now; nothing was submitted."""
+    """The cluster accepts no array of this owner now; the array was not submitted."""
 
 
 ERRORS: dict[int, type[errors.GridbridgeError]] = {
@@ -54,8 +54,8 @@ def submit_arrays(
 ) -> tuple[ArraySubmissionResult, ...]:
     """Submit arrays of one campaign to one cluster, and release the arrays' tasks.
 
-    Each result has a job id or an error; arrays whose submission did not start have no result. After an error that is
-    not in ERRORS the array may be submitted, so the same call may be repeated. An error of the whole call is raised.
+    Each result has a job id or an error; arrays whose submission did not start have no result. After an error
+    that is not in ERRORS the cluster may have accepted the array; the same call may be repeated.
     """
     first = arrays[0][0]
     words = list[str]()

@@ -52,9 +52,8 @@ class CampaignArrayCommands(Protocol):
         """Return a campaign's arrays in root's ledger of submitted tasks."""
 
 
-# A failed call counts as hung after this time; other calls take less than a second.
-TURN_S = 60.0  # time for an owner's calls to a cluster in one cycle: as long as the longest call
-# errors that the called program itself returns: the call did not hang
+TURN_S = 60.0  # seconds for one owner's calls to one cluster in a cycle; the longest call takes as long
+# errors that gridbridge-as-user reports itself: a call with such an error did not hang
 ANSWERS = (ArrayTasksAlreadyInLedger, PermanentArrayRefusal, EndedCampaignRefusal, RootCampaignRefusal)
 T = TypeVar("T")
 Pair = tuple[int, str]  # uid of an owner, name of a cluster
@@ -108,7 +107,7 @@ class OwnerCallTimeBudget:
     def _record_call_time(self, pair: Pair, took_s: float, *, is_bad: bool) -> None:
         self._taken_s[pair] = self._taken_s.get(pair, 0.0) + took_s
         before_s = self._pause_s.pop(pair, self._failures.probe_s / 2)
-        if is_bad and took_s >= 5.0:  # the failed call counts as hung: other calls take less than a second
+        if is_bad and took_s >= 5.0:  # a failed call this long counts as hung; usual calls take less than a second
             self._pause_s[pair] = pause_s = min(2 * before_s, self._failures.probe_max_s)
             self._paused_until_s[pair] = self._clock.steady_s() + pause_s
             message = "event=held_up uid=%d cluster=%s took_s=%.0f pause_s=%.0f"

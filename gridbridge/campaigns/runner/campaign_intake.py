@@ -107,7 +107,7 @@ class CampaignAndRequestIntake:
 
     @contextmanager
     def _handle_file_failure(self, token: str) -> Iterator[None]:
-        """Let a later cycle retry a file after a failure of state file or disk; remove the file after other errors."""
+        """Keep a file for the next cycle after an error of state file or disk; remove the file after other errors."""
         try:
             yield
         except (GridbridgeError, OSError) as error:
@@ -124,7 +124,7 @@ class CampaignAndRequestIntake:
         return campaign_files_of_owners.list_unprocessed_inbox_files(listed, self._folder)
 
     def restore_lost_campaigns(self) -> None:
-        """Create campaigns that a restored state file lacks as paused campaigns; pause campaigns that lack tasks."""
+        """Create campaigns missing in a restored state file, and pause the campaigns that were changed."""
         campaigns = self._campaigns.all_campaigns()
         for campaign in campaigns:
             self._given.register_file(campaign.number, campaign.uid, campaign.digest)
@@ -137,7 +137,7 @@ class CampaignAndRequestIntake:
             self._open_events_of_lost_retries()
 
     def _open_events_of_lost_retries(self) -> None:
-        """Open events for campaigns whose retries a restored state file lacks."""
+        """Open an event for each campaign with a retry that is missing in a restored state file."""
         since_s = (self._clock.now() - KEPT).timestamp()
         for number, token in self._given.retries_since(since_s):
             campaign = self._campaigns.find_campaign(number)
@@ -160,7 +160,7 @@ class CampaignAndRequestIntake:
             return
         _log.warning("event=campaign_forgotten campaign=%s", number)
         campaign = replace(campaign, number=number, state=CampaignState.PAUSED)
-        # a random token, which no other file has
+        # a random token, because the file's own token is lost
         self._campaigns.insert_campaign(campaign, safe_files.random_file_name())
         self._open_restored_event(number, is_paused=True)
 
@@ -283,7 +283,7 @@ class CampaignAndRequestIntake:
         return self._file_limit_violation(new_file) or self._admission_violation(whole, campaign.jdl)
 
     def _admission_violation(self, new_file: NewCampaignOrAddedTasksFile, jdl: Jdl) -> str:
-        """Return why the site's rules refuse a campaign file, which any program may have written; empty if accepted."""
+        """Return why the site's admission rules refuse a campaign file; empty if the rules accept the file."""
         groups = frozenset(local_host_facts.groups_of_account(new_file.owner))
         candidate = CampaignForAdmission(user=new_file.owner, groups=groups, tasks=new_file.tasks, jdl=jdl)
         try:

@@ -115,8 +115,8 @@ Tell = Callable[[CampaignNotification, NotificationsSection], None]
 _log = logging.getLogger(__name__)
 
 
-class _Sending:
-    """A notification that a thread of its own delivers."""
+class _NotificationDelivery:
+    """A notification, and the thread that delivers this notification."""
 
     def __init__(self, message: CampaignNotification, policy: NotificationsSection, deliver: Tell) -> None:
         self.message = message
@@ -125,7 +125,7 @@ class _Sending:
         self._thread = threading.Thread(target=self._deliver_notification)
         try:
             self._thread.start()
-        except RuntimeError as error:  # no thread could start, so the next cycle retries
+        except RuntimeError as error:  # no thread could start, so a later cycle repeats the delivery
             self.error = str(error)
 
     def wait_for_delivery(self, limit_s: float) -> bool:
@@ -157,10 +157,10 @@ class CampaignNotifier:
         self._policy = policy
         self._clock = clock
         self._tell = deliver
-        self._sendings: dict[int, _Sending] = {}
+        self._sendings: dict[int, _NotificationDelivery] = {}
 
     def send_due_notifications(self) -> None:
-        """Record finished deliveries, then start due deliveries and wait up to two seconds for them."""
+        """Record finished deliveries, start due deliveries, and wait up to two seconds for the started deliveries."""
         self._record_finished_deliveries(0.0)
         now = self._clock.now()
         subscriptions = [
@@ -188,7 +188,7 @@ class CampaignNotifier:
     def _correct_future_subscription_times(
         self, subscription: NotificationSubscription, now: datetime
     ) -> NotificationSubscription:
-        """Correct times that a fast clock set into the future, before which no notification would be sent."""
+        """Reset a subscription's times that a fast clock has set into the future."""
         corrected = event_texts_and_notifications.drop_future_subscription_times(subscription, now, self._policy)
         if corrected != subscription:
             self._subscriptions.record_delivery_times(corrected)
@@ -216,7 +216,7 @@ class CampaignNotifier:
             return
         later = now + event_texts_and_notifications.pause_before_next_notification(subscription.tries + 1, self._policy)
         self._subscriptions.record_delivery_times(replace(subscription, tries=subscription.tries + 1, next_at=later))
-        self._sendings[subscription.number] = _Sending(message, self._policy, self._tell)
+        self._sendings[subscription.number] = _NotificationDelivery(message, self._policy, self._tell)
 
     def _record_finished_deliveries(self, limit_s: float) -> None:
         deadline_s = self._clock.steady_s() + limit_s

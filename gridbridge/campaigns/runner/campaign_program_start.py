@@ -55,7 +55,7 @@ def start_campaign_program(
         print(name, version_with_commit())  # noqa: T201 - the answer
         return
     try:
-        _run(name, lock, load, is_loop=options.loop, is_dry=options.dry_run)
+        _run_campaign_program(name, lock, load, is_loop=options.loop, is_dry=options.dry_run)
     except service_cycle.FAILURES as error:
         if isinstance(error, RuntimeError) and not is_thread_start_failure(error):
             raise
@@ -63,7 +63,9 @@ def start_campaign_program(
         sys.exit(WRONG)
 
 
-def _run(name: str, lock: str, load: Callable[[], CampaignProgramFactory], *, is_loop: bool, is_dry: bool) -> None:
+def _run_campaign_program(
+    name: str, lock: str, load: Callable[[], CampaignProgramFactory], *, is_loop: bool, is_dry: bool
+) -> None:
     make = load()
     signals, clock = StopAndReloadSignals(), Clock()
     configuration = ReloadableConfiguration(clock)

@@ -88,7 +88,7 @@ class CampaignPublisher:
         published_campaign_files.publish_campaign_value_by_class(cycle, self._folder)
 
     def mark_campaigns_before_change(self, campaigns: Iterable[int]) -> None:
-        """Record campaigns whose tasks the cycle may change, so that a cycle after a kill publishes all tasks again."""
+        """Record the campaigns that a cycle may change; after a kill the next cycle publishes all their tasks again."""
         self._killed |= published_campaign_files.campaigns_half_published(self._folder) - self._begun
         before, self._there = self._there, published_campaign_files.campaigns_with_published_tasks(self._folder)
         if before is None or not before <= self._there:
@@ -97,7 +97,7 @@ class CampaignPublisher:
         published_campaign_files.mark_campaigns_being_published(self._begun | self._killed, self._folder)
 
     def publish_changed_tasks(self, attempts: Iterable[TaskAttempt], *, are_asked: bool = False) -> None:
-        """Publish submitted and ended tasks, and count ended tasks; subtract tasks that owners retry (`are_asked`)."""
+        """Publish submitted and ended tasks, and count ended tasks; with `are_asked` subtract retried tasks."""
         for campaign in self._killed:
             self._publish_all_tasks(campaign)
         self._publish_touched_tasks(

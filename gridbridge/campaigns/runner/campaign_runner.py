@@ -44,13 +44,8 @@ from gridbridge.state import drains
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry, make_journal_entry
 from gridbridge.state.state_file import StateFile
 
-OTHER = (
-    '{}: [site] cluster = "{}": campaign tasks are at clusters under the name "{}"; restore that name,'
-    " and rename the site when no task is left"
-)
 SWEEP_S = 3600.0
 TAKING_S = 20.0  # time for the inbox in each cycle; gridsub waits 90 s
-UNTAKEN = "{} inbox files would be processed first, and are ignored in a dry run"
 
 
 def require_unchanged_site_name(name: str, campaigns: CampaignRows, path: str = RUNNER_SITE, *, is_dry: bool) -> None:
@@ -61,7 +56,10 @@ def require_unchanged_site_name(name: str, campaigns: CampaignRows, path: str = 
     if before == name:
         return
     if before and campaigns.open_arrays():
-        raise ConfigError((OTHER.format(CONFIG, name, before),))
+        restore = f'campaign tasks are at clusters under the name "{before}"; restore that name'
+        raise ConfigError(
+            (f'{CONFIG}: [site] cluster = "{name}": {restore}, and rename the site when no task is left',)
+        )
     if not is_dry:
         safe_files.replace_file_atomically(path, name.encode())
 
@@ -176,7 +174,7 @@ class CampaignRunnerCycle:
 def process_inbox_before_cycle(
     take: Callable[[], int], list_pending: Callable[[], Sequence[str]], clock: Clock
 ) -> None:
-    """Process the inbox before a cycle, for at most 20 seconds; each call of `take` takes few files of each person."""
+    """Process the inbox before a cycle, for at most 20 s; each call of `take` processes few files of each person."""
     until_s, before = clock.steady_s() + TAKING_S, None
     while (pending := list_pending()) != before and clock.steady_s() < until_s:
         before = pending
@@ -206,7 +204,8 @@ class CampaignRunnerDaemon:
         if not self._is_dry:
             process_inbox_before_cycle(self.runner.process_inbox, self.runner.list_unprocessed_files, self._clock)
         elif untaken := self.runner.list_unprocessed_files():
-            print(UNTAKEN.format(len(untaken)))  # noqa: T201 - a dry run prints to the caller
+            message = f"{len(untaken)} inbox files would be processed first, and are ignored in a dry run"
+            print(message)  # noqa: T201 - a dry run prints to the caller
         self._has_taken = False
         yield self.runner
         self._ended_s = self._clock.steady_s()
@@ -214,7 +213,7 @@ class CampaignRunnerDaemon:
     def has_news(self) -> bool:
         """Process the inbox; return whether the next cycle starts before the usual pause is over."""
         self._has_taken |= self.runner.process_inbox() > 0
-        # a cycle queries clusters, so a request starts the next cycle only after 5 s, but moved tasks at once
+        # a request starts the next cycle after 5 s, because a cycle queries clusters; moved tasks start it at once
         is_due = self._has_taken and self._clock.steady_s() - self._ended_s >= 5.0
         return self.runner.is_urgent or is_due
 

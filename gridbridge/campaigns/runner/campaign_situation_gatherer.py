@@ -78,7 +78,7 @@ class CampaignSituationGatherer:
         ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]] = array_commands_as_owner.list_root_ledger_arrays,
         ran: str = RUNNER_RAN,
     ) -> None:
-        """`ledger_arrays` reads a campaign's arrays from root's ledger of submitted tasks."""
+        """Use `ledger_arrays` to read a campaign's arrays in root's ledger of submitted tasks."""
         self._policy = policy
         self._asking = queries.ClusterSnapshotFetcher(policy, database, clock, is_dry=is_dry)
         self._campaigns = CampaignRows(database)
@@ -232,7 +232,7 @@ class CampaignSituationGatherer:
                 sent_s=(self._clock.now() - array.intended_at).total_seconds(),
             )
             attempts = judge.list_ended_attempts(array, absent, ends[array], missing_array)
-            # drop ends that may come from a deletion by gridbridge whose mark a restored state file lacks
+            # a restored state file may lack deletion marks, so ends that look like deletions are dropped
             is_dropped = judge.may_lack_deletion_marks(array, attempts) and not self._restored.may_record_task_ends(
                 array.campaign
             )
@@ -314,7 +314,7 @@ class CampaignSituationGatherer:
             )
 
     def _log_contradictory_ends(self, cluster: str, attempts: Iterable[TaskAttempt]) -> None:
-        """Log, once for each task, that accounting records contradict each other, as a record may be forged."""
+        """Log once for each task that its accounting records contradict each other: one record may be forged."""
         for attempt in attempts:
             self._disputed.append(AttemptOutcomeAtCluster.of(attempt, cluster))
             if (key := (attempt.campaign, attempt.array, attempt.place)) not in self._told:

@@ -223,7 +223,7 @@ def campaign_capacity_by_cluster(
     limits: Mapping[str, ClusterArrayLimits],
     drained: Set[str] = frozenset(),
 ) -> dict[str, ClusterCapacityForCampaigns]:
-    """Return each cluster's capacity for campaigns, from its snapshot, array limits and settings."""
+    """Return each cluster's capacity for campaigns, from the cluster's snapshot, array limits and settings."""
     used = {name: policy.campaigns.get(name, USUAL) for name in answers}
     return {
         name: ClusterCapacityForCampaigns(
@@ -246,7 +246,7 @@ def campaign_capacity_by_cluster(
 
 
 def count_usable_slots(snapshot: ClusterSnapshot) -> int:
-    """Count slots that accept jobs, without transfer queues and best-effort queues (slots of other queues)."""
+    """Count slots that accept jobs, except slots of transfer queues and best-effort queues."""
     queues = (queue for queue in snapshot.queues if queue.takes_work)
     return sum(queue.slots_total for queue in queues if not queue.sends_away and not queue.is_besteffort)
 

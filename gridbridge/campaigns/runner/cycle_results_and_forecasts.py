@@ -64,7 +64,7 @@ class CycleStatisticsRecorder:
             self._predictions.store_end_of_forecast(number, now)
 
     def store_ratios_and_missing_tasks(self, plan: CampaignCyclePlan) -> None:
-        """Store job ratios and missing tasks in small transactions, between which other programs can write."""
+        """Store job ratios and missing tasks in small transactions, so that other programs can write in between."""
         self._predictions.store_job_ratios(plan.predicted)
         self._missing.store_missing_tasks(plan.missed)
         self._marks.remove_marks_of_ended_attempts()
@@ -147,14 +147,14 @@ class TaskAndCampaignEndRecorder:
         return arrays
 
     def close_array(self, array: campaign_model.CampaignArray, outcome: campaign_model.TaskAttemptOutcome) -> None:
-        """Give all unfinished tasks of an array this outcome, and mark the array as ended."""
+        """Record this outcome for all unfinished tasks of an array, and mark the array as ended."""
         with self._database.transaction():
             self.record_planned_ends(self.plan_end_of_unfinished_attempts(array, outcome))
 
     def plan_end_of_unfinished_attempts(
         self, array: campaign_model.CampaignArray, outcome: campaign_model.TaskAttemptOutcome
     ) -> CampaignCyclePlan:
-        """Plan this outcome for an array's unfinished attempts, but COPY if the task has another unfinished attempt."""
+        """Plan this outcome for an array's unfinished attempts, or COPY for tasks with another unfinished attempt."""
         marks = self._marks.deletion_marks().get(array.key, NO_CANCELLATION_MARKS)
         attempts = close_attempts_without_end(self._campaigns.unfinished_attempts(array), outcome, marks)
         ended = tuple(attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task))
@@ -227,7 +227,7 @@ class CampaignCompletionForecasts:
             self._kept.pop(number, None)
 
     def add_forecast_to_campaign(self, shown: ShownCampaign) -> ShownCampaign:
-        """Return a published campaign with its task counts by cluster and, while it runs, its forecast."""
+        """Add task counts by cluster to a published campaign, and a forecast to a running campaign."""
         latest = self._made.get(shown.number)
         stored = self._kept.get(shown.number)
         if shown.state is not campaign_model.CampaignState.IN_TREATMENT or latest is None:

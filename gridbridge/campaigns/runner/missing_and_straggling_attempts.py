@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 
 class MissingAttemptTracker:
-    """Tracks attempts that the cluster's job list lacks and whose ends are unknown."""
+    """Tracks attempts with unknown ends that are missing in the cluster's job list."""
 
     def __init__(
         self, missing_tasks: TaskMissingAtClusterRows, clock: Clock, path: str = RUNNER_RAN, *, is_dry: bool = False

@@ -56,7 +56,7 @@ AGAIN_S = 10.0  # time for retries in a cycle: a million tasks take minutes
 
 _log = logging.getLogger(__name__)
 
-Begin = Callable[[Iterable[int]], None]  # is called with the campaigns whose tasks will change
+Begin = Callable[[Iterable[int]], None]  # is called with the numbers of the campaigns that will change
 # executes a request for all campaigns or events that the request names, and returns the answer
 Do = Callable[[CampaignOwnerRequest], Mapping[int, CampaignOwnerRequestReply] | Mapping[str, object]]
 
@@ -161,7 +161,7 @@ class CampaignOwnerRequestHandler:
         return sorted({event.campaign for event in map(self._events.find_event, events) if event})
 
     def _reopen_campaigns_of_retry(self, request: CampaignOwnerRequest) -> bool:
-        """Have root reopen the ended campaigns of a retry; refuse too many, because other requests would wait."""
+        """Have root reopen the ended campaigns of a retry; refuse more than 20 campaigns in one request."""
         campaigns = [
             campaign
             for campaign in map(self._campaigns.find_campaign, self._campaigns_of_events(request.numbers))
@@ -231,7 +231,7 @@ class CampaignOwnerRequestHandler:
         return CampaignOwnerRequestReply.DONE
 
     def _mark_campaign_as_abandoned(self, campaign: Campaign, uid: int) -> CampaignOwnerRequestReply:
-        """Mark a cancelled campaign as ended; only root may request this, and root must delete the remaining tasks."""
+        """Mark a cancelled campaign as ended, on request of root, who must delete the remaining tasks."""
         if uid not in self._rulers:
             return CampaignOwnerRequestReply.NOT_ROOTS
         if campaign.state is not CampaignState.CANCELLED:

@@ -79,7 +79,7 @@ class RootLedgerStateComparison:
         self._campaigns = campaigns
         self._ledger_arrays = ledger_arrays
         self._waits: dict[int, bool] = {}  # whether a campaign's task ends are recorded only in a later cycle
-        self.behind: list[int] = []  # campaigns for which the state file is older than root's ledger
+        self.behind: list[int] = []  # campaigns with arrays in root's ledger that the state file lacks
 
     def start_cycle(self) -> None:
         """Start a new cycle, in which each campaign's state is compared with root's ledger again."""
@@ -94,7 +94,7 @@ class RootLedgerStateComparison:
     def campaigns_behind_root_ledger(
         self, campaigns: Iterable[Campaign], events: Iterable[CampaignEvent]
     ) -> tuple[int, ...]:
-        """Return the campaigns of which root's ledger has arrays that the state file lacks."""
+        """Return the campaigns with arrays in root's ledger that the state file lacks."""
         restored = {event.campaign for event in events if event.code is CampaignEventCode.RESTORED}
         for campaign in campaigns:
             is_sending = campaign.number in restored and campaign.state is CampaignState.IN_TREATMENT

@@ -8,10 +8,10 @@ DOES = "Accept campaigns, record the ends of campaign tasks, and submit further 
 
 def main() -> None:
     """Run gridbridge-runner with the options of its command line."""
-    start_campaign_program("gridbridge-runner", DOES, 15, RUNNER_LOCK, _load)
+    start_campaign_program("gridbridge-runner", DOES, 15, RUNNER_LOCK, _import_runner_daemon)
 
 
-def _load() -> CampaignProgramFactory:
+def _import_runner_daemon() -> CampaignProgramFactory:
     from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerDaemon
 
     return CampaignRunnerDaemon

@@ -35,7 +35,7 @@ class CampaignRows:
         self.database = database
 
     def insert_campaign(self, campaign: Campaign, token: str) -> int:
-        """Insert a new campaign, all of whose tasks are unsent; return the campaign's number."""
+        """Insert a new campaign without submitted tasks; return the campaign's number."""
         number = campaign.number or self.last_campaign_number() + 1
         with self.database.transaction():
             values = {field.name: getattr(campaign, field.name) for field in fields(Campaign)}
@@ -117,7 +117,7 @@ class CampaignRows:
     def create_array(
         self, campaign: int, cluster: str, tasks: int, at: datetime, kept_off: Sequence[TaskCountByExclusions] = ()
     ) -> CampaignArray | None:
-        """Move unsent tasks, of which `kept_off` avoid some clusters, into a new array; None without an unsent task."""
+        """Move unsent tasks into a new array, or return None; `kept_off` counts the tasks that avoid some clusters."""
         unrestricted = TaskCountByExclusions(tasks=tasks - sum(kind.tasks for kind in kept_off))
         with self.database.transaction():
             taken = (self._take_unsent_tasks(campaign, kind) for kind in (unrestricted, *kept_off))
@@ -252,7 +252,7 @@ class CampaignRows:
 
 
 def _join_cluster_names(clusters: Iterable[str]) -> str:
-    """Join names with a blank around each, so that SQL can search for a name."""
+    """Join cluster names with blanks around each name, so that SQL can search for a name."""
     words = " ".join(clusters)
     return f" {words} " if words else ""
 
@@ -323,7 +323,7 @@ DURATIONS = (
     .join_from(ATTEMPTS, ARRAYS, and_(ATTEMPTS.c.campaign == ARRAYS.c.campaign, ATTEMPTS.c.array == ARRAYS.c.number))
     .where(
         ATTEMPTS.c.campaign == bindparam("campaign"),
-        # `+ 0` keeps SQLite from scanning the key's range, so that the last arrays are read first
+        # `+ 0` makes SQLite read the last arrays first, instead of scanning the key's range
         ATTEMPTS.c.task + 0 < FIRST_PROLOGUE_TASK,
         ATTEMPTS.c.outcome.in_(
             (

@@ -62,7 +62,7 @@ class NoRunnerForRequest(GridbridgeError):
 
 
 class RunnerAnswerTimeout(GridbridgeError):
-    """The runner took a request and did not answer: its outcome is unknown."""
+    """The runner took a request and did not answer: the request's outcome is unknown."""
 
 
 class CampaignSubmissionRefusal(GridbridgeError):
@@ -180,7 +180,7 @@ def published_forecast_errors(folder: str = PUBLISHED) -> ShownForecastErrors | 
 
 
 def require_valid_notify_address(way: NotificationChannel, identity: str) -> None:
-    """Raise ParseError if an address has the wrong form for its notification channel."""
+    """Raise ParseError if an address has the wrong form for the notification channel."""
     form = IDENTITIES[way]
     if not form.holds(identity):
         raise ParseError(f"{identity!r:.80}: wrong form; expected {form.right}")
@@ -279,7 +279,7 @@ def first_failed_task_details(event: CampaignEvent, folder: str = CAMPAIGNS) -> 
 
 
 def failed_start_directory(event: CampaignEvent, folder: str = CAMPAIGNS) -> str:
-    """Return the JDL's exec_directory in which tasks could not start; empty if the caller is not the owner."""
+    """Return the JDL's exec_directory of tasks that could not start; empty if the caller is not the owner."""
     if event.code is not CampaignEventCode.SETUP_ERROR:
         return ""
     try:
@@ -310,7 +310,7 @@ def _replace_unprintable(line: str) -> str:
 
 
 def find_published_campaign(number: int, folder: str = PUBLISHED) -> ShownCampaign | None:
-    """Return a published campaign; None if it does not exist."""
+    """Return a published campaign; None if the campaign does not exist."""
     return next((campaign for campaign in published_campaigns(folder) if campaign.number == number), None)
 
 
@@ -328,7 +328,7 @@ def list_published_tasks(
 
 
 def find_published_task(campaign: ShownCampaign, number: int, folder: str = PUBLISHED) -> PublishedCampaignTask | None:
-    """Return a task of a campaign; None if it does not exist."""
+    """Return a task of a campaign; None if the task does not exist."""
     return next(list_published_tasks(campaign, number, folder), None) if number < campaign.tasks else None
 
 
@@ -346,7 +346,7 @@ def campaign_with_cluster_progress(campaign: ShownCampaign, folder: str = PUBLIS
 
 
 def task_end_times_and_clusters(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[CampaignTaskEndCounts, ...]:
-    """Return when and at which cluster the tasks of a campaign ended."""
+    """Return the published counts of a campaign's ended tasks, by time and cluster."""
     return published_campaign_files.read_published_task_end_counts(campaign.number, folder)
 
 

@@ -156,9 +156,8 @@ class CampaignNumberRegister:
         """Read the register; a register file of another user counts as empty."""
         self._path = f"{folder}/{NAME}"
         self._owner = os.geteuid() if owner is None else owner
-        self._known: dict[
-            tuple[int, int], tuple[int, str]
-        ] = {}  # (uid, digest) of each registered file, by campaign number and part number
+        # (uid, digest) of each registered file, by campaign number and part number
+        self._known: dict[tuple[int, int], tuple[int, str]] = {}
         # times of retries in seconds, by campaign number and request token
         self._again: dict[tuple[int, str], int] = {}
         self._is_whole = True
@@ -175,16 +174,16 @@ class CampaignNumberRegister:
         return (campaign for campaign, part in sorted(self._known) if not part)
 
     def has_file(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
-        """Return whether exactly this file is registered under the campaign's and part's number."""
+        """Return whether the register has exactly this file under the campaign's and part's number."""
         return self._known.get((campaign, part)) == (uid, digest)
 
     def has_other_file(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
-        """Return whether a different file is registered under the campaign's and part's number."""
+        """Return whether the register has a different file under the campaign's and part's number."""
         recorded = self._known.get((campaign, part))
         return recorded is not None and recorded != (uid, digest)
 
     def register_file(self, campaign: int, uid: int, digest: str, part: int = 0) -> None:
-        """Register a file before it is renamed to its number; no entry is replaced; raise StateError on a full disk."""
+        """Register a file before its renaming; existing entries stay. Raises StateError on a full disk."""
         if (campaign, part) in self._known:
             return
         self._append_line(f"{campaign_file_name(campaign, part)} {uid} {digest}\n")

@@ -1,4 +1,4 @@
-"""Files of campaigns and requests: owners write them, and the service reads and renames them.
+"""Files of campaigns and requests, which owners write and which the service reads and renames.
 
 Owners put files into their own folders, below a folder of mode 3733 (sticky, setgid). The service moves a file into its
 own folder before processing, so that the owner can no longer withdraw the file.
@@ -107,7 +107,7 @@ def write_owner_request_to_inbox(
     subscription: Mapping[str, str] = NO_WISH,
     of: tuple[int, ...] = (),
 ) -> str:
-    """Write a request into this user's inbox folder, and return its token; `of` are the events' campaigns, for root."""
+    """Write a request into this user's inbox folder; return the request's token. `of`: campaigns of events."""
     request = {"verb": verb, "campaigns": campaigns, "task": task, "of": of, **subscription}
     return _write_to_inbox(ASKED, json.dumps(request).encode(), folder)
 

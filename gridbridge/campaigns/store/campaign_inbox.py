@@ -30,7 +30,7 @@ WORD = ".gridbridge/brings"  # file in the home directory with the token of the 
 
 
 def make_own_inbox_folder(folder: str) -> str:
-    """Return this user's inbox folder, and create a missing folder; raises StateError if the creation fails."""
+    """Return this user's inbox folder, created if missing; raises StateError if the creation fails."""
     uid = os.geteuid()
     for name in _possible_inbox_paths(folder, chain(_read_inbox_token(), _create_inbox_token())):
         before = os.umask(0)  # a chmod would clear the setgid bit
@@ -47,7 +47,7 @@ def make_own_inbox_folder(folder: str) -> str:
 
 
 def find_own_inbox_folder(folder: str) -> str:
-    """Return this user's inbox folder if it exists, else an empty string."""
+    """Return this user's inbox folder; empty if the folder is missing."""
     for name in _possible_inbox_paths(folder, _read_inbox_token()):
         with suppress(OSError):
             if _is_private_inbox(os.lstat(name), os.geteuid(), folder):

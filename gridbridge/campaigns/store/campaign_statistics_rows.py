@@ -109,7 +109,7 @@ class CampaignStatisticsRows:
 
 
 class CampaignSlotUsageRows:
-    """Reads and writes the past slot usage of campaigns, in which older usage counts less."""
+    """Reads and writes the past slot usage of campaigns; older usage counts less."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database

@@ -50,9 +50,8 @@ WAYS = Table(
     Column("at", column_types.UtcTimeColumn, nullable=False, index=True),
 )
 _UNWANTED = MARKS.c.wiped_for == deletions.NikitaDeletionReason.UNWANTED
-DeletionMarksByArray = Mapping[
-    tuple[int, int], Mapping[int, deletions.TaskDeletionMark]
-]  # marks by (campaign, array), then by array index
+# marks by (campaign, array), then by array index
+DeletionMarksByArray = Mapping[tuple[int, int], Mapping[int, deletions.TaskDeletionMark]]
 MISSING = Table(
     "campaign_missing",
     column_types.METADATA,
@@ -108,7 +107,7 @@ class TaskDeletionMarkRows:
 
 
 class LocalJobPreemptionRows:
-    """Reads and writes which tasks were preempted for which local jobs."""
+    """Reads and writes records of tasks that were preempted for local jobs."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -137,18 +136,18 @@ def _keys_of_deletion(wipe: deletions.ArrayTaskDeletion) -> Iterable[dict[str, i
 
 
 class TaskMissingAtClusterRows:
-    """Reads and writes the time since which a task is missing in its cluster's job list."""
+    """Reads and writes since when tasks are missing in their clusters' job lists."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def missing_tasks(self) -> Mapping[Place, datetime]:
-        """Return the time since which each missing task is missing, by campaign, array and array index."""
+        """Return since when each missing task is missing, by campaign, array and array index."""
         rows = self._database.rows(select(MISSING))
         return {(row["campaign"], row["array"], row["place"]): row["since"] for row in rows}
 
     def store_missing_tasks(self, missed: Iterable[deletions.TaskMissingSince]) -> None:
-        """Store which tasks are missing or found again, and delete the rows of ended attempts."""
+        """Store newly missing tasks, and delete the rows of tasks found again and of ended attempts."""
         changes = [*map(asdict, missed)]
         missing = [change for change in changes if change["since"]]
         self._database.execute_each(self._database.upsert(MISSING), missing)
@@ -158,11 +157,8 @@ class TaskMissingAtClusterRows:
 
 
 PURGED_AT_ONCE = 50_000  # at most this many tasks are deleted in one transaction
-RANKS = {
-    TaskAttemptOutcome.SUCCESS: 3,
-    TaskAttemptOutcome.PENDING: 2,
-    TaskAttemptOutcome.COPY: 0,
-}  # ranks by which a task's published attempt is chosen; other outcomes have rank 1
+# ranks by which a task's published attempt is chosen; other outcomes have rank 1
+RANKS = {TaskAttemptOutcome.SUCCESS: 3, TaskAttemptOutcome.PENDING: 2, TaskAttemptOutcome.COPY: 0}
 
 _SENT = (
     select(
@@ -241,7 +237,7 @@ class CampaignTaskRows:
         return ended
 
     def delete_attempts(self, campaign: int) -> None:
-        """Delete all attempts of a campaign, in transactions between which other programs can write; repeatable."""
+        """Delete all attempts of a campaign in small transactions, between which other programs can write."""
         for low in range(0, self.last_submitted_task(campaign) + 1, PURGED_AT_ONCE):
             portion = ATTEMPTS.c.task.between(low, low + PURGED_AT_ONCE - 1)
             self._database.execute(delete(ATTEMPTS).where(ATTEMPTS.c.campaign == campaign, portion))
@@ -298,6 +294,6 @@ def _select_columns(row: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _is_published_instead(later: dict[str, Any], earlier: dict[str, Any]) -> bool:
-    """Return whether the later of two attempts is published in place of the earlier attempt."""
+    """Return whether the later of two attempts replaces the earlier attempt in published files."""
     ranks = RANKS.get(later["outcome"], 1), RANKS.get(earlier["outcome"], 1)
     return ranks[0] > ranks[1] or ranks == (1, 1)

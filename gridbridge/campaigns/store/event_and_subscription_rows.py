@@ -38,9 +38,8 @@ EVENTS = sa.Table(
     *column_types.integer_columns("probes"),
     *column_types.time_columns("until", "closed_at", nullable=True),
     *column_types.text_columns("host"),
-    *column_types.text_columns(
-        "why", "closed_by", default=""
-    ),  # `closed_by`: token of the request that closed the event
+    # `closed_by`: token of the request that closed the event
+    *column_types.text_columns("why", "closed_by", default=""),
     sa.Index("campaign_events_what", "campaign", "code", "cluster"),
     sa.Index("campaign_events_closed_at", "closed_at"),
 )
@@ -224,13 +223,13 @@ class NotificationSubscriptionRows:
         return before
 
     def record_delivery_times(self, subscription: NotificationSubscription) -> None:
-        """Record up to which time a subscriber was notified, and when the next attempt is due."""
+        """Record the time of the last notified event, and the time of the next attempt."""
         values = {"told_until": subscription.told_until, "tries": subscription.tries, "next_at": subscription.next_at}
         this = SUBSCRIPTIONS.c.number == subscription.number
         self._database.execute(sa.update(SUBSCRIPTIONS).where(this).values(**values))
 
     def campaign_starts_and_ends(self, since: datetime) -> tuple[tuple[Campaign, datetime, bool], ...]:
-        """Return (campaign, time, whether it is the end) for each submission and end of a campaign after a time."""
+        """Return campaign, time and whether the campaign ended, for each submission and each end after a time."""
         columns = (CAMPAIGNS.c.number, CAMPAIGNS.c.submitted_at, CAMPAIGNS.c.ended_at)
         came = sa.select(*columns).where(CAMPAIGNS.c.submitted_at > since)
         ended = sa.select(*columns).where(CAMPAIGNS.c.ended_at > since, CAMPAIGNS.c.state == CampaignState.TERMINATED)

@@ -99,7 +99,7 @@ def mark_campaigns_being_published(campaigns: Iterable[int], folder: str = PUBLI
 
 
 def campaigns_half_published(folder: str = PUBLISHED) -> frozenset[int]:
-    """Return the campaigns for which a kill interrupted the publication of tasks."""
+    """Return the campaigns with a publication of tasks that a kill interrupted."""
     return frozenset(map(int, _read_or_empty(f"{folder}/{TOUCHING}").split()))
 
 

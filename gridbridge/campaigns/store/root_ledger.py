@@ -1,6 +1,6 @@
 """Root's ledger: one append-only file for each campaign, so that no attempt of a task is submitted twice.
 
-Only root can open the folder of these files. Programs that start often load this module, so it imports little.
+Only root can open the folder of these files. Short programs load this module, so the module imports little.
 """
 
 import errno
@@ -113,7 +113,7 @@ class RootLedgerOfSubmittedTasks:
         self._again: set[str] = set()  # arrays that may have been submitted twice
         self._requests: set[str] = set()  # owner's requests that reopened the campaign
         self._sent: SubmittedTaskIndex | None = None  # index of submitted tasks, built on first use
-        self._unwritten: list[bytes] | None = None  # lines that the open `batch` writes at its end
+        self._unwritten: list[bytes] | None = None  # lines that the open `write_lines_at_once` writes at its end
         self.has_ended = False  # whether the campaign ended and was not reopened
         try:
             _require_private_folder(folder)
@@ -311,7 +311,7 @@ class RootLedgerOfSubmittedTasks:
     def write_lines_at_once(self) -> "Iterator[None]":
         """Write all ledger lines of a `with` block at the block's end, with one fsync.
 
-        If the disk is full, the end raises OSError, no line is written, and this object must not be used further.
+        On a full disk the block's end raises OSError and writes no line; the object must not be used further.
         """
         self._unwritten = []
         try:

@@ -166,13 +166,13 @@ class TaskAttemptRows:
         return self._database.read(TaskAttempt, _FAILED, **of, after=after, most=most)
 
     def mark_failed_attempts_past(self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome]) -> None:
-        """Mark an event's failed attempts as past, except of waiting tasks, so that no event counts them again."""
+        """Mark an event's failed attempts, except of waiting tasks, as past: no event counts them again."""
         self._database.execute(_CLOSED, _parameters_of_event(event, outcomes))
 
     def delete_unfinished_retries(
         self, array: CampaignArray, outcomes: Iterable[TaskAttemptOutcome]
     ) -> tuple[TaskAttempt, ...]:
-        """Delete and return an array's unfinished retries of failed tasks, which keep their earlier outcomes."""
+        """Delete and return an array's unfinished retries of failed tasks; the tasks keep their earlier outcomes."""
         had_ended = sa.exists().where(
             _EARLIER.c.campaign == ATTEMPTS.c.campaign,
             _EARLIER.c.task == ATTEMPTS.c.task,

@@ -299,7 +299,7 @@ def test_a_mail_program_with_endless_output_is_stopped(tmp_path: Path, site: Sit
 def test_a_notification_without_a_free_thread_counts_as_failed() -> None:
     def act(_: Callable[[], None]) -> None:
         message = cast("CampaignNotification", None)
-        sending = module._Sending(message, POLICY, lambda *_: None)
+        sending = module._NotificationDelivery(message, POLICY, lambda *_: None)
 
         assert sending.wait_for_delivery(5)
         assert sending.error == "can't start new thread"
