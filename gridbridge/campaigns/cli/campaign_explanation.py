@@ -176,15 +176,15 @@ def _find_refusal_event_number(reason: TaskSendExplanation, events: tuple[Campai
         return 0
     pair = reason.campaign, reason.cluster
     refused = (event for event in events if event.code in SUBMISSION_EVENTS)
-    return next((event.number for event in refused if event.what[1:3] == pair), 0)
+    return next((event.number for event in refused if event.identity[1:3] == pair), 0)
 
 
 def _format_reason_numbers(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> dict[str, object]:
     numbers = {field.name: getattr(reason, field.name) for field in fields(reason)}
-    silent = (event for event in events if event.what[:3] == (CampaignEventCode.GET_JOBS, 0, reason.cluster))
+    silent = (event for event in events if event.identity[:3] == (CampaignEventCode.GET_JOBS, 0, reason.cluster))
     since = next((f" since {event.opened_at:%Y-%m-%d %H:%M} UTC" for event in silent), "")
     closing = (reason.code, reason.campaign, reason.cluster)
-    number = next((event.number for event in events if event.what[:3] == closing), 0)
+    number = next((event.number for event in events if event.identity[:3] == closing), 0)
     stressed = f"the cluster's stress script prints {'no number' if reason.stress is None else f'{reason.stress:g}'}"
     ratio = "" if reason.job_ratio is None else f", and its job ratio is {reason.job_ratio:.3g}"
     cure = (
@@ -238,7 +238,7 @@ def _describe_task_state(task: PublishedCampaignTask) -> str:
     if not task.has_ended:
         return f"the task was sent to {task.cluster}: {job}"
     ended = f", exit status {task.exit_status}" if task.exit_status is not None else ""
-    return f"the task ended at {task.cluster} ({job}): {task.word}{ended}"
+    return f"the task ended at {task.cluster} ({job}): {task.state_word}{ended}"
 
 
 def _describe_task_attempts(campaign: ShownCampaign, task: PublishedCampaignTask) -> Iterator[str]:

@@ -136,7 +136,7 @@ def task_json(task: PublishedCampaignTask, parameters: Sequence[str]) -> dict[st
     """Return the fields of a task for JSON output."""
     row: dict[str, object] = {
         "task": task.number,
-        "state": task.word,
+        "state": task.state_word,
         "cluster": task.cluster or None,
         "attempt": task.attempt,
         "job_id": task.job_id or None,
@@ -158,7 +158,7 @@ def _task_row_values(
     status = "-" if task.exit_status is None else task.exit_status
     wallclock = "-" if task.wallclock_s is None else task.wallclock_s
     text = words if is_whole else replace_control_characters(words)
-    word = f"{task.word} (sink)" if task.is_suspect and not is_whole else task.word
+    word = f"{task.state_word} (sink)" if task.is_suspect and not is_whole else task.state_word
     return (task.number, word, task.cluster or "-", task.attempt, status, wallclock, text)
 
 

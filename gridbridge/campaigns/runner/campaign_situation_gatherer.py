@@ -316,7 +316,7 @@ class CampaignSituationGatherer:
     def _log_contradictory_ends(self, cluster: str, attempts: Iterable[TaskAttempt]) -> None:
         """Log once for each task that its accounting records contradict each other: one record may be forged."""
         for attempt in attempts:
-            self._disputed.append(AttemptOutcomeAtCluster.of(attempt, cluster))
+            self._disputed.append(AttemptOutcomeAtCluster.from_attempt(attempt, cluster))
             if (key := (attempt.campaign, attempt.array, attempt.place)) not in self._told:
                 self._told.add(key)
                 name = f"{attempt.campaign}.{attempt.array}"

@@ -180,7 +180,7 @@ class ArraySubmissionResultRecorder:
     def _plan_retries(
         self, array: campaign_model.CampaignArray, ended: tuple[campaign_model.TaskAttempt, ...]
     ) -> tuple[TaskRetry, ...]:
-        tried = [campaign_model.AttemptOutcomeAtCluster.of(attempt, array.cluster) for attempt in ended]
+        tried = [campaign_model.AttemptOutcomeAtCluster.from_attempt(attempt, array.cluster) for attempt in ended]
         campaign = self._campaigns.find_campaign(array.campaign)
         assert campaign  # campaigns with arrays are never deleted
         clusters = {} if campaign.jdl.type is CampaignType.TEST else {campaign.number: campaign.jdl.clusters.keys()}

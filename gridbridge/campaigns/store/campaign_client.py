@@ -336,7 +336,7 @@ def finally_failed_tasks(campaign: ShownCampaign, folder: str = PUBLISHED) -> tu
     """Return a campaign's tasks that failed and are not retried."""
     is_over = campaign.state is CampaignState.TERMINATED
     all_tasks = list_published_tasks(campaign, 0, folder)
-    return tuple(task for task in all_tasks if task.has_failed or (is_over and task.word == DROPPED))
+    return tuple(task for task in all_tasks if task.has_failed or (is_over and task.state_word == DROPPED))
 
 
 def campaign_with_cluster_progress(campaign: ShownCampaign, folder: str = PUBLISHED) -> ShownCampaign:

@@ -134,9 +134,9 @@ class EventAndSuccessRecordRows:
             self.store_events([event])
 
     def _number_of_same_event(self, event: CampaignEvent) -> int:
-        code, campaign, cluster, _ = event.what
+        code, campaign, cluster, _ = event.identity
         stored_events = self._database.read(CampaignEvent, _WHAT, code=code, campaign=campaign, cluster=cluster)
-        return next((stored.number for stored in stored_events if stored.what == event.what), 0)
+        return next((stored.number for stored in stored_events if stored.identity == event.identity), 0)
 
     def close_events_of_campaign(self, campaign: int, at: datetime) -> None:
         """Close all events of a campaign."""

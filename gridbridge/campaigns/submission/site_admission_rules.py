@@ -188,19 +188,15 @@ def _make_range_check(low: int, high: int) -> May:
 
 FIELDS: Mapping[str, May] = {  # for each field of a campaign's cluster: the check of the value
     "exec_file": _make_pattern_check(jdl_value_parsers.COMMAND),
-    "exec_directory": _make_pattern_check(jdl_value_parsers.PATH),
     "slots": _make_range_check(1, jdl_value_parsers.MOST_SLOTS),
     "nodes": _make_range_check(0, jdl_value_parsers.MOST_SLOTS),
-    "environment": _make_optional_pattern_check(jdl_value_parsers.WORD),
-    "walltime_s": _make_range_check(1, jdl_value_parsers.YEAR_S),
-    "project": _make_optional_pattern_check(jdl_value_parsers.WORD),
-    "queue": _make_optional_pattern_check(jdl_value_parsers.WORD),
-    "properties": _make_pattern_check(jdl_value_parsers.PATH),
-    "prologue": _make_optional_pattern_check(jdl_value_parsers.COMMAND),
-    "prologue_walltime_s": _make_range_check(1, jdl_value_parsers.YEAR_S),
-    "epilogue": _make_optional_pattern_check(jdl_value_parsers.COMMAND),
-    "epilogue_walltime_s": _make_range_check(1, jdl_value_parsers.YEAR_S),
     "max_jobs": _make_range_check(0, jdl_value_parsers.MOST_TASKS),
+    **dict.fromkeys(("exec_directory", "properties"), _make_pattern_check(jdl_value_parsers.PATH)),
+    **dict.fromkeys(("environment", "project", "queue"), _make_optional_pattern_check(jdl_value_parsers.WORD)),
+    **dict.fromkeys(STEPS, _make_optional_pattern_check(jdl_value_parsers.COMMAND)),
+    **dict.fromkeys(
+        ("walltime_s", *(f"{step}_walltime_s" for step in STEPS)), _make_range_check(1, jdl_value_parsers.YEAR_S)
+    ),
 }
 
 

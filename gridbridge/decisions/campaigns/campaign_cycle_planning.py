@@ -200,7 +200,7 @@ def _plan_retries_of_ended_tasks(situation: CampaignCycleSituation, alive: Set[i
     }
     surely = (attempt for attempt in situation.ended if not attempt.forgotten_job or attempt.campaign in twice)
     placed = pair_attempts_with_clusters(surely, situation.arrays)
-    ended = tuple(AttemptOutcomeAtCluster.of(attempt, cluster) for attempt, cluster in placed)
+    ended = tuple(AttemptOutcomeAtCluster.from_attempt(attempt, cluster) for attempt, cluster in placed)
     return plan_task_retries(ended, situation.earlier, clusters, situation.failures)
 
 

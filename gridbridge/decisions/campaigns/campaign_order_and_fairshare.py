@@ -80,7 +80,7 @@ def _rank_test_campaigns(
 
 
 def _count_test_campaigns_by_owner(situation: CampaignCycleSituation) -> Counter[tuple[str, str]]:
-    owners, tests = {campaign.number: campaign.owner for campaign in situation.campaigns}, situation.tests
+    owners, tests = {campaign.number: campaign.owner for campaign in situation.campaigns}, situation.test_campaigns
     tested = {(array.campaign, array.cluster) for array in situation.unfinished_arrays}
     return Counter((owners[campaign], cluster) for campaign, cluster in tested if campaign in tests)
 

@@ -31,7 +31,7 @@ class OpenCampaignEventsInCycle:
     """The open events of clusters, campaigns and tasks, with the changes that one cycle makes."""
 
     def __init__(self, events: Iterable[CampaignEvent]) -> None:
-        self._now = {event.what: event for event in events}
+        self._now = {event.identity: event for event in events}
         self._changed: dict[tuple[CampaignEventCode, int, str, int | None], CampaignEvent] = {}
 
     @property
@@ -50,13 +50,13 @@ class OpenCampaignEventsInCycle:
 
     def find_equal_event(self, event: CampaignEvent) -> CampaignEvent | None:
         """Return the open event with the same code, campaign, cluster and exit status as an event."""
-        return self._now.get(event.what)
+        return self._now.get(event.identity)
 
     def put_event(self, event: CampaignEvent) -> None:
         """Add or replace an open event; an event with `closed_at` is removed from the open events."""
-        self._now[event.what] = self._changed[event.what] = event
+        self._now[event.identity] = self._changed[event.identity] = event
         if event.closed_at:
-            del self._now[event.what]
+            del self._now[event.identity]
 
     def close_event(self, event: CampaignEvent | None, at: datetime) -> None:
         """Close an event, with the closing time `at`; nothing happens if the event is None."""

@@ -196,7 +196,7 @@ def _compose_event_notification(
         until=now,
         subject=f"gridbridge: {of}{subject}",
         lines=tuple(lines),
-        words=tuple(event.word for event in events[:MAX_LINES]),
+        words=tuple(event.summary_word for event in events[:MAX_LINES]),
     )
 
 

@@ -118,12 +118,12 @@ def remaining_capacity_of_clusters(
         request = requests.get((array.campaign, array.cluster), UNKNOWN_REQUEST)
         free.take_slots(array.cluster, request, array.size)
     closed_to_wide = {name for name, room in situation.room.items() if room.is_closed}
-    tests, unkept = situation.tests, dict[CampaignCluster, int]()
+    tests, unkept = situation.test_campaigns, dict[CampaignCluster, int]()
     for view in (view for view in situation.there if view.cluster in may_wait):
         request = requests.get(view.pair, UNKNOWN_REQUEST)
-        free.take_slots(view.cluster, request, view.able - view.old)
+        free.take_slots(view.cluster, request, view.startable - view.old)
         unkept[view.pair] = (view.held + view.old) * request.slots
-        counts = view.able - (view.old if view.campaign in tests else 0)
+        counts = view.startable - (view.old if view.campaign in tests else 0)
         may_wait[view.cluster] -= counts
         if counts and request.slots > 1:
             closed_to_wide.add(view.cluster)

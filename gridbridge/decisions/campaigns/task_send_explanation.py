@@ -45,7 +45,7 @@ class _TaskSendExplainer:
         self._views = {view.pair: view for view in situation.there}
         self._waiting = Counter[str]()
         for view in situation.there:
-            self._waiting[view.cluster] += view.able
+            self._waiting[view.cluster] += view.startable
         self._sent = {(send.campaign, send.cluster): send.tasks for send in plan.sends}
         self._to_send = Counter(situation.waiting)
         self._served = defaultdict[str, list[Campaign]](list)
@@ -53,8 +53,8 @@ class _TaskSendExplainer:
         for send in plan.sends:
             self._to_send[send.campaign] -= send.tasks
             self._served[send.cluster].append(campaigns[send.campaign])
-        by_what = {event.what: event for event in (*situation.events, *plan.changes.events)}
-        events = [event for event in by_what.values() if not event.closed_at]
+        by_identity = {event.identity: event for event in (*situation.events, *plan.changes.events)}
+        events = [event for event in by_identity.values() if not event.closed_at]
         self._bars = derive_cluster_blacklist(events, situation.at, situation.failures)
         self._unsent = UnsentTaskBacklog(situation, self._bars)
         self._barring = _longest_closing_events(events)

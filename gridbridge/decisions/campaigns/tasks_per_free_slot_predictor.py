@@ -155,10 +155,10 @@ class _JobRatioPredictor:
         self._ratios = {(ratio.campaign, ratio.cluster): ratio for ratio in situation.ratios}
         self._views = {view.pair: view for view in situation.there}
         self._settled: Counter[str] = Counter()
-        tests = situation.tests
+        tests = situation.test_campaigns
         for view in situation.there:
             if view.campaign not in tests:
-                self._settled[view.cluster] += view.able - view.fresh
+                self._settled[view.cluster] += view.startable - view.fresh
         ended = pair_attempts_with_clusters(situation.ended, situation.arrays)
         self._ended = Counter(
             (attempt.campaign, cluster) for attempt, cluster in ended if attempt.outcome in STARTED_OUTCOMES
@@ -167,7 +167,7 @@ class _JobRatioPredictor:
     def predict_job_ratio(self, pair: CampaignCluster, request: JdlSettingsAtCluster) -> JobRatioUpdate:
         room, before, view = self._situation.room[pair[1]], self._ratios.get(pair), self._views.get(pair, NO_TASKS)
         slots = view.slots if room.law is JobRatioRule.MEASURED and view.slots else float(request.slots)
-        waiting = view.able - view.fresh
+        waiting = view.startable - view.fresh
         waiting_of_others = self._settled[pair[1]] - waiting
         terms = JobRatioInputs(
             old=before.ratio if before else initial_job_ratio(room.law, slots, room.max_slots),

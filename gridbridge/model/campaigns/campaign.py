@@ -193,7 +193,7 @@ class AttemptOutcomeAtCluster:
     is_overrun: bool = False  # whether an attempt with outcome COPY overran its walltime
 
     @classmethod
-    def of(cls, attempt: TaskAttempt, cluster: str) -> Self:
+    def from_attempt(cls, attempt: TaskAttempt, cluster: str) -> Self:
         """Return the outcome of an attempt that ended at a cluster."""
         return cls(
             campaign=attempt.campaign,

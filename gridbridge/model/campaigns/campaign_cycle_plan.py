@@ -155,18 +155,18 @@ class ListedCampaignTaskCounts:
         return self.campaign, self.cluster
 
     @property
-    def able(self) -> int:
+    def startable(self) -> int:
         """The number of waiting tasks that could start, because they are not held, in error or being deleted."""
         return self.waiting - self.held
 
-    def used(self, wished: int) -> float:
-        """Return the slots of running tasks; a task counts `wished` slots if its slots are unknown."""
-        return (self.listed - self.waiting) * (self.slots or wished)
+    def used_slots(self, requested: int) -> float:
+        """Return the slots of running tasks; a task with unknown slots counts `requested` slots."""
+        return (self.listed - self.waiting) * (self.slots or requested)
 
     @property
     def is_stuck(self) -> bool:
         """Whether all startable tasks have waited so long that no free slots are kept for the tasks."""
-        return 0 < self.able == self.old
+        return 0 < self.startable == self.old
 
 
 NO_TASKS = ListedCampaignTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
@@ -262,7 +262,7 @@ class CampaignCycleSituation:
     behind: tuple[int, ...] = ()  # campaigns with arrays in root's ledger that the state file lacks
 
     @property
-    def tests(self) -> frozenset[int]:
+    def test_campaigns(self) -> frozenset[int]:
         """The numbers of test campaigns, whose waiting tasks are never deleted."""
         return frozenset(campaign.number for campaign in self.campaigns if campaign.jdl.type is CampaignType.TEST)
 

@@ -74,7 +74,7 @@ class CampaignEvent:
     why: str = ""  # error message; may be empty
 
     @property
-    def what(self) -> tuple[CampaignEventCode, int, str, int | None]:
+    def identity(self) -> tuple[CampaignEventCode, int, str, int | None]:
         """The code, campaign, cluster and exit status; failures with equal values are counted in one event."""
         return self.code, self.campaign, self.cluster, self.exit_status
 

@@ -81,7 +81,7 @@ class NotifiableEvent:
     text: str
 
     @property
-    def word(self) -> str:
+    def summary_word(self) -> str:
         """The event as a text CAMPAIGN:CODE:CLUSTER:TASKS."""
         return f"{self.campaign}:{self.code}:{self.cluster}:{self.tasks}"
 

@@ -147,7 +147,7 @@ class PublishedCampaignTask:
     is_suspect: bool = False  # the task succeeded at a black hole
 
     @property
-    def word(self) -> str:
+    def state_word(self) -> str:
         """The task's state in one word: waiting, sent, dropped, or the outcome."""
         if self.is_waiting:
             return WAITING
@@ -178,7 +178,7 @@ class CampaignTaskEndCounts:
     wallclock_s: int = 0  # sum of the known run times
     cancelled: int = 0  # number of cancelled tasks, which `failed` and `timed` leave out
 
-    def taken_back(self) -> "CampaignTaskEndCounts":
+    def negated(self) -> "CampaignTaskEndCounts":
         """Return the counts as negative numbers, to subtract ended tasks that run again."""
         return CampaignTaskEndCounts(
             at=self.at, cluster=self.cluster, **{name: -getattr(self, name) for name in COUNTS}
@@ -199,14 +199,9 @@ def counts_of_one_ended_task(
     """Return the counts that one ended task adds to the counts of its campaign."""
     if task.has_ended and is_task_cancelled_by_owner(task.outcome, state):
         return CampaignTaskEndCounts(at=at, cluster=task.cluster, tasks=1, failed=0, cancelled=1)
-    return CampaignTaskEndCounts(
-        at=at,
-        cluster=task.cluster,
-        tasks=1,
-        failed=int(task.has_failed),
-        timed=int(task.wallclock_s is not None),
-        wallclock_s=task.wallclock_s or 0,
-    )
+    timed, seconds = int(task.wallclock_s is not None), task.wallclock_s or 0
+    failed = int(task.has_failed)
+    return CampaignTaskEndCounts(at=at, cluster=task.cluster, tasks=1, failed=failed, timed=timed, wallclock_s=seconds)
 
 
 def sum_task_end_counts_by_cluster(

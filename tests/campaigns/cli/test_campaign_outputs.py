@@ -331,7 +331,7 @@ def test_a_task_cancelled_by_its_owner_is_not_submitted_again(published: str, tm
     write_campaign_file(tmp_path, jdl_for_beta(), "a", "b")
     publish_campaign_task_file(7, 0, (unwanted, deleted), published)
 
-    assert [one.word for one in (unwanted, deleted)] == ["cancelled", "cancelled"]
+    assert [one.state_word for one in (unwanted, deleted)] == ["cancelled", "cancelled"]
     assert campaign_of_failed_tasks(7, "", str(tmp_path), published).parameters == ("b",)
 
 

@@ -83,11 +83,6 @@ def test_a_check_option_after_the_script_submits_nothing(run: Run) -> None:
     ("words", "status"),
     [
         (("-f", "none"), 2),
-        (("none.sh",), 2),
-        (("--each-line", "none", "--clusters", "a", "--", "x"), 2),
-        (("--array", "9-1", "--clusters", "a", "--", "x"), 2),
-        (("--array", "1", "--clusters", "", "--", "x"), 2),
-        (("--array", "1", "--clusters", "No", "--", "x"), 2),
         (("--array", "1", "--clusters", "a", "-l", "walltime=1h", "--", "x"), 2),
         (("--clusters", "a", "-l", "=1", "job.sh"), 2),
         (("--clusters", "a", "wrong.sh"), 1),

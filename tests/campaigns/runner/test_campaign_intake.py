@@ -638,7 +638,7 @@ def test_a_task_cancelled_before_submission_has_ended_unsuccessfully(site: Site)
     array = site.campaigns.create_array(1, "beta", 9, found.submitted_at)
     assert [one.task for one in site.campaigns.unfinished_attempts(array)] == [0, 1, 3]
     shown = CampaignTaskRows(site.database).submitted_tasks(1, 0, 9)
-    assert [(one.number, one.word) for one in shown] == [(0, "sent"), (1, "sent"), (2, "cancelled"), (3, "sent")]
+    assert [(one.number, one.state_word) for one in shown] == [(0, "sent"), (1, "sent"), (2, "cancelled"), (3, "sent")]
 
 
 def test_a_cancelled_submitted_task_is_marked_until_its_end(site: Site) -> None:

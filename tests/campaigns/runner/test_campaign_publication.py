@@ -86,7 +86,7 @@ class Site:
 
     def shown(self, part: int = 0) -> dict[int, str]:
         """Return the published state words of a task file, by task number."""
-        return {n: one.word for n, one in files.read_published_task_file(1, part, self.folder).items()}
+        return {n: one.state_word for n, one in files.read_published_task_file(1, part, self.folder).items()}
 
 
 _site = site_fixture(Site)

@@ -262,7 +262,7 @@ def test_a_retry_refused_by_root_keeps_the_earlier_outcome(site: Site) -> None:
     found = site.campaigns.find_campaign(1)
     assert (found.ended, found.failed, site.campaigns.count_unsent_tasks()) == (3, 3, {})
     shown = CampaignTaskRows(site.database).submitted_tasks(1, 0, 2)
-    assert [(one.word, one.exit_status, one.cluster) for one in shown] == [
+    assert [(one.state_word, one.exit_status, one.cluster) for one in shown] == [
         ("program_error", 3, "beta"),
         ("site_fault", None, "beta"),
         ("setup_error", None, "gamma"),

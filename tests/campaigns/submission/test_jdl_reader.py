@@ -156,16 +156,10 @@ def lines_of(folder: Path) -> tuple[str, ...]:
 
 
 def test_a_parameter_file_has_one_task_on_each_line(tmp_path: Path) -> None:
-    """Blank lines are skipped, and a repeated first word gets a number."""
-    (tmp_path / "lines").write_bytes(b"a 1\n\n  a 2 \r\nb\n")
+    """A byte-order mark and blank lines are skipped, and a repeated first word gets a number."""
+    (tmp_path / "lines").write_bytes(b"\xef\xbb\xbfa 1\n\n  a 2 \r\nb\n")
 
     assert lines_of(tmp_path) == ("a 1", "a#2 2", "b")
-
-
-def test_a_byte_order_mark_is_removed_from_the_first_task(tmp_path: Path) -> None:
-    (tmp_path / "lines").write_bytes(b"\xef\xbb\xbfa 1\r\nb\r\n")
-
-    assert lines_of(tmp_path) == ("a 1", "b")
 
 
 def test_all_mistakes_are_reported_with_their_lines_and_keys(tmp_path: Path) -> None:
@@ -239,16 +233,6 @@ def test_invalid_task_parameters_are_refused_in_one_line(said: str) -> None:
     (line,) = mistakes_of_jdl(f'{{"name": "n", "exec_file": "x", "clusters": {{"beta": {{}}}}, {said}}}')
 
     assert line.startswith(f"n:1: {said.split(chr(34))[1]} = ")
-
-
-def test_each_invalid_line_of_a_parameter_file_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "lines").write_bytes(b"a\n\n\xe9\nb\0c\n" + b"x" * 70000 + b"\n \t\r\n")
-
-    assert wrong_with(OF_LINES, tmp_path) == [
-        "lines:3: unexpected end of data",
-        "lines:4: NUL byte found",
-        "lines:5: the line has 70001 bytes",
-    ]
 
 
 MILLION = 1_000_000

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import permutations
 
 import pytest
@@ -15,9 +14,9 @@ from gridbridge.decisions.campaigns.task_attempt_outcomes import classify_job_en
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason
 from gridbridge.model.jobs_and_accounting import JobEnd, JobKillReason, JobRunAccounting
+from tests.builders.campaigns import NOON
 
 WALLTIME_S = 60
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RUN = JobRunAccounting(
     job_id=7,
     task=1,
@@ -37,28 +36,16 @@ RUN = JobRunAccounting(
     max_rss_kb=9.0,
 )
 LATE = replace(RUN, failed=100, exit_status=137, wallclock_s=61.0)
-# What else may lie beside a task's end: runs that were put back, a part of a parallel job, the end
-# of a run that nobody saw, and the same end told twice.
+# Further records of the same task: rescheduled runs, a part of a parallel job, and a run without usage.
 BESIDE = (
     replace(RUN, failed=25, exit_status=99),
     replace(RUN, failed=24, exit_status=0),
     replace(RUN, pe_task="1.beta-n1", exit_status=1),
     replace(RUN, failed=19, user_s=0.0, max_rss_kb=0.0),
 )
-SHOWN = {
-    "Job_Id": 7,
-    "name": "gc.alpha.1.1",
-    "owner": "alice",
-    "state": "Error",
-    "queue": "default",
-    "message": "",
-    "submissionTime": 1000,
-    "startTime": 1010,
-    "stopTime": 1050,
-    "exit_code": None,
-    "assigned_resources": [1],
-    "assigned_network_address": ["gamma-n1"],
-}
+SHOWN: dict[str, object] = {"Job_Id": 7, "name": "gc.alpha.1.1", "owner": "alice", "state": "Error"}
+SHOWN |= {"queue": "default", "message": "", "submissionTime": 1000, "startTime": 1010, "stopTime": 1050}
+SHOWN |= {"exit_code": None, "assigned_resources": [1], "assigned_network_address": ["gamma-n1"]}
 KILL = 9  # as a wait status
 
 

@@ -143,17 +143,51 @@ def test_a_prologue_ended_by_the_cluster_is_started_again_without_an_event(outco
     assert (found.changes.events, found.steps) == ((), (begun(PROLOGUE, 2),))
 
 
-def test_an_epilogue_runs_after_the_last_task() -> None:
-    ready = stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS)
-    first = plan(waiting=0, steps=(ready,))
-    second = plan_campaign_cycle(
-        seen(waiting=0, steps=(ready, stepped(EPILOGUE, TaskAttemptOutcome.PENDING)), arrays=(array(),))
-    )
-    last = plan(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.SUCCESS))
+TERMINATED = replace(ONE, state=CampaignState.TERMINATED)
+READY = stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS)
+STARTS_EPILOGUE, ENDS, WAITS = (True, False), (False, True), (False, False)
 
-    assert (first.steps, first.finished) == ((begun(EPILOGUE),), ())
-    assert (second.steps, second.finished) == ((), ())
-    assert (last.steps, last.finished) == ((), (1,))
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        pytest.param({"steps": (READY,)}, STARTS_EPILOGUE, id="the last task has ended"),
+        pytest.param({"arrays": (array(number=2),)}, WAITS, id="a task may run"),
+        pytest.param({"waiting": {1: 1}}, WAITS, id="a task waits"),
+        pytest.param(pending(PROLOGUE), WAITS, id="an unneeded prologue runs"),
+        pytest.param(ended(PROLOGUE, TaskAttemptOutcome.MOVED), ENDS, id="the prologue was deleted"),
+        pytest.param(ended(PROLOGUE, TaskAttemptOutcome.MOVED, 2), STARTS_EPILOGUE, id="a second prologue was"),
+        pytest.param(pending(EPILOGUE), WAITS, id="the epilogue runs"),
+        pytest.param(ended(EPILOGUE, TaskAttemptOutcome.SUCCESS), ENDS, id="the epilogue has succeeded"),
+        pytest.param({"last_arrays": {1: {}}}, ENDS, id="the cluster got no task"),
+        pytest.param({"asked": frozenset()}, ENDS, id="the cluster is not queried"),
+    ],
+)
+def test_an_epilogue_runs_only_after_the_last_task_at_a_cluster_with_tasks(
+    known: dict[str, Any], expected: tuple[bool, bool]
+) -> None:
+    found = plan_campaign_cycle(replace(seen(waiting=0), **known))
+
+    assert (begun(EPILOGUE) in found.steps, found.finished == (1,)) == expected
+    assert found.changes.events == ()
+
+
+@pytest.mark.parametrize(
+    ("campaign", "known", "codes"),
+    [
+        (ONE, ended(EPILOGUE, TaskAttemptOutcome.PROGRAM_ERROR), [CampaignEventCode.EPILOG_EXIT_ERROR]),
+        (TERMINATED, ended(PROLOGUE, TaskAttemptOutcome.SIGNAL), []),
+        (CANCELLED, ended(PROLOGUE, TaskAttemptOutcome.CANCELLED), []),
+    ],
+    ids=["failed epilogue", "prologue fails after the end", "prologue of a cancelled campaign"],
+)
+def test_only_a_failed_epilogue_opens_an_event_after_the_last_task(
+    campaign: Campaign, known: dict[str, Any], codes: list[CampaignEventCode]
+) -> None:
+    found = plan(campaign, waiting=0, **known)
+
+    assert [event.code for event in found.changes.events] == codes
+    assert found.finished == ((1,) if codes else ())
 
 
 @pytest.mark.parametrize(
@@ -198,26 +232,6 @@ def test_no_task_is_sent_while_an_epilogue_runs() -> None:
     assert (found.sends, found.steps, found.finished) == ((), (), ())
 
 
-def test_no_epilogue_starts_while_a_task_may_run() -> None:
-    other = array(number=2)
-
-    assert plan(waiting=0, arrays=(other,)).steps == ()
-    assert begun(EPILOGUE) not in plan(waiting=1).steps
-
-
-def test_an_epilogue_waits_for_the_end_of_an_unneeded_prologue() -> None:
-    found = plan(waiting=0, **pending(PROLOGUE))
-
-    assert (found.steps, found.finished) == ((), ())
-
-
-def test_a_prologue_that_fails_after_the_campaigns_end_opens_no_event() -> None:
-    over = replace(ONE, state=CampaignState.TERMINATED)
-    found = plan(over, waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.SIGNAL))
-
-    assert found.changes.events == ()
-
-
 def test_a_waiting_prologue_without_remaining_tasks_is_unneeded() -> None:
     known = pending(PROLOGUE)
     idle = {**known, "idle_steps": frozenset({(1, 1)})}
@@ -247,23 +261,10 @@ def test_a_waiting_prologue_of_an_ended_campaign_is_unneeded() -> None:
     assert plan(over, waiting=0, **known, idle_steps={(1, 1)}).unneeded == (array(),)
 
 
-def test_no_epilogue_runs_if_the_prologue_was_deleted_before_its_start() -> None:
-    found = plan(waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.MOVED))
-    second = plan(waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.MOVED, 2))
-
-    assert (found.finished, found.steps, found.changes.events) == ((1,), (), ())
-    assert (second.finished, second.steps) == ((), (begun(EPILOGUE),))
-
-
 def test_tasks_sent_after_a_deleted_prologue_get_a_new_prologue() -> None:
     found = plan(steps=(stepped(PROLOGUE, TaskAttemptOutcome.MOVED),))
 
     assert (found.sends, found.steps) == ((), (begun(PROLOGUE, 2),))
-
-
-def test_no_epilogue_runs_at_a_cluster_without_tasks() -> None:
-    assert plan(waiting=0, last_arrays={1: {}}).finished == (1,)
-    assert plan(waiting=0, asked=frozenset()).finished == (1,)
 
 
 def test_a_cancelled_campaign_runs_its_epilogue_after_the_deletion_of_its_tasks() -> None:
@@ -296,19 +297,6 @@ def test_a_cancelled_campaign_ends_with_its_epilogue(outcome: TaskAttemptOutcome
     assert (found.wound_up, found.finished) == ((1,), ())
     failed = outcome is TaskAttemptOutcome.SIGNAL
     assert [one.code for one in found.changes.events] == [CampaignEventCode.EPILOG_EXIT_ERROR] * failed
-
-
-def test_a_deleted_prologue_of_a_cancelled_campaign_opens_no_event() -> None:
-    found = plan(CANCELLED, waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.CANCELLED))
-
-    assert found.changes.events == ()
-
-
-def test_a_failed_epilogue_opens_an_event_and_ends_the_campaign() -> None:
-    found = plan(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.PROGRAM_ERROR))
-
-    assert found.finished == (1,)
-    assert [one.code for one in found.changes.events] == [CampaignEventCode.EPILOG_EXIT_ERROR]
 
 
 @pytest.mark.parametrize(("attempt", "is_again"), [(1, True), (2, True), (3, False)])
