@@ -59,7 +59,7 @@ class JobHoldControl(Protocol[Where]):
 
 
 class HeldJobSubmission(Protocol[Where]):
-    """Submits held jobs and arrays, and finds them if the answer to a submission was lost."""
+    """Submits held jobs and arrays, and finds held jobs whose submission was not answered."""
 
     def submit_held_job(self, where: Where, spec: JobSpec, /) -> JobSubmissionResult:
         """Submit a held job, with the transfer's name as name and account; failures are returned, never raised.
@@ -102,7 +102,7 @@ class CampaignArrayJobControl(HeldJobSubmission[Where], Protocol[Where]):
     """Submits and controls a campaign's arrays."""
 
     def find_duplicate_arrays(self, where: Where, transfer: str, owner: str, array: str, /) -> list[str]:
-        """Return the ids of a user's held arrays that have the submission name of an array, without this array."""
+        """Return the ids of a user's held arrays that have the submission name of an array, except the given array."""
 
     def query_live_indices(self, where: Where, arrays: dict[str, str], /) -> dict[str, tuple[range, ...]]:
         """Return, by array id, the indices of the caller's array tasks that wait or run, in any order.
@@ -133,7 +133,7 @@ class CampaignArrayJobControl(HeldJobSubmission[Where], Protocol[Where]):
 class StarterHomeTaskControl(JobHoldControl[Where], Protocol[Where]):
     """Controls a local task for its starter; a cluster with transfer queues needs this module."""
 
-    HAS_START_TIMES: bool  # whether a future start time keeps a job from restarting
+    HAS_START_TIMES: bool  # whether a start time in the future can keep a job from restarting
 
     def defer_restart(self, where: Where, job: str, request: JobRequest, /) -> None:
         """Keep a running job from restarting, by a start time far in the future."""

@@ -14,11 +14,11 @@ class JobSubmissionOutcome:
     DENIED = "denied"  # the remote cluster accepts no submission from this host
     LATER = "later"  # no job was submitted; a retry may succeed
     BARRED = "barred"  # no job was submitted: the user's ssh login or job limit forbids submissions
-    UNSURE = "unsure"  # the job may exist, and is to be searched by its name
+    UNSURE = "unsure"  # the job may exist, and the caller has to search for the job by name
 
 
 class JobSubmissionResult:
-    """The outcome of one submission, with the remote job id or the reason in one line."""
+    """The outcome of a submission, with the remote job id, or with a one-line reason."""
 
     __slots__ = ("reason", "remote_id", "result")
 

@@ -23,7 +23,7 @@ class CampaignArrayScriptTask:
         self.attempt = attempt
         self.parameters = parameters  # the first parameter is the task's name
         self.copy = 0  # number of the speculative attempt; 0: an ordinary attempt
-        self.label = ""  # text that stands in place of the task number of a prologue or epilogue
+        self.label = ""  # replaces the task number of a prologue or epilogue
 
 
 def write_campaign_array_script(settings: dict[str, str], tasks: tuple[CampaignArrayScriptTask, ...]) -> bytes:

@@ -84,7 +84,7 @@ def _ssh_login_to_cluster(policy: Policy, cluster: ClusterSection) -> transfer_r
 
 
 def keep_ssh_connections_open(policy: Policy) -> None:
-    """Make this process keep an ssh connection for each remote login; a repeated call changes nothing."""
+    """Make this process keep one ssh connection for each remote login; a repeated call changes nothing."""
     if any(cluster.ssh for cluster in policy.clusters.values()) and not ssh.uses_persistent_ssh():
         from gridbridge.shell.ssh_connections_shared_by_threads import LazyKeptSshConnections
 

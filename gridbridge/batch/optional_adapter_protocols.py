@@ -1,4 +1,4 @@
-"""Describes each optional ability of a batch system's adapter by one Protocol, for mypy only.
+"""Describes each optional ability of a batch system's adapter by a Protocol, for mypy only.
 
 batch/batch_adapter_table names the modules with these abilities. `Where` is the address by which an adapter reaches a
 cluster, for example GridEngineCellAccess.

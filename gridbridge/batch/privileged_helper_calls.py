@@ -24,7 +24,7 @@ def run_gridbridge_as_root(*words: str) -> None:
 
 
 def choose_sudo_or_personal_call(policy: Policy) -> None:
-    """Choose how this process runs gridbridge-as-user: by sudo, or directly as the current user."""
+    """Make this process run gridbridge-as-user by sudo, or directly as the current user."""
     global _is_personal  # a setting of the whole process
     _is_personal = policy.is_personal
 

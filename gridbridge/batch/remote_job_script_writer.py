@@ -1,7 +1,7 @@
 """Writes the script of a remote job: the values of one job, then the static wrapper job.sh.
 
-The script needs only sh on the remote cluster and no shared filesystem. It contains the user's script, arguments and
-environment, all quoted by one function.
+The script needs only sh on the remote cluster and no shared filesystem. One function quotes the user's script,
+arguments and environment for the script.
 """
 
 from gridbridge.shell.program_runs import quote_for_sh
@@ -106,7 +106,7 @@ def _shell_function_running_job(job: RemoteJobScriptValues) -> str:
 
 
 def _required_shell_or_program(job: RemoteJobScriptValues) -> str:
-    """Return the shell or program without which Grid Engine can't start the job; empty if there is none."""
+    """Return the shell or program without which Grid Engine can't start the job; may be empty."""
     if job.start == ShellStartMode.BINARY_NO_SHELL:
         return job.arguments[0]
     return "" if job.start == ShellStartMode.UNIX else job.shell

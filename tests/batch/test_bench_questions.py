@@ -8,7 +8,7 @@ from gridbridge.batch.oar import oar_commands as oar
 from gridbridge.model.transfer_route import GridEngineCellAccess, OarServerAccess
 
 CELL = GridEngineCellAccess(root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/usr/bin", timeout_s=9)
-PAST = len(oar.LIMITED) + 1  # where a client of OAR's stands in its command
+PAST = len(oar.LIMITED) + 1  # index of the OAR program in a time-limited command line
 SERVER = OarServerAccess(binaries="/usr/bin", timeout_s=9, login=None)
 
 

@@ -9,7 +9,7 @@ from gridbridge.batch.remote_job_script_writer import ShellStartMode
 from tests.batch.test_wrapper_script import Site, make_site
 
 REAL = '#!/bin/sh\nprintf "%s" "${0##*/}"; printf "|%s" "$@"; echo\n'
-HOME, TASK = 12, "3"  # its number there is 77
+HOME, TASK = 12, "3"  # the remote job id is 77
 
 
 @pytest.fixture

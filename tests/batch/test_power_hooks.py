@@ -7,7 +7,7 @@ import pytest
 
 HOOKS = Path(__file__).parents[2] / "oar-hooks"
 WISHES = pytest.mark.parametrize(("hook", "wish"), [("wake-up", "wake"), ("sleep", "sleep")])
-LIMIT_S = 1.0  # OAR's metascheduler waits for it
+LIMIT_S = 1.0  # OAR's metascheduler waits for a hook
 
 
 OAR = "#!/bin/sh\nprintf '%s\\n' \"$*\" >>{log}\n"

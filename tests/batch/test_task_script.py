@@ -44,7 +44,7 @@ def run(
 ) -> int:
     """Run one task of an array's script; return its exit status."""
     path, environment = written(home, *tasks, **{"exec": command} | settings)
-    program = ("env", "--default-signal", "/bin/sh", path)  # nohup would have some ignored
+    program = ("env", "--default-signal", "/bin/sh", path)  # nohup would ignore some signals
     return subprocess.run(program, env=environment | variables, check=False, cwd="/").returncode
 
 
@@ -137,7 +137,7 @@ def test_a_preempted_task_gets_the_checkpoint_signal_and_never_succeeds(
             assert task.wait(15) == -55
             assert method.wait(5) == 0
         with suppress(ProcessLookupError):
-            os.killpg(task.pid, signal.SIGKILL)  # as Grid Engine does with what is left
+            os.killpg(task.pid, signal.SIGKILL)  # Grid Engine kills the remaining processes
 
     assert (tmp_path / "data" / "saved").exists() == saved
 

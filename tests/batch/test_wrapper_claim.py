@@ -22,7 +22,7 @@ from tests.batch.test_wrapper_script import Site, make_site
 RUNS = b"echo ran\n"
 ME = os.getuid()
 BOB = 10002
-ROUNDS, STEP_S = 40, 0.003  # of the race: a wrapper takes 10 to 50 ms to its claim
+ROUNDS, STEP_S = 40, 0.003  # rounds of the race, and delay between rounds: a wrapper claims its task after 10 to 50 ms
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_the_script_does_not_reveal_the_claims_token(site: Site) -> None:
 
     assert str(key) in lines
     assert claim_key_file_name_and_contents(of, ME)[1] not in lines
-    assert len(claim_key_file_name_and_contents(of, ME)[1]) * 4 == 128  # bits
+    assert len(claim_key_file_name_and_contents(of, ME)[1]) * 4 == 128  # number of random bits
     assert key.stat().st_mode & 0o777 == 0o600
 
 
@@ -232,7 +232,7 @@ def test_exactly_one_of_wrapper_and_recall_gets_the_claim(tmp_path: Path) -> Non
 
 
 def take_late(spool: str, late_s: float) -> bool:
-    time.sleep(late_s)  # the pace of the race, not a wait
+    time.sleep(late_s)  # the delay sets the pace of the race, and waits for no condition
     return remote_job_claims.claim_task_for_home(f"{ME}.t0", ME, spool)
 
 

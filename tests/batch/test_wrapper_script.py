@@ -63,7 +63,7 @@ class Site:
             "LINES_HERE": "one\ntwo",
             "PWD": os.getcwd(),
         }
-        default = ["/usr/bin/env", "--default-signal"]  # whoever runs us may ignore INT
+        default = ["/usr/bin/env", "--default-signal"]  # the caller of the tests may ignore SIGINT
         argv = [*default, *(under or ("/bin/sh",)), str(wrapper)]
         return subprocess.run(argv, env=env, check=False, timeout=20).returncode
 
@@ -178,7 +178,7 @@ def test_every_exit_status_can_be_derived_from_the_wrappers_end(tmp_path: Path, 
 
 
 TELLING = (0, 98, 99, 100, 130, 137, 141, 191, 192, 199, 200, 255)
-BY_SIGNAL = {130: 2, 141: 13}  # a shell tells these signals from the statuses by no word
+BY_SIGNAL = {130: 2, 141: 13}  # a shell prints no message for these signals, so the statuses are ambiguous
 STUBS = f"""gb_spool= gb_needs= gb_soh= gb_name=1
 gb_stdout=/dev/null gb_stderr=/dev/null gb_stdin=/dev/null
 chmod() {{ :; }}

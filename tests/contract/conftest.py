@@ -26,8 +26,8 @@ GRIDENGINE = [
 OAR = pytest.param("gamma", id="oar", marks=pytest.mark.lab)
 SEVERAL_PEOPLES = [*GRIDENGINE, OAR]
 CLUSTERS = [EMBEDDED, *SEVERAL_PEOPLES]
-NOT_OAR = [EMBEDDED, *GRIDENGINE]  # what OAR can't do, batch/batch_adapter_table.py says
-FILES = {"beta": HOST, "delta": "delta-master", "gamma": FRONTEND}  # where the jobs' files are
+NOT_OAR = [EMBEDDED, *GRIDENGINE]  # batch/batch_adapter_table.py lists the abilities of each adapter
+FILES = {"beta": HOST, "delta": "delta-master", "gamma": FRONTEND}  # host with the jobs' files
 
 
 @pytest.fixture(params=CLUSTERS)
@@ -39,7 +39,7 @@ def far(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Far]:
         return
     if os.getuid() != 0:
         pytest.skip("the lab needs root")
-    request.node.funcargs["grid"] = Grid()  # a failed test shows the lab's logs
+    request.node.funcargs["grid"] = Grid()  # the report of a failed test shows the lab's logs
     request.getfixturevalue("side_by_side")
     with of_lab(request.param) as far:
         yield far

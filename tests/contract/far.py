@@ -24,8 +24,8 @@ from tests.lab.grid import Grid
 
 UNKNOWN = "9999998"  # below Grid Engine's largest job number
 TIMEOUT_S = 15.0
-AT_ONCE = 3  # calls of a test, where it has many to make
-FRONTEND = "gamma-master"  # alpha-master reaches it by ssh only
+AT_ONCE = 3  # simultaneous calls of a test with many calls
+FRONTEND = "gamma-master"  # alpha-master reaches gamma-master only by ssh
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class LabReach:
     def __init__(self, grid: Grid, caller: str, where: GridEngineCellAccess | OarServerAccess, folder: str) -> None:
         self.person = where.login.user if where.login else caller
         self.folder = folder
-        self.pause_s = 0.5 if where.login else PAUSE_S  # by ssh a look takes about as long
+        self.pause_s = 0.5 if where.login else PAUSE_S  # a query by ssh takes about as long
         self._grid = grid
         self._caller = caller
         self._where = where
@@ -137,8 +137,8 @@ class Far:
     def __init__(self, reach: Reach, slots: int = 4, others: Reach | None = None) -> None:
         self.reach = reach
         self.slots = slots
-        self.others = others  # the same cluster as another person, where there can be one
-        self.accounts: dict[str, str] = {}  # of each job that was submitted
+        self.others = others  # the cluster as used by another user; None for an embedded cluster
+        self.accounts: dict[str, str] = {}  # accounts of submitted jobs, by job id
 
     def hot(self, name: str, *arguments: object, **options: object) -> Any:
         """Call a function of the adapter's module `submit`."""

@@ -15,7 +15,7 @@ from tests.contract.waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 
-AT_ONCE = 1  # in a cluster of the lab: all tasks of a test are to run at once
+AT_ONCE = 1  # tests at once in a cluster of the lab, so that all tasks of a test can run at once
 HOUR = JobRequest(hard=(("h_rt", "3600"),))
 WAITING = "until [ -e go ]; do sleep 0.05; done"
 PLACE_ENDS = 'sh -c "exit $1" sh'
@@ -150,7 +150,7 @@ def test_a_held_array_is_found_by_its_name_until_its_release(far: Far) -> None:
     assert (found, left) == ((first, [second]), second)
     assert all(row.state.is_held for row in rows)
     assert held == [1, 2]
-    until(lambda: not far.hot("find_held_job", name, person), "the other one to be gone")
+    until(lambda: not far.hot("find_held_job", name, person), "the second array to be deleted")
 
 
 def test_an_arrays_owner_and_live_tasks_are_known_while_a_task_lives(far: Far) -> None:
@@ -158,7 +158,7 @@ def test_an_arrays_owner_and_live_tasks_are_known_while_a_task_lives(far: Far) -
     release(far, job)
     ends(far, job, 1)
     whose = far.hot("query_owner_and_account", job)
-    until(lambda: begun(far, job, 2), "the second to run")
+    until(lambda: begun(far, job, 2), "the second task to run")
     living, others = lives(far, job), lives(far, job, "gc.another.1.1")
     there = listed(far, job)
     far.reach.sh("touch go")
@@ -167,8 +167,8 @@ def test_an_arrays_owner_and_live_tasks_are_known_while_a_task_lives(far: Far) -
     assert whose == (far.reach.person, far.accounts[job])
     assert (living, others) == ({2}, None)
     assert there == [2]
-    until(lambda: not listed(far, job), "none of it to be listed")
-    until(lambda: lives(far, job) is None, "it to be forgotten by what lives")
+    until(lambda: not listed(far, job), "no task of the array to be listed")
+    until(lambda: lives(far, job) is None, "the array to have no live task")
     assert far.hot("query_owner_and_account", UNKNOWN) == ("", "")
 
 
@@ -189,13 +189,13 @@ def test_only_tasks_at_the_given_indices_are_deleted(far: Far) -> None:
     job = array(far, ["0"] * 3, run=f"{WAITING}; exit 3 #")
     release(far, job)
     until(lambda: places(far, job) == [1, 2, 3], "all tasks to be listed")
-    until(lambda: begun(far, job, 2), "the second to run")
+    until(lambda: begun(far, job, 2), "the second task to run")
     far.hot("delete_array_tasks", job, far.accounts[job], "1,3")
     until(lambda: places(far, job) == [2], "two tasks to be gone", 90)
     far.reach.sh("touch go")
-    until(lambda: not places(far, job), "the second to end")
+    until(lambda: not places(far, job), "the second task to end")
 
-    assert until(lambda: told(far, job).get(2), "its end", 90).exit_status == 3
+    assert until(lambda: told(far, job).get(2), "the end of the task", 90).exit_status == 3
 
 
 def test_waiting_tasks_are_held_and_running_tasks_continue(far: Far) -> None:

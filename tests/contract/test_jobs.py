@@ -16,7 +16,7 @@ from tests.states import job_state
 
 pytestmark = pytest.mark.timeout(600)
 
-AT_ONCE = 4  # in a cluster of the lab
+AT_ONCE = 4  # tests at once in a cluster of the lab
 HELD = job_state("hqw")
 TICKING = "while :; do echo . >>ticks; sleep 0.05; done\n"
 ASKS_TOO_MUCH = JobRequest(hard=(("nonesuch", "1"),))
@@ -28,7 +28,7 @@ def ticks(far: Far) -> int:
 
 def until_ticking(far: Far) -> None:
     before = ticks(far)
-    until(lambda: ticks(far) > before, "the job to go on")
+    until(lambda: ticks(far) > before, "the job to continue")
 
 
 def test_a_held_job_waits_while_a_later_job_runs(far: Far) -> None:
@@ -138,14 +138,14 @@ def test_a_suspended_job_makes_no_progress_until_it_is_resumed(far: Far) -> None
     job = far.start(TICKING)
     until_ticking(far)
     far.hot("suspend_or_hold_job", job)
-    until(lambda: stays(lambda: ticks(far)), "the job to stand still")
+    until(lambda: stays(lambda: ticks(far)), "the job to stop")
     suspended = far.state(job)
     far.hot("resume_or_release_job", job)
     until_ticking(far)
 
     assert suspended.is_suspended
     assert suspended.is_by_hand
-    until(lambda: far.state(job) == job_state("r"), "the job to be told of as running")
+    until(lambda: far.state(job) == job_state("r"), "the job to be listed as running")
 
 
 def test_a_job_suspended_twice_is_resumed_once(far: Far) -> None:
@@ -153,7 +153,7 @@ def test_a_job_suspended_twice_is_resumed_once(far: Far) -> None:
     until_ticking(far)
     far.hot("suspend_or_hold_job", job)
     far.hot("suspend_or_hold_job", job)
-    until(lambda: far.state(job).is_suspended, "the job to be told of as suspended")
+    until(lambda: far.state(job).is_suspended, "the job to be listed as suspended")
     far.hot("resume_or_release_job", job)
 
     until_ticking(far)
@@ -190,7 +190,7 @@ def test_a_started_job_is_deleted_with_all_its_processes(far: Far, is_suspended:
     far.until_gone(job)
 
     assert (end.exit_status, end.signal) == (None, 9)
-    until(lambda: stays(lambda: ticks(far)), "its processes to be gone")
+    until(lambda: stays(lambda: ticks(far)), "the job's processes to end")
 
 
 def test_an_ended_job_can_be_deleted_suspended_and_resumed_without_error(far: Far) -> None:
@@ -240,7 +240,7 @@ def test_a_wrapped_job_reports_its_end_in_the_spool(far: Far) -> None:
 
 def told(far: Far) -> TransferMessage:
     """Wait for the wrapper's message."""
-    data = until(lambda: far.read("spool/w.*"), "the message")
+    data = until(lambda: far.read("spool/w.*"), "the message of the wrapper")
     return decode_in_place(data.encode())
 
 

@@ -10,7 +10,7 @@ from tests.contract.waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 
-AT_ONCE = 1  # in a cluster of the lab: these count its slots
+AT_ONCE = 1  # tests at once in a cluster of the lab, because the tests count slots
 WAITING = "until [ -e go ]; do sleep 0.05; done\n"
 
 
@@ -39,7 +39,7 @@ def test_a_parallel_job_gets_all_its_slots(far: Far, pe: str) -> None:
 
 
 def test_a_snapshot_counts_pending_jobs_and_free_slots(far: Far) -> None:
-    until(lambda: far.snapshot().free_slots == far.slots, "what ended before to leave its slots")
+    until(lambda: far.snapshot().free_slots == far.slots, "slots of ended jobs to be free")
     idle = far.snapshot()
     full = far.start_all([WAITING] * far.slots)
     for job in full:
@@ -47,7 +47,7 @@ def test_a_snapshot_counts_pending_jobs_and_free_slots(far: Far) -> None:
     far.hot("suspend_or_hold_job", full[0])
     held = far.submit("exit 0\n")
     waiting = far.start_all(["exit 0\n"] * 2)
-    until(lambda: far.snapshot().pending == 2, "the cluster to know of both")
+    until(lambda: far.snapshot().pending == 2, "two pending jobs to be counted")
 
     seen = far.snapshot(*full, *waiting)
     words = [rows[0].state.word for rows in map(seen.jobs.get, map(int, full + waiting)) if rows]

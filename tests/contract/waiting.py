@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 PAUSE_S = 0.05
-BACK_OFF = 0.02  # of what was waited, between two looks
+BACK_OFF = 0.02  # pause between two calls, as a share of the time waited
 
 T = TypeVar("T")
 

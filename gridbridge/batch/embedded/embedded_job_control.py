@@ -26,7 +26,7 @@ def hold_embedded_job(database: EmbeddedJobStore, number: int) -> None:
 
 
 def release_embedded_job(database: EmbeddedJobStore, number: int, name: str) -> None:
-    """Release a held job, and rename it if a name is given."""
+    """Release a held job, and rename the job unless `name` is empty."""
     with database.write_transaction():
         job = database.live_job(number)
         database.update_job(job.id, held=0, name=name or job.name)
@@ -83,7 +83,7 @@ def clear_embedded_job_error(database: EmbeddedJobStore, number: int) -> None:
 
 
 def release_embedded_array(database: EmbeddedJobStore, array: int, name: str) -> None:
-    """Release the held tasks of an array, and rename them if a name is given."""
+    """Release the held tasks of an array, and rename the tasks unless `name` is empty."""
     with database.write_transaction():
         for job in _existing_array_tasks(database, array):
             database.update_job(job.id, held=0, name=name or job.name)
@@ -143,7 +143,7 @@ class EmbeddedWalltimeAndPreemption:
         return None if left_s == inf else left_s
 
     def kill_if_due(self) -> None:
-        """Kill the job after its walltime, or PATIENCE_S after its preemption signal unless the database is locked."""
+        """Kill the job after its walltime, or PATIENCE_S seconds after its preemption; skip a locked database."""
         if time.monotonic() >= self._until_s:
             self._kill_job(WALLTIME)
             return

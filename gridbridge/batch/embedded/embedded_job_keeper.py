@@ -34,7 +34,7 @@ SPARED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # signals that a keeper
 
 
 def run_embedded_jobs_in_turn(database: EmbeddedJobStore) -> None:
-    """Start and supervise jobs, one after another, until no job can start."""
+    """Start and supervise jobs in turn until no job can start."""
     for number in SPARED:
         signal.signal(number, signal.SIG_IGN)
     while True:
@@ -175,7 +175,7 @@ def _account_or_requeue_job(database: EmbeddedJobStore, job: EmbeddedJob, end: E
 
 
 def _kill_group_and_reap(child: EmbeddedJobFirstProcess) -> EmbeddedJobEnd:
-    """Kill the rest of the job's process group; return the exit status and usage of its first process."""
+    """Kill the job's process group; return the exit status and usage of its first process."""
     os.killpg(child.pid, signal.SIGKILL)
     _, status, usage = os.wait4(child.pid, 0)
     code = os.waitstatus_to_exitcode(status)

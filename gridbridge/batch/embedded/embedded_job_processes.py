@@ -31,7 +31,7 @@ def unique_process_id(pid: int) -> str:
 def signal_job_process_group(pid: int, born: str, number: int) -> None:
     """Signal a job's process group if the job's first process still runs.
 
-    Raises StateError if the process belongs to an earlier boot, or to another host, where it may still run.
+    Raises StateError if the process belongs to an earlier boot, or to another host, where the process may still run.
     """
     if unique_process_id(pid) == born:
         os.killpg(pid, number)

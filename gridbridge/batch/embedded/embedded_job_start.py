@@ -38,7 +38,7 @@ class EmbeddedJobFirstProcess:
     """The first process of an embedded job, controlled by the job's keeper process."""
 
     def __init__(self, job: EmbeddedJob, private: str, argv: tuple[str, ...], environment: dict[str, str]) -> None:
-        """Fork the first process and wait until it is ready; raise EmbeddedJobStartFailure if it can't start."""
+        """Fork the first process and wait until the process is ready; raise EmbeddedJobStartFailure on failure."""
         line_read, self._line = os.pipe()
         self._news, news_write = os.pipe()
         self.pid = os.fork()

@@ -144,7 +144,7 @@ class EmbeddedJobStore:
 
     @contextmanager
     def write_transaction(self) -> Iterator[None]:
-        """Run a `with` block as one write transaction."""
+        """Run a `with` block as a write transaction."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -333,7 +333,7 @@ class EmbeddedJobStore:
         ]
 
     def lost_jobs(self) -> list[EmbeddedJob]:
-        """Return the jobs that are recorded as running, but have lost their keeper process and their first process."""
+        """Return the jobs recorded as running whose keeper process and first process have ended."""
         return [
             job
             for job in self._select_jobs(" WHERE pid > 0")

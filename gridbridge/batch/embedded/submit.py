@@ -49,12 +49,12 @@ def _parse_submit_answer(answer: CompletedProgram) -> JobSubmissionResult:
 
 
 def find_held_job(folder: EmbeddedClusterAccess, transfer: str, owner: str) -> str:
-    """Return the id of a user's oldest job or array with this name; empty if none exists."""
+    """Return the id of a user's oldest job or array of a name; empty if the user has no such job."""
     return next(iter(_find_jobs_by_name(folder, transfer, owner)), "")
 
 
 def find_duplicate_arrays(folder: EmbeddedClusterAccess, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of a user's arrays that have the submission name of an array, without this array."""
+    """Return the ids of a user's arrays that have the submission name of an array, except the given array."""
     return [job for job in _find_jobs_by_name(folder, transfer, owner) if job != array]
 
 
@@ -182,8 +182,8 @@ def query_queue_limit(_folder: EmbeddedClusterAccess, _queue: str, _name: str, _
     return ""
 
 
-def _query_jobs(folder: EmbeddedClusterAccess, *which: str) -> list[PrintedEmbeddedJob]:
-    return parse_embedded_cluster_and_jobs(run_embedded_program(folder, "list", *which).checked().stdout)[1]
+def _query_jobs(folder: EmbeddedClusterAccess, *selection: str) -> list[PrintedEmbeddedJob]:
+    return parse_embedded_cluster_and_jobs(run_embedded_program(folder, "list", *selection).checked().stdout)[1]
 
 
 def _run_unless_job_missing(folder: EmbeddedClusterAccess, *words: str) -> None:

@@ -126,9 +126,9 @@ def parse_consumable_amount(text: str) -> float | None:
 @qstat_xml_parser.with_qstat_xml_repair
 def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CellRequestsAndResources:
     """Parse qstat's list of jobs and queue instances; raise ParseError if the list is incomplete."""
-    asked = dict[tuple[object, ...], WaitingLocalRequest]()
+    requests = dict[tuple[object, ...], WaitingLocalRequest]()
     running = list[RunningJobWithResources]()  # running tasks read since the last queue instance
-    holders, places, free_in_cell = (
+    holders, instances, free_in_cell = (
         list[RunningJobWithResources](),
         list[FreeQueueInstanceResources](),
         dict[str, float](),
@@ -136,16 +136,16 @@ def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CellRequestsAndRe
     for element in qstat_xml_parser.iterate_job_list(data):
         leafs = {str(child.tag): child.text or "" for child in element}
         if element.tag == qstat_xml_parser.QUEUE:
-            place, makes_way, free = _free_queue_instance(element, leafs, table)
+            instance, makes_way, free = _free_queue_instance(element, leafs, table)
             free_in_cell |= free
             host = leafs["name"].rpartition("@")[2]
             holders += (replace(holder, host=host, makes_way=makes_way) for holder in running)
             running = []
-            places += [place] if place else []
+            instances += [instance] if instance else []
             continue
         state, pairs = (
             qstat_xml_parser.parse_job_state_log_unknown(leafs["state"]),
-            tuple((one.get("name") or "", one.text or "") for one in element.iterfind("hard_request")),
+            tuple((request.get("name") or "", request.text or "") for request in element.iterfind("hard_request")),
         )
         if state.is_running:
             running.append(_running_job_with_resources(leafs, pairs, state, table))
@@ -153,10 +153,10 @@ def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CellRequestsAndRe
             pe = next((environment.get("name") or "" for environment in element.iterfind("requested_pe")), "")
             queues = tuple(queue.text or "" for queue in element.iterfind("hard_req_queue"))
             shape = (leafs.get("JB_owner"), leafs["slots"], pairs, pe, queues)
-            if shape not in asked and len(asked) < MOST_SHAPES:
-                asked[shape] = replace(_waiting_request(leafs, pairs, table), pe=pe, queues=queues)
+            if shape not in requests and len(requests) < MOST_SHAPES:
+                requests[shape] = replace(_waiting_request(leafs, pairs, table), pe=pe, queues=queues)
     return CellRequestsAndResources(
-        asked=tuple(asked.values()), holders=tuple(holders), places=tuple(places), free=free_in_cell
+        asked=tuple(requests.values()), holders=tuple(holders), places=tuple(instances), free=free_in_cell
     )
 
 

@@ -220,7 +220,7 @@ class _QstatRowCollector:
         )
 
     def _access_identity_of_job(self, job: int, owner: str) -> JobAccessIdentity:
-        """Return the user, group, project and checkpointing environment of a job, as far as access lists name them."""
+        """Return a job's user, group, project and checkpointing environment, if access lists depend on these."""
         return JobAccessIdentity(
             owner=owner if self._has_owner_lists else "",
             group=self._laid_out.owners_groups.get(job, "") if self._has_owner_lists else "",

@@ -245,7 +245,7 @@ def parse_job_state_log_unknown(text: str) -> JobState:
 
 
 def _queue_instance_of_job(row: Element, leafs: dict[str, str]) -> str:
-    """Return the queue instance of a job: the enclosing element, else the element in the job's row."""
+    """Return a job's queue instance from the enclosing element, or else from the job's row."""
     parent = row.getparent()
     if parent is not None and parent.tag == QUEUE:
         return parent.findtext("name") or ""

@@ -1,7 +1,7 @@
 """Submits and controls the jobs of a Grid Engine cell.
 
-Grid Engine's client programs have the same exit status for most errors, so a failed submission is classified by its
-message (measured: qsub of 8.1.9; sources of 6.2u5 and OCS 9.2).
+Grid Engine's client programs have the same exit status for most errors, so the message of
+qsub classifies a failed submission (measured: qsub of 8.1.9; sources of 6.2u5 and OCS 9.2).
 """
 
 from gridbridge.batch.batch_submission_outcome import (
@@ -110,7 +110,7 @@ def find_held_job(cell: GridEngineCellAccess, transfer: str, owner: str) -> str:
 
 
 def find_duplicate_arrays(cell: GridEngineCellAccess, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of a user's arrays that have the submission name of an array, without this array."""
+    """Return the ids of a user's arrays that have the submission name of an array, except the given array."""
     return [str(job) for job in _find_jobs_by_submission_name(cell, transfer, owner) if str(job) != array]
 
 

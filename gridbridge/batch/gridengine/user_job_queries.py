@@ -31,7 +31,7 @@ def query_submitted_job(cell: GridEngineCellAccess, job: int, task: int = 0) -> 
 
 
 def query_job_standing(cell: GridEngineCellAccess, job: int) -> ListedJobStatus | None:
-    """Return a job's states and the reasons why it waits; None if the job does not exist.
+    """Return a job's states and reasons for waiting; None if the job does not exist.
 
     If the scheduler records no reasons (sched_conf(5), schedd_job_info), `qalter -w p` queries the reasons; only the
     job's owner and operators get an answer.
@@ -52,7 +52,7 @@ def query_job_standing(cell: GridEngineCellAccess, job: int) -> ListedJobStatus 
 
 
 def _query_waiting_reasons(cell: GridEngineCellAccess, job: str) -> tuple[str, ...]:
-    """Return the reasons why a job waits, by `qalter -w p`; empty if the caller lacks the permission.
+    """Return a job's reasons for waiting, by `qalter -w p`; empty if the caller lacks the permission.
 
     The job must not be held: for a held job qalter prints nothing and stores `-w p` in the job.
     """

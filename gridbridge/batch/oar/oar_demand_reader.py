@@ -69,7 +69,7 @@ def encode_reachable_hosts(hosts: Iterable[str]) -> bytes:
 
 
 def _probe_hosts(hosts: Sequence[str]) -> list[str]:
-    """Return the halted nodes that accept connections; OAR itself does not probe them."""
+    """Return the halted nodes that accept connections, because OAR itself probes no halted nodes."""
     with ThreadPoolExecutor(AT_ONCE, "node") as threads:
         answers = threads.map(_accepts_connections, hosts)
         return [host for host, is_up in zip(hosts, answers, strict=True) if is_up]
@@ -133,7 +133,7 @@ def _node_slot_counts(
     }
     return oar_request_slot_parser.OarNodeSlotCounts(
         inside={level: slots for level, slots in slots_inside.items() if slots},
-        every=[len(resources) for resources in of_host.values()],
+        slots_by_node=[len(resources) for resources in of_host.values()],
         usable=[len(resources) for host, resources in of_host.items() if not facts[host]],
     )
 

@@ -112,12 +112,12 @@ class OarJob:
 
     @property
     def is_held_since_submission(self) -> bool:
-        """Whether the job is held since its submission, neither released nor deleted."""
+        """Whether the job has been held since its submission, and neither released nor deleted."""
         return self.state == HELD and not {RELEASED, DELETED} & set(self.event_types)
 
     @property
     def is_suspended(self) -> bool:
-        """Whether OAR suspended the job, or keeper.pl was last told to stop the job."""
+        """Whether OAR suspended the job, or the last signal to keeper.pl asked to stop the job."""
         signals = [kind for kind in self.event_types if kind in (SUSPENDED, RESUMED)]
         return self.state == "Suspended" or (self.state in ACTIVE and signals[-1:] == [SUSPENDED])
 
@@ -160,7 +160,7 @@ class OarResource:
             raise ParseError(f"oarnodes: a resource is incomplete: {error!r}") from error
 
     def can_run_jobs(self, now: float) -> bool:
-        """Say whether the resource can run jobs: it is alive, or OAR wakes its node for a job."""
+        """Say whether the resource is alive, or lies on a node that OAR wakes for a job."""
         return self.is_alive or now < self.standby_until
 
 

@@ -49,14 +49,14 @@ class OarSlotDistribution(NamedTuple):
 class OarNodeSlotCounts(NamedTuple):
     """The numbers of slots of a cluster's nodes, and of units such as CPUs inside a node."""
 
-    every: Sequence[int]
+    slots_by_node: Sequence[int]
     usable: Sequence[int]  # slots of each node that accepts jobs
     inside: Mapping[str, int] = MappingProxyType({})  # fewest slots of a unit, by level inside nodes
 
     @property
     def smallest_node_slots(self) -> int:
         """The number of slots of the smallest node."""
-        return min(self.every, default=1)
+        return min(self.slots_by_node, default=1)
 
 
 def slots_per_node_in_pe_name(pe: str) -> int:
@@ -118,7 +118,7 @@ def _parse_request_alternative(text: str, reported: int, sizes: OarNodeSlotCount
 def _parse_request_groups(
     groups: Sequence[dict[str, str]], reported: int, sizes: OarNodeSlotCounts
 ) -> list[OarSlotDistribution]:
-    """Parse each group; the last group of unknown size gets the rest of the reported slots."""
+    """Parse each group; the last group of unknown size gets the remaining reported slots."""
     distributions = [_parse_request_group(levels, 0, sizes) for levels in groups]
     remainder = reported - sum(way.slots for way in distributions)
     for index, levels in reversed(list(enumerate(groups))):

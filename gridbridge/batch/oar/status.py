@@ -328,8 +328,8 @@ def _kill_event_text(job: OarJob) -> str:
 def query_request_vocabulary(server: OarServerAccess) -> NamesOfferedByCluster:
     """Return the property names of an OAR server, and the nodes that run jobs or can be woken.
 
-    Suspected nodes are included: OAR accepts requests for them, and most come back soon. OAR's admission rules check
-    all other names.
+    Suspected nodes are included, because OAR accepts requests for suspected nodes, and most return soon. OAR's
+    admission rules check all other names.
     """
     answer, now = _query_output(server, oar_commands.show_nodes_command(server)), time.time()
     slots = [resource for resource in parse_oar_resources(answer) if resource.is_slot and not resource.is_drained]

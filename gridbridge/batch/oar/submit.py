@@ -82,7 +82,7 @@ def _oarsub_reason(words: bytes, status: int) -> str:
 
 
 def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
-    """Return the id of a user's oldest job or array that is held since its submission; empty if none exists.
+    """Return the id of a user's oldest job or array that has been held since its submission; empty if none.
 
     Released jobs, whose name OAR can't change, and jobs whose script did not arrive in time are not returned.
     """
@@ -95,7 +95,7 @@ def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
 
 
 def find_duplicate_arrays(server: OarServerAccess, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of a user's held arrays that have the submission name of an array, without this array."""
+    """Return the ids of a user's held arrays that have the submission name of an array, except the given array."""
     return [job for job in _find_held_jobs_and_scripts(server, transfer, owner) if job != array]
 
 
@@ -258,7 +258,7 @@ def _signal_job(server: OarServerAccess, job: str, signal: str) -> None:
 
 
 def _run_unless_job_ended(server: OarServerAccess, job: str, argv: oar_commands.Argv, fine: int = 0) -> bool:
-    """Run a command about a job, and say whether it succeeded; an ended job is no error."""
+    """Run a command about a job, and say whether the command succeeded; an ended job is no error."""
     answer = run_client(server, argv)
     if answer.status not in (0, fine) and _query_live_job(server, job):
         answer.checked()

@@ -23,7 +23,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     """Return a cluster with four slots, in which no job starts by itself."""
     made = Site(tmp_path, slots=4)
     yield made
-    for job in made.database.live_jobs():  # some are noted as running, by a process that is over
+    for job in made.database.live_jobs():  # some jobs are recorded as running by an ended process
         made.database.remove_job(job)
     made.empty()
 
@@ -86,7 +86,7 @@ def test_no_task_is_preempted_if_too_few_slots_would_become_free(site: Site, sig
     add(site, slots=2)
     add(site, 4, yields=True)
     run_all(site)
-    embedded_job_control.preempt_embedded_tasks(site.database)  # two of the array wait
+    embedded_job_control.preempt_embedded_tasks(site.database)  # two tasks of the array wait
     add(site, slots=3)
     embedded_job_control.preempt_embedded_tasks(site.database)
     found = told(site)
@@ -159,7 +159,7 @@ def test_a_killed_array_command_can_be_repeated(site: Site, verb: str, step: int
         is_killed = site.run_killed(after, verb, str(array))
         done = site.run(verb, str(array))
         assert done.returncode in (0, os.EX_NOINPUT)
-        until(lambda number=array: not site.database.live_array_tasks(number), "its tasks to be gone")
+        until(lambda number=array: not site.database.live_array_tasks(number), "the tasks of the array to end")
         ends = len(site.database.array_task_ends(array))
         assert ends == (3 if verb == "release-array" else 0), (after, ends)
         if not is_killed:

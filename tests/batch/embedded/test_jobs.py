@@ -181,7 +181,7 @@ def test_a_signal_is_not_sent_to_a_process_with_a_reused_pid(site: Site) -> None
         )
         with pytest.raises(StateError, match="another host"):
             embedded_job_processes.signal_job_process_group(other.pid, "a-boot pid:[1] 12345", 9)
-        with pytest.raises(subprocess.TimeoutExpired):  # a signal takes a moment
+        with pytest.raises(subprocess.TimeoutExpired):  # a signal would arrive with a delay
             other.wait(0.5)
         embedded_job_processes.signal_job_process_group(
             other.pid, embedded_job_processes.unique_process_id(other.pid), 9

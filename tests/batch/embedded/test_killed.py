@@ -16,7 +16,7 @@ from tests.batch.embedded.site import PROGRAM, Site
 from tests.contract.waiting import stays, until
 
 pytestmark = pytest.mark.killing
-SMALL = 7  # function calls between two kills: each part of a program meets one
+SMALL = 7  # function calls between two kills, so few that each part of a program is killed
 TICKING = "while :; do echo . >>ticks; sleep 0.05; done\n"
 
 
@@ -105,18 +105,18 @@ def test_a_job_without_keeper_can_be_suspended_resumed_and_deleted(site: Site, i
     job = site.add(TICKING)
     site.look()
     site.kill_keeper(job)
-    until(ticks.exists, "the job to go on")
+    until(ticks.exists, "the job to continue")
     site.run("suspend", str(job))
-    until(lambda: stays(lambda: ticks.stat().st_size, for_s=0.3), "the job to stand still")
+    until(lambda: stays(lambda: ticks.stat().st_size, for_s=0.3), "the job to stop")
     if not is_suspended:
         size = ticks.stat().st_size
         site.run("resume", str(job))
-        until(lambda: ticks.stat().st_size > size, "the job to go on")
+        until(lambda: ticks.stat().st_size > size, "the job to continue")
     pid = site.database.live_job(job).pid
     site.run("delete", str(job))
 
     assert site.end(job).reason == LOST
-    until(lambda: not embedded_job_processes.unique_process_id(pid), "its process to be gone")
+    until(lambda: not embedded_job_processes.unique_process_id(pid), "the first process to end")
 
 
 def test_the_next_query_starts_waiting_jobs_after_all_keepers_died(site: Site) -> None:
@@ -167,7 +167,7 @@ def test_a_keeper_ends_if_its_cluster_was_removed(tmp_path: Path) -> None:
     job = site.add("until [ -e go ]; do sleep 0.05; done\n")
     site.look()
     site.until_running(job)
-    os.rename(site.folder, tmp_path / "removed")  # its keeper writes there
+    os.rename(site.folder, tmp_path / "removed")  # the keeper writes into the folder
     shutil.rmtree(tmp_path / "removed")
     (tmp_path / "go").touch()
 

@@ -24,7 +24,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     made = Site(tmp_path, slots=1)
     made.database.save_transfer_queue(EmbeddedTransferQueue(AWAY, 2, str(tmp_path), "beta", 3))
     yield made
-    for job in made.database.live_jobs():  # its process may be this one, as `start` notes it
+    for job in made.database.live_jobs():  # `start` records this process as the first process of jobs
         made.database.remove_job(job)
     made.empty()
 
@@ -146,7 +146,7 @@ def test_load_sensor_values_open_and_close_a_transfer_queue(site: Site, values: 
     sensor = site.path / "sensor"
     sensor.write_text(f"#!/bin/sh\nread -r _ && printf 'begin\\n{report}end\\n'\n")
     sensor.chmod(0o755)
-    site.database.update_job(add(site), pid=os.getpid())  # its own slot is taken
+    site.database.update_job(add(site), pid=os.getpid())  # the job uses the only own slot
     add(site)
     opened = embedded_job_start.open_embedded_transfer_queues(site.database)
 

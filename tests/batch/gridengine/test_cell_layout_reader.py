@@ -28,7 +28,7 @@ from gridbridge.model.qconf_attribute_parser import parse_qconf_values_by_host
 from tests.batch.gridengine.cells import cell_of_scripts
 
 HOSTS = b"<qhost><host name='n1'/></qhost>"
-BARE = b"<qhost><host name='n5'/></qhost>"  # in no queue
+BARE = b"<qhost><host name='n5'/></qhost>"  # host n5 is in no queue
 BY_HAND = {
     "complexes": {
         "h_vmem": {"shortcut": "vmem", "relation": "<=", "consumable": "YES", "default": "1G"},

@@ -95,9 +95,9 @@ def test_truncated_output_about_a_host_is_refused() -> None:
         ("0", (100, 0), 1),
         ("0,[n1=1],[n3=3]", (100,), 2),
         ("10,[n1=11]", (0, 20), 12),
-        ("0,[n1=1],[n2=2]", (3,), 2),  # the last hosts share one
-        ("0", (1,), None),  # no room before the next queue
-        ("0,[@site=5],[n1=6]", (100,), 7),  # behind the hosts of a group that has one
+        ("0,[n1=1],[n2=2]", (3,), 2),  # the last hosts share a seq_no
+        ("0", (1,), None),  # no seq_no is left before the next queue
+        ("0,[@site=5],[n1=6]", (100,), 7),  # behind the hosts of a group with a seq_no
         ("0,[@site=5]", (3, 9), 6),
     ],
 )

@@ -199,7 +199,7 @@ def test_a_malformed_accounting_line_is_skipped_and_counted() -> None:
     good = (CAPTURED / "accounting.txt").read_bytes().splitlines(keepends=True)[2]
     bad = [
         good.replace(b":ok:", b":\xff:", 1),
-        good.replace(b":1795212511:", b":%d:" % 10**18, 1),  # no time of any calendar
+        good.replace(b":1795212511:", b":%d:" % 10**18, 1),  # a time beyond every calendar
         b"#\n",
         b"half:a:gb.alpha.1.0.1:line\n",
     ]
@@ -279,7 +279,7 @@ def test_tasks_of_several_arrays_are_parsed_at_once() -> None:
     found = tasks(task(2, 5), *others, OURS, task(3, array=(8, "gc.alpha.3.2")))
 
     assert found == [(7, 2, 5), (8, 3, 0)]
-    assert tasks(task(2), task(3)[:60]) == []  # whose line that is will be seen
+    assert tasks(task(2), task(3)[:60]) == []  # the task of a truncated line is unknown
 
 
 def test_a_malformed_line_does_not_hide_other_tasks() -> None:

@@ -66,7 +66,7 @@ class Node:
     def until_ticking(self) -> None:
         """Wait until the job writes another tick."""
         before = self.ticks()
-        until(lambda: self.ticks() > before, "the job to go on", 20)
+        until(lambda: self.ticks() > before, "the job to continue", 20)
 
     def left(self) -> list[str]:
         """Return the remaining files of keeper and job."""
@@ -80,7 +80,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
     for keeper in node.started:
         keeper.kill()
         keeper.wait()
-    until(lambda: stays(node.ticks, 0.1), "no job of ours to run", 20)
+    until(lambda: stays(node.ticks, 0.1), "all jobs of the test to end", 20)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_job_is_stopped_with_its_children_and_continued(node: Node) -> None:
     keeper = node.start(f"({TICKING}) & wait\n")
     node.until_ticking()
     keeper.send_signal(signal.SIGTSTP)
-    until(lambda: stays(node.ticks, 0.2), "the job to stand still", 20)
+    until(lambda: stays(node.ticks, 0.2), "the job to stop", 20)
     keeper.send_signal(signal.SIGCONT)
 
     node.until_ticking()
@@ -157,11 +157,11 @@ def test_a_killed_keeper_leaves_no_process_and_no_file(node: Node, is_stopped: b
     node.until_ticking()
     if is_stopped:
         keeper.send_signal(signal.SIGTSTP)
-        until(lambda: stays(node.ticks, 0.2), "the job to stand still", 20)
+        until(lambda: stays(node.ticks, 0.2), "the job to stop", 20)
     keeper.kill()
 
     until(lambda: stays(node.ticks, 0.2), "the job's processes to be gone", 20)
-    until(lambda: not node.left(), "its files to be gone", 20)
+    until(lambda: not node.left(), "the files of the job to be removed", 20)
 
 
 def test_a_keeper_removes_files_of_dead_keepers_on_its_node(node: Node) -> None:
@@ -239,7 +239,7 @@ def test_a_killed_task_is_marked_as_ended(node: Node) -> None:
     node.until_ticking()
     keeper.kill()
 
-    until(lambda: not array.left(), "nothing of it to be left", 20)
+    until(lambda: not array.left(), "all files of the array to be removed", 20)
 
 
 def test_a_task_that_begins_while_its_array_is_deleted_leaves_no_file(node: Node) -> None:

@@ -31,7 +31,7 @@ def shown(*events: str, **values: object) -> dict[str, object]:
     """Return a job as printed by oarstat, with its events in reverse order."""
     listed = [
         {"event_id": number, "type": kind, "description": f"about {kind}\n", "date": 1795205656}
-        for number, kind in enumerate(events, 8)  # ids of one digit and of two
+        for number, kind in enumerate(events, 8)  # event ids have one or two digits
     ]
     usual: dict[str, object] = {
         "Job_Id": 13,
@@ -260,7 +260,7 @@ def test_jobs_resubmitted_by_oar_are_listed_as_copies(monkeypatch: pytest.Monkey
     assert [one.job_id for one in seen.copies] == [14, 15]
 
 
-HALTED = 2147483646  # available_upto of what OAR may halt and wake at any time
+HALTED = 2147483646  # available_upto of a node that OAR may halt and wake at any time
 NOW = 1_795_000_000.0
 
 
