@@ -210,12 +210,16 @@ class NodeActRunner:
 
     def _power_control_of_node(self, node: elastic_nodes.BalancerOwnedNode) -> HostPowerControl:
         if node.pool not in self.supplies:
-            raise errors.ProviderPermanentFailure(f"{node.name}: no provider switches this host now")
+            raise errors.ProviderPermanentFailure(
+                f"{node.name}: no provider powers the host on or off; expected a section [power.{node.name}]"
+            )
         return self.supplies[node.pool]
 
     def _provider_of_node(self, node: elastic_nodes.BalancerOwnedNode) -> MachineProvider:
         if node.pool not in self.providers:
-            raise errors.ProviderPermanentFailure(f"{node.name}: pool {node.pool} has no provider any more")
+            raise errors.ProviderPermanentFailure(
+                f"{node.name}: pool {node.pool} has no provider; expected a key `provider` in [pool.{node.pool}]"
+            )
         return self.providers[node.pool]
 
     def _machine_to_join(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.MachineToJoinCell:

@@ -44,7 +44,7 @@ def write_saved_balancer_round(
         "master": saved_round.master,
         "last_change": saved_round.last_change,
         "nodes": {node.name: _node_row(node) for node in saved_round.nodes},
-        **{key: value for key, value in _read_optional_file(saved_round).items() if value},
+        **{key: value for key, value in _optional_entries_of_round(saved_round).items() if value},
     }
     for name, data in (
         (QSTAT, documents.qstat),
@@ -99,7 +99,7 @@ def _read_regular_file(folder: str, name: str) -> bytes:
         raise ParseError(f"{path}: {error.strerror}") from error
 
 
-def _read_optional_file(saved_round: SavedBalancerRoundInput) -> dict[str, object]:
+def _optional_entries_of_round(saved_round: SavedBalancerRoundInput) -> dict[str, object]:
     runtimes = dict[str, dict[str, float]]()
     for (owner, name), time_s in saved_round.runtimes.items():
         runtimes.setdefault(owner, {})[name] = time_s
@@ -232,7 +232,7 @@ class _SavedRoundStateParser:
         where = f"nodes.{name}."
         table = self._parse_table(row, where, OF_NODE)
         right = f"one of {', '.join(state.value for state in ElasticNodeState)}"
-        state = self._parse_enum(
+        state = self._parse_value_with(
             ElasticNodeState, table.get("state", ElasticNodeState.READY.value), f"{where}state", right
         )
         return ElasticNode(
@@ -250,7 +250,7 @@ class _SavedRoundStateParser:
         )
 
     def _parse_whole_number(self, job: str, key: str) -> int:
-        return self._parse_enum(_parse_job_number, job, key, "the number of a job") or 0
+        return self._parse_value_with(_parse_job_number, job, key, "the number of a job") or 0
 
     def _parse_job_history(self, where: str, row: object) -> WaitingJobsHistory:
         table = self._parse_table(row, where, OF_WATCHED)
@@ -268,7 +268,7 @@ class _SavedRoundStateParser:
 
     def _parse_optional_time(self, table: Mapping[str, object], key: str, where: str = "") -> datetime | None:
         text = table.get(key)
-        return None if text is None else self._parse_enum(_parse_time, text, where + key, A_TIME)
+        return None if text is None else self._parse_value_with(_parse_time, text, where + key, A_TIME)
 
     def _parse_required_time(self, table: Mapping[str, object], key: str, where: str = "") -> datetime:
         at = self._parse_optional_time(table, key, where)
@@ -291,7 +291,7 @@ class _SavedRoundStateParser:
             self._mistakes[f"{where}{key}: unknown; known are {', '.join(keys)}"] = None
         return content
 
-    def _parse_enum(self, read: Callable[[str], Value], text: object, key: str, right: str) -> Value | None:
+    def _parse_value_with(self, read: Callable[[str], Value], text: object, key: str, right: str) -> Value | None:
         if not isinstance(text, str):
             self._report_wrong_value(key, text, right)
             return None

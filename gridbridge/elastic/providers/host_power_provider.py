@@ -107,17 +107,17 @@ class IpmiPowerSwitch:
 
     def on(self) -> None:
         """Switch the host on."""
-        self._run_power_query("on")
+        self._run_power_command("on")
 
     def off(self) -> None:
         """Request a soft shutdown of the host, which leaves the disks clean."""
-        self._run_power_query("soft")
+        self._run_power_command("soft")
 
     def state(self) -> ProviderMachineState:
         """Query whether the host has power."""
-        return _state_of(self._run_power_query("status"), CHASSIS)
+        return _state_of(self._run_power_command("status"), CHASSIS)
 
-    def _run_power_query(self, word: str) -> bytes:
+    def _run_power_command(self, word: str) -> bytes:
         """Run ipmitool; raise ProviderOutcomeUnknown, since a refusal and an unreachable controller look alike."""
         site_program_provider.read_secret_file(self.password_file)
         host, _, port = self.bmc.partition(":")
@@ -139,17 +139,17 @@ class ProgramPowerSwitch:
 
     def on(self) -> None:
         """Switch the host on."""
-        self._run_power_query("on")
+        self._run_power_command("on")
 
     def off(self) -> None:
         """Shut the host down."""
-        self._run_power_query("off")
+        self._run_power_command("off")
 
     def state(self) -> ProviderMachineState:
         """Query whether the host is on."""
-        return _state_of(self._run_power_query("status"), SAID)
+        return _state_of(self._run_power_command("status"), SAID)
 
-    def _run_power_query(self, word: str) -> bytes:
+    def _run_power_command(self, word: str) -> bytes:
         argv = (self.program, word, self.host)
         return site_program_provider.run_provider_program(argv, self.timeout_s)
 

@@ -63,7 +63,10 @@ class LibcloudMachineProvider:
             options: dict[str, object] = {self._tag_argument_name(): {**tags, **own_key}}
             if self.section.key_name:
                 options |= {"ex_keyname": self.section.key_name}
-            image, size = self._image_of_machine(), _find_by_name(self.driver.list_sizes(), self.section.size, "size")
+            image, size = (
+                self._image_for_new_machines(),
+                _find_by_name(self.driver.list_sizes(), self.section.size, "size"),
+            )
             node = self.driver.create_node(name=name, image=image, size=size, **options)
         with self.turn, translate_libcloud_errors("create"):
             return self._require_recognizable_machine(node, name, tags)
@@ -106,7 +109,7 @@ class LibcloudMachineProvider:
             raise errors.ProviderPermanentFailure(f"libcloud: driver {self.section.driver} can't tag its machines")
         return ways[0]
 
-    def _image_of_machine(self) -> Any:
+    def _image_for_new_machines(self) -> Any:
         try:
             return self.driver.get_image(self.section.image)
         except NotImplementedError:

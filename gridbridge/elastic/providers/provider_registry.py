@@ -85,10 +85,10 @@ class MisconfiguredProvider:
 
     why: str
 
-    def _refuse_power_provider(self, *_: object, **__: object) -> NoReturn:
+    def _raise_configuration_error(self, *_: object, **__: object) -> NoReturn:
         raise ProviderPermanentFailure(self.why)
 
-    create = destroy = machines = start = stop = _refuse_power_provider
+    create = destroy = machines = start = stop = _raise_configuration_error
 
 
 def _make_program_provider(section: MachineProviderSection, _pool: NodePoolSection, cluster: str) -> MachineProvider:

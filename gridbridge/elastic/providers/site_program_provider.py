@@ -35,13 +35,13 @@ def require_trusted_provider_file(path: str) -> str:
     except errors.FileWritableByOthers as error:
         if not is_other:
             raise errors.ProviderPermanentFailure(str(error)) from error
-        _require_trusted_program(path, balancer)
+        _require_file_of_root_or_balancer(path, balancer)
     except OSError:
         return path
     return path
 
 
-def _require_trusted_program(path: str, balancer: int) -> None:
+def _require_file_of_root_or_balancer(path: str, balancer: int) -> None:
     try:
         safe_files.require_trusted_path(path, owner=balancer)
     except errors.FileWritableByOthers as error:

@@ -186,13 +186,13 @@ class WorkloadReplay:
                 machine.free -= slots
                 machine.running.append(slots)
                 if self._is_named:
-                    machine.begun.append(self._running_groups(number, slots))
+                    machine.begun.append(self._running_task_group(number, slots))
                 machine.idle_s = None
                 machine.changed()
             self._running.add(number)
             heapq.heappush(self._events, (self._now_s + task.run_s, END, number, placement))
 
-    def _running_groups(self, number: int, slots: int) -> RunningTaskGroup:
+    def _running_task_group(self, number: int, slots: int) -> RunningTaskGroup:
         task, since = self._tasks[number], replay_seconds_to_datetime(self._counts.starts[number])
         return RunningTaskGroup(owner=task.owner, name=task.name, slots=slots, since=since)
 
@@ -201,7 +201,7 @@ class WorkloadReplay:
             machine.free += slots
             machine.running.remove(slots)
             if self._is_named:
-                machine.begun.remove(self._running_groups(number, slots))
+                machine.begun.remove(self._running_task_group(number, slots))
             machine.idle_s = None if machine.running else self._now_s
             machine.changed()
         task = self._tasks[number]

@@ -82,3 +82,10 @@ def test_a_silent_host_named_like_a_node_is_reported_after_15_minutes_unless_it_
     told = [lost(1, frozenset()), lost(16, frozenset()), lost(16, own)]
 
     assert told == [(), ("alpha-n8",), ()]
+
+
+def test_the_silence_of_a_host_ends_when_the_host_reports() -> None:
+    hosts = {"web1": elastic_nodes.BusyOrSilentHostState(is_busy=False, is_silent=False)}
+    known = replace(world(None, (), None), hosts=hosts)
+
+    assert machine_list_reconciliation.silent_since_by_host(known, {"web1 ": EARLIER}) == {}
