@@ -122,13 +122,9 @@ def _missing_and_foreign_keys(
 
 def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
     name = pool.get("provider")
-    clouds = tuple(
-        provider_name
-        for provider_name in providers
-        if _does_provider_make_machines(subtable_or_empty(providers, provider_name))
-    )
-    if name and name not in clouds:
-        names = ", ".join(clouds) or "none is defined"
+    makers, _ = _machine_makers_and_power_switches(providers)
+    if name and name not in makers:
+        names = ", ".join(makers) or "none is defined"
         wrong = "makes no machines" if name in providers else "undefined"
         yield f"provider{ConfigKeyProblem(name, wrong, f'a provider ({names})')}"
         return
@@ -143,17 +139,14 @@ def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
             yield f"{key}{ConfigKeyProblem(value, wrong, 'only for a provider of kind ec2 or libcloud')}"
 
 
-def _does_provider_make_machines(provider: Table) -> bool:
-    return _provider_kind(provider) is not ProviderKind.POWER
+def _machine_makers_and_power_switches(providers: Table) -> tuple[list[str], list[str]]:
+    kinds = {name: _provider_kind(subtable_or_empty(providers, name)) for name in providers}
+    switches = [name for name, kind in kinds.items() if kind is ProviderKind.POWER]
+    return [name for name in kinds if name not in switches], switches
 
 
 def _host_problems(host: Table, providers: Table) -> Iterator[str]:
-    name = host.get("provider")
-    switches = tuple(
-        provider_name
-        for provider_name in providers
-        if not _does_provider_make_machines(subtable_or_empty(providers, provider_name))
-    )
+    name, (_, switches) = host.get("provider"), _machine_makers_and_power_switches(providers)
     if not name:
         yield "provider: missing; a provider of kind power"
     elif name not in switches:

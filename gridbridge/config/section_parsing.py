@@ -1,6 +1,6 @@
 """Parses sections of gridbridge.toml, and finds their mistakes.
 
-Each module of a capability lists groups of sections; a group fills one field of model.policy.Policy.
+Each module of a capability lists groups of sections; a group fills one field of site_configuration.Policy.
 """
 
 import json

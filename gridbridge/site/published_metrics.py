@@ -98,12 +98,9 @@ def transfer_metric_families(shown: PublishedFilesSnapshot, now: datetime) -> It
         ("queue_used_slots", "Slots of a transfer queue that are in use", lambda report: report.used),
         ("queue_slots", "Slots of a transfer queue", lambda report: report.total),
     )
-    yield metric_family(
-        "queue_pending_limit_tasks",
-        "Number of waiting tasks at the remote cluster that closes a transfer queue",
-        "queue cluster",
-        (((route.queue, route.cluster), route.pending_limit) for route in routes),
-    )
+    limits = (((route.queue, route.cluster), route.pending_limit) for route in routes)
+    closing = "Number of waiting tasks at the remote cluster that closes a transfer queue"
+    yield metric_family("queue_pending_limit_tasks", closing, "queue cluster", limits)
     yield from _open_transfer_families(shown)
 
 
@@ -129,30 +126,19 @@ def _service_families(shown: PublishedFilesSnapshot) -> Iterator[Metric]:
 
 def _open_transfer_families(shown: PublishedFilesSnapshot) -> Iterator[Metric]:
     labelled = [(_queue_and_cluster_labels(transfer, shown), transfer) for transfer in shown.transfers]
-    yield metric_family(
-        "transfers",
-        "Open transfers by the state of their remote jobs",
-        "queue cluster state",
-        (((*target, _transfer_state_label(transfer)), 1) for target, transfer in labelled),
-    )
-    yield metric_family(
-        "transfers_missing",
-        "Open transfers with a remote job that the remote cluster does not list",
-        "cluster",
-        [((name,), 0) for name in shown.clusters]
-        + [((target[1],), 1) for target, transfer in labelled if transfer.missing_since],
-    )
+    states = (((*target, _transfer_state_label(transfer)), 1) for target, transfer in labelled)
+    yield metric_family("transfers", "Open transfers by the state of their remote jobs", "queue cluster state", states)
+    unlisted = "Open transfers with a remote job that the remote cluster does not list"
+    missing = [((name,), 0) for name in shown.clusters]
+    missing += [((target[1],), 1) for target, transfer in labelled if transfer.missing_since]
+    yield metric_family("transfers_missing", unlisted, "cluster", missing)
     since = dict[Labels, float]()
     for target, transfer in labelled:
         at = _timestamp(transfer.since)
         if at is not None and transfer.there.is_waiting:
             since[target] = min(at, since.get(target, at))
-    yield metric_family(
-        "transfers_waiting_since_timestamp_seconds",
-        "When the longest present wait of a transfer at a cluster began",
-        "queue cluster",
-        since.items(),
-    )
+    longest = "When the longest present wait of a transfer at a cluster began"
+    yield metric_family("transfers_waiting_since_timestamp_seconds", longest, "queue cluster", since.items())
 
 
 def _queue_and_cluster_labels(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> tuple[str, str]:
@@ -240,12 +226,8 @@ def campaign_metric_families(folder: str) -> Iterator[Metric]:
     if grid:
         yield from _campaign_cluster_families(grid)
     if events:
-        yield metric_family(
-            "campaign_events",
-            "Open events of campaigns and clusters, by code",
-            "code cluster",
-            (((event.code.value, event.cluster), 1) for event in events.events if event.closed_at is None),
-        )
+        counts = (((event.code.value, event.cluster), 1) for event in events.events if event.closed_at is None)
+        yield metric_family("campaign_events", "Open events of campaigns and clusters, by code", "code cluster", counts)
 
 
 def _campaign_families(shown: ShownCampaigns) -> Iterator[Metric]:
@@ -260,24 +242,15 @@ def _campaign_families(shown: ShownCampaigns) -> Iterator[Metric]:
         "failed": sum(campaign.failed for campaign in alive),
         "cancelled": sum(campaign.cancelled for campaign in alive),
     }
-    yield metric_family(
-        "campaign_tasks",
-        "Tasks of unfinished campaigns: unsent, succeeded, failed for good, or cancelled",
-        "state",
-        (((state,), number) for state, number in tasks.items() if alive),
-    )
-    yield metric_family(
-        "campaign_tasks_ended_last_hour",
-        "Tasks of unfinished campaigns that ended at a cluster in the last hour",
-        "cluster",
-        (((cluster.cluster,), cluster.ended_per_h or 0) for campaign in alive for cluster in campaign.at),
-    )
-    yield metric_family(
-        "campaign_forecast_median_error_ratio",
-        "Median error of forecasts made halfway through campaigns, as a share of the remaining time",
-        "",
-        [((), shown.errors.median_error if shown.errors else None)],
-    )
+    unfinished = "Tasks of unfinished campaigns: unsent, succeeded, failed for good, or cancelled"
+    numbers = (((state,), number) for state, number in tasks.items() if alive)
+    yield metric_family("campaign_tasks", unfinished, "state", numbers)
+    ended = "Tasks of unfinished campaigns that ended at a cluster in the last hour"
+    rates = (((cluster.cluster,), cluster.ended_per_h or 0) for campaign in alive for cluster in campaign.at)
+    yield metric_family("campaign_tasks_ended_last_hour", ended, "cluster", rates)
+    error = "Median error of forecasts made halfway through campaigns, as a share of the remaining time"
+    median = shown.errors.median_error if shown.errors else None
+    yield metric_family("campaign_forecast_median_error_ratio", error, "", [((), median)])
 
 
 def _campaign_cluster_families(grid: ShownCampaignClusters) -> Iterator[Metric]:
