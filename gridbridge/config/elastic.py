@@ -78,7 +78,7 @@ OF_HOST = {
 
 def _provider_contradictions(sections: Table) -> Iterator[str]:
     providers = subtable_or_empty(sections, "provider")
-    judges = (("provider", _provider_problems), ("pool", _pool_problems), ("power", _host_problems))
+    judges = (("provider", _provider_problems), ("pool", _pool_problems), ("power", _powered_host_problems))
     for title, judge in judges:
         for name, table in subtable_or_empty(sections, title).items():
             problems = judge(table, providers) if isinstance(table, dict) else ()
@@ -145,7 +145,7 @@ def _machine_makers_and_power_switches(providers: Table) -> tuple[list[str], lis
     return [name for name in kinds if name not in switches], switches
 
 
-def _host_problems(host: Table, providers: Table) -> Iterator[str]:
+def _powered_host_problems(host: Table, providers: Table) -> Iterator[str]:
     name, (_, switches) = host.get("provider"), _machine_makers_and_power_switches(providers)
     if not name:
         yield "provider: missing; a provider of kind power"

@@ -76,7 +76,7 @@ def find_config_problems(sections: Table) -> Iterator[str]:
     for name in clusters:
         table = subtable_or_empty(clusters, name)
         mistakes = (*_kind_problems(table), *_ssh_problems(table, name == local))
-        mistakes += tuple(_mixture_problems(table, subtable_or_empty(clusters, str(local))))
+        mistakes += tuple(_embedded_mixture_problems(table, subtable_or_empty(clusters, str(local))))
         mistakes += tuple(_claim_problems(table, name == local))
         yield from (f"[cluster.{format_toml_key(name)}] {problem}" for problem in mistakes)
 
@@ -94,7 +94,7 @@ def _kind_problems(cluster: Table) -> Iterator[str]:
             yield f"push{ConfigKeyProblem(push, wrong, right)}"
 
 
-def _mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
+def _embedded_mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
     """Find embedded clusters in a site with clusters of another kind; embedded clusters belong to one person."""
     kind, home = batch_system_of_cluster_section(cluster), batch_system_of_cluster_section(local) if local else "none"
     if config_keys_of_cluster_kind(cluster).stands_alone != (

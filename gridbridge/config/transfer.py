@@ -63,8 +63,8 @@ def find_request_mapping_problems(sections: Table) -> Iterator[str]:
             if kind == request_mapping_rules.PE and not by_rule:
                 yield from _spread_problems(f"{title}.{kind}", rules)
             if kind == request_mapping_rules.RESOURCE:
-                yield from _time_problems(f"{title}.{kind}", rules, (WALLTIME,) if by_rule else TIMES)
-                yield from (_level_problems if by_rule else _oar_problems)(f"{title}.{kind}", rules)
+                yield from _time_unit_problems(f"{title}.{kind}", rules, (WALLTIME,) if by_rule else TIMES)
+                yield from (_oar_level_problems if by_rule else _oar_only_key_problems)(f"{title}.{kind}", rules)
     yield from _queue_mapping_problems(sections)
 
 
@@ -81,7 +81,7 @@ def _queue_mapping_problems(sections: Table) -> Iterator[str]:
         for resource, value in subtable_or_empty(queue, "asks").items():
             entry = (title, f"asks.{format_toml_key(resource)}", value)
             rule = subtable_or_empty(rules, resource)
-            yield from _asked_problems(entry, resource, rule)
+            yield from _default_request_problems(entry, resource, rule)
             if by_rule:
                 yield from _oar_value_problems(entry, resource, rule)
             if by_rule and resource not in (*rules, WALLTIME):
@@ -96,7 +96,7 @@ def _spread_problems(title: str, rules: Table) -> Iterator[str]:
             yield _key_problem(entry, "not an OAR cluster", "empty: the remote allocation_rule applies")
 
 
-def _asked_problems(entry: tuple[str, str, object], resource: str, rule: Table) -> Iterator[str]:
+def _default_request_problems(entry: tuple[str, str, object], resource: str, rule: Table) -> Iterator[str]:
     if is_home_only_resource(resource):
         yield _key_problem(entry, "a host or queue at home", "a resource of the remote cluster")
     elif rule.get("drop") or rule.get("reject"):
@@ -114,7 +114,7 @@ def _needs_rule_for_each_resource(clusters: Table, cluster: str) -> bool:
     return config_keys_of_cluster_kind(subtable_or_empty(clusters, cluster)).asks_by_rule
 
 
-def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator[str]:
+def _time_unit_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator[str]:
     """Find time limits in minutes or hours, which the remote cluster would read as seconds."""
     for name in rules:
         rule = subtable_or_empty(rules, name)
@@ -126,7 +126,7 @@ def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator
             )
 
 
-def _level_problems(title: str, rules: Table) -> Iterator[str]:
+def _oar_level_problems(title: str, rules: Table) -> Iterator[str]:
     """Find keys and values that can't be used in rules for OAR's walltime and for levels of `-l`."""
     for name in rules:
         rule = subtable_or_empty(rules, name)
@@ -152,7 +152,7 @@ def _oar_value_problems(entry: tuple[str, str, object], name: str, rule: Table) 
         yield _key_problem(entry, f"not a number of {remote_name}", "a whole number, 1 or more")
 
 
-def _oar_problems(title: str, rules: Table) -> Iterator[str]:
+def _oar_only_key_problems(title: str, rules: Table) -> Iterator[str]:
     for name in rules:
         rule, section = subtable_or_empty(rules, name), f"{title}.{format_toml_key(name)}"
         if relation := rule.get("relation"):
@@ -170,13 +170,13 @@ def _rule_problems(title: str, kind: str, rules: Table) -> Iterator[str]:
         if not form.holds(name):
             yield f"[{rule}]: wrong name; {form.right}"
         mistakes = list(find_problems_within_section(rule, table, section))
-        yield from mistakes or _contradictions(rule, name, kind, subtable_or_empty(rules, name))
+        yield from mistakes or _rule_contradictions(rule, name, kind, subtable_or_empty(rules, name))
     yield from _cycle_problems(title, rules)
     if kind == request_mapping_rules.RESOURCE:
         yield from _same_remote_name_problems(title, rules)
 
 
-def _contradictions(title: str, name: str, kind: str, rule: Table) -> Iterator[str]:
+def _rule_contradictions(title: str, name: str, kind: str, rule: Table) -> Iterator[str]:
     set_keys = [key for key, value in rule.items() if value]
     for first, excluded in EXCLUDES.items():
         if first in set_keys and (conflicting := [key for key in set_keys if key in excluded]):

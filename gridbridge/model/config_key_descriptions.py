@@ -1,4 +1,4 @@
-"""Describe keys of gridbridge.toml: default, meaning, unit, limits and form of the value."""
+"""Describes keys of gridbridge.toml: default, meaning, unit, limits and form of the value."""
 
 import re
 from collections.abc import Callable, Mapping

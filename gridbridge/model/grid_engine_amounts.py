@@ -1,4 +1,4 @@
-"""Parse and format Grid Engine numbers, memory sizes and times (sge_types(5))."""
+"""Parses and formats Grid Engine numbers, memory sizes and times (sge_types(5))."""
 
 from gridbridge.errors import ParseError
 

@@ -1,4 +1,4 @@
-"""Define the state of a job or queue instance as a set of facts, such as running and suspended."""
+"""Defines the state of a job or queue instance as a set of facts, such as running and suspended."""
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:

@@ -80,12 +80,12 @@ class NonForwardingQueues:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(queues={self.queues!r}, all_say={self.all_say!r})"
 
-    def keep(self, request: "JobRequest") -> "JobRequest":
+    def restrict_request(self, request: "JobRequest") -> "JobRequest":
         """Restrict a remote job's request to queues that send no jobs on to another cluster."""
-        targets, stays = self.kept(request.targets)
+        targets, stays = self.restrict_targets(request.targets)
         return request.but(targets=targets, stays=stays)
 
-    def kept(self, targets: str) -> tuple[str, bool]:
+    def restrict_targets(self, targets: str) -> tuple[str, bool]:
         """Return the queues for a remote job, and whether the job must request `remote=false`.
 
         `targets` are the queues that a mapping names; '' stands for any queue. If all targets are unknown, the targets
@@ -100,7 +100,7 @@ class NonForwardingQueues:
             return targets, True
         return ",".join(local), False
 
-    def only(self, request: "JobRequest") -> "JobRequest | None":
+    def restrict_request_or_none(self, request: "JobRequest") -> "JobRequest | None":
         """Restrict a request to queues that send no jobs on to another cluster; None if no queue fits.
 
         A pattern of queue names needs a request for `remote=false`, which excludes the unfit queues.

@@ -1,4 +1,4 @@
-"""Parse attributes of Grid Engine objects in the output of qconf(1), with values that differ by host."""
+"""Parses attributes of Grid Engine objects in the output of qconf(1), with values that differ by host."""
 
 import re
 from collections.abc import Container, Mapping

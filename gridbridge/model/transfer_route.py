@@ -9,6 +9,7 @@ from gridbridge.model import light_dataclass, transfer_messages_in_spool
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Self
 
 BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # environment of commands of batch systems
 GRIDENGINE = "gridengine"  # an empty kind means Grid Engine
@@ -37,8 +38,22 @@ def parse_ssh_login_address(address: str, user: str, person: str = "") -> SshLog
     return SshLogin(host=host, port=port, user=user, person=person) if host else None
 
 
+class ClusterAccess:
+    """How to run the commands of a cluster's batch system."""
+
+    timeout_s: float
+
+    def within(self, timeout_s: float) -> "Self":
+        """Return access to the same cluster with a shorter time limit for commands."""
+        return type(self)(**(vars(self) | {"timeout_s": min(timeout_s, self.timeout_s)}))
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of the batch system's commands, without the caller's variables."""
+        return dict(BARE)
+
+
 @light_dataclass(kw_only=True)
-class GridEngineCellAccess:
+class GridEngineCellAccess(ClusterAccess):
     """How to run Grid Engine's commands for one cell."""
 
     root: str
@@ -50,10 +65,6 @@ class GridEngineCellAccess:
     login: SshLogin | None = None  # ssh login; None: run programs on this host
 
     kind = GRIDENGINE
-
-    def within(self, timeout_s: float) -> "GridEngineCellAccess":
-        """Return access to the same cell with a shorter time limit for commands."""
-        return GridEngineCellAccess(**(vars(self) | {"timeout_s": min(timeout_s, self.timeout_s)}))
 
     def environment(self) -> dict[str, str]:
         """Return the environment of Grid Engine's commands, without the caller's variables."""
@@ -67,7 +78,7 @@ class GridEngineCellAccess:
 
 
 @light_dataclass(kw_only=True)
-class EmbeddedClusterAccess:
+class EmbeddedClusterAccess(ClusterAccess):
     """How to run the commands of an embedded cluster: its folder, and a Python with gridbridge."""
 
     path: str
@@ -77,17 +88,9 @@ class EmbeddedClusterAccess:
 
     kind = EMBEDDED
 
-    def within(self, timeout_s: float) -> "EmbeddedClusterAccess":
-        """Return access to the same embedded cluster with a shorter time limit for commands."""
-        return EmbeddedClusterAccess(**(vars(self) | {"timeout_s": min(timeout_s, self.timeout_s)}))
-
-    def environment(self) -> dict[str, str]:
-        """Return the environment of the embedded cluster's commands, without the caller's variables."""
-        return dict(BARE)
-
 
 @light_dataclass(kw_only=True)
-class OarServerAccess:
+class OarServerAccess(ClusterAccess):
     """How to run OAR's commands, on a host that the OAR server allows."""
 
     login: SshLogin | None = None  # ssh login; None: run programs on this host
@@ -96,14 +99,6 @@ class OarServerAccess:
     ends: str = ""  # FIFO for reports of ended jobs; empty: no reports
 
     kind = OAR
-
-    def within(self, timeout_s: float) -> "OarServerAccess":
-        """Return access to the same OAR server with a shorter time limit for commands."""
-        return OarServerAccess(**(vars(self) | {"timeout_s": min(timeout_s, self.timeout_s)}))
-
-    def environment(self) -> dict[str, str]:
-        """Return the environment of OAR's commands, without the caller's variables."""
-        return dict(BARE)
 
 
 Home = GridEngineCellAccess | EmbeddedClusterAccess  # clusters with transfer queues

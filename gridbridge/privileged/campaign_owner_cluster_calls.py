@@ -112,7 +112,8 @@ def keep_array_off_transfer_queues(spec: JobSpec, cluster: str, folder: str = PU
         return spec
     from gridbridge.model import names_offered_by_cluster  # imported here, because few clusters need the module
 
-    request = names_offered_by_cluster.decode_non_forwarding_queues(published).only(spec.request)
+    queues = names_offered_by_cluster.decode_non_forwarding_queues(published)
+    request = queues.restrict_request_or_none(spec.request)
     if request is None:
         raise JobNeverAcceptedByCluster(f"queue {spec.request.targets} is a transfer queue or missing")
     return spec.but(request=request)

@@ -18,7 +18,7 @@ from gridbridge.shell import safe_files
 from gridbridge.shell.program_runs import run_discarding_output
 
 MOST = 30  # maximal number of WORD arguments in one call
-PROGRAM_S = 30.0  # time limit of the owner's program, less than as_user_request_steps.LIMIT_S
+PROGRAM_S = 30.0  # time limit of the owner's program, less than LIMIT_S of the whole request
 
 
 def run_owner_notification_program(arguments: list[str]) -> NoReturn:

@@ -41,12 +41,12 @@ def kill_poller_lock_holder(path: str) -> int:
         process = os.pidfd_open(pid) if pid else -1
     except OSError:
         return 0
-    return _kill(path, uid, pid, process) if pid else 0
+    return _kill_verified_holder(path, uid, pid, process) if pid else 0
 
 
-def _kill(path: str, uid: int, pid: int, process: int) -> int:
+def _kill_verified_holder(path: str, uid: int, pid: int, process: int) -> int:
     try:
-        if not (_is_of(pid, uid) and find_poller_lock_holder(path) == pid) or _is_watched(pid):
+        if not (_runs_only_as(pid, uid) and find_poller_lock_holder(path) == pid) or _has_systemd_watchdog(pid):
             return 0
         signal.pidfd_send_signal(process, signal.SIGKILL)
     except OSError:
@@ -56,19 +56,19 @@ def _kill(path: str, uid: int, pid: int, process: int) -> int:
     return pid
 
 
-def _is_of(pid: int, uid: int) -> bool:
+def _runs_only_as(pid: int, uid: int) -> bool:
     """Say whether a process runs only as the account with this uid; never for root."""
-    lines = _read(f"/proc/{pid}/status").splitlines()
+    lines = _read_bytes_or_empty(f"/proc/{pid}/status").splitlines()
     ids = next((line.split()[1:] for line in lines if line.startswith(b"Uid:")), [])
     return uid != 0 and ids == [str(uid).encode()] * 4
 
 
-def _is_watched(pid: int) -> bool:
-    words = _read(f"/proc/{pid}/environ").split(b"\0")
+def _has_systemd_watchdog(pid: int) -> bool:
+    words = _read_bytes_or_empty(f"/proc/{pid}/environ").split(b"\0")
     return any(word.startswith(WATCHED) for word in words)
 
 
-def _read(path: str) -> bytes:
+def _read_bytes_or_empty(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
             return file.read()

@@ -63,9 +63,9 @@ class KeptSshConnections(OpenSshClient):
         line = self._lines.setdefault(login.key, SshLoginConnection())
         deadline = time.monotonic() + timeout_s + GRACE_S
         if not line.channels.acquire(timeout=timeout_s):
-            return _failed(b""), True
+            return _failed_request(b""), True
         try:
-            return _ask(line, configured_login, request, deadline, most_bytes)
+            return _run_in_channel(line, configured_login, request, deadline, most_bytes)
         except OverflowError as error:
             raise ProgramOutputTooLong((CLIENT,), most_bytes, login.host) from error
         finally:
@@ -86,15 +86,15 @@ class KeptSshConnections(OpenSshClient):
             )
         line = self._lines.setdefault(login.key, SshLoginConnection())
         try:
-            channel = _channel(line, configured_login, time.monotonic() + CONNECT_S, command)
+            channel = _open_channel_or_reconnect(line, configured_login, time.monotonic() + CONNECT_S, command)
         except TROUBLES as error:
             raise HostNotReached((CLIENT,), FAILED, stderr=openssh_message_for_error(error)) from error
         with channel:
             channel.sendall(text)
-            yield from _chunks(channel)
+            yield from _channel_output(channel)
 
 
-def _chunks(channel: paramiko.Channel) -> Iterator[bytes]:
+def _channel_output(channel: paramiko.Channel) -> Iterator[bytes]:
     channel.settimeout(QUIET_S)
     while True:
         try:
@@ -108,38 +108,38 @@ def _chunks(channel: paramiko.Channel) -> Iterator[bytes]:
         yield chunk
 
 
-def _ask(
+def _run_in_channel(
     line: SshLoginConnection, login: LoginWithSshConfig, request: bytes, deadline: float, most_bytes: int
 ) -> tuple[CompletedProgram, bool]:
     try:
-        channel = _channel(line, login, deadline)
+        channel = _open_channel_or_reconnect(line, login, deadline)
     except TROUBLES as error:
-        _drop(line)
-        return _failed(openssh_message_for_error(error)), True
+        _close_connection_locked(line)
+        return _failed_request(openssh_message_for_error(error)), True
     try:
         return _exchange(channel, request, deadline, most_bytes), False
     except TROUBLES as error:
-        _drop(line)
-        return _failed(openssh_message_for_error(error)), False
+        _close_connection_locked(line)
+        return _failed_request(openssh_message_for_error(error)), False
     finally:
         channel.close()
 
 
-def _channel(
+def _open_channel_or_reconnect(
     line: SshLoginConnection, configured_login: LoginWithSshConfig, deadline: float, command: str = FAR_SHELL
 ) -> paramiko.Channel:
     """Open a channel without sending a request; connect again if the remote host has closed the connection."""
-    return retry_once(partial(_open, line, configured_login, deadline, command), StaleSshConnection)
+    return retry_once(partial(_open_channel, line, configured_login, deadline, command), StaleSshConnection)
 
 
-def _open(
+def _open_channel(
     line: SshLoginConnection, configured_login: LoginWithSshConfig, deadline: float, command: str
 ) -> paramiko.Channel:
-    transport, is_new = _transport(line, configured_login, deadline)
+    transport, is_new = _open_transport(line, configured_login, deadline)
     try:
-        channel = transport.open_session(timeout=_left_s(deadline))
-        channel.settimeout(_left_s(deadline))
-        with closed_after_limit(_left_s(deadline), partial(_close_channel, channel)):
+        channel = transport.open_session(timeout=_remaining_s(deadline))
+        channel.settimeout(_remaining_s(deadline))
+        with closed_after_limit(_remaining_s(deadline), partial(_close_channel, channel)):
             channel.exec_command(command)  # paramiko itself sets no timeout
     except TROUBLES as error:
         if is_new or transport.is_active():
@@ -148,15 +148,15 @@ def _open(
     return channel
 
 
-def _transport(
+def _open_transport(
     line: SshLoginConnection, configured_login: LoginWithSshConfig, deadline: float
 ) -> tuple[paramiko.Transport, bool]:
     with line.lock:
         transport = line.client.get_transport() if line.client else None
         is_new = transport is None or not transport.is_active()
         if is_new:
-            _close(line)
-            line.client = connect_with_paramiko(configured_login, min(CONNECT_S, _left_s(deadline)))
+            _close_connection(line)
+            line.client = connect_with_paramiko(configured_login, min(CONNECT_S, _remaining_s(deadline)))
             transport = line.client.get_transport()
     assert transport
     return transport, is_new
@@ -173,8 +173,8 @@ def _exchange(channel: paramiko.Channel, request: bytes, deadline: float, most_b
     stdout, stderr = bytearray(), bytearray()
     poll = select.poll()
     poll.register(channel.fileno(), select.POLLIN)
-    while not (channel.eof_received or channel.closed) or _is_ready(channel):
-        if not _is_ready(channel) and not poll.poll(_left_s(deadline) * 1000):
+    while not (channel.eof_received or channel.closed) or _has_output(channel):
+        if not _has_output(channel) and not poll.poll(_remaining_s(deadline) * 1000):
             raise TimeoutError("no answer in time")
         if channel.recv_ready():
             stdout += channel.recv(CHUNK_BYTES)
@@ -185,27 +185,27 @@ def _exchange(channel: paramiko.Channel, request: bytes, deadline: float, most_b
     return CompletedProgram((CLIENT,), FAILED, bytes(stdout), bytes(stderr))
 
 
-def _is_ready(channel: paramiko.Channel) -> bool:
+def _has_output(channel: paramiko.Channel) -> bool:
     return channel.recv_ready() or channel.recv_stderr_ready()
 
 
-def _drop(line: SshLoginConnection) -> None:
+def _close_connection_locked(line: SshLoginConnection) -> None:
     with line.lock:
-        _close(line)
+        _close_connection(line)
 
 
-def _close(line: SshLoginConnection) -> None:
+def _close_connection(line: SshLoginConnection) -> None:
     if line.client:
         line.client.close()
         line.client = None
 
 
-def _left_s(deadline: float) -> float:
+def _remaining_s(deadline: float) -> float:
     left_s = deadline - time.monotonic()
     if left_s <= 0:
         raise TimeoutError("no answer in time")
     return left_s
 
 
-def _failed(words: bytes) -> CompletedProgram:
+def _failed_request(words: bytes) -> CompletedProgram:
     return CompletedProgram((CLIENT,), FAILED if words else -SIGKILL, b"", words)

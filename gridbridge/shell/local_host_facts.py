@@ -76,7 +76,7 @@ def read_owner_mode_and_kind(path: str, follow: bool = False) -> PathFacts | Non
         return None
     return PathFacts(
         owner=status.st_uid,
-        owner_name=_account(status.st_uid),
+        owner_name=_account_of_uid(status.st_uid),
         mode=stat.S_IMODE(status.st_mode),
         is_folder=stat.S_ISDIR(status.st_mode),
     )
@@ -100,15 +100,15 @@ def first_parent_closed_to_others(path: str) -> str:
     """Return the outermost parent folder that other users can't enter; empty if they can enter every parent folder."""
     parts = path.split("/")[1:-1]
     above = ("/" + "/".join(parts[:n]) for n in range(1, len(parts) + 1))
-    return next((folder for folder in above if not _passable(folder)), "")
+    return next((folder for folder in above if not _may_others_enter(folder)), "")
 
 
-def _passable(folder: str) -> bool:
+def _may_others_enter(folder: str) -> bool:
     facts = read_owner_mode_and_kind(folder, follow=True)
     return facts is None or bool(facts.mode & stat.S_IXOTH)
 
 
-def _account(uid: int) -> str:
+def _account_of_uid(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -134,7 +134,7 @@ def count_subfolders_by_owner(path: str) -> dict[str, int]:
         uids = Counter(entry.stat(follow_symlinks=False).st_uid for entry in folders)
     except OSError:  # unreadable, or just removed
         return {}
-    return {_account(uid): count for uid, count in uids.items() if uid != ours}
+    return {_account_of_uid(uid): count for uid, count in uids.items() if uid != ours}
 
 
 def free_space_by_test_write(folder: str) -> FolderFreeSpace:
@@ -171,15 +171,16 @@ def last_log_line(path: str) -> str:
 
 def find_root_daemon(program: str) -> RunningExecd | None:
     """Return the process of a daemon that root started, else None; root may restart the program of the process."""
-    for pid in _pids():
-        if read_text_or_empty(f"/proc/{pid}/comm").strip() == program and _is_roots(pid):
-            executable = _executable(pid) or program
+    for pid in _all_pids():
+        if read_text_or_empty(f"/proc/{pid}/comm").strip() == program and _runs_as_root(pid):
+            executable = _executable_of_process(pid) or program
             if executable.rpartition("/")[2] == program:
-                return RunningExecd(pid=pid, program=executable, unit=_unit(pid), age_s=_age_s(pid))
+                unit = _systemd_unit(pid)
+                return RunningExecd(pid=pid, program=executable, unit=unit, age_s=_process_age_s(pid))
     return None
 
 
-def _is_roots(pid: int) -> bool:
+def _runs_as_root(pid: int) -> bool:
     """Say whether a process has root's real uid; the owner of /proc/PID is root for undumpable processes, too."""
     # the kernel escapes newlines in the name of the process
     lines = read_text_or_empty(f"/proc/{pid}/status").split("\n")
@@ -188,28 +189,28 @@ def _is_roots(pid: int) -> bool:
 
 def find_process_by_command_line(words: str, uid: int) -> int:
     """Return the pid of an account's process whose command line contains `words`; 0 if no process matches."""
-    owned = (pid for pid in _pids() if (facts := read_owner_mode_and_kind(f"/proc/{pid}")) and facts.owner == uid)
+    owned = (pid for pid in _all_pids() if (facts := read_owner_mode_and_kind(f"/proc/{pid}")) and facts.owner == uid)
     return next((pid for pid in owned if words in read_text_or_empty(f"/proc/{pid}/cmdline")), 0)
 
 
-def _pids() -> list[int]:
+def _all_pids() -> list[int]:
     return sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
 
 
-def _age_s(pid: int) -> float:
+def _process_age_s(pid: int) -> float:
     behind_name = read_text_or_empty(f"/proc/{pid}/stat").rpartition(")")[2].split()
     if len(behind_name) < 20:
         return inf
     return time.clock_gettime(time.CLOCK_BOOTTIME) - int(behind_name[19]) / os.sysconf("SC_CLK_TCK")
 
 
-def _executable(pid: int) -> str:
+def _executable_of_process(pid: int) -> str:
     try:
         return os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")
     except OSError:
         return ""
 
 
-def _unit(pid: int) -> str:
+def _systemd_unit(pid: int) -> str:
     group = read_text_or_empty(f"/proc/{pid}/cgroup").strip().rpartition("/")[2]
     return group if group.endswith(UNIT) and os.path.isdir("/run/systemd/system") else ""

@@ -36,13 +36,13 @@ class StreamLogFile:
 
     def __init__(self, stream: int) -> None:
         self._stream = stream
-        self._path = _path(stream)
+        self._path = _path_of_stream(stream)
 
     def follow(self) -> None:
         """After a rotation, write to the new file if the file can be opened; complete a cut last line."""
         if self._path:
-            _follow(self._path, self._stream)
-            _end_line(self._path, self._stream)
+            _reopen_after_rotation(self._path, self._stream)
+            _complete_last_line(self._path, self._stream)
 
 
 class ReopeningLogHandler(logging.StreamHandler):  # type: ignore[type-arg] # generic for mypy alone
@@ -66,7 +66,7 @@ class ReopeningLogHandler(logging.StreamHandler):  # type: ignore[type-arg] # ge
         return f"{text[:half]}... ({len(text) - 2 * half} characters left out) ...{text[-half:]}"
 
 
-def _path(stream: int) -> str:
+def _path_of_stream(stream: int) -> str:
     try:
         path = os.readlink(f"/proc/self/fd/{stream}")
         is_file = os.path.isfile(path) and os.path.samestat(os.stat(path), os.fstat(stream))
@@ -75,13 +75,13 @@ def _path(stream: int) -> str:
     return path if is_file else ""
 
 
-def _end_line(path: str, stream: int) -> None:
+def _complete_last_line(path: str, stream: int) -> None:
     with suppress(OSError), open(path, "rb", opener=safe_files.open_regular_without_blocking) as file:
         if file.seek(0, os.SEEK_END) and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n":
             os.write(stream, b"\n")
 
 
-def _follow(path: str, stream: int) -> None:
+def _reopen_after_rotation(path: str, stream: int) -> None:
     before = os.fstat(stream)
     try:
         if os.path.samestat(os.stat(path), before):

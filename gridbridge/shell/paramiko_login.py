@@ -73,20 +73,20 @@ def _host_settings(path: str, host: str) -> dict[str, str | list[str]] | None:
 
 def connect_with_paramiko(configured_login: LoginWithSshConfig, limit_s: float) -> paramiko.SSHClient:
     """Log in with the user's keys and known hosts and the site's known hosts; raise SSHException or OSError."""
-    keys = _keys(configured_login)
+    keys = _usable_key_files(configured_login)
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
     if os.path.exists(SITE_KNOWN_HOSTS):
-        _trust(client, SITE_KNOWN_HOSTS)
+        _load_known_hosts(client, SITE_KNOWN_HOSTS)
     own = f"{configured_login.home}/.ssh/known_hosts"
-    if _is_usable(own, configured_login.uid, MOST_OF_HOSTS):
-        _trust(client, own)
+    if _is_file_usable(own, configured_login.uid, MOST_OF_HOSTS):
+        _load_known_hosts(client, own)
     try:
         port = int(configured_login.login.port or str(configured_login.settings.get("port", 22)))
         user = configured_login.login.user or str(configured_login.settings["user"])
         _connect_by_key(client, str(configured_login.settings["hostname"]), port, user, keys, limit_s)
     except BaseException as error:
-        lacks_key = not keys and _has_met(client, error)
+        lacks_key = not keys and _has_accepted_host_key(client, error)
         client.close()
         if lacks_key:  # paramiko has no exception for a missing key
             raise AuthenticationException("no key") from error
@@ -113,36 +113,36 @@ def _connect_by_key(
     )
 
 
-def _has_met(client: paramiko.SSHClient, error: BaseException) -> bool:
+def _has_accepted_host_key(client: paramiko.SSHClient, error: BaseException) -> bool:
     transport = client.get_transport()
     is_agreed = transport is not None and transport.initial_kex_done
     is_doubted = isinstance(error, Exception) and openssh_message_for_error(error) in (CHANGED, UNKNOWN)
     return is_agreed and not is_doubted
 
 
-def _trust(client: paramiko.SSHClient, path: str) -> None:
+def _load_known_hosts(client: paramiko.SSHClient, path: str) -> None:
     try:
         client.load_system_host_keys(path)
     except InvalidHostKey as error:
         raise SSHException(f"{path}: an invalid host key: {error.line.strip()[:80]}") from error
 
 
-def _keys(configured_login: LoginWithSshConfig) -> list[str]:
+def _usable_key_files(configured_login: LoginWithSshConfig) -> list[str]:
     usual = [f"{configured_login.home}/.ssh/id_{kind}" for kind in ("ed25519", "ecdsa", "rsa")]
     identity_files = configured_login.settings.get("identityfile", [])
-    return [path for path in (*identity_files, *usual) if _is_usable(path, configured_login.uid, MOST_BYTES)]
+    return [path for path in (*identity_files, *usual) if _is_file_usable(path, configured_login.uid, MOST_BYTES)]
 
 
-def _is_usable(path: str, uid: int, most_bytes: int) -> bool:
+def _is_file_usable(path: str, uid: int, most_bytes: int) -> bool:
     """Say whether an account itself can read a regular file; root must not read what a symlink of a user leads to."""
     try:
         facts = os.stat(path)
     except OSError:
         return False
-    return stat.S_ISREG(facts.st_mode) and facts.st_size <= most_bytes and _may_read(facts, uid)
+    return stat.S_ISREG(facts.st_mode) and facts.st_size <= most_bytes and _may_account_read(facts, uid)
 
 
-def _may_read(facts: os.stat_result, uid: int) -> bool:
+def _may_account_read(facts: os.stat_result, uid: int) -> bool:
     if os.geteuid() or not uid:  # the kernel checks the permission
         return True
     account = pwd.getpwuid(uid)
@@ -179,14 +179,14 @@ def log_in_to_new_machine_by_ssh(
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
     known_as = address if port == 22 else f"[{address}]:{port}"
-    client.get_host_keys().add(known_as, *_key(address, host_key))
+    client.get_host_keys().add(known_as, *_parse_reported_host_key(address, host_key))
     try:
         try:
             _connect_by_key(client, address, port, user, [key_file], CONNECT_S)
         except TROUBLES as error:
             why = openssh_message_for_error(error)
             if why in (CHANGED, UNKNOWN):
-                raise _refused(address) from error
+                raise _wrong_host_key_error(address) from error
             raise HostNotReached((CLIENT,), FAILED, stderr=f"{user}@{address}: ".encode() + why) from error
         yield client
     finally:
@@ -233,16 +233,16 @@ def closed_after_limit(limit_s: float, close: Callable[[], None]) -> Iterator[No
         late.cancel()
 
 
-def _key(address: str, host_key: str) -> tuple[str, paramiko.PKey]:
+def _parse_reported_host_key(address: str, host_key: str) -> tuple[str, paramiko.PKey]:
     try:
         entry = HostKeyEntry.from_line(f"{address} {host_key}")
     except (InvalidHostKey, SSHException) as error:  # raised for invalid base64 and truncated keys
-        raise _refused(address) from error
+        raise _wrong_host_key_error(address) from error
     if not host_key or entry is None or entry.key is None:
-        raise _refused(address)
+        raise _wrong_host_key_error(address)
     return entry.key.get_name(), entry.key
 
 
-def _refused(address: str) -> SshAccessRejected:
+def _wrong_host_key_error(address: str) -> SshAccessRejected:
     wrong = f"{address}: the host key is not the key that the provider reported"
     return SshAccessRejected((CLIENT,), FAILED, stderr=f"{wrong}; nothing was sent to the machine".encode())

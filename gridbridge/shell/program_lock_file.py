@@ -27,17 +27,17 @@ def take_lock_until_exit(path: str, version: str = "") -> bool:
     file, because every reader can lock it. A second lock by lockf shows the holder's pid (fcntl(2),
     F_GETLK), and is lost if this process opens the file again.
     """
-    end = _opened(path)
+    end = _open_lock_file(path)
     try:
         fcntl.flock(end, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fcntl.lockf(end, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    _note(end, version)
+    _write_holder_version(end, version)
     return True
 
 
-def _opened(path: str) -> int:
+def _open_lock_file(path: str) -> int:
     try:
         end = os.open(path, os.O_RDWR | os.O_CREAT | OPTIONS, 0o600)
         os.fchmod(end, 0o600)
@@ -46,7 +46,7 @@ def _opened(path: str) -> int:
     return end
 
 
-def _note(end: int, version: str) -> None:
+def _write_holder_version(end: int, version: str) -> None:
     try:
         os.ftruncate(end, 0)
         os.pwrite(end, version.encode(), 0)
@@ -88,10 +88,10 @@ class MomentaryProgramLock:
 
 def wait_for_lock_until_exit(path: str, announce: "Callable[[], None]", most_s: float = PATIENCE_S) -> bool:
     """Wait for a program's lock, and take the lock until this process ends; return False after `most_s` seconds."""
-    end = _opened(path)
+    end = _open_lock_file(path)
     until = time.monotonic() + most_s
     is_told = False
-    while not _locked(end):
+    while not _has_locked(end):
         if time.monotonic() > until:
             os.close(end)
             return False
@@ -102,7 +102,7 @@ def wait_for_lock_until_exit(path: str, announce: "Callable[[], None]", most_s: 
     return True
 
 
-def _locked(end: int) -> bool:
+def _has_locked(end: int) -> bool:
     try:
         fcntl.flock(end, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -43,31 +43,31 @@ class CompletedProgram:
         return self
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing, as the default callback."""
 
 
-_after_each: "Callable[[], None]" = _nothing
+_after_each_program: "Callable[[], None]" = _do_nothing
 
 
 def call_after_each_program_end(act: "Callable[[], None]") -> None:
     """Register a function to call when a local or remote program has ended."""
-    global _after_each
-    _after_each = act
+    global _after_each_program
+    _after_each_program = act
 
 
-_ask_by: "ProgramAnswerer | None" = None
+_program_answerer: "ProgramAnswerer | None" = None
 
 
 def replace_program_runs_by(answerer: "ProgramAnswerer | None") -> None:
     """Replace runs of programs without input by a function that returns their results; None ends the replacement."""
-    global _ask_by
-    _ask_by = answerer
+    global _program_answerer
+    _program_answerer = answerer
 
 
 def run_program_end_callback() -> None:
     """Call the function registered for ends of programs, after another module has run a program."""
-    _after_each()
+    _after_each_program()
 
 
 def run_program(
@@ -93,7 +93,7 @@ def answer_program_run(
     argv: tuple[str, ...], env: dict[str, str], run: "Callable[[], CompletedProgram]"
 ) -> CompletedProgram:
     """Return the answer of the registered function for a program, or run the program if none is registered."""
-    return run() if _ask_by is None else _ask_by(argv, env, run)
+    return run() if _program_answerer is None else _program_answerer(argv, env, run)
 
 
 def open_memory_file(data: bytes) -> int:
@@ -119,7 +119,7 @@ def run_with_file_as_input(
     finally:
         close_files(theirs)
     try:
-        stdout, stderr = _read(ours, deadline, most_bytes)
+        stdout, stderr = _read_outputs(ours, deadline, most_bytes)
         status = reap_program(pid, deadline)
     except TimeoutError as error:
         kill_program_session(pid)
@@ -129,7 +129,7 @@ def run_with_file_as_input(
         raise ProgramOutputTooLong(argv, most_bytes) from error
     finally:
         close_files(ours)
-        _after_each()
+        _after_each_program()
     return CompletedProgram(argv, status, stdout, stderr)
 
 
@@ -172,7 +172,7 @@ def spawn_program(argv: tuple[str, ...], env: dict[str, str], theirs: list[int])
     return os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True, setsigdef=(SIGPIPE,))
 
 
-def _read(ends: list[int], deadline: float, most_bytes: int) -> tuple[bytes, bytes]:
+def _read_outputs(ends: list[int], deadline: float, most_bytes: int) -> tuple[bytes, bytes]:
     read: dict[int, list[bytes]] = {end: [] for end in ends}
     poll = select.poll()
     for end in ends:

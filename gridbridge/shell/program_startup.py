@@ -88,11 +88,11 @@ GIT_S = 5.0
 @cache
 def version_with_commit(package: str = PACKAGE) -> str:
     """Return and remember the version as `1.0.0+COMMIT`; without COMMIT if the commit is unknown."""
-    commit = _built(package) or _checked_out(package)
+    commit = _commit_of_build(package) or _commit_of_checkout(package)
     return f"{__version__}+{commit}" if commit else __version__
 
 
-def _built(package: str) -> str:
+def _commit_of_build(package: str) -> str:
     try:
         with open(f"{package}/{COMMIT}", encoding="ascii") as file:
             return file.read().strip()
@@ -100,7 +100,7 @@ def _built(package: str) -> str:
         return ""
 
 
-def _checked_out(package: str) -> str:
+def _commit_of_checkout(package: str) -> str:
     """Return the commit of a git checkout that contains the package.
 
     Git refuses another account's checkout, because a checkout's settings can name programs. This process runs that

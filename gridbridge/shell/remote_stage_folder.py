@@ -97,7 +97,7 @@ def remote_stage_parent(stage_dir: str, account: str) -> str:
 def make_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> str:
     """Make a transfer's folder anew; return the folder's path, or raise UnstageablePaths or UnsafeRemoteFolder."""
     try:
-        path = _ask(login, MAKE, (_checked(folder),), timeout_s).removesuffix(b"\n")
+        path = _run_remote_script(login, MAKE, (_checked_folder(folder),), timeout_s).removesuffix(b"\n")
     except CommandFailed as error:
         if error.status != TAKEN:
             raise
@@ -115,10 +115,10 @@ def require_safe_stage_dir(login: SshLogin, stage_dir: str, timeout_s: float) ->
     try:
         ssh.run_over_ssh(login, argv, dict(BARE), timeout_s).checked()
     except CommandFailed as error:
-        raise _unsafe(error, stage_dir, login.host) or error from error
+        raise _unsafe_folder_error(error, stage_dir, login.host) or error from error
 
 
-def _unsafe(error: CommandFailed, stage_dir: str, host: str) -> UnsafeRemoteFolder | None:
+def _unsafe_folder_error(error: CommandFailed, stage_dir: str, host: str) -> UnsafeRemoteFolder | None:
     from shlex import quote
 
     subject = f"stage_dir {stage_dir} at {host}"
@@ -132,12 +132,12 @@ def _unsafe(error: CommandFailed, stage_dir: str, host: str) -> UnsafeRemoteFold
 
 def restore_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> None:
     """Make a transfer's remote folder again if it was removed; an existing folder keeps its files."""
-    _ask(login, KEEP, (_checked(folder),), timeout_s)
+    _run_remote_script(login, KEEP, (_checked_folder(folder),), timeout_s)
 
 
 def find_remote_files(login: SshLogin, folder: str, names: tuple[str, ...], timeout_s: float) -> dict[str, bool] | None:
     """Return which names exist, True for symlinks; None if the folder is gone, CommandFailed if not mounted."""
-    lines = _ask(login, LOOK, (_checked(folder), *names), timeout_s).splitlines()
+    lines = _run_remote_script(login, LOOK, (_checked_folder(folder), *names), timeout_s).splitlines()
     if lines == [b"gone"]:
         return None
     entries = (line.split() for line in lines)
@@ -146,12 +146,12 @@ def find_remote_files(login: SshLogin, folder: str, names: tuple[str, ...], time
 
 def read_remote_file(login: SshLogin, folder: str, name: str, most: int, timeout_s: float) -> bytes:
     """Return the content of a file in a transfer's remote folder, at most `most` bytes."""
-    return _ask(login, READ, (_checked(folder), name, str(most)), timeout_s)
+    return _run_remote_script(login, READ, (_checked_folder(folder), name, str(most)), timeout_s)
 
 
 def remove_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> None:
     """Remove a transfer's remote folder with all files, if the folder exists."""
-    _ask(login, REMOVE, (_checked(folder),), timeout_s)
+    _run_remote_script(login, REMOVE, (_checked_folder(folder),), timeout_s)
 
 
 def remove_remote_transfer_folder(login: SshLogin | None, folder: str, transfer: str, timeout_s: float) -> None:
@@ -161,16 +161,16 @@ def remove_remote_transfer_folder(login: SshLogin | None, folder: str, transfer:
     remove_remote_stage_folder(login, folder, timeout_s)
 
 
-def _checked(folder: str) -> str:
+def _checked_folder(folder: str) -> str:
     if not is_transfer_name(folder.rpartition("/")[2]) or ".." in folder.split("/"):
         raise ParseError(f"{folder!r} is no folder of a transfer")
     return folder
 
 
-def _ask(login: SshLogin, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
+def _run_remote_script(login: SshLogin, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
     argv = ("/bin/sh", "-c", script, "sh", *arguments)
     try:
         return ssh.run_over_ssh(login, argv, dict(BARE), timeout_s).checked().stdout
     except CommandFailed as error:
         stage_dir = arguments[0].rpartition("/")[0].rpartition("/")[0]
-        raise _unsafe(error, stage_dir, login.host) or error from error
+        raise _unsafe_folder_error(error, stage_dir, login.host) or error from error

@@ -74,12 +74,12 @@ def rsync_files_to_host(
     CommandFailed if a file did not arrive. Without a login the target folder is local.
     """
     options = ("--copy-links", *LISTED)
-    return _carry(login, options, names, "/", _location(login, target), is_unwanted, pace)
+    return _copy(login, options, names, "/", _rsync_location(login, target), is_unwanted, pace)
 
 
 def rsync_file_to_remote_path(login: SshLogin, path: str, target: str, is_unwanted: "Callable[[], bool]") -> bool:
     """Copy a local file to a remote path; return False if the deletion of the job ended the copy."""
-    return _carry(login, ("--copy-links",), (), path, _location(login, target), is_unwanted)
+    return _copy(login, ("--copy-links",), (), path, _rsync_location(login, target), is_unwanted)
 
 
 def rsync_files_from_host(
@@ -102,7 +102,7 @@ def rsync_files_from_host(
     options += ("--copy-links",) if leads else ()
     options += ("--ignore-missing-args",) if may_miss else ()
     listed = (f"./{name}" for name in names)
-    return _carry(login, options, listed, f"{_location(login, source)}/", target, is_unwanted, pace)
+    return _copy(login, options, listed, f"{_rsync_location(login, source)}/", target, is_unwanted, pace)
 
 
 def remove_folder_tree(folder: str) -> None:
@@ -113,11 +113,11 @@ def remove_folder_tree(folder: str) -> None:
         return
 
 
-def _location(login: SshLogin | None, path: str) -> str:
+def _rsync_location(login: SshLogin | None, path: str) -> str:
     return f"{login.host}:{path}" if login else path
 
 
-def _carry(
+def _copy(
     login: SshLogin | None,
     options: tuple[str, ...],
     names: "Iterable[str]",
@@ -132,7 +132,7 @@ def _carry(
     patience = f"--timeout={SILENCE_S}"  # ends rsync if the host is dead or a mount is stale
     argv = (*WITH_US, PROGRAM, *OPTIONS, patience, *paced, *options, *by, "--", source, target)
     listed = "".join(f"{name}\0" for name in names).encode("utf-8", "surrogateescape")
-    status, words = _run(argv, listed, is_unwanted, pace)
+    status, words = _run_rsync(argv, listed, is_unwanted, pace)
     if status is None:
         return False
     messages = [line for line in words.splitlines() if line]
@@ -143,11 +143,11 @@ def _carry(
     host = login.host if login else ""
     explained = ssh.ssh_failure_advice(login, words.encode()) if login else ""
     ended = UNREAD if status == FILE_ERROR else f"exit status {status}"
-    why = explained or _reason(lines or messages, host) or ended
+    why = explained or _cause_of_failure(lines or messages, host) or ended
     raise CommandFailed((PROGRAM,), status, stderr=why.encode(), host=host, transient=True)
 
 
-def _reason(lines: list[str], host: str) -> str:
+def _cause_of_failure(lines: list[str], host: str) -> str:
     """Return the line with a failure's cause; for a remote copy without a cause, say that the connection was lost."""
     telling = [line for line in lines if not line.startswith(DANGLING)]
     causes = [line for line in telling if not any(words in line for words in FOLLOWS)]
@@ -156,7 +156,7 @@ def _reason(lines: list[str], host: str) -> str:
     return (causes or telling or lines or [""])[0].removeprefix("rsync: ")
 
 
-def _run(
+def _run_rsync(
     argv: tuple[str, ...], stdin: bytes, is_unwanted: "Callable[[], bool]", pace: RsyncLimitAndProgress | None
 ) -> tuple[int | None, str]:
     source = program_runs.open_memory_file(stdin)
@@ -177,7 +177,7 @@ def _run(
     finally:
         program_runs.close_files([source, *theirs])
     try:
-        return _wait(pid, printed, looks), printed.words()
+        return _wait_for_end(pid, printed, looks), printed.words()
     except OverflowError as error:
         program_runs.kill_program_session(pid)
         raise ProgramOutputTooLong((PROGRAM,), MOST_BYTES) from error
@@ -226,7 +226,7 @@ class RsyncProgressAndErrors:
         return bytes(self._words[:MAX_BYTES]).decode("utf-8", "replace")
 
 
-def _wait(pid: int, output: RsyncProgressAndErrors, is_unwanted: "Callable[[], bool]") -> int | None:
+def _wait_for_end(pid: int, output: RsyncProgressAndErrors, is_unwanted: "Callable[[], bool]") -> int | None:
     end = os.pidfd_open(pid)
     poll = select.poll()
     for descriptor in (end, *output.unread):
@@ -242,7 +242,7 @@ def _wait(pid: int, output: RsyncProgressAndErrors, is_unwanted: "Callable[[], b
             looks_at = time.monotonic() + LOOK_S
             if is_unwanted():
                 os.kill(pid, SIGTERM)
-                _await(end)
+                _wait_for_exit(end)
                 program_runs.kill_program_session(pid)
                 return None
     finally:
@@ -251,7 +251,7 @@ def _wait(pid: int, output: RsyncProgressAndErrors, is_unwanted: "Callable[[], b
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def _await(end: int) -> None:
+def _wait_for_exit(end: int) -> None:
     poll = select.poll()
     poll.register(end, select.POLLIN)
     poll.poll(END_S * 1000)

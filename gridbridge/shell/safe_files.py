@@ -167,7 +167,7 @@ def iterate_bounded_lines(
     number = 1
     while line := file.readline(LONGEST + 1):
         if len(line) > LONGEST:
-            if too_long is None or not _is_passed(file, line):
+            if too_long is None or not _could_skip_line(file, line):
                 wrong = f"more than {LONGEST} bytes; expected a file of lines"
                 raise ParseError(f"{path}:{number}: {wrong}")
             too_long.append(number)
@@ -176,7 +176,7 @@ def iterate_bounded_lines(
         number += 1
 
 
-def _is_passed(file: "BinaryIO | BufferedIOBase", part: bytes) -> bool:
+def _could_skip_line(file: "BinaryIO | BufferedIOBase", part: bytes) -> bool:
     passed_bytes = 0
     while part and not part.endswith(b"\n") and passed_bytes < ENDLESS:
         part = file.readline(LONGEST)
@@ -211,7 +211,7 @@ def write_risks_along_path(path: str, owner: int = ROOT) -> "Iterator[Doubt]":
     for step in folders_and_links_of_path(path):
         facts = os.lstat(step)
         is_sticky = facts.st_mode & stat.S_ISVTX and step != path
-        yield from (_owned if is_sticky else write_risks_of_file)(step, facts, owner)
+        yield from (_owner_risks if is_sticky else write_risks_of_file)(step, facts, owner)
 
 
 def write_risks_below_folder(folder: str) -> "Iterator[tuple[str, tuple[Doubt, ...]]]":
@@ -247,10 +247,10 @@ def folders_and_links_of_path(path: str) -> "Iterator[str]":
 
 def write_risks_of_file(path: str, facts: os.stat_result, owner: int = ROOT) -> "Iterator[Doubt]":
     """Yield the permissions by which other users can change a file, folder or symlink."""
-    yield from _owned(path, facts, owner)
+    yield from _owner_risks(path, facts, owner)
     if facts.st_mode & OTHERS_WRITE and not stat.S_ISLNK(facts.st_mode):
         mode = stat.S_IMODE(facts.st_mode)
-        yield f"{path} has mode {mode:04o}", f"chmod go-w {_word(path)}"
+        yield f"{path} has mode {mode:04o}", f"chmod go-w {_shell_word(path)}"
 
 
 def account_name_or_uid(uid: int) -> str:
@@ -263,13 +263,13 @@ def account_name_or_uid(uid: int) -> str:
         return str(uid)
 
 
-def _owned(path: str, facts: os.stat_result, owner: int) -> "Iterator[Doubt]":
+def _owner_risks(path: str, facts: os.stat_result, owner: int) -> "Iterator[Doubt]":
     if facts.st_uid not in (ROOT, owner):
         link = "-h " if stat.S_ISLNK(facts.st_mode) else ""
-        yield (f"{path} belongs to {account_name_or_uid(facts.st_uid)}", f"chown {link}root {_word(path)}")
+        yield (f"{path} belongs to {account_name_or_uid(facts.st_uid)}", f"chown {link}root {_shell_word(path)}")
 
 
-def _word(path: str) -> str:
+def _shell_word(path: str) -> str:
     from gridbridge.shell.program_runs import quote_for_sh  # only advice to administrators needs this import
 
     is_plain = path.isascii() and path.translate({ord(sign): None for sign in PLAIN}).isalnum()

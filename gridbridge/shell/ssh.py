@@ -63,7 +63,7 @@ class OpenSshClient:
         """Run a request; return the result, and whether nothing was sent. Raises ProgramOutputTooLong."""
         source = program_runs.open_memory_file(request)
         try:
-            ended = _call(login, timeout_s, source, most_bytes)
+            ended = _run_ssh_client(login, timeout_s, source, most_bytes)
             return ended, os.lseek(source, 0, os.SEEK_CUR) == 0  # at 0 the client has sent nothing
         finally:
             os.close(source)
@@ -120,7 +120,7 @@ def run_over_ssh(
             ended, is_unread = carry(login, token, whole, timeout_s, most_bytes)
         finally:
             program_runs.run_program_end_callback()
-        return decode_ssh_answer(token, argv, ended) or _fail(login, token, ended, is_unread)
+        return decode_ssh_answer(token, argv, ended) or _raise_ssh_failure(login, token, ended, is_unread)
 
     return run() if stdin else program_runs.answer_program_run((*login.key, *argv), env, run)
 
@@ -135,7 +135,7 @@ def ssh_client_command(login: SshLogin) -> tuple[str, ...]:
     options = tuple(word for name in OPTIONS for word in ("-o", f"{name}={OPTIONS[name]}"))
     user = ("-l", login.user) if login.user else ()
     port = ("-p", login.port) if login.port else ()
-    return (*_become(login), CLIENT, *options, *user, *port)
+    return (*_user_switch_prefix(login), CLIENT, *options, *user, *port)
 
 
 def encode_ssh_request(token: str, argv: tuple[str, ...], env: dict[str, str], timeout_s: float, stdin: bytes) -> bytes:
@@ -171,7 +171,7 @@ def decode_ssh_answer(token: str, argv: tuple[str, ...], ended: CompletedProgram
     return CompletedProgram(argv, FIRST_SIGNAL - 1 - status if is_signal else status, stdout[1], stderr[1])
 
 
-def _become(login: SshLogin) -> tuple[str, ...]:
+def _user_switch_prefix(login: SshLogin) -> tuple[str, ...]:
     if not login.person or os.geteuid():
         return ()
     try:
@@ -180,10 +180,10 @@ def _become(login: SshLogin) -> tuple[str, ...]:
         why = f"no account {login.person} here".encode()
         raise HostNotReached((CLIENT,), FAILED, stderr=why) from error
     ids = (f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}")
-    return (*_apart(), "/usr/bin/setpriv", "--pdeathsig=KILL", *ids, "--init-groups", "--")
+    return (*_pid_namespace_prefix(), "/usr/bin/setpriv", "--pdeathsig=KILL", *ids, "--init-groups", "--")
 
 
-def _apart() -> tuple[str, ...]:
+def _pid_namespace_prefix() -> tuple[str, ...]:
     """Return unshare(1) as a prefix, if allowed, so that programs of a user's ssh configuration end with ssh."""
     with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
         rights = next(line for line in file if line.startswith("CapEff:"))
@@ -191,7 +191,7 @@ def _apart() -> tuple[str, ...]:
     return ("/usr/bin/unshare", "--pid", "--fork", "--") if may else ()
 
 
-def _call(login: SshLogin, timeout_s: float, source: int, most_bytes: int) -> CompletedProgram:
+def _run_ssh_client(login: SshLogin, timeout_s: float, source: int, most_bytes: int) -> CompletedProgram:
     argv = remote_shell_ssh_command(login)
     try:
         return program_runs.run_with_file_as_input(argv, BARE, timeout_s, source, most_bytes)
@@ -203,8 +203,8 @@ def _call(login: SshLogin, timeout_s: float, source: int, most_bytes: int) -> Co
         return CompletedProgram(argv, -program_runs.SIGKILL, b"", b"")
 
 
-def _fail(login: SshLogin, token: str, ended: CompletedProgram, is_unread: bool) -> CompletedProgram:
-    last = _last_words(token, ended)
+def _raise_ssh_failure(login: SshLogin, token: str, ended: CompletedProgram, is_unread: bool) -> CompletedProgram:
+    last = _last_printed_line(token, ended)
     if is_unread:
         advice = ssh_failure_advice(login, ended.stderr)
         why = advice or f"can't reach {login.host}: {last}"
@@ -216,7 +216,7 @@ def _fail(login: SshLogin, token: str, ended: CompletedProgram, is_unread: bool)
     raise CommandFailed(ended.argv, None, b"", why.encode(), host=login.host, transient=True)
 
 
-def _last_words(token: str, ended: CompletedProgram) -> str:
+def _last_printed_line(token: str, ended: CompletedProgram) -> str:
     before = ended.stdout.partition(token.encode())[0]
     for output in (ended.stderr, before):
         if lines := output.decode("utf-8", "replace").strip().splitlines():
@@ -247,7 +247,7 @@ def ssh_failure_advice(login: SshLogin, words: bytes) -> str:
         if key := before.rpartition(b'"')[2].decode("utf-8", "replace") if refused else "":
             import shlex
 
-            as_them = f"runuser -u {login.person} -- " if _become(login) else ""
+            as_them = f"runuser -u {login.person} -- " if _user_switch_prefix(login) else ""
             mend = f"{as_them}chmod 600 {shlex.quote(key)}"
             return f"ssh does not use the key of {person}, which others may read: {mend}"
         account = login.user or person

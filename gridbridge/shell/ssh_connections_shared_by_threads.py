@@ -61,10 +61,10 @@ class IdleSshSessions(OpenSshClient):
         return ended
 
     def _sessions(self, login: SshLogin) -> "LifoQueue[SshSessionsOfProgram]":
-        return self._idle.setdefault(login.key, _one_session())
+        return self._idle.setdefault(login.key, _queue_of_one_session())
 
 
-def _one_session() -> "LifoQueue[SshSessionsOfProgram]":
+def _queue_of_one_session() -> "LifoQueue[SshSessionsOfProgram]":
     sessions: LifoQueue[SshSessionsOfProgram] = LifoQueue()
     sessions.put(SshSessionsOfProgram())
     return sessions

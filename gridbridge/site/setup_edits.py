@@ -6,7 +6,7 @@ from typing import Any
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
-from gridbridge.batch.gridengine.qconf_parser_and_edits import setup_edit_shell_line
+from gridbridge.batch.gridengine import qconf_parser_and_edits
 from gridbridge.errors import StateError
 from gridbridge.model.fixed_paths import FORMER
 from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb, SharedSettingUndo
@@ -27,6 +27,11 @@ def run_setup_edit(edit: SetupEdit, policy: Policy) -> None:
     run_program(("/bin/sh", "-c", edit_as_standalone_shell_line(edit, policy)), HERE, limit_s).checked()
 
 
+def setup_edit_command(edit: SetupEdit) -> str:
+    """Return an edit's command, for a shell with the cluster's environment."""
+    return qconf_parser_and_edits.setup_edit_shell_line(edit)
+
+
 def cell_environment_line_for_edit(edit: SetupEdit, policy: Policy) -> str:
     """Return the line that selects an edit's cluster in a shell; empty for an edit of this host."""
     cluster = configured_cluster_address(policy, edit.cell) if edit.cell else None
@@ -36,7 +41,7 @@ def cell_environment_line_for_edit(edit: SetupEdit, policy: Policy) -> str:
 
 def edit_as_standalone_shell_line(edit: SetupEdit, policy: Policy) -> str:
     """Return a shell line that makes an edit from any shell of root."""
-    before, line = cell_environment_line_for_edit(edit, policy), setup_edit_shell_line(edit)
+    before, line = cell_environment_line_for_edit(edit, policy), setup_edit_command(edit)
     return f"({before}; {line})" if before else line
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from gridbridge.batch.configured_cluster_addresses import configured_cluster_address, keep_ssh_connections_open
-from gridbridge.batch.gridengine.qconf_parser_and_edits import setup_edit_shell_line
 from gridbridge.decisions.site import (
     account_and_file_findings,
     service_fault_findings,
@@ -257,7 +256,7 @@ def _describe_setup_edit(edit: SetupEdit) -> str:
 def _setup_step_of_edit(policy: Policy, edit: SetupEdit, text: str) -> SetupStep:
     return SetupStep(
         what=text,
-        line=setup_edit_shell_line(edit),
+        line=setup_edits.setup_edit_command(edit),
         environment=setup_edits.cell_environment_line_for_edit(edit, policy),
         where="",
         edit=edit,

@@ -44,7 +44,8 @@ def exclude_forwarding_queues(spec: JobSpec, remote: str, folder: str = PUBLISHE
     published = published_file_formats.read_non_forwarding_queues(remote, folder)
     if not published:
         return spec
-    return spec.but(request=names_offered_by_cluster.decode_non_forwarding_queues(published).keep(spec.request))
+    queues = names_offered_by_cluster.decode_non_forwarding_queues(published)
+    return spec.but(request=queues.restrict_request(spec.request))
 
 
 def translate_request_for_cluster(

@@ -72,7 +72,7 @@ def test_the_queues_that_a_mapping_names_are_asked_for_as_far_as_they_keep_it(
     all_say: str, targets: str, expected: tuple[str, bool]
 ) -> None:
     """What waited for a queue that it can't have would wait for ever."""
-    assert NonForwardingQueues(queues="all.q,big.q", all_say=all_say).kept(targets) == expected
+    assert NonForwardingQueues(queues="all.q,big.q", all_say=all_say).restrict_targets(targets) == expected
 
 
 def test_our_own_transfer_queues_send_jobs_on_whatever_they_say() -> None:
@@ -103,6 +103,8 @@ def test_a_campaigns_tasks_get_no_queue_that_sends_them_on(
     all_say: str, targets: str, expected: tuple[str, bool] | None
 ) -> None:
     """A JDL that names only such a queue is refused there: its tasks would wait for ever."""
-    found = NonForwardingQueues(queues="all.q,big.q", all_say=all_say).only(JobRequest(targets=targets))
+    found = NonForwardingQueues(queues="all.q,big.q", all_say=all_say).restrict_request_or_none(
+        JobRequest(targets=targets)
+    )
 
     assert (found and (found.targets, found.stays)) == expected

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, replace
 import click
 
 from gridbridge.batch.configured_cluster_addresses import log_in_to_ssh_clusters
-from gridbridge.batch.gridengine.qconf_parser_and_edits import setup_edit_shell_line
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import CONFIG_FILE
 from gridbridge.config import configuration_file
@@ -280,7 +279,9 @@ def _check_report_of_findings(findings: tuple[CheckFinding, ...], policy: Policy
                 found=replace_control_characters(finding.found),
                 right=replace_control_characters(finding.right),
                 commands=tuple(
-                    setup_edits.edit_as_standalone_shell_line(edit, policy) if policy else setup_edit_shell_line(edit)
+                    setup_edits.edit_as_standalone_shell_line(edit, policy)
+                    if policy
+                    else setup_edits.setup_edit_command(edit)
                     for edit in (() if finding.state == FindingSeverity.OK else finding.mend)
                 ),
                 where=finding.where,

@@ -232,7 +232,8 @@ def _exclude_forwarding_queues(step: "StarterStepContext", spec: JobSpec) -> Job
         return spec
     from gridbridge.model import names_offered_by_cluster
 
-    return spec.but(request=names_offered_by_cluster.decode_non_forwarding_queues(published).keep(spec.request))
+    queues = names_offered_by_cluster.decode_non_forwarding_queues(published)
+    return spec.but(request=queues.restrict_request(spec.request))
 
 
 def _translate_job_request(step: "StarterStepContext", spec: JobSpec) -> JobSpec:

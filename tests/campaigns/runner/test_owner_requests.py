@@ -423,7 +423,7 @@ def test_each_request_verb_has_exactly_one_handler() -> None:
 def test_a_purge_reads_only_the_named_campaigns(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CampaignRows, "unfinished_campaigns", None)
     signs: list[int] = []
-    monkeypatch.setattr(program_runs, "_after_each", lambda: signs.append(1))
+    monkeypatch.setattr(program_runs, "_after_each_program", lambda: signs.append(1))
     first = site.campaigns.find_campaign(1)
     for number in range(2, 6):
         site.campaigns.insert_campaign(replace(first, number=number), f"token{number}")
