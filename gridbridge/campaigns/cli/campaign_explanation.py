@@ -1,4 +1,4 @@
-"""Explains, by the runner's last cycle, why a campaign or task waits, and what ends the wait."""
+"""Explains why a campaign or task waits and which change ends the wait, from the runner's last cycle."""
 
 import os
 from collections.abc import Iterable, Iterator

@@ -101,7 +101,7 @@ def parse_campaign_range(text: str) -> Callable[[int], bool]:
 
 
 def format_task_for_display(task: PublishedCampaignTask, parameters: Sequence[str]) -> str:
-    """Return a task's line of text, with the task's parameters if `parameters` has them."""
+    """Return a task's line of text, with the task's parameters if `parameters` is not empty."""
     return "{:<10} {:<15} {:<12} {:>7} {:>4} {:>7}  {}".format(*_task_row_values(task, parameters)).rstrip()
 
 
@@ -119,7 +119,7 @@ def print_task_lines(
 
 
 def print_campaigns_csv(campaigns: Iterable[ShownCampaign], is_headless: bool, *, is_summary: bool) -> None:
-    """Print campaigns, or with `is_summary` CiGri's columns of them, as comma-separated values."""
+    """Print campaigns as comma-separated values; `is_summary` selects CiGri's columns."""
     head, row = (SUMMARY_HEAD, campaign_summary_row) if is_summary else (CSV_HEAD, _campaign_csv_row)
     _print_csv(head, map(row, campaigns), is_headless)
 

@@ -31,7 +31,7 @@ HERE = ("-h", "--help", "--published", "--version")
 NOT_REACHED = "{}: {} was not reached; nothing is changed there"
 LOST = "{}: the connection to {} was lost, and the request may be executed there; look at gridstat first"
 EITHER = "{}: {} was not reached, or the connection was lost"
-HANDED_OVER = b"\n"  # the remote command has started once it reads this input
+HANDED_OVER = b"\n"  # the remote command has started once the command reads this input
 
 
 def transfer_host_to_relay_to(folder: str = PUBLISHED, path: str = CONFIG) -> str:
@@ -183,7 +183,7 @@ def stored_campaign_json(number: int, parsed: ParsedJdl) -> str:
 def print_stored_submission(program: str, lines: Sequence[str], summary: str) -> int:
     """Print that a submission is stored, and return the exit status.
 
-    If standard output can't be written, standard error says what is stored, and the status keeps
+    If standard output can't be written, standard error names the stored objects, and the status keeps
     scripts from repeating the request.
     """
     try:

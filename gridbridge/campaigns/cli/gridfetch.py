@@ -24,10 +24,10 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
 
     Outputs that the JDL declares are copied too, for tasks that succeeded. All files are read with your permissions,
     and copied into DIR or the folder campaign.ID, which must be yours. Unchanged files are not copied again, and no
-    symlink in the folder is followed. For a black hole (SINK, see gridevents) a line says how many tasks succeeded
-    there. Exit status: 0; 1 a cluster could not be read, which is reported while other files are copied, or the
-    campaign does not exist, or is owned by another user; 2 wrong usage, or DIR can't be written, or the published files
-    can't be read.
+    symlink in the folder is followed. For a black hole (SINK, see gridevents) a line has the number of tasks that
+    succeeded at the cluster. Exit status: 0; 1 a cluster could not be read, which is reported while other files are
+    copied, or the campaign does not exist, or is owned by another user; 2 wrong usage, or DIR can't be written, or the
+    published files can't be read.
 
     \b
     Example:

@@ -21,9 +21,9 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCa
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.state.published_json import to_json_types
 
-MOST_BYTES = 16 << 20  # at most this many bytes of a task's output are printed
-LAST_BYTES, LAST_LINES = 2000, 5  # at most this much of a failed task's standard error is printed, from its end
-MOST_FAILED = 1000  # the standard error of at most this many failed tasks is read
+MOST_BYTES = 16 << 20  # largest number of printed bytes of a task's output
+LAST_BYTES, LAST_LINES = 2000, 5  # printed part of a failed task's standard error: the last bytes and lines
+MOST_FAILED = 1000  # largest number of failed tasks whose standard error is read
 
 
 class NoSuchCampaignOrTask(GridbridgeError):

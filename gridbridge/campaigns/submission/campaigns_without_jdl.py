@@ -83,7 +83,7 @@ def campaign_of_job_script(
 ) -> ParsedJdl:
     """Return a campaign that runs a job script; raises ConfigError with all mistakes in the script.
 
-    Raises CommandLineMistake if the script is valid and an option beside the script is wrong.
+    Raises CommandLineMistake if the script is valid and an option of the command line is wrong.
     """
     read = qsub_directive_parser.JobScriptParser(path)
     read.parse_directives(text)

@@ -25,7 +25,7 @@ A_CLUSTER = "expected at most 32 small letters, digits and -, a letter first"
 ONCE = ("repeated key", "expected the key once")
 AT_LINE = re.compile(r"\(at line (\d+), column \d+\)$")  # position in an error message of tomllib
 CLUSTERS, TEST = "clusters", "test_mode"
-MOST_SHOWN = 80  # at most this many characters shown of an unknown key
+MOST_SHOWN = 80  # largest number of shown characters of an unknown key
 WHOLE = ("idempotent", "outputs", "datasets", "rebalance")  # gridbridge's own keys, for the whole campaign
 
 
@@ -69,7 +69,7 @@ class JdlReader:
     is_typed: bool = False  # whether the campaign has no JDL: CiGri's macros are not expanded
     places: Mapping[str, str] = field(default_factory=dict)  # for each key: the option that set the key
     wrong: set[str] = field(default_factory=set)  # keys with a mistake; a wrong cluster name is a mistake of `clusters`
-    known: tuple[str, ...] = ()  # the site's clusters; empty if this host does not know them
+    known: tuple[str, ...] = ()  # the site's clusters; empty if this host does not know the clusters
 
     def read(self, type_: CampaignType, parameters: tuple[str, ...] = ()) -> ParsedJdl:
         """Parse the whole JDL; raises ConfigError with all mistakes."""

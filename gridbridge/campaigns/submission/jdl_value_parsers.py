@@ -38,7 +38,7 @@ LINES = 'expected ["LINE OF SH", "LINE OF SH"]'
 TRUTHS = "expected true or false"
 LEAVE_OUT = "expected a JDL without it"
 NUL, UTF_8 = "NUL byte found", "expected text in UTF-8"
-PLACES_TOLD = 10  # a message lists at most this many positions of empty entries
+PLACES_TOLD = 10  # largest number of listed positions of empty entries
 IDLE = (  # CiGri keys without effect
     *("output_gathering_method", "output_file", "output_destination", "cluster_job_type"),
     *("dimensional_grouping", "temporal_grouping"),  # tasks are always grouped in arrays

@@ -105,7 +105,7 @@ class JdlKeyLineNumbers:
         return next(filter(None, lines), 0)
 
     def original_spelling_of_key(self, *path: str) -> str:
-        """Return a key as it is spelled in the JDL."""
+        """Return the spelling of a key in the JDL."""
         return self.written.get(_lower_case_path(path), path[-1])
 
 
@@ -122,7 +122,7 @@ def locate_jdl_keys(text: str) -> JdlKeyLineNumbers:
 
 
 def is_json_jdl(text: str) -> bool:
-    """Say whether a JDL is JSON; otherwise it is TOML."""
+    """Say whether a JDL is JSON; otherwise the JDL is TOML."""
     return text.lstrip()[:1] in ("{", "[")
 
 
@@ -176,9 +176,9 @@ def _lower_case_path(path: Iterable[str]) -> Path:
     return tuple(map(str.lower, path))
 
 
-LINE_BYTES = 65_536  # at most this many bytes of one task's parameters
-FILE_BYTES = 256 << 20  # at most this many bytes of all tasks' parameters
-MOST_TOLD = 1000  # at most this many wrong lines of a file are reported; further lines are only counted
+LINE_BYTES = 65_536  # largest number of bytes of one task's parameters
+FILE_BYTES = 256 << 20  # largest number of bytes of all tasks' parameters
+MOST_TOLD = 1000  # largest number of reported wrong lines of a file; further lines are only counted
 STDIN = "/dev/stdin"
 NO_LINE = ("all lines are blank", "expected one line for each task")
 
@@ -201,7 +201,7 @@ def read_task_lines(path: str) -> tuple[tuple[int, str], ...]:
 
 @dataclass(slots=True)
 class TaskFileReader:
-    """Reads one task file and collects its wrong lines."""
+    """Reads one task file, and collects the wrong lines of the file."""
 
     path: str
     folder: str = "."
@@ -261,7 +261,7 @@ class TaskFileReader:
             return ""
 
     def _wrong_line(self, number: int, problem: str) -> None:
-        """Record a wrong line; only the first 1000 are kept, because a file may have a hundred million lines."""
+        """Record a wrong line, or only count the line after the first 1000: a file may have a hundred million lines."""
         if len(self.problems) < MOST_TOLD:
             self.problems.append(f"{self.path}:{number}: {problem}")
         else:

@@ -40,7 +40,7 @@ NAMED = "1 to 512 ASCII characters without blanks and /:@*?\\, the first not a d
 RANGE = re.compile(r"(\d{1,9})(?:[-:](\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 RANGE_RIGHT = "expected N, N-M or N-M:STEP, from 1 to 999999999"
 SLOT_RANGE = re.compile(r"(?=.*\d)(\d{0,9})(?:([-:])(\d{0,9}))?", re.ASCII)
-MOST = 9_999_999  # at most this many running tasks, and slots of a task
+MOST = 9_999_999  # largest number of running tasks, and of slots of a task
 TIME = "expected h_rt=H:M:S or seconds, from 1 second"
 OCTAL = re.compile(r"0\d+$", re.ASCII)
 IDLE_HERE = "changes nothing yet"
@@ -138,10 +138,10 @@ class JobScriptRequest:
     """All requests of a job script by options of qsub."""
 
     place: str = ""  # file and line of the option that is being parsed
-    places: dict[str, str] = field(default_factory=dict)  # file and line of each option, by the JDL key that it sets
+    places: dict[str, str] = field(default_factory=dict)  # file and line of each option, by JDL key
     name: str = ""
     array: range | None = None  # task numbers of an array job
-    most: int = 0  # at most this many tasks run at once; 0 for no limit
+    most: int = 0  # largest number of tasks that run at once; 0: no limit
     walltime_s: int = 0  # hard time limit; 0 if not given
     soft_walltime_s: int = 0
     environment: str = ""

@@ -37,7 +37,7 @@ from gridbridge.state.published_file_formats import read_offered_names
 
 ENDING = ".py"
 WHO_MENDS = "the administrator must correct this admission rule, which refuses every campaign"
-LONGEST = 200  # at most this many characters of an error message
+LONGEST = 200  # largest number of characters of an error message
 
 
 def load_site_admission_rules(
@@ -155,7 +155,7 @@ def _explain_unsupported_host_properties(policy: Policy, cluster: str, request: 
 
 
 def _explain_inexpressible_conditions(cluster: str, request: JobRequest, folder: str) -> str:
-    """Say which conditions a Grid Engine cluster can't compare, by what the poller published; empty if none."""
+    """Say which conditions a Grid Engine cluster can't compare, by the poller's published values; empty if none."""
     if not (published := read_offered_names(cluster, folder)):
         return ""
     odd = ", ".join(conditions_sge_cannot_express(names_offered_by_cluster.decode_offered_names(published), request))
@@ -168,7 +168,7 @@ def _campaign_for_admission_rules(parsed: ParsedJdl) -> CampaignForAdmission:
     return CampaignForAdmission(user=user, groups=groups, tasks=len(parsed.parameters), jdl=parsed.jdl)
 
 
-# Root parses a campaign file again, and gets the same values only if each cluster has these keys.
+# Root's parser gets the same values from a campaign file only if each cluster has all keys of NEEDED.
 NEEDED = ("exec_file", "slots", "nodes", "walltime_s", "is_besteffort")
 
 May = Callable[[Any], bool]

@@ -1,1 +1,1 @@
-"""Rules of campaigns: which tasks go to which cluster, and what their ends mean."""
+"""Rules of campaigns: the cluster of each task, and the outcome of each ended task."""

@@ -16,7 +16,7 @@ from gridbridge.model.campaigns.jdl import Jdl
 def apply_campaign_admission_rules(
     rules: Sequence[CampaignAdmissionRule], candidate: CampaignForAdmission
 ) -> CampaignAdmissionResult:
-    """Apply admission rules until a rule refuses or fails; a campaign without clusters is refused, too."""
+    """Apply admission rules until a rule refuses or fails; a campaign without clusters is also refused."""
     jdl, fired, removals = candidate.jdl, list[AdmissionRuleChanges](), list[str]()
     for rule in rules:
         answer = _call_admission_rule(rule, replace(candidate, jdl=jdl))
@@ -40,7 +40,7 @@ def explain_admission_violation(rules: Sequence[CampaignAdmissionRule], candidat
     first = admitted.fired[0]
     return (
         f"{first.rule} would still change the campaign: {', '.join(first.changes)};"
-        " gridsub applies all rules before it submits a campaign, so this rule is faulty if you used gridsub"
+        " gridsub applies all rules before the submission, so this rule is faulty if you used gridsub"
     )
 
 

@@ -1,4 +1,4 @@
-"""Plan what the runner does in one cycle for all campaigns, split into short transactions of the state file."""
+"""Plan one cycle of the runner for all campaigns, and split the plan into short transactions of the state file."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Set
@@ -258,13 +258,13 @@ def _describe_ended_tasks(plan: CampaignCyclePlan) -> list[str]:
     ]
 
 
-ENDS_PER_TRANSACTION = 2000  # task ends per transaction; storing them takes less than 0.1 s
+ENDS_PER_TRANSACTION = 2000  # number of task ends in one transaction, which takes less than 0.1 s
 
 
 def split_cycle_plan_by_transaction(
     plan: CampaignCyclePlan, most: int = ENDS_PER_TRANSACTION
 ) -> tuple[CampaignCyclePlan, ...]:
-    """Split a plan into transactions; all ends of a task are in one transaction, all other acts in the last."""
+    """Split a plan into transactions, each task in one transaction; the last transaction has all further changes."""
     again = {(retry.campaign, retry.task): retry for retry in plan.again}
     *first, last = [
         (
@@ -278,7 +278,7 @@ def split_cycle_plan_by_transaction(
 
 
 def _group_attempts_by_transaction(attempts: Iterable[TaskAttempt], most: int) -> Iterator[tuple[TaskAttempt, ...]]:
-    """Yield groups of about `most` attempts; the last may be empty, and all attempts of a task are in one group."""
+    """Yield groups of about `most` attempts, each task in one group; the last group may be empty."""
     group: list[TaskAttempt] = []
     for _, of_task in groupby(sorted(attempts, key=_campaign_and_task_of_attempt), key=_campaign_and_task_of_attempt):
         if len(group) >= most:

@@ -30,7 +30,7 @@ class ClustersOfferedToCampaign(NamedTuple):
 
 
 def rank_campaigns_for_clusters(situation: CampaignCycleSituation) -> tuple[tuple[ClustersOfferedToCampaign, ...], ...]:
-    """Return campaigns with the clusters offered to them, in groups; earlier groups get slots first.
+    """Return groups of campaigns with the clusters offered to each campaign; earlier groups get slots first.
 
     The groups are test campaigns, campaigns at clusters with an affinity to the owner, campaigns at clusters without an
     affinity, and test campaigns above the owner's limit. In a group, campaigns with a higher priority go first, then
@@ -130,7 +130,7 @@ def sum_usage_by_claimant(
 
 
 def fair_share_owner_priority(owner: str, sharing: FairShareInputs) -> int:
-    """Return an owner's priority: the user's, else the highest priority of the user's groups, else 0."""
+    """Return an owner's priority: the user's own priority, else the highest priority of the user's groups, else 0."""
     words = (word.rpartition("=") for word in sharing.priorities.split())
     priorities = {name: int(number) for name, _, number in words}
     if owner in priorities:

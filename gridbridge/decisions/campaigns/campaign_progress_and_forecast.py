@@ -131,14 +131,14 @@ def _extend_survival_curve(times: list[float], shares: list[float], count: int, 
     )
 
 
-FEWEST = 3  # a cluster gets a survival curve of its own after this many ended tasks
+FEWEST = 3  # a cluster with this number of ended tasks gets its own survival curve
 RATED = 20  # fewest ended tasks from which a rate of ended tasks is observed
 WATCHED = 4  # shortest observation of a rate, in mean run times, because similar tasks end together
 SAMPLE = 60  # largest sample of a cluster's running tasks
 NORMAL = (-1.62, -0.98, -0.55, -0.18, 0.18, 0.55, 0.98, 1.62)  # medians of the eighths of the normal distribution
 HALVINGS = 24
 CAUTION = 2.0  # factor for long elapsed run times in P90, found with simulated campaigns
-LONGEST_S = 10 * 365 * 86400.0  # forecasts later than this count as unknown
+LONGEST_S = 10 * 365 * 86400.0  # a later forecast counts as unknown
 
 Weighed = tuple[RunTimeSurvivalCurve, float, float]  # survival curve, elapsed time and number of tasks
 

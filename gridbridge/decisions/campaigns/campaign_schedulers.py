@@ -44,7 +44,7 @@ class TaskPerClusterScheduler:
     """Scheduler of test campaigns, which send one task in all to each cluster (CiGri scheduler specification)."""
 
     def to_start(self, offer: ClusterOfferToScheduler, /) -> int:
-        """Return 1 if no task was sent to the cluster yet and one task fits, else 0."""
+        """Return 1 if the cluster got no task yet and a task fits, else 0."""
         return int(not offer.is_tried and offer.free_slots >= offer.slots)
 
     def to_wait(self, _: ClusterOfferToScheduler, /) -> int:

@@ -68,7 +68,7 @@ MAX_DOUBLINGS = 32
 
 
 class ClusterClosureOrProbe(Enum):
-    """How many tasks of a campaign go to a cluster that an event has closed: none, or one task as a probe."""
+    """The number of a campaign's tasks that a closed cluster gets: none, or one task as a probe."""
 
     CLOSED = "closed"
     PROBE = "probe"
@@ -99,7 +99,7 @@ def is_cluster_probe_due(event: CampaignEvent, at: datetime, policy: CampaignFai
 def hide_blacklisted_clusters(
     situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, ClusterClosureOrProbe]
 ) -> CampaignCycleSituation:
-    """Return the cycle's situation, in which each campaign has only the clusters that are open to it."""
+    """Return the cycle's situation, in which each campaign has only the clusters that are open to the campaign."""
 
     def reachable(campaign: Campaign) -> Campaign:
         clusters = {
@@ -161,8 +161,8 @@ def may_retry_array_submission(
     return array.state is not ArraySubmissionState.INTENDED or not any(pauses)
 
 
-MIN_SUCCESSES = 5  # a black hole has at least this many successes of a campaign
-MIN_SUCCESSES_ELSEWHERE = 3  # a campaign with a black hole has at least this many successes elsewhere
+MIN_SUCCESSES = 5  # smallest number of a campaign's successes at a black hole
+MIN_SUCCESSES_ELSEWHERE = 3  # smallest number of the campaign's successes at all other clusters
 MAX_SHARE_OF_MEDIAN = 0.1  # longest run time at a black hole, divided by the median at all other clusters
 MAX_BLACK_HOLE_S = 5.0
 TIME_RESOLUTION_S = 0.5  # half of the whole second to which run times are rounded

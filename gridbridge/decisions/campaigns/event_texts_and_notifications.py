@@ -1,7 +1,7 @@
 """Sentences for events of clusters, campaigns and tasks, and messages to subscribers about new events.
 
 Severities are as in CiGri (notifications of its module Colombo, scheduler 3.2): failures of the network or the
-walltime are medium, new campaigns are low, acts of users are silent, and all other events are high.
+walltime are medium, new campaigns are low, acts of users cause no message, and all other events are high.
 """
 
 from collections.abc import Iterable
@@ -69,7 +69,7 @@ EVENT_SENTENCES = {
     CampaignEventCode.PREEMPTED: "{those} {were} preempted too often, the last time at {cluster}",
     CampaignEventCode.NOT_STARTED: "{those} could be started at no cluster; the last failed start was at {cluster}",
     CampaignEventCode.EPILOG_EXIT_ERROR: "the epilogue failed at {cluster}{status}{why}",
-    CampaignEventCode.RESUBMIT: "{those} asked too often to run again, the last time at {cluster}",
+    CampaignEventCode.RESUBMIT: "{those} requested too many reruns, the last time at {cluster}",
 }
 
 

@@ -211,7 +211,7 @@ def _differs_from_root_ledger(
 def _array_of_ledger_entry(
     campaign: int, entry: RootLedgerArray, at: datetime, first: Mapping[int, int]
 ) -> CampaignArray:
-    """Return an array to restore. An array that is given up is RELEASED, so that its jobs are found and deleted."""
+    """Return an array to restore. RELEASED arrays are given up: their jobs are found and deleted."""
     is_given_up = _is_array_given_up(entry, first)
     sent = ArraySubmissionState.SUBMITTED if entry.job_id else ArraySubmissionState.INTENDED
     return CampaignArray(

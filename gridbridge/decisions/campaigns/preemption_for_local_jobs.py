@@ -210,7 +210,7 @@ def _preemption_cost(choice: VictimChoice) -> tuple[int, list[float], str]:
 def _missing_resource_amounts(
     request: LocalRequestBlockedByCampaigns, host: FreeQueueInstanceResources, tasks: _PreemptibleTasksByHost
 ) -> ResourceAmounts | None:
-    """Return what a request lacks at a queue instance after all deletions; None if it can never start there."""
+    """Return the amounts that a request lacks after all deletions; None if the request can never start."""
     free = {**request.free, **host.free}
     demanded = {name: n for name, n in request.asked.defaults.items() if name in free}
     demanded |= {name: n for name, n in request.asked.amounts.items() if n > host.own.get(name, 0)}

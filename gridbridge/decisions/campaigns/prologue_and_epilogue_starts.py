@@ -25,7 +25,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE, PROLOGUE, STEPS
 
-MAX_EPILOGUE_ATTEMPTS = 3  # an epilogue gets at most this many attempts if the cluster ends every attempt
+MAX_EPILOGUE_ATTEMPTS = 3  # largest number of attempts of an epilogue whose attempts the cluster always ends
 ENDED_BY_CLUSTER = {  # outcomes that the prologue or epilogue did not cause, with a sentence about the last attempt
     TaskAttemptOutcome.WIPED: "the last attempt was deleted",
     TaskAttemptOutcome.MOVED: "",

@@ -20,7 +20,7 @@ class FreeClusterSlots:
     """The free ordinary slots and best-effort slots of each cluster.
 
     An ordinary slot and a best-effort slot are the same core, so each task takes a slot of both kinds.
-    Otherwise one cycle could send a best-effort task and an ordinary task that preempts it.
+    Otherwise one cycle could send a best-effort task, and an ordinary task that preempts the best-effort task.
     """
 
     def __init__(self, room: Mapping[str, ClusterCapacityForCampaigns]) -> None:
@@ -28,7 +28,7 @@ class FreeClusterSlots:
         self._besteffort = {name: cluster_room.free_for_besteffort for name, cluster_room in room.items()}
 
     def free_slots_for_request(self, cluster: str, request: JdlSettingsAtCluster) -> int:
-        """Return the free slots of a cluster for a request; 0 without an answer, negative if too many were taken."""
+        """Return a cluster's free slots for a request; 0 without an answer, negative if tasks took too many slots."""
         return (self._besteffort if request.is_besteffort else self._ordinary).get(cluster, 0)
 
     def take_slots(self, cluster: str, request: JdlSettingsAtCluster, tasks: int) -> None:
@@ -101,8 +101,8 @@ def remaining_capacity_of_clusters(
     """Return the capacity of clusters, without the slots of waiting tasks and of tasks in `begun` arrays.
 
     Free slots are kept only for tasks that can start, and for at most `SLOT_KEPT_S`. Otherwise held tasks, or requests
-    that no host meets, would block a cluster. Test tasks that wait longer do not count as waiting, since nikita does
-    not delete them. Each of the `campaigns` names its closed clusters too.
+    that no host meets, would block a cluster. Test tasks that wait longer do not count as waiting, since nikita deletes
+    no test task. The JDLs in `campaigns` include closed clusters.
     """
     free = FreeClusterSlots({name: room for name, room in situation.room.items() if not room.is_closed})
     may_wait = {

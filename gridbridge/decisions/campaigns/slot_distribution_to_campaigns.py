@@ -38,7 +38,7 @@ def distribute_slots_to_campaigns(
     """Return the tasks that one cycle of the runner sends to clusters.
 
     First all free slots are filled; then more tasks are sent to wait. So no task waits at one cluster
-    while another cluster could start it. Each of the `campaigns` names its closed clusters too.
+    while another cluster could start it. The JDLs in `campaigns` include closed clusters.
     `begun` has arrays that are submitted in any case. Clusters in `barred` get no task, or one probe.
     """
     unsent = UnsentTaskBacklog(situation, barred, campaigns)

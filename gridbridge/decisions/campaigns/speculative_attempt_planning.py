@@ -1,6 +1,6 @@
 """Plan speculative attempts: second attempts of the long-running tasks of campaigns that are near their end.
 
-CiGri's scheduler specification plans this as finalize scheduling. Two limits are gridbridge's own, since most of the
+CiGri's scheduler specification calls this rule finalize scheduling. Two limits are gridbridge's own, since most of the
 last tasks end without help: a task must run beyond the 95th percentile of ended tasks, and gets two speculative
 attempts at most, on slots that the ordinary tasks of all campaigns have left.
 """
@@ -50,7 +50,7 @@ def choose_speculative_attempts(end: CampaignNearEnd) -> tuple[SpeculativeAttemp
     """Return which tasks get a speculative attempt at which cluster, longest running first.
 
     A task gets one speculative attempt per cycle, and a second attempt only after the first has run too long. A cluster
-    gets no attempt of a task that already runs at the cluster or failed there.
+    gets no speculative attempt of a task that runs or has failed at the same cluster.
     """
     beyond_s, free = run_time_percentile_95_s(end.durations_s), dict(end.free)
     is_end = is_campaign_near_end(end.left, end.unsent, sum(free.values()), end.sent_s, end.limits)
@@ -123,7 +123,7 @@ def plan_speculative_attempts(
     rivals: AttemptsByTask,
     barred: Set[CampaignCluster],
 ) -> Iterator[SpeculativeAttemptsAtCluster]:
-    """Yield the speculative attempts that a cycle sends after its other sends, in the order of the campaigns.
+    """Yield the speculative attempts that a cycle sends after all ordinary tasks, in the order of the campaigns.
 
     `over` counts finally ended tasks by campaign. Clusters in `barred` are closed, probed or without a prologue's end.
     """

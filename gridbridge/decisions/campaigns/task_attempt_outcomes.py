@@ -87,12 +87,12 @@ class ArrayWithMissingTasks:
 
     is_listed: bool  # the cluster lists at least one task of the array
     lives: frozenset[int] | None  # indices of live tasks; None: the cluster does not know the array
-    ran: Set[int] = frozenset()  # indices of tasks that ran when the cluster last listed them
+    ran: Set[int] = frozenset()  # indices of tasks that ran in the last job list that had the tasks
     sent_s: float = inf  # seconds since the array was submitted
 
 
 class MissingAttemptOutcomeDecider:
-    """Decides what became of attempts that are missing in the job lists of their clusters.
+    """Decides the outcomes of attempts that are missing in the job lists of their clusters.
 
     A task that was deleted before its start has no accounting record, and counts as ended after `forgotten_s`; a held
     task counts as ended at once. A started task without a record was lost by its cluster, and may still run.

@@ -34,7 +34,7 @@ def may_retry_task(
     clusters: Set[str],
     policy: CampaignFailuresSection,
 ) -> bool:
-    """Say whether a task runs again after an ended attempt; `earlier` are the task's other attempts."""
+    """Say whether a task runs again after an ended attempt; `earlier` are all further attempts of the task."""
     attempts = [now, *earlier]
     if now.outcome in NEVER_STARTED_OUTCOMES:
         return True
@@ -119,7 +119,7 @@ def _clusters_with_overrun_walltime(tried: Iterable[AttemptOutcomeAtCluster]) ->
 
 
 def group_attempts_by_task(rivals: Iterable[CompetingAttempt]) -> AttemptsByTask:
-    """Group attempts by the tasks that they run."""
+    """Group attempts by task."""
     attempts: dict[CampaignTask, list[CompetingAttempt]] = defaultdict(list)
     for attempt in rivals:
         attempts[attempt.campaign, attempt.task].append(attempt)

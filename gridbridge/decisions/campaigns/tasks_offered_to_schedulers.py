@@ -38,7 +38,7 @@ class TasksPerClusterByScheduler:
         return SCHEDULERS[campaign.jdl.type].to_start(self._make_offer_to_scheduler(campaign, cluster, allotted=0))
 
     def tasks_to_wait(self, campaign: Campaign, cluster: str, allotted: int) -> int:
-        """Return how many more tasks of a campaign may wait at a cluster, besides the `allotted` tasks."""
+        """Return how many more tasks of a campaign may wait at a cluster, in addition to the `allotted` tasks."""
         return SCHEDULERS[campaign.jdl.type].to_wait(self._make_offer_to_scheduler(campaign, cluster, allotted))
 
     def count_tasks_sent_to_wait(self, campaign: Campaign, cluster: str, tasks: int) -> None:

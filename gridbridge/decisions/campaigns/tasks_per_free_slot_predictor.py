@@ -59,7 +59,7 @@ def is_known_if_sent_tasks_start(terms: JobRatioInputs) -> bool:
 
 
 def count_tasks_by_job_ratio(ratio: float, free_slots: int, slots: float) -> int:
-    """Return how many tasks the job ratio allows for free slots: at least one, if one fits and the ratio is not 0."""
+    """Return the tasks that the job ratio allows: at least one, if a task fits and the ratio is not 0."""
     return 0 if ratio <= 0 or free_slots < slots else max(1, floor(ratio * free_slots + ROUNDING))
 
 

@@ -30,7 +30,7 @@ class UnsentTaskBacklog:
         barred: Mapping[CampaignCluster, ClusterClosureOrProbe] = EMPTY_BLACKLIST,
         campaigns: Iterable[Campaign] = (),
     ) -> None:
-        """Count the unsent tasks; each of the `campaigns` names its closed clusters too.
+        """Count the unsent tasks; the JDLs in `campaigns` include closed clusters.
 
         A cluster in `barred` counts as closed; a cluster that is probed gets one task.
         """
@@ -67,7 +67,7 @@ class UnsentTaskBacklog:
         return min(tasks, 1 - self._tasks_taken[campaign, cluster].total()) if is_probed else tasks
 
     def take_unsent_tasks(self, campaign: int, cluster: str, tasks: int) -> None:
-        """Take unsent tasks of a campaign, to send them to a cluster."""
+        """Take unsent tasks of a campaign for a cluster."""
         for kind in self._groups_that_may_go(campaign, cluster):
             tasks_taken = min(tasks, self._unsent[campaign][kind])
             self._unsent[campaign][kind] -= tasks_taken

@@ -8,7 +8,7 @@ from gridbridge.model.config_key_descriptions import ConfigTextFormat, setting
 
 
 class FairShareUnit(StrEnum):
-    """Who shares free slots by past usage: users, projects, groups or (NONE) nobody."""
+    """The unit that shares free slots by past usage: users, projects, groups or (NONE) no unit."""
 
     NONE = "none"  # first come, first served
     USER = "user"
@@ -49,7 +49,7 @@ class CampaignRunnerSection:
     max_tasks: int = setting(1000, "the largest number of tasks in an array", "tasks", 1, 5000)
     files_per_uid: int = setting(10_000, "the largest number of campaign files of a user", "files", 1, 1_000_000)
     mb_per_uid: int = setting(4096, "the largest total size of a user's campaign files", "MB", 1, 1_000_000)
-    keep_campaigns_d: float = setting(365.0, "how long an ended campaign is kept; 0: for ever", "d", 0, 36500)
+    keep_campaigns_d: float = setting(365.0, "how long an ended campaign is stored; 0: for ever", "d", 0, 36500)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class ClusterCampaignsSection:
         20.0, "how long a task may take to start on a free slot before the task counts as waiting", "s", 1, 3600
     )
     stress_script: str = setting("", "the script that prints the cluster's stress; empty: no script", form=SCRIPT)
-    stress_limit: float = setting(0.8, "the stress from which on the cluster gets no tasks", "", 0, 1000000)
+    stress_limit: float = setting(0.8, "the stress at and above which the cluster gets no tasks", "", 0, 1000000)
     affinity: str = setting("", "users and groups whose campaigns run first at the cluster", form=PEOPLE)
 
 
@@ -104,7 +104,7 @@ class CampaignFailuresSection:
     preempted: int = setting(1000, "how often a preempted task runs again", "times", 0, 1000000)
     site_fault: int = setting(3, "how often a task runs again after the loss of its host", "times", 0, 1000000)
     walltime: int = setting(
-        2, "how often a task that exceeded its walltime runs again, at another cluster", "times", 0, 1000000
+        2, "how often a task that exceeded its walltime runs again at another cluster", "times", 0, 1000000
     )
     setup_error: int = setting(3, "how often a task that no cluster could start is tried again", "times", 0, 1000000)
     program_errors: int = setting(
@@ -122,7 +122,7 @@ class FinalizeSpeculationSection:
 
     copies: int = setting(2, "the largest number of speculative (extra) attempts of a task; 0: none", "copies", 0, 2)
     least_s: float = setting(60.0, "the least run time of a task that gets a speculative attempt", "s", 1, 2592000)
-    limit_s: float = setting(3600.0, "how long after its last task was sent a campaign is at its end", "s", 60, 2592000)
+    limit_s: float = setting(3600.0, "the time from the last sent task to a campaign's end phase", "s", 60, 2592000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,7 +48,7 @@ class SpeculativeAttemptsAtCluster:
     campaign: int
     cluster: str
     tasks: tuple[int, ...]
-    beyond_s: int  # the tasks have run longer than this
+    beyond_s: int  # run time that each task has exceeded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -161,7 +161,7 @@ class TaskMissingSince:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayTasksWithSameStateAndAge:
-    """Tasks of an array that have been in the same state since the same time."""
+    """Tasks of an array with equal states and equal start times of the state."""
 
     campaign: int
     array: int
