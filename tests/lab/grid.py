@@ -43,6 +43,12 @@ def of_root() -> "Grid":
     return Grid()
 
 
+@pytest.fixture(scope="module", name="grid")
+def unprepared_grid() -> "Grid":
+    """Return the lab, whether or not gridbridge is set up and its transfer queues are open."""
+    return of_root()
+
+
 class Grid:
     """The lab's commands; a thin view without state."""
 

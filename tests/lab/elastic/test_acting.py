@@ -11,7 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.lab.grid import Grid, of_root
+from tests.lab.grid import Grid
+from tests.lab.grid import unprepared_grid as unprepared_grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 
@@ -67,12 +68,6 @@ for folder in /home /opt/gridbridge /var/lib/gridengine/alpha/common; do
     echo "/export$folder $folder none bind 0 0"
 done >{HOME}/test.mounts
 """
-
-
-@pytest.fixture(scope="module")
-def grid() -> Grid:
-    """Return the lab; gridbridge is installed, and transfer queues may be closed."""
-    return of_root()
 
 
 @pytest.fixture(scope="module")

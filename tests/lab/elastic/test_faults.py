@@ -7,10 +7,11 @@ import pytest
 from tests.lab.elastic import test_acting
 from tests.lab.elastic.test_acting import BALANCE, HOME, HOST, KEPT, comes, ends, machines, nodes, round_, submit
 from tests.lab.grid import Done, Grid
+from tests.lab.grid import unprepared_grid as unprepared_grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(300)]
 
-grid, acting, at_rest = test_acting.grid, test_acting.acting, test_acting.at_rest  # fixtures
+acting, at_rest = test_acting.acting, test_acting.at_rest  # fixtures
 LOCKED = 3
 
 

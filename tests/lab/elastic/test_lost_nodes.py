@@ -10,10 +10,11 @@ import pytest
 from tests.lab.elastic import test_acting
 from tests.lab.elastic.test_acting import HOST, KEPT, comes, machines, round_
 from tests.lab.grid import Grid, is_rescheduled
+from tests.lab.grid import unprepared_grid as unprepared_grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(600)]
 
-grid, acting, at_rest = test_acting.grid, test_acting.acting, test_acting.at_rest  # fixtures
+acting, at_rest = test_acting.acting, test_acting.at_rest  # fixtures
 OWN = {"alpha-n1", "alpha-n2"}
 END_S = 240
 COMES_S = 240

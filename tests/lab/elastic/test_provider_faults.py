@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.lab.grid import Grid, of_root
+from tests.lab.grid import Grid
+from tests.lab.grid import unprepared_grid as unprepared_grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(300)]
 
@@ -46,12 +47,6 @@ for verb, *words in calls:
     except GridbridgeError as error:
         print(json.dumps([type(error).__name__, str(error)]))
 """
-
-
-@pytest.fixture(scope="module")
-def grid() -> Grid:
-    """Return the lab; gridbridge is installed, but may lack a configuration."""
-    return of_root()
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab.elastic.test_acting import BALANCE, HOST, QUIET, SET_UP, TOML, nodes, submit
-from tests.lab.grid import Grid, of_root
+from tests.lab.grid import Grid
+from tests.lab.grid import unprepared_grid as unprepared_grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 
@@ -41,12 +42,6 @@ case $1 in
 esac
 """
 AWAY = f"rm -rf {RACK} {KEPT} /usr/local/bin/squeeze-test-switch /etc/sudoers.d/balance-test"
-
-
-@pytest.fixture(scope="module")
-def grid() -> Grid:
-    """Return the lab; gridbridge is installed, and transfer queues may be closed."""
-    return of_root()
 
 
 @pytest.fixture

@@ -8,18 +8,13 @@ import pytest
 
 from gridbridge.decisions.site.balancer_setup_requirements import CRON_LINE, SUDOERS_LINE
 from gridbridge.model.fixed_paths import AS_ROOT, BALANCE_CRON, BALANCE_HOME, BALANCE_SUDOERS
-from tests.lab.grid import Grid, of_root
+from tests.lab.grid import Grid
+from tests.lab.grid import unprepared_grid as unprepared_grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(180)]
 
 HOST, ACCOUNT = "alpha-master", "gridbridge-admin"
 SETUP = ("gridbridge", "setup", "balance")
-
-
-@pytest.fixture(scope="module")
-def grid() -> Grid:
-    """Return the lab; gridbridge is installed, and transfer queues may be closed."""
-    return of_root()
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import pytest
 
 from tests.lab.abreast import abreast as abreast
-from tests.lab.grid import Done, Grid, of_root
+from tests.lab.grid import Done, Grid
+from tests.lab.grid import unprepared_grid as unprepared_grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
@@ -21,12 +22,6 @@ PORTS = {  # where each host listens
 CUT_OFF, OFF = "gamma-n1", "gamma-n2"
 WAIT_S = 5  # for a connection, as ssh_config(5) ConnectTimeout
 HOLDERS = [("al", "alice"), ("bo", "bob"), ("gb", "gridbridge")]
-
-
-@pytest.fixture(scope="module")
-def grid() -> Grid:
-    """Return the lab, whether or not gridbridge is set up."""
-    return of_root()
 
 
 def mend(grid: Grid) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.lab.grid import LAB, Done, Grid, of_root
+from tests.lab.grid import LAB, Done, Grid
+from tests.lab.grid import unprepared_grid as unprepared_grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
@@ -21,12 +22,6 @@ OPTIONS = (
 LIMIT_S = 3
 NAMES_S = 90  # a qmaster that was asked for a name in vain does not look again for a minute
 QUOTA = 4
-
-
-@pytest.fixture(scope="module")
-def grid() -> Grid:
-    """Return the lab, whether or not gridbridge is set up."""
-    return of_root()
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,8 @@ repaired by the commands that the check printed for it; afterwards the check fin
 """
 
 import json
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -192,6 +192,17 @@ class Site:
     def settle(self) -> None:
         """Wait until the check finds no problem."""
         self.grid.until(lambda: not self.wrong(), "a check without findings", 60)
+
+    @contextmanager
+    def changed(self, script: str, undo: str = "true") -> Iterator[None]:
+        """Change the site by a script; restore gridbridge.toml, and the rest by another script, afterwards."""
+        self.sh(f"cp -p {TOML} /tmp/kept")
+        try:
+            self.sh(script)
+            yield
+        finally:
+            self.sh(f"cp -p /tmp/kept {TOML}; {undo}")
+        self.settle()
 
 
 class Played:

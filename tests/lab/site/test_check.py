@@ -74,20 +74,17 @@ def test_setup_of_an_ordinary_user_names_the_items_it_can_not_read(site: Site) -
 
 
 def test_a_missing_account_is_made_by_the_printed_command(site: Site) -> None:
-    site.sh(f"cp -p {TOML} /tmp/kept; sed -i '/^#service_account/s/.*/service_account = \"gbx\"/' {TOML}")
-    try:
+    account = f"sed -i '/^#service_account/s/.*/service_account = \"gbx\"/' {TOML}"
+    with site.changed(account, undo="userdel gbx"):
         (command,) = site.check()["account gbx"]["commands"]
         site.sh(command)
 
         assert site.check()["account gbx"]["state"] == "ok"
-    finally:
-        site.sh(f"cp -p /tmp/kept {TOML}; userdel gbx")
-    site.settle()
 
 
 def test_queues_and_configuration_that_disagree_are_reported_and_repaired(site: Site) -> None:
-    site.sh(f"cp -p {TOML} /tmp/kept; sed -i '/^.queue[.]/,/^.poller/{{/^.poller/!d}}' {TOML}")
-    try:
+    no_queues = f"sed -i '/^.queue[.]/,/^.poller/{{/^.poller/!d}}' {TOML}"
+    with site.changed(no_queues, undo="gridbridge setup transfer beta --apply"):
         both = {f"file {TOML}: transfer queues", "queue transfer-beta"}
         site.grid.until(lambda: both <= site.wrong().keys(), "both findings", 30)
         none, nameless = (site.wrong()[item] for item in sorted(both))
@@ -96,19 +93,12 @@ def test_queues_and_configuration_that_disagree_are_reported_and_repaired(site: 
         assert (none["state"], nameless["state"]) == ("warning", "broken")
         assert "has no [queue.transfer-beta]: its jobs wait or fail" in nameless["found"]
         site.grid.until(lambda: not both & site.wrong().keys(), "the mend of both", 60)
-    finally:
-        site.sh(f"cp -p /tmp/kept {TOML}; gridbridge setup transfer beta --apply")
-    site.settle()
 
 
 def test_a_spool_too_small_for_the_slots_is_a_warning_with_its_remedy(site: Site) -> None:
-    few = "s/^#spool_files_per_uid.*/spool_files_per_uid = 799/"
-    site.sh(f"cp -p {TOML} /tmp/kept; sed -i '{few}' {TOML}")
-    try:
+    with site.changed(f"sed -i 's/^#spool_files_per_uid.*/spool_files_per_uid = 799/' {TOML}"):
         found = site.only_finding()
         setup = site.grid.on(MASTER, "gridbridge", "setup", "transfer", "beta")
-    finally:
-        site.sh(f"cp -p /tmp/kept {TOML}")
 
     assert (found["state"], found["right"]) == ("warning", "at least 1200")
     assert "[poller]" in found["hint"]
@@ -129,15 +119,13 @@ def test_a_wrong_clock_is_a_warning(site: Site) -> None:
 
 
 BY_HAND = f"""set -e
-cp -p {TOML} /tmp/kept
 sed -i 's/^qmaster_port = 6454/qmaster_port = 6464/' {TOML}
 printf '[cluster.omega]\nkind = "oar"\nssh = "gamma-master:1"\n' >>{TOML}
 echo 'SGE_QMASTER_PORT=6454; export SGE_QMASTER_PORT' >/var/lib/gridengine/beta/common/settings.sh
 chmod 644 ~bob/.ssh/id_*
 qconf -rattr queue seq_no 400 all.q
 """
-BACK = f"""
-cp -p /tmp/kept {TOML}
+BACK = """
 rm /var/lib/gridengine/beta/common/settings.sh
 chmod 600 ~bob/.ssh/id_*; chmod 644 ~bob/.ssh/id_*.pub
 qconf -rattr queue seq_no 0 all.q
@@ -146,40 +134,29 @@ qconf -rattr queue seq_no 0 all.q
 
 def test_manual_changes_of_the_site_are_reported_for_what_they_are(site: Site) -> None:
     """A changed port, a key's mode, a cluster without a queue; a changed queue order is kept."""
-    try:
-        site.sh(BY_HAND)
+    with site.changed(BY_HAND, undo=BACK):
         wrong = site.wrong()
-    finally:
-        site.sh(BACK)
 
     assert wrong["beta: qmaster"]["right"] == "qmaster_port = 6454, if this qmaster belongs to the cell"
     assert (wrong["beta: qmaster"]["commands"], wrong["beta: qmaster"]["where"]) == ([], "")
     assert "chmod 600 /home/bob/.ssh/id_" in wrong["delta: key of bob"]["found"]
     assert "can't reach gamma-master" in wrong["omega: OAR server"]["found"]
     assert not [name for name in wrong if name.endswith("seq_no")]
-    site.settle()
 
 
 def test_an_untried_version_is_a_warning(site: Site) -> None:
-    fake = '[ "$1" = -help ] \\&\\& { echo GE 6.2u5; exit; }; exec /usr/lib/gridengine/qconf "$@"'
-    site.sh(
+    fake = '[ "$1" = -help ] && { echo GE 6.2u5; exit; }; exec /usr/lib/gridengine/qconf "$@"'
+    old = (
         "cp -as /usr/lib/gridengine /tmp/other && rm /tmp/other/qconf &&"
-        f" printf '%s\\n' '#!/bin/sh' '{fake.replace(chr(92), '')}' >/tmp/other/qconf &&"
-        f" chmod 755 /tmp/other/qconf && cp -p {TOML} /tmp/kept &&"
+        f" printf '%s\\n' '#!/bin/sh' '{fake}' >/tmp/other/qconf && chmod 755 /tmp/other/qconf &&"
         f" sed -i '0,/^#binaries/s|^#binaries.*|binaries = \"/tmp/other\"|' {TOML}"
     )
-    try:
+    with site.changed(old, undo="rm -r /tmp/other"):
         assert site.wrong()["alpha: version"]["found"] == "GE 6.2u5"
-    finally:
-        site.sh(f"cp -p /tmp/kept {TOML}; rm -r /tmp/other")
-    site.settle()
 
 
 def test_an_unreadable_configuration_leaves_the_previous_one_in_force(site: Site) -> None:
-    site.sh(f"cp -p {TOML} /tmp/kept; echo 'nonsense' >>{TOML}")
-    try:
+    with site.changed(f"echo 'nonsense' >>{TOML}"):
         found = site.check()
-    finally:
-        site.sh(f"cp -p /tmp/kept {TOML}")
 
     assert list(found) == [f"file {TOML}", "poller: gridbridge.toml"]
