@@ -5,6 +5,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.lab.elastic.rack import (
+    RACK,
+    SWITCH_AT,
+    install_switch,
+    make_rack,
+    power_state,
+    sections,
+    switch_as_requested,
+)
 from tests.lab.grid import OAR_ALIVE, Grid, of_root
 from tests.lab.installed import installed
 
@@ -13,37 +22,11 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 HOST, USER = "gamma-master", "al_gamma"
 BALANCE, GRIDBRIDGE = "/opt/gridbridge/bin/gridbridge-balance", "/opt/gridbridge/bin/gridbridge"
 NODES = ("gamma-n1", "gamma-n2")
-RACK, SWITCH_AT = "/run/squeeze-test", "/usr/local/bin/squeeze-test-switch"
 TOML = f"""[site]
 cluster = "gamma"
 [cluster.gamma]
 kind = "oar"
-[balance]
-max_nodes = 3
-min_nodes = 1
-[demand]
-idle_timeout_s = 1.0
-shrink_pause_s = 0.0
-boot_timeout_s = 20.0
-[squeeze]
-enabled = true
-[provider.rack]
-kind = "power"
-way = "command"
-program = "{SWITCH_AT}"
-timeout_s = 10.0
-[power.gamma-n1]
-provider = "rack"
-[power.gamma-n2]
-provider = "rack"
-"""
-SWITCH = f"""#!/bin/sh
-# on, off or status of a host, by a folder that whoever has the plug in the hand looks at
-case $1 in
-    status) cat {RACK}/$2.is ;;
-    *) echo "$1" >{RACK}/$2.wanted ;;
-esac
-"""
+{sections(NODES, max_nodes=3)}"""
 AWAY = f"rm -rf {RACK} {SWITCH_AT}; oarproperty -d gb_tags; :"
 AS_IT_WAS = "available_upto=2147483647"
 OAR_CONF = "/etc/oar/oar.conf"
@@ -62,11 +45,9 @@ def grid() -> Iterator[Grid]:
 def squeezed(grid: Grid) -> Iterator[Grid]:
     """Return the lab with a balancer that may switch gamma's two idle nodes."""
     grid.on(HOST, "tee", "/etc/gridbridge/gridbridge.toml", stdin=TOML)
-    grid.on(HOST, "tee", SWITCH_AT, stdin=SWITCH)
-    grid.sh(HOST, f"chmod 755 {SWITCH_AT}; {GRIDBRIDGE} setup balance --apply")
-    grid.sh(HOST, f"rm -f /etc/cron.d/gridbridge-balance; install -d -o gridbridge-admin {RACK}")
-    for node in NODES:
-        grid.sh(HOST, f"echo on >{RACK}/{node}.is")
+    install_switch(grid, HOST)
+    grid.sh(HOST, f"{GRIDBRIDGE} setup balance --apply; rm -f /etc/cron.d/gridbridge-balance")
+    make_rack(grid, HOST, NODES)
     yield grid
     grid.on(HOST, "oardel", "--sql", OAR_ALIVE)
     for node in NODES:
@@ -80,17 +61,8 @@ def round_(grid: Grid, *, has_plug: bool = True) -> str:
     """Run a balancing cycle, then switch the nodes as the cycle requested, unless told not to."""
     done = grid.on(HOST, BALANCE, "--apply")
     assert done.status == 0, done
-    for node in NODES if has_plug else ():
-        wanted = grid.on(HOST, "cat", f"{RACK}/{node}.wanted").out.strip()
-        if wanted and wanted != power(grid, node):
-            grid.lab("power", node, wanted)
-            grid.sh(HOST, f"echo {wanted} >{RACK}/{node}.is")
+    switch_as_requested(grid, HOST, NODES if has_plug else ())
     return done.out
-
-
-def power(grid: Grid, node: str) -> str:
-    """Return the power state of a node."""
-    return grid.sh(HOST, f"cat {RACK}/{node}.is").strip()
 
 
 def kept(grid: Grid) -> dict[str, str]:
@@ -140,14 +112,14 @@ def test_an_oar_node_is_switched_off_and_on_again_when_a_job_needs_it(squeezed: 
     told = squeezed.sh(HOST, f"{GRIDBRIDGE} squeeze")
     becomes(squeezed, {"ready", "standby"})
     resting = next(name for name, state in kept(squeezed).items() if state == "standby")
-    off, seen, marked = power(squeezed, resting), states(squeezed), properties(squeezed, resting)
+    off, seen, marked = power_state(squeezed, HOST, resting), states(squeezed), properties(squeezed, resting)
     dead = squeezed.on(resting, "true").status
     job = oarsub(squeezed, "-l", "/network_address=2,walltime=0:5:0", "sleep 1")
     becomes(squeezed, {"ready"})
     squeezed.until(lambda: ended(squeezed, job), f"job {job} to end on both nodes", 60)
 
     assert "can be powered off" in told
-    assert (off, power(squeezed, resting)) == ("off", "on")
+    assert (off, power_state(squeezed, HOST, resting)) == ("off", "on")
     assert dead
     assert seen[resting].startswith("Absent")
     assert '"gb_tags" : "htools:standby:auto"' in marked

@@ -5,55 +5,26 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.lab.elastic.rack import RACK, SWITCH_AT, install_switch, make_rack, sections, switch_as_requested
 from tests.lab.elastic.test_acting import BALANCE, HOST, QUIET, SET_UP, TOML, nodes, submit
 from tests.lab.grid import Grid
 from tests.lab.grid import unprepared_grid as unprepared_grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 
-KEPT, RACK = "/etc/gridbridge/squeeze-test.toml", "/run/squeeze-test"
+KEPT = "/etc/gridbridge/squeeze-test.toml"
 OURS = r"(?ms)^\[(?:balance|demand|squeeze|(?:power|provider)\.[^]]+)\]\n.*?(?=^\[|\Z)"
 OWN = ("alpha-n1", "alpha-n2")
-SECTIONS = """
-[balance]
-max_nodes = 5
-min_nodes = 1
-[demand]
-idle_timeout_s = 1.0
-shrink_pause_s = 0.0
-boot_timeout_s = 20.0
-[squeeze]
-enabled = true
-[provider.rack]
-kind = "power"
-way = "command"
-program = "/usr/local/bin/squeeze-test-switch"
-timeout_s = 10.0
-[power.alpha-n1]
-provider = "rack"
-[power.alpha-n2]
-provider = "rack"
-"""
-SWITCH = f"""#!/bin/sh
-# on, off or status of a host, by a folder that whoever has the plug in the hand looks at
-case $1 in
-    status) cat {RACK}/$2.is ;;
-    *) echo "$1" >{RACK}/$2.wanted ;;
-esac
-"""
-AWAY = f"rm -rf {RACK} {KEPT} /usr/local/bin/squeeze-test-switch /etc/sudoers.d/balance-test"
+AWAY = f"rm -rf {RACK} {KEPT} {SWITCH_AT} /etc/sudoers.d/balance-test"
 
 
 @pytest.fixture
 def squeezed(grid: Grid) -> Iterator[Grid]:
     """Return the lab with a balancer that may switch alpha's two idle hosts."""
     grid.sh(HOST, SET_UP)
-    grid.sh(HOST, f"install -d -m 755 -o gridbridge-admin {RACK}")
-    for host in OWN:
-        grid.sh(HOST, f"echo on >{RACK}/{host}.is")
-    grid.on(HOST, "tee", "/usr/local/bin/squeeze-test-switch", stdin=SWITCH)
-    grid.sh(HOST, "chmod 755 /usr/local/bin/squeeze-test-switch")
-    told = re.sub(OURS, "", grid.sh(HOST, f"cat {TOML}")).rstrip("\n") + "\n" + SECTIONS
+    make_rack(grid, HOST, OWN)
+    install_switch(grid, HOST)
+    told = re.sub(OURS, "", grid.sh(HOST, f"cat {TOML}")).rstrip("\n") + "\n" + sections(OWN, max_nodes=5)
     grid.on(HOST, "tee", KEPT, stdin=told)
     yield grid
     grid.cell("alpha", "qdel", "-u", "alice", user="root")
@@ -68,11 +39,7 @@ def squeezed(grid: Grid) -> Iterator[Grid]:
 def round_(grid: Grid) -> str:
     """Run a balancing cycle, then switch the hosts as the cycle requested; return its output."""
     told = grid.on(HOST, BALANCE, "--config", KEPT, "--apply").out
-    for host in OWN:
-        wanted = grid.on(HOST, "cat", f"{RACK}/{host}.wanted").out.strip()
-        if wanted and wanted != grid.sh(HOST, f"cat {RACK}/{host}.is").strip():
-            grid.lab("power", host, wanted)
-            grid.sh(HOST, f"echo {wanted} >{RACK}/{host}.is")
+    switch_as_requested(grid, HOST, OWN)
     return told
 
 
