@@ -5,15 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.lab.elastic.rack import (
-    RACK,
-    SWITCH_AT,
-    install_switch,
-    make_rack,
-    power_state,
-    sections,
-    switch_as_requested,
-)
+from tests.lab.elastic import rack
 from tests.lab.grid import OAR_ALIVE, Grid, of_root
 from tests.lab.installed import installed
 
@@ -26,8 +18,8 @@ TOML = f"""[site]
 cluster = "gamma"
 [cluster.gamma]
 kind = "oar"
-{sections(NODES, max_nodes=3)}"""
-AWAY = f"rm -rf {RACK} {SWITCH_AT}; oarproperty -d gb_tags; :"
+{rack.sections(NODES, max_nodes=3)}"""
+AWAY = f"rm -rf {rack.RACK} {rack.SWITCH_AT}; oarproperty -d gb_tags; :"
 AS_IT_WAS = "available_upto=2147483647"
 OAR_CONF = "/etc/oar/oar.conf"
 
@@ -45,23 +37,23 @@ def grid() -> Iterator[Grid]:
 def squeezed(grid: Grid) -> Iterator[Grid]:
     """Return the lab with a balancer that may switch gamma's two idle nodes."""
     grid.on(HOST, "tee", "/etc/gridbridge/gridbridge.toml", stdin=TOML)
-    install_switch(grid, HOST)
+    rack.install_switch(grid, HOST)
     grid.sh(HOST, f"{GRIDBRIDGE} setup balance --apply; rm -f /etc/cron.d/gridbridge-balance")
-    make_rack(grid, HOST, NODES)
+    rack.make_rack(grid, HOST, NODES)
     yield grid
     grid.on(HOST, "oardel", "--sql", OAR_ALIVE)
     for node in NODES:
         grid.lab("power", node, "on")
         grid.sh(HOST, f"oarnodesetting -h {node} -s Alive -d off -p {AS_IT_WAS}")
     grid.until(lambda: set(states(grid).values()) == {"Alive"}, "gamma's nodes to be alive")
-    grid.sh(HOST, f"rm -rf {RACK} /var/lib/gridbridge-admin/*")
+    grid.sh(HOST, f"rm -rf {rack.RACK} /var/lib/gridbridge-admin/*")
 
 
 def round_(grid: Grid, *, has_plug: bool = True) -> str:
     """Run a balancing cycle, then switch the nodes as the cycle requested, unless told not to."""
     done = grid.on(HOST, BALANCE, "--apply")
     assert done.status == 0, done
-    switch_as_requested(grid, HOST, NODES if has_plug else ())
+    rack.switch_as_requested(grid, HOST, NODES if has_plug else ())
     return done.out
 
 
@@ -112,14 +104,14 @@ def test_an_oar_node_is_switched_off_and_on_again_when_a_job_needs_it(squeezed: 
     told = squeezed.sh(HOST, f"{GRIDBRIDGE} squeeze")
     becomes(squeezed, {"ready", "standby"})
     resting = next(name for name, state in kept(squeezed).items() if state == "standby")
-    off, seen, marked = power_state(squeezed, HOST, resting), states(squeezed), properties(squeezed, resting)
+    off, seen, marked = rack.power_state(squeezed, HOST, resting), states(squeezed), properties(squeezed, resting)
     dead = squeezed.on(resting, "true").status
     job = oarsub(squeezed, "-l", "/network_address=2,walltime=0:5:0", "sleep 1")
     becomes(squeezed, {"ready"})
     squeezed.until(lambda: ended(squeezed, job), f"job {job} to end on both nodes", 60)
 
     assert "can be powered off" in told
-    assert (off, power_state(squeezed, HOST, resting)) == ("off", "on")
+    assert (off, rack.power_state(squeezed, HOST, resting)) == ("off", "on")
     assert dead
     assert seen[resting].startswith("Absent")
     assert '"gb_tags" : "htools:standby:auto"' in marked
@@ -187,7 +179,7 @@ def test_oar_itself_calls_the_hooks_for_sleep_and_for_waking(squeezed: Grid) -> 
         oarsub(squeezed, "-l", "/network_address=2,walltime=0:5:0", "true")
         squeezed.until(lambda: "gamma-n2" in noted(squeezed, "wake"), "OAR to wake gamma-n2", 60)
         done = squeezed.sh(HOST, f"{GRIDBRIDGE} balance power --apply")
-        wanted = squeezed.sh(HOST, f"cat {RACK}/gamma-n2.wanted")
+        wanted = squeezed.sh(HOST, f"cat {rack.RACK}/gamma-n2.wanted")
     finally:
         squeezed.sh(HOST, f"mv {OAR_CONF}.test {OAR_CONF}; rm -rf {NOTED}")
 
