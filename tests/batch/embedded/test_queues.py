@@ -42,27 +42,23 @@ def start(site: Site, opened: tuple[str, ...] = (AWAY,)) -> tuple[int, str] | No
     return job.id, job.at
 
 
-def test_jobs_fill_own_slots_before_transfer_queue_slots_in_order(site: Site) -> None:
-    first, second, third, fourth = (add(site) for _ in range(4))
-    started = [start(site) for _ in range(4)]
+@pytest.mark.parametrize(
+    ("queue", "opened", "where"),
+    [
+        ("", (AWAY,), ["", AWAY, AWAY, None]),
+        ("", (), ["", None]),
+        ("embedded", (AWAY,), ["", None]),
+        (AWAY, (AWAY,), [AWAY, AWAY]),
+    ],
+    ids=["any", "closed", "own", "away"],
+)
+def test_jobs_start_in_order_in_own_slots_then_in_open_transfer_queues(
+    site: Site, queue: str, opened: tuple[str, ...], where: list[str | None]
+) -> None:
+    jobs = [add(site, queue=queue) for _ in where]
+    started = [start(site, opened) for _ in where]
 
-    assert started == [(first, ""), (second, AWAY), (third, AWAY), None]
-    assert fourth
-
-
-def test_a_closed_transfer_queue_starts_no_job(site: Site) -> None:
-    first, _ = add(site), add(site)
-    started = [start(site, opened=()) for _ in range(2)]
-
-    assert started == [(first, ""), None]
-
-
-@pytest.mark.parametrize(("queue", "where"), [("embedded", ["", None]), (AWAY, [AWAY, AWAY])], ids=["own", "away"])
-def test_a_job_starts_only_in_its_requested_queue(site: Site, queue: str, where: list[str | None]) -> None:
-    jobs = [add(site, queue=queue) for _ in range(2)]
-    started = [start(site) for _ in jobs]
-
-    assert [each and each[1] for each in started] == where
+    assert started == [None if at is None else (job, at) for job, at in zip(jobs, where, strict=True)]
 
 
 def test_a_pinned_job_starts_only_in_its_queue_until_it_is_unpinned(site: Site) -> None:

@@ -1,7 +1,6 @@
 """Tests of keeper.pl, the first process of an OAR job, which really runs here."""
 
 import os
-import shlex
 import signal
 import subprocess
 import time
@@ -16,6 +15,7 @@ from gridbridge.model.job_request import JobRequest, JobSpec
 from tests.contract.waiting import stays, until
 
 BURN = "(i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done)"
+BEGUN = ["array.12", "array.12.begun"]
 TICKING = "while :; do echo . >>ticks; sleep 0.02; done\n"
 
 
@@ -216,20 +216,26 @@ class Array:
         return sorted(path.name for path in self.node.file.parent.glob("array.*"))
 
 
-@pytest.mark.parametrize("script", ["exit 3", "kill -9 $$"])
-def test_the_last_task_of_an_array_removes_the_arrays_files(node: Node, script: str) -> None:
-    array = Array(node, script)
-    array.run(2)
+@pytest.mark.parametrize(
+    ("script", "cwd", "status", "between"),
+    [
+        ("exit 3", "", 3, BEGUN),
+        ("kill -9 $$", "", -9, BEGUN),
+        ("exit 0", "/nowhere", -57, BEGUN),
+        ('rm "$OAR_FILE"', "", 0, []),
+    ],
+    ids=["exit", "killed", "no directory", "deleted meanwhile"],
+)
+def test_the_last_task_of_an_array_removes_the_arrays_files(
+    node: Node, script: str, cwd: str, status: int, between: list[str]
+) -> None:
+    array = Array(node, script.replace("$OAR_FILE", str(node.file.with_name("array.12"))), cwd)
+    ended = array.run(2)
     before = array.left()
-    array.run(1)
+    if before:
+        array.run(1)
 
-    assert (before, array.left()) == (["array.12", "array.12.begun"], [])
-
-
-def test_tasks_that_cannot_start_leave_no_files_of_their_array(node: Node) -> None:
-    array = Array(node, "exit 0", cwd="/nowhere")
-
-    assert ([array.run(1), array.run(2)], array.left()) == ([-57, -57], [])
+    assert (ended, before, array.left()) == (status, between, [])
 
 
 def test_a_killed_task_is_marked_as_ended(node: Node) -> None:
@@ -240,12 +246,6 @@ def test_a_killed_task_is_marked_as_ended(node: Node) -> None:
     keeper.kill()
 
     until(lambda: not array.left(), "all files of the array to be removed", 20)
-
-
-def test_a_task_that_begins_while_its_array_is_deleted_leaves_no_file(node: Node) -> None:
-    array = Array(node, f"rm {shlex.quote(str(node.file.with_name('array.12')))}")
-
-    assert (array.run(1), array.left()) == (0, [])
 
 
 def test_a_task_that_oar_launches_twice_runs_once(node: Node) -> None:

@@ -142,28 +142,19 @@ def test_the_demand_query_limits_the_lines_of_held_jobs(oar: Oar) -> None:
     assert {waits, later, later + 2} <= set(lines)
 
 
-def test_array_tasks_are_counted_by_their_lines() -> None:
-    waits = shown(Job_Id=20, array_id=20, state="Waiting", assigned_resources=[])
-    held = shown(Job_Id=22, array_id=20, state="Hold", assigned_resources=[])
-    lines = [_task(20, "W"), _task(21, "W"), _task(22, "H"), _task(23, "H"), _task(24, "H")]
-    told = document(TWO, waits, held, lines=lines)
-    cell, _ = parse_oar_demand(told, "all.q")
-
-    assert [(one.jobs, one.tasks, one.can_start) for one in cell.waiting] == [
-        ((20, 21), 2, True),
-        ((22, 23, 24), 3, False),
-    ]
-
-
 def _task(job: int, letter: str) -> str:
     """Return a task of array 20 as printed by oarstat --array --format 1."""
     place = f"{job:<9} {20:<9} {job - 19:<9} {'solve':10} {'al_gamma':8}"
     return f"{place} 2026-11-28 18:00:00 {letter} {'default':8}"
 
 
-def test_held_jobs_known_only_by_lines_are_reported_as_held() -> None:
-    waits = shown(Job_Id=20, array_id=20, state="Waiting", assigned_resources=[])
-    lines = [_task(20, "W"), _task(21, "W"), _task(30, "H"), _task(31, "H")]
-    cell, _ = parse_oar_demand(document(TWO, waits, lines=lines), "all.q")
+@pytest.mark.parametrize("is_held_job_known", [True, False])
+def test_array_tasks_are_counted_by_their_lines(is_held_job_known: bool) -> None:
+    """Held tasks count as held even if no held job is listed in full."""
+    jobs = [(20, "Waiting"), (22, "Hold")][: 1 + is_held_job_known]
+    shown_jobs = [shown(Job_Id=job, array_id=20, state=state, assigned_resources=[]) for job, state in jobs]
+    lines = [_task(20, "W"), _task(21, "W"), _task(22, "H"), _task(23, "H"), _task(24, "H")]
+    cell, _ = parse_oar_demand(document(TWO, *shown_jobs, lines=lines), "all.q")
 
-    assert [(one.jobs, one.tasks, one.can_start) for one in cell.waiting] == [((20, 21), 2, True), ((30, 31), 2, False)]
+    waiting, held = ((20, 21), 2, True), ((22, 23, 24), 3, False)
+    assert [(one.jobs, one.tasks, one.can_start) for one in cell.waiting] == [waiting, held]
