@@ -30,11 +30,11 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     TaskPreemption,
 )
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import QueueInstanceStatus
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_tables
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import NOON, made_campaign, made_policy, made_situation, site_fixture
+from tests.builders.campaigns import NOON, made_campaign, made_policy, made_situation, made_snapshot, site_fixture
 
 SWEEP = made_campaign(tasks=2500)
 
@@ -232,7 +232,7 @@ def test_slots_of_running_tasks_are_published_by_cluster(site: Site) -> None:
 
 def test_slots_of_a_cluster_without_campaigns_come_from_other_programs(site: Site) -> None:
     queue = QueueInstanceStatus(name="all.q@n1", slots_used=1, slots_reserved=0, slots_total=4)
-    beta = ClusterSnapshot(cluster="beta", taken_at=NOON, queues=(queue,), jobs={}, pending=0, free_slots=3)
+    beta = made_snapshot(queues=(queue,), free_slots=3)
     policy = made_policy("beta", "gamma")
     seen = made_situation()
 

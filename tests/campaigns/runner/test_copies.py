@@ -40,7 +40,7 @@ from gridbridge.model.campaigns.speculative_attempts import (
     ShownCompetingAttempt,
     SpeculativeAttemptsAtCluster,
 )
-from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
+from gridbridge.model.cluster_snapshot import ClusterJobListRow
 from gridbridge.model.job_and_queue_states import JobState
 from gridbridge.shell.clock import Clock
 from tests.builders.campaigns import NOON, RUNNING, WAITING, made_campaign, made_situation, made_snapshot, site_fixture
@@ -351,10 +351,9 @@ def test_a_task_with_two_running_attempts_counts_once_in_a_forecast(site: Site) 
     site.copy()
     arrays = site.campaigns.open_arrays()
     other = replace(row(1), job_id=72, since=NOON + MINUTE)
-    known = {"taken_at": NOON + 2 * MINUTE, "pending": 0, "free_slots": 0}
+    jobs = {"beta": {71: (row(1), row(2))}, "gamma": {72: (other,)}}
     answers = {
-        "beta": ClusterSnapshot(cluster="beta", jobs={71: (row(1), row(2))}, **known),  # type: ignore[arg-type]
-        "gamma": ClusterSnapshot(cluster="gamma", jobs={72: (other,)}, **known),  # type: ignore[arg-type]
+        name: made_snapshot(cluster=name, taken_at=NOON + 2 * MINUTE, jobs=listed) for name, listed in jobs.items()
     }
 
     found = elapsed_seconds_of_running_tasks(

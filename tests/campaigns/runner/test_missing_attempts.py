@@ -1,6 +1,5 @@
 """A runner from cron keeps in files since when a task is missing, because each cycle is a new process."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from gridbridge.campaigns.store.campaign_task_rows import TaskMissingAtClusterRo
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import NOON, made_campaign
+from tests.builders.campaigns import NOON, made_campaign, site_fixture
 
 
 class Rounds:
@@ -54,92 +53,88 @@ class Rounds:
         return [told[one] for one in absent]
 
 
-@pytest.fixture(name="rounds")
-def _rounds(tmp_path: Path) -> Iterator[Rounds]:
-    rounds = Rounds(tmp_path)
-    yield rounds
-    rounds.database.close()
+_site = site_fixture(Rounds)
 
 
 @pytest.mark.parametrize("is_cron", [True, False], ids=["cron", "loop"])
-def test_a_task_is_missing_since_the_first_cycle_without_it(rounds: Rounds, is_cron: bool) -> None:
+def test_a_task_is_missing_since_the_first_cycle_without_it(site: Rounds, is_cron: bool) -> None:
     told = []
     for gone in ((1,), (1, 2), (1, 2)):
-        told.append(rounds.look(*gone))
-        rounds.later(60)
+        told.append(site.look(*gone))
+        site.later(60)
         if is_cron:
-            rounds.new_process()
+            site.new_process()
 
     assert told == [[0.0], [60.0, 0.0], [120.0, 60.0]]
 
 
-def test_a_task_listed_again_is_not_missing(rounds: Rounds) -> None:
-    rounds.look(1)
-    rounds.look()
-    rounds.later(60)
-    rounds.new_process()
+def test_a_task_listed_again_is_not_missing(site: Rounds) -> None:
+    site.look(1)
+    site.look()
+    site.later(60)
+    site.new_process()
 
-    assert rounds.look(1) == [0.0]
-
-
-def test_an_ended_attempt_is_no_longer_missing(rounds: Rounds) -> None:
-    rounds.look(0, 1)
-    CampaignRows(rounds.database).record_attempt_ends([replace(rounds.attempts[0], outcome=TaskAttemptOutcome.SUCCESS)])
-    rounds.kept.store_missing_tasks([])
-
-    assert [*rounds.kept.missing_tasks()] == [(1, 1, 2)]
+    assert site.look(1) == [0.0]
 
 
-def test_no_missing_task_of_an_ended_array_stays_in_memory(rounds: Rounds) -> None:
-    rounds.look(0, 1)
-    rounds.missing.update_missing_tasks([rounds.attempts[0]], [rounds.attempts[0]])
-    rounds.look(1)
-    rounds.look()
+def test_an_ended_attempt_is_no_longer_missing(site: Rounds) -> None:
+    site.look(0, 1)
+    CampaignRows(site.database).record_attempt_ends([replace(site.attempts[0], outcome=TaskAttemptOutcome.SUCCESS)])
+    site.kept.store_missing_tasks([])
 
-    assert rounds.missing._since_s == {}
-
-
-def test_a_changed_clock_makes_no_task_missing_for_longer(rounds: Rounds) -> None:
-    rounds.look(1)
-    rounds.now_s += 86400
-
-    assert rounds.look(1) == [0.0]
-    rounds.now_s -= 2 * 86400
-    rounds.new_process()
-    assert rounds.look(1) == [0.0]
+    assert [*site.kept.missing_tasks()] == [(1, 1, 2)]
 
 
-def test_started_tasks_are_remembered_until_their_ends(rounds: Rounds) -> None:
-    (array,) = rounds.campaigns.open_arrays()
-    rounds.running = {1, 2}
-    rounds.look()
-    rounds.running = {1}
-    rounds.look(0)
-    ran = rounds.missing.indices_of_started_tasks(array)
-    rounds.missing.update_missing_tasks(rounds.attempts[:1], rounds.attempts[:1])
+def test_no_missing_task_of_an_ended_array_stays_in_memory(site: Rounds) -> None:
+    site.look(0, 1)
+    site.missing.update_missing_tasks([site.attempts[0]], [site.attempts[0]])
+    site.look(1)
+    site.look()
 
-    assert (ran, rounds.missing.indices_of_started_tasks(array)) == ({1}, set())
+    assert site.missing._since_s == {}
 
 
-def test_started_tasks_are_known_to_the_next_process(rounds: Rounds) -> None:
-    rounds.running = {1, 2}
-    rounds.look()
-    rounds.later(60)
-    rounds.new_process()
-    rounds.look(0, 1)
-    rounds.new_process()
-    (array,) = rounds.campaigns.open_arrays()
+def test_a_changed_clock_makes_no_task_missing_for_longer(site: Rounds) -> None:
+    site.look(1)
+    site.now_s += 86400
 
-    assert rounds.missing.indices_of_started_tasks(array) == {1, 2}
-    rounds.missing.save_started_tasks([])
-    rounds.new_process()
-    assert rounds.missing.indices_of_started_tasks(array) == set()
+    assert site.look(1) == [0.0]
+    site.now_s -= 2 * 86400
+    site.new_process()
+    assert site.look(1) == [0.0]
+
+
+def test_started_tasks_are_remembered_until_their_ends(site: Rounds) -> None:
+    (array,) = site.campaigns.open_arrays()
+    site.running = {1, 2}
+    site.look()
+    site.running = {1}
+    site.look(0)
+    ran = site.missing.indices_of_started_tasks(array)
+    site.missing.update_missing_tasks(site.attempts[:1], site.attempts[:1])
+
+    assert (ran, site.missing.indices_of_started_tasks(array)) == ({1}, set())
+
+
+def test_started_tasks_are_known_to_the_next_process(site: Rounds) -> None:
+    site.running = {1, 2}
+    site.look()
+    site.later(60)
+    site.new_process()
+    site.look(0, 1)
+    site.new_process()
+    (array,) = site.campaigns.open_arrays()
+
+    assert site.missing.indices_of_started_tasks(array) == {1, 2}
+    site.missing.save_started_tasks([])
+    site.new_process()
+    assert site.missing.indices_of_started_tasks(array) == set()
 
 
 @pytest.mark.parametrize("kept", ["", "{", "[1]", '{"1": "2"}', '{"1.1": "5-"}', '{"1.1": null}'])
-def test_a_damaged_file_of_started_tasks_is_ignored(rounds: Rounds, kept: str) -> None:
-    rounds.ran.write_text(kept)
-    rounds.new_process()
-    (array,) = rounds.campaigns.open_arrays()
+def test_a_damaged_file_of_started_tasks_is_ignored(site: Rounds, kept: str) -> None:
+    site.ran.write_text(kept)
+    site.new_process()
+    (array,) = site.campaigns.open_arrays()
 
-    assert rounds.missing.indices_of_started_tasks(array) == set()
+    assert site.missing.indices_of_started_tasks(array) == set()

@@ -19,7 +19,7 @@ from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 from gridbridge.model.site_configuration import ClusterKind, ClusterSection
-from tests.builders.campaigns import NOON, RUNNING, WAITING, made_campaign, made_policy, released_array
+from tests.builders.campaigns import NOON, RUNNING, WAITING, made_campaign, made_policy, made_snapshot, released_array
 
 WISH = JdlSettingsAtCluster(exec_file="run")
 ONE = made_campaign(
@@ -47,8 +47,7 @@ QUEUES = (
 
 def snapshot_of(name: str, *rows: ClusterJobListRow) -> ClusterSnapshot:
     """Return the snapshot of a cluster with eight slots, of which five are free."""
-    known = {"queues": QUEUES, "pending": 0, "free_slots": 5, "besteffort_slots": 7}
-    return ClusterSnapshot(cluster=name, taken_at=NOON, jobs={7: rows}, **known)  # type: ignore[arg-type]
+    return made_snapshot(cluster=name, jobs={7: rows}, queues=QUEUES, free_slots=5, besteffort_slots=7)
 
 
 def test_capacity_uses_each_clusters_settings_and_limits() -> None:

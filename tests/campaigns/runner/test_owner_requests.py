@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -147,23 +148,24 @@ def test_only_root_closes_an_event_of_a_cluster(site: Site) -> None:
     assert site.ask(Verb.FIX, number, ROOT) is Reply.DONE
 
 
-def test_root_declares_the_tasks_at_a_removed_cluster_lost(site: Site) -> None:
-    number = site.open(Code.DROPPED, kind=CampaignEventSubject.CLUSTER, campaign=0)
+@pytest.mark.parametrize(
+    ("event", "refused", "accepted"),
+    [
+        ({"code": Code.DROPPED, "kind": CampaignEventSubject.CLUSTER, "campaign": 0}, ALICE, ROOT),
+        ({"code": Code.DISPUTED}, BOB, ALICE),
+    ],
+    ids=["root, at a removed cluster", "the owner, with disputed ends"],
+)
+def test_tasks_without_a_reliable_end_are_declared_lost(
+    site: Site, event: dict[str, Any], refused: int, accepted: int
+) -> None:
+    number = site.open(**event)
 
-    assert site.ask(Verb.RESUBMIT, number) is Reply.NOT_THEIRS
-    assert site.ask(Verb.RESUBMIT, number, ROOT) is Reply.DONE
+    assert site.ask(Verb.RESUBMIT, number, refused) is Reply.NOT_THEIRS
+    assert site.ask(Verb.RESUBMIT, number, accepted) is Reply.DONE
     (known,) = site.events.open_events()
     assert known.until
-    assert site.ask(Verb.FIX, number, ROOT) is Reply.DONE
-
-
-def test_the_owner_declares_tasks_with_disputed_ends_lost(site: Site) -> None:
-    number = site.open(Code.DISPUTED)
-
-    assert site.ask(Verb.RESUBMIT, number, BOB) is Reply.NOT_THEIRS
-    assert site.ask(Verb.RESUBMIT, number) is Reply.DONE
-    (known,) = site.events.open_events()
-    assert known.until
+    assert site.ask(Verb.FIX, number, accepted) is Reply.DONE
 
 
 def test_closing_a_blacklist_or_sink_event_resets_the_clusters_record(site: Site) -> None:
@@ -198,13 +200,16 @@ def test_a_black_hole_stays_listed_until_its_owner_closes_its_event(site: Site) 
     assert site.events.list_black_holes() == site.events.events_to_show(later) == ()
 
 
-def test_a_retry_request_repeated_after_a_kill_is_answered_as_done(site: Site) -> None:
+def test_a_retry_request_repeated_after_a_kill_is_executed_once(site: Site) -> None:
+    """The retry is also recorded outside the state file, which may be restored from a backup."""
     number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
 
     answers = [site.ask(Verb.RESUBMIT, number, token=one) for one in ("t", "t", "u")]
 
     assert answers == [Reply.DONE, Reply.DONE, Reply.CLOSED]
     assert len(site.campaigns.list_unsent_tasks(1)) == 2
+    assert [*CampaignNumberRegister(site.folder).retries_since(0)] == [(1, "t")]
+    assert site.campaigns.has_executed_request("t", 1)
 
 
 def test_a_large_retry_is_split_over_several_cycles(
@@ -226,26 +231,6 @@ def test_a_large_retry_is_split_over_several_cycles(
 
     assert looks == [(False, [0, 4]), (False, [0, 1, 4]), (True, [0, 1, 4])]
     assert site.events.open_events() == ()
-
-
-def test_a_retry_is_recorded_once_outside_the_state_file(site: Site) -> None:
-    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
-
-    for token in ("t", "t", "u"):
-        site.ask(Verb.RESUBMIT, number, token=token)
-
-    assert [*CampaignNumberRegister(site.folder).retries_since(0)] == [(1, "t")]
-    assert site.campaigns.has_executed_request("t", 1)
-
-
-def test_a_campaign_is_marked_for_publication_before_its_retry(site: Site) -> None:
-    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
-    site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, NOON)
-    site.refuses = True
-
-    site.ask(Verb.RESUBMIT, number)
-
-    assert site.begun == [[1]]
 
 
 def test_the_tasks_of_an_event_are_retried_once(site: Site) -> None:
@@ -348,6 +333,7 @@ def test_a_retry_in_an_ended_campaign_makes_root_reopen_it(site: Site) -> None:
 
 
 def test_no_task_is_retried_if_root_does_not_reopen_the_campaign(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    """The campaign is marked for publication before the attempt."""
     number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, NOON)
     site.refuses = True
@@ -355,6 +341,7 @@ def test_no_task_is_retried_if_root_does_not_reopen_the_campaign(site: Site, cap
     assert site.ask(Verb.RESUBMIT, number) is Reply.NOT_TAKEN_UP
     assert [number] == [one.number for one in site.events.open_events()]
     assert "event=not_taken_up campaign=1" in caplog.text
+    assert site.begun == [[1]]
 
 
 def test_one_request_reopens_at_most_20_campaigns(site: Site, caplog: pytest.LogCaptureFixture) -> None:

@@ -66,7 +66,7 @@ def test_a_killed_cycle_accepts_no_added_tasks_twice(site: Site) -> None:
     [
         ([CampaignOwnerRequestVerb.CANCEL], "campaign 1 is cancelled; submit the tasks as a new campaign"),
         ([CampaignOwnerRequestVerb.CANCEL, CampaignOwnerRequestVerb.PURGE], "no campaign 1"),
-        ([], "campaign 1 is terminated; submit the rest as a new campaign"),
+        ([], "campaign 1 is terminated; submit the tasks as a new campaign"),
     ],
     ids=["cancelled", "purged", "terminated"],
 )

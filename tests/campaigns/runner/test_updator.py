@@ -1,6 +1,6 @@
 """The runner finds ended tasks of arrays, and reads only attempts that the job list lacks."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -45,14 +45,15 @@ from gridbridge.model.cluster_snapshot import ClusterJobListRow
 from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, JobKillReason
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import NOON, RUNNING, made_campaign, made_policy, made_snapshot
+from tests.builders.campaigns import NOON, RUNNING, made_campaign, made_policy, made_snapshot, site_fixture
 from tests.campaigns.runner.test_forecast_updates import RATIO
 
 
 class Site:
     """An array of five tasks at beta, of which some are listed and some have ended."""
 
-    def __init__(self, database: StateFile, ran: str) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.database = database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.campaigns = CampaignRows(database)
         one = made_campaign(tasks=5)
         self.one = one
@@ -70,7 +71,7 @@ class Site:
             TaskDeletionMarkRows(database),
             Clock(),
             ledger_arrays=self.ledger_arrays,
-            ran=ran,
+            ran=str(folder / "runner.ran"),
         )
         self.asked = 0
         self.searched: list[bool] = []  # by question, whether that was for all that is kept
@@ -133,11 +134,7 @@ def _row(places: range) -> ClusterJobListRow:
     return ClusterJobListRow(**known)
 
 
-@pytest.fixture(name="site")
-def _site(tmp_path: Path) -> Iterator[Site]:
-    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
-    yield Site(database, str(tmp_path / "runner.ran"))
-    database.close()
+_site = site_fixture(Site)
 
 
 def test_no_attempt_of_a_completely_listed_array_is_read(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +185,7 @@ def test_a_disputed_end_counts_only_after_its_owner_declares_it_lost(site: Site)
 
 
 def test_a_cancelled_task_at_a_removed_cluster_does_not_count_as_lost(site: Site) -> None:
-    database = site.campaigns.database
+    database = site.database
     known = {"kind": CampaignEventSubject.CLUSTER, "code": Code.DROPPED, "campaign": 0, "cluster": "beta"}
     EventAndSuccessRecordRows(database).store_events([CampaignEvent(**known, opened_at=NOON, last_at=NOON, until=NOON)])  # type: ignore[arg-type]  # the event's own words
     assert TaskDeletionMarkRows(database).mark_task_cancelled(1, 3)
@@ -247,7 +244,7 @@ def test_a_situation_has_the_clusters_where_nikita_deleted_waiting_tasks(
 
 
 def test_a_situation_has_the_contents_of_the_state_file(site: Site) -> None:
-    database, cleaned = (site.campaigns.database, JdlSettingsAtCluster(exec_file="run", epilogue="clean"))
+    database, cleaned = (site.database, JdlSettingsAtCluster(exec_file="run", epilogue="clean"))
     jdl = Jdl(name="sweep", clusters={"beta": cleaned})
     site.campaigns.insert_campaign(replace(site.one, jdl=jdl), "another")
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=0, last=2, attempt=2, avoid=("beta",)))
@@ -282,7 +279,7 @@ def test_a_situation_has_the_recovery_times_of_clusters(site: Site) -> None:
     away = CampaignEvent(
         kind=CampaignEventSubject.CLUSTER, code=Code.GET_JOBS, cluster="beta", opened_at=NOON, last_at=NOON
     )
-    events = EventAndSuccessRecordRows(site.campaigns.database)
+    events = EventAndSuccessRecordRows(site.database)
     back = replace(away, cluster="gamma", closed_at=NOON)
     events.store_events([away, back])
 

@@ -2,7 +2,6 @@
 
 import os
 import resource
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -167,66 +166,42 @@ def uids_of_taken_files(kind: str, folder: Path) -> list[int]:
     return [one.uid for one in (new if kind == "new" else asked) if not isinstance(one, str)]
 
 
-def beside_the_inboxes(kind: str, folder: Path) -> Path:
-    """Return a path outside all inbox folders."""
-    return folder / f"{kind}.{ODD}"
-
-
-def as_if_taken(kind: str, folder: Path) -> Path:
-    """Return the path of a file that looks taken."""
-    return folder / f"{'in' if kind == 'new' else 'took'}.{ODD}"
-
-
-def in_bobs_inbox(kind: str, folder: Path) -> Path:
-    """Return a path in Bob's inbox folder."""
-    return folder_of(BOB, folder) / f"{kind}.{ODD}"
-
-
-def in_bobs_folder_with_alices_name(kind: str, folder: Path) -> Path:
-    """Return a path in a folder that Bob created with Alice's name."""
-    made = folder_of(ALICE, folder)
-    os.chown(made, BOB, -1)
-    return made / f"{kind}.{ODD}"
-
-
-def in_a_writable_inbox(kind: str, folder: Path) -> Path:
-    """Return a path in Alice's inbox folder that all users may write."""
-    return folder_of(ALICE, folder, 0o777) / f"{kind}.{ODD}"
-
-
-def in_a_group_writable_inbox(kind: str, folder: Path) -> Path:
-    """Return a path in Alice's inbox folder that a foreign group may write."""
-    made = folder_of(ALICE, folder)
-    os.chown(made, -1, 7)
-    return made / f"{kind}.{ODD}"
-
-
-def behind_a_symlink(kind: str, folder: Path) -> Path:
-    """Return a path behind a symlink."""
-    elsewhere = folder / "elsewhere"
-    elsewhere.mkdir()
-    (folder / f"u.{ALICE}").symlink_to(elsewhere)
-    return elsewhere / f"{kind}.{ODD}"
+def misplaced_path(place: str, kind: str, folder: Path) -> Path:
+    """Return a path at which a file proves nothing about its sender."""
+    name = f"{kind}.{ODD}"
+    if place == "beside the inboxes":
+        return folder / name
+    if place == "in the inbox of Bob":
+        return folder_of(BOB, folder) / name
+    if place == "as if taken":
+        return folder / f"{TAKEN_AS[kind]}.{ODD}"
+    if place == "behind a symlink":
+        (folder / "elsewhere").mkdir()
+        (folder / f"u.{ALICE}").symlink_to(folder / "elsewhere")
+        return folder / "elsewhere" / name
+    made = folder_of(ALICE, folder, 0o777 if place == "writable by all" else 0o770)
+    owner, group = {"owned by Bob": (BOB, -1), "of a foreign group": (-1, 7)}.get(place, (-1, -1))
+    os.chown(made, owner, group)
+    return made / name
 
 
 @needs_root
 @pytest.mark.parametrize("kind", ["new", "ask"])
 @pytest.mark.parametrize(
-    "put",
+    "place",
     [
-        beside_the_inboxes,
-        as_if_taken,
-        in_bobs_inbox,
-        in_bobs_folder_with_alices_name,
-        in_a_writable_inbox,
-        in_a_group_writable_inbox,
-        behind_a_symlink,
+        "beside the inboxes",
+        "as if taken",
+        "in the inbox of Bob",
+        "owned by Bob",
+        "writable by all",
+        "of a foreign group",
+        "behind a symlink",
     ],
 )
-def test_a_file_counts_only_in_its_owners_private_inbox(
-    tmp_path: Path, kind: str, put: Callable[[str, Path], Path]
-) -> None:
-    write_file_of_user(ALICE, put(kind, tmp_path), SAID[kind])
+def test_a_file_counts_only_in_its_owners_private_inbox(tmp_path: Path, kind: str, place: str) -> None:
+    """Bob can move a file of Alice out of a folder that he may write."""
+    write_file_of_user(ALICE, misplaced_path(place, kind, tmp_path), SAID[kind])
 
     assert uids_of_taken_files(kind, tmp_path) == []
 

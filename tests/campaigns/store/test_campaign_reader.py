@@ -69,22 +69,18 @@ def test_a_campaign_without_added_tasks_has_only_its_first_file(files: Files) ->
         files.lines(2)
 
 
-def _move(path: Path) -> None:
-    path.rename(path.with_name("aside"))
-
-
-def _link(path: Path) -> None:
-    path.with_name("backup").hardlink_to(path)
-
-
-def _open(path: Path) -> None:
-    path.chmod(0o666)
-
-
-@pytest.mark.parametrize("spoil", [_move, _link, _open], ids=["gone", "two links", "writable"])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda path: path.rename(path.with_name("aside")),
+        lambda path: path.with_name("backup").hardlink_to(path),
+        lambda path: path.chmod(0o666),
+    ],
+    ids=["gone", "two links", "writable"],
+)
 @pytest.mark.parametrize("name", ["c.12", "c.12.1"])
 def test_an_unreadable_campaign_file_is_a_temporary_error(
-    files: Files, spoil: Callable[[Path], None], name: str
+    files: Files, spoil: Callable[[Path], object], name: str
 ) -> None:
     spoil(files.folder / name)
 
