@@ -56,6 +56,17 @@ def published(grid: Grid, number: int) -> dict[str, Any]:
     return next(one for one in told if one["number"] == number)
 
 
+def running_tasks(grid: Grid, number: int) -> int:
+    """Return how many tasks of a campaign run."""
+    return sum(one["running"] for one in published(grid, number)["at"])
+
+
+def events_by_code(grid: Grid, number: int) -> dict[str, dict[str, Any]]:
+    """Return a campaign's events as every user sees them, by event code."""
+    told = grid.on(HOST, "gridevents", "-a", "--json", "-c", str(number), user="bob").out
+    return {one["code"]: one for one in json.loads(told)}
+
+
 def end_all(grid: Grid) -> None:
     """Cancel all unfinished campaigns as root, since they would stay without a runner."""
     left = [str(one["number"]) for one in campaigns(grid) if one["state"] == "in_treatment"]

@@ -2,10 +2,10 @@
 
 import json
 from collections import Counter
-from typing import Any
 
 import pytest
 
+from tests.lab.campaigns import runner
 from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, at_beta, at_gamma, clusters_of, ledger, shown, until_state
 from tests.lab.campaigns.together import ADDED, AT, Brought
 from tests.lab.grid import Grid
@@ -15,17 +15,11 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 TERMINATED = "terminated"
 
 
-def events(grid: Grid, number: int, user: str = "bob") -> dict[str, dict[str, Any]]:
-    """Return a campaign's events as a user sees them, by event code."""
-    told = grid.on(HOST, "gridevents", "-a", "--json", "-c", str(number), user=user).out
-    return {one["code"]: one for one in json.loads(told)}
-
-
 def test_tasks_that_a_cluster_refuses_run_at_another_cluster(site: Grid, brought: Brought) -> None:
     """Every user sees the refusal, and gamma gets no further task of the campaign."""
     number = brought.numbers["refused"]
-    site.until(lambda: "RUNNER_SUBMIT_ERROR" in events(site, number), "a refusal", CAMPAIGN_S)
-    refused = events(site, number)["RUNNER_SUBMIT_ERROR"]
+    site.until(lambda: "RUNNER_SUBMIT_ERROR" in runner.events_by_code(site, number), "a refusal", CAMPAIGN_S)
+    refused = runner.events_by_code(site, number)["RUNNER_SUBMIT_ERROR"]
     site.sh(HOST, "touch campaigns/refused", user="alice")
     found = until_state(site, number, TERMINATED)
 
@@ -37,21 +31,21 @@ def test_tasks_that_a_cluster_refuses_run_at_another_cluster(site: Grid, brought
 def test_a_program_that_always_fails_closes_its_clusters(site: Grid, brought: Brought) -> None:
     """Some failed tasks are enough: the campaign then waits, and reports that."""
     number = brought.numbers["typo"]
-    site.until(lambda: "NO_CLUSTER" in events(site, number), "beta to be closed", CAMPAIGN_S)
+    site.until(lambda: "NO_CLUSTER" in runner.events_by_code(site, number), "beta to be closed", CAMPAIGN_S)
 
     found = shown(site, number)
     assert "in_treatment" == found["state"]
     assert 5 <= found["failed"] < 60
     assert f"Re {found['failed']}/60" in site.on(HOST, "gridstat", str(number), user="bob").out
-    assert {"EXIT_ERROR", "BLACKLIST", "NO_CLUSTER"} == {*events(site, number)}
-    assert 3 == events(site, number)["EXIT_ERROR"]["exit_status"]
+    assert {"EXIT_ERROR", "BLACKLIST", "NO_CLUSTER"} == {*runner.events_by_code(site, number)}
+    assert 3 == runner.events_by_code(site, number)["EXIT_ERROR"]["exit_status"]
 
 
 def test_only_the_owner_reads_the_output_of_a_failed_task(site: Grid, brought: Brought) -> None:
     """The owner then closes the events, so that more tasks are sent."""
     number = brought.numbers["typo"]
-    site.until(lambda: "NO_CLUSTER" in events(site, number), "beta to be closed", CAMPAIGN_S)
-    event = str(events(site, number)["EXIT_ERROR"]["number"])
+    site.until(lambda: "NO_CLUSTER" in runner.events_by_code(site, number), "beta to be closed", CAMPAIGN_S)
+    event = str(runner.events_by_code(site, number)["EXIT_ERROR"]["number"])
 
     assert "what is that" in site.on(HOST, "gridevents", "-e", event, user="alice").out
     assert "what is that" not in site.on(HOST, "gridevents", "-e", event, user="bob").out
@@ -123,13 +117,13 @@ def test_a_prologue_and_an_epilogue_run_once_at_each_cluster(site: Grid, brought
 def test_tasks_run_at_another_cluster_when_the_prologue_fails(site: Grid, brought: Brought) -> None:
     """A failed prologue is a set-up error of its cluster, not a failed task."""
     number = brought.numbers["unready"]
-    site.until(lambda: "SETUP_ERROR" in events(site, number), "the prologue to fail", CAMPAIGN_S)
+    site.until(lambda: "SETUP_ERROR" in runner.events_by_code(site, number), "the prologue to fail", CAMPAIGN_S)
     site.sh(HOST, "touch campaigns/unready", user="alice")
     found = until_state(site, number, TERMINATED)
 
     assert (2, 0) == (found["ended"], found["failed"])
     assert {"beta"} == {row[2] for row in ledger(site, number) if row[3:] and row[3] < "9"}
-    assert "gamma" == events(site, number)["SETUP_ERROR"]["cluster"]
+    assert "gamma" == runner.events_by_code(site, number)["SETUP_ERROR"]["cluster"]
     said = site.sh("gamma-master", f"cat ~/campaigns/campaign.{number}/prologue.1.err", user="al_gamma")
     assert "no room\n" == said
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, shown, submit, until_state
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, at_beta, at_gamma, shown, submit, until_state
 from tests.lab.gamma import ACCOUNT, FAR
 from tests.lab.grid import Grid
 
@@ -116,15 +116,3 @@ def test_root_submits_no_copy_that_the_owner_did_not_allow(site: Grid, brought: 
     }
     for asked, why in refused.items():
         assert why in site.sh(HOST, f"{AS_USER} {asked} 2>&1; :")
-
-
-def at_beta(grid: Grid, number: int) -> list[str]:
-    """Return the lines of a campaign's tasks in beta's job list."""
-    listed = grid.cell("beta", "qstat", "-r", "-u", "alice").out
-    return [line for line in listed.splitlines() if f"campaign.{number}" in line]
-
-
-def at_gamma(grid: Grid, number: int) -> list[str]:
-    """Return the lines of a campaign's tasks in gamma's job list."""
-    told = grid.sh(FAR, "oarstat -J", user="gb_gamma")
-    return [line for line in told.splitlines() if f"gc.alpha.{number}." in line]

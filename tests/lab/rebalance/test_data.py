@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.lab.grid import Done, Grid
+from tests.lab.rebalance.areas import storage_section, write_areas
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(120)]
 
@@ -31,8 +32,6 @@ SITES = {  # name of a gridbridge.toml: the areas in it
     "cut": ("t-alpha", "t-gamma"),
 }
 BIG_BYTES, SOME_BYTES = 6_000_000, 1_000_000
-LIMITS = "[rebalance]\\nmin_free_bytes = 0\\nfull_free_bytes = 0\\ndisk_share = 1.0\\n"
-OTHERS = "awk '/^\\[/ { mine = /^\\[(rebalance|storage)/ } !mine' /etc/gridbridge/gridbridge.toml"
 CUT = f'sed -i \'s/^ssh = "{FAR}"/ssh = "{FAR}:1"/\' /tmp/t-cut.toml'  # nobody listens there
 MADE = f"""\
 head -c {BIG_BYTES} /dev/urandom >big
@@ -49,9 +48,8 @@ def areas(grid: Grid) -> Iterator[None]:
         grid.sh(host, f"install -d -m 1777 {path}")
     grid.sh(FAR, "mount -t tmpfs -o size=1m,mode=1777 tmpfs /var/tmp/t-small")
     for site, names in SITES.items():
-        told = "".join(map(section, names))
-        file = f"/tmp/t-{site}.toml"
-        grid.sh(HERE, f"{{ {OTHERS}; printf '{LIMITS}{told}'; }} >{file} && chmod 644 {file}")
+        told = (storage_section(name, AREAS[name][0], *AREAS[name][2:]) for name in names)
+        write_areas(grid, f"/tmp/t-{site}.toml", "".join(told))
     grid.sh(HERE, CUT)
     grid.sh(HERE, MADE, user="alice")
     yield
@@ -60,13 +58,6 @@ def areas(grid: Grid) -> Iterator[None]:
         grid.sh(host, f"rm -rf {path}")
     mine = "big tree only private apart .gridbridge/data"
     grid.sh(HERE, f"rm -rf /tmp/t-*.toml; cd ~alice && rm -rf {mine}")
-
-
-def section(name: str) -> str:
-    """Return an area's section of the configuration, for printf."""
-    cluster, _, path, kib = AREAS[name]
-    told = f'cluster = "{cluster}"\\npath = "{path}"\\nbwlimit_kib_per_s = {kib}\\n'
-    return f"[storage.{name}]\\n{told}"
 
 
 def data(grid: Grid, *words: str, site: str = "all", user: str = "alice") -> Done:

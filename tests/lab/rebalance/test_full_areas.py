@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab.grid import Done, Grid
+from tests.lab.rebalance.areas import storage_section, write_areas
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(120)]
 
@@ -18,8 +19,6 @@ AREAS = {  # name: cluster, host, path, account
 }
 BIG_BYTES, AREA_MB, KIB_PER_S = 4_000_000, 8, 2000
 TOML = "/tmp/f.toml"
-LIMITS = "[rebalance]\\nmin_free_bytes = 0\\nfull_free_bytes = 0\\ndisk_share = 1.0\\n"
-OTHERS = "awk '/^\\[/ { mine = /^\\[(rebalance|storage)/ } !mine' /etc/gridbridge/gridbridge.toml"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -28,21 +27,14 @@ def areas(grid: Grid) -> Iterator[None]:
     for _, host, path, _ in AREAS.values():
         options = f"size={AREA_MB}m,mode=1777"
         grid.sh(host, f"mkdir -p {path} && mount -t tmpfs -o {options} tmpfs {path}")
-    told = "".join(map(section, AREAS))
-    grid.sh(HERE, f"{{ {OTHERS}; printf '{LIMITS}{told}'; }} >{TOML} && chmod 644 {TOML}")
+    told = (storage_section(name, cluster, path, KIB_PER_S) for name, (cluster, _, path, _) in AREAS.items())
+    write_areas(grid, TOML, "".join(told))
     grid.sh(HERE, f"head -c {BIG_BYTES} /dev/urandom >f.big", user="alice")
     yield
     data(grid, "drop", "full", "--lost")
     for _, host, path, _ in AREAS.values():
         grid.sh(host, f"umount {path}; rmdir {path}")
     grid.sh(HERE, f"rm -f {TOML} ~alice/f.big")
-
-
-def section(name: str) -> str:
-    """Return an area's section of the configuration, for printf."""
-    cluster, _, path, _ = AREAS[name]
-    told = f'cluster = "{cluster}"\\npath = "{path}"\\nbwlimit_kib_per_s = {KIB_PER_S}\\n'
-    return f"[storage.{name}]\\n{told}"
 
 
 def data(grid: Grid, *words: str) -> Done:

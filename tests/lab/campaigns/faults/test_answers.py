@@ -4,7 +4,6 @@ One campaign, whose name and parameters are full of shell and SQL, runs at both 
 answers are falsified. The nodes of the OAR server have no room for another campaign.
 """
 
-import json
 import shlex
 from collections import Counter
 from collections.abc import Iterator
@@ -76,8 +75,8 @@ def seen(site: Grid) -> Iterator[Seen]:
         second = {"name": "room", "exec_file": "sh -c 'echo $CIGRI_JOB_ID >>ran'"}
         odd = submit(site, known | first)
         roomless = submit(site, known | second | {"nb_jobs": TASKS, "exec_directory": f"{FOLDER}-room"})
-        site.until(lambda: running(site, odd) == TASKS, "all tasks to run", CAMPAIGN_S)
-        site.until(lambda: "SETUP_ERROR" in events(site, roomless), "an event", CAMPAIGN_S)
+        site.until(lambda: runner.running_tasks(site, odd) == TASKS, "all tasks to run", CAMPAIGN_S)
+        site.until(lambda: "SETUP_ERROR" in runner.events_by_code(site, roomless), "an event", CAMPAIGN_S)
         after = {form: told(site, odd, form) for form in FORMS}
         for host, user in AT.values():
             site.sh(host, f"touch {FOLDER}/go", user=user)
@@ -156,15 +155,6 @@ def living(grid: Grid, number: int) -> list[str]:
     return names + message
 
 
-def running(grid: Grid, number: int) -> int:
-    return sum(one["running"] for one in published(grid, number)["at"])
-
-
-def events(grid: Grid, number: int) -> dict[str, str]:
-    told = grid.on(HOST, "gridevents", "-a", "--json", "-c", str(number), user="bob").out
-    return {one["code"]: one["cluster"] for one in json.loads(told)}
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_an_answer_that_is_cut_empty_or_reversed_ends_no_task(seen: Seen, form: str) -> None:
     """A single complete answer without any job ends no task either."""
@@ -204,5 +194,5 @@ def test_tasks_run_at_another_cluster_when_the_nodes_of_one_are_full(site: Grid,
     at_beta = site.sh(HOST, f"cat {FOLDER}-room/ran", user="alice").split()
 
     assert (TASKS, 0) == (found["ended"], found["failed"])
-    assert "gamma" == events(site, seen.roomless)["SETUP_ERROR"]
+    assert "gamma" == runner.events_by_code(site, seen.roomless)["SETUP_ERROR"]["cluster"]
     assert Counter({f"{seen.roomless}.{n}": 1 for n in range(TASKS)}) == Counter(at_beta)

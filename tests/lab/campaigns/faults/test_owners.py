@@ -11,7 +11,7 @@ import pytest
 
 from tests.lab.campaigns import runner
 from tests.lab.campaigns.full.test_nikita import NIKITA
-from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, ledger, published, submit, until_state
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, ledger, submit, until_state
 from tests.lab.configured import configured
 from tests.lab.grid import Done, Grid
 
@@ -63,7 +63,7 @@ def seen(site: Grid) -> Iterator[Seen]:
         number = submit(site, jdl(RUN, nb_jobs=TASKS, max_jobs=2), user=OWNER)
         printing = submit(site, jdl(PRINTS, nb_jobs=1, exec_directory=SMALL), user=OWNER)
         refused["too many"] = typed(site, "1")
-        site.until(lambda: running(site, number) == 2, "two tasks to run", CAMPAIGN_S)
+        site.until(lambda: runner.running_tasks(site, number) == 2, "two tasks to run", CAMPAIGN_S)
         with no_account(site):
             site.sh(HOST, "touch /home/carol/owners/go.0")
             site.until(lambda: "OWNER_UNKNOWN" in codes(site, number), "an event", CAMPAIGN_S)
@@ -112,10 +112,6 @@ def typed(grid: Grid, numbers: str) -> Done:
     """Have alice run gridsub."""
     argv = ("gridsub", "--array", numbers, "--clusters", "beta", "--", "true")
     return grid.on(HOST, *argv, user=OWNER, timeout_s=100)
-
-
-def running(grid: Grid, number: int) -> int:
-    return sum(one["running"] for one in published(grid, number)["at"])
 
 
 def hers(grid: Grid, number: int) -> list[str]:
