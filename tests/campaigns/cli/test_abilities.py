@@ -1,4 +1,4 @@
-"""A command that a cluster's batch system has nothing for says so in a sentence."""
+"""A command that the cluster's batch system does not support is refused with a sentence."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is brought is stored, or taken back, or nobody says that it was not stored."""
+"""A submitted request is stored or removed, or the message says that the outcome is unknown."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +27,7 @@ LONG_S = 20.0
 
 @pytest.fixture(name="places")
 def _places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
-    """Return a folder for campaigns and one for answers, of somebody who has little patience."""
+    """Return a folder for campaigns and a folder for answers; the client waits for 0.3 s."""
     monkeypatch.setattr(campaign_client, "ANSWER_S", 0.3)
     monkeypatch.setattr(campaign_client, "TAKEN_S", 0.3)
     for name in ("campaigns", "published"):
@@ -36,7 +36,7 @@ def _places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
 
 
 class Killed(Thread):
-    """A runner that takes what comes and is killed; begun anew it answers, if it shall."""
+    """A runner that reads all requests and is killed; after a restart the runner sends the answer if any."""
 
     def __init__(self, places: tuple[str, str], told: object = None) -> None:
         super().__init__(daemon=True)
@@ -46,7 +46,7 @@ class Killed(Thread):
         self.start()
 
     def run(self) -> None:
-        """Do so."""
+        """Read the requests, and send the answer if any."""
         poll_until(self._take, LONG_S, 0.01)
         if self._told is not None:
             Event().wait(1.5)  # longer than both waits were

@@ -1,4 +1,4 @@
-"""Outputs of one's own tasks are read and fetched; what can't be read is told by its cluster."""
+"""Users read and fetch the outputs of their own tasks, and unreadable clusters are reported."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What users type about campaigns, in CiGri's words."""
+"""Commands about campaigns accept and print CiGri's words."""
 
 import json
 import os

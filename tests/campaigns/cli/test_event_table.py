@@ -1,4 +1,4 @@
-"""What users type about events and clusters."""
+"""Commands show and close events, and show clusters."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What gridsub refuses before anything is stored, and with which exit status."""
+"""gridsub refuses wrong campaigns before the submission, with documented exit statuses."""
 
 from collections.abc import Callable
 from pathlib import Path

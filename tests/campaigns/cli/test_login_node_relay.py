@@ -1,4 +1,4 @@
-"""On a login node the grid commands go on to the transfer host, with all that they need."""
+"""On a login node the grid commands are relayed to the transfer host with all files that they need."""
 
 import os
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def configured(folder: Path, line: str = 'transfer_host = "alpha-master"\n') -> 
 
 @pytest.fixture(name="asked")
 def _asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Be on a login node; return what is asked of the transfer host, which ends with 3."""
+    """Simulate a login node; return the commands for the transfer host, which all exit with 3."""
     asked: list[Any] = []
 
     def run(host: str, argv: tuple[str, ...], stdin: bytes | None = None) -> int:

@@ -1,4 +1,4 @@
-"""What users type to be told of their campaigns."""
+"""gridnotify subscribes users to messages about their campaigns."""
 
 import json
 from typing import Any
@@ -23,7 +23,7 @@ class Service:
         self.asked: list[tuple[CampaignOwnerRequestVerb, Any]] = []
 
     def ask(self, verb: CampaignOwnerRequestVerb, *_: object, subscription: object = None) -> dict[str, Any]:
-        """Note it, and answer."""
+        """Record a request, and return the answer."""
         self.asked.append((verb, subscription))
         if self.answer is None:
             raise NoRunnerForRequest("nobody")

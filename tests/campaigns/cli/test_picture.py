@@ -1,4 +1,4 @@
-"""What the picture of a campaign shows: each cluster, what failed, and the forecast."""
+"""The plot of a campaign shows each cluster, the failed tasks and the forecast."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Who waits for the runner is told so."""
+"""A command that waits for the runner reports a late answer."""
 
 from threading import Event
 

@@ -1,4 +1,4 @@
-"""Grid commands begin soon: what few of their calls need is loaded by these alone."""
+"""Grid commands start fast, because slow modules are imported only when needed."""
 
 import subprocess
 import sys

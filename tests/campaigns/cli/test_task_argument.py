@@ -1,4 +1,4 @@
-"""gridstat shows what became of each task: states to all, the rest to the owner alone."""
+"""gridstat shows task states to all users, and parameters and outputs only to the owner."""
 
 import csv
 import json
@@ -375,7 +375,7 @@ def test_watching_ends_when_all_campaigns_have_ended(site: Site) -> None:
 
 
 class Terminal:
-    """A terminal of some columns and lines, and all that was written to it."""
+    """A pseudo-terminal of a given size, and all the text written to the terminal."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, columns: int, lines: int = 24) -> None:
         self._monkeypatch = monkeypatch
@@ -395,14 +395,14 @@ class Terminal:
         os.close(self._mine)
 
     def until(self, sign: bytes) -> None:
-        """Read until it shows something."""
+        """Read the terminal's output until the output contains `sign`."""
         self._file.flush()
         while sign not in self._shown:
             self._shown += os.read(self._mine, 65536)
 
     @property
     def text(self) -> str:
-        """What was read."""
+        """The output read so far."""
         return self._shown.decode(errors="replace")
 
 

@@ -1,4 +1,4 @@
-"""What is added to a campaign: a file with a line a task, or a JSON list."""
+"""Added tasks are a file with one task on each line, or a JSON list."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Rules of a site are Python that root alone could have written; nothing else is evaluated."""
+"""Admission rules are Python files that only root can write; no other text is executed."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Campaigns without a JDL run what was typed, and nothing that stands in a number or line."""
+"""Campaigns without a JDL run the typed command, and never execute a number or line."""
 
 import os
 import shutil
@@ -47,7 +47,7 @@ def number_campaign(options: CampaignWithoutJdlOptions, resources: tuple[str, ..
 
 
 def run(said: ParsedJdl, folder: Path, place: int, system: str = "sge") -> str:
-    """Run a task of a campaign as its array's script does, and return what it printed."""
+    """Run a task of a campaign by the script of its array, and return the task's output."""
     tasks = tuple(CampaignArrayScriptTask(n, 1, split_task_parameters(line)) for n, line in enumerate(said.parameters))
     known = {"campaign": "7", "user": "alice", "cluster": "beta", "slots": "2", "walltime": "1:0:0"}
     wish = said.jdl.clusters["beta"]

@@ -1,4 +1,4 @@
-"""What CiGri's users have in their JDLs is done here, told as idle, or refused: never ignored."""
+"""Each key of CiGri's JDL has an effect, a warning or a refusal."""
 
 import json
 from pathlib import Path

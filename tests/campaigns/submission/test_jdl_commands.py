@@ -1,4 +1,4 @@
-"""The command of a JDL: a task's parameters are words of its last line."""
+"""A task's parameters are words of the last line of the JDL's command."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""A campaign's JDL names datasets; a task's own data is a key that is known and not there yet."""
+"""A JDL names datasets of the campaign; the key for a task's own input data is not supported yet."""
 
 import json
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""A mistake in a JDL is told with the line in which it stands, and as it is written there."""
+"""A mistake in a JDL is reported with its line and original spelling."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Each mistake of a campaign is told in one line: where, what is wrong, and what is right."""
+"""Each mistake of a campaign is one line with the location, the mistake and the expected value."""
 
 import json
 from pathlib import Path

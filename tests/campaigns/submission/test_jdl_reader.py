@@ -1,4 +1,4 @@
-"""A campaign's JDL is read as CiGri's users write it, and all its mistakes are told at once."""
+"""A JDL is parsed in CiGri's form, and all mistakes are reported together."""
 
 import json
 import re

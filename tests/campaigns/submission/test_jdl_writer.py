@@ -1,4 +1,4 @@
-"""A campaign that was taken in can be written as a JDL again."""
+"""A stored campaign can be written as a JDL."""
 
 import json
 

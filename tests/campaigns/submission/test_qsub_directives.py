@@ -1,4 +1,4 @@
-"""The `#$` lines of a script ask a campaign for what qsub would read in them."""
+"""The `#$` lines of a script set the same values for a campaign as for qsub."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A site's rules accept a campaign, change it, or refuse it with a reason; none is passed by."""
+"""A site's admission rules accept, change or refuse a campaign, and each refusal has a reason."""
 
 from dataclasses import replace
 

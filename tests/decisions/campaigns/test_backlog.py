@@ -1,4 +1,4 @@
-"""Slots go to tasks that may use them: some keep off clusters that failed them."""
+"""Unsent tasks avoid clusters where they failed, and free slots go to tasks that may use the slots."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What was begun and is not at its cluster yet counts, and begins only where that is wanted."""
+"""Arrays with an unfinished submission count in limits, and are submitted only to open clusters."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""A cluster where tasks succeed in no time, and others need long, is a sink."""
+"""A cluster with much shorter run times than all other clusters of a campaign is a black hole."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whom tasks of campaigns end for: the first request of a cluster that this helps, and when."""
+"""Campaign tasks are preempted for the first local request that can start then."""
 
 from dataclasses import replace
 from datetime import timedelta

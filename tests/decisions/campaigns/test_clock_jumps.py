@@ -1,4 +1,4 @@
-"""A clock that was set forward makes nothing older."""
+"""A clock that was set forward makes no stored time older."""
 
 from datetime import UTC, datetime, timedelta
 

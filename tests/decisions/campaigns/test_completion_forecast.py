@@ -1,4 +1,4 @@
-"""The end of a campaign is told as P50 and P90, and unknown where it is."""
+"""The forecast of a campaign's end has the times P50 and P90, or is unknown."""
 
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
@@ -118,7 +118,7 @@ CLUSTERS = {"beta": (20, 1.0), "gamma": (8, 0.6), "delta": (4, 1.7)}  # slots, s
 
 
 def run(random: Random, length: Length, tasks: int, halt: float) -> tuple[CampaignProgressForForecast, float]:
-    """Simulate a campaign; return how far it was when that part had ended, and its end after it."""
+    """Simulate a campaign; return the progress when a share of the tasks has ended, and the remaining time."""
     running: list[tuple[float, float, str]] = []  # end, start, cluster
     lengths = [max(1.0, length(random)) for _ in range(tasks)]
     ended: list[tuple[float, float, str]] = []

@@ -1,4 +1,4 @@
-"""A task has ended once its cluster tells so, or has forgotten it for long."""
+"""A task has ended when its cluster reports the end, or has not listed the task for a long time."""
 
 from collections.abc import Mapping
 from dataclasses import replace

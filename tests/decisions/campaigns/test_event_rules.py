@@ -1,4 +1,4 @@
-"""What goes wrong is told once, closes what it has to close, and heals where it can."""
+"""Each problem opens one event, which may close a cluster until the problem is solved."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta

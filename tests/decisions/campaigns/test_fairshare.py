@@ -1,4 +1,4 @@
-"""Slots go to whoever has had the least."""
+"""Free slots go to the owner with the least usage."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Best-effort tasks are sent to the slots of theirs, and no core is given twice."""
+"""Ordinary and best-effort tasks have separate free slots, and each core is given once."""
 
 import pytest
 

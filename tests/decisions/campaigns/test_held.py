@@ -1,4 +1,4 @@
-"""Tasks that can't start, or never do, keep a cluster from nobody else."""
+"""Tasks that cannot start do not block a cluster for other campaigns."""
 
 from dataclasses import replace
 from typing import Any

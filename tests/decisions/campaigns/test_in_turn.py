@@ -1,4 +1,4 @@
-"""Campaigns at a cluster whose free slots start nothing: the runner's cycles and nikita's."""
+"""Cycles of the runner and nikita are simulated at a cluster whose free slots start no task."""
 
 from collections.abc import Iterable, Set
 from dataclasses import replace
@@ -28,7 +28,7 @@ CYCLE_S, CYCLES_OF_NIKITA, SETTLED_S = 15, 4, 20
 
 
 class Stuck:
-    """Such a cluster, and campaigns that have many tasks for it."""
+    """A cluster whose free slots start no task, and campaigns with many tasks for the cluster."""
 
     def __init__(self, campaigns: int) -> None:
         self.campaigns = tuple(campaign(n, {"beta": at()}) for n in range(1, campaigns + 1))
@@ -37,7 +37,7 @@ class Stuck:
         self.sent = self.wiped = 0
 
     def run(self, cycles: int) -> None:
-        """Let time pass."""
+        """Simulate a number of cycles."""
         for number in range(cycles):
             self.now = NOON + timedelta(seconds=CYCLE_S * number)
             if number % CYCLES_OF_NIKITA == 0:

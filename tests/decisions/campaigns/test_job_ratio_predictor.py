@@ -1,4 +1,4 @@
-"""The job ratio follows the CiGri scheduler specification within limits, or what is seen."""
+"""Job ratios follow CiGri's scheduler specification within limits, or the observed starts."""
 
 from dataclasses import replace
 from typing import Any
@@ -27,7 +27,7 @@ SLOW, TWO_WAY, ADAPTIVE, MEASURED = (
 
 
 def terms(old: float, submitted: int, **other: Any) -> JobRatioInputs:
-    """Return terms at a cluster of 16 slots, for tasks of one each."""
+    """Return the inputs of a job ratio at a cluster of 16 slots, for tasks of one slot."""
     known: dict[str, Any] = {"slots": 1, "max_slots": 16, "free": 16}
     seen = known | {"running": 0, "waiting": 0, "allowed": 0} | other
     return JobRatioInputs(old=old, submitted=submitted, **seen)

@@ -1,4 +1,4 @@
-"""What root's ledger knows of a campaign is known again after an older state file was restored."""
+"""Arrays in root's ledger are restored after the restore of an older state file."""
 
 from collections.abc import Iterable
 from dataclasses import replace

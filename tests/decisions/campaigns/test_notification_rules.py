@@ -1,4 +1,4 @@
-"""Who is told what of campaigns, and how seldom."""
+"""Subscribers get messages about events of their campaigns, by severity and after pauses."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta

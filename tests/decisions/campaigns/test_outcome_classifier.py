@@ -1,4 +1,4 @@
-"""An end means the same whatever batch system tells it, and in whatever order."""
+"""A job end has the same outcome for each batch system, and for each order of the records."""
 
 import json
 from collections.abc import Iterable, Sequence

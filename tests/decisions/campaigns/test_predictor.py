@@ -1,4 +1,4 @@
-"""Cycle by cycle the predictor fills what is free, and floods nothing that is not."""
+"""The runner fills free slots in successive cycles, and floods no cluster."""
 
 from dataclasses import replace
 from typing import Any
@@ -39,7 +39,7 @@ def sent(seen: CampaignCycleSituation) -> int:
 
 
 def until_sent(law: JobRatioRule, tasks: int, cycles: int) -> list[int]:
-    """Return how many tasks each cycle sends to 100 free slots that take them at once."""
+    """Return how many tasks each cycle sends to 100 free slots that start tasks at once."""
     left, running = tasks, 0
     ratios: tuple[JobRatio, ...] = ()
     counts: list[int] = []

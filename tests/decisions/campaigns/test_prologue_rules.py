@@ -1,4 +1,4 @@
-"""A prologue runs before a campaign's first task at a cluster, an epilogue after the last."""
+"""A prologue runs before a campaign's first task at a cluster, an epilogue after the last task."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""A task is tried again within its cause's budget, and at a cluster that has not failed it."""
+"""A failed task is retried within the limit of its cause, at a cluster where the task has not failed."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def tried(attempt: int, outcome: TaskAttemptOutcome, cluster: str = "beta") -> A
 
 
 def runs(outcome: TaskAttemptOutcome, times: int, clusters: set[str] = BOTH, at: str = "beta") -> bool:
-    """Say whether a task runs again that came to this so often, always at one cluster."""
+    """Say whether a task runs again that had this outcome a number of times at one cluster."""
     *earlier, now = (tried(attempt, outcome, at) for attempt in range(1, times + 1))
     return may_retry_task(now, earlier, clusters, POLICY)
 

@@ -1,4 +1,4 @@
-"""Each scheduler says how many tasks a cluster gets, from what it is shown alone."""
+"""Each campaign scheduler decides from one offer how many tasks a cluster gets."""
 
 import re
 from pathlib import Path
@@ -27,7 +27,7 @@ def ratio(value: float, slots: float = 1.0) -> JobRatioUpdate:
 
 
 def place(slots: int = 1, **known: Any) -> ClusterOfferToScheduler:
-    """Return a campaign at beta, where ten slots are free and three tasks may wait."""
+    """Return an offer of beta with ten free slots, where three tasks may wait."""
     usual: dict[str, Any] = {"free_slots": 10, "may_wait": 3, "most": 100}
     one = campaign(1, {"beta": at(slots=slots)})
     return ClusterOfferToScheduler(campaign=one, cluster="beta", **usual | known)

@@ -1,4 +1,4 @@
-"""Each cluster of a campaign that waits has a reason with the numbers of the decision."""
+"""Each cluster of a waiting campaign has a reason with the numbers of the decision."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta

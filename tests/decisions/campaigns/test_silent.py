@@ -1,4 +1,4 @@
-"""At a cluster that did not answer nothing is tried: each call would wait there in vain."""
+"""No action is tried at a cluster that does not answer, because each call would time out."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ STATES = [ArraySubmissionState.INTENDED, ArraySubmissionState.SUBMITTED, ArraySu
 
 
 def rival(task: int, attempt: int, number: int, outcome: TaskAttemptOutcome) -> CompetingAttempt:
-    """Return an attempt of a task that had a copy: the first array is at beta."""
+    """Return an attempt of a task with a speculative attempt: array 1 is at beta, array 2 at gamma."""
     return CompetingAttempt(
         campaign=1,
         task=task,

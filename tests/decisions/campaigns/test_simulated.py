@@ -1,4 +1,4 @@
-"""Whole campaigns on simulated clusters: our decisions, cycle by cycle, beside CiGri's."""
+"""Whole campaigns run on simulated clusters, with gridbridge's decisions and with CiGri's."""
 
 from random import Random
 from statistics import mean

@@ -1,4 +1,4 @@
-"""Free slots are filled campaign by campaign, and none is given twice."""
+"""Free slots are given to campaigns in order, and no slot is given twice."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Of several attempts of a task one decides, and those that are left of it then are ended."""
+"""One of several attempts decides the outcome of a task, and all further attempts are ended."""
 
 from dataclasses import replace
 from typing import Any
@@ -50,7 +50,7 @@ AT = {1: "beta", 2: "gamma", 3: "beta"}  # each attempt is in the array of its n
 
 
 def rival(attempt: int, outcome: TaskAttemptOutcome = LIVES, task: int = TASK, place: int = 1) -> CompetingAttempt:
-    """Return an attempt of a task that had a copy, the second one."""
+    """Return an attempt of a task; attempts from number 2 are speculative."""
     return CompetingAttempt(
         campaign=1,
         task=task,

@@ -1,4 +1,4 @@
-"""At the end of a campaign a task that runs long gets a copy at another cluster, twice at most."""
+"""Near a campaign's end a long-running task gets up to two speculative attempts at other clusters."""
 
 import re
 from pathlib import Path
@@ -24,7 +24,7 @@ def live(task: int, elapsed_s: float, cluster: str = "beta", attempt: int = 1) -
 
 
 def end(*tasks: RunningTaskAttempt, **known: Any) -> CampaignNearEnd:
-    """Return a campaign with two tasks left; of a hundred that ended most took up to 95 s."""
+    """Return a campaign with two unfinished tasks, and run times from 1 to 100 s of ended tasks."""
     usual: dict[str, Any] = {
         "campaign": 1,
         "left": 2,

@@ -1,4 +1,4 @@
-"""Tasks that waited in vain at a cluster go to others, as long as those have room."""
+"""Tasks that waited in vain at a cluster go to clusters with free slots."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Nikita wipes what floods a cluster or is stuck there, and nothing else."""
+"""nikita deletes tasks that flood a cluster or wait or run too long, and no further tasks."""
 
 from collections.abc import Mapping
 from datetime import timedelta, timezone

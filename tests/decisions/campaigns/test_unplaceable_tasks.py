@@ -1,4 +1,4 @@
-"""Owners are told of tasks that may go nowhere, and not of a cluster that is away for a moment."""
+"""Owners get an event about tasks that no cluster may run, but not for a short outage."""
 
 from dataclasses import replace
 
@@ -46,7 +46,7 @@ def test_tasks_are_unplaceable_if_every_cluster_is_excluded_too_small_or_drained
 
 
 def look(gamma: ClusterCapacityForCampaigns | None, **known: object) -> CampaignCycleSituation:
-    """Return a cycle's look at the campaign, at beta and what there is of gamma."""
+    """Return the situation of the campaign at beta, and at gamma with this capacity if any."""
     room = {"beta": LARGE} | ({"gamma": gamma} if gamma else {})
     return seen(campaigns=(WIDE,), room=room, arrays=(), **known)
 

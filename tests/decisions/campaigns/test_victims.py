@@ -1,4 +1,4 @@
-"""Tasks end for a request: the newest first, just enough, and none where that does not help."""
+"""Just enough tasks, the newest first, are preempted for a request that can start then."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -29,7 +29,7 @@ def any_task(place: int, **values: Any) -> PreemptibleTask:
 
 
 def contest(*tasks: PreemptibleTask, **other: Any) -> LocalRequestBlockedByCampaigns:
-    """Return a request for 3 of the memory of n1, where 1 is free."""
+    """Return a request for 3 units of memory on n1, where 1 unit is free."""
     asked = WaitingLocalRequest(job=7, amounts={"mem": 3})
     usual: dict[str, Any] = {"cluster": "beta", "tasks": tasks, "asked": asked, "places": (place(mem=1),)}
     return LocalRequestBlockedByCampaigns(**usual | other)
@@ -140,7 +140,7 @@ def contests(draw: st.DrawFn) -> LocalRequestBlockedByCampaigns:
 
 
 def starts(one: LocalRequestBlockedByCampaigns, gone: set[int]) -> bool:
-    """Say, in the plainest way, whether the request starts somewhere once these have ended."""
+    """Say by trying each host whether the request starts after the tasks in `gone` have ended."""
     left = [each for each in one.tasks if each.place not in gone]
     lic = one.free["lic"] + sum(t.amounts["lic"] for t in one.tasks if t.place in gone)
     if lic < one.asked.amounts["lic"]:

@@ -1,4 +1,4 @@
-"""A task of several slots gets its turn where slots become free one by one."""
+"""A multi-slot task starts although slots become free one by one."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ FAIRLY = FairShareInputs(by=FairShareUnit.USER)
 
 
 def small(free: int, *campaigns: int, flood_rate: float = 0.1, **known: object) -> CampaignCycleSituation:
-    """Return beta of eight slots, where by the rate none may wait, and campaigns for it."""
+    """Return campaigns for beta, which has eight slots; the default flood rate lets no task wait."""
     ours = tuple(one for one in (NARROW, WIDE) if one.number in campaigns)
     beta = ClusterCapacityForCampaigns(free_slots=free, max_slots=8, slots=8, flood_rate=flood_rate)
     usual = {"campaigns": ours, "waiting": dict.fromkeys(campaigns, 50), "room": {"beta": beta}}

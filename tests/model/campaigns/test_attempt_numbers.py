@@ -1,4 +1,4 @@
-"""Which attempts an array has is written in ranges, and read back."""
+"""The attempts of an array are formatted as ranges, and parsed back."""
 
 import tracemalloc
 

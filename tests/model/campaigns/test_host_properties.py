@@ -1,4 +1,4 @@
-"""Properties of hosts are pairs, each as the adapters take what a job asks for."""
+"""Requested host properties are pairs in the form of job requests."""
 
 import pytest
 
