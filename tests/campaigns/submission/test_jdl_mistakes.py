@@ -183,7 +183,7 @@ def test_the_option_j_of_a_script_joins_the_outputs(word: str) -> None:
     ids=["walltime", "h_rt", "slots", "name", "cluster"],
 )
 def test_a_wrong_option_of_the_command_line_is_reported_with_the_option(wish: dict[str, object], problem: str) -> None:
-    asked = CampaignWithoutJdlOptions(**({"clusters": ("beta",)} | wish))  # type: ignore[arg-type]
+    asked = CampaignWithoutJdlOptions(**({"clusters": ("beta",)} | wish))
 
     for run in (
         lambda: campaign_with_task_per_number("1-3", ("x",), asked),

@@ -46,7 +46,7 @@ def test_a_paused_campaign_submits_no_array_but_releases_its_held_arrays() -> No
 
 @pytest.mark.parametrize("why", ["is_stressed", "is_drained"])
 def test_no_array_is_submitted_to_a_drained_or_stressed_cluster(why: str) -> None:
-    closed = replace(room(beta=100)["beta"], **{why: True})  # type: ignore[arg-type]  # a test's
+    closed = replace(room(beta=100)["beta"], **{why: True})
 
     assert given(seen(room={"beta": closed})) == (0, 0)
     assert given(seen()) == (50, 50)

@@ -56,7 +56,6 @@ def ended(cell: CellRequestsAndResources, **other: Any) -> list[int]:
 def test_tasks_are_preempted_for_the_first_request_that_can_start_then() -> None:
     found = way(replace(CELL, asked=(asked(6, 9), *CELL.asked)))
 
-    assert found
     assert (found.job, found.lacked) == (7, ("mem",))
     assert describe_preemption(found) == "ended: 1 task of campaign 5 at beta, for job 7, which lacked mem"
     assert "for job 7.4, which" in describe_preemption(replace(found, task=4))
@@ -121,18 +120,15 @@ def test_a_request_gets_no_second_preemption_within_its_pause() -> None:
     assert requests_with_recent_preemption(tried, after) == {second}
     assert requests_with_recent_preemption(tried, after + timedelta(seconds=PREEMPTION_GRACE_S)) == frozenset()
     found = way(CELL, recent=frozenset({first}))
-    assert found
     assert found.job == 8
 
 
 def test_a_preemption_is_dropped_if_newer_facts_no_longer_need_the_preemption() -> None:
     found = way(replace(CELL, asked=(asked(7, 2),)))
-    assert found
 
     left = replace(CELL, asked=(asked(7, 2),), holders=(holder(1), holder(2)))
     freed = replace(left, places=(replace(PLACE, free={"mem": 1}),))
     now = recompute_preemption(found, replace(freed, holders=(holder(1), holder(2), holder(3))), OURS)
-    assert now
     assert [one.place for one in now.tasks] == [3]
     assert recompute_preemption(found, freed, OURS) is not None
     assert recompute_preemption(found, left, OURS) is None

@@ -127,11 +127,11 @@ def test_many_task_ends_are_split_into_transactions_that_keep_a_tasks_attempts_t
     rest = {"finished": (7,), "again": (again,)}
     ended = (copies[0], of(3), of(0), of(2), copies[1])
 
-    found = split_cycle_plan_by_transaction(CampaignCyclePlan(ended=ended, **rest), most=2)  # type: ignore[arg-type]
+    found = split_cycle_plan_by_transaction(CampaignCyclePlan(ended=ended, **rest), most=2)
 
     assert found == (
         CampaignCyclePlan(ended=(of(0), *copies)),
-        CampaignCyclePlan(ended=(of(2), of(3)), **rest),  # type: ignore[arg-type]
+        CampaignCyclePlan(ended=(of(2), of(3)), **rest),
     )
 
 

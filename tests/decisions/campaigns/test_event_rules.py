@@ -126,19 +126,6 @@ def test_few_failed_tasks_open_an_event_and_close_no_cluster() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "codes"),
-    [(TaskAttemptOutcome.CANCELLED, {CampaignEventCode.FRAG}), (TaskAttemptOutcome.UNWANTED, set())],
-)
-def test_a_task_cancelled_by_its_owner_opens_no_event(
-    outcome: TaskAttemptOutcome, codes: set[CampaignEventCode]
-) -> None:
-    look = seen(ended=ended(outcome))
-
-    assert told(look).keys() == codes
-    assert plan_campaign_cycle(look).again == ()
-
-
-@pytest.mark.parametrize(
     ("outcome", "code"),
     [
         (TaskAttemptOutcome.PROGRAM_ERROR, CampaignEventCode.EXIT_ERROR),
@@ -149,6 +136,7 @@ def test_a_task_cancelled_by_its_owner_opens_no_event(
         (TaskAttemptOutcome.SETUP_ERROR, CampaignEventCode.NOT_STARTED),
         (TaskAttemptOutcome.RESUBMIT, CampaignEventCode.RESUBMIT),
         (TaskAttemptOutcome.RESUBMIT_LAST, CampaignEventCode.RESUBMIT),
+        (TaskAttemptOutcome.CANCELLED, CampaignEventCode.FRAG),
     ],
 )
 def test_a_failed_task_without_a_retry_opens_an_event_with_the_cause(
@@ -156,11 +144,17 @@ def test_a_failed_task_without_a_retry_opens_an_event_with_the_cause(
 ) -> None:
     last = seen(ended=ended(outcome), failures=CampaignFailuresSection(**NO_TRIES))
     first = seen(ended=ended(outcome))
-    tried = {CampaignEventCode.EXIT_ERROR} & {code}
+    tried = {CampaignEventCode.EXIT_ERROR, CampaignEventCode.FRAG} & {code}
 
     (found,) = (one for one in plan_campaign_cycle(last).changes.events if one.kind is CampaignEventSubject.TASK)
     assert (found.code, found.cluster, found.tasks, found.first_task) == (code, "beta", 1, 0)
     assert {one.code for one in told(first).values() if one.kind is CampaignEventSubject.TASK} == tried
+
+
+def test_a_task_cancelled_by_its_owner_opens_no_event_and_gets_no_retry() -> None:
+    plan = plan_campaign_cycle(seen(ended=ended(TaskAttemptOutcome.UNWANTED)))
+
+    assert (plan.changes.events, plan.again) == ((), ())
 
 
 def test_equal_failures_are_counted_in_the_same_event() -> None:

@@ -66,7 +66,7 @@ class Stuck:
         plan = campaign_cycle_planning.plan_campaign_cycle(seen)
         for one in plan.predicted:
             known = {"campaign": one.campaign, "cluster": "beta", "submitted": one.submitted}
-            self.ratios[one.campaign] = JobRatio(**known, ratio=one.ratio)  # type: ignore[arg-type]
+            self.ratios[one.campaign] = JobRatio(**known, ratio=one.ratio)
         for send in plan.sends:
             self.sent += send.tasks
             self.parts.append(self._part(send.campaign, send.tasks))

@@ -44,9 +44,7 @@ SWEEP = make_campaign(number=12, uid=ALICE, state=CampaignState.TERMINATED, subm
 def happened(code: CampaignEventCode, uid: int = ALICE, campaign: int = 12, at: datetime = LATER) -> NotifiableEvent:
     kind = CampaignEventSubject.CAMPAIGN if campaign else CampaignEventSubject.CLUSTER
     event = CampaignEvent(kind=kind, code=code, campaign=campaign, cluster="beta", tasks=5, opened_at=at, last_at=at)
-    found = build_event_notification(event, replace(SWEEP, uid=uid))
-    assert found
-    return found
+    return build_event_notification(event, replace(SWEEP, uid=uid))
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def plan(one: Campaign = ONE, waiting: int = 20, **values: Any) -> CampaignCycle
 
 def stepped(step: str, outcome: TaskAttemptOutcome, attempt: int = 1) -> LastPrologueOrEpilogueAttempt:
     known = {"campaign": 1, "cluster": "beta", "array": 1}
-    return LastPrologueOrEpilogueAttempt(step=step, attempt=attempt, outcome=outcome, **known)  # type: ignore[arg-type]
+    return LastPrologueOrEpilogueAttempt(step=step, attempt=attempt, outcome=outcome, **known)
 
 
 def pending(step: str, state: ArraySubmissionState = ArraySubmissionState.RELEASED) -> dict[str, Any]:
@@ -118,7 +118,6 @@ def test_a_failed_prologue_closes_the_cluster_to_the_campaign(outcome: TaskAttem
     assert (found.steps, [one.cluster for one in found.sends]) == ((), ["gamma"])
     assert found.finished == ()
 
-    assert event.until
     later = seen(steps=(stepped(PROLOGUE, outcome),), events=(event,), at=event.until)
     again = plan_campaign_cycle(later)
     assert (again.sends, again.steps) == ((), (begun(PROLOGUE, 2),))
@@ -202,7 +201,7 @@ def test_only_a_failed_epilogue_opens_an_event_after_the_last_task(
 def test_an_epilogue_runs_at_a_closed_cluster_and_in_a_paused_campaign(
     state: CampaignState, why: dict[str, bool]
 ) -> None:
-    one, room = replace(ONE, state=state), {"beta": ClusterCapacityForCampaigns(free_slots=10, **why)}  # type: ignore[arg-type]
+    one, room = replace(ONE, state=state), {"beta": ClusterCapacityForCampaigns(free_slots=10, **why)}
     cut_off = pending(EPILOGUE, ArraySubmissionState.INTENDED)
 
     assert plan(one, waiting=0, room=room).steps == (begun(EPILOGUE),)

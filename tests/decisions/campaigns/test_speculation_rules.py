@@ -246,7 +246,7 @@ def test_a_speculative_attempt_needs_a_successful_prologue_at_the_cluster(
     outcome: TaskAttemptOutcome | None, expected: tuple[SpeculativeAttemptsAtCluster, ...]
 ) -> None:
     step = {"campaign": 1, "cluster": "gamma", "step": PROLOGUE, "attempt": 1, "array": 9}
-    steps = (LastPrologueOrEpilogueAttempt(**step, outcome=outcome),) if outcome else ()  # type: ignore[arg-type]
+    steps = (LastPrologueOrEpilogueAttempt(**step, outcome=outcome),) if outcome else ()
     plan = plan_campaign_cycle(with_settings_at_gamma(seen(tails=(TAIL,), steps=steps), prologue="make"))
 
     assert (plan.copies, plan.steps) == (expected, ())

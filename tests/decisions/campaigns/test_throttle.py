@@ -102,44 +102,59 @@ def test_tasks_that_run_long_after_their_walltime_are_deleted_even_after_a_day()
     assert [one.array for one in wiping(in_time, late, after_a_day).wipes] == [2, 3]
 
 
-def test_a_marked_task_that_still_waits_is_deleted_again() -> None:
-    """Nikita may have been killed between the stored mark and the deletion."""
-    marked = part(10, marked=NikitaDeletionReason.OVERFLOW)
-    overran = running(10, marked=NikitaDeletionReason.OVERRAN, array=2)
-    found = wiping(marked, overran)
-
-    assert found == NikitaDeletionPlan(
-        repeated=(
-            wipe(NikitaDeletionReason.OVERFLOW, range(1, 6)),
-            wipe(NikitaDeletionReason.OVERRAN, range(1, 6), array=2),
-        )
-    )
-    assert describe_nikita_deletions(found) == ["wiped again: 5 tasks of campaign 1 at beta"] * 2
+WHOLE, BETA = range(1, 6), "5 tasks of campaign 1 at beta"
+AGAIN, ALONE = "wiped again: {}", "left alone: {}, which run now"
+OVERFLOW, OVERRAN = NikitaDeletionReason.OVERFLOW, NikitaDeletionReason.OVERRAN
+WAITED, MOVED = NikitaDeletionReason.WAITED, NikitaDeletionReason.MOVED
+CANCELLED, UNWANTED = NikitaDeletionReason.CANCELLED, NikitaDeletionReason.UNWANTED
 
 
-def test_a_marked_task_is_deleted_only_for_its_marked_reason() -> None:
-    marked, others = part(901, marked=NikitaDeletionReason.OVERFLOW), part(100, array=2)
-    overran = running(9000, marked=NikitaDeletionReason.OVERRAN, array=3)
+@pytest.mark.parametrize(
+    ("parts", "deletions", "text"),
+    [
+        pytest.param([part(10, marked=OVERFLOW)], {"repeated": [wipe(OVERFLOW, WHOLE)]}, AGAIN, id="waits"),
+        pytest.param([part(901, marked=OVERFLOW)], {"repeated": [wipe(OVERFLOW, WHOLE)]}, AGAIN, id="late"),
+        pytest.param([running(10, marked=OVERRAN)], {"repeated": [wipe(OVERRAN, WHOLE)]}, AGAIN, id="runs"),
+        pytest.param(
+            [running(10, marked=WAITED)],
+            {"spared": [wipe(WAITED, WHOLE)]},
+            ALONE,
+            id="starts",
+        ),
+        pytest.param(
+            [part(10, marked=MOVED)],
+            {"moved": [wipe(MOVED, WHOLE)]},
+            "moved: {}, which are to start at another cluster",
+            id="to move",
+        ),
+        pytest.param(
+            [running(10, marked=MOVED)],
+            {"spared": [wipe(MOVED, WHOLE)]},
+            ALONE,
+            id="moves late",
+        ),
+        pytest.param(
+            [running(10, marked=UNWANTED), running(10, array=2)],
+            {"cancelled": [wipe(UNWANTED, WHOLE)]},
+            "wiped: {}, which their owner cancelled",
+            id="cancelled task",
+        ),
+        pytest.param(
+            [part(1, is_cancelled=True), running(1, array=2, is_cancelled=True, marked=WAITED)],
+            {"cancelled": [wipe(CANCELLED, WHOLE), wipe(CANCELLED, WHOLE, array=2)]},
+            "wiped: {}, which their owner cancelled",
+            id="cancelled campaign",
+        ),
+    ],
+)
+def test_a_marked_or_cancelled_task_is_deleted_only_for_that_reason(
+    parts: list[ArrayTasksWithSameStateAndAge], deletions: dict[str, list[ArrayTaskDeletion]], text: str
+) -> None:
+    """Nikita deletes marked tasks again, since nikita may have been killed before the first deletion."""
+    found = wiping(*parts)
 
-    assert wiping(marked, others, overran, allowed={"beta": 5}) == NikitaDeletionPlan(
-        repeated=(
-            wipe(NikitaDeletionReason.OVERFLOW, range(1, 6)),
-            wipe(NikitaDeletionReason.OVERRAN, range(1, 6), array=3),
-        )
-    )
-
-
-def test_a_task_marked_for_waiting_that_runs_now_is_spared() -> None:
-    assert wiping(running(10, marked=NikitaDeletionReason.WAITED)) == NikitaDeletionPlan(
-        spared=(wipe(NikitaDeletionReason.WAITED, range(1, 6)),)
-    )
-
-
-def test_a_running_task_cancelled_by_its_owner_is_deleted() -> None:
-    unwanted = part(10, range(2, 3), is_waiting=False, marked=NikitaDeletionReason.UNWANTED)
-    other = part(10, range(1, 2), is_waiting=False)
-
-    assert wiping(unwanted, other) == NikitaDeletionPlan(cancelled=(wipe(NikitaDeletionReason.UNWANTED, range(2, 3)),))
+    assert found == NikitaDeletionPlan(**{key: tuple(wipes) for key, wipes in deletions.items()})
+    assert describe_nikita_deletions(found)[0] == text.format(BETA)
 
 
 def test_each_deletion_is_described_with_its_reason() -> None:
@@ -169,16 +184,6 @@ def test_exactly_the_tasks_above_the_flood_rate_are_deleted(ages: list[int], siz
     assert sum(one.tasks for one in wiped) == max(0, waiting - allowed)
 
 
-def test_all_tasks_of_a_cancelled_campaign_are_deleted_in_any_state() -> None:
-    waiting, runs = part(1, is_cancelled=True), running(1, array=2, is_cancelled=True)
-    marked = part(1, array=3, is_cancelled=True, marked=NikitaDeletionReason.WAITED)
-    found = wiping(waiting, runs, marked)
-
-    cancelled = [wipe(NikitaDeletionReason.CANCELLED, range(1, 6), array=n) for n in (1, 2, 3)]
-    assert found == NikitaDeletionPlan(cancelled=tuple(cancelled))
-    assert describe_nikita_deletions(found)[0] == "wiped: 5 tasks of campaign 1 at beta, which their owner cancelled"
-
-
 def test_tasks_listed_one_by_one_are_deleted_together() -> None:
     found = wiping(*(part(901, range(n, n + 1)) for n in range(1, 4)), part(901, array=2))
 
@@ -187,17 +192,3 @@ def test_tasks_listed_one_by_one_are_deleted_together() -> None:
         wipe(NikitaDeletionReason.WAITED, *singles),
         wipe(NikitaDeletionReason.WAITED, range(1, 6), array=2),
     )
-
-
-def test_a_task_to_move_is_deleted_only_while_waiting() -> None:
-    waits, runs = (part(10, marked=NikitaDeletionReason.MOVED), running(10, marked=NikitaDeletionReason.MOVED, array=2))
-    found = wiping(waits, runs)
-
-    assert found == NikitaDeletionPlan(
-        moved=(wipe(NikitaDeletionReason.MOVED, range(1, 6)),),
-        spared=(wipe(NikitaDeletionReason.MOVED, range(1, 6), array=2),),
-    )
-    assert describe_nikita_deletions(found) == [
-        "moved: 5 tasks of campaign 1 at beta, which are to start at another cluster",
-        "left alone: 5 tasks of campaign 1 at beta, which run now",
-    ]
