@@ -121,9 +121,11 @@ _QUEUE = tuple(field.name for field in fields(QueueInstanceStatus) if field.name
 def encode_cluster_snapshot(snapshot: ClusterSnapshot, jobs: Container[int]) -> bytes:
     """Encode a cluster snapshot, with only the jobs whose ids are in `jobs`."""
     table = {name: getattr(snapshot, name) for name in _COUNTS}
-    table["queues"] = [[_words(queue.state), *(getattr(queue, name) for name in _QUEUE)] for queue in snapshot.queues]
+    table["queues"] = [
+        [_encode_state(queue.state), *(getattr(queue, name) for name in _QUEUE)] for queue in snapshot.queues
+    ]
     listed = ((number, rows) for number, rows in snapshot.jobs.items() if number in jobs)
-    table["jobs"] = {number: [_job_row(row) for row in rows] for number, rows in listed}
+    table["jobs"] = {number: [_encode_job_row(row) for row in rows] for number, rows in listed}
     return zlib.compress(json.dumps(table, separators=(",", ":")).encode(), _QUICK)
 
 
@@ -133,30 +135,32 @@ def decode_cluster_snapshot(content: bytes, cluster: str, taken_at: datetime) ->
     return ClusterSnapshot(
         cluster=cluster,
         taken_at=taken_at,
-        queues=tuple(map(_queue, table["queues"])),
-        jobs={int(number): _jobs(int(number), rows) for number, rows in table["jobs"].items()},
+        queues=tuple(map(_decode_queue, table["queues"])),
+        jobs={int(number): _decode_job_rows(int(number), rows) for number, rows in table["jobs"].items()},
         **{name: table[name] for name in _COUNTS},
     )
 
 
-def _queue(row: list[Any]) -> QueueInstanceStatus:
+def _decode_queue(row: list[Any]) -> QueueInstanceStatus:
     state, *values = row
-    return QueueInstanceStatus(state=QueueInstanceState(*_read(state)), **dict(zip(_QUEUE, values, strict=True)))
+    return QueueInstanceStatus(
+        state=QueueInstanceState(*_split_state_text(state)), **dict(zip(_QUEUE, values, strict=True))
+    )
 
 
-def _job_row(job: ClusterJobListRow) -> list[Any]:
+def _encode_job_row(job: ClusterJobListRow) -> list[Any]:
     since_s = job.since.timestamp() if job.since else None
     ranges = [[task_range.start, task_range.stop, task_range.step] for task_range in job.tasks]
-    return [ranges, since_s, _words(job.state), job.name, job.owner, job.queue, job.slots]
+    return [ranges, since_s, _encode_state(job.state), job.name, job.owner, job.queue, job.slots]
 
 
-def _jobs(number: int, rows: list[Any]) -> tuple[ClusterJobListRow, ...]:
+def _decode_job_rows(number: int, rows: list[Any]) -> tuple[ClusterJobListRow, ...]:
     return tuple(
         ClusterJobListRow(
             job_id=number,
             tasks=tuple(range(*bounds) for bounds in ranges),
             since=None if since_s is None else datetime.fromtimestamp(since_s, UTC),
-            state=_job_state(state),
+            state=_decode_job_state(state),
             name=name,
             owner=owner,
             queue=queue,
@@ -167,14 +171,14 @@ def _jobs(number: int, rows: list[Any]) -> tuple[ClusterJobListRow, ...]:
 
 
 @lru_cache(maxsize=256)
-def _job_state(words: str) -> JobState:
-    return JobState(*_read(words))
+def _decode_job_state(words: str) -> JobState:
+    return JobState(*_split_state_text(words))
 
 
-def _words(state: StateFacts) -> str:
+def _encode_state(state: StateFacts) -> str:
     return f"{','.join(sorted(state.facts))} {state.text}"
 
 
-def _read(words: str) -> tuple[tuple[str, ...], str]:
+def _split_state_text(words: str) -> tuple[tuple[str, ...], str]:
     facts, _, text = words.partition(" ")
     return tuple(filter(None, facts.split(","))), text

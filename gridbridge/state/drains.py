@@ -22,7 +22,7 @@ def make_cluster_drains_folder(folder: str = PUBLISHED) -> None:
 
 def drain_cluster(cluster: str, drain: PublishedClusterDrain, folder: str = PUBLISHED) -> None:
     """Mark a cluster as drained; raise StateError for a user without permission."""
-    _require_right(folder)
+    _require_permission_to_drain(folder)
     values = {"by": drain.by, "at": drain.at.isoformat(), "reason": drain.reason}
     if not os.path.isdir(f"{folder}/{DRAINED}"):
         hint = "expected a restart of gridbridge-poller, which creates the folder"
@@ -34,7 +34,7 @@ def drain_cluster(cluster: str, drain: PublishedClusterDrain, folder: str = PUBL
 
 def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> bool:
     """End a cluster's drain; return False if the cluster was not drained, raise StateError without permission."""
-    _require_right(folder)
+    _require_permission_to_drain(folder)
     if cluster not in list_drained_clusters(folder):  # the list contains no names such as ../x
         return False
     path = f"{folder}/{DRAINED}/{cluster}"
@@ -47,7 +47,7 @@ def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> bool:
     return True
 
 
-def _require_right(folder: str) -> None:
+def _require_permission_to_drain(folder: str) -> None:
     path = f"{folder}/{DRAINED}"
     if os.path.isdir(path) and not os.access(path, os.W_OK, effective_ids=True):
         owner = safe_files.account_name_or_uid(os.stat(path).st_uid)

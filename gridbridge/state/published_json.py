@@ -65,7 +65,7 @@ def read_all_published_files(folder: str) -> reports.PublishedFilesSnapshot:
         raise StateError(f"{folder}: no such folder; {ELSEWHERE}; on a new host {SET_UP} creates the folder")
     return reports.PublishedFilesSnapshot(
         service=read_published_service_status(folder),
-        load=_load(folder),
+        load=_read_published_load_values(folder),
         clusters={cluster.cluster: cluster for cluster in read_published_cluster_status(folder)},
         drained=drains.read_cluster_drains(folder),
         breakers={breaker.cluster: breaker for breaker in read_published_breakers(folder).breakers},
@@ -97,7 +97,7 @@ def read_transfer_histories_of_job(folder: str, local: str) -> tuple[reports.Pub
     histories = read_transfer_histories_of_task(folder, local)
     if histories or "." in local:
         return histories
-    tasks = {task for job, task in _jobs(folder) if job == int(local) and task}
+    tasks = {task for job, task in _jobs_with_history(folder) if job == int(local) and task}
     numbers = sorted(tasks | tasks_with_unverified_history(folder, int(local)))
     return tuple(history for task in numbers for history in read_transfer_histories_of_task(folder, f"{local}.{task}"))
 
@@ -116,7 +116,7 @@ def read_transfer_histories_of_task(folder: str, local: str) -> tuple[reports.Pu
 
 def remove_old_transfer_histories(folder: str, before: datetime, living: frozenset[str]) -> None:
     """Remove job histories without a change since `before`, except histories of living jobs."""
-    for job, task in tuple(_jobs(folder)):
+    for job, task in tuple(_jobs_with_history(folder)):
         local = f"{job}.{task}" if task else str(job)
         path = published_file_formats.verified_job_history_path(local, folder)
         if local not in living and os.stat(path).st_mtime < before.timestamp():
@@ -138,7 +138,7 @@ def transfers_published_at(folder: str) -> datetime | None:
         return None
 
 
-def _load(folder: str) -> reports.PublishedLoadValues | None:
+def _read_published_load_values(folder: str) -> reports.PublishedLoadValues | None:
     try:
         path = published_file_formats.load_values_path(folder)
         taken_at, stale_s, values = published_file_formats.parse_load_values_file(path)
@@ -157,7 +157,7 @@ def read_published_cluster_status(folder: str) -> Iterator[reports.PublishedClus
                 yield shown
 
 
-def _jobs(folder: str) -> Iterator[tuple[int, int]]:
+def _jobs_with_history(folder: str) -> Iterator[tuple[int, int]]:
     for name in safe_files.list_folder_or_empty(f"{folder}/{published_file_formats.JOBS}"):
         if match := re.fullmatch(r"(\d{1,9})(?:\.(\d{1,9}))?\.json", name):
             yield int(match[1]), int(match[2] or 0)
@@ -168,18 +168,20 @@ def publish_rebalance_round_begin(kind: RebalanceRoundKind, at: datetime, folder
     last = read_published_rebalance_round(kind, folder)
     if last is None or not last.is_open:
         begun = PublishedRebalanceRound(began_at=at, ended_at=last.ended_at if last else None)
-        published_files.publish_file(_path(kind, folder), encode_published_value(begun))
+        published_files.publish_file(_rebalance_round_path(kind, folder), encode_published_value(begun))
 
 
 def publish_rebalance_round_end(kind: RebalanceRoundKind, at: datetime, folder: str = PUBLISHED) -> None:
     """Publish that a rebalancing round ended."""
     last = read_published_rebalance_round(kind, folder) or PublishedRebalanceRound(began_at=at)
-    published_files.publish_file(_path(kind, folder), encode_published_value(replace(last, ended_at=at)))
+    published_files.publish_file(
+        _rebalance_round_path(kind, folder), encode_published_value(replace(last, ended_at=at))
+    )
 
 
 def read_published_rebalance_round(kind: RebalanceRoundKind, folder: str = PUBLISHED) -> PublishedRebalanceRound | None:
     """Return the published times of the last rebalancing round of a kind; None if no round ever began."""
-    return read_published_value(_path(kind, folder), PublishedRebalanceRound)
+    return read_published_value(_rebalance_round_path(kind, folder), PublishedRebalanceRound)
 
 
 def publish_rebalance_pause(since: datetime | None, folder: str = PUBLISHED) -> None:
@@ -193,7 +195,7 @@ def rebalance_paused_since(folder: str = PUBLISHED) -> datetime | None:
     return published.since if published else None
 
 
-def _path(kind: RebalanceRoundKind, folder: str) -> str:
+def _rebalance_round_path(kind: RebalanceRoundKind, folder: str) -> str:
     return f"{folder}/rebalance-{kind.value}.json"
 
 
@@ -209,7 +211,7 @@ def unverified_history_paths(folder: str, local: str) -> Iterator[str]:
 def tasks_with_unverified_history(folder: str, job: int) -> frozenset[int]:
     """Return the tasks of an array job that have a history without a verified owner."""
     tasks = set[int]()
-    for _, name in _files(folder):
+    for _, name in _unverified_history_files(folder):
         with suppress(ParseError):  # raised for the name of a temporary file
             number, task = parse_local_job_and_task(name.removesuffix(".json"))
             tasks |= {task} if number == job and task else set()
@@ -227,13 +229,13 @@ def limit_unverified_histories(folder: str, uid: int) -> None:
 
 def remove_old_unverified_histories(folder: str, before: datetime) -> None:
     """Remove unverified histories without a change since `before`."""
-    for around, name in tuple(_files(folder)):
+    for around, name in tuple(_unverified_history_files(folder)):
         path = f"{around}/{name}"
         if os.stat(path).st_mtime < before.timestamp():
             safe_files.remove_file(path)
 
 
-def _files(folder: str) -> Iterator[tuple[str, str]]:
+def _unverified_history_files(folder: str) -> Iterator[tuple[str, str]]:
     for uid in safe_files.list_folder_or_empty(f"{folder}/{published_file_formats.TOLD}"):
         around = f"{folder}/{published_file_formats.TOLD}/{uid}"
         for name in safe_files.list_folder_or_empty(around):

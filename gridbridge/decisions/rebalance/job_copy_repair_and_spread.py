@@ -76,7 +76,7 @@ def draft_job_repair(draft: MovePlanDraft, job: PlacementJobOrDataset) -> int:
                 break
             for repair in step:
                 repair(draft, job, task)
-    return sum(not _is_whole(board, job, task) for task in tasks)
+    return sum(not _has_all_copies(board, job, task) for task in tasks)
 
 
 def _tasks_to_repair(board: ProjectedPlacement, job: PlacementJobOrDataset) -> list[PlacementTask]:
@@ -92,7 +92,7 @@ def _tasks_to_repair(board: ProjectedPlacement, job: PlacementJobOrDataset) -> l
     ]
 
 
-def _is_whole(board: ProjectedPlacement, job: PlacementJobOrDataset, task: PlacementTask) -> bool:
+def _has_all_copies(board: ProjectedPlacement, job: PlacementJobOrDataset, task: PlacementTask) -> bool:
     now = board.task_after_planned_moves(task)
     is_right = len(set(now.hosts)) == len(now.hosts) == 1 + job.replicas and not set(now.spoilt).difference(now.hosts)
     return is_right and board.readable.issuperset(now.hosts)

@@ -60,11 +60,11 @@ def plan_from_snapshot_file(
     """Plan the moves for a snapshot file; raise ParseError for invalid JSON, and ConfigError with all faults."""
     snapshot, policy = read_placement_snapshot_file(path)
     return check_target_and_plan_moves(
-        path, snapshot, _read_policy(path, policy), RebalanceTarget(what=request, name=name)
+        path, snapshot, _rules_of_policy(path, policy), RebalanceTarget(what=request, name=name)
     )
 
 
-def _read_policy(path: str, policy: Mapping[str, object]) -> RebalanceSection:
+def _rules_of_policy(path: str, policy: Mapping[str, object]) -> RebalanceSection:
     table: Any = {}
     names: dict[str, str] = {}
     problems = []
@@ -87,25 +87,17 @@ def _read_policy(path: str, policy: Mapping[str, object]) -> RebalanceSection:
 
 MOST_TOLD = 20
 HOST_STATES: Mapping[str, PlacementHostState] = {  # words of people, Hydra and Grid Engine for a host's state
-    "": PlacementHostState.ALIVE,
-    "ok": PlacementHostState.ALIVE,
-    "up": PlacementHostState.ALIVE,
-    "draining": PlacementHostState.DRAIN,
-    "failing_fs_okay": PlacementHostState.DRAIN,
+    **dict.fromkeys(("", "ok", "up"), PlacementHostState.ALIVE),
+    **dict.fromkeys(("draining", "failing_fs_okay"), PlacementHostState.DRAIN),
     "failing_fs_dead": PlacementHostState.DEAD,
     "full": PlacementHostState.DISK_FULL,
     **{state.value: state for state in PlacementHostState},
 }
 TASK_STATES: Mapping[str, PlacementTaskState] = {
-    "": PlacementTaskState.WAITING,
-    "idle": PlacementTaskState.WAITING,
-    "queued": PlacementTaskState.WAITING,
-    "queued_host_unavail": PlacementTaskState.WAITING,
-    "queued_no_slot": PlacementTaskState.WAITING,
-    "qw": PlacementTaskState.WAITING,
-    "hqw": PlacementTaskState.WAITING,
-    "hold": PlacementTaskState.WAITING,
-    "held": PlacementTaskState.WAITING,
+    **dict.fromkeys(
+        ("", "idle", "queued", "queued_host_unavail", "queued_no_slot", "qw", "hqw", "hold", "held"),
+        PlacementTaskState.WAITING,
+    ),
     "r": PlacementTaskState.RUNNING,
     "rebalance": PlacementTaskState.MOVING,
     **{state.value: state for state in PlacementTaskState},
@@ -115,97 +107,99 @@ Row = Mapping[str, object]
 Fields = Mapping[str, tuple[str, Callable[[object], object]]]  # field and reader of each key of a table
 
 
-def _name(text: object) -> str:
+def _parse_name(text: object) -> str:
     if not isinstance(text, str) or not 0 < len(text) < 256 or not text.isprintable():
         raise ValueError
     return text
 
 
-def _text(text: object) -> str:
-    return _name(text) if text != "" else ""
+def _parse_text(text: object) -> str:
+    return _parse_name(text) if text != "" else ""
 
 
-def _names(names: object) -> tuple[str, ...]:
+def _parse_names(names: object) -> tuple[str, ...]:
     if not isinstance(names, list):
         raise ValueError
-    return tuple(map(_name, names))
+    return tuple(map(_parse_name, names))
 
 
-def _bool(flag: object) -> bool:
+def _parse_bool(flag: object) -> bool:
     if not isinstance(flag, bool):
         raise ValueError
     return flag
 
 
-def _number(number: object, most: int) -> float:
+def _parse_number(number: object, most: int) -> float:
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= most:
         raise ValueError
     return number
 
 
-def _fraction(number: object) -> float:
-    return float(_number(number, 1))
+def _parse_fraction(number: object) -> float:
+    return float(_parse_number(number, 1))
 
 
-def _whole_number(number: object) -> int:
-    if (value := _number(number, 10**18)) != int(value):
+def _parse_whole_number(number: object) -> int:
+    if (value := _parse_number(number, 10**18)) != int(value):
         raise ValueError
     return int(value)
 
 
-def _time(text: object) -> datetime:
+def _parse_time(text: object) -> datetime:
     if not isinstance(text, str):
         raise ValueError
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _state(text: object) -> str:
-    return _text(text).lower().replace("-", "_").replace(" ", "_")
+def _normalize_state(text: object) -> str:
+    return _parse_text(text).lower().replace("-", "_").replace(" ", "_")
 
 
 # An unrecognised word for a state gives UNKNOWN, so that nothing is moved.
-def _host_state(text: object) -> PlacementHostState:
-    return HOST_STATES.get(_state(text), PlacementHostState.UNKNOWN)
+def _parse_host_state(text: object) -> PlacementHostState:
+    return HOST_STATES.get(_normalize_state(text), PlacementHostState.UNKNOWN)
 
 
-def _task_state(text: object) -> PlacementTaskState:
-    return TASK_STATES.get(_state(text), PlacementTaskState.UNKNOWN)
+def _parse_task_state(text: object) -> PlacementTaskState:
+    return TASK_STATES.get(_normalize_state(text), PlacementTaskState.UNKNOWN)
 
 
 RIGHT: Mapping[Callable[[object], object], str] = {  # for each reader of values: the accepted values
-    **dict.fromkeys((_name, _text, _host_state, _task_state), "a name: 1 to 255 printable characters"),
-    _names: "a list of names",
-    _bool: "true or false",
-    _whole_number: "a whole number, 0 to 1e18",
-    _fraction: "a number, 0 to 1",
-    _time: "an ISO 8601 time with its zone, such as 2026-11-25T12:00:00+00:00",
+    **dict.fromkeys(
+        (_parse_name, _parse_text, _parse_host_state, _parse_task_state), "a name: 1 to 255 printable characters"
+    ),
+    _parse_names: "a list of names",
+    _parse_bool: "true or false",
+    _parse_whole_number: "a whole number, 0 to 1e18",
+    _parse_fraction: "a number, 0 to 1",
+    _parse_time: "an ISO 8601 time with its zone, such as 2026-11-25T12:00:00+00:00",
 }
 OF_HOST: Fields = {
-    "name": ("name", _name),
-    "kind": ("kind", _text),
-    "up": ("is_up", _bool),
-    "read_only": ("is_read_only", _bool),
-    "state": ("state", _host_state),
-    **{name: (name, _whole_number) for name in ("used_bytes", "max_bytes", "slots")},
-    "mean_active": ("mean_active", _fraction),
-    "zone": ("zone", _text),
+    "name": ("name", _parse_name),
+    "kind": ("kind", _parse_text),
+    "up": ("is_up", _parse_bool),
+    "read_only": ("is_read_only", _parse_bool),
+    "state": ("state", _parse_host_state),
+    **{name: (name, _parse_whole_number) for name in ("used_bytes", "max_bytes", "slots")},
+    "mean_active": ("mean_active", _parse_fraction),
+    "zone": ("zone", _parse_text),
 }
 OF_JOB: Fields = {
-    "name": ("name", _name),
-    "autobalance": ("is_autobalanced", _bool),
-    "replicas": ("replicas", _whole_number),
-    "last_run": ("last_run", _time),
-    "max_per_host": ("max_per_host", _whole_number),
+    "name": ("name", _parse_name),
+    "autobalance": ("is_autobalanced", _parse_bool),
+    "replicas": ("replicas", _parse_whole_number),
+    "last_run": ("last_run", _parse_time),
+    "max_per_host": ("max_per_host", _parse_whole_number),
 }
 OF_TASK: Fields = {
-    "job": ("job", _name),
-    "number": ("number", _whole_number),
-    "bytes": ("size_bytes", _whole_number),
-    "state": ("state", _task_state),
-    "live": ("live", _name),
-    "replicas": ("replicas", _names),
-    "slots": ("slots", _whole_number),
+    "job": ("job", _parse_name),
+    "number": ("number", _parse_whole_number),
+    "bytes": ("size_bytes", _parse_whole_number),
+    "state": ("state", _parse_task_state),
+    "live": ("live", _parse_name),
+    "replicas": ("replicas", _parse_names),
+    "slots": ("slots", _parse_whole_number),
 }
 
 
@@ -235,72 +229,74 @@ class RebalanceSnapshotFileParser:
 
     def snapshot(self, content: object) -> PlacementSnapshot:
         """Return the file's content as a snapshot, and collect all mistakes in `problems`."""
-        top = self._table(content, "", ("now", "policy", "hosts", "jobs", "tasks", "recent"))
+        top = self._require_table(content, "", ("now", "policy", "hosts", "jobs", "tasks", "recent"))
         snapshot = PlacementSnapshot(
-            **self._values("", top, {"now": ("now", _time)}, {"now": NEVER}),
-            hosts=tuple(PlacementHost(**host) for host in self._rows(top, "hosts", OF_HOST, {"name": ""})),
-            jobs=tuple(PlacementJobOrDataset(**job) for job in self._rows(top, "jobs", OF_JOB, {"name": ""})),
-            tasks=tuple(PlacementTask(**task) for task in self._rows(top, "tasks", OF_TASK, {"job": "", "number": 0})),
-            recent=self._recent(_table_or_empty(top, "recent")),
+            **self._parse_row("", top, {"now": ("now", _parse_time)}, {"now": NEVER}),
+            hosts=tuple(PlacementHost(**host) for host in self._parse_rows(top, "hosts", OF_HOST, {"name": ""})),
+            jobs=tuple(PlacementJobOrDataset(**job) for job in self._parse_rows(top, "jobs", OF_JOB, {"name": ""})),
+            tasks=tuple(
+                PlacementTask(**task) for task in self._parse_rows(top, "tasks", OF_TASK, {"job": "", "number": 0})
+            ),
+            recent=self._parse_recent_moves(_table_or_empty(top, "recent")),
         )
-        self._twice("hosts", [host.name for host in snapshot.hosts if host.name])
-        self._twice("jobs", [job.name for job in snapshot.jobs if job.name])
-        self._twice("tasks", [f"{task.job} {task.number}" for task in snapshot.tasks if task.job])
+        self._report_duplicates("hosts", [host.name for host in snapshot.hosts if host.name])
+        self._report_duplicates("jobs", [job.name for job in snapshot.jobs if job.name])
+        self._report_duplicates("tasks", [f"{task.job} {task.number}" for task in snapshot.tasks if task.job])
         return snapshot
 
     def policy(self, content: object) -> Row:
         """Return the policy values of a snapshot file under the names that the file uses."""
         table = _table_or_empty(content, "policy") if isinstance(content, dict) else {}
-        return self._table(table, "policy", None)
+        return self._require_table(table, "policy", None)
 
-    def _recent(self, content: object) -> RecentPlacementMoveTimes:
-        table, times = self._table(content, "recent", ("hosts", "replicated", "jobs")), {}
+    def _parse_recent_moves(self, content: object) -> RecentPlacementMoveTimes:
+        table, times = self._require_table(content, "recent", ("hosts", "replicated", "jobs")), {}
         for key in ("hosts", "replicated", "jobs"):
-            row = self._table(_table_or_empty(table, key), f"recent.{key}", None)
-            times[key] = self._values(f"recent.{key}", row, {name: (name, _time) for name in row}, {})
+            row = self._require_table(_table_or_empty(table, key), f"recent.{key}", None)
+            times[key] = self._parse_row(f"recent.{key}", row, {name: (name, _parse_time) for name in row}, {})
         return RecentPlacementMoveTimes(**times)
 
-    def _rows(self, top: Row, key: str, fields: Fields, required: Row) -> Iterator[dict[str, Any]]:
+    def _parse_rows(self, top: Row, key: str, fields: Fields, required: Row) -> Iterator[dict[str, Any]]:
         rows = top.get(key)
         rows = [] if rows is None else rows
         if not isinstance(rows, list):
-            self._wrong(key, rows, "a list of tables")
+            self._report_fault(key, rows, "a list of tables")
             return
         for number, row in enumerate(rows):
             at = f"{key}[{number}]"
-            yield self._values(at, self._table(row, at, fields), fields, required)
+            yield self._parse_row(at, self._require_table(row, at, fields), fields, required)
 
-    def _table(self, content: object, at: str, keys: Iterable[str] | None) -> Row:
+    def _require_table(self, content: object, at: str, keys: Iterable[str] | None) -> Row:
         if not isinstance(content, dict):
-            self._wrong(at or "the file", content, "a table")
+            self._report_fault(at or "the file", content, "a table")
             return {}
         for key in content if keys is not None else ():
             if key not in (keys or ()):
-                self._wrong(f"{at}.{key}", "unknown", f"one of {', '.join(keys or ())}")
+                self._report_fault(f"{at}.{key}", "unknown", f"one of {', '.join(keys or ())}")
         return content
 
-    def _values(self, at: str, row: Row, fields: Fields, required: Row) -> dict[str, Any]:
+    def _parse_row(self, at: str, row: Row, fields: Fields, required: Row) -> dict[str, Any]:
         """Return the values of a table by field; null or a missing key gives the field's default."""
         values = {fields[key][0]: value for key, value in required.items()}
         for key, (name, read) in fields.items():
             if (content := row.get(key)) is None:
                 if key in required:
-                    self._wrong(f"{at}.{key}", "missing", RIGHT[read])
+                    self._report_fault(f"{at}.{key}", "missing", RIGHT[read])
                 continue
             try:
                 values[name] = read(content)
             except ValueError:
-                self._wrong(f"{at}.{key}", content, RIGHT[read])
+                self._report_fault(f"{at}.{key}", content, RIGHT[read])
         return values
 
-    def _twice(self, kind: str, names: Iterable[str]) -> None:
+    def _report_duplicates(self, kind: str, names: Iterable[str]) -> None:
         earlier = set[str]()
         for name in names:
             if name in earlier:
-                self._wrong(f"{kind}: {name}", "twice", "once")
+                self._report_fault(f"{kind}: {name}", "twice", "once")
             earlier.add(name)
 
-    def _wrong(self, key: str, content: object, right: str) -> None:
+    def _report_fault(self, key: str, content: object, right: str) -> None:
         words = content if content in ("missing", "unknown", "twice") else json.dumps(content)[:80]
         self.problems.append(f"{self._path}: {key.lstrip('.')}: {words}; expected {right}")
 

@@ -63,7 +63,7 @@ class ReplicaCopier:
     tell: Tell
     carry: FileCopyFunction = copy_files_by_rsync
 
-    def copy(
+    def copy_replica(
         self, dataset: Dataset, sums: Sums, source: LocalOrSshFolder, area: StorageAreaForAccount, *, relay: str
     ) -> DatasetReplica:
         """Make a replica in a prepared storage area; raise StorageAreaUnusable if the copy is not whole."""
@@ -71,7 +71,7 @@ class ReplicaCopier:
         own = storage_area_shell_scripts.storage_area_with_account_folder(area).own
         target = LocalOrSshFolder(login=area.login, folder=f"{own}/.{name}.part")
         for _ in range(2):  # the second attempt copies files with wrong checksums again
-            self._carry(source, target, list(sums), area, relay)
+            self._copy_files_directly_or_by_relay(source, target, list(sums), area, relay)
             _, copied = storage_area_shell_scripts.checksum_replica(area, f".{name}.part", dataset)
             spoilt = [file for file, digest in copied.items() if sums.get(file) != digest]
             storage_area_shell_scripts.remove_wrong_copied_files(area, name, spoilt)
@@ -82,7 +82,7 @@ class ReplicaCopier:
                 return DatasetReplica(storage=area.name, size_bytes=dataset.size_bytes, is_whole=True, checked_at=now)
         raise StorageAreaUnusable(f"the copied files differ from the dataset: {wrong}")
 
-    def _carry(
+    def _copy_files_directly_or_by_relay(
         self,
         source: LocalOrSshFolder,
         target: LocalOrSshFolder,
@@ -186,7 +186,7 @@ class OwnerReplicaManager:
                 storage_area_shell_scripts.prepare_new_replica_folder(area, dataset, is_known=is_known)
                 dataset = dataset.with_unfinished_copy(area.name)
                 self._records.save_dataset(dataset)
-                replica = self._copier.copy(dataset, sums, origin, area, relay=relay)
+                replica = self._copier.copy_replica(dataset, sums, origin, area, relay=relay)
         except StorageAreaUnusable as error:
             return dataset, str(error)
         dataset = dataset.with_replica(replica).without_unfinished_copy(area.name)

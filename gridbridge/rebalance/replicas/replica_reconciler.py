@@ -87,7 +87,7 @@ class ReplicaReconciler:
         stored = DatasetStorageSnapshot(
             now=self._clock.now(),
             kept=tuple(delegated_datasets.query_owners_for_datasets(delegated_datasets.list_dataset_delegations())),
-            areas=self._measured(),
+            areas=self._measure_areas(),
             drained=_drained_areas_and_clusters(self._policy),
             carried=self._carried.all_acts(),
             leaving=self._notes.replicas_to_remove(),
@@ -185,19 +185,19 @@ class ReplicaReconciler:
                 self._notes.record_replica_removed(*replaced)
             elif carried.source and (is_left or replaced in self._notes.replicas_to_remove()):
                 self._notes.record_replica_to_remove(*replaced, self._clock.now())
-            self._record_end(carried, why)
+            self._record_end_of_act(carried, why)
         return [(carried, why) for carried, (why, _) in zip(group, ends, strict=True)]
 
     def _carry_out_group(self, delegated: DelegatedDataset, group: list[ServiceReplicaAct]) -> list[ReplicaActOutcome]:
         """Carry out the actions on a dataset's replicas; after a failure skip the remaining actions."""
         ends: list[ReplicaActOutcome] = []
         for carried in group:
-            ends.append(self._carry_out(delegated, carried))
+            ends.append(self._carry_out_act(delegated, carried))
             if ends[-1][0]:
                 break
         return [*ends, *[("an earlier action on the dataset failed", False)] * (len(group) - len(ends))]
 
-    def _carry_out(self, delegated: DelegatedDataset, carried: ServiceReplicaAct) -> ReplicaActOutcome:
+    def _carry_out_act(self, delegated: DelegatedDataset, carried: ServiceReplicaAct) -> ReplicaActOutcome:
         area = self._policy.storage.get(carried.target)
         if area and {carried.target, area.cluster} & _drained_areas_and_clusters(self._policy):
             return f"{carried.target} is drained", False
@@ -207,7 +207,7 @@ class ReplicaReconciler:
         why = carried.source and delegated_datasets.drop_replica_as_owner(delegated, carried.source)
         return why, bool(why and carried.target)
 
-    def _record_end(self, carried: ServiceReplicaAct, why: str) -> None:
+    def _record_end_of_act(self, carried: ServiceReplicaAct, why: str) -> None:
         self._carried.record_end(carried.token, self._clock.now(), why)
         _log.info(
             "event=replica_carried dataset=%s to=%s from=%s why=%r",
@@ -225,7 +225,7 @@ class ReplicaReconciler:
                 if stored.now - carried.began_at > LONGEST:
                     self._carried.record_end(carried.token, stored.now, "the action was interrupted")
             elif not carried.source and carried.target in of.dataset.areas_with_whole_replica:
-                self._record_end(carried, "")
+                self._record_end_of_act(carried, "")
             else:
                 begun.append(carried)
         return begun
@@ -245,7 +245,7 @@ class ReplicaReconciler:
     def _is_quiesced(self) -> bool:
         return self._notes.paused_since() is not None
 
-    def _measured(self) -> tuple[MeasuredStorageArea, ...]:
+    def _measure_areas(self) -> tuple[MeasuredStorageArea, ...]:
         """Measure the areas; write permissions are not checked, because only an owner's process knows them."""
         areas = owner_datasets.storage_areas_of_account(self._policy).values()
         with ThreadPoolExecutor(max_workers=max(1, len(areas))) as pool:

@@ -56,9 +56,10 @@ def test_the_copies_of_a_failed_host_are_made_again_on_other_hosts(
     assert [step] == steps(plan_host_evacuation(seen, "a", RULES))
 
 
-def test_a_task_with_data_but_without_replica_is_reported_as_lost() -> None:
+@pytest.mark.parametrize("lost", [TASK, replace(TASK, live="nowhere", replicas=("a",))], ids=["main copy", "replica"])
+def test_a_task_whose_only_copy_is_on_a_dead_host_is_reported_as_lost(lost: PlacementTask) -> None:
     """A task without data starts on another host."""
-    copies = [TASK, replace(TASK, number=2, size_bytes=0)]
+    copies = [lost, replace(TASK, number=2, size_bytes=0)]
 
     advice = plan_host_evacuation(snapshot([DEAD, *OTHERS], copies), "a", RULES)
 
@@ -166,15 +167,6 @@ def test_a_round_begins_no_move_at_level_0_or_while_tasks_are_moving() -> None:
         "level of [rebalance] is 0: rounds move nothing"
         == plan_automatic_round(snapshot(places, tasks({"a": 9})), off).sentence
     )
-
-
-def test_a_task_without_main_copy_is_lost_with_the_host_of_its_only_replica() -> None:
-    seen = snapshot([DEAD, *OTHERS], [replace(TASK, live="nowhere", replicas=("a",))])
-
-    advice = plan_host_evacuation(seen, "a", RULES)
-
-    assert {(1, ""): "the task has no replica: its data are lost"} == reasons(advice)
-    assert "1 task can't be saved" in advice.sentence
 
 
 def test_a_full_host_gives_away_no_more_tasks_because_of_a_recent_replica() -> None:

@@ -85,20 +85,19 @@ def test_a_host_with_many_used_slots_gets_tasks_only_if_its_free_slots_are_known
     assert goes_to == found[0][3]
 
 
-def test_a_new_replica_goes_to_the_host_with_the_fewest_copies_of_the_job() -> None:
+@pytest.mark.parametrize(
+    ("places", "copies"),
+    [
+        ([host("a"), host("b", 0.2), host("c", 0.3)], [TASK, replace(TASK, number=2, live="b", replicas=("a",))]),
+        ([host("a", zone="x"), host("b", 0.1, zone="x"), host("c", 0.8, zone="y")], [TASK]),
+    ],
+    ids=["fewest copies", "another zone"],
+)
+def test_a_new_replica_goes_to_another_zone_or_to_the_fewest_copies(
+    places: list[PlacementHost], copies: list[PlacementTask]
+) -> None:
     """Each copy of the job adds `sibling_weight` to the host's load."""
-    places = [host("a"), host("b", 0.2), host("c", 0.3)]
-    copies = [TASK, replace(TASK, number=2, live="b", replicas=("a",))]
-
     advice = plan_job_repair_or_spread(snapshot(places, copies, [job(replicas=1)]), "one", RULES)
-
-    assert [("replica", 1, "a", "c")] == steps(advice)
-
-
-def test_a_new_replica_goes_to_another_zone() -> None:
-    places = [host("a", zone="x"), host("b", 0.1, zone="x"), host("c", 0.8, zone="y")]
-
-    advice = plan_job_repair_or_spread(snapshot(places, [TASK], [job(replicas=1)]), "one", RULES)
 
     assert [("replica", 1, "a", "c")] == steps(advice)
 

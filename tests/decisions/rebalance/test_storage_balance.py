@@ -272,16 +272,6 @@ def test_the_pause_after_a_failed_copy_grows_with_the_number_of_failures() -> No
     assert acts(replace(seen, carried=(failed[0], good, failed[2]))) == [("x", "b", "")]
 
 
-def test_an_area_gets_no_copy_for_some_time_after_a_failed_copy() -> None:
-    failed = ServiceReplicaAct(dataset="al/x", target="b", began_at=NOON, ended_at=NOON, why="full")
-    areas = (area("a", 100), area("b", 900))
-    later = NOON + timedelta(seconds=RULES.replicated_rest_s)
-    seen = stored(dataset("x"), areas=areas, carried=(failed,))
-
-    assert acts(seen) == [("x", "a", "")]
-    assert acts(replace(seen, now=later)) == [("x", "b", "")]
-
-
 def test_the_reason_why_an_area_gets_no_copy_is_reported() -> None:
     failed = ServiceReplicaAct(dataset="al/x", target="b", began_at=NOON, ended_at=NOON, why="full")
     resting = stored(dataset("x"), areas=(area("b"),), carried=(failed,))
@@ -295,12 +285,12 @@ def test_the_reason_why_an_area_gets_no_copy_is_reported() -> None:
     assert reasons(advice(unread))[1, "b"] == "the copies at b can't be read now"
 
 
-def test_the_pause_after_a_failed_copy_begins_at_the_end_of_the_copy() -> None:
+def test_an_area_gets_no_copy_for_a_pause_that_begins_at_the_end_of_a_failed_copy() -> None:
     rest = timedelta(seconds=RULES.replicated_rest_s)
     failed = ServiceReplicaAct(dataset="al/x", target="b", began_at=NOON - 20 * rest, ended_at=NOON, why="cut")
-    seen = stored(dataset("x"), areas=(area("b", 900),), carried=(failed,))
+    seen = stored(dataset("x"), areas=(area("a", 100), area("b", 900)), carried=(failed,))
 
-    assert acts(replace(seen, now=NOON + 0.9 * rest)) == []
+    assert acts(replace(seen, now=NOON + 0.9 * rest)) == [("x", "a", "")]
     assert acts(replace(seen, now=NOON + rest)) == [("x", "b", "")]
 
 

@@ -149,7 +149,7 @@ def test_a_copy_into_a_full_area_fails_with_this_reason_even_if_rsync_gives_none
     try:
         subprocess.run(["fallocate", "-l", "64k" if is_full else "4k", f"{one.path}/x"], check=True)
         with pytest.raises(StorageAreaUnusable) as failed:
-            copier.copy(one_file, {"a": "0"}, LocalOrSshFolder(login=None, folder="/"), one, relay="/none")
+            copier.copy_replica(one_file, {"a": "0"}, LocalOrSshFolder(login=None, folder="/"), one, relay="/none")
     finally:
         subprocess.run(["umount", one.path], check=True)
 

@@ -59,12 +59,13 @@ def row_checked_at(time: str) -> str:
         row_checked_at("0001-01-01T00:00:00+12:00"),
         json.dumps(row("x", size_bytes="HERE")).replace('"HERE"', "1e999"),
         json.dumps(row("x", size_bytes="HERE")).replace('"HERE"', "9" * 5000),
+        json.dumps(row("x", wished="x")),
         json.dumps({"name": "x", "fault": {"deep": 1}}),
         DEEP,
     ],
     ids=[
         *("a time without its zone", "a time after all others", "a time before all others"),
-        *("too large", "too many digits", "no dataset", "too deep"),
+        *("too large", "too many digits", "no number", "no dataset", "too deep"),
     ],
 )
 def test_a_wrong_answer_of_one_owner_does_not_hide_other_owners_datasets(

@@ -36,7 +36,7 @@ def test_rsync_gets_the_rate_limit_of_the_target_area(
     area = owner_datasets.storage_areas_of_account(policy)["disk"]
     copier = ReplicaCopier(clock=Clock(lambda: datetime(2026, 1, 1, tzinfo=UTC).timestamp()), tell=print)
     with pytest.raises(StorageAreaUnusable):
-        copier.copy(one, {"a": "0"}, LocalOrSshFolder(login=None, folder="/x"), area, relay="/none")
+        copier.copy_replica(one, {"a": "0"}, LocalOrSshFolder(login=None, folder="/x"), area, relay="/none")
     limits = [word for word in noted.read_text().split() if "bwlimit" in word]
 
     assert limits == ([f"--bwlimit={kib}"] if kib else [])

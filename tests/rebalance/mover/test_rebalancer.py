@@ -524,6 +524,11 @@ def _sent_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SentSite:
 FAIL = RebalanceTarget(what=RebalanceTargetKind.FAIL, name="beta")
 
 
+def move_to_gamma(name: str = "gb.alpha.7.0.1", **other: Any) -> WaitingTaskMove:
+    known = {"uid": 1000, "source": "beta", "target": "gamma", "asked_at": NOON}
+    return WaitingTaskMove(name=name, **known | other)
+
+
 def test_moves_of_transferred_tasks_are_requested_from_the_poller(sent_site: SentSite) -> None:
     planned, checked = sent_site.rebalance(FAIL)
 
@@ -547,8 +552,7 @@ def test_no_other_move_begins_while_transferred_tasks_are_moving(sent_site: Sent
 def test_a_transferred_task_counts_as_moving_until_the_move_has_ended(
     sent_site: SentSite, stage: TaskMoveStage, goes_on: bool
 ) -> None:
-    moving = WaitingTaskMove(name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON, stage=stage)
-    TaskMoveRows(sent_site.database).put_move(moving)
+    TaskMoveRows(sent_site.database).put_move(move_to_gamma(stage=stage))
     TransferRows(sent_site.database).put_transfer(sent(40).but(verdict=TransferMessage(outcome=HowItEnds.EXIT)))
     if goes_on:
         after = sent(40).but(name="gb.alpha.7.0.2", remote="gamma", queue="transfer-gamma")
@@ -566,8 +570,7 @@ def test_a_recall_that_has_not_ended_for_15_minutes_does_not_delay_other_moves(
     sent_site: SentSite, letter: str
 ) -> None:
     """For example, the owner has stopped the task's starter."""
-    moving = WaitingTaskMove(name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON)
-    TaskMoveRows(sent_site.database).put_move(moving)
+    TaskMoveRows(sent_site.database).put_move(move_to_gamma())
     sent_site.letters[40] = letter
     sent_site.now = NOON + timedelta(minutes=16)
 
@@ -667,45 +670,34 @@ def test_an_unknown_host_or_job_is_refused_with_the_known_names(site: Site, what
         site.rebalance(RebalanceTarget(what=RebalanceTargetKind(what), name="delta"))
 
 
-class Unmovable:
-    """Six more tasks of the same person at beta that can't be moved."""
+UNMOVABLE_JOBS = range(42, 48)  # six more transferred tasks of the same person at beta
 
-    JOBS = range(42, 48)
 
-    @staticmethod
-    def drop(database: StateFile, ago: timedelta, now: datetime) -> None:
-        """Record that the tasks' moves failed `ago` before now."""
-        for job in Unmovable.JOBS:
-            one = sent(job)
-            dropped = WaitingTaskMove(
-                name=one.name,
-                uid=one.uid,
-                source="beta",
-                target="gamma",
-                asked_at=now - ago,
-                stage=TaskMoveStage.DROPPED,
+def record_failed_moves(database: StateFile, ago: timedelta, now: datetime) -> None:
+    for job in UNMOVABLE_JOBS:
+        dropped = move_to_gamma(sent(job).name, asked_at=now - ago, stage=TaskMoveStage.DROPPED)
+        TaskMoveRows(database).put_move(dropped)
+
+
+def record_two_recalls(database: StateFile, _: timedelta, now: datetime) -> None:
+    """Record that the tasks were recalled as often as their queue allows."""
+    for job in UNMOVABLE_JOBS:
+        task = sent(job).name.rpartition(".")[0]
+        for attempt in (1, 2):
+            ended = sent(job).but(
+                name=f"{task}.{attempt}", cause=TransferFailureCause.RECALLED, closed_at=now, remote_id=0
             )
-            TaskMoveRows(database).put_move(dropped)
-
-    @staticmethod
-    def recall(database: StateFile, _: timedelta, now: datetime) -> None:
-        """Record that the tasks were recalled as often as their queue allows."""
-        for job in Unmovable.JOBS:
-            one = sent(job)
-            for attempt in (1, 2):
-                name = f"{one.name.rpartition('.')[0]}.{attempt}"
-                ended = one.but(name=name, cause=TransferFailureCause.RECALLED, closed_at=now, remote_id=0)
-                TransferRows(database).put_transfer(ended)
-            TransferRows(database).put_transfer(one.but(name=f"{one.name.rpartition('.')[0]}.3"))
+            TransferRows(database).put_transfer(ended)
+        TransferRows(database).put_transfer(sent(job).but(name=f"{task}.3"))
 
 
 @pytest.mark.parametrize(
     ("stay", "ago", "movable", "why"),
     [
-        (Unmovable.drop, timedelta(minutes=5), 1, "a recent move of the task failed"),
-        (Unmovable.drop, timedelta(hours=2), 7, ""),
-        (Unmovable.drop, timedelta(days=-365), 7, ""),
-        (Unmovable.recall, timedelta(), 1, "the task was recalled as often as its queue allows"),
+        (record_failed_moves, timedelta(minutes=5), 1, "a recent move of the task failed"),
+        (record_failed_moves, timedelta(hours=2), 7, ""),
+        (record_failed_moves, timedelta(days=-365), 7, ""),
+        (record_two_recalls, timedelta(), 1, "the task was recalled as often as its queue allows"),
     ],
     ids=["dropped", "dropped long ago", "dropped by a clock that was ahead", "at its limit"],
 )
@@ -713,10 +705,10 @@ def test_tasks_that_can_not_be_moved_do_not_delay_another_task(
     sent_site: SentSite, stay: Any, ago: timedelta, movable: int, why: str
 ) -> None:
     TransferRows(sent_site.database).put_transfer(sent(40).but(closed_at=NOON))
-    sent_site.letters = dict.fromkeys((*Unmovable.JOBS, 48), "qw")
+    sent_site.letters = dict.fromkeys((*UNMOVABLE_JOBS, 48), "qw")
     for job in sent_site.letters:
         sent_site.contexts[job - 33] = ()
-        if stay is not Unmovable.recall or job == 48:
+        if stay is not record_two_recalls or job == 48:
             TransferRows(sent_site.database).put_transfer(sent(job))
     TransferRows(sent_site.database).put_transfer(sent(41).but(closed_at=NOON))
     stay(sent_site.database, ago, sent_site.now)
