@@ -1,4 +1,4 @@
-"""What the service does to the guards at a Grid Engine home: what it asks, and of which job."""
+"""The poller's qalter and qstat calls for guards at a Grid Engine home."""
 
 import re
 from pathlib import Path
@@ -31,7 +31,7 @@ def act(guard: str = HomeStartGuard.NONE) -> TransferAction:
 
 
 class Clients:
-    """A home whose clients show a job as it was captured, and tell what they were asked."""
+    """A home whose clients print a captured job, and record their calls."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -47,11 +47,11 @@ class Clients:
         self.home = LocalTaskActs(policy)
 
     def show(self, xml: bytes) -> None:
-        """Let the job be this."""
+        """Set the XML of the job."""
         (self.folder / "job.xml").write_bytes(xml)
 
     def asked(self, name: str = "qalter") -> list[str]:
-        """Return the words of a client's calls, with its time zone."""
+        """Return the arguments of a client's calls, with the time zone."""
         path = self.folder / f"{name}.asked"
         return path.read_text().splitlines() if path.exists() else []
 

@@ -1,4 +1,4 @@
-"""A request as it was made at home, brought into the words of a remote cluster."""
+"""A home request is translated into the names of a remote cluster."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A cluster at which jobs fail fast gets no more of them for a while, and then one to probe it."""
+"""The breaker closes the queues to a cluster at which jobs fail fast, and opens them for a probe job."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A job that its transfer queue takes in vain at home waits for ever: it is told why."""
+"""Reasons for which a transfer queue or cluster never accepts a job."""
 
 import pytest
 

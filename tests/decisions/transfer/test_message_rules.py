@@ -1,4 +1,4 @@
-"""What a person's message changes: only the sender's own transfer, and never what is known."""
+"""A starter's message changes only its sender's transfer, and never a recorded end."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -50,7 +50,7 @@ CLOSED = TransferMessage(kind=TransferMessageKind.CLOSED, transfer=NAME, outcome
 
 
 def take(known: Transfer | None, *messages: TransferMessage, later_s: int = 0) -> Transfer:
-    """Take messages of alice, each a second after the one before; every one must be accepted."""
+    """Apply alice's messages, one second apart; every message must be accepted."""
     for number, message in enumerate(messages, later_s):
         known = accept(tell(known, message, NOON + timedelta(seconds=number)))
     assert known

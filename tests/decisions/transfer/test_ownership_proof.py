@@ -1,4 +1,4 @@
-"""Only a local job's owner tells what became of it: home's own list says who that is."""
+"""The home job list proves or refutes the owner of a transfer."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""A transfer queue is closed by one rule, wherever it is asked."""
+"""Load values and thresholds close a transfer queue."""
 
 import pytest
 

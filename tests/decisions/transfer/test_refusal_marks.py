@@ -34,7 +34,6 @@ def test_a_queue_list_loses_only_its_transfer_queues(queues: str, kept: str) -> 
 
 
 def test_a_refused_job_stays_home_by_resource_request_or_by_queue_list() -> None:
-    """A list replaces the job's own, so it has to be complete."""
     hard = (("h_rt", "60"), ("remote", "false"), ("arch", ""))
 
     assert stay_home_request_changes(hard, "", TRANSFER) == (

@@ -25,7 +25,7 @@ H_RT = (("h_rt", "1:0:0"),)
 
 
 def there(asked: MappableJobRequest, **rules: RequestMappingRule) -> MappableJobRequest:
-    """Translate by rules that are named `KIND_NAME`; `_any` is the one for all."""
+    """Translate a request by rules named `KIND_NAME`; NAME `any` is the rule for all names."""
     named = {tuple(name.split("_", 1)): rule for name, rule in rules.items()}
     mapping = {(kind, ANY if name == "any" else name): rule for (kind, name), rule in named.items()}
     return map_request_to_remote_cluster(asked, RequestMapping(mapping), "beta")

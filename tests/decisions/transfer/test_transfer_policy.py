@@ -1,4 +1,4 @@
-"""What is due for a transfer, from what both clusters show; silence is never an end."""
+"""Which act is due for a transfer, by the job lists of both clusters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -86,7 +86,7 @@ def a_snapshot(
 def a_situation(
     *, local: str | None = "r", remote: str | None = "r", at_s: float = 60, asleep: bool = True, name: str = "x"
 ) -> TransferDecisionInputs:
-    """Return what both clusters answered at `at_s`: a job's letters, "" none, None no answer."""
+    """Return job lists of both clusters at `at_s`; letters "": the job is unlisted, None: no job list."""
     snapshots = {}
     for cluster, job, state in (("alpha", 7, local), ("beta", 40, remote)):
         if state is not None:
@@ -389,7 +389,7 @@ def test_no_transfer_closes_while_the_newest_job_list_shows_its_remote_job(
 
 @dataclass
 class Grid:
-    """Two clusters and one task; acts take effect, some only after a round."""
+    """A simulation of two clusters and one task, in which planned acts take effect."""
 
     transfer: Transfer
     local: str
@@ -401,7 +401,7 @@ class Grid:
     history: list[TransferActKind] = field(default_factory=list)
 
     def round(self) -> None:
-        """Ask both clusters, decide, act."""
+        """Query both clusters, decide, and act."""
         self.now_s += 5
         heard = a_situation(local=self.local, remote=self.remote, at_s=self.now_s, asleep=self.asleep)
         is_heard = self.answers.pop(0) if self.answers else True
@@ -415,7 +415,7 @@ class Grid:
             self.act(action.act)
 
     def act(self, act: TransferActKind) -> None:
-        """Let an act take effect; nothing may be let go while its job lives."""
+        """Let an act take effect; no transfer may end while its remote job lives."""
         self.history.append(act)
         assert act not in FINAL or not self.remote
         if act is TransferActKind.DELETE_REMOTE:

@@ -1,4 +1,4 @@
-"""Which guard a task needs, by what its job asks for."""
+"""The requests of a job decide its guard."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A published mapping reads back as the same rules, whatever text is in them."""
+"""A published request mapping is encoded and decoded without loss."""
 
 import pytest
 from hypothesis import given

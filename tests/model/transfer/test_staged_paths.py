@@ -1,4 +1,4 @@
-"""What a job declares to be carried is read to the byte, or refused with what would be right."""
+"""Declared staging lists are decoded exactly or refused with the reason."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What a transfer may be decided by: answers that are younger than what is known of it."""
+"""Only job lists from after the last change decide on a transfer."""
 
 import re
 from datetime import UTC, datetime, timedelta

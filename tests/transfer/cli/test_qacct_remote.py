@@ -1,4 +1,4 @@
-"""A job's account joins what was told here, what is published, and what a person can read."""
+"""qacct_remote joins local accounting, published usage and readable accounting files."""
 
 import os
 import pwd
@@ -27,7 +27,7 @@ OURS = replace(REMOTE, transfer="gb.alpha.2.0.1")
 
 
 class Here:
-    """A person's machine: local accounting of job 2 of alice, and a published folder."""
+    """A user's machine with the local accounting of job 2 of alice, and a published folder."""
 
     def __init__(self, folder: Path) -> None:
         binaries = folder / "bin"
@@ -49,7 +49,7 @@ class Here:
         self.folder = str(folder / "published")
 
     def publish(self, *records: RemoteJobRunAccounting, job: int = 2, trouble: str = "") -> None:
-        """Show these records of a job, and beta's accounting as read."""
+        """Publish usage records of a job, and the reading progress of beta's accounting."""
         path = Path(published_file_formats.remote_usage_path(job, 0, self.folder))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(files.encode_published_value(PublishedRemoteUsage(job=str(job), records=records)))
@@ -58,7 +58,7 @@ class Here:
         Path(self.folder, usage_rows.ACCOUNTING_PROGRESS_FILE).write_bytes(data)
 
     def account(self, job: str = "2") -> tuple[object, ...]:
-        """Return owner and id of each record, local ones first, and the notes."""
+        """Return owner and id of each local and each remote record, and the notes."""
         (told,), notes = read_home_remote_accounting(job, NOW, self.folder, str(self.config))
         local = [(one.owner, one.job_id) for one in told.local]
         return local, [(one.owner, one.job_id) for one in told.remote], notes

@@ -1,4 +1,4 @@
-"""The remote tools as people see them: tables, JSON, one clear line for what is wrong."""
+"""The remote tools print tables, JSON and one-line errors."""
 
 import json
 from datetime import timedelta
@@ -57,7 +57,7 @@ def config(tmp_path: Path) -> str:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, name: str, *words: str, command: click.Command | None = None) -> int:
-    """Run a program as its console script does and return its exit status."""
+    """Run a console script, and return its exit status."""
     monkeypatch.setattr("sys.argv", [name, *words])
     with pytest.raises(SystemExit) as ended:
         output_and_errors.run_command_reporting_errors(command or PROGRAMS[name], name)

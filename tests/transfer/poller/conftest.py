@@ -1,4 +1,4 @@
-"""The fixture of most tests of the poller."""
+"""The poller's machine as a fixture."""
 
 from collections.abc import Iterator
 from pathlib import Path

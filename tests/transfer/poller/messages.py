@@ -1,4 +1,4 @@
-"""What a starter says of its transfer, for the tests of the service."""
+"""Messages of a starter, for tests of the poller."""
 
 import pwd
 
@@ -18,6 +18,6 @@ RECORD = TransferMessage(
 
 
 def without_account(count: int) -> list[int]:
-    """Return uids that nobody on this machine has, so that an owner is called by the number."""
+    """Return uids without an account, whose owner is shown as a number."""
     taken = {account.pw_uid for account in pwd.getpwall()}
     return [uid for uid in range(1001, 60_000) if uid not in taken][:count]

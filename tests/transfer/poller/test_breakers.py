@@ -1,4 +1,4 @@
-"""What breakers make of transfers' news: nothing, until home's own list proves whose they are."""
+"""The breaker counts job failures only of owners whom the home job list proves."""
 
 from types import SimpleNamespace
 
@@ -20,7 +20,7 @@ QUEUE = "transfer-beta@alpha-master"
 
 
 class Told:
-    """The breakers of a service, whose transfers fail or go on."""
+    """The breakers of a poller, with changes of transfers as input."""
 
     def __init__(self) -> None:
         self.shown: dict[str, PublishedClusterBreaker] = {}
@@ -28,27 +28,27 @@ class Told:
         self.breakers = ClusterFailureBreakers(BreakerSection(failures=len(JOBS)), views, Clock())  # type: ignore[arg-type]  # what it needs of them
 
     def fails(self, job: int, **values: object) -> None:
-        """Hear that the cluster did not take a job."""
+        """Let the cluster not accept a job."""
         before = self._waits(job, **values)
         self.breakers.count_transfer_change(before, before.but(cause=TransferFailureCause.UNREACHED), [before])
 
     def is_taken(self, job: int, **values: object) -> None:
-        """Hear that the cluster took a job."""
+        """Let the cluster accept a job."""
         before = self._waits(job, **values)
         self.breakers.count_transfer_change(before, before.but(phase=StarterPhase.HELD, remote_id=40), [before])
 
     def runs(self, job: int, **values: object) -> None:
-        """Hear that a job runs there."""
+        """Let a remote job run."""
         before = a_transfer(name=f"gb.alpha.{job}.0.1", remote_state=job_state("qw"), **values)
         self.breakers.count_transfer_change(before, before.but(remote_state=job_state("r")), [before])
 
     def proves(self, *rows: tuple[int, str], at_s: float = 9) -> None:
-        """Have home list jobs of these owners."""
+        """Let home list jobs with these owners."""
         listed = (a_row(job, "r", owner=owner, queue=QUEUE) for job, owner in rows)
         self.breakers.count_proved_evidence(a_snapshot("alpha", at_s, *listed), ())
 
     def counted(self) -> list[int]:
-        """Return the jobs whose failures were counted since the queues were last closed."""
+        """Return the jobs whose failures have been counted since the queues last closed."""
         return [one.job for one in self.shown["beta"].failed] if self.shown else []
 
     def is_closed(self) -> bool:

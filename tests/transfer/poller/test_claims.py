@@ -1,4 +1,4 @@
-"""Who has a claim is in the state file before anybody acts on it, and stays there."""
+"""A claim or grant is in the state file before anybody acts on it."""
 
 import os
 import pwd
@@ -45,7 +45,7 @@ BY_FILE, BY_GRANT = RECORD.but(claim="file.t0"), RECORD.but(claim="grant.t0")
 
 
 class Far(ssh.OpenSshClient):
-    """A host that is a folder here, over a link that can be cut, before or after the request."""
+    """A local folder as remote host, over a connection that can fail before or after a request."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -55,7 +55,7 @@ class Far(ssh.OpenSshClient):
     def carry(
         self, login: SshLogin, _token: str, request: bytes, timeout_s: float, most_bytes: int = 0
     ) -> tuple[CompletedProgram, bool]:
-        """Do a request, as the far shell would."""
+        """Run a request in the local shell."""
         del login, most_bytes
         with closing(sqlite3.connect(self.folder.parent / "state.db")) as state:
             self.seen += [who for (who,) in state.execute("SELECT claimed FROM transfers")]
@@ -75,7 +75,7 @@ def machine(machine: Machine) -> Machine:
 
 @pytest.fixture
 def opened() -> Iterator[list[int]]:
-    """Keep open what is put in here, as starters that sleep do."""
+    """Return a list of file descriptors that stay open until the test ends."""
     ends: list[int] = []
     yield ends
     for end in ends:
@@ -84,7 +84,7 @@ def opened() -> Iterator[list[int]]:
 
 @pytest.fixture
 def link(machine: Machine, tmp_path: Path) -> Iterator[Far]:
-    """Have beta be reached by ssh; its home lets others pass."""
+    """Make beta a cluster by ssh, with a home folder that jobs may enter."""
     folder = tmp_path / "far"
     folder.mkdir()
     folder.chmod(0o755)
@@ -105,7 +105,7 @@ def known(machine: Machine) -> Transfer:
 
 
 def sent(machine: Machine) -> None:
-    """Wait until the grants that are on their way have an answer."""
+    """Wait until all sent grants have an answer."""
     for _, give in machine.service.claims._sent.values():
         give.exception(10)
     machine.service.run_round()
@@ -141,7 +141,7 @@ def a_record_of(job: int) -> TransferMessage:
 
 
 def home_shows(machine: Machine, free_slots: int, besteffort_slots: int = 0) -> None:
-    """Let home answer that each job's starter runs, and take what was checked meanwhile."""
+    """Let home list all starters as running, and wait for the poller's checks."""
     me = pwd.getpwuid(os.getuid()).pw_name
     rows = {job: (ClusterJobListRow(job_id=job, name="x", owner=me, state=job_state("hr")),) for job in JOBS}
     now = datetime.now(UTC)
@@ -213,7 +213,7 @@ def test_a_recall_killed_after_creating_the_claim_file_keeps_the_claim(machine: 
 
 @pytest.fixture(name="waiting")
 def _waiting(machine: Machine, opened: list[int]) -> Machine:
-    """Return the machine with tasks that have waited away for an hour."""
+    """Return the machine with tasks that have waited at beta for an hour."""
     machine.service.resources.acts.tasks.require_home_queue = lambda _: None  # type: ignore[method-assign]
     long_ago = datetime.now(UTC) - timedelta(hours=1)
     for job in JOBS:

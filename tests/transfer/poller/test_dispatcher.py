@@ -15,7 +15,7 @@ DELETION = TransferAction(act=TransferActKind.DELETE_REMOTE, transfer=a_transfer
 
 
 class Failing:
-    """A crew whose every act fails, or none."""
+    """A thread pool in which all acts fail, or none."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -25,7 +25,7 @@ class Failing:
         self.dispatcher = TransferActDispatcher(far, self, None, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
     def do(self, owner: str, act: object, *words: object) -> "Future[None]":
-        """Be done at once."""
+        """Finish an act at once."""
         done: Future[None] = Future()
         if self.fails:
             done.set_exception(self.error)
@@ -34,7 +34,7 @@ class Failing:
         return done
 
     def tries(self, until_s: int) -> list[int]:
-        """Begin the deletion whenever it may be, looking every second; return when that was."""
+        """Begin the deletion as soon as it may begin; return the seconds of all tries."""
         begun = []
         for second in range(int(self.now_s), until_s):
             self.now_s = float(second)
@@ -46,7 +46,7 @@ class Failing:
 
 
 def test_a_failing_act_is_retried_after_growing_pauses() -> None:
-    """Somebody's records could have the service do the same for ever."""
+    """Otherwise records of one person could make the poller repeat an act forever."""
     assert Failing().tries(200) == [0, 2, 6, 14, 30, 62, 122, 182]
 
 

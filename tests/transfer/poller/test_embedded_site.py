@@ -1,4 +1,4 @@
-"""Transfers between two embedded clusters, by somebody without rights: docs/how-to/embedded.md."""
+"""Transfers between two embedded clusters without root: docs/how-to/embedded.md."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ UNTIL = "while [ ! -e /mnt/go ]; do sleep 0.1; done"
 
 @pytest.fixture
 def site(apart: tuple[str, ...]) -> Iterator[Site]:
-    """Return a site whose home has no slots: all that runs crosses."""
+    """Return a site without home slots, so that all jobs are transferred."""
     made = Site(apart)
     yield made
     made.close()

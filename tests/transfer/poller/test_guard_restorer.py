@@ -23,7 +23,7 @@ OTHER = JobRequest(owner="alice")
 
 
 class Home:
-    """A service of transfers whose guards are looked at, at once."""
+    """A poller's transfers with guards, whose queries are answered at once."""
 
     def __init__(self, *transfers: Transfer) -> None:
         self.open = {one.name: one for one in transfers}
@@ -143,7 +143,7 @@ COPY = JobRequest(owner="alice", start=FAR_S, context=((OWN_JOB, "7"),))
 
 
 class HomeWithCopies:
-    """A home whose waiting jobs are looked at, at once; job 7 is away."""
+    """A home with waiting jobs, whose queries are answered at once; job 7 is away."""
 
     def __init__(self) -> None:
         self.waiting: dict[int, JobRequest] = {}
@@ -157,16 +157,16 @@ class HomeWithCopies:
         self.copies = CopiedGuardRemover(policy, ledger, self, workers, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
     def query_deferred_jobs(self) -> frozenset[int]:
-        """Return the jobs that wait."""
+        """Return the waiting jobs."""
         return frozenset(self.waiting)
 
     def query_requests(self, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
-        """Return what these ask for."""
+        """Return the requests of these jobs."""
         self.asked.append(jobs)
         return {job: self.waiting[job] for job in jobs}
 
     def remove_copied_guard(self, job: int) -> None:
-        """Free one, or refuse."""
+        """Record the removal of a guard, or fail."""
         if job in self.failing:
             raise GridbridgeError("denied")
         self.freed.append(job)

@@ -1,4 +1,4 @@
-"""Whatever a person sends, the service goes on, and nobody else's transfer changes by it."""
+"""No message of a person stops the poller or changes a transfer of another person."""
 
 import os
 import threading
@@ -51,44 +51,44 @@ class Inboxes:
         self._known: dict[str, MessageWithAuthorUid] = {}
 
     def put(self, message: TransferMessage, uid: int = ALICE) -> None:
-        """Add a message of that uid."""
+        """Add a message of this uid."""
         name = safe_files.random_file_name("m.")
         self.messages.append(MessageWithAuthorUid(path=f"/spool/{name}", uid=uid, message=message))
         self._known[f"/spool/{name}"] = self.messages[-1]
 
     def return_messages_again(self, paths: Iterable[str]) -> None:
-        """Return these once more."""
+        """Return the messages of these paths again."""
         self.messages += [self._known[path] for path in paths]
 
     def read_new_messages(self) -> tuple[MessageWithAuthorUid, ...]:
-        """Return what was added since the last time."""
+        """Return the messages that were added since the last call."""
         messages, self.messages = tuple(self.messages), []
         return messages
 
     def remove_stored_message(self, path: str) -> None:
-        """Forget a message, as the spool does."""
+        """Keep the message, unlike the spool."""
 
     def restore_loss_mark(self) -> None:
-        """Mark nothing: there is no spool."""
+        """Write no mark, because the inbox has no spool."""
 
     def staged_folder_of_record(self, path: str) -> str:
-        """Know of nothing that was carried."""
+        """Return no remote folder."""
         return ""
 
     def submission_time_of_record(self, path: str) -> str:
-        """Know of no job's submission."""
+        """Return no submission time."""
         return ""
 
     is_amid_fifo_sweep = False
 
     def remove_old_fifos(self, known: frozenset[str]) -> int:
-        """Find nothing old."""
+        """Remove no message."""
         return 0
 
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[TransferService]:
-    """Return a service without clusters, of a spool and folders of our own."""
+    """Return a poller without clusters, with its own spool and folders."""
     folder = tmp_path / "published"
     folder.mkdir()
     (tmp_path / "spool/wake").mkdir(parents=True)
@@ -116,14 +116,14 @@ def service(tmp_path: Path) -> Iterator[TransferService]:
 
 
 class NoViews(TransferStatePublisher):
-    """Views of no cluster: nothing is known of their load."""
+    """A publisher without load values."""
 
     def publish_load_values(self, *_: object) -> None:
         """Publish no load values."""
 
 
 def send(service: TransferService, *messages: TransferMessage, uid: int = ALICE) -> None:
-    """Let a person send messages, and the service do a round after each."""
+    """Send messages of a person, with a round of the poller after each."""
     for message in messages:
         service.resources.inbox.put(message, uid)
         service.run_round()
@@ -168,7 +168,7 @@ def verdicts(service: TransferService, uid: int) -> str:
 
 @pytest.mark.parametrize("wake", ["../1001/gb.alpha.7.0.1", "../../load", "", "f" * 200, "a/b"])
 def test_a_hostile_fifo_name_in_a_question_writes_no_file(service: TransferService, wake: str) -> None:
-    """A question names the file that its answer appears in."""
+    """The FIFO name of a question names the file of its answer."""
     send(service, RECORD)
     send(service, TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", at="1", wake=wake), uid=BOB)
 

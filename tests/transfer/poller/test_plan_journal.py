@@ -65,7 +65,7 @@ def keep_news(
     transfers: Sequence[Transfer],
     situation: TransferDecisionInputs,
 ) -> None:
-    """Decide, and keep that in the journal if it is news."""
+    """Decide, and store a new decision in the journal."""
     planned = update_and_plan_transfers(transfers, situation, POLICY)
     if entry := plan_journal.entry_of_new_decisions(transfers, situation, POLICY, planned):
         DecisionJournal(database).store_entry(entry)
@@ -220,7 +220,7 @@ def database(tmp_path: Path) -> StateFile:
 
 
 def received(**values: object) -> ReceivedStarterMessage:
-    """Return a message by a route of ours that nothing is known of."""
+    """Return a message for a configured route, of an unknown transfer."""
     known = {
         "message": TransferMessage(kind=TransferMessageKind.ENDED, transfer="gb.alpha.7.0.1", exit_status="0"),
         "known": None,

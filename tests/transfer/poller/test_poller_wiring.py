@@ -37,7 +37,7 @@ EXPANDED = (dict, list, tuple, set, frozenset, deque, MethodType, partial)
 
 
 class Asked(Told):
-    """An observer that answers what it is told to, and remembers what became of it."""
+    """An observer with given answers, which records its configuration and its end."""
 
     def __init__(self, policy: PollerSection) -> None:
         super().__init__()
@@ -46,31 +46,31 @@ class Asked(Told):
         self.is_dismissed = False
 
     def follow(self, _: object, policy: PollerSection, transfer_queues: tuple[str, ...]) -> None:
-        """Go on under another configuration."""
+        """Use another configuration."""
         self.policy, self.transfer_queues = policy, transfer_queues
 
     def dismiss(self) -> None:
-        """Stop."""
+        """Record the end."""
         self.is_dismissed = True
 
 
 class Pushed(QeventJobEndReceiver):
-    """A push without a program."""
+    """A receiver of job ends without a program."""
 
     def __init__(self) -> None:
         self.is_stopped = False
 
     def ended(self) -> frozenset[int]:
-        """Nothing ended."""
+        """Return no ended job."""
         return frozenset()
 
     def stop(self) -> None:
-        """Stop."""
+        """Record the end."""
         self.is_stopped = True
 
 
 class Running(Machine):
-    """A service whose clusters have answered: its queue to beta is open."""
+    """A poller with answers of both clusters, so that its queue to beta is open."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -250,7 +250,7 @@ def test_no_part_of_the_poller_keeps_the_old_configuration(running: Running) -> 
 
 
 def reachable(root: object) -> Iterator[object]:
-    """Give all that an object of ours has, and what that has."""
+    """Yield all objects of the project that an object refers to."""
     left, known = [root], {id(root)}
     while left:
         one = left.pop()

@@ -1,4 +1,4 @@
-"""What the service publishes: enough to explain a job, nothing that a terminal would obey."""
+"""Published files explain each job, and hold no control characters."""
 
 import os
 from dataclasses import replace
@@ -72,7 +72,7 @@ def job_history(folder: str, database: StateFile) -> TaskHistoryPublisher:
 
 
 def texts(folder: str, job: str) -> list[list[str]]:
-    """Return the published histories of a job, one list an attempt."""
+    """Return the event texts of a job's published histories, a list for each attempt."""
     return [
         [event.text for event in attempt.events]
         for task in published_json.read_transfer_histories_of_job(folder, job)

@@ -1,4 +1,4 @@
-"""What a cluster lists under the id of a transfer is another job's once its numbers began anew."""
+"""A remote job id may belong to another job after a cluster's job numbers began anew."""
 
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ KEY = (NAME, 1001)
 
 
 class Asked:
-    """A cluster that lists job 40 of alice, and tells its account when it is asked."""
+    """A cluster with job 40 of alice, which returns the job's account when queried."""
 
     def __init__(self, remote_state: str = "r") -> None:
         self.transfer = a_transfer(remote_state=job_state(remote_state))
@@ -32,19 +32,19 @@ class Asked:
         self.reused_ids = ReusedRemoteJobIdDetector(ledger, self, workers, lambda: 0.0)  # type: ignore[arg-type]  # what it needs of them
 
     def query_accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
-        """Tell the accounts of jobs."""
+        """Return the accounts of jobs."""
         assert cluster == "beta"
         self.asked.append(jobs)
         return dict.fromkeys(jobs, self.account)
 
     def lists(self, state: str, since_s: float = 0) -> frozenset[tuple[str, int]]:
-        """Have it answer twice, since what is asked after an answer is known at the next."""
+        """Take two equal job lists, because the second list takes the result of the query."""
         for _ in range(2):
             self.hears(a_row(40, state, since=second(since_s)))
         return self.reused_ids.transfers_with_reused_id()
 
     def hears(self, *rows: object) -> None:
-        """Take an answer; one without a row is none."""
+        """Take a job list with these rows; without rows, a failed query."""
         snapshot = a_snapshot("beta", 9, *rows) if rows else None  # type: ignore[arg-type]
         snapshots = {"beta": snapshot} if snapshot else {}
         situation = TransferDecisionInputs(home="alpha", now=NOON, snapshots=snapshots, asleep=frozenset())

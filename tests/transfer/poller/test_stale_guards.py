@@ -1,4 +1,4 @@
-"""A guard that was put back too late is taken back, whatever fails and whoever dies meanwhile."""
+"""Guards that were restored too late are removed, in spite of failures and restarts."""
 
 import os
 import threading
@@ -22,7 +22,7 @@ GUARD, RELEASE = TransferActKind.GUARD_LOCAL, TransferActKind.RELEASE_LOCAL
 
 
 class Cell:
-    """What home's qmaster is asked to do, and whether it can."""
+    """A qmaster at home that records acts, and may be down."""
 
     def __init__(self) -> None:
         self.acts: list[TransferActKind] = []
@@ -31,7 +31,7 @@ class Cell:
         self.free.set()
 
     def far(self, action: TransferAction) -> TransferMessage | None:
-        """Do it."""
+        """Record the act."""
         self.free.wait(10)
         if self.is_down:
             raise GridbridgeError("unable to contact qmaster")
@@ -53,7 +53,7 @@ def machine(cell: Cell, machine: Machine) -> Iterator[Machine]:
 
 
 def take_guard_away(machine: Machine) -> None:
-    """Send a task whose guard is missing in two answers in a row."""
+    """Send a task whose guard two home job lists lack."""
     machine.send(TASK)
     for _ in range(2):
         machine.list_job("alpha", "r")

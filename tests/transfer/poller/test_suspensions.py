@@ -1,4 +1,4 @@
-"""A starter whose methods were skipped is told what its job is, and until when that is shown."""
+"""The poller asks starters to follow a suspension that their methods missed."""
 
 import itertools
 import os
@@ -29,7 +29,7 @@ SUSPENDED = RECORD.but(kind=TransferMessageKind.INTENT, desired=DesiredLocalJobS
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
-    """Return a service with a transfer whose starter sleeps."""
+    """Return a poller with a transfer whose starter sleeps."""
     machine = Machine(tmp_path)
     wake = machine.spool / f"wake/{RECORD.wake}"
     os.mkfifo(wake)
@@ -48,7 +48,7 @@ def shown(machine: Machine) -> TransferMessage | None:
 
 
 def disagree(machine: Machine, answers: int = 2) -> None:
-    """Let the methods say that the job is suspended, and home that it runs, so often."""
+    """Send a suspend intent, while home lists the job as running in so many job lists."""
     machine.send(SUSPENDED)
     for _ in range(answers):
         machine.list_job("alpha", "hr")
@@ -105,7 +105,7 @@ def test_a_recall_request_is_not_removed_as_a_suspension_request(machine: Machin
 
 
 class Hours:
-    """A clock of the service's suspensions that is set by hand."""
+    """A clock for the poller's suspension requests that the test sets."""
 
     def __init__(self, machine: Machine) -> None:
         self.now_s = 0.0

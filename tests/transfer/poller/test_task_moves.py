@@ -1,4 +1,4 @@
-"""A move of a task that waits away goes on by its stage and by what its transfer has become."""
+"""The move of a waiting task continues by its stage and its transfer's state."""
 
 import os
 from dataclasses import replace
@@ -13,14 +13,14 @@ from tests.transfer.poller.test_transfer_round import Machine
 
 
 def ask(machine: Machine, name: str = NAME, stage: TaskMoveStage = TaskMoveStage.ASKED) -> None:
-    """Ask for a move, as gridbridge rebalance does in the state file."""
+    """Request a move in the state file, as gridbridge rebalance does."""
     now = machine.service.resources.clock.now()
     asked = WaitingTaskMove(name=name, uid=os.getuid(), source="beta", target="delta", asked_at=now, stage=stage)
     TaskMoveRows(machine.service.resources.database).put_move(asked)
 
 
 def moves(machine: Machine) -> list[tuple[str, str]]:
-    """Return the stage of each move and why it is over, as the state file has them."""
+    """Return stage and reason of each move in the state file."""
     rows = machine.service.resources.database.rows(MOVES.select())
     return [(row["stage"], row["reason"]) for row in rows]
 
@@ -31,7 +31,7 @@ def settle(machine: Machine) -> None:
 
 
 def ended(machine: Machine, letters: str) -> list[tuple[str, str]]:
-    """Return what came of moves that end by this answer of beta's."""
+    """Return the moves after beta listed the job in this state."""
     machine.answer(letters)
     settle(machine)
     machine.answer(letters)
@@ -39,7 +39,7 @@ def ended(machine: Machine, letters: str) -> list[tuple[str, str]]:
 
 
 def come_home(machine: Machine) -> None:
-    """Let its starter have ended as one whose task was recalled, a minute ago."""
+    """Close the transfer as recalled a minute ago."""
     machine.send(RECORD)
     ledger = machine.service.ledger
     (one,) = ledger.open_transfers()

@@ -1,4 +1,4 @@
-"""What the service does over many answers: it looks after what has ended, and keeps time."""
+"""Many rounds of the poller: ended transfers, restarts and changes of the clock."""
 
 import os
 import re
@@ -56,7 +56,7 @@ DEAD = TransferMessage(kind=TransferMessageKind.INTENT, transfer=NAME, desired=D
 
 
 class Told:
-    """An observer that answers what it is told to."""
+    """An observer with given answers."""
 
     def __init__(self) -> None:
         self.interval_s = 5.0
@@ -69,15 +69,15 @@ class Told:
         return answer
 
     def ask_if_due(self, wanted: Callable[[], frozenset[int]], _uncounted: object) -> None:
-        """Remember which jobs were asked for."""
+        """Record the job ids to query."""
         self.wanted = wanted()
 
     def dismiss(self) -> None:
-        """Stop."""
+        """Do nothing."""
 
 
 class Machine:
-    """A service on a spool and a state file, which can be killed and started again."""
+    """A poller on a spool and a state file, which can be restarted."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -95,7 +95,7 @@ class Machine:
         self.start()
 
     def start(self) -> None:
-        """Start a service that knows what the state file knows."""
+        """Start a poller from the state file."""
         shown = str(self.folder / "published")
         self.beta = Told()
         clock = Clock(self._wall_s, self._steady_s)
@@ -113,7 +113,7 @@ class Machine:
         self.service.load_stored_state()
 
     def restart(self) -> None:
-        """Lose the service and start another."""
+        """End the poller and start another."""
         self.service.shut_down()
         self.start()
 
@@ -125,17 +125,17 @@ class Machine:
         self.restart()
 
     def send(self, *messages: TransferMessage) -> None:
-        """Leave messages in the spool, and let the service take each."""
+        """Write messages to the spool, with a round of the poller after each."""
         for message in messages:
             spool.send_spool_message(message, str(self.spool))
             self.service.run_round()
 
     def answer(self, letters: str, name: str = "x") -> None:
-        """Let beta answer with these letters of job 40; none: it does not list it."""
+        """Let beta list job 40 in this state; no letters: an empty list."""
         self.list_job("beta", letters, name=name)
 
     def list_job(self, cluster: str, letters: str, after_s: float = 0.0, **values: object) -> None:
-        """Let a cluster list job 7 of home or job 40 of beta, some time after the query; no letters: an empty list."""
+        """Let home list job 7 or beta job 40, `after_s` after the query; no letters: an empty list."""
         job, state = {"alpha": 7, "beta": 40}[cluster], job_state(letters or "r")
         known = {"name": "x", "owner": account_name_or_uid(os.getuid()), "since": LONG_AGO} | values
         jobs = {job: (ClusterJobListRow(job_id=job, state=state, **known),)} if letters else {}
@@ -145,7 +145,7 @@ class Machine:
         self.service.run_round()
 
     def answer_at_home(self, letters: str, queue: str = "transfer-beta@n1") -> None:
-        """Let home answer with these letters of job 7."""
+        """Let home list job 7 in this state."""
         self.list_job("alpha", letters, queue=queue)
 
     def events(self) -> list[str]:
@@ -154,29 +154,29 @@ class Machine:
         return [event.text for event in rows.events_of_transfer(NAME, os.getuid())]
 
     def replies(self, wake: str) -> list[TransferMessage]:
-        """Return what a starter that asked by this FIFO was answered."""
+        """Return the poller's answer to the starter with this FIFO, if any."""
         path = published_file_formats.answer_path_for_starter(wake, os.getuid(), str(self.folder / "published"))
         reply = published_file_formats.read_verdict_or_reply(path)
         return [reply] if reply else []
 
     def fail_to_answer(self) -> None:
-        """Let beta's next answer be none."""
+        """Let beta's next query fail."""
         self.beta.next = ClusterQueryResult(cluster="beta", trouble="connection refused")
         self.service.run_round()
 
     def is_open(self) -> bool:
-        """Say whether the queues to beta are, by what the sensor reads."""
+        """Say whether the load values open the queues to beta."""
         load = published_file_formats.load_values_path(str(self.folder / "published"))
         return published_file_formats.parse_load_values_file(load)[2]["gb_beta_up"] == "1"
 
     def settle(self) -> None:
-        """Wait until no thread of the service does anything."""
+        """Wait until all threads of the poller are idle."""
         for _, future in self.service.dispatcher.open.values():
             future.exception(10)
         self.service.run_round()
 
     def set_clock(self, by_s: float) -> None:
-        """Set the clock, and let the service see that."""
+        """Set the clock, with a round of the poller."""
         self.ahead_s += by_s
         self.service.run_round()
 
@@ -187,7 +187,7 @@ class Machine:
         return time.time() + self.passed_s + self.ahead_s
 
     def records(self) -> int:
-        """Return how many messages lie in the spool."""
+        """Return the number of messages in the spool."""
         return len(list(self.spool.glob("m.[0-9a-f]*")))
 
 
@@ -447,7 +447,7 @@ def test_a_clock_that_is_set_forward_shifts_the_times_of_missing_and_deleted_job
 
 
 def is_near(one: datetime, other: datetime) -> bool:
-    """Say whether two moments are the same but for two readings of the clock."""
+    """Say whether two times differ by less than half a second."""
     return abs(one - other) < timedelta(seconds=0.5)
 
 

@@ -1,4 +1,4 @@
-"""What a person makes up fills neither the state file nor the log; what is true comes in."""
+"""Forged records fill neither state file nor log, and true records are accepted."""
 
 import logging
 from dataclasses import replace
@@ -38,7 +38,7 @@ ENDED = TransferMessage(
 
 @pytest.fixture
 def full(service: TransferService) -> TransferService:
-    """Return a service that knows as many unproved transfers of hers as it may."""
+    """Return a poller with the largest number of alice's unproved transfers."""
     service.mail.unproved.most = MOST
     for number in range(MOST):
         send(service, of(100 + number))
@@ -56,7 +56,7 @@ def answer(cluster: str, *rows: ClusterJobListRow, owner: str = str(ALICE)) -> C
 
 
 def hear(service: TransferService, home: ClusterSnapshot, *others: ClusterSnapshot) -> None:
-    """Let answers come, and the service do a round."""
+    """Take job lists, and run a round of the poller."""
     service.mail.judge_waiting_transfers(home, {one.cluster: one for one in others})
     service.run_round()
 
@@ -234,7 +234,7 @@ def test_the_count_of_omitted_log_lines_is_reported_once() -> None:
 
 
 def bring_in(service: TransferService, job: int, count: int) -> int:
-    """Have an array's tasks wait, and home list them all; return the steps of hearing it."""
+    """Let records of an array wait, and home list all its tasks; return the executed steps."""
     service.mail.unproved.most = 0
     room = service.mail.unproved
     for task in range(1, count + 1):

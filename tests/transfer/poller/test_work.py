@@ -1,4 +1,4 @@
-"""How often a transfer makes the service ask and change the state file: the same on any machine."""
+"""The number of statements that a transfer costs the state file."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -17,7 +17,7 @@ ENDED = RECORD.but(kind=TransferMessageKind.ENDED, outcome=TransferOutcome.EXIT,
 
 
 def statements(act: Callable[[], object]) -> list[str]:
-    """Do it, and return the statements that the state file was given."""
+    """Return the statements that an act sends to the state file."""
     given: list[str] = []
     note = lambda *args: given.append(args[2])  # noqa: E731 - to be removed by its name
     event.listen(Engine, "before_cursor_execute", note)
@@ -29,7 +29,7 @@ def statements(act: Callable[[], object]) -> list[str]:
 
 
 def test_each_message_of_a_transfer_writes_one_transfer_row_and_one_event(machine: Machine) -> None:
-    """In one transaction: its row, a line of its history, and the decision at its end."""
+    """The end also writes its decision and its usage."""
     machine.answer("")
     found = []
     for message in (RECORD, ENDED, CLOSED):

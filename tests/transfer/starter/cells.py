@@ -70,7 +70,7 @@ CONFIG = "handle_as_binary=1\nno_shell=0\ncwd=/home/alice\npe=none\npe_slots=1\n
 
 
 class Place:
-    """One task of job 7 at alpha, whose queue leads to beta."""
+    """One task of job 7 at alpha, whose transfer queue leads to beta."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -88,7 +88,7 @@ class Place:
         (folder / "tmp/.gridbridge").mkdir()
 
     def task(self, **env: str) -> LocalTask:
-        """Return the task as a new process would see it."""
+        """Return the local task as a new process reads it."""
         known = {
             "JOB_ID": "7",
             "JOB_NAME": "sim",
@@ -106,30 +106,30 @@ class Place:
         return LocalTask(known | env, f"{self.folder}/spool", f"{self.folder}/published")
 
     def step(self, noted: str = "") -> str:
-        """Take the step that is due, as the starter's shell would have it taken."""
+        """Run the due step, as the starter's shell does."""
         return DueStarterStep(self.task(), noted, ("true",)).run_due_step()
 
     def home(self, letters: str) -> None:
-        """Give the local job these state letters; none: it is not listed."""
+        """Set the state letters of the local job; no letters: unlisted."""
         job = self.folder / "alpha/7"
         job.write_text(letters) if letters else job.unlink(missing_ok=True)
 
     def limits(self, job: str = "INFINITY", queue: str = "INFINITY") -> None:
-        """Give the job and its queue an h_rt."""
+        """Set h_rt of the job and of its queue."""
         (self.folder / "alpha/detail").write_text(DETAIL.format(h_rt=job))
         (self.folder / "alpha/queue").write_text(f"qname transfer-beta\nh_rt  {queue}\n")
 
     def asks(self, xml: str) -> None:
-        """Let the job have asked for this."""
+        """Set the request of the local job."""
         (self.folder / "alpha/detail").write_text(f"{DETAIL.partition('<JB_hard')[0]}{xml}")
 
     def leads(self, queue: str, remote: str) -> None:
-        """Have another transfer queue."""
+        """Add a transfer queue to this remote cluster."""
         path = self.folder / "published/queues" / queue
         path.write_bytes(transfer_route.encode_transfer_route(self._route(remote)))
 
     def answer(self, wake: str, **known: str) -> None:
-        """Answer a question: it is this transfer."""
+        """Answer a starter's question with this transfer."""
         path = Path(self.task().verdict_path(wake))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(
@@ -137,11 +137,11 @@ class Place:
         )
 
     def unable(self) -> None:
-        """Let no queue at home be one that could run the job."""
+        """Let no home queue be able to run the job."""
         (self.folder / "alpha/unable").touch()
 
     def ran_for(self, seconds: float) -> None:
-        """Let the local job have started so long ago."""
+        """Set the start of the local job to so many seconds ago."""
         config = self.folder / "active/config"
         began = os.stat(self.folder).st_ctime - seconds
         os.utime(config, (began, began))
@@ -157,29 +157,29 @@ class Place:
         return job.read_text().strip() if job.exists() else None
 
     def start_away(self) -> None:
-        """Let the waiting remote job start."""
+        """Start the waiting remote job."""
         (self.folder / "beta/41").write_text("r")
 
     def begin_anew(self, owner: str = "", transfer: str = "") -> None:
-        """Let beta have given the number of our job to another one: whose, or of which transfer."""
+        """Give the remote job's number to another job, of this owner or transfer."""
         for name, value in (("owner", owner), ("name", transfer)):
             if value:
                 (self.folder / "beta" / name).write_text(value)
 
     def calls(self, words: str) -> list[str]:
-        """Return the clients' calls that hold these words."""
+        """Return the client calls that contain these words."""
         path = self.folder / "calls"
         return [line for line in path.read_text().splitlines() if words in line] if path.exists() else []
 
     def sent(self, kind: str) -> list[TransferMessage]:
-        """Return the messages of a kind that lie in the spool."""
+        """Return the messages of this kind in the spool."""
         spool = self.folder / "spool"
         found = [decode_transfer_message(path.read_bytes()) for path in spool.glob("m.*")]
         found += [decode_in_place(path.read_bytes()) for path in spool.glob("w.*")]
         return [message for message in found if message.kind == kind]
 
     def decide(self, name: str = TRANSFER, **verdict: str) -> None:
-        """Publish a verdict on a transfer."""
+        """Publish a job end or a request for a transfer."""
         path = Path(self.task().verdict_path(name))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(
@@ -187,11 +187,11 @@ class Place:
         )
 
     def retract(self) -> None:
-        """Take the verdict back, as the service does for a closed transfer."""
+        """Remove the published job end, as the poller does for a closed transfer."""
         Path(self.task().verdict_path(TRANSFER)).unlink()
 
     def forget(self, note: str) -> None:
-        """Lose one of the task's notes, as a step killed before it was written."""
+        """Remove a note of the task, as if a step was killed before the note."""
         (self.folder / "tmp/.gridbridge" / note).unlink()
 
     def _route(self, remote: str = "beta") -> TransferRoute:

@@ -1,4 +1,4 @@
-"""Whatever a starter submits for a transfer bears the claim that its first note tells of."""
+"""Each submission of a transfer has the claim of its first note."""
 
 import os
 from pathlib import Path
@@ -29,7 +29,7 @@ BY_FILE, BY_GRANT = "file", "grant 600 gb_beta"
 
 
 def lead(place: Place, claim: str) -> None:
-    """Have the queue's route say this of claims."""
+    """Set the claim kind in the queue's route."""
     known = place._route()
     known.remote_claim, known.remote_spool = claim, f"{place.folder}/spool"
     (place.folder / "spool" / CLAIMS_FOLDER).mkdir(exist_ok=True)
@@ -41,7 +41,7 @@ def claims(place: Place) -> set[str]:
 
 
 def as_told(place: Place) -> str:
-    """Return what the wrapper of a submission would do for its claim."""
+    """Return the shell lines of a submission's claim."""
     return claim_wrapper_lines(StarterStepContext(place.task(), "", ("true",)))
 
 

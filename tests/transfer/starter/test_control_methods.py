@@ -1,4 +1,4 @@
-"""Suspend, resume, terminate and the epilog: what is noted, and what the starter makes of it."""
+"""The suspend, resume and terminate methods and the epilog, and the starter's next step."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture
 def shell(place: Place) -> Iterator[subprocess.Popen[bytes]]:
-    """Stand in for a starter that hears nothing: only its process group counts."""
+    """Return a process group in place of a starter that does not react."""
     sleeper = subprocess.Popen(["sleep", "60"], start_new_session=True)
     (place.folder / "active/job_pid").write_text(f"{sleeper.pid}\n")
     yield sleeper
@@ -70,7 +70,7 @@ def test_a_suspension_that_the_remote_cluster_did_not_answer_is_repeated(place: 
 
 
 def carries(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None]) -> None:
-    """Let something happen while the inputs of a job are carried, which all arrive."""
+    """Call a function while the inputs of a job are copied."""
     monkeypatch.setattr(
         "gridbridge.transfer.starter.remote_job_state_match._are_inputs_copied", lambda _: meanwhile() or True
     )
@@ -465,7 +465,6 @@ def test_files_in_tmpdir_from_before_the_job_are_no_notes(place: Place, plant: C
 
 
 def test_notes_of_the_job_owner_stay(place: Place) -> None:
-    """A starter and its methods share them, and so do two starters of one task."""
     place.task().note_intent(DesiredLocalJobState.DEAD)
     place.task().open_notes_folder()
 

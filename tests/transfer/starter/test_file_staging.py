@@ -52,7 +52,6 @@ def test_a_stream_is_appended_once_after_earlier_contents(tmp_path: Path) -> Non
 
 
 def test_tasks_that_append_to_one_file_lose_no_text(tmp_path: Path) -> None:
-    """All append the same text, at once."""
     target = tmp_path / "out"
 
     def append(task: int) -> None:

@@ -1,4 +1,4 @@
-"""sge-methods/finish: the shell ends a job that exited, and leaves every other end to Python."""
+"""sge-methods/finish ends exited jobs in the shell, and leaves other ends to Python."""
 
 import subprocess
 from pathlib import Path
@@ -19,7 +19,7 @@ LEFT_TO_PYTHON = 77
 
 
 def end(folder: Path, verdict: TransferMessage, note: str = "", wake: str = "wake") -> int:
-    """Run it as the starter does; return the exit status."""
+    """Run sge-methods/finish, and return the exit status."""
     (folder / "wake").mkdir()
     (folder / NAME).write_bytes(encode_transfer_message(verdict))
     if note:

@@ -1,4 +1,4 @@
-"""What methods asked for: the last one that began counts, and what the service saw after it."""
+"""The newest method decides, unless the poller's observation is newer."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ WISHES = {(100, 7): SUSPENDED, (100, 9): RUNNING, (101, 5): SUSPENDED}  # the la
 
 
 def note(task: LocalTask, desired: str, order: tuple[int, int]) -> None:
-    """Do what a method does whose shell began then."""
+    """Note an intent as a method whose shell began at this time."""
     task_notes.note_method_intent(task.private, desired, order)
     task.note_done("intent")
 
@@ -30,7 +30,7 @@ def told(place: Place) -> list[str]:
 
 
 def see(place: Place, desired: str, age_s: float = 0.0) -> None:
-    """Let the service say what it saw of the local job so long ago."""
+    """Let the poller report a state of the local job that it saw `age_s` ago."""
     place.decide(outcome=TransferOutcome.AGREE, desired=desired, at=f"{time.time() - age_s:.3f}")
 
 
@@ -85,7 +85,7 @@ def test_methods_are_ordered_by_the_start_of_their_shells(place: Place) -> None:
 
 
 def a_method(place: Place, desired: str, before: str = ":") -> subprocess.Popen[bytes]:
-    """Start the shell of a method, as the shepherd does, with something to do before its Python."""
+    """Start the shell of a method, with a command before its Python."""
     task = place.task()
     ask = (
         "import os, sys; from gridbridge.transfer.starter.local_task import LocalTask;"

@@ -1,4 +1,4 @@
-"""A starter's part of a recall: nothing runs twice, whatever the other cluster does meanwhile."""
+"""A starter recalls its job without running the task twice."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ WHY = "recalled from beta: it waited long"
 
 @pytest.fixture
 def recalled(place: Place) -> Place:
-    """Return a job that waits at beta and is wished home."""
+    """Return a job that waits at beta, with a recall request."""
     place.step()
     place.decide(outcome=TransferOutcome.RECALL, reason=WHY)
     return place

@@ -1,4 +1,4 @@
-"""The sensor as execd drives it: a child with pipes, one newline for each report wanted."""
+"""The load sensor as a child of execd, with one newline for each requested report."""
 
 import fcntl
 import os
@@ -30,7 +30,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="becomes other users")
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """Make the service account's folder, with a poller that holds its lock."""
+    """Return the service account's folder, with a poller that holds its lock."""
     base = Path(tempfile.mkdtemp())
     base.chmod(0o755)
     folder = base / "home"
@@ -59,7 +59,7 @@ def a_sensor(home: Path, *program: str) -> HostLoadSensor:
 
 
 class Execd:
-    """A sensor's other end: it writes newlines and reads reports as packets, one a write."""
+    """The execd end of a sensor: it writes newlines, and reads each report as a packet."""
 
     def __init__(self, home: Path, *poller: str) -> None:
         code = (
@@ -79,7 +79,7 @@ class Execd:
         os.write(self.sensor.stdin.fileno(), newlines)
 
     def packets(self, count: int) -> list[bytes]:
-        """Wait until there are so many packets."""
+        """Wait for so many reports."""
         found: list[bytes] = []
         until(lambda: len(self._read_into(found)) >= count)
         return found
@@ -93,13 +93,13 @@ class Execd:
         return found
 
     def answer(self) -> bytes:
-        """Ask and return the one answer."""
+        """Ask for a report, and return it."""
         self.ask()
         [packet] = self.packets(1)
         return packet
 
     def end(self) -> int:
-        """Close our end and return the exit status."""
+        """Close the pipe, and return the exit status."""
         assert self.sensor.stdin
         self.sensor.stdin.close()
         return self.sensor.wait(LIMIT_S)
@@ -150,7 +150,7 @@ def test_quit_ends_the_sensor_without_a_report(execd: Execd, pieces: tuple[bytes
 
 
 def cuts(line: bytes) -> Iterator[list[bytes]]:
-    """Return a few bytes in every way in which they can come."""
+    """Yield all ways to split the bytes into pieces."""
     for mask in range(1 << len(line) - 1):
         ends = [at + 1 for at in range(len(line) - 1) if mask >> at & 1]
         yield [line[a:b] for a, b in zip([0, *ends], [*ends, len(line)], strict=True)]
@@ -276,7 +276,7 @@ def test_an_unusable_log_file_does_not_stop_the_sensor(home: Path) -> None:
 
 
 def looks(sensor: HostLoadSensor, *signs: float, step_s: float = 10.0) -> list[bool]:
-    """Look at a sign of life every ten seconds; say each time whether the poller hangs."""
+    """Check a watchdog sign every `step_s` seconds; return each time whether the poller hangs."""
     times = (1000.0 + step_s * number for number in range(len(signs)))
     return [sensor._does_poller_hang(sign, 5000.0, passed) for sign, passed in zip(signs, times, strict=True)]
 

@@ -1,4 +1,4 @@
-"""The starter's steps: what each asks of the two cells, and that a killed one is taken again."""
+"""The starter's steps at two small cells; a killed step is repeated."""
 
 import os
 import time
@@ -350,7 +350,7 @@ def test_a_job_that_the_mapping_rejects_returns_home_with_a_mark(place: Place) -
 
 @pytest.fixture
 def shut(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
-    """Return a place from which nobody's login is let in at beta."""
+    """Return a place whose ssh logins beta refuses."""
 
     def refuse(*_: object, **__: object) -> None:
         raise SshLoginRefused(("ssh",), 255, stderr=b"far does not let the key of alice in")
@@ -361,7 +361,7 @@ def shut(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 
 def was_shut_out(place: Place, seconds_ago: float) -> None:
-    """Let the first refusal have come so long ago."""
+    """Set the time of the first refused login."""
     at_s = time.clock_gettime(time.CLOCK_BOOTTIME) - seconds_ago
     (place.folder / "tmp/.gridbridge" / FIRST_REJECTED_LOGIN_NOTE).write_text(str(at_s))
 

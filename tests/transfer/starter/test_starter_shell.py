@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Starter:
-    """A starter whose n-th step gives the n-th answer; one without an answer was killed."""
+    """A starter script whose n-th step prints the n-th answer; a step without answer was killed."""
 
     def __init__(self, folder: Path, shell: str) -> None:
         self.folder = folder
@@ -44,7 +44,7 @@ class Starter:
         self.script.write_text(re.sub(r"python=\S+", f"python={step}", text, count=1))
 
     def start(self, *answers: str) -> None:
-        """Start it as the shepherd does: in a session of its own, with the user's environment."""
+        """Start the script as the shepherd does: in its own session, with the job's environment."""
         for number, answer in enumerate(answers, 1):
             if answer:
                 (self.folder / f"answer.{number}").write_text(f"{answer}\n")
@@ -58,20 +58,20 @@ class Starter:
         )
 
     def nap(self, seconds: int = 60) -> str:
-        """Return the answer that makes it wait."""
+        """Return the answer that makes the script wait."""
         return f"wait {seconds} {self.fifo} {self.verdict}"
 
     def asleep(self) -> list[int]:
-        """Wait until it naps on its FIFO; return its shell and what naps for it, if any."""
+        """Wait until the script waits on its FIFO; return the pids of the shell and its sleep process."""
         napping = {self.shell} | ({"sleep"} if self.shell == "dash" else set())
         return until(lambda: self.processes() if set(self.running()) == napping else [])
 
     def processes(self) -> list[int]:
-        """Return its living processes, when all of them sleep and one the FIFO."""
+        """Return all living processes of the script, if all sleep and one reads the FIFO."""
         return list(self.running().values()) if self._listens() else []
 
     def running(self) -> dict[str, int]:
-        """Return the living processes of its session by name, if all of them sleep."""
+        """Return the living processes of the session by name, if all of them sleep."""
         listed = subprocess.run(
             ["ps", "-s", str(self.process.pid), "-o", "pid=,stat=,comm="],
             capture_output=True, text=True, check=False
@@ -89,25 +89,25 @@ class Starter:
         return True
 
     def decide(self) -> None:
-        """Publish a verdict and wake it once, as the service does."""
+        """Publish a job end, and wake the script once, as the poller does."""
         self.verdict.touch()
         end = os.open(self.fifo, os.O_WRONLY | os.O_NONBLOCK)
         os.write(end, b"\n")
         os.close(end)
 
     def ends(self, limit_s: float = 10) -> int:
-        """Wait for its end and return its exit status."""
+        """Wait for the end of the script, and return its exit status."""
         return self.process.wait(limit_s)
 
     def noted(self) -> list[str]:
-        """Return what each step so far was told of signals."""
+        """Return the signal names that the steps got."""
         path = self.folder / "noted"
         return path.read_text().split() if path.exists() else []
 
 
 @pytest.fixture(params=["dash", "bash"])
 def starter(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Starter]:
-    """Return a starter in a folder of its own; nothing of it is left."""
+    """Return a starter in its own folder; all its processes end with the test."""
     with _starter(tmp_path / "starter", request.param) as made:
         yield made
 
@@ -123,7 +123,7 @@ def _starter(folder: Path, shell: str) -> Iterator[Starter]:
 
 
 def until(look: Callable[[], T], limit_s: float = 10) -> T:
-    """Wait until `look` returns something true, and return that."""
+    """Wait until `look` returns a true value, and return this value."""
     deadline = time.monotonic() + limit_s
     while not (seen := look()):
         assert time.monotonic() < deadline, f"waited {limit_s} s; last: {seen!r}"

@@ -1,4 +1,4 @@
-"""sge-methods/usage, the root epilog: remote figures go into the shepherd's file, nothing else."""
+"""sge-methods/usage replaces only usage values in the shepherd's file."""
 
 import os
 import pwd
@@ -31,7 +31,7 @@ REMOTE = (
 
 
 class Job:
-    """Execd's folder of a job of ours that began a minute ago, and what the service published."""
+    """Execd's folder of a job that began a minute ago, and the published usage."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder
@@ -46,7 +46,7 @@ class Job:
         self.configure()
 
     def configure(self, *more: str, task: int = 0) -> None:
-        """Write execd's view of the job, of one that began a minute ago."""
+        """Write execd's config file of a job that began a minute ago."""
         tmpdir = self.private.parent
         known = f"tmpdir={tmpdir}\njob_owner={ME.pw_name}\njob_id=12\nja_task_id={task}"
         config = self.folder / "config"
@@ -55,7 +55,7 @@ class Job:
         os.utime(config, (began_s, began_s))
 
     def publish(self, data: bytes | None = None, task: int = 0, owner: str = ME.pw_name) -> Path:
-        """Show what its remote job used."""
+        """Publish the usage of the remote job."""
         local = f"12.{task}" if task else "12"
         path = published_file_formats.root_epilog_usage_path(local, owner, self.shown)
         told = "".join(f"{name}={value}\n" for name, value in TOLD.items()).encode()
@@ -63,7 +63,7 @@ class Job:
         return Path(path)
 
     def account(self, *shell: str) -> str:
-        """Run the epilog as the shepherd does, whose folder it is; return what execd will read."""
+        """Run the epilog as the shepherd does, and return the usage file."""
         text = EPILOG.read_text().replace(PUBLISHED, self.shown).replace(LOG, f"{self.root}/log")
         epilog = self.root / "epilog"
         epilog.write_text(text.replace(METHODS, str(self.root)))
@@ -80,12 +80,12 @@ class Job:
         return self.usage.read_text()
 
     def log(self) -> str:
-        """Return what went wrong."""
+        """Return the log of errors."""
         path = self.root / "log"
         return path.read_text() if path.exists() else ""
 
     def left(self) -> set[str]:
-        """Return what lies in the shepherd's folder."""
+        """Return the file names in execd's folder."""
         return {path.name for path in self.folder.iterdir()}
 
 
