@@ -1,7 +1,5 @@
 """The home job list proves or refutes the owner of a transfer."""
 
-from datetime import UTC, datetime, timedelta
-
 import pytest
 
 from gridbridge.decisions.transfer import transfers_in_job_lists
@@ -9,31 +7,23 @@ from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
 from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, TransferMessage, TransferOutcome
-from tests.decisions.transfer.test_transfer_policy import a_transfer
-from tests.states import job_state
+from tests.decisions.transfer.test_transfer_policy import NOON, a_row, a_snapshot, a_transfer
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ENDED = TransferMessage(outcome=TransferOutcome.EXIT, exit_status="0")
 
 
 def transfer(name: str = "gb.alpha.7.0.1", owner: str = "alice", **values: object) -> Transfer:
     uid, unseen = {"alice": 1001, "bob": 1002}[owner], {"local_state": UNSEEN, "remote_state": UNSEEN}
-    begun = a_transfer(name=name, uid=uid, owner=owner, remote_id=0, created_at=NOW, updated_at=NOW, **unseen)
+    begun = a_transfer(name=name, uid=uid, owner=owner, remote_id=0, created_at=NOON, updated_at=NOON, **unseen)
     return begun.but(**values)
 
 
 def home(*rows: ClusterJobListRow, at_s: float = 1) -> ClusterSnapshot:
-    return ClusterSnapshot(
-        cluster="alpha",
-        taken_at=NOW + timedelta(seconds=at_s),
-        jobs={row.job_id: rows for row in rows},
-        pending=0,
-        free_slots=0,
-    )
+    return a_snapshot("alpha", at_s, *rows)
 
 
 def row(owner: str = "alice", tasks: tuple[range, ...] = ()) -> ClusterJobListRow:
-    return ClusterJobListRow(job_id=7, tasks=tasks, name="j", owner=owner, state=job_state("r"))
+    return a_row(7, "r", owner=owner, tasks=tasks)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +66,7 @@ def test_the_home_job_list_proves_or_refutes_the_owner_of_a_transfer(
     ids=["gone", "another's job", "put back", "another task of theirs"],
 )
 def test_an_ended_transfer_is_refuted_only_by_a_job_of_another_owner(what: ClusterSnapshot, listed: str) -> None:
-    assert transfers_in_job_lists.prove_ended_transfer_owner(transfer(closed_at=NOW), what) == listed
+    assert transfers_in_job_lists.prove_ended_transfer_owner(transfer(closed_at=NOON), what) == listed
 
 
 HERS, HIS = transfer(listed=OwnerSeenInHomeJobList.YES), transfer("gb.alpha.7.0.99", "bob")
@@ -100,14 +90,11 @@ def test_a_proved_owner_excludes_all_unproved_claims_to_a_task(
     ) == (proved, told)
 
 
-def test_the_newest_attempts_are_shown_and_older_attempts_are_counted() -> None:
-    assert transfers_in_job_lists.drop_oldest_attempts(range(30)) == (range(10, 30), 10)
-    assert transfers_in_job_lists.drop_oldest_attempts((1, 2)) == ((1, 2), 0)
-
-
-def test_the_first_and_last_events_are_shown_and_middle_events_are_counted() -> None:
+def test_old_attempts_and_middle_events_are_left_out_and_counted() -> None:
     shown, left_out = transfers_in_job_lists.drop_middle_events(range(100))
 
     assert (len(shown), left_out) == (50, 50)
     assert (shown[0], shown[9], shown[10], shown[-1]) == (0, 9, 60, 99)
     assert transfers_in_job_lists.drop_middle_events((1, 2)) == ((1, 2), 0)
+    assert transfers_in_job_lists.drop_oldest_attempts(range(30)) == (range(10, 30), 10)
+    assert transfers_in_job_lists.drop_oldest_attempts((1, 2)) == ((1, 2), 0)

@@ -1,6 +1,7 @@
 """The remote tools print tables, JSON and one-line errors."""
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -65,32 +66,43 @@ def run(monkeypatch: pytest.MonkeyPatch, name: str, *words: str, command: click.
     return ended.value.code
 
 
+@pytest.fixture
+def tool(
+    tmp_path: Path, config: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Return a function that runs a remote tool; the function returns its status, output and errors."""
+    publish(tmp_path, shown(transfer(), WAITING))
+
+    def run_tool(name: str, *words: str, folder: str = str(tmp_path)) -> tuple[int, str, str]:
+        options = ("--config", config) if name != "qstat_remote" or "-j" in words else ()
+        status = run(monkeypatch, name, *words, "--published", folder, *options)
+        return status, *capsys.readouterr()
+
+    return run_tool
+
+
+Tool = Callable[..., tuple[int, str, str]]
+
+
 @pytest.mark.parametrize(
     ("users", "jobs"),
     [("a*", ["12"]), ("*", ["12", "13.2"]), ("[b-z]ob,?lice", ["12", "13.2"]), ("$user", ["13.2"]), ("Bob", [])],
     ids=["beginning", "everybody", "several patterns", "the caller", "another name"],
 )
 def test_qstat_remote_selects_users_by_patterns_as_qstat_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], users: str, jobs: list[str]
+    tool: Tool, monkeypatch: pytest.MonkeyPatch, users: str, jobs: list[str]
 ) -> None:
     monkeypatch.setattr("os.getuid", lambda: 4711)
     monkeypatch.setattr("pwd.getpwuid", lambda uid: {4711: SimpleNamespace(pw_name="bob")}[uid])
-    folder = publish(tmp_path, shown(transfer(), WAITING))
+    _, told, _ = tool("qstat_remote", "-u", users, "--json")
 
-    run(monkeypatch, "qstat_remote", "-u", users, "--json", "--published", folder)
-
-    told = json.loads(capsys.readouterr().out)["transfers"]
-    assert [one["job"] for one in told] == jobs
+    assert [one["job"] for one in json.loads(told)["transfers"]] == jobs
 
 
-def test_qstat_remote_prints_an_aligned_table_of_the_selected_jobs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = publish(tmp_path, shown(transfer(), WAITING))
+def test_qstat_remote_prints_an_aligned_table_of_the_selected_jobs(tool: Tool) -> None:
+    status, told, _ = tool("qstat_remote", "-u", "alice,bob")
 
-    status = run(monkeypatch, "qstat_remote", "-u", "alice,bob", "--published", folder)
-
-    lines = capsys.readouterr().out.splitlines()[2:]  # the poller of the sample is long silent
+    lines = told.splitlines()[2:]  # the poller of the sample is long silent
     assert status == 0
     assert [line.split()[:7] for line in lines] == [
         ["JOB", "USER", "CLUSTER", "ID", "STATE", "SINCE", "HOST"],
@@ -118,49 +130,33 @@ def test_qstat_remote_prints_an_aligned_table_of_the_selected_jobs(
     ids=" ".join,
 )
 def test_qstat_remote_selects_jobs_by_user_and_state_and_cluster(
-    words: tuple[str, ...],
-    jobs: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tool: Tool, words: tuple[str, ...], jobs: list[str]
 ) -> None:
-    folder = publish(tmp_path, shown(transfer(), WAITING))
+    _, told, _ = tool("qstat_remote", *words, "--json")
 
-    run(monkeypatch, "qstat_remote", *words, "--json", "--published", folder)
-
-    told = json.loads(capsys.readouterr().out)
-    assert [one["job"] for one in told["transfers"]] == jobs
+    assert [one["job"] for one in json.loads(told)["transfers"]] == jobs
 
 
-def test_qstat_remote_first_warns_of_stale_data_with_the_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_qstat_remote_first_warns_of_stale_data_with_the_reason(tool: Tool, tmp_path: Path) -> None:
     silent = {"beta": cluster("beta", trouble="qstat: no answer in time", taken_at=ago(300))}
-    folder = publish(tmp_path, shown(transfer(), clusters=silent, load=load(age_s=600)))
+    publish(tmp_path, shown(transfer(), clusters=silent, load=load(age_s=600)))
 
-    run(monkeypatch, "qstat_remote", "-u", "*", "--published", folder)
-
-    told = capsys.readouterr().out.splitlines()
+    told = tool("qstat_remote", "-u", "*")[1].splitlines()
     assert told[0].startswith("gridbridge-poller is silent for ")
     assert told[2].startswith("beta has not answered for ")
     assert told[2].endswith(": qstat: no answer in time")
 
 
-def test_qstat_remote_j_shows_published_data_when_a_cluster_does_not_answer(
-    tmp_path: Path, config: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = publish(tmp_path, shown(transfer()), history(transfer(), "sent"))
+def test_qstat_remote_j_shows_published_data_when_a_cluster_does_not_answer(tool: Tool, tmp_path: Path) -> None:
+    publish(tmp_path, shown(transfer()), history(transfer(), "sent"))
 
-    words = ("-j", "12,99", "--published", folder, "--config", config)
-    status = run(monkeypatch, "qstat_remote", *words)
-
-    told = capsys.readouterr()
+    status, told, error = tool("qstat_remote", "-j", "12,99")
     assert status == 1
-    assert "job 12 of alice is at beta as job 34\n" in told.out
-    assert "  transfer   gb.alpha.12.0.1, sent at " in told.out
-    assert "  beta       no answer: " in told.out
-    assert "; the state above is " in told.out
-    assert told.err.startswith("qstat_remote: job 99: no transfer in the last 24 h")
+    assert "job 12 of alice is at beta as job 34\n" in told
+    assert "  transfer   gb.alpha.12.0.1, sent at " in told
+    assert "  beta       no answer: " in told
+    assert "; the state above is " in told
+    assert error.startswith("qstat_remote: job 99: no transfer in the last 24 h")
 
 
 LOCAL = JobRunAccounting(
@@ -281,20 +277,10 @@ def test_qacct_remote_prints_a_running_remote_job_without_usage(capsys: pytest.C
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
 def test_a_wrong_call_of_a_remote_tool_is_a_one_line_error_with_its_exit_status(
-    name: str,
-    words: tuple[str, ...],
-    status: int,
-    told: str,
-    tmp_path: Path,
-    config: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tool: Tool, name: str, words: tuple[str, ...], status: int, told: str
 ) -> None:
-    folder = publish(tmp_path, shown(transfer(), WAITING))
+    ended, _, error = tool(name, *words)
 
-    ended = run(monkeypatch, name, *words, "--published", folder, "--config", config)
-
-    error = capsys.readouterr().err
     assert (ended, len(error.splitlines())) == (status, 1), error
     assert error.startswith(f"{name}: ")
     assert told in error
@@ -305,27 +291,22 @@ def test_a_wrong_call_of_a_remote_tool_is_a_one_line_error_with_its_exit_status(
     [("qstat_remote", ()), ("qacct_remote", ()), ("qalter_remote", ("1", "-p", "-1")), ("qdel_remote", ("1",))],
 )
 def test_every_remote_tool_reports_a_missing_folder_of_published_files(
-    name: str,
-    words: tuple[str, ...],
-    tmp_path: Path,
-    config: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tool: Tool, tmp_path: Path, name: str, words: tuple[str, ...]
 ) -> None:
-    missing = ("--published", f"{tmp_path}/missing", "--config", config)
+    missing = f"{tmp_path}/missing"
 
-    assert run(monkeypatch, name, *words, *missing) == 2
-    assert capsys.readouterr().err == (
-        f"{name}: {tmp_path}/missing: no such folder; run this on the transfer host, where the"
-        " service is; on a new host gridbridge setup host --apply creates the folder\n"
+    assert tool(name, *words, folder=missing) == (
+        *(2, ""),
+        f"{name}: {missing}: no such folder; run this on the transfer host, where the"
+        " service is; on a new host gridbridge setup host --apply creates the folder\n",
     )
 
 
-def test_qstat_remote_reports_a_poller_that_never_published(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(monkeypatch, "qstat_remote", "--published", str(tmp_path)) == 0
-    assert capsys.readouterr().out == "gridbridge-poller has never published anything here\n\n"
+def test_qstat_remote_reports_a_poller_that_never_published(tool: Tool, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+
+    told = tool("qstat_remote", folder=str(tmp_path / "empty"))
+    assert told == (0, "gridbridge-poller has never published anything here\n\n", "")
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
@@ -344,19 +325,9 @@ def test_qacct_remote_prints_the_date_of_an_old_record(capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(("name", "words"), [("qalter_remote", ("99", "-p", "-1")), ("qdel_remote", ("99",))])
-def test_the_outcome_of_an_act_is_printed_as_json(
-    name: str,
-    words: tuple[str, ...],
-    tmp_path: Path,
-    config: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    folder = publish(tmp_path, shown(transfer(), WAITING))
+def test_the_outcome_of_an_act_is_printed_as_json(tool: Tool, name: str, words: tuple[str, ...]) -> None:
+    ended, told, error = tool(name, *words, "--json")
 
-    ended = run(monkeypatch, name, *words, "--json", "--published", folder, "--config", config)
-
-    told, error = capsys.readouterr()
     (only,) = json.loads(told)
     assert (ended, error, only["job"], only["is_done"]) == (1, "", "99", False)
     assert only["text"].startswith("job 99: no task is away; q")

@@ -194,21 +194,25 @@ def test_a_sweep_handles_a_limited_number_of_foreign_claim_files_per_round(machi
     assert left == [MOST, MOST, 0, 0]
 
 
-def test_a_recall_that_finds_the_claim_taken_leaves_the_task_away(machine: Machine) -> None:
+@pytest.mark.parametrize(
+    ("found", "claimed"),
+    [("the job's claim", JOB), ("home's claim of a killed recall", HOME), ("no claims folder", "")],
+    ids=str,
+)
+def test_a_recall_goes_by_the_claim_file_that_exists(machine: Machine, found: str, claimed: str) -> None:
     machine.send(BY_FILE)
-    (machine.spool / CLAIMS_FOLDER / OF).touch()
+    claims = machine.spool / CLAIMS_FOLDER
+    if claimed == JOB:
+        (claims / OF).touch()
+    elif claimed == HOME:
+        remote_job_claims.claim_task_for_home(OF, os.getuid(), str(machine.spool))
+        machine.restart()
+    else:
+        claims.rmdir()
     recall(machine)
 
-    assert (known(machine).claimed, known(machine).verdict) == (JOB, None)
-
-
-def test_a_recall_killed_after_creating_the_claim_file_keeps_the_claim(machine: Machine) -> None:
-    machine.send(BY_FILE)
-    remote_job_claims.claim_task_for_home(OF, os.getuid(), str(machine.spool))
-    machine.restart()
-    recall(machine)
-
-    assert known(machine).claimed == HOME
+    assert known(machine).claimed == claimed
+    assert (known(machine).verdict is None) == (claimed != HOME)
 
 
 @pytest.fixture(name="waiting")
@@ -256,14 +260,6 @@ def test_no_more_tasks_are_recalled_than_slots_are_free(waiting: Machine) -> Non
     assert all(journalled.replay_recalls(one) == one["actions"] for one in recalls)
 
 
-def test_without_the_claims_folder_no_task_is_recalled(machine: Machine) -> None:
-    machine.send(BY_FILE)
-    (machine.spool / CLAIMS_FOLDER).rmdir()
-    recall(machine)
-
-    assert (known(machine).claimed, known(machine).verdict) == ("", None)
-
-
 def test_claim_files_are_removed_once_the_remote_job_is_gone(machine: Machine) -> None:
     machine.send(BY_FILE)
     key = machine.spool / CLAIMS_FOLDER / claim_key_file_name_and_contents(BY_FILE.claim, os.getuid())[0]
@@ -278,14 +274,6 @@ def test_claim_files_are_removed_once_the_remote_job_is_gone(machine: Machine) -
     assert (len(kept), list((machine.spool / CLAIMS_FOLDER).iterdir())) == (2, [])
 
 
-def test_a_grant_is_stored_before_the_grant_is_sent(machine: Machine, link: Far) -> None:
-    machine.send(BY_GRANT)
-    machine.answer("r")
-    sent(machine)
-
-    assert link.seen == [JOB]
-
-
 def test_a_restarted_poller_sends_the_grant_that_was_stored_but_not_sent(machine: Machine, link: Far) -> None:
     machine.send(BY_GRANT)
     machine.answer("qw")
@@ -297,7 +285,7 @@ def test_a_restarted_poller_sends_the_grant_that_was_stored_but_not_sent(machine
     assert granted(link) == [OF]
 
 
-def test_a_started_remote_job_gets_one_grant(machine: Machine, link: Far) -> None:
+def test_a_started_remote_job_gets_one_grant_which_is_stored_first(machine: Machine, link: Far) -> None:
     machine.send(BY_GRANT)
     machine.answer("qw")
     before = known(machine).claimed
@@ -305,7 +293,7 @@ def test_a_started_remote_job_gets_one_grant(machine: Machine, link: Far) -> Non
     sent(machine)
 
     assert (before, known(machine).claimed, granted(link)) == ("", JOB, [OF])
-    assert machine.service.claims._due["beta"] == {}
+    assert (link.seen, machine.service.claims._due["beta"]) == ([JOB], {})
 
 
 def test_a_granted_job_is_not_recalled_even_if_the_grant_may_be_lost(machine: Machine, link: Far) -> None:

@@ -59,21 +59,15 @@ def test_an_answer_of_the_cluster_ends_the_retry_pause() -> None:
     assert failing.tries(103) == [99, 100, 101, 102]
 
 
-def test_a_deletion_refused_because_the_id_was_reused_is_reported() -> None:
-    failing = Failing()
-    failing.error = RemoteJobNotOurs("job 40: owned by alice, account 'sge'; expected gb.alpha.7.0.1")
-    failing.tries(1)
+def test_a_deletion_of_a_reused_id_or_of_a_removed_account_is_reported_and_retried() -> None:
+    reused, removed = Failing(), Failing()
+    reused.error = RemoteJobNotOurs("job 40: owned by alice, account 'sge'; expected gb.alpha.7.0.1")
+    removed.error = OwnerlessJobNotDeleted("the account of alice is gone")
+    tries = [failing.tries(7) for failing in (reused, removed)]
 
-    assert failing.dispatcher.not_ours == [DELETION.transfer]
-
-
-def test_a_job_of_a_removed_account_that_cannot_be_deleted_is_reported_and_retried() -> None:
-    failing = Failing()
-    failing.error = OwnerlessJobNotDeleted("the account of alice is gone")
-    failing.tries(1)
-
-    assert failing.dispatcher.not_deleted == [(DELETION.transfer, "the account of alice is gone")]
-    assert failing.tries(7) == [2, 6]
+    assert tries == [[0, 2, 6]] * 2
+    assert reused.dispatcher.not_ours == [DELETION.transfer] * 3
+    assert removed.dispatcher.not_deleted == [(DELETION.transfer, "the account of alice is gone")] * 3
 
 
 AT_ONCE = {TransferActKind.CLOSE, TransferActKind.PUBLISH}  # by services.transfer.round.actions

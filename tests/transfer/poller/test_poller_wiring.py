@@ -158,13 +158,16 @@ def test_a_job_end_receiver_restarts_only_if_its_settings_changed(running: Runni
     assert running.service.resources.pushes == {}
 
 
-def test_a_removed_cluster_is_not_queried_and_its_last_answer_is_dropped(running: Running) -> None:
+def test_a_removed_cluster_is_neither_queried_nor_published(running: Running) -> None:
+    folder = f"{running.folder}/published"
     running.send(RECORD)
+    before = published_json.read_all_published_files(folder).clusters.keys()
     running.follow(queues={}, clusters={"alpha": running.policy.clusters["alpha"]})
 
     assert (running.beta.is_dismissed, running.load()) == (True, {})
     assert "beta" not in running.service.answers.good
     assert running.service.situations.unconfigured_clusters() == {"beta"}
+    assert before - published_json.read_all_published_files(folder).clusters.keys() == {"beta"}
 
 
 def test_a_cluster_without_queue_is_queried_until_its_transfers_are_closed(running: Running) -> None:
@@ -271,15 +274,6 @@ def test_the_published_service_status_shows_new_queues_and_the_first_start(runni
     assert after
     assert before.started_at == after.started_at
     assert [route.queue for route in after.routes] == ["transfer-beta", "transfer-gamma"]
-
-
-def test_a_cluster_that_is_no_longer_queried_is_not_published(running: Running) -> None:
-    folder = f"{running.folder}/published"
-    before = published_json.read_all_published_files(folder).clusters.keys()
-    running.follow(queues={}, clusters={"alpha": running.policy.clusters["alpha"]})
-
-    assert "beta" in before
-    assert "beta" not in published_json.read_all_published_files(folder).clusters
 
 
 def test_a_failed_construction_of_the_poller_releases_all_resources(

@@ -186,17 +186,6 @@ def test_texts_of_a_person_are_published_only_after_the_home_job_list_proves_the
     assert (row.owner, row.reason, row.remote_host) == ("alice", text, text)
 
 
-def test_a_transfer_of_another_home_cluster_is_not_published(
-    folder: str, database: StateFile, job_history: TaskHistoryPublisher
-) -> None:
-    foreign = TRANSFER.but(name="gb.gamma.12.0.1")
-    TransferRows(database).put_transfer(foreign)
-    job_history.mark_history(foreign)
-    job_history.publish_marked_histories()
-
-    assert texts(folder, "12") == []
-
-
 def test_the_sweep_removes_old_histories_except_those_of_open_transfers(
     folder: str, job_history: TaskHistoryPublisher
 ) -> None:
@@ -259,40 +248,27 @@ def test_offered_names_stay_published_until_the_cluster_reports_other_names(fold
     assert (before, published_file_formats.read_offered_names("beta", folder)) == (None, b"string=*\npe=smp\nrule=*\n")
 
 
-def test_a_drained_cluster_has_closing_load_values_until_it_is_undrained(folder: str) -> None:
+def test_a_drained_cluster_or_a_full_folder_has_closing_load_values_for_that_time(folder: str) -> None:
     views = TransferStatePublisher(POLICY, Clock(), folder)
     views.publish_routes(frozenset())
     seen = ClusterSnapshot(cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0)
     observers = {"beta": ClusterObserver("beta", configured_cluster_address(POLICY, "beta"), POLICY.poller, Clock())}
 
-    def reported() -> str:
-        views.publish_load_values({"beta": seen}, observers)
-        _, _, values = published_file_formats.parse_load_values_file(published_file_formats.load_values_path(folder))
-        return " ".join(f"{name}={value}" for name, value in values.items())
-
-    open_values = reported()
-    drains.drain_cluster("beta", PublishedClusterDrain(by="root", at=NOW, reason="x"), folder)
-    drained = reported()
-    drains.undrain_cluster("beta", folder)
-
-    assert drained == "gb_beta_up=0 gb_beta_pending=999999 gb_beta_free=0"
-    assert reported() == open_values == "gb_beta_up=1 gb_beta_pending=1 gb_beta_free=0"
-
-
-def test_a_full_folder_closes_every_queue_and_is_published(folder: str) -> None:
-    views = TransferStatePublisher(POLICY, Clock(), folder)
-    views.publish_routes(frozenset())
-    seen = ClusterSnapshot(cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0)
-    observers = {"beta": ClusterObserver("beta", configured_cluster_address(POLICY, "beta"), POLICY.poller, Clock())}
-
-    def told(full: str) -> tuple[str, str]:
+    def reported(full: str = "") -> str:
         views.publish_load_values({"beta": seen}, observers, full=full)
         _, _, values = published_file_formats.parse_load_values_file(published_file_formats.load_values_path(folder))
         service = published_json.read_published_service_status(folder)
         assert service
-        return values["gb_beta_up"], service.full
+        assert service.full == full
+        return " ".join(f"{name}={value}" for name, value in values.items())
 
-    assert [told(full) for full in ("", "no room", "")] == [("1", ""), ("0", "no room"), ("1", "")]
+    before = reported()
+    drains.drain_cluster("beta", PublishedClusterDrain(by="root", at=NOW, reason="x"), folder)
+    drained = reported()
+    drains.undrain_cluster("beta", folder)
+
+    assert reported("no room") == drained == "gb_beta_up=0 gb_beta_pending=999999 gb_beta_free=0"
+    assert reported() == before == "gb_beta_up=1 gb_beta_pending=1 gb_beta_free=0"
 
 
 def test_control_characters_in_published_texts_are_replaced() -> None:

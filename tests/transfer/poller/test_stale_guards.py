@@ -59,23 +59,16 @@ def take_guard_away(machine: Machine) -> None:
         machine.list_job("alpha", "r")
 
 
-def test_a_guard_restored_after_the_job_end_is_removed(machine: Machine, cell: Cell) -> None:
-    cell.free.clear()
+@pytest.mark.parametrize("is_late", [True, False], ids=["after the closed message", "after the release"])
+def test_a_guard_restored_after_the_release_of_its_task_is_removed(machine: Machine, cell: Cell, is_late: bool) -> None:
+    if is_late:
+        cell.free.clear()
     take_guard_away(machine)
+    if not is_late:
+        machine.settle()
     machine.send(AGAIN)
     cell.free.set()
     machine.settle()
-
-    machine.list_job("alpha", "hRq")
-    machine.settle()
-
-    assert cell.acts == [GUARD, RELEASE]
-
-
-def test_a_guard_restored_between_release_and_closed_message_is_removed(machine: Machine, cell: Cell) -> None:
-    take_guard_away(machine)
-    machine.settle()
-    machine.send(AGAIN)
 
     machine.list_job("alpha", "hRq")
     machine.settle()

@@ -112,35 +112,23 @@ def test_a_remote_job_alone_admits_a_waiting_record(full: TransferService) -> No
     assert full.ledger.open[NAME, ALICE].listed == ""
 
 
-def test_messages_about_a_waiting_record_wait_with_the_record(full: TransferService) -> None:
-    send(full, RECORD, ENDED.but(transfer=NAME))
-    send(
-        full,
-        TransferMessage(kind=TransferMessageKind.INTENT, transfer=NAME, at="2", desired=DesiredLocalJobState.SUSPENDED),
-    )
+def test_newer_records_and_messages_about_a_waiting_record_wait_with_the_record(full: TransferService) -> None:
+    send(full, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""), RECORD, ENDED.but(transfer=NAME))
+    intent = TransferMessage(kind=TransferMessageKind.INTENT, transfer=NAME, at="2")
+    send(full, intent.but(desired=DesiredLocalJobState.SUSPENDED))
     hear(full, answer("alpha", a_row(7, "r")))
 
     one = full.ledger.open[NAME, ALICE]
     assert one.verdict is not None
-    assert one.desired == DesiredLocalJobState.SUSPENDED
+    assert (one.remote_id, one.desired) == (40, DesiredLocalJobState.SUSPENDED)
 
 
-def test_a_newer_record_replaces_the_waiting_record(full: TransferService) -> None:
-    send(full, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""), RECORD)
-    hear(full, answer("alpha", a_row(7, "r")))
-
-    assert full.ledger.open[NAME, ALICE].remote_id == 40
-
-
-def test_records_of_other_people_are_accepted_at_once(full: TransferService) -> None:
+def test_only_records_of_the_person_at_the_limit_wait(full: TransferService) -> None:
+    """The held job of a waiting record is no orphan."""
+    send(full, RECORD)
     send(full, RECORD, uid=BOB)
 
     assert (NAME, BOB) in full.ledger.open
-
-
-def test_the_held_job_of_a_waiting_record_is_no_orphan(full: TransferService) -> None:
-    send(full, RECORD)
-
     assert full.mail.unproved.waiting_names_and_owners() == {(NAME, str(ALICE))}
 
 

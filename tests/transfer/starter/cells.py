@@ -190,6 +190,12 @@ class Place:
         """Remove the published job end, as the poller does for a closed transfer."""
         Path(self.task().verdict_path(TRANSFER)).unlink()
 
+    def change_record(self, **values: str) -> None:
+        """Change the starter's note about its transfer."""
+        record = self.task().read_record()
+        assert record
+        self.task().save_record(record.but(**values))
+
     def forget(self, note: str) -> None:
         """Remove a note of the task, as if a step was killed before the note."""
         (self.folder / "tmp/.gridbridge" / note).unlink()

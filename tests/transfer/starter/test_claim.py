@@ -1,7 +1,6 @@
 """Each submission of a transfer has the claim of its first note."""
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -13,17 +12,11 @@ from gridbridge.model.transfer.claim_and_guard import (
     is_valid_claim_name,
     split_claim_name,
 )
-from gridbridge.model.transfer_messages_in_spool import (
-    StarterPhase,
-    TransferMessage,
-    TransferMessageKind,
-    TransferOutcome,
-    encode_transfer_message,
-)
+from gridbridge.model.transfer_messages_in_spool import StarterPhase, TransferMessageKind, TransferOutcome
 from gridbridge.transfer.starter.first_note_and_guard import write_first_transfer_note
 from gridbridge.transfer.starter.remote_job_submission_step import claim_wrapper_lines
 from gridbridge.transfer.starter.starter_step_context import StarterStepContext
-from tests.transfer.starter.cells import TRANSFER, Place
+from tests.transfer.starter.cells import Place
 
 BY_FILE, BY_GRANT = "file", "grant 600 gb_beta"
 
@@ -130,13 +123,8 @@ def test_an_adopted_job_keeps_the_claim_of_its_submission(place: Place, claim: s
     history.touch()
     place.step()
     (asked,) = place.sent(TransferMessageKind.ASK)
-    reply = TransferMessage(
-        kind=TransferMessageKind.RECORD, transfer=TRANSFER, phase=StarterPhase.SUBMITTING, claim=claim
-    )
-    reply = reply.but(remote="beta", queue="transfer-beta")
-    path = Path(place.task().verdict_path(asked.wake))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(encode_transfer_message(reply))
+    known = {"remote": "beta", "queue": "transfer-beta", "claim": claim}
+    place.answer(asked.wake, phase=StarterPhase.SUBMITTING, **known)
     place.step()
 
     assert claims(place) == {claim}

@@ -298,10 +298,8 @@ def test_without_an_answer_of_home_the_h_rt_of_the_job_decides_about_deletion(
 @pytest.mark.parametrize("has_id", [True, False], ids=["by its id", "without recorded id"])
 def test_the_epilog_of_a_killed_starter_deletes_the_remote_job(place: Place, has_id: bool) -> None:
     place.step()
-    record = place.task().read_record()
-    assert record
     if not has_id:
-        place.task().save_record(record.but(remote_id="", phase="submitting"))
+        place.change_record(remote_id="", phase="submitting")
 
     control_methods.delete_job_of_killed_starter(place.task())
 
@@ -380,9 +378,7 @@ def test_the_epilog_leaves_the_deletion_to_the_poller_if_the_cluster_is_silent(p
 def test_the_epilog_of_an_ended_job_does_nothing(place: Place, stage: str) -> None:
     """The poller removes the remote folder of a job whose output files are not home."""
     place.step()
-    record = place.task().read_record()
-    assert record
-    place.task().save_record(record.but(stage=stage))
+    place.change_record(stage=stage)
     place.decide(outcome="exit", exit_status="0")
     if not stage:
         place.step()
@@ -395,9 +391,7 @@ def test_the_epilog_of_an_ended_job_does_nothing(place: Place, stage: str) -> No
 @pytest.mark.parametrize("wish", [TransferOutcome.RECALL, TransferOutcome.AGREE])
 def test_the_epilog_does_not_take_a_recall_or_suspension_request_for_an_end(place: Place, wish: str) -> None:
     place.step()
-    record = place.task().read_record()
-    assert record
-    place.task().save_record(record.but(stage=".gridbridge/stage/x"))
+    place.change_record(stage=".gridbridge/stage/x")
     place.decide(outcome=wish)
 
     control_methods.delete_job_of_killed_starter(place.task())

@@ -227,9 +227,7 @@ def test_an_intent_that_the_spool_did_not_accept_is_sent_by_the_next_step(place:
 def test_an_adopted_suspended_job_is_resumed_and_reported(place: Place) -> None:
     place.step()
     (place.folder / "beta/41").write_text("hs")
-    record = place.task().read_record()
-    assert record
-    place.task().save_record(record.but(desired=SUSPENDED))
+    place.change_record(desired=SUSPENDED)
 
     place.step()
 

@@ -169,9 +169,7 @@ def test_a_rescheduled_task_adopts_the_job_sent_from_another_transfer_queue(plac
 
 def test_a_submission_without_recorded_id_is_found_instead_of_repeated(place: Place) -> None:
     place.step()
-    record = place.task().read_record()
-    assert record
-    place.task().save_record(record.but(remote_id="", phase=StarterPhase.SUBMITTING))
+    place.change_record(remote_id="", phase=StarterPhase.SUBMITTING)
 
     place.step()
 
