@@ -100,7 +100,10 @@ def iterate_job_list(document: bytes) -> Iterator[Element]:
     for _, element in walked:
         yield element
         free_parsed_element(element)
-    require_job_list(walked.root)
+    root = walked.root
+    if root.tag != "job_info" or not {child.tag for child in root} >= _PARTS:
+        words = " ".join(word for text in root.itertext() for word in str(text).split())
+        raise ParseError(f"qstat: <{root.tag}> is not a job list: {words[:100] or 'no text'}")
 
 
 def free_parsed_element(element: etree._Element) -> None:
@@ -109,14 +112,6 @@ def free_parsed_element(element: etree._Element) -> None:
     before, around = element.getprevious(), element.getparent()
     if before is not None and around is not None and before.tag == element.tag:
         around.remove(before)
-
-
-def require_job_list(root: etree._Element) -> None:
-    """Raise ParseError unless the document is qstat's list of queues and jobs."""
-    if root.tag == "job_info" and {child.tag for child in root} >= _PARTS:
-        return
-    words = " ".join(word for text in root.itertext() for word in str(text).split())
-    raise ParseError(f"qstat: <{root.tag}> is not a job list: {words[:100] or 'no text'}")
 
 
 def unescape_less_than(raw: str) -> str:

@@ -88,13 +88,16 @@ def query_array_ends(cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]
     """Return the ends of array tasks, by the array's account and by task index.
 
     The end is None if a task's records contradict each other, because any record may be forged. If Grid Engine has no
-    accounting file at the path of 8.1.9, qacct runs once for each array.
+    accounting file at the path of 8.1.9, rotated files are searched, and qacct runs once for each array. An incomplete
+    last line is skipped until the next call.
     """
-    records, is_read = query_array_accounting_records(cell, arrays)
+    answer = _search_accounting_files(cell, arrays)
+    if answer.status not in (NO_LINE, NOT_READ):
+        answer.checked()
     by_array = dict[str, list[JobRunAccounting]]()
-    for record in records:
+    for record in parse_array_task_records(answer.stdout, arrays):
         by_array.setdefault(record.account, []).append(record)
-    for array in () if is_read else arrays:
+    for array in arrays if answer.status == NOT_READ else ():
         of_job = query_accounting_records(cell, array.job_id)
         by_array.setdefault(array.account, []).extend(record for record in of_job if record.account == array.account)
     return {account: _job_ends_by_task(array_records) for account, array_records in by_array.items()}
@@ -239,21 +242,16 @@ def final_or_future_job_end(records: Records, now: datetime) -> tuple[JobEnd | F
     future = [record for record in final if record.ended_at and record.ended_at > now + CLOCKS_DIFFER]
     past = [record for record in final if record not in future]
     if future and not any(job_end_of_accounting_record(record).exit_status is not None for record in past):
-        return _future_dated_job_end(final, future[-1]), False
+        last, ends = future[-1], [job_end_of_accounting_record(record) for record in final]
+        assert last.ended_at  # guaranteed by the choice of `future`
+        end = ends[-1] if len(_statuses_and_signals(ends)) == 1 else None
+        return FutureDatedJobEnd(ended_at=last.ended_at, host=last.host, end=end), False
     ends = [job_end_of_accounting_record(record) for record in past]
     observed = [end for end in ends if not end.is_unseen] or ends
     if len(_statuses_and_signals(observed)) > 1:
         return None, True
     # the longest of several equal ends, so that a forged record can't reduce the usage of a job
     return max(reversed(observed), key=lambda end: end.wallclock_s or 0.0, default=None), False
-
-
-def _future_dated_job_end(final: Records, last: JobRunAccounting | RemoteJobRunAccounting) -> FutureDatedJobEnd:
-    ends = [job_end_of_accounting_record(record) for record in final]
-    is_one = len(_statuses_and_signals(ends)) == 1
-    at = last.ended_at
-    assert at  # guaranteed by `final_or_future_job_end`
-    return FutureDatedJobEnd(ended_at=at, host=last.host, end=ends[-1] if is_one else None)
 
 
 def _statuses_and_signals(ends: Sequence[JobEnd]) -> set[tuple[int | None, int | None]]:
@@ -270,20 +268,6 @@ def query_accounting_records(cell: GridEngineCellAccess, job_id: int) -> tuple[J
     if b"not found" in answer.stderr or (is_empty and not UNREADABLE.search(answer.stderr)):
         return ()
     return parse_accounting_records(answer.checked().stdout, zone=UTC)
-
-
-def query_array_accounting_records(
-    cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]
-) -> tuple[tuple[JobRunAccounting, ...], bool]:
-    """Return the accounting records of array tasks, and whether the accounting file was readable.
-
-    If the accounting file is missing, as after a rotation, rotated files are read. An incomplete last line is skipped
-    until the next call.
-    """
-    answer = _search_accounting_files(cell, arrays)
-    if answer.status not in (NO_LINE, NOT_READ):
-        answer.checked()
-    return tuple(parse_array_task_records(answer.stdout, arrays)), answer.status != NOT_READ
 
 
 def _search_accounting_files(cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]) -> CompletedProgram:
