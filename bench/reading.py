@@ -15,8 +15,6 @@ from bench.brief import sized
 from bench.rows import Row
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.campaigns.task_attempt_outcomes import MissingAttemptOutcomeDecider
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
@@ -54,9 +52,7 @@ def _measured(path: str, arrays: int) -> tuple[float, float]:
         assert array
         campaigns.set_array_state(array, ArraySubmissionState.RELEASED, array.number)
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
-    updator = CampaignSituationGatherer(
-        policy, database, CampaignStatisticsRows(database), TaskDeletionMarkRows(database), Clock()
-    )
+    updator = CampaignSituationGatherer(policy, database, Clock())
     sent, answers = campaigns.open_arrays(), {"beta": _listed(arrays)}
     ends = {place: JobEnd(exit_status=0) for place in range(1, 101)}
     vars(updator)["_query_task_ends"] = lambda asked, _: dict.fromkeys(asked, ends)

@@ -11,7 +11,6 @@ from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSitu
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.config import configuration_file
@@ -53,8 +52,7 @@ class Site:
         self.campaigns = CampaignRows(database)
         self.grid, self.now = Cells(), NOON
         self.clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
-        predictions, marks = CampaignStatisticsRows(database), TaskDeletionMarkRows(database)
-        self.updator = CampaignSituationGatherer(self.policy, database, predictions, marks, self.clock, ran=ran)
+        self.updator = CampaignSituationGatherer(self.policy, database, self.clock, ran=ran)
         known = vars(self.updator)
         known["_query_task_ends"], known["_accounting_delays_by_cluster"] = (
             self._ends,

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -120,25 +120,17 @@ class OwnerCallTimeBudget:
         return self._owners[campaign]
 
 
+@dataclass(eq=False)
 class CampaignArraySubmitter:
     """Records new arrays in the state file, then submits them to clusters."""
 
-    def __init__(
-        self,
-        campaigns: CampaignRows,
-        acts: CampaignArrayCommands,
-        clock: Clock,
-        settle: Callable[[CampaignArray, ArraySubmissionResult], None],
-        most: int,
-        turns: OwnerCallTimeBudget,
-    ) -> None:
-        self._campaigns = campaigns
-        self._acts = acts
-        self._clock = clock
-        self._settle = settle
-        self._most = most  # at most this many tasks of one array
-        self._turns = turns
-        self.begun: list[TaskAttempt] = []
+    _campaigns: CampaignRows
+    _acts: CampaignArrayCommands
+    _clock: Clock
+    _settle: Callable[[CampaignArray, ArraySubmissionResult], None]
+    _most: int  # at most this many tasks of one array
+    _turns: OwnerCallTimeBudget
+    begun: list[TaskAttempt] = field(default_factory=list)
 
     def submit_planned_tasks(self, send: PlannedCampaignTaskSend) -> None:
         """Split tasks into arrays, record the arrays, and submit all arrays by one call."""

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from gridbridge.campaigns.runner.cluster_queries_and_capacities import campaign_capacity_by_cluster as room_of
@@ -27,27 +27,23 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 
 
+@dataclass(eq=False)
 class CampaignPublisher:
     """Publishes campaigns, the states of their tasks, and the reasons of each cycle's decisions."""
 
-    def __init__(
-        self,
-        database: StateFile,
-        campaigns: CampaignRows,
-        forecasts: CampaignCompletionForecasts,
-        clock: Clock,
-        folder: str = PUBLISHED,
-    ) -> None:
-        self._campaigns = campaigns
-        self._forecasts = forecasts
-        self._tasks = CampaignTaskRows(database)
-        self._events = EventAndSuccessRecordRows(database)
-        self._clock = clock
-        self._folder = folder
-        self._outlines: dict[int, Jdl] = {}
-        self._begun: set[int] = set()  # campaigns whose tasks this cycle may change
-        self._killed: set[int] = set()  # campaigns whose published tasks are outdated
-        self._there: frozenset[int] | None = None  # campaigns with published tasks
+    _database: StateFile
+    _campaigns: CampaignRows
+    _forecasts: CampaignCompletionForecasts
+    _clock: Clock
+    _folder: str = PUBLISHED
+    _outlines: dict[int, Jdl] = field(default_factory=dict)
+    _begun: set[int] = field(default_factory=set)  # campaigns whose tasks this cycle may change
+    _killed: set[int] = field(default_factory=set)  # campaigns whose published tasks are outdated
+    _there: frozenset[int] | None = None  # campaigns with published tasks
+
+    def __post_init__(self) -> None:
+        self._tasks = CampaignTaskRows(self._database)
+        self._events = EventAndSuccessRecordRows(self._database)
 
     def publish_campaigns(self, opened: Iterable[CampaignEvent]) -> None:
         """Publish all campaigns, each with the number of its open events."""

@@ -17,7 +17,6 @@ from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignComp
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows, CampaignStatisticsRows
-from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.campaigns import campaign_cycle_planning
 from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
     add_ended_tasks_to_usage,
@@ -82,8 +81,7 @@ class CampaignRunnerCycle:
         self._predictions = predictions = CampaignStatisticsRows(self.database)
         self._forecasts = CampaignCompletionForecasts(campaigns, predictions, clock, policy.runner.interval_s)
         self._shares = FairShareUsageAccounting(policy, campaigns, CampaignSlotUsageRows(self.database), clock)
-        marks = TaskDeletionMarkRows(self.database)
-        self._updator = CampaignSituationGatherer(policy, self.database, predictions, marks, clock, is_dry=is_dry)
+        self._updator = CampaignSituationGatherer(policy, self.database, clock, is_dry=is_dry)
         observations, most = CycleStatisticsRecorder(self.database), policy.runner.max_tasks
         self._campaigns = campaigns
         self._actions = CampaignPlanExecutor(

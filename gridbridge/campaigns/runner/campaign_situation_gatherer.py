@@ -70,8 +70,6 @@ class CampaignSituationGatherer:
         self,
         policy: Policy,
         database: StateFile,
-        predictions: CampaignStatisticsRows,
-        marks: TaskDeletionMarkRows,
         clock: Clock,
         *,
         is_dry: bool = False,
@@ -87,8 +85,8 @@ class CampaignSituationGatherer:
         self._tails = CampaignStragglerFinder(self._campaigns, policy.finalize)
         self._events = EventAndSuccessRecordRows(database)
         self._limits = queries.ClusterArrayLimitCache(policy, clock)
-        self._predictions = predictions
-        self._marks = marks
+        self._predictions = CampaignStatisticsRows(database)
+        self._marks = TaskDeletionMarkRows(database)
         self._clock = clock
         self._missing = MissingAttemptTracker(TaskMissingAtClusterRows(database), clock, ran, is_dry=is_dry)
         self._restored = RootLedgerStateComparison(self._campaigns, ledger_arrays)

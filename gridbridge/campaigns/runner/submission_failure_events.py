@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gridbridge import errors
 from gridbridge.campaigns.runner.array_commands_as_owner import (
@@ -103,27 +103,21 @@ def event_code_of_array_error(error: errors.GridbridgeError) -> CampaignEventCod
 _log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class ArraySubmissionResultRecorder:
     """Records the results of array submissions, and handles refused arrays."""
 
-    def __init__(
-        self,
-        database: StateFile,
-        acts: CampaignArrayCommands,
-        clock: Clock,
-        failures: CampaignFailuresSection,
-        noting: TaskAndCampaignEndRecorder,
-        troubles: ArrayFailureEventRecorder,
-    ) -> None:
-        self._database = database
-        self._campaigns = CampaignRows(database)
-        self._tries = TaskAttemptRows(database, self._campaigns)
-        self._events = EventAndSuccessRecordRows(database)
-        self._acts = acts
-        self._clock = clock
-        self._failures = failures
-        self._noting = noting
-        self._troubles = troubles
+    _database: StateFile
+    _acts: CampaignArrayCommands
+    _clock: Clock
+    _failures: CampaignFailuresSection
+    _noting: TaskAndCampaignEndRecorder
+    _troubles: ArrayFailureEventRecorder
+
+    def __post_init__(self) -> None:
+        self._campaigns = CampaignRows(self._database)
+        self._tries = TaskAttemptRows(self._database, self._campaigns)
+        self._events = EventAndSuccessRecordRows(self._database)
 
     def record_submission_result(
         self, array: campaign_model.CampaignArray, sent: campaign_model.ArraySubmissionResult

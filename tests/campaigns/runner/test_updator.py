@@ -65,13 +65,7 @@ class Site:
         self.ledger: list[RootLedgerArray] = [RootLedgerArray(number=1, cluster="beta", tasks=(), job_id=7)]
         self.trouble: GridbridgeError | None = None  # that keeps the ledger from being read
         self.updator = CampaignSituationGatherer(
-            made_policy(),
-            database,
-            CampaignStatisticsRows(database),
-            TaskDeletionMarkRows(database),
-            Clock(),
-            ledger_arrays=self.ledger_arrays,
-            ran=str(folder / "runner.ran"),
+            made_policy(), database, Clock(), ledger_arrays=self.ledger_arrays, ran=f"{folder}/runner.ran"
         )
         self.asked = 0
         self.searched: list[bool] = []  # by question, whether that was for all that is kept
@@ -261,9 +255,7 @@ def test_a_situation_has_the_contents_of_the_state_file(site: Site) -> None:
     failures, finalize = CampaignFailuresSection(site_fault=7), FinalizeSpeculationSection(copies=1)
     policy = made_policy(failures=failures, finalize=finalize)
 
-    seen = CampaignSituationGatherer(
-        policy, database, predictions, TaskDeletionMarkRows(database), Clock()
-    ).gather_situation()
+    seen = CampaignSituationGatherer(policy, database, Clock()).gather_situation()
 
     kept = JobRatio(campaign=1, cluster="beta", ratio=0.5, free=4, submitted=3)
     assert (seen.ratios, seen.records) == ((kept,), (record,))

@@ -51,14 +51,7 @@ class Site:
         self.campaigns.insert_campaign(
             made_campaign(tasks=100 * MANY, jdl=Jdl(name="sweep", clusters=BOTH, is_idempotent=True)), "token"
         )
-        self.updator = CampaignSituationGatherer(
-            made_policy(),
-            self.database,
-            CampaignStatisticsRows(self.database),
-            self.marks,
-            Clock(),
-            ran=str(folder / "ran"),
-        )
+        self.updator = CampaignSituationGatherer(made_policy(), self.database, Clock(), ran=f"{folder}/ran")
 
     def send(self, tasks: int) -> list[CampaignArray]:
         """Submit so many more tasks, in running arrays."""
