@@ -76,10 +76,8 @@ class CampaignAndRequestIntake:
             database, clock, folder, published, begin=begin, register=self._given
         )
         subscribing = SubscriptionRequestHandler(database, clock, notifications, folder)
-        self._does: dict[CampaignOwnerRequestVerb, Do] = dict.fromkeys(
-            CampaignOwnerRequestHandler.VERBS, self.requests.execute_request
-        )
-        self._does |= dict.fromkeys(SubscriptionRequestHandler.VERBS, subscribing.execute_request)
+        does: dict[CampaignOwnerRequestVerb, Do] = dict.fromkeys(subscribing.VERBS, subscribing.execute_request)
+        self._does = does | dict.fromkeys(self.requests.VERBS, self.requests.execute_request)
         self.parts = AddedTasksIntake(database, self._added_tasks_violation, self._given, folder)
         self._clusters = clusters
         self._clock = clock

@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -141,23 +141,20 @@ class _NotificationDelivery:
             self.error = describe_error(error)
 
 
+@dataclass(eq=False)
 class CampaignNotifier:
     """Sends owners and subscribers notifications about campaigns and events."""
 
-    def __init__(
-        self,
-        database: StateFile,
-        policy: NotificationsSection,
-        clock: Clock,
-        deliver: Tell = stress_and_mail_programs.deliver_notification,
-    ) -> None:
-        self._subscriptions = NotificationSubscriptionRows(database)
-        self._events = EventAndSuccessRecordRows(database)
-        self._campaigns = CampaignRows(database)
-        self._policy = policy
-        self._clock = clock
-        self._tell = deliver
-        self._sendings: dict[int, _NotificationDelivery] = {}
+    _database: StateFile
+    _policy: NotificationsSection
+    _clock: Clock
+    _deliver: Tell = stress_and_mail_programs.deliver_notification
+    _sendings: dict[int, _NotificationDelivery] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._subscriptions = NotificationSubscriptionRows(self._database)
+        self._events = EventAndSuccessRecordRows(self._database)
+        self._campaigns = CampaignRows(self._database)
 
     def send_due_notifications(self) -> None:
         """Record finished deliveries, start due deliveries, and wait up to two seconds for the started deliveries."""
@@ -216,7 +213,7 @@ class CampaignNotifier:
             return
         later = now + event_texts_and_notifications.pause_before_next_notification(subscription.tries + 1, self._policy)
         self._subscriptions.record_delivery_times(replace(subscription, tries=subscription.tries + 1, next_at=later))
-        self._sendings[subscription.number] = _NotificationDelivery(message, self._policy, self._tell)
+        self._sendings[subscription.number] = _NotificationDelivery(message, self._policy, self._deliver)
 
     def _record_finished_deliveries(self, limit_s: float) -> None:
         deadline_s = self._clock.steady_s() + limit_s
