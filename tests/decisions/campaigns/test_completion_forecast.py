@@ -80,16 +80,7 @@ def test_a_task_with_a_long_elapsed_time_ends_sooner() -> None:
     assert old.p50_s == pytest.approx(10, abs=5)
 
 
-def test_an_observed_rate_of_ended_tasks_replaces_the_estimated_rate() -> None:
-    """The observed rate includes the idle time of slots between two tasks."""
-    seen = CampaignRunTimesAtCluster(
-        cluster="beta", durations_s=(30.0,) * 100, elapsed_s=(15.0,) * 10, ended=100, watched_s=600.0
-    )
-
-    assert forecast_campaign_end(progress(100, seen)).throughput == pytest.approx(1 / 6)
-
-
-def test_p50_follows_from_the_rate_of_the_last_hour() -> None:
+def test_p50_follows_from_the_observed_rate_of_the_last_hour() -> None:
     """CiGri's throughput method: 120 tasks ended in an hour, so 95 remaining tasks need 2850 s."""
     hour = {"durations_s": (60.0,) * 120, "elapsed_s": (30.0,) * 10}
     seen = CampaignRunTimesAtCluster(cluster="beta", ended=120, watched_s=3600.0, **hour)
