@@ -35,11 +35,11 @@ COLUMNS = (
 NAME = (6, 20)  # least and most columns of a campaign's name
 REST = 50  # columns for numbers and bar
 
-Look = Callable[[], Sequence[ShownCampaign]]
-
 
 def watch_campaigns_until_end(
-    look: Look, pause: Callable[[float], None] = time.sleep, print_line: Callable[[str], None] | None = None
+    read_campaigns: Callable[[], Sequence[ShownCampaign]],
+    pause: Callable[[float], None] = time.sleep,
+    print_line: Callable[[str], None] | None = None,
 ) -> None:
     """Show the progress of campaigns until each campaign has ended."""
     with ExitStack() as stack:
@@ -50,7 +50,7 @@ def watch_campaigns_until_end(
             else _ChangedCampaignLines(print_line or _print_and_flush_line).show
         )
         while True:
-            campaigns = look()
+            campaigns = read_campaigns()
             show(campaigns)
             if not any(campaign.state.is_alive for campaign in campaigns):
                 return

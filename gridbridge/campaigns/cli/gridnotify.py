@@ -19,7 +19,6 @@ NOT_DONE = {
     CampaignOwnerRequestReply.TOO_MANY: "you have 20 subscriptions, the largest allowed number",
     CampaignOwnerRequestReply.WRONG: "the service refuses this subscription",
 }
-NO_PROGRAM = "you can't execute {} on this host; the transfer host, which runs the program, needs it"
 TYPED = {NotificationChannel.MAIL: "-m", NotificationChannel.JABBER: "-j", NotificationChannel.PROGRAM: "-p"}
 
 
@@ -104,7 +103,8 @@ def _subscribe_or_unsubscribe(
         output_and_errors.print_error(f"gridnotify: {NOT_DONE[answer]}")
         return REFUSED
     if way is NotificationChannel.PROGRAM and not is_end and not os.access(identity, os.X_OK):
-        output_and_errors.print_error(f"gridnotify: {NO_PROGRAM.format(identity)}")
+        problem = "you can't execute this program here; expected an executable program on the transfer host"
+        output_and_errors.print_error(f"gridnotify: {identity}: {problem}")
     if is_verbose:
         output_and_errors.print_line(f"{'Unsubscribed' if is_end else 'Subscribed'}: {way} on {identity}")
     return 0

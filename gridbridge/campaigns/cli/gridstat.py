@@ -185,7 +185,6 @@ def _read_standard_error_ends(number: int, tasks: Sequence[PublishedCampaignTask
 
 
 OF_ONE = "-f, -e, -J, --failed"
-Look = Callable[[], list[ShownCampaign]]
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -260,7 +259,7 @@ def gridstat(
     except ValueError as error:
         raise click.UsageError(f"-s {error}") from error
 
-    def look() -> list[ShownCampaign]:
+    def read_campaigns() -> list[ShownCampaign]:
         return [
             shown
             for shown in campaign_client.published_campaigns(folder)
@@ -271,20 +270,25 @@ def gridstat(
     try:
         if job is not None:
             return _print_task_or_task_output(*parse_campaign_dot_task(job), view, is_there, is_output, is_error)
-        _show_chosen_view(context.params, look, chosen, view)
+        _show_chosen_view(context.params, read_campaigns, chosen, view)
     except (ForeignOrMissingCampaignFile, NoSuchCampaignOrTask) as error:
         output_and_errors.print_error(f"gridstat: {error}")
         return REFUSED
     return 0
 
 
-def _show_chosen_view(options: Mapping[str, Any], look: Look, chosen: int | None, view: GridstatOutputFormat) -> None:
-    campaigns, range_ = look(), options["range_"]
+def _show_chosen_view(
+    options: Mapping[str, Any],
+    read_campaigns: Callable[[], list[ShownCampaign]],
+    chosen: int | None,
+    view: GridstatOutputFormat,
+) -> None:
+    campaigns, range_ = read_campaigns(), options["range_"]
     if not campaigns and (chosen is not None or (range_ and range_.isdigit())):
         raise NoSuchCampaignOrTask(f"no campaign {range_ if chosen is None else chosen}")
     picture, offset = options["picture"], options["offset"]
     acts: tuple[tuple[object, Callable[[], None]], ...] = (
-        (options["is_watch"], lambda: _import_progress_display().watch_campaigns_until_end(look)),
+        (options["is_watch"], lambda: _import_progress_display().watch_campaigns_until_end(read_campaigns)),
         (picture, lambda: _plot_campaign_task_ends(campaigns[0], picture, view)),
         (options["is_jdl"], lambda: output_and_errors.print_json(campaign_client.read_own_jdl(campaigns[0].number))),
         (options["is_failed"], lambda: _print_failed_tasks(campaigns[0], view)),

@@ -70,12 +70,8 @@ def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
     wound_up, epilogues = steps.end_campaigns_or_start_epilogues(
         number for number in winding_up if number not in ends.busy
     )
-    book, records = update_events_and_successes(
-        situation,
-        ends.again,
-        (*finished, *wound_up),
-        steps.note_failed_steps(OpenCampaignEventsInCycle(situation.events)),
-    )
+    book = steps.note_failed_steps(OpenCampaignEventsInCycle(situation.events))
+    book, records = update_events_and_successes(situation, ends.again, (*finished, *wound_up), book)
     unsent = tuple(array for array in steps.unsubmitted_unneeded_prologues(at_end) if array in ends.reached)
     sending = _plan_task_sends(ends, book, unsent)
     deleted = tuple(array for array in ends.reached if not steps.is_array_wanted(array))

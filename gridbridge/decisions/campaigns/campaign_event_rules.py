@@ -37,7 +37,6 @@ from gridbridge.model.campaigns.campaign_events import (
 )
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 
-LOST_JOB_REASON = "the cluster has no trace of job {job}"
 EVENT_OF_OUTCOME = {
     TaskAttemptOutcome.PROGRAM_ERROR: CampaignEventCode.EXIT_ERROR,
     TaskAttemptOutcome.SIGNAL: CampaignEventCode.EXIT_ERROR,
@@ -55,10 +54,9 @@ def update_events_and_successes(
     situation: CampaignCycleSituation,
     again: Iterable[TaskRetry],
     finished: Iterable[int],
-    book: OpenCampaignEventsInCycle | None = None,
+    book: OpenCampaignEventsInCycle,
 ) -> tuple[OpenCampaignEventsInCycle, tuple[CampaignSuccessAtCluster, ...]]:
     """Return the open events after a cycle, and the changed success records; `book` has earlier changes."""
-    book = book or OpenCampaignEventsInCycle(situation.events)
     alive = situation.uncancelled
     ended_alive = (attempt for attempt in situation.ended if attempt.campaign in alive)
     ended = pair_attempts_with_clusters(ended_alive, situation.arrays)
@@ -91,13 +89,12 @@ def record_failed_task_events(
     for attempt, cluster in ended:
         if attempt.outcome not in EVENT_OF_OUTCOME or (attempt.campaign, attempt.task) in again:
             continue
+        code = EVENT_OF_OUTCOME[attempt.outcome]
         fresh = replace(
-            new_campaign_event(
-                CampaignEventSubject.TASK, EVENT_OF_OUTCOME[attempt.outcome], attempt.campaign, cluster, at
-            ),
+            new_campaign_event(CampaignEventSubject.TASK, code, attempt.campaign, cluster, at),
             exit_status=attempt.exit_status,
             first_task=attempt.task,
-            why=LOST_JOB_REASON.format(job=attempt.forgotten_job) if attempt.forgotten_job else "",
+            why=f"the cluster has no trace of job {attempt.forgotten_job}" if attempt.forgotten_job else "",
         )
         event = book.find_equal_event(fresh) or fresh
         book.put_event(replace(event, tasks=event.tasks + 1, last_at=at))
@@ -176,14 +173,13 @@ def find_given_up_conflicting_ends(events: Iterable[CampaignEvent]) -> frozenset
 
 
 def _update_removed_cluster_events(book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation) -> None:
+    code = CampaignEventCode.DROPPED
     for name in sorted(situation.dropped):
         book.close_event(book.find_event(CampaignEventCode.GET_JOBS, 0, name), situation.at)
-        if not book.find_event(CampaignEventCode.DROPPED, 0, name):
-            book.put_event(
-                new_campaign_event(CampaignEventSubject.CLUSTER, CampaignEventCode.DROPPED, 0, name, situation.at)
-            )
+        if not book.find_event(code, 0, name):
+            book.put_event(new_campaign_event(CampaignEventSubject.CLUSTER, code, 0, name, situation.at))
     for event in book.open_events:
-        if event.code is CampaignEventCode.DROPPED and event.cluster not in situation.dropped:
+        if event.code is code and event.cluster not in situation.dropped:
             book.close_event(event, situation.at)
 
 

@@ -20,8 +20,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, JobKillReason
 
-RESUBMIT, RESUBMIT_LAST = 66, 67
-RESUBMIT_OUTCOMES = {RESUBMIT: TaskAttemptOutcome.RESUBMIT, RESUBMIT_LAST: TaskAttemptOutcome.RESUBMIT_LAST}
+RESUBMIT_OUTCOMES = {66: TaskAttemptOutcome.RESUBMIT, 67: TaskAttemptOutcome.RESUBMIT_LAST}  # by exit status
 KILL_OUTCOMES = {
     JobKillReason.PLACE: TaskAttemptOutcome.PREEMPTED,
     JobKillReason.WALLTIME: TaskAttemptOutcome.WALLTIME,
@@ -72,8 +71,8 @@ def outcome_of_task_nikita_deleted(
     return TaskAttemptOutcome.WIPED if is_new else TaskAttemptOutcome.PREEMPTED
 
 
-ReportedEnd = JobEnd | FutureDatedJobEnd | None  # None: the accounting records contradict each other
-ReportedEnds = Mapping[int, ReportedEnd]  # ends by array index
+# Ends by array index; None: the accounting records contradict each other.
+ReportedEnds = Mapping[int, JobEnd | FutureDatedJobEnd | None]
 NO_CANCELLATION_MARKS: Mapping[int, TaskDeletionMark] = {}
 UNKNOWN_END = JobEnd()
 DELETED_BEFORE_START = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True)

@@ -60,7 +60,9 @@ def test_gridnotify_subscribes_the_user(service: Service) -> None:
     ]
 
 
-@pytest.mark.parametrize(("program", "told"), [("/nonexistent", "can't execute /nonexistent on this"), ("/bin/sh", "")])
+@pytest.mark.parametrize(
+    ("program", "told"), [("/nonexistent", "/nonexistent: you can't execute this"), ("/bin/sh", "")]
+)
 def test_gridnotify_warns_of_a_program_that_cannot_be_executed(service: Service, program: str, told: str) -> None:
     done = run("-p", program, "-s", "low")
 
