@@ -42,6 +42,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
 from gridbridge.state.state_file import StateFile
 from tests.injection import killing, sandbox
+from tests.injection.killing import check
 
 ALICE = 4000
 TASKS = 12  # more than the nine slots of a cell, for which one call sends three arrays
@@ -328,10 +329,6 @@ def reset() -> None:
         path.chmod(0o666)
     Path(CAMPAIGNS).mkdir(mode=0o1733)
     Path(CONFIG).write_text(CONFIGURATION)
-
-
-def check(what: str, found: object, expected: object) -> list[str]:
-    return [] if found == expected else [f"{what} is {found!r}, not {expected!r}"]
 
 
 def ran_once(forgotten_s: float = 60.0) -> list[str]:
@@ -691,14 +688,7 @@ def _done(name: str, each: int) -> int:
     rounds = OTHERS[name](each) if name in OTHERS else kills(KILLED[name], each)
     look = KILLED[name].look if name in KILLED else ran_once
     look = moved_away if name == "started" else look
-    wrong = count = 0
-    for where in rounds:
-        count += 1
-        for line in look():
-            wrong += 1
-            sys.stdout.write(f"{where}: {line}\n")
-    sys.stdout.write(f"{name}: {count} kills, {wrong} wrong\n")
-    return 1 if wrong or not count else 0
+    return killing.report_wrong_ends(f"{name}: ", rounds, look)
 
 
 if __name__ == "__main__":

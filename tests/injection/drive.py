@@ -37,7 +37,7 @@ from gridbridge.transfer.starter import control_methods, starter
 from gridbridge.transfer.starter.local_task import LocalTask
 from gridbridge.transfer.transfer_rows import TransferRows
 from tests.injection import killing, sandbox
-from tests.injection.killing import ANSWER
+from tests.injection.killing import ANSWER, check
 from tests.injection.sandbox import NAME
 
 STATE = f"sqlite:///{HOME}/state.db"
@@ -188,10 +188,6 @@ def closed_by_starter() -> None:
 
 
 # How it has to end.
-
-
-def check(what: str, found: object, expected: object) -> list[str]:
-    return [] if found == expected else [f"{what} is {found!r}, not {expected!r}"]
 
 
 def waits(state: str = "r", name: str = "sleep") -> Callable[[], list[str]]:
@@ -359,7 +355,6 @@ def main(name: str, each: int = 1, how: str = "") -> int:
     StateFile.open(STATE).close()
     shutil.copy(f"{HOME}/state.db", sandbox.STEADY)
     scenario = SCENARIOS[name]
-    wrong = kills = 0
     prepare = scenario.prepare if scenario.prepare is not step else lambda: killing.run(step)
     # A step that comes while the client of the one before still works is the lab's to test.
     moments = (killing.BEGINS, killing.ENDS) if "poller" in name else (killing.ENDS,)
@@ -369,13 +364,7 @@ def main(name: str, each: int = 1, how: str = "") -> int:
     )
     if how == FULL:
         struck = chain(killing.full_disks(prepare, scenario.act, each))
-    for where in struck:
-        kills += 1
-        for line in scenario.look():
-            wrong += 1
-            sys.stdout.write(f"{where}: {line}\n")
-    sys.stdout.write(f"{kills} kills, {wrong} wrong\n")
-    return 1 if wrong or not kills else 0
+    return killing.report_wrong_ends("", struck, scenario.look)
 
 
 if __name__ == "__main__":

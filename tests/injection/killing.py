@@ -8,9 +8,10 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tests.injection import sandbox
 
@@ -159,3 +160,20 @@ def _fork(act: Act) -> int:
 
 def _reap(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def check(what: str, found: object, expected: object) -> list[str]:
+    """Return a line if a value is wrong, else none."""
+    return [] if found == expected else [f"{what} is {found!r}, not {expected!r}"]
+
+
+def report_wrong_ends(heading: str, struck: Iterable[str], look: Callable[[], list[str]]) -> int:
+    """Print a line for each wrong end, then both numbers; return the exit status."""
+    kills = wrong = 0
+    for where in struck:
+        kills += 1
+        for line in look():
+            wrong += 1
+            sys.stdout.write(f"{where}: {line}\n")
+    sys.stdout.write(f"{heading}{kills} kills, {wrong} wrong\n")
+    return 1 if wrong or not kills else 0
