@@ -77,9 +77,9 @@ class _Watched(StateFile):
     longest = Longest()
 
     @contextmanager
-    def _new(self) -> Iterator[Connection]:
+    def _begin_transaction(self) -> Iterator[Connection]:
         began_s, began_cpu_s = time.monotonic(), time.process_time()
-        with super()._new() as connection:
+        with super()._begin_transaction() as connection:
             yield connection
         self.longest = Longest(
             passed_s=max(self.longest.passed_s, time.monotonic() - began_s),

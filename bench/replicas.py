@@ -56,7 +56,7 @@ def made():
     copier = ReplicaCopier(clock=Clock(), tell=lambda _: None)
     source = LocalOrSshFolder(login=None, folder=folder)
     areas.prepare_new_replica_folder(area, dataset, is_known=False)
-    copier.copy(dataset, original.sums, source, area, relay="")
+    copier.copy_replica(dataset, original.sums, source, area, relay="")
 def timed(act):
     empty()
     begun = time.monotonic()

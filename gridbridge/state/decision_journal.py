@@ -47,7 +47,7 @@ def make_journal_entry(
     actions: Sequence[str],
     sentences: Sequence[str] | None = None,
 ) -> DecisionJournalEntry:
-    """Return a journal entry with the first 20 sentences, by default the actions, and the number of the rest."""
+    """Return a journal entry with the first 20 sentences (by default: actions) and the number of further sentences."""
     sentences = actions if sentences is None else sentences
     texts = [*sentences[:MOST_TOLD]]
     texts += [f"{more} more"] if (more := len(sentences) - MOST_TOLD) > 0 else []

@@ -44,10 +44,10 @@ class StarterMessageInbox:
         self._full_met: frozenset[str] = frozenset()  # folders of `_full` that the present pass has found
 
     def read_new_messages(self) -> tuple[MessageWithAuthorUid, ...]:
-        """Return the new messages since the last call: first one of each uid, then the second of each uid, up to 200.
+        """Return messages since the last call: the first message of each uid, then the second of each uid, up to 200.
 
-        A call reads at most 20,000 names, and the next call continues. `remove` deletes a message. Raises StateError
-        only if the folder cannot be listed.
+        A call reads at most 20,000 names, and the next call continues. `remove_stored_message` deletes a
+        message. Raises StateError only if the folder cannot be listed.
         """
         spool_files = self._list_spool_files()
         self._reader.remember_scanned_files(spool_files)
@@ -84,7 +84,7 @@ class StarterMessageInbox:
                 safe_files.replace_file_atomically(f"{self._folder}/{MARK}", b"", durable=False)
 
     def return_messages_again(self, paths: Iterable[str]) -> None:
-        """Return some spool messages again in the next call of `read`."""
+        """Return some spool messages again in the next call of `read_new_messages`."""
         self._reader.read_files_again(map(os.path.basename, paths))
 
     def staged_folder_of_record(self, path: str) -> str:

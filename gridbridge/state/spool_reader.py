@@ -34,7 +34,7 @@ class MessageWithAuthorUid:
 
     @property
     def order(self) -> tuple[float, str]:
-        """The key by which messages are sorted: the time in the message, then the path."""
+        """The sort key of messages: the time in the message, then the path."""
         return _parse_message_time(self.message.at), self.path
 
 
@@ -213,7 +213,7 @@ class ResumableFolderScan:
 
     @property
     def is_amid(self) -> bool:
-        """Whether names of the folder remain for the next call."""
+        """Whether the next call continues the present pass over the folder."""
         return self._entries is not None
 
     def next_portion(self, folder: str) -> list[os.DirEntry[str]]:

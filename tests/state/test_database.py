@@ -30,7 +30,7 @@ Build = Callable[..., Transfer]
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-# Also what os.fsdecode returns for names that are not UTF-8, and NUL.
+# Texts include NUL, and the surrogates that os.fsdecode returns for names that are not UTF-8.
 TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
 NUMBER = st.integers(0, 2**63 - 1)
 TIME = st.datetimes(datetime(1970, 1, 1), timezones=st.sampled_from([UTC, timezone(HOUR), timezone(-HOUR * 11)]))
@@ -153,7 +153,7 @@ def test_no_query_of_transfers_scans_the_whole_table(state_file: StateFile, tmp_
     """The service queries open transfers every few seconds, beside 100,000 closed transfers."""
     transfers = TransferRows(state_file)
     asked = []
-    note = lambda *args: asked.append(args[2:4])  # noqa: E731 - to be removed by its name
+    note = lambda *args: asked.append(args[2:4])  # noqa: E731 - event.remove needs the same function
     event.listen(Engine, "before_cursor_execute", note)
     transfers.open_transfers()
     transfers.transfers_closed_since(NOON)

@@ -64,7 +64,7 @@ transfers = TransferRows(db)
 """
     return subprocess.Popen(
         [sys.executable, "-c", head + code, url_of(path)],
-        stdin=subprocess.PIPE,  # where it reads, it waits
+        stdin=subprocess.PIPE,  # code that reads standard input waits
         stdout=subprocess.PIPE,
     )
 
@@ -288,7 +288,7 @@ for number in range(last + 1, 1000000):
     for _ in range(8):
         child = run(code, path)
         first = child.stdout.readline()
-        time.sleep(random.random() / 10)  # the moment of the kill is what varies
+        time.sleep(random.random() / 10)  # kill at a random moment
         child.send_signal(signal.SIGKILL)
         told = [int(line) for line in (first + child.stdout.read()).splitlines(True) if line[-1:] == b"\n"]
         child.wait()
@@ -306,7 +306,7 @@ for _ in range(100):
         seen = transfers.find_transfer(one.name, one.uid) or one
         transfers.put_transfer(seen.but(missed_polls=seen.missed_polls + 1))
 """
-    children = [run(code, path) for _ in range(2)]  # both make the file, too
+    children = [run(code, path) for _ in range(2)]  # both processes also try to create the file
 
     assert [child.wait(timeout=120) for child in children] == [0, 0]
     found = transfers_in(path).find_transfer("gb.alpha.7.0.1", 1001)

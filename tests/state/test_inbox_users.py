@@ -19,7 +19,7 @@ SERVICE, ALICE, MALLORY = 10000, 10001, 10002
 MESSAGE = TransferMessage(kind=TransferMessageKind.RECORD, transfer="gb.alpha.7.0.1", at="1767225600.000")
 FORGED = MESSAGE.but(reason="forged")
 FLOOD = 100_000
-SCANS = FLOOD // NAMES_A_SCAN + 1  # until all names have been looked at
+SCANS = FLOOD // NAMES_A_SCAN + 1  # number of scans that examine all files
 
 AsUser = Callable[[int, Callable[[], Any]], Any]
 Acting = Callable[[int], AbstractContextManager[None]]
@@ -94,7 +94,7 @@ def test_a_hard_link_to_another_users_file_is_not_read_as_a_message(
 
     One test looks at both: two side by side would each restore what the other one had set.
     """
-    links = [spool_folder / f"m.link{number}" for number in range(250)]  # more than one scan reads
+    links = [spool_folder / f"m.link{number}" for number in range(250)]  # more files than one scan reads
     switch = Path("/proc/sys/fs/protected_hardlinks")
     before = switch.read_text()
     for protected in ("0", "1"):
@@ -195,7 +195,7 @@ def test_a_full_spool_refuses_messages_until_the_service_has_read_and_removed_so
     folder.chmod(0o1733)
     os.chown(folder, SERVICE, SERVICE)
     taken = as_user(ALICE, lambda: send_until_full(str(folder)))
-    assert len(os.listdir(folder)) == taken  # nothing half written
+    assert len(os.listdir(folder)) == taken  # the spool contains no incomplete message
 
     with acting_as(SERVICE):
         inbox = StarterMessageInbox(str(folder), 10_000, Clock())

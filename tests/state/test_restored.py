@@ -17,7 +17,7 @@ from gridbridge.state.state_file import StateFile
 from tests.builders.campaigns import NOON, made_campaign
 
 TASKS, AN_ARRAY = 40, 4
-LEDGER = (  # 0 to 3 ran before; 4 to 7 were lost, ended and were sent once more, 8 has a copy
+LEDGER = (  # tasks 0, 5 and 7 were submitted twice; task 8 has a speculative copy
     *(
         RootLedgerArray(
             number=number,

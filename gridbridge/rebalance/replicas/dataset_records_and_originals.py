@@ -221,7 +221,7 @@ def _values_in_model_types(model: type[Dataset] | type[DatasetReplica], row: dic
 
 
 def _parse_time_with_zone(text: str) -> datetime:
-    """Parse a time; raise ValueError without a zone, and for the first and last year, which conversions overflow."""
+    """Parse a time; raise ValueError without a zone, and for the years 1 and 9999, whose conversion may overflow."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None or not MINYEAR < moment.year < MAXYEAR:
         raise ValueError(f"{text}: a time without a zone, or out of range")

@@ -246,7 +246,7 @@ class ReplicaReconciler:
         return self._notes.paused_since() is not None
 
     def _measure_areas(self) -> tuple[MeasuredStorageArea, ...]:
-        """Measure the areas; write permissions are not checked, because only an owner's process knows them."""
+        """Measure the storage areas, without a check of write permissions, which only an owner's process can do."""
         areas = owner_datasets.storage_areas_of_account(self._policy).values()
         with ThreadPoolExecutor(max_workers=max(1, len(areas))) as pool:
             return tuple(pool.map(storage_area_shell_scripts.measure_whole_area, areas))

@@ -15,7 +15,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATELY = NOW - timedelta(hours=2)
 GB = 1_000_000_000
-DISK = 1010 * GB  # of which 1000 GB count
+DISK = 1010 * GB  # 10 GB stay free, so a disk's load counts 1000 GB
 
 
 def host(name: str, used: float = 0.5, active: float = 0.5, **more: object) -> PlacementHost:

@@ -38,26 +38,17 @@ HELD_UP: dict[str, tuple[PlacementHostState, PlacementTask]] = {
 
 
 @pytest.mark.parametrize(("state", "task"), HELD_UP.values(), ids=HELD_UP.keys())
-def test_a_failed_host_without_movable_tasks_does_not_delay_the_next_host(
+def test_a_failed_host_without_movable_tasks_delays_neither_the_next_host_nor_balancing(
     state: PlacementHostState, task: PlacementTask
 ) -> None:
     first = host("a", state=state, used_bytes=1005 * GB)
+    even = [first, host("c", 0.5), host("d", 0.5)]
 
     advice = plan_automatic_round(snapshot([first, DRAINED, OTHER], [task, WAITS]), RULES)
+    balanced = plan_automatic_round(snapshot(even, [task, *tasks({"c": 9}, name="two")]), RULES)
 
     assert [("live", 1, "b", "c")] == steps(advice)
-
-
-@pytest.mark.parametrize(("state", "task"), HELD_UP.values(), ids=HELD_UP.keys())
-def test_a_failed_host_without_movable_tasks_does_not_delay_balancing(
-    state: PlacementHostState, task: PlacementTask
-) -> None:
-    first, low = host("a", state=state, used_bytes=1005 * GB), [host("c", 0.5), host("d", 0.5)]
-    uneven = tasks({"c": 9}, name="two")
-
-    advice = plan_automatic_round(snapshot([first, *low], [task, *uneven]), RULES)
-
-    assert {("c", "d")} == {(source, target) for _, _, source, target in steps(advice)}
+    assert {("c", "d")} == {(source, target) for _, _, source, target in steps(balanced)}
 
 
 def test_balancing_waits_for_a_drained_host_whose_tasks_find_no_room() -> None:
@@ -90,7 +81,7 @@ def test_the_lightest_host_is_balanced_before_the_heaviest_host() -> None:
 
 
 UNEVEN, EVEN = {"c": 9}, {"c": 5, "d": 4}
-LONG_AGO = NOW - timedelta(hours=30)  # so that no host is evened out by it
+LONG_AGO = NOW - timedelta(hours=30)  # the jobs are inactive, so no host is balanced for them
 
 
 @pytest.mark.parametrize(

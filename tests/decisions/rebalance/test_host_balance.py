@@ -1,7 +1,7 @@
 """Balancing of one host, with a test for each rule of Hydra's document "Spawn Balancing"."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -192,23 +192,22 @@ def test_no_task_is_moved_from_a_host_that_is_down() -> None:
     assert "a is down: nothing is moved" == plan_host_balance(seen, "a", RULES).sentence
 
 
-OLD = job(max_per_host=9, last_run=None)  # its tasks are moved for the disk's sake alone
+OLD = job(max_per_host=9, last_run=None)  # an inactive job, whose tasks are moved only to balance disks
 
 
-@pytest.mark.parametrize(("free", "moves"), [(20 * GB - 1, 1), (20 * GB, 0), (20 * GB + 1, 0)])
-def test_a_host_gives_tasks_away_if_its_free_disk_is_below_the_minimum_for_targets(free: int, moves: int) -> None:
+@pytest.mark.parametrize(
+    ("free", "replicated", "moves"),
+    [(20 * GB - 1, {}, 1), (20 * GB, {}, 0), (35 * GB, {"full": NOW - timedelta(minutes=1)}, 0)],
+    ids=["below the minimum", "the minimum", "a recent replica"],
+)
+def test_a_host_gives_tasks_away_if_its_free_disk_is_below_the_minimum_for_targets(
+    free: int, replicated: dict[str, datetime], moves: int
+) -> None:
     places = [host("full", used_bytes=1010 * GB - free), host("mid", 0.95), host("low", 0.94)]
-    seen = snapshot(places, tasks({"full": 2}, size=3 * GB), [OLD])
+    recent = RecentPlacementMoveTimes(replicated=replicated)
+    seen = snapshot(places, tasks({"full": 2}, size=3 * GB), [OLD], recent)
 
     assert moves == len(plan_host_balance(seen, "full", RULES).moves)
-
-
-def test_a_recent_replica_does_not_make_a_host_give_tasks_away() -> None:
-    places = [host("full", used_bytes=975 * GB), host("mid", 0.95), host("low", 0.94)]
-    lately = RecentPlacementMoveTimes(replicated={"full": NOW - timedelta(minutes=1)})
-    seen = snapshot(places, tasks({"full": 9}), [OLD], lately)
-
-    assert () == plan_host_balance(seen, "full", RULES).moves
 
 
 @pytest.mark.parametrize(

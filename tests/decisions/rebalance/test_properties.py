@@ -59,7 +59,7 @@ copies = st.builds(
     live=st.sampled_from(NAMES),
     replicas=st.lists(st.sampled_from(NAMES), max_size=2).map(tuple),
 )
-# A host rests for 3 minutes, what is free at it counts half for 15, and a job rests for 12 hours.
+# Pauses: 3 minutes after a task for a host, 15 minutes after a replica for half of its disk, 12 hours for a job.
 lately = st.sampled_from((1, 4, 20, 600, 2000)).map(lambda minutes: NOW - timedelta(minutes=minutes))
 recents = st.builds(
     RecentPlacementMoveTimes,
@@ -131,7 +131,7 @@ def test_only_waiting_tasks_are_moved_and_only_to_usable_hosts(seen: PlacementSn
                 continue
             before = tasks[move.job, move.number]
             if move.kind == PlacementMoveKind.LIVE and move.target in before.replicas:
-                continue  # nothing is carried
+                continue  # a replica becomes the main copy, and no data move
             repaired = "repaired" in advice.sentence
             assert repaired or before.state == PlacementTaskState.WAITING
             assert names[move.target].is_live

@@ -317,7 +317,7 @@ def test_an_area_gets_no_replica_within_the_pause_after_its_last_replica() -> No
     ("wrong", "reason"),
     [
         ({"is_read_only": True}, "b is read-only"),
-        ({"fault": "no such folder"}, ""),  # it is no candidate at all
+        ({"fault": "no such folder"}, ""),  # an area with a fault is not even considered
         ({"free_bytes": 70 * GB}, "60 GB are more than 75% of what is free at b"),
     ],
 )

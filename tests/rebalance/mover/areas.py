@@ -27,9 +27,9 @@ DIED = "error in rsync protocol data stream"
 class Carrier:
     """Copies files like rsync; a file that is equal at the target is not copied again."""
 
-    dies_after: int = -1  # files; fewer than none: never
-    finds_no_room: bool = False  # and says no more than rsync does under load
-    spoils: set[str] = field(default_factory=set)  # whose content arrives wrong, once
+    dies_after: int = -1  # number of files before a failure; negative: no failure
+    finds_no_room: bool = False  # fails on a full disk without a reason, like a busy rsync
+    spoils: set[str] = field(default_factory=set)  # names of files that arrive damaged once
     carried: list[str] = field(default_factory=list)
 
     def __call__(

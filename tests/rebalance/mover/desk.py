@@ -36,8 +36,8 @@ class Desk:
         self.site = Site(folder)
         self.rules = RULES
         self.drained: set[str] = set()
-        self.owners: dict[str, str] = {}  # of datasets, where that is not al
-        self.sizes: dict[str, tuple[int, int]] = {}  # of areas, and free; else as they are
+        self.owners: dict[str, str] = {}  # owners of datasets by dataset; by default al
+        self.sizes: dict[str, tuple[int, int]] = {}  # size and free bytes of areas, instead of the measured values
         self.clock = Clock()
         self.asked: list[tuple[str, ...]] = []
         self.before: Callable[[tuple[str, ...]], None] = lambda _: None

@@ -55,7 +55,7 @@ def test_counting_the_files_of_an_area_gets_a_long_time_limit_after_a_short_quer
 ) -> None:
     """A million files can't be counted within the time of a status command."""
     real, given = storage_area_shell_scripts.ssh.run_over_ssh, list[float]()
-    hangs = 10**9  # the call that gets no answer
+    hangs = 10**9  # number of calls before the call that gets no answer
 
     def run(login: object, argv: tuple[str, ...], env: object, limit_s: float, **_: int) -> CompletedProgram:
         given.append(limit_s)

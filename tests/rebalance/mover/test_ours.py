@@ -320,7 +320,9 @@ def test_an_unfinished_copy_is_continued_if_its_missing_bytes_fit(site: Site, mo
     failing(site, "beta-disk")
     site.datasets.add_dataset("reads", site.tree(), 1, is_later=True)
     site.datasets.replicate_dataset("reads", "beta-disk")
-    offer(monkeypatch, lambda name: 8 if name == "beta-disk" else 10**9)  # of nine bytes three have come
+    offer(
+        monkeypatch, lambda name: 8 if name == "beta-disk" else 10**9
+    )  # 3 of the dataset's 9 bytes are copied already
     site.carrier = Carrier()
     done = site.datasets.replicate_dataset("reads")
 
@@ -406,7 +408,7 @@ def test_dropping_a_dataset_removes_its_local_relay_folder(site: Site) -> None:
 
         assert not relay.exists()
     finally:
-        subprocess.run(["rm", "-rf", relay], check=True)  # pytest can't
+        subprocess.run(["rm", "-rf", relay], check=True)  # pytest can't remove such deep folders
 
 
 def test_a_copy_that_finds_every_area_full_reports_the_full_areas(site: Site) -> None:

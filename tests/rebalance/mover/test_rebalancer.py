@@ -66,12 +66,12 @@ class Site:
             queues={},
         )
         self.now = NOON + timedelta(minutes=5)
-        self.running: set[int] = set()  # places
+        self.running: set[int] = set()  # indices of running tasks
         self.gone: set[int] = set()
-        self.silent: set[str] = set()  # clusters
+        self.silent: set[str] = set()  # clusters that don't answer
         self.asked = 0
         self._looks = 0
-        self.starts_when_asked = 0  # at this look place 1 runs
+        self.starts_when_asked = 0  # number of the query in which task 1 has started
         self.database = StateFile.open(self.policy.site.state)
         self.notes, self.marks = RebalanceNoteRows(self.database), TaskDeletionMarkRows(self.database)
         campaigns = CampaignRows(self.database)
@@ -454,9 +454,9 @@ class SentSite(Site):
         }
         clusters = {name: ClusterSection() for name in ("alpha", "beta", "gamma")}
         self.policy = replace(self.policy, clusters=clusters, queues=queues)
-        self.letters = {40: "qw", 41: "qw"}  # at beta
-        self.slots = 1  # that each of them takes
-        self.at_gamma = 0  # a job that runs there
+        self.letters = {40: "qw", 41: "qw"}  # states of the remote jobs at beta
+        self.slots = 1  # slots of each transferred task
+        self.at_gamma = 0  # number of a running job at gamma
         self.contexts: dict[int, tuple[tuple[str, str], ...]] = {7: (), 8: ()}
         monkeypatch.setattr(home_tasks, "query_job_requests", self._requests_of)
         for job in self.letters:
@@ -467,7 +467,7 @@ class SentSite(Site):
         if cluster == "beta":
             begun = self.asked == self.starts_when_asked
             letters = self.letters | ({40: "r"} if begun else {})
-            seen = replace(seen, jobs=_rows(letters, self.slots))  # and no task of the campaign
+            seen = replace(seen, jobs=_rows(letters, self.slots))  # beta lists no task of the campaign
         if cluster == "gamma" and self.at_gamma:
             seen = replace(seen, jobs=_rows({self.at_gamma: "r"}))
         if cluster == "alpha":

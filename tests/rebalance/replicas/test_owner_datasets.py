@@ -137,7 +137,10 @@ def test_the_source_of_a_copy_is_a_local_replica_then_the_original_then_a_remote
     found = site.datasets._replicas._folder_to_copy_from(done if logins else replace(done, replicas=()), {})
 
     places = {name: f"{area.own}/reads" for name, area in site.areas.items()}
-    places |= {"original": done.path, "first": places[done.areas_with_whole_replica[0]]}  # where most is free
+    places |= {
+        "original": done.path,
+        "first": places[done.areas_with_whole_replica[0]],
+    }  # the area with the most free bytes
     assert (places[source], times) == (found.folder, len(asked))
 
 

@@ -102,7 +102,7 @@ def test_a_new_dataset_gets_one_replica_in_each_round(desk: Desk) -> None:
         ({}, 29, True),
         ({}, 31, False),
         ({"host_rest_s": 60 * 86400.0}, 59, True),
-        ({"replicated_rest_s": 86400.0}, 63, True),  # after many failures
+        ({"replicated_rest_s": 86400.0}, 63, True),  # longer than the longest pause after repeated failures
         ({"replicated_rest_s": 86400.0}, 65, False),
     ],
 )
@@ -300,7 +300,7 @@ def test_the_replicas_of_an_unmounted_filesystem_are_replaced_once_the_area_is_d
     away = min(before)
     own = Path(desk.site.areas[away].own)
     own.rename(f"{own}.away")
-    desk.round()  # which reads the replicas
+    desk.round()  # this round verifies the replicas
     desk.drained = {away}
     desk.round()
     desk.round()
