@@ -46,13 +46,24 @@ def run_without_key(site: Site, token: str = "t0") -> tuple[int, str]:
     return status, site.out.read_text() if site.out.exists() else ""
 
 
+def take_home(site: Site, token: str = "t0", late_s: float = 0.0) -> bool:
+    """Claim a task for home; say whether home has the claim."""
+    time.sleep(late_s)  # the delay sets the pace of the race, and waits for no condition
+    return remote_job_claims.claim_task_for_home(f"{ME}.{token}", ME, str(site.spool))
+
+
+def remove_old_claims(site: Site, *transfers: str, ages: int = 2) -> None:
+    later_s = time.time() + ages * remote_job_claims.MAX_AGE_S
+    remote_job_claims.remove_claim_files_without_transfer({*transfers}, later_s, str(site.spool))
+
+
 def test_a_job_claims_its_task_and_runs(site: Site) -> None:
     assert run(site) == (0, "ran\n")
     assert (site.spool / CLAIMS_FOLDER / f"{ME}.t0").read_text() == "77 beta-n1\n"
 
 
 def test_a_job_whose_task_home_has_claimed_does_not_run(site: Site) -> None:
-    remote_job_claims.claim_task_for_home(f"{ME}.t0", ME, str(site.spool))
+    take_home(site)
 
     assert run(site) == (199, "")
     (message,) = site.spool.glob("w.*")
@@ -60,10 +71,9 @@ def test_a_job_whose_task_home_has_claimed_does_not_run(site: Site) -> None:
     assert {"outcome=requeue", "claim=home", "reason=fenced: home has its claim"} <= {*lines}
 
 
-def test_a_restarted_remote_job_keeps_its_claim(site: Site) -> None:
-    run(site)
-
-    assert run(site) == (0, "ran\nran\n")
+def test_a_restarted_job_keeps_its_claim_and_key(site: Site) -> None:
+    """A starter that was killed before the submission writes the key again."""
+    assert [run(site), run(site)] == [(0, "ran\n"), (0, "ran\nran\n")]
 
 
 def test_a_job_that_cannot_write_its_claim_enters_error_state(site: Site) -> None:
@@ -126,11 +136,6 @@ def test_a_claim_path_created_by_another_user_is_reported(site: Site, kind: str)
     assert {"outcome=requeue", "claim=fenced", "cause=fenced", why} <= told(site)
 
 
-def test_a_claim_key_can_be_written_twice(site: Site) -> None:
-    """A starter that was killed before the submission writes the key again."""
-    assert [run(site), run(site)] == [(0, "ran\n"), (0, "ran\nran\n")]
-
-
 @pytest.mark.skipif(ME != 0, reason="root alone gives files away")
 def test_a_claims_folder_of_another_user_gets_no_key(site: Site) -> None:
     os.chown(site.spool / CLAIMS_FOLDER, BOB, BOB)
@@ -143,7 +148,7 @@ def test_a_claims_folder_of_another_user_gets_no_key(site: Site) -> None:
 @pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
 def test_a_home_claim_cannot_be_opened_through_its_link(site: Site, shell: str) -> None:
     """`set -C` alone would open a FIFO or a device."""
-    remote_job_claims.claim_task_for_home(f"{ME}.t0", ME, str(site.spool))
+    take_home(site)
     os.mkfifo(site.spool / CLAIMS_FOLDER / "claimed-by-home")
     claim_path = str(site.spool / CLAIMS_FOLDER / f"{ME}.t0")
     script = 'set -C; echo 1 2>/dev/null >"$1"; echo $?; [ -L "$1" ] && echo link'
@@ -179,40 +184,29 @@ def test_a_claims_folder_that_is_a_link_is_refused(site: Site, tmp_path: Path) -
     (site.spool / CLAIMS_FOLDER).rmdir()
     (site.spool / CLAIMS_FOLDER).symlink_to(tmp_path / "precious")
 
-    remote_job_claims.remove_claim_files_without_transfer(
-        (), time.time() + 10 * remote_job_claims.MAX_AGE_S, str(site.spool)
-    )
+    remove_old_claims(site, ages=10)
     with pytest.raises(StateError, match="not owned by the service"):
-        remote_job_claims.claim_task_for_home(f"{ME}.t0", ME, str(site.spool))
+        take_home(site)
     assert (tmp_path / "precious/old").exists()
 
 
 def test_old_claims_without_transfer_are_removed_except_home_claims(site: Site) -> None:
-    remote_job_claims.claim_task_for_home(f"{ME}.t1", ME, str(site.spool))
+    take_home(site, "t1")
     for name in (f"{ME}.t0", f"{ME}.t2"):
         (site.spool / CLAIMS_FOLDER / name).touch()
 
-    remote_job_claims.remove_claim_files_without_transfer(
-        {f"{ME}.t2"}, time.time() + 2 * remote_job_claims.MAX_AGE_S, str(site.spool)
-    )
+    remove_old_claims(site, f"{ME}.t2")
 
     left = sorted(path.name for path in (site.spool / CLAIMS_FOLDER).iterdir())
     assert left == [f"{ME}.t1", f"{ME}.t2"]
 
 
-def test_home_can_claim_a_task_repeatedly(site: Site) -> None:
-    spool = str(site.spool)
+@pytest.mark.parametrize("is_run_first", [False, True])
+def test_home_can_claim_repeatedly_unless_the_job_has_the_claim(site: Site, is_run_first: bool) -> None:
+    if is_run_first:
+        run(site)
 
-    assert [
-        remote_job_claims.claim_task_for_home(f"{ME}.t0", ME, spool),
-        remote_job_claims.claim_task_for_home(f"{ME}.t0", ME, spool),
-    ] == [True, True]
-
-
-def test_home_cannot_claim_a_task_that_the_job_has_claimed(site: Site) -> None:
-    run(site)
-
-    assert not remote_job_claims.claim_task_for_home(f"{ME}.t0", ME, str(site.spool))
+    assert [take_home(site), take_home(site)] == [not is_run_first] * 2
 
 
 def test_exactly_one_of_wrapper_and_recall_gets_the_claim(tmp_path: Path) -> None:
@@ -223,17 +217,12 @@ def test_exactly_one_of_wrapper_and_recall_gets_the_claim(tmp_path: Path) -> Non
         site = make_site(folder)
         (site.spool / CLAIMS_FOLDER).mkdir()
         with ThreadPoolExecutor() as threads:
-            home = threads.submit(take_late, str(site.spool), turn * STEP_S)
+            home = threads.submit(take_home, site, late_s=turn * STEP_S)
             status, ran = run(site)
         assert (status, ran, home.result()) in [(0, "ran\n", False), (199, "", True)]
         won.add(status)
 
     assert won == {0, 199}
-
-
-def take_late(spool: str, late_s: float) -> bool:
-    time.sleep(late_s)  # the delay sets the pace of the race, and waits for no condition
-    return remote_job_claims.claim_task_for_home(f"{ME}.t0", ME, spool)
 
 
 @pytest.fixture

@@ -84,14 +84,19 @@ def submitted(tmp_path: Path, path: Path, home: str = "home") -> tuple[str, ...]
     return tuple(asked.removeprefix("--notify=exec:").split())
 
 
+def end_job(program: str, *words: str, tag: str = "END") -> int:
+    """Run the program of a job's end or start as OAR does; return its exit status."""
+    argv = (program, *words, "12", "gb.alpha.1.0.1", tag, "Job stopped normally.")
+    return subprocess.run(argv, check=False, timeout=LIMIT_S).returncode
+
+
 PRETEND = 'echo "$0" >$HOME/asked; echo OAR_JOB_ID=12'
 
 
 @pytest.mark.parametrize("tag", ["END", "ERROR"])
 def test_a_job_reports_its_end_to_the_listener(tmp_path: Path, listener: Listener, tag: str) -> None:
     program, *words = submitted(tmp_path, listener.path)
-    argv = (program, *words, "12", "gb.alpha.1.0.1", tag, "Job stopped normally.")
-    status = subprocess.run(argv, check=False).returncode
+    status = end_job(program, *words, tag=tag)
 
     assert (listener.hear(), status > 1, Path(program).exists()) == (b"12\n", False, False)
 
@@ -109,7 +114,7 @@ def test_a_jobs_usage_is_reported_with_its_end(tmp_path: Path, listener: Listene
     program, *words = submitted(tmp_path, listener.path)
     note = Path(program).parent / "used.12"
     note.write_text("1.5 0.25\n")
-    subprocess.run((program, *words, "12", "gb.a", "END", ""), check=False)
+    end_job(program, *words)
 
     assert used(listener.path) == {ME: (1.5, 0.25)}
     assert not note.exists()
@@ -151,15 +156,15 @@ def test_usage_files_are_removed_after_a_while(path: Path) -> None:
 
 def test_the_start_of_a_job_is_not_reported(tmp_path: Path, listener: Listener) -> None:
     program, *words = submitted(tmp_path, listener.path)
-    subprocess.run((program, *words, "12", "gb.a", "RUNNING", "Job is running."), check=True)
 
+    assert end_job(program, *words, tag="RUNNING") == 0
     assert Path(program).exists()
     assert listener.hang_up() == (b"", b"")
 
 
 def test_a_job_ends_normally_without_listener(tmp_path: Path, path: Path) -> None:
     program, *words = submitted(tmp_path, path)
-    subprocess.run((program, *words, "12", "gb.a", "END", ""), check=False, timeout=LIMIT_S)
+    end_job(program, *words)
 
     assert (path.exists(), Path(program).exists()) == (False, False)
 
@@ -172,7 +177,7 @@ def test_a_job_end_is_written_only_into_a_fifo(tmp_path: Path, path: Path, kind:
     precious.write_text("precious data\n")
     path.parent.mkdir()
     precious.rename(path) if kind == "file" else path.symlink_to(precious)
-    subprocess.run((program, *words, "12", "gb.a", "END", ""), check=False, timeout=LIMIT_S)
+    end_job(program, *words)
 
     assert path.read_text() == "precious data\n"
 
