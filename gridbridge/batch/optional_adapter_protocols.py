@@ -154,7 +154,7 @@ class JobAccountingReader(Protocol[Where]):
         Returns pairs of line and record, and the number of lines that could not be parsed.
         """
 
-    def settle_job_end(
+    def decide_job_end(
         self, records: Sequence[JobRunAccounting | RemoteJobRunAccounting], now: datetime, /
     ) -> tuple[JobEnd | None, bool]:
         """Return the job end that accounting records show, and whether the records contradict each other."""
@@ -166,10 +166,10 @@ class UserJobQueriesAndChanges(Protocol[Where]):
     def query_submitted_job(self, where: Where, job: int, task: int = 0, /) -> JobRequestAndSubmitOptions:
         """Return a job's request and options; raise ParseError if the job or the task does not exist."""
 
-    def query_job_standing(self, where: Where, job: int, /) -> ListedJobStatus | None:
+    def query_job_states_and_wait_reasons(self, where: Where, job: int, /) -> ListedJobStatus | None:
         """Return a job's states and the scheduler's reasons for waiting; None if the job does not exist."""
 
-    def query_queue_admission(self, where: Where, queue: str, /) -> QueueJobAndUserRestrictions:
+    def query_queue_restrictions(self, where: Where, queue: str, /) -> QueueJobAndUserRestrictions:
         """Return the users and the kinds of jobs that a queue accepts."""
 
     def preview_submitted_job(self, where: Where, words: tuple[str, ...], person: str, /) -> JobRequestAndSubmitOptions:

@@ -173,7 +173,7 @@ RUN_BEHIND_PROFILE = '"PATH=\'$gb_private\':\\$PATH; . \\"\\$0\\""'
 MINDS_THAT = b"(return"  # text in scripts that test whether they are sourced
 
 
-def home_job_id_commands_script(job: int, task: str) -> str:
+def write_home_job_id_stand_ins(job: int, task: str) -> str:
     """Return the sh lines that write a stand-in for each of Grid Engine's commands.
 
     A stand-in (home_id.sh) translates the job id of home into the remote job id. The stand-ins lie in the wrapper's

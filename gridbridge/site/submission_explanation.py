@@ -164,7 +164,7 @@ def _why_queue_refuses_job(policy: Policy, queue: str, job: JobRequestAndSubmitO
         return why
     home = configured_cluster_address(policy, policy.site.cluster)
     try:
-        limits = require_job_request_reader(home).query_queue_admission(home, queue)
+        limits = require_job_request_reader(home).query_queue_restrictions(home, queue)
     except CommandFailed:
         return ""
     groups = frozenset(local_host_facts.groups_of_account(owner))

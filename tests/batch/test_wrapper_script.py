@@ -217,7 +217,7 @@ def test_files_planted_in_the_wrappers_folder_are_neither_read_nor_run(site: Sit
     (planted / "date").write_text("#!/bin/sh\n")
     os.mkfifo(planted / "killed")
     ended = site.run(
-        shell, own=remote_job_script_writer.home_job_id_commands_script(12, "1"), script=b'ls "${0%/*}"; exit 3\n'
+        shell, own=remote_job_script_writer.write_home_job_id_stand_ins(12, "1"), script=b'ls "${0%/*}"; exit 3\n'
     )
 
     written = sorted(["12", "killed", "own", "times", *remote_job_script_writer.COMMANDS])

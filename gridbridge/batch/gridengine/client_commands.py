@@ -246,7 +246,7 @@ def _is_expressible(name: str, value: str) -> bool:
     return relation == job_request.NOT_NULL or (relation in OF_STRINGS and value != "")
 
 
-def preemptible_as_lowest_priority(spec: job_request.JobSpec) -> job_request.JobSpec:
+def replace_preemptible_by_lowest_priority(spec: job_request.JobSpec) -> job_request.JobSpec:
     """Return a preemptible job as an ordinary job of lowest priority, for cells without best-effort queues."""
     return spec.but(request=spec.request.but(types=(), priority=LAST))
 

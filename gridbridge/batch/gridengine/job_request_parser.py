@@ -57,7 +57,7 @@ def parse_owner_and_account(xml: bytes) -> tuple[str, str]:
     return _element_text(xml, b"JB_owner"), _element_text(xml, b"JB_account")
 
 
-def recorded_submit_variable(xml: bytes, variable: bytes) -> frozenset[bytes]:
+def parse_recorded_submit_variable(xml: bytes, variable: bytes) -> frozenset[bytes]:
     """Return the values of a variable SGE_O_*, in which qsub recorded its environment."""
     variables = _element_content(xml, b"JB_env_list").split(b"<VA_variable>")
     parts = (text.partition(b"</VA_variable>") for text in variables)

@@ -78,7 +78,7 @@ def query_job_end(cell: GridEngineCellAccess, job_id: int, account: str) -> JobE
     """
     ours = [record for record in query_accounting_records(cell, job_id) if record.account == account]
     whole = ours[-1:] if all(record.pe not in ("", "NONE") for record in ours) else ours
-    end, is_disputed = settle_job_end(whole, datetime.now(UTC))
+    end, is_disputed = decide_job_end(whole, datetime.now(UTC))
     if is_disputed:
         raise ConflictingRemoteJobEnds(f"the accounting records of job {job_id} ({account}) contradict each other")
     return end
@@ -107,7 +107,7 @@ def _job_ends_by_task(records: Iterable[JobRunAccounting]) -> Ends:
     now, by_task = datetime.now(UTC), dict[int, list[JobRunAccounting]]()
     for record in records:
         by_task.setdefault(record.task, []).append(record)
-    ends = {task: final_or_future_job_end(task_records, now) for task, task_records in by_task.items()}
+    ends = {task: decide_past_or_future_job_end(task_records, now) for task, task_records in by_task.items()}
     return {task: end for task, (end, is_disputed) in ends.items() if end or is_disputed}
 
 
@@ -222,17 +222,17 @@ UNREADABLE = re.compile(rb"unable to open|accounting: (?!No such file)")  # qacc
 _log = logging.getLogger(__name__)
 
 
-def settle_job_end(records: Records, now: datetime) -> tuple[JobEnd | None, bool]:
+def decide_job_end(records: Records, now: datetime) -> tuple[JobEnd | None, bool]:
     """Return the job end that accounting records show, and whether the records contradict each other.
 
     The end is None if the records contradict each other. Requeued runs, ends in the future and parts of a parallel job
     are ignored. An unknown end contradicts no other end.
     """
-    end, is_disputed = final_or_future_job_end(records, now)
+    end, is_disputed = decide_past_or_future_job_end(records, now)
     return (None if isinstance(end, FutureDatedJobEnd) else end), is_disputed
 
 
-def final_or_future_job_end(records: Records, now: datetime) -> tuple[JobEnd | FutureDatedJobEnd | None, bool]:
+def decide_past_or_future_job_end(records: Records, now: datetime) -> tuple[JobEnd | FutureDatedJobEnd | None, bool]:
     """Return a job's end, perhaps dated in the future, and whether the records contradict each other.
 
     A record in the future counts only if no past record has an exit status: a failed job may have been requeued, and

@@ -71,7 +71,7 @@ def submit_held_job(cell: GridEngineCellAccess, spec: JobSpec) -> JobSubmissionR
         mark = spec.transfer if spec.tasks else ""
         answer = run_client(cell, client_commands.submit_held_job_command(cell, spec), spec.script, mark=mark)
         if answer.status and NO_BEST_EFFORT in answer.stderr + answer.stdout:
-            ordinary = client_commands.preemptible_as_lowest_priority(spec)
+            ordinary = client_commands.replace_preemptible_by_lowest_priority(spec)
             answer = run_client(cell, client_commands.submit_held_job_command(cell, ordinary), spec.script, mark=mark)
     except CommandFailed as error:
         return failed_submission_result(error)
@@ -126,7 +126,7 @@ def _find_jobs_by_submission_name(cell: GridEngineCellAccess, transfer: str, own
     jobs = {number for number, job in shown if job_request_parser.parse_owner_and_account(job) == (owner, transfer)}
     if transfer.startswith(OF_ARRAY):
         for number, job in query_job_details_xml(cell, job_request_parser.parse_array_ids(listed)):
-            names = job_request_parser.recorded_submit_variable(job, RECORDED_MARK)
+            names = job_request_parser.parse_recorded_submit_variable(job, RECORDED_MARK)
             if job_request_parser.parse_owner_and_account(job)[0] == owner and transfer.encode() in names:
                 jobs.add(number)
     return sorted(jobs)

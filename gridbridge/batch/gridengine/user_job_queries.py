@@ -30,7 +30,7 @@ def query_submitted_job(cell: GridEngineCellAccess, job: int, task: int = 0) -> 
     return _parse_request_and_options(xml)
 
 
-def query_job_standing(cell: GridEngineCellAccess, job: int) -> ListedJobStatus | None:
+def query_job_states_and_wait_reasons(cell: GridEngineCellAccess, job: int) -> ListedJobStatus | None:
     """Return a job's states and reasons for waiting; None if the job does not exist.
 
     If the scheduler records no reasons (sched_conf(5), schedd_job_info), `qalter -w p` queries the reasons; only the
@@ -63,7 +63,7 @@ def _query_waiting_reasons(cell: GridEngineCellAccess, job: str) -> tuple[str, .
     return () if answer.status else tuple(line.removeprefix(heads[0]) for line in reasons)
 
 
-def query_queue_admission(cell: GridEngineCellAccess, queue: str) -> QueueJobAndUserRestrictions:
+def query_queue_restrictions(cell: GridEngineCellAccess, queue: str) -> QueueJobAndUserRestrictions:
     """Return the users and jobs that a queue accepts, without settings that differ between the queue's hosts."""
     settings = query_qconf_object_settings(cell, "-sq", queue)
     hosts = parse_qconf_words(settings.get("hostlist", ""))

@@ -78,7 +78,7 @@ def find_untransferred_home_job(
     home = configured_cluster_address(policy, policy.site.cluster).within(LIMIT_S)
     shows = batch_adapter_of_cluster(home).user_jobs
     try:
-        standing = shows.query_job_standing(home, number) if shows else None
+        standing = shows.query_job_states_and_wait_reasons(home, number) if shows else None
     except GridbridgeError as error:
         raise HomeBatchSystemSilent(f"{policy.site.cluster}: no answer: {error}") from error
     standing = _keep_listed_task(standing, task, policy.queues if was_sent else ()) if standing else None

@@ -254,7 +254,7 @@ class RemoteUsageService:
         if transfer.remote not in self.readers:
             return None
         accounts = self.readers[transfer.remote].accounts
-        end, is_disputed = accounts.settle_job_end(self._newest_accounting_records(transfer), self.clock.now())
+        end, is_disputed = accounts.decide_job_end(self._newest_accounting_records(transfer), self.clock.now())
         if end is None:
             self.readers[transfer.remote].make_reading_due()
         if is_disputed:

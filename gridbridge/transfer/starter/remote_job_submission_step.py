@@ -61,7 +61,7 @@ def build_remote_job_spec(
     if not is_script and config["no_shell"] == "1":
         start = ShellStartMode.BINARY_NO_SHELL
     has_own_commands = not route.identity and load_submit_adapter(route.away).HAS_QSTAT
-    own = remote_job_script_writer.home_job_id_commands_script(task.job, env["SGE_TASK_ID"]) if has_own_commands else ""
+    own = remote_job_script_writer.write_home_job_id_stand_ins(task.job, env["SGE_TASK_ID"]) if has_own_commands else ""
     return RemoteJobScriptValues(
         transfer=transfer,
         spool=route.remote_spool,

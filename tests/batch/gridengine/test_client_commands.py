@@ -61,7 +61,7 @@ def test_each_part_of_a_request_becomes_qsub_options(asked: JobRequest, words: t
         (SPEC.but(shell="/bin/dash"), ("-S", "/bin/dash")),
         (SPEC.but(pe="mpi", slots=3), ("-pe", "mpi", "3")),
         (SPEC.but(slots=3), ("-pe", "*", "3")),
-        (client_commands.preemptible_as_lowest_priority(YIELDING), ("-hard", "-l", "remote=false")),
+        (client_commands.replace_preemptible_by_lowest_priority(YIELDING), ("-hard", "-l", "remote=false")),
     ],
     ids=["shell", "granted slots", "no environment", "no best-effort queue"],
 )

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.batch.gridengine.status import final_or_future_job_end, settle_job_end
+from gridbridge.batch.gridengine.status import decide_job_end, decide_past_or_future_job_end
 from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, RemoteJobRunAccounting, RemoteUsageSource
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -53,13 +53,13 @@ KILLED = replace(SEVEN, failed=7, exit_status=137)
 def test_equal_records_settle_an_end_and_different_records_do_not(
     records: list[RemoteJobRunAccounting], status: int | None, is_disputed: bool
 ) -> None:
-    end, disputed = settle_job_end(records, NOON)
+    end, disputed = decide_job_end(records, NOON)
 
     assert (end.exit_status if end else None, disputed) == (status, is_disputed)
 
 
 def test_an_unseen_end_is_returned_if_no_other_record_exists() -> None:
-    end, disputed = settle_job_end([UNSEEN], NOON)
+    end, disputed = decide_job_end([UNSEEN], NOON)
 
     assert end is not None
     assert (end.is_unseen, disputed) == (True, False)
@@ -74,7 +74,7 @@ def test_an_end_in_the_future_is_returned_as_future_dated(
     records: list[RemoteJobRunAccounting], status: int | None
 ) -> None:
     """The clock of the task's host may be ahead."""
-    end, disputed = final_or_future_job_end(records, NOON)
+    end, disputed = decide_past_or_future_job_end(records, NOON)
 
     assert isinstance(end, FutureDatedJobEnd)
     assert (end.host, end.ended_at, disputed) == ("n1", LATER.ended_at, False)
@@ -82,7 +82,7 @@ def test_an_end_in_the_future_is_returned_as_future_dated(
 
 
 def test_an_end_in_the_future_counts_once_its_time_has_come() -> None:
-    end, disputed = final_or_future_job_end([UNSEEN, LATER], NOON + timedelta(minutes=2))
+    end, disputed = decide_past_or_future_job_end([UNSEEN, LATER], NOON + timedelta(minutes=2))
 
     assert isinstance(end, JobEnd)
     assert (end.exit_status, disputed) == (0, False)
@@ -93,7 +93,7 @@ def test_the_longest_of_equal_ends_counts() -> None:
     long, short = replace(ZERO, wallclock_s=60.0, host="n1"), replace(ZERO, wallclock_s=0.0)
 
     for records in ([long, short], [short, long]):
-        end, is_disputed = settle_job_end(records, NOON)
+        end, is_disputed = decide_job_end(records, NOON)
 
         assert end is not None
         assert (end.wallclock_s, end.host, is_disputed) == (60.0, "n1", False)

@@ -70,7 +70,7 @@ def test_queue_limits_count_only_on_the_queues_single_host(
     (tmp_path / "qconf.-sq").write_text(f"qname far\n{queue}\n")
     (tmp_path / "qconf.-su").write_text("name staff\nentries bob,@physics\n")
 
-    assert user_job_queries.query_queue_admission(cell, "far") == found
+    assert user_job_queries.query_queue_restrictions(cell, "far") == found
 
 
 QCONF_OF_VOCABULARY = """\

@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from gridbridge.batch.gridengine.status import settle_job_end
+from gridbridge.batch.gridengine.status import decide_job_end
 from gridbridge.batch.oar.oar_output_parser import parse_oarstat_jobs
 from gridbridge.batch.oar.status import _job_end_with_usage
 from gridbridge.decisions.campaigns.task_attempt_outcomes import classify_job_end, outcome_of_task_nikita_deleted
@@ -117,7 +117,7 @@ def test_the_order_of_grid_engine_records_does_not_change_the_outcome(
 
 
 def _told_by_records(records: Sequence[JobRunAccounting]) -> TaskAttemptOutcome | None:
-    end, is_disputed = settle_job_end(records, NOON)
+    end, is_disputed = decide_job_end(records, NOON)
     return classify_job_end(end, WALLTIME_S) if end and not is_disputed else None
 
 
