@@ -72,19 +72,27 @@ def test_a_query_of_several_jobs_leaves_out_unlisted_jobs(clients: Clients) -> N
 
 
 @pytest.mark.parametrize(
-    ("guard", "asked"),
+    ("guard", "removed", "restored"),
     [
-        (HomeStartGuard.NONE, []),
-        (HomeStartGuard.HOLD, [f" -h U {DEFERRED}.2"]),
-        (HomeStartGuard.START, [f"UTC -a 202601010000.00 -dc gridbridge_start,gridbridge_job {DEFERRED}"]),
+        (HomeStartGuard.NONE, [], []),
+        (HomeStartGuard.HOLD, [f" -h U {DEFERRED}.2"], [f" -ac gridbridge_hold=1 {DEFERRED}", f" -h u {DEFERRED}.2"]),
+        (
+            HomeStartGuard.START,
+            [f"UTC -a 202601010000.00 -dc gridbridge_start,gridbridge_job {DEFERRED}"],
+            [f"{FAR} -ac gridbridge_start=1767225600 {NOTED}"],
+        ),
     ],
 )
-def test_each_guard_is_removed_by_its_own_qalter_call(clients: Clients, guard: str, asked: list[str]) -> None:
+def test_each_guard_is_removed_and_restored_with_a_note_by_its_own_qalter_calls(
+    clients: Clients, guard: str, removed: list[str], restored: list[str]
+) -> None:
     clients.show(_one(DEFERRED))
 
     clients.home.remove_guard(act(guard))
+    first = clients.asked()
+    clients.home.set_guard(act(guard))
 
-    assert clients.asked() == asked
+    assert (first, clients.asked()[len(first) :]) == (removed, restored)
 
 
 @pytest.mark.parametrize(
@@ -141,22 +149,6 @@ def test_a_job_whose_noted_queues_are_unknown_may_start_in_any_queue(
     assert "gridbridge_queues='nosuch'" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("guard", "asked"),
-    [
-        (HomeStartGuard.NONE, []),
-        (HomeStartGuard.HOLD, [f" -ac gridbridge_hold=1 {DEFERRED}", f" -h u {DEFERRED}.2"]),
-        (HomeStartGuard.START, [f"{FAR} -ac gridbridge_start=1767225600 {NOTED}"]),
-    ],
-)
-def test_a_restored_guard_is_noted_in_the_job_context(clients: Clients, guard: str, asked: list[str]) -> None:
-    clients.show(_one(DEFERRED))
-
-    clients.home.set_guard(act(guard))
-
-    assert clients.asked() == asked
-
-
 def test_a_start_time_set_by_a_person_is_noted_before_the_guard(clients: Clients) -> None:
     clients.show(_one(DEFERRED).replace(OURS, b"<JB_execution_time>1798761600</JB_execution_time>"))
 
@@ -173,16 +165,12 @@ def test_an_invalid_job_number_in_the_guard_note_counts_as_0(clients: Clients, n
     assert clients.home.query_requests((DEFERRED,))[DEFERRED].deferred_job == original
 
 
-def test_one_query_lists_all_jobs_that_wait_for_their_start_time(clients: Clients) -> None:
+def test_one_query_lists_all_jobs_that_wait_for_their_start_time_or_fails(clients: Clients) -> None:
     clients.show(b"<JB_job_number>5</JB_job_number>\n</job_info>\n")
-
     assert clients.home.query_deferred_jobs() == {5}
     assert clients.asked("qstat") == [" -s ha -u * -xml"]
 
-
-def test_an_incomplete_answer_about_waiting_jobs_is_an_error(clients: Clients) -> None:
     clients.show(b"<JB_job_number>5</JB_job_number>\n")
-
     with pytest.raises(ParseError):
         clients.home.query_deferred_jobs()
 

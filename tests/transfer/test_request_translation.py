@@ -60,20 +60,14 @@ def test_translation_covers_resources_and_project_and_queues_and_slots() -> None
     assert left_out == ("soft request gpu=1 left out: beta has no gpu: none",)
 
 
-def test_a_pinned_job_is_translated_with_its_own_queue_list() -> None:
+def test_a_pinned_job_is_translated_with_its_own_queue_list_and_stays_unchanged() -> None:
     pinned = asking(CONTEXT)
     pinned = pinned.but(request=pinned.request.but(queues="transfer-beta"))
+    hard, project = pinned.request.hard, pinned.request.project
     there, _ = translate_request_for_cluster(pinned, RULES, None, "beta", ("transfer-beta",))
 
     assert there.request.targets == "batch.q"
-
-
-def test_a_translation_does_not_change_the_original_request() -> None:
-    asked = asking()
-    hard, project = asked.request.hard, asked.request.project
-    translate_request_for_cluster(asked, RULES, None, "beta", ("transfer-beta",))
-
-    assert (asked.request.hard, asked.request.project) == (hard, project)
+    assert (pinned.request.hard, pinned.request.project) == (hard, project)
 
 
 def test_the_offered_names_are_compared_with_the_translated_request() -> None:

@@ -111,9 +111,6 @@ def _transfer_name_of_home(row: ClusterJobListRow, home: str) -> TransferAttempt
         return None
 
 
-PHASES_WITH_REMOTE_JOB = (StarterPhase.HELD, StarterPhase.RELEASED)  # phases with a known remote job
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuspensionMismatch:
     """A job that runs at home while its remote job is suspended, or the reverse."""
@@ -153,7 +150,8 @@ def find_suspension_mismatch(
 
 def _may_starter_follow_suspension(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     is_free = not transfer.is_over and transfer.verdict is None and transfer.desired != DesiredLocalJobState.DEAD
-    return is_free and transfer.phase in PHASES_WITH_REMOTE_JOB and transfer.wake in situation.asleep
+    has_remote_job = transfer.phase in (StarterPhase.HELD, StarterPhase.RELEASED)
+    return is_free and has_remote_job and transfer.wake in situation.asleep
 
 
 def _is_remote_job_state_opposite(transfer: Transfer, is_now: str) -> bool:

@@ -232,11 +232,7 @@ def list_names_not_offered(
 
 
 def conditions_sge_cannot_express(vocabulary: NamesOfferedByCluster, request: JobRequest) -> tuple[str, ...]:
-    """Return a request's conditions on numbers and booleans that Grid Engine can't express.
-
-    Grid Engine compares only strings with an expression (complex(5)), so a request for a number can be neither an
-    inequality nor a list of alternatives.
-    """
+    """Return conditions on numbers that Grid Engine can't express, as it compares only strings (complex(5))."""
 
     def is_number(pair: tuple[str, str]) -> bool:
         bare = split_property_and_sql_relation(pair[0])[0]

@@ -194,11 +194,7 @@ def is_home_job_id_reused(transfer: Transfer, home: ClusterSnapshot, queues: fro
 def _is_number_reused(
     transfer: Transfer, home: ClusterSnapshot | None, home_row: ClusterJobListRow | None, queues: frozenset[str]
 ) -> bool:
-    """Say whether another job with a transfer's job number runs in an ordinary home queue.
-
-    Job numbers start again when a qmaster's spool is restored. A rescheduled job that runs again is marked as
-    restarted, and so counts as the transfer's job.
-    """
+    """Say whether a new job of a transfer's number runs in an ordinary home queue, as after a restored spool."""
     if home is None or not transfer.is_older_than(home.taken_at):
         return False
     is_new = home_row is not None and home_row.state.has_begun and not home_row.state.is_restarted
@@ -212,11 +208,7 @@ def rescheduled_jobs_with_transfer(transfers: Iterable[Transfer]) -> frozenset[i
 
 
 def is_job_end_search_over(transfer: Transfer, policy: PollerSection, now: datetime) -> bool:
-    """Say whether the time is over in which the service looks up the end of an unlisted remote job.
-
-    Grid Engine writes no accounting record for a job that was deleted before its start, so the service waits only
-    briefly for the record of a job that never ran.
-    """
+    """Say whether to stop searching an unlisted job's end; soon for a job that never ran and has no record."""
     if transfer.missing_since is None:
         return False
     has_started = transfer.remote_state.is_listed and not transfer.remote_state.is_waiting

@@ -182,10 +182,7 @@ def transfers_with_listed_remote_job(
 def may_remote_id_be_reused(
     transfer: Transfer, now: ClusterJobListRow, listed_before: Mapping[TransferKey, ClusterJobListRow]
 ) -> bool:
-    """Say whether a transfer's remote job id may belong to another job by now.
-
-    A job that a list shows for the first time was just submitted. The time in a job list changes when the job starts.
-    """
+    """Say whether a remote id may belong to another job: its job list row changed otherwise than by a start."""
     if not transfer.remote_state.is_listed:
         return False
     before = listed_before.get(transfer.key)

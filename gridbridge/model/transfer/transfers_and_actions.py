@@ -82,11 +82,7 @@ class Transfer:
         return self.but(**{name: change(moment) for name, moment in moments.items()})
 
     def is_older_than(self, asked_at: datetime) -> bool:
-        """Say whether a cluster's answer to a query at `asked_at` may decide on the transfer.
-
-        An answer to a query before the transfer's last change may show an older state, or lack a job that was submitted
-        since. At equal times the order is unknown, so the answer is ignored.
-        """
+        """Say whether a query at `asked_at` came after the last change, so that its answer may decide."""
         return asked_at > self.updated_at
 
     @property

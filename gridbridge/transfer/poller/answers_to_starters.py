@@ -52,8 +52,7 @@ class VerdictFilesAndStarterFifos(ReloadablePollerComponent):
 
     def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
         super().__init__(policy)
-        self._folder = folder
-        self._spool = spool
+        self._folder, self._spool = folder, spool
 
     def publish_verdict_and_wake(self, action: TransferAction) -> None:
         """Publish the result of a remote job, if known, and wake the starter."""

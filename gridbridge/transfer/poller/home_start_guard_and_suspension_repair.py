@@ -58,8 +58,7 @@ class MissingGuardRestorer(ReloadablePollerComponent):
         clock: Callable[[], float],
     ) -> None:
         super().__init__(policy)
-        self._ledger = ledger
-        self._act = act
+        self._ledger, self._act = ledger, act
         self._unheld: frozenset[str] = frozenset()  # transfers whose task lacked its hold in the last home job list
         self._after = 0  # id of the last checked local job
         home = policy.site.cluster
@@ -216,8 +215,7 @@ class SuspensionReconciler(ReloadablePollerComponent):
         self, policy: Policy, ledger: TransferLedger, verdicts: VerdictFilesAndStarterFifos, clock: Callable[[], float]
     ) -> None:
         super().__init__(policy)
-        self._ledger = ledger
-        self._verdicts = verdicts
+        self._ledger, self._verdicts = ledger, verdicts
         self._seen: dict[TransferKey, SuspensionMismatch] = {}
         self._out: dict[TransferKey, SuspensionMismatch] = {}
         self._backoff = BackoffBySubject(clock, FIRST_SUSPENSION_REQUEST_PAUSE_S, LONGEST_SUSPENSION_REQUEST_PAUSE_S)

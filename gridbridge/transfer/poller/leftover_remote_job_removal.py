@@ -45,11 +45,7 @@ class OrphanRemoteJobCleaner:
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
     def delete_leftover_jobs(self, situation: TransferDecisionInputs, waiting: Container[tuple[str, str]] = ()) -> None:
-        """Delete remote jobs without a transfer or after their end; stop watching transfers without jobs.
-
-        `waiting` has name and owner of each transfer whose first message waits in the spool. A job is not deleted if
-        its name and owner are in `waiting`.
-        """
+        """Delete remote jobs after their end or without a transfer, except jobs named in `waiting` (name, owner)."""
         for orphan in home_and_remote_mismatches.find_orphan_jobs(self._ledger.open_transfers(), situation):
             if (orphan.name, orphan.owner) not in waiting:
                 self._begin_orphan_deletion(orphan)

@@ -92,11 +92,7 @@ def remove_claim_file(name: str, spool: str = SPOOL) -> None:
 def remove_claim_files_without_transfer(
     claimed: Container[str], now_s: float, spool: str = SPOOL, names: ResumableFolderScan | None = None
 ) -> None:
-    """Remove old claim files of remote jobs without a transfer.
-
-    Claim files of home are not removed, because a late remote job must find home's claim. The next call with these
-    `names` continues where this call ended.
-    """
+    """Remove a portion of old claim files without a transfer, except home's, which a late remote job must find."""
     try:
         _require_own_claims_folder(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
         entries = (names or ResumableFolderScan()).next_portion(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")

@@ -37,9 +37,8 @@ class HostLoadSensor:
         self._names: list[str] = []  # names of the load values in the last report
         self._started = -1.0e9
         self._hung_s: float = HUNG_S
-        self._beat = 0.0  # time of the poller's last sign of life
+        self._beat = self._looked = 0.0  # times of the poller's last sign of life and of the last check
         self._silent_s = 0.0  # time without a new sign of life of the poller
-        self._looked = 0.0
 
     def answer_execd_requests(self) -> None:
         """Answer each request of execd, and check the poller after each answer."""

@@ -22,11 +22,9 @@ class StarterStepContext:
     """What a starter's step knows: the notes of earlier steps, the clusters and the job's request."""
 
     def __init__(self, task: LocalTask, intent: str, arguments: tuple[str, ...]) -> None:
-        self.task = task
-        self.noted = intent
+        self.task, self.noted, self.arguments = task, intent, arguments
         self.left_out = ""  # omitted soft requests, with reasons
         self.is_sure = False  # whether the remote job's owner and account were checked
-        self.arguments = arguments
         self._request: JobRequest | None = None
         self.record = task.read_record() or TransferMessage()
         # a killed step may have submitted the remote job

@@ -75,11 +75,7 @@ def _delete_waiting_remote_job(
 
 
 def task_end_after_recall(begun: TransferMessage, verdict: TransferMessage) -> TransferMessage | None:
-    """Return the end of a task whose remote job the starter has deleted to bring the task home; else None.
-
-    A job that was deleted while waiting has no accounting record, so the service finds no end. A job that had just
-    started was killed by the deletion.
-    """
+    """Return the end of a task whose remote job a recall deleted, if the job's end is unknown or a kill."""
     is_kill = verdict.outcome == TransferOutcome.SIGNAL and verdict.signal in KILLS
     if begun.phase not in (DELETING, GONE) or not (is_kill or verdict.outcome == TransferOutcome.ERROR):
         return None

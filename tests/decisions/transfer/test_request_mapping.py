@@ -220,30 +220,31 @@ def test_a_request_for_names_that_the_cluster_offers_stays_unchanged(asked: Mapp
     assert drop_unoffered_soft_requests(asked, KNOWN, "beta") == asked
 
 
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        (MappableJobRequest(hard=(("gpu", "1"),)), "beta has no resource gpu"),
-        (MappableJobRequest(pe="orte", slots=2), "beta has no parallel environment orte"),
-        (MappableJobRequest(pe="open*", slots=2), "beta has no parallel environment open*"),
-        (MappableJobRequest(pe="smp.", slots=2), "beta has no parallel environment smp."),
-        (MappableJobRequest(project="phys"), "beta has no project phys"),
-        (MappableJobRequest(queues=("long.q", "short.q")), "beta has no queue short.q"),
-    ],
-)
-def test_a_hard_request_for_a_name_that_the_cluster_lacks_refuses_the_job(
-    asked: MappableJobRequest, words: str
-) -> None:
-    with pytest.raises(UnmappableRequest) as refused:
-        drop_unoffered_soft_requests(asked, KNOWN, "beta")
-
-    assert str(refused.value) == words
-
-
 OAR = NamesOfferedByCluster(
     resource=frozenset({"memnode", "gpu", "h_rt"}),
     **{kind: frozenset({ANY_NAME}) for kind in ("pe", "project", "queue")},
 )
+
+
+@pytest.mark.parametrize(
+    ("asked", "offered", "words"),
+    [
+        (MappableJobRequest(hard=(("gpu", "1"),)), KNOWN, "resource gpu"),
+        (MappableJobRequest(pe="orte", slots=2), KNOWN, "parallel environment orte"),
+        (MappableJobRequest(pe="open*", slots=2), KNOWN, "parallel environment open*"),
+        (MappableJobRequest(pe="smp.", slots=2), KNOWN, "parallel environment smp."),
+        (MappableJobRequest(project="phys"), KNOWN, "project phys"),
+        (MappableJobRequest(queues=("long.q", "short.q")), KNOWN, "queue short.q"),
+        *((MappableJobRequest(hard=((name, "1"),)), OAR, "resource none") for name in ("none=", "/none", "none<")),
+    ],
+)
+def test_a_hard_request_for_a_name_that_the_cluster_lacks_refuses_the_job(
+    asked: MappableJobRequest, offered: NamesOfferedByCluster, words: str
+) -> None:
+    with pytest.raises(UnmappableRequest) as refused:
+        drop_unoffered_soft_requests(asked, offered, "beta")
+
+    assert str(refused.value) == f"beta has no {words}"
 
 
 def test_an_oar_server_offers_only_property_names_for_comparison() -> None:
@@ -252,12 +253,6 @@ def test_an_oar_server_offers_only_property_names_for_comparison() -> None:
     asked = MappableJobRequest(hard=hard, pe="mpi*", slots=2, project="chem", queues=("besteffort",))
 
     assert drop_unoffered_soft_requests(asked, OAR, "gamma") == asked
-
-
-@pytest.mark.parametrize("name", ["nonesuch=", "/nonesuch", "nonesuch<"])
-def test_a_property_that_no_oar_resource_has_refuses_the_job(name: str) -> None:
-    with pytest.raises(UnmappableRequest, match=r"^gamma has no resource nonesuch$"):
-        drop_unoffered_soft_requests(MappableJobRequest(hard=((name, "1"),)), OAR, "gamma")
 
 
 def test_a_soft_request_for_an_unknown_resource_is_dropped_with_a_note() -> None:

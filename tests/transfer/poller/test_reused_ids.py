@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.site_configuration import ClusterSection, Policy, SiteSection
 from gridbridge.program.cluster_observer import ClusterQueryResult
@@ -73,21 +75,21 @@ def test_the_account_of_a_job_from_before_a_restart_is_queried_once() -> None:
     assert one.asked == [(40,)]
 
 
-def test_a_job_with_another_start_time_and_account_reuses_the_remote_id() -> None:
+@pytest.mark.parametrize(
+    ("letters", "account", "expected"),
+    [("r", "gb.alpha.9.0.1", {KEY}), ("Rq", NAME, set())],
+    ids=["another job", "rescheduled"],
+)
+def test_a_job_with_another_start_time_reuses_the_remote_id_if_its_account_differs(
+    letters: str, account: str, expected: set[object]
+) -> None:
     one = Asked()
     one.lists("r")
-    one.account = "gb.alpha.9.0.1"
+    one.account = account
 
-    assert one.lists("r", since_s=7) == {KEY}
-    assert one.notes == ["beta has given 40 to another job"]
-
-
-def test_a_job_rescheduled_at_the_remote_cluster_is_no_reuse_of_the_remote_id() -> None:
-    one = Asked()
-    one.lists("r")
-
-    assert one.lists("Rq", since_s=7) == frozenset()
-    assert one.asked == [(40,), (40,)]
+    assert one.lists(letters, since_s=7) == expected
+    assert one.notes == ["beta has given 40 to another job"] * len(expected)
+    assert one.asked[1:] == [(40,)] * (1 + len(expected))
 
 
 def test_after_silence_or_a_missed_poll_every_remote_id_is_queried() -> None:

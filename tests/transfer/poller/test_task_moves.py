@@ -4,6 +4,8 @@ import os
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from gridbridge.model.transfer.transfers_and_actions import TaskMoveStage, WaitingTaskMove
 from gridbridge.model.transfer_messages_in_spool import TransferFailureCause
 from gridbridge.program.cluster_observer import ClusterQueryResult
@@ -58,19 +60,17 @@ def test_the_move_of_a_started_task_is_dropped_and_noted_in_its_history(machine:
     assert "not moved: the task has started there" in [one.text for one in events]
 
 
-def test_the_move_of_an_unknown_transfer_is_dropped(machine: Machine) -> None:
-    machine.send(RECORD)
-    ask(machine, name="gb.alpha.9.0.1")
-
-    assert ended(machine, "qw") == [("dropped", "the transfer is unknown")]
-
-
-def test_a_task_whose_owner_is_unproved_is_not_moved(machine: Machine) -> None:
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("gb.alpha.9.0.1", "the transfer is unknown"), (NAME, "the recall limit of the task's queue is reached")],
+    ids=["an unknown transfer", "an unproved owner"],
+)
+def test_a_move_of_an_unknown_transfer_or_unproved_owner_is_dropped(machine: Machine, name: str, why: str) -> None:
     """Otherwise forged records could change jobs."""
     machine.send(RECORD)
-    ask(machine)
+    ask(machine, name=name)
 
-    assert ended(machine, "qw") == [("dropped", "the recall limit of the task's queue is reached")]
+    assert ended(machine, "qw") == [("dropped", why)]
 
 
 def test_a_restarted_poller_continues_the_move_of_a_task_that_is_home(machine: Machine) -> None:

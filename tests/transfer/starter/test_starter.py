@@ -364,28 +364,22 @@ def was_shut_out(place: Place, seconds_ago: float) -> None:
     (place.folder / "tmp/.gridbridge" / FIRST_REJECTED_LOGIN_NOTE).write_text(str(at_s))
 
 
-def test_logins_refused_for_a_short_time_are_retried(shut: Place) -> None:
-    answers = [run_next_starter_step(shut.task(), "", ("true",)).split()[0] for _ in range(9)]
-
-    assert answers == ["again"] * 9
-    assert shut.calls("remote=false") == []
-
-
 @pytest.mark.parametrize(
     ("tries", "seconds", "answers"),
-    [(2, 660, ["again"] * 2), (3, 660, ["again", "again", "exit"]), (3, 540, ["again"] * 3)],
-    ids=["too seldom", "often and long enough", "too short a time"],
+    [(2, 660, ["again"] * 2), (3, 660, ["again", "again", "exit"]), (3, 540, ["again"] * 3), (9, None, ["again"] * 9)],
+    ids=["too seldom", "often and long enough", "too short a time", "just now"],
 )
 def test_a_login_refused_three_times_in_over_ten_minutes_returns_the_job_home(
-    shut: Place, tries: int, seconds: float, answers: list[str]
+    shut: Place, tries: int, seconds: float | None, answers: list[str]
 ) -> None:
-    was_shut_out(shut, seconds)
+    if seconds:
+        was_shut_out(shut, seconds)
     taken = [run_next_starter_step(shut.task(), "", ("true",)) for _ in range(tries)]
 
+    homes = answers.count("exit")
     assert [answer.split()[0] for answer in taken] == answers
-    assert [one.cause for one in shut.sent(TransferMessageKind.CLOSED)] == [
-        TransferFailureCause.BARRED
-    ] * answers.count("exit")
+    assert [one.cause for one in shut.sent(TransferMessageKind.CLOSED)] == [TransferFailureCause.BARRED] * homes
+    assert len(shut.calls("alpha qalter -hard")) == homes
 
 
 @pytest.mark.parametrize("account", ["gb.omega.3.0.1", "gc.omega.12.4"], ids=["job", "campaign"])
