@@ -70,7 +70,7 @@ def test_gridstat_lines_equal_cigris_lines_exactly(published: str) -> None:
 @pytest.mark.parametrize(
     ("folder", "said"),
     [("published", "campaigns.json: not what this version of gridbridge publishes"), ("x", "x: no")],
-    ids=["odd", "not there"],
+    ids=["invalid file", "missing folder"],
 )
 def test_unreadable_published_files_are_reported_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], folder: str, said: str

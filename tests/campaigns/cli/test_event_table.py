@@ -135,7 +135,7 @@ def test_gridevents_reports_each_mistake_with_its_exit_status(
         ({3: CampaignOwnerRequestReply.CLOSED, 4: CampaignOwnerRequestReply.NOT_AGAIN}, 1),
         ({4: CampaignOwnerRequestReply.NOT_AGAIN}, 1),
     ],
-    ids=["besides", "another", "alone"],
+    ids=["with a closed event", "with a refused event", "alone"],
 )
 def test_a_black_hole_event_stays_open_when_tasks_run_again(
     published: str, monkeypatch: pytest.MonkeyPatch, answers: dict[int, CampaignOwnerRequestReply], status: int

@@ -34,7 +34,7 @@ def test_the_non_blank_lines_of_a_task_file_are_added(tmp_path: Path) -> None:
         ("[c] 4\n[d]\n", ("[c] 4", "[d]")),
         ('["c", 4\n', ('["c", 4',)),
     ],
-    ids=["a line", "many lines", "words", "broken"],
+    ids=["list in one line", "list in many lines", "words in brackets", "invalid JSON"],
 )
 def test_a_task_file_may_be_a_json_list(tmp_path: Path, text: str, lines: tuple[str, ...]) -> None:
     """CiGri's -F accepts JSON lists; lines that only begin like JSON are tasks."""
@@ -90,7 +90,17 @@ def test_each_invalid_line_of_a_task_file_is_reported(tmp_path: Path, data: byte
         (("'a b' 'c", "'a b"), ("'a b' 'c", "'a#2 b")),
         (("-n 5", "-n 6"), ("-n 5", "-n#2 6")),
     ],
-    ids=["other files", "same", "all marks", "and none", "a tab", "empty", "alone", "late", "option"],
+    ids=[
+        "different names",
+        "equal names",
+        "all quotation marks",
+        "none",
+        "tab",
+        "empty",
+        "unclosed",
+        "late mark",
+        "option",
+    ],
 )
 def test_the_first_word_of_each_line_is_made_unique(lines: tuple[str, ...], expected: tuple[str, ...]) -> None:
     named = make_task_names_unique(lines)

@@ -19,7 +19,7 @@ from tests.campaigns.submission.jdl_builder import jdl_text, mistakes_of_jdl, se
         ("echo \\ \n\n", "echo \\ "),
         ("echo \\\\\n", "echo \\\\"),
     ],
-    ids=["toml", "crlf", "lines", "blank", "goes on", "escaped blank", "escaped"],
+    ids=["toml", "crlf", "lines", "blank", "continued line", "escaped blank", "escaped"],
 )
 def test_blank_lines_after_a_command_are_removed(command: str, read: str) -> None:
     """TOML's multi-line texts end with a line end."""

@@ -100,7 +100,7 @@ def test_empty_entries_of_params_are_reported_with_their_positions(entries: list
             [f"n:1: beta.exec_file = 3: wrong form; {COMMAND}", f"n:1: gamma.exec_file: missing; {COMMAND}"],
         ),
     ],
-    ids=["no clusters", "unknown cluster", "no name", "no table", "one command"],
+    ids=["no clusters", "unknown cluster", "invalid name", "no table", "command of one cluster"],
 )
 def test_all_mistakes_of_a_jdl_are_reported_together(said: object, known: tuple[str, ...], expected: list[str]) -> None:
     assert told_of(said, known) == expected
@@ -151,7 +151,7 @@ def test_a_repeated_key_is_reported() -> None:
         ("echo\n#$ -l h_rt=9000:0:0", f"job.sh:2: -l h_rt=9000:0:0: out of range; {YEAR}"),
         ("#$ -pe smp 100001", f"job.sh:1: -pe smp 100001: out of range; {LAYOUT}"),
     ],
-    ids=["-j", "no time", "empty", "-tc", "long", "slots"],
+    ids=["-j", "time of 0", "empty", "-tc", "long walltime", "many slots"],
 )
 def test_an_invalid_script_option_is_refused_as_by_qsub(line: str, problem: str) -> None:
     with pytest.raises(ConfigError) as told:

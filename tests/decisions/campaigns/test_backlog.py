@@ -77,7 +77,7 @@ def test_a_task_that_failed_at_two_of_three_clusters_returns_when_the_third_clus
         ClusterCapacityForCampaigns(free_slots=100, max_slots=100, is_stressed=True),
         ClusterCapacityForCampaigns(free_slots=0, max_slots=0, slots=100),
     ],
-    ids=["too small", "drained", "stressed", "its queues are disabled"],
+    ids=["too small", "drained", "stressed", "queues disabled"],
 )
 def test_a_task_returns_to_its_failed_cluster_if_the_other_cluster_cannot_start_the_task(
     gamma: ClusterCapacityForCampaigns,
@@ -88,7 +88,9 @@ def test_a_task_returns_to_its_failed_cluster_if_the_other_cluster_cannot_start_
     assert sent_tasks(seen(failed, campaigns=wide, room=room(beta=80) | {"gamma": gamma})) == {(1, "beta"): 10}
 
 
-@pytest.mark.parametrize(("failed", "taken"), [(100, 1), (99, 0)], ids=["all of them failed there", "one did not"])
+@pytest.mark.parametrize(
+    ("failed", "taken"), [(100, 1), (99, 0)], ids=["all tasks failed at beta", "one task has not failed at beta"]
+)
 def test_a_probe_of_a_closed_cluster_prefers_a_task_that_has_not_failed_there(failed: int, taken: int) -> None:
     look = seen(TaskCountByExclusions(tasks=failed, avoid=("beta",)), events=(PROBED,))
 

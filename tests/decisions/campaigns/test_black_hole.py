@@ -26,7 +26,10 @@ def record(cluster: str, *durations_s: int, is_trusted: bool = False) -> Campaig
         ((0, 0, 0, 0, 0), (1, 2, 5), False),
         ((0, 0, 0, 0, 0), (6, 6, 6), True),
     ],
-    ids=["sink", "few", "few there", "5 s", "a tenth", "less", "all at once", "by the median", "rounded", "not only"],
+    ids=[
+        *("black hole", "few successes", "few successes elsewhere", "median of 5 s", "a tenth of the median elsewhere"),
+        *("below a tenth", "all tasks are short", "median decides", "rounded run times", "long tasks elsewhere"),
+    ],
 )
 def test_a_black_hole_has_very_short_run_times_compared_with_other_clusters(
     there: tuple[int, ...], elsewhere: tuple[int, ...], is_one: bool

@@ -64,19 +64,18 @@ def test_tasks_are_preempted_for_the_first_request_that_can_start_then() -> None
     assert deletion.wiped_for is NikitaDeletionReason.MADE_WAY
 
 
-def test_no_task_is_preempted_for_a_waiting_campaign_task() -> None:
-    assert ended(replace(CELL, asked=(asked(31),))) == []
-
-
 @pytest.mark.parametrize(
-    "holders",
-    [(holder(1, job=32),), (holder(1, makes_way=False),), (holder(1, since=None),)],
-    ids=["somebody else's", "an ordinary task", "it has not begun"],
+    "known",
+    [
+        {"asked": (asked(31),)},
+        {"holders": (holder(1, job=32),)},
+        {"holders": (holder(1, makes_way=False),)},
+        {"holders": (holder(1, since=None),)},
+    ],
+    ids=["request of a campaign", "foreign job", "ordinary task", "not started"],
 )
-def test_only_running_best_effort_tasks_of_campaigns_are_preempted(
-    holders: tuple[RunningJobWithResources, ...],
-) -> None:
-    assert ended(replace(CELL, holders=holders)) == []
+def test_only_running_best_effort_tasks_are_preempted_and_only_for_local_requests(known: dict[str, Any]) -> None:
+    assert ended(replace(CELL, **known)) == []
 
 
 @pytest.mark.parametrize(

@@ -149,10 +149,10 @@ def test_an_attempt_with_contradicting_records_has_not_ended() -> None:
 @pytest.mark.parametrize(
     ("lives", "is_listed", "kept"),
     [
-        pytest.param(None, False, [], id="its cluster knows it no more"),
-        pytest.param({1}, True, [1], id="what runs lives, the rest was deleted"),
-        pytest.param({1}, False, [1, 2], id="a list without it is cut short"),
-        pytest.param(frozenset(), False, [1, 2], id="also while all of it waits"),
+        pytest.param(None, False, [], id="the cluster does not know the array"),
+        pytest.param({1}, True, [1], id="only running tasks are alive"),
+        pytest.param({1}, False, [1, 2], id="a list without the array is truncated"),
+        pytest.param(frozenset(), False, [1, 2], id="a truncated list while all tasks wait"),
     ],
 )
 def test_a_task_missing_in_a_truncated_job_list_may_be_alive(
@@ -232,7 +232,7 @@ def test_a_task_cancelled_by_its_owner_is_unwanted_even_without_a_reported_end()
 @pytest.mark.parametrize(
     ("told_s", "sent_s", "ran_s"),
     [(1e9, 300.0, 300), (200.0, 300.0, 200), (50.0, 3.0, 50), (50.0, -3600.0, 50), (1e9, -5.0, 60)],
-    ids=["forged", "right", "just sent", "a clock was set back", "both"],
+    ids=["forged", "correct", "just sent", "a clock was set back", "forged and clock set back"],
 )
 def test_a_run_time_is_limited_to_the_time_since_the_submission(told_s: float, sent_s: float, ran_s: int) -> None:
     """A user may forge the accounting record, and the run time counts against the owner's share."""

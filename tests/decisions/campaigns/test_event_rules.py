@@ -183,7 +183,7 @@ def test_program_errors_in_a_row_close_the_cluster_only_to_their_campaign() -> N
         ("", ("n1", "n1"), ""),
         ("n1", ("n1", ""), ""),
     ],
-    ids=["one", "two", "another", "several before", "unknown"],
+    ids=["one host", "two hosts", "another host", "several hosts before", "unknown host"],
 )
 def test_an_event_names_the_host_on_which_all_tasks_in_a_row_failed(
     before: str, hosts: tuple[str, ...], expected: str

@@ -157,7 +157,7 @@ def test_a_job_ratio_stays_within_its_limits(law: JobRatioRule, **seen: Any) -> 
         ({"others": 1}, 0.5),
         ({"is_wiped": True}, 0.5),
     ],
-    ids=["run", "are short", "none began", "wait", "others wait", "are deleted"],
+    ids=["tasks run", "tasks are short", "no task started", "tasks wait", "other campaigns wait", "tasks are deleted"],
 )
 def test_the_measured_job_ratio_rises_if_tasks_start_and_none_waits(what: dict[str, Any], ratio: float) -> None:
     """Otherwise tasks would be sent and deleted in turn at a cluster whose slots only look free."""

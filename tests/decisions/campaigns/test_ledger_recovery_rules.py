@@ -184,7 +184,7 @@ def test_a_restored_speculative_attempt_supersedes_no_attempt() -> None:
         (9, ((4, 1), (5, 1)), {(5, 1): TaskAttemptOutcome.PENDING}, []),
         (0, ((5, 1), (6, 1)), {(5, 1): TaskAttemptOutcome.PENDING, (6, 1): TaskAttemptOutcome.PENDING}, []),
     ],
-    ids=["some", "all", "all, submitted", "some, submitted", "none"],
+    ids=["some sent again", "all sent again", "all, with a job id", "some, with a job id", "none sent again"],
 )
 def test_tasks_of_an_array_given_up_wait_again_unless_another_array_has_the_tasks(
     job_id: int, tasks: Attempts, left: dict[tuple[int, int], TaskAttemptOutcome], again: list[tuple[int, int]]

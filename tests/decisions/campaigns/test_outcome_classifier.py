@@ -105,7 +105,7 @@ def test_a_task_cancelled_by_its_owner_gets_no_retry(end: JobEnd, outcome: TaskA
         (replace(RUN, failed=100, exit_status=128 + 57), TaskAttemptOutcome.SETUP_ERROR),
         (replace(RUN, failed=19, user_s=0.0, max_rss_kb=0.0), TaskAttemptOutcome.SITE_FAULT),
     ],
-    ids=["0", "3", "66", "signal", "walltime", "made way", "not set up", "unseen"],
+    ids=["0", "3", "66", "signal", "walltime", "preempted", "setup error", "lost"],
 )
 def test_the_order_of_grid_engine_records_does_not_change_the_outcome(
     record: JobRunAccounting, outcome: TaskAttemptOutcome

@@ -161,7 +161,7 @@ def test_free_slots_are_shared_by_past_usage(sharing: FairShareInputs, expected:
 @pytest.mark.parametrize(
     ("tasks", "expected"),
     [(0, {1: 5, 20: 59}), (3, {1: 2, 20: 62}), (5, {20: 64})],
-    ids=["bob has none there", "some", "as many"],
+    ids=["bob has no listed task", "three listed tasks", "five listed tasks"],
 )
 def test_splitting_work_into_many_campaigns_gains_no_slots(tasks: int, expected: dict[int, int]) -> None:
     """First tasks are counted by owner and not by campaign."""
@@ -229,7 +229,7 @@ def test_a_campaign_without_waiting_or_running_tasks_has_ended() -> None:
 @pytest.mark.parametrize(
     ("waiting", "tried", "finished"),
     [({1: 1}, {"beta"}, ()), ({1: 1}, {"beta", "gamma"}, (1,)), ({}, {"beta"}, (1,))],
-    ids=["gamma has none yet", "the rest is dropped", "no task is left for gamma"],
+    ids=["gamma has no task yet", "each cluster had a task", "no task is left for gamma"],
 )
 def test_a_test_campaign_ends_when_each_cluster_got_a_task(
     waiting: dict[int, int], tried: set[str], finished: tuple[int, ...]
@@ -265,7 +265,7 @@ def test_arrays_respect_the_clusters_limit_of_array_tasks() -> None:
         ({"of_person": 2}, {3: 20}),
         ({"of_all": 2}, {}),
     ],
-    ids=["none", "one more", "two more", "of all", "none more", "none more of anybody"],
+    ids=["no limit", "one more array", "two more arrays", "limit of all", "no more arrays", "no more arrays of all"],
 )
 def test_no_owner_sends_more_arrays_than_the_cluster_accepts(
     by: FairShareUnit, limits: dict[str, int], expected: dict[int, int]

@@ -76,19 +76,19 @@ def array(number: int, state: ArraySubmissionState = ArraySubmissionState.RELEAS
 @pytest.mark.parametrize(
     ("rivals", "now", "expected"),
     [
-        pytest.param((LIVES, LIVES), {2: S}, {2: S}, id="the copy is the first success"),
-        pytest.param((LIVES, LIVES), {1: S}, {1: S}, id="the original is"),
-        pytest.param((LIVES, LIVES), {1: S, 2: S}, {1: S, 2: COPY}, id="both in one look"),
+        pytest.param((LIVES, LIVES), {2: S}, {2: S}, id="the copy succeeds first"),
+        pytest.param((LIVES, LIVES), {1: S}, {1: S}, id="the original succeeds first"),
+        pytest.param((LIVES, LIVES), {1: S, 2: S}, {1: S, 2: COPY}, id="both succeed in one cycle"),
         pytest.param((LIVES, LIVES), {2: E}, {2: COPY}, id="a copy fails, the original lives"),
         pytest.param((LIVES, LIVES), {1: E}, {1: COPY}, id="the original fails, the copy lives"),
         pytest.param((LIVES, LIVES), {1: E, 2: S}, {1: COPY, 2: S}, id="one fails, one succeeds"),
-        pytest.param((LIVES, LIVES), {1: E, 2: P}, {1: COPY, 2: P}, id="both fail: the last"),
-        pytest.param((COPY, LIVES), {2: E}, {2: E}, id="the one that is left fails"),
-        pytest.param((LIVES, COPY), {1: P}, {1: P}, id="or the original is left"),
-        pytest.param((S, LIVES), {2: TaskAttemptOutcome.CANCELLED}, {2: COPY}, id="the loser was ended"),
-        pytest.param((S, LIVES), {2: S}, {2: COPY}, id="the loser succeeds, too late"),
-        pytest.param((LIVES, LIVES, LIVES), {1: E, 3: E}, {1: COPY, 3: COPY}, id="one of three"),
-        pytest.param((E, COPY, LIVES), {3: S}, {3: S}, id="it ran again after both failed"),
+        pytest.param((LIVES, LIVES), {1: E, 2: P}, {1: COPY, 2: P}, id="both fail, the last decides"),
+        pytest.param((COPY, LIVES), {2: E}, {2: E}, id="the remaining copy fails"),
+        pytest.param((LIVES, COPY), {1: P}, {1: P}, id="the remaining original fails"),
+        pytest.param((S, LIVES), {2: TaskAttemptOutcome.CANCELLED}, {2: COPY}, id="the superseded attempt was ended"),
+        pytest.param((S, LIVES), {2: S}, {2: COPY}, id="the superseded attempt succeeds too late"),
+        pytest.param((LIVES, LIVES, LIVES), {1: E, 3: E}, {1: COPY, 3: COPY}, id="one of three attempts lives"),
+        pytest.param((E, COPY, LIVES), {3: S}, {3: S}, id="a retry succeeds after both failed"),
     ],
 )
 def test_one_attempt_decides_the_outcome_of_a_task(
@@ -216,19 +216,21 @@ def test_a_long_running_task_gets_a_speculative_attempt_at_another_cluster() -> 
 @pytest.mark.parametrize(
     ("known", "expected"),
     [
-        pytest.param({"ended": (ended(1, S),), "over": (array(1),)}, (), id="it has just ended"),
+        pytest.param({"ended": (ended(1, S),), "over": (array(1),)}, (), id="the task has just ended"),
         pytest.param({"events": (event(CampaignEventCode.BLACKLIST, "gamma"),)}, (), id="gamma is closed"),
         pytest.param(
-            {"events": (event(CampaignEventCode.SETUP_ERROR, "gamma", until=NOON),)}, (), id="and gets probes"
+            {"events": (event(CampaignEventCode.SETUP_ERROR, "gamma", until=NOON),)}, (), id="gamma gets probes"
         ),
         pytest.param({"room": {"beta": ClusterCapacityForCampaigns(free_slots=9)}}, (), id="gamma does not answer"),
-        pytest.param({"tails": (replace(TAIL, failed_at={TASK: ("gamma",)}),)}, (), id="it overran at gamma"),
+        pytest.param({"tails": (replace(TAIL, failed_at={TASK: ("gamma",)}),)}, (), id="the task overran at gamma"),
         pytest.param(
             {"room": {"gamma": ClusterCapacityForCampaigns(free_slots=9, is_stressed=True)}}, (), id="gamma is stressed"
         ),
         pytest.param({"rivals": (rival(1), rival(2, COPY))}, (FIRST,), id="a copy failed before"),
         pytest.param({"rivals": (rival(1), rival(2, COPY), rival(3, COPY))}, (), id="two copies failed"),
-        pytest.param({"sharing": FairShareInputs(mean_s={1: {"beta": 3.0}})}, (FIRST,), id="nothing known of gamma"),
+        pytest.param(
+            {"sharing": FairShareInputs(mean_s={1: {"beta": 3.0}})}, (FIRST,), id="mean run time at gamma is unknown"
+        ),
     ],
 )
 def test_speculative_attempts_respect_closed_failed_and_stressed_clusters(
@@ -240,7 +242,7 @@ def test_speculative_attempts_respect_closed_failed_and_stressed_clusters(
 @pytest.mark.parametrize(
     ("outcome", "expected"),
     [(None, ()), (TaskAttemptOutcome.PENDING, ()), (E, ()), (S, (FIRST,))],
-    ids=["none began", "it runs", "it failed", "it has run"],
+    ids=["no prologue", "prologue runs", "prologue failed", "prologue succeeded"],
 )
 def test_a_speculative_attempt_needs_a_successful_prologue_at_the_cluster(
     outcome: TaskAttemptOutcome | None, expected: tuple[SpeculativeAttemptsAtCluster, ...]

@@ -45,37 +45,39 @@ def chosen(one: CampaignNearEnd) -> dict[str, tuple[int, ...]]:
 @pytest.mark.parametrize(
     ("one", "expected"),
     [
-        pytest.param(end(live(7, 96)), {"gamma": (7,)}, id="it ran longer than 95 of 100"),
-        pytest.param(end(live(7, 95)), {}, id="it ran as long as one of them"),
-        pytest.param(end(live(7, 0)), {}, id="it waits there, or may have ended"),
-        pytest.param(end(live(7, 96), live(8, 300)), {"gamma": (8, 7)}, id="the longest is the first"),
+        pytest.param(end(live(7, 96)), {"gamma": (7,)}, id="longer than 95 of 100 tasks"),
+        pytest.param(end(live(7, 95)), {}, id="as long as the 95th task"),
+        pytest.param(end(live(7, 0)), {}, id="no run time yet"),
+        pytest.param(end(live(7, 96), live(8, 300)), {"gamma": (8, 7)}, id="longest run time first"),
         pytest.param(
             end(live(7, 96), live(8, 300), live(9, 200), left=3),
             {"gamma": (8, 9), "delta": (7,)},
-            id="as many as there is room for, then elsewhere",
+            id="full clusters are skipped",
         ),
-        pytest.param(end(live(7, 300, "gamma")), {"delta": (7,)}, id="not at the cluster that has it"),
-        pytest.param(end(live(7, 300), free={"beta": 4}), {}, id="nor when no other has room"),
+        pytest.param(end(live(7, 300, "gamma")), {"delta": (7,)}, id="not at the same cluster"),
+        pytest.param(end(live(7, 300), free={"beta": 4}), {}, id="no other cluster has room"),
         pytest.param(
             end(live(7, 300), failed_at={7: ("gamma",), 8: ("delta",)}),
             {"delta": (7,)},
-            id="nor where it overran its walltime",
+            id="not where the task overran",
         ),
         pytest.param(
             end(live(7, 300), live(7, 96, "gamma", 2), made={7: 1}),
             {"delta": (7,)},
-            id="once more when the copy ran as long",
+            id="second copy after a long first copy",
         ),
-        pytest.param(end(live(7, 300), live(7, 20, "gamma", 2), made={7: 1}), {}, id="not while the copy is young"),
-        pytest.param(end(live(7, 300, "gamma", 3), made={7: 2}), {}, id="two copies are enough"),
-        pytest.param(end(live(7, 300), limits=FinalizeSpeculationSection(copies=0)), {}, id="the site wants none"),
         pytest.param(
-            end(live(7, 300), limits=FinalizeSpeculationSection(least_s=400)), {}, id="it ran for too short a time"
+            end(live(7, 300), live(7, 20, "gamma", 2), made={7: 1}), {}, id="no second copy beside a young copy"
         ),
-        pytest.param(end(live(7, 300), durations_s=(1, 2)), {}, id="few have ended"),
-        pytest.param(end(live(7, 300), left=15), {}, id="as many are left as slots: it is not the end"),
-        pytest.param(end(live(7, 300), left=15, sent_s=3600), {"gamma": (7,)}, id="all were sent long ago"),
-        pytest.param(end(live(7, 300), left=15, sent_s=3600, unsent=1), {}, id="but for one that waits"),
+        pytest.param(end(live(7, 300, "gamma", 3), made={7: 2}), {}, id="two copies are enough"),
+        pytest.param(end(live(7, 300), limits=FinalizeSpeculationSection(copies=0)), {}, id="copies disabled"),
+        pytest.param(
+            end(live(7, 300), limits=FinalizeSpeculationSection(least_s=400)), {}, id="below the least run time"
+        ),
+        pytest.param(end(live(7, 300), durations_s=(1, 2)), {}, id="few ended tasks"),
+        pytest.param(end(live(7, 300), left=15), {}, id="as many unfinished tasks as slots"),
+        pytest.param(end(live(7, 300), left=15, sent_s=3600), {"gamma": (7,)}, id="all tasks sent long ago"),
+        pytest.param(end(live(7, 300), left=15, sent_s=3600, unsent=1), {}, id="one task is unsent"),
     ],
 )
 def test_long_running_tasks_get_speculative_attempts_at_the_best_free_clusters(

@@ -28,15 +28,15 @@ FAILED = {1: (TaskCountByExclusions(tasks=50, avoid=("beta",)),)}
 @pytest.mark.parametrize(
     ("gamma", "known", "expected"),
     [
-        pytest.param(LARGE, {"kept_off": OVERRAN}, False, id="gamma takes it"),
+        pytest.param(LARGE, {"kept_off": OVERRAN}, False, id="gamma is large enough"),
         pytest.param(SMALL, {"kept_off": OVERRAN}, True, id="gamma is too small"),
-        pytest.param(SMALL, {"kept_off": FAILED}, False, id="it goes back to beta"),
-        pytest.param(SMALL, {}, False, id="they overran nowhere"),
+        pytest.param(SMALL, {"kept_off": FAILED}, False, id="the task may return to beta"),
+        pytest.param(SMALL, {}, False, id="no overrun"),
         pytest.param(replace(LARGE, is_drained=True), {"kept_off": OVERRAN}, True, id="drained"),
         pytest.param(replace(LARGE, is_stressed=True), {"kept_off": OVERRAN}, None, id="stressed"),
         pytest.param(replace(LARGE, max_slots=0), {"kept_off": OVERRAN}, None, id="disabled"),
-        pytest.param(None, {"kept_off": OVERRAN}, None, id="away"),
-        pytest.param(SMALL, {"kept_off": OVERRAN, "waiting": {}}, False, id="nothing waits"),
+        pytest.param(None, {"kept_off": OVERRAN}, None, id="no answer"),
+        pytest.param(SMALL, {"kept_off": OVERRAN, "waiting": {}}, False, id="no waiting task"),
     ],
 )
 def test_tasks_are_unplaceable_if_every_cluster_is_excluded_too_small_or_drained(
@@ -59,7 +59,7 @@ def test_a_cluster_closed_by_an_event_makes_tasks_unplaceable() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gamma", "is_over"), [(SMALL, False), (None, False), (LARGE, True)], ids=["small", "away", ""]
+    ("gamma", "is_over"), [(SMALL, False), (None, False), (LARGE, True)], ids=["too small", "no answer", "large enough"]
 )
 def test_the_event_about_unplaceable_tasks_stays_open_until_a_cluster_accepts_the_tasks(
     gamma: ClusterCapacityForCampaigns | None, is_over: bool

@@ -48,7 +48,9 @@ def test_free_slots_are_kept_for_a_waiting_multislot_task() -> None:
     assert sent_by_campaign(replace(seen, there=(there(2, 0),))) == {1: 3, 2: 1}
 
 
-@pytest.mark.parametrize(("old", "others", "own"), [(0, {}, {2: 1}), (1, {1: 3}, {})], ids=["kept", "no more"])
+@pytest.mark.parametrize(
+    ("old", "others", "own"), [(0, {}, {2: 1}), (1, {1: 3}, {})], ids=["slots are kept", "five minutes have passed"]
+)
 def test_free_slots_are_kept_for_a_multislot_task_for_five_minutes(
     old: int, others: dict[int, int], own: dict[int, int]
 ) -> None:
@@ -93,7 +95,7 @@ def test_a_multislot_task_does_not_delay_an_older_campaign() -> None:
         small(3, 2, room={"beta": replace(small(3).room["beta"], is_stressed=True)}),
         small(3, 1, there=(there(1, 3),)),
     ],
-    ids=["nothing may wait", "wider than the cluster", "a stressed cluster", "of one slot"],
+    ids=["flood rate 0", "wider than the cluster", "a stressed cluster", "one-slot tasks"],
 )
 def test_no_task_waits_at_a_closed_or_small_cluster_or_with_flood_rate_0(seen: CampaignCycleSituation) -> None:
     assert sent_by_campaign(seen) == {}
