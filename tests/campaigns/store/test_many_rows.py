@@ -43,9 +43,9 @@ class CountingStateFile(StateFile):
         return super().execute(change, values)
 
     @contextmanager
-    def _new(self) -> Iterator[Connection]:
+    def _begin_transaction(self) -> Iterator[Connection]:
         before = self.changes
-        with super()._new() as connection:
+        with super()._begin_transaction() as connection:
             yield connection
         self.joined = max(self.joined, self.changes - before)
 
