@@ -74,7 +74,7 @@ def test_tasks_are_preempted_for_the_first_request_that_can_start_then() -> None
     ],
     ids=["request of a campaign", "foreign job", "ordinary task", "not started"],
 )
-def test_only_running_best_effort_tasks_are_preempted_and_only_for_local_requests(known: dict[str, Any]) -> None:
+def test_only_running_best_effort_tasks_are_preempted_for_local_requests(known: dict[str, Any]) -> None:
     assert ended(replace(CELL, **known)) == []
 
 
