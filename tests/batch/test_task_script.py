@@ -280,22 +280,13 @@ def attempt(home: Path, number: int, command: str = WRITES) -> int:
     return run(home, command, task, settings={"outputs": "result sub/log"})
 
 
-def test_a_successful_attempts_folder_becomes_the_tasks_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "data" / "campaign.12"
-
-    assert attempt(tmp_path, 1) == 0
-
-    assert (folder / "7" / "result").read_text() == "0\n"
-    assert (folder / "7" / "sub" / "log").read_text() == f"{folder}/7.1\n"
-    assert not (folder / "7.1").exists()
-
-
-def test_only_the_first_successful_attempt_is_kept(tmp_path: Path) -> None:
+def test_the_first_successful_attempts_folder_becomes_the_tasks_folder(tmp_path: Path) -> None:
     folder = tmp_path / "data" / "campaign.12"
 
     assert (attempt(tmp_path, 1), attempt(tmp_path, 2)) == (0, 0)
 
     assert (folder / "7" / "result").read_text() == "0\n"
+    assert (folder / "7" / "sub" / "log").read_text() == f"{folder}/7.1\n"
     assert sorted(os.listdir(folder)) == ["7", "7.1.err", "7.1.out", "7.2.err", "7.2.out"]
 
 

@@ -69,13 +69,10 @@ def told(far: Far, job: str) -> dict[int, JobEnd]:
 
 def told_of(far: Far, *jobs: str, account: str = "") -> dict[str, dict[int, JobEnd]]:
     """Return the ends of several arrays by one query."""
-    asked = (_asked(job, account or far.accounts[job]) for job in jobs)
+    owners = ((int(job), account or far.accounts[job]) for job in jobs)
+    asked = (ArrayEndQuery(job_id=job, account=owner, places=range(1, 9)) for job, owner in owners)
     found: dict[str, dict[int, JobEnd]] = far.cold("query_array_ends", tuple(asked))
     return {account: ends for account, ends in found.items() if ends}
-
-
-def _asked(job: str, account: str) -> ArrayEndQuery:
-    return ArrayEndQuery(job_id=int(job), account=account, places=range(1, 9))
 
 
 def lives(far: Far, job: str, account: str = "") -> frozenset[int] | None:

@@ -1,6 +1,5 @@
 """Tests of preemptible tasks, best-effort queues and pending counts in a cell."""
 
-import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
-from gridbridge.batch.gridengine import client_commands, qconf_parser_and_edits
+from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.cell_object_queries import parse_hosts_of_consumables, query_queue_rerun_settings
 from gridbridge.batch.gridengine.qstat_xml_parser import parse_cluster_snapshot, parse_repaired_xml
 from gridbridge.batch.gridengine.submit import submit_held_job
@@ -19,6 +18,7 @@ from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from tests.batch.gridengine.cells import cell_of_scripts
+from tests.batch.gridengine.test_qconf import make
 
 QSUB = """\
 # A qsub of a cell without best-effort queues.
@@ -163,16 +163,10 @@ def test_a_quota_set_gets_the_exempting_rule_once_and_loses_it_again(cell: GridE
     exempt = SetupEdit(verb=SetupEditVerb.EXEMPT, name="q", attribute=RULE_NAME, value=RULE)
 
     for _ in range(2):
-        _make(exempt, cell)
+        make(exempt, cell)
         limits = [line.split() for line in (folder / "quota").read_text().splitlines()]
         assert [line[0] for line in limits].count("limit") == 3
         assert " ".join(limits[4]) == RULE
-    _make(SetupEdit(verb=SetupEditVerb.INCLUDE, name="q", attribute=RULE_NAME), cell)
+    make(SetupEdit(verb=SetupEditVerb.INCLUDE, name="q", attribute=RULE_NAME), cell)
 
     assert (folder / "quota").read_text() == QUOTA
-
-
-def _make(edit: SetupEdit, cell: GridEngineCellAccess) -> None:
-    environment = qconf_parser_and_edits.cell_environment_shell_line(cell)
-    line = f"{environment}; {qconf_parser_and_edits.setup_edit_shell_line(edit)}"
-    subprocess.run(["/bin/sh", "-c", line], check=True)
