@@ -20,8 +20,8 @@ class Grid:
     def __init__(self) -> None:
         self.told: list[str] = []
         self.failing: dict[str, GridbridgeError] = {}
-        self.ledger: tuple[RootLedgerArray, ...] = ()  # what root knows
-        self.takes = 9  # arrays of one call
+        self.ledger: tuple[RootLedgerArray, ...] = ()  # arrays in root's ledger
+        self.takes = 9  # at most this many arrays are accepted in one call
 
     def submit_arrays(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]

@@ -336,7 +336,7 @@ def test_a_task_cancelled_by_its_owner_does_not_count_as_failed(
     _, (attempt,) = site.send(1)
     site.campaigns.set_campaign_state(1, state, NOON)
     site.publication.publish_changed_tasks([site.ended(attempt, outcome)])
-    site.started().mark_campaigns_before_change([1])  # and is killed
+    site.started().mark_campaigns_before_change([1])  # a kill interrupts this cycle
     site.started().mark_campaigns_before_change([1])
     site.publish(site.started(), [1])
 

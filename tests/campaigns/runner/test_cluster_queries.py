@@ -50,7 +50,7 @@ class Site:
         self.database = database
         self.campaigns = CampaignRows(database)
         self.asked: list[frozenset[int]] = []
-        self.uncounted: list[object] = []  # among what waits
+        self.uncounted: list[object] = []  # job ids that are not counted as waiting
         self.is_silent = False
         self.troubles: dict[str, str] = {}
         self.after_s = 0.0

@@ -199,7 +199,7 @@ def test_the_planned_number_of_tasks_of_each_exclusion_is_submitted(site: Site) 
 
 
 def test_exit_status_66_retries_a_task_first_and_67_last(site: Site) -> None:
-    """As in CiGri."""
+    """CiGri gives these exit statuses the same meaning."""
     site.do(SEND)
     outcomes = (TaskAttemptOutcome.RESUBMIT_LAST, TaskAttemptOutcome.RESUBMIT)
     ended = tuple(

@@ -104,7 +104,7 @@ def test_a_preempted_task_is_retried_and_a_hanging_cluster_loses_no_task(site: C
     site.until(f"{EMBEDDED} /mnt/beta ended {local} | grep -q exit")
     site.sh(f"{PYTHON} -I -c '{HANG}' &")
     site.until("[ -e /mnt/hangs ]")
-    site.cycles(f"{BIN}/gridevents -g | grep -q GET_JOBS")  # an answer of before may still count
+    site.cycles(f"{BIN}/gridevents -g | grep -q GET_JOBS")  # an earlier snapshot may still be used
     events = site.sh(f"{BIN}/gridevents -g")
     site.sh("rm /mnt/hangs; touch /mnt/go")
     site.until_ended()

@@ -44,7 +44,7 @@ class Beta:
     """A fake cell that reports what a test sets, and records queries and deletions."""
 
     def __init__(self) -> None:
-        self.crowded: list[deletions.CellRequestsAndResources | GridbridgeError] = [CROWDED]  # one after the other
+        self.crowded: list[deletions.CellRequestsAndResources | GridbridgeError] = [CROWDED]  # answers, in this order
         self.could_start = frozenset({"all.q@n1"})
         self.pending = 1
         self.queues = (LOCAL, QUEUE)

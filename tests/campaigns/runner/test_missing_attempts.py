@@ -26,7 +26,7 @@ class Rounds:
         self.attempts = self.campaigns.unfinished_attempts(self.campaigns.create_array(1, "beta", 3, NOON))
         self.now_s = NOON.timestamp()
         self.steady_s = 50.0
-        self.running: set[int] = set()  # places that run where they are listed
+        self.running: set[int] = set()  # array indices of listed tasks that run
         self.new_process()
 
     def new_process(self) -> None:

@@ -57,7 +57,7 @@ class Cell:
     def __init__(self) -> None:
         self.deleted: list[tuple[int, tuple[range, ...]]] = []
         self.fails = False
-        self.begun: tuple[range, ...] = ()  # when tasks are deleted that waited before
+        self.begun: tuple[range, ...] = ()  # tasks that start before their deletion
 
     def delete_array_tasks(self, array: campaign_model.CampaignArray, places: tuple[range, ...]) -> None:
         """Record deleted tasks."""
@@ -82,7 +82,7 @@ class Site:
         clock = Clock(lambda: self.now[0].timestamp(), lambda: (self.now[0] - self.leapt[0]).timestamp())
         self.nikita = NikitaDeletionCycle(policy, clock, self.cell, f"{folder}/nikita.clocks")
         self.database = self.nikita.database
-        self.folder = folder / "asked"  # of requests, beside that of the answers and the runner's lock
+        self.folder = folder / "asked"  # inbox folder of requests
         for name in ("asked", "published/answers"):
             (folder / name).mkdir(parents=True)
 
@@ -345,7 +345,7 @@ def test_an_epilogue_is_deleted_only_after_the_second_cancellation(site: Site) -
 
     cycle(site, beta_snapshot(row(range(1, 2), RUNNING, since=NOON)), array)
     left = [*site.cell.deleted]
-    campaigns.set_campaign_state(1, campaign_model.CampaignState.CANCELLED, NOON)  # once more
+    campaigns.set_campaign_state(1, campaign_model.CampaignState.CANCELLED, NOON)  # the second cancellation
     cycle(site, beta_snapshot(row(range(1, 2), RUNNING, since=NOON)), array)
 
     assert (left, site.cell.deleted) == ([], [(1, (range(1, 2),))])
@@ -486,8 +486,8 @@ def test_marked_tasks_are_moved_while_they_are_listed(
 
 
 @pytest.mark.parametrize("fact", [QueueStartBlocker.DISABLED, QueueStartBlocker.UNREACHABLE])
-def test_what_is_to_be_moved_leaves_a_cluster_where_no_work_can_start(site: Site, fact: str) -> None:
-    """It is what a drain is for; what else is there is left alone, for however long."""
+def test_only_waiting_marked_tasks_are_moved_from_a_disabled_cluster(site: Site, fact: str) -> None:
+    """Tasks without a mark stay at the cluster."""
     marks = TaskDeletionMarkRows(site.nikita.database)
     marks.mark_tasks(move_mark(range(1, 4)))
     later(site, 9999)

@@ -34,7 +34,7 @@ from tests.builders.campaigns import NOON, made_campaign, made_situation, site_f
 
 ALICE, BOB, ROOT = 41000, 41001, 0
 CLUSTERS = {name: JdlSettingsAtCluster(exec_file="run") for name in ("beta", "gamma")}
-AS_OWNER = {  # of a campaign that goes on, whose first task was sent
+AS_OWNER = {  # replies to root, for an unfinished campaign
     Verb.RESUME: Reply.NOT_PAUSED,
     Verb.PURGE: Reply.NOT_ENDED,
     Verb.CANCEL_TASK: Reply.TASK_ENDED,
@@ -51,7 +51,7 @@ class Site:
         self.events = EventAndSuccessRecordRows(self.database)
         self.tries = TaskAttemptRows(self.database, self.campaigns)
         self.taken_up: list[tuple[int, str]] = []
-        self.refuses = False  # root does
+        self.refuses = False  # whether root refuses to reopen a campaign
         self.begun: list[list[int]] = []
         self.folder = str(folder)
         self.requests = CampaignOwnerRequestHandler(
@@ -415,9 +415,9 @@ def test_a_purge_reads_only_the_named_campaigns(site: Site, monkeypatch: pytest.
     for number in range(2, 6):
         site.campaigns.insert_campaign(replace(first, number=number), f"token{number}")
     site.campaigns.set_campaign_state(3, CampaignState.TERMINATED, NOON)
-    site.campaigns.set_campaign_state(4, CampaignState.CANCELLED)  # its epilogue is to run
+    site.campaigns.set_campaign_state(4, CampaignState.CANCELLED)  # the epilogue has not run yet
     site.campaigns.set_campaign_state(5, CampaignState.CANCELLED, NOON)
-    site.campaigns.create_array(5, "beta", 1, NOON)  # is to be deleted
+    site.campaigns.create_array(5, "beta", 1, NOON)  # this array has not been deleted yet
 
     done = site.requests.execute_request(
         CampaignOwnerRequest(token="t", uid=ALICE, verb=Verb.PURGE, numbers=(1, 2, 3, 4, 5, 6))

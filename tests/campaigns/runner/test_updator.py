@@ -61,20 +61,20 @@ class Site:
         array = self.campaigns.create_array(1, "beta", 5, NOON)
         self.campaigns.set_array_state(array, ArraySubmissionState.RELEASED, 7)
         (self.array,) = self.campaigns.open_arrays()
-        self.others: list[CampaignArray] = []  # arrays of the campaign at beta, of which nothing is listed
+        self.others: list[CampaignArray] = []  # further arrays at beta, without listed tasks
         self.ledger: list[RootLedgerArray] = [RootLedgerArray(number=1, cluster="beta", tasks=(), job_id=7)]
-        self.trouble: GridbridgeError | None = None  # that keeps the ledger from being read
+        self.trouble: GridbridgeError | None = None  # error on reading root's ledger
         self.updator = CampaignSituationGatherer(
             made_policy(), database, Clock(), ledger_arrays=self.ledger_arrays, ran=f"{folder}/runner.ran"
         )
         self.asked = 0
-        self.searched: list[bool] = []  # by question, whether that was for all that is kept
+        self.searched: list[bool] = []  # whether each query searched all records
         self.events: tuple[CampaignEvent, ...] = ()
-        self.late: list[tuple[CampaignArray, ...]] = []  # what was asked for, in one question each
+        self.late: list[tuple[CampaignArray, ...]] = []  # arrays of each query for live tasks
         self.living: frozenset[int] = frozenset()
-        self.is_silent = False  # beta
-        self.within_s = 0.0  # beta tells ends
-        self.missed_s: float | dict[int, float] | None = None  # since when tasks are missed, all or by place
+        self.is_silent = False  # whether beta does not answer
+        self.within_s = 0.0  # accounting delay of beta
+        self.missed_s: float | dict[int, float] | None = None  # seconds since tasks are missing, for all or by index
 
     def look(self, *rows: range, ended: ReportedEnds) -> tuple[list[int], bool]:
         """Return the array indices of ended attempts, and whether the array has ended."""

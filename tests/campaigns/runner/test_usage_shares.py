@@ -80,7 +80,7 @@ def test_past_usage_counts_half_after_the_half_life(site: Site) -> None:
     site.at += timedelta(hours=1)
     by_user.add_usage_of_ended_tasks(*ended(50))
 
-    assert before.used_s == {"alice": 800.0}  # of a campaign that goes on no more, too
+    assert before.used_s == {"alice": 800.0}  # usage of ended campaigns counts, too
     assert by_user.read_fair_share_inputs(()).used_s == {"alice": 500.0}
 
 

@@ -33,8 +33,8 @@ from tests.builders.campaigns import NOON, made_campaign, made_policy
 
 SIZE = 50  # tasks of an array
 FEW, MANY = 500, 5000
-MOST_TIMES = 1.2  # of what it takes with a tenth of the tasks
-DEEPER = 10  # steps, of an index that has a level more
+MOST_TIMES = 1.2  # limit, relative to the steps with a tenth of the tasks
+DEEPER = 10  # steps for one more level of an index
 BOTH = {name: JdlSettingsAtCluster(exec_file="run", epilogue="true") for name in ("beta", "gamma")}
 
 

@@ -27,7 +27,7 @@ from tests.builders.campaigns import NOON, made_campaign
 TASKS = 2 * PORTION + 1
 ARRAY: ConfigKeyDescription = CampaignRunnerSection.__dataclass_fields__["max_tasks"].metadata["setting"]
 SUCCESS = TaskAttemptOutcome.SUCCESS
-IN_PORTIONS = 3  # statements, each in a transaction of its own
+IN_PORTIONS = 3  # statements, each in a separate transaction
 TERMS = JobRatioInputs(old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1)
 
 
@@ -35,7 +35,7 @@ class CountingStateFile(StateFile):
     """A state file that counts changes, and the changes that share a transaction."""
 
     changes = 0
-    joined = 0  # the most changes that followed one in its transaction
+    joined = 0  # most further changes in one transaction
 
     def execute(self, change: Executable, values: Any = None) -> CursorResult[Any]:
         """Count a change."""
