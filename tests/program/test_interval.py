@@ -1,6 +1,5 @@
 """How often a slowly answering cluster is queried, and the effect of an unreadable answer."""
 
-import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +14,7 @@ from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.program.cluster_observer import ClusterObserver, ClusterQueryResult, query_interval_by_answer_time
 from gridbridge.shell.clock import Clock
 from gridbridge.state.cluster_query_tables import decode_cluster_snapshot
+from tests.contract.waiting import until
 from tests.program.test_threads import without_room
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -57,10 +57,7 @@ def test_a_query_without_a_thread_is_trouble_of_its_cluster_only() -> None:
 
 
 def _answer(observer: ClusterObserver) -> ClusterQueryResult:
-    deadline = time.monotonic() + 30
-    while not (answer := observer.answer()):
-        assert time.monotonic() < deadline
-    return answer
+    return until(observer.answer, "the answer")
 
 
 class Sleepy:
@@ -72,10 +69,8 @@ class Sleepy:
         self.words_asked_at: list[float] = []
         monkeypatch.setattr(status, "query_cluster_snapshot", self.snapshot)
         monkeypatch.setattr(status, "query_request_vocabulary", self.vocabulary)
-        where = GridEngineCellAccess(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
-        self.where = where
         clock = Clock(lambda: self.now_s, lambda: self.now_s)
-        self.observer = ClusterObserver("beta", where, PollerSection(interval_s=60), clock)
+        self.observer = ClusterObserver("beta", NOWHERE, PollerSection(interval_s=60), clock)
 
     def snapshot(self, *_: object) -> tuple[ClusterSnapshot, float]:
         """Answer, and record the time."""
@@ -102,7 +97,7 @@ def test_a_changed_interval_counts_from_the_last_query(
 ) -> None:
     sleepy = Sleepy(monkeypatch)
     sleepy.ask_until(10)
-    sleepy.observer.follow(sleepy.where, PollerSection(interval_s=interval_s, stale_s=300), ())
+    sleepy.observer.follow(NOWHERE, PollerSection(interval_s=interval_s, stale_s=300), ())
     sleepy.ask_until(60 + interval_s / 2)
 
     assert sleepy.asked_at == asked_at
@@ -111,9 +106,9 @@ def test_a_changed_interval_counts_from_the_last_query(
 def test_a_changed_configuration_queries_the_vocabulary_again_at_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = PollerSection(interval_s=60, vocabulary_s=600)
     sleepy = Sleepy(monkeypatch)
-    sleepy.observer.follow(sleepy.where, slow, ())
+    sleepy.observer.follow(NOWHERE, slow, ())
     sleepy.ask_until(200)
-    sleepy.observer.follow(sleepy.where, slow, ())
+    sleepy.observer.follow(NOWHERE, slow, ())
     sleepy.ask_until(400)
 
     assert sleepy.words_asked_at == [0, 240]

@@ -1,28 +1,26 @@
 """A command is relayed to another host by the caller's own ssh."""
 
-import stat
 from pathlib import Path
 
 import pytest
 
 from gridbridge.shell import ssh
 
-FAKE = """#!/bin/sh
-for word; do echo "<$word>"; done >"$(dirname "$0")/words"
-cat >"$(dirname "$0")/stdin"
-exit {status}
-"""
+RECORD = 'for word; do echo "<$word>"; done >"${0%/*}/words"; cat >"${0%/*}/stdin"'
 
 
-def client(folder: Path, status: int = 0) -> str:
+def client(folder: Path, script: str = RECORD) -> str:
+    """Return a shell script that stands for ssh."""
     path = folder / "ssh"
-    path.write_text(FAKE.format(status=status))
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
     return str(path)
 
 
 def test_a_relayed_command_keeps_its_arguments_and_input(tmp_path: Path) -> None:
-    status = ssh.run_by_callers_ssh("login.b", ("gridstat", "it's $HOME", "-s"), b"a\0b", client(tmp_path, 7))
+    status = ssh.run_by_callers_ssh(
+        "login.b", ("gridstat", "it's $HOME", "-s"), b"a\0b", client(tmp_path, f"{RECORD}; exit 7")
+    )
 
     words = (tmp_path / "words").read_text().splitlines()
     assert (status, words) == (7, ["<-T>", "<-->", "<login.b>", "<'gridstat' 'it'\\''s $HOME' '-s'>"])
@@ -53,21 +51,13 @@ def test_unread_input_proves_that_the_relay_did_not_start(
     tmp_path: Path, reads: str, data: bytes | None, status: int
 ) -> None:
     """ssh(1) reads input after its session is open; without input the start stays unknown."""
-    path = tmp_path / "ssh"
-    path.write_text(f"#!/bin/sh\n{reads}\nexit 255\n")
-    path.chmod(0o755)
+    path = client(tmp_path, f"{reads}\nexit 255")
 
-    assert ssh.run_by_callers_ssh("b", ("x",), data, str(path)) == status
+    assert ssh.run_by_callers_ssh("b", ("x",), data, path) == status
 
 
 def test_a_relay_to_a_closed_port_is_unreached() -> None:
     assert ssh.run_by_callers_ssh("127.0.0.1:1", ("x",), b"a") == ssh.UNREACHED
-
-
-RUNS_IT = """#!/bin/sh
-while [ "$1" != -- ]; do shift; done
-eval "$3"
-"""
 
 
 @pytest.mark.parametrize(
@@ -80,14 +70,12 @@ eval "$3"
 def test_files_written_by_a_relayed_command_are_fetched(
     tmp_path: Path, script: str, status: int, files: set[str]
 ) -> None:
-    path, folder, spare = tmp_path / "ssh", tmp_path / "here", tmp_path / "there"
-    path.write_text(RUNS_IT)
-    path.chmod(0o755)
+    folder, spare = tmp_path / "here", tmp_path / "there"
     for each in (folder, spare):
         each.mkdir()
-    path.write_text(RUNS_IT.replace("eval", f"export TMPDIR={spare}; eval"))
+    runs_it = client(tmp_path, f'while [ "$1" != -- ]; do shift; done; export TMPDIR={spare}; eval "$3"')
 
-    found = ssh.run_remotely_and_fetch_files("b", ("/bin/sh", "-c", script), str(folder), str(path))
+    found = ssh.run_remotely_and_fetch_files("b", ("/bin/sh", "-c", script), str(folder), runs_it)
 
     there = {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()}
     assert (found, there) == (status, files)

@@ -12,6 +12,7 @@ import pytest
 from gridbridge.errors import CommandFailed, ProgramOutputTooLong
 from gridbridge.shell import program_runs
 from gridbridge.shell.program_runs import run_discarding_output, run_program
+from gridbridge.shell.retry import poll_until
 
 ENV = {"PATH": "/usr/bin:/bin"}
 MOST_BYTES = 1_000_000
@@ -103,10 +104,7 @@ def test_an_unkillable_program_is_abandoned_after_a_while(monkeypatch: pytest.Mo
 
 def ends_soon(pid: int) -> bool:
     """Wait for the end of a killed process, which may be a grandchild."""
-    deadline = time.monotonic() + 5
-    while is_running(pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return not is_running(pid)
+    return poll_until(lambda: not is_running(pid), 5, 0.01)
 
 
 def is_running(pid: int) -> bool:

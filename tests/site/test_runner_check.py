@@ -1,19 +1,20 @@
 """`gridbridge check` warns of campaigns while no runner works."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
+from gridbridge.campaigns.store import campaign_files_of_owners
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownCampaigns
+from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaigns
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.shell.clock import Clock
 from gridbridge.site import storage_provider_and_runner_checks
+from tests.site.cli.test_check_command import SWEEP, publish
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 Look = Callable[[], list[tuple[FindingSeverity, str]]]
@@ -36,19 +37,7 @@ def _look(tmp_path: Path) -> Look:
 
 def show(published: Path, state: CampaignState) -> None:
     """Publish a campaign in a state."""
-    one = ShownCampaign(
-        number=1,
-        name="sweep",
-        owner="alice",
-        submitted_at=NOON,
-        type=CampaignType.DEFAULT,
-        state=state,
-        clusters=("beta",),
-        tasks=9,
-        ended=0,
-        failed=0,
-    )
-    published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(one,)), str(published))
+    publish(ShownCampaigns(at=NOON, campaigns=(replace(SWEEP, state=state),)), published)
 
 
 @pytest.mark.parametrize(
@@ -64,9 +53,7 @@ def test_an_old_last_cycle_is_a_warning_while_campaigns_are_unfinished(
 ) -> None:
     show(tmp_path, CampaignState.IN_TREATMENT)
     if minutes is not None:
-        published_campaign_files.publish_campaign_value_by_class(
-            ShownTaskSendExplanations(at=NOON - timedelta(minutes=minutes)), str(tmp_path)
-        )
+        publish(ShownTaskSendExplanations(at=NOON - timedelta(minutes=minutes)), tmp_path)
 
     assert look() == [(state, f"1 unfinished, last cycle of gridbridge-runner: {when}")]
 

@@ -18,7 +18,6 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventSubject,
     ShownCampaignEvents,
 )
-from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedCampaignTask,
     RebalancedTaskAttempt,
@@ -35,38 +34,32 @@ from gridbridge.model.campaigns.send_reasons import (
 from gridbridge.model.campaigns.speculative_attempts import ShownCompetingAttempt
 from gridbridge.site.cli import why_command
 from gridbridge.site.cli.why_command import UntransferredHomeJob
+from tests.site.cli.test_check_command import SWEEP as PUBLISHED_SWEEP
+from tests.site.cli.test_check_command import publish
 
 pytestmark = pytest.mark.usefixtures("utc")
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-SWEEP = ShownCampaign(
-    number=7,
-    name="sweep",
-    owner="alice",
-    submitted_at=NOON,
-    type=CampaignType.DEFAULT,
-    state=CampaignState.IN_TREATMENT,
-    clusters=("beta", "gamma"),
-    tasks=20,
-    ended=3,
-    failed=1,
-    waiting=15,
-)
+SWEEP = replace(PUBLISHED_SWEEP, owner="alice", clusters=("beta", "gamma"), failed=1, waiting=15)
 SENT = PublishedCampaignTask(number=0, attempt=1, is_waiting=False, cluster="beta", job_id=31, place=4)
 REASONS = (
     TaskSendExplanation(campaign=7, cluster="beta", cause=TaskSentOrUnsentCause.FULL, free_slots=1, slots=2),
     TaskSendExplanation(campaign=7, cluster="gamma", cause=TaskSentOrUnsentCause.NO_ANSWER),
     TaskSendExplanation(campaign=8, cluster="gamma", cause=TaskSentOrUnsentCause.NO_ANSWER),
 )
+EXIT_ERROR = CampaignEvent(
+    kind=CampaignEventSubject.TASK,
+    code=CampaignEventCode.EXIT_ERROR,
+    campaign=7,
+    cluster="beta",
+    tasks=1,
+    opened_at=NOON,
+    last_at=NOON,
+)
 WAITS = [
     "  beta: 1 slot was free, and a task needs 2; a job must end first (0 tasks of campaigns wait there, 0 more may)",
     "  gamma: the cluster did not answer; tasks are sent after the cluster answers",
 ]
-
-
-def publish(value: object, folder: Path) -> None:
-    """Publish what the runner knows."""
-    published_campaign_files.publish_campaign_value_by_class(value, str(folder))
 
 
 def why(published: Path, *options: str) -> Result:
@@ -189,18 +182,9 @@ def test_why_of_a_cancelled_campaign_names_clusters_with_unfinished_tasks(publis
 
 def test_why_of_failed_tasks_names_the_command_that_retries_them(published: Path) -> None:
     """Open events are retried by gridevents; afterwards gridsub submits a new campaign."""
-    event = CampaignEvent(
-        kind=CampaignEventSubject.TASK,
-        code=CampaignEventCode.EXIT_ERROR,
-        campaign=7,
-        cluster="beta",
-        tasks=1,
-        opened_at=NOON,
-        last_at=NOON,
-    )
     told = "  1 task failed: gridstat 7 --failed shows how, and "
     show(published, replace(SWEEP, state=CampaignState.TERMINATED, waiting=0))
-    events = ShownCampaignEvents(at=NOON, events=(event,))
+    events = ShownCampaignEvents(at=NOON, events=(EXIT_ERROR,))
 
     assert why(published, "7").output.splitlines()[-1] == (
         f"{told}gridsub --retry-failed 7 submits them as a new campaign"
@@ -208,25 +192,14 @@ def test_why_of_failed_tasks_names_the_command_that_retries_them(published: Path
     publish(events, published)
     assert why(published, "7").output.splitlines()[-1] == (f"{told}gridevents -c 7 -r retries them")
     refused = replace(
-        event, kind=CampaignEventSubject.CAMPAIGN, code=CampaignEventCode.FILE_REFUSED, cluster="", tasks=0
+        EXIT_ERROR, kind=CampaignEventSubject.CAMPAIGN, code=CampaignEventCode.FILE_REFUSED, cluster="", tasks=0
     )
-    publish(replace(events, events=(event, refused)), published)
+    publish(replace(events, events=(EXIT_ERROR, refused)), published)
     assert why(published, "7").output.splitlines()[-1] == told.removesuffix(", and ")
 
 
 def test_why_of_an_ended_task_shows_only_events_of_its_cluster(published: Path) -> None:
-    events = tuple(
-        CampaignEvent(
-            kind=CampaignEventSubject.TASK,
-            code=CampaignEventCode.EXIT_ERROR,
-            campaign=7,
-            cluster=name,
-            tasks=1,
-            opened_at=NOON,
-            last_at=NOON,
-        )
-        for name in ("beta", "gamma")
-    )
+    events = (EXIT_ERROR, replace(EXIT_ERROR, cluster="gamma"))
     publish(ShownCampaignEvents(at=NOON, events=events), published)
 
     assert why(published, "7.1").output.splitlines()[2:] == [
@@ -257,16 +230,7 @@ def test_every_cause_of_a_waiting_task_has_a_sentence() -> None:
     assert SENTENCES.keys() == set(TaskSentOrUnsentCause)
 
 
-BLACKLIST = CampaignEvent(
-    number=5,
-    kind=CampaignEventSubject.CAMPAIGN,
-    code=CampaignEventCode.BLACKLIST,
-    campaign=7,
-    cluster="beta",
-    tasks=5,
-    opened_at=NOON,
-    last_at=NOON,
-)
+BLACKLIST = replace(EXIT_ERROR, number=5, kind=CampaignEventSubject.CAMPAIGN, code=CampaignEventCode.BLACKLIST, tasks=5)
 SILENT = replace(
     BLACKLIST, number=6, kind=CampaignEventSubject.CLUSTER, code=CampaignEventCode.GET_JOBS, campaign=0, cluster="gamma"
 )
