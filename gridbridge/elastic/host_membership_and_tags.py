@@ -256,7 +256,7 @@ def home_cluster_host_membership(policy: Policy) -> ExecutionHostMembership:
 
 
 def _make_grid_engine_membership(policy: Policy, cluster: Away) -> ExecutionHostMembership:
-    cell = cast("GridEngineCellAccess", cluster).within(execution_hosts.LIMIT_S)
+    cell = cast("GridEngineCellAccess", cluster).with_time_limit(execution_hosts.LIMIT_S)
     return GridEngineHostMembership(cell=cell, preparing=NewMachineBootstrap(settings=policy.bootstrap, cell=cell))
 
 

@@ -100,7 +100,7 @@ class ClusterSection:
 
     cost: float = setting(1.0, "the cost of a slot, compared with other clusters", "", 0, 1e9)
 
-    def filled(self, name: str) -> "ClusterSection":
+    def with_defaults(self, name: str) -> "ClusterSection":
         """Return the section of a cluster with the defaults of empty keys filled in."""
         return replace(self, cell=self.cell or name, binaries=self.binaries or BINARIES[self.kind])
 
@@ -145,7 +145,7 @@ class Policy:
     maps: Mapping[str, Rules] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        clusters = {name: cluster.filled(name) for name, cluster in self.clusters.items()}
+        clusters = {name: cluster.with_defaults(name) for name, cluster in self.clusters.items()}
         object.__setattr__(self, "clusters", clusters)  # assignment is an error in a frozen class
 
     @property

@@ -43,7 +43,7 @@ class ClusterAccess:
 
     timeout_s: float
 
-    def within(self, timeout_s: float) -> "Self":
+    def with_time_limit(self, timeout_s: float) -> "Self":
         """Return access to the same cluster with a shorter time limit for commands."""
         return type(self)(**(vars(self) | {"timeout_s": min(timeout_s, self.timeout_s)}))
 
@@ -155,7 +155,7 @@ class TransferRoute:
             )
         return self._folder("remote") if self.remote_kind == EMBEDDED else self._cell("remote")
 
-    def declares(self, context: tuple[tuple[str, str], ...]) -> bool:
+    def declares_staged_files(self, context: tuple[tuple[str, str], ...]) -> bool:
         """Say whether the job's context or its queue declares files to copy to or from the cluster.
 
         A remote job with copied files runs in the transfer's folder; without copied files, in the account's home.

@@ -127,7 +127,7 @@ class ClusterObserver:
 
     def _dated(self, answer: ClusterQueryResult) -> ClusterQueryResult:
         """Date a result by its age, since someone may have set the clock during the query."""
-        taken_at = self._clock.moment(self._asked_at)
+        taken_at = self._clock.time_of_day_at(self._asked_at)
         shared = answer.shared and replace(
             answer.shared, asked_at=taken_at, every_s=self.interval_s + answer.took_s + ROUND_S
         )
@@ -270,7 +270,7 @@ class LastClusterSnapshots:
         show: Callable[[ClusterQueryResult, ClusterSnapshot | None], None],
         clock: Clock,
     ) -> None:
-        self.good: dict[str, ClusterSnapshot] = clock.dated(
+        self.good: dict[str, ClusterSnapshot] = clock.shifted_dictionary(
             lambda snapshot, step: replace(snapshot, taken_at=snapshot.taken_at + step)
         )
         self._clock = clock
@@ -280,14 +280,14 @@ class LastClusterSnapshots:
         self._sharing = ClusterSnapshotSharing(database, clock)
         self._show = show
 
-    def take(self) -> tuple[ClusterQueryResult, ...]:
+    def collect_results(self) -> tuple[ClusterQueryResult, ...]:
         """Return the query results that have arrived since the last call."""
         came = tuple(answer for observer in self._observers.values() if (answer := observer.answer()))
         for answer in came:
             self._remember(answer)
         return came
 
-    def silent(self) -> frozenset[str]:
+    def silent_clusters(self) -> frozenset[str]:
         """Return the clusters of which the last two queries failed."""
         return frozenset(name for name, times in self._failed.items() if times >= FAILED_IN_A_ROW)
 

@@ -102,7 +102,7 @@ class ReloadableConfiguration:
         """The configuration that is in force."""
         return self.in_force.policy
 
-    def take(self, at_once: bool = False, away_jobs: Away = tuple) -> bool:
+    def reload_if_changed(self, at_once: bool = False, away_jobs: Away = tuple) -> bool:
         """Load a changed gridbridge.toml or refuse it; say whether the configuration or the reported errors changed.
 
         Some keys can't change while `away_jobs` returns jobs at remote clusters.
@@ -119,7 +119,7 @@ class ReloadableConfiguration:
             _log.info("event=configured %s sha256=%.12s", words, outcome.sha256)
         return is_news
 
-    def go_on_from(self, earlier: ActiveConfiguration, away_jobs: Callable[[Policy], Iterable[AwayJob]]) -> None:
+    def keep_earlier(self, earlier: ActiveConfiguration, away_jobs: Callable[[Policy], Iterable[AwayJob]]) -> None:
         """Keep the configuration of the service's last run if jobs at remote clusters forbid the new configuration."""
         is_other = earlier.sha256 != self.in_force.sha256
         stays = tuple(away_jobs(earlier.policy)) if is_other else ()
@@ -128,12 +128,12 @@ class ReloadableConfiguration:
             self.refused = RejectedConfiguration(sha256=self.in_force.sha256, problems=problems)
             self.in_force = earlier
 
-    def tell(self) -> None:
+    def log_refusal(self) -> None:
         """Log why the present gridbridge.toml was refused; log nothing if the file is in force."""
         if self.refused:
             self._refuse(self.refused, at_once=True)
 
-    def keep(self, path: str = IN_FORCE) -> None:
+    def save_for_next_run(self, path: str = IN_FORCE) -> None:
         """Save the gridbridge.toml in force for the service's next run; raise StateError if the disk is full."""
         if self._kept != self.in_force.sha256:
             safe_files.replace_file_atomically(path, self.in_force.raw)
@@ -146,7 +146,7 @@ class ReloadableConfiguration:
             _log.error("event=misconfigured sha256=%.12s why=%r", rejected.sha256, problem)
         return is_news
 
-    def shown(self) -> PublishedConfigurationStatus:
+    def status_to_publish(self) -> PublishedConfigurationStatus:
         """Return what to publish about gridbridge.toml: the file in force, and the errors of a refused file."""
         refused = self.refused or RejectedConfiguration(problems=())
         return PublishedConfigurationStatus(

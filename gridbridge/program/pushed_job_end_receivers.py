@@ -31,7 +31,7 @@ class PushedJobEndRateLimit:
         self._clock = clock
         self._times: deque[float] = deque()
 
-    def within(self, ids: list[int]) -> frozenset[int]:
+    def ids_below_limit(self, ids: list[int]) -> frozenset[int]:
         """Return the job ids; empty while the rate of reports is above the limit."""
         now = self._clock()
         self._times.extend(now for _ in ids)
@@ -66,9 +66,9 @@ class QeventJobEndReceiver:
             self._started_at = self._clock()
             self._child = ChildEndingWithParent(self._argv, self._environment, self._folder)
         try:
-            return self._rate.within(job_ids_in_pushed_report(os.read(self._fifo, 65536)))
+            return self._rate.ids_below_limit(job_ids_in_pushed_report(os.read(self._fifo, 65536)))
         except BlockingIOError:
-            return self._rate.within([])
+            return self._rate.ids_below_limit([])
 
     def stop(self) -> None:
         """Stop qevent, and close the FIFO."""
@@ -113,7 +113,7 @@ class OarJobEndListener:
         with suppress(Empty):
             while True:
                 ids.append(self._heard.get_nowait())
-        return self._rate.within(ids)
+        return self._rate.ids_below_limit(ids)
 
     def stop(self) -> None:
         """Stop listening; the thread ends within seconds."""

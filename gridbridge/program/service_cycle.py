@@ -240,16 +240,16 @@ class ReloadingDaemon:
 
     def open_cycle(self) -> AbstractContextManager[Any]:
         """Open a cycle with the configuration that is in force."""
-        self.look()
+        self.check_configuration()
         if self._is_changed:
             self._is_changed = False
             self._daemon.release()
             self._daemon = self._make(self._configuration.policy)
         return self._daemon.open_cycle()
 
-    def look(self) -> None:
+    def check_configuration(self) -> None:
         """Check whether gridbridge.toml has changed, for the next cycle."""
-        self._is_changed = self._configuration.take() or self._is_changed
+        self._is_changed = self._configuration.reload_if_changed() or self._is_changed
 
     def has_news(self) -> bool:
         """Say whether the next cycle is to start at once."""

@@ -32,7 +32,7 @@ class FullServiceFolderWatch:
         self._looked_at = -LOOK_S
         self._lacks = ""
 
-    def lacks(self) -> str:
+    def full_folder(self) -> str:
         """Return the folder without free space; empty if all folders have free space.
 
         A full folder closes the transfer queues.

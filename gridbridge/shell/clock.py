@@ -52,7 +52,7 @@ class Clock:
         """Return the seconds of the steady clock; only differences have a meaning."""
         return self._steady()
 
-    def moment(self, steady_s: float) -> datetime:
+    def time_of_day_at(self, steady_s: float) -> datetime:
         """Return the time of day at which the steady clock showed `steady_s`."""
         return self.now() - timedelta(seconds=self._steady() - steady_s)
 
@@ -67,14 +67,14 @@ class Clock:
         """Sleep for a number of seconds."""
         time.sleep(seconds)
 
-    def dated(self, moved: Callable[[V, timedelta], V]) -> ClockShiftedDictionary[Any, V]:
+    def shifted_dictionary(self, moved: Callable[[V, timedelta], V]) -> ClockShiftedDictionary[Any, V]:
         """Return an empty dictionary of recorded times; `moved` shifts a value after a clock step."""
         values = ClockShiftedDictionary[Any, V](moved)
         self._dated = [reference for reference in self._dated if reference() is not None]
         self._dated.append(weakref.ref(values))
         return values
 
-    def step(self) -> timedelta:
+    def detect_step(self) -> timedelta:
         """Return by how much the clock was set since the last call, and shift all recorded times."""
         offset_s = self._wall() - self._steady()
         moved_s, self._offset_s = offset_s - self._offset_s, offset_s

@@ -38,7 +38,7 @@ class StreamLogFile:
         self._stream = stream
         self._path = _path_of_stream(stream)
 
-    def follow(self) -> None:
+    def reopen_if_rotated(self) -> None:
         """After a rotation, write to the new file if the file can be opened; complete a cut last line."""
         if self._path:
             _reopen_after_rotation(self._path, self._stream)
@@ -54,7 +54,7 @@ class ReopeningLogHandler(logging.StreamHandler):  # type: ignore[type-arg] # ge
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a log event."""
-        self._file.follow()
+        self._file.reopen_if_rotated()
         super().emit(record)
 
     def format(self, record: logging.LogRecord) -> str:

@@ -32,7 +32,7 @@ class StopAndReloadSignals:
             os.read(self._woken, 4096)
         return bool(woken)
 
-    def hung_up(self) -> bool:
+    def has_sighup_come(self) -> bool:
         """Say whether SIGHUP came since the last call."""
         before, self._told = self._told, self._hangups
         return before != self._told

@@ -188,7 +188,7 @@ def _staged_job_folder(ours: TransferRoute, request: JobRequest, account: str, n
 
     A relative folder is in the account's home. Raises UnstageablePaths for an invalid file list.
     """
-    if not ours.declares(request.context):
+    if not ours.declares_staged_files(request.context):
         return ""
     lists = staged_paths.job_stage_in_and_out_paths(ours.stage_in, ours.stage_out, request.context)
     if wrong := next(filter(None, map(staged_paths.staging_path_list_problem, lists, lists.values())), ""):

@@ -96,7 +96,7 @@ def test_a_starter_logs_in_to_an_oar_server_as_the_mapped_user() -> None:
     assert isinstance(there, OarServerAccess)
     assert there.login
     assert (there.login.user, there.binaries, there.timeout_s) == ("al_gamma", "/usr/bin", 15)
-    assert there.ends == there.within(3).ends == "/tmp/gridbridge.gb_gamma/ends"
+    assert there.ends == there.with_time_limit(3).ends == "/tmp/gridbridge.gb_gamma/ends"
     assert (load_submit_adapter(there), load_submit_adapter(told.home)) == (oar, gridengine)
 
 

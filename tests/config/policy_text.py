@@ -47,7 +47,7 @@ def format_section(title: str, section: Any, name: str = "") -> str:
     usual = {key.name: key.default for key in fields(section) if key.default is not MISSING}
     usual |= {key.name: key.default_factory() for key in fields(section) if key.default_factory is not MISSING}
     as_usual = replace(section, **usual)
-    as_usual = as_usual.filled(name) if isinstance(as_usual, ClusterSection) else as_usual
+    as_usual = as_usual.with_defaults(name) if isinstance(as_usual, ClusterSection) else as_usual
     lines = [f"[{title}]"]
     for key in fields(section):
         value = getattr(section, key.name)

@@ -98,7 +98,7 @@ class LabReach:
 
     def within(self, timeout_s: float) -> "LabReach":
         """Return the cluster with another timeout."""
-        return LabReach(self._grid, self._caller, self._where.within(timeout_s), self.folder)
+        return LabReach(self._grid, self._caller, self._where.with_time_limit(timeout_s), self.folder)
 
 
 Reach: TypeAlias = EmbeddedReach | LabReach

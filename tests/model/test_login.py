@@ -22,7 +22,7 @@ def test_a_route_without_ssh_has_no_login() -> None:
 
 
 def test_a_shorter_timeout_keeps_the_login() -> None:
-    reached = BY_SSH.away_as("alice").within(3)
+    reached = BY_SSH.away_as("alice").with_time_limit(3)
 
     assert reached.login
     assert (reached.timeout_s, reached.login.user) == (3, "al")

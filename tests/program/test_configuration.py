@@ -53,7 +53,7 @@ class Site:
     def turn(self, passed_s: float = SETTLE_S) -> bool:
         """Advance the clock, and let the service read the file."""
         self.now_s += passed_s
-        return self.configuration.take()
+        return self.configuration.reload_if_changed()
 
     def settle(self) -> None:
         """Let the service see that the file stays as it is."""
@@ -68,7 +68,7 @@ class Site:
     @property
     def refused(self) -> tuple[str, ...]:
         """Return the published problems, with FILE for the path."""
-        shown = self.configuration.shown().refused
+        shown = self.configuration.status_to_publish().refused
         return tuple(line.replace(str(self.path), "FILE") for line in shown)
 
 
@@ -95,7 +95,7 @@ def test_a_changed_file_takes_force_after_it_stopped_changing(site: Site, caplog
     first, early, then = site.turn(), site.turn(SETTLE_S / 2), site.turn(SETTLE_S / 2)
 
     assert (first, early, then, site.interval_s) == (False, False, True, 7)
-    assert site.configuration.shown().sha256 == sha256_of_file(SLOWER.encode())
+    assert site.configuration.status_to_publish().sha256 == sha256_of_file(SLOWER.encode())
     assert caplog.messages == [f"event=configured cluster=alpha queues= sha256={sha256_of_file(SLOWER.encode()):.12}"]
 
 
@@ -114,7 +114,7 @@ def test_a_file_being_written_is_not_loaded(site: Site) -> None:
 def test_a_requested_reload_happens_at_once(site: Site) -> None:
     site.write(SLOWER)
 
-    assert (site.configuration.take(at_once=True), site.interval_s) == (True, 7)
+    assert (site.configuration.reload_if_changed(at_once=True), site.interval_s) == (True, 7)
     assert [site.turn() for _ in range(3)] == [False] * 3
 
 
@@ -139,7 +139,7 @@ def test_an_invalid_file_saved_again_is_logged_only_on_request(site: Site, caplo
     site.write(WRONG)
     site.settle()
     quiet = caplog.messages[:]
-    site.configuration.take(at_once=True)
+    site.configuration.reload_if_changed(at_once=True)
 
     assert (quiet, len(caplog.messages)) == ([], 2)
 
@@ -155,12 +155,12 @@ def test_a_change_that_needs_a_restart_is_refused_as_a_whole(site: Site) -> None
 
 def test_a_remote_account_changes_only_without_jobs_of_that_account(site: Site) -> None:
     site.write(FAR)
-    site.configuration.take(at_once=True)
+    site.configuration.reload_if_changed(at_once=True)
     site.write(FAR.replace('"al"', '"other"'))
 
-    site.configuration.take(at_once=True, away_jobs=lambda: [("alice", "delta", "q")])
+    site.configuration.reload_if_changed(at_once=True, away_jobs=lambda: [("alice", "delta", "q")])
     (told,) = site.refused
-    site.configuration.take(at_once=True)
+    site.configuration.reload_if_changed(at_once=True)
 
     assert told.startswith('FILE: [cluster.delta.users] alice = "other": a job of alice runs at delta')
     assert site.refused == ()
@@ -173,14 +173,14 @@ def test_a_restarted_service_keeps_the_accounts_of_its_remote_jobs(
 ) -> None:
     kept = site.path.with_name("kept")
     site.write(FAR)
-    site.configuration.take(at_once=True)
-    site.configuration.keep(str(kept))
+    site.configuration.reload_if_changed(at_once=True)
+    site.configuration.save_for_next_run(str(kept))
     site.write(FAR.replace('"al"', '"other"'))
 
     site.configuration = ReloadableConfiguration(Clock(), str(site.path))
     earlier = configuration_in_force.read_config_saved_by_service(NOW, str(kept))
     assert earlier
-    site.configuration.go_on_from(earlier, lambda _: away)
+    site.configuration.keep_earlier(earlier, lambda _: away)
 
     assert site.configuration.policy.clusters["delta"].users == {"alice": account}
     assert len(site.refused) == len(away)
@@ -192,7 +192,7 @@ def test_a_service_started_with_an_invalid_file_uses_the_saved_configuration(
 ) -> None:
     """It reports the problem, and loads the corrected file."""
     kept = site.path.with_name("kept")
-    site.configuration.keep(str(kept))
+    site.configuration.save_for_next_run(str(kept))
     site.write(WRONG)
 
     site.configuration = ReloadableConfiguration(
@@ -200,7 +200,7 @@ def test_a_service_started_with_an_invalid_file_uses_the_saved_configuration(
         str(site.path),
         lambda: configuration_in_force.read_config_saved_by_service(NOW, str(kept)),
     )
-    site.configuration.tell()
+    site.configuration.log_refusal()
     begun, refused, told = site.interval_s, site.refused, caplog.messages[:]
     site.write(SLOWER)
     site.settle()
@@ -229,7 +229,7 @@ def test_a_saved_configuration_that_others_could_have_written_is_ignored(
     folder = site.path.with_name("home")
     folder.mkdir()
     kept = folder / "kept"
-    site.configuration.keep(str(kept))
+    site.configuration.save_for_next_run(str(kept))
     known = configuration_in_force.read_config_saved_by_service(NOW, str(kept))
     spoil(kept)
     site.write(WRONG)
@@ -244,7 +244,7 @@ def test_a_saved_configuration_that_others_could_have_written_is_ignored(
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file to another")
 def test_a_saved_configuration_of_another_account_is_ignored(site: Site) -> None:
     kept = site.path.with_name("kept")
-    site.configuration.keep(str(kept))
+    site.configuration.save_for_next_run(str(kept))
     os.chown(kept, 12345, -1)
 
     assert configuration_in_force.read_config_saved_by_service(NOW, str(kept)) is None
@@ -325,7 +325,7 @@ def test_a_symlinked_configuration_is_reloaded(site: Site) -> None:
 
 
 def test_a_requested_reload_logs_the_configuration_in_force(site: Site, caplog: pytest.LogCaptureFixture) -> None:
-    news = [site.configuration.take(at_once=True) for _ in range(2)]
+    news = [site.configuration.reload_if_changed(at_once=True) for _ in range(2)]
 
     assert news == [False, False]
     assert [message.split()[0] for message in caplog.messages] == ["event=configured"] * 2

@@ -28,7 +28,7 @@ def test_an_unwritable_folder_is_logged_once_and_so_is_its_recovery(
     told = []
     for change in (lambda: None, lambda: None, folder.mkdir, lambda: None, folder.rmdir):
         change()
-        told.append(watch.lacks())
+        told.append(watch.full_folder())
         time.now_s += service_disk_space.LOOK_S
 
     lacking = f"nothing can be written to {folder}: No such file or directory"
@@ -40,13 +40,13 @@ def test_an_unwritable_folder_is_logged_once_and_so_is_its_recovery(
 def test_folders_are_checked_at_intervals_and_left_clean(tmp_path: Path) -> None:
     time = SimpleNamespace(now_s=1000.0)
     watch = service_disk_space.FullServiceFolderWatch((str(tmp_path),), lambda: time.now_s)
-    before = watch.lacks()
+    before = watch.full_folder()
     tmp_path.chmod(0o755)
     os.rename(tmp_path, f"{tmp_path}.away")
     time.now_s += service_disk_space.LOOK_S - 1
-    soon = watch.lacks()
+    soon = watch.full_folder()
     time.now_s += 1
-    later = watch.lacks()
+    later = watch.full_folder()
     os.rename(f"{tmp_path}.away", tmp_path)
 
     assert (before, soon, bool(later), os.listdir(tmp_path)) == ("", "", True, [])
@@ -69,15 +69,15 @@ def test_a_full_tmpdir_of_starters_closes_the_queues(tmp_path: Path) -> None:
     watch = service_disk_space.FullServiceFolderWatch(
         (str(tmp_path),), lambda: time.now_s, lambda: (str(folder), str(tmp_path / "none"))
     )
-    before = watch.lacks()
+    before = watch.full_folder()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], check=True)
     time.now_s += service_disk_space.LOOK_S
-    full = watch.lacks()
+    full = watch.full_folder()
     subprocess.run(["umount", "--lazy", folder], check=True)
     time.now_s += service_disk_space.LOOK_S
 
     assert (before, full) == ("", f"{folder} is full: 64 KiB are free, 1024 are needed")
-    assert watch.lacks() == ""
+    assert watch.full_folder() == ""
 
 
 @pytest.mark.root

@@ -37,16 +37,16 @@ def test_sigterm_and_sigint_stop_the_service(signals: StopAndReloadSignals, numb
     os.kill(os.getpid(), number)
     signals.wait(LONG_S)
 
-    assert (before, signals.is_stopped, signals.hung_up()) == (False, True, False)
+    assert (before, signals.is_stopped, signals.has_sighup_come()) == (False, True, False)
 
 
 def test_several_hangups_are_reported_as_one(signals: StopAndReloadSignals) -> None:
-    told = [signals.hung_up()]
+    told = [signals.has_sighup_come()]
     for times in (2, 0, 1):
         for _ in range(times):
             os.kill(os.getpid(), signal.SIGHUP)
         signals.wait(0)
-        told.append(signals.hung_up())
+        told.append(signals.has_sighup_come())
 
     assert (told, signals.is_stopped) == ([False, True, False, True], False)
 
@@ -54,4 +54,4 @@ def test_several_hangups_are_reported_as_one(signals: StopAndReloadSignals) -> N
 def test_a_wait_without_a_signal_times_out(signals: StopAndReloadSignals) -> None:
     signals.wait(0.001)
 
-    assert not signals.hung_up()
+    assert not signals.has_sighup_come()

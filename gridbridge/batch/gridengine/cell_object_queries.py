@@ -173,7 +173,7 @@ def find_other_qmaster_port(cell: GridEngineCellAccess) -> int:
 def _is_qmaster_at_port(cell: GridEngineCellAccess, port: str) -> bool:
     argv = (f"{cell.binaries}/qping", "-info", read_acting_qmaster(cell), port, "qmaster", "1")
     try:
-        return run_client(cell.within(PROBE_S), argv).status == 0
+        return run_client(cell.with_time_limit(PROBE_S), argv).status == 0
     except CommandFailed:
         return False
 

@@ -34,7 +34,7 @@ def run_balancer_forever(options: BalancerRunOptions, path: str, renew: Renew) -
     life_sign = ServiceHeartbeat(BALANCE_LOCK)
     first = ActiveConfiguration(policy=options.policy, raw=b"", sha256="", since=clock.now())
     configuration = ReloadableConfiguration(clock, path, earlier=lambda: first)
-    configuration.tell()
+    configuration.log_refusal()
     lasting = ReloadingBalancer(
         options, configuration, renew, lambda current: BalancerDaemon(current, clock, life_sign)
     )
@@ -57,7 +57,7 @@ class ReloadingBalancer(ReloadingDaemon):
 
     def has_news(self) -> bool:
         """Check whether gridbridge.toml has changed; a change does not start the next round early."""
-        self.look()
+        self.check_configuration()
         return super().has_news()
 
     def _run_options_of_policy(self, policy: Policy) -> BalancerRunOptions:

@@ -48,7 +48,7 @@ class BalancerStatisticsPaths:
 
 def local_accounting_file_path(cluster: ClusterSection, name: str) -> str:
     """Return the path of a local cluster's accounting file."""
-    settings = cluster.filled(name)
+    settings = cluster.with_defaults(name)
     return settings.accounting or f"{settings.root}/{settings.cell}/common/accounting"
 
 

@@ -148,7 +148,7 @@ def _print_round_report(report: BalancePlanReport, acts: tuple[str, ...], *, is_
 def _print_round(files: Iterable["StreamLogFile"], plan: "BalancerRoundPlan", *, is_json: bool) -> None:
     """Print a round's decision at once; reopen the output file after a log rotation."""
     for file in files:
-        file.follow()
+        file.reopen_if_rotated()
     _print_round_report(plan.told, plan.done, is_json=is_json)
     output_and_errors.flush_output()
 

@@ -155,7 +155,7 @@ class OpenConnectionLimit:
         self._open = dict[socket.socket, None]()  # oldest connection first
 
     @contextmanager
-    def among(self, connection: socket.socket) -> Iterator[None]:
+    def counted_as_open(self, connection: socket.socket) -> Iterator[None]:
         """Count a client's connection as open within the context."""
         with self._turn:
             self._open[connection] = None
@@ -184,7 +184,7 @@ def _time_limited_handler(patience_s: float, longest_s: float, few: OpenConnecti
             late.daemon = True
             late.start()
             try:
-                with few.among(self.connection), suppress(OSError):  # the client may have disconnected
+                with few.counted_as_open(self.connection), suppress(OSError):  # the client may have disconnected
                     super().handle()
             finally:
                 late.cancel()

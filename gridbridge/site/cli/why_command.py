@@ -75,7 +75,7 @@ def find_untransferred_home_job(
         policy = configuration_in_force.load_config_or_one_in_force(path)[0]
     except ConfigError:
         return None
-    home = configured_cluster_address(policy, policy.site.cluster).within(LIMIT_S)
+    home = configured_cluster_address(policy, policy.site.cluster).with_time_limit(LIMIT_S)
     shows = batch_adapter_of_cluster(home).user_jobs
     try:
         standing = shows.query_job_states_and_wait_reasons(home, number) if shows else None

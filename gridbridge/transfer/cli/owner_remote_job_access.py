@@ -32,7 +32,7 @@ def cluster_address_for_caller(policy: Policy, cluster: str) -> Away:
     """Return a cluster's address for the calling user; RemoteJobActNotDone if the cluster is not configured."""
     if cluster not in policy.clusters:
         raise RemoteJobActNotDone(f"{cluster} is not in gridbridge.toml any more")
-    return configured_cluster_address(policy, cluster).within(LIMIT_S)
+    return configured_cluster_address(policy, cluster).with_time_limit(LIMIT_S)
 
 
 def require_job_request_reader(home: Away) -> "UserJobQueriesAndChanges[Away]":

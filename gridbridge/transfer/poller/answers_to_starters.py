@@ -99,9 +99,9 @@ class UndeliveredTaskEndTracker:
     """Watches closed transfers whose end the qmaster at home may have missed."""
 
     def __init__(self, database: StateFile, clock: Clock) -> None:
-        self._ended: dict[TransferKey, Transfer] = clock.dated(Transfer.shift_times)
+        self._ended: dict[TransferKey, Transfer] = clock.shifted_dictionary(Transfer.shift_times)
         # closed transfers whose owner no home job list has proved or refuted yet
-        self._unproved: dict[TransferKey, Transfer] = clock.dated(Transfer.shift_times)
+        self._unproved: dict[TransferKey, Transfer] = clock.shifted_dictionary(Transfer.shift_times)
         self._transfers = TransferRows(database)
 
     def load_closed_transfers(self, now: datetime) -> None:

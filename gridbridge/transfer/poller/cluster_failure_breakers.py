@@ -23,7 +23,7 @@ class ClusterFailureBreakers:
 
     def __init__(self, policy: BreakerSection, views: TransferStatePublisher, clock: Clock) -> None:
         self._policy, self._views, self._clock = policy, views, clock
-        self._known: dict[str, PublishedClusterBreaker] = clock.dated(
+        self._known: dict[str, PublishedClusterBreaker] = clock.shifted_dictionary(
             lambda state, step: replace(state, until=state.until and state.until + step)
         )
         # if the clock was set back, a published pause is too long

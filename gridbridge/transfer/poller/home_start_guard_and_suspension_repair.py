@@ -121,7 +121,7 @@ class StaleGuardRemover:
         self, database: StateFile, ledger: TransferLedger, dispatcher: TransferActDispatcher, clock: Clock
     ) -> None:
         self._transfers, self._ledger, self._dispatcher = TransferRows(database), ledger, dispatcher
-        self._left: dict[TransferKey, Transfer] = clock.dated(Transfer.shift_times)
+        self._left: dict[TransferKey, Transfer] = clock.shifted_dictionary(Transfer.shift_times)
 
     def load_guarded_transfers(self, now: datetime) -> None:
         """Watch the closed transfers whose tasks may have a hold or start time from an earlier process."""

@@ -49,8 +49,8 @@ def run_poller(signals: StopAndReloadSignals) -> None:
     service_cycle.take_program_lock(LOCK, "gridbridge-poller", ANOTHER_RUNS)
     # go on with the last valid configuration if the new file is invalid or lacks parts that open transfers need
     if earlier := read_config_saved_by_service(clock.now()):
-        configuration.go_on_from(earlier, _read_away_jobs)
-    configuration.tell()
+        configuration.keep_earlier(earlier, _read_away_jobs)
+    configuration.log_refusal()
     life_sign = ServiceHeartbeat(LOCK)
     life_sign.begin()
     poller, policy = PollerDaemon(configuration, signals, clock), configuration.policy
@@ -76,7 +76,7 @@ class PollerDaemon:
         self._signals = signals
         self._clock = clock
         self.service = build_transfer_service(configuration, clock)
-        configuration.keep()
+        configuration.save_for_next_run()
 
     @property
     def pause_s(self) -> float:
@@ -87,12 +87,12 @@ class PollerDaemon:
     def open_cycle(self) -> Iterator[PollRoundSteps]:
         """Open a round of the poller with the newest valid configuration."""
         configuration = self._configuration
-        if configuration.take(self._signals.hung_up(), self.service.ledger.away_jobs):
-            configuration.keep()
+        if configuration.reload_if_changed(self._signals.has_sighup_come(), self.service.ledger.away_jobs):
+            configuration.save_for_next_run()
             if configuration.policy is not self.service.policy:
                 reload_transfer_service(self.service, configuration.policy)
                 service_cycle.set_log_level(configuration.policy)
-            self.service.resources.views.publish_configuration_status(configuration.shown())
+            self.service.resources.views.publish_configuration_status(configuration.status_to_publish())
         with self.service.open_round() as a_round:
             yield a_round
         if self.service.has_unqueried_cluster():
@@ -108,9 +108,9 @@ class PollerDaemon:
 
     def recover(self) -> None:
         """Build the service anew after a failed round; the next round reads the same messages again."""
-        self._configuration.take(self._signals.hung_up(), self.service.ledger.away_jobs)
+        self._configuration.reload_if_changed(self._signals.has_sighup_come(), self.service.ledger.away_jobs)
         self.service = build_transfer_service(self._configuration, self._clock)
-        self._configuration.keep()
+        self._configuration.save_for_next_run()
         service_cycle.set_log_level(self._configuration.policy)
 
 
@@ -140,7 +140,7 @@ def build_transfer_service(configuration: ReloadableConfiguration, clock: Clock)
         database=database,
         inbox=StarterMessageInbox(SPOOL, policy.poller.spool_files_per_uid, clock),
         acts=TransferActRunner(policy),
-        views=TransferStatePublisher(policy, clock, configuration=configuration.shown()),
+        views=TransferStatePublisher(policy, clock, configuration=configuration.status_to_publish()),
         observers={name: _make_cluster_observer(policy, name, clock) for name in clusters},
         clock=clock,
     )

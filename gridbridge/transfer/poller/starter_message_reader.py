@@ -66,7 +66,7 @@ class UnconfirmedTransferQuota:
     def __init__(self, ledger: TransferLedger, inbox: StarterMessageInbox, clock: Clock) -> None:
         self.most = MOST_UNPROVED
         self._ledger, self._inbox, self._clock = ledger, inbox, clock
-        self._waiting: dict[TransferKey, _TransferWaitingForHomeList] = clock.dated(
+        self._waiting: dict[TransferKey, _TransferWaitingForHomeList] = clock.shifted_dictionary(
             _TransferWaitingForHomeList.shift_time
         )
         self._admitted: dict[TransferKey, str] = {}  # proof of the owner, by accepted transfer

@@ -125,7 +125,7 @@ class TransferDecisionInputGatherer(ReloadablePollerComponent):
 
     def __post_init__(self) -> None:
         self.since_s = self.looked_at_s = self.clock.steady_s()
-        self.deleted_at_home = self.clock.dated(operator.add)
+        self.deleted_at_home = self.clock.shifted_dictionary(operator.add)
 
     def restart_silence_measurement(self) -> None:
         """Measure all clusters' silence from now on, because a cluster is queried for the first time."""
@@ -152,7 +152,7 @@ class TransferDecisionInputGatherer(ReloadablePollerComponent):
             dropped=self.unconfigured_clusters(),
             queues=frozenset(self.policy.queues),
             with_new_starter=frozenset(self.questions.with_new_starter),
-            since=self.clock.moment(self.since_s),
+            since=self.clock.time_of_day_at(self.since_s),
             deleted_at_home=self.deleted_at_home,
             reused_ids=self.reused_ids.transfers_with_reused_id(),
         )

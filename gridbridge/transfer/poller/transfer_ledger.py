@@ -120,9 +120,9 @@ class TransferLedger:
     def __init__(
         self, database: StateFile, job_history: TaskHistoryPublisher, breakers: ClusterFailureBreakers, clock: Clock
     ) -> None:
-        self.open: dict[TransferKey, Transfer] = clock.dated(Transfer.shift_times)
+        self.open: dict[TransferKey, Transfer] = clock.shifted_dictionary(Transfer.shift_times)
         # closed transfers whose remote jobs may still be in job lists
-        self.ended: dict[TransferKey, Transfer] = clock.dated(Transfer.shift_times)
+        self.ended: dict[TransferKey, Transfer] = clock.shifted_dictionary(Transfer.shift_times)
         self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # closed transfers whose owner is not proved, by uid
         self._told_of = LogLineQuotaByPerson(clock.steady_s, EVENTS_AN_HOUR, 3600.0)
         self._logged_of = LogLineQuotaByPerson(clock.steady_s, LOGGED_AN_HOUR, 3600.0)

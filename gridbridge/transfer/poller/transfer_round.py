@@ -35,7 +35,7 @@ class PollRoundSteps:
 
     def gather(self) -> PollRoundInput:
         """Gather a round's input; after an answer of any cluster the round decides about all open transfers."""
-        came = self._parts.answers.take()  # first, so that no answer is newer than the messages
+        came = self._parts.answers.collect_results()  # first, so that no answer is newer than the messages
         transfers = self._parts.mail.apply_new_messages(at_once=bool(came))
         for transfer in transfers:
             if transfer.is_over:
@@ -121,8 +121,9 @@ class PollRoundSteps:
 
     def _publish(self, is_news: bool) -> None:
         parts, views = self._parts, self._parts.resources.views
-        closed = parts.breakers.clusters_with_closed_queues(parts.ledger.open_transfers()) | parts.answers.silent()
-        views.publish_load_values(parts.answers.good, parts.resources.observers, closed, parts.room.lacks())
+        closed = parts.breakers.clusters_with_closed_queues(parts.ledger.open_transfers())
+        closed |= parts.answers.silent_clusters()
+        views.publish_load_values(parts.answers.good, parts.resources.observers, closed, parts.room.full_folder())
         parts.job_history.publish_marked_histories()
         if is_news:
             views.publish_open_transfers(parts.ledger.open_transfers(), parts.answers.good)

@@ -26,7 +26,7 @@ class TransferService(PollerComponents):
     def load_stored_state(self) -> None:
         """Load all transfers and their pending acts that an earlier process left in the state file."""
         verdicts, clock = self.resources.acts.verdicts, self.resources.clock
-        clock.step()  # first, because a change of the clock moves the loaded times
+        clock.detect_step()  # first, because a change of the clock moves the loaded times
         verdicts.hide_verdict_file_names()
         self.ledger.load_transfers()
         self.unheard_ends.load_closed_transfers(clock.now())
@@ -70,7 +70,7 @@ class TransferService(PollerComponents):
 
     def _shift_times_after_clock_change(self) -> None:
         """Shift all stored times after the clock was set, so that ages stay correct."""
-        if step := self.resources.clock.step():
+        if step := self.resources.clock.detect_step():
             _log.warning("event=clock_set by_s=%+.0f", step.total_seconds())
             self.ledger.store_all_transfers()
             self.breakers.drop_unproved_evidence()

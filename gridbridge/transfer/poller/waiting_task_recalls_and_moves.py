@@ -66,7 +66,7 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         self._out: dict[TransferKey, TaskRecall] = {}
         self._wished_at_s: dict[TransferKey, float] = {}  # time of each request to a starter
         self._free = (0, 0)  # free slots in the last two job lists of home
-        self._free_at: dict[str, datetime] = self._clock.dated(operator.add)
+        self._free_at: dict[str, datetime] = self._clock.shifted_dictionary(operator.add)
 
     def withdraw_old_requests(self) -> None:
         """Withdraw the requests that an earlier process made to starters."""

@@ -167,7 +167,7 @@ def submit_remote_job(step: "StarterStepContext") -> JobSubmissionResult:
         )
     )
     cwd = "" if step.route.remote_ssh else config["cwd"]  # empty: the home directory of the account
-    if stage_folder and step.route.declares(request.context):
+    if stage_folder and step.route.declares_staged_files(request.context):
         cwd = f"{stage_folder}/work"
     shell = step.route.remote_shell or "/bin/sh"
     return step.far.submit_held_job(step.away, spec.but(shell=shell, cwd=cwd, script=script))
@@ -218,7 +218,7 @@ def write_claim_key(step: "StarterStepContext") -> None:
 def make_remote_staging_folder(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> str:
     """Create a remote folder if declared files or standard streams are copied; return its path, or ''."""
     route, env = step.route, step.task.env
-    is_wanted = route.declares(request.context) or (route.staged and has_standard_stream_files(env))
+    is_wanted = route.declares_staged_files(request.context) or (route.staged and has_standard_stream_files(env))
     if not (step.record.stage or is_wanted):
         return ""
     from gridbridge.transfer.starter import file_staging

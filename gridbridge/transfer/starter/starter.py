@@ -191,7 +191,7 @@ class DueStarterStep(StarterStepContext):
         next run. If the starter fails, the service deletes the remote job.
         """
         try:
-            delete_remote_job(self.away.within(DELETE_S), self.record)
+            delete_remote_job(self.away.with_time_limit(DELETE_S), self.record)
         except errors.GridbridgeError as error:
             starter_step_context.log_step_error(error)
         return f"exit {REQUEUE}" if self.task.is_noted_done(BACK) else f"signal {SIGKILL}"

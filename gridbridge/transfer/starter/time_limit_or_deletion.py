@@ -23,7 +23,7 @@ def is_local_job_deleted(task: LocalTask, home: Home) -> bool:
     Grid Engine may take the starter's end for the end of the job's next run.
     """
     try:
-        control, home = load_home_job_control(home), home.within(PATIENCE_S)
+        control, home = load_home_job_control(home), home.with_time_limit(PATIENCE_S)
         state = control.query_job_state(home, task.local_id)
         if not state.is_deleting and (state.is_waiting or state.is_restarted):
             task.note_done(BACK)

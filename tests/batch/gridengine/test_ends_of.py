@@ -144,7 +144,7 @@ def test_a_search_of_rotated_files_that_times_out_is_replaced_by_a_short_search(
 ) -> None:
     monkeypatch.setattr(client_commands, "ALL_ACCOUNTED", "sleep 60")
     site.file.write_bytes(OURS + _task(1, 0, 7))
-    site.cell = site.cell.within(0.2)
+    site.cell = site.cell.with_time_limit(0.2)
 
     assert site.ends(7, looks_since=NOW) == {"gc.alpha.3.7": {1: 0}}
     assert "event=not_all_accounting_read cell=b" in caplog.text

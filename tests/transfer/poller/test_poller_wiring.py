@@ -314,7 +314,7 @@ def test_a_site_without_grid_engine_home_queries_every_cluster(home: dict[str, C
 def test_a_failed_poller_is_rebuilt_with_the_long_watchdog_time_of_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     life_sign = SimpleNamespace(begin=lambda: done.append("begin"), beat=lambda: None)
-    signals = SimpleNamespace(is_stopped=False, wait=lambda _: True, hung_up=lambda: False)
+    signals = SimpleNamespace(is_stopped=False, wait=lambda _: True, has_sighup_come=lambda: False)
 
     @contextmanager
     def open_round() -> object:  # type: ignore[misc]  # it never gives anything
@@ -333,7 +333,7 @@ def test_a_failed_poller_is_rebuilt_with_the_long_watchdog_time_of_a_start(monke
 
     monkeypatch.setattr(poller_daemon, "build_transfer_service", build)
     monkeypatch.setattr(poller_daemon.service_cycle, "set_log_level", lambda _: None)
-    configuration = SimpleNamespace(take=lambda *_: False, keep=lambda: None, policy=None)
+    configuration = SimpleNamespace(reload_if_changed=lambda *_: False, save_for_next_run=lambda: None, policy=None)
 
     poller = PollerDaemon(configuration, signals, Clock())  # type: ignore[arg-type]  # what it needs of them
     service_cycle.run_cycles_forever(poller, signals, life_sign, Clock())  # type: ignore[arg-type]  # what it needs of them

@@ -373,7 +373,7 @@ def test_a_full_folder_of_tmpdirs_counts_as_no_room(machine: Machine, monkeypatc
         rooms.local_host_facts, "free_bytes_and_files_of_folder", lambda folder: sizes.get(folder, FolderFreeSpace())
     )
 
-    assert "/full" in publication.room.lacks()
+    assert "/full" in publication.room.full_folder()
 
 
 def test_a_transfer_that_the_state_file_dropped_is_not_watched(machine: Machine) -> None:

@@ -139,4 +139,4 @@ def test_the_note_names_the_remote_files_of_the_output(env: dict[str, str], user
 def test_a_declared_staging_list_moves_the_job_into_the_folder_of_the_transfer(
     route: TransferRoute, context: tuple[tuple[str, str], ...], expected: bool
 ) -> None:
-    assert expected is route.declares(context)
+    assert expected is route.declares_staged_files(context)
