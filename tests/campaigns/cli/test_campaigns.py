@@ -108,13 +108,6 @@ def test_gridstat_shows_one_campaign_or_the_campaigns_of_one_user(published: str
     assert stat(published, "-H", "-u", "nobody").output == ""
 
 
-def test_gridstat_exits_with_1_for_an_unknown_campaign(published: str) -> None:
-    done = stat(published, "99")
-
-    assert done.return_value == 1
-    assert "no campaign 99" in done.output
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -196,29 +189,6 @@ def test_gridsub_accepts_campaign_types_in_small_letters(type_: str) -> None:
     done = run_command(gridsub, "-t", type_, "-j", JDL)
 
     assert done.return_value == 75
-
-
-def test_gridsub_reports_a_stored_campaign_in_cigris_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(campaign_client, "submit_campaign", lambda _: 12)
-
-    done = run_command(gridsub, "-", stdin=JDL)
-
-    assert done.return_value == 0
-    assert done.output == "Campaign successfully submitted\nCAMPAIGN_ID=12\n"
-
-
-@pytest.mark.parametrize("option", ["-d", "--details"])
-def test_gridsub_prints_the_stored_campaign_as_json_with_details(monkeypatch: pytest.MonkeyPatch, option: str) -> None:
-    """CiGri's -d prints its JSON between the two lines that scripts read."""
-    monkeypatch.setattr(campaign_client, "submit_campaign", lambda _: 12)
-
-    done = run_command(gridsub, option, "-", stdin=JDL.replace("1,", "3,", 1))
-
-    first, details, last = done.output.splitlines()
-    found = json.loads(details)
-    assert (first, last) == ("Campaign successfully submitted", "CAMPAIGN_ID=12")
-    assert (found["id"], found["name"], found["nb_jobs"]) == (12, "n", 3)
-    assert found["clusters"]["beta"]["exec_file"] == "x"
 
 
 @pytest.mark.usefixtures("no_host")
@@ -363,26 +333,40 @@ def test_griddel_cancels_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [[], ["a"], ["-p", "-r", "1"], ["1,2"], ["-c", ","], ["-j", "1"], ["-j", "1.2", "1"]]
+    ("options", "told"),
+    [
+        ([], "no id of a campaign"),
+        (["a"], "no id of a campaign"),
+        (["a.7"], "no id of a campaign"),
+        (["1,2"], "no id of a campaign"),
+        (["-c", ","], "no id of a campaign"),
+        (["-p", "-r", "1"], "-p, -r, --purge, --abandon, -j JOB: several are given"),
+        (["-j", "1.2", "1"], "-p, -r, --purge, --abandon, -j JOB: several are given"),
+        (["-j", "1"], "-j '1'"),
+        (["1.7"], "1.7 is a task; expected griddel -j 1.7"),
+        (["1", "2.0"], "2.0 is a task; expected griddel -j 2.0"),
+    ],
 )
-def test_griddel_needs_valid_campaign_ids(options: list[str]) -> None:
+def test_griddel_refuses_wrong_options_with_exit_status_2(options: list[str], told: str) -> None:
     done = run_command(griddel, *options)
 
     assert getattr(done.exception, "exit_code", None) == 2
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (["1.7"], "1.7 is a task; expected griddel -j 1.7"),
-        (["1", "2.0"], "2.0 is a task; expected griddel -j 2.0"),
-        (["a.7"], "no id of a campaign"),
-    ],
-)
-def test_griddel_with_a_task_id_shows_the_option_that_cancels_a_task(options: list[str], told: str) -> None:
-    done = run_command(griddel, *options)
-
     assert str(done.exception).startswith(told)
+
+
+@pytest.mark.parametrize("options", [[], ["-d"], ["--details"]])
+def test_gridsub_reports_a_stored_campaign_in_cigris_words(monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+    """CiGri's -d prints the campaign's JSON between the two lines that scripts read."""
+    monkeypatch.setattr(campaign_client, "submit_campaign", lambda _: 12)
+
+    done = run_command(gridsub, *options, "-", stdin=JDL)
+
+    first, *details, last = done.output.splitlines()
+    assert (first, last) == ("Campaign successfully submitted", "CAMPAIGN_ID=12")
+    assert len(details) == len(options)
+    for found in map(json.loads, details):
+        assert (found["id"], found["name"], found["nb_jobs"]) == (12, "n", 1)
+        assert found["clusters"]["beta"]["exec_file"] == "x"
 
 
 def test_root_cannot_submit_a_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -412,15 +396,6 @@ def test_gridsub_options_after_the_script_cause_a_warning(
 
     assert (f"{option} after the script is an argument of the script" in done.stderr) is is_told
     assert "CAMPAIGN_ID=12" in done.stdout
-
-
-def test_a_jdl_given_as_a_script_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "sweep.json"
-    path.write_text('{"name": "a"}')
-
-    done = run_command(gridsub, str(path))
-
-    assert f"gridsub -f {path}" in done.output + str(done.exception)
 
 
 @pytest.mark.parametrize(
