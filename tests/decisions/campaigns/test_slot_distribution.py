@@ -62,36 +62,37 @@ def test_the_oldest_campaign_is_served_first() -> None:
     assert sends(seen) == [(1, "beta", 3), (2, "beta", 3)]
 
 
-def test_free_slots_are_kept_for_tasks_that_wait_at_the_cluster() -> None:
-    one = campaign(1, {"beta": at(), "gamma": at()})
-
-    seen = make_cycle_situation(campaigns=(one,), waiting={1: 50}, room=room(beta=4, gamma=2), there=listed(4, 4))
-
-    assert sends(seen) == [(1, "gamma", 2)]
+STRESSED = ClusterCapacityForCampaigns(free_slots=9, max_slots=100, flood_rate=0.5, is_stressed=True)
 
 
-def test_a_cluster_that_does_not_answer_gets_no_tasks() -> None:
-    one = campaign(1, {"beta": at(), "gamma": at()})
-
-    assert sends(make_cycle_situation(campaigns=(one,), waiting={1: 5}, room=room(gamma=0))) == []
-
-
-def test_max_jobs_limits_the_tasks_of_a_campaign_at_a_cluster() -> None:
-    one = campaign(1, {"beta": at(max_jobs=5)})
-
-    seen = make_cycle_situation(campaigns=(one,), waiting={1: 50}, room=room(beta=10), there=listed(3))
-
-    assert sends(seen) == [(1, "beta", 2)]
-
-
-@pytest.mark.parametrize("tasks", [5, 9])
-def test_a_campaign_with_max_jobs_tasks_or_more_sends_no_task(tasks: int) -> None:
-    """CiGri v3 failed if no more tasks were allowed, or if no limit was set."""
+@pytest.mark.parametrize(
+    ("beta", "tasks_at_beta", "expected"),
+    [
+        ({"beta": STRESSED}, (0, 0), []),
+        ({}, (0, 0), []),
+        (room(beta=4), (4, 4), []),
+        (room(beta=10), (3, 0), [(1, "beta", 2)]),
+        (room(beta=9), (5, 0), []),
+        (room(beta=9), (9, 0), []),
+    ],
+    ids=[
+        "stressed",
+        "no answer",
+        "slots kept for waiting tasks",
+        "max_jobs nearly reached",
+        "max_jobs",
+        "above max_jobs",
+    ],
+)
+def test_a_cluster_gets_no_task_without_answer_under_stress_or_at_max_jobs(
+    beta: dict[str, ClusterCapacityForCampaigns], tasks_at_beta: tuple[int, int], expected: list[tuple[int, str, int]]
+) -> None:
+    """CiGri v3 failed if max_jobs allowed no more tasks, or if no limit was set."""
     one = campaign(1, {"beta": at(max_jobs=5), "gamma": at()})
-    known = make_cycle_situation(campaigns=(one,), waiting={1: 50}, room=room(beta=9))
+    seen = make_cycle_situation(campaigns=(one,), waiting={1: 50}, there=listed(*tasks_at_beta))
 
-    assert sends(replace(known, there=listed(tasks))) == []
-    assert sends(replace(known, there=listed(tasks), room=room(beta=9, gamma=2))) == [(1, "gamma", 2)]
+    assert sends(replace(seen, room=beta)) == expected
+    assert (1, "gamma", 2) in sends(replace(seen, room=beta | room(gamma=2)))
 
 
 def test_a_test_campaign_goes_first_and_sends_one_task_to_each_cluster() -> None:
@@ -103,14 +104,6 @@ def test_a_test_campaign_goes_first_and_sends_one_task_to_each_cluster() -> None
     )
 
     assert sends(seen) == [(2, "beta", 1), (1, "beta", 2)]
-
-
-def test_a_stressed_cluster_gets_no_tasks() -> None:
-    one = campaign(1, {"beta": at(), "gamma": at()})
-    stressed = ClusterCapacityForCampaigns(free_slots=9, max_slots=100, flood_rate=0.5, is_stressed=True)
-    seen = make_cycle_situation(campaigns=(one,), waiting={1: 8}, room=room(gamma=2) | {"beta": stressed})
-
-    assert sends(seen) == [(1, "gamma", 2)]
 
 
 def test_the_cluster_with_the_shortest_mean_run_time_comes_first() -> None:
