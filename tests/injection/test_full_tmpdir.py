@@ -174,7 +174,7 @@ def test_an_empty_note_counts_as_none(place: Place, name: str) -> None:
     assert step(place).startswith("wait ")
 
 
-def test_the_shell_reads_an_end_as_it_was_written(place: Place) -> None:
+def test_a_task_reads_its_closing_note_as_it_was_written(place: Place) -> None:
     step(place)
     end = TransferMessage(kind=TransferMessageKind.CLOSED, transfer=TRANSFER, outcome="signal", signal="9")
     (place.folder / "tmp/.gridbridge/closed").write_bytes(encode_transfer_message(end))
