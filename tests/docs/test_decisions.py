@@ -39,7 +39,7 @@ def test_the_index_has_each_decision_once_in_their_order() -> None:
 
 
 @pytest.mark.parametrize("page", [*RECORDS, RELEASES, ROOT / "CHANGELOG.md"], ids=lambda page: page.stem)
-def test_lines_of_a_decision_fit_a_window(page: Path) -> None:
+def test_lines_of_decisions_and_changes_fit_a_window(page: Path) -> None:
     assert [line for line in page.read_text().splitlines() if len(line) > MOST_LETTERS] == []
 
 
