@@ -23,6 +23,10 @@ ANY_DISK = RebalanceSection(min_free_bytes=0, full_free_bytes=0)
 DIED = "error in rsync protocol data stream"
 
 
+class Killed(BaseException):
+    """Ends the process at once, like kill -9."""
+
+
 @dataclass(kw_only=True)
 class Carrier:
     """Copies files like rsync; a file that is equal at the target is not copied again."""

@@ -16,11 +16,7 @@ from gridbridge.rebalance.replicas import owner_replica_copies_and_checks, stora
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetCommandOutcome, LocalOrSshFolder
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import AREA_MARK
 from gridbridge.shell.rsync import RsyncLimitAndProgress
-from tests.rebalance.mover.areas import NAMES, Carrier, Site, reasons
-
-
-class Killed(BaseException):
-    """Ends the process at once, like kill -9."""
+from tests.rebalance.mover.areas import NAMES, Carrier, Killed, Site, reasons
 
 
 @pytest.fixture(name="site")

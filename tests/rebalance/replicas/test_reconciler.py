@@ -21,12 +21,8 @@ from gridbridge.rebalance.replicas.replica_reconciler import LATE, QUIESCED, TAK
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
 from gridbridge.state.state_file import StateFile
-from tests.rebalance.mover.areas import NAMES
+from tests.rebalance.mover.areas import NAMES, Killed
 from tests.rebalance.mover.desk import Desk
-
-
-class Killed(BaseException):
-    """Ends the process at once, like kill -9."""
 
 
 @pytest.fixture(name="desk")
