@@ -56,9 +56,8 @@ class ReceivedStarterMessage:
 
 def accept_or_reject_message(received: ReceivedStarterMessage) -> Transfer | RejectedStarterMessage:
     """Return a transfer as changed by a starter's message, or the reason to reject the message."""
-    return reject_message_of_wrong_route(received.message, received.home, received.routes) or apply_starter_message(
-        received
-    )
+    refusal = reject_message_of_wrong_route(received.message, received.home, received.routes)
+    return refusal or apply_starter_message(received)
 
 
 def apply_starter_message(received: ReceivedStarterMessage) -> Transfer | RejectedStarterMessage:

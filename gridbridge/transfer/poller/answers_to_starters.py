@@ -133,9 +133,7 @@ class UndeliveredTaskEndTracker:
         """Return whether the home job list has shown the task ever since its transfer closed."""
         return closed.key in self._ended
 
-    def take_requeued_transfers(
-        self, local: ClusterSnapshot, queues: frozenset[str] = frozenset()
-    ) -> tuple[Transfer, ...]:
+    def take_requeued_transfers(self, local: ClusterSnapshot, queues: frozenset[str]) -> tuple[Transfer, ...]:
         """Return closed transfers whose task waits at home again; stop watching a task whose number is reused."""
         unheard = []
         for key, transfer in tuple(self._ended.items()):

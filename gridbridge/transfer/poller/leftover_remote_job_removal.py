@@ -142,9 +142,8 @@ class OldTransferDataSweeper(ReloadablePollerComponent):
             self.swept_at = now_s
             now = self.clock.now()
             self._remove_data_older_than(now - timedelta(hours=self.policy.retention.closed_h))
-            DecisionJournal(self.database).delete_old_decisions(
-                now - timedelta(hours=self.policy.site.keep_decisions_h)
-            )
+            oldest_kept = now - timedelta(hours=self.policy.site.keep_decisions_h)
+            DecisionJournal(self.database).delete_old_decisions(oldest_kept)
 
     def _remove_data_older_than(self, before: datetime) -> None:
         living = tuple(self.ledger.open_transfers())

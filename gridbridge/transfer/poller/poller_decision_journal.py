@@ -163,18 +163,16 @@ class RefusedStarterMessageJournal:
             return
         way = received.message.queue, received.message.remote
         inputs = {"received": model_value_to_json(replace(received, routes=received.routes & {way}))}
-        self._journal.store_entry(
-            make_journal_entry(REFUSAL_PROGRAM, received.now, inputs, [_refusal_sentence(refusal)])
-        )
+        self._journal.store_entry(make_journal_entry(REFUSAL_PROGRAM, received.now, inputs, [_refusal_text(refusal)]))
 
 
 def replay_refused_starter_message(row: Mapping[str, Any]) -> list[str]:
     """Repeat the decision about a stored message; return the result as a sentence."""
     verdict = accept_or_reject_message(model_value_from_json(row["received"], ReceivedStarterMessage))
     if isinstance(verdict, transfers_and_actions.RejectedStarterMessage):
-        return [_refusal_sentence(verdict)]
+        return [_refusal_text(verdict)]
     return [f"take {verdict.name}"]
 
 
-def _refusal_sentence(refusal: transfers_and_actions.RejectedStarterMessage) -> str:
+def _refusal_text(refusal: transfers_and_actions.RejectedStarterMessage) -> str:
     return f"refuse {refusal.what}: {shorten_reason_for_storage(refusal.reason)}"

@@ -139,9 +139,8 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
 
     def remove_claim_files(self, transfer: Transfer) -> None:
         """Remove a transfer's claim key before the claim file, so that no remote job can claim the task."""
-        remove_claim_file(
-            claim_and_guard.claim_key_file_name_and_contents(transfer.claim, transfer.uid)[0], self._spool
-        )
+        key_name, _ = claim_and_guard.claim_key_file_name_and_contents(transfer.claim, transfer.uid)
+        remove_claim_file(key_name, self._spool)
         remove_claim_file(claim_and_guard.claim_file_name(transfer.claim, transfer.uid), self._spool)
 
     def sweep_claim_files(self, claimed: frozenset[str], now_s: float) -> None:

@@ -226,8 +226,7 @@ class TransferLedger:
         if not self._told_of.allows(transfer.key):
             return
         self._job_history.mark_history(transfer)
-        at = self._clock.now()
-        event = TransferEvent(name=transfer.name, uid=transfer.uid, at=at, text=text)
+        event = TransferEvent(name=transfer.name, uid=transfer.uid, at=self._clock.now(), text=text)
         self._transfers.add_event(event)
         self._job_history.add_history_event(event)
         if transfer.listed == OwnerSeenInHomeJobList.YES or self._logged_of.allows(transfer.uid):

@@ -216,7 +216,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
             if transfer is None:
                 self._restore_queue_list(move, UNKNOWN_OWNER_THREAD, TaskMoveStage.DROPPED, "the transfer is unknown")
             elif move.stage is TaskMoveStage.HOME:
-                self._follow_task_at_home(move, transfer, situation)
+                self._track_task_at_home(move, transfer, situation)
             else:
                 self._bring_moved_task_home(move, transfer, situation)
         if moves:
@@ -265,9 +265,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
         if not self._recalls.recall_moved_task(transfer, why):
             self._give_up_move(move, transfer, situation, "the recall can't begin now")
 
-    def _follow_task_at_home(
-        self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs
-    ) -> None:
+    def _track_task_at_home(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
         """Restore a job's queue list once its task has started, ended or waited too long."""
         newest = self._ledger.attempts_of_task(move.name, move.uid)[-1]
         if newest.name != move.name:

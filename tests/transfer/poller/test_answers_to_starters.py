@@ -80,9 +80,12 @@ def test_the_end_of_a_rescheduled_task_is_reported_once(tmp_path: Path) -> None:
     put_back = a_snapshot("alpha", 1, a_row(7, "hRq"))
 
     assert unheard_ends.watched_local_jobs() == {7}
-    assert unheard_ends.take_requeued_transfers(a_snapshot("alpha", 1, a_row(7, "hr"))) == ()
-    assert [one.name for one in unheard_ends.take_requeued_transfers(put_back)] == [ENDED.name]
-    assert (unheard_ends.take_requeued_transfers(put_back), unheard_ends.watched_local_jobs()) == ((), set())
+    assert unheard_ends.take_requeued_transfers(a_snapshot("alpha", 1, a_row(7, "hr")), frozenset()) == ()
+    assert [one.name for one in unheard_ends.take_requeued_transfers(put_back, frozenset())] == [ENDED.name]
+    assert (unheard_ends.take_requeued_transfers(put_back, frozenset()), unheard_ends.watched_local_jobs()) == (
+        (),
+        set(),
+    )
 
 
 @pytest.mark.parametrize("is_listed", [True, False], ids=["it waits again", "it is gone"])
@@ -98,7 +101,7 @@ def test_an_ended_task_is_reported_or_forgotten_in_spite_of_a_clock_that_is_set_
     clock.detect_step()
     rows = [a_row(7, "hRq")] if is_listed else []
 
-    assert len(unheard_ends.take_requeued_transfers(a_snapshot("alpha", -3599, *rows))) == is_listed
+    assert len(unheard_ends.take_requeued_transfers(a_snapshot("alpha", -3599, *rows), frozenset())) == is_listed
     assert unheard_ends.watched_local_jobs() == set()
 
 
