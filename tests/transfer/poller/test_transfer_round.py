@@ -556,12 +556,15 @@ def test_a_task_that_was_rescheduled_twice_starts_a_new_attempt(machine: Machine
 
 
 @pytest.mark.parametrize(
-    ("submitted", "restarted", "expected"),
-    [("200", "", "gb.alpha.7.0.2"), ("100", "", NAME), ("200", "yes", NAME), ("", "", NAME)],
-    ids=["another job", "its start was forgotten", "put back", "not told"],
+    ("submitted", "restarted", "wake", "expected"),
+    [
+        *(("200", "", "f0", "gb.alpha.7.0.2"), ("100", "", "f0", NAME), ("200", "yes", "f0", NAME)),
+        *(("", "", "f0", NAME), ("200", "", "f1", NAME)),
+    ],
+    ids=["another job", "its start was forgotten", "put back", "not told", "the recorded starter"],
 )
 def test_a_job_under_a_reused_number_does_not_adopt_an_earlier_transfer(
-    machine: Machine, submitted: str, restarted: str, expected: str
+    machine: Machine, submitted: str, restarted: str, wake: str, expected: str
 ) -> None:
     """Job numbers begin anew when a home cluster is restored from an older state."""
     (machine.spool / "wake/f1").touch()
@@ -569,7 +572,7 @@ def test_a_job_under_a_reused_number_does_not_adopt_an_earlier_transfer(
         kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted=restarted, submitted=submitted
     )
     end = CLOSED.but(kind=TransferMessageKind.ENDED)
-    machine.send(RECORD.but(submitted="100"), end)
+    machine.send(RECORD.but(submitted="100", wake=wake), end)
     machine.answer_at_home("r")
     machine.send(ask)
     at_once = [reply.transfer for reply in machine.replies("f1")]
