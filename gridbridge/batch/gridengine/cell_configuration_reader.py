@@ -132,11 +132,7 @@ def _query_job_details_in_portions(cell: GridEngineCellAccess, jobs: Sequence[st
 def _query_projects_by_job(cell: GridEngineCellAccess) -> dict[str, str]:
     argv = (f"{cell.binaries}/qstat", "-s", "p", "-u", "*", "-ext", "-xml")
     answer = run_client(cell, argv, most_bytes=LIST_BYTES).checked().stdout
-    rows = (
-        (row.findtext("JB_job_number", ""), row.findtext("JB_project"))
-        for row in qstat_xml_parser.iterate_job_list(answer)
-    )
-    return {job: project for job, project in rows if project}
+    return qstat_xml_parser.parse_projects_of_jobs(answer)
 
 
 def _query_array_concurrency_limits(cell: GridEngineCellAccess, qstat: bytes) -> dict[int, int]:

@@ -319,6 +319,13 @@ def parse_unix_groups_and_ckpts(data: bytes) -> dict[int, tuple[str, str]]:
 
 
 @with_qstat_xml_repair
+def parse_projects_of_jobs(data: bytes) -> dict[str, str]:
+    """Parse the project of each job from `qstat -ext -xml`; jobs without a project are left out."""
+    rows = ((row.findtext(_JOB, ""), row.findtext("JB_project")) for row in iterate_job_list(data))
+    return {job: project for job, project in rows if project}
+
+
+@with_qstat_xml_repair
 def parse_array_concurrency_limits(data: bytes) -> dict[int, int]:
     """Parse the arrays' maximal numbers of running tasks from `qstat -j -xml`; arrays without -tc are left out."""
     jobs, _ = _leaf_texts_by_job(data, "JB_ja_task_concurrency")

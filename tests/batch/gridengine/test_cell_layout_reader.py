@@ -298,6 +298,13 @@ def test_the_demand_query_reads_user_lists_projects_groups_and_checkpoints(tmp_p
     ]
 
 
+def test_a_truncated_list_of_projects_is_a_parse_error(tmp_path: Path) -> None:
+    ended = (ANSWERS | LISTS)["qstat"].replace("*-ext*) echo '<job_info>", "*-ext*) echo '<job_info><job_list>")
+
+    with pytest.raises(ParseError, match=r"^qstat: broken XML"):
+        query_demand_outputs(cell_of_scripts(tmp_path, **ANSWERS | LISTS | {"qstat": ended}))
+
+
 def test_owners_are_ignored_if_no_access_list_names_users(tmp_path: Path) -> None:
     documents, _ = query_demand_outputs(cell_of_scripts(tmp_path, **ANSWERS))
     found = parse_cell_configuration(documents.qconf)
