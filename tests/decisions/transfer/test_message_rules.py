@@ -12,9 +12,9 @@ from gridbridge.decisions.transfer.home_and_remote_mismatches import (
 )
 from gridbridge.decisions.transfer.starter_message_acceptance import (
     ReceivedStarterMessage,
+    accept_or_reject_message,
     apply_starter_message,
     describe_job_end,
-    reject_message_of_wrong_route,
     transfer_for_restarted_task,
 )
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
@@ -58,18 +58,19 @@ def take(known: Transfer | None, *messages: TransferMessage, later_s: int = 0) -
 
 
 def tell(known: Transfer | None, message: TransferMessage, now: datetime = NOON) -> Transfer | RejectedStarterMessage:
-    record = f"/spool/m.{now:%H%M%S}"
-    return apply_starter_message(
-        ReceivedStarterMessage(
-            message=message,
-            known=known,
-            home="alpha",
-            routes=frozenset(),
-            uid=ALICE,
-            owner="alice",
-            record=record,
-            now=now,
-        )
+    return accept_or_reject_message(receive(known, message, now))
+
+
+def receive(known: Transfer | None, message: TransferMessage, now: datetime) -> ReceivedStarterMessage:
+    return ReceivedStarterMessage(
+        message=message,
+        known=known,
+        home="alpha",
+        routes=frozenset({("transfer-beta", "beta")}),
+        uid=ALICE,
+        owner="alice",
+        record=f"/spool/m.{now:%H%M%S}",
+        now=now,
     )
 
 
@@ -157,9 +158,9 @@ def test_a_deletion_intent_overrides_all_later_intents(late: str) -> None:
 def test_a_record_must_name_a_configured_queue_and_the_cluster_of_that_queue(
     message: TransferMessage, reason: str
 ) -> None:
-    refused = reject_message_of_wrong_route(message, "alpha", {("transfer-beta", "beta")})
+    answer = tell(take(None, RECORD), message)
 
-    assert (refused.reason if refused else "") == reason
+    assert (answer.reason if isinstance(answer, RejectedStarterMessage) else "") == reason
 
 
 def test_a_spared_message_changes_only_the_reason_of_a_transfer() -> None:
@@ -296,7 +297,7 @@ def test_deletion_and_remote_id_and_end_and_phase_survive_messages_in_any_order(
 
 @given(st.dictionaries(st.sampled_from(KEYS), st.text(st.characters(exclude_categories=()))))
 def test_a_message_with_any_content_is_accepted_or_rejected(values: dict[str, str]) -> None:
-    taken = tell(take(None, RECORD), TransferMessage(**values))
+    taken = apply_starter_message(receive(take(None, RECORD), TransferMessage(**values), NOON))
 
     assert isinstance(taken, Transfer | RejectedStarterMessage)
 
