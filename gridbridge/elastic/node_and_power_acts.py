@@ -82,7 +82,7 @@ class NodeActRunner:
             if node.cause is elastic_nodes.NodeStateCause.DRAINED:  # an administrator wants the host off
                 raise
             _log.warning("event=not_done node=%s act=rest why=%r", node.name, str(error))
-        return node.entering(elastic_nodes.ElasticNodeState.STANDBY, self.now(), node.cause)
+        return node.with_state(elastic_nodes.ElasticNodeState.STANDBY, self.now(), node.cause)
 
     def _must_host_wait_for_tasks(
         self, node: elastic_nodes.BalancerOwnedNode, idleness: elastic_nodes.HostCheckBeforeRemoval
@@ -115,7 +115,7 @@ class NodeActRunner:
         if due.before is not None and due.before.state is elastic_nodes.ElasticNodeState.STANDBY:
             _log.warning("event=still_on node=%s", due.node.name)
         self._power_control_of_node(due.node).stop(_machine_of_node(due.node))
-        node = due.node.entering(elastic_nodes.ElasticNodeState.STANDBY, self.now(), due.node.cause)
+        node = due.node.with_state(elastic_nodes.ElasticNodeState.STANDBY, self.now(), due.node.cause)
         return replace(node, up_since=node.up_since or self.now())
 
     def _create_machine(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
@@ -131,12 +131,12 @@ class NodeActRunner:
             _log.warning("event=not_made node=%s pool=%s why=%r", node.name, node.pool, str(error))
             is_full = isinstance(error, errors.ProviderOutOfMachines)
             cause = elastic_nodes.NodeStateCause.NO_CAPACITY if is_full else elastic_nodes.NodeStateCause.NOT_GRANTED
-            return node.entering(elastic_nodes.ElasticNodeState.GONE, self.now(), cause)
+            return node.with_state(elastic_nodes.ElasticNodeState.GONE, self.now(), cause)
         except errors.ProviderRequestRepeatable as error:
             _log.warning("event=not_done node=%s act=create why=%r", node.name, str(error))
             return replace(node, cause=elastic_nodes.NodeStateCause.LATER)
         return replace(
-            node.entering(elastic_nodes.ElasticNodeState.BOOTING, self.now()),
+            node.with_state(elastic_nodes.ElasticNodeState.BOOTING, self.now()),
             machine=machine.id,
             address=machine.address,
             host_key=machine.host_key,
@@ -148,14 +148,16 @@ class NodeActRunner:
         try:
             step = self.membership.join(self._machine_to_join(node))
         except errors.SshAccessRejected:
-            return node.entering(
+            return node.with_state(
                 elastic_nodes.ElasticNodeState.REMOVING, self.now(), elastic_nodes.NodeStateCause.WRONG_HOST_KEY
             )
         except errors.HostNotReached as error:
             _log.info("event=not_reached node=%s why=%r", node.name, str(error))
             return node
         if step in (elastic_nodes.HostJoinStep.JOINED, elastic_nodes.HostJoinStep.CLOSED):
-            return replace(node.entering(elastic_nodes.ElasticNodeState.READY, self.now()), step=step, idle_since=None)
+            return replace(
+                node.with_state(elastic_nodes.ElasticNodeState.READY, self.now()), step=step, idle_since=None
+            )
         return replace(node, step=step)
 
     def _remove_idle_node(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
@@ -166,7 +168,7 @@ class NodeActRunner:
         idleness = self.membership.check_host(node.name)
         if not idleness.is_listed or (idleness.is_idle and idleness.is_closed):
             return self._remove_node_from_cell(
-                node.entering(elastic_nodes.ElasticNodeState.REMOVING, self.now(), node.cause)
+                node.with_state(elastic_nodes.ElasticNodeState.REMOVING, self.now(), node.cause)
             )
         if node.cause is elastic_nodes.NodeStateCause.DRAINED:
             return node
@@ -181,7 +183,7 @@ class NodeActRunner:
         if node.cause is not elastic_nodes.NodeStateCause.VANISHED and self._is_closed_host_in_use(node):
             if node.cause is elastic_nodes.NodeStateCause.SILENT:
                 return self._open_node(node)
-            joining = node.entering(elastic_nodes.ElasticNodeState.JOINING, self.now())
+            joining = node.with_state(elastic_nodes.ElasticNodeState.JOINING, self.now())
             return replace(joining, idle_since=None, step=elastic_nodes.HostJoinStep.NONE)
         referrers = self.membership.remove_host(node.name, is_dead=node.cause in LOST)
         if not referrers:
@@ -201,7 +203,7 @@ class NodeActRunner:
     def _open_node(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         """Enable a node's queues, but leave queues in `closed` disabled; return the node as ready."""
         step = self.membership.open(node.name, self.closed)
-        return replace(node.entering(elastic_nodes.ElasticNodeState.READY, self.now()), idle_since=None, step=step)
+        return replace(node.with_state(elastic_nodes.ElasticNodeState.READY, self.now()), idle_since=None, step=step)
 
     def _destroy_machine_of_node(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         if node.machine:

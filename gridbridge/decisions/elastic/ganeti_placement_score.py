@@ -169,9 +169,9 @@ class GanetiInstancePlacement:
             self.loads[node] = load
             self.contributions[node] = ganeti_node_score_share(self.hardware[node], load)
         self.homes[instance] = home
-        self.burdens[instance] = self.burden_at(instance, *home)
+        self.burdens[instance] = self.instance_load_at(instance, *home)
 
-    def burden_at(self, instance: int, primary: int, secondary: int) -> GanetiInstanceLoad:
+    def instance_load_at(self, instance: int, primary: int, secondary: int) -> GanetiInstanceLoad:
         """Return the load of an instance on the given primary and secondary nodes."""
         burden = self.burdens[instance]
         if secondary == NO_NODE or instance not in self.mirrored:
@@ -255,7 +255,7 @@ def _loads_after_mirrored_move(
     path = (old_p, old_s, new_p) if is_via_secondary else (old_p, new_p)
     if not all(do_ganeti_tags_allow_migration(hardware[source], hardware[to]) for source, to in pairwise(path)):
         return None
-    loads, new = dict(freed), at.burden_at(instance, new_p, new_s)
+    loads, new = dict(freed), at.instance_load_at(instance, new_p, new_s)
     is_forced = not at.is_online[old_p if is_via_secondary else old_s]
     if kind is GanetiInstanceMoveKind.REPLACE_PRIMARY:
         held = ganeti_load_with_primary(hardware[old_s], loads[old_s], new, is_forced=is_forced)

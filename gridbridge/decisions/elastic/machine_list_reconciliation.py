@@ -90,7 +90,7 @@ def silent_since_by_host(world: BalancerNodesSnapshot, before: Mapping[str, date
     nodes = (
         unique_node_key(node)
         for node in world.kept
-        if node.pool not in world.switched and not is_host_reporting(world.host_of(node.name))
+        if node.pool not in world.switched and not is_host_reporting(world.host_state(node.name))
     )
     names = {short_host_name(node.name) for node in world.kept}
     hosts = (_host_key(name) for name, host in world.hosts.items() if host.is_silent and name not in names)
@@ -119,7 +119,7 @@ def nodes_with_undeleted_machines(world: BalancerNodesSnapshot) -> tuple[Balance
         node
         for node in world.kept
         if node.pool not in world.switched
-        and (node.state is failed or (node.state is removing and world.host_of(node.name) is None))
+        and (node.state is failed or (node.state is removing and world.host_state(node.name) is None))
         and (world.now - node.since).total_seconds() > LISTED_S
         and ours.of(node) is not None
     )
@@ -159,7 +159,7 @@ def acts_to_adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[Due
     waiting = {(node.pool, node.name) for node in world.kept if not node.machine}
     for pool, machine in _unknown_machines(world):
         if pool in world.switched:
-            host = world.host_of(machine.name)
+            host = world.host_state(machine.name)
             site_host = site_host_power_lifecycle.node_of_adopted_powered_host(
                 machine, pool, host, world.now, world.tags
             )
@@ -231,7 +231,7 @@ def machines_without_node_named_as_hosts(world: BalancerNodesSnapshot) -> tuple[
         machine
         for pool in sorted(world.machines.keys() - world.switched)
         for machine in _machines_owned_in_pool(world, pool)
-        if machine.name not in names and world.host_of(machine.name) is not None
+        if machine.name not in names and world.host_state(machine.name) is not None
     )
 
 
@@ -244,13 +244,13 @@ def machines_named_as_host_with_other_address(world: BalancerNodesSnapshot) -> t
 
 def _is_named_as_another_host(machine: ProviderMachine, world: BalancerNodesSnapshot) -> bool:
     is_known = any(node.name == machine.name for node in world.kept)
-    is_host = not is_known and world.host_of(machine.name) is not None
+    is_host = not is_known and world.host_state(machine.name) is not None
     return is_host and not (machine.address and world.addresses.get(machine.name) == machine.address)
 
 
 def _node_of_unknown_machine(machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot) -> BalancerOwnedNode:
     """Return a new node for a machine that the state file lacks; a reporting host joins the cell again."""
-    host = world.host_of(machine.name)
+    host = world.host_state(machine.name)
     state = ElasticNodeState.JOINING if is_host_reporting(host) else ElasticNodeState.BOOTING
     if machine.state is ProviderMachineState.STOPPED:
         state = ElasticNodeState.STANDBY

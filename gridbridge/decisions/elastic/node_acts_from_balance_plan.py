@@ -105,7 +105,7 @@ def _power_act_of_squeeze(
         return None
     name = short_host_name(node.name)
     if node.state is ElasticNodeState.READY and name in off and not node.is_kept:
-        host = world.host_of(node.name)
+        host = world.host_state(node.name)
         is_busy = host is not None and host.is_busy
         due = site_host_power_lifecycle.act_to_put_host_on_standby(
             node, world.now, is_busy=is_busy, is_moved=name in moved
@@ -132,7 +132,7 @@ def apply_administrator_node_request(
     if node.name in requests.drained and node.state is ElasticNodeState.STANDBY:
         is_own = node.pool in world.switched
         state = ElasticNodeState.STANDBY if is_own else ElasticNodeState.REMOVING
-        return replace(node.entering(state, world.now, NodeStateCause.DRAINED), is_kept=False)
+        return replace(node.with_state(state, world.now, NodeStateCause.DRAINED), is_kept=False)
     return node
 
 
@@ -183,7 +183,7 @@ def nodes_with_late_keep_request(
 
 
 def _act_to_drain_node(node: BalancerOwnedNode, world: BalancerNodesSnapshot, cause: NodeStateCause) -> DueNodeAct:
-    draining = replace(node.entering(ElasticNodeState.DRAINING, world.now, cause), is_kept=False)
+    draining = replace(node.with_state(ElasticNodeState.DRAINING, world.now, cause), is_kept=False)
     act = BalancerNodeAct.REST if node.pool in world.switched else BalancerNodeAct.REMOVE
     return DueNodeAct(node=draining, before=node, act=act)
 

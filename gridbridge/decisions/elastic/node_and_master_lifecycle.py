@@ -55,7 +55,7 @@ def _acts_of_known_nodes(world: BalancerNodesSnapshot, patience: NodeLifecycleTi
     }
     for node in world.kept:
         if (node.pool, node.machine) in anothers:
-            gone = node.entering(ElasticNodeState.GONE, world.now, NodeStateCause.ANOTHERS)
+            gone = node.with_state(ElasticNodeState.GONE, world.now, NodeStateCause.ANOTHERS)
             yield DueNodeAct(node=gone, before=node, is_over=True)
         elif node.pool in world.released:
             yield replace(site_host_power_lifecycle.act_to_release_powered_host(node, world.now), before=node)
@@ -92,7 +92,7 @@ class _NodeLifecycleCase:
     @property
     def host(self) -> BusyOrSilentHostState | None:
         """The state of the node's host in the cell; None if the cell has no such host."""
-        return self.world.host_of(self.node.name)
+        return self.world.host_state(self.node.name)
 
     @property
     def is_out(self) -> bool:
@@ -111,7 +111,7 @@ class _NodeLifecycleCase:
 
     def node_in_state(self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE) -> BalancerOwnedNode:
         """Return the node in another state that begins now."""
-        return self.node.entering(state, self.world.now, cause)
+        return self.node.with_state(state, self.world.now, cause)
 
 
 def _act_of_powered_host(case: _NodeLifecycleCase) -> DueNodeAct | None:
@@ -153,7 +153,7 @@ def _act_of_booting_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
         joining = replace(node, state=ElasticNodeState.JOINING, since=case.world.now)
         return DueNodeAct(node=joining, act=BalancerNodeAct.JOIN)
     if case.age_s > case.patience.boot_s:
-        failed = node.entering(ElasticNodeState.FAILED, case.world.now, NodeStateCause.NEVER_BOOTED)
+        failed = node.with_state(ElasticNodeState.FAILED, case.world.now, NodeStateCause.NEVER_BOOTED)
         return DueNodeAct(node=failed, act=BalancerNodeAct.DESTROY)
     return DueNodeAct(node=node)
 
@@ -194,7 +194,7 @@ def _act_of_ready_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     silent_s = min(idle_s, machine_list_reconciliation.node_silent_for_s(node, case.world))
     is_long = silent_s > case.patience.silent_s and not case.world.is_unready
     if not is_host_reporting(host) and is_long and not node.is_kept:
-        leaving = node.entering(ElasticNodeState.REMOVING, now, NodeStateCause.SILENT)
+        leaving = node.with_state(ElasticNodeState.REMOVING, now, NodeStateCause.SILENT)
         return DueNodeAct(node=leaving, act=BalancerNodeAct.EVICT)
     if node.step is HostJoinStep.CLOSED and is_host_reporting(host) and not case.world.closed:
         return DueNodeAct(node=node, act=BalancerNodeAct.JOIN)
@@ -284,7 +284,7 @@ def master_machine_to_terminate(
     is_needed = plan.add or plan.wake or world.kept or situation.cell.waiting or _is_cell_in_use(situation)
     if is_needed or not rules.kill_master:
         return None
-    master, machines = world.host_of(situation.master), machines_tagged_as_master(world)
+    master, machines = world.host_state(situation.master), machines_tagged_as_master(world)
     if master is None or len(machines) != 1:
         return None
     ((pool, machine),) = machines.values()

@@ -36,7 +36,7 @@ def silent_nodes_with_tasks(world: BalancerNodesSnapshot, silent_s: float) -> tu
         if node.pool not in world.switched
         and (machine := ours.of(node)) is not None
         and machine.state is ProviderMachineState.RUNNING
-        and (host := world.host_of(node.name)) is not None
+        and (host := world.host_state(node.name)) is not None
         and host.is_busy
         and host.is_silent
         and machine_list_reconciliation.node_silent_for_s(node, world) > silent_s
@@ -56,7 +56,7 @@ def find_powered_off_hosts_with_tasks(world: BalancerNodesSnapshot) -> tuple[Bal
         for node in world.kept
         if (node.pool, node.machine) in off
         and node.state is not ElasticNodeState.BOOTING
-        and (host := world.host_of(node.name)) is not None
+        and (host := world.host_state(node.name)) is not None
         and host.is_busy
         and host.is_silent
     )
@@ -98,7 +98,7 @@ def find_reporting_nodes_without_listed_machine(world: BalancerNodesSnapshot) ->
         and node.pool in world.machines
         and node.pool not in world.switched
         and ours.of(node) is None
-        and is_host_reporting(world.host_of(node.name))
+        and is_host_reporting(world.host_state(node.name))
         and not (machine_list_reconciliation.is_machine_missing_briefly(node, world) or node in successors)
     )
 

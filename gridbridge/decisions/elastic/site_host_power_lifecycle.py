@@ -74,7 +74,7 @@ class PoweredHostFacts:
 
     def node_in_state(self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE) -> BalancerOwnedNode:
         """Return the node in another state that begins now."""
-        return self.node.entering(state, self.now, cause)
+        return self.node.with_state(state, self.now, cause)
 
 
 def due_act_of_powered_host(case: PoweredHostFacts) -> DueNodeAct | None:
@@ -101,7 +101,7 @@ def hosts_in_unclear_power_state(world: BalancerNodesSnapshot) -> frozenset[str]
         state = states.get(node.machine)
         if state is ProviderMachineState.RUNNING:
             return node.state is ElasticNodeState.STANDBY
-        is_on = node.state is ElasticNodeState.STANDBY and is_host_reporting(world.host_of(node.name))
+        is_on = node.state is ElasticNodeState.STANDBY and is_host_reporting(world.host_state(node.name))
         return state is ProviderMachineState.UNKNOWN and (is_on or node.state is ElasticNodeState.READY)
 
     return frozenset(node.name for node in own if is_unclear(node))
@@ -134,13 +134,13 @@ def act_to_put_host_on_standby(
 ) -> DueNodeAct:
     """Return the act that powers a host off once the host's tasks have ended or moved."""
     cause = NodeStateCause.MOVED if is_moved else NodeStateCause.CONDENSED if is_busy else NodeStateCause.RESTS
-    draining = node.entering(ElasticNodeState.DRAINING, now, cause)
+    draining = node.with_state(ElasticNodeState.DRAINING, now, cause)
     return DueNodeAct(node=draining, before=node, act=BalancerNodeAct.REST)
 
 
 def act_to_wake_host(node: BalancerOwnedNode, now: datetime) -> DueNodeAct:
     """Return the act that powers a host on."""
-    booting = replace(node.entering(ElasticNodeState.BOOTING, now), idle_since=None)
+    booting = replace(node.with_state(ElasticNodeState.BOOTING, now), idle_since=None)
     return DueNodeAct(node=booting, before=node, act=BalancerNodeAct.WAKE)
 
 
@@ -152,7 +152,7 @@ def is_host_changing_power_state(node: BalancerOwnedNode) -> bool:
 def act_to_release_powered_host(node: BalancerOwnedNode, now: datetime) -> DueNodeAct:
     """Return the act that reopens a host that the balancer no longer powers on and off."""
     if node.state is not ElasticNodeState.JOINING:
-        node = node.entering(ElasticNodeState.JOINING, now)
+        node = node.with_state(ElasticNodeState.JOINING, now)
     return DueNodeAct(node=node, act=BalancerNodeAct.OPEN)
 
 

@@ -179,7 +179,7 @@ class WorkloadReplay:
         return self._begin_s + math.ceil((seconds - self._begin_s) / ROUND_S) * ROUND_S
 
     def _start_tasks(self) -> None:
-        for number, placement in self._line.startable(self._machines):
+        for number, placement in self._line.pop_startable_tasks(self._machines):
             task = self._tasks[number]
             self._counts.starts[number] = self._now_s
             for machine, slots in placement:

@@ -155,8 +155,8 @@ class SimulatedTaskQueue:
         """Add a task to the waiting tasks."""
         self._by_width.setdefault(self._tasks[number].slots, deque()).append(number)
 
-    def startable(self, machines: SimulatedNodes) -> Iterator[tuple[int, list[tuple[SimulatedNode, int]]]]:
-        """Yield tasks that start now, with nodes and slots; the task with the longest wait comes first."""
+    def pop_startable_tasks(self, machines: SimulatedNodes) -> Iterator[tuple[int, list[tuple[SimulatedNode, int]]]]:
+        """Take out and yield tasks that start now, with nodes and slots; the longest wait comes first."""
         open_to = {width: line for width, line in self._by_width.items() if line}
         while open_to:
             width = min(open_to, key=lambda candidate: open_to[candidate][0])

@@ -229,7 +229,7 @@ class BalancerOwnedNode:
             is_drained=self.cause is NodeStateCause.DRAINED,
         )
 
-    def entering(
+    def with_state(
         self, state: ElasticNodeState, at: datetime, cause: NodeStateCause = NodeStateCause.NONE
     ) -> "BalancerOwnedNode":
         """Return the node in a new state that began at the given time."""
@@ -317,7 +317,7 @@ class BalancerNodesSnapshot:
     # addresses of machines without a node, as the balancer's host resolves their names
     addresses: Mapping[str, str] = field(default_factory=dict)
 
-    def host_of(self, name: str) -> BusyOrSilentHostState | None:
+    def host_state(self, name: str) -> BusyOrSilentHostState | None:
         """Return the state of a host in the cell; None for an unknown host."""
         return self.hosts.get(short_host_name(name))
 

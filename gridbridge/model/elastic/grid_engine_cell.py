@@ -45,7 +45,7 @@ class GridEngineUserList:
         """Say whether the owner or group of a job is in the list."""
         return identity.owner in self.entries or (bool(identity.group) and f"{GROUP}{identity.group}" in self.entries)
 
-    def may_have(self, identity: JobAccessIdentity) -> bool:
+    def may_include(self, identity: JobAccessIdentity) -> bool:
         """Say whether a job's owner may be in the list; an owner of unknown group counts as a member of each group."""
         may_be_member = any(
             not identity.group if entry.startswith(GROUP) else fnmatchcase(identity.owner, entry)
@@ -74,7 +74,7 @@ class QueueAccessLists:
         """Whether access depends on the project of a job."""
         return bool(self.projects or self.barred_projects)
 
-    def obstacle(self, identity: JobAccessIdentity, lists: Mapping[str, GridEngineUserList]) -> str:
+    def refusal(self, identity: JobAccessIdentity, lists: Mapping[str, GridEngineUserList]) -> str:
         """Return the user, project or checkpointing environment that is not admitted; empty if the job is admitted."""
         if identity.owner and not self._admits_user(identity, lists):
             return f"user {identity.owner}"
@@ -91,7 +91,7 @@ class QueueAccessLists:
         barring = (lists[name] for name in self.barred_users if name in lists)
         if any(not user_list.is_access or user_list.has(identity) for user_list in barring):
             return False
-        return not self.users or any(name not in lists or lists[name].may_have(identity) for name in self.users)
+        return not self.users or any(name not in lists or lists[name].may_include(identity) for name in self.users)
 
 
 ANYBODY, TO_ALL = JobAccessIdentity(), QueueAccessLists()
@@ -183,7 +183,7 @@ class CellQueue:
         return self.is_best_effort or self.is_away
 
     @property
-    def offered(self) -> frozenset[str]:
+    def resource_names(self) -> frozenset[str]:
         """The names of resources and limits that the queue has on any host."""
         lists = (value for key, value in self.varying if key == COMPLEX_VALUES)
         own = (qconf_attribute_parser.parse_qconf_pairs(text) for value in lists for _, text in value.others)
@@ -261,7 +261,7 @@ class CellConfiguration:
         """Return the given host groups with all enclosing host groups."""
         return frozenset(groups | {name for name, inner in self.parts.items() if inner & groups})
 
-    def counted(self, values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    def countable_consumables(self, values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         """Yield only the values of consumables that are not exclusive, under the full names of the resources."""
         for name, text in values:
             resource = self.resources.get(name)
@@ -275,7 +275,7 @@ class CellConfiguration:
         of_queues = (access for queue in self.queues.values() for access in queue.accesses)
         return (*of_queues, *(environment.access for environment in self.environments.values()))
 
-    def queue_on(self, queue: str, host: str) -> CellQueue | None:
+    def queue_on_host(self, queue: str, host: str) -> CellQueue | None:
         """Return a queue with the values that apply on one host; None for an unknown queue."""
         cell_queue = self.queues.get(queue)
         return cell_queue.on(host, self.groups_of(host)) if cell_queue and cell_queue.varying else cell_queue

@@ -581,7 +581,7 @@ def test_a_node_with_a_task_at_its_removal_stays(world: World, cause: NodeStateC
     (node,) = BalancerStateRows(world.database()).nodes.all()
     host = world.cell.hosts[node.name]
     host.is_open = is_open
-    removing = node.entering(ElasticNodeState.REMOVING, world.now, cause)
+    removing = node.with_state(ElasticNodeState.REMOVING, world.now, cause)
 
     done = world.acts(world.site()).do(DueNodeAct(node=removing, before=node, act=BalancerNodeAct.EVICT))
 

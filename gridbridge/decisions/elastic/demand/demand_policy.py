@@ -229,7 +229,7 @@ def _choose_nodes_of_one_pool_or_standby(
         return replace(plan, verdict=BalancePlanReason.MORE_WANTED, wake=wake)
     if not progress.bought:
         hindrance = progress.hindrances[0] if progress.hindrances else BalancePlanReason.NO_NODE
-        verdict = (progress.limits.closed if progress.hindrances else None) or hindrance
+        verdict = (progress.limits.exhausted_limit if progress.hindrances else None) or hindrance
         return replace(plan, verdict=verdict) if plan.verdict is BalancePlanReason.NO_NEED else plan
     pool, groups = next(iter(progress.bought.items()))
     price = next(offer.price for offer in facts.offers if offer.name == pool)
@@ -249,10 +249,10 @@ def _fill_up_to_minimum(
     """Add to a plan the nodes that are missing for the minimum, or the reason why no node is added."""
     plan = replace(plan, verdict=BalancePlanReason.BELOW_MINIMUM)
     for offer in facts.offers:
-        number = min(short, offer.most, limits.for_price(offer.price)[0])
+        number = min(short, offer.most, limits.nodes_at_price(offer.price)[0])
         if number > 0 and offer.hosts:
             return replace(plan, wake=offer.hosts[:number])
         if number > 0:
             return replace(plan, add=number, pool=offer.name, figures=replace(plan.figures, price=offer.price))
     first = facts.offers[0]
-    return replace(plan, hindrance=limits.closed or first.hindrance or limits.for_price(first.price)[1])
+    return replace(plan, hindrance=limits.exhausted_limit or first.hindrance or limits.nodes_at_price(first.price)[1])

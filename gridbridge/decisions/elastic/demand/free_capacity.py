@@ -42,7 +42,7 @@ def collect_cell_placement_rules(
     texts_by_name = defaultdict[str, set[str]](set)
     for name, text in (value for host in like_new for value in host.values):
         texts_by_name[name].add(text)
-    in_queues = (queue.offered for queue in situation.layout.queues.values())
+    in_queues = (queue.resource_names for queue in situation.layout.queues.values())
     is_reported = any(map(_does_host_report_load, hosts))
     return CellPlacementRules(
         situation=situation,
@@ -99,7 +99,7 @@ def ordinary_queues_by_host(situation: BalanceSituation) -> dict[str, list[Queue
 
 def is_best_effort_or_transfer_queue(queue: str, situation: BalanceSituation, host: str = "") -> bool:
     """Say whether a queue, in general or on one host, has only best-effort or transferred tasks."""
-    cell_queue = situation.layout.queue_on(queue, host)
+    cell_queue = situation.layout.queue_on_host(queue, host)
     return queue in situation.best_effort or (cell_queue is not None and cell_queue.is_left_out)
 
 
@@ -201,7 +201,7 @@ def queue_values_on_host(
         free=free,
         environments=on_host.environments,
         values=on_host.values,
-        amounts=parse_consumable_amounts(cell.layout.counted(on_host.values)),
+        amounts=parse_consumable_amounts(cell.layout.countable_consumables(on_host.values)),
         is_batch=on_host.is_batch,
         access=on_host.access,
     )

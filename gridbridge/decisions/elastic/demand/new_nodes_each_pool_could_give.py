@@ -226,7 +226,7 @@ def _explain_missing_queue(need: DemandTaskRequirement, room: task_packing.FreeH
     """Name the user, project or checkpointing environment that a queue refuses, else the task's queue requests."""
     anybodys, lists = replace(need, identity=ANYBODY), room.cell.layout.user_lists
     open_to_others = (part for part in room.parts if task_packing.queue_accepts_task(anybodys, part, room))
-    if excluded := next((part.access.obstacle(need.identity, lists) for part in open_to_others), ""):
+    if excluded := next((part.access.refusal(need.identity, lists) for part in open_to_others), ""):
         return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.NO_ACCESS, wanted=excluded)
     limits = {name for part in room.parts for name, _ in part.values}  # such as run times
     limited = (f"{value.name}={value.value}" for value in need.values if value.name in limits)

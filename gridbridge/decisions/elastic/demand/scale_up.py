@@ -25,7 +25,7 @@ class NewNodeLimits:
     month: float | None
     hours: float  # hours that the month's budget must pay for each new node: one, or a longer billing unit
 
-    def for_price(self, price: float) -> tuple[int, BalancePlanReason]:
+    def nodes_at_price(self, price: float) -> tuple[int, BalancePlanReason]:
         """Return how many nodes of a price may be added, and which limit decides."""
         if self.nodes <= 0:
             return 0, BalancePlanReason.FULL
@@ -41,12 +41,12 @@ class NewNodeLimits:
         return min(self.nodes, self.booting, affordable), cause
 
     @property
-    def closed(self) -> BalancePlanReason | None:
+    def exhausted_limit(self) -> BalancePlanReason | None:
         """The limit that forbids new nodes of any pool; None if no limit does."""
-        number, cause = self.for_price(0.0)
+        number, cause = self.nodes_at_price(0.0)
         return None if number else cause
 
-    def after(self, nodes: int, price: float) -> "NewNodeLimits":
+    def after_adding(self, nodes: int, price: float) -> "NewNodeLimits":
         """Return the limits that remain after some nodes were added."""
         cost = nodes * price
         return replace(
@@ -180,7 +180,7 @@ def _wakeable_hosts(need: DemandTaskRequirement, progress: ChosenNewNodes) -> ta
         for host in offer.hosts
         if host not in progress.woken and _fits_any_part(need, offer.room)
     )
-    return tuple(blocks)[: max(0, progress.limits.for_price(0.0)[0])]
+    return tuple(blocks)[: max(0, progress.limits.nodes_at_price(0.0)[0])]
 
 
 def _record_woken_hosts(
@@ -194,7 +194,7 @@ def _record_woken_hosts(
         (room, tuple(name for name in hosts if name not in still)) for room, hosts in blocks
     )
     progress.woken += tuple(used)
-    progress.limits = progress.limits.after(len(used), 0.0)
+    progress.limits = progress.limits.after_adding(len(used), 0.0)
 
 
 def _add_nodes_of_pool(
@@ -246,7 +246,7 @@ def _add_nodes_to_group(
     if need.pieces > 1:  # pieces of one task run in one node group
         blocks = tuple(sorted(blocks, key=lambda block: block[0].group != group))
     blocks = task_packing.pack_tasks_first_fit(need, fit, blocks)[1]
-    progress.limits = progress.limits.after(nodes, offer.price)
+    progress.limits = progress.limits.after_adding(nodes, offer.price)
     bought.extend([group] * nodes)
     _record_woken_hosts(progress, blocks, asleep)
     return fit
@@ -259,7 +259,7 @@ def _most_nodes_in_group(
     need: DemandTaskRequirement,
     progress: ChosenNewNodes,
 ) -> tuple[int, BalancePlanReason | None]:
-    limit, cause = progress.limits.for_price(offer.price)
+    limit, cause = progress.limits.nodes_at_price(offer.price)
     limit -= len(_shareable_standby_hosts(group, need, progress))
     remaining = offer.most - len(progress.bought.get(offer.name, ()))
     most = max(0, min(limit, remaining, room_for))

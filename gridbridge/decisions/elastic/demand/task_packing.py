@@ -178,7 +178,7 @@ def queue_accepts_task(need: DemandTaskRequirement, part: QueueFreeSlotsOnHost, 
     if need.environments.isdisjoint(part.environments) if need.pe else not part.is_batch:
         return False
     layout, own = room.cell.layout, dict(part.values)
-    if part.access.obstacle(need.identity, layout.user_lists):
+    if part.access.refusal(need.identity, layout.user_lists):
         return False
     resources = (layout.resources.get(name) for name in own if name not in need.asked)
     if any(resource is not None and resource.is_forced for resource in resources):

@@ -185,7 +185,7 @@ def environment_and_why_it_refuses_job(shape: TaskResourceRequests, layout: Cell
     named = _matching_environments(shape.pe, layout)
     if not named or _admitting_environments(shape, layout):
         return "", ""
-    return named[0].name, named[0].access.obstacle(shape.identity, layout.user_lists)
+    return named[0].name, named[0].access.refusal(shape.identity, layout.user_lists)
 
 
 def _can_split_slots(environment: ParallelEnvironment, shape: TaskResourceRequests) -> bool:
@@ -199,7 +199,7 @@ def _can_split_slots(environment: ParallelEnvironment, shape: TaskResourceReques
 
 def _admitting_environments(shape: TaskResourceRequests, layout: CellConfiguration) -> list[ParallelEnvironment]:
     matching = _matching_environments(shape.pe, layout)
-    return [pe for pe in matching if not pe.access.obstacle(shape.identity, layout.user_lists)]
+    return [pe for pe in matching if not pe.access.refusal(shape.identity, layout.user_lists)]
 
 
 def _matching_environments(pe: str, layout: CellConfiguration) -> list[ParallelEnvironment]:
