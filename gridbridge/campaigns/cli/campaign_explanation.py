@@ -87,7 +87,7 @@ class CampaignExplanation:
 
     campaign: ShownCampaign
     task: PublishedCampaignTask | None = None
-    at: datetime | None = None  # time of the last cycle; None if no task waits for a cycle
+    at: datetime | None = None  # time of the runner's last cycle; None if no task waits for a cycle
     reasons: tuple[TaskSendExplanation, ...] = ()
     sentences: tuple[str, ...] = ()
 
@@ -171,7 +171,7 @@ def _describe_send_reasons(
 
 
 def _find_refusal_event_number(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> int:
-    """Return the number of the open event that says why a cluster refused the last arrays; 0 without an event."""
+    """Return the number of the open event about the refusal of the last arrays; 0 if there is none."""
     if reason.cause is not TaskSentOrUnsentCause.SENT:
         return 0
     pair = reason.campaign, reason.cluster

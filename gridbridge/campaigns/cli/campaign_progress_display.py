@@ -32,8 +32,8 @@ COLUMNS = (
     TextColumn("{task.fields[told]}"),
 )
 
-NAME = (6, 20)  # least and most columns of a campaign's name
-REST = 50  # columns for numbers and bar
+NAME = (6, 20)  # smallest and largest width of a campaign's name, in columns
+REST = 50  # width of a campaign's counts and bar, in columns
 
 
 def watch_campaigns_until_end(
@@ -58,7 +58,7 @@ def watch_campaigns_until_end(
 
 
 class _CampaignProgressBars(Progress):
-    """Progress bars that fit the terminal, and a line with the number of hidden campaigns."""
+    """Progress bars that fit the terminal, and a line with the number of campaigns without a bar."""
 
     def __init__(self) -> None:
         self._known: dict[int, TaskID] = {}
@@ -95,7 +95,7 @@ class _CampaignProgressBars(Progress):
 
 def _choose_campaigns_for_height(campaigns: Sequence[ShownCampaign], lines: int) -> frozenset[int]:
     numbers = [campaign.number for campaign in campaigns]
-    if len(numbers) < lines:  # the cursor needs one line
+    if len(numbers) < lines:  # one line of the terminal stays free for the cursor
         return frozenset(numbers)
     living = sorted(campaign.number for campaign in campaigns if campaign.state.is_alive)
     ended = sorted(frozenset(numbers).difference(living), reverse=True)
@@ -128,7 +128,7 @@ SIZE_INCHES, DOTS = (9.0, 5.0), 110
 def write_campaign_progress_plot(
     campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts], now: datetime, band: tuple[datetime, ...], path: str
 ) -> None:
-    """Write a plot of a campaign's progress into a file; raises StandardOutputUnwritable if writing fails."""
+    """Write a plot of a campaign's progress into a file; raise StandardOutputUnwritable on failure."""
     plot_files.save_plot(campaign_progress_figure(campaign, ends, now, band), path, DOTS)
 
 
@@ -150,9 +150,9 @@ def campaign_progress_figure(
 def _draw_ended_tasks_by_cluster(
     axes: Axes, campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts], now: datetime
 ) -> None:
-    """Draw a step for each cycle of the runner, because ends of tasks are known only by cycle."""
+    """Draw ended tasks as steps, one for each cycle, because the runner learns of ends only in cycles."""
     moments = sorted({end.at for end in ends})
-    shown = (moments[-1] - campaign.submitted_at) * SEEN  # visible width of the last step
+    shown = (moments[-1] - campaign.submitted_at) * SEEN  # length of the last step, so that the step can be seen
     last = now if campaign.ended < campaign.tasks and now > moments[-1] else moments[-1] + shown
     times = [campaign.submitted_at, *moments, last]
     at = list(map(time_axis_position, times))
@@ -185,6 +185,7 @@ def _draw_axes_and_legend(axes: Axes, campaign: ShownCampaign) -> None:
     label_local_time_axis(axes)
     handles, names = axes.get_legend_handles_labels()
     beside = (1.0, 1.0)
-    axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=beside, frameon=False)  # as the stacks
+    # stacked like the plot
+    axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=beside, frameon=False)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

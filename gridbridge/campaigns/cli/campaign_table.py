@@ -45,7 +45,7 @@ def cigri_campaign_line(campaign: ShownCampaign) -> str:
 
 
 def campaign_end_forecast_text(campaign: ShownCampaign) -> str:
-    """Describe the forecast of a campaign's end, or the failed tasks of an ended campaign."""
+    """Describe when a campaign will probably end, or the failed tasks of an ended campaign."""
     if not campaign.state.is_alive:
         return f"{campaign.failed} of {number_with_noun(campaign.ended, 'task')} that ended failed"
     times = (campaign.p50_at, campaign.p90_at)
@@ -88,7 +88,7 @@ def _format_table_value(value: str | float | None) -> str:
 
 
 def parse_campaign_range(text: str) -> Callable[[int], bool]:
-    """Parse a range ID, n-m, n-*, *-n or *-* into a function that tests numbers; raises ValueError for other texts."""
+    """Return a function that says if a number is in a range such as n-m or *-n; raise ValueError."""
     match = RANGE.fullmatch(text)
     if not match:
         raise ValueError(f"{text!r:.40} is not ID, n-m, n-*, *-n or *-*")
@@ -101,7 +101,7 @@ def parse_campaign_range(text: str) -> Callable[[int], bool]:
 
 
 def format_task_for_display(task: PublishedCampaignTask, parameters: Sequence[str]) -> str:
-    """Return a task's line of text, with the task's parameters if `parameters` is not empty."""
+    """Return a task as a line of text; the task's parameters are added if `parameters` is not empty."""
     return "{:<10} {:<15} {:<12} {:>7} {:>4} {:>7}  {}".format(*_task_row_values(task, parameters)).rstrip()
 
 
@@ -119,7 +119,7 @@ def print_task_lines(
 
 
 def print_campaigns_csv(campaigns: Iterable[ShownCampaign], is_headless: bool, *, is_summary: bool) -> None:
-    """Print campaigns as comma-separated values; `is_summary` selects CiGri's columns."""
+    """Print campaigns as comma-separated values; `is_summary` selects the columns that CiGri has."""
     head, row = (SUMMARY_HEAD, campaign_summary_row) if is_summary else (CSV_HEAD, _campaign_csv_row)
     _print_csv(head, map(row, campaigns), is_headless)
 

@@ -1,7 +1,7 @@
-"""Relays users' commands from login nodes to the transfer host by ssh, and reports late answers of the runner.
+"""Relays users' commands by ssh from login nodes to the transfer host, and reports late answers.
 
-The spool and the published files are on the transfer host; a host that mounts these files relays no command. Calls for
-help, for the version or for other published files run on the login node.
+The spool and the published files are on the transfer host; a host that mounts these files relays no command. A command
+with -h, --help, --published or --version runs on the login node, too.
 """
 
 import json
@@ -31,11 +31,11 @@ HERE = ("-h", "--help", "--published", "--version")
 NOT_REACHED = "{}: {} was not reached; nothing is changed there"
 LOST = "{}: the connection to {} was lost, and the request may be executed there; look at gridstat first"
 EITHER = "{}: {} was not reached, or the connection was lost"
-HANDED_OVER = b"\n"  # the remote command has started once the command reads this input
+HANDED_OVER = b"\n"  # standard input of a relayed command: once the command has read it, the command has started
 
 
 def transfer_host_to_relay_to(folder: str = PUBLISHED, path: str = CONFIG) -> str:
-    """Return the transfer host if it must run the command; empty if this host runs the command."""
+    """Return the name of the transfer host; empty if the command runs on this host."""
     if os.path.isdir(folder):
         return ""
     from gridbridge.config import configuration_file  # slow to load, and not needed on the transfer host
@@ -48,12 +48,12 @@ def transfer_host_to_relay_to(folder: str = PUBLISHED, path: str = CONFIG) -> st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayedCommandOutputFiles:
-    """Files that a relayed command writes into the folder `out`, and their target folder on this host."""
+    """Files that a relayed command writes into the folder `out`, and the folder for them on this host."""
 
     words: tuple[str, ...]  # arguments of the relayed command
-    to: str  # folder on this host for the files
-    says: str = ""  # printed in place of the relayed command's output
-    is_chosen: bool = True  # whether the user named the folder `to`; otherwise the user must own it
+    to: str  # folder on this host to which the files are copied
+    says: str = ""  # text that is printed in place of the relayed command's output
+    is_chosen: bool = True  # whether the user chose the folder `to`; a folder that nobody chose must belong to the user
 
 
 Writes = Callable[[Mapping[str, Any], Sequence[str]], RelayedCommandOutputFiles | None]
@@ -69,14 +69,14 @@ def run_here_or_on_transfer_host(
     """Run a command on this host or on the transfer host, and exit with the command's status.
 
     `writes` returns the files that a relayed command writes; these files are copied to this host. `changes` says
-    whether the options change any state. If so, the outcome is unknown after a lost connection.
+    whether a command with these options changes any state. After a lost connection, nobody knows if it has done so.
     """
     words = sys.argv[1:]
     transfer_host = "" if any(word.partition("=")[0] in HERE for word in words) else transfer_host_to_relay_to()
     try:
         options = command.make_context(name, [*words]).params if transfer_host else {}
     except click.exceptions.ClickException:
-        transfer_host = ""  # the login node itself reports a usage error
+        transfer_host = ""  # the command runs on the login node, and reports the wrong option
     if not transfer_host:
         output_and_errors.run_command_reporting_errors(command, name)
     files = writes(options, words)
@@ -90,8 +90,8 @@ def run_on_transfer_host(
 ) -> int:
     """Run a command on the transfer host by ssh, and return its exit status.
 
-    Returns `lost` if the host was not reached, and UNANSWERED if the connection was lost after a
-    command that changes state may have started.
+    Returns `lost` if the host was not reached. Returns UNANSWERED if the connection was lost and a command that changes
+    state may have started.
     """
     standard_input = HANDED_OVER if changes and stdin is None else stdin
     status = ssh.run_by_callers_ssh(transfer_host, (f"{PROGRAMS}/{name}", *words), standard_input)
@@ -136,7 +136,7 @@ def _move_fetched_files(source: str, to: str) -> None:
             os.replace(f"{folder}/{name}", f"{target}/{name}")
 
 
-SOON_S = 5.0  # time in which a runner with --loop answers
+SOON_S = 5.0  # a runner with the option --loop answers within this time
 WAITING = f"waiting for gridbridge-runner, {ANSWER_S:g} s at most (cron starts the runner once a minute)"
 TAKEN = f"gridbridge-runner took the request and has not answered; waiting on, {TAKEN_S:g} s at most"
 
@@ -145,7 +145,7 @@ TAKEN = f"gridbridge-runner took the request and has not answered; waiting on, {
 def report_late_runner_answer(
     program: str, after_s: float = SOON_S, taken_s: float = ANSWER_S + SOON_S
 ) -> Iterator[None]:
-    """Print a line if the runner answers late, and a second line once the runner must have read the request."""
+    """Print a line if the runner answers late, and a line when the runner must have read the request."""
     timers = [
         Timer(limit_s, output_and_errors.print_error, [f"{program}: {line}"])
         for limit_s, line in ((after_s, WAITING), (taken_s, TAKEN))
@@ -161,7 +161,7 @@ def report_late_runner_answer(
 
 
 def exit_status_of_request(program: str, request: Callable[[], int]) -> int:
-    """Send a request to the runner and return the request's exit status; report a late or missing answer."""
+    """Send a request to the runner, report a late or missing answer, and return the exit status."""
     try:
         with report_late_runner_answer(program):
             return request()
@@ -170,21 +170,21 @@ def exit_status_of_request(program: str, request: Callable[[], int]) -> int:
 
 
 def report_missing_runner_answer(program: str, error: NoRunnerForRequest | RunnerAnswerTimeout) -> int:
-    """Print that the runner did not answer; the exit status says if the request may still be done."""
+    """Print that the runner did not answer; the exit status says if the request may still be executed."""
     output_and_errors.print_error(f"{program}: {error}")
     return UNANSWERED if isinstance(error, RunnerAnswerTimeout) else UNREACHABLE
 
 
 def stored_campaign_json(number: int, parsed: ParsedJdl) -> str:
-    """Return a stored campaign as one line of JSON, with the number of its tasks."""
+    """Return a stored campaign as one line of JSON with the campaign's number and number of tasks."""
     return json.dumps({"id": number, **asdict(parsed.jdl), "nb_jobs": len(parsed.parameters)})
 
 
 def print_stored_submission(program: str, lines: Sequence[str], summary: str) -> int:
     """Print that a submission is stored, and return the exit status.
 
-    If standard output can't be written, standard error names the stored objects, and the status keeps
-    scripts from repeating the request.
+    If standard output can't be written, `summary` is printed on standard error, and the exit status is UNANSWERED, so
+    that scripts do not repeat the request.
     """
     try:
         for line in lines:

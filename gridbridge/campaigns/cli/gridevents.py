@@ -145,7 +145,7 @@ EVENT_HEAD = ("Event", "S", "Class", "Code", "Campaign", "Cluster", "Since", "Wh
 def print_events(
     events: tuple[CampaignEvent, ...], states: Mapping[int, CampaignState], is_json: bool, is_one: bool = False
 ) -> None:
-    """Print a table of events; for a single event, print its first failed task if the caller owns the campaign."""
+    """Print a table of events; a single event's first failed task is shown to the campaign's owner."""
     if is_json:
         output_and_errors.print_json(to_json_types(events))
         return

@@ -23,11 +23,11 @@ from gridbridge.state.published_json import to_json_types
 
 MOST_BYTES = 16 << 20  # largest number of printed bytes of a task's output
 LAST_BYTES, LAST_LINES = 2000, 5  # printed part of a failed task's standard error: the last bytes and lines
-MOST_FAILED = 1000  # largest number of failed tasks whose standard error is read
+MOST_FAILED = 1000  # standard error is read for at most this many failed tasks
 
 
 class NoSuchCampaignOrTask(GridbridgeError):
-    """The campaign or task does not exist, or a plot would show no ended task."""
+    """The campaign or task does not exist, or the campaign to plot has no ended task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +231,7 @@ def gridstat(
     is_output: bool,
     is_error: bool,
     folder: str,
-    **_: object,  # further options, which _show and _problem read
+    **_: object,  # further options, which _show_chosen_view and _find_option_conflict read from the context
 ) -> int:
     """Show all campaigns, or the campaign with this id.
 

@@ -36,7 +36,7 @@ KINDS = ["best-effort", "normal"]  # kinds of tasks: values of a JDL's `type`
 
 
 def _require_campaign_type(_: click.Context, __: click.Parameter, word: str | None) -> str | None:
-    """Return a campaign's type; refuse a number, which is a task range in the -t of qsub."""
+    """Return a campaign's type; refuse a number, because -t of qsub takes task numbers."""
     if word is None:
         return None
     if word[:1].isdigit() or word == "c":
@@ -57,7 +57,7 @@ def _require_named_cluster(context: click.Context, _: click.Parameter, clusters:
 
 
 class _GridsubCommand(click.Command):
-    """The gridsub command, which tells users that an option of qsub belongs into the job script."""
+    """The command gridsub, which tells users to write options of qsub into the job script."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         typed = args[: args.index("--")] if "--" in args else list(args)
@@ -74,7 +74,7 @@ class _GridsubCommand(click.Command):
 
 
 def _may_be_qsub_option(error: click.UsageError) -> bool:
-    """Say whether a qsub option may have caused a usage error: click reads -cwd as -c wd."""
+    """Say whether an option of qsub may be the cause of a usage error: click reads -cwd as -c wd."""
     if isinstance(error, click.NoSuchOption):
         return not error.option_name.startswith("--")
     return isinstance(error, click.BadParameter) and "'wd'" in error.message
@@ -129,7 +129,8 @@ def _may_be_qsub_option(error: click.UsageError) -> bool:
 )
 @click.option("--check", "is_check", is_flag=True, help="Show the tasks for each cluster; submit nothing.")
 @click.option("--wait", "is_wait", is_flag=True, help="Wait for the campaign's end; exit with 0 if all tasks succeed.")
-@click.option("--ready", "is_ready", is_flag=True, hidden=True)  # a login node adds this option to a relayed gridsub
+# a login node adds this when it relays gridsub
+@click.option("--ready", "is_ready", is_flag=True, hidden=True)
 @click.option("-d", "--details", "is_details", is_flag=True, help="Print the stored campaign as JSON.")
 @click.option("--debug", "is_debug", is_flag=True, help="Print the traceback of an error.")
 @VERSION
@@ -213,7 +214,8 @@ def _submit_or_check_campaign(typed: CampaignSourceOptions, options: list[str], 
         encoded = campaign_files_of_owners.encode_campaign_file(asdict(parsed.jdl), parsed.parameters)
         return _relay_to_transfer_host(transfer_host, ["--ready"], options, encoded)
     if "--check" in options:
-        from gridbridge.campaigns.cli import gridsub_check_preview  # modules of decisions are slow to load
+        # imported late, because modules of decisions are slow to load
+        from gridbridge.campaigns.cli import gridsub_check_preview
 
         return gridsub_check_preview.print_submission_check(parsed)
     admitted = site_admission_rules.admit_campaign_by_site_rules(parsed)
@@ -226,7 +228,8 @@ def _submit_or_check_campaign(typed: CampaignSourceOptions, options: list[str], 
 
 def _send_campaign_to_runner(admitted: ParsedJdl) -> int:
     if admitted.jdl.datasets:
-        from gridbridge.rebalance.replicas import delegated_datasets  # few campaigns have datasets
+        # imported late, because few campaigns have datasets
+        from gridbridge.rebalance.replicas import delegated_datasets
 
         try:
             delegated_datasets.add_campaign_datasets(admitted.jdl.datasets)

@@ -1,4 +1,4 @@
-"""Reads the campaign that gridsub submits: from a JDL, a job script with `#$` lines, or the command line."""
+"""Reads the campaign of gridsub from a JDL, a job script with `#$` lines, or the command line."""
 
 import io
 import json
@@ -37,7 +37,7 @@ from gridbridge.program.model_values_as_json import model_value_from_json
 
 
 def read_jdl(path: str, text: str, type_: str, config: str = CONFIG) -> ParsedJdl:
-    """Read a JDL; raises ConfigError with all mistakes. A login node can't detect unknown clusters."""
+    """Read a JDL; raises ConfigError with all mistakes. On a login node, any cluster name is accepted."""
     folder = os.path.dirname(path) or "."
     return jdl_reader.parse_jdl(
         path, text, type_=CampaignType(type_), folder=folder, site_clusters=_configured_cluster_names(config)
@@ -47,7 +47,7 @@ def read_jdl(path: str, text: str, type_: str, config: str = CONFIG) -> ParsedJd
 def campaign_of_failed_tasks(
     number: int, type_: str = "", folder: str = CAMPAIGNS, published: str = PUBLISHED
 ) -> ParsedJdl:
-    """Return a new campaign with the failed tasks of the caller's campaign; cancelled tasks are left out."""
+    """Return a new campaign with the failed tasks, but not the cancelled tasks, of the caller's campaign."""
     campaign = campaign_client.find_published_campaign(number, published)
     if not campaign:
         raise ConfigError((f"no campaign {number}",))
@@ -64,7 +64,7 @@ def campaign_of_failed_tasks(
 def campaign_with_added_tasks(
     number: int, file: str | None, text: str | None, folder: str = CAMPAIGNS
 ) -> tuple[ParsedJdl, tuple[str, ...]]:
-    """Add tasks to the caller's campaign; return the campaign with all tasks, and the added tasks alone."""
+    """Return the caller's campaign with added tasks, and the added parameters alone; store nothing."""
     header, before = campaign_files_of_owners.read_own_campaign_file(number, folder, is_run=True)
     earlier = tuple(before)
     lines = (
@@ -79,11 +79,11 @@ def campaign_with_added_tasks(
 
 
 def decode_jdl_from_login_node(data: bytes) -> ParsedJdl:
-    """Decode a campaign from a login node; raises ConfigError for invalid data."""
+    """Decode a campaign that a login node sent; raises ConfigError for invalid data."""
     first, *lines = data.decode("utf-8", "surrogateescape").split("\n")
     try:
         return ParsedJdl(jdl=model_value_from_json(json.loads(first), Jdl), parameters=tuple(lines[:-1]))
-    except Exception as error:  # the data is untrusted
+    except Exception as error:  # any exception, because the data is untrusted
         raise ConfigError((f"standard input: not the data that gridsub sends: {error!r:.200}",)) from error
 
 
@@ -100,14 +100,14 @@ def _configured_cluster_names(path: str) -> tuple[str, ...]:
 
 
 def choose_clusters_of_campaign(options: CampaignWithoutJdlOptions, path: str = CONFIG) -> CampaignWithoutJdlOptions:
-    """Return options with all clusters that accept array jobs, if no cluster is named; raises CommandLineMistake."""
+    """Return the options, with all clusters if none is named; raise CommandLineMistake for wrong names."""
     chosen = options.clusters
     try:
         kinds = _configured_cluster_kinds(path)
     except ConfigError as error:
         if not chosen:
             raise ConfigError((*error.problems, "or name the clusters: --clusters a,b")) from error
-        kinds = {}  # the batch systems of clusters are unknown on a login node
+        kinds = {}  # a login node does not know the clusters' batch systems
     if unknown := [name for name in chosen if kinds and name not in kinds]:
         listing = ", ".join(sorted(kinds))
         raise CommandLineMistake((f"--clusters: no cluster {', '.join(unknown)} here; the clusters are {listing}",))
@@ -123,8 +123,8 @@ CHECK = "--check"
 SOURCES = "give one of -f FILE, -j JSON, -, --array, --each-line, --retry-failed and a job script"
 STANDARD_INPUT = "-"
 USAGE = "-c ID goes with -F FILE or -J JSON, and with no other campaign"
-TELLING = frozenset({"name", CLUSTERS, "exec_file", *PARAMETERS})  # keys that mark a JDL
-TOML_LETTERS = 60_000  # longest text checked for TOML; a longer script is refused anyway
+TELLING = frozenset({"name", CLUSTERS, "exec_file", *PARAMETERS})  # a text with one of these keys is a JDL
+TOML_LETTERS = 60_000  # a longer text is not checked for TOML, because a script of this length is refused anyway
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ class CampaignSourceOptions:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the command line has no option about the source or the properties of a campaign."""
+        """Whether the command line has no option that chooses the campaign's source or properties."""
         return not self.words and self._count_source_options == 0 and self.wishes == CampaignWithoutJdlOptions()
 
     @property
@@ -155,7 +155,7 @@ class CampaignSourceOptions:
         return self.numbers is not None or self.lines is not None
 
     def retry_options_to_relay(self) -> list[str]:
-        """Return the options that retry failed tasks of a campaign; empty without --retry-failed."""
+        """Return the options of gridsub --retry-failed for the transfer host; empty without --retry-failed."""
         if self.retried is None:
             return []
         self._require_single_source()
@@ -170,7 +170,8 @@ class CampaignSourceOptions:
         if self.words and self.words[0] != STANDARD_INPUT:
             file = self.words[0]
             text = read_jdl_or_script(file)
-            if file.lower().endswith((".json", ".toml", ".jdl")) or looks_like_jdl(text):  # sh would run the JDL
+            # sh would run the JDL as a script
+            if file.lower().endswith((".json", ".toml", ".jdl")) or looks_like_jdl(text):
                 raise click.UsageError(f"{file}: a JDL and no job script; expected gridsub -f {file}")
             _check_options_after_script(file, self.words[1:])
             options = choose_clusters_of_campaign(self.wishes)
@@ -204,7 +205,7 @@ class CampaignSourceOptions:
 
 
 def _check_options_after_script(file: str, words: tuple[str, ...]) -> None:
-    """Refuse --check, and warn about other options of gridsub, among the arguments of a job script."""
+    """Refuse --check after a job script, and warn about further options of gridsub after the script."""
     if CHECK in words:
         raise click.UsageError(
             f"{CHECK} after {file} would be an argument of the script; expected gridsub {CHECK} {file}, or"
@@ -240,7 +241,7 @@ def _read_file_or_stdin(path: str) -> bytes:
 
 
 def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_check: bool, is_details: bool) -> int:
-    """Add the tasks of a file or JSON list to a campaign, or only check the tasks; return the exit status."""
+    """Add the tasks of a file or JSON list to a campaign, or only check them; return the exit status."""
     campaign = campaign_client.find_published_campaign(number)
     if campaign and not campaign.state.is_alive:
         campaign_files_of_owners.require_own_campaign(number)
@@ -251,7 +252,7 @@ def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_ch
     except ForeignOrMissingCampaignFile as error:
         if campaign:
             raise
-        # the published list may lack a new campaign, so only a missing campaign file is an error
+        # a new campaign may not be published yet, so only a missing campaign file is an error
         raise CampaignSubmissionRefusal(f"no campaign {number}") from error
     for warning in parsed.warnings:
         output_and_errors.print_error(f"gridsub: {warning}")

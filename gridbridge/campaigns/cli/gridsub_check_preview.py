@@ -30,8 +30,8 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.program import configuration_in_force
 from gridbridge.state import drains, published_file_formats, published_json
 
-BESTEFFORT = "gb-be"  # prefix of the names of best-effort queues
-NEVER = datetime.max.replace(tzinfo=UTC)  # a previewed campaign counts as submitted last, at this time
+BESTEFFORT = "gb-be"  # how the names of best-effort queues begin
+NEVER = datetime.max.replace(tzinfo=UTC)  # time of submission of a previewed campaign: later than all campaigns
 NOWHERE = "for ever: no cluster of the campaign has what its tasks request"
 SPREAD = (
     "{}: the parallel environments are not known yet, so a task's slots may lie on other hosts"
@@ -41,12 +41,13 @@ SPREAD = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignPreviewAtCluster:
-    """The tasks that a cluster would get in the next cycle, and the requested objects that the cluster lacks."""
+    """The number of tasks that a cluster would get next, and the requested objects that it lacks."""
 
     cluster: str
-    free_slots: int | None  # free slots for the campaign's tasks; None if unknown
+    free_slots: int | None  # slots that are free for the campaign's tasks; None if unknown
     tasks: int
-    lacks: tuple[int, int] | None = None  # slots of a task and of the cluster, if the cluster is too small
+    # slots of a task and slots of the cluster if too few, or None
+    lacks: tuple[int, int] | None = None
     unknown: tuple[str, ...] = ()  # requested objects that the cluster lacks, e.g. "queue long"
     is_drained: bool = False
     is_stressed: bool = False
@@ -61,7 +62,7 @@ class SubmissionPreview:
     admitted: CampaignAdmissionResult
     tasks: int
     there: tuple[CampaignPreviewAtCluster, ...]
-    before: int  # unsent tasks of the campaigns that are served first
+    before: int  # number of waiting tasks of campaigns that are served before this campaign
 
 
 def preview_tasks_by_cluster(
@@ -113,7 +114,7 @@ def preview_tasks_by_cluster(
 
 
 def _requested_objects_not_offered(request: JdlSettingsAtCluster, cluster: str, folder: str) -> tuple[str, ...]:
-    """Return requested queues, projects and environments that a cluster lacks; empty before its first answer."""
+    """Return requested queues, projects and environments that a cluster lacks; empty if unknown."""
     published = published_file_formats.read_offered_names(cluster, folder)
     if published is None:
         return ()
@@ -128,7 +129,7 @@ def _requested_objects_not_offered(request: JdlSettingsAtCluster, cluster: str, 
 
 
 def _may_be_spread(request: JdlSettingsAtCluster, cluster: str, policy: Policy, folder: str) -> bool:
-    """Say whether a task may get slots on more hosts than requested, since no parallel environment is known yet."""
+    """Say whether a task may get slots on more hosts than requested, because no environment is known."""
     is_by_environment = OF_KIND[policy.clusters[cluster].kind].has_environments
     asks = request.nodes > 0 and request.slots > 1 and not request.environment
     return is_by_environment and asks and published_file_formats.read_offered_names(cluster, folder) is None

@@ -40,14 +40,14 @@ def main() -> None:
 
 
 PAUSE_S = 1.0
-SHOWN_S = 5.0  # time until a newly submitted campaign is surely published
+SHOWN_S = 5.0  # a newly submitted campaign is published within this time
 GONE = "campaign {} no longer exists: it was purged, or the state file was restored from a backup"
 
 
 def wait_for_campaign_end(
     program: str, number: int, folder: str = PUBLISHED, pause: Callable[[float], None] = time.sleep
 ) -> int:
-    """Wait for a campaign's end; return 0 if all of its tasks succeeded, else 1 and a message of `program`."""
+    """Wait for a campaign's end; return 0 if all tasks succeeded, or 1 after a message from `program`."""
     if not poll_until(lambda: campaign_client.find_published_campaign(number, folder) is not None, SHOWN_S):
         output_and_errors.print_error(f"{program}: no campaign {number}")
         return REFUSED

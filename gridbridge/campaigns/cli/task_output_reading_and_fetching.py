@@ -26,7 +26,7 @@ from gridbridge.shell.program_runs import LIST_BYTES
 
 OUT, ERR = "out", "err"
 HOME = "$HOME"
-A_CALL = 200  # largest number of files read in one call
+A_CALL = 200  # at most this many files are read in one call
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LOOK = """\
 cd -- "$1" || exit
@@ -45,12 +45,12 @@ class TaskOutputFolderAtCluster:
     login: SshLogin | None
     folder: str  # relative to the remote home directory if the cluster has an ssh login
     timeout_s: float
-    outputs: tuple[str, ...] = ()  # output files declared for each task
+    outputs: tuple[str, ...] = ()  # output files that the JDL declares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOutputFetchOutcome:
-    """The number of files fetched from a cluster, and the error if the fetch failed."""
+    """The number of files fetched from a cluster, and why the fetch failed."""
 
     cluster: str
     files: int
@@ -67,8 +67,8 @@ def own_campaign_output_folders(
 ) -> Mapping[str, TaskOutputFolderAtCluster]:
     """Return the output folder of the caller's own campaign at each cluster.
 
-    Raises ForeignOrMissingCampaignFile, with the owner's name, if the caller does not own the campaign, even if the
-    caller is root: root has no user's ssh keys or home directory, and follows no path that a user chose.
+    Raises ForeignOrMissingCampaignFile, with the owner's name, if the caller does not own the campaign. This holds for
+    root, too, because root has no user's ssh keys or home directory, and follows no path that a user chose.
     """
     uid = campaign_files_of_owners.uid_of_campaign_owner(number, folder)
     if not os.geteuid() and uid:
@@ -91,7 +91,7 @@ def own_campaign_output_folders(
 def read_task_output_tails(
     tasks: Iterable[PublishedCampaignTask], stream: str, most: int, at: Mapping[str, TaskOutputFolderAtCluster]
 ) -> tuple[dict[int, str], list[str]]:
-    """Return the last bytes of each task's output file, by task, and an error for each unreadable cluster."""
+    """Return the last bytes of each task's output file, by task number, and errors of unreadable clusters."""
     texts: dict[int, str] = {}
     problems: list[str] = []
     for cluster, cluster_tasks in _group_tasks_by_cluster(tasks).items():
@@ -156,7 +156,7 @@ def _fetch_outputs_from_cluster(
 
 
 def _copy_local_outputs(folder: str, names: Iterable[str], to: str) -> None:
-    """Copy files one by one, including all files after a failure; then raises StateError with the first error."""
+    """Copy files one by one; after failures copy the rest, then raise StateError with the first error."""
     os.listdir(folder)  # OSError for a missing folder
     if os.path.samefile(folder, to):
         return
@@ -203,7 +203,7 @@ def _open_target_folder(name: str, to: str) -> Iterator[int]:
 
 
 def _copy_file_if_changed(source: str, name: str, folder: int) -> None:
-    """Copy a changed file into an open folder by a temporary file and a rename; no symlink is followed."""
+    """Copy a changed file into an open folder, atomically and without following a symlink."""
     if _is_copy_unchanged(source, name, folder):
         return
     beside = safe_files.random_file_name(safe_files.TEMPORARY)
@@ -214,7 +214,7 @@ def _copy_file_if_changed(source: str, name: str, folder: int) -> None:
             open(os.open(beside, options, 0o600, dir_fd=folder), "wb") as target_file,
         ):
             shutil.copyfileobj(source_file, target_file)
-            target_file.flush()  # a later write would change the modification time
+            target_file.flush()  # flushed now, because a later write would change the modification time
             facts = os.fstat(source_file.fileno())
             os.fchmod(target_file.fileno(), stat.S_IMODE(facts.st_mode))
             os.utime(target_file.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))

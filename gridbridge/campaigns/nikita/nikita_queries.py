@@ -1,4 +1,4 @@
-"""Gathers the input of nikita's decisions: campaign tasks in job lists, blocked local jobs and jumps of the clock."""
+"""Gathers the input of nikita's decisions: campaign tasks, blocked local jobs, and clock jumps."""
 
 import json
 import logging
@@ -35,8 +35,8 @@ TO_GO = (
     *deletions.REASONS_IF_STILL_WAITING,
     *deletions.REASONS_HELD_FIRST,
     deletions.NikitaDeletionReason.UNWANTED,
-)  # reasons to delete held tasks, too: nikita may have held the tasks itself
-KEPT = timedelta(days=7)  # age after which preemptions for a local job are forgotten
+)  # reasons for which held tasks are deleted, too, because nikita may have held these tasks itself
+KEPT = timedelta(days=7)  # preemptions for local jobs are forgotten after this time
 _log = logging.getLogger(__name__)
 
 
@@ -50,8 +50,8 @@ def campaign_tasks_in_snapshots(
 ) -> Iterator[deletions.ArrayTasksWithSameStateAndAge]:
     """Yield the campaign tasks that wait or run at clusters that answered.
 
-    Tasks that are being deleted, and waiting prologues and epilogues (`steps`) without a deletion mark, are left out.
-    Times are corrected for jumps of this host's clock.
+    Tasks that are being deleted are left out. Prologues and epilogues (`steps`) that wait are left out, unless they are
+    marked for deletion. Times are corrected for jumps of this host's clock.
     """
     jumps = tuple(leaps)
     for array in arrays:
@@ -70,7 +70,7 @@ def campaign_tasks_in_snapshots(
 
 
 def _waiting_or_running_since(array: CampaignArray, row: ClusterJobListRow, campaign: Campaign) -> datetime | None:
-    """Return when tasks were submitted (if waiting) or started; None for tasks that nikita must not delete."""
+    """Return when waiting tasks were submitted, or running tasks started; None if nikita keeps them."""
     if campaign.state is CampaignState.CANCELLED and not row.state.is_deleting:
         return array.intended_at
     if row.state.is_deleting or row.state.is_put_back:
@@ -144,7 +144,7 @@ class BlockedLocalJobFinder:
         marks: DeletionMarksByArray,
         cancelled: Set[int],
     ) -> tuple[deletions.LocalRequestBlockedByCampaigns, ...]:
-        """Return the blocked local jobs for which tasks of these arrays may be preempted."""
+        """Return the blocked local jobs that may get slots or resources from tasks of these arrays."""
         self._ours = {name: {} for name, snapshot in answers.items() if snapshot.pending}
         for array in arrays:
             snapshot = answers[array.cluster]
@@ -182,7 +182,7 @@ class BlockedLocalJobFinder:
     def recompute_preemption(
         self, way: deletions.TasksPreemptedForRequest
     ) -> deletions.TasksPreemptedForRequest | None:
-        """Query the cluster again; return the preemption that is still needed, None if no task must be preempted."""
+        """Query the cluster again; return the preemption that is still needed, or None if none is needed."""
         cell = self._query_blocked_jobs(way.cluster)
         return preemption_for_local_jobs.recompute_preemption(way, cell, self._ours[way.cluster])
 
@@ -197,7 +197,7 @@ class BlockedLocalJobFinder:
 
 
 class HostClockJumpDetector:
-    """Detects jumps of this host's clock between two cycles, even if two processes run the cycles."""
+    """Detects jumps of this host's clock between two cycles, which may run in different processes."""
 
     def __init__(self, clock: Clock, path: str = NIKITA_CLOCKS) -> None:
         self._clock = clock
@@ -205,7 +205,7 @@ class HostClockJumpDetector:
         self._seen: HostClockReadings | None = None
 
     def detect_clock_jumps(self) -> tuple[ClockJump, ...]:
-        """Return the jumps of this host's clock, each with its length and its time."""
+        """Return the recorded jumps of this host's clock, each with its length and its time."""
         before = read_nikita_host_clocks(self._path)
         self._seen = record_clock_jumps(before, self._clock.read_host_clocks())
         for jump in self._seen.leaps[len(before.leaps) if before else 0 :]:
@@ -224,7 +224,7 @@ class HostClockJumpDetector:
 def execute_cancel_requests(
     database: StateFile, clock: Clock, folder: str = CAMPAIGNS, published: str = PUBLISHED, runners: str = RUNNER_LOCK
 ) -> int:
-    """Execute requests to cancel campaigns if no runner is running; return the number of executed requests."""
+    """Execute requests to cancel campaigns if no runner is running; return how many were executed."""
     names, verb = campaign_inbox.list_inbox_files_of_all_users(folder), CampaignOwnerRequestVerb.CANCEL
     listed = campaign_files_of_owners.list_request_files_of_verb(names, verb, folder)
     if not listed:

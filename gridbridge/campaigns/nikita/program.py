@@ -1,4 +1,4 @@
-"""The program gridbridge-nikita, which deletes campaign tasks that flood a cluster or are stuck at a cluster."""
+"""The program gridbridge-nikita, which deletes campaign tasks that flood a cluster or are stuck."""
 
 from gridbridge.campaigns.runner.campaign_program_start import CampaignProgramFactory, start_campaign_program
 from gridbridge.model.fixed_paths import NIKITA_LOCK

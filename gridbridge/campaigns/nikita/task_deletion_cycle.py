@@ -1,7 +1,7 @@
 """One cycle of nikita: decides which campaign tasks to delete, and deletes the tasks as their owners.
 
-Only the runner submits deleted tasks again, after the ends of the tasks are recorded. Two submitting programs would
-run a task twice (CiGri, 2014).
+Only the runner submits deleted tasks again, after it has recorded how the tasks ended. If two programs submitted tasks,
+a task could run twice (CiGri, 2014).
 """
 
 import logging
@@ -63,7 +63,7 @@ _log = logging.getLogger(__name__)
 
 
 class NikitaDeletionCycle:
-    """Gathers, decides and applies the task deletions of one cycle."""
+    """Gathers the input of one cycle, decides which tasks to delete, and deletes the tasks."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class NikitaDeletionCycle:
         self._crowds = BlockedLocalJobFinder(policy, self._ways, clock)
 
     def gather(self) -> NikitaSituation:
-        """Read the clusters' last snapshots, and query the clusters again before tasks are deleted."""
+        """Read the clusters' last snapshots; if tasks are to be deleted, query the clusters again first."""
         situation = self._query_situation(self._policy.runner.interval_s)
         plan = nikita_deletion_planning.plan_nikita_deletions
         if self._asking.has_read and plan(situation) != NikitaDeletionPlan():
@@ -112,7 +112,7 @@ class NikitaDeletionCycle:
     def situation_from_snapshots(
         self, released: list[CampaignArray], answers: dict[str, ClusterSnapshot]
     ) -> NikitaSituation:
-        """Return the campaign tasks in the clusters' job lists, as input of the decision."""
+        """Return the input of the decision, with the campaign tasks in the clusters' job lists."""
         slots = {name: count_usable_slots(snapshot) for name, snapshot in answers.items()}
         campaigns = {campaign.number: campaign for campaign in self._campaigns.unfinished_campaigns()}
         self._cancelled = killed = {n for n, campaign in campaigns.items() if campaign.state is CampaignState.CANCELLED}
@@ -134,7 +134,7 @@ class NikitaDeletionCycle:
         limits = self._policy.nikita
         return NikitaSituation(
             now=self._clock.now(),
-            # at a cluster that starts no job all tasks wait, so only cancelled and moved tasks are listed
+            # at a cluster without usable slots all tasks wait, so only cancelled and moved tasks are listed
             parts=tuple(part for part in parts if slots[part.cluster] or part.is_cancelled or part.marked in TO_GO),
             allowed={name: max_waiting_tasks(count, flood_rates[name]) for name, count in slots.items() if count},
             patience=NikitaTimeouts(
@@ -152,7 +152,7 @@ class NikitaDeletionCycle:
         return nikita_journal_entry(situation, plan, self._clock.now())
 
     def apply(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> None:
-        """Mark tasks before their deletion: a deleted task without a mark would count as deleted by its owner."""
+        """Mark tasks, then delete them; a task without a mark would count as deleted by its owner."""
         del situation
         self._turns.start_cycle()
         self._watch.save_clock_readings()
@@ -189,7 +189,7 @@ class NikitaDeletionCycle:
             _log.warning("event=not_wiped array=%s at=%s why=%r", name, wipe.cluster, str(error))
 
     def _delete_waiting_tasks(self, array: CampaignArray, wipe: ArrayTaskDeletion) -> None:
-        """Delete the waiting tasks and mark them as never started; remove the marks of started tasks."""
+        """Delete and mark tasks that have not started; remove the marks of tasks that have started."""
         begun = self._turns.run_owner_call(array, lambda: self._acts.delete_waiting_array_tasks(array, wipe.places))
         if begun:
             self._marks.remove_marks(replace(wipe, places=begun))

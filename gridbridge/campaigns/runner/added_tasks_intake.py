@@ -15,11 +15,11 @@ from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.shell import safe_files
 from gridbridge.state.state_file import StateFile
 
-MOST_PARTS = 1000  # at most this many files of added tasks per campaign: root lists all files for each array
+MOST_PARTS = 1000  # at most this many files of added tasks per campaign, because root lists all files for each array
 
 ANOTHER = "another file has the same token"
 
-# returns why the site's rules refuse the added tasks; empty if accepted
+# returns why the site's admission rules refuse the added tasks; empty if the rules accept the tasks
 Judge = Callable[[NewCampaignOrAddedTasksFile, Campaign], str]
 
 
@@ -37,12 +37,12 @@ class AddedTasksIntake:
         self._grown: set[int] = set()
 
     def take_grown_campaigns(self) -> frozenset[int]:
-        """Return the numbers of campaigns that got tasks since the last call."""
+        """Return the numbers of the campaigns to which tasks were added since the last call."""
         grown, self._grown = frozenset(self._grown), set()
         return grown
 
     def store_added_tasks(self, new_file: NewCampaignOrAddedTasksFile) -> AdditionalCampaignTasks | str:
-        """Store a file of added tasks as a new part of the campaign; return the part or a refusal."""
+        """Store a file of added tasks as a part of the campaign; return the part, or why it is refused."""
         campaign = self._campaigns.find_campaign(new_file.adds_to or 0)
         if part := self._parts.added_tasks_of_token(new_file.token):
             is_same = campaign and (campaign.uid, part.digest) == (new_file.uid, new_file.digest)
@@ -52,7 +52,7 @@ class AddedTasksIntake:
         return self._store_part(new_file, campaign)
 
     def restore_lost_added_tasks(self) -> tuple[int, ...]:
-        """Store again the added tasks that a restored state file lacks; return the numbers of the campaigns."""
+        """Store again the added tasks that a restored state file lacks; return their campaigns' numbers."""
         for part, uid in self._parts.all_added_tasks():
             self._given.register_file(part.campaign, uid, part.digest, part.number)
         recovered: dict[int, None] = {}

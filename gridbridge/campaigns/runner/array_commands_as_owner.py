@@ -18,7 +18,8 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program import jobs_of_removed_accounts
 
-LATER = (fixed_paths.NO_OWNER, fixed_paths.NO_LEDGER)  # exit statuses after which the command is repeated later
+# exit statuses after which a later cycle repeats the command
+LATER = (fixed_paths.NO_OWNER, fixed_paths.NO_LEDGER)
 
 
 class RootCampaignRefusal(errors.GridbridgeError):
@@ -54,8 +55,8 @@ def submit_arrays(
 ) -> tuple[ArraySubmissionResult, ...]:
     """Submit arrays of one campaign to one cluster, and release the arrays' tasks.
 
-    Each result has a job id or an error; arrays whose submission did not start have no result. After an error
-    that is not in ERRORS the cluster may have accepted the array; the same call may be repeated.
+    There is a result, a job id or an error, for each array whose submission started. If the error is not in ERRORS, the
+    cluster may have accepted the array. The same call may be repeated.
     """
     first = arrays[0][0]
     words = list[str]()
@@ -77,18 +78,18 @@ def _parse_submission_result(line: str) -> ArraySubmissionResult:
 
 
 def release_array(array: CampaignArray) -> None:
-    """Release the tasks of a submitted array; repeatable."""
+    """Release the tasks of a submitted array; may be repeated."""
     _run_array_command("release-array", array)
 
 
 def delete_array(array: CampaignArray, *indices: str) -> int:
-    """Delete an array, or only some of its array indices; return the job id in root's ledger, 0 if never submitted."""
+    """Delete an array or its tasks with these indices; return its job id, or 0 if never submitted."""
     answer = _run_deletion("delete-array", array, *indices)
     return int(answer[0]) if answer else 0
 
 
 def delete_array_without_owner(policy: Policy, owner: str, array: CampaignArray) -> int:
-    """Delete an array whose owner has no account; raise OwnerlessJobNotDeleted if a job remains."""
+    """Delete an array whose owner no longer exists; raise OwnerlessJobNotDeleted if a job remains."""
     ids = [entry.job_id for entry in list_root_ledger_arrays(array.campaign) if entry.number == array.number]
     return jobs_of_removed_accounts.delete_array_of_removed_account(
         policy, array.cluster, owner, array_job_name(policy, array), (*ids, array.job_id)
@@ -96,18 +97,18 @@ def delete_array_without_owner(policy: Policy, owner: str, array: CampaignArray)
 
 
 def delete_array_tasks(array: CampaignArray, indices: tuple[range, ...]) -> None:
-    """Delete the tasks with these array indices; repeatable."""
+    """Delete the tasks of an array that have these array indices; may be repeated."""
     delete_array(array, format_array_index_ranges(indices))
 
 
 def delete_waiting_array_tasks(array: CampaignArray, indices: tuple[range, ...]) -> tuple[range, ...]:
-    """Delete the tasks that have not started, and return the array indices of started tasks; repeatable."""
+    """Delete tasks that have not started; return the array indices of started tasks. May be repeated."""
     answer = _run_deletion("delete-waiting", array, format_array_index_ranges(indices))
     return parse_array_index_ranges(answer[1]) if answer[1:] else ()
 
 
 def list_root_ledger_arrays(campaign: int) -> tuple[RootLedgerArray, ...]:
-    """Return a campaign's arrays in root's ledger; raise RootLedgerUnreadable or, for a damaged line, ParseError."""
+    """Return a campaign's arrays in root's ledger; raise RootLedgerUnreadable or ParseError."""
     arrays = list[RootLedgerArray]()
     for line in _run_as_user_command(ERRORS, "list-arrays", f"c.{campaign}").decode("ascii").splitlines():
         try:
@@ -126,17 +127,17 @@ def list_root_ledger_arrays(campaign: int) -> tuple[RootLedgerArray, ...]:
 
 
 def close_campaign_in_root_ledger(campaign: int) -> None:
-    """Have root record that a campaign has ended; repeatable."""
+    """Have root record that a campaign has ended; may be repeated."""
     _run_as_user_command(ERRORS, "end-campaign", f"c.{campaign}")
 
 
 def reopen_campaign_in_root_ledger(campaign: int, request: str) -> None:
-    """Have root reopen an ended campaign; raise RootCampaignRefusal if the owner did not ask to reopen the campaign."""
+    """Have root reopen an ended campaign; raise RootCampaignRefusal if the owner did not ask for this."""
     _run_as_user_command(ERRORS, "take-up", f"c.{campaign}", request)
 
 
 def _run_deletion(verb: str, array: CampaignArray, *indices: str) -> list[str]:
-    """Run a deletion and return the printed words; raise RootLedgerUnreadable if root's ledger lacks the array."""
+    """Run a deletion; return the printed words, or raise RootLedgerUnreadable if the array is unknown."""
     answer = _run_array_command(verb, array, *indices).decode("ascii", "replace").split()
     if array.job_id and not answer:
         raise errors.RootLedgerUnreadable(f"root's ledger lacks array {array.number}")
@@ -148,7 +149,7 @@ def _run_array_command(verb: str, array: CampaignArray, *tasks: str) -> bytes:
 
 
 def _run_as_user_command(refusals: Container[int], *words: str) -> bytes:
-    """Run gridbridge-as-user; exit statuses in `refusals` raise the errors of ERRORS."""
+    """Run gridbridge-as-user; an exit status in `refusals` raises its error from ERRORS."""
     result = privileged_helper_calls.run_gridbridge_as_user(*words)
     if result.status in refusals:
         raise ERRORS[result.status](privileged_helper_calls.gridbridge_as_user_error_text(result))
@@ -158,7 +159,7 @@ def _run_as_user_command(refusals: Container[int], *words: str) -> bytes:
 def snapshot_without_foreign_jobs(
     policy: Policy, snapshot: ClusterSnapshot, arrays: Iterable[CampaignArray]
 ) -> ClusterSnapshot:
-    """Remove foreign jobs with job ids of campaign arrays: a reinstalled cell counts its jobs from 1 again."""
+    """Leave out jobs of others that have an array's job id: a reinstalled cell counts from 1 again."""
     names = {
         array.job_id: (array_job_name(policy, array), released_array_name(array.campaign))
         for array in arrays

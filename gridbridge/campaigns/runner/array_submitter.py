@@ -26,7 +26,7 @@ from gridbridge.shell.clock import Clock
 
 
 class CampaignArrayCommands(Protocol):
-    """Repeatable commands on campaign arrays at clusters, implemented by the module `array_commands_as_owner`."""
+    """Commands on arrays at clusters, from the module `array_commands_as_owner`; all may be repeated."""
 
     def submit_arrays(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...], /
@@ -46,17 +46,17 @@ class CampaignArrayCommands(Protocol):
         """Delete the tasks that have not started; return the array indices of the started tasks."""
 
     def close_campaign_in_root_ledger(self, campaign: int, /) -> None:
-        """Close a campaign in root's ledger of submitted tasks, so that root submits no more tasks of the campaign."""
+        """Close a campaign in root's ledger, so that root submits no more tasks of the campaign."""
 
     def list_root_ledger_arrays(self, campaign: int, /) -> tuple[RootLedgerArray, ...]:
         """Return a campaign's arrays in root's ledger of submitted tasks."""
 
 
-TURN_S = 60.0  # seconds for one owner's calls to one cluster in a cycle; the longest call takes as long
+TURN_S = 60.0  # in a cycle no call starts after one owner's calls to one cluster took this long
 # errors that gridbridge-as-user reports itself: a call with such an error did not hang
 ANSWERS = (ArrayTasksAlreadyInLedger, PermanentArrayRefusal, EndedCampaignRefusal, RootCampaignRefusal)
 T = TypeVar("T")
-Pair = tuple[int, str]  # uid of an owner, name of a cluster
+Pair = tuple[int, str]  # uid of a campaign's owner, and name of a cluster
 _log = logging.getLogger(__name__)
 
 
@@ -75,8 +75,8 @@ class OwnerCallTimeBudget:
         self._campaigns = campaigns
         self._clock = clock
         self._failures = failures
-        self._taken_s: dict[Pair, float] = {}  # seconds of an owner's calls to a cluster in this cycle
-        self._pause_s: dict[Pair, float] = {}  # lengths of the pauses after hung calls
+        self._taken_s: dict[Pair, float] = {}  # seconds that an owner's calls to a cluster took in this cycle
+        self._pause_s: dict[Pair, float] = {}  # length in seconds of the last pause after a hung call
         self._paused_until_s: dict[Pair, float] = {}
         self._owners: dict[int, int] = {}
 
@@ -107,7 +107,8 @@ class OwnerCallTimeBudget:
     def _record_call_time(self, pair: Pair, took_s: float, *, is_bad: bool) -> None:
         self._taken_s[pair] = self._taken_s.get(pair, 0.0) + took_s
         before_s = self._pause_s.pop(pair, self._failures.probe_s / 2)
-        if is_bad and took_s >= 5.0:  # a failed call this long counts as hung; usual calls take less than a second
+        # a failed call this long counts as hung: most calls take less than 1 s
+        if is_bad and took_s >= 5.0:
             self._pause_s[pair] = pause_s = min(2 * before_s, self._failures.probe_max_s)
             self._paused_until_s[pair] = self._clock.steady_s() + pause_s
             message = "event=held_up uid=%d cluster=%s took_s=%.0f pause_s=%.0f"
@@ -128,26 +129,26 @@ class CampaignArraySubmitter:
     _acts: CampaignArrayCommands
     _clock: Clock
     _settle: Callable[[CampaignArray, ArraySubmissionResult], None]
-    _most: int  # at most this many tasks of one array
+    _most: int  # an array has at most this many tasks
     _turns: OwnerCallTimeBudget
     begun: list[TaskAttempt] = field(default_factory=list)
 
     def submit_planned_tasks(self, send: PlannedCampaignTaskSend) -> None:
-        """Split tasks into arrays, record the arrays, and submit all arrays by one call."""
+        """Split tasks into arrays, record the arrays, and submit all arrays in one call."""
         most, now = min(self._most, send.array_tasks or self._most), self._clock.now()
         parts = _split_send_into_arrays(send, most)
         create = self._campaigns.create_array
         self.submit_new_arrays([create(one.campaign, one.cluster, one.tasks, now, one.kept_off) for one in parts])
 
     def submit_new_arrays(self, arrays: Iterable[CampaignArray | None]) -> None:
-        """Submit new arrays; entries that are None are skipped."""
+        """Submit new arrays; None stands for an array that was not created."""
         new = [array for array in arrays if array]
         for array in new:
             self.begun += self._campaigns.unfinished_attempts(array)
         self._submit_recorded_arrays(new)
 
     def resume_interrupted_arrays(self, arrays: Iterable[CampaignArray]) -> None:
-        """Submit or release arrays whose submission was interrupted; skip unsent arrays without unfinished attempts."""
+        """Submit or release arrays after an interruption; skip those without unfinished attempts."""
         begun: dict[tuple[int, str, bool], list[CampaignArray]] = {}
         for array in arrays:
             if array.state is ArraySubmissionState.INTENDED:

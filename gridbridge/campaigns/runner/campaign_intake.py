@@ -1,4 +1,4 @@
-"""Turns campaign files in the inbox into campaigns or added tasks, each file once, and publishes the answers."""
+"""Turns campaign files in the inbox into campaigns or added tasks, and publishes the answers."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -39,11 +39,13 @@ from gridbridge.state import published_files
 from gridbridge.state.state_file import StateFile
 
 TRIED = "failed tasks were retried after the backup"
-KEPT = timedelta(days=30)  # time for which the files of ended campaigns are kept for retries
-PURGED_AT_ONCE = 500  # at most this many campaigns are purged in a cycle: a purge is slow
-ANSWERS_KEPT, MOST_ANSWERS = timedelta(days=1), 10_000  # gridsub reads the answer within minutes
-MOST_REFUSAL = 4000  # at most this many characters of a refusal: a refusal may quote the campaign file
-NOBODY = -1  # uid for the unknown sender of an unreadable file
+# an ended campaign's files are kept so long for retries
+KEPT = timedelta(days=30)
+PURGED_AT_ONCE = 500  # at most this many campaigns are purged in a cycle, because a purge is slow
+# answers are kept this long, at most this many
+ANSWERS_KEPT, MOST_ANSWERS = timedelta(days=1), 10_000
+MOST_REFUSAL = 4000  # at most this many characters of a refusal are published: a refusal may quote the campaign file
+NOBODY = -1  # uid in place of the unknown sender of an unreadable file
 NO_WISHES = NotificationsSection()
 USUAL = CampaignRunnerSection()
 MB = 1_000_000
@@ -86,11 +88,11 @@ class CampaignAndRequestIntake:
         self._published = published
         self._rules = rules
         self._watch = HostClockJumpDetector(clock, watched)
-        self._waiting: set[str] = set()  # tokens of files whose failure is logged
+        self._waiting: set[str] = set()  # tokens of the files whose failure was already logged
         self._quota = LogLineQuotaByPerson(clock.steady_s)
 
     def process_inbox_files(self) -> int:
-        """Accept new campaign files and answer owners' requests; return how many were accepted or answered."""
+        """Accept new campaign files and answer owners' requests; return the number of these files."""
         listed = campaign_inbox.list_inbox_files_of_all_users(self._folder)
         self._quota.tell_left_out(_log)
         intake_count = 0
@@ -105,7 +107,7 @@ class CampaignAndRequestIntake:
 
     @contextmanager
     def _handle_file_failure(self, token: str) -> Iterator[None]:
-        """Keep a file for the next cycle after an error of state file or disk; remove the file after other errors."""
+        """Log a failed file; keep the file after expected errors, and remove it after any other exception."""
         try:
             yield
         except (GridbridgeError, OSError) as error:
@@ -122,7 +124,7 @@ class CampaignAndRequestIntake:
         return campaign_files_of_owners.list_unprocessed_inbox_files(listed, self._folder)
 
     def restore_lost_campaigns(self) -> None:
-        """Create campaigns missing in a restored state file, and pause the campaigns that were changed."""
+        """Create campaigns and added tasks that a restored state file lacks, and pause these campaigns."""
         campaigns = self._campaigns.all_campaigns()
         for campaign in campaigns:
             self._given.register_file(campaign.number, campaign.uid, campaign.digest)
@@ -135,7 +137,7 @@ class CampaignAndRequestIntake:
             self._open_events_of_lost_retries()
 
     def _open_events_of_lost_retries(self) -> None:
-        """Open an event for each campaign with a retry that is missing in a restored state file."""
+        """Open an event for each campaign with a retry that a restored state file lacks."""
         since_s = (self._clock.now() - KEPT).timestamp()
         for number, token in self._given.retries_since(since_s):
             campaign = self._campaigns.find_campaign(number)
@@ -143,14 +145,14 @@ class CampaignAndRequestIntake:
             if not is_purged and not self._campaigns.has_executed_request(token, number):
                 _log.warning("event=tries_forgotten campaign=%s", number)
                 self._open_restored_event(number, TRIED)
-                # a retry that is recorded as executed opens no second event
+                # recorded as executed, so that the retry opens no second event
                 self._campaigns.record_executed_request(token, number, self._clock.now())
 
     def _restore_campaign(self, number: int) -> None:
         new_file = campaign_files_of_owners.read_numbered_campaign_file(number, self._folder)
         if not new_file or not self._given.has_file(number, new_file.uid, new_file.digest):
             return
-        # a paused campaign runs nothing as the owner, so the uid may replace a missing user name
+        # a paused campaign runs nothing as its owner, so the uid may stand in for an unknown user name
         new_file = replace(new_file, owner=new_file.owner or str(new_file.uid))
         campaign = self._campaign_or_refusal(new_file)
         if isinstance(campaign, str):
@@ -158,12 +160,12 @@ class CampaignAndRequestIntake:
             return
         _log.warning("event=campaign_forgotten campaign=%s", number)
         campaign = replace(campaign, number=number, state=CampaignState.PAUSED)
-        # a random token, because the file's own token is lost
+        # a random token, because the token of the campaign's file is unknown
         self._campaigns.insert_campaign(campaign, safe_files.random_file_name())
         self._open_restored_event(number, is_paused=True)
 
     def _open_restored_event(self, campaign: int, why: str = "", *, is_paused: bool = False) -> None:
-        """Open an event RESTORED; publish all tasks again, as published states may be newer than the state file."""
+        """Open an event RESTORED; have all tasks published again, because the published files may be newer."""
         if is_paused:
             self._campaigns.set_campaign_state(campaign, CampaignState.PAUSED)
         subject, code, now = CampaignEventSubject.CAMPAIGN, CampaignEventCode.RESTORED, self._clock.now()
@@ -178,7 +180,7 @@ class CampaignAndRequestIntake:
         answers = campaign_files_of_owners.published_answer_path("", self._published)
         published_files.remove_old_published_files(answers, now - ANSWERS_KEPT, MOST_ANSWERS)
         jumps = self._watch.detect_clock_jumps()
-        before = now - KEPT - sum_clock_jumps(jumps)  # jumps of this host's clock make the limits longer
+        before = now - KEPT - sum_clock_jumps(jumps)  # files are kept longer if this host's clock has jumped
         self._watch.save_clock_readings()
         for number in self._campaigns.campaigns_ended_before(before):
             campaign_files_of_owners.remove_campaign_files(number, self._folder)
@@ -190,7 +192,7 @@ class CampaignAndRequestIntake:
             self.requests.purge_ended_campaigns(long_ago, PURGED_AT_ONCE)
 
     def _accept_campaign_file(self, token: str, new_file: NewCampaignOrAddedTasksFile | str) -> bool:
-        """Store a new campaign, publish the answer, then rename the file; a kill may repeat each step."""
+        """Store a new campaign, publish the answer, then rename the file; each step may run twice."""
         existing = self._campaigns.campaign_of_token(token)
         if isinstance(new_file, str):
             self._refuse_campaign_file(token, ANOTHER if existing else new_file, NOBODY)
@@ -226,7 +228,7 @@ class CampaignAndRequestIntake:
         return True
 
     def _unused_campaign_number(self) -> int:
-        """Return a number that no campaign ever had, even before a restore of the state file."""
+        """Return a number that no campaign ever had, even if the state file was restored from a backup."""
         number = max(self._campaigns.last_campaign_number(), self._given.highest_campaign_number()) + 1
         while campaign_files_of_owners.is_campaign_number_taken(number, self._folder):
             number += 1

@@ -1,4 +1,4 @@
-"""Sends notifications about campaigns and events, and executes users' requests to subscribe and unsubscribe."""
+"""Sends notifications about campaigns and events, and executes requests to subscribe."""
 
 import logging
 import threading
@@ -54,7 +54,7 @@ class SubscriptionRequestHandler:
         self._folder = folder
 
     def execute_request(self, request: CampaignOwnerRequest) -> Mapping[str, object]:
-        """Execute a request and return the answer; repeatable."""
+        """Execute a request and return the answer; may be repeated."""
         if request.verb is CampaignOwnerRequestVerb.SUBSCRIPTIONS:
             names, own = ("way", "identity", "severity"), self._subscriptions.subscriptions_of_user(request.uid)
             return {"subscriptions": [{name: getattr(one, name) for name in names} for one in own]}
@@ -91,7 +91,7 @@ class SubscriptionRequestHandler:
             way, severity = NotificationChannel(request.way), NotificationSeverity(request.severity)
         except ValueError:
             return CampaignOwnerRequestReply.WRONG
-        # root can't subscribe a program, because no program runs as root
+        # root can't subscribe a program, because gridbridge runs no program as root
         is_roots = request.uid == ROOT and way is NotificationChannel.PROGRAM
         if is_roots or not IDENTITIES[way].holds(request.identity):
             return CampaignOwnerRequestReply.WRONG
@@ -109,7 +109,7 @@ class SubscriptionRequestHandler:
 
 
 AT_ONCE = 16
-PATIENCE_S = 2.0  # time limit for all deliveries in a cycle; most mails take less
+PATIENCE_S = 2.0  # a cycle waits this long for deliveries; most mails take less
 STALE = timedelta(hours=1)
 Tell = Callable[[CampaignNotification, NotificationsSection], None]
 _log = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ class _NotificationDelivery:
         self._thread = threading.Thread(target=self._deliver_notification)
         try:
             self._thread.start()
-        except RuntimeError as error:  # no thread could start, so a later cycle repeats the delivery
+        except RuntimeError as error:  # no thread could be started, so a later cycle repeats the delivery
             self.error = str(error)
 
     def wait_for_delivery(self, limit_s: float) -> bool:
@@ -157,7 +157,7 @@ class CampaignNotifier:
         self._campaigns = CampaignRows(self._database)
 
     def send_due_notifications(self) -> None:
-        """Record finished deliveries, start due deliveries, and wait up to two seconds for the started deliveries."""
+        """Record finished deliveries, start due deliveries, and wait up to two seconds for them."""
         self._record_finished_deliveries(0.0)
         now = self._clock.now()
         subscriptions = [
@@ -179,13 +179,13 @@ class CampaignNotifier:
         self._record_finished_deliveries(PATIENCE_S)
 
     def wait_for_deliveries(self) -> None:
-        """Wait for all started deliveries; raise GridbridgeError if a result cannot be recorded."""
+        """Wait for all started deliveries; raise GridbridgeError if an outcome can't be recorded."""
         self._record_finished_deliveries(stress_and_mail_programs.LONGEST_S)
 
     def _correct_future_subscription_times(
         self, subscription: NotificationSubscription, now: datetime
     ) -> NotificationSubscription:
-        """Reset a subscription's times that a fast clock has set into the future."""
+        """Correct the times of a subscription that lie in the future because a clock was fast."""
         corrected = event_texts_and_notifications.drop_future_subscription_times(subscription, now, self._policy)
         if corrected != subscription:
             self._subscriptions.record_delivery_times(corrected)

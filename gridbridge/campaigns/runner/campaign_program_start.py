@@ -1,6 +1,7 @@
-"""Starts gridbridge-runner and gridbridge-nikita: one process each, as the service account, once or in a loop.
+"""Starts gridbridge-runner and gridbridge-nikita as the service account, once or in a loop.
 
-Exit status: 0 for success, 1 if the program already runs, 2 for a wrong configuration or option.
+Each program runs in one process only. Exit status: 0 for success, 1 if the program already runs, 2 for a wrong
+configuration or option.
 """
 
 import argparse
@@ -28,10 +29,10 @@ _log = logging.getLogger(__name__)
 
 
 class CampaignProgramFactory(Protocol):
-    """Creates gridbridge-runner or gridbridge-nikita, read-only in a dry run; raises GridbridgeError."""
+    """Creates gridbridge-runner or gridbridge-nikita; may raise GridbridgeError."""
 
     def __call__(self, policy: Policy, clock: Clock, *, is_dry: bool) -> CycleDaemon[Any, Any]:
-        """Open the state file and return the program."""
+        """Open the state file, read-only in a dry run, and return the program."""
 
 
 class OneLineErrorArgumentParser(argparse.ArgumentParser):
@@ -45,7 +46,7 @@ class OneLineErrorArgumentParser(argparse.ArgumentParser):
 def start_campaign_program(
     name: str, does: str, every_s: int, lock: str, load: Callable[[], CampaignProgramFactory]
 ) -> None:
-    """Parse the options and run a campaign program; `load` imports the program, which takes half a second."""
+    """Parse the options and run a campaign program; `load` imports the program, which is slow."""
     parser = OneLineErrorArgumentParser(prog=name, description=does, epilog=f"Example: {name} --dry-run")
     parser.add_argument("--loop", action="store_true", help=f"run a cycle every {every_s} s until SIGTERM")
     parser.add_argument("--dry-run", action="store_true", help="print what one cycle would do, and do nothing")
@@ -85,7 +86,7 @@ def _run_campaign_program(
 
 
 def run_one_cycle(daemon: CycleDaemon[Any, Any], *, is_dry: bool) -> None:
-    """Run one cycle, as from cron, and wait for the notifications that the cycle started."""
+    """Run one cycle, for example from cron, and wait for the notifications that the cycle started."""
     with daemon.open_cycle() as program:
         service_cycle.run_cycle_once(program, print, is_dry=is_dry)
     daemon.release()
@@ -94,7 +95,7 @@ def run_one_cycle(daemon: CycleDaemon[Any, Any], *, is_dry: bool) -> None:
 def run_cycles_until_signal(
     daemon: CycleDaemon[Any, Any], signals: StopAndReloadSignals, life_sign: ServiceHeartbeat, clock: Clock
 ) -> None:
-    """Run cycles until a signal arrives; each finished call to a cluster resets the watchdog."""
+    """Run cycles until a signal arrives; the end of each call to a cluster resets the watchdog."""
     program_runs.call_after_each_program_end(life_sign.beat)
     service_cycle.run_cycles_forever(daemon, signals, life_sign, clock, log_cycle_sentence)
     daemon.release()

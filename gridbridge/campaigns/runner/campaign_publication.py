@@ -1,4 +1,4 @@
-"""Publishes campaigns, task states, events and cluster capacities for all users; never task parameters."""
+"""Publishes campaigns, task states, events and cluster capacities, but no task parameters."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -37,9 +37,9 @@ class CampaignPublisher:
     _clock: Clock
     _folder: str = PUBLISHED
     _outlines: dict[int, Jdl] = field(default_factory=dict)
-    _begun: set[int] = field(default_factory=set)  # campaigns whose tasks this cycle may change
-    _killed: set[int] = field(default_factory=set)  # campaigns whose published tasks are outdated
-    _there: frozenset[int] | None = None  # campaigns with published tasks
+    _begun: set[int] = field(default_factory=set)  # numbers of the campaigns whose tasks this cycle may change
+    _killed: set[int] = field(default_factory=set)  # numbers of the campaigns whose tasks must all be published again
+    _there: frozenset[int] | None = None  # numbers of the campaigns with published tasks; None before the first cycle
 
     def __post_init__(self) -> None:
         self._tasks = CampaignTaskRows(self._database)
@@ -84,7 +84,7 @@ class CampaignPublisher:
         published_campaign_files.publish_campaign_value_by_class(cycle, self._folder)
 
     def mark_campaigns_before_change(self, campaigns: Iterable[int]) -> None:
-        """Record the campaigns that a cycle may change; after a kill the next cycle publishes all their tasks again."""
+        """Record which campaigns a cycle may change; after a kill all their tasks are published again."""
         self._killed |= published_campaign_files.campaigns_half_published(self._folder) - self._begun
         before, self._there = self._there, published_campaign_files.campaigns_with_published_tasks(self._folder)
         if before is None or not before <= self._there:
@@ -93,7 +93,7 @@ class CampaignPublisher:
         published_campaign_files.mark_campaigns_being_published(self._begun | self._killed, self._folder)
 
     def publish_changed_tasks(self, attempts: Iterable[TaskAttempt], *, are_asked: bool = False) -> None:
-        """Publish submitted and ended tasks, and count ended tasks; with `are_asked` subtract retried tasks."""
+        """Publish changed tasks and count ended tasks; with `are_asked`, uncount tasks that owners retry."""
         for campaign in self._killed:
             self._publish_all_tasks(campaign)
         self._publish_touched_tasks(
@@ -145,7 +145,7 @@ class CampaignPublisher:
 
 
 def _count_open_events(opened: Iterable[CampaignEvent], open_clusters: Mapping[int, Set[str]]) -> Counter[int]:
-    """Count each campaign's open events; an event of a removed cluster counts for all campaigns with arrays there."""
+    """Count each campaign's open events; all campaigns at a removed cluster share the cluster's event."""
     counts = Counter[int]()
     for event in opened:
         if event.code is CampaignEventCode.DROPPED:
@@ -196,7 +196,7 @@ class EventAndCapacityPublisher:
     def publish_cluster_slots(
         self, situation: CampaignCycleSituation, other_snapshots: Mapping[str, ClusterSnapshot] | None = None
     ) -> None:
-        """Publish the slots of clusters; `other_snapshots` come from clusters that this cycle did not query."""
+        """Publish the slots of clusters; `other_snapshots` are of clusters that this cycle did not query."""
         shown = tuple(self._clusters_for_publication(situation, other_snapshots or {}))
         grid = publications.ShownCampaignClusters(at=self._clock.now(), clusters=shown)
         published_campaign_files.publish_campaign_value_by_class(grid, self._folder)

@@ -1,4 +1,4 @@
-"""Runs and replays the scheduling cycles of gridbridge-runner, and records the past usage that ranks campaigns."""
+"""Runs and replays the cycles of gridbridge-runner, and records the past usage that ranks campaigns."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -44,11 +44,11 @@ from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEn
 from gridbridge.state.state_file import StateFile
 
 SWEEP_S = 3600.0
-TAKING_S = 20.0  # time for the inbox in each cycle; gridsub waits 90 s
+TAKING_S = 20.0  # each cycle processes the inbox for at most this time; gridsub waits 90 s
 
 
 def require_unchanged_site_name(name: str, campaigns: CampaignRows, path: str = RUNNER_SITE, *, is_dry: bool) -> None:
-    """Store the site's name; raise ConfigError for a new name while arrays with the old name are unfinished."""
+    """Store the site's name; raise ConfigError for a new name while any array is unfinished."""
     before = ""
     with suppress(OSError, StateError):
         before = safe_files.read_file_only_owner_writes(path, 1 << 10)[0].decode("ascii", "replace")
@@ -67,7 +67,7 @@ class CampaignRunnerCycle:
     """One scheduling cycle of all campaigns: process the inbox, gather, decide, apply."""
 
     def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
-        """Open the state file, read-only in a dry run; raises StateError, or ConfigError for a changed site name."""
+        """Open the state file, read-only in a dry run; raise ConfigError if the site's name has changed."""
         keep_ssh_connections_open(policy)
         if not is_dry:
             drains.make_cluster_drains_folder()
@@ -150,7 +150,7 @@ class CampaignRunnerCycle:
 
     def finish_notifications_and_close(self) -> None:
         """Wait for notifications that are being sent, and close the state file."""
-        with suppress(GridbridgeError):  # the notifications are sent again later
+        with suppress(GridbridgeError):  # a later cycle sends the notifications again
             self._notifier.wait_for_deliveries()
         self.database.close()
 
@@ -166,13 +166,14 @@ class CampaignRunnerCycle:
             self._intake.delete_old_files_and_events()
             now, retention = self._clock.now(), timedelta(hours=self._policy.site.keep_decisions_h)
             self.journal.delete_old_decisions(now - retention)
-            self._predictions.delete_old_end_counts(now - timedelta(days=1))  # forecasts use one hour
+            # forecasts use only the last hour
+            self._predictions.delete_old_end_counts(now - timedelta(days=1))
 
 
 def process_inbox_before_cycle(
     take: Callable[[], int], list_pending: Callable[[], Sequence[str]], clock: Clock
 ) -> None:
-    """Process the inbox before a cycle, for at most 20 s; each call of `take` processes few files of each person."""
+    """Call `take` for at most 20 s, because each call processes only a few inbox files of each person."""
     until_s, before = clock.steady_s() + TAKING_S, None
     while (pending := list_pending()) != before and clock.steady_s() < until_s:
         before = pending
@@ -211,7 +212,7 @@ class CampaignRunnerDaemon:
     def has_news(self) -> bool:
         """Process the inbox; return whether the next cycle starts before the usual pause is over."""
         self._has_taken |= self.runner.process_inbox() > 0
-        # a request starts the next cycle after 5 s, because a cycle queries clusters; moved tasks start it at once
+        # after a request the next cycle starts 5 s after the last cycle, because a cycle queries clusters
         is_due = self._has_taken and self._clock.steady_s() - self._ended_s >= 5.0
         return self.runner.is_urgent or is_due
 
@@ -224,8 +225,8 @@ class CampaignRunnerDaemon:
         self.runner.finish_notifications_and_close()
 
 
-FORGOTTEN_S = 1.0  # slot-seconds below which past usage is deleted
-NEVER_S = 1e9  # stands for the mean run time at a cluster at which no task succeeded
+FORGOTTEN_S = 1.0  # past usage of fewer slot-seconds is deleted
+NEVER_S = 1e9  # seconds that stand for the mean run time at a cluster where no task has succeeded
 
 
 class FairShareUsageAccounting:
@@ -238,7 +239,8 @@ class FairShareUsageAccounting:
         self._campaigns = campaigns
         self._usage = usage
         self._clock = clock
-        self._read: tuple[DecayedCampaignUsage, ...] | None = None  # past usage as read in this cycle
+        # past usage in this cycle; None: not read yet
+        self._read: tuple[DecayedCampaignUsage, ...] | None = None
 
     def read_fair_share_inputs(self, unfinished: tuple[Campaign, ...]) -> FairShareInputs:
         """Return past usage, owners' groups and mean run times for the order of unfinished campaigns."""
@@ -299,7 +301,7 @@ RUNNER_PROGRAM = "runner"
 def campaign_cycle_journal_entry(
     situation: CampaignCycleSituation, plan: CampaignCyclePlan, now: datetime
 ) -> DecisionJournalEntry | None:
-    """Return a cycle's entry for the journal of decisions, without scripts; None if the cycle does nothing."""
+    """Return the journal entry of a cycle's decision, without scripts; None if the cycle does nothing."""
     sentences = campaign_cycle_planning.describe_campaign_cycle_plan(plan)
     if not sentences:
         return None

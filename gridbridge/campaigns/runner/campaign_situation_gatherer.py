@@ -1,7 +1,4 @@
-"""Gathers the input of a campaign cycle: clusters' capacities and the states of campaign tasks (CiGri's updator).
-
-While a cluster does not answer, nothing is decided about the cluster's tasks.
-"""
+"""Gathers the input of a campaign cycle: clusters' capacities and task states (CiGri's updator)."""
 
 import logging
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
@@ -55,12 +52,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnlistedArrayAttempts:
-    """The attempts of an array that the cluster's job list lacks."""
+    """The attempts of one array that are missing in the cluster's job list."""
 
     array: CampaignArray
     missing: Mapping[TaskAttempt, float]  # seconds since the job list last showed each attempt
     pending: int  # number of unfinished attempts
-    is_listed: bool  # whether the job list shows any task
+    is_listed: bool  # whether the job list shows any task of the array
 
 
 class CampaignSituationGatherer:
@@ -76,7 +73,7 @@ class CampaignSituationGatherer:
         ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]] = array_commands_as_owner.list_root_ledger_arrays,
         ran: str = RUNNER_RAN,
     ) -> None:
-        """Use `ledger_arrays` to read a campaign's arrays in root's ledger of submitted tasks."""
+        """`ledger_arrays` returns the arrays of a campaign in root's ledger of submitted tasks."""
         self._policy = policy
         self._asking = queries.ClusterSnapshotFetcher(policy, database, clock, is_dry=is_dry)
         self._campaigns = CampaignRows(database)
@@ -90,11 +87,12 @@ class CampaignSituationGatherer:
         self._clock = clock
         self._missing = MissingAttemptTracker(TaskMissingAtClusterRows(database), clock, ran, is_dry=is_dry)
         self._restored = RootLedgerStateComparison(self._campaigns, ledger_arrays)
-        self._disputed: list[AttemptOutcomeAtCluster] = []  # attempts with contradictory ends in the last cycle
-        self._told: set[tuple[int, int, int]] = set()  # logged contradictions: campaign, array, index
+        # last cycle's attempts with contradictory records
+        self._disputed: list[AttemptOutcomeAtCluster] = []
+        self._told: set[tuple[int, int, int]] = set()  # (campaign, array, index) of logged contradictions
         self._searched: set[TaskAttempt] = set()  # attempts for which all accounting records were searched
-        self._fast: set[tuple[str, str]] = set()  # logged fast clocks: cluster, host
-        self.answers: dict[str, ClusterSnapshot] = {}  # snapshots of the last cycle
+        self._fast: set[tuple[str, str]] = set()  # (cluster, host) of logged fast clocks
+        self.answers: dict[str, ClusterSnapshot] = {}  # snapshots of the last cycle, by cluster
         self.others: dict[str, ClusterSnapshot] = {}  # other programs' snapshots of clusters that no campaign uses
         # elapsed seconds of running tasks, by campaign and cluster
         self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}
@@ -230,7 +228,7 @@ class CampaignSituationGatherer:
                 sent_s=(self._clock.now() - array.intended_at).total_seconds(),
             )
             attempts = judge.list_ended_attempts(array, absent, ends[array], missing_array)
-            # a restored state file may lack deletion marks, so ends that look like deletions are dropped
+            # dropped, because a restored state file may lack the marks of deleted tasks
             is_dropped = judge.may_lack_deletion_marks(array, attempts) and not self._restored.may_record_task_ends(
                 array.campaign
             )
@@ -253,7 +251,7 @@ class CampaignSituationGatherer:
     def _indices_to_query(
         self, looks: Iterable[UnlistedArrayAttempts], judge: task_attempt_outcomes.MissingAttemptOutcomeDecider
     ) -> dict[CampaignArray, tuple[int, ...]]:
-        """Return the array indices of missing tasks that never started, or whose accounting records are due."""
+        """Return, for each array, the indices of missing tasks that never started or have their records due."""
         missing = [look for look in looks if look.missing]
         within_s = self._accounting_delays_by_cluster({look.array.cluster for look in missing})
         indices: dict[CampaignArray, tuple[int, ...]] = {}
@@ -265,13 +263,13 @@ class CampaignSituationGatherer:
 
     def _accounting_delays_by_cluster(self, clusters: Set[str]) -> dict[str, float]:
         limits = self._limits.limits_of_clusters(clusters)
-        usual_s = 15.0  # Grid Engine's usual time to write an accounting record
+        usual_s = 15.0  # Grid Engine usually writes an accounting record within this time
         return {name: limits[name].told_within_s if name in limits else usual_s for name in clusters}
 
     def _query_ends_of_missing_tasks(
         self, looks: Iterable[UnlistedArrayAttempts], indices: Mapping[CampaignArray, Sequence[int]]
     ) -> dict[CampaignArray, task_attempt_outcomes.ReportedEnds]:
-        """Query the ends of missing tasks; before a task counts as lost, all records are searched once."""
+        """Query how missing tasks ended; before a task counts as lost, search all accounting records once."""
         most_s = self._policy.runner.forgotten_s
         late = {
             look.array: {attempt for attempt, for_s in look.missing.items() if for_s > most_s}
@@ -312,7 +310,7 @@ class CampaignSituationGatherer:
             )
 
     def _log_contradictory_ends(self, cluster: str, attempts: Iterable[TaskAttempt]) -> None:
-        """Log once for each task that its accounting records contradict each other: one record may be forged."""
+        """Log, once for each task, that its accounting records contradict each other: one may be forged."""
         for attempt in attempts:
             self._disputed.append(AttemptOutcomeAtCluster.from_attempt(attempt, cluster))
             if (key := (attempt.campaign, attempt.array, attempt.place)) not in self._told:

@@ -1,4 +1,4 @@
-"""Queries clusters in parallel for snapshots, array ends and live tasks, and counts their slots and campaign tasks."""
+"""Queries clusters for snapshots, ended and live tasks, and counts slots and campaign tasks."""
 
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
@@ -56,10 +56,10 @@ class ClusterSnapshotFetcher:
     def fetch_snapshots(
         self, clusters: Iterable[str], arrays: Iterable[CampaignArray], limit_s: float
     ) -> dict[str, ClusterSnapshot]:
-        """Return snapshots of the clusters that answer; other programs' snapshots may be `limit_s` seconds old."""
+        """Return a snapshot of each cluster that answers; reused snapshots are at most `limit_s` seconds old."""
         submitted = tuple(array for array in arrays if array.job_id)
         names = sorted(frozenset(clusters) & self._policy.clusters.keys())
-        # jobs are read after the arrays, so that a new array is not missing
+        # live jobs are read after the arrays, so that no new array is missing
         sent = {name: live_campaign_jobs_at(self._database, name) for name in names}
         recent = self._recent_shared_snapshots(sent, limit_s)
         self.has_read = bool(recent)
@@ -116,7 +116,7 @@ class ClusterSnapshotFetcher:
 def query_array_task_ends(
     policy: Policy, indices: Mapping[CampaignArray, Sequence[int]], late: Container[CampaignArray] = ()
 ) -> dict[CampaignArray, ReportedEnds]:
-    """Return reported ends of array tasks; for arrays in `late` search all accounting records since the submission."""
+    """Return how array tasks ended; for arrays in `late` search all accounting records since submission."""
 
     def query_ends(
         system: CampaignArrayEndReader[Away], where: Away, arrays: Sequence[CampaignArray]
@@ -137,7 +137,7 @@ def query_array_task_ends(
 
 
 def query_live_task_indices(policy: Policy, arrays: Iterable[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
-    """Return arrays that still exist, with the indices of live tasks (all indices if the cluster does not answer)."""
+    """Return the indices of live tasks of each existing array; all indices if the cluster is silent."""
 
     def query_living(
         system: CampaignArrayEndReader[Away], where: Away, arrays: Sequence[CampaignArray]
@@ -223,7 +223,7 @@ def campaign_capacity_by_cluster(
     limits: Mapping[str, ClusterArrayLimits],
     drained: Set[str] = frozenset(),
 ) -> dict[str, ClusterCapacityForCampaigns]:
-    """Return each cluster's capacity for campaigns, from the cluster's snapshot, array limits and settings."""
+    """Return each cluster's capacity for campaigns, from its snapshot, array limits and settings."""
     used = {name: policy.campaigns.get(name, USUAL) for name in answers}
     return {
         name: ClusterCapacityForCampaigns(
@@ -254,7 +254,7 @@ def count_usable_slots(snapshot: ClusterSnapshot) -> int:
 def task_indices_in_snapshot(
     array: CampaignArray, snapshot: ClusterSnapshot, *, only_running: bool = False
 ) -> frozenset[int]:
-    """Return the array indices of listed tasks, or with `only_running` of running tasks that are not being deleted."""
+    """Return the array indices of listed tasks; `only_running` leaves out waiting and deleted tasks."""
     rows = snapshot.jobs.get(array.job_id, ())
     chosen = (row for row in rows if not only_running or (row.state.has_begun and not row.state.is_deleting))
     whole = range(1, array.size + 1)
@@ -262,7 +262,7 @@ def task_indices_in_snapshot(
 
 
 def arrays_with_all_tasks_waiting(arrays: Iterable[CampaignArray], answers: Answers) -> frozenset[tuple[int, int]]:
-    """Return the arrays whose tasks in the job list are all waiting."""
+    """Return (campaign, array) of each array whose tasks in the job list all wait."""
     rows = {array.key: answers[array.cluster].jobs.get(array.job_id, ()) for array in arrays}
     return frozenset(key for key, listed in rows.items() if listed and all(row.state.is_waiting for row in listed))
 
@@ -273,7 +273,7 @@ def count_listed_tasks_by_cluster(
     now: datetime,
     used: Mapping[str, ClusterCampaignsSection] = NOT_SAID,
 ) -> tuple[ListedCampaignTaskCounts, ...]:
-    """Count each campaign's waiting, running and held tasks in job lists; `used` has sections [campaigns.CLUSTER]."""
+    """Count each campaign's waiting, running and held tasks in the job list of each cluster."""
     by_pair = sorted(arrays, key=lambda array: (array.campaign, array.cluster))
     counted = (
         _count_tasks_of_arrays(tuple(pair_arrays), answers[cluster], now, used.get(cluster, USUAL).start_s)
@@ -285,7 +285,7 @@ def count_listed_tasks_by_cluster(
 def elapsed_seconds_of_running_tasks(
     arrays: Iterable[CampaignArray], answers: Answers, besides: Set[tuple[int, int, int]]
 ) -> dict[tuple[int, str], tuple[float, ...]]:
-    """Return the elapsed seconds of running tasks, except attempts in `besides`, by campaign and cluster."""
+    """Return, by campaign and cluster, the elapsed seconds of running attempts that are not in `besides`."""
     durations: dict[tuple[int, str], list[float]] = {}
     for array in arrays:
         snapshot = answers[array.cluster]

@@ -64,7 +64,7 @@ class CycleStatisticsRecorder:
             self._predictions.store_end_of_forecast(number, now)
 
     def store_ratios_and_missing_tasks(self, plan: CampaignCyclePlan) -> None:
-        """Store job ratios and missing tasks in small transactions, so that other programs can write in between."""
+        """Store job ratios and missing tasks in small transactions, between which other programs can write."""
         self._predictions.store_job_ratios(plan.predicted)
         self._missing.store_missing_tasks(plan.missed)
         self._marks.remove_marks_of_ended_attempts()
@@ -87,10 +87,11 @@ class TaskAndCampaignEndRecorder:
         self._marks = TaskDeletionMarkRows(database)
         self._observations = observations
         self._clock = clock
-        self.noted: list[campaign_model.TaskAttempt] = []  # the caller clears the list after reading
+        # recorded ends; the caller clears the list after reading
+        self.noted: list[campaign_model.TaskAttempt] = []
 
     def record_ends_of_cycle(self, plan: CampaignCyclePlan) -> None:
-        """Record a cycle's ends in several transactions, so that other programs can write in between."""
+        """Record which tasks ended, in several transactions between which other programs can write."""
         *first, last = split_cycle_plan_by_transaction(plan)
         for portion in first:
             with self._database.transaction():
@@ -101,7 +102,7 @@ class TaskAndCampaignEndRecorder:
         self._observations.store_ratios_and_missing_tasks(plan)
 
     def record_planned_ends(self, plan: CampaignCyclePlan) -> None:
-        """Record the ends of tasks, arrays and campaigns, and queue the tasks to retry."""
+        """Record which tasks, arrays and campaigns have ended, and queue the tasks to retry."""
         self.noted += plan.ended
         self._campaigns.record_attempt_ends((*plan.ended, *plan.stepped))
         again = defaultdict[int, list[campaign_model.WaitingTaskRange]](list)
@@ -154,7 +155,7 @@ class TaskAndCampaignEndRecorder:
     def plan_end_of_unfinished_attempts(
         self, array: campaign_model.CampaignArray, outcome: campaign_model.TaskAttemptOutcome
     ) -> CampaignCyclePlan:
-        """Plan this outcome for an array's unfinished attempts, or COPY for tasks with another unfinished attempt."""
+        """Plan `outcome` for an array's unfinished attempts, or COPY if the task has another live attempt."""
         marks = self._marks.deletion_marks().get(array.key, NO_CANCELLATION_MARKS)
         attempts = close_attempts_without_end(self._campaigns.unfinished_attempts(array), outcome, marks)
         ended = tuple(attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task))
@@ -195,7 +196,7 @@ class CampaignCompletionForecasts:
         self._kept = {forecast.campaign: forecast for forecast in predictions.read_forecasts()}
 
     def update_forecasts(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan, elapsed: Elapsed) -> None:
-        """Compute outdated forecasts again, and store each campaign's first forecast after half of its tasks ended."""
+        """Update old forecasts; store each campaign's first forecast after half of its tasks have ended."""
         self._there = defaultdict(list)
         for view in situation.there:
             self._there[view.campaign].append(view)
@@ -204,7 +205,7 @@ class CampaignCompletionForecasts:
         now = self._clock.now()
         for campaign in situation.campaigns:
             number, latest = campaign.number, self._made.get(campaign.number)
-            # a new forecast takes some milliseconds, so a forecast is kept for 45 s
+            # a forecast is kept for 45 s, because a new forecast takes some milliseconds
             is_new = (
                 latest and latest.forecast.p50_s is not None and timedelta() <= now - latest.at < timedelta(seconds=45)
             )
@@ -217,7 +218,7 @@ class CampaignCompletionForecasts:
                 self._store_halfway_forecast(campaign, now)
         for number in plan.finished:
             stored = self._kept.get(number)
-            if stored and stored.ended_at is None:  # a retried campaign keeps the first end
+            if stored and stored.ended_at is None:  # if a campaign was retried, its first end stays stored
                 self._kept[number] = replace(stored, ended_at=now)
 
     def drop_forecasts(self, campaigns: Iterable[int]) -> None:
@@ -259,7 +260,8 @@ class CampaignCompletionForecasts:
         self, campaign: campaign_model.Campaign, elapsed: Elapsed, now: datetime
     ) -> tuple[CampaignRunTimesAtCluster, ...]:
         durations = self._campaigns.run_times_by_cluster(campaign.number)
-        ended = self._predictions.count_tasks_ended_since(campaign.number, now - timedelta(hours=1))  # CiGri's period
+        # an hour, as in CiGri
+        ended = self._predictions.count_tasks_ended_since(campaign.number, now - timedelta(hours=1))
         counted = {name: ended.get(name, (0, now)) for name in campaign.jdl.clusters}
         return tuple(
             CampaignRunTimesAtCluster(

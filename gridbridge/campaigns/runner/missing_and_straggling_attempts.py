@@ -1,4 +1,4 @@
-"""Tracks attempts that are missing in job lists, and finds long-running attempts of campaigns near their end."""
+"""Tracks attempts that job lists lack, and finds long-running attempts of campaigns near their end."""
 
 import json
 import logging
@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 
 class MissingAttemptTracker:
-    """Tracks attempts with unknown ends that are missing in the cluster's job list."""
+    """Tracks attempts that the cluster's job list lacks and whose ends are unknown."""
 
     def __init__(
         self, missing_tasks: TaskMissingAtClusterRows, clock: Clock, path: str = RUNNER_RAN, *, is_dry: bool = False
@@ -59,12 +59,12 @@ class MissingAttemptTracker:
         self._path = path
         self._clock = clock
         self._known = missing_tasks.missing_tasks()
-        self._of: dict[Key, set[Place]] = {}  # stored missing tasks of each array
-        self._since_s: dict[Key, dict[Place, float]] = {}  # monotonic time since which a task is missing, by array
+        self._of: dict[Key, set[Place]] = {}  # missing tasks in the state file, by array
+        self._since_s: dict[Key, dict[Place, float]] = {}  # monotonic time when each task was first missing, by array
         # indices of tasks that had started when the cluster last listed them, by array
         self._ran: dict[Key, Set[int]] = _read_started_tasks(path)
-        self._saved_ran = b""  # last written content of the file of started tasks
-        self.changed: list[TaskMissingSince] = []  # tasks that are newly missing or listed again
+        self._saved_ran = b""  # content of the file of started tasks, as last written
+        self.changed: list[TaskMissingSince] = []  # tasks that became missing or were listed again in this cycle
 
     def load_missing_tasks(self) -> None:
         """Start a cycle: read the missing tasks from the state file."""
@@ -156,7 +156,7 @@ def _read_started_tasks(path: str) -> dict[Key, Set[int]]:
         return {}
 
 
-MOST = 1000  # at most this many attempts of a campaign are considered, the longest-running first
+MOST = 1000  # at most this many attempts of a campaign are considered: those that have run the longest
 
 Answers = Mapping[str, ClusterSnapshot]
 
@@ -177,7 +177,7 @@ class CampaignStragglerFinder:
         rivals: AttemptsByTask,
         now: datetime,
     ) -> tuple[CampaignLateTasks, ...]:
-        """Return the long-running attempts of each campaign near its end."""
+        """Return the long-running attempts of each campaign that is near its end."""
         going = (campaign for campaign in campaigns if campaign.state is CampaignState.IN_TREATMENT)
         able = [campaign for campaign in going if self._limits.copies and campaign.jdl.may_be_copied]
         waiting = self._campaigns.count_unsent_tasks() if able else {}
@@ -255,7 +255,7 @@ def _seconds_since_last_array(arrays: Iterable[CampaignArray], now: datetime) ->
 
 
 def _elapsed_seconds_of_array(array: CampaignArray, answers: Answers, now: datetime) -> Iterator[tuple[int, float]]:
-    """Yield indices and elapsed seconds of running tasks; if the cluster is silent, all tasks count as running."""
+    """Yield index and elapsed seconds of running tasks; all tasks count as running at a silent cluster."""
     if array.state is not ArraySubmissionState.RELEASED:
         return
     if array.cluster not in answers:
@@ -294,7 +294,7 @@ def _has_successful_attempt(rivals: Iterable[CompetingAttempt]) -> bool:
 
 
 def earlier_live_attempt_positions(rivals: Iterable[CompetingAttempt]) -> frozenset[tuple[int, int, int]]:
-    """Return (campaign, array, index) of unfinished attempts, except the last attempt of each task."""
+    """Return (campaign, array, index) of each task's unfinished attempts, except the last of them."""
     positions: set[tuple[int, int, int]] = set()
     for task_rivals in group_attempts_by_task(rivals).values():
         live = [rival for rival in task_rivals if rival.outcome is TaskAttemptOutcome.PENDING]

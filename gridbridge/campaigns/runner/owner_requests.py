@@ -1,4 +1,4 @@
-"""Executes owners' requests about their campaigns, tasks and events, such as cancel, pause, resume, purge and retry."""
+"""Executes owners' requests about their campaigns, tasks and events, for example to cancel or retry."""
 
 import logging
 import os
@@ -50,13 +50,13 @@ TRUSTING = {
     CampaignEventCode.SINK: {"is_trusted": True},
 }
 ROOT = 0
-TAKEN_UP_AT_ONCE = 20  # a request reopens at most this many ended campaigns: each needs a call of root's helper
+TAKEN_UP_AT_ONCE = 20  # a request reopens at most this many ended campaigns, because each needs a call of root's helper
 AT_ONCE = 200  # at most this many campaigns or events in a transaction, which then takes 1/6 s
-AGAIN_S = 10.0  # time for retries in a cycle: a million tasks take minutes
+AGAIN_S = 10.0  # retries take at most this time in a cycle: a million tasks take minutes
 
 _log = logging.getLogger(__name__)
 
-Begin = Callable[[Iterable[int]], None]  # is called with the numbers of the campaigns that will change
+Begin = Callable[[Iterable[int]], None]  # called with the numbers of the campaigns that will change
 # executes a request for all campaigns or events that the request names, and returns the answer
 Do = Callable[[CampaignOwnerRequest], Mapping[int, CampaignOwnerRequestReply] | Mapping[str, object]]
 
@@ -119,10 +119,10 @@ class CampaignOwnerRequestHandler:
         self._noting = TaskAndCampaignEndRecorder(database, CycleStatisticsRecorder(database), clock)
         self._rulers = (ROOT, os.geteuid())  # uids that may change all campaigns
         self._until_s = float("inf")
-        self._reached: dict[tuple[str, int], int] = {}  # last retried task, by request token and event
+        self._reached: dict[tuple[str, int], int] = {}  # number of the last retried task, by request token and event
 
     def start_time_limit(self) -> None:
-        """Start a cycle's time limit; requests unfinished at this limit continue in the next cycle."""
+        """Start the time limit of a cycle, after which unfinished requests wait for the next cycle."""
         self._until_s = self._clock.steady_s() + AGAIN_S
 
     def execute_request(self, request: CampaignOwnerRequest) -> Mapping[int, CampaignOwnerRequestReply]:
@@ -150,7 +150,7 @@ class CampaignOwnerRequestHandler:
         return replies
 
     def _record_retries(self, token: str, events: Iterable[int]) -> None:
-        """Record a retry in the service's register, which survives a restore of the state file."""
+        """Record a retry in the service's register, which stays if the state file is restored from a backup."""
         now = self._clock.now()
         for campaign in self._campaigns_of_events(events):
             if not self._campaigns.has_executed_request(token, campaign):
@@ -169,7 +169,8 @@ class CampaignOwnerRequestHandler:
             and campaign.jdl.type is not CampaignType.TEST  # test campaigns have no retries
             and not self._is_campaign_file_refused(campaign.number)
         ]
-        self._begin(campaign.number for campaign in campaigns)  # after a kill all their tasks are published again
+        # so that after a kill all their tasks are published again
+        self._begin(campaign.number for campaign in campaigns)
         theirs = (campaign for campaign in campaigns if request.uid in (campaign.uid, *self._rulers))
         ended = [campaign.number for campaign in theirs if campaign.state is CampaignState.TERMINATED]
         for number in ended:
@@ -222,7 +223,7 @@ class CampaignOwnerRequestHandler:
         return CampaignOwnerRequestReply.DONE
 
     def _cancel_campaign(self, campaign: Campaign) -> CampaignOwnerRequestReply:
-        """Drop the unsent tasks; epilogues still run until the owner cancels the campaign a second time."""
+        """Cancel a campaign and drop its unsent tasks; epilogues still run, until it is cancelled again."""
         now = self._clock.now()
         is_over = campaign.is_winding_up or not campaign.jdl.has_epilogue
         self._campaigns.set_campaign_state(campaign.number, CampaignState.CANCELLED, now if is_over else None)
@@ -249,7 +250,7 @@ class CampaignOwnerRequestHandler:
         return CampaignOwnerRequestReply.DONE
 
     def purge_ended_campaigns(self, before: datetime, most: int) -> None:
-        """Purge up to `most` campaigns, the oldest first, that ended before a time and have no task at a cluster."""
+        """Purge up to `most` campaigns that ended before a time and have no task at a cluster, oldest first."""
         purged = 0
         for number in self._campaigns.campaigns_ended_before(before):
             if purged == most:
@@ -294,7 +295,7 @@ class CampaignOwnerRequestHandler:
         if is_retry and event.code is CampaignEventCode.SINK:
             return CampaignOwnerRequestReply.NOT_AGAIN
         if is_retry and event.code in (CampaignEventCode.DROPPED, CampaignEventCode.DISPUTED):
-            # tasks with unknown outcomes: the next cycle retries the tasks
+            # the outcomes of these tasks are unknown, and the next cycle retries the tasks
             self._events.store_events([replace(event, until=self._clock.now())])
             return CampaignOwnerRequestReply.DONE
         if is_retry and campaign and (why := self._retry_refusal(campaign, event)):
@@ -313,9 +314,9 @@ class CampaignOwnerRequestHandler:
     def _execute_for_closed_event(
         self, request: CampaignOwnerRequest, event: CampaignEvent
     ) -> CampaignOwnerRequestReply:
-        """Let a campaign use a black-hole cluster again, although the event of the black hole is already closed."""
+        """Let a campaign use a black-hole cluster again, although the cluster's event is already closed."""
         if self._events.token_of_closing_request(event.number) == request.token:
-            return CampaignOwnerRequestReply.DONE  # the request was executed before a kill
+            return CampaignOwnerRequestReply.DONE  # the same request was executed before a kill
         is_suspect = (event.campaign, event.cluster) in self._events.list_black_holes()
         if request.verb is CampaignOwnerRequestVerb.FIX and event.code is CampaignEventCode.SINK and is_suspect:
             self._trust_cluster_again(event)

@@ -1,4 +1,4 @@
-"""Carries out a cycle's plan, and keeps root's ledger of submitted tasks consistent with the state file."""
+"""Carries out a cycle's plan, and keeps root's ledger consistent with the state file."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -43,26 +43,26 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import MAX_ARRAY_TA
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 
-AT_ONCE = 20  # at most this many campaigns are closed in one cycle: each needs a call of root's helper
+AT_ONCE = 20  # at most this many campaigns are closed in one cycle, because each needs a call of root's helper
 _log = logging.getLogger(__name__)
 
 
 class RootLedgerCampaignCloser:
-    """Closes ended campaigns in root's ledger of submitted tasks, so that root submits no more of their tasks."""
+    """Closes ended campaigns in root's ledger, so that root submits no more tasks of these campaigns."""
 
     def __init__(self, campaigns: CampaignRows, acts: CampaignArrayCommands) -> None:
         self._campaigns = campaigns
         self._acts = acts
-        self._last = 0  # last closed campaign, after which the next cycle continues
+        self._last = 0  # number of the last closed campaign, after which the next cycle continues
 
     def close_ended_campaigns(self) -> None:
-        """Close some ended campaigns; the next cycle closes further campaigns and retries failures."""
+        """Close some ended campaigns; the next cycle closes others, and repeats failed calls."""
         campaigns = self._campaigns.ended_campaigns_not_in_ledger(self._last, AT_ONCE)
         for campaign in campaigns:
             try:
                 self._acts.close_campaign_in_root_ledger(campaign)
             except RootLedgerUnreadable:
-                pass  # root submits no task without a ledger
+                pass  # nothing to close, because root submits no task without a ledger
             except GridbridgeError as error:
                 _log.warning("event=end_not_noted campaign=%d why=%r", campaign, str(error))
                 if isinstance(error, CampaignFileUnreadable):
@@ -78,7 +78,7 @@ class RootLedgerStateComparison:
     def __init__(self, campaigns: CampaignRows, ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]]) -> None:
         self._campaigns = campaigns
         self._ledger_arrays = ledger_arrays
-        self._waits: dict[int, bool] = {}  # whether a campaign's task ends are recorded only in a later cycle
+        self._waits: dict[int, bool] = {}  # by campaign: whether task ends must wait for a later cycle
         self.behind: list[int] = []  # campaigns with arrays in root's ledger that the state file lacks
 
     def start_cycle(self) -> None:
@@ -86,7 +86,7 @@ class RootLedgerStateComparison:
         self._waits, self.behind = {}, []
 
     def may_record_task_ends(self, campaign: int) -> bool:
-        """Return whether a campaign's task ends may be recorded; False while arrays of root's ledger are not stored."""
+        """Return whether a campaign's task ends may be recorded: the state file has all arrays of the ledger."""
         if campaign not in self._waits:
             self._waits[campaign] = self._is_state_file_behind(campaign)
         return not self._waits[campaign]
@@ -134,7 +134,7 @@ class CampaignPlanExecutor:
         self._clock = clock
         self._troubles = troubles = ArrayFailureEventRecorder(EventAndSuccessRecordRows(database), clock, failures)
         self._acts = acts
-        self._ownerless = ownerless  # deletes arrays of owners without an account
+        self._ownerless = ownerless  # deletes an array whose owner no longer exists
         self._turns = turns = OwnerCallTimeBudget(campaigns, clock, failures)
         self._noting = noting = TaskAndCampaignEndRecorder(database, observations, clock)
         self._answers = answers = ArraySubmissionResultRecorder(database, acts, clock, failures, noting, troubles)
@@ -163,7 +163,7 @@ class CampaignPlanExecutor:
         for array in plan.unneeded:
             self._mark_unneeded(array)
         for array in plan.unsent:
-            self._mark_unneeded(array)  # the mark explains the end of a task that the cluster had accepted
+            self._mark_unneeded(array)  # if the cluster had accepted a task, the mark explains the task's end
             self._delete_array(array, TaskAttemptOutcome.MOVED)
         for lost in plan.losers:
             self._delete_superseded_attempts(lost)
@@ -214,7 +214,7 @@ class CampaignPlanExecutor:
             log_array_failure("event=not_ended", lost.array, error)
 
     def _delete_array(self, array: CampaignArray, unsent: TaskAttemptOutcome = TaskAttemptOutcome.CANCELLED) -> None:
-        """Delete an array; tasks of a never submitted array get the outcome `unsent`."""
+        """Delete an array; if the array was never submitted, its tasks get the outcome `unsent`."""
         try:
             job_id = self._turns.run_owner_call(
                 array, partial(self._delete_jobs_of_array, array), lambda deleted_id: deleted_id is None
@@ -223,13 +223,13 @@ class CampaignPlanExecutor:
             return  # a later cycle deletes the array
         if job_id is None or array.state is ArraySubmissionState.RELEASED:
             return
-        if job_id:  # root has submitted the intended array, so the next cycle queries the ends of its tasks
+        if job_id:  # root has submitted the array, so the next cycle queries the ends of the array's tasks
             self._campaigns.set_array_state(array, ArraySubmissionState.RELEASED, job_id)
         else:
             self._noting.close_array(array, unsent)
 
     def _delete_jobs_of_array(self, array: CampaignArray) -> int | None:
-        """Delete every job with an array's name; return the job id, 0 without a job, None after a failure."""
+        """Delete all jobs with an array's name; return the job id, 0 if no job exists, None after a failure."""
         try:
             try:
                 job_id = self._acts.delete_array(array)

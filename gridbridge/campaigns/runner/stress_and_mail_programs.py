@@ -1,4 +1,4 @@
-"""Runs programs of the site for campaigns: stress scripts, the mail program and the notification command."""
+"""Runs the site's programs for campaigns: stress scripts, mail program and notification command."""
 
 import logging
 import math
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 def run_cluster_stress_scripts(clusters: Mapping[str, ClusterCampaignsSection]) -> dict[str, float]:
-    """Run the clusters' stress scripts in parallel; return each printed number, infinite for a failed script."""
+    """Run the clusters' stress scripts in parallel; return the printed numbers, inf for a failed script."""
     scripts = {name: section.stress_script for name, section in clusters.items() if section.stress_script}
     with ThreadPoolExecutor(max_workers=max(1, len(scripts))) as threads:
         factors = threads.map(_query_stress_factor, scripts.values(), scripts)
@@ -50,14 +50,14 @@ NO_ANSWER = "\n-- \ngridnotify -l lists your subscriptions, and gridnotify -u en
 
 
 def deliver_notification(message: CampaignNotification, policy: NotificationsSection) -> None:
-    """Send a notification by mail, the site's command or the subscriber's program; raises CommandFailed or OSError."""
+    """Deliver a notification by mail, command or program; raise CommandFailed or OSError."""
     subscription = message.subscription
     if subscription.way is NotificationChannel.PROGRAM:
         words = ("notify-owner", f"{WISH}{subscription.token}", *message.words)
         privileged_helper_calls.run_gridbridge_as_user(*words).checked()
         return
     if subscription.way is NotificationChannel.MAIL:
-        # -i: a line with a dot does not end the mail
+        # -i: a line with only a dot does not end the mail
         argv: tuple[str, ...] = (policy.mail, "-i", subscription.identity)
         text = notification_email(message)
     else:

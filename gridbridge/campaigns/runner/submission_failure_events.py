@@ -61,19 +61,19 @@ class ArrayFailureEventRecorder:
     def record_array_failure(
         self, array: campaign_model.CampaignArray, code: CampaignEventCode, error: errors.GridbridgeError
     ) -> None:
-        """Record an array's failure at its cluster as an event, which delays the next attempt."""
+        """Record an array's failure at its cluster as an event, which delays the next submission."""
         pair, now = (array.campaign, array.cluster), self._clock.now()
         event = repeat_event_with_longer_pause(self._open_event(array, code), code, pair, now, self._failures)
         self._events.store_events([replace(event, tasks=event.tasks + array.size, why=one_line_error_message(error))])
 
     def record_undeleted_array(self, array: campaign_model.CampaignArray, error: errors.GridbridgeError) -> None:
-        """Record a failed deletion of an array once, if root has to repair the cause."""
+        """Record, only once, that an array could not be deleted, if root has to repair the cause."""
         code = event_code_of_array_error(error)
         if code in ROOT_EVENTS and not self._open_event(array, code):
             self.record_array_failure(array, code, error)
 
     def close_array_events(self, codes: Iterable[CampaignEventCode], array: campaign_model.CampaignArray) -> None:
-        """Close the open events with these codes for an array's campaign and cluster."""
+        """Close open events with one of these codes and with an array's campaign and cluster."""
         for code in codes:
             if event := self._open_event(array, code):
                 self._events.store_events([replace(event, closed_at=self._clock.now())])
@@ -154,7 +154,7 @@ class ArraySubmissionResultRecorder:
             case PauseAfterHungOwnerCall():
                 self._troubles.record_array_failure(array, CampaignEventCode.SUBMIT_JOB, error)
             case OwnerCallPostponement():
-                pass  # the next cycle submits the array
+                pass  # a later cycle submits the array
             case _:
                 log_array_failure("event=not_sent", array, error)
                 self._troubles.record_array_failure(array, event_code_of_array_error(error), error)
@@ -196,7 +196,7 @@ class ArraySubmissionResultRecorder:
             self._events.open_event_once(refusal)
 
     def _end_campaign_as_in_ledger(self, array: campaign_model.CampaignArray) -> None:
-        """End a campaign that has ended in root's ledger of submitted tasks but has not ended in an old state file."""
+        """Mark a campaign as cancelled, because root's ledger says that it has ended, and the state file not."""
         with self._database.transaction():
             campaign = self._campaigns.find_campaign(array.campaign)
             has_ended = campaign is not None and campaign.state is campaign_model.CampaignState.TERMINATED
@@ -213,7 +213,7 @@ class ArraySubmissionResultRecorder:
         return replace(event, why=why)
 
     def import_root_ledger_arrays(self, campaign: int, refused: campaign_model.CampaignArray | None = None) -> None:
-        """Import a campaign's arrays from root's ledger in several transactions; after a kill the import restarts."""
+        """Import a campaign's arrays from root's ledger step by step; after a kill the import starts again."""
         try:
             ledger_arrays = self._acts.list_root_ledger_arrays(campaign)
         except errors.GridbridgeError as error:

@@ -1,1 +1,1 @@
-"""The store of campaigns: tables of the state file, the owners' files, and root's ledger of submitted tasks."""
+"""The store of campaigns: tables in the state file, the owners' files, and root's ledger."""

@@ -60,7 +60,7 @@ class CampaignRows:
         return self.database.read(Campaign, BY_NUMBER)
 
     def campaigns_with_outlines(self, outlines: MutableMapping[int, Jdl]) -> tuple[Campaign, ...]:
-        """Return every campaign, ordered by number, with its JDL's outline; new outlines enter the cache `outlines`."""
+        """Return all campaigns, ordered by number, with outlines of JDLs; `outlines` caches the outlines."""
         rows = self.database.rows(BRIEFLY)
         new = [row["number"] for row in rows if row["number"] not in outlines]
         for begin in range(0, len(new), AT_A_TIME):
@@ -81,7 +81,7 @@ class CampaignRows:
         return {row["campaign"]: int(row["tasks"]) for row in self.database.rows(WAITING_COUNTS)}
 
     def count_tasks_by_exclusions(self) -> dict[int, tuple[TaskCountByExclusions, ...]]:
-        """Return, by campaign, the number of unsent tasks for each set of avoided clusters."""
+        """Return, for each campaign, how many unsent tasks avoid the same set of clusters."""
         by_campaign: dict[int, tuple[TaskCountByExclusions, ...]] = {}
         for row in self.database.rows(KEPT_OFF):
             avoid, never = tuple(row["avoid"].split()), tuple(row["never"].split())
@@ -117,7 +117,7 @@ class CampaignRows:
     def create_array(
         self, campaign: int, cluster: str, tasks: int, at: datetime, kept_off: Sequence[TaskCountByExclusions] = ()
     ) -> CampaignArray | None:
-        """Move unsent tasks into a new array, or return None; `kept_off` counts the tasks that avoid some clusters."""
+        """Move unsent tasks into a new array, or return None; `kept_off` counts tasks by avoided clusters."""
         unrestricted = TaskCountByExclusions(tasks=tasks - sum(kind.tasks for kind in kept_off))
         with self.database.transaction():
             taken = (self._take_unsent_tasks(campaign, kind) for kind in (unrestricted, *kept_off))
@@ -133,7 +133,7 @@ class CampaignRows:
         at: datetime,
         copies_beyond_s: int | None = None,
     ) -> CampaignArray:
-        """Insert a new array of (task, attempt) pairs; the caller has begun a transaction."""
+        """Insert a new array of (task, attempt) pairs, as a part of the caller's transaction."""
         last = select(func.max(ARRAYS.c.number).label("number")).where(ARRAYS.c.campaign == campaign)
         array = CampaignArray(
             campaign=campaign,
@@ -186,7 +186,7 @@ class CampaignRows:
         self.database.execute(delete(WAITING).where(WAITING.c.campaign == campaign))
 
     def add_to_task_counts(self, campaign: int, ended: int, failed: int, cancelled: int = 0) -> None:
-        """Add to a campaign's counters of ended, failed and cancelled tasks."""
+        """Add numbers to a campaign's counts of ended, failed and cancelled tasks."""
         counts = {"ended": ended, "failed": failed, "cancelled": cancelled}
         self._update_campaign(campaign, {name: CAMPAIGNS.c[name] + more for name, more in counts.items()})
 
@@ -209,12 +209,12 @@ class CampaignRows:
         self.database.execute(delete(DONE).where(DONE.c.done_at < before))
 
     def ended_campaigns_not_in_ledger(self, after: int, most: int) -> tuple[int, ...]:
-        """Return up to `most` ended campaigns, numbered above `after`, that root's ledger does not record as ended."""
+        """Return up to `most` ended campaigns above number `after` whose ends root's ledger does not have."""
         query = UNNOTED.where(CAMPAIGNS.c.number > after).limit(most)
         return tuple(row["number"] for row in self.database.rows(query))
 
     def record_end_in_ledger(self, campaign: int, *, is_noted: bool = True) -> None:
-        """Record whether root's ledger of submitted tasks has a campaign's end."""
+        """Record in the state file whether root's ledger of submitted tasks has a campaign's end."""
         self._update_campaign(campaign, {"is_end_noted": is_noted})
 
     def campaigns_ended_before(self, moment: datetime) -> tuple[int, ...]:
@@ -279,7 +279,7 @@ class AddedTaskRows:
         return tuple((AdditionalCampaignTasks(**row), uid) for row in rows for uid in (row.pop("uid"),))
 
     def list_files_of_person(self, uid: int) -> tuple[tuple[int, int], ...]:
-        """Return (campaign, part) of a person's files, part 0 for a campaign's first file, without purged campaigns."""
+        """Return (campaign, part) of a person's files, except of purged campaigns; the first part is 0."""
         parts = select(CAMPAIGNS.c.number, PARTS.c.number.label("part")).outerjoin(
             PARTS, CAMPAIGNS.c.number == PARTS.c.campaign
         )

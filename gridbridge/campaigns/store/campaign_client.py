@@ -53,8 +53,8 @@ UNANSWERED = (
     "gridbridge-runner took the request and has not answered: the request may be carried out, now or later;"
     " look at gridstat before you repeat the command"
 )
-ANSWER_S = 90.0  # wait for an answer; a runner started by cron answers within a minute
-TAKEN_S = 600.0  # wait for the answer to a request that the runner took: the runner may restart
+ANSWER_S = 90.0  # gridbridge commands wait this long; a runner started by cron answers within a minute
+TAKEN_S = 600.0  # time to wait after the runner has taken a request: the runner may restart
 
 
 class NoRunnerForRequest(GridbridgeError):
@@ -82,7 +82,7 @@ def add_tasks_to_campaign(
 
 
 def _bring_to_inbox(fields: dict[str, object], parameters: tuple[str, ...], folder: str, published: str) -> int:
-    """Write a campaign file with a random identifier, which root accepts once; return the campaign's number."""
+    """Send the runner a campaign file, which root accepts only once; return the campaign's number."""
     _require_spool(folder, published)
     if os.geteuid() == 0 and os.stat(folder).st_uid != 0:
         raise CampaignSubmissionRefusal("campaigns never run as root; submit as another user")
@@ -108,7 +108,7 @@ def ask_runner_to_act_on_campaigns(
     task: int = 0,
     of: tuple[int, ...] = (),
 ) -> dict[int, CampaignOwnerRequestReply]:
-    """Return the runner's reply for each number; numbers above the service's maximum count as unknown."""
+    """Return the runner's reply for each number; a number that is too large gets the reply UNKNOWN."""
     possible = tuple(number for number in numbers if number <= campaign_files_of_owners.HIGHEST)
     if task > campaign_files_of_owners.HIGHEST:
         return dict.fromkeys(numbers, CampaignOwnerRequestReply.NO_TASK)
@@ -126,7 +126,7 @@ def send_request_to_runner(
     subscription: Mapping[str, str] = campaign_files_of_owners.NO_WISH,
     of: tuple[int, ...] = (),
 ) -> dict[str, Any]:
-    """Return the runner's answer; raise NoRunnerForRequest, or RunnerAnswerTimeout if the answer is late."""
+    """Send a request; return the runner's answer, or raise NoRunnerForRequest or RunnerAnswerTimeout."""
     _require_spool(folder, published)
     try:
         token = campaign_files_of_owners.write_owner_request_to_inbox(verb, numbers, folder, task, subscription, of)
@@ -207,8 +207,9 @@ def own_notify_subscriptions(folder: str = CAMPAIGNS, published: str = PUBLISHED
     return subscriptions
 
 
-POLLED_FOR = timedelta(minutes=10)  # greatest age of the poller's snapshot at the time of the runner's cycle
-TAIL_BYTES, TAIL_LINES = 4096, 5  # at most this many bytes and lines of a task's standard error are shown
+# older snapshots of the poller are not used
+POLLED_FOR = timedelta(minutes=10)
+TAIL_BYTES, TAIL_LINES = 4096, 5  # at most this many last bytes and lines of a task's standard error are shown
 
 
 def published_events(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
@@ -223,7 +224,7 @@ def describe_event_to_user(event: CampaignEvent, states: Mapping[int, CampaignSt
 
 
 def published_campaign_clusters(folder: str = PUBLISHED) -> tuple[ShownCampaignCluster, ...]:
-    """Return the clusters that campaigns may use, sorted by name; unknown slots come from the poller's snapshots."""
+    """Return the clusters that campaigns may use; slots unknown to the runner come from the poller."""
     grid = published_campaign_files.read_campaign_value_by_class(ShownCampaignClusters, folder)
     clusters = list[ShownCampaignCluster]()
     for cluster in grid.clusters if grid else ():
@@ -245,7 +246,7 @@ def published_campaign_clusters(folder: str = PUBLISHED) -> tuple[ShownCampaignC
 def select_published_events(
     events: Iterable[CampaignEvent], campaign: int | None, number: int | None, *, is_global: bool, is_all: bool
 ) -> tuple[CampaignEvent, ...]:
-    """Return the events with these campaign and event numbers; closed events only with `is_all` or an event number."""
+    """Select events by campaign and number; closed events only with `is_all` or with an event's number."""
     return tuple(
         event
         for event in events
@@ -257,14 +258,14 @@ def select_published_events(
 
 
 def cluster_silence_and_closures(events: Iterable[CampaignEvent], cluster: str) -> tuple[bool, tuple[int, ...]]:
-    """Return whether a cluster does not answer, and the campaigns to which the cluster is closed."""
+    """Return whether a cluster does not answer, and the campaigns that may not use the cluster now."""
     of = [event for event in events if event.cluster == cluster and not event.closed_at]
     is_down = any(event.code is CampaignEventCode.GET_JOBS for event in of)
     return is_down, tuple(sorted({event.campaign for event in of if event.code in BLACKLISTING_EVENTS}))
 
 
 def first_failed_task_details(event: CampaignEvent, folder: str = CAMPAIGNS) -> tuple[str, tuple[str, ...]]:
-    """Return parameters and last error lines of an event's first task; empty without access to the owner's files."""
+    """Return the parameters and last error lines of an event's first task; empty if the caller may not."""
     if event.first_task is None:
         return "", ()
     try:
@@ -272,14 +273,15 @@ def first_failed_task_details(event: CampaignEvent, folder: str = CAMPAIGNS) -> 
         home = os.path.expanduser("~")
         outputs = f"{os.path.join(home, directory.replace('$HOME', home, 1))}/campaign.{event.campaign}"
         is_ours = campaign_files_of_owners.uid_of_campaign_owner(event.campaign, folder) == os.geteuid()
-        words = _last_error_lines(outputs, event) if is_ours else ()  # root opens no path that a user chose
+        # root opens no path that a user chose
+        words = _last_error_lines(outputs, event) if is_ours else ()
         return _replace_unprintable(lines[event.first_task]), words
     except (ForeignOrMissingCampaignFile, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):
         return "", ()
 
 
 def failed_start_directory(event: CampaignEvent, folder: str = CAMPAIGNS) -> str:
-    """Return the JDL's exec_directory of tasks that could not start; empty if the caller is not the owner."""
+    """Return the exec_directory of tasks that could not start; empty if the caller is not the owner."""
     if event.code is not CampaignEventCode.SETUP_ERROR:
         return ""
     try:
@@ -359,7 +361,7 @@ def own_task_parameters(number: int, folder: str = CAMPAIGNS) -> list[str]:
 
 
 def read_own_jdl(number: int, folder: str = CAMPAIGNS) -> object:
-    """Return the JDL of the calling user's campaign; raise ForeignOrMissingCampaignFile for another user's campaign."""
+    """Return the JDL of the caller's campaign; raise ForeignOrMissingCampaignFile for other campaigns."""
     header, parameters = campaign_files_of_owners.read_own_campaign_file(number, folder)
     return campaign_to_jdl_table(model_value_from_json(header, Jdl), parameters)
 

@@ -1,4 +1,4 @@
-"""Reads a campaign's files for root, verified by root's ledger and by the service's register of files.
+"""Reads a campaign's files for root; root's ledger and the service's register verify the files.
 
 Before the first submission, only the register proves a file, because any user may create a file of the same name.
 """
@@ -14,7 +14,7 @@ from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, ca
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.shell import safe_files
 
-TYPE_CHECKING = False  # importing typing takes as long as importing json
+TYPE_CHECKING = False  # not at run time, because importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 MAX_BYTES = 512 << 20
-MAX_FIRST_BYTES = 4 << 20  # limit of the first line, with up to 60,000 bytes of script per cluster
+MAX_FIRST_BYTES = 4 << 20  # limit of the first line, which may contain a script of 60,000 bytes for each cluster
 FEW = 32  # at most this many lines are skipped one by one
 
 
@@ -44,7 +44,7 @@ class RootVerifiedCampaignFiles:
         ledger.require_campaign_file(self.uid, digest)
 
     def record_unregistered_file(self, ledger: "RootLedgerOfSubmittedTasks") -> None:
-        """Record owner and file of a campaign without submitted tasks; the register is not checked."""
+        """Record the owner and the file of a campaign without submitted tasks; do not check the register."""
         ledger.require_campaign_file(self.uid, _sha256_digest(self._whole))
 
     def header_line(self) -> bytes:
@@ -98,7 +98,7 @@ class RootVerifiedCampaignFiles:
 
 
 def uid_blocking_campaign_file(campaign: int, folder: str = CAMPAIGNS) -> int | None:
-    """Return the uid that owns an invalid file with a campaign file's name; None if the file is missing or valid."""
+    """Return the owner's uid of an invalid campaign file; None if the file is missing or valid."""
     path = f"{folder}/{campaign_file_name(campaign)}"
     try:
         facts = os.lstat(path)
@@ -124,7 +124,7 @@ def _count_task_lines(whole: bytes) -> int:
 
 
 def _select_task_lines(whole: bytes, numbers: list[int]) -> dict[int, bytes]:
-    """Return the task lines with these ascending numbers, up to the first missing line, without splitting the file."""
+    """Return the task lines with these ascending numbers, up to the first number without a line."""
     lines: dict[int, bytes] = {}
     at, number = _offset_after_lines(whole, 0, 1), 0
     for index in numbers:
@@ -137,7 +137,7 @@ def _select_task_lines(whole: bytes, numbers: list[int]) -> dict[int, bytes]:
 
 
 def _offset_after_lines(whole: bytes, at: int, lines: int) -> int:
-    """Return the offset `lines` lines after `at`, or -1; a line has at least a byte, so `lines` bytes are skipped."""
+    """Return the offset that is `lines` lines after `at`, or -1; each line has at least one byte."""
     while lines > FEW and 0 <= at < len(whole):
         at, lines = at + lines, lines - whole.count(b"\n", at, at + lines)
     while lines and at >= 0:
@@ -216,7 +216,7 @@ class CampaignNumberRegister:
         self._is_whole = True
 
     def _open_for_append(self) -> int:
-        """Open the register for appending, without blocking on a pipe; rename a foreign file of the same name."""
+        """Open the register for appending, without blocking on a pipe; rename another user's file."""
         options = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_CREAT
         if self._is_there:
             return os.open(self._path, options, 0o600)

@@ -81,13 +81,13 @@ def withdraw_campaign_file(token: str, folder: str = CAMPAIGNS) -> bool:
 def take_new_campaign_files(
     listed: Iterable[str], folder: str = CAMPAIGNS
 ) -> Iterator[tuple[str, NewCampaignOrAddedTasksFile | str]]:
-    """Take new campaign files from the inbox; yield each file's token, and the content or an error message."""
+    """Take new campaign files from the inbox; yield each file's token, and its content or an error."""
     for token in campaign_inbox.take_new_inbox_files(listed, NEW, BEGUN, folder):
         try:
             yield token, _read_campaign_file(f"{folder}/{BEGUN}{token}", token)
         except StateError as error:
             yield token, str(error)
-        except OSError:  # the owner removed the file, or the file is unreadable
+        except OSError:  # the owner has removed the file, or the file can't be read
             continue
         except Exception as error:  # the file's content is untrusted
             yield token, f"not what gridsub writes: {error!r:.200}"
@@ -107,7 +107,7 @@ def write_owner_request_to_inbox(
     subscription: Mapping[str, str] = NO_WISH,
     of: tuple[int, ...] = (),
 ) -> str:
-    """Write a request into this user's inbox folder; return the request's token. `of`: campaigns of events."""
+    """Write a request into this user's inbox folder; return its token. `of`: the campaigns of events."""
     request = {"verb": verb, "campaigns": campaigns, "task": task, "of": of, **subscription}
     return _write_to_inbox(ASKED, json.dumps(request).encode(), folder)
 
@@ -197,7 +197,7 @@ def is_campaign_number_taken(campaign: int, folder: str = CAMPAIGNS) -> bool:
 
 
 def rename_file_to_campaign_number(token: str, campaign: int, folder: str = CAMPAIGNS, part: int = 0) -> None:
-    """Rename a processed file to its campaign and part number; move a foreign file of that name away; repeatable."""
+    """Rename a processed file to its campaign and part number; move a foreign file of that name away."""
     begun, numbered = f"{folder}/{BEGUN}{token}", f"{folder}/{campaign_file_name(campaign, part)}"
     try:
         if os.path.lexists(begun) and os.path.lexists(numbered):
@@ -212,7 +212,7 @@ def rename_file_to_campaign_number(token: str, campaign: int, folder: str = CAMP
 def read_numbered_campaign_file(
     campaign: int, folder: str = CAMPAIGNS, part: int = 0
 ) -> NewCampaignOrAddedTasksFile | None:
-    """Read a campaign's first file, or the file of an added part; None if the file is missing or unreadable."""
+    """Read a campaign's first file, or a file of added tasks; None if it is missing or unreadable."""
     name = campaign_file_name(campaign, part)
     try:
         return _read_campaign_file(f"{folder}/{name}", name)
@@ -221,7 +221,7 @@ def read_numbered_campaign_file(
 
 
 def read_own_campaign_file(campaign: int, folder: str = CAMPAIGNS, *, is_run: bool = False) -> tuple[Any, list[str]]:
-    """Return the header and all task parameters of this user's campaign; root reads the files of all users.
+    """Return the header and all task parameters of this user's campaign; root reads all campaigns.
 
     Raises ForeignOrMissingCampaignFile, because anybody may create a file with the name of a removed campaign file.
     With `is_run` root reads only its own files.
@@ -264,7 +264,7 @@ def uid_of_campaign_owner(campaign: int, folder: str = CAMPAIGNS) -> int:
 def measure_person_campaign_files(
     parts: Iterable[tuple[int, int]], uid: int, folder: str = CAMPAIGNS
 ) -> tuple[int, int]:
-    """Return number and total bytes of the files (campaign, part) that a person owns; part 0 is the first file."""
+    """Return number and total bytes of those files (campaign, part) that the user with this uid owns."""
     sizes = []
     for campaign, part in parts:
         with suppress(OSError):

@@ -17,16 +17,16 @@ from itertools import chain, islice
 from gridbridge.errors import StateError
 from gridbridge.shell import safe_files
 
-TOKEN = re.compile("[0-9a-f]{32}")  # form of the names that random_file_name makes
+TOKEN = re.compile("[0-9a-f]{32}")  # form of the random names that random_file_name returns
 PERSONS = re.compile(rf"u\.(\d{{1,10}})(?:\.{TOKEN.pattern})?", re.ASCII)
 BEGUN = "begun"  # the service's folder of files in process
 A_SCAN = 10  # at most this many files of one person in one scan
-# In one scan a person's files beyond the first have at most this many bytes, by kind of file
+# by kind of file: in one scan, a person's files after the first have at most this many bytes
 A_SCAN_BYTES = {"new": 64 << 20, "in": 64 << 20, "ask": 64 << 10, "took": 64 << 10}
-A_PERSON, A_FOLDER = 20, 50  # most folders of one person, and most files of one kind in a folder
+A_PERSON, A_FOLDER = 20, 50  # at most this many folders of one person, and files of one kind in a folder
 A_LISTING = 20_000  # at most this many names in a folder are read: twice the allowed campaign files
 FOR_US = 0o770  # mode of a person's inbox folder
-WORD = ".gridbridge/brings"  # file in the home directory with the token of the person's folder
+WORD = ".gridbridge/brings"  # file in the home directory that has the token of the person's folder
 
 
 def make_own_inbox_folder(folder: str) -> str:
@@ -151,7 +151,7 @@ def _open_inbox_folder(person: str, folder: str) -> Iterator[tuple[int, int]]:
 
 
 def take_new_inbox_files(listed: Iterable[str], brought: str, taken_prefix: str, folder: str) -> list[str]:
-    """Move files named `brought`TOKEN into the service's folder, as `taken_prefix`TOKEN; return all moved tokens."""
+    """Move files `brought`TOKEN to `taken_prefix`TOKEN in the service's folder; return the tokens there."""
     paths = list(listed)
     for path in select_inbox_files_fairly(paths, brought, folder):
         with suppress(OSError):  # the owner withdrew the file, or the file is no plain file

@@ -81,7 +81,7 @@ class CampaignStatisticsRows:
             self._database.execute(self._database.upsert(ENDS), key | {"ended": before + tasks})
 
     def count_tasks_ended_since(self, campaign: int, since: datetime) -> dict[str, tuple[int, datetime]]:
-        """Return by cluster how many tasks ended after the first minute with an end, and when that minute was over."""
+        """Return by cluster how many tasks ended after the first minute with an end, and that minute's end."""
         by_cluster: dict[str, tuple[int, datetime]] = {}
         for row in self._database.rows(_SINCE, of_campaign=campaign, since=since):
             ended, first = by_cluster.get(row["cluster"], (-row["ended"], row["minute"] + MINUTE))

@@ -1,4 +1,4 @@
-"""Tables of single tasks that are published, deleted, preempted for local jobs, or missing in job lists."""
+"""Tables of tasks that are published, deleted, preempted for local jobs, or missing in job lists."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -76,7 +76,7 @@ class TaskDeletionMarkRows:
         return marks
 
     def mark_tasks(self, wipe: deletions.ArrayTaskDeletion) -> None:
-        """Mark tasks for deletion, except tasks that the owner cancelled; reasons for waiting tasks replace no mark."""
+        """Mark tasks for deletion; marks by owners stay, and reasons for waiting tasks replace no mark."""
         rows = [key | {"wiped_for": wipe.wiped_for} for key in _keys_of_deletion(wipe)]
         unless = true() if wipe.wiped_for in deletions.REASONS_IF_STILL_WAITING else _UNWANTED
         self._database.execute_each(self._database.upsert(MARKS, unless), rows)
@@ -147,7 +147,7 @@ class TaskMissingAtClusterRows:
         return {(row["campaign"], row["array"], row["place"]): row["since"] for row in rows}
 
     def store_missing_tasks(self, missed: Iterable[deletions.TaskMissingSince]) -> None:
-        """Store newly missing tasks, and delete the rows of tasks found again and of ended attempts."""
+        """Store newly missing tasks; delete the rows of tasks that were listed again or have ended."""
         changes = [*map(asdict, missed)]
         missing = [change for change in changes if change["since"]]
         self._database.execute_each(self._database.upsert(MISSING), missing)
@@ -157,7 +157,7 @@ class TaskMissingAtClusterRows:
 
 
 PURGED_AT_ONCE = 50_000  # at most this many tasks are deleted in one transaction
-# ranks by which a task's published attempt is chosen; other outcomes have rank 1
+# for each task the attempt with the highest rank is published; other outcomes have rank 1
 RANKS = {TaskAttemptOutcome.SUCCESS: 3, TaskAttemptOutcome.PENDING: 2, TaskAttemptOutcome.COPY: 0}
 
 _SENT = (
@@ -243,7 +243,7 @@ class CampaignTaskRows:
             self._database.execute(delete(ATTEMPTS).where(ATTEMPTS.c.campaign == campaign, portion))
 
     def purge_campaign(self, campaign: int) -> None:
-        """Delete all rows of a campaign except its number, which root's ledger of submitted tasks keeps for ever."""
+        """Delete all rows of a campaign except its number, which root's ledger keeps for ever."""
         with self._database.transaction():
             for table in (WAITING, PARTS, ARRAYS, ATTEMPTS, WAYS, RATIOS, ENDS):
                 self._database.execute(delete(table).where(table.c.campaign == campaign))

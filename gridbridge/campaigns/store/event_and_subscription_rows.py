@@ -1,4 +1,4 @@
-"""Tables of campaign events, of campaigns' successes at clusters, and of users' subscriptions to notifications."""
+"""Tables of campaign events, successes at clusters, and users' subscriptions to notifications."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, fields
@@ -85,7 +85,7 @@ class EventAndSuccessRecordRows:
         return self._database.read(CampaignEvent, _OPEN)
 
     def events_to_show(self, since: datetime) -> tuple[CampaignEvent, ...]:
-        """Return open events, events closed since a time, and events of black holes that no owner has cleared."""
+        """Return events that are open, closed since a time, or of black holes that no owner has cleared."""
         return self._database.read(CampaignEvent, _SHOWN, since=since)
 
     def events_opened_since(self, since: datetime) -> tuple[CampaignEvent, ...]:
@@ -119,7 +119,7 @@ class EventAndSuccessRecordRows:
         self._database.execute(sa.update(EVENTS).where(EVENTS.c.number == number).values(closed_by=token))
 
     def store_events(self, events: Iterable[CampaignEvent]) -> None:
-        """Store events; an event without a number reopens its closed row, or gets a new row."""
+        """Store events; an event without a number replaces the row of the same event, or gets a new row."""
         with self._database.transaction():
             for event in events:
                 values = asdict(event)
@@ -144,7 +144,7 @@ class EventAndSuccessRecordRows:
         self._database.execute(sa.update(EVENTS).where(*of).values(closed_at=at))
 
     def close_events_of_ended_campaigns(self, before: datetime, at: datetime, but: Iterable[CampaignEventCode]) -> None:
-        """Close events, except codes in `but`, of campaigns that ended before a time and have no open array."""
+        """Close events of campaigns that ended before a time and have no open array, except codes in `but`."""
         ended = sa.select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.ended_at < before)
         of = (
             EVENTS.c.campaign.in_(ended),
@@ -164,7 +164,7 @@ class EventAndSuccessRecordRows:
         self._database.execute(sa.delete(EVENTS).where(EVENTS.c.closed_at < before, ~_IS_SUSPECT))
 
     def success_records(self, campaigns: Iterable[int]) -> tuple[CampaignSuccessAtCluster, ...]:
-        """Return the records of campaigns' successes and errors at each cluster."""
+        """Return the record of these campaigns' successes and errors at each cluster."""
         rows = map(dict, self._database.rows(_OF_CAMPAIGNS, campaigns=tuple(campaigns)))
         return tuple(CampaignSuccessAtCluster(**row | {"durations_s": tuple(row["durations_s"])}) for row in rows)
 
@@ -223,13 +223,13 @@ class NotificationSubscriptionRows:
         return before
 
     def record_delivery_times(self, subscription: NotificationSubscription) -> None:
-        """Record the time of the last notified event, and the time of the next attempt."""
+        """Record the time of a subscription's last notified event and of the next attempt to notify."""
         values = {"told_until": subscription.told_until, "tries": subscription.tries, "next_at": subscription.next_at}
         this = SUBSCRIPTIONS.c.number == subscription.number
         self._database.execute(sa.update(SUBSCRIPTIONS).where(this).values(**values))
 
     def campaign_starts_and_ends(self, since: datetime) -> tuple[tuple[Campaign, datetime, bool], ...]:
-        """Return campaign, time and whether the campaign ended, for each submission and each end after a time."""
+        """Return (campaign, time, whether it ended) for each submission and each end after a time."""
         columns = (CAMPAIGNS.c.number, CAMPAIGNS.c.submitted_at, CAMPAIGNS.c.ended_at)
         came = sa.select(*columns).where(CAMPAIGNS.c.submitted_at > since)
         ended = sa.select(*columns).where(CAMPAIGNS.c.ended_at > since, CAMPAIGNS.c.state == CampaignState.TERMINATED)

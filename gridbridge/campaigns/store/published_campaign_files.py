@@ -1,4 +1,4 @@
-"""Publishes campaigns and task states for all users, without task parameters, and reads the published files."""
+"""Publishes campaigns and task states, but no task parameters, and reads the published files."""
 
 import os
 import shutil
@@ -99,7 +99,7 @@ def mark_campaigns_being_published(campaigns: Iterable[int], folder: str = PUBLI
 
 
 def campaigns_half_published(folder: str = PUBLISHED) -> frozenset[int]:
-    """Return the campaigns with a publication of tasks that a kill interrupted."""
+    """Return the campaigns whose tasks were being published when a process was killed."""
     return frozenset(map(int, _read_or_empty(f"{folder}/{TOUCHING}").split()))
 
 
@@ -151,7 +151,7 @@ def _number_or_none(number: int | None) -> int | str:
 
 
 def _parse_task_line(line: str) -> PublishedCampaignTask:
-    """Parse a published line; the last columns are mostly empty, and a campaign may have 100,000 lines."""
+    """Parse a published line; empty columns are skipped, because a campaign may have 100,000 lines."""
     words = line.split(" ")
     number, attempt, outcome, waits, cluster, job, index, status, wallclock, beyond = words[:10]
     copies, ways, moves = words[10:]

@@ -14,7 +14,7 @@ from gridbridge import errors
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
 from gridbridge.model.fixed_paths import LEDGER, LEDGER_CUT
 
-TYPE_CHECKING = False  # importing typing takes as long as importing json
+TYPE_CHECKING = False  # not at run time, because importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import TracebackType
@@ -31,7 +31,7 @@ class SubmittedTaskIndex:
     def __init__(self, arrays: "Iterable[tuple[int, str]]" = ()) -> None:
         """Build the index from array numbers and task lists such as `0-9:1`."""
         self._runs: dict[int, list[Run]] = {}
-        self._reach: dict[int, list[int]] = {}  # by attempt number: highest task number of each run and the runs before
+        self._reach: dict[int, list[int]] = {}  # by attempt number, for each run: highest task number up to this run
         for array, tasks in arrays:
             for attempt, run in _parse_task_runs(array, tasks):
                 self._runs.setdefault(attempt, []).append(run)
@@ -61,7 +61,7 @@ class SubmittedTaskIndex:
         return any(any(self._runs_overlapping_tasks(attempt, task, task)) for attempt in self._runs)
 
     def array_indices_of_tasks(self, tasks: str) -> dict[int, list[int]]:
-        """Return the array indices of all attempts of the listed tasks, by array number."""
+        """Return, by array number, the array indices of all attempts of the listed tasks."""
         indices: dict[int, set[int]] = {}
         for _, (first, last, *_) in _parse_task_runs(0, tasks):
             for attempt in self._runs:
@@ -96,7 +96,7 @@ COPIES = "copies"  # last word of an array's line if the attempts are speculativ
 MOST_COPIES = 2  # at most this many speculative attempts of one task
 NO_ROOM = 28
 OPTIONS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-NONE = -1  # file descriptor of a missing file
+NONE = -1  # stands for the file descriptor of a missing file
 
 
 class RootLedgerOfSubmittedTasks:
@@ -113,7 +113,7 @@ class RootLedgerOfSubmittedTasks:
         self._again: set[str] = set()  # arrays that may have been submitted twice
         self._requests: set[str] = set()  # owner's requests that reopened the campaign
         self._sent: SubmittedTaskIndex | None = None  # index of submitted tasks, built on first use
-        self._unwritten: list[bytes] | None = None  # lines that the open `write_lines_at_once` writes at its end
+        self._unwritten: list[bytes] | None = None  # lines that `write_lines_at_once` writes later; otherwise None
         self.has_ended = False  # whether the campaign ended and was not reopened
         try:
             _require_private_folder(folder)
@@ -178,7 +178,7 @@ class RootLedgerOfSubmittedTasks:
             self._add_ledger_row([END])
 
     def reopen_campaign(self, request: str) -> None:
-        """Record that a request reopens the campaign; raise CampaignEndInRootLedger if the campaign ended again."""
+        """Record that a request reopens a campaign; raise CampaignEndInRootLedger if it has ended again."""
         if request not in self._requests:
             self._add_ledger_row([TAKEN_UP, request])
         self.require_campaign_not_ended()
@@ -198,7 +198,7 @@ class RootLedgerOfSubmittedTasks:
             raise errors.CampaignFileChanged(f"{self._path}: the file has changed since the service accepted it")
 
     def _link_file_to_campaign(self, file: str) -> None:
-        """Link the file's digest to the campaign's ledger; the fsync of the next line makes the link durable."""
+        """Link a campaign file to this ledger; the fsync of the next ledger line makes the link durable."""
         path = f"{self._folder}/{file}"
         try:
             os.symlink(self._name, path)  # an existing symlink must point to the same campaign
@@ -228,7 +228,7 @@ class RootLedgerOfSubmittedTasks:
         return self._jobs.get(str(array), "")
 
     def record_array(self, array: int, cluster: str, tasks: str, is_of_copies: bool = False) -> None:
-        """Record an array before its submission; a repeated record means that the array may be submitted twice.
+        """Record an array before its submission; a second record means a possible second submission.
 
         Raises ArrayTasksAlreadyInLedger if another array has one of the attempts, SpeculativeCopyRefusal for invalid or
         too many speculative attempts, and CampaignEndInRootLedger if the campaign has ended.
@@ -281,7 +281,7 @@ class RootLedgerOfSubmittedTasks:
                 raise errors.SpeculativeCopyRefusal(f"{self._path}: task {task} gets {MOST_COPIES} copies at most")
 
     def count_copies_before(self, array: int = 0) -> dict[int, int]:
-        """Count each task's speculative attempts in arrays numbered below `array`, or in all arrays if `array` is 0."""
+        """Count each task's speculative attempts in arrays with numbers below `array`; 0: in all arrays."""
         counts: dict[int, int] = {}
         for number, row in self._arrays.items():
             if row[4:] == [COPIES] and (not array or int(number) < array):
@@ -294,7 +294,7 @@ class RootLedgerOfSubmittedTasks:
         return str(array) in self._again
 
     def list_arrays(self) -> tuple[tuple[str, ...], ...]:
-        """Return each array's number, cluster, tasks, job id (may be empty), and `copies` for speculative attempts."""
+        """Return each array's number, cluster, tasks, job id or "", and `copies` if it is speculative."""
         rows = self._arrays.values()
         return tuple((*row[1:4], self.job_id_of_array(int(row[1])), *row[4:]) for row in rows)
 

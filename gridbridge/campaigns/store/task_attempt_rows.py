@@ -1,4 +1,4 @@
-"""Queries and updates of task attempts: retries, speculative attempts, and attempts from root's ledger."""
+"""Queries and updates task attempts: retries, speculative attempts, and attempts in root's ledger."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence, Set
 from dataclasses import asdict
@@ -143,9 +143,9 @@ class TaskAttemptRows:
     def earlier_outcomes(
         self, attempts: Sequence[TaskAttempt], copied: Container[tuple[int, int]] = ()
     ) -> tuple[AttemptOutcomeAtCluster, ...]:
-        """Return the outcomes of all finished attempts of the tasks of `attempts`, since the owner's last retry.
+        """Return all outcomes of the tasks of `attempts` since the owner's last retry.
 
-        Tasks of first attempts are read only if `copied`, the tasks with speculative attempts, has the task.
+        Tasks of first attempts are read only if they are in `copied`, the tasks with speculative attempts.
         """
         keys = {(row.campaign, row.task) for row in attempts if row.attempt > 1 or (row.campaign, row.task) in copied}
         tasks: dict[int, list[int]] = {}
@@ -161,18 +161,18 @@ class TaskAttemptRows:
     def failed_attempts_of_event(
         self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome], after: int, most: int
     ) -> tuple[TaskAttempt, ...]:
-        """Return the failed last attempts of up to `most` tasks of an event above `after`; the tasks may wait again."""
+        """Return failed last attempts of an event's tasks above number `after`, at most `most` attempts."""
         of = _parameters_of_event(event, outcomes)
         return self._database.read(TaskAttempt, _FAILED, **of, after=after, most=most)
 
     def mark_failed_attempts_past(self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome]) -> None:
-        """Mark an event's failed attempts, except of waiting tasks, as past: no event counts them again."""
+        """Mark an event's failed attempts as past: no event counts them again. Waiting tasks are left out."""
         self._database.execute(_CLOSED, _parameters_of_event(event, outcomes))
 
     def delete_unfinished_retries(
         self, array: CampaignArray, outcomes: Iterable[TaskAttemptOutcome]
     ) -> tuple[TaskAttempt, ...]:
-        """Delete and return an array's unfinished retries of failed tasks; the tasks keep their earlier outcomes."""
+        """Delete an array's unfinished retries of failed tasks, and return them; earlier outcomes stay."""
         had_ended = sa.exists().where(
             _EARLIER.c.campaign == ATTEMPTS.c.campaign,
             _EARLIER.c.task == ATTEMPTS.c.task,
@@ -187,12 +187,12 @@ class TaskAttemptRows:
         return attempts
 
     def unmark_past_attempts(self, campaign: int) -> None:
-        """Mark past attempts of unsent tasks as present again, because the retries of these tasks are dropped."""
+        """Mark past attempts of unsent tasks as present, because the retries of these tasks are dropped."""
         these = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.is_past, _WAITS)
         self._database.execute(sa.update(ATTEMPTS).values(is_past=False).where(*these))
 
     def set_attempts_past(self, campaign: int, tasks: Sequence[int], *, is_past: bool = True) -> None:
-        """Mark attempts of tasks as past, so that decisions ignore the attempts; `is_past=False` removes the marks."""
+        """Mark attempts as past, so that decisions ignore the attempts; `is_past=False` removes the marks."""
         these = sa.update(ATTEMPTS).values(is_past=is_past).where(ATTEMPTS.c.campaign == campaign)
         for portion in _split_into_portions(tasks):
             self._database.execute(these.where(ATTEMPTS.c.task.in_(portion)))
@@ -268,7 +268,7 @@ class TaskAttemptRows:
                 TaskDeletionMarkRows(self._database).mark_task_cancelled(campaign, task)
 
     def _reopen_failed_tasks(self, adoption: LedgerRecoveryStep) -> list[int]:
-        """Reopen failed tasks with live attempts in root's ledger; return the tasks that the owner had cancelled."""
+        """Reopen failed tasks with live attempts in root's ledger; return those that the owner had cancelled."""
         live = {attempt.task for attempt in adoption.attempts if attempt.outcome is TaskAttemptOutcome.PENDING}
         live |= {retry.first for retry in adoption.again}
         unwanted = list[int]()

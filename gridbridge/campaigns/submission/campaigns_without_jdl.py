@@ -43,8 +43,8 @@ VARIABLE = re.compile(rf"\$(?:({'|'.join(VARIABLES)})\b|\{{({'|'.join(VARIABLES)
 class CampaignWithoutJdlOptions:
     """Options of a campaign that has a command or a job script in place of a JDL."""
 
-    clusters: tuple[str, ...] = ()  # empty: all clusters
-    by_resource: frozenset[str] = frozenset()  # clusters at which resources have the names of qsub -l
+    clusters: tuple[str, ...] = ()  # clusters that the campaign may use; empty for all clusters
+    by_resource: frozenset[str] = frozenset()  # clusters where the names of resources in -l are those of qsub
     resources: tuple[str, ...] = ()  # values of the option -l
     name: str = ""
     type_: CampaignType = CampaignType.DEFAULT
@@ -53,7 +53,7 @@ class CampaignWithoutJdlOptions:
 
 
 def campaign_with_task_per_number(numbers: str, words: tuple[str, ...], typed: CampaignWithoutJdlOptions) -> ParsedJdl:
-    """Return a campaign that runs a command for each number; raises CommandLineMistake for a wrong option."""
+    """Return a campaign that runs a command for each number; raise CommandLineMistake for wrong options."""
     try:
         indices = qsub_directive_parser.parse_qsub_task_range(numbers)
     except ParseError as error:
@@ -119,7 +119,7 @@ def _explain_invalid_task_limit(request: qsub_directive_parser.JobScriptRequest,
 
 
 def shell_command_with_task_words(words: tuple[str, ...], word: str) -> str:
-    """Return a shell function's definition and call; a task's words follow the call, and `word` replaces {}."""
+    """Return sh code that defines and calls a function; `word` replaces {}, and a task's words follow."""
     if not any(PLACE in argument for argument in words):
         words += (PLACE,)
     parts = ([quote_for_sh(part) if part else "" for part in argument.split(PLACE)] for argument in words)
@@ -159,7 +159,7 @@ def _output_redirection_shell_lines(request: qsub_directive_parser.JobScriptRequ
 
 
 def _redirect_stream_to_file(sign: str, path: str, letter: str, end: str) -> str:
-    """Return sh lines that write an output stream to a file, or fail with a message that names the option."""
+    """Return sh lines that write an output stream to a file, or fail with a message about the option."""
     home, target, at = "~/", "", 0
     path = f"$HOME/{path.removeprefix(home)}" if path.startswith(home) else path
     for match in VARIABLE.finditer(path):

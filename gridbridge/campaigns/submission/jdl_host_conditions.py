@@ -1,4 +1,4 @@
-"""Parses the host conditions of a campaign's tasks, as in `oarsub -p` or `qsub -l`, into validated words.
+"""Parses the host conditions of tasks, as in `oarsub -p` or `qsub -l`, into validated words.
 
 Conditions are kept in conjunctive form: every clause must hold, and a clause holds if one of its conditions holds.
 """
@@ -30,7 +30,7 @@ OPPOSITE = {"=": "<>", "<": ">=", ">": "<=", LIKE: NOT_LIKE, IS_NULL: NOT_NULL}
 OPPOSITE |= {value: key for key, value in OPPOSITE.items()}
 
 Clauses = list[tuple[str, ...]]  # all clauses must hold; a clause holds if one condition holds
-Condition = Callable[[bool], Clauses]  # returns a condition's clauses, or with True the negation's clauses
+Condition = Callable[[bool], Clauses]  # returns the clauses of a condition; with True, the clauses of its negation
 Tokens = list[str | Condition]
 
 
@@ -106,7 +106,7 @@ def _condition_of_token(match: "re.Match[str]") -> Condition:
 
 
 def _parse_joined_conditions(tokens: Tokens, join: str) -> Condition:
-    """Parse conditions joined by `join`. A comma, as in `qsub -l`, binds less than OR, and OR less than AND."""
+    """Parse conditions joined by `join`: a comma (as in `qsub -l`), OR, or AND, which binds most."""
     inner = {",": "OR", "OR": "AND"}.get(join)
     parts = [_parse_joined_conditions(tokens, inner) if inner else _parse_condition_operand(tokens)]
     while tokens[:1] == [join]:

@@ -66,7 +66,7 @@ class JdlReader:
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     lines: jdl_writer_and_task_files.JdlKeyLineNumbers | None = None
-    is_typed: bool = False  # whether the campaign has no JDL: CiGri's macros are not expanded
+    is_typed: bool = False  # whether the campaign has no JDL, so that CiGri's macros are not expanded
     places: Mapping[str, str] = field(default_factory=dict)  # for each key: the option that set the key
     wrong: set[str] = field(default_factory=set)  # keys with a mistake; a wrong cluster name is a mistake of `clusters`
     known: tuple[str, ...] = ()  # the site's clusters; empty if this host does not know the clusters

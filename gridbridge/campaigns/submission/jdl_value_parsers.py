@@ -38,7 +38,7 @@ LINES = 'expected ["LINE OF SH", "LINE OF SH"]'
 TRUTHS = "expected true or false"
 LEAVE_OUT = "expected a JDL without it"
 NUL, UTF_8 = "NUL byte found", "expected text in UTF-8"
-PLACES_TOLD = 10  # largest number of listed positions of empty entries
+PLACES_TOLD = 10  # an error message lists at most this many positions of empty entries
 IDLE = (  # CiGri keys without effect
     *("output_gathering_method", "output_file", "output_destination", "cluster_job_type"),
     *("dimensional_grouping", "temporal_grouping"),  # tasks are always grouped in arrays
@@ -122,7 +122,7 @@ def _regex_text_parser(form: "re.Pattern[str]") -> Callable[[object], str]:
 
 
 def parse_task_command(value: object) -> str:
-    """Parse a command to whose last line parameters are appended later, without trailing blank lines."""
+    """Parse a command, and drop blank lines at its end, because a task's parameters are added there."""
     command = _regex_text_parser(COMMAND)(value)
     bare = command.rstrip()
     if not bare:
@@ -293,7 +293,7 @@ KEYS: Mapping[str, JdlClusterKey] = {
     "epilogue_walltime": JdlClusterKey("epilogue_walltime_s", parse_walltime_s, TIME),
     "max_jobs": JdlClusterKey("max_jobs", _whole_number_parser(1, MOST_TASKS), TASKS),
 }
-# keys for the whole campaign: parser, expected value, and default; an empty text as default: the key is needed
+# for each key of the whole campaign: parser, expected value, default; "" as default: the key is required
 CAMPAIGN_KEYS: Mapping[str, tuple[Callable[[Any], Any], str, Any]] = {
     "name": (_regex_text_parser(NAME), "expected 1 to 255 printable characters", ""),
     "idempotent": (_parse_jdl_boolean, TRUTHS, False),

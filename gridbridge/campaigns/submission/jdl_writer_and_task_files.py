@@ -1,4 +1,4 @@
-"""Writes a campaign as a JDL, finds the lines of a JDL's keys, and reads files with one task on each line.
+"""Writes campaigns as JDLs, finds the lines of JDL keys, and reads files with a task on each line.
 
 The size of a file is limited, because a device may be endless. The first word of a task's parameters names the task.
 """
@@ -100,7 +100,7 @@ class JdlKeyLineNumbers:
     twice: list[tuple[Path, int]] = field(default_factory=list)  # repeated keys
 
     def line_of_key(self, *path: str) -> int:
-        """Return the line of a key, else of the enclosing table; 0 if both are missing."""
+        """Return the line number of a key, or of its table if the key is missing; 0 if both are missing."""
         lines = (self.lines.get(_lower_case_path(path[:end])) for end in range(len(path), 0, -1))
         return next(filter(None, lines), 0)
 
@@ -261,7 +261,7 @@ class TaskFileReader:
             return ""
 
     def _wrong_line(self, number: int, problem: str) -> None:
-        """Record a wrong line, or only count the line after the first 1000: a file may have a hundred million lines."""
+        """Record a wrong line, or only count it after 1000 lines, because a file may have millions of lines."""
         if len(self.problems) < MOST_TOLD:
             self.problems.append(f"{self.path}:{number}: {problem}")
         else:
@@ -286,7 +286,7 @@ def make_task_names_unique(lines: tuple[str, ...], before: tuple[str, ...] = ())
 
 
 def task_line_warnings(lines: tuple[str, ...], named: tuple[str, ...]) -> Iterator[str]:
-    """Yield warnings about tasks whose names were made unique, and about lines with an unclosed quotation mark."""
+    """Yield warnings about tasks with a changed name, and about lines with an unclosed quotation mark."""
     if renamed := [new for line, new in zip(lines, named, strict=True) if new != line]:
         tasks = number_with_noun(len(renamed), "task")
         yield f"{tasks} got a number, because the first word was not unique: {renamed[0]:.80}"

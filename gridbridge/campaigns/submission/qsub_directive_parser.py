@@ -40,7 +40,7 @@ NAMED = "1 to 512 ASCII characters without blanks and /:@*?\\, the first not a d
 RANGE = re.compile(r"(\d{1,9})(?:[-:](\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 RANGE_RIGHT = "expected N, N-M or N-M:STEP, from 1 to 999999999"
 SLOT_RANGE = re.compile(r"(?=.*\d)(\d{0,9})(?:([-:])(\d{0,9}))?", re.ASCII)
-MOST = 9_999_999  # largest number of running tasks, and of slots of a task
+MOST = 9_999_999  # largest allowed number of running tasks, and of slots per task
 TIME = "expected h_rt=H:M:S or seconds, from 1 second"
 OCTAL = re.compile(r"0\d+$", re.ASCII)
 IDLE_HERE = "changes nothing yet"
@@ -64,7 +64,7 @@ ABROAD = re.compile(r"\$\{?(?:HOME|USER|JOB_ID|JOB_NAME|HOSTNAME|TASK_ID)\b")
 
 
 def parse_qsub_task_range(text: str, *, may_fall: bool = False) -> range:
-    """Parse N, N-M or N-M:STEP; raise ParseError for other texts. Only with `may_fall` M may be less than N."""
+    """Parse N, N-M or N-M:STEP; raise ParseError for other texts. M < N is allowed with `may_fall`."""
     match = RANGE.fullmatch(text)
     if not match:
         raise ParseError(f"not a range; {RANGE_RIGHT}")
@@ -106,7 +106,7 @@ def _parse_smallest_slot_number(text: str) -> int:
 
 
 def output_path_for_any_host(text: str, *, may_lack: bool = False) -> tuple[str, list[str]]:
-    """Return the path for all hosts in a list of `-o` (with `may_lack` or empty), and a warning for each other path."""
+    """Return the path for all hosts in -o, or "" if `may_lack`; and a warning for each path for one host."""
     entries = [entry for entry in text.split(",") if entry]
     at_one = [entry for entry in entries if entry.find(":") > 0]
     at_any = [entry.removeprefix(":") for entry in entries if entry not in at_one]
@@ -135,7 +135,7 @@ class JobScriptResourceRequest:
 
 @dataclass(slots=True, kw_only=True)
 class JobScriptRequest:
-    """All requests of a job script by options of qsub."""
+    """Everything that a job script requests by options of qsub."""
 
     place: str = ""  # file and line of the option that is being parsed
     places: dict[str, str] = field(default_factory=dict)  # file and line of each option, by JDL key
@@ -146,7 +146,7 @@ class JobScriptRequest:
     soft_walltime_s: int = 0
     environment: str = ""
     slots: int = 1
-    folder: str | None = None  # working directory; None if not given, empty for the folder of submission
+    folder: str | None = None  # working directory; None if not given, empty for the folder in which gridsub was run
     output: str = ""
     error: str = ""
     is_joined: bool = False

@@ -1,4 +1,4 @@
-"""Applies the site's admission rules to campaigns, and checks a campaign's values against the limits of a JDL.
+"""Applies the site's admission rules to campaigns, and checks the limits of a campaign's values.
 
 Rules are Python functions. Rules in a file or folder that other accounts can write are refused, so that no user's text
 is executed; the error has a command that corrects the permissions.
@@ -43,7 +43,7 @@ LONGEST = 200  # largest number of characters of an error message
 def load_site_admission_rules(
     folder: str = ADMISSION, owner: int = safe_files.ROOT
 ) -> tuple[CampaignAdmissionRule, ...]:
-    """Return the site's admission rules by file name and order of definition; empty without a folder of rules.
+    """Return the site's admission rules, ordered by file name, then as in the file; empty without rules.
 
     Raises FileWritableByOthers if accounts other than root can write a rule, and ConfigError for invalid Python.
     """
@@ -82,7 +82,7 @@ def _load_rules_of_file(folder: str, name: str, owner: int) -> list[CampaignAdmi
 
 
 def _location_of_error(error: BaseException, path: str) -> str:
-    """Return FILE:LINE of an error; for an error in an import, the line of the import."""
+    """Return FILE:LINE of an error; if an imported module fails, LINE is the line of the import."""
     if isinstance(error, SyntaxError) and error.filename == path:
         return f"{path}:{error.lineno}" if error.lineno else path
     frames = traceback.extract_tb(error.__traceback__)
@@ -93,7 +93,7 @@ def _location_of_error(error: BaseException, path: str) -> str:
 def apply_site_admission_rules(
     parsed: ParsedJdl, folder: str = ADMISSION, owner: int = safe_files.ROOT
 ) -> CampaignAdmissionResult:
-    """Apply the site's admission rules to the caller's campaign; raises the errors of `load_site_admission_rules`."""
+    """Apply the site's admission rules to the caller's campaign; wrong rules raise an error."""
     rules = load_site_admission_rules(folder, owner)
     return admission_rule_application.apply_campaign_admission_rules(rules, _campaign_for_admission_rules(parsed))
 
@@ -105,7 +105,7 @@ def admit_campaign_by_site_rules(
     path: str = CONFIG,
     published: str = PUBLISHED,
 ) -> ParsedJdl:
-    """Return the campaign as changed by admission rules; raises ConfigError for a refusal or unsupported properties."""
+    """Return the campaign as admission rules change it; raise ConfigError if it is refused."""
     admission = apply_site_admission_rules(parsed, folder, owner)
     if admission.refusal:
         raise ConfigError((admission.refusal,))
@@ -155,7 +155,7 @@ def _explain_unsupported_host_properties(policy: Policy, cluster: str, request: 
 
 
 def _explain_inexpressible_conditions(cluster: str, request: JobRequest, folder: str) -> str:
-    """Say which conditions a Grid Engine cluster can't compare, by the poller's published values; empty if none."""
+    """Say which conditions a Grid Engine cluster can't compare; empty if all can be compared."""
     if not (published := read_offered_names(cluster, folder)):
         return ""
     odd = ", ".join(conditions_sge_cannot_express(names_offered_by_cluster.decode_offered_names(published), request))
@@ -186,7 +186,7 @@ def _make_range_check(low: int, high: int) -> May:
     return lambda value: low <= value <= high
 
 
-FIELDS: Mapping[str, May] = {  # for each field of a campaign's cluster: the check of the value
+FIELDS: Mapping[str, May] = {  # for each field of a campaign's settings at a cluster: whether a value is allowed
     "exec_file": _make_pattern_check(jdl_value_parsers.COMMAND),
     "slots": _make_range_check(1, jdl_value_parsers.MOST_SLOTS),
     "nodes": _make_range_check(0, jdl_value_parsers.MOST_SLOTS),
@@ -221,7 +221,7 @@ def jdl_limit_violation(jdl: Jdl) -> str:
 
 
 def campaign_file_jdl_mismatch(header: Any, jdl: Jdl) -> str:
-    """Say which value of a campaign file, as root will parse the file, differs from the campaign; empty if none."""
+    """Say which value of a campaign file root will parse differently from the campaign; empty if none."""
     if UNIQUE not in header:
         return f"{UNIQUE}: missing"
     for cluster, request in jdl.clusters.items():
