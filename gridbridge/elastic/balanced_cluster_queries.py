@@ -1,4 +1,4 @@
-"""Queries the home cluster for the facts of a balancer round, and parses the output of its status programs."""
+"""Queries the home cluster for a balancer round, and parses the output of the status programs."""
 
 import os
 from contextlib import suppress
@@ -29,7 +29,7 @@ USUAL_QUEUE = BalanceSection().queue
 
 
 def query_raw_cell_status(policy: Policy, now: datetime) -> tuple[SavedBatchProgramOutputs, SavedBalancerRoundInput]:
-    """Return the raw output of the home cluster's status programs, and the time before the query.
+    """Return the raw output of the home cluster's status programs, with the time and the master's host.
 
     Raises ClusterStateUnknown if a program does not answer, and ConfigError if the balancer can't manage the cluster.
     """
@@ -50,7 +50,10 @@ def query_raw_cell_status(policy: Policy, now: datetime) -> tuple[SavedBatchProg
 def parse_balance_situation(
     documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRoundInput, where: str, queue: str = USUAL_QUEUE
 ) -> BalanceSituation:
-    """Parse raw output, OAR's slots as slots of `queue`; raise ClusterStateUnknown with `where` in the message."""
+    """Parse the raw output of status programs; raises ClusterStateUnknown for invalid output.
+
+    The error message begins with `where`. OAR's slots count as slots of `queue`.
+    """
     try:
         cell, layout = _parse_cell_situation(documents, saved_round, queue)
     except ParseError as error:
@@ -79,19 +82,19 @@ STEPS = 32  # at most this many steps of 8 MiB in a round; 32 steps take three s
 
 
 def read_stored_task_ends(path: str) -> RecentlyEndedTasks:
-    """Return the stored recent ends of tasks; without a readable file, the whole accounting file is read again."""
+    """Return the stored record of recently ended tasks; return an empty record if there is no readable file."""
     with suppress(StateError):
         return published_json.read_published_value(path, RecentlyEndedTasks) or RecentlyEndedTasks()
     return RecentlyEndedTasks()
 
 
 def write_stored_task_ends(path: str, ends: RecentlyEndedTasks) -> None:
-    """Store the recent ends of tasks; raises StateError if this fails."""
+    """Store the record of recently ended tasks; raises StateError if this fails."""
     safe_files.replace_file_atomically(path, published_json.encode_published_value(ends), durable=False)
 
 
 def add_task_ends_from_accounting(path: str, ends: RecentlyEndedTasks, now: datetime) -> RecentlyEndedTasks:
-    """Return the ends, extended by new lines of the accounting file; raise StateError for an unreadable file."""
+    """Add new lines of the accounting file to the record of ended tasks; raises StateError if unreadable."""
     if not ends.place.inode and not os.path.exists(path):
         return ends
     for _ in range(STEPS):

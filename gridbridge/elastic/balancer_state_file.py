@@ -1,4 +1,4 @@
-"""The balancer's tables of nodes, and of facts that last from round to round."""
+"""The balancer's tables of nodes, and of facts that later rounds need."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
@@ -95,7 +95,7 @@ class BalancerStateRows:
         self._upsert = database.upsert(FACTS)
 
     def _read_facts_by_key_prefix(self, prefix: str) -> Mapping[str, Mapping[str, object]]:
-        """Return the facts whose keys begin with a prefix, by the remainder of the key."""
+        """Return the facts whose keys begin with a prefix, by key without the prefix."""
         rows = self.database.rows(_FACTS, prefix=prefix)
         return {row["key"].removeprefix(prefix): row["value"] for row in rows}
 
@@ -176,19 +176,19 @@ class BalancerStateRows:
                 self.database.execute(_DROP, {"of_key": f"{ASKED}{host}"})
 
     def machine_missing_times(self) -> Mapping[str, datetime]:
-        """Return the time since which each node's machine has been missing from the provider's list."""
+        """Return when each missing machine disappeared from the provider's list, by node key."""
         return self._read_times(UNLISTED)
 
     def store_machine_missing_times(self, unlisted: Mapping[str, datetime]) -> None:
-        """Replace the stored times since which machines have been missing from lists."""
+        """Replace the stored times at which missing machines disappeared from lists."""
         self._store_times(UNLISTED, unlisted)
 
     def silence_start_times(self) -> Mapping[str, datetime]:
-        """Return the time since which each node's execution daemon has been silent, by the node's key."""
+        """Return when each silent execution daemon fell silent, by node key."""
         return self._read_times(SILENT)
 
     def store_silence_start_times(self, silent: Mapping[str, datetime]) -> None:
-        """Replace the stored times since which nodes have been silent."""
+        """Replace the stored times at which silent execution daemons fell silent."""
         self._store_times(SILENT, silent)
 
     def _read_times(self, key: str) -> Mapping[str, datetime]:
@@ -217,7 +217,7 @@ class BalancerStateRows:
         return self._read_last_round_time("round")
 
     def store_round_time_and_cost(self, now: datetime, changed: datetime | None, spent: float) -> None:
-        """Store a round's time and the month's cost; two older months stay, because the clock may be set back."""
+        """Store the time of a round and the cost of the month; the costs of two older months are kept."""
         month = f"{now:%Y-%m}"
         costs = dict(sorted(item for item in self._costs_by_month().items() if item[0] < month)[1 - MONTHS :]) | {
             month: spent
@@ -226,12 +226,12 @@ class BalancerStateRows:
         self._store_fact(LAST, {"change": change, "round": now.isoformat(), "spent": costs})
 
     def job_eligible_times(self, jobs: Iterable[int], now: datetime) -> Mapping[int, datetime]:
-        """Return the time since which each job could have started; a new job gets `now`."""
+        """Return since when each job could have started; for a new job, `now`."""
         since = self._read_times(WAITING)
         return {job: min(since.get(str(job), now), now) for job in jobs}
 
     def store_job_eligible_times(self, eligible: Mapping[int, datetime]) -> None:
-        """Replace the stored times since which waiting jobs could have started."""
+        """Replace the stored times from which waiting jobs could have started."""
         self._store_times(WAITING, {str(job): at for job, at in eligible.items()})
 
     def job_histories(self, now: datetime) -> Mapping[int, WaitingJobsHistory]:

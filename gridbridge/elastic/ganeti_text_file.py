@@ -1,6 +1,6 @@
 """Reads and formats Ganeti's text files (htools(1), `-t`), whose lines have fields between `|`.
 
-One empty line separates groups, nodes, instances, tags and policies, so an empty section is an empty line.
+One empty line separates the sections groups, nodes, instances, tags and policies.
 Files of older versions may lack fields at the end of a line.
 """
 
@@ -18,7 +18,7 @@ ALLOCATIONS = ("preferred", "last_resort", "unallocable")
 BASED = r"0[xX][0-9a-fA-F]{1,14}|0[oO][0-7]{1,18}"
 WHOLE = re.compile(rf"(-\s*)?({BASED}|[0-9]{{1,18}})").fullmatch
 NUMBER = re.compile(rf"(-\s*)?({BASED}|[0-9]{{1,18}}(?:\.[0-9]{{1,18}})?(?:[eE][-+]?[0-9]{{1,2}})?)").fullmatch
-MOST = 1e18  # numbers of hsqueeze overflow beyond this value
+MOST = 1e18  # hsqueeze overflows with larger numbers
 NODE_LATER = ("1", "", "N", "0", "1", "1.0")  # defaults of fields that are missing at a line's end
 INSTANCE_LATER = ("1", "-", "N")
 Word = TypeVar("Word", bound=StrEnum)
@@ -160,7 +160,7 @@ def _split_sections(text: str, path: str) -> Mapping[str, Lines]:
 
 
 def _split_section_into_fields(lines: Lines, path: str, least: int, later: tuple[str, ...]) -> list[GanetiTextLine]:
-    """Split lines into fields; `later` has the defaults of fields missing at a line's end."""
+    """Split lines into fields; `later` has the defaults of fields that may be missing at a line's end."""
     rows = []
     for number, line in lines:
         fields = tuple(line.split("|"))
@@ -325,7 +325,7 @@ def _join_fields(*fields: object) -> str:
 
 
 def _format_number(value: float, *, is_plain: bool = False) -> str:
-    """Format a number as htools(1) does, 0.05 as 5.0e-2; `is_plain` gives 0.05."""
+    """Format a number as htools(1) does, for example 5.0e-2; with `is_plain`, as 0.05."""
     if is_plain or value == 0 or 0.1 <= abs(value) < 1e7:
         return repr(value)
     digits, _, exponent = f"{value!r}".partition("e")

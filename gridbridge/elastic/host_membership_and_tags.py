@@ -30,21 +30,21 @@ _log = logging.getLogger(__name__)
 class ExecutionHostMembership(Protocol):
     """Adds machines to the home cluster as execution hosts, and removes hosts.
 
-    Each call may be repeated, also after a kill, and every command has a timeout. Raises CommandFailed for
+    Each call may be repeated, even if the process was killed, and every command has a timeout. Raises CommandFailed for
     a failed command, HostNotReached while a machine does not answer, and SshAccessRejected for a wrong host key.
     """
 
     def join(self, node: elastic_nodes.MachineToJoinCell) -> elastic_nodes.HostJoinStep:
-        """Do the missing steps by which a machine joins; the queues are enabled after the daemon has reported."""
+        """Do the missing steps of a machine's join; the host's queues are enabled once its daemon reports."""
 
     def close(self, host: str) -> None:
         """Disable all queue instances of a host, so that no further task starts on the host."""
 
     def open(self, host: str, closed: frozenset[str]) -> elastic_nodes.HostJoinStep:
-        """Enable a host's queues, but leave queues in `closed` disabled; return CLOSED if there are any."""
+        """Enable a host's queues except queues in `closed`; return CLOSED if such a queue stays disabled."""
 
     def command_to_reopen_host(self, host: str) -> str:
-        """Return the command by which an administrator lets a host run tasks after power-on."""
+        """Return the command with which an administrator lets a powered-on host run tasks again."""
 
     def commands_to_end_host_tasks(self, host: str) -> str:
         """Return the commands by which an administrator ends the tasks of a dead host."""
@@ -68,9 +68,9 @@ class ExecutionHostMembership(Protocol):
         """Reschedule all tasks of a closed host; return False if some task is not rerunnable."""
 
     def remove_host(self, host: str, *, is_dead: bool) -> str:
-        """Remove a closed and idle host from cluster and hosts files; a dead host's daemon is not contacted.
+        """Remove a closed and idle host from the cluster and from the hosts files.
 
-        Return what still refers to the host, and a command that shows the reference; empty after the removal.
+        Return what still refers to the host, and a command that shows the reference; empty texts after the removal.
         """
 
 
@@ -85,10 +85,10 @@ class GridEngineHostMembership:
     turn: Lock = field(default_factory=Lock)  # serializes changes of queues
 
     def join(self, node: elastic_nodes.MachineToJoinCell) -> elastic_nodes.HostJoinStep:
-        """Do the missing steps by which a machine joins the cell; return the step that is reached.
+        """Do the missing steps by which a machine joins the cell; return the last completed step.
 
-        Bootstrap comes before the addition to the cell, so a machine with a wrong host key leaves no trace. Raises
-        NewMachineAddressInUse for another host's address, and NewHostInNoQueue for a host without a queue,
+        The bootstrap comes before the addition to the cell, so a machine with a wrong host key never enters the cell.
+        Raises NewMachineAddressInUse for another host's address, and NewHostInNoQueue for a host without a queue,
         because no task would ever start on this host.
         """
         admitted = execution_hosts.list_execution_hosts(self.cell)
@@ -150,7 +150,7 @@ class GridEngineHostMembership:
         return f"{cell}, and as root `{AS_ROOT} unexport {host}`, `{AS_ROOT} unname {host}`"
 
     def check_host(self, host: str) -> elastic_nodes.HostCheckBeforeRemoval:
-        """Query whether a host is idle, closed and in the cell's list; best-effort tasks do not count as use."""
+        """Query whether a host is idle, closed and in the cell's list; a host with only best-effort tasks is idle."""
         instances = execution_hosts.query_host_queue_instances(self.cell, host)
         promised = [
             instance.rpartition("@")[2]
@@ -181,7 +181,7 @@ class GridEngineHostMembership:
     def remove_host(self, host: str, *, is_dead: bool) -> str:
         """Remove a closed host from the cell, and the host's name from the hosts files.
 
-        While a task remains, the execution daemon must keep running, because the daemon reports ends of tasks.
+        While a task remains, the execution daemon must keep running, because the daemon reports how tasks end.
         A lock serializes changes of queues: `qconf -purge` writes back a whole queue and would undo a
         concurrent change. Raises TasksOnLostHost if Grid Engine does not requeue the tasks of a dead host.
         """
@@ -200,7 +200,7 @@ class GridEngineHostMembership:
         return ""
 
     def _empty_host_or_say_what_is_in_use(self, host: str, *, is_dead: bool) -> str:
-        """Preempt best-effort tasks, reschedule a dead host's tasks, and describe which queues are still in use."""
+        """Preempt best-effort tasks, and reschedule a dead host's tasks; describe the queues still in use."""
         used = self._query_used_queue_instances(host)
         for instance in used:
             if is_dead:
@@ -230,7 +230,7 @@ class GridEngineHostMembership:
             raise errors.CommandFailed((AS_ROOT,), 1, stderr=why.encode())
 
     def _require_unused_address(self, node: elastic_nodes.MachineToJoinCell, admitted: tuple[str, ...]) -> None:
-        """Raise NewMachineAddressInUse if a living host, on which the bootstrap would run, has the node's address."""
+        """Raise NewMachineAddressInUse if a living host has the node's address; the bootstrap would run on it."""
         other_hosts = [host for host in admitted if not elastic_nodes.is_same_host(host, node.name)]
         conflicts = [host for host in other_hosts if resolve_host_address(host) == node.address]
         conflicts = [host for host in conflicts if execution_hosts.is_execd_up(self.cell, host)]
@@ -285,7 +285,7 @@ def query_home_cluster_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]
 
 
 def require_home_execution_host(policy: Policy, host: str) -> None:
-    """Raise CommandLineMistake unless a host is in the home cluster, ClusterStateUnknown without an answer."""
+    """Raise CommandLineMistake if a host is not in the home cluster, ClusterStateUnknown without an answer."""
     cluster = configured_cluster_address(policy, _require_home_cluster_name(policy))
     keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
@@ -299,7 +299,10 @@ def require_home_execution_host(policy: Policy, host: str) -> None:
 
 
 def change_home_cluster_host_tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str, ...]:
-    """Add or remove a tag, and return all tags; raise ClusterStateUnknown or, if refused, CommandFailed."""
+    """Add or remove a tag, and return all tags of the host; raises CommandFailed if the cell refuses.
+
+    Raises ClusterStateUnknown if the cell does not answer.
+    """
     cluster = configured_cluster_address(policy, _require_home_cluster_name(policy))
     keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:

@@ -45,7 +45,7 @@ class NewMachineBootstrap:
             self._run_bootstrap_step(node, {START: ""})
 
     def _run_bootstrap_step(self, node: MachineToJoinCell, texts: Mapping[str, str]) -> None:
-        from gridbridge.shell import paramiko_login  # 200 ms
+        from gridbridge.shell import paramiko_login  # importing takes 200 ms
 
         with paramiko_login.log_in_to_new_machine_by_ssh(
             node.address, node.host_key, self.settings.user, self.settings.key, self.port
@@ -88,7 +88,7 @@ TEXTS: Mapping[str, Callable[[NewMachineBootstrap, MachineToJoinCell, Iterable[s
 
 
 def resolve_host_address(host: str) -> str:
-    """Return the IP address of a host name as this host resolves the name; empty if there is none."""
+    """Return the IP address to which this host resolves a host name; empty if there is no address."""
     try:
         return socket.gethostbyname(host)
     except OSError:

@@ -23,12 +23,12 @@ PATIENT = (
     elastic_nodes.NodeStateCause.DRAINED,
     elastic_nodes.NodeStateCause.CONDENSED,
 )  # causes for which a host stays closed until the tasks of the host have ended
-ChangeHostTag = Callable[[str, str, bool], object]  # host, tag, and whether to add or remove the tag
-LEAVES_S = 600.0  # after this time of a removal, a host that is still in the cell is logged
+ChangeHostTag = Callable[[str, str, bool], object]  # arguments: the host, the tag, and whether to add or remove the tag
+LEAVES_S = 600.0  # a host that is still in the cell this long after its removal began is logged
 LOST = (
     elastic_nodes.NodeStateCause.VANISHED,
     elastic_nodes.NodeStateCause.SILENT,
-)  # causes of nodes whose daemon does not answer
+)  # causes of a removal for which the node's daemon does not answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +42,11 @@ class NodeActRunner:
     membership: ExecutionHostMembership
     now: Callable[[], datetime]
     tag: ChangeHostTag
-    fill_first: bool = False  # whether the scheduler fills one node after another
+    fill_first: bool = False  # True: the scheduler fills one node before the next
     closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
 
     def do(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
-        """Carry out a due act, and return the changed node; raise GridbridgeError if the next round must retry."""
+        """Carry out a due act, and return the changed node; raises GridbridgeError if the next round must retry."""
         if due.act is None:
             return due.node
         if due.act in POWER_ACTS:
@@ -87,7 +87,7 @@ class NodeActRunner:
     def _must_host_wait_for_tasks(
         self, node: elastic_nodes.BalancerOwnedNode, idleness: elastic_nodes.HostCheckBeforeRemoval
     ) -> bool:
-        """Return whether a busy host stays closed until its tasks end; reschedule tasks if the squeeze moves tasks."""
+        """Return whether a busy host stays closed until its tasks end; first reschedule tasks if requested."""
         if node.cause is not elastic_nodes.NodeStateCause.MOVED:
             return node.cause in PATIENT
         return idleness.is_listed and idleness.is_closed and self.membership.reschedule_host_tasks(node.name)
@@ -140,7 +140,7 @@ class NodeActRunner:
             machine=machine.id,
             address=machine.address,
             host_key=machine.host_key,
-            up_since=machine.created or self.now(),  # the machine costs money from now on
+            up_since=machine.created or self.now(),  # the machine costs money from this moment
         )
 
     def _join_node(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:

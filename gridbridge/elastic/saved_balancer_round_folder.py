@@ -28,7 +28,7 @@ OF_NODE = ("up_since", "state", "since", "idle_since", "failed_at", "pool", "gro
 A_TIME = "an ISO 8601 time such as 2026-11-23T20:00:00+00:00"
 MOST_BYTES = 1 << 30
 INFINITE = float("inf")
-MOST_TOLD = 20  # at most this many mistakes in a message
+MOST_TOLD = 20  # limit of mistakes that a message lists
 MOST = 1e300  # upper limit of numbers
 
 Value = TypeVar("Value")
@@ -37,7 +37,10 @@ Value = TypeVar("Value")
 def write_saved_balancer_round(
     folder: str, documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRoundInput
 ) -> None:
-    """Save a round's inputs by rename, which replaces symlinks of other users; raise OSError or StateError."""
+    """Save a round's inputs; raises OSError or StateError.
+
+    Files are renamed into the folder, which replaces symlinks of other users.
+    """
     os.makedirs(folder, exist_ok=True)
     content = {
         "now": saved_round.now,
@@ -67,7 +70,7 @@ def _umask_file_mode() -> int:
 def read_saved_balancer_round(folder: str) -> tuple[SavedBatchProgramOutputs, SavedBalancerRoundInput]:
     """Read a round's inputs; raise ParseError with each missing or invalid value.
 
-    Without state.json the time is that of the last change of qstat.xml, and the balancer has no nodes.
+    Without state.json, the round's time is the modification time of qstat.xml, and the balancer has no nodes.
     """
     documents = _read_documents(folder)
     path = os.path.join(folder, STATE)

@@ -25,7 +25,7 @@ BROKEN = frozenset((QueueStartBlocker.UNREACHABLE, QueueStartBlocker.ERROR))
 
 
 def count_slots_and_startable_tasks(situation: BalanceSituation, queue: str) -> BalancePlanFigures:
-    """Count a queue's slots on reporting open hosts, and the waiting tasks that could start in the queue."""
+    """Count a queue's slots on hosts that report and are open, and the waiting tasks that may use the queue."""
     own = [instance for instance in situation.cell.instances if instance.queue == queue]
     usable = [instance for instance in own if instance.is_usable]
     waiting = [
@@ -50,12 +50,12 @@ def count_slots_and_startable_tasks(situation: BalanceSituation, queue: str) -> 
 
 
 def startable_waiting_jobs(waiting: Iterable[WaitingJobGroup]) -> list[WaitingJobGroup]:
-    """Return the waiting jobs that the scheduler may start now, without best-effort jobs and campaign tasks."""
+    """Return the waiting jobs that may start now, except best-effort jobs and campaign tasks."""
     return [row for row in waiting if row.can_start and not row.fills_gaps]
 
 
 def when_first_job_was_startable(row: WaitingJobGroup, situation: BalanceSituation) -> datetime | None:
-    """Return when the first of several waiting jobs could start; by default the submission time."""
+    """Return since when any of the waiting jobs could start; if not recorded, since its submission."""
     since = {situation.eligible_since.get(job, row.oldest_since) for job in row.jobs}
     return min((moment for moment in since if moment is not None), default=None)
 
@@ -69,7 +69,7 @@ def do_requests_allow_queue(queue: str, shape: TaskResourceRequests) -> bool:
 
 
 def requested_qname_expressions(shape: TaskResourceRequests) -> tuple[str, ...]:
-    """Return the texts of a task's -l qname requests, all of which a queue must match."""
+    """Return the expressions of a task's -l qname requests; a queue must match all expressions."""
     return tuple(text for name, text in shape.requests if resource_long_name(name) == QNAME)
 
 
@@ -92,12 +92,12 @@ def why_no_node_is_added_for_jobs(row: WaitingJobGroup) -> NodeAddOrRemoveRefusa
 
 
 def is_pause_after_node_change_over(figures: BalancePlanFigures, rules: BalanceSection) -> bool:
-    """Say whether the pause after the last change of nodes is over."""
+    """Say whether enough time has passed since a node was last added or removed."""
     return figures.unchanged_s is None or figures.unchanged_s >= rules.stabilization_s
 
 
 def nodes_by_name_without_standby(situation: BalanceSituation) -> tuple[ElasticNode, ...]:
-    """Return the cluster's nodes and all other hosts sorted by name, without powered-off standby hosts.
+    """Return all nodes and hosts of the cluster sorted by name, except powered-off standby hosts.
 
     The master is included. A failed node is included while its machine exists, unless another node has the same
     name.
@@ -116,7 +116,7 @@ def nodes_by_name_without_standby(situation: BalanceSituation) -> tuple[ElasticN
 
 
 def hosts_with_known_tasks(situation: BalanceSituation) -> frozenset[str]:
-    """Return the hosts with a listed queue instance, and the hosts that no configured queue contains."""
+    """Return the hosts whose tasks are known: qstat lists their queues, or no queue contains the host."""
     listed = frozenset(instance.host for instance in situation.cell.instances)
     unlisted = {host.name for host in situation.cell.hosts} - listed
     if not unlisted or not situation.layout.queues:
@@ -126,12 +126,12 @@ def hosts_with_known_tasks(situation: BalanceSituation) -> frozenset[str]:
 
 
 def elapsed_s(since: datetime, now: datetime) -> float:
-    """Return the seconds between two times, days included."""
+    """Return the seconds between two times, which may be days apart."""
     return (now - since).total_seconds()
 
 
 def _usual_slots(own: Iterable[QueueInstance], master: str) -> int:
-    """Return the most frequent number of slots of a host, without the master; of several numbers the largest."""
+    """Return the most frequent number of slots per host, the largest in a tie, ignoring the master."""
     with_slots = [instance for instance in own if instance.total]
     counts = Counter(instance.total for instance in with_slots if not is_same_host(instance.host, master))
     counts = counts or Counter(instance.total for instance in with_slots)
@@ -148,9 +148,9 @@ def count_expected_and_unready_hosts(situation: BalanceSituation) -> tuple[int, 
 
 
 def are_too_many_hosts_unready(situation: BalanceSituation) -> bool:
-    """Say whether more than 45 % of the hosts, and more than three, are silent or in error.
+    """Say whether more than 45 % of the hosts, and more than three hosts, are silent or in error.
 
-    Then the network or the master has probably failed, and the balancer changes nothing. The rule is that of
+    In this case the network or the master has probably failed, and the balancer changes nothing. The rule is that of
     Kubernetes' cluster autoscaler.
     """
     hosts, unready = count_expected_and_unready_hosts(situation)
@@ -163,7 +163,7 @@ def is_host_silent_or_in_error(instances: list[QueueInstance]) -> bool:
 
 
 def reasons_never_to_remove_node(node: ElasticNode, situation: BalanceSituation) -> Iterator[NodeAddOrRemoveRefusal]:
-    """Return the reasons that forbid a node's removal: the node is the master, is kept, or has an unlisted machine."""
+    """Yield the reasons that always forbid a node's removal, such as that the node is the master."""
     if is_same_host(node.name, situation.master):
         yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.MASTER)
     if node.is_kept:

@@ -28,7 +28,7 @@ from gridbridge.model.elastic.published_balance import (
 from gridbridge.model.published_status_and_reports import number_with_noun, replace_control_characters
 
 USUAL = DemandPolicySection()
-MINUTES_S = 120  # times from this number of seconds on are printed in minutes
+MINUTES_S = 120  # times of at least this many seconds are printed in minutes
 
 HINDRANCES = {
     BalancePlanReason.FULL: "at most {most} may exist",
@@ -91,8 +91,8 @@ def describe_balance_plan(
 ) -> str:
     """Describe the plan of a balancer round in one sentence, with the figures that led to the plan.
 
-    With `is_alone=False` the round acts beyond this plan, and an empty plan reads `nothing more is done`.
-    `ended` is the master's machine if the round destroys this machine.
+    If `is_alone` is false, the round has further acts, and an empty plan reads `nothing more is done`.
+    `ended` is the id of the master's machine if the round destroys the machine, else empty.
     """
     words = _sentence_words(plan, rules, demand)
     why = f", {HINDRANCES[plan.hindrance].format(**words)}" if plan.hindrance else ""
@@ -230,7 +230,7 @@ def balancer_figures_if_cell_observed(
     numbers: BalanceRoundStatistics,
     outcome: BalancerRoundNodeChanges,
 ) -> PublishedBalancerFigures:
-    """Return the published figures after a round that could read the whole cell."""
+    """Return the figures to publish after a round that could read the whole cell."""
     last, figures = _last_or_new_figures(before, cluster, situation.now), plan.figures
     nodes = Counter((node.pool, node.state.value) for node in situation.nodes)
     refused = Counter(refusal.cause.name.lower() for refusal in plan.refused if refusal.job)
@@ -262,7 +262,7 @@ def balancer_figures_if_cell_observed(
 def balancer_figures_if_cell_unobserved(
     before: PublishedBalancerFigures | None, cluster: str, now: datetime, trouble: str
 ) -> PublishedBalancerFigures:
-    """Return the figures after a round that could not read the cell, with the last known hosts and tasks."""
+    """Return the figures to publish after a round that could not read the cell, with the last known hosts."""
     last = _last_or_new_figures(before, cluster, now)
     return replace(
         last, at=now, took_s=0.0, trouble=trouble, rounds=last.rounds + 1, blind_rounds=last.blind_rounds + 1

@@ -17,7 +17,7 @@ TimeChange = Callable[[datetime], datetime]
 
 
 def shift_time(at: datetime, by: timedelta) -> datetime:
-    """Return a time shifted by a clock step; a time out of range is returned unchanged."""
+    """Return a time shifted by a clock step; if the result is out of range, return the time unchanged."""
     try:
         return at + by
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Rules for replays of recorded tasks: CycleCloud's node policy, the next timeout, and explained waiting times."""
+"""Rules for replays: CycleCloud's node policy, timeouts of policies, and explained waiting times."""
 
 import itertools
 import math
@@ -51,16 +51,16 @@ def plan_balance_like_cyclecloud(situation: BalanceSituation, way: ReplayPolicy,
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedFreeSlots:
-    """The free slots of present and new nodes, which tasks fill first fit."""
+    """The free slots of present and new nodes; each task goes to the first node with enough free slots."""
 
     names: list[str]
     free: list[int]
     new_slots: int  # slots of a new node
-    matched: set[str] = field(default_factory=set)  # nodes that tasks use
+    matched: set[str] = field(default_factory=set)  # names of the nodes on which tasks were placed
     new: int = 0
 
     def put(self, slots: int, tasks: int) -> None:
-        """Place tasks with equal slot counts, on new nodes if no slots are free."""
+        """Place tasks that need `slots` slots each; add new nodes if too few slots are free."""
         if slots > self.new_slots:
             self._spread_task_over_nodes(slots * tasks)
             return
@@ -77,7 +77,7 @@ class SimulatedFreeSlots:
         self.free[-1] += (-tasks % per_node) * slots
 
     def _spread_task_over_nodes(self, slots: int) -> None:
-        """Place a task on several nodes if one node has too few slots."""
+        """Place tasks, each too large for one node, on several nodes; `slots` is the tasks' total."""
         for index, name in enumerate(self.names):
             used = min(slots, self.free[index])
             if used:
@@ -126,7 +126,7 @@ def _count_simulated_nodes_and_jobs(situation: BalanceSituation) -> BalancePlanF
 
 
 def seconds_to_next_rule_timeout(situation: BalanceSituation, way: ReplayPolicy) -> float:
-    """Return the seconds until a timeout of a policy may change the next decision; infinite without a timeout."""
+    """Return the seconds until a timeout may change a policy's decision; infinity if no timeout runs."""
     return min((seconds for seconds in _pending_timeouts(situation, way) if seconds > 0), default=math.inf)
 
 
@@ -142,7 +142,8 @@ def _pending_timeouts(situation: BalanceSituation, way: ReplayPolicy) -> Iterato
     if way.rules is ComparedReplayRules.DEMAND and demand.target_wait_s and situation.cell.waiting:
         yield MINUTE_S  # the backlog shrinks each minute, because running tasks come nearer to their end
     for since in (row.oldest_since for row in situation.cell.waiting if row.oldest_since):
-        wait_s = rules.job_wait_time_s + 1 if is_starcluster else demand.wait_s  # StarCluster waits a second longer
+        # StarCluster adds nodes a second after this time
+        wait_s = rules.job_wait_time_s + 1 if is_starcluster else demand.wait_s
         yield wait_s - (situation.now - since).total_seconds()
     for node in situation.nodes:
         if node.state is ElasticNodeState.READY and node.idle_since is not None:
@@ -169,7 +170,7 @@ def _node_timeouts(
 
 
 def _seconds_until_unit_mark(mark_s: float, up_s: float, unit_s: float) -> float:
-    """Return the seconds until a node that is up for `up_s` reaches second `mark_s` of a unit of `unit_s`."""
+    """Return the seconds until a node's uptime reaches second `mark_s` of a billing unit."""
     return (mark_s - up_s) % unit_s or unit_s
 
 
@@ -182,11 +183,11 @@ class MinutesWithConstantSlotUse(NamedTuple):
 
 
 def drop_waits_unexplained_by_slots(workload: ReplayWorkload) -> ReplayWorkload:
-    """Return the workload with only those waiting times that a lack of slots explains.
+    """Return the workload without the waiting times that a lack of slots can't explain.
 
-    Accounting records no holds, start times or dependencies. A task that waited through a whole minute with
-    enough free slots waited for another reason, and is replayed as if submitted at its start. The capacity is
-    the largest number of slots ever in use at once.
+    Accounting records no holds, start times or dependencies. If enough slots for a task were free for a whole
+    minute, the task waited for another reason, and is replayed as if submitted when it started. The cluster's
+    capacity is taken to be the largest number of slots ever in use at once.
     """
     tasks, by_width = list(workload.tasks), defaultdict[int, list[int]](list)
     for index, task in enumerate(tasks):
@@ -205,14 +206,14 @@ def drop_waits_unexplained_by_slots(workload: ReplayWorkload) -> ReplayWorkload:
 
 
 def _slot_usage_periods(tasks: Iterable[RecordedReplayTask]) -> Iterator[MinutesWithConstantSlotUse]:
-    """Yield the most slots in use in each minute with a change, and in each period between changes."""
+    """Yield the largest number of slots in use in each minute with a change and each period between changes."""
     changes = dict[float, int]()
     for task in tasks:
         start_s = task.submitted_s + task.waited_s
         changes[start_s] = changes.get(start_s, 0) + task.slots
         changes[start_s + task.run_s] = changes.get(start_s + task.run_s, 0) - task.slots
     moments = sorted(changes)
-    level = most = 0  # slots in use now, and the most in this minute
+    level = most = 0  # slots in use now, and largest number of slots in use in this minute
     for moment, following in itertools.zip_longest(moments, moments[1:]):
         level += changes[moment]
         most = max(most, level)

@@ -117,7 +117,7 @@ def _leaves_reserve(
 
 
 def _has_enough_memory(tried: GanetiInstancePlacement, reserve: GanetiInstanceLoad) -> bool:
-    """Say whether the online nodes together have enough memory for instances and reserve, before costly balancing."""
+    """Say whether all online nodes together have enough memory for the instances and the reserve."""
     movable = set(tried.movable)
     if any(
         not tried.is_online[primary] and instance not in movable for instance, (primary, _) in enumerate(tried.homes)
@@ -155,7 +155,7 @@ def group_parallel_ganeti_moves(moves: Sequence[GanetiInstanceMove]) -> list[lis
 
 
 def ganeti_squeeze_shell_commands(plan: GanetiSqueezePlan, before: GanetiCluster) -> str:
-    """Return the shell commands of a squeeze; the caller defines the shell function `check`, called before moves."""
+    """Return the shell commands of a squeeze; the caller's script must define a shell function `check`."""
     if plan.way is GanetiSqueezeAction.NOTHING:
         return "echo Nothing to do"
     names = before.aliases

@@ -1,7 +1,7 @@
 """Move the instances of a Ganeti cluster one by one until the score of Ganeti's program hbal stops improving.
 
-Candidate moves are first scored by estimates from running sums, whose cost does not depend on the size of the
-cluster. The best candidates are then scored exactly.
+Candidate moves are first scored by estimates from running sums; the time for an estimate does not depend on the
+size of the cluster. The best candidates are then scored exactly.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,7 +36,7 @@ from gridbridge.model.elastic.ganeti_cluster import NO_NODE, GanetiInstanceMove,
 
 ScoreChange = tuple[float, tuple[tuple[int, float, float], ...]]  # change of the linear sum, and of each spread
 STANDING = range(SPREAD)
-MOVED = (0, 3, 4, 5, 7)  # spreads changed by each move of an instance without a second copy
+MOVED = (0, 3, 4, 5, 7)  # indices of spreads that change when an instance without a second copy moves
 
 
 class GanetiMoveScoreSums:
@@ -100,7 +100,7 @@ class GanetiMoveScoreSums:
     def targets_near_best_score(
         self, source: ScoreChange, targets: list[tuple[int, ScoreChange]], least: float
     ) -> list[tuple[float, int]]:
-        """Return the targets with an estimated score close to the best; unrolled, because called a million times."""
+        """Return the targets with an estimated score close to the best; the code is unrolled for speed."""
         count = float(len(self.online) or 1)
         source_changes = {k: (by_sum, by_square) for k, by_sum, by_square in source[1]}
         base = self.linear + source[0] + self.spread - sum(self.terms[k] for k in MOVED)
@@ -178,7 +178,7 @@ class GanetiMoveWithEstimatedScore(NamedTuple):
     kind: GanetiInstanceMoveKind
     target: int
     home: Home
-    changed: GanetiNodeLoadsAfterMove | None  # None: not computed yet, for an instance without a second copy
+    changed: GanetiNodeLoadsAfterMove | None  # None: not computed yet, which is so for instances without a second copy
 
 
 def balance_ganeti_instances(at: GanetiInstancePlacement) -> tuple[GanetiInstanceMove, ...]:
@@ -235,7 +235,7 @@ def _moves_near_best_score(
 
 
 def _distinct_instances(at: GanetiInstancePlacement) -> tuple[list[int], list[int]]:
-    """Return the instances on offline and on online nodes; one instance represents all interchangeable instances."""
+    """Return the distinct instances on offline nodes, and on online nodes; equal instances are listed once."""
     alike = set[tuple[Home, GanetiInstanceLoad]]()
     leaving, staying = list[int](), list[int]()
     for instance in at.movable:

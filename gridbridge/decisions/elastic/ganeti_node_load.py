@@ -59,9 +59,10 @@ class GanetiNodeLoad(NamedTuple):
     spindle_use: float = 0.0
     primaries: int = 0
     secondaries: int = 0
-    peers: Mapping[int, int] = MappingProxyType({})  # MiB that the node needs if a primary node fails, by primary node
+    # MiB that the node needs when a primary node fails, by index of the primary node
+    peers: Mapping[int, int] = MappingProxyType({})
     kept_mem: int = 0  # the largest value of `peers`
-    fails: bool = False  # too little free memory for `kept_mem`
+    fails: bool = False  # True: less memory is free than `kept_mem`
     tags: Mapping[str, int] = MappingProxyType({})
     location: int = 0
     pairs: Mapping[tuple[str, str], int] = MappingProxyType({})  # number of instances, by location and exclusion tag
@@ -104,7 +105,7 @@ def ganeti_load_without_primary(
 def _load_after_primary_change(
     hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad, sign: int
 ) -> GanetiNodeLoad:
-    """Return a node's load after a primary instance is added (sign 1) or removed (-1), with or without room."""
+    """Return a node's load after a primary instance is added (sign 1) or removed (-1), unchecked for room."""
     live_mem = load.live_mem + sign * burden.live_mem
     return GanetiNodeLoad(
         live_mem,
@@ -290,7 +291,7 @@ def _hardware_of_node(
 
 
 def _tags_of_families(cluster_tags: tuple[str, ...], prefix: str, tags: tuple[str, ...]) -> frozenset[str]:
-    """Return the tags `FAMILY:...` whose FAMILY follows the prefix in a tag of the cluster."""
+    """Return the tags `FAMILY:...` of all families that the cluster's tags `PREFIX` + FAMILY name."""
     families = tuple(f"{tag.removeprefix(prefix)}:" for tag in cluster_tags if tag.startswith(prefix))
     return frozenset(tag for tag in tags if tag.startswith(families))
 

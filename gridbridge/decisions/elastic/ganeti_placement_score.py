@@ -28,14 +28,14 @@ from gridbridge.decisions.elastic.ganeti_node_load import (
 )
 from gridbridge.model.elastic.ganeti_cluster import NO_NODE, GanetiCluster, GanetiInstanceMoveKind
 
-OFFLINE, OFFLINE_PRIMARY = 4.0, 16.0  # penalty for any instance, and for a primary instance, on an offline node
+OFFLINE, OFFLINE_PRIMARY = 4.0, 16.0  # penalties for each instance, and for each primary instance, on an offline node
 EQUAL = 1e-9  # estimated scores that differ by less are computed again exactly
 
 
 class GanetiNodeScoreShare(NamedTuple):
     """One Ganeti node's part in the score of a placement.
 
-    For the first eight fields the score uses the spread over all nodes, for all further fields the sum.
+    The score uses the spread over all nodes for the first eight fields, and the sum for all further fields.
     """
 
     free_mem: float
@@ -249,7 +249,10 @@ def _loads_after_mirrored_move(
     home: tuple[int, int],
     freed: GanetiNodeLoadsAfterMove,
 ) -> GanetiNodeLoadsAfterMove | None:
-    """Return the changed node loads after a move; None if impossible. `freed` has the loads without the instance."""
+    """Return the changed node loads after a move; None if the move is impossible.
+
+    `freed` has the loads without the instance.
+    """
     (old_p, old_s), (new_p, new_s), hardware = at.homes[instance], home, at.hardware
     is_via_secondary = kind in VIA_SECONDARY
     path = (old_p, old_s, new_p) if is_via_secondary else (old_p, new_p)

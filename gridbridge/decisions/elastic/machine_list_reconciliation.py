@@ -26,7 +26,7 @@ LISTED_S = 120.0  # a machine that is missing from the provider's list for longe
 
 
 class MachinesOfOwnedNodes:
-    """A look-up of this cluster's existing machines by node."""
+    """An index of this cluster's existing machines, which finds the machine of a node."""
 
     def __init__(self, world: BalancerNodesSnapshot) -> None:
         self._by_id = dict[tuple[str, str], ProviderMachine]()
@@ -37,7 +37,7 @@ class MachinesOfOwnedNodes:
                 self._by_id[pool, machine.id] = self._by_name[pool, machine.name] = machine
 
     def of(self, node: BalancerOwnedNode) -> ProviderMachine | None:
-        """Return a node's machine by id, or by name while the machine's id is unknown."""
+        """Return a node's machine, found by id or, while the id is unknown, by name."""
         if node.machine:
             return self._by_id.get((node.pool, node.machine))
         return self._by_name.get((node.pool, node.name))
@@ -180,7 +180,7 @@ def acts_to_adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[Due
 
 
 def _unknown_machines(world: BalancerNodesSnapshot) -> Iterator[tuple[str, ProviderMachine]]:
-    """Yield this cluster's machines without a node, each with a pool."""
+    """Yield this cluster's machines without a node, each with its pool."""
     keys = {world.machine_key(node.pool, node.machine) for node in world.kept if node.machine}
     for pool in sorted(world.machines):
         for machine in _machines_owned_in_pool(world, pool):
@@ -189,7 +189,7 @@ def _unknown_machines(world: BalancerNodesSnapshot) -> Iterator[tuple[str, Provi
 
 
 def _unlisted_nodes_by_name(world: BalancerNodesSnapshot) -> Mapping[str, BalancerOwnedNode]:
-    """Return a node for each name whose nodes all lack a listed machine; nodes that have not failed are preferred."""
+    """Return one node for each name whose nodes all lack a listed machine; failed nodes come last."""
     nodes = [node for node in world.kept if node.pool not in world.switched]
     ours = MachinesOfOwnedNodes(world)
     listed = {node.name for node in nodes if ours.of(node) is not None}

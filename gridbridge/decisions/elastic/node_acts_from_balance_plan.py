@@ -45,7 +45,7 @@ LEAVING_STATES = (ElasticNodeState.REMOVING, ElasticNodeState.GONE)  # states in
 
 
 def busy_or_silent_state_by_host(situation: BalanceSituation) -> Mapping[str, BusyOrSilentHostState]:
-    """Return for each host, by short name, whether the host is busy and whether its daemon is silent.
+    """Return whether each host is busy and whether its daemon is silent, by short host name.
 
     Best-effort tasks do not make a host busy. A host without a queue counts as silent until the host reports
     a load.
@@ -100,7 +100,10 @@ def plan_due_node_acts(
 def _power_act_of_squeeze(
     node: BalancerOwnedNode, world: BalancerNodesSnapshot, off: Set[str], on: Set[str], moved: Set[str]
 ) -> DueNodeAct | None:
-    """Return the act that powers a host off or on; the sets are of short names, `moved` of hosts whose tasks move."""
+    """Return the act that powers a host off or on, if a squeeze requests it.
+
+    All sets have short host names; `moved` has the hosts whose tasks are moved to other hosts.
+    """
     if node.pool not in world.switched or node.pool not in world.machines:
         return None
     name = short_host_name(node.name)
@@ -125,7 +128,7 @@ def apply_administrator_node_request(
     if node.name in requests.freed:
         cause = NodeStateCause.NONE if node.cause is NodeStateCause.DRAINED else node.cause
         if node.state is ElasticNodeState.DRAINING:
-            cause = NodeStateCause.NOT_NEEDED  # with this cause a draining node that is busy again is reopened
+            cause = NodeStateCause.NOT_NEEDED  # a draining node with this cause is reopened if it is busy again
         return replace(node, is_kept=False, cause=cause)
     if node.name in requests.drained and node.state is ElasticNodeState.READY:
         return _act_to_drain_node(node, world, NodeStateCause.DRAINED).node
@@ -165,7 +168,7 @@ def fulfilled_administrator_requests(
 
 
 def reopen_nodes_asked_to_be_kept(dues: Iterable[DueNodeAct], names: Set[str]) -> tuple[DueNodeAct, ...]:
-    """Mark nodes about to leave as kept if an administrator wants this; kept nodes are reopened."""
+    """Mark leaving nodes as kept if an administrator has requested this; kept nodes are reopened."""
     return tuple(
         replace(act, node=replace(act.node, is_kept=True))
         if act.act in (BalancerNodeAct.REMOVE, BalancerNodeAct.REST) and act.node.name in names
@@ -189,7 +192,7 @@ def _act_to_drain_node(node: BalancerOwnedNode, world: BalancerNodesSnapshot, ca
 
 
 def unused_names_for_new_nodes(world: BalancerNodesSnapshot, prefix: str, count: int) -> tuple[str, ...]:
-    """Return unused names, numbered after the highest number of at most nine digits that a host or machine has."""
+    """Return unused names, numbered upwards from the highest number in a host or machine name."""
     named = re.compile(f"{re.escape(prefix)}0*([0-9]{{1,9}})")
     machines = (machine.name for machines in world.machines.values() for machine in machines)
     names = [*(node.name for node in world.kept), *world.hosts, *machines]

@@ -35,7 +35,7 @@ class NodeLifecycleTimeouts:
     boot_s: float
     join_s: float
     silent_s: float
-    needs_key: bool = False  # machines are prepared by ssh, so a host key is required
+    needs_key: bool = False  # True: a host key is required, because machines are prepared by ssh
 
 
 def due_node_acts(world: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts) -> tuple[DueNodeAct, ...]:
@@ -237,7 +237,7 @@ def _act_after_machine_loss(case: _NodeLifecycleCase) -> DueNodeAct:
 
 
 def _act_of_failed_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
-    """Destroy the machine of a failed node; a host of the same name may belong to another node."""
+    """Destroy the machine of a failed node, but keep the host, which may belong to another node."""
     if case.machine is None:
         if case.is_out_briefly:
             return None

@@ -36,7 +36,7 @@ def hourly_cost_of_nodes(of_nodes: Iterable[str], pools: Mapping[str, NodePoolSe
 
 
 def node_count_limits_at_hour(rules: BalanceSection, demand: DemandPolicySection, local: datetime) -> tuple[int, int]:
-    """Return the least and most nodes at a local time, by the first matching schedule entry.
+    """Return the smallest and largest number of nodes at a local time, by the first matching schedule entry.
 
     `mon-fri 8-20 2-10, 0-24 0-5` is 2 to 10 nodes on working days, and at most 5 otherwise. An
     entry never allows more than max_nodes.
@@ -99,7 +99,10 @@ def node_costs_since_last_round(
 def _billed_units_begun(
     node: BalancerOwnedNode, after: datetime, until: datetime, unit_s: float, *, counted: int
 ) -> int:
-    """Return how many billing units of a node begin in (`after`, `until`]; the first begins when a machine is seen."""
+    """Count the billing units of a node that begin later than `after` and not later than `until`.
+
+    A node's first unit counts even if the node began after `until`; `counted` units are billed already.
+    """
     since = node.up_since or until
     before = max(counted, _units_until(since, after, unit_s))
     return max(0, max(1, _units_until(since, until, unit_s)) - before)
@@ -170,7 +173,7 @@ def update_pool_failure_records(
     changes: Iterable[tuple[BalancerOwnedNode | None, BalancerOwnedNode]],
     now: datetime,
 ) -> Mapping[str, PoolFailureRecord]:
-    """Return the failure records of pools after the node changes of a round."""
+    """Return the failure records of pools, updated by the node changes of a round."""
     updated = dict(records)
     for before, node in changes:
         record = updated.get(node.pool, PoolFailureRecord())

@@ -44,7 +44,7 @@ def silent_nodes_with_tasks(world: BalancerNodesSnapshot, silent_s: float) -> tu
 
 
 def find_powered_off_hosts_with_tasks(world: BalancerNodesSnapshot) -> tuple[BalancerOwnedNode, ...]:
-    """Return the site's own hosts that a person powered off although the cell still lists tasks there."""
+    """Return the site's own hosts that a person powered off while the cell still lists tasks on the host."""
     off = {
         (pool, machine.id)
         for pool in world.switched
@@ -87,7 +87,7 @@ def find_silent_hosts_without_machine(
 
 
 def find_reporting_nodes_without_listed_machine(world: BalancerNodesSnapshot) -> tuple[BalancerOwnedNode, ...]:
-    """Return the nodes whose daemon reports although the provider, as after a change of region, lists no machine."""
+    """Return the nodes whose daemon reports, but whose machine the provider does not list."""
     successors = machine_list_reconciliation.replaced_nodes_with_successors(world)
     ours = machine_list_reconciliation.MachinesOfOwnedNodes(world)
     return tuple(

@@ -41,11 +41,11 @@ class PoweredHostFacts:
     """The power state and the cell state of one of the site's own hosts at one moment."""
 
     node: BalancerOwnedNode
-    machine: ProviderMachine | None  # None: the host is no longer configured
-    host: BusyOrSilentHostState | None  # None: the cell does not have the host
+    machine: ProviderMachine | None  # the host as its power control reports it; None: the host is no longer configured
+    host: BusyOrSilentHostState | None  # state of the host in the cell; None: the cell does not have the host
     now: datetime
     boot_s: float  # how long a power-on or a power-off may take
-    is_any_closed: bool = False  # some queue is disabled by hand on all hosts
+    is_any_closed: bool = False  # True: some queue is disabled by hand on all hosts
 
     @property
     def is_late(self) -> bool:
@@ -54,7 +54,7 @@ class PoweredHostFacts:
 
     @property
     def reports(self) -> bool:
-        """Whether the cell shows the host's daemon as reporting, possibly for a while after a power-off."""
+        """Whether the cell lists the host's daemon as reporting, even if it lately stopped at a power-off."""
         return is_host_reporting(self.host)
 
     @property

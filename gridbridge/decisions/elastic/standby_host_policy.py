@@ -51,18 +51,18 @@ class StartableStandardRequestCount:
     def __init__(self, squeeze: SqueezeSection, hosts: Iterable[HostAcceptingTasks] = ()) -> None:
         self.hosts = self.requests = 0
         self._squeeze = squeeze
-        self._each: dict[int, int] = {}  # number of hosts by startable requests
+        self._each: dict[int, int] = {}  # number of hosts, by number of standard requests that could start on the host
         for host in hosts:
             self.add(count_startable_standard_requests(host.free, host.amounts, squeeze))
 
     def add(self, requests: int, hosts: int = 1) -> None:
-        """Count a host on which `requests` standard requests could start; `hosts=-1` takes the host back out."""
+        """Add hosts, on each of which `requests` standard requests could start; remove a host if `hosts` is -1."""
         self.hosts += hosts
         self.requests += requests * hosts
         self._each[requests] = self._each.get(requests, 0) + hosts
 
     def remove_if_spared(self, host: HostAcceptingTasks, factor: float) -> bool:
-        """Remove a host from the count if enough standard requests could start on all other hosts; True if removed."""
+        """Remove a host from the count if all other hosts can start enough standard requests; True if removed."""
         requests = count_startable_standard_requests(host.free, host.amounts, self._squeeze)
         self.add(requests, -1)
         is_spared = self.hosts > 0 and self.is_enough(factor)
@@ -71,7 +71,7 @@ class StartableStandardRequestCount:
         return is_spared
 
     def is_enough(self, factor: float) -> bool:
-        """Say whether `factor` standard requests per host could start, on all hosts together unless `on_each`."""
+        """Say whether `factor` standard requests per host could start: on average or, with `on_each`, on each."""
         if self._squeeze.on_each:
             return not any(count for requests, count in self._each.items() if requests < floor(factor))
         return self.requests >= floor(factor * self.hosts)
@@ -87,7 +87,8 @@ def count_startable_standard_requests(free: int, amounts: Iterable[tuple[str, fl
     return max(0, int(most))
 
 
-MAY_SHRINK = (  # plan reasons that allow power-offs; budgets are left out, as no budget has the site's own hosts
+# plan reasons that allow power-offs; reasons of budgets do not, because no budget includes the site's own hosts
+MAY_SHRINK = (
     BalancePlanReason.NO_NEED,
     BalancePlanReason.ALL_FIT,
     BalancePlanReason.SPARE,
@@ -99,7 +100,7 @@ BRIEF = (
     NodeAddOrRemoveRefusalCause.IDLE_BRIEFLY,
     NodeAddOrRemoveRefusalCause.HOUR_IS_PAID,
 )  # reasons that delay the removal of an idle node
-LAST = "auto"  # end of the tag of hosts that are woken last
+LAST = "auto"  # suffix of the standby tag of hosts that are woken last
 
 
 def plan_hosts_to_sleep_or_wake(
@@ -140,7 +141,7 @@ def plan_hosts_to_sleep_or_wake(
 def _hosts_to_be_removed(
     situation: BalanceSituation, plan: BalancePlan, hosts: Iterable[HostAcceptingTasks]
 ) -> dict[str, str]:
-    """Return the nodes of providers (marked as kept) that the plan removes, by host name; no squeeze switches them."""
+    """Return the providers' nodes that the plan removes, by host name; they are marked as kept."""
     own = NodesByHostName(situation.nodes)
     nodes = {node.name: host.name for host in hosts if (node := own.of_host(host.name))}
     kept_names = {node.name for node in situation.nodes if node.is_kept}
@@ -293,8 +294,8 @@ def _move_tasks_away(
 ) -> tuple[tuple[TaskForOtherHost, ...], StartableStandardRequestCount] | None:
     """Move tasks from hosts to be powered off to other hosts, large tasks first.
 
-    Return the moves and the standard requests that could still start; None if a task has no room. Tasks that
-    cannot be rescheduled end on their hosts.
+    Return the moves, and the number of standard requests that could still start; None if a task has no room. Tasks
+    that cannot be rescheduled stay on their hosts until they end.
     """
     staying = {host.name: host for host in hosts if host.name not in off}
     moved = []

@@ -71,7 +71,7 @@ def _nodes_to_add(
 def _nodes_wanted(
     figures: BalancePlanFigures, rules: BalanceSection, situation: BalanceSituation, *, is_faithful: bool
 ) -> tuple[BalancePlanReason, int]:
-    """Return how many new nodes are needed before limits apply, and the reason."""
+    """Return how many new nodes are needed if no limit applied, and the reason."""
     if figures.useful < rules.min_nodes:
         return BalancePlanReason.BELOW_MINIMUM, rules.min_nodes - figures.useful
     if figures.slots == 0:
@@ -134,7 +134,7 @@ def count_slots_like_starcluster(situation: BalanceSituation, queue: str) -> Bal
 
 
 def _seconds_without_days(time: timedelta) -> float:
-    """Return a duration in seconds without its days, as StarCluster reads it."""
+    """Return a duration in seconds without its whole days, because StarCluster ignores the days."""
     return time.total_seconds() // 1 % DAY_S
 
 
@@ -194,7 +194,7 @@ def _starcluster_removal_hindrances(
 
 
 def _nodes_among_hosts(hosts: Iterable[str], situation: BalanceSituation) -> set[str]:
-    """Return the names of the nodes that are among the hosts, with or without a domain."""
+    """Return the names of the nodes that are among the hosts; names may lack the domain."""
     by_short = defaultdict[str, set[str]](set)
     for host in hosts:
         by_short[short_host_name(host)].add(host)

@@ -25,7 +25,7 @@ from gridbridge.shell.program_startup import switch_process_to_account
 from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.state_file import StateFile
 
-MOST_LOOKED_AT = 10_000  # newest journal entries to search
+MOST_LOOKED_AT = 10_000  # number of journal entries to search, the newest first
 
 
 def read_balancer_state_overview(now: datetime, path: str = BALANCE_STATE) -> BalancerStateOverview:
@@ -65,7 +65,7 @@ def load_last_node_changing_rounds(count: int, path: str = BALANCE_STATE) -> tup
 
 @contextmanager
 def _open_state_file_as_balancer(path: str, *, is_unchanged: bool) -> Iterator[StateFile]:
-    """Open the state file as the balancer's account; root switches to the balancer's account."""
+    """Open the state file under the balancer's account, to which root switches."""
     if path == BALANCE_STATE:
         switch_process_to_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if not os.path.exists(path):
@@ -87,7 +87,7 @@ def log_alerts_for_administrators(
 ) -> None:
     """Log nodes, machines and hosts that need an administrator, each with the commands to run.
 
-    `listed` has the pools with providers, and `stored` the nodes of the state file.
+    `listed` has the pools with providers; `stored` has the nodes of the state file.
     """
     _alert_about_nodes(world, site, listed)
     _alert_about_machines(world, site)

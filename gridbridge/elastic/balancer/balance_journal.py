@@ -24,7 +24,7 @@ def balancer_round_journal_entry(
     patience: NodeLifecycleTimeouts,
     requests: AdministratorNodeRequests,
 ) -> DecisionJournalEntry | None:
-    """Return the entry of a round, whose node acts `gridbridge replay` computes again; None without acts."""
+    """Return the journal entry of a round for `gridbridge replay`; None for a round without acts."""
     if not plan.done:
         return None
     inputs = {

@@ -34,7 +34,7 @@ _OF_HIDDEN = "only root and gridbridge-admin see whether the host is a node of t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceRuleOverrides:
-    """Command-line options that replace rules of gridbridge.toml; None keeps the file's rule."""
+    """Command-line options that replace rules of gridbridge.toml; None: the file's rule applies."""
 
     policy: str | None = None
     max_nodes: int | None = None
@@ -77,7 +77,7 @@ def preview_balance_plan(
 
 
 def _pools_without_machine_list(policy: Policy) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """Return the pools without a machine list, with reasons, and a note if no provider was queried."""
+    """Return why pools have no machine list, by pool, and a note if no provider was queried."""
     if not any(pool.provider for pool in policy.pools.values()):
         return {}, ()
     from gridbridge.elastic.balancer import machine_list_queries  # imports all providers
@@ -126,7 +126,7 @@ def _decide_live_or_saved_round(
 def apply_command_line_rules(
     policy: Policy, options: BalanceRuleOverrides
 ) -> tuple[BalanceSection, DemandPolicySection]:
-    """Return the rules of [balance] and [demand] with values from the command line."""
+    """Return the rules of [balance] and [demand], with values replaced by the command line."""
     at_once, pause_s = options.add_nodes_per_iteration, options.stabilization_s
     balance: dict[str, Any] = {  # each key's value has the key's own type
         "policy": BalancePolicyName(options.policy) if options.policy else None,
@@ -165,7 +165,7 @@ def may_not_read_balancer_nodes() -> bool:
 def explain_balance_of_job_or_host(
     subject: str, now: datetime, nodes: tuple[BalancerOwnedNode, ...] = (), folder: str = "", path: str = CONFIG
 ) -> BalancerJobOrHostExplanation:
-    """Explain what a round would do about a job or host; `nodes` are the balancer's nodes, if readable."""
+    """Explain what a round would do about a job or host; `nodes` is empty if they are unreadable."""
     policy = configuration_in_force.load_config_of_folder_or_site(folder, path)
     situation = _load_or_observe_situation(policy, folder, now)
     if nodes and not folder:

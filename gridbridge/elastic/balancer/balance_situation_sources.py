@@ -67,7 +67,10 @@ def observe_cluster_on_qmaster_host(policy: Policy, now: datetime, *, is_acting:
 def _transfer_queues_with_free_slots(
     policy: Policy, situation: BalanceSituation, folder: str
 ) -> Iterator[tuple[str, int]]:
-    """Yield transfer queues that would start a task at once, with free slots, from the poller's recent files."""
+    """Yield each transfer queue that would start a task at once, with its number of free slots.
+
+    The free slots of remote clusters come from the files that the poller wrote recently.
+    """
     for name, queue in policy.queues.items():
         free_here = sum(
             instance.free for instance in situation.cell.instances if instance.queue == name and instance.is_usable
@@ -104,7 +107,7 @@ def save_balancer_round_inputs(policy: Policy, folder: str, now: datetime, publi
 
 
 def is_balancer_state_unreadable(path: str = "") -> bool:
-    """Return whether the balancer may have a state file that this account can't read."""
+    """Return whether a state file of the balancer may exist that this account can't read."""
     path = path or BALANCE_STATE
     home = os.path.dirname(path)
     if not os.path.exists(home) or os.access(path, os.R_OK):
@@ -121,7 +124,7 @@ def read_stored_balancer_nodes(path: str) -> tuple[BalancerOwnedNode, ...]:
 
 
 def add_saved_balancer_state(situation: BalanceSituation, policy: Policy, path: str = "") -> BalanceSituation:
-    """Return the situation with stored facts and nodes; without squeeze the site's ready hosts are left out."""
+    """Add stored facts and nodes to a situation; if squeeze is disabled, ready hosts of the site are left out."""
     path = path or BALANCE_STATE
     if not os.access(path, os.R_OK):
         return situation
@@ -148,7 +151,7 @@ def _open_balancer_state_file(path: str) -> "Iterator[BalancerStateRows]":
 def add_stored_balancer_facts(
     situation: BalanceSituation, memory: "BalancerStateRows", rules: BalanceSection, demand: DemandPolicySection
 ) -> BalanceSituation:
-    """Return the situation with all stored facts except nodes; times in the future become now."""
+    """Add all stored facts except nodes to a situation; stored times in the future become now."""
     able = (job for row in situation.cell.waiting if row.can_start for job in row.jobs)
     return replace(
         situation,

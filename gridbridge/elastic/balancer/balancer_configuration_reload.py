@@ -22,7 +22,7 @@ from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 
 Renew = Callable[
     [Policy], BalancerRunOptions
-]  # maps a changed configuration to options; ConfigError if the command line contradicts the configuration
+]  # returns the options for a changed configuration; raises ConfigError if the command line contradicts it
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def run_balancer_forever(options: BalancerRunOptions, path: str, renew: Renew) -
 
 
 class ReloadingBalancer(ReloadingDaemon):
-    """The balancer with a reloadable configuration; only dry rounds follow a configuration that forbids acts."""
+    """The balancer with a reloadable configuration; if the configuration forbids acts, rounds are dry."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class ReloadingBalancer(ReloadingDaemon):
         return super().has_news()
 
     def _run_options_of_policy(self, policy: Policy) -> BalancerRunOptions:
-        """Return the options of a new configuration; if the balancer can't act with the options, log why."""
+        """Return the options for a new configuration; log why the balancer can't act, if so."""
         service_cycle.set_log_level(policy)
         try:
             options = self._renew(policy)

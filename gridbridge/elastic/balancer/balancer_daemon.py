@@ -66,7 +66,7 @@ class BalancerRunOptions:
     lookback: timedelta = balancer_round_reports.LOOKBACK
     stats: str = ""  # statistics file that gets a row each round; empty: none
     after: Callable[[], None] = lambda: None  # called after each round, for instance to draw plots
-    tell: Callable[[BalancerRoundPlan], None] = lambda _: None  # gets each round's plan
+    tell: Callable[[BalancerRoundPlan], None] = lambda _: None  # called with each round's plan
 
 
 def require_balancer_can_act(options: BalancerRunOptions) -> None:
@@ -102,7 +102,7 @@ def _names_of_power_providers(policy: Policy) -> frozenset[str]:
 
 
 def run_one_balancer_round(options: BalancerRunOptions) -> BalancerRoundPlan:
-    """Run a round, dry without permission to act; raise ClusterStateUnknown if the cell does not answer."""
+    """Run one round, which is dry unless acts are permitted; raises ClusterStateUnknown without an answer."""
     clock = Clock()
     if options.is_acting:
         start_acting_balancer(options)
@@ -141,7 +141,7 @@ def balancer_watchdog_limit_s(options: BalancerRunOptions) -> float:
 
 
 class BalancerDaemon:
-    """The cycle of gridbridge-balance, which opens the state file and runs rounds."""
+    """The service cycle of gridbridge-balance: opens the state file, and runs rounds."""
 
     def __init__(self, options: BalancerRunOptions, clock: Clock, life_sign: ServiceHeartbeat | None = None) -> None:
         self._wanted = options
@@ -176,7 +176,7 @@ class BalancerDaemon:
         reported.report()
 
     def _follow_clock_step(self, memory: BalancerStateRows) -> None:
-        """Shift all recorded times by the step that the system clock has made since the last round."""
+        """Shift all recorded times by the step of the system clock since the last round."""
         by = memory.shift_times_to_clock(self._clock.read_host_clocks())
         if by:
             _log.warning("event=clock_moved by_s=%.0f", by.total_seconds())
@@ -310,7 +310,7 @@ class PublishedBalancerRoundRunner(BalancerRoundRunner):
     def _count_node_changes(
         self, view: BalancerRoundInputs, plan: BalancerRoundPlan
     ) -> balancer_round_reports.BalancerRoundNodeChanges:
-        """Return the round's changes of nodes, and the hourly cost of nodes at present, failed nodes included."""
+        """Return the node changes of the round, and the present hourly cost of nodes, including failed nodes."""
         pools = (owned.pool for owned in view.world.kept if owned.machine and owned.node.counts)
         so_far = balancer_round_reports.BalancerRoundNodeChanges(
             took_s=self._clock.steady_s() - self._began_s,

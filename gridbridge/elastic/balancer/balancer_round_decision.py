@@ -27,7 +27,7 @@ NO_POOLS: Mapping[str, balancer_config_sections.NodePoolSection] = {}
 UNSAID = {
     BalancePlanReason.SPARE: BalancePlanReason.NO_NEED,
     BalancePlanReason.IDLE: BalancePlanReason.NONE_IDLE,
-}  # reasons of a plan from which all removals were dropped
+}  # reason of a plan whose removals were all dropped, by the plan's former reason
 
 
 def decide_and_report_balance(
@@ -84,9 +84,9 @@ def balance_plan_report(
 
 
 def restrict_squeeze_to_own_hosts(situation: BalanceSituation, own: Set[str], retry_s: float) -> BalanceSituation:
-    """Return the situation in which a squeeze can switch only hosts of the site.
+    """Return the situation as a squeeze sees it, in which only hosts of the site can be switched.
 
-    A host that failed to wake is left alone for `retry_s` seconds. Other nodes are marked as kept, because a host
+    A host that failed to wake is left alone for `retry_s` seconds. All other nodes are marked as kept, because a host
     without a node would count as a working host.
     """
     return replace(
@@ -116,7 +116,7 @@ def list_wakeable_own_hosts(
 def drop_acts_replaced_by_squeeze(
     plan: BalancePlan, standby_plan: StandbyOrWakePlan | None, own: Set[str]
 ) -> BalancePlan:
-    """Return a plan without acts that the squeeze replaces; no round both wakes hosts and adds nodes."""
+    """Return the plan without acts that a squeeze carries out; no round both wakes hosts and adds nodes."""
     if standby_plan is None:
         return plan
     remaining = tuple(name for name in plan.remove if name not in own and name != standby_plan.last)
@@ -152,7 +152,7 @@ class SiteBalancerSettings:
         None  # None: hosts of the site are never switched off or on
     )
     switched: frozenset[str] = frozenset()  # pools of hosts with power control
-    released: frozenset[str] = frozenset()  # pools of hosts with power control that no squeeze switches
+    released: frozenset[str] = frozenset()  # pools of hosts with power control that a squeeze must not switch
     own_hosts: frozenset[str] = frozenset()  # short names of all hosts with power control
     sections: Mapping[str, balancer_config_sections.MachineProviderSection] = field(default_factory=dict)
 
@@ -184,7 +184,7 @@ class BalancerRoundPlan:
     dues: tuple[elastic_nodes.DueNodeAct, ...]
     told: BalancePlanReport
     ended: tuple[str, elastic_nodes.ProviderMachine] | None = (
-        None  # pool and machine of the master that the round destroys
+        None  # pool and machine id of the master's machine, if the round destroys the machine
     )
     rest: StandbyOrWakePlan | None = None  # the decision of the squeeze; None: squeeze is disabled
 
@@ -200,5 +200,5 @@ class BalancerRoundPlan:
 
     @property
     def master_ended(self) -> tuple[str, ...]:
-        """The destruction of the master's machine, in words; empty if the round does not destroy it."""
+        """The act that destroys the master's machine, in words; empty without this act."""
         return (f"the master's machine {self.ended[1].id} is destroyed",) if self.ended else ()

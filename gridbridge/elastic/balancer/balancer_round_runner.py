@@ -45,7 +45,7 @@ from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 
-AT_ONCE = 16  # nodes or providers that are handled in parallel
+AT_ONCE = 16  # number of nodes or providers that are handled in parallel
 KEPT = timedelta(days=90)  # age limit of journalled decisions
 
 _log = logging.getLogger(__name__)
@@ -74,13 +74,11 @@ class BalancerRoundRunner:
         self._providers = providers
         self._acts = acts
         self.journal = DecisionJournal(memory.database)
-        self.done: tuple[
-            elastic_nodes.DueNodeAct, ...
-        ] = ()  # acts of the last round, with the nodes in their new states
+        self.done: tuple[elastic_nodes.DueNodeAct, ...] = ()  # acts of this round, with the nodes in their new states
 
     @property
     def patience(self) -> NodeLifecycleTimeouts:
-        """The time limits for a node's boot, join and silence."""
+        """The time limits for a node to boot, to join the cell, and to be silent."""
         rules = self._site.rules
         return NodeLifecycleTimeouts(
             boot_s=self._site.demand.boot_timeout_s,

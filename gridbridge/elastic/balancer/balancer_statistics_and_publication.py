@@ -1,4 +1,4 @@
-"""Writes a balancer round's statistics row, recent ends of tasks, and published figures.
+"""Writes a balancer round's statistics row, the record of ended tasks, and the published figures.
 
 Columns of the statistics: dt,hosts,running_jobs,queued_jobs,slots,avg_duration,avg_wait,avg_load
 """
@@ -33,7 +33,7 @@ from gridbridge.state import published_files, published_json
 
 _log = logging.getLogger(__name__)
 
-LONGEST = timedelta(days=7)  # how long ends of tasks are stored at least
+LONGEST = timedelta(days=7)  # minimum time for which ended tasks are stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ def local_accounting_file_path(cluster: ClusterSection, name: str) -> str:
 def record_balancer_statistics(
     situation: BalanceSituation, queue: str, seeing: BalancerStatisticsPaths
 ) -> BalanceRoundStatistics:
-    """Compute a round's statistics, and append a row to the statistics file; log a file that can't be used."""
+    """Compute a round's statistics, and append a row to the statistics file; file errors are logged."""
     row = count_balancer_round_figures(
         situation, _read_and_extend_task_ends(situation.now, seeing), queue, seeing.lookback
     )
@@ -87,7 +87,7 @@ MOST = 10**12  # upper limit of each number
 
 
 def append_balancer_statistics(path: str, row: BalanceRoundStatistics) -> None:
-    """Append a row in one write; a cut last line first gets a newline. Raises StateError if the write fails."""
+    """Append a row in one write, after completing a cut last line; raises StateError if the write fails."""
     line, flags = balancer_statistics_csv_line(row), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     try:
         with open(os.open(path, flags, 0o644), "rb+", buffering=0) as file:
@@ -108,7 +108,10 @@ def balancer_statistics_csv_line(row: BalanceRoundStatistics) -> str:
 
 
 def read_balancer_statistics(path: str) -> tuple[tuple[BalanceRoundStatistics, ...], tuple[int, ...]]:
-    """Return rows sorted by time, and numbers of invalid lines; raise StateError, or ParseError for no row."""
+    """Return the rows sorted by time, and the line numbers of invalid lines.
+
+    Raises StateError for an unreadable file, and ParseError for a file without a valid row.
+    """
     try:
         with open(path, "rb") as file:
             lines = (line.decode("utf-8", "replace").strip() for line in iterate_bounded_lines(file, path))

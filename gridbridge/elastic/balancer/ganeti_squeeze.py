@@ -42,7 +42,7 @@ class GanetiSqueezeResult:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The lines of the script to print: all lines except calls of check()."""
+        """The lines of the script that are printed: all lines except calls of the shell function check."""
         return tuple(line for line in self.script.removesuffix("\n").split("\n") if line != CHECK)
 
 

@@ -1,6 +1,6 @@
 """Queries the machine list of each pool's provider once, for plans and for gridbridge check.
 
-`python3 -I -m gridbridge.elastic.balancer.machine_list_queries CONFIG` prints the failures by pool as JSON.
+`python3 -I -m gridbridge.elastic.balancer.machine_list_queries CONFIG` prints JSON: each pool's failure, by pool.
 """
 
 import json
@@ -25,7 +25,7 @@ def may_query_providers() -> bool:
 
 
 def query_machine_list_failures(policy: Policy) -> dict[str, str]:
-    """Query all providers; return the failure of each pool, empty for a complete list."""
+    """Query all providers; return each pool's failure as text, which is empty for a complete list."""
     makers = provider_registry.make_machine_providers_by_pool(policy)
     with ThreadPoolExecutor(AT_ONCE, "provider") as threads:
         return dict(zip(makers, threads.map(_why_list_query_fails, makers.values()), strict=True))

@@ -29,7 +29,7 @@ MAX_BYTES = 1 << 20  # size limit of a request file
 LOCK = ".lock"
 NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 PROGRAM_NAME, LOCKED = "gridbridge balance power", 3
-AT_ONCE = 16  # nodes that are switched in parallel
+AT_ONCE = 16  # number of nodes that are switched in parallel
 
 
 def read_oar_power_requests(folder: str) -> tuple[OarPowerRequest, ...]:
@@ -52,7 +52,7 @@ def read_oar_power_requests(folder: str) -> tuple[OarPowerRequest, ...]:
 
 
 def rewrite_power_request_file(folder: str, before: OarPowerRequest, after: OarPowerRequest) -> None:
-    """Write the remaining nodes and keep the file's age, or delete a file without nodes; raise StateError."""
+    """Write the remaining nodes into a request file, whose time stays, or delete a file without nodes."""
     path = f"{folder}/{before.file}"
     try:
         if not after.hosts:
@@ -65,7 +65,7 @@ def rewrite_power_request_file(folder: str, before: OarPowerRequest, after: OarP
 
 
 def create_power_request_lock_file(folder: str) -> str:
-    """Create a missing lock file, which gets the folder's group; return the path of the lock file."""
+    """Create the lock file if it is missing, writable for the folder's group; return the file's path."""
     path = f"{folder}/{LOCK}"
     with suppress(OSError):
         end = os.open(path, NEW, 0o600)
@@ -87,7 +87,10 @@ class OarPowerRequestOutcome:
 def apply_oar_power_requests(
     policy: Policy, folder: str, now: datetime, *, is_acting: bool
 ) -> tuple[OarPowerRequestOutcome, ...]:
-    """Carry out a folder's requests, or only return the requests; exit with 3 while another process acts."""
+    """Carry out the requests in a folder; if `is_acting` is false, only return the requests.
+
+    The program exits with status 3 while another process carries out requests.
+    """
     notes = read_oar_power_requests(folder)
     if not is_acting:
         requests = sorted(latest_oar_power_request_by_node(notes, now.timestamp()).items())
@@ -97,7 +100,7 @@ def apply_oar_power_requests(
 
 
 def _carry_out_power_requests(policy: Policy, folder: str, now_s: float) -> tuple[OarPowerRequestOutcome, ...]:
-    """Switch the nodes in parallel; keep only requests that are worth a retry."""
+    """Switch the requested nodes in parallel; keep only the request files that need a retry."""
     notes = read_oar_power_requests(folder)
     requests = sorted(latest_oar_power_request_by_node(notes, now_s).items())
     own = {policy.powered[host].provider for host, _ in requests if host in policy.powered}
@@ -116,7 +119,7 @@ def _carry_out_power_requests(policy: Policy, folder: str, now_s: float) -> tupl
 
 
 def _outcome_before_switching(policy: Policy, host: str, requested: OarRequestedPowerState) -> OarPowerRequestOutcome:
-    """Return the outcome of a request before the host is switched: a failure if no provider switches the host."""
+    """Return a request's outcome without switching the host: a failure if no provider can switch the host."""
     lack = f"no provider switches the host; expected a section [power.{host}]"
     return OarPowerRequestOutcome(host=host, wish=requested, why="" if host in policy.powered else lack)
 
@@ -140,7 +143,7 @@ def _switch_node_by_request(
         idleness = site.check_host(host)
         if not idleness.is_idle:
             return replace(outcome, why="OAR has a job on the node")
-        if not idleness.is_closed:  # OAR's hook marks a node as absent; a node that is still Alive may start a job
+        if not idleness.is_closed:  # OAR's hook marks a node as absent; until then a job may start on the node
             return replace(outcome, why="the node is not absent for OAR", is_later=True)
         supply.stop(machine)
     except ProviderOutcomeUnknown as error:

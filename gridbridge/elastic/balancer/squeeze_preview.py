@@ -46,7 +46,7 @@ class SqueezePreview:
 def preview_squeeze(
     now: datetime, *, folder: str = "", path: str = CONFIG, minimal: float | None = None, target: float | None = None
 ) -> SqueezePreview:
-    """Decide as a squeeze would, without acts; with `folder` the cell is not queried.
+    """Decide as a squeeze would, without acts; with `folder`, decide about saved inputs.
 
     Raises ClusterStateUnknown or ParseError for incomplete inputs, ConfigError for a minimal reserve above the target.
     """
@@ -87,7 +87,7 @@ def _squeeze_section_with_overrides(policy: Policy, minimal: float | None, targe
 
 
 def missing_squeeze_settings(policy: Policy) -> Iterator[str]:
-    """Yield a message for each setting that a squeeze needs and the configuration lacks."""
+    """Yield a message for each setting that a squeeze needs but that is missing from the configuration."""
     if not policy.squeeze.enabled:
         yield "[squeeze] enabled is false: the balancer switches no host off or on"
     if not policy.powered:

@@ -1,4 +1,4 @@
-"""Draws the balancer's statistics, a plot for each column, and comparisons of replayed policies."""
+"""Draws a plot for each column of the balancer's statistics, and plots that compare replayed policies."""
 
 import itertools
 import os
@@ -23,8 +23,8 @@ from gridbridge.model.elastic.replay_tasks_and_results import ComparedReplayRule
 
 mpl.use("Agg")
 SIZE_INCHES, DOTS = (9.0, 4.0), 110
-FEW = 60  # rows are marked in plots of at most this many rows
-GAP = 10  # the line is interrupted between rows that are further apart than this many usual distances
+FEW = 60  # each row gets a mark in plots of at most this many rows
+GAP = 10  # the line has a gap between rows whose distance is more than this many usual distances
 SECOND, MINUTE, HOUR, DAY = ("s", 1), ("min", 60), ("h", 3600), ("d", 86400)
 UNITS = ((DAY, HOUR), (HOUR, MINUTE), (MINUTE, SECOND), (SECOND, SECOND))
 STEPS_S = [
@@ -43,7 +43,7 @@ class BalancePlot:
     unit: str
     value: Callable[[BalanceRoundStatistics], float]
     colour: str
-    is_stepped: bool = True  # whether a value holds until the next round
+    is_stepped: bool = True  # whether a value stays valid until the next round
     is_time: bool = False
 
 
@@ -61,7 +61,7 @@ PICTURES = (
 
 
 def draw_balance_plots(rows: Sequence[BalanceRoundStatistics], folder: str) -> tuple[str, ...]:
-    """Draw one row or more into a folder; return the plots' paths, or raise StandardOutputUnwritable."""
+    """Draw statistics rows as plots in a folder; return the plots' paths, or raise StandardOutputUnwritable."""
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
@@ -195,7 +195,7 @@ def _draw_sweep_results(axes: Axes, comparison: ReplayPolicyComparison) -> None:
         axes.scatter(
             [outcome.cost for outcome in outcomes],
             [outcome.wait_mean_s for outcome in outcomes],
-            facecolors="none",  # overlapping marks are all visible
+            facecolors="none",  # hollow marks stay visible where they overlap
             edgecolors=STYLES[rules][0],
             marker=STYLES[rules][1],
             label=rules.value,

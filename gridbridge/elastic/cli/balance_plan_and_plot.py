@@ -14,7 +14,7 @@ from gridbridge.shell.program_startup import drop_root_to_account
 
 
 def option_name_spellings(name: str) -> tuple[str, ...]:
-    """Return an option's name with hyphens, and with underscores as in StarCluster."""
+    """Return both names of an option: with hyphens, and with underscores as in StarCluster."""
     return tuple(dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}")))
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def _absolute_option_path(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Return an option's path as an absolute path, because rounds change to folder /."""
+    """Return an option's path as an absolute path, because rounds run in folder /."""
     named = command_groups_and_options.refuse_empty_option_value(ctx, option, value)
     return None if named is None else os.path.abspath(named)
 
@@ -146,7 +146,7 @@ def _print_round_report(report: BalancePlanReport, acts: tuple[str, ...], *, is_
 
 
 def _print_round(files: Iterable["StreamLogFile"], plan: "BalancerRoundPlan", *, is_json: bool) -> None:
-    """Print a round's decision at once; reopen the output file after a log rotation."""
+    """Print a round's decision without buffering; reopen the output file after a log rotation."""
     for file in files:
         file.reopen_if_rotated()
     _print_round_report(plan.told, plan.done, is_json=is_json)

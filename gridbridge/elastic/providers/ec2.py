@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from botocore.loaders import Loader
 
 MISSING = "boto3 is not installed; pip install 'gridbridge[ec2]' in gridbridge's environment"
-PAGE = 500  # at most this many machines in an answer
-CONSOLES = 20  # at most this many consoles that are read for one machine list
+PAGE = 500  # limit of machines in one answer
+CONSOLES = 20  # limit of consoles that are read for one machine list
 TELLS = timedelta(hours=2)  # time after a machine's start in which the console may show the host key
-GENERATIONS = 50  # at most this many terminated machines with equal tags in the life of a client token
+GENERATIONS = 50  # limit of terminated machines with equal tags while EC2 remembers a client token
 STATES = {
     "pending": ProviderMachineState.PENDING,
     "running": ProviderMachineState.RUNNING,
@@ -59,14 +59,14 @@ LATER = {
     "IncorrectInstanceState",
     "InternalError",
     "InternalFailure",
-    "InvalidInstanceID.NotFound",  # a new machine may not be visible everywhere yet
+    "InvalidInstanceID.NotFound",  # EC2 may not show a new machine everywhere yet
     "ServiceUnavailable",
     "Unavailable",
 }
 PAUSES_S = (1.0, 2.0, 4.0, 8.0)  # pauses before retries; EC2 allows 5 requests, then 2 a second
 GONE = "InvalidInstanceID.NotFound"
 ENDED = "IdempotentInstanceTerminated"  # the machine of the client token was terminated
-NO_LATEST = "UnsupportedOperation"  # machines of older sizes have no latest console output
+NO_LATEST = "UnsupportedOperation"  # EC2 has no latest console output for machines of older types
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,8 @@ class Ec2MachineProvider:
         request = self._instance_request(name, tags)
         for generation in range(GENERATIONS):
             with translate_ec2_errors("create"):
-                text = json.dumps([generation, request], sort_keys=True)  # equal for equal requests of a generation
+                # equal requests of one generation have equal tokens
+                text = json.dumps([generation, request], sort_keys=True)
                 machine = self._run_instance(request, hashlib.sha256(text.encode()).hexdigest())
                 if machine and machine.state is not ProviderMachineState.GONE:
                     return machine
@@ -206,7 +207,7 @@ def _botocore_descriptions(path: str | None) -> "Loader":
 
 
 def make_ec2_provider(section: MachineProviderSection, pool: NodePoolSection, cluster: str) -> Ec2MachineProvider:
-    """Return the EC2 provider of a pool; each call has a timeout and is not retried."""
+    """Return the EC2 provider of a pool; each call has a timeout, and boto3 does not retry calls."""
     try:
         import boto3
         import botocore.session
@@ -249,7 +250,7 @@ def machine_from_ec2_instance(instance: Mapping[str, Any]) -> ProviderMachine:
 
 @contextmanager
 def translate_ec2_errors(verb: str, harmless: str = "") -> Iterator[None]:
-    """Raise the balancer's errors in place of boto's and of malformed answers; ignore error code `harmless`."""
+    """Translate errors of boto and malformed answers into provider errors; ignore error code `harmless`."""
     from botocore import exceptions as boto
 
     try:

@@ -17,7 +17,7 @@ from gridbridge.model.elastic.balancer_config_sections import (
 )
 from gridbridge.model.elastic.elastic_nodes import OWNER_TAG, POOL_TAG, ProviderMachine, ProviderMachineState
 
-AT_ONCE = 32  # hosts that are queried in parallel
+AT_ONCE = 32  # number of hosts that are queried in parallel
 IPMITOOL = "/usr/bin/ipmitool"
 IPMI_PORT = "623"
 CHASSIS = MappingProxyType(  # output of `ipmitool chassis power status`
@@ -28,7 +28,7 @@ DISCARD = "9"  # the usual port of Wake-on-LAN packets
 
 _log = logging.getLogger(__name__)
 
-ReportUnknownPower = Callable[[str, str], None]  # called with a host of unknown power state, and the reason
+ReportUnknownPower = Callable[[str, str], None]  # called with a host whose power state is unknown, and with the reason
 
 
 def log_unknown_power_state(host: str, why: str) -> None:
@@ -176,7 +176,7 @@ class WakeOnLanPowerSwitch:
             ) from error
 
     def off(self) -> None:
-        """Shut the host down by the program, because no network packet can do this."""
+        """Shut the host down by a program, because no network packet can shut a host down."""
         if self.told is None:
             right = "a network packet only wakes; expected `program` in the provider's section"
             raise ProviderPermanentFailure(f"power stop {self.host}: {right}")

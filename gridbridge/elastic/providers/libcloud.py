@@ -23,7 +23,7 @@ TAGS = {
     "ex_metadata": "metadata",
     "ex_tags": "tags",
     "ex_labels": "labels",
-}  # arguments with which drivers set tags, and attributes of nodes that contain tags
+}  # driver arguments that set tags, and keys of a node's `extra` that contain tags
 STATES = {  # states of libcloud.compute.types.NodeState
     "running": ProviderMachineState.RUNNING,
     "normal": ProviderMachineState.RUNNING,
@@ -85,7 +85,7 @@ class LibcloudMachineProvider:
             )
 
     def _require_recognizable_machine(self, new_node: Any, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Return a new machine from the driver's list; destroy a machine that the balancer would not recognize."""
+        """Return a new machine as the driver lists it; destroy the machine if the balancer would not recognize it."""
         listed = [candidate for candidate in self.driver.list_nodes() if candidate.id == new_node.id]
         node = listed[0] if listed else new_node
         machine = machine_from_libcloud_node(node)
@@ -164,7 +164,7 @@ def _tags_of_extra(content: object) -> dict[str, str]:
 def translate_libcloud_errors(
     verb: str, no_capacity: tuple[int, ...] = (), refused: tuple[int, ...] = ()
 ) -> Iterator[None]:
-    """Raise the balancer's error classes in place of a driver's errors."""
+    """Translate a driver's errors into provider errors."""
     try:
         yield
     except (errors.ProviderOutOfMachines, errors.ProviderOutcomeUnknown, errors.ProviderPermanentFailure):

@@ -1,4 +1,7 @@
-"""Protocols of providers, and checks of reported values, which root writes into hosts, known_hosts and qconf."""
+"""Protocols of providers, and checks of reported values.
+
+The checks matter because root writes the values into /etc/hosts, known_hosts and the cell's configuration.
+"""
 
 import base64
 import binascii
@@ -24,14 +27,14 @@ class MachineLister(Protocol):
     """
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return all machines, also of other owners; raise ProviderPermanentFailure for a single invalid entry."""
+        """Return the machines of all owners; raises ProviderPermanentFailure if any entry is invalid."""
 
 
 class MachineProvider(MachineLister, Protocol):
     """Lists, creates and destroys machines."""
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Create a machine, which may still boot afterwards; a repeated call after a lost answer has equal tags."""
+        """Create a machine, which may still boot afterwards; a call repeated after a lost answer has equal tags."""
 
     def destroy(self, machine: ProviderMachine) -> None:
         """Destroy a machine with its disk; nothing happens if the machine is missing."""
@@ -47,13 +50,13 @@ class HostPowerControl(MachineLister, Protocol):
         """Shut a host down, and keep its disk; nothing happens to a host that is off."""
 
 
-SHOWN = 60  # at most this many characters of an invalid value in a message
+SHOWN = 60  # limit of characters that a message shows of an invalid value
 TEXTS = ("id", "name", "address", "state", "host_key")
 ID = re.compile("[!-~]{1,255}")
 LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"  # RFC 1123, 2.1; the qmaster lowers host names
 HOST_NAME = re.compile(rf"(?=.{{1,253}}\Z){LABEL}(\.{LABEL})*")
 MOST_TAGS = 100
-TAG = 1024  # at most this many characters of a tag's name or value
+TAG = 1024  # limit of characters in a tag's name or value
 KEY_TYPES = "ssh-ed25519|ecdsa-sha2-nistp(?:256|384|521)|ssh-rsa"  # RFC 4253, 5656 and 8709
 HOST_KEY = re.compile(f"({KEY_TYPES}) ([A-Za-z0-9+/]{{40,1500}}={{0,2}})( [!-~]{{1,255}})?")
 BEGIN, END = "-----BEGIN SSH HOST KEY KEYS-----", "-----END SSH HOST KEY KEYS-----"
@@ -101,7 +104,10 @@ def _parse_machine(content: object) -> ProviderMachine:
 
 
 def require_valid_provider_machine(machine: ProviderMachine, cluster: str = "") -> ProviderMachine:
-    """Return a machine; raise ParseError for a bad value. Without owner tag any printable name is good."""
+    """Return a checked machine; raises ParseError for an invalid value.
+
+    Without an owner tag, any printable name is valid.
+    """
     is_owned = machine.belongs_to(cluster) if cluster else OWNER_TAG in machine.tags
     if not ID.fullmatch(machine.id):
         raise ParseError(f"id = {_shorten_value(machine.id)}: blanks, or not printable")
@@ -131,7 +137,7 @@ def _require_creation_time(created: datetime) -> None:
 def require_valid_provider_machines(
     machines: Iterable[ProviderMachine], cluster: str = ""
 ) -> tuple[ProviderMachine, ...]:
-    """Return valid machines, or raise ParseError; texts of machines that `cluster` does not own are cleaned."""
+    """Return checked machines, or raise ParseError; other clusters' machines only get their texts cleaned."""
     printable = (
         machine if not cluster or machine.belongs_to(cluster) else _printable_machine(machine) for machine in machines
     )

@@ -1,4 +1,4 @@
-"""A provider that runs a program of the site, with exit status by sysexits.h, and reads secret files."""
+"""Runs a program of the site as a provider, with exit statuses of sysexits.h, and reads secret files."""
 
 import configparser
 import json
@@ -14,7 +14,7 @@ from gridbridge.shell import local_host_facts, program_runs, safe_files
 
 LATER, NO_CAPACITY = 75, 69  # EX_TEMPFAIL and EX_UNAVAILABLE
 MOST_BYTES = 16 << 20  # size limit of output; enough for 20,000 nodes
-WORDS = 200  # at most this many characters of a program's message
+WORDS = 200  # limit of characters that are shown of a program's message
 
 
 def provider_program_environment() -> dict[str, str]:
@@ -23,7 +23,7 @@ def provider_program_environment() -> dict[str, str]:
 
 
 def require_trusted_provider_file(path: str) -> str:
-    """Return a path that only root and this account can change; else raise ProviderPermanentFailure.
+    """Return a path if only root and this account can change it; else raise ProviderPermanentFailure.
 
     A provider's program has root's power over its machines. An account that only previews a plan also trusts files
     of the balancer's account. A missing file is reported at its use.
@@ -99,7 +99,7 @@ class SiteProgramProvider:
         self._call_program("destroy", {"id": machine.id})
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return all machines; a single invalid entry makes the whole list fail."""
+        """Return all machines; if one entry is invalid, the whole list is refused."""
         printed = self._call_program("list", {})
         try:
             return provider_protocol_and_validation.parse_provider_machine_list(printed, self.cluster)
@@ -116,7 +116,7 @@ OTHERS = 0o077  # mode bits of group and others
 
 
 def read_private_credentials(path: str) -> dict[str, str]:
-    """Return section [default] of a private file in the format of AWS's tools; no error shows a value."""
+    """Return section [default] of a private file in the format of AWS's tools; no error message shows a secret."""
     parser = configparser.ConfigParser(interpolation=None, strict=True)
     parser.optionxform = str  # type: ignore[assignment,method-assign]  # as configparser documents
     try:

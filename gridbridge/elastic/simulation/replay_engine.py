@@ -36,7 +36,7 @@ from gridbridge.model.grid_engine_amounts import HOUR_S
 
 LATE_S = 60.0
 ROUND_S = 60.0
-END, READY = 0, 1  # kinds of events; at one moment ends of tasks come first
+END, READY = 0, 1  # kinds of events; of simultaneous events, ends of tasks come first
 Places = list[tuple[SimulatedNode, int]]
 
 
@@ -259,7 +259,7 @@ Decides = Callable[[BalanceSituation], BalancePlan]
 
 
 def decision_function_for_replay(way: ReplayPolicy, terms: ReplayNodePropertiesAndPrices) -> Decides | None:
-    """Return the function that decides in a replay's rounds; None for a policy without rounds."""
+    """Return the function that decides each round of a replay; None for a policy without rounds."""
     if way.rules is ComparedReplayRules.ALWAYS_ON:
         return None
     if way.rules is ComparedReplayRules.AZGE:
@@ -277,7 +277,10 @@ def decision_function_for_replay(way: ReplayPolicy, terms: ReplayNodePropertiesA
 def _decide_with_squeeze(
     situation: BalanceSituation, way: ReplayPolicy, balance: BalanceSection, pools: Mapping[str, NodePoolSection]
 ) -> BalancePlan:
-    """Decide by policy demand, then let a squeeze choose hosts; nodes missing up to max_nodes count as powered off."""
+    """Decide by policy demand, then let a squeeze choose hosts.
+
+    A replay has max_nodes hosts; hosts that are not simulated nodes count as powered off.
+    """
     plan = balancer_round_decision.decide_balance_plan(situation, balance, way.demand, pools)
     names = [f"resting{number:05d}" for number in range(balance.max_nodes - len(situation.nodes))]
     resting = tuple(ElasticNode(name=name, state=ElasticNodeState.STANDBY) for name in names)

@@ -34,7 +34,7 @@ def replay_by_each_policy(
 
 
 def vary_policy_settings(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
-    """Yield variants of a policy, with settings that trade waiting time for cost."""
+    """Yield variants of a policy, whose settings lead to shorter waits or to lower costs."""
     if way.rules is ComparedReplayRules.DEMAND:
         for idle_s, spare in product(IDLE_S, SPARE_NODES):
             demand = replace(way.demand, idle_timeout_s=idle_s, spare_nodes=spare)

@@ -85,7 +85,7 @@ def _decompressed_file(file: BufferedReader, path: str) -> BufferedIOBase:
 
 
 def _lines_up_to_first_content(file_lines: Iterator[bytes]) -> list[bytes]:
-    """Return the lines up to the first non-empty line, which shows the format; a pipe cannot be read twice."""
+    """Return the lines up to the first non-empty line, which shows the format of the file."""
     beginning = list[bytes]()
     for line in file_lines:
         beginning.append(line)
@@ -112,7 +112,7 @@ def _collect_workload(numbered_lines: Iterable[tuple[int, ParsedLine]]) -> Repla
 
 
 def parse_accounting_tasks(lines: Iterable[bytes]) -> Iterator[tuple[int, ParsedLine]]:
-    """Yield each line's number, with the line's task, or why the line is no task that a replay can run."""
+    """Yield each line's number with the line's task, or with the reason why a replay cannot run the line."""
     for number, line in enumerate(lines, 1):
         if line.strip() and not line.startswith(b"#"):
             yield number, _parse_accounting_task(line)
@@ -159,7 +159,7 @@ def is_standard_workload_line(line: bytes) -> bool:
 
 
 def parse_standard_workload_tasks(lines: Iterable[bytes]) -> Iterator[tuple[int, ParsedLine]]:
-    """Yield each line's number, with the line's task or the reason for skipping the line."""
+    """Yield each line's number with the line's task, or with the reason for skipping the line."""
     begin_s = 0.0
     for number, line in enumerate(lines, 1):
         text = line.strip()

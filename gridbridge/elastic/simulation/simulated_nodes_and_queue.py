@@ -30,7 +30,7 @@ class SimulatedNode:
     asked_s: float
     ready_s: float
     is_ready: bool = False
-    idle_s: float | None = None  # when the node became idle; None: busy
+    idle_s: float | None = None  # time at which the node became idle; None: busy
     running: list[int] = field(default_factory=list)  # slots of each running task on the node
     begun: list[grid_engine_cell.RunningTaskGroup] = field(
         default_factory=list
@@ -156,7 +156,7 @@ class SimulatedTaskQueue:
         self._by_width.setdefault(self._tasks[number].slots, deque()).append(number)
 
     def pop_startable_tasks(self, machines: SimulatedNodes) -> Iterator[tuple[int, list[tuple[SimulatedNode, int]]]]:
-        """Take out and yield tasks that start now, with nodes and slots; the longest wait comes first."""
+        """Remove and yield the tasks that start now, with nodes and slots; the task that waited longest is first."""
         open_to = {width: line for width, line in self._by_width.items() if line}
         while open_to:
             width = min(open_to, key=lambda candidate: open_to[candidate][0])
@@ -169,7 +169,7 @@ class SimulatedTaskQueue:
                 del open_to[width]
 
     def rows(self, *, is_named: bool) -> tuple[grid_engine_cell.WaitingJobGroup, ...]:
-        """Return the waiting tasks as groups of equal slots; with `is_named`, owners and names are counted."""
+        """Return the waiting tasks as groups of equal slots; with `is_named`, tasks are counted by owner and name."""
         lines = sorted((line for line in self._by_width.values() if line), key=lambda line: line[0])
         return tuple(self._row(line, is_named=is_named) for line in lines)
 

@@ -28,7 +28,7 @@ class SyntheticWorkloadSettings:
     days: float = 7.0
     tasks_a_day: float = 1000.0
     node_slots: int = 8
-    load: float = 0.0  # used share of all slot time; 0: run times are not scaled
+    load: float = 0.0  # share of all slot time that tasks use; 0: run times are not scaled
     slots: int = 0  # slots of the largest cluster
 
 

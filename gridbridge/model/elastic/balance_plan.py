@@ -20,32 +20,35 @@ class BalancePolicyName(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJobsHistory:
-    """How long waiting jobs with equal requests have had free slots without starting."""
+    """The record of waiting jobs with equal requests that have not started although slots are free."""
 
     at: datetime  # time of the last balancer round
-    tasks: int  # number of the waiting tasks
-    room_since: datetime | None = None  # time since which free slots exist for the jobs; None: no free slots
-    stuck_since: datetime | None = None  # time since which no node is added for the jobs; None: nodes may be added
+    tasks: int  # number of waiting tasks
+    room_since: datetime | None = None  # when slots became free for the jobs; None: no free slots
+    stuck_since: datetime | None = None  # when nodes were last refused to the jobs; None: nodes may be added
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedBalancerRoundInput:
-    """Input of a balancer round that batch system programs do not print: the time, the nodes and recorded facts."""
+    """The part of a balancer round's input that no batch system program prints."""
 
     now: datetime
     master: str = ""  # the qmaster's host, which is never removed
-    last_change: datetime | None = None  # the last addition or removal of a node; None: never
+    last_change: datetime | None = None  # time at which a node was last added or removed; None: never
     nodes: tuple[ElasticNode, ...] = ()
-    best_effort: frozenset[str] = frozenset()  # best-effort queues missing from the cell's configuration
-    eligible_since: Mapping[int, datetime] = field(default_factory=dict)  # time since which each job may start
+    best_effort: frozenset[str] = frozenset()  # best-effort queues that the cell's configuration does not mark
+    eligible_since: Mapping[int, datetime] = field(default_factory=dict)  # time from which each job could start
     # histories of waiting jobs, by the lowest job number of each group
     watched: Mapping[int, WaitingJobsHistory] = field(default_factory=dict)
-    runtimes: Mapping[tuple[str, str], float] = field(default_factory=dict)  # mean seconds, by owner and job name
-    elsewhere: Mapping[str, float] = field(default_factory=dict)  # seconds until a task starts, by transfer queue
-    # free slots by transfer queue; a missing queue has no limit
+    # mean run time in seconds, by owner and job name
+    runtimes: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    # seconds until a task of the queue starts, by transfer queue
+    elsewhere: Mapping[str, float] = field(default_factory=dict)
+    # number of free slots, by transfer queue; a transfer queue without an entry has no limit
     elsewhere_free: Mapping[str, int] = field(default_factory=dict)
-    failed: Mapping[str, datetime] = field(default_factory=dict)  # last failure of a node, by pool
-    spent: float = 0.0  # cost of nodes in this month
+    # time of the failure for which a pool is paused, by pool
+    failed: Mapping[str, datetime] = field(default_factory=dict)
+    spent: float = 0.0  # cost of all nodes in this month so far
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +57,7 @@ class BalanceSituation(SavedBalancerRoundInput):
 
     cell: GridEngineCellSnapshot
     layout: CellConfiguration = NOTHING_TOLD
-    standby: tuple[str, ...] | None = None  # hosts that may be woken, sorted by the order of waking; None: unknown
+    standby: tuple[str, ...] | None = None  # powered-off hosts that may be woken, in the order of waking; None: unknown
     local: datetime | None = None  # `now` in the site's time zone; None: same as `now`
 
     @property
@@ -90,7 +93,7 @@ class BalancePlanReason(Enum):
     NO_CAPACITY = "no capacity"
     POOL_FULL = "pool full"
     OVER_QUOTA = "over quota"
-    OVER_BUDGET = "over budget"  # the hourly budget
+    OVER_BUDGET = "over budget"  # new nodes would exceed the hourly budget
     OVER_MONTH = "over the month's budget"
     MONTH_SPENT = "month spent"
     TOO_DEAR = "too dear"
@@ -152,7 +155,7 @@ class NodeAddOrRemoveRefusal:
     host: str = ""
     cause: NodeAddOrRemoveRefusalCause
     minute: int = 0
-    name: str = ""  # requested resource or parallel environment
+    name: str = ""  # name of the requested resource or parallel environment
     wanted: str = ""
     has: str = ""
 
@@ -162,23 +165,23 @@ class BalancePlanFigures:
     """The figures that led to the plan of a balancer round."""
 
     nodes: int
-    running: int  # nodes that are up, leaving nodes included
+    running: int  # nodes that are up, including nodes that are being removed
     jobs: int  # waiting jobs that could start
     wanted: int  # slots that the waiting jobs need
     free: int
     slots: int  # all slots of the cluster
-    slots_per_node: int | None  # None: hosts have different numbers of slots
+    slots_per_node: int | None  # None: the hosts differ in their numbers of slots
     waited_s: float
-    unchanged_s: float | None  # time since a node was added or removed; None: never
+    unchanged_s: float | None  # seconds since a node was last added or removed; None: never
     tasks: int = 0  # waiting tasks that could start
     fit: int = 0  # waiting tasks that fit on present, booting or joining nodes
     coming: int = 0  # nodes that are booting or joining the cell
-    most: int | None = None  # largest number of nodes at this hour; None: max_nodes holds
-    least: int | None = None  # smallest number of nodes at this hour; None: min_nodes holds
+    most: int | None = None  # largest allowed number of nodes at this hour; None: max_nodes applies
+    least: int | None = None  # smallest allowed number of nodes at this hour; None: min_nodes applies
     hosts: int = 0
     unready: int = 0  # hosts that are silent or in error
-    backlog_s: float | None = None  # time to finish all waiting tasks; None: unknown
-    elsewhere: str = ""  # transfer queue that starts tasks earlier than a new node could
+    backlog_s: float | None = None  # seconds until all running and waiting tasks could end; None: unknown
+    elsewhere: str = ""  # transfer queue that starts tasks before a new node would be up; empty: none
     elsewhere_s: float = 0.0
     boot_s: float = 0.0
     price: float = 0.0  # price of a new node per hour
@@ -192,7 +195,7 @@ class BalancePlanFigures:
 
     @property
     def staying(self) -> int:
-        """The number of nodes that count towards min_nodes: all but failed and leaving nodes."""
+        """The number of nodes that count towards min_nodes: all nodes except failed or leaving nodes."""
         return self.useful - self.leaving
 
 
@@ -206,10 +209,12 @@ class BalancePlan:
     add: int = 0
     pool: str = ""  # the pool of the new nodes
     groups: tuple[str, ...] = ()  # node group of each new node, if the pool has node groups
-    wake: tuple[str, ...] | None = None  # standby hosts to wake; None: a squeeze chooses `add` hosts
+    # standby hosts to wake; None: a squeeze chooses the hosts, as many as `add` says
+    wake: tuple[str, ...] | None = None
     remove: tuple[str, ...] = ()
     refused: tuple[NodeAddOrRemoveRefusal, ...] = ()
-    watched: Mapping[int, WaitingJobsHistory] = field(default_factory=dict)  # histories for the next round
+    # histories of waiting jobs, for the next round
+    watched: Mapping[int, WaitingJobsHistory] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

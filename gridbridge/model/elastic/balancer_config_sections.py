@@ -26,7 +26,7 @@ FILE = _text_format("(/[ -~]*)?", "an absolute path in printable ASCII, or empty
 HOST_PREFIX = _text_format("([a-z][a-z0-9-]{0,40})?", "small letters, digits and -, a letter first, or empty")
 WORD = _text_format("[!-~]*", "printable ASCII without blanks, or empty")
 WORDS = _text_format("([!-~]+( (?!$)|$))*", "printable ASCII, separated by blanks")
-# the file is public, so a URL must not contain a password
+# all users can read gridbridge.toml, so a URL must not contain a password
 URL = _text_format("(https?://[^@ ]+)?", "https://HOST/ without a name and password, or empty")
 HOST_KEY = _text_format("((ssh|ecdsa)-[a-z0-9-]+ [A-Za-z0-9+/]+={0,2})?", '"ssh-ed25519 AAAA...", or empty')
 PLACE = _text_format("([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?)?", "HOST or HOST:PORT, or empty")

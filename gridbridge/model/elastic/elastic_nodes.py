@@ -119,8 +119,8 @@ class ElasticNode:
     group: str = ""  # node group; all parts of a parallel task run in one node group
     is_kept: bool = False  # an administrator forbids the node's removal
     is_unreachable: bool = False  # no provider lists the machine, or no provider can destroy the machine
-    is_drained: bool = False  # an administrator has requested that no more tasks start
-    failed_at: datetime | None = None  # the last failed boot; None: the last boot succeeded
+    is_drained: bool = False  # an administrator has requested that no more tasks start on the node
+    failed_at: datetime | None = None  # time of the last failed boot; None: the last boot succeeded
     has_machine: bool = False  # a provider created a machine for the node
 
     @property
@@ -149,7 +149,7 @@ def is_same_host(first: str, second: str) -> bool:
 
 
 class NodesByHostName:
-    """A look-up of nodes by host name, with or without a domain."""
+    """An index of nodes by host name; host names may lack their domain."""
 
     def __init__(self, nodes: Iterable[ElasticNode]) -> None:
         self._by_short = dict[str, list[ElasticNode]]()
@@ -251,7 +251,7 @@ class BalancerNodeAct(Enum):
     JOIN = "join"  # add the node to the cell, in one or several rounds
     REMOVE = "remove"  # disable the node's queues; remove the node if it is still idle
     EVICT = "evict"  # remove from the cell a node that is dead or has never joined
-    DESTROY = "destroy"  # destroy only the node's machine
+    DESTROY = "destroy"  # destroy the node's machine, and leave the cell unchanged
     REST = "rest"  # disable the host's queues; power the host off if it is still idle
     WAKE = "wake"  # power the host on
     OPEN = "open"  # enable the host's queues again
@@ -264,8 +264,8 @@ class DueNodeAct:
 
     node: BalancerOwnedNode
     before: BalancerOwnedNode | None = None  # the node as stored before the round; None: new node
-    act: BalancerNodeAct | None = None  # None: the new state is only stored
-    is_over: bool = False  # the node is deleted from the state file
+    act: BalancerNodeAct | None = None  # what to do with the node; None: only store the new state
+    is_over: bool = False  # True: the node is deleted from the state file
     tag: str = ""  # tag that the host gets before the power-off; empty: none
 
     @property
@@ -306,13 +306,14 @@ class BalancerNodesSnapshot:
     pools: frozenset[str] = frozenset()  # configured pools
     providers: Mapping[str, str] = field(default_factory=dict)  # provider names, by pool
     switched: frozenset[str] = frozenset()  # pools of the site's own hosts, which are only powered on and off
-    released: frozenset[str] = frozenset()  # pools whose hosts are no longer powered on and off
+    released: frozenset[str] = frozenset()  # pools of hosts that the balancer no longer powers on and off
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # tags, by short host name
-    # time since which a machine is missing from the provider's list, by node key
+    # when each missing machine disappeared from the provider's list, by node key
     unlisted: Mapping[str, datetime] = field(default_factory=dict)
-    silent: Mapping[str, datetime] = field(default_factory=dict)  # start of each daemon's silence, by node or host key
+    # time at which each silent execution daemon fell silent, by key of the node or host
+    silent: Mapping[str, datetime] = field(default_factory=dict)
     last_round: datetime | None = None  # time of the previous round; None: the first round
-    is_unready: bool = False  # too many hosts are silent, so no silent node is removed
+    is_unready: bool = False  # True: because too many hosts are silent, no silent node is removed
     closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
     # addresses of machines without a node, as the balancer's host resolves their names
     addresses: Mapping[str, str] = field(default_factory=dict)

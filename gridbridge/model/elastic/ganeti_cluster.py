@@ -175,7 +175,7 @@ class GanetiCluster:
 
     @property
     def aliases(self) -> Mapping[str, str]:
-        """Short names by full name, without the domain that all nodes and instances have in common."""
+        """The name of each node and instance without the domain that all names share, by full name."""
         names = [node.name for node in self.nodes] + [instance.name for instance in self.instances]
         cut = len(_shared_domain(names))
         return {name: name[: len(name) - cut] for name in names}
@@ -207,7 +207,7 @@ class GanetiInstanceMove:
     target: int  # node index; NO_NODE for a failover
     primary: int  # node index after the move
     secondary: int  # node index after the move
-    nodes: frozenset[int]  # all primary and secondary nodes, before and after the move
+    nodes: frozenset[int]  # the instance's primary and secondary nodes, before and after the move
 
 
 class GanetiSqueezeAction(Enum):

@@ -26,17 +26,17 @@ GROUP = "@"  # first character of a group's name in a user list
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobAccessIdentity:
-    """The facts by which access lists admit a job; an unknown fact never excludes a job."""
+    """The facts about a job that access lists check; an unknown fact never excludes the job."""
 
-    owner: str = ""  # account; empty: unknown
+    owner: str = ""  # user name of the job's owner; empty: unknown
     group: str = ""  # the owner's Unix group; empty: unknown
-    project: str | None = None  # empty: no project; None: unknown project
+    project: str | None = None  # the job's project; empty: no project; None: unknown
     checkpoint: str = ""  # checkpointing environment; empty: none or unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridEngineUserList:
-    """A user list of Grid Engine: an access list, or a department; a department admits nobody to a queue."""
+    """A user list of Grid Engine, which is an access list, a department or both."""
 
     entries: tuple[str, ...] = ()  # users, and groups with a leading @
     is_access: bool = True  # False: a department, which admits nobody to a queue
@@ -46,7 +46,7 @@ class GridEngineUserList:
         return identity.owner in self.entries or (bool(identity.group) and f"{GROUP}{identity.group}" in self.entries)
 
     def may_include(self, identity: JobAccessIdentity) -> bool:
-        """Say whether a job's owner may be in the list; an owner of unknown group counts as a member of each group."""
+        """Say whether a job's owner may be in the list; if the group is unknown, the owner may be in any group."""
         may_be_member = any(
             not identity.group if entry.startswith(GROUP) else fnmatchcase(identity.owner, entry)
             for entry in self.entries
@@ -58,9 +58,9 @@ class GridEngineUserList:
 class QueueAccessLists:
     """The names of the access lists of a queue or parallel environment."""
 
-    users: tuple[str, ...] = ()  # empty: all users
+    users: tuple[str, ...] = ()  # names of the user lists that admit users; empty: all users are admitted
     barred_users: tuple[str, ...] = ()
-    projects: tuple[str, ...] = ()  # empty: all projects, and jobs without a project
+    projects: tuple[str, ...] = ()  # empty: all projects and jobs without a project are admitted
     barred_projects: tuple[str, ...] = ()
     checkpoints: tuple[str, ...] | None = None  # None: unknown
 
@@ -114,7 +114,7 @@ class RequestedValueComparison(StrEnum):
 
     EQUAL = "=="
     OTHER = "!="
-    AT_MOST = "<="  # the request is at most the host's value
+    AT_MOST = "<="  # the requested value must be at most the host's value
     AT_LEAST = ">="
     LESS = "<"
     MORE = ">"
@@ -184,7 +184,7 @@ class CellQueue:
 
     @property
     def resource_names(self) -> frozenset[str]:
-        """The names of resources and limits that the queue has on any host."""
+        """The names of resources and limits that the queue has on at least one host."""
         lists = (value for key, value in self.varying if key == COMPLEX_VALUES)
         own = (qconf_attribute_parser.parse_qconf_pairs(text) for value in lists for _, text in value.others)
         return frozenset(name for name, _ in self.values).union(*own)
@@ -235,18 +235,19 @@ HOSTS, COMPLEX_VALUES = "hostlist", "complex_values"
 class CellConfiguration:
     """The queues, host groups, parallel environments and resources of a cell, if known."""
 
-    resources: Mapping[str, CellResourceDefinition] = field(default_factory=dict)  # by name and by shortcut
+    resources: Mapping[str, CellResourceDefinition] = field(default_factory=dict)  # resources, by name and by shortcut
     environments: Mapping[str, ParallelEnvironment] = field(default_factory=dict)
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)  # hosts, by host group
     parts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # host groups inside a host group, by outer group
     queues: Mapping[str, CellQueue] = field(default_factory=dict)
     deferred: frozenset[int] = frozenset()  # jobs whose start time is in the future
-    caps: Mapping[int, int] = field(default_factory=dict)  # largest number of running tasks, by array job
+    # largest allowed number of running tasks, by number of the array job
+    caps: Mapping[int, int] = field(default_factory=dict)
     promised: Mapping[str, int] = field(default_factory=dict)  # reserved slots, by QUEUE@HOST
     user_lists: Mapping[str, GridEngineUserList] = field(default_factory=dict)
-    projects: Mapping[int, str] | None = None  # project, by job; None: not queried
-    owners_groups: Mapping[int, str] = field(default_factory=dict)  # Unix group of the owner, by job
-    checkpoints: Mapping[int, str] = field(default_factory=dict)  # checkpointing environment, by job
+    projects: Mapping[int, str] | None = None  # project of each job, by job number; None: not queried
+    owners_groups: Mapping[int, str] = field(default_factory=dict)  # Unix group of the job's owner, by job number
+    checkpoints: Mapping[int, str] = field(default_factory=dict)  # checkpointing environment of each job, by job number
 
     def long_name(self, resource: str) -> str:
         """Return the full name of a resource, from the cell's list or Grid Engine's default shortcuts."""
@@ -262,7 +263,7 @@ class CellConfiguration:
         return frozenset(groups | {name for name, inner in self.parts.items() if inner & groups})
 
     def countable_consumables(self, values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        """Yield only the values of consumables that are not exclusive, under the full names of the resources."""
+        """Yield the full name and the value of each consumable that is not an exclusive resource."""
         for name, text in values:
             resource = self.resources.get(name)
             is_counted = resource is not None and resource.counted is not ConsumableKind.NO
@@ -296,7 +297,7 @@ class CellExecutionHost:
     """An execution host."""
 
     name: str
-    load: float | None = None  # None: the execution daemon reports no load
+    load: float | None = None  # load of the host; None: the execution daemon reports no load
     left: tuple[tuple[str, str], ...] = ()  # free amounts of consumables, by name
     values: tuple[tuple[str, str], ...] = ()  # values of resources that are not consumable, by name
 
@@ -328,7 +329,7 @@ class QueueInstance:
 
     @property
     def is_usable(self) -> bool:
-        """Whether tasks may start in the queue instance by its state; overload is ignored."""
+        """Whether the state of the queue instance lets tasks start; overload is ignored."""
         return self.state.facts <= {QueueStartBlocker.LOADED}
 
     @property
@@ -350,11 +351,11 @@ class TaskResourceRequests:
     pe: str = ""  # requested parallel environment, maybe with wildcards
     requests: tuple[tuple[str, str], ...] = ()  # hard resource requests: names and unparsed values
     queues: tuple[str, ...] = ()  # hard queue requests; a task may run in any of these queues
-    array: int = 0  # number of an array job with a limit of running tasks (-tc); 0: no limit
-    is_range: bool = False  # a slot range: the task may get more than `slots`
+    array: int = 0  # job number of an array job that limits its running tasks (-tc); 0: no such limit
+    is_range: bool = False  # True: the job requests a slot range, so a task may get more than `slots`
     is_on_all: bool = False  # the task requests all hosts of the cluster, so that a new node does not help
     groups: tuple["TaskResourceRequests", ...] = ()  # requests of each part, for a task with several parts
-    others: tuple["TaskResourceRequests", ...] = ()  # larger requests with which the task may start instead
+    others: tuple["TaskResourceRequests", ...] = ()  # larger requests; the task may start with any of these instead
     identity: JobAccessIdentity = ANYBODY
 
     @property
@@ -373,12 +374,12 @@ class WaitingJobGroup:
     tasks: int  # number of tasks of all jobs together
     first_since: datetime | None  # submission time of the first job in the scheduler's list
     oldest_since: datetime | None  # submission time of the oldest job; None: unknown
-    capped: int = 0  # tasks that wait because of the limit -tc of qsub(1)
+    capped: int = 0  # number of tasks that wait because of the limit -tc of qsub(1)
     is_deferred: bool = False  # the jobs' start time is in the future
     is_dependent: bool = False  # the jobs wait for the end of other jobs
     is_inner: bool = False  # the jobs run inside a container job of OAR: oarsub -t inner=JOB
     is_campaign: bool = False  # the jobs are tasks of campaigns
-    kinds: tuple[tuple[str, str, int], ...] = ()  # owner, job name and number of tasks
+    kinds: tuple[tuple[str, str, int], ...] = ()  # owner, job name and number of tasks, for each job name in the group
 
     @property
     def first(self) -> int:
@@ -408,5 +409,5 @@ class GridEngineCellSnapshot:
     hosts: tuple[CellExecutionHost, ...]
     instances: tuple[QueueInstance, ...]
     waiting: tuple[WaitingJobGroup, ...]  # in the order of the scheduler's list
-    granted: tuple[tuple[str, int], ...] = ()  # slots in use, by parallel environment
+    granted: tuple[tuple[str, int], ...] = ()  # number of slots in use, by parallel environment
     left: tuple[tuple[str, str], ...] = ()  # free consumables of the cell as a whole, such as licences

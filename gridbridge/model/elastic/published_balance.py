@@ -9,7 +9,7 @@ from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, PoolFailur
 from gridbridge.model.jobs_and_accounting import AccountingFilePosition
 
 BEGINNING = AccountingFilePosition()
-COUNTED, OLD_SHARE = 100, 0.5  # at 100 counted runs, the next run halves the weight of all older runs
+COUNTED, OLD_SHARE = 100, 0.5  # once 100 runs are counted, the next run halves the weight of these runs
 MOST_NAMES = 2000  # at most this many pairs of owner and job name with a stored run time
 
 
@@ -20,7 +20,7 @@ class BalanceRoundStatistics:
     at: datetime
     hosts: int
     running: int
-    queued: int  # waiting tasks that could start
+    queued: int  # number of waiting tasks that could start now
     slots: int
     duration_s: int  # mean run time of recently ended tasks; 0: no task ended
     wait_s: int  # mean waiting time of recently ended tasks; 0: no task ended
@@ -53,7 +53,7 @@ class RecentlyEndedTasks:
 
     place: AccountingFilePosition = BEGINNING
     minutes: tuple[TasksEndedInMinute, ...] = ()  # sorted by time
-    runs: tuple[LearntTaskRunTime, ...] = ()  # sorted by the last end of a task
+    runs: tuple[LearntTaskRunTime, ...] = ()  # learnt run times; the name whose tasks ended most recently is last
 
     @property
     def runtimes(self) -> dict[tuple[str, str], float]:
@@ -95,14 +95,14 @@ class PublishedBalancerFigures:
     cluster: str
     at: datetime  # time of the last round, successful or not
     seen_at: datetime | None = None  # time of the last round that could read the whole cell
-    took_s: float = 0.0  # duration of the last round
+    took_s: float = 0.0  # duration of the last round in seconds
     trouble: str = ""  # why the last round could not read the cell; empty: the cell was read
     sentence: str = ""
-    is_acting: bool = False  # False: dry run
+    is_acting: bool = False  # whether the balancer may change nodes; False: dry run
     rounds: int = 0  # number of rounds since counting began
-    blind_rounds: int = 0  # rounds that could not read the cell
+    blind_rounds: int = 0  # number of rounds that could not read the cell
     statistics: BalanceRoundStatistics | None = None
-    wanted_slots: int = 0  # slots of waiting tasks that could start
+    wanted_slots: int = 0  # number of slots that the startable waiting tasks need
     free_slots: int = 0
     longest_wait_s: float = 0.0
     min_nodes: int = 0
@@ -122,10 +122,10 @@ def minute_since_epoch(at: datetime) -> int:
 def update_learnt_run_times(
     runs: Iterable[LearntTaskRunTime], ended: Iterable[tuple[str, str, float]]
 ) -> tuple[LearntTaskRunTime, ...]:
-    """Add ended tasks, given as owner, job name and seconds, to the learnt run times.
+    """Add the run times of ended tasks to the learnt run times.
 
-    Recent runs weigh more than old runs. If too many job names are stored, the owners with the most names
-    lose their oldest names.
+    `ended` has owner, job name and run time of each task. Recent runs weigh more than old runs. If too many job
+    names are stored, the owners with the most names lose their oldest names.
     """
     by_name = {(run.owner, run.name): run for run in runs}
     for owner, name, run_s in ended:
@@ -148,7 +148,7 @@ def _newest_run_times_by_owner(runs: tuple[LearntTaskRunTime, ...]) -> tuple[Lea
 
 
 def _stored_names_per_owner(names: Sequence[int]) -> int:
-    """Return the most job names to store for each owner, so that all owners have at most MOST_NAMES."""
+    """Return how many job names to store per owner, so that the total is at most MOST_NAMES."""
     unshared = MOST_NAMES
     for number, count in enumerate(names):
         fair = unshared // (len(names) - number)
@@ -159,7 +159,7 @@ def _stored_names_per_owner(names: Sequence[int]) -> int:
 
 
 def merge_tasks_ended_by_minute(minutes: Iterable[TasksEndedInMinute]) -> tuple[TasksEndedInMinute, ...]:
-    """Sum up the ended tasks of each minute, sorted by minute."""
+    """Add up the entries of equal minutes; return one entry for each minute, in order of time."""
     by_minute = dict[int, TasksEndedInMinute]()
     for ended in minutes:
         so_far = by_minute.get(ended.minute, TasksEndedInMinute(minute=ended.minute))
@@ -180,7 +180,7 @@ class BalancerStateOverview:
     pools: tuple[tuple[str, PoolFailureRecord], ...] = ()
     last_round: datetime | None = None
     spent: float = 0.0  # cost of nodes in this month
-    asked: tuple[tuple[str, str], ...] = ()  # hosts, each with an administrator's request
+    asked: tuple[tuple[str, str], ...] = ()  # pairs of host and administrator's request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +188,7 @@ class BalancerJobOrHostExplanation:
     """What the balancer does about one job or host, and why."""
 
     what: str
-    is_known: bool  # the job waits, or the host exists
+    is_known: bool  # True: the job waits, or the host exists
     node: BalancerOwnedNode | None = None
     reason: str
     sentence: str  # summary of the balancer's plan

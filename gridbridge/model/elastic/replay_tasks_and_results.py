@@ -59,7 +59,8 @@ class ReplayWorkload:
 
     tasks: tuple[RecordedReplayTask, ...]
     left_out: Mapping[ReplayExclusionReason, int] = field(default_factory=dict)
-    bad_lines: Mapping[int, WorkloadLineFault] = field(default_factory=dict)  # by line number, from 1
+    # faults of lines, by line number; the first line is 1
+    bad_lines: Mapping[int, WorkloadLineFault] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,7 @@ class ReplayNodePropertiesAndPrices:
     boot_s: float = 300.0
     price: float = 1.0  # price per node and hour
     watts: float = 300.0  # power of a powered-on node
-    is_spread: bool = False  # True: tasks go to the node with the most free slots; False: with the fewest
+    is_spread: bool = False  # True: tasks go to the node with the most free slots; False: to the node with the fewest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,13 +102,13 @@ class PolicyReplayResult:
 
     way: ReplayPolicy
     tasks: int
-    counted: int  # tasks whose recorded waiting time a lack of slots can explain
+    counted: int  # number of tasks whose recorded waiting time a lack of slots can explain
     wait_mean_s: float
     wait_p50_s: float
     wait_p95_s: float
     beyond_mean_s: float  # mean of the waiting times after subtraction of a node's boot time
-    late: int  # tasks that waited longer than a minute
-    node_hours: float  # hours of powered-on nodes, from request to removal
+    late: int  # number of tasks that waited longer than a minute
+    node_hours: float  # sum of the hours of all nodes, each from request to removal
     paid_hours: float  # node hours rounded up to whole billing units
     cost: float
     energy_kwh: float

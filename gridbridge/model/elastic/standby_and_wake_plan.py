@@ -9,7 +9,7 @@ from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 
 
 class OarRequestedPowerState(StrEnum):
-    """The power state that OAR requests for a node, and the first word of each request file's name."""
+    """The power state that OAR requests for a node; names of request files begin with this word."""
 
     WAKE = "wake"
     SLEEP = "sleep"
@@ -84,7 +84,7 @@ class StandbyOrWakePlan:
     on: tuple[str, ...] = ()
     moved: tuple[TaskForOtherHost, ...] = ()
     bound: tuple[str, ...] = ()  # hosts whose tasks have no room on other hosts
-    last: str = ""  # the last working host, if the balancer's policy would remove this host
+    last: str = ""  # the only working host, which the balancer's policy would remove; empty: none
     untagged: tuple[str, ...] = ()  # powered-off hosts without a tag, which are never woken
     working: int = 0
     reserve: int = 0  # standard requests (sample jobs) that could start now on all working hosts together

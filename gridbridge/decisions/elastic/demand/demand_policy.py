@@ -91,19 +91,19 @@ def _demand_round_figures(facts: DemandPolicyRoundFacts, shapes: StartableDemand
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingTaskPacking:
-    """Which waiting tasks fit on the present nodes and on nodes that boot or join."""
+    """The result of packing waiting tasks onto the present nodes and onto nodes that boot or join."""
 
     blocks: task_packing.HostBlocks
-    fit: int  # number of tasks with room
-    left: DemandWithTaskCounts  # tasks without room, with the smallest requirement that a new node could meet
+    fit: int  # number of waiting tasks that have room
+    left: DemandWithTaskCounts  # tasks without room, each with the smallest requirement that a new node could meet
     refused: tuple[NodeAddOrRemoveRefusal, ...]  # tasks that no new node could run
-    buffer: list[tuple[DemandTaskRequirement, int]]  # spare capacity that is configured and missing
+    buffer: list[tuple[DemandTaskRequirement, int]]  # configured spare capacity for which no room is left
 
 
 def _pack_waiting_tasks(facts: DemandPolicyRoundFacts, shapes: StartableDemand) -> WaitingTaskPacking:
-    """Pack waiting tasks, and after them the configured spare nodes and slots, into free capacity.
+    """Pack waiting tasks into free capacity, and then the configured spare nodes and spare slots.
 
-    Tasks that have waited long enough for new nodes are packed before all other tasks. In each group, tasks
+    Tasks that have waited long enough for new nodes are packed before all other tasks. Among equals, tasks
     with large requirements are packed first.
     """
     blocks, fit, unplaced = (*facts.present, *facts.arriving), 0, DemandWithTaskCounts()
@@ -137,7 +137,7 @@ def _pack_waiting_tasks(facts: DemandPolicyRoundFacts, shapes: StartableDemand) 
 def _full_capacity_with_pool_by_host(
     facts: DemandPolicyRoundFacts,
 ) -> tuple[tuple[str, task_packing.FreeHostCapacity], ...]:
-    """Return the pool and the capacity of each host, as if the host were empty."""
+    """Return each host's pool, and the host's capacity as if no task ran on the host."""
     own = NodesByHostName(facts.situation.nodes)
     rooms = full_capacity_of_unopened_hosts(facts.cell.queues_by_host, facts.cell)
     return tuple((node.pool if (node := own.of_host(name)) else "", room) for name, room in rooms.items())
@@ -183,7 +183,7 @@ def _plan_new_nodes(
 def _leave_out_tasks_served_without_new_nodes(
     plan: BalancePlan, facts: DemandPolicyRoundFacts, ripe: DemandWithTaskCounts, shapes: StartableDemand
 ) -> tuple[BalancePlan, DemandWithTaskCounts]:
-    """Leave out tasks that finish soon without new nodes, or start soon through a transfer queue."""
+    """Remove from `ripe` tasks that finish soon without new nodes or start soon through a transfer queue."""
     figures, target_s = plan.figures, facts.demand.target_wait_s
     slots = figures.slots + sum(len(names) * room.free for room, names in facts.arriving)
     widest = max((instance.total for instance in facts.situation.cell.instances if instance.is_usable), default=0)
@@ -210,7 +210,7 @@ def _choose_nodes_of_one_pool_or_standby(
     ripe: DemandWithTaskCounts,
     short: int,
 ) -> BalancePlan:
-    """Return the plan with the chosen nodes of one pool or with the hosts to wake, but never with both."""
+    """Return the plan with new nodes of one pool, or with hosts to wake, but never with both."""
     limits = scale_up.new_node_limits_by_budgets(facts, plan.figures.nodes)
     progress = scale_up.ChosenNewNodes(limits=limits, blocks=packing.blocks, offers=facts.offers)
     refused_jobs, refused = {refusal.job for refusal in plan.refused}, list(plan.refused)
@@ -246,7 +246,7 @@ def _choose_nodes_of_one_pool_or_standby(
 def _fill_up_to_minimum(
     plan: BalancePlan, facts: DemandPolicyRoundFacts, limits: scale_up.NewNodeLimits, short: int
 ) -> BalancePlan:
-    """Add to a plan the nodes that are missing for the minimum, or the reason why no node is added."""
+    """Add as many nodes to a plan as the minimum lacks, or record why no node is added."""
     plan = replace(plan, verdict=BalancePlanReason.BELOW_MINIMUM)
     for offer in facts.offers:
         number = min(short, offer.most, limits.nodes_at_price(offer.price)[0])

@@ -23,8 +23,8 @@ class DemandPolicyRoundFacts:
     demand: DemandPolicySection
     pools: Mapping[str, NodePoolSection]
     cell: CellPlacementRules
-    instances_by_node: Mapping[str, list[QueueInstance]]  # of nodes whose tasks the cell reports
-    removal_order: tuple[str, ...]  # node names
+    instances_by_node: Mapping[str, list[QueueInstance]]  # only nodes whose tasks the cell reports
+    removal_order: tuple[str, ...]  # node names; the first node is removed first
     offers: tuple[new_nodes_each_pool_could_give.NewNodesOfPoolOrStandbyHosts, ...]
     present: HostBlocks  # free capacity of hosts that accept tasks now
     arriving: HostBlocks  # free capacity of nodes that boot or join

@@ -36,7 +36,7 @@ AT, ASKED = "@", f"{HOSTNAME}="
 def collect_cell_placement_rules(
     situation: BalanceSituation, queue: str, shapes: Iterable[TaskResourceRequests]
 ) -> CellPlacementRules:
-    """Collect the facts about the whole cell that decide on which hosts tasks with the given requests may run."""
+    """Collect the facts about the whole cell that decide where tasks with the given requests may run."""
     hosts = [host for host in situation.cell.hosts if host.left or host.values]
     like_new = _hosts_like_new_nodes(hosts, situation)
     texts_by_name = defaultdict[str, set[str]](set)
@@ -70,7 +70,7 @@ def _does_host_report_load(host: CellExecutionHost) -> bool:
 def _hosts_like_new_nodes(
     hosts: Sequence[CellExecutionHost], situation: BalanceSituation
 ) -> Sequence[CellExecutionHost]:
-    """Return the hosts that a new node will resemble: the balancer's nodes, else all hosts except the master."""
+    """Return the hosts that new nodes resemble: the balancer's nodes; without nodes, all but the master."""
     ours = NodesByHostName(situation.nodes)
     nodes = [host for host in hosts if ours.of_host(host.name)]
     return nodes or [host for host in hosts if not is_same_host(host.name, situation.master)] or hosts
@@ -98,25 +98,25 @@ def ordinary_queues_by_host(situation: BalanceSituation) -> dict[str, list[Queue
 
 
 def is_best_effort_or_transfer_queue(queue: str, situation: BalanceSituation, host: str = "") -> bool:
-    """Say whether a queue, in general or on one host, has only best-effort or transferred tasks."""
+    """Say whether a queue is a best-effort or transfer queue, in general or on the given host."""
     cell_queue = situation.layout.queue_on_host(queue, host)
     return queue in situation.best_effort or (cell_queue is not None and cell_queue.is_left_out)
 
 
 def queues_closed_by_hand(situation: BalanceSituation) -> frozenset[str]:
-    """Return each queue that a person disabled on all of at least two reporting hosts."""
+    """Return the queues that a person disabled on all reporting hosts, if there are at least two hosts."""
     return frozenset(name for name, hosts in _count_hosts_by_closed_queue(situation, BY_HAND).items() if hosts > 1)
 
 
 def queues_closed_everywhere(situation: BalanceSituation) -> frozenset[str]:
-    """Return the queues that are closed on all hosts and therefore on new hosts, by hand or by calendar."""
+    """Return the queues that are closed by hand or by calendar on all hosts, and therefore on new hosts."""
     closed = _count_hosts_by_closed_queue(situation, BY_HAND | BY_CALENDAR)
     by_calendar = _count_hosts_by_closed_queue(situation, BY_CALENDAR)
     return frozenset(name for name, hosts in closed.items() if hosts > 1 or name in by_calendar)
 
 
 def _count_hosts_by_closed_queue(situation: BalanceSituation, facts: frozenset[str]) -> Mapping[str, int]:
-    """Count the reporting hosts of each queue that is closed on all hosts, without hosts that the balancer closes."""
+    """Count the hosts of each queue that is closed on all reporting hosts, ignoring unready nodes."""
     ours = NodesByHostName(node for node in situation.nodes if node.state is not ElasticNodeState.READY)
     closed, open_ = Counter[str](), set[str]()
     for instance in situation.cell.instances:
@@ -135,7 +135,10 @@ def has_running_or_reserved_slots(instances: Iterable[QueueInstance]) -> bool:
 
 
 def free_capacity_of_open_hosts(cell: CellPlacementRules, keep: Sequence[str]) -> HostBlocks:
-    """Return free capacity: busy hosts first, then idle hosts, then the balancer's idle nodes in order of `keep`."""
+    """Return the free capacity of open hosts, in the order in which tasks fill the hosts.
+
+    Busy hosts come first, then idle hosts, then the balancer's idle nodes in the order of `keep`.
+    """
     own, ranks = NodesByHostName(cell.situation.nodes), {name: rank for rank, name in enumerate(keep)}
     ranked = list[tuple[int, HostBlock]]()
     for name, instances in cell.queues_by_host.items():
@@ -155,7 +158,7 @@ def free_capacity_by_host(cell: CellPlacementRules) -> dict[str, FreeHostCapacit
 
 
 def full_capacity_by_transfer_queue(cell: CellPlacementRules) -> Mapping[str, list[FreeHostCapacity]]:
-    """Return the full capacity of each transfer queue, if the queue's delay of starts is known."""
+    """Return the full capacity of each transfer queue whose start delay is known."""
     by_queue = defaultdict[str, list[FreeHostCapacity]](list)
     for instance in cell.situation.cell.instances:
         if instance.queue in cell.situation.elsewhere:
@@ -167,7 +170,7 @@ def full_capacity_by_transfer_queue(cell: CellPlacementRules) -> Mapping[str, li
 def _capacity_of_host(
     name: str, instances: Sequence[QueueInstance], cell: CellPlacementRules, *, is_whole: bool = False
 ) -> FreeHostCapacity:
-    """Return the free capacity of a host in the given queues, or with `is_whole` the capacity without any task."""
+    """Return a host's free capacity in the given queues; with `is_whole`, as if no task ran."""
     host = cell.hosts.get(name, CellExecutionHost(name=name))
     asks_groups = cell.patterns or any(queue.varying for queue in cell.layout.queues.values())
     groups = cell.layout.groups_of(name) if asks_groups else frozenset[str]()
@@ -191,7 +194,7 @@ def _capacity_of_host(
 def queue_values_on_host(
     queue: str, free: int, cell: CellPlacementRules, groups: frozenset[str], host: str = ""
 ) -> QueueFreeSlotsOnHost:
-    """Return the free slots and values of a queue on a host that is in the given host groups."""
+    """Return a queue's free slots and attributes on a host, which is in the given host groups."""
     cell_queue = cell.layout.queues.get(queue)
     if cell_queue is None:
         return QueueFreeSlotsOnHost(queue=queue, free=free, is_told=False)
@@ -221,7 +224,7 @@ def _pattern_fits_host(pattern: str, host: str, groups: Iterable[str]) -> bool:
 
 
 def capacity_of_typical_node(cell: CellPlacementRules) -> FreeHostCapacity | None:
-    """Return the most frequent capacity (of several the largest) of hosts except the master; None without slots."""
+    """Return the most frequent capacity of hosts except the master, the largest in a tie; None without slots."""
     sizes_by_host = {
         name: tuple((instance.queue, instance.total) for instance in instances if instance.total)
         for name, instances in cell.queues_by_host.items()
@@ -251,7 +254,7 @@ def capacity_of_typical_node(cell: CellPlacementRules) -> FreeHostCapacity | Non
 
 
 def full_capacity_of_unopened_hosts(names: Iterable[str], cell: CellPlacementRules) -> Mapping[str, FreeHostCapacity]:
-    """Return the full capacity of hosts that do not accept tasks yet, without hosts that have no queue."""
+    """Return the full capacity of hosts that do not accept tasks yet; hosts without a queue are left out."""
     short = {short_host_name(host): host for host in cell.queues_by_host}
     rooms = dict[str, FreeHostCapacity]()
     for name in names:
@@ -268,7 +271,7 @@ def capacity_of_arriving_nodes(
     situation: BalanceSituation,
     timeout_s: float,
 ) -> HostBlocks:
-    """Return the capacity of nodes that boot or join within the timeout, known from the pool or the site's own host."""
+    """Return the capacity of nodes that boot or join; `rooms` is by pool, and `own` by host of the site."""
     blocks = list[HostBlock]()
     for node in situation.nodes:
         room = rooms.get(node.pool) or own.get(node.name)

@@ -20,12 +20,12 @@ from gridbridge.model.elastic.grid_engine_cell import ANYBODY, ConsumableKind
 from gridbridge.model.elastic.standby_and_wake_plan import STANDBY
 from gridbridge.model.job_request import QNAME
 
-AS_USUAL = ""  # pool name in a cluster without pools, where new nodes are like present nodes
+AS_USUAL = ""  # pool name in a cluster without pools, whose new nodes resemble the present nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNodesOfPoolOrStandbyHosts:
-    """The new nodes that a pool could give now, or powered-off hosts, with their price and capacity."""
+    """The price, capacity and number of new nodes that a pool could give now, or of powered-off hosts."""
 
     name: str
     pool: NodePoolSection
@@ -33,7 +33,7 @@ class NewNodesOfPoolOrStandbyHosts:
     room: task_packing.FreeHostCapacity
     most: int  # number of nodes that the pool may still add
     hindrance: BalancePlanReason | None = None  # why `most` is 0
-    groups: Mapping[str, int] = field(default_factory=dict)  # number of nodes, by node group
+    groups: Mapping[str, int] = field(default_factory=dict)  # number of the pool's present nodes, by node group
     hosts: tuple[str, ...] = ()  # powered-off hosts to wake, in place of new nodes
 
     @property
@@ -51,7 +51,7 @@ def offer_new_nodes_by_pool(
     demand: DemandPolicySection,
     usual: task_packing.FreeHostCapacity | None,
 ) -> tuple[NewNodesOfPoolOrStandbyHosts, ...]:
-    """Return what each pool could give now; without pools, nodes that are like the present nodes."""
+    """Return the new nodes that each pool could give now; without pools, nodes like the present nodes."""
     if not pools and usual:
         offer = NewNodesOfPoolOrStandbyHosts(
             name=AS_USUAL, pool=NodePoolSection(), price=0.0, room=usual, most=UNLIMITED
@@ -62,7 +62,7 @@ def offer_new_nodes_by_pool(
 
 
 def _without_closed_queues(offer: NewNodesOfPoolOrStandbyHosts) -> NewNodesOfPoolOrStandbyHosts:
-    """Remove closed queues from a pool's new nodes; without an open queue the hindrance is QUEUE_CLOSED."""
+    """Remove closed queues from an offer of new nodes; if no queue is left, the pool gives no node."""
     open_room = offer.room.without_closed_queues()
     if offer.room.parts and not open_room.parts:
         return replace(offer, most=0, hindrance=BalancePlanReason.QUEUE_CLOSED)
@@ -110,7 +110,7 @@ def _most_new_nodes(
 
 
 def is_pool_paused_after_failure(failed: datetime, now: datetime, retry_s: float) -> bool:
-    """Say whether the pause of a pool after a failure at time `failed` still lasts."""
+    """Say whether a pool is still paused because of its failure at time `failed`."""
     return failed == now or 0 <= (now - failed).total_seconds() < retry_s
 
 
@@ -135,7 +135,7 @@ def _capacity_of_new_node(
 def offer_standby_hosts(
     rooms: Mapping[str, task_packing.FreeHostCapacity], situation: BalanceSituation
 ) -> tuple[NewNodesOfPoolOrStandbyHosts, ...]:
-    """Return the site's own powered-off hosts as offers without a price, equal hosts in one offer."""
+    """Return the site's own powered-off hosts, at no price, grouped by equal capacity."""
     asleep = ((rooms[name].without_closed_queues(), (name,)) for name in situation.standby or () if name in rooms)
     alike = task_packing.merge_hosts_of_equal_capacity((room, names) for room, names in asleep if room.parts)
     return tuple(
@@ -223,12 +223,12 @@ def _missing_on_host(
 
 
 def _explain_missing_queue(need: DemandTaskRequirement, room: task_packing.FreeHostCapacity) -> NodeAddOrRemoveRefusal:
-    """Name the user, project or checkpointing environment that a queue refuses, else the task's queue requests."""
+    """Return a refusal that names the user or project that a queue refuses, or the unmet queue requests."""
     anybodys, lists = replace(need, identity=ANYBODY), room.cell.layout.user_lists
     open_to_others = (part for part in room.parts if task_packing.queue_accepts_task(anybodys, part, room))
     if excluded := next((part.access.refusal(need.identity, lists) for part in open_to_others), ""):
         return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.NO_ACCESS, wanted=excluded)
-    limits = {name for part in room.parts for name, _ in part.values}  # such as run times
+    limits = {name for part in room.parts for name, _ in part.values}  # names of limits, such as h_rt
     limited = (f"{value.name}={value.value}" for value in need.values if value.name in limits)
     words = " ".join(filter(None, (*need.queues, *need.named, need.pe, *limited)))
     return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.NO_QUEUE, wanted=words or "any")

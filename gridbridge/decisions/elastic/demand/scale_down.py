@@ -48,7 +48,7 @@ def _removable_idle_nodes(facts: DemandPolicyRoundFacts) -> set[str]:
 
 
 def plan_node_removal(plan: BalancePlan, facts: DemandPolicyRoundFacts, packed: HostBlocks) -> BalancePlan:
-    """Extend a plan by the nodes to remove; `packed` shows which nodes waiting tasks need."""
+    """Add the nodes to remove to a plan; `packed` is the capacity after waiting tasks were placed."""
     since = plan.figures.unchanged_s
     if since is not None and since < facts.demand.shrink_pause_s:
         return plan
@@ -74,7 +74,7 @@ def plan_node_removal(plan: BalancePlan, facts: DemandPolicyRoundFacts, packed: 
 def _idle_nodes_above_maximum(
     plan: BalancePlan, facts: DemandPolicyRoundFacts, spare: int, idle: list[str]
 ) -> tuple[str, ...]:
-    """Return the idle nodes beyond the largest number of nodes, even if waiting tasks would use them."""
+    """Return the idle nodes to remove because the cluster has more nodes than allowed."""
     over = min(plan.figures.nodes - plan.figures.leaving - facts.most, spare) - len(idle)
     if over <= 0:
         return ()
@@ -85,7 +85,7 @@ def _idle_nodes_above_maximum(
 def _removal_hindrances(
     node: ElasticNode, facts: DemandPolicyRoundFacts, needed: set[str]
 ) -> Iterator[NodeAddOrRemoveRefusal]:
-    """Yield why a node is not removed; a node whose idle time is unknown counts as idle since its start."""
+    """Yield why a node is not removed; if the idle time is unknown, the node counts as idle since its start."""
     situation, idle_timeout_s = facts.situation, facts.demand.idle_timeout_s
     yield from reasons_never_to_remove_node(node, situation)
     if node.state is not ElasticNodeState.READY:
@@ -112,10 +112,10 @@ ROUNDING = 1e-9  # tolerance for rounding errors of price sums
 
 
 def month_budget_for_new_nodes(facts: DemandPolicyRoundFacts) -> float | None:
-    """Return the month's budget less the spent part and the further cost of present nodes; None: no budget.
+    """Return the part of the month's budget that is left for new nodes; None without a budget.
 
-    Nodes that must be kept, and the cheapest nodes up to the minimum, cost until the month ends. Every other
-    node costs only its next billing unit.
+    The costs so far, and the further costs of present nodes, are subtracted. Nodes that must be kept, and the
+    cheapest nodes up to the minimum, cost until the month ends. Every other node costs only its next billing unit.
     """
     if not facts.demand.budget_month:
         return None
@@ -134,8 +134,8 @@ def month_budget_for_new_nodes(facts: DemandPolicyRoundFacts) -> float | None:
 def idle_nodes_beyond_month_budget(facts: DemandPolicyRoundFacts) -> tuple[str, ...]:
     """Return the idle nodes to remove so that the month's budget pays for the remaining nodes.
 
-    Nodes are taken in the order of removal, and only late in their billing unit. The result is empty while the
-    rest of the budget pays for the next unit of all nodes.
+    Nodes are taken in the order of removal, and only late in their billing unit. The result is empty while what is
+    left of the budget pays for the next unit of all nodes.
     """
     if not facts.demand.budget_month:
         return ()
@@ -179,7 +179,7 @@ def _priced_nodes(facts: DemandPolicyRoundFacts) -> list[tuple[ElasticNode, floa
 
 
 def _billed_unit_s(facts: DemandPolicyRoundFacts) -> float:
-    """Return the billing unit in seconds, or the time of two rounds if two rounds take longer."""
+    """Return the billing unit in seconds, but at least two intervals between rounds."""
     return max(facts.demand.billing_s, 2 * facts.rules.interval_s)
 
 

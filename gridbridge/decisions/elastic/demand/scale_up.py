@@ -19,14 +19,14 @@ from gridbridge.model.grid_engine_amounts import HOUR_S
 class NewNodeLimits:
     """The limits on the number and the cost of nodes that a round may still add."""
 
-    nodes: int  # number of new nodes that max_nodes and the limit of a round allow
+    nodes: int  # number of new nodes that max_nodes and the limit on one round allow
     booting: int
-    hour: float | None  # rest of the hourly budget; None: no limit
+    hour: float | None  # unused part of the hourly budget; None: no budget
     month: float | None
-    hours: float  # hours that the month's budget must pay for each new node: one, or a longer billing unit
+    hours: float  # hours of each new node that the month's budget must pay: a billing unit, at least one hour
 
     def nodes_at_price(self, price: float) -> tuple[int, BalancePlanReason]:
-        """Return how many nodes of a price may be added, and which limit decides."""
+        """Return how many nodes may be added at a given hourly price, and which limit decides."""
         if self.nodes <= 0:
             return 0, BalancePlanReason.FULL
         if self.booting <= 0:
@@ -42,7 +42,7 @@ class NewNodeLimits:
 
     @property
     def exhausted_limit(self) -> BalancePlanReason | None:
-        """The limit that forbids new nodes of any pool; None if no limit does."""
+        """The limit that forbids new nodes in all pools; None if new nodes are allowed."""
         number, cause = self.nodes_at_price(0.0)
         return None if number else cause
 
@@ -59,7 +59,7 @@ class NewNodeLimits:
 
 
 def new_node_limits_by_budgets(facts: DemandPolicyRoundFacts, nodes: int) -> NewNodeLimits:
-    """Return the limits on new nodes by the largest number of nodes and by the budgets left by present nodes."""
+    """Return the limits on new nodes, given max_nodes and what present nodes leave of the budgets."""
     situation, demand, room = facts.situation, facts.demand, facts.most - nodes
     pools_of_nodes = (node.pool for node in situation.nodes if node.counts)
     paid = hourly_cost_of_nodes(pools_of_nodes, facts.pools, situation.local_now)
@@ -81,7 +81,8 @@ class ChosenNewNodes:
     blocks: task_packing.HostBlocks
     offers: Sequence[NewNodesOfPoolOrStandbyHosts]
     woken: tuple[str, ...] = ()  # powered-off hosts to wake
-    bought: dict[str, list[str]] = field(default_factory=dict)  # node group of each new node, by pool
+    # node groups of the chosen new nodes, one for each node, by pool
+    bought: dict[str, list[str]] = field(default_factory=dict)
     hindrances: list[BalancePlanReason] = field(default_factory=list)
 
 
@@ -103,7 +104,7 @@ def plan_nodes_for_tasks_without_room(need: DemandTaskRequirement, tasks: int, p
 
 
 def _unused_share(need: DemandTaskRequirement, tasks: int, offer: NewNodesOfPoolOrStandbyHosts) -> float:
-    """Return the unused share (0 to 1) of the slots of new nodes that run the given number of tasks."""
+    """Return the share (0 to 1) of slots that stay unused if the tasks run on new nodes of the pool."""
     pieces_each = task_packing.count_task_pieces_fitting_host(need, offer.room)
     if not pieces_each:
         return 1.0
@@ -115,7 +116,7 @@ def _unused_share(need: DemandTaskRequirement, tasks: int, offer: NewNodesOfPool
 def refuse_task_that_needs_too_many_nodes(
     need: DemandTaskRequirement, progress: ChosenNewNodes
 ) -> NodeAddOrRemoveRefusal | None:
-    """Refuse a parallel task that needs more nodes at once than may be added now."""
+    """Return a refusal if a parallel task needs more nodes at once than may be added now."""
     if need.pieces == 1:
         return None
     shortages = list[tuple[int, int]]()
@@ -134,7 +135,7 @@ def refuse_task_that_needs_too_many_nodes(
 def _usable_pool_offers(
     need: DemandTaskRequirement, progress: ChosenNewNodes
 ) -> Iterator[NewNodesOfPoolOrStandbyHosts]:
-    """Return the pools whose nodes could run a task, and pools whose nodes would be in no queue."""
+    """Yield the pools whose new nodes could run a task, and the pools whose new nodes would be in no queue."""
     for offer in progress.offers:
         is_nowhere = offer.hindrance is BalancePlanReason.NO_SUCH_PLACE
         if not offer.hosts and (is_nowhere or _fits_any_part(need, offer.room)):
@@ -148,7 +149,7 @@ def _fits_any_part(need: DemandTaskRequirement, room: task_packing.FreeHostCapac
 def _environment_choices(
     need: DemandTaskRequirement, offer: NewNodesOfPoolOrStandbyHosts, progress: ChosenNewNodes
 ) -> list[DemandTaskRequirement]:
-    """Return the requirement once for each parallel environment; environments with more room come first."""
+    """Return the requirement for each parallel environment; the environment with the most room is first."""
     choices = task_packing.split_by_parallel_environment(need, (offer.room, *(room for room, _ in progress.blocks)))
     if len(choices) == 1:
         return [need]
@@ -157,7 +158,7 @@ def _environment_choices(
 
 
 def _wake_standby_hosts(need: DemandTaskRequirement, tasks: int, progress: ChosenNewNodes) -> int:
-    """Wake powered-off hosts for tasks, but no more hosts than these tasks need."""
+    """Plan to wake as few powered-off hosts for tasks as possible; return how many tasks fit."""
     asleep = _wakeable_hosts(need, progress)
     if not asleep:
         return 0
@@ -186,7 +187,7 @@ def _wakeable_hosts(need: DemandTaskRequirement, progress: ChosenNewNodes) -> ta
 def _record_woken_hosts(
     progress: ChosenNewNodes, blocks: task_packing.HostBlocks, asleep: task_packing.HostBlocks
 ) -> None:
-    """Record the powered-off hosts that tasks use as woken, and forget the capacity of unused powered-off hosts."""
+    """Record that hosts used by tasks are woken; drop the capacity of powered-off hosts without a task."""
     names = {name for _, hosts in asleep for name in hosts}
     used = {name for room, hosts in blocks if room.is_used for name in hosts} & names
     still = names - used
@@ -214,7 +215,7 @@ def _add_nodes_of_pool(
 def _groups_with_room(
     offer: NewNodesOfPoolOrStandbyHosts, need: DemandTaskRequirement, progress: ChosenNewNodes
 ) -> list[tuple[str, int]]:
-    """Return the node groups for a parallel task, present groups first, each with the most nodes to add."""
+    """Return the node groups for a task, present groups first, and how many nodes each group may get."""
     span = offer.pool.span
     if not span or need.pieces == 1:
         return [("", offer.most)]
@@ -283,7 +284,7 @@ def _fewest_nodes(
     progress: ChosenNewNodes,
     most: int,
 ) -> tuple[int, int]:
-    """Return how many tasks fit on at most `most` new nodes, and the fewest nodes for these tasks."""
+    """Return how many tasks fit on at most `most` new nodes, and how few new nodes these tasks need."""
     most, blocks = min(most, tasks * need.total), progress.blocks
     if need.pieces > 1:
         own = (block for block in blocks if block[0].group == group)

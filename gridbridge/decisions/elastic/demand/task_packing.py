@@ -20,7 +20,7 @@ from gridbridge.model.job_request import HOSTNAME, QNAME, SHORTCUTS
 
 BUILT_IN = frozenset(
     (*SHORTCUTS.values(), *grid_engine_cell.LIMITS, *grid_engine_cell.MEMORY, "cpu")
-)  # resources that every host has: complex(5)
+)  # resources that every host has (complex(5))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class QueueFreeSlotsOnHost:
     free: int
     environments: tuple[str, ...] = ()
     values: tuple[tuple[str, str], ...] = ()  # resource values and limits of the queue
-    amounts: tuple[tuple[str, float], ...] = ()  # consumables of the queue
+    amounts: tuple[tuple[str, float], ...] = ()  # amounts of the queue's consumables
     is_batch: bool = True
     is_told: bool = True  # whether the queue's configuration is known
     access: grid_engine_cell.QueueAccessLists = grid_engine_cell.TO_ALL
@@ -45,16 +45,16 @@ class CellPlacementRules:
     queue: str  # the queue of tasks without a queue request, if the cell's configuration is unknown
     patterns: frozenset[str]  # host patterns that tasks request
     hosts: Mapping[str, grid_engine_cell.CellExecutionHost]
-    queues_by_host: Mapping[str, list[grid_engine_cell.QueueInstance]]  # without best-effort and transfer queues
-    common: frozenset[str]  # resources of the present hosts that new nodes resemble
-    told: Mapping[str, frozenset[str]]  # values by resource, on hosts that new nodes resemble
-    offered: frozenset[str]  # resources of any host or queue; empty: unknown
+    queues_by_host: Mapping[str, list[grid_engine_cell.QueueInstance]]  # all but best-effort and transfer queues
+    common: frozenset[str]  # names of resources of the present hosts that new nodes resemble
+    told: Mapping[str, frozenset[str]]  # values on hosts that new nodes resemble, by resource
+    offered: frozenset[str]  # names of resources that some host or queue has; empty: unknown
     is_told: bool  # whether hosts report their resource values
-    is_reported: bool  # whether any host reports load values, `arch` included
+    is_reported: bool  # whether at least one host reports load values such as `arch`
     is_new_silent: bool  # whether the hosts that new nodes resemble report no load values
-    in_cell: frozenset[str]  # consumables of the cell as a whole
+    in_cell: frozenset[str]  # names of consumables that the cell as a whole has
     closed: frozenset[str]  # queues that are disabled on all hosts
-    widest: int  # largest number of slots of a queue on one host
+    widest: int  # largest number of slots that a queue has on one host
 
     @property
     def layout(self) -> grid_engine_cell.CellConfiguration:
@@ -68,13 +68,13 @@ class FreeHostCapacity:
 
     cell: CellPlacementRules = field(compare=False, repr=False)
     parts: tuple[QueueFreeSlotsOnHost, ...]
-    amounts: tuple[tuple[str, float], ...] = ()  # free consumables
+    amounts: tuple[tuple[str, float], ...] = ()  # free amounts of consumables, by name
     values: tuple[tuple[str, str], ...] = ()
     tags: frozenset[str] = frozenset()  # requested host patterns that match the host: @@big, hostname=n1|n2
     group: str = ""  # node group; all parts of a parallel task run in one node group
     is_empty: bool = True
     is_told: bool = False  # True: the host has no consumables other than `amounts`
-    is_silent: bool = False  # neither the host nor a similar host reports load values
+    is_silent: bool = False  # True: neither the host nor a similar host reports load values
     is_new: bool = False
     is_used: bool = False  # whether waiting tasks were already placed on the host
 
@@ -131,7 +131,7 @@ def _whole_multiples(available: float, amount: float) -> int:
 
 
 def host_lacks_consumable(name: str, room: FreeHostCapacity) -> bool:
-    """Say whether a host certainly lacks a consumable; a host without a report is assumed to have all."""
+    """Say whether a host certainly lacks a consumable; a host that reports nothing may have it."""
     return room.is_told and name not in room.cell.in_cell
 
 
@@ -156,7 +156,7 @@ def requested_resources_queue_lacks(
 
 def _has_required_value(requirement: RequiredHostValue, room: FreeHostCapacity) -> bool:
     """Say whether a host has a required value; a new node is assumed to have the values of similar hosts."""
-    if requirement.name == HOSTNAME:  # no host lists its name among its values
+    if requirement.name == HOSTNAME:  # no host reports its own name as a resource value
         return f"{HOSTNAME}={requirement.value}" in room.tags
     if requirement.name == QNAME:  # qname is a value of queues, not of hosts
         return True
@@ -231,7 +231,7 @@ def merge_hosts_of_equal_capacity(blocks: Iterable[HostBlock]) -> HostBlocks:
 
 
 def parse_consumable_amounts(values: Iterable[tuple[str, str]]) -> tuple[tuple[str, float], ...]:
-    """Parse the amounts of consumables, sorted by name."""
+    """Parse the amounts of consumables, and sort them by name."""
     return tuple(sorted((name, parse_amount_or_default(text)) for name, text in values))
 
 
@@ -261,7 +261,7 @@ def _pack_joint_tasks(need: DemandTaskRequirement, tasks: int, blocks: HostBlock
 
 
 def _pack_all_parts(need: DemandTaskRequirement, tasks: int, blocks: HostBlocks) -> HostBlocks | None:
-    """Return the capacity left after all tasks are placed; None if a task does not fit."""
+    """Return the capacity that is left after all parts of the tasks are placed; None if a part does not fit."""
     for part in need.parts:
         placed, blocks = pack_tasks_first_fit(part, tasks, blocks)
         if placed < tasks:
@@ -313,7 +313,10 @@ def _pack_into_blocks(need: DemandTaskRequirement, tasks: int, blocks: HostBlock
 
 
 def _count_spread_tasks(need: DemandTaskRequirement, tasks: int, counts: Sequence[int], room_for: Sequence[int]) -> int:
-    """Return how many tasks fit if a task's pieces need different hosts: sum of min(room, tasks) >= tasks * pieces."""
+    """Return how many tasks fit if each piece of a task needs a different host.
+
+    N tasks fit if the sum over all hosts of min(N, pieces with room) is at least N times the pieces of a task.
+    """
 
     def has_room(number: int) -> bool:
         return sum(n * min(k, number) for n, k in zip(counts, room_for, strict=True)) >= number * need.pieces
@@ -358,7 +361,7 @@ def _pack_exclusive_tasks(
 
 
 def count_exclusive_tasks_and_hosts(pieces: int, tasks: int, by_size: Mapping[int, int]) -> tuple[int, Counter[int]]:
-    """Return how many exclusive tasks fit, and the number of hosts used, by size of the hosts.
+    """Return how many exclusive tasks fit, and how many hosts of each size the tasks use.
 
     The size of a host is how many pieces of one task fit on the host. Tasks on hosts of the same sizes are
     counted in one step.
@@ -401,7 +404,7 @@ def _choose_hosts_of_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int
 
 
 def _possible_sums(sums: int, size: int, hosts: int, most: int) -> int:
-    """Return a bit set, built in powers of two: bit n is set if some of the hosts can hold n task pieces."""
+    """Return a bit set: bit n is set if some of the hosts together hold exactly n task pieces."""
     hosts, number = min(hosts, most // size), 1
     while hosts > 0:
         number = min(number, hosts)

@@ -22,7 +22,7 @@ from gridbridge.model.job_request import HOSTNAME, QNAME
 
 TOKEN = re.compile(r"[!&|()]|[^!&|()]+")
 DOMAIN = re.compile(r"\.[^!&|()]*")
-MOST = 200  # at most this many operators and patterns of an expression; limits the recursion
+MOST = 200  # limit of operators and patterns in an expression, because each level needs a recursive call
 
 
 def request_expression_matches(expression: str, names: Iterable[str]) -> bool:
@@ -47,7 +47,10 @@ def drop_domains_from_expression(expression: str, host: str) -> str:
 
 
 def _match_expression(tokens: list[str], names: tuple[str, ...], operators: str = "|&") -> bool:
-    """Consume the tokens of an expression; `operators` has the operators of this level, the loosest first."""
+    """Remove an expression from the front of `tokens`; return whether the expression matches a name.
+
+    `operators` has the operators that the expression may contain, the loosest operator first.
+    """
     if not operators:
         return _match_expression_term(tokens, names)
     is_match = _match_expression(tokens, names, operators[1:])
@@ -90,7 +93,7 @@ class RequiredHostValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemandTaskRequirement:
-    """What each task of a group with equal requests needs: slots, resources and queues."""
+    """The slots, resources and queues that each task of a group with equal requests needs."""
 
     slots: int = 1  # slots of one piece, which is the part of a task on one host
     pieces: int = 1  # number of pieces of a task
@@ -98,7 +101,8 @@ class DemandTaskRequirement:
     is_exclusive: bool = False
     is_on_all: bool = False  # whether a task requests all hosts of the cluster
     amounts: tuple[tuple[str, float], ...] = ()  # requested consumables per piece
-    usual: tuple[tuple[str, float], ...] = ()  # default consumables of a piece, on hosts that have the resource
+    # default amounts of consumables per piece, on hosts that have the consumable
+    usual: tuple[tuple[str, float], ...] = ()
     values: tuple[RequiredHostValue, ...] = ()
     queues: tuple[str, ...] = ()  # allowed queues; empty: every queue
     pe: str = ""  # requested parallel environment, maybe with wildcards
@@ -174,14 +178,14 @@ def requirement_of_task_requests(
 def environment_that_cannot_split_slots(
     shape: TaskResourceRequests, layout: CellConfiguration
 ) -> ParallelEnvironment | None:
-    """Return a parallel environment that admits the task but cannot split the task's slots; None if any can."""
+    """Return an environment that admits a task but can't split its slots; None if some environment can."""
     environments = _admitting_environments(shape, layout)
     can_any = any(_can_split_slots(environment, shape) for environment in environments)
     return None if can_any else next(iter(environments), None)
 
 
 def environment_and_why_it_refuses_job(shape: TaskResourceRequests, layout: CellConfiguration) -> tuple[str, str]:
-    """Return a parallel environment, and why the environment refuses the job; empty texts if one admits the job."""
+    """Return an environment and why it refuses the job; empty texts if some environment admits the job."""
     named = _matching_environments(shape.pe, layout)
     if not named or _admitting_environments(shape, layout):
         return "", ""

@@ -31,7 +31,7 @@ from gridbridge.model.elastic.grid_engine_cell import WaitingJobGroup
 from gridbridge.model.grid_engine_amounts import MINUTE_S
 
 GAP_S = 3600.0  # after a longer gap between rounds, the time with free slots is counted anew
-AGAIN = 10  # a job that ignored free slots may add nodes again after this many times stuck_after_s
+AGAIN = 10  # nodes may be added again for a job that ignored free slots after stuck_after_s times this number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +78,9 @@ class CellWideFreeResources:
     def take_licences_and_slots(
         self, need: DemandTaskRequirement, tasks: int
     ) -> tuple[int, NodeAddOrRemoveRefusal | None]:
-        """Return how many tasks the licences and parallel environments allow, and the refusal of the other tasks.
+        """Take licences and environment slots for tasks; return how many tasks fit, and a refusal of the rest.
 
-        The licences and slots of allowed tasks are free no more. A job without a licence request uses the
-        licence's default amount.
+        A job without a licence request uses the licence's default amount.
         """
         demanded = dict(need.usual) | dict(need.amounts)
         licences = {
@@ -104,7 +103,7 @@ class CellWideFreeResources:
     def _take_environment_slots(
         self, need: DemandTaskRequirement, tasks: int
     ) -> tuple[int, NodeAddOrRemoveRefusal | None]:
-        """Assign tasks to parallel environments, environments with the most free slots first."""
+        """Take slots of parallel environments for tasks, beginning with the most free slots."""
         if not need.environments or any(name not in self._slots for name in need.environments):
             return tasks, None
         task_slots, unplaced = need.slots * need.pieces, tasks
@@ -123,7 +122,7 @@ def startable_demand_and_refusals(
 ) -> tuple[tuple[StartableTasksOfEqualRequests, ...], tuple[NodeAddOrRemoveRefusal, ...]]:
     """Return the tasks for which nodes may be added, and a refusal for each other waiting job.
 
-    Jobs in `stuck`, given by the lowest job numbers of their groups, appear in neither result.
+    `stuck` has the lowest job numbers of job groups; jobs of these groups appear in neither result.
     """
     pending, refused = list[StartableTasksOfEqualRequests](), list[NodeAddOrRemoveRefusal]()
     limits = CellWideFreeResources(situation)
@@ -142,7 +141,7 @@ def startable_demand_and_refusals(
 def repeat_refusal_for_jobs(
     refusal: NodeAddOrRemoveRefusal | None, jobs: Iterable[int]
 ) -> Iterator[NodeAddOrRemoveRefusal]:
-    """Yield a copy of a refusal for each job; nothing without a refusal."""
+    """Yield a copy of a refusal for each job; without a refusal, yield nothing."""
     if refusal is not None:
         yield from (replace(refusal, job=job) for job in jobs)
 
@@ -220,7 +219,7 @@ def find_startable_demand(
 
 
 def _waiting_tasks_by_row(situation: BalanceSituation) -> Counter[int]:
-    """Return the number of waiting tasks by the lowest job number of their groups, which two groups may share."""
+    """Count the waiting tasks by the lowest job number of their group; equal groups are added up."""
     waiting = Counter[int]()
     for row in _startable_rows(situation):
         waiting[row.first] += row.tasks
@@ -330,7 +329,7 @@ def tasks_no_transfer_queue_starts_sooner(
 ) -> tuple[list[tuple[StartableTasksOfEqualRequests, int]], tuple[str, float]]:
     """Return the tasks that no transfer queue starts before a new node would boot.
 
-    Also return the last queue that starts other tasks, and the seconds until the start; empty if no queue does. A
+    Also return the transfer queue that starts the last of all other tasks, and its start delay in seconds. A
     queue is skipped for tasks that have waited longer than the queue's delay since nodes could first be added.
     """
     unserved, last = list[tuple[StartableTasksOfEqualRequests, int]](), ("", 0.0)
